@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a CPU kernel is written. A kernel handles one sample:
+//
+//   static void run(const Tensor *out, const Tensor *in, const XArgs &args, Scratch &scratch);
+//   EXPORT_KERNEL(x, XArgs, run)
+//
+// out[0..] and in[0..] are its tensors, args its row of arguments, scratch thread-local memory that lives until it returns.
+// It reports a sample it can't handle with fail("what was got and what is accepted").
+#pragma once
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <stdexcept>
+
+#include "core/convert.h"
+#include "core/tensor.h"
+
+// Memory of one thread that grows to the largest request and is kept between samples.
+class Scratch {
+ public:
+  static constexpr int kParts = 4;
+  // 64-byte aligned; the parts are independent, the content undefined.
+  void *get(int64_t bytes, int part = 0) {
+    Block &b = blocks_[part];
+    if (bytes > b.size) {
+      std::free(b.data);
+      b.size = 0;
+      b.data = std::aligned_alloc(64, (bytes + 4095) / 4096 * 4096);
+      if (!b.data) throw std::bad_alloc();
+      b.size = (bytes + 4095) / 4096 * 4096;
+    }
+    return b.data;
+  }
+  template <class T>
+  T *array(int64_t n, int part = 0) {
+    return static_cast<T *>(get(n * (int64_t)sizeof(T), part));
+  }
+  // Gives back what one extraordinary sample made grow.
+  void trim(int64_t keep) {
+    for (Block &b : blocks_)
+      if (b.size > keep) std::free(b.data), b = Block{};
+  }
+  Scratch() = default;
+  Scratch(const Scratch &) = delete;
+  ~Scratch() { trim(-1); }
+
+ private:
+  struct Block {
+    void *data = nullptr;
+    int64_t size = -1;
+  };
+  Block blocks_[kParts];
+};
+
+constexpr int kErrorSize = 256;
+typedef int (*Kernel)(const Tensor *out, const Tensor *in, const void *args, Scratch *scratch, char *error);
+
+[[noreturn]] inline void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+[[noreturn]] inline void fail(const char *format, ...) {
+  char text[kErrorSize];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  throw std::runtime_error(text);
+}
+
+// Calls f with a value of the C++ type of `dtype`, if it is one of Types.
+template <class... Types, class F>
+void for_types(int dtype, F f) {
+  bool found = ((dtype == DTypeOf<Types>::value && (f(Types{}), true)) || ...);
+  if (!found) fail("[internal error] no kernel for data type %d", dtype);
+}
+template <class F>
+void for_any_dtype(int dtype, F f) {
+  for_types<uint8_t, uint16_t, uint32_t, uint64_t, int8_t, int16_t, int32_t, int64_t, half, float, double, bool>(dtype, f);
+}
+
+// Gives `run` a C name and keeps exceptions on this side of it: 0, or 1 with the reason in `error`.
+#define EXPORT_KERNEL(name, Args, run)                                                                              \
+  extern "C" __attribute__((visibility("default"))) int name(const Tensor *out, const Tensor *in, const void *args, \
+                                                             Scratch *scratch, char *error) {                       \
+    try {                                                                                                           \
+      run(out, in, *(const Args *)args, *scratch);                                                                  \
+      return 0;                                                                                                     \
+    } catch (const std::exception &e) {                                                                             \
+      snprintf(error, kErrorSize, "%s", e.what());                                                                  \
+      return 1;                                                                                                     \
+    }                                                                                                               \
+  }
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+// Compiles a loop for several instruction sets and picks at load time; only what is inlined into it gains.
+#if !defined(CLONES)
+#if defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
+#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define CLONES
+#endif
+#endif

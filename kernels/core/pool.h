@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Persistent threads that take the samples of submitted chains, oldest chain first.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/kernel.h"
+
+// Where a step finds one of its tensors. buffer < 0: rows[i].data is memory of the batch;
+// otherwise the data lives in the thread's own buffer of that number while the sample passes.
+struct Slot {
+  Tensor *rows;
+  int32_t buffer;
+  int32_t unused;
+};
+
+constexpr int kMaxTensors = 8;
+
+struct Step {
+  Kernel kernel;
+  const char *args;
+  int64_t args_stride;
+  int32_t n_out, n_in;
+  Slot tensors[kMaxTensors];  // outputs, then inputs
+};
+
+// When a step of a sample ran, in nanoseconds of the monotonic clock; 0, 0 if it did not.
+struct Span {
+  int64_t begin, end;
+};
+
+struct Chain {
+  const Step *steps;
+  int32_t n_steps, n_rows;
+  const int32_t *order;      // rows, most expensive first; null: as they come
+  const int32_t *sample_of;  // the sample a row (a frame, say) belongs to; null: row i is sample i
+  int32_t *status;           // per sample: 0, or 1 + `first_step` + the number of the step that failed
+  char *errors;              // per sample kErrorSize bytes of reason
+  Span *spans;               // n_rows x n_steps
+  int32_t *threads;          // per row: the thread that took it
+  int32_t first_step;
+  int32_t chunk;             // rows taken at a time
+};
+
+class Pool {
+ public:
+  explicit Pool(int n_threads);
+  ~Pool();
+  // Blocks until every row has passed. Any number of threads may call it at once.
+  void run(const Chain &chain);
+  int size() const { return (int)threads_.size(); }
+
+ private:
+  struct Job {
+    const Chain *chain;
+    const int n_rows, chunk;  // copies: once its last row is done the chain is its caller's again
+    std::atomic<int> next{0};
+    std::atomic<int> left;
+    std::mutex mutex;
+    std::condition_variable finished;
+    bool done = false;
+    explicit Job(const Chain *c) : chain(c), n_rows(c->n_rows), chunk(c->chunk > 0 ? c->chunk : 1), left(c->n_rows) {}
+  };
+  void work(int thread);
+  std::vector<std::thread> threads_;
+  std::deque<std::shared_ptr<Job>> jobs_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stop_ = false;
+};

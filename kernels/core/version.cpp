@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/kernel.h"
+
+// Names the sources the library was built from; Python compares it with those it reads its structs from.
+EXPORT const char *kernels_digest() { return KERNELS_DIGEST; }
