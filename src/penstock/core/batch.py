@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What travels between operators: `Spec` (what is known of a batch before there is data) and `Batch` (its samples)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from . import dtypes, kernels
+
+
+class Buffer:
+    """64-byte aligned memory from the pool; goes back to it when nothing refers to it any more."""
+
+    __slots__ = ("__weakref__", "address", "nbytes")
+
+    def __init__(self, nbytes: int):
+        self.nbytes = nbytes
+        self.address = kernels.take_memory(max(nbytes, 1))
+
+    def __del__(self) -> None:
+        address, self.address = getattr(self, "address", 0), 0
+        if address:
+            kernels.give_memory(address)
+
+
+class _View:
+    """Lets NumPy look at memory and keep its owner alive."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, address: int, shape: tuple[int, ...], dtype: np.dtype, owner: object):
+        self.owner = owner
+        self.__array_interface__ = {"data": (address, False), "shape": shape, "typestr": dtype.str, "version": 3}
+
+
+def view(address: int, shape: tuple[int, ...], dtype: np.dtype, owner: object) -> np.ndarray:
+    """A NumPy array of memory at `address` that keeps `owner` alive."""
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    return np.asarray(_View(int(address), shape, dtype, owner))
+
+
+class Spec:
+    """Shapes (n, ndim), element type and layout of the n samples of a batch.
+
+    A batch may hold only a window of each sample, because nothing else is needed of it: then `origin` (n, ndim) says where
+    the window begins and `stored` (n, ndim) how large it is; otherwise `origin` is zero and `stored` is `shape`.
+    """
+
+    __slots__ = ("dtype", "layout", "origin", "shape", "stored")
+
+    def __init__(self, shape, dtype, layout: str = "", origin=None, stored=None):
+        self.shape = np.asarray(shape, "i8")
+        self.dtype = dtype if type(dtype) is np.dtype else dtypes.to_numpy(dtype)
+        self.layout = layout
+        self.origin = np.zeros_like(self.shape) if origin is None else origin
+        self.stored = self.shape if stored is None else stored
+
+    @classmethod
+    def uniform(cls, n: int, shape: Sequence[int], dtype, layout: str = "") -> Spec:
+        """n samples of one shape."""
+        return cls(np.broadcast_to(np.asarray(shape, "i8"), (n, len(shape))), dtype, layout)
+
+    def like(self, shape=None, dtype=None, layout: str | None = None) -> Spec:
+        """The same but for what is given; always of whole samples. A `dtype` of None keeps the type."""
+        return Spec(
+            self.shape if shape is None else shape,
+            self.dtype if dtype is None else dtype,
+            self.layout if layout is None else layout,
+        )
+
+    def windowed(self, origin: np.ndarray, stored: np.ndarray) -> Spec:
+        """The same samples, of which only a window is kept."""
+        return Spec(self.shape, self.dtype, self.layout, np.ascontiguousarray(origin, "i8"), np.ascontiguousarray(stored, "i8"))
+
+    @property
+    def n(self) -> int:
+        return self.shape.shape[0]
+
+    @property
+    def ndim(self) -> int:
+        return self.shape.shape[1]
+
+    def axis(self, name: str) -> int:
+        """The index of an axis of the layout, -1 if it has none of that name."""
+        return self.layout.find(name)
+
+    def extent(self, name: str, default: int = 1) -> np.ndarray:
+        """(n,) sizes along the axis called `name`; `default` where there is none."""
+        i = self.layout.find(name)
+        return self.shape[:, i] if i >= 0 else np.full(self.n, default, "i8")
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether all samples have the same shape."""
+        return self.n < 2 or bool((self.stored == self.stored[0]).all())
+
+    def volumes(self) -> np.ndarray:
+        """(n,) numbers of elements stored."""
+        return self.stored.prod(axis=1) if self.ndim else np.ones(self.n, "i8")
+
+    def packed(self) -> np.ndarray:
+        """Rows for the native side, without data addresses."""
+        rows = np.zeros(self.n, kernels.TENSOR)
+        rows["shape"][:, : self.ndim] = self.stored
+        rows["ndim"] = self.ndim
+        rows["dtype"] = dtypes.from_numpy(self.dtype)
+        return rows
+
+    def __repr__(self) -> str:
+        return f"Spec({self.dtype.name}, {self.layout!r}, {self.shape.tolist()})"
+
+
+class Batch:
+    """Samples in memory. `rows` are what kernels see of them, `owners` what keeps the memory alive, `sources` where each came from."""
+
+    __slots__ = ("_array", "_rows", "owners", "sources", "spec")
+
+    def __init__(self, spec: Spec, rows: np.ndarray | None, owners: tuple, sources: list[str] | None = None, array=None):
+        self.spec, self._rows, self.owners, self.sources, self._array = spec, rows, owners, sources, array
+
+    @classmethod
+    def allocate(cls, spec: Spec, sources: list[str] | None = None) -> Batch:
+        """Memory for all samples in one pooled block: packed if they have one shape, each 64-byte aligned otherwise."""
+        rows = spec.packed()
+        nbytes = spec.volumes() * spec.dtype.itemsize
+        if not spec.is_dense:
+            nbytes = (nbytes + 63) & ~63
+        ends = np.cumsum(nbytes)
+        buffer = Buffer(int(ends[-1]) if len(ends) else 0)
+        rows["data"] = (buffer.address + ends - nbytes).astype("u8")
+        return cls(spec, rows, (buffer,), sources)
+
+    @classmethod
+    def from_array(cls, array: np.ndarray, layout: str = "", sources: list[str] | None = None) -> Batch:
+        """Samples of one shape, from an array (n, ...); not copied if it is contiguous."""
+        array = np.ascontiguousarray(array)
+        return cls(Spec.uniform(len(array), array.shape[1:], array.dtype, layout), None, (array,), sources, array)
+
+    @classmethod
+    def from_samples(cls, samples: Sequence[np.ndarray], layout: str = "", sources: list[str] | None = None) -> Batch:
+        """One array a sample, all of one type and number of dimensions; not copied if contiguous."""
+        arrays = [np.ascontiguousarray(s) if np.ndim(s) else np.asarray(s) for s in samples]
+        ndims, types = {a.ndim for a in arrays}, {a.dtype for a in arrays}
+        if len(ndims) > 1 or len(types) > 1:
+            raise ValueError(
+                "all samples of a batch need the same number of dimensions and the same type; got "
+                f"{sorted(ndims)} dimensions and types {sorted(t.name for t in types)}"
+            )
+        shape = np.array([a.shape for a in arrays], "i8").reshape(len(arrays), arrays[0].ndim if arrays else 0)
+        spec = Spec(shape, arrays[0].dtype if arrays else np.dtype("f4"), layout)
+        rows = spec.packed()
+        rows["data"] = [a.ctypes.data for a in arrays]
+        return cls(spec, rows, tuple(arrays), sources)
+
+    def __len__(self) -> int:
+        return self.spec.n
+
+    @property
+    def rows(self) -> np.ndarray:
+        if self._rows is None:
+            array = self._array
+            self._rows = self.spec.packed()
+            step = array.strides[0] if len(array) and array.size else 0
+            self._rows["data"] = array.ctypes.data + step * np.arange(len(array), dtype="u8")
+        return self._rows
+
+    def sample(self, i: int) -> np.ndarray:
+        """Sample i as an array that shares the memory."""
+        if self._array is not None:
+            return self._array[i, ...]
+        return view(self._rows["data"][i], tuple(map(int, self.spec.stored[i])), self.spec.dtype, self)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the samples have one shape and lie one behind the other."""
+        if self._array is not None:
+            return True
+        if not self.spec.is_dense:
+            return False
+        data = self._rows["data"]
+        step = int(self.spec.volumes()[0]) * self.spec.dtype.itemsize if len(data) else 0
+        return bool((data == data[0] + step * np.arange(len(data), dtype="u8")).all()) if len(data) else True
+
+    def array(self) -> np.ndarray:
+        """All samples as one array (n, ...): a view if they are packed, a copy if they only have one shape, else ValueError."""
+        if self._array is None:
+            if not self.spec.is_dense:
+                raise ValueError(f"the samples differ in shape: {self.spec.stored.tolist()[:4]}...; make them alike (resize, crop, pad) first")
+            n = len(self)
+            shape = (n, *map(int, self.spec.stored[0])) if n else (0,) * (1 + self.spec.ndim)
+            if self.is_packed and n:
+                self._array = view(self._rows["data"][0], shape, self.spec.dtype, self.owners)
+            else:
+                self._array = np.stack([self.sample(i) for i in range(n)]) if n else np.empty(shape, self.spec.dtype)
+                self._rows, self.owners = None, (self._array,)
+        return self._array
+
+    def relabel(self, spec: Spec) -> Batch:
+        """The same memory seen with another shape or layout."""
+        rows = spec.packed()
+        rows["data"] = self.rows["data"]
+        return Batch(spec, rows, self.owners, self.sources)
+
+    def take(self, indices: np.ndarray) -> Batch:
+        """The samples at `indices`, without a copy."""
+        s = self.spec
+        spec = Spec(s.shape[indices], s.dtype, s.layout, s.origin[indices], s.stored[indices])
+        sources = None if self.sources is None else [self.sources[i] for i in indices]
+        return Batch(spec, self.rows[indices], self.owners, sources)
+
+    def packed_copy(self) -> Batch:
+        """The samples copied into one new block."""
+        out = Batch.allocate(self.spec, self.sources)
+        for i in range(len(self)):
+            out.sample(i)[...] = self.sample(i)
+        return out
+
+    def put(self, indices: np.ndarray, other: Batch) -> Batch:
+        """This batch with the samples at `indices` replaced by those of `other`: in place where the shapes agree."""
+        if (self.spec.stored[indices] == other.spec.stored).all():
+            for j, i in enumerate(indices):
+                self.sample(i)[...] = other.sample(j)
+            merged = self
+        else:
+            shape, rows = self.spec.shape.copy(), self.rows.copy()
+            shape[indices], rows[indices] = other.spec.shape, other.rows
+            merged = Batch(Spec(shape, self.spec.dtype, self.spec.layout), rows, (*self.owners, *other.owners), self.sources)
+        if self.sources is not None and other.sources is not None:
+            merged.sources = list(self.sources)
+            for j, i in enumerate(indices):
+                merged.sources[i] = other.sources[j]
+        return merged

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data types, image types and interpolation types, with the names and numbers of DALI, and the value ranges of the data types."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+
+
+class _Enum(IntEnum):
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}.{self.name}: {self.value}>"
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+
+class DALIDataType(_Enum):
+    """Type of the elements of a tensor."""
+
+    NO_TYPE = -1
+    UINT8 = 0
+    UINT16 = 1
+    UINT32 = 2
+    UINT64 = 3
+    INT8 = 4
+    INT16 = 5
+    INT32 = 6
+    INT64 = 7
+    FLOAT16 = 8
+    FLOAT = 9
+    FLOAT64 = 10
+    BOOL = 11
+    STRING = 12
+    FEATURE = 17
+    IMAGE_TYPE = 20
+    DATA_TYPE = 21
+    INTERP_TYPE = 22
+    TENSOR_LAYOUT = 23
+    PYTHON_OBJECT = 24
+
+
+class DALIImageType(_Enum):
+    """Colour space of an image; ANY_DATA keeps what is stored."""
+
+    RGB = 0
+    BGR = 1
+    GRAY = 2
+    YCbCr = 3
+    ANY_DATA = 4
+
+
+class DALIInterpType(_Enum):
+    """Interpolation between pixels."""
+
+    INTERP_NN = 0
+    INTERP_LINEAR = 1
+    INTERP_CUBIC = 2
+    INTERP_LANCZOS3 = 3
+    INTERP_TRIANGULAR = 4
+    INTERP_GAUSSIAN = 5
+
+
+_NUMPY = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?")
+_TO_NUMPY = {DALIDataType(i): np.dtype(name) for i, name in enumerate(_NUMPY)}
+# Enumerations travel through a graph as 32-bit integers.
+for _t in (DALIDataType.DATA_TYPE, DALIDataType.IMAGE_TYPE, DALIDataType.INTERP_TYPE):
+    _TO_NUMPY[_t] = np.dtype("i4")
+_FROM_NUMPY = {np.dtype(name): DALIDataType(i) for i, name in enumerate(_NUMPY)}
+
+
+def to_numpy(dtype) -> np.dtype:
+    """The NumPy type of a `DALIDataType` (or of anything NumPy takes for a type)."""
+    if isinstance(dtype, DALIDataType):
+        try:
+            return _TO_NUMPY[dtype]
+        except KeyError:
+            raise TypeError(f"{dtype} has no NumPy equivalent") from None
+    return np.dtype(dtype)
+
+
+def from_numpy(dtype) -> DALIDataType:
+    """The `DALIDataType` of a NumPy type. Raises TypeError for a type that no tensor can have."""
+    try:
+        return _FROM_NUMPY[np.dtype(dtype)]
+    except KeyError:
+        raise TypeError(
+            f"elements of type {np.dtype(dtype)} are not supported; supported: {', '.join(str(t) for t in _FROM_NUMPY)}"
+        ) from None
+
+
+def full(dtype: np.dtype) -> float:
+    """The value of full intensity: the largest integer, or 1.0 for floats."""
+    return 1.0 if dtype.kind == "f" else 1 if dtype.kind == "b" else np.iinfo(dtype).max
+
+
+def middle(dtype: np.dtype) -> float:
+    """The middle of the value range: 128 for uint8, 0.5 for floats."""
+    return 0.5 if dtype.kind == "f" else (np.iinfo(dtype).max + 1) // 2

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors that say who, where, which sample, what was got and what is accepted."""
+
+from __future__ import annotations
+
+import difflib
+import linecache
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).parents[1])
+
+
+class PipelineError(RuntimeError):
+    """A pipeline could not produce a batch. The pipeline stays usable."""
+
+
+class SampleErrors(Exception):
+    """Raised by an operator for samples it can't handle: {row: reason}. The pipeline's `on_error` decides what follows."""
+
+    def __init__(self, reasons: dict[int, str]):
+        super().__init__("; ".join(f"sample {i}: {r}" for i, r in reasons.items()))
+        self.reasons = reasons
+
+    @classmethod
+    def where(cls, bad, reason) -> None:
+        """Raises for the rows where `bad` (n,) is true; `reason(row)` gives the text."""
+        if bad.any():
+            raise cls({int(i): reason(int(i)) for i in bad.nonzero()[0]})
+
+
+@dataclass(frozen=True)
+class SampleError:
+    """One bad sample, as listed by `Pipeline.errors()`."""
+
+    source: str
+    operator: str
+    reason: str
+    iteration: int
+    sample: int
+    action: str = field(default="")
+
+
+@dataclass(frozen=True)
+class Site:
+    """A line of the user's program."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        text = linecache.getline(self.file, self.line).strip()
+        return f'  File "{self.file}", line {self.line}, in {self.function}\n    {text}'
+
+
+def user_sites(limit: int = 4) -> tuple[Site, ...]:
+    """The innermost lines of the user's program that led here, outermost first; nothing of this package."""
+    sites: list[Site] = []
+    frame = sys._getframe(1)
+    inside = True
+    while frame is not None and len(sites) < limit:
+        file = frame.f_code.co_filename
+        if file.startswith(_PACKAGE):
+            if not inside:
+                break  # the caller of the pipeline function is this package again
+        else:
+            inside = False
+            sites.append(Site(file, frame.f_lineno, frame.f_code.co_name))
+        frame = frame.f_back  # type: ignore[assignment]
+    return tuple(reversed(sites))
+
+
+def describe(display_name: str, device: str, sites: tuple[Site, ...], cause: str) -> str:
+    """The text of an operator's error, in the form DALI's users know."""
+    where = ""
+    if sites:
+        where = "which was used in the pipeline definition with the following traceback:\n\n" + "\n".join(map(str, sites)) + "\n\n"
+    return f"Error in {device.upper()} operator `penstock.{display_name}`,\n{where}encountered:\n\n{cause}"
+
+
+def suggest(name: str, valid) -> str:
+    """' Did you mean ...?' with the nearest valid name, or nothing."""
+    near = difflib.get_close_matches(name, list(valid), 1)
+    return f" Did you mean '{near[0]}'?" if near else ""

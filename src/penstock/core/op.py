@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How an operator is declared.
+
+A class in operators/<family>/<name>.py is an operator: its class body is its schema (arguments as `Arg`, `PerSample`,
+`PerFrame`), `outputs` its shape rule, `params` fills the argument rows of its kernel as columns. fn, ops, stubs, docs,
+checks and tests come from the class. See CONTRIBUTING.md for one written step by step.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar
+
+import numpy as np
+
+from . import dtypes, kernels, rng
+from .batch import Batch, Spec
+from .dtypes import DALIDataType, DALIImageType, DALIInterpType
+from .errors import suggest
+
+REGISTRY: dict[str, type[Operator]] = {}  # by public name: "resize", "readers.file"
+REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "required"})()
+
+
+class Layout(str):
+    """Type of arguments that are layouts ("HWC") or axis names ("WH")."""
+
+
+_ENUMS: dict[type, type] = {DALIDataType: DALIDataType, DALIImageType: DALIImageType, DALIInterpType: DALIInterpType}
+_COLUMN_TYPES = {float: np.dtype("f4"), int: np.dtype("i4"), bool: np.dtype("?")}
+
+
+class Arg:
+    """A keyword argument fixed when the pipeline is built.
+
+    `type` is float, int, bool, str, Layout, an enumeration, object, or a list of one of them for a vector ([float]).
+    A `default` of None means: not given. `hidden` arguments are accepted for compatibility and have no effect.
+    """
+
+    tensor = False
+    per_frame = False
+
+    def __init__(self, type: Any, default: Any = REQUIRED, doc: str = "", *, hidden: bool = False, deprecated: str = ""):
+        self.vector = isinstance(type, list)
+        self.type = type[0] if isinstance(type, list) else type
+        self.default, self.doc, self.hidden, self.deprecated = default, doc, hidden, deprecated
+        self.name = ""
+
+    def __set_name__(self, owner, name):
+        self.name = name
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
+
+    @property
+    def column_type(self) -> np.dtype:
+        return _COLUMN_TYPES.get(self.type, np.dtype("i4"))
+
+    def convert(self, value: Any) -> Any:
+        """The value as the argument's type; TypeError or ValueError with what is accepted."""
+        if value is None:
+            return None
+        if not self.vector:
+            return self._scalar(value)
+        if isinstance(value, (str, bytes)) or np.ndim(value) == 0:
+            return [self._scalar(value)]
+        return [self._scalar(v) for v in (value.tolist() if isinstance(value, np.ndarray) else value)]
+
+    def _scalar(self, v: Any) -> Any:
+        t = self.type
+        if t is object:
+            return v
+        if isinstance(v, np.ndarray) and v.size == 1:
+            v = v.item()
+        if isinstance(v, (list, tuple)) and len(v) == 1 and not self.vector:
+            v = v[0]
+        if isinstance(v, np.generic):
+            v = v.item()
+        if t in (float, int, bool):
+            if isinstance(v, (bool, int, float)) and not (t is int and isinstance(v, float) and v != int(v)):
+                return t(v)
+        elif t in _ENUMS:
+            if isinstance(v, t):
+                return v
+            if isinstance(v, int):
+                return t(v)
+            if t is DALIDataType:
+                if v in (float, int, bool):
+                    return {float: DALIDataType.FLOAT, int: DALIDataType.INT32, bool: DALIDataType.BOOL}[v]
+                if not isinstance(v, str):
+                    return dtypes.from_numpy(v)
+        elif t in (str, Layout) and isinstance(v, (str, bytes)):
+            return t(v.decode() if isinstance(v, bytes) else v)
+        raise TypeError(f"argument '{self.name}' takes {self.accepts()}, got {v!r}")
+
+    def accepts(self) -> str:
+        name = {Layout: "a layout", str: "a string", float: "a number", int: "an integer", bool: "a boolean"}.get(self.type)
+        name = name or (f"a {self.type.__name__}" if self.type is not object else "any object")
+        return f"{name} or a list of them" if self.vector else name
+
+
+class PerSample(Arg):
+    """May also be a DataNode: one value (or vector) per sample. Operators see a column (n,) or (n, k)."""
+
+    tensor = True
+
+
+class PerFrame(PerSample):
+    """May also carry one value per frame of a sequence, in a DataNode whose layout begins with F."""
+
+    per_frame = True
+
+
+class Arguments:
+    """The arguments of an operator for one batch, by name: fixed ones as values, per-sample ones as columns; None if not given.
+
+    `n` is the number of samples (of frames, where sequences are handled frame by frame), `random` the operator's random numbers.
+    `Operator.plan` may add attributes for what `outputs`, `region` and `params` share.
+    """
+
+    n: int
+    random: rng.Random
+
+    def __init__(self, n: int, random: rng.Random, values: dict[str, Any]):
+        self.n, self.random = n, random
+        self.__dict__.update(values)
+
+    def __getattr__(self, name: str) -> Any:  # only for type checkers: arguments are attributes
+        raise AttributeError(f"[internal error] the operator has no argument '{name}'")
+
+
+class Operator:
+    """Base of all operators. Arguments every operator has."""
+
+    module: ClassVar[str] = ""  # "decoders" for fn.decoders.image
+    devices: ClassVar[tuple[str, ...]] = ("cpu",)
+    inputs: ClassVar[tuple[int, int]] = (1, 1)  # smallest and largest number of inputs
+    layouts: ClassVar[tuple[str, ...]] = ()  # accepted for input 0; () accepts all
+    kernel: ClassVar[str] = ""  # "color/linear" for kernels/color/linear.h
+    frames: ClassVar[bool] = True  # a sequence ("F...") reaches the operator frame by frame, without its F
+    windowed: ClassVar[str] = ""  # axes along which it can make a window of its output, e.g. "HW"
+    aliases: ClassVar[bool] = False  # no kernel: output 0 is the memory of input 0 with another spec
+    mixes_samples: ClassVar[bool] = False  # an output sample depends on other samples of the batch
+    deprecated: ClassVar[tuple[str, ...]] = ()  # old public names: "ImageDecoder" gives ops.ImageDecoder, fn.image_decoder
+    experimental: ClassVar[bool] = False  # also reachable under fn.experimental (a former place)
+    hidden: ClassVar[bool] = False
+    schema: ClassVar[dict[str, Arg]] = {}
+    fn_name: ClassVar[str] = ""
+
+    preserve = Arg(bool, False, "Keeps the operator in the graph even if nothing uses its outputs.")
+    bytes_per_sample_hint = Arg([int], None, "Accepted for compatibility; memory comes from a pool.", hidden=True)
+
+    def __init_subclass__(cls, abstract: bool = False) -> None:
+        cls.schema = {k: v for c in reversed(cls.__mro__) for k, v in vars(c).items() if isinstance(v, Arg)}
+        if abstract or cls.__name__.startswith("_"):
+            return
+        snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", cls.__name__).lower()
+        cls.fn_name = f"{cls.module}.{snake}" if cls.module else snake
+        if cls.fn_name in REGISTRY:
+            raise TypeError(f"[internal error] two operators are called {cls.fn_name}")
+        REGISTRY[cls.fn_name] = cls
+
+    def __init__(self, values: dict[str, Any]):
+        """`values` are checked constants; arguments that are DataNodes are absent."""
+        self.values = values
+        self.setup()
+
+    @classmethod
+    def display_name(cls) -> str:
+        return f"fn.{cls.fn_name}"
+
+    @classmethod
+    def find_arg(cls, name: str) -> Arg:
+        try:
+            return cls.schema[name]
+        except KeyError:
+            near = suggest(name, cls.schema)
+            raise TypeError(f"{cls.display_name()}() got an unexpected argument '{name}'.{near}") from None
+
+    # What an operator defines ------------------------------------------------------------------------------------
+
+    def setup(self) -> None:
+        """Checks of the fixed arguments (self.values) beyond their types, when the pipeline is built."""
+
+    def n_outputs(self) -> int:
+        return 1
+
+    def plan(self, a: Arguments, *inputs: Spec) -> None:
+        """Computes once per batch, and puts on `a`, what the rules below share. Raises SampleErrors for samples it can't handle."""
+
+    def outputs(self, a: Arguments, *inputs: Spec) -> Spec | tuple[Spec, ...]:
+        """The shape rule: specs of the outputs from those of the inputs, before any pixel is touched."""
+        raise NotImplementedError
+
+    def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray] | None:
+        """Which window of input 0 is needed for the window `out.origin`, `out.stored` of output 0: its origin and size,
+        each (n, ndim), inside the input. None: all of it. Overridden only by operators whose kernels then heed `x.origin`."""
+        return None
+
+    def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
+        """The kernel's argument rows as columns or constants. `specs` are the inputs, then the outputs."""
+        return {}
+
+    def kernel_for(self, a: Arguments, *specs: Spec) -> str:
+        """The kernel to run; `kernel` unless it depends on the types."""
+        return self.kernel
+
+    def run(self, a: Arguments, *inputs: Batch) -> Batch | tuple[Batch, ...]:
+        """For operators without a kernel: makes the outputs from the inputs, batch-wise."""
+        raise NotImplementedError
+
+    @classmethod
+    def is_native(cls) -> bool:
+        """Whether it runs as a step of a chain."""
+        return cls.run is Operator.run
+
+
+class Pointwise(Operator, abstract=True):
+    """Base of operators whose output value depends on the input value at the same place only: the shape stays, and a window
+    of the output needs the same window of the input."""
+
+    windowed = "FDHWC"
+
+    def outputs(self, a: Arguments, *inputs: Spec) -> Spec | tuple[Spec, ...]:
+        return inputs[0].like()
+
+    def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray] | None:
+        return out.origin, out.stored
+
+
+class Picks:
+    """Which samples a source brings in next, as columns (n, ...). `epoch` and `position`, where present, name each sample's place
+    in the order of the whole data set; random operators draw from them."""
+
+    def __init__(self, **columns: np.ndarray):
+        self.columns = columns
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        try:
+            return self.__dict__["columns"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def select(self, rows: np.ndarray) -> Picks:
+        return type(self)(**{k: v[rows] for k, v in self.columns.items()})
+
+    def put(self, rows: np.ndarray, other: Picks) -> Picks:
+        """The same picks with `other` at `rows`."""
+        columns = {k: v.copy() for k, v in self.columns.items()}
+        for k, v in columns.items():
+            v[rows] = other.columns[k]
+        return type(self)(**columns)
+
+
+class Source(Operator, abstract=True):
+    """An operator that brings samples in. `take` is called in order, one iteration at a time; `load` any time, by any thread."""
+
+    inputs = (0, 0)
+    sets_batch_size: ClassVar[bool] = False  # its data decides how many samples a batch has
+    name = Arg(str, None, "Name of the operator, for `epoch_size`, `reader_meta` and iterators.")
+
+    def open(self, max_batch_size: int, seed: int) -> None:
+        """Finds the data, when the pipeline is built."""
+
+    def take(self, n: int, iteration: int) -> Picks:
+        """Picks the samples of the next batch; raises StopIteration at the end of an epoch, if it has one.
+
+        Gives n picks, or fewer only if `sets_batch_size`."""
+        raise NotImplementedError
+
+    def load(self, picks: Picks, io: kernels.Pool) -> tuple[Batch, ...]:
+        """The samples of the picks. `io` is the native pool for reading. Raises SampleErrors for those that can't be read."""
+        raise NotImplementedError
+
+    def replace(self, picks: Picks, rows: np.ndarray, attempt: int) -> Picks | None:
+        """Picks for the samples that stand in for `rows`: the next ones of the same shard; None if it can't."""
+        return None
+
+    def reset(self) -> None:
+        """Starts the next epoch."""
+
+    def meta(self) -> dict[str, int] | None:
+        """What `Pipeline.reader_meta` tells, None for sources without an epoch of known size."""
+        return None
+
+    def close(self) -> None:
+        """Gives back files and threads."""
+
+
+class Seeded(Operator, abstract=True):
+    """Mixin of operators that draw random numbers."""
+
+    seed = Arg(int, -1, "Seed of the operator; by default it follows from the pipeline's seed and the operator's place in it.")

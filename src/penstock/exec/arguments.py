@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the arguments of a node to the columns that operators see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core import rng
+from ..core.batch import Batch
+from ..core.op import Arg, Arguments
+from ..graph.node import DataNode, Node
+
+
+class Resolver:
+    """Makes the `Arguments` of one node for a batch. Columns of constants are made once per batch size."""
+
+    def __init__(self, node: Node, seed: int):
+        self.node = node
+        op = node.op
+        explicit = op.values.get("seed", -1)
+        self.key = rng.key(explicit, None) if explicit not in (-1, None) else rng.key(seed, node.number)
+        self.fixed = {n: v for n, v in op.values.items() if not (n in op.schema and op.schema[n].tensor)}
+        self.constants = {n: op.schema[n] for n, v in op.values.items() if n in op.schema and op.schema[n].tensor and n not in node.args}
+        self.columns: dict[int, dict[str, Any]] = {}
+
+    def resolve(self, n: int, epoch, position, values: dict[tuple[int, int], Batch], counts: np.ndarray | None = None) -> Arguments:
+        """`counts` are the frames per sample if the operator is to see frames as rows."""
+        random = rng.Random(self.key, epoch, position)
+        rows = n
+        if counts is not None:
+            random, rows = random.repeat(counts), int(counts.sum())
+        columns = self.columns.get(rows)
+        if columns is None:
+            columns = {name: _constant_column(arg, self.node.op.values[name], rows) for name, arg in self.constants.items()}
+            if len(self.columns) < 16:
+                self.columns[rows] = columns
+        a = Arguments(rows, random, {**self.fixed, **columns})
+        for name, data in self.node.args.items():
+            arg = self.node.op.schema[name]
+            if isinstance(data, DataNode):
+                column = _data_column(arg, values[data.source.number, data.index], n, counts)
+            else:
+                parts = [
+                    _data_column(arg, values[d.source.number, d.index], n, counts, scalar=True)
+                    if isinstance(d, DataNode)
+                    else np.full(rows, d, arg.column_type)
+                    for d in data
+                ]
+                column = np.stack(parts, axis=1)
+            setattr(a, name, column)
+        return a
+
+
+def _constant_column(arg: Arg, value: Any, rows: int) -> Any:
+    if value is None:
+        return None
+    if arg.type is str:
+        return value
+    if not arg.vector:
+        return np.full(rows, value, arg.column_type)
+    column = np.empty((rows, len(value)), arg.column_type)
+    column[:] = value
+    return column
+
+
+def _data_column(arg: Arg, batch: Batch, n: int, counts: np.ndarray | None, scalar: bool = False) -> np.ndarray:
+    """(rows,) for a scalar argument, (rows, k) for a vector."""
+    is_vector = arg.vector and not scalar
+    per_frame = batch.spec.layout.startswith("F") and arg.per_frame
+    if per_frame and counts is not None:
+        frames = batch.spec.shape[:, 0]
+        if (frames != counts).any():
+            i = int((frames != counts).nonzero()[0][0])
+            raise ValueError(
+                f"argument '{arg.name}' has {frames[i]} values for the {counts[i]} frames of sample {i}; it needs one per frame"
+            )
+        flat = np.concatenate([batch.sample(i) for i in range(n)]) if n else np.empty(0)
+        return _cast(arg, flat.reshape((len(flat), -1)) if is_vector else flat.reshape(len(flat)))
+    if not batch.spec.is_dense:
+        raise ValueError(f"argument '{arg.name}' needs the same number of values for every sample; got shapes {batch.spec.shape.tolist()[:4]}...")
+    values = batch.array()
+    per_sample = int(np.prod(values.shape[1:]))
+    if is_vector:
+        column = values.reshape(n, per_sample)
+    elif per_sample == 1:
+        column = values.reshape(n)
+    else:
+        raise ValueError(f"argument '{arg.name}' takes one value per sample; got samples of shape {values.shape[1:]}")
+    column = _cast(arg, column)
+    return column if counts is None else np.repeat(column, counts, axis=0)
+
+
+def _cast(arg: Arg, column: np.ndarray) -> np.ndarray:
+    if arg.column_type.kind in "i" and column.dtype.kind == "f":
+        raise ValueError(f"argument '{arg.name}' takes integers; got {column.dtype.name}; cast it first (fn.cast)")
+    return column.astype(arg.column_type, copy=False)

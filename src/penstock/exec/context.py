@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of one pass of samples through the stages."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.batch import Batch
+from ..core.errors import PipelineError, SampleErrors
+from ..graph.node import Node
+
+
+class BadSamples(Exception):
+    """Samples that can't be processed: {row: (node, reason, source)}."""
+
+    def __init__(self, samples: dict[int, tuple[Node, str, str]]):
+        super().__init__(f"{len(samples)} bad samples")
+        self.samples = samples
+
+
+class Context:
+    """`n` samples with their `epoch` and `position`, the batches computed so far, and the samples that failed."""
+
+    __slots__ = ("epoch", "failed", "iteration", "n", "position", "status", "timings", "values")
+
+    def __init__(self, n: int, epoch: np.ndarray, position: np.ndarray, iteration: int):
+        self.n, self.epoch, self.position, self.iteration = n, epoch, position, iteration
+        self.values: dict[tuple[int, int], Batch] = {}
+        self.status = np.zeros(n, "i4")
+        self.failed: dict[int, tuple[Node, str, str]] = {}
+        self.timings: list[tuple] = []  # for statistics: (node number, kind, begin, end, spans, threads)
+
+    def source_of(self, node: Node, row: int) -> str:
+        """Where the sample of a row came from, as far as the inputs of `node` know."""
+        for d in node.inputs:
+            batch = self.values.get((d.source.number, d.index))
+            if batch is not None and batch.sources is not None:
+                return batch.sources[row]
+        for batch in self.values.values():
+            if batch.sources is not None and len(batch.sources) == self.n:
+                return batch.sources[row]
+        return f"sample {row} of iteration {self.iteration}"
+
+
+def explain_failure(ctx: Context, node: Node, error: Exception, sample_of: np.ndarray | None = None) -> Exception:
+    """What to raise for an exception in an operator's own code."""
+    if isinstance(error, SampleErrors):
+        reasons = {int(i if sample_of is None else sample_of[i]): r for i, r in error.reasons.items()}
+        return BadSamples({i: (node, r, ctx.source_of(node, i)) for i, r in reasons.items()})
+    if isinstance(error, (PipelineError, StopIteration, BadSamples)):
+        return error
+    text = str(error)
+    if not isinstance(error, (ValueError, TypeError, RuntimeError, MemoryError, OSError, NotImplementedError)):
+        text = f"[internal error] {type(error).__name__}: {text}"
+    return PipelineError(node.describe(text))

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan of a pipeline: its stages, ready to run for any batch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from ..core import kernels
+from ..core.batch import Batch
+from ..core.op import Source
+from ..graph.node import DataNode, Node
+from ..graph.passes import Stage, last_uses, prune, schedule
+from .arguments import Resolver
+from .chain import Chain
+from .context import BadSamples, Context, explain_failure
+
+
+class Plan:
+    """Made once from the traced graph. Holds no state of a batch, so several batches may run at once."""
+
+    def __init__(self, nodes: list[Node], outputs: list[DataNode], seed: int):
+        self.outputs = [(o.source.number, o.index) for o in outputs]
+        self.nodes = prune(nodes, outputs)
+        self.stages = schedule(self.nodes)
+        self.resolvers = {n.number: Resolver(n, seed) for n in self.nodes}
+        self.sources: list[Node] = [s.nodes[0] for s in self.stages if s.kind == "source"]
+        # The source that decides the batch size comes first.
+        self.sources.sort(key=lambda n: not n.op.sets_batch_size)
+        self.mixes_samples = any(n.op.mixes_samples for n in self.nodes)
+        self._release = last_uses(self.stages, outputs)
+        self._run: list[Callable[[Context, kernels.Pool], None]] = [self._runner(s) for s in self.stages]
+
+    def source_op(self, node: Node) -> Source:
+        assert isinstance(node.op, Source)
+        return node.op
+
+    def _runner(self, stage: Stage) -> Callable[[Context, kernels.Pool], None]:
+        if stage.kind == "chain":
+            inside = {n.number for n in stage.nodes}
+            needed = {e for e in self.outputs if e[0] in inside}
+            for n in self.nodes:
+                if n.number not in inside:
+                    needed.update((d.source.number, d.index) for d in (*n.inputs, *n.arg_nodes()) if d.source.number in inside)
+            return Chain(stage.nodes, needed, self.resolvers).run
+        if stage.kind == "batch":
+            return lambda ctx, pool: self._run_batchwise(stage.nodes[0], ctx)
+        return lambda ctx, pool: None  # sources are loaded before
+
+    def _run_batchwise(self, node: Node, ctx: Context) -> None:
+        begin = time.monotonic_ns()
+        try:
+            a = self.resolvers[node.number].resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
+            inputs = [ctx.values[d.source.number, d.index] for d in node.inputs]
+            outs = node.op.run(a, *inputs)
+        except Exception as e:
+            raise explain_failure(ctx, node, e) from (e if not isinstance(e, (ValueError, TypeError)) else None)
+        sources = next((b.sources for b in inputs if b.sources is not None), None)
+        for i, batch in enumerate(outs if isinstance(outs, tuple) else (outs,)):
+            if batch.sources is None:
+                batch.sources = sources
+            ctx.values[node.number, i] = batch
+        ctx.timings.append(([node.number], begin, None, time.monotonic_ns(), None, None))
+
+    def run(self, ctx: Context, pool: kernels.Pool) -> list[Batch]:
+        """Takes the samples of `ctx`, whose sources are loaded, through all stages. Raises BadSamples while nothing is lost;
+        samples whose pixels failed are in `ctx.failed`."""
+        for run, release in zip(self._run, self._release):
+            run(ctx, pool)
+            for edge in release:
+                ctx.values.pop(edge, None)
+        return [ctx.values[e] for e in self.outputs]
+
+
+__all__ = ["BadSamples", "Plan"]

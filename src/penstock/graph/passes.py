@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the traced graph to stages: what is not needed is left out, neighbouring per-sample operators are joined to chains."""
+
+from __future__ import annotations
+
+from ..core.op import Source
+from .node import DataNode, Node
+
+
+class Stage:
+    """What runs at once: one source or batch-wise operator, or a chain of native operators through which each sample goes at a time."""
+
+    __slots__ = ("kind", "nodes")
+
+    def __init__(self, kind: str, nodes: list[Node]):
+        self.kind, self.nodes = kind, nodes  # "source", "batch" or "chain"
+
+    def __repr__(self) -> str:
+        return f"{self.kind}: {' -> '.join(n.op.fn_name for n in self.nodes)}"
+
+
+def prune(nodes: list[Node], outputs: list[DataNode]) -> list[Node]:
+    """The nodes that outputs depend on, or that ask to be preserved, in the order of their definition."""
+    needed: set[int] = set()
+    todo = [o.source for o in outputs] + [n for n in nodes if n.op.values.get("preserve")]
+    while todo:
+        node = todo.pop()
+        if node.number not in needed:
+            needed.add(node.number)
+            todo.extend(node.parents())
+    return [n for n in nodes if n.number in needed]
+
+
+def _kind(node: Node) -> str:
+    return "source" if isinstance(node.op, Source) else "chain" if node.op.is_native() else "batch"
+
+
+def schedule(nodes: list[Node]) -> list[Stage]:
+    """Orders the nodes into stages.
+
+    Batch-wise operators run as early as they can, so that the arguments they compute are there before a chain begins; a chain
+    then takes in every native operator that depends on nothing but itself and what has run. Data-dependent arguments end a chain:
+    shapes of a whole chain are inferred before its pixels are touched.
+    """
+    left, done, stages = list(nodes), set(), []
+
+    def ready(node: Node) -> bool:
+        return all(p.number in done for p in node.parents())
+
+    def finish(stage: Stage) -> None:
+        stages.append(stage)
+        done.update(n.number for n in stage.nodes)
+        left[:] = [n for n in left if n.number not in done]
+
+    while left:
+        early = next((n for n in left if _kind(n) != "chain" and ready(n)), None)
+        if early is not None:
+            finish(Stage(_kind(early), [early]))
+            continue
+        first = next(n for n in left if ready(n))
+        chain = [first]
+        inside = {first.number}
+        for node in left:
+            if node.number in inside or _kind(node) != "chain":
+                continue
+            joins = any(i.source.number in inside for i in node.inputs)
+            inputs_known = all(i.source.number in inside or i.source.number in done for i in node.inputs)
+            arguments_known = all(d.source.number in done for d in node.arg_nodes())
+            if joins and inputs_known and arguments_known:
+                chain.append(node)
+                inside.add(node.number)
+        finish(Stage("chain", chain))
+    return stages
+
+
+def last_uses(stages: list[Stage], outputs: list[DataNode]) -> list[list[tuple[int, int]]]:
+    """For each stage the outputs (node number, index) that nothing needs once it has run."""
+    last: dict[tuple[int, int], int] = {}
+    for i, stage in enumerate(stages):
+        for node in stage.nodes:
+            for d in (*node.inputs, *node.arg_nodes()):
+                last[d.source.number, d.index] = i
+            for d in node.outputs:
+                last.setdefault((node.number, d.index), i)
+    kept = {(o.source.number, o.index) for o in outputs}
+    return [[e for e, j in last.items() if j == i and e not in kept] for i in range(len(stages))]

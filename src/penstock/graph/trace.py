@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tracing: a call of an operator while a pipeline is being defined becomes a node."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import user_sites
+from ..core.op import REGISTRY, Operator, PerSample
+from .node import DataNode, Node
+
+
+class Definition:
+    """The nodes of a pipeline while it is being defined."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.names: dict[str, Node] = {}
+
+    def add(self, node: Node) -> None:
+        if node.name in self.names:
+            raise ValueError(
+                node.describe(f"the name '{node.name}' is taken by another operator of the pipeline:\n{self.names[node.name]!r}")
+            )
+        self.names[node.name] = node
+        self.nodes.append(node)
+
+
+_local = threading.local()
+
+
+def stack() -> list:
+    """The pipelines being defined by this thread, innermost last; each has a `definition`."""
+    if not hasattr(_local, "stack"):
+        _local.stack = []
+    return _local.stack
+
+
+def check_constants(cls: type[Operator], kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Splits keyword arguments into checked constants and those that are data. Raises TypeError or ValueError."""
+    values: dict[str, Any] = {}
+    data: dict[str, Any] = {}
+    for name, value in kwargs.items():
+        arg = cls.find_arg(name)
+        if arg.deprecated:
+            warnings.warn(f"{cls.display_name()}: argument '{name}' is deprecated: {arg.deprecated}", DeprecationWarning, stacklevel=4)
+        is_data = isinstance(value, DataNode)
+        is_mixed = isinstance(value, (list, tuple)) and any(isinstance(v, DataNode) for v in value)
+        if is_data or is_mixed:
+            if not isinstance(arg, PerSample):
+                raise TypeError(
+                    f"{cls.display_name()}: argument '{name}' is fixed when the pipeline is built and takes {arg.accepts()}, not a DataNode"
+                )
+            data[name] = value if is_data else [v if isinstance(v, DataNode) else arg._scalar(v) for v in value]
+        else:
+            try:
+                values[name] = arg.convert(value)
+            except (TypeError, ValueError) as e:
+                raise type(e)(f"{cls.display_name()}: {e}") from None
+    return values, data
+
+
+def constant(value: Any) -> DataNode:
+    """A constant where an operator takes data."""
+    array = np.asarray(value)
+    if array.dtype == np.int64:
+        array = array.astype("i4")
+    elif array.dtype == np.float64:
+        array = array.astype("f4")
+    return call(REGISTRY["constant"], (), {"value": array})
+
+
+def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any]) -> Any:
+    """Adds a call of operator `cls` to the pipeline being defined. Returns its output, or a tuple of them.
+
+    Where an input is a list of DataNodes, the call is made for each of its elements and a list is returned.
+    """
+    lists = [i for i in inputs if isinstance(i, (list, tuple)) and any(isinstance(d, DataNode) for d in i)]
+    if lists:
+        sizes = {len(i) for i in lists}
+        if len(sizes) > 1:
+            raise ValueError(f"{cls.display_name()}: the lists of inputs differ in length: {sorted(sizes)}")
+        results = [
+            call(cls, tuple(i[k] if any(i is x for x in lists) else i for i in inputs), kwargs) for k in range(sizes.pop())
+        ]
+        return list(zip(*results)) if results and isinstance(results[0], tuple) else results
+    if not stack():
+        raise RuntimeError(
+            f"{cls.display_name()}: operators can be called only while a pipeline is being defined: inside a function decorated with "
+            "@pipeline_def, inside `with pipeline:`, or in `define_graph`"
+        )
+    definition: Definition = stack()[-1].definition
+    name, device = kwargs.pop("name", None), kwargs.pop("device", None) or "cpu"
+    sites = user_sites()
+    number = len(definition.nodes)
+    if name is not None and "name" in cls.schema:
+        kwargs["name"] = name
+    name = name or f"__{cls.__name__}_{number}"
+
+    def where(cause: str) -> str:
+        return "" if not sites else "\n\n" + "\n".join(map(str, sites))
+
+    try:
+        if device not in cls.devices:
+            raise ValueError(
+                f"{cls.display_name()}: device '{device}' is not available in this installation; available: {', '.join(cls.devices)}"
+            )
+        lo, hi = cls.inputs
+        if not lo <= len(inputs) <= hi:
+            raise ValueError(
+                f"{cls.display_name()} takes {lo if lo == hi else f'{lo} to {hi}'} input{'s' * (hi != 1)}, {len(inputs)} given"
+            )
+        values, data = check_constants(cls, {k: v for k, v in kwargs.items() if v is not None})
+        missing = [n for n, a in cls.schema.items() if a.required and n not in values and n not in data]
+        if missing:
+            raise TypeError(f"{cls.display_name()}: required argument{'s' * (len(missing) > 1)} not given: {', '.join(missing)}")
+        edges = tuple(i if isinstance(i, DataNode) else constant(i) for i in inputs)
+        # Arguments left out keep their default, so that the operator sees in `given` what the user said.
+        op = cls({n: values.get(n, None if n in data or a.required else a.default) for n, a in cls.schema.items()} | {"given": {*values, *data}})
+    except (TypeError, ValueError) as e:
+        raise type(e)(f"{e}{where(str(e))}") from None
+    node = Node(op, edges, data, name, number, device, sites)
+    definition.add(node)
+    return node.outputs if len(node.outputs) != 1 else node.outputs[0]

@@ -1,0 +1,486 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Pipeline` and `pipeline_def`: defining a graph of operators and running it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .core.dtypes import DALIDataType
+from .core.errors import PipelineError, SampleError, suggest
+from .exec.executor import Executor
+from .exec.plan import Plan
+from .exec.policy import Policy
+from .exec.report import explain, table, write_trace
+from .exec.statistics import Statistics
+from .graph import trace
+from .graph.node import DataNode, Node
+from .tensors import TensorListCPU
+
+__all__ = ["DataNode", "Pipeline", "PipelineError", "do_not_convert", "pipeline_def"]
+
+
+def _outputs_of(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+class Pipeline:
+    """A graph of operators that produces batches in the background.
+
+    Define the graph with `pipeline_def`, in `with pipeline:` followed by `set_outputs`, or by overriding `define_graph`.
+
+    Parameters
+    ----------
+    batch_size
+        The largest number of samples in a batch.
+    num_threads
+        Native threads that process samples; by default as many as there are CPUs for this process.
+    device_id
+        The GPU to use; None for none. Without a GPU, a pipeline that needs none runs whatever is given.
+    seed
+        Seed of all random operators; None or a negative number takes a random one, kept in `seed`.
+    prefetch_queue_depth
+        How many batches are prepared ahead.
+    exec_pipelined, exec_async
+        False makes batches when they are asked for instead of ahead.
+    on_error
+        What happens to a sample that can't be read, decoded or processed: "raise" an error (the pipeline stays usable), "skip" it
+        (the batch gets smaller), or "replace" it by the next good sample of the same shard. See `errors`.
+    max_errors
+        With "skip" and "replace": how many bad samples are too many, as a count (int) or as a rate of the samples seen (float).
+    output_dtype, output_ndim, output_layout
+        What the outputs have to be; one value for all or a list. A batch that differs raises PipelineError.
+
+    The remaining arguments of DALI are accepted: those about CUDA streams, executors and memory statistics have no effect on the CPU.
+    """
+
+    definition: trace.Definition
+
+    def __init__(
+        self,
+        batch_size: int | None = None,
+        num_threads: int | None = None,
+        device_id: int | None = None,
+        seed: int | None = None,
+        exec_pipelined: bool = True,
+        prefetch_queue_depth: int | dict[str, int] | tuple[int, int] = 2,
+        exec_async: bool = True,
+        bytes_per_sample: int = 0,
+        set_affinity: bool = False,
+        max_streams: int | None = None,
+        default_cuda_stream_priority: int | None = None,
+        *,
+        enable_memory_stats: bool = False,
+        enable_checkpointing: bool = False,
+        checkpoint: Any = None,
+        py_num_workers: int = 1,
+        py_start_method: str = "fork",
+        py_callback_pickler: Any = None,
+        output_dtype: Any = None,
+        output_ndim: Any = None,
+        output_layout: Any = None,
+        exec_dynamic: bool | None = None,
+        experimental_exec_dynamic: bool | None = None,
+        stream_policy: Any = None,
+        concurrency: Any = None,
+        max_batch_size: int | None = None,
+        on_error: str = "raise",
+        max_errors: int | float | None = None,
+    ):
+        batch_size = max_batch_size if batch_size is None else batch_size
+        if batch_size is not None and (isinstance(batch_size, bool) or int(batch_size) != batch_size or batch_size < 1):
+            raise ValueError(f"batch_size takes a positive integer; got {batch_size!r}")
+        if num_threads is not None and num_threads < 1:
+            raise ValueError(f"num_threads takes a positive integer; got {num_threads!r}")
+        if enable_checkpointing or checkpoint is not None:
+            raise NotImplementedError("checkpoints are not available in this version; build the pipeline without enable_checkpointing")
+        if isinstance(prefetch_queue_depth, dict):
+            prefetch_queue_depth = prefetch_queue_depth.get("cpu_size", 2)
+        elif isinstance(prefetch_queue_depth, tuple):
+            prefetch_queue_depth = prefetch_queue_depth[0]
+        if prefetch_queue_depth < 1:
+            raise ValueError(f"prefetch_queue_depth takes a positive integer; got {prefetch_queue_depth!r}")
+        self._max_batch_size = None if batch_size is None else int(batch_size)
+        self._num_threads = num_threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else num_threads or os.cpu_count() or 1
+        self._device_id = None if device_id is None or device_id < 0 else device_id
+        # Random seeds are drawn once per pipeline, so that a run can be repeated from what `seed` tells.
+        self._seed = int.from_bytes(os.urandom(4), "little") >> 1 if seed is None or seed < 0 else int(seed)
+        self._depth = prefetch_queue_depth if exec_pipelined and exec_async else 1
+        self._ahead = bool(exec_pipelined and exec_async)
+        self._prefetch_queue_depth = prefetch_queue_depth
+        self._exec_pipelined, self._exec_async, self._set_affinity = exec_pipelined, exec_async, set_affinity
+        self._py_num_workers, self._py_start_method = py_num_workers, py_start_method
+        self._wanted = {"dtype": output_dtype, "ndim": output_ndim, "layout": output_layout}
+        self._policy = Policy(on_error, max_errors)
+        self._statistics = Statistics()
+        self.definition = trace.Definition()
+        self._output_nodes: list[DataNode] | None = None
+        self._sinks: list[DataNode] = []
+        self._define: Callable[[], Any] | None = None
+        self._executor: Executor | None = None
+        self._plan: Plan | None = None
+        self._current_batch_size = self._max_batch_size
+        self._shared: list[TensorListCPU] | None = None
+
+    # Properties ---------------------------------------------------------------------------------------------------
+
+    @property
+    def max_batch_size(self) -> int | None:
+        return self._max_batch_size
+
+    @property
+    def batch_size(self) -> int | None:
+        """The largest number of samples in a batch."""
+        return self._max_batch_size
+
+    @property
+    def num_threads(self) -> int:
+        return self._num_threads
+
+    @property
+    def device_id(self) -> int | None:
+        return self._device_id
+
+    @property
+    def seed(self) -> int:
+        """The seed in use, also when none was given."""
+        return self._seed
+
+    @property
+    def prefetch_queue_depth(self) -> int:
+        return self._prefetch_queue_depth
+
+    @property
+    def exec_pipelined(self) -> bool:
+        return self._exec_pipelined
+
+    @property
+    def exec_async(self) -> bool:
+        return self._exec_async
+
+    @property
+    def exec_dynamic(self) -> bool:
+        return True
+
+    @property
+    def exec_separated(self) -> bool:
+        return False
+
+    @property
+    def set_affinity(self) -> bool:
+        return self._set_affinity
+
+    @property
+    def py_num_workers(self) -> int:
+        return self._py_num_workers
+
+    @property
+    def py_start_method(self) -> str:
+        return self._py_start_method
+
+    @property
+    def cpu_queue_size(self) -> int:
+        return self._prefetch_queue_depth
+
+    @property
+    def gpu_queue_size(self) -> int:
+        return self._prefetch_queue_depth
+
+    @property
+    def is_restored_from_checkpoint(self) -> bool:
+        return False
+
+    @property
+    def num_outputs(self) -> int:
+        """How many outputs a batch has."""
+        self.build()
+        assert self._plan is not None
+        return len(self._plan.outputs)
+
+    def output_dtype(self) -> list[DALIDataType | None]:
+        """The types demanded of the outputs on construction."""
+        return self._per_output("dtype")
+
+    def output_ndim(self) -> list[int | None]:
+        """The numbers of dimensions demanded of the outputs on construction."""
+        return self._per_output("ndim")
+
+    def _per_output(self, key: str) -> list[Any]:
+        value = self._wanted[key]
+        return list(value) if isinstance(value, (list, tuple)) else [value] * self.num_outputs
+
+    # Definition ---------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def current() -> Pipeline | None:
+        """The pipeline that is being defined by this thread."""
+        return trace.stack()[-1] if trace.stack() else None
+
+    @staticmethod
+    def push_current(pipeline: Pipeline) -> None:
+        trace.stack().append(pipeline)
+
+    @staticmethod
+    def pop_current() -> None:
+        trace.stack().pop()
+
+    def __enter__(self) -> Pipeline:
+        if self._plan is not None:
+            raise RuntimeError("the pipeline is built; its definition can't be changed any more")
+        Pipeline.push_current(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        Pipeline.pop_current()
+
+    def set_outputs(self, *output_data_nodes: Any) -> None:
+        """Sets what the pipeline returns: DataNodes, or constants."""
+        self._output_nodes = list(output_data_nodes)
+
+    def add_sink(self, edge: DataNode) -> None:
+        """Keeps what `edge` depends on in the graph although it is no output."""
+        self._sinks.append(edge)
+
+    def define_graph(self) -> Any:
+        """Overridden by sub-classes: builds the graph and returns its outputs."""
+        if self._define is not None:
+            return self._define()
+        raise NotImplementedError(
+            "the pipeline has no definition: use @pipeline_def, `with pipe:` and set_outputs(), or override define_graph()"
+        )
+
+    def start_py_workers(self) -> None:
+        """Starts the processes of parallel external sources; there are none to start in this version."""
+
+    def build(self) -> None:
+        """Traces and plans the graph. Called by `run` if it was not called before."""
+        if self._plan is not None:
+            return
+        if self._max_batch_size is None:
+            raise ValueError("a pipeline needs a batch_size before it can be built")
+        with self:
+            if self._output_nodes is None:
+                self._output_nodes = _outputs_of(self.define_graph())
+            outputs = [self._as_output(o, i) for i, o in enumerate(self._output_nodes)]
+        plan = Plan(self.definition.nodes, outputs + self._sinks, self._seed)
+        plan.outputs = plan.outputs[: len(outputs)]
+        for node in plan.sources:
+            try:
+                plan.source_op(node).open(self._max_batch_size, self._seed)
+            except (ValueError, OSError, RuntimeError, TypeError) as e:
+                raise (type(e) if isinstance(e, (ValueError, TypeError)) else RuntimeError)(node.describe(str(e))) from None
+        self._plan = plan
+        self._executor = Executor(plan, self._num_threads, self._policy, self._statistics)
+
+    def _as_output(self, value: Any, i: int) -> DataNode:
+        if isinstance(value, DataNode):
+            return value
+        if isinstance(value, (int, float, bool, np.ndarray, np.generic)):
+            return trace.constant(value)
+        kind = type(value).__name__
+        hint = " The definition returned a nested list or tuple; return its elements." if isinstance(value, (list, tuple)) else ""
+        raise TypeError(f"output {i} of the pipeline must be a DataNode or a constant; got {kind}.{hint}")
+
+    # Running ------------------------------------------------------------------------------------------------------
+
+    def _ready(self) -> Executor:
+        self.build()
+        assert self._executor is not None
+        return self._executor
+
+    def run(self, cuda_stream: Any = None, /, **pipeline_inputs: Any) -> tuple[TensorListCPU, ...]:
+        """The next batch: one `TensorListCPU` per output. Keyword arguments feed the pipeline's inputs of these names."""
+        executor = self._ready()
+        for name, data in pipeline_inputs.items():
+            self.feed_input(name, data)
+        while executor.pending < self._depth:
+            executor.schedule(self._batch_size_now())
+        outputs = self.outputs()
+        if self._ahead and not pipeline_inputs:
+            executor.schedule(self._batch_size_now())
+        return outputs
+
+    def _batch_size_now(self) -> int:
+        assert self._current_batch_size is not None
+        return self._current_batch_size
+
+    def set_batch_size(self, batch_size: int) -> None:
+        """The size of the batches scheduled from now on; at most `max_batch_size`."""
+        assert self._max_batch_size is not None
+        if not 0 < batch_size <= self._max_batch_size:
+            raise ValueError(f"the batch size of an iteration is 1 to {self._max_batch_size}; got {batch_size}")
+        self._current_batch_size = batch_size
+
+    def schedule_run(self) -> None:
+        """Asks for one batch without waiting for it; the first call also fills the prefetch queue."""
+        executor = self._ready()
+        if self._ahead and executor.pending == 0:
+            for _ in range(self._depth - 1):
+                executor.schedule(self._batch_size_now())
+        executor.schedule(self._batch_size_now())
+
+    def share_outputs(self, cuda_stream: Any = None) -> tuple[TensorListCPU, ...]:
+        """The oldest batch asked for; waits for it."""
+        executor = self._ready()
+        outputs = tuple(TensorListCPU(b) for b in executor.share())
+        for key in ("dtype", "ndim", "layout"):
+            if self._wanted[key] is not None:
+                self._check_outputs(outputs, key)
+        return outputs
+
+    def _check_outputs(self, outputs: tuple[TensorListCPU, ...], key: str) -> None:
+        for i, (out, want) in enumerate(zip(outputs, self._per_output(key))):
+            got = getattr(out, key)
+            got = got() if callable(got) else got
+            if want is not None and got != want:
+                raise PipelineError(f"output {i} has {key} {got}, but output_{key} asks for {want}")
+
+    def release_outputs(self) -> None:
+        """Lets go of the batch that `share_outputs` gave; its memory is reused when nothing refers to it."""
+
+    def outputs(self, cuda_stream: Any = None) -> tuple[TensorListCPU, ...]:
+        """The oldest batch asked for, releasing the one before."""
+        self.release_outputs()
+        return self.share_outputs(cuda_stream)
+
+    def feed_input(self, data_node: Any, data: Any, layout: str | None = None, cuda_stream: Any = None, use_copy_kernel: bool = False) -> None:
+        """Gives the next batch to an `external_source` without a source, by its name or DataNode."""
+        self.build()
+        assert self._plan is not None
+        name = data_node.name if isinstance(data_node, DataNode) else data_node
+        feeds = {n.name: n for n in self._plan.sources if hasattr(n.op, "feed")}
+        if name not in feeds:
+            raise KeyError(f"the pipeline has no input '{name}'; it has {sorted(feeds) or 'none'}.{suggest(str(name), feeds)}")
+        feeds[name].op.feed(data, layout)  # type: ignore[attr-defined]
+
+    def reset(self) -> None:
+        """Starts the next epoch, also in the middle of one: what was prepared ahead is dropped."""
+        if self._plan is None or self._executor is None:
+            return
+        self._executor.drain()
+        for node in self._plan.sources:
+            self._plan.source_op(node).reset()
+
+    def empty(self) -> bool:
+        """Whether no batch has been asked for that was not taken."""
+        return self._executor is None or self._executor.pending == 0
+
+    def iter_setup(self) -> None:
+        """Called by DALI before each iteration of old style pipelines; override to feed inputs."""
+
+    # Readers ------------------------------------------------------------------------------------------------------
+
+    def _metas(self) -> dict[str, dict[str, int]]:
+        self.build()
+        assert self._plan is not None
+        metas = {n.name: self._plan.source_op(n).meta() for n in self._plan.sources}
+        return {name: meta for name, meta in metas.items() if meta is not None}
+
+    def _meta(self, name: str) -> dict[str, int]:
+        metas = self._metas()
+        if name not in metas:
+            raise RuntimeError(f"the pipeline has no reader called '{name}'; it has {sorted(metas) or 'none'}.{suggest(name, metas)}")
+        return metas[name]
+
+    def epoch_size(self, name: str | None = None) -> Any:
+        """Samples in an epoch of the reader called `name`; without a name a dictionary of all readers."""
+        if name is not None:
+            return self._meta(name)["epoch_size"]
+        return {k: m["epoch_size"] for k, m in self._metas().items()}
+
+    def reader_meta(self, name: str | None = None) -> dict[str, Any]:
+        """What a reader tells about itself: epoch_size, epoch_size_padded, number_of_shards, shard_id, pad_last_batch, stick_to_shard."""
+        return self._metas() if name is None else self._meta(name)
+
+    # Where the time goes ------------------------------------------------------------------------------------------
+
+    def errors(self) -> list[SampleError]:
+        """All bad samples so far: source, operator, reason, iteration, sample, action."""
+        return list(self._policy.errors)
+
+    def explain(self) -> str:
+        """The plan: stages, chains, what stays in scratch memory, what is decoded or computed only in part."""
+        self.build()
+        assert self._plan is not None
+        return explain(self._plan, self._num_threads, self._depth)
+
+    def stats(self) -> Any:
+        """Time and share of every operator, images/s, waiting time. Prints as a table; a dictionary by `as_dict()`."""
+        self.build()
+        assert self._plan is not None
+        return table(self._plan, self._statistics, self._num_threads)
+
+    def reset_stats(self) -> None:
+        self._statistics.reset()
+
+    def trace(self, path: str | os.PathLike | None) -> None:
+        """Starts recording spans if there are none, otherwise writes them to `path` for Perfetto or chrome://tracing."""
+        self.build()
+        assert self._plan is not None
+        write_trace(self._plan, self._statistics, path)
+
+    def executor_statistics(self) -> dict[str, Any]:
+        return {}
+
+    def close(self) -> None:
+        """Stops the threads and gives the memory back. Done by itself when the pipeline is deleted, and at exit."""
+        if self._executor is not None:
+            self._executor.close()
+
+    def __repr__(self) -> str:
+        state = "not built" if self._plan is None else " | ".join(map(repr, self._plan.stages))
+        return f"<Pipeline batch_size={self._max_batch_size} num_threads={self._num_threads} device_id={self._device_id} seed={self._seed}: {state}>"
+
+
+_PIPELINE_ARGS = frozenset(inspect.signature(Pipeline.__init__).parameters) - {"self"}
+
+
+def pipeline_def(fn: Callable[..., Any] | None = None, *, enable_conditionals: bool = False, **pipeline_kwargs: Any) -> Any:
+    """Makes a function that defines a graph into a function that returns a `Pipeline`.
+
+    The function's own arguments are passed on; arguments of `Pipeline` given to the decorator are defaults that a call may override.
+
+    >>> from penstock import fn, pipeline_def
+    >>> @pipeline_def(batch_size=2, num_threads=1)
+    ... def numbers(low):
+    ...     return fn.random.uniform(range=(low, 1.0))
+    >>> pipe = numbers(0.5, seed=1)
+    >>> len(pipe.run()[0])
+    2
+    """
+    if fn is None:
+        return functools.partial(pipeline_def, enable_conditionals=enable_conditionals, **pipeline_kwargs)
+    parameters = inspect.signature(fn).parameters
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+    @functools.wraps(fn)
+    def create(*args: Any, **kwargs: Any) -> Pipeline:
+        own = {k: v for k, v in kwargs.items() if k in parameters}
+        rest = {k: v for k, v in kwargs.items() if k not in parameters}
+        for k in rest:
+            if k not in _PIPELINE_ARGS and not (takes_any and k not in _PIPELINE_ARGS):
+                valid = [*parameters, *_PIPELINE_ARGS]
+                raise TypeError(f"{fn.__name__}() got an unexpected argument '{k}'.{suggest(k, valid)}")
+        if takes_any:
+            own |= {k: rest.pop(k) for k in list(rest) if k not in _PIPELINE_ARGS}
+        # An argument that the pipeline and the function both have goes to both, as far as they take it.
+        both = {k: v for k, v in own.items() if k in _PIPELINE_ARGS and k not in pipeline_kwargs}
+        pipe = Pipeline(**{**pipeline_kwargs, **both, **rest})
+        pipe._define = functools.partial(fn, *args, **own)
+        with pipe:
+            pipe.set_outputs(*_outputs_of(pipe._define()))
+        return pipe
+
+    create._is_pipeline_def = True  # type: ignore[attr-defined]
+    return create
+
+
+def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
+    """Marks a function that conditional execution must leave as it is."""
+    return (lambda f: f) if func is None else func
+

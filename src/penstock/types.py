@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types, enumerations and constants, under DALI's names."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from .core import dtypes as _dtypes
+from .core.dtypes import DALIDataType, DALIImageType, DALIInterpType
+from .graph import trace as _trace
+from .graph.node import DataNode as _DataNode
+
+globals().update({m.name: m for e in (DALIDataType, DALIImageType, DALIInterpType) for m in e})
+
+NHWC, NCHW, NFHWC, NFCHW, SAME = "HWC", "CHW", "FHWC", "FCHW", ""
+CPU_ONLY_DEVICE_ID = -99999
+TensorLayout = str
+
+
+def to_numpy_type(dali_type: DALIDataType) -> Any:
+    """The NumPy scalar type of a `DALIDataType`."""
+    return _dtypes.to_numpy(dali_type).type
+
+
+def to_dali_type(framework_type: Any) -> DALIDataType:
+    """The `DALIDataType` of a NumPy type, or of a type of PyTorch (or another framework that prints 'torch.uint8')."""
+    name = str(framework_type)
+    if name.startswith("torch."):
+        framework_type = {"half": "float16", "float": "float32", "double": "float64"}.get(name[6:], name[6:])
+    return _dtypes.from_numpy(framework_type)
+
+
+class PipelineAPIType(Enum):
+    BASIC = 0
+    ITERATOR = 1
+    SCHEDULED = 2
+
+
+class SampleInfo:
+    """What a per-sample callback of `external_source` is told."""
+
+    def __init__(self, idx_in_epoch: int, idx_in_batch: int, iteration: int, epoch_idx: int):
+        self.idx_in_epoch, self.idx_in_batch, self.iteration, self.epoch_idx = idx_in_epoch, idx_in_batch, iteration, epoch_idx
+
+
+class BatchInfo:
+    """What a per-batch callback of `external_source` is told."""
+
+    def __init__(self, iteration: int, epoch_idx: int):
+        self.iteration, self.epoch_idx = iteration, epoch_idx
+
+
+def ConstantNode(device: str, value: Any, dtype: Any, shape: Any, layout: str | None, **kwargs: Any) -> _DataNode:
+    """A constant as a node of the graph: see `Constant`."""
+    array = np.asarray(value)
+    if dtype is not None:
+        array = array.astype(_dtypes.to_numpy(dtype))
+    elif array.dtype == np.int64:
+        array = array.astype("i4")
+    elif array.dtype == np.float64:
+        array = array.astype("f4")
+    if shape is not None:
+        array = np.broadcast_to(array, shape) if array.size == 1 else array.reshape(shape)
+    from .core.op import REGISTRY
+
+    return _trace.call(REGISTRY["constant"], (), {"value": array, "layout": layout or "", "device": device or "cpu", **kwargs})
+
+
+def Constant(value: Any, dtype: Any = None, shape: Any = None, layout: str | None = None, device: str | None = None, **kwargs: Any) -> _DataNode:
+    """A value that is the same for every sample.
+
+    `value` is a number, a list or an array; `dtype` defaults to int32 for integers and float32 for floats (arrays keep their type,
+    but for the 64-bit defaults of Python numbers).
+
+    >>> import penstock.types as types
+    >>> types.Constant(3.5)  # doctest: +SKIP
+    """
+    if isinstance(value, np.ndarray) and dtype is None:
+        dtype = value.dtype
+    return ConstantNode(device or "cpu", value, dtype, shape, layout, **kwargs)
