@@ -10,6 +10,7 @@ import numpy as np
 
 from .core import dtypes as _dtypes
 from .core.dtypes import DALIDataType, DALIImageType, DALIInterpType
+from .core.sample_info import BatchInfo, SampleInfo  # noqa: F401  public names
 from .graph import trace as _trace
 from .graph.node import DataNode as _DataNode
 
@@ -37,20 +38,6 @@ class PipelineAPIType(Enum):
     BASIC = 0
     ITERATOR = 1
     SCHEDULED = 2
-
-
-class SampleInfo:
-    """What a per-sample callback of `external_source` is told."""
-
-    def __init__(self, idx_in_epoch: int, idx_in_batch: int, iteration: int, epoch_idx: int):
-        self.idx_in_epoch, self.idx_in_batch, self.iteration, self.epoch_idx = idx_in_epoch, idx_in_batch, iteration, epoch_idx
-
-
-class BatchInfo:
-    """What a per-batch callback of `external_source` is told."""
-
-    def __init__(self, iteration: int, epoch_idx: int):
-        self.iteration, self.epoch_idx = iteration, epoch_idx
 
 
 def ConstantNode(device: str, value: Any, dtype: Any, shape: Any, layout: str | None, **kwargs: Any) -> _DataNode:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -118,6 +119,9 @@ class Batch:
 
     __slots__ = ("_array", "_rows", "owners", "sources", "spec")
 
+    guard_bytes: ClassVar[int] = 0  # tests set it: that many bytes of _GUARD lie behind every sample allocated
+    _GUARD: ClassVar[int] = 0xA5
+
     def __init__(self, spec: Spec, rows: np.ndarray | None, owners: tuple, sources: list[str] | None = None, array=None):
         self.spec, self._rows, self.owners, self.sources, self._array = spec, rows, owners, sources, array
 
@@ -126,10 +130,12 @@ class Batch:
         """Memory for all samples in one pooled block: packed if they have one shape, each 64-byte aligned otherwise."""
         rows = spec.packed()
         nbytes = spec.volumes() * spec.dtype.itemsize
-        if not spec.is_dense:
-            nbytes = (nbytes + 63) & ~63
+        if not spec.is_dense or cls.guard_bytes:
+            nbytes = (nbytes + cls.guard_bytes + 63) & ~63
         ends = np.cumsum(nbytes)
         buffer = Buffer(int(ends[-1]) if len(ends) else 0)
+        if cls.guard_bytes:
+            view(buffer.address, (buffer.nbytes,), np.dtype("u1"), buffer)[...] = cls._GUARD
         rows["data"] = (buffer.address + ends - nbytes).astype("u8")
         return cls(spec, rows, (buffer,), sources)
 
@@ -157,6 +163,12 @@ class Batch:
 
     def __len__(self) -> int:
         return self.spec.n
+
+    def guards_intact(self) -> bool:
+        """Whether nothing wrote behind a sample; for batches allocated while `guard_bytes` was set."""
+        ends = self.rows["data"] + (self.spec.volumes() * self.spec.dtype.itemsize).astype("u8")
+        guards = [view(e, (self.guard_bytes,), np.dtype("u1"), self) for e in ends]
+        return all((g == self._GUARD).all() for g in guards)
 
     @property
     def rows(self) -> np.ndarray:

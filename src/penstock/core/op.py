@@ -186,6 +186,10 @@ class Operator:
     def n_outputs(self) -> int:
         return 1
 
+    def returns_list(self) -> bool:
+        """Whether a call gives a list of outputs even if there is one only."""
+        return False
+
     def plan(self, a: Arguments, *inputs: Spec) -> None:
         """Computes once per batch, and puts on `a`, what the rules below share. Raises SampleErrors for samples it can't handle."""
 

@@ -125,4 +125,6 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any]) -> Any:
         raise type(e)(f"{e}{where(str(e))}") from None
     node = Node(op, edges, data, name, number, device, sites)
     definition.add(node)
+    if node.op.returns_list():
+        return list(node.outputs)
     return node.outputs if len(node.outputs) != 1 else node.outputs[0]

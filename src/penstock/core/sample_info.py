@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What callbacks of `external_source` are told about the sample or batch they are asked for."""
+
+
+class SampleInfo:
+    """`idx_in_epoch`, `idx_in_batch`, `iteration` within the epoch, `epoch_idx`; all count from 0."""
+
+    def __init__(self, idx_in_epoch: int, idx_in_batch: int, iteration: int, epoch_idx: int):
+        self.idx_in_epoch, self.idx_in_batch, self.iteration, self.epoch_idx = idx_in_epoch, idx_in_batch, iteration, epoch_idx
+
+    def __repr__(self) -> str:
+        return f"SampleInfo(idx_in_epoch={self.idx_in_epoch}, idx_in_batch={self.idx_in_batch}, iteration={self.iteration}, epoch_idx={self.epoch_idx})"
+
+
+class BatchInfo:
+    """`iteration` within the epoch and `epoch_idx`; both count from 0."""
+
+    def __init__(self, iteration: int, epoch_idx: int):
+        self.iteration, self.epoch_idx = iteration, epoch_idx
+
+    def __repr__(self) -> str:
+        return f"BatchInfo(iteration={self.iteration}, epoch_idx={self.epoch_idx})"

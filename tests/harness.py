@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One declaration tests an operator: `test = op_test("brightness", reference, ...)`.
+
+Every case (element type x layout x arguments) goes through a real pipeline on a ragged batch with 1x1, odd and empty samples and is
+held to a NumPy reference; also checked: bytes behind the outputs, input untouched, 1 thread == many, fn == ops, a constant argument ==
+the same value per sample, and the text of errors. `make conformance` runs the same cases against the real DALI.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import penstock
+from penstock import fn, ops, pipeline_def
+from penstock.core.batch import Batch
+from penstock.core.op import REGISTRY
+
+# Height and width of the samples of a batch: odd, single pixel, empty, wide, and large enough for SIMD with a remainder.
+SIZES = ((5, 4), (1, 1), (0, 4), (33, 17), (8, 67))
+FRAMES = (2, 1, 3, 1, 2)
+
+
+@dataclass(frozen=True)
+class Column:
+    """An argument that differs from sample to sample (or frame to frame)."""
+
+    make: Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
+    shape: tuple[int, ...] = ()
+    per_frame: bool = False
+    text: str = "column"
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def per_sample(lo: float, hi: float, shape: Sequence[int] = (), dtype: Any = "f4", frames: bool = False) -> Column:
+    """Uniform values in [lo, hi) (integers: lo..hi-1), one (or one vector of `shape`) per sample, or per frame."""
+    kind = np.dtype(dtype).kind
+
+    def make(rng: np.random.Generator, s: tuple[int, ...]) -> np.ndarray:
+        return rng.integers(lo, hi, s).astype(dtype) if kind in "iu" else rng.uniform(lo, hi, s).astype(dtype)
+
+    return Column(make, tuple(shape), frames, f"per_{'frame' if frames else 'sample'}({lo},{hi})")
+
+
+@dataclass
+class Case:
+    dtype: Any
+    layout: str
+    kwargs: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        arguments = ",".join(f"{k}={getattr(v, 'name', v)}".replace(" ", "") for k, v in self.kwargs.items())
+        return f"{np.dtype(self.dtype).name}-{self.layout or 'none'}-{arguments or 'defaults'}"
+
+
+@dataclass
+class OpTest:
+    """The declaration of an operator's test; conformance reads it too."""
+
+    name: str
+    reference: Callable[..., Any]
+    cases: list[Case]
+    sizes: Sequence[tuple[int, ...]] = SIZES
+    channels: int = 3
+    steps: float = 0
+    ulps: float = 4
+    atol: float = 0
+    make_input: Callable[[np.random.Generator, Case], list[np.ndarray]] | None = None
+    extra_inputs: Callable[[np.random.Generator, Case], list[list[np.ndarray]]] | None = None
+    dali_steps: float | None = None  # largest difference from DALI, in steps of an integer type (default: steps, at least 0)
+    dali_differs: dict[str, str] = field(default_factory=dict)  # a part of a case's id -> why the difference is deliberate
+
+    def inputs(self, case: Case) -> list[np.ndarray]:
+        rng = np.random.default_rng(7)
+        if self.make_input is not None:
+            return self.make_input(rng, case)
+        return [random_array(rng, full_shape(case.layout, hw, self.channels, i), case.dtype) for i, hw in enumerate(self.sizes)]
+
+    def columns(self, case: Case, samples: list[np.ndarray]) -> dict[str, list[np.ndarray]]:
+        """Per-sample values of the arguments that are columns."""
+        rng = np.random.default_rng(11)
+        columns = {}
+        for k, v in case.kwargs.items():
+            if isinstance(v, Column):
+                if v.per_frame:
+                    columns[k] = [v.make(rng, (len(s), *v.shape)) for s in samples]
+                else:
+                    columns[k] = [v.make(rng, v.shape) for _ in samples]
+        return columns
+
+
+def random_array(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(dtype)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+    return rng.random(shape).astype(dtype)
+
+
+def full_shape(layout: str, hw: tuple[int, ...], channels: int, i: int) -> tuple[int, ...]:
+    extents = {"H": hw[0], "W": hw[1], "C": channels, "F": FRAMES[i % len(FRAMES)], "D": 3}
+    return tuple(extents[c] for c in layout) if layout else tuple(hw)
+
+
+def build(name: str, samples, case: Case, columns, num_threads: int = 2, face: str = "fn", extra=None) -> penstock.Pipeline:
+    """A pipeline that applies the operator to the samples."""
+
+    @pipeline_def(batch_size=len(samples), num_threads=num_threads, seed=1)
+    def pipe():
+        x = fn.external_source(source=lambda i: samples, layout=case.layout or None)
+        more = [fn.external_source(source=lambda i, e=e: e) for e in (extra or [])]
+        kwargs = dict(case.kwargs)
+        for k, values in columns.items():
+            is_frames = isinstance(case.kwargs[k], Column) and case.kwargs[k].per_frame
+            layout = "F" + "N" * (values[0].ndim - 1) if is_frames else None
+            kwargs[k] = fn.external_source(source=lambda i, v=values: v, layout=layout)
+        if face == "fn":
+            out = _face(fn, name)(x, *more, **kwargs)
+        else:
+            out = _face(ops, REGISTRY[name].module + "." * bool(REGISTRY[name].module) + REGISTRY[name].__name__)(**kwargs)(x, *more)
+        return out if isinstance(out, tuple) else (out,)
+
+    return pipe()
+
+
+def _face(module: Any, path: str) -> Any:
+    for part in path.split("."):
+        module = getattr(module, part)
+    return module
+
+
+def run(name: str, samples, case: Case, columns, **kwargs) -> list[list[np.ndarray]]:
+    """Per output the samples, copied."""
+    pipe = build(name, samples, case, columns, **kwargs)
+    return [[np.array(t.at(i)) for i in range(len(t))] for t in pipe.run()]
+
+
+def assert_close(got: np.ndarray, want: np.ndarray, steps: float, ulps: float, atol: float, what: str) -> None:
+    assert got.dtype == want.dtype, f"{what}: type {got.dtype}, expected {want.dtype}"
+    assert got.shape == want.shape, f"{what}: shape {got.shape}, expected {want.shape}"
+    if not want.size:
+        return
+    if want.dtype.kind in "iub":
+        bound = steps
+    else:
+        scale = np.nanmax(np.abs(np.where(np.isfinite(want), want, 0).astype("f8")), initial=1)
+        bound = atol + ulps * float(np.finfo(want.dtype).eps) * scale
+    np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), rtol=0, atol=bound, err_msg=what)
+
+
+def op_test(
+    name: str,
+    reference: Callable[..., Any],
+    dtypes: Sequence[Any] = ("u1",),
+    layouts: Sequence[str] = ("HWC",),
+    args: Sequence[dict[str, Any]] = ({},),
+    errors: Sequence[tuple[dict[str, Any], type[Exception], str]] = (),
+    cases: Sequence[Case] | None = None,
+    **options: Any,
+) -> type:
+    """A test class for operator `name`.
+
+    reference(x, *extra inputs, **arguments) gives the expected output (or a tuple) for one sample (for sequences and per-frame
+    arguments: for one frame, if the operator handles frames). `args` are argument sets; values made by `per_sample` differ from
+    sample to sample. `errors` are (arguments, exception, pattern of its text). `steps` bounds the difference of integers,
+    `ulps` that of floats in units of the largest value, `atol` adds to it. Other options: see OpTest.
+    """
+    declared = OpTest(name, reference, list(cases or (Case(d, lay, dict(a)) for d, lay, a in itertools.product(dtypes, layouts, args))), **options)
+    params = [pytest.param(c, id=c.id) for c in declared.cases]
+
+    class TestOperator:
+        operator = name
+        declaration = declared
+
+        @pytest.mark.parametrize("case", params)
+        def test_reference(self, case: Case, monkeypatch):
+            monkeypatch.setattr(Batch, "guard_bytes", 64)
+            samples, extra = declared.inputs(case), declared.extra_inputs(np.random.default_rng(3), case) if declared.extra_inputs else []
+            kept = [s.copy() for s in samples]
+            columns = declared.columns(case, samples)
+            pipe = build(name, samples, case, columns, extra=extra)
+            outputs = pipe.run()
+            for j, out in enumerate(outputs):
+                assert out._batch.guards_intact(), "the operator wrote behind its output"
+                for i, x in enumerate(samples):
+                    want = _expected(declared, case, x, [e[i] for e in extra], {k: v[i] for k, v in columns.items()}, j)
+                    assert_close(out.at(i), want, declared.steps, declared.ulps, declared.atol, f"output {j}, sample {i}")
+            for x, k in zip(samples, kept):
+                np.testing.assert_array_equal(x, k, err_msg="the operator wrote to its input")
+
+        @pytest.mark.parametrize("case", params[:: max(1, len(params) // 4)])
+        def test_faces_and_threads_agree(self, case: Case):
+            samples = declared.inputs(case)
+            extra = declared.extra_inputs(np.random.default_rng(3), case) if declared.extra_inputs else []
+            columns = declared.columns(case, samples)
+            first = run(name, samples, case, columns, num_threads=1, extra=extra)
+            schema = REGISTRY[name].schema
+            constant = {k: [np.asarray(v, schema[k].column_type)] * len(samples) for k, v in case.kwargs.items() if _can_be_column(schema[k], v)}
+            variants = {
+                "4 threads": run(name, samples, case, columns, num_threads=4, extra=extra),
+                "ops": run(name, samples, case, columns, face="ops", extra=extra),
+                "arguments as data": run(name, samples, case, {**columns, **constant}, extra=extra),
+            }
+            for what, other in variants.items():
+                for a, b in zip(itertools.chain(*first), itertools.chain(*other)):
+                    np.testing.assert_array_equal(a, b, err_msg=f"{what} gives something else")
+
+        @pytest.mark.parametrize("kwargs, exception, text", [pytest.param(*e, id=str(i)) for i, e in enumerate(errors)])
+        def test_errors(self, kwargs, exception, text):
+            case = Case(declared.cases[0].dtype, declared.cases[0].layout, {**declared.cases[0].kwargs, **kwargs})
+            samples = declared.inputs(case)
+            with pytest.raises(exception, match=text):
+                run(name, samples, case, declared.columns(case, samples))
+
+    return TestOperator
+
+
+def _can_be_column(arg: Any, value: Any) -> bool:
+    return arg.tensor and value is not None and not isinstance(value, (Column, str))
+
+
+def _expected(test: OpTest, case: Case, x: np.ndarray, extra: list, columns: dict[str, np.ndarray], j: int) -> np.ndarray:
+    kwargs = {**case.kwargs, **columns}
+    frame_wise = case.layout.startswith("F") and REGISTRY[test.name].frames
+    if not frame_wise:
+        want = test.reference(x, *extra, **kwargs)
+        return want[j] if isinstance(want, tuple) else want
+    frames = []
+    for f in range(len(x)):
+        at = {k: v[f] if isinstance(case.kwargs.get(k), Column) and case.kwargs[k].per_frame else v for k, v in kwargs.items()}
+        want = test.reference(x[f], *extra, **at)
+        frames.append(want[j] if isinstance(want, tuple) else want)
+    return np.stack(frames)
+
+
+def saturate(x: np.ndarray, dtype: Any) -> np.ndarray:
+    """Rounds halves away from zero and clamps to the range of an integer type; NaN becomes 0."""
+    dtype = np.dtype(dtype)
+    x = np.asarray(x, "f8")
+    if dtype.kind == "f":
+        return x.astype(dtype)
+    if dtype.kind == "b":
+        return x != 0
+    info = np.iinfo(dtype)
+    whole = np.trunc(np.nan_to_num(x, nan=0.0))
+    rest = np.nan_to_num(x, nan=0.0) - whole
+    whole = whole + (rest >= 0.5) - (rest <= -0.5)
+    return np.clip(whole, info.min, info.max).astype(dtype)
