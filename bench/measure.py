@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs contenders in processes of their own, interleaved, and writes the medians with what they were measured on.
+
+A contender is a function `f(options) -> iterator of batch sizes` that produces batches for ever; it is timed from outside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+Contender = Callable[[argparse.Namespace], Iterator[int]]
+
+
+def arguments(description: str) -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    p.add_argument("--data", default=os.environ.get("PENSTOCK_DATA", ""), help="folder with photos500/ and photos1280/, or any class folders")
+    p.add_argument("--threads", type=int, default=2, help="threads (processes for the PyTorch loader)")
+    p.add_argument("--batch", type=int, default=64, help="batch size")
+    p.add_argument("--seconds", type=float, default=3.0, help="length of one measurement")
+    p.add_argument("--rounds", type=int, default=5, help="how often every contender is measured; the median counts")
+    p.add_argument("--only", default="", help="measure only the tasks whose name contains this")
+    p.add_argument("--out", default="", help="result file; by default bench/results/<script>.md")
+    p.add_argument("--worker", default="", help=argparse.SUPPRESS)
+    return p
+
+
+def _rss_mb() -> float:
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * resource.getpagesize() / 1e6
+
+
+def work(contender: Contender, options: argparse.Namespace) -> None:
+    """In a process of its own: warms up, measures, prints one line of JSON."""
+    batches = contender(options)
+    warm = time.perf_counter() + min(1.0, options.seconds / 2)
+    while time.perf_counter() < warm:
+        next(batches)
+    images, cpu, start = 0, time.process_time(), time.perf_counter()
+    while (now := time.perf_counter()) < start + options.seconds:
+        images += next(batches)
+    print(json.dumps({"images_per_s": images / (now - start), "rss_mb": _rss_mb(), "cpu_s": time.process_time() - cpu}), flush=True)
+    os._exit(0)  # rivals may take long to shut down
+
+
+def measure(script: str, names: list[str], options: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """Medians per contender. Rounds go over all contenders, so that drift of the machine meets all of them."""
+    results: dict[str, list[dict[str, float]]] = {n: [] for n in names}
+    failed: dict[str, str] = {}
+    for r in range(options.rounds):
+        for name in names:
+            if name in failed:
+                continue
+            _progress(f"round {r + 1}/{options.rounds}: {name}")
+            command = [sys.executable, script, "--worker", name]
+            for k in ("data", "threads", "batch", "seconds"):
+                command += [f"--{k}", str(getattr(options, k))]
+            run = subprocess.run(command, capture_output=True, text=True, timeout=600)
+            line = run.stdout.strip().splitlines()[-1] if run.stdout.strip() else ""
+            try:
+                results[name].append(json.loads(line))
+            except ValueError:
+                failed[name] = (run.stderr.strip().splitlines() or ["no output"])[-1]
+    _progress("")
+    out: dict[str, dict[str, float]] = {}
+    for name, rows in results.items():
+        if rows:
+            out[name] = {k: statistics.median(r[k] for r in rows) for k in rows[0]}
+        else:
+            print(f"{name}: could not run: {failed.get(name)}", file=sys.stderr)
+    return out
+
+
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def machine() -> str:
+    """What it was measured on."""
+    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.processor())
+    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    dirty = subprocess.run(["git", "-C", str(ROOT), "status", "--porcelain", "-uno"], capture_output=True, text=True).stdout.strip()
+    return (
+        f"Commit {commit or 'unknown'}{' with changes' if dirty else ''}, {model}, {len(os.sched_getaffinity(0))} CPUs, "
+        f"Python {platform.python_version()}, {platform.system()} {platform.release().split('-')[0]}."
+    )
+
+
+def versions(*packages: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = []
+    for p in packages:
+        try:
+            found.append(f"{p} {version(p)}")
+        except PackageNotFoundError:
+            found.append(f"{p} not installed")
+    return ", ".join(found)
+
+
+def write(path: str, default: str, text: str) -> None:
+    target = Path(path) if path else ROOT / "bench" / "results" / default
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text)
+    print(text)
+    print(f"written to {target}", file=sys.stderr)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time to import, time to the first batch, and installed size, beside DALI's."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, files, requires
+from pathlib import Path
+
+import measure
+from images_cpu import files as photos
+
+SCRIPT = """
+import sys, time
+import numpy
+t0 = time.perf_counter()
+if sys.argv[1] == "penstock":
+    import penstock
+    from penstock import fn, pipeline_def, types
+else:
+    import nvidia.dali
+    from nvidia.dali import fn, pipeline_def, types
+t1 = time.perf_counter()
+
+@pipeline_def(batch_size=64, num_threads=2, device_id=None)
+def pipe():
+    jpegs, labels = fn.readers.file(files=sys.argv[2:], name="reader")
+    images = fn.resize(fn.decoders.image(jpegs), resize_shorter=256)
+    return fn.crop_mirror_normalize(images, crop=(224, 224), mean=[124.0], std=[58.0]), labels
+
+p = pipe()
+p.build()
+p.run()
+print(t1 - t0, time.perf_counter() - t1)
+"""
+
+
+def installed_mb(package: str, seen: set[str] | None = None) -> float:
+    """Size on disk of a package and what it requires, without NumPy."""
+    seen = set() if seen is None else seen
+    if package in seen or package == "numpy":
+        return 0.0
+    seen.add(package)
+    try:
+        total = sum(Path(f.locate()).stat().st_size for f in files(package) or [] if Path(f.locate()).exists())
+    except PackageNotFoundError:
+        return 0.0
+    if package == "penstock" and total < 1e6:  # an editable install
+        source = measure.ROOT / "src" / "penstock"
+        total = sum(f.stat().st_size for f in source.rglob("*") if f.is_file())
+    needs = [r.split(";")[0].split("[")[0] for r in requires(package) or [] if "extra ==" not in r]
+    names = ["".join(c for c in n.split(" ")[0] if c.isalnum() or c in "-_.").split("<")[0].split(">")[0].split("=")[0] for n in needs]
+    return total / 1e6 + sum(installed_mb(n, seen) for n in names)
+
+
+def main() -> None:
+    o = measure.arguments(__doc__).parse_args()
+    if not o.data:
+        sys.exit("no data: give --data FOLDER with JPEG files, or set PENSTOCK_DATA")
+    times: dict[str, list[tuple[float, float]]] = {"penstock": [], "nvidia.dali": []}
+    for _ in range(max(o.rounds, 5)):
+        for module, rows in times.items():
+            run = subprocess.run([sys.executable, "-c", SCRIPT, module, *photos(o, "photos500")], capture_output=True, text=True)
+            if run.returncode == 0:
+                a, b = map(float, run.stdout.split()[-2:])
+                rows.append((a, b))
+            else:
+                print(run.stderr.strip().splitlines()[-1], file=sys.stderr)
+    lines = ["# Starting up", "", measure.machine(), f"Medians of {max(o.rounds, 5)} interleaved runs. Written by `bench/startup.py`.", ""]
+    lines += ["| | import over `import numpy`, s | first batch of 64 after it, s | installed without NumPy, MB |", "|---|---|---|---|"]
+    for module, package in (("penstock", "penstock"), ("nvidia.dali", "nvidia-dali-cuda130")):
+        if times[module]:
+            a, b = (statistics.median(c) for c in zip(*times[module]))
+            lines.append(f"| {module} | {a:.3f} | {b:.3f} | {installed_mb(package):.0f} |")
+    lines.append("| asked for | 0.08 | 0.2 | 60 |")
+    measure.write(o.out, "startup.md", "\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
