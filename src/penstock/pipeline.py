@@ -418,8 +418,8 @@ class Pipeline:
     def reset_stats(self) -> None:
         self._statistics.reset()
 
-    def trace(self, path: str | os.PathLike | None) -> None:
-        """Starts recording spans if there are none, otherwise writes them to `path` for Perfetto or chrome://tracing."""
+    def trace(self, path: str | os.PathLike) -> None:
+        """Writes when each stage of the last batches ran, on which thread, to `path`: for Perfetto or chrome://tracing."""
         self.build()
         assert self._plan is not None
         write_trace(self._plan, self._statistics, path)

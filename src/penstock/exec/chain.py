@@ -12,7 +12,7 @@ from ..core.batch import Batch, Spec
 from ..core.op import Arguments
 from ..graph.node import Node
 from .arguments import Resolver
-from .context import Context, explain_failure
+from .context import Context, Timing, explain_failure
 from .frames import expand, fold
 
 Edge = tuple[int, int]
@@ -210,7 +210,7 @@ class _Segment:
         native = time.monotonic_ns()
         pool.run(steps, self.n_rows, outcome, order, self.sample_of, chunk)
         end = time.monotonic_ns()
-        ctx.timings.append(([n.number for n in nodes], self.begin, native, end, outcome.spans, outcome.threads))
+        ctx.timings.append(Timing("chain", [n.number for n in nodes], self.begin, end, native, outcome.spans, outcome.threads))
         for i in ((ctx.status != 0) & (failed_before == 0)).nonzero()[0]:
             node = nodes[ctx.status[i] - 1]
             ctx.failed[int(i)] = (node, outcome.reason(i), ctx.source_of(node, int(i)))

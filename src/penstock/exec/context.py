@@ -18,6 +18,16 @@ class BadSamples(Exception):
         self.samples = samples
 
 
+class Timing:
+    """When one stage ran for one batch: `native` is when the kernels began, `spans` (rows, steps) and `threads` (rows) are theirs."""
+
+    __slots__ = ("begin", "end", "kind", "native", "numbers", "spans", "threads")
+
+    def __init__(self, kind: str, numbers: list[int], begin: int, end: int, native: int = 0, spans=None, threads=None):
+        self.kind, self.numbers, self.begin, self.end = kind, numbers, begin, end  # kind: "load", "batch" or "chain"
+        self.native, self.spans, self.threads = native or end, spans, threads
+
+
 class Context:
     """`n` samples with their `epoch` and `position`, the batches computed so far, and the samples that failed."""
 
@@ -28,7 +38,7 @@ class Context:
         self.values: dict[tuple[int, int], Batch] = {}
         self.status = np.zeros(n, "i4")
         self.failed: dict[int, tuple[Node, str, str]] = {}
-        self.timings: list[tuple] = []  # for statistics: (node number, kind, begin, end, spans, threads)
+        self.timings: list[Timing] = []
 
     def source_of(self, node: Node, row: int) -> str:
         """Where the sample of a row came from, as far as the inputs of `node` know."""

@@ -13,7 +13,7 @@ from ..graph.node import DataNode, Node
 from ..graph.passes import Stage, last_uses, prune, schedule
 from .arguments import Resolver
 from .chain import Chain
-from .context import BadSamples, Context, explain_failure
+from .context import BadSamples, Context, Timing, explain_failure
 
 
 class Plan:
@@ -60,7 +60,7 @@ class Plan:
             if batch.sources is None:
                 batch.sources = sources
             ctx.values[node.number, i] = batch
-        ctx.timings.append(([node.number], begin, None, time.monotonic_ns(), None, None))
+        ctx.timings.append(Timing("batch", [node.number], begin, time.monotonic_ns()))
 
     def run(self, ctx: Context, pool: kernels.Pool) -> list[Batch]:
         """Takes the samples of `ctx`, whose sources are loaded, through all stages. Raises BadSamples while nothing is lost;

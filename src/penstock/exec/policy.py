@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ..core.batch import Batch
 from ..core.errors import PipelineError, SampleError
 from ..core.op import Picks
 from ..graph.node import Node
-from .context import BadSamples, Context, explain_failure
+from .context import BadSamples, Context, Timing, explain_failure
 from .plan import Plan
 
 _MAX_ATTEMPTS = 1000
@@ -58,12 +59,14 @@ class Producer:
 
     def load(self, ctx: Context, picks: dict[int, Picks]) -> None:
         for node in self.plan.sources:
+            begin = time.monotonic_ns()
             try:
                 batches = self.plan.source_op(node).load(picks[node.number], self.io)
             except Exception as e:
                 raise explain_failure(ctx, node, e) from None
             for i, b in enumerate(batches):
                 ctx.values[node.number, i] = b
+            ctx.timings.append(Timing("load", [node.number], begin, time.monotonic_ns()))
 
     def produce(self, ctx: Context, picks: dict[int, Picks], attempt: int = 0) -> list[Batch]:
         """The outputs for the picks. Samples that fail before any pixel is touched are replaced or left out first."""

@@ -7,6 +7,10 @@ import json
 import os
 from typing import Any
 
+from ..core.kernels import library
+from ..core.op import Operator
+from ..graph.node import Node
+from ..graph.passes import Stage
 from .plan import Plan
 from .statistics import Statistics
 
@@ -32,26 +36,20 @@ def explain(plan: Plan, num_threads: int, depth: int) -> str:
     return "\n".join(lines)
 
 
-def _consumers(plan_nodes, node):
+def _consumers(plan_nodes: list[Node], node: Node) -> list[Node]:
     return [n for n in plan_nodes if any(d.source is node for d in (*n.inputs, *n.arg_nodes()))]
 
 
-def _inner(plan: Plan, stage, node) -> bool:
+def _inner(plan: Plan, stage: Stage, node: Node) -> bool:
     return all(c in stage.nodes for c in _consumers(plan.nodes, node))
 
 
-def _narrowed(stage, node) -> str:
+def _narrowed(stage: Stage, node: Node) -> str:
     """The one operator of the chain that reads a node and can say which part of it."""
     users = _consumers(stage.nodes, node)
-    if len(users) == 1 and type(users[0].op).region is not _base_region():
+    if len(users) == 1 and type(users[0].op).region is not Operator.region:
         return users[0].op.display_name()
     return ""
-
-
-def _base_region():
-    from ..core.op import Operator
-
-    return Operator.region
 
 
 class Table:
@@ -68,31 +66,31 @@ class Table:
 
     def __repr__(self) -> str:
         d = self._data
-        lines = [f"{'operator':<34}{'ms/sample':>11}{'share':>8}{'Python ms/batch':>17}"]
+        lines = [f"{'operator':<34}{'ms/sample':>11}{'share':>8}{'Python ms/batch':>17}{'loading ms/batch':>18}"]
         for name, s in d["operators"].items():
-            lines.append(f"{name:<34}{s['ms_per_sample']:>11.4f}{s['share']:>8.1%}{s['python_ms_per_batch']:>17.3f}")
+            lines.append(
+                f"{name:<34}{s['ms_per_sample']:>11.4f}{s['share']:>8.1%}{s['python_ms_per_batch']:>17.3f}{s['load_ms_per_batch']:>18.3f}"
+            )
         lines.append(
             f"{d['samples']} samples in {d['batches']} batches, {d['samples_per_s']:.0f} samples/s; threads busy {d['threads_busy']:.0%}, "
-            f"consumer waited {d['waited_share']:.0%}, memory {d['memory_mb']:.0f} MB"
+            f"Python {d['python_share_of_a_core']:.1%} of a core, consumer waited {d['waited_share']:.0%}, memory {d['memory_mb']:.0f} MB"
         )
         return "\n".join(lines)
 
 
-def table(plan: Plan, statistics: Statistics, num_threads: int) -> Table:
-    from ..core.kernels import library
-
-    s = statistics
+def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
     with s.lock:
         samples, batches = max(s.samples, 1), max(s.batches, 1)
-        total = sum(s.kernel_ns.values()) + sum(s.python_ns.values()) or 1
+        total = sum(map(sum, (s.kernel_ns.values(), s.python_ns.values(), s.load_ns.values()))) or 1
         seconds = max((s.last - s.started) / 1e9, 1e-9)
         operators = {}
         for node in plan.nodes:
-            native, python = s.kernel_ns.get(node.number, 0), s.python_ns.get(node.number, 0)
-            operators[node.name if node.name[:2] != "__" else f"{node.op.fn_name} ({node.number})"] = {
+            native, python, load = (sums.get(node.number, 0) for sums in (s.kernel_ns, s.python_ns, s.load_ns))
+            operators[_title(node)] = {
                 "ms_per_sample": native / samples / 1e6,
-                "share": (native + python) / total,
+                "share": (native + python + load) / total,
                 "python_ms_per_batch": python / batches / 1e6,
+                "load_ms_per_batch": load / batches / 1e6,
             }
         return Table(
             {
@@ -109,28 +107,33 @@ def table(plan: Plan, statistics: Statistics, num_threads: int) -> Table:
         )
 
 
-def write_trace(plan: Plan, statistics: Statistics, path: str | os.PathLike | None) -> None:
-    """Chrome trace format (JSON array of complete events), which Perfetto reads. Starts recording when called the first time or with None."""
-    if not statistics.tracing or path is None:
-        statistics.tracing = True
-        if path is None:
-            return
+def _title(node: Node) -> str:
+    return f"{node.op.fn_name} ({node.number})" if node.name.startswith("__") else f"{node.op.fn_name} '{node.name}'"
+
+
+def write_trace(plan: Plan, statistics: Statistics, path: str | os.PathLike) -> None:
+    """The last batches in Chrome's trace format, which Perfetto reads: one track per native thread and per kind of Python work."""
     names = {n.number: n.op.fn_name for n in plan.nodes}
+    tracks: dict[str, int] = {}
     events: list[dict[str, Any]] = []
+
+    def event(track: str, name: str, begin: int, end: int, **args: int) -> None:
+        tid = tracks.setdefault(track, len(tracks))
+        events.append({"ph": "X", "pid": 0, "tid": tid, "name": name, "ts": begin / 1e3, "dur": (end - begin) / 1e3, "args": args})
+
     with statistics.lock:
-        recorded = list(statistics.events)
-    for iteration, numbers, begin, native, end, spans, threads in recorded:
-        what = " -> ".join(names[n] for n in numbers)
-        row = {"pid": 0, "ph": "X", "args": {"iteration": iteration}}
-        plan_end = end if native is None else native
-        events.append({**row, "tid": "python", "name": f"plan {what}" if native else what, "ts": begin / 1e3, "dur": (plan_end - begin) / 1e3})
-        if spans is None:
-            continue
-        for sample, (times, thread) in enumerate(zip(spans.tolist(), threads.tolist())):
-            for number, (a, b) in zip(numbers, times):
-                if b:
-                    events.append(
-                        {"pid": 0, "ph": "X", "tid": f"thread {thread}", "name": names[number], "ts": a / 1e3, "dur": (b - a) / 1e3, "args": {"iteration": iteration, "sample": sample}}
-                    )
+        recent = list(statistics.recent)
+    for iteration, timings in recent:
+        for t in timings:
+            what = " -> ".join(names[n] for n in t.numbers)
+            track = "loading" if t.kind == "load" else f"Python, {'even' if iteration % 2 == 0 else 'odd'} batches"
+            event(track, f"plan {what}" if t.kind == "chain" else what, t.begin, t.native, iteration=iteration)
+            if t.spans is None:
+                continue
+            for row, (times, thread) in enumerate(zip(t.spans.tolist(), t.threads.tolist())):
+                for number, (begin, end) in zip(t.numbers, times):
+                    if end:
+                        event(f"thread {thread}", names[number], begin, end, iteration=iteration, sample=row)
+    named = [{"ph": "M", "pid": 0, "tid": tid, "name": "thread_name", "args": {"name": track}} for track, tid in tracks.items()]
     with open(path, "w") as f:
-        json.dump({"traceEvents": events, "displayTimeUnit": "ms"}, f)
+        json.dump({"traceEvents": named + events, "displayTimeUnit": "ms"}, f)

@@ -5,48 +5,49 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .context import Context
+from .context import Context, Timing
+
+_KEPT_BATCHES = 256  # for the trace
 
 
 class Statistics:
-    """Sums over all batches; with `tracing`, every span is kept for `Pipeline.trace`."""
+    """Sums over all batches, and the timings of the last ones."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.tracing = False
         self.reset()
 
     def reset(self) -> None:
         with self.lock:
             self.kernel_ns: dict[int, int] = {}
             self.python_ns: dict[int, int] = {}
+            self.load_ns: dict[int, int] = {}
             self.samples = self.batches = self.wait_ns = 0
-            self.started = time.monotonic_ns()
-            self.last = self.started
-            self.events: list[tuple] = []
+            self.started = self.last = time.monotonic_ns()
+            self.recent: deque[tuple[int, list[Timing]]] = deque(maxlen=_KEPT_BATCHES)
 
     def record(self, ctx: Context) -> None:
         """Adds the timings of a finished pass."""
         with self.lock:
-            for numbers, begin, native, end, spans, threads in ctx.timings:
-                if spans is None:
-                    self.python_ns[numbers[0]] = self.python_ns.get(numbers[0], 0) + end - begin
-                else:
-                    # Planning a chain is one effort; it is booked on the chain's first operator.
-                    self.python_ns[numbers[0]] = self.python_ns.get(numbers[0], 0) + native - begin
-                    for number, ns in zip(numbers, (spans["end"] - spans["begin"]).sum(axis=0).tolist()):
+            for t in ctx.timings:
+                # Planning a chain is one effort; it is booked on the chain's first operator.
+                sums, first = (self.load_ns if t.kind == "load" else self.python_ns), t.numbers[0]
+                sums[first] = sums.get(first, 0) + t.native - t.begin
+                if t.spans is not None:
+                    for number, ns in zip(t.numbers, (t.spans["end"] - t.spans["begin"]).sum(axis=0).tolist()):
                         self.kernel_ns[number] = self.kernel_ns.get(number, 0) + ns
-                if self.tracing:
-                    self.events.append((ctx.iteration, numbers, begin, native, end, spans, threads))
+            self.recent.append((ctx.iteration, ctx.timings))
             self.samples += ctx.n
             self.batches += 1
             self.last = time.monotonic_ns()
         ctx.timings = []
 
     @contextmanager
-    def waiting(self):
+    def waiting(self) -> Iterator[None]:
         begin = time.monotonic_ns()
         yield
         with self.lock:

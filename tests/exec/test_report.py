@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""explain, stats and trace."""
+
+import json
+
+import numpy as np
+
+from penstock import fn, pipeline_def
+
+
+@pipeline_def(batch_size=8, num_threads=2)
+def pipe():
+    x = fn.external_source(source=lambda i: np.full((8, 64, 64, 3), 7, np.uint8), layout="HWC", name="feed")
+    factor = fn.external_source(source=lambda i: np.full(8, 2, np.float32))
+    return fn.brightness(fn.brightness(x, brightness=factor), brightness_shift=0.1)
+
+
+def test_explain_shows_chain_fusion_and_source_lines():
+    text = pipe().explain()
+    assert text.count("chain, sample by sample") == 1
+    assert "scratch memory" in text and "output" in text and "test_report.py:" in text
+
+
+def test_stats_add_up():
+    p = pipe()
+    for _ in range(5):
+        p.run()
+    stats = p.stats()
+    d = stats.as_dict()
+    assert d["batches"] >= 5 and d["samples"] == 8 * d["batches"]
+    assert abs(sum(o["share"] for o in d["operators"].values()) - 1) < 1e-9
+    brightness = [o for name, o in d["operators"].items() if "brightness" in name]
+    assert len(brightness) == 2 and all(o["ms_per_sample"] > 0 for o in brightness)
+    assert "samples/s" in str(stats) and "external_source 'feed'" in str(stats)
+    p.reset_stats()
+    assert p.stats()["batches"] == 0
+
+
+def test_trace_is_what_perfetto_reads(tmp_path):
+    p = pipe()
+    for _ in range(3):
+        p.run()
+    p.trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    spans = [e for e in events if e["ph"] == "X"]
+    names = {e["args"]["name"] for e in events if e["ph"] == "M"}
+    assert {"thread 0", "loading"} <= names
+    kernels = [e for e in spans if e["name"] == "brightness" and "sample" in e["args"]]
+    assert len(kernels) >= 3 * 8 * 2 and all(e["dur"] >= 0 for e in kernels)
+    # Two steps of one sample run on one thread, one after the other.
+    first = sorted((e for e in kernels if e["args"] == {"iteration": 0, "sample": 3}), key=lambda e: e["ts"])
+    assert len(first) == 2 and first[0]["tid"] == first[1]["tid"] and first[0]["ts"] + first[0]["dur"] <= first[1]["ts"] + 1
