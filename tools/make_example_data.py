@@ -119,7 +119,16 @@ PICTURES = [
 def open_sources(folder: Path) -> dict[str, Image.Image]:
     sources = {}
     for key, (requirement, inside) in WHEELS.items():
-        pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "--python-version=3.11"]
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "-q",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--python-version=3.11",
+        ]
         subprocess.run([*pip, "-d", str(folder / key), requirement], check=True)
         with zipfile.ZipFile(next((folder / key).glob("*.whl"))) as wheel:
             for source in LICENCES:
@@ -155,8 +164,8 @@ def licences_text() -> str:
     lines = [
         "# Where the example photographs are from",
         "",
-        "All are free to use, copy and change: public domain, CC0 1.0, or CC BY 2.0 with the author's name. They were cropped,",
-        "made smaller and written as JPEG by `tools/make_example_data.py`, which takes them from packages on PyPI.",
+        "All are free to use, copy and change: public domain, CC0 1.0, or CC BY 2.0 with the author's name. They were",
+        "cropped, made smaller and written as JPEG by `tools/make_example_data.py`, which takes them from packages on PyPI.",
         "",
         "| files | shows | licence | author, and where it is stated | taken from |",
         "|---|---|---|---|---|",

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sets up what each target needs: a virtual environment, system packages where it may, the native library.
+PYTHON ?= python3
+VENV ?= .venv
+ISA ?=
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 8 ] && echo $$n || echo 8)
+# The CPU build of PyTorch that tests run with; empty: tests that need PyTorch are skipped.
+TORCH ?= torch==2.13.0
+
+ifneq ($(wildcard ../shared/data),)
+export PENSTOCK_DATA ?= $(abspath ../shared/data)
+endif
+DATA ?= $(or $(PENSTOCK_DATA),examples/data)
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip install -q
+REQUIREMENTS = $$($(PY) tools/requirements.py $(1))
+PYTEST := $(PY) -m pytest -q -n $(WORKERS) --ignore=tests/conformance
+CCACHE := $(shell command -v ccache)
+CMAKE := $(VENV)/bin/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/ninja \
+  -DPython_EXECUTABLE=$(abspath $(PY)) $(if $(CCACHE),-DCMAKE_CXX_COMPILER_LAUNCHER=$(CCACHE))
+C_FILES := $(shell find kernels tools tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.c' 2>/dev/null)
+
+.PHONY: help demo test check lint format build conformance bench fuzz wheel docs clean
+.DELETE_ON_ERROR:
+
+help: ## list the targets (the default)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: build ## run the main job on examples/data; writes a contact sheet
+	@$(PY) examples/demo.py
+
+test: build $(VENV)/.test ## install the test extras and run all tests
+	$(PYTEST) tests
+
+check: build $(VENV)/.test lint ## the quick gate: build, linters, types, fast tests (two minutes)
+	$(PYTEST) -m "not slow" tests
+
+lint: $(VENV)/.dev ## ruff, clang-format and mypy
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/clang-format --dry-run -Werror $(C_FILES)
+	$(VENV)/bin/mypy $(wildcard src/penstock/*.py) src/penstock/core
+
+format: $(VENV)/.dev ## let ruff and clang-format rewrite the sources
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/clang-format -i $(C_FILES)
+
+build: $(VENV)/.core ## build the native library into src/penstock
+	@$(CMAKE) -S . -B build/release -DISA=$(ISA) >build/configure.log || { cat build/configure.log; exit 1; }
+	@$(VENV)/bin/ninja -C build/release --quiet
+
+conformance: build $(VENV)/.test $(VENV)/.conformance ## compare with the real DALI 2.4; writes docs/conformance.md
+	$(PY) -m pytest -q tests/conformance
+
+bench: build $(VENV)/.test $(VENV)/.conformance ## run the benchmarks on DATA=folder; writes bench/results
+	@set -e; for script in bench/[a-z]*.py; do echo "== $$script"; $(PY) $$script --data $(DATA); done
+
+fuzz: build $(VENV)/.test ## mutate real files under AddressSanitizer for some minutes
+	@$(CMAKE) -S . -B build/asan -DSANITIZE=ON -DLIBRARY_FOLDER=$(abspath build/asan) >build/configure.log || { cat build/configure.log; exit 1; }
+	@$(VENV)/bin/ninja -C build/asan --quiet
+	@echo "no fuzz test yet"; exit 1
+
+wheel: $(VENV)/.core $(VENV)/.wheel $(VENV)/.test ## build dist/penstock-*-py3-none-manylinux*.whl and test it
+	$(PY) tools/build_wheel.py
+	$(PY) -m pytest -q tests/test_wheel.py
+
+docs: build ## documentation
+	@echo "docs/ is plain Markdown; nothing to build yet"
+
+clean: ## remove everything that was built, the virtual environment too
+	rm -rf build dist $(VENV) src/penstock/libpenstock.so
+
+# Stamps: each group of requirements is installed again when pyproject.toml changes.
+$(VENV)/.core: pyproject.toml tools/system_packages.sh
+	@sh tools/system_packages.sh $(PYTHON)
+	@mkdir -p build
+	@echo "Preparing $(VENV)"
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@$(PIP) $(call REQUIREMENTS,project build)
+	@echo $(abspath src) >$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/penstock.pth
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(VENV)/.core
+	@echo "Installing the test requirements"
+	@$(PIP) $(call REQUIREMENTS,test jax)
+	@if [ -n "$(TORCH)" ] && $(PY) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))'; then $(PIP) $(TORCH); \
+	else echo "PyTorch isn't installed for this Python: its tests will be skipped (make test TORCH=... to have them)"; fi
+	@touch $@
+
+$(VENV)/.%: pyproject.toml | $(VENV)/.core
+	@echo "Installing the requirements of '$*'"
+	@$(PIP) $(call REQUIREMENTS,$*)
+	@touch $@
