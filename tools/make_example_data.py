@@ -165,7 +165,7 @@ def licences_text() -> str:
         "# Where the example photographs are from",
         "",
         "All are free to use, copy and change: public domain, CC0 1.0, or CC BY 2.0 with the author's name. They were",
-        "cropped, made smaller and written as JPEG by `tools/make_example_data.py`, which takes them from PyPI's wheels.",
+        "cropped, made smaller and written as JPEG by `tools/make_example_data.py`, which takes them from wheels.",
         "",
         "| files | shows | licence | author, and where it is stated | taken from |",
         "|---|---|---|---|---|",
