@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core import kernels
 from ..core.batch import Batch, Spec
-from ..core.op import Arguments
+from ..core.op import Arguments, Pointwise
 from ..graph.node import Node
 from .arguments import Resolver
 from .context import Context, Timing, explain_failure
@@ -162,8 +162,7 @@ class _Segment:
             if not c.ins or c.node.op.aliases:
                 continue
             e = c.ins[0]
-            producer = produced.get(e)
-            if producer is None or e in kept or root[e] != e or uses[e] != 1 or not producer.node.op.windowed or c.ins.count(e) != 1:
+            if c.ins.count(e) != 1 or not (axes := self._window_axes(e, produced, kept, root, uses)):
                 continue
             x = self.specs[e]
             try:
@@ -173,12 +172,23 @@ class _Segment:
             if region is None:
                 continue
             origin, stored = np.array(region[0], "i8"), np.array(region[1], "i8")
-            for d, name in enumerate(x.layout):
-                if name not in producer.node.op.windowed:
+            for d, name in enumerate(x.layout or "?" * x.ndim):
+                if name not in axes:
                     origin[:, d], stored[:, d] = 0, x.shape[:, d]
             if (origin < 0).any() or (stored < 0).any() or (origin + stored > x.shape).any():
                 raise RuntimeError(f"[internal error] {c.node!r} asks for a region outside of its input")
             self.specs[e] = x.windowed(origin, stored)
+
+    def _window_axes(self, e: Edge, produced: dict[Edge, _Call], kept: set[Edge], root: dict[Edge, Edge], uses: dict[Edge, int]) -> str:
+        """The axes along which an edge may hold a window only: its producer can make one and nobody else wants the rest."""
+        producer = produced.get(e)
+        if producer is None or e in kept or root[e] != e or uses[e] != 1:
+            return ""
+        axes = producer.node.op.windowed
+        if axes and isinstance(producer.node.op, Pointwise):  # it makes what it gets
+            above = self._window_axes(producer.ins[0], produced, kept, root, uses) if len(producer.ins) == 1 else ""
+            axes = "".join(c for c in axes if c in above)
+        return axes
 
     def _scratch(self, produced: dict[Edge, _Call], kept: set[Edge], root: dict[Edge, Edge]) -> dict[Edge, int]:
         """Numbers the threads' buffers: one is used again as soon as its content has been read for the last time."""
