@@ -2,8 +2,10 @@
 """One declaration tests an operator: `test = op_test("brightness", reference, ...)`.
 
 Every case (element type x layout x arguments) goes through a real pipeline on a ragged batch with 1x1, odd and empty samples and is
-held to a NumPy reference; also checked: bytes behind the outputs, input untouched, 1 thread == many, fn == ops, a constant argument ==
-the same value per sample, and the text of errors. `make conformance` runs the same cases against the real DALI.
+held to a NumPy reference; also checked: bytes behind the outputs, input untouched, the second batch like the first, 1 thread == many,
+a sample alone == among others, fn == ops, a constant argument == the same value per sample (per frame), a window pushed down == cut out
+afterwards, and the text of errors. test_harness.py plants operators that break each of these. `make conformance` runs the same cases
+against the real DALI.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ import penstock
 from penstock import fn, ops, pipeline_def
 from penstock.core.batch import Batch
 from penstock.core.op import REGISTRY
+from penstock.graph import trace
+from probes import cut, probes
 
 # Height and width of the samples of a batch: odd, single pixel, empty, wide, and large enough for SIMD with a remainder.
 SIZES = ((5, 4), (1, 1), (0, 4), (33, 17), (8, 67))
@@ -71,6 +75,7 @@ class OpTest:
     sizes: Sequence[tuple[int, ...]] = SIZES
     channels: int = 3
     steps: float = 0
+    share: float = 0.25  # where steps are allowed: how many of a case's integers may differ at all
     ulps: float = 4
     atol: float = 0
     make_input: Callable[[np.random.Generator, Case], list[np.ndarray]] | None = None
@@ -97,6 +102,13 @@ class OpTest:
         return columns
 
 
+    def data(self, case: Case) -> tuple[list[np.ndarray], list[list[np.ndarray]], dict[str, list[np.ndarray]]]:
+        """The samples, the further inputs and the per-sample arguments of a case."""
+        samples = self.inputs(case)
+        extra = self.extra_inputs(np.random.default_rng(3), case) if self.extra_inputs else []
+        return samples, extra, self.columns(case, samples)
+
+
 def random_array(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
@@ -112,8 +124,11 @@ def full_shape(layout: str, hw: tuple[int, ...], channels: int, i: int) -> tuple
     return tuple(extents[c] for c in layout) if layout else tuple(hw)
 
 
-def build(name: str, samples, case: Case, columns, num_threads: int = 2, face: str = "fn", extra=None) -> penstock.Pipeline:
-    """A pipeline that applies the operator to the samples."""
+def build(
+    name: str, samples, case: Case, columns, num_threads: int = 2, face: str = "fn", extra=None, before: bool = False, behind: bool = False
+) -> penstock.Pipeline:
+    """A pipeline that applies the operator to the samples; `before` and `behind` put operators there that make and read windows."""
+    whole, cut = probes(REGISTRY[name].frames)
 
     @pipeline_def(batch_size=len(samples), num_threads=num_threads, seed=1)
     def pipe():
@@ -121,16 +136,23 @@ def build(name: str, samples, case: Case, columns, num_threads: int = 2, face: s
         more = [fn.external_source(source=lambda i, e=e: e) for e in (extra or [])]
         kwargs = dict(case.kwargs)
         for k, values in columns.items():
-            is_frames = isinstance(case.kwargs[k], Column) and case.kwargs[k].per_frame
+            is_frames = isinstance(values, _Frames) or (isinstance(case.kwargs[k], Column) and case.kwargs[k].per_frame)
             layout = "F" + "N" * (values[0].ndim - 1) if is_frames else None
-            kwargs[k] = fn.external_source(source=lambda i, v=values: v, layout=layout)
+            kwargs[k] = fn.external_source(source=lambda i, v=values: list(v), layout=layout)
+        if before:
+            x = trace.call(whole, (x,), {})
         if face == "fn":
             out = _face(fn, name)(x, *more, **kwargs)
         else:
             out = _face(ops, REGISTRY[name].module + "." * bool(REGISTRY[name].module) + REGISTRY[name].__name__)(**kwargs)(x, *more)
-        return out if isinstance(out, tuple) else (out,)
+        out = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+        return (trace.call(cut, (out[0],), {}), *out[1:]) if behind else out
 
     return pipe()
+
+
+class _Frames(list):
+    """Values of an argument, per sample an array with one row a frame."""
 
 
 def _face(module: Any, path: str) -> Any:
@@ -172,7 +194,7 @@ def op_test(
 
     reference(x, *extra inputs, **arguments) gives the expected output (or a tuple) for one sample (for sequences and per-frame
     arguments: for one frame, if the operator handles frames). `args` are argument sets; values made by `per_sample` differ from
-    sample to sample. `errors` are (arguments, exception, pattern of its text). `steps` bounds the difference of integers,
+    sample to sample. `errors` are (arguments, exception, pattern of its text). `steps` bounds the difference of integers (`share` how many differ),
     `ulps` that of floats in units of the largest value, `atol` adds to it. Other options: see OpTest.
     """
     declared = OpTest(name, reference, list(cases or (Case(d, lay, dict(a)) for d, lay, a in itertools.product(dtypes, layouts, args))), **options)
@@ -185,44 +207,72 @@ def op_test(
         @pytest.mark.parametrize("case", params)
         def test_reference(self, case: Case, monkeypatch):
             monkeypatch.setattr(Batch, "guard_bytes", 64)
-            samples, extra = declared.inputs(case), declared.extra_inputs(np.random.default_rng(3), case) if declared.extra_inputs else []
-            kept = [s.copy() for s in samples]
-            columns = declared.columns(case, samples)
+            samples, extra, columns = declared.data(case)
+            kept = [s.copy() for s in itertools.chain(samples, *extra)]
             pipe = build(name, samples, case, columns, extra=extra)
-            outputs = pipe.run()
+            outputs, again = pipe.run(), pipe.run()
             for j, out in enumerate(outputs):
                 assert out._batch.guards_intact(), "the operator wrote behind its output"
+                differ = total = 0
                 for i, x in enumerate(samples):
                     want = _expected(declared, case, x, [e[i] for e in extra], {k: v[i] for k, v in columns.items()}, j)
                     assert_close(out.at(i), want, declared.steps, declared.ulps, declared.atol, f"output {j}, sample {i}")
-            for x, k in zip(samples, kept):
+                    np.testing.assert_array_equal(again[j].at(i), out.at(i), err_msg="the second batch differs from the first")
+                    differ, total = differ + np.count_nonzero(out.at(i) != want) * (want.dtype.kind in "iu"), total + want.size
+                assert differ <= max(declared.share * total, 3), f"output {j}: {differ} of {total} values are off; allowed is a share of {declared.share}"
+            for x, k in zip(itertools.chain(samples, *extra), kept):
                 np.testing.assert_array_equal(x, k, err_msg="the operator wrote to its input")
 
         @pytest.mark.parametrize("case", params[:: max(1, len(params) // 4)])
         def test_faces_and_threads_agree(self, case: Case):
-            samples = declared.inputs(case)
-            extra = declared.extra_inputs(np.random.default_rng(3), case) if declared.extra_inputs else []
-            columns = declared.columns(case, samples)
+            samples, extra, columns = declared.data(case)
             first = run(name, samples, case, columns, num_threads=1, extra=extra)
             schema = REGISTRY[name].schema
-            constant = {k: [np.asarray(v, schema[k].column_type)] * len(samples) for k, v in case.kwargs.items() if _can_be_column(schema[k], v)}
+            constant = {k: _column(schema[k], v, len(samples)) for k, v in case.kwargs.items() if _can_be_column(schema[k], v)}
             variants = {
                 "4 threads": run(name, samples, case, columns, num_threads=4, extra=extra),
                 "ops": run(name, samples, case, columns, face="ops", extra=extra),
                 "arguments as data": run(name, samples, case, {**columns, **constant}, extra=extra),
             }
+            if case.layout.startswith("F") and REGISTRY[name].frames:
+                per_frame = {k: _Frames(np.stack([v] * len(s)) for v, s in zip(c, samples)) for k, c in constant.items() if schema[k].per_frame}
+                variants["arguments per frame"] = run(name, samples, case, {**columns, **per_frame}, extra=extra)
             for what, other in variants.items():
                 for a, b in zip(itertools.chain(*first), itertools.chain(*other)):
                     np.testing.assert_array_equal(a, b, err_msg=f"{what} gives something else")
+            for i in range(len(samples)) if not REGISTRY[name].mixes_samples else ():
+                alone = run(name, samples[i : i + 1], case, {k: v[i : i + 1] for k, v in columns.items()}, extra=[e[i : i + 1] for e in extra])
+                for a, b in zip(first, alone):
+                    np.testing.assert_array_equal(a[i], b[0], err_msg=f"sample {i} alone gives something else")
+
+        @pytest.mark.parametrize("case", params[:: max(1, len(params) // 12)])
+        def test_windows(self, case: Case, monkeypatch):
+            if not REGISTRY[name].is_native():
+                pytest.skip("not a part of chains")
+            monkeypatch.setattr(Batch, "guard_bytes", 64)
+            samples, extra, columns = declared.data(case)
+            whole = build(name, samples, case, columns, extra=extra).run()
+            layout = whole[0].layout()
+            for before, behind in ((True, False), (False, True), (True, True)):
+                got = build(name, samples, case, columns, extra=extra, before=before, behind=behind).run()
+                what = " and ".join(["a windowed producer"] * before + ["a windowed consumer"] * behind)
+                for j, (out, want) in enumerate(zip(got, whole)):
+                    for i in range(len(samples)):
+                        expected = cut(want.at(i), layout, REGISTRY[name].frames) if behind and j == 0 else want.at(i)
+                        np.testing.assert_array_equal(out.at(i), expected, err_msg=f"output {j}, sample {i} is another beside {what}")
 
         @pytest.mark.parametrize("kwargs, exception, text", [pytest.param(*e, id=str(i)) for i, e in enumerate(errors)])
         def test_errors(self, kwargs, exception, text):
             case = Case(declared.cases[0].dtype, declared.cases[0].layout, {**declared.cases[0].kwargs, **kwargs})
-            samples = declared.inputs(case)
+            samples, extra, columns = declared.data(case)
             with pytest.raises(exception, match=text):
-                run(name, samples, case, declared.columns(case, samples))
+                run(name, samples, case, columns, extra=extra)
 
     return TestOperator
+
+
+def _column(arg: Any, value: Any, n: int) -> list[np.ndarray]:
+    return [np.asarray(value, arg.column_type)] * n
 
 
 def _can_be_column(arg: Any, value: Any) -> bool:
