@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JPEG files on disk to training batches on the CPU: penstock against DALI's CPU backend and PyTorch's DataLoader with Pillow."""
+"""JPEG files on disk to training batches on the CPU: penstock against DALI's CPU backend and PyTorch's DataLoader
+with Pillow."""
 
 from __future__ import annotations
 
@@ -127,7 +128,9 @@ def alone(o: argparse.Namespace) -> Iterator[int]:
         subprocess.run(["g++", "-O3", "-std=c++17", str(source), "-o", str(binary), "-ljpeg", "-lpthread"], check=True)
     listing = Path(tempfile.gettempdir()) / "penstock_decode_alone.txt"
     listing.write_text("\n".join(files(o, "photos500")))
-    run = subprocess.run([str(binary), str(listing), str(o.threads), str(o.seconds)], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [str(binary), str(listing), str(o.threads), str(o.seconds)], capture_output=True, text=True, check=True
+    )
     print(run.stdout.strip().splitlines()[-1], flush=True)
     sys.exit(0)
     yield 0
@@ -147,7 +150,8 @@ def main() -> None:
         "# From JPEG files to training batches on the CPU",
         "",
         measure.machine(),
-        f"{len(files(o, 'photos500'))} + {len(files(o, 'photos1280'))} photographs, batch {o.batch}, {o.threads} threads, medians of {o.rounds} "
+        f"{len(files(o, 'photos500'))} + {len(files(o, 'photos1280'))} photographs, batch {o.batch}, "
+        f"{o.threads} threads, medians of {o.rounds} "
         f"interleaved runs of {o.seconds:g} s. {measure.versions('nvidia-dali-cuda130', 'torch', 'pillow', 'numpy')}.",
         "Written by `bench/images_cpu.py`.",
         "",
@@ -165,7 +169,10 @@ def main() -> None:
             lines.append(f"| {text} | {ratio:.2f} | {'' if least is None else least} | {verdict} |")
     if "val: penstock" in results and "val: DALI" in results:
         ours, theirs = results["val: penstock"]["rss_mb"], results["val: DALI"]["rss_mb"]
-        lines.append(f"| resident memory in the val run, MB: {ours:.0f} against {theirs:.0f} | {ours / theirs:.2f} | below 1 | {'reached' if ours < theirs else '**missed**'} |")
+        lines.append(
+            f"| resident memory in the val run, MB: {ours:.0f} against {theirs:.0f} | {ours / theirs:.2f} | "
+            f"below 1 | {'reached' if ours < theirs else '**missed**'} |"
+        )
     measure.write(o.out, "images_cpu.md", "\n".join(lines) + "\n")
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs contenders in processes of their own, interleaved, and writes the medians with what they were measured on.
 
-A contender is a function `f(options) -> iterator of batch sizes` that produces batches for ever; it is timed from outside.
+A contender is a function `f(options) -> iterator of batch sizes` that produces batches for ever; it is timed from
+outside.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ Contender = Callable[[argparse.Namespace], Iterator[int]]
 
 def arguments(description: str) -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    p.add_argument("--data", default=os.environ.get("PENSTOCK_DATA", ""), help="folder with photos500/ and photos1280/, or any class folders")
+    p.add_argument(
+        "--data",
+        default=os.environ.get("PENSTOCK_DATA", ""),
+        help="folder with photos500/ and photos1280/, or any class folders",
+    )
     p.add_argument("--threads", type=int, default=2, help="threads (processes for the PyTorch loader)")
     p.add_argument("--batch", type=int, default=64, help="batch size")
     p.add_argument("--seconds", type=float, default=3.0, help="length of one measurement")
@@ -49,7 +54,10 @@ def work(contender: Contender, options: argparse.Namespace) -> None:
     images, cpu, start = 0, time.process_time(), time.perf_counter()
     while (now := time.perf_counter()) < start + options.seconds:
         images += next(batches)
-    print(json.dumps({"images_per_s": images / (now - start), "rss_mb": _rss_mb(), "cpu_s": time.process_time() - cpu}), flush=True)
+    print(
+        json.dumps({"images_per_s": images / (now - start), "rss_mb": _rss_mb(), "cpu_s": time.process_time() - cpu}),
+        flush=True,
+    )
     os._exit(0)  # rivals may take long to shut down
 
 
@@ -88,11 +96,19 @@ def _progress(text: str) -> None:
 
 def machine() -> str:
     """What it was measured on."""
-    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.processor())
-    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    dirty = subprocess.run(["git", "-C", str(ROOT), "status", "--porcelain", "-uno"], capture_output=True, text=True).stdout.strip()
+    model = next(
+        (line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
+        platform.processor(),
+    )
+    commit = subprocess.run(
+        ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+    ).stdout.strip()
+    dirty = subprocess.run(
+        ["git", "-C", str(ROOT), "status", "--porcelain", "-uno"], capture_output=True, text=True
+    ).stdout.strip()
     return (
-        f"Commit {commit or 'unknown'}{' with changes' if dirty else ''}, {model}, {len(os.sched_getaffinity(0))} CPUs, "
+        f"Commit {commit or 'unknown'}{' with changes' if dirty else ''}, {model}, "
+        f"{len(os.sched_getaffinity(0))} CPUs, "
         f"Python {platform.python_version()}, {platform.system()} {platform.release().split('-')[0]}."
     )
 

@@ -51,7 +51,10 @@ def installed_mb(package: str, seen: set[str] | None = None) -> float:
         source = measure.ROOT / "src" / "penstock"
         total = sum(f.stat().st_size for f in source.rglob("*") if f.is_file())
     needs = [r.split(";")[0].split("[")[0] for r in requires(package) or [] if "extra ==" not in r]
-    names = ["".join(c for c in n.split(" ")[0] if c.isalnum() or c in "-_.").split("<")[0].split(">")[0].split("=")[0] for n in needs]
+    names = [
+        "".join(c for c in n.split(" ")[0] if c.isalnum() or c in "-_.").split("<")[0].split(">")[0].split("=")[0]
+        for n in needs
+    ]
     return total / 1e6 + sum(installed_mb(n, seen) for n in names)
 
 
@@ -62,14 +65,25 @@ def main() -> None:
     times: dict[str, list[tuple[float, float]]] = {"penstock": [], "nvidia.dali": []}
     for _ in range(max(o.rounds, 5)):
         for module, rows in times.items():
-            run = subprocess.run([sys.executable, "-c", SCRIPT, module, *photos(o, "photos500")], capture_output=True, text=True)
+            run = subprocess.run(
+                [sys.executable, "-c", SCRIPT, module, *photos(o, "photos500")], capture_output=True, text=True
+            )
             if run.returncode == 0:
                 a, b = map(float, run.stdout.split()[-2:])
                 rows.append((a, b))
             else:
                 print(run.stderr.strip().splitlines()[-1], file=sys.stderr)
-    lines = ["# Starting up", "", measure.machine(), f"Medians of {max(o.rounds, 5)} interleaved runs. Written by `bench/startup.py`.", ""]
-    lines += ["| | import over `import numpy`, s | first batch of 64 after it, s | installed without NumPy, MB |", "|---|---|---|---|"]
+    lines = [
+        "# Starting up",
+        "",
+        measure.machine(),
+        f"Medians of {max(o.rounds, 5)} interleaved runs. Written by `bench/startup.py`.",
+        "",
+    ]
+    lines += [
+        "| | import over `import numpy`, s | first batch of 64 after it, s | installed without NumPy, MB |",
+        "|---|---|---|---|",
+    ]
     for module, package in (("penstock", "penstock"), ("nvidia.dali", "nvidia-dali-cuda130")):
         if times[module]:
             a, b = (statistics.median(c) for c in zip(*times[module]))

@@ -80,14 +80,21 @@ class OpTest:
     atol: float = 0
     make_input: Callable[[np.random.Generator, Case], list[np.ndarray]] | None = None
     extra_inputs: Callable[[np.random.Generator, Case], list[list[np.ndarray]]] | None = None
-    dali_steps: float | None = None  # largest difference from DALI, in steps of an integer type (default: steps, at least 0)
-    dali_differs: dict[str, str] = field(default_factory=dict)  # a part of a case's id -> why the difference is deliberate
+    dali_steps: float | None = (
+        None  # largest difference from DALI, in steps of an integer type (default: steps, at least 0)
+    )
+    dali_differs: dict[str, str] = field(
+        default_factory=dict
+    )  # a part of a case's id -> why the difference is deliberate
 
     def inputs(self, case: Case) -> list[np.ndarray]:
         rng = np.random.default_rng(7)
         if self.make_input is not None:
             return self.make_input(rng, case)
-        return [random_array(rng, full_shape(case.layout, hw, self.channels, i), case.dtype) for i, hw in enumerate(self.sizes)]
+        return [
+            random_array(rng, full_shape(case.layout, hw, self.channels, i), case.dtype)
+            for i, hw in enumerate(self.sizes)
+        ]
 
     def columns(self, case: Case, samples: list[np.ndarray]) -> dict[str, list[np.ndarray]]:
         """Per-sample values of the arguments that are columns."""
@@ -100,7 +107,6 @@ class OpTest:
                 else:
                     columns[k] = [v.make(rng, v.shape) for _ in samples]
         return columns
-
 
     def data(self, case: Case) -> tuple[list[np.ndarray], list[list[np.ndarray]], dict[str, list[np.ndarray]]]:
         """The samples, the further inputs and the per-sample arguments of a case."""
@@ -125,7 +131,15 @@ def full_shape(layout: str, hw: tuple[int, ...], channels: int, i: int) -> tuple
 
 
 def build(
-    name: str, samples, case: Case, columns, num_threads: int = 2, face: str = "fn", extra=None, before: bool = False, behind: bool = False
+    name: str,
+    samples,
+    case: Case,
+    columns,
+    num_threads: int = 2,
+    face: str = "fn",
+    extra=None,
+    before: bool = False,
+    behind: bool = False,
 ) -> penstock.Pipeline:
     """A pipeline that applies the operator to the samples; `before` and `behind` put operators there that make and read windows."""
     whole, cut = probes(REGISTRY[name].frames)
@@ -144,7 +158,9 @@ def build(
         if face == "fn":
             out = _face(fn, name)(x, *more, **kwargs)
         else:
-            out = _face(ops, REGISTRY[name].module + "." * bool(REGISTRY[name].module) + REGISTRY[name].__name__)(**kwargs)(x, *more)
+            out = _face(ops, REGISTRY[name].module + "." * bool(REGISTRY[name].module) + REGISTRY[name].__name__)(
+                **kwargs
+            )(x, *more)
         out = tuple(out) if isinstance(out, (tuple, list)) else (out,)
         return (trace.call(cut, (out[0],), {}), *out[1:]) if behind else out
 
@@ -197,7 +213,12 @@ def op_test(
     sample to sample. `errors` are (arguments, exception, pattern of its text). `steps` bounds the difference of integers (`share` how many differ),
     `ulps` that of floats in units of the largest value, `atol` adds to it. Other options: see OpTest.
     """
-    declared = OpTest(name, reference, list(cases or (Case(d, lay, dict(a)) for d, lay, a in itertools.product(dtypes, layouts, args))), **options)
+    declared = OpTest(
+        name,
+        reference,
+        list(cases or (Case(d, lay, dict(a)) for d, lay, a in itertools.product(dtypes, layouts, args))),
+        **options,
+    )
     params = [pytest.param(c, id=c.id) for c in declared.cases]
 
     class TestOperator:
@@ -216,10 +237,19 @@ def op_test(
                 differ = total = 0
                 for i, x in enumerate(samples):
                     want = _expected(declared, case, x, [e[i] for e in extra], {k: v[i] for k, v in columns.items()}, j)
-                    assert_close(out.at(i), want, declared.steps, declared.ulps, declared.atol, f"output {j}, sample {i}")
-                    np.testing.assert_array_equal(again[j].at(i), out.at(i), err_msg="the second batch differs from the first")
-                    differ, total = differ + np.count_nonzero(out.at(i) != want) * (want.dtype.kind in "iu"), total + want.size
-                assert differ <= max(declared.share * total, 3), f"output {j}: {differ} of {total} values are off; allowed is a share of {declared.share}"
+                    assert_close(
+                        out.at(i), want, declared.steps, declared.ulps, declared.atol, f"output {j}, sample {i}"
+                    )
+                    np.testing.assert_array_equal(
+                        again[j].at(i), out.at(i), err_msg="the second batch differs from the first"
+                    )
+                    differ, total = (
+                        differ + np.count_nonzero(out.at(i) != want) * (want.dtype.kind in "iu"),
+                        total + want.size,
+                    )
+                assert differ <= max(declared.share * total, 3), (
+                    f"output {j}: {differ} of {total} values are off; allowed is a share of {declared.share}"
+                )
             for x, k in zip(itertools.chain(samples, *extra), kept):
                 np.testing.assert_array_equal(x, k, err_msg="the operator wrote to its input")
 
@@ -228,20 +258,32 @@ def op_test(
             samples, extra, columns = declared.data(case)
             first = run(name, samples, case, columns, num_threads=1, extra=extra)
             schema = REGISTRY[name].schema
-            constant = {k: _column(schema[k], v, len(samples)) for k, v in case.kwargs.items() if _can_be_column(schema[k], v)}
+            constant = {
+                k: _column(schema[k], v, len(samples)) for k, v in case.kwargs.items() if _can_be_column(schema[k], v)
+            }
             variants = {
                 "4 threads": run(name, samples, case, columns, num_threads=4, extra=extra),
                 "ops": run(name, samples, case, columns, face="ops", extra=extra),
                 "arguments as data": run(name, samples, case, {**columns, **constant}, extra=extra),
             }
             if case.layout.startswith("F") and REGISTRY[name].frames:
-                per_frame = {k: _Frames(np.stack([v] * len(s)) for v, s in zip(c, samples)) for k, c in constant.items() if schema[k].per_frame}
+                per_frame = {
+                    k: _Frames(np.stack([v] * len(s)) for v, s in zip(c, samples))
+                    for k, c in constant.items()
+                    if schema[k].per_frame
+                }
                 variants["arguments per frame"] = run(name, samples, case, {**columns, **per_frame}, extra=extra)
             for what, other in variants.items():
                 for a, b in zip(itertools.chain(*first), itertools.chain(*other)):
                     np.testing.assert_array_equal(a, b, err_msg=f"{what} gives something else")
             for i in range(len(samples)) if not REGISTRY[name].mixes_samples else ():
-                alone = run(name, samples[i : i + 1], case, {k: v[i : i + 1] for k, v in columns.items()}, extra=[e[i : i + 1] for e in extra])
+                alone = run(
+                    name,
+                    samples[i : i + 1],
+                    case,
+                    {k: v[i : i + 1] for k, v in columns.items()},
+                    extra=[e[i : i + 1] for e in extra],
+                )
                 for a, b in zip(first, alone):
                     np.testing.assert_array_equal(a[i], b[0], err_msg=f"sample {i} alone gives something else")
 
@@ -259,7 +301,9 @@ def op_test(
                 for j, (out, want) in enumerate(zip(got, whole)):
                     for i in range(len(samples)):
                         expected = cut(want.at(i), layout, REGISTRY[name].frames) if behind and j == 0 else want.at(i)
-                        np.testing.assert_array_equal(out.at(i), expected, err_msg=f"output {j}, sample {i} is another beside {what}")
+                        np.testing.assert_array_equal(
+                            out.at(i), expected, err_msg=f"output {j}, sample {i} is another beside {what}"
+                        )
 
         @pytest.mark.parametrize("kwargs, exception, text", [pytest.param(*e, id=str(i)) for i, e in enumerate(errors)])
         def test_errors(self, kwargs, exception, text):
@@ -279,7 +323,9 @@ def _can_be_column(arg: Any, value: Any) -> bool:
     return arg.tensor and value is not None and not isinstance(value, (Column, str))
 
 
-def _expected(test: OpTest, case: Case, x: np.ndarray, extra: list, columns: dict[str, np.ndarray], j: int) -> np.ndarray:
+def _expected(
+    test: OpTest, case: Case, x: np.ndarray, extra: list, columns: dict[str, np.ndarray], j: int
+) -> np.ndarray:
     kwargs = {**case.kwargs, **columns}
     frame_wise = case.layout.startswith("F") and REGISTRY[test.name].frames
     if not frame_wise:
@@ -287,7 +333,10 @@ def _expected(test: OpTest, case: Case, x: np.ndarray, extra: list, columns: dic
         return want[j] if isinstance(want, tuple) else want
     frames = []
     for f in range(len(x)):
-        at = {k: v[f] if isinstance(case.kwargs.get(k), Column) and case.kwargs[k].per_frame else v for k, v in kwargs.items()}
+        at = {
+            k: v[f] if isinstance(case.kwargs.get(k), Column) and case.kwargs[k].per_frame else v
+            for k, v in kwargs.items()
+        }
         want = test.reference(x[f], *extra, **at)
         frames.append(want[j] if isinstance(want, tuple) else want)
     return np.stack(frames)

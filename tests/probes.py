@@ -36,7 +36,11 @@ def python_kernel(path: str, fields: list[tuple], n_in: int = 1, n_out: int = 1)
                 function(_tensors(out, n_out), _tensors(ins, n_in), _row(row, args))
                 return 0
             except Exception as e:  # handed on as the kernel's reason
-                ctypes.memmove(error, str(e).encode()[: kernels.ERROR_SIZE - 1] + b"\0", min(len(str(e).encode()), kernels.ERROR_SIZE - 1) + 1)
+                ctypes.memmove(
+                    error,
+                    str(e).encode()[: kernels.ERROR_SIZE - 1] + b"\0",
+                    min(len(str(e).encode()), kernels.ERROR_SIZE - 1) + 1,
+                )
                 return 1
 
         kernel = object.__new__(kernels.Kernel)
@@ -56,7 +60,15 @@ def _row(address: int, dtype: np.dtype) -> np.void:
 
 def _tensors(address: int, n: int) -> list[np.ndarray]:
     rows = np.frombuffer(ctypes.string_at(address, n * kernels.TENSOR.itemsize), kernels.TENSOR)
-    return [view(int(r["data"]), tuple(map(int, r["shape"][: r["ndim"]])), dtypes.to_numpy(dtypes.DALIDataType(int(r["dtype"]))), None) for r in rows]
+    return [
+        view(
+            int(r["data"]),
+            tuple(map(int, r["shape"][: r["ndim"]])),
+            dtypes.to_numpy(dtypes.DALIDataType(int(r["dtype"]))),
+            None,
+        )
+        for r in rows
+    ]
 
 
 # The chain looks a kernel up by this name for each batch.

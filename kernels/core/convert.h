@@ -39,49 +39,111 @@ struct half {
   }
 };
 
-template <class T> struct DTypeOf;
-template <> struct DTypeOf<uint8_t> { static constexpr int value = UINT8; };
-template <> struct DTypeOf<uint16_t> { static constexpr int value = UINT16; };
-template <> struct DTypeOf<uint32_t> { static constexpr int value = UINT32; };
-template <> struct DTypeOf<uint64_t> { static constexpr int value = UINT64; };
-template <> struct DTypeOf<int8_t> { static constexpr int value = INT8; };
-template <> struct DTypeOf<int16_t> { static constexpr int value = INT16; };
-template <> struct DTypeOf<int32_t> { static constexpr int value = INT32; };
-template <> struct DTypeOf<int64_t> { static constexpr int value = INT64; };
-template <> struct DTypeOf<half> { static constexpr int value = FLOAT16; };
-template <> struct DTypeOf<float> { static constexpr int value = FLOAT; };
-template <> struct DTypeOf<double> { static constexpr int value = FLOAT64; };
-template <> struct DTypeOf<bool> { static constexpr int value = BOOL; };
+template <class T>
+struct DTypeOf;
+template <>
+struct DTypeOf<uint8_t> {
+  static constexpr int value = UINT8;
+};
+template <>
+struct DTypeOf<uint16_t> {
+  static constexpr int value = UINT16;
+};
+template <>
+struct DTypeOf<uint32_t> {
+  static constexpr int value = UINT32;
+};
+template <>
+struct DTypeOf<uint64_t> {
+  static constexpr int value = UINT64;
+};
+template <>
+struct DTypeOf<int8_t> {
+  static constexpr int value = INT8;
+};
+template <>
+struct DTypeOf<int16_t> {
+  static constexpr int value = INT16;
+};
+template <>
+struct DTypeOf<int32_t> {
+  static constexpr int value = INT32;
+};
+template <>
+struct DTypeOf<int64_t> {
+  static constexpr int value = INT64;
+};
+template <>
+struct DTypeOf<half> {
+  static constexpr int value = FLOAT16;
+};
+template <>
+struct DTypeOf<float> {
+  static constexpr int value = FLOAT;
+};
+template <>
+struct DTypeOf<double> {
+  static constexpr int value = FLOAT64;
+};
+template <>
+struct DTypeOf<bool> {
+  static constexpr int value = BOOL;
+};
 
 // lo and hi are the smallest and largest floats (doubles) whose conversion to Out is in range.
-template <class T> struct Range;
-template <> struct Range<uint8_t> { static constexpr double lo = 0, hi = 255; };
-template <> struct Range<uint16_t> { static constexpr double lo = 0, hi = 65535; };
-template <> struct Range<uint32_t> { static constexpr double lo = 0, hi = 4294967295.0; };
-template <> struct Range<int8_t> { static constexpr double lo = -128, hi = 127; };
-template <> struct Range<int16_t> { static constexpr double lo = -32768, hi = 32767; };
-template <> struct Range<int32_t> { static constexpr double lo = -2147483648.0, hi = 2147483647.0; };
+template <class T>
+struct Range;
+template <>
+struct Range<uint8_t> {
+  static constexpr double lo = 0, hi = 255;
+};
+template <>
+struct Range<uint16_t> {
+  static constexpr double lo = 0, hi = 65535;
+};
+template <>
+struct Range<uint32_t> {
+  static constexpr double lo = 0, hi = 4294967295.0;
+};
+template <>
+struct Range<int8_t> {
+  static constexpr double lo = -128, hi = 127;
+};
+template <>
+struct Range<int16_t> {
+  static constexpr double lo = -32768, hi = 32767;
+};
+template <>
+struct Range<int32_t> {
+  static constexpr double lo = -2147483648.0, hi = 2147483647.0;
+};
 
 // Rounds to the nearest integer, halves away from zero as DALI does on the CPU; exact where x + 0.5 is not.
-template <class Int, class Float> SHARED Int round_half_away(Float x) {
+template <class Int, class Float>
+SHARED Int round_half_away(Float x) {
   Int whole = (Int)x;
   Float rest = x - (Float)whole;
   return whole + (Int)(rest >= (Float)0.5) - (Int)(rest <= (Float)-0.5);
 }
 
-template <class Out, class In> struct Saturate;
+template <class Out, class In>
+struct Saturate;
 
 // Converts to Out: rounds (halves away from zero), clamps to the range of Out; NaN becomes 0 in integers.
-template <class Out, class In> SHARED Out saturate(In x) { return Saturate<Out, In>::apply(x); }
+template <class Out, class In>
+SHARED Out saturate(In x) {
+  return Saturate<Out, In>::apply(x);
+}
 
-#define FLOAT_TO_SMALL_INT(OUT)                                                                              \
-  template <> struct Saturate<OUT, float> {                                                                  \
-    SHARED static OUT apply(float x) {                                                                       \
-      constexpr float lo = (float)Range<OUT>::lo, hi = (float)Range<OUT>::hi;                                \
-      x = x > lo ? x : lo == 0 || x == x ? lo : 0.0f;                                                        \
-      x = x < hi ? x : hi;                                                                                   \
-      return (OUT)round_half_away<int32_t>(x);                                                               \
-    }                                                                                                        \
+#define FLOAT_TO_SMALL_INT(OUT)                                               \
+  template <>                                                                 \
+  struct Saturate<OUT, float> {                                               \
+    SHARED static OUT apply(float x) {                                        \
+      constexpr float lo = (float)Range<OUT>::lo, hi = (float)Range<OUT>::hi; \
+      x = x > lo ? x : lo == 0 || x == x ? lo : 0.0f;                         \
+      x = x < hi ? x : hi;                                                    \
+      return (OUT)round_half_away<int32_t>(x);                                \
+    }                                                                         \
   };
 FLOAT_TO_SMALL_INT(uint8_t)
 FLOAT_TO_SMALL_INT(int8_t)
@@ -89,15 +151,37 @@ FLOAT_TO_SMALL_INT(uint16_t)
 FLOAT_TO_SMALL_INT(int16_t)
 #undef FLOAT_TO_SMALL_INT
 
-template <class T> struct IsFloat { static constexpr bool value = false; };
-template <> struct IsFloat<float> { static constexpr bool value = true; };
-template <> struct IsFloat<double> { static constexpr bool value = true; };
-template <> struct IsFloat<half> { static constexpr bool value = true; };
-template <class T> struct IsSigned { static constexpr bool value = (T)-1 < (T)0; };
-template <> struct IsSigned<bool> { static constexpr bool value = false; };
-template <> struct IsSigned<half> { static constexpr bool value = true; };
+template <class T>
+struct IsFloat {
+  static constexpr bool value = false;
+};
+template <>
+struct IsFloat<float> {
+  static constexpr bool value = true;
+};
+template <>
+struct IsFloat<double> {
+  static constexpr bool value = true;
+};
+template <>
+struct IsFloat<half> {
+  static constexpr bool value = true;
+};
+template <class T>
+struct IsSigned {
+  static constexpr bool value = (T)-1 < (T)0;
+};
+template <>
+struct IsSigned<bool> {
+  static constexpr bool value = false;
+};
+template <>
+struct IsSigned<half> {
+  static constexpr bool value = true;
+};
 
-template <class Out, class In> struct Saturate {
+template <class Out, class In>
+struct Saturate {
   SHARED static Out apply(In x) {
     if constexpr (DTypeOf<Out>::value == BOOL) {
       return x != (In)0;

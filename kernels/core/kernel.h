@@ -4,8 +4,8 @@
 //   static void run(const Tensor *out, const Tensor *in, const XArgs &args, Scratch &scratch);
 //   EXPORT_KERNEL(x, XArgs, run)
 //
-// out[0..] and in[0..] are its tensors, args its row of arguments, scratch thread-local memory that lives until it returns.
-// It reports a sample it can't handle with fail("what was got and what is accepted").
+// out[0..] and in[0..] are its tensors, args its row of arguments, scratch thread-local memory that lives until it
+// returns. It reports a sample it can't handle with fail("what was got and what is accepted").
 #pragma once
 #include <cstdarg>
 #include <cstdio>
@@ -75,7 +75,8 @@ void for_types(int dtype, F f) {
 }
 template <class F>
 void for_any_dtype(int dtype, F f) {
-  for_types<uint8_t, uint16_t, uint32_t, uint64_t, int8_t, int16_t, int32_t, int64_t, half, float, double, bool>(dtype, f);
+  for_types<uint8_t, uint16_t, uint32_t, uint64_t, int8_t, int16_t, int32_t, int64_t, half, float, double, bool>(dtype,
+                                                                                                                 f);
 }
 
 // Gives `run` a C name and keeps exceptions on this side of it: 0, or 1 with the reason in `error`.

@@ -54,7 +54,8 @@ void run_row(const Chain &c, int row, int thread, ThreadMemory &memory) {
     if (span) span->end = now_ns();
     if (failed) {
       int32_t none = 0;
-      if (__atomic_compare_exchange_n(&c.status[sample], &none, 1 + c.first_step + s, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+      if (__atomic_compare_exchange_n(&c.status[sample], &none, 1 + c.first_step + s, false, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED))
         snprintf(c.errors + (int64_t)sample * kErrorSize, kErrorSize, "%s", error);
       return;
     }

@@ -44,7 +44,7 @@ struct Chain {
   Span *spans;               // n_rows x n_steps
   int32_t *threads;          // per row: the thread that took it
   int32_t first_step;
-  int32_t chunk;             // rows taken at a time
+  int32_t chunk;  // rows taken at a time
 };
 
 class Pool {

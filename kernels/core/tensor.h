@@ -43,9 +43,19 @@ struct Tensor {
 
 SHARED int64_t item_size(int dtype) {
   switch (dtype) {
-    case UINT8: case INT8: case BOOL: return 1;
-    case UINT16: case INT16: case FLOAT16: return 2;
-    case UINT32: case INT32: case FLOAT: return 4;
-    default: return 8;
+    case UINT8:
+    case INT8:
+    case BOOL:
+      return 1;
+    case UINT16:
+    case INT16:
+    case FLOAT16:
+      return 2;
+    case UINT32:
+    case INT32:
+    case FLOAT:
+      return 4;
+    default:
+      return 8;
   }
 }

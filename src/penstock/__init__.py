@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""penstock feeds GPUs: it reads, decodes and augments images, video and audio, and hands ready batches to training frameworks.
+"""penstock feeds GPUs: it reads, decodes and augments images, video and audio, and hands ready batches to training
+frameworks.
 
 The names are those of NVIDIA DALI: `pipeline_def`, `fn`, `ops`, `types`, `Pipeline`, `plugin`.
 """

@@ -19,7 +19,7 @@ from .exec.policy import Policy
 from .exec.report import explain, table, write_trace
 from .exec.statistics import Statistics
 from .graph import trace
-from .graph.node import DataNode, Node
+from .graph.node import DataNode
 from .tensors import TensorListCPU
 
 __all__ = ["DataNode", "Pipeline", "PipelineError", "do_not_convert", "pipeline_def"]
@@ -32,7 +32,8 @@ def _outputs_of(result: Any) -> list[Any]:
 class Pipeline:
     """A graph of operators that produces batches in the background.
 
-    Define the graph with `pipeline_def`, in `with pipeline:` followed by `set_outputs`, or by overriding `define_graph`.
+    Define the graph with `pipeline_def`, in `with pipeline:` followed by `set_outputs`, or by overriding
+    `define_graph`.
 
     Parameters
     ----------
@@ -49,14 +50,17 @@ class Pipeline:
     exec_pipelined, exec_async
         False makes batches when they are asked for instead of ahead.
     on_error
-        What happens to a sample that can't be read, decoded or processed: "raise" an error (the pipeline stays usable), "skip" it
+        What happens to a sample that can't be read, decoded or processed: "raise" an error (the pipeline stays
+        usable), "skip" it
         (the batch gets smaller), or "replace" it by the next good sample of the same shard. See `errors`.
     max_errors
-        With "skip" and "replace": how many bad samples are too many, as a count (int) or as a rate of the samples seen (float).
+        With "skip" and "replace": how many bad samples are too many, as a count (int) or as a rate of the samples
+        seen (float).
     output_dtype, output_ndim, output_layout
         What the outputs have to be; one value for all or a list. A batch that differs raises PipelineError.
 
-    The remaining arguments of DALI are accepted: those about CUDA streams, executors and memory statistics have no effect on the CPU.
+    The remaining arguments of DALI are accepted: those about CUDA streams, executors and memory statistics have no
+    effect on the CPU.
     """
 
     definition: trace.Definition
@@ -98,7 +102,9 @@ class Pipeline:
         if num_threads is not None and num_threads < 1:
             raise ValueError(f"num_threads takes a positive integer; got {num_threads!r}")
         if enable_checkpointing or checkpoint is not None:
-            raise NotImplementedError("checkpoints are not available in this version; build the pipeline without enable_checkpointing")
+            raise NotImplementedError(
+                "checkpoints are not available in this version; build the pipeline without enable_checkpointing"
+            )
         if isinstance(prefetch_queue_depth, dict):
             prefetch_queue_depth = prefetch_queue_depth.get("cpu_size", 2)
         elif isinstance(prefetch_queue_depth, tuple):
@@ -106,7 +112,11 @@ class Pipeline:
         if prefetch_queue_depth < 1:
             raise ValueError(f"prefetch_queue_depth takes a positive integer; got {prefetch_queue_depth!r}")
         self._max_batch_size = None if batch_size is None else int(batch_size)
-        self._num_threads = num_threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else num_threads or os.cpu_count() or 1
+        self._num_threads = (
+            num_threads or len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else num_threads or os.cpu_count() or 1
+        )
         self._device_id = None if device_id is None or device_id < 0 else device_id
         # Random seeds are drawn once per pipeline, so that a run can be repeated from what `seed` tells.
         self._seed = int.from_bytes(os.urandom(4), "little") >> 1 if seed is None or seed < 0 else int(seed)
@@ -251,7 +261,8 @@ class Pipeline:
         if self._define is not None:
             return self._define()
         raise NotImplementedError(
-            "the pipeline has no definition: use @pipeline_def, `with pipe:` and set_outputs(), or override define_graph()"
+            "the pipeline has no definition: use @pipeline_def, `with pipe:` and set_outputs(), or override "
+            "define_graph()"
         )
 
     def start_py_workers(self) -> None:
@@ -273,7 +284,9 @@ class Pipeline:
             try:
                 plan.source_op(node).open(self._max_batch_size, self._seed)
             except (ValueError, OSError, RuntimeError, TypeError) as e:
-                raise (type(e) if isinstance(e, (ValueError, TypeError)) else RuntimeError)(node.describe(str(e))) from None
+                raise (type(e) if isinstance(e, (ValueError, TypeError)) else RuntimeError)(
+                    node.describe(str(e))
+                ) from None
         self._plan = plan
         self._executor = Executor(plan, self._num_threads, self._policy, self._statistics)
 
@@ -283,7 +296,11 @@ class Pipeline:
         if isinstance(value, (int, float, bool, np.ndarray, np.generic)):
             return trace.constant(value)
         kind = type(value).__name__
-        hint = " The definition returned a nested list or tuple; return its elements." if isinstance(value, (list, tuple)) else ""
+        hint = (
+            " The definition returned a nested list or tuple; return its elements."
+            if isinstance(value, (list, tuple))
+            else ""
+        )
         raise TypeError(f"output {i} of the pipeline must be a DataNode or a constant; got {kind}.{hint}")
 
     # Running ------------------------------------------------------------------------------------------------------
@@ -294,7 +311,8 @@ class Pipeline:
         return self._executor
 
     def run(self, cuda_stream: Any = None, /, **pipeline_inputs: Any) -> tuple[TensorListCPU, ...]:
-        """The next batch: one `TensorListCPU` per output. Keyword arguments feed the pipeline's inputs of these names."""
+        """The next batch: one `TensorListCPU` per output. Keyword arguments feed the pipeline's inputs of these
+        names."""
         executor = self._ready()
         for name, data in pipeline_inputs.items():
             self.feed_input(name, data)
@@ -348,14 +366,23 @@ class Pipeline:
         self.release_outputs()
         return self.share_outputs(cuda_stream)
 
-    def feed_input(self, data_node: Any, data: Any, layout: str | None = None, cuda_stream: Any = None, use_copy_kernel: bool = False) -> None:
+    def feed_input(
+        self,
+        data_node: Any,
+        data: Any,
+        layout: str | None = None,
+        cuda_stream: Any = None,
+        use_copy_kernel: bool = False,
+    ) -> None:
         """Gives the next batch to an `external_source` without a source, by its name or DataNode."""
         self.build()
         assert self._plan is not None
         name = data_node.name if isinstance(data_node, DataNode) else data_node
         feeds = {n.name: n for n in self._plan.sources if hasattr(n.op, "feed")}
         if name not in feeds:
-            raise KeyError(f"the pipeline has no input '{name}'; it has {sorted(feeds) or 'none'}.{suggest(str(name), feeds)}")
+            raise KeyError(
+                f"the pipeline has no input '{name}'; it has {sorted(feeds) or 'none'}.{suggest(str(name), feeds)}"
+            )
         feeds[name].op.feed(data, layout)  # type: ignore[attr-defined]
 
     def reset(self) -> None:
@@ -384,7 +411,9 @@ class Pipeline:
     def _meta(self, name: str) -> dict[str, int]:
         metas = self._metas()
         if name not in metas:
-            raise RuntimeError(f"the pipeline has no reader called '{name}'; it has {sorted(metas) or 'none'}.{suggest(name, metas)}")
+            raise RuntimeError(
+                f"the pipeline has no reader called '{name}'; it has {sorted(metas) or 'none'}.{suggest(name, metas)}"
+            )
         return metas[name]
 
     def epoch_size(self, name: str | None = None) -> Any:
@@ -394,7 +423,8 @@ class Pipeline:
         return {k: m["epoch_size"] for k, m in self._metas().items()}
 
     def reader_meta(self, name: str | None = None) -> dict[str, Any]:
-        """What a reader tells about itself: epoch_size, epoch_size_padded, number_of_shards, shard_id, pad_last_batch, stick_to_shard."""
+        """What a reader tells about itself: epoch_size, epoch_size_padded, number_of_shards, shard_id,
+        pad_last_batch, stick_to_shard."""
         return self._metas() if name is None else self._meta(name)
 
     # Where the time goes ------------------------------------------------------------------------------------------
@@ -434,16 +464,20 @@ class Pipeline:
 
     def __repr__(self) -> str:
         state = "not built" if self._plan is None else " | ".join(map(repr, self._plan.stages))
-        return f"<Pipeline batch_size={self._max_batch_size} num_threads={self._num_threads} device_id={self._device_id} seed={self._seed}: {state}>"
+        fixed = f"batch_size={self._max_batch_size} num_threads={self._num_threads} device_id={self._device_id}"
+        return f"<Pipeline {fixed} seed={self._seed}: {state}>"
 
 
 _PIPELINE_ARGS = frozenset(inspect.signature(Pipeline.__init__).parameters) - {"self"}
 
 
-def pipeline_def(fn: Callable[..., Any] | None = None, *, enable_conditionals: bool = False, **pipeline_kwargs: Any) -> Any:
+def pipeline_def(
+    fn: Callable[..., Any] | None = None, *, enable_conditionals: bool = False, **pipeline_kwargs: Any
+) -> Any:
     """Makes a function that defines a graph into a function that returns a `Pipeline`.
 
-    The function's own arguments are passed on; arguments of `Pipeline` given to the decorator are defaults that a call may override.
+    The function's own arguments are passed on; arguments of `Pipeline` given to the decorator are defaults that a
+    call may override.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=2, num_threads=1)
@@ -483,4 +517,3 @@ def pipeline_def(fn: Callable[..., Any] | None = None, *, enable_conditionals: b
 def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
     """Marks a function that conditional execution must leave as it is."""
     return (lambda f: f) if func is None else func
-

@@ -126,7 +126,8 @@ class TensorCPU:
     def __str__(self) -> str:
         layout = f'    layout="{self._layout}",\n' if self._layout else ""
         values = np.array2string(self._array, threshold=100, edgeitems=3)
-        return f'TensorCPU(\n{_format(values)},\n    dtype={self.dtype},\n{layout}    device="cpu",\n    shape={self.shape()})'
+        known = f'    dtype={self.dtype},\n{layout}    device="cpu",\n'
+        return f"TensorCPU(\n{_format(values)},\n{known}    shape={self.shape()})"
 
     __repr__ = __str__
 
@@ -145,7 +146,8 @@ class TensorListCPU:
     Parameters
     ----------
     source
-        A list of `TensorCPU` or arrays of one type and number of dimensions, an array whose first axis is the batch, or a `TensorListCPU`.
+        A list of `TensorCPU` or arrays of one type and number of dimensions, an array whose first axis is the batch,
+        or a `TensorListCPU`.
     layout
         The layout of a sample, such as "HWC"; by default that of the samples.
     """
@@ -157,7 +159,9 @@ class TensorListCPU:
             self._batch = source
         elif isinstance(source, (list, tuple)):
             samples = [t if isinstance(t, TensorCPU) else TensorCPU(t) for t in source]
-            self._batch = Batch.from_samples([t._array for t in samples], samples[0].layout() if samples else "", [t._source for t in samples])
+            self._batch = Batch.from_samples(
+                [t._array for t in samples], samples[0].layout() if samples else "", [t._source for t in samples]
+            )
         else:
             self._batch = Batch.from_array(_as_numpy(source))
         if layout is not None:
@@ -182,7 +186,8 @@ class TensorListCPU:
         return self._batch.sample(i % len(self))
 
     def as_array(self) -> np.ndarray:
-        """The batch as one NumPy array, without a copy if the samples lie one behind the other. ValueError if they differ in shape."""
+        """The batch as one NumPy array, without a copy if the samples lie one behind the other. ValueError if they
+        differ in shape."""
         return self._batch.array()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -249,7 +254,11 @@ class TensorListCPU:
         values = ""
         if 0 < n_elements < 1000:
             content = self.as_array() if self.is_dense_tensor() else [self.at(i) for i in range(len(self))]
-            values = _format(np.array2string(content, threshold=1000) if isinstance(content, np.ndarray) else repr(content)) + ",\n"
-        return f'TensorListCPU(\n{values}    dtype={self.dtype},\n{layout}    device="cpu",\n    num_samples={len(self)},\n    shape={self.shape()})'
+            values = (
+                _format(np.array2string(content, threshold=1000) if isinstance(content, np.ndarray) else repr(content))
+                + ",\n"
+            )
+        known = f'    dtype={self.dtype},\n{layout}    device="cpu",\n    num_samples={len(self)},\n'
+        return f"TensorListCPU(\n{values}{known}    shape={self.shape()})"
 
     __repr__ = __str__

@@ -53,13 +53,23 @@ def ConstantNode(device: str, value: Any, dtype: Any, shape: Any, layout: str | 
         array = np.broadcast_to(array, shape) if array.size == 1 else array.reshape(shape)
     from .core.op import REGISTRY
 
-    return _trace.call(REGISTRY["constant"], (), {"value": array, "layout": layout or "", "device": device or "cpu", **kwargs})
+    return _trace.call(
+        REGISTRY["constant"], (), {"value": array, "layout": layout or "", "device": device or "cpu", **kwargs}
+    )
 
 
-def Constant(value: Any, dtype: Any = None, shape: Any = None, layout: str | None = None, device: str | None = None, **kwargs: Any) -> _DataNode:
+def Constant(
+    value: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    layout: str | None = None,
+    device: str | None = None,
+    **kwargs: Any,
+) -> _DataNode:
     """A value that is the same for every sample.
 
-    `value` is a number, a list or an array; `dtype` defaults to int32 for integers and float32 for floats (arrays keep their type,
+    `value` is a number, a list or an array; `dtype` defaults to int32 for integers and float32 for floats (arrays
+    keep their type,
     but for the 64-bit defaults of Python numbers).
 
     >>> import penstock.types as types

@@ -49,4 +49,8 @@ def test_trace_is_what_perfetto_reads(tmp_path):
     assert len(kernels) >= 3 * 8 * 2 and all(e["dur"] >= 0 for e in kernels)
     # Two steps of one sample run on one thread, one after the other.
     first = sorted((e for e in kernels if e["args"] == {"iteration": 0, "sample": 3}), key=lambda e: e["ts"])
-    assert len(first) == 2 and first[0]["tid"] == first[1]["tid"] and first[0]["ts"] + first[0]["dur"] <= first[1]["ts"] + 1
+    assert (
+        len(first) == 2
+        and first[0]["tid"] == first[1]["tid"]
+        and first[0]["ts"] + first[0]["dur"] <= first[1]["ts"] + 1
+    )

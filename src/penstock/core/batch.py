@@ -46,7 +46,8 @@ def view(address: int, shape: tuple[int, ...], dtype: np.dtype, owner: object) -
 class Spec:
     """Shapes (n, ndim), element type and layout of the n samples of a batch.
 
-    A batch may hold only a window of each sample, because nothing else is needed of it: then `origin` (n, ndim) says where
+    A batch may hold only a window of each sample, because nothing else is needed of it: then `origin` (n, ndim) says
+    where
     the window begins and `stored` (n, ndim) how large it is; otherwise `origin` is zero and `stored` is `shape`.
     """
 
@@ -74,7 +75,9 @@ class Spec:
 
     def windowed(self, origin: np.ndarray, stored: np.ndarray) -> Spec:
         """The same samples, of which only a window is kept."""
-        return Spec(self.shape, self.dtype, self.layout, np.ascontiguousarray(origin, "i8"), np.ascontiguousarray(stored, "i8"))
+        return Spec(
+            self.shape, self.dtype, self.layout, np.ascontiguousarray(origin, "i8"), np.ascontiguousarray(stored, "i8")
+        )
 
     @property
     def n(self) -> int:
@@ -115,14 +118,17 @@ class Spec:
 
 
 class Batch:
-    """Samples in memory. `rows` are what kernels see of them, `owners` what keeps the memory alive, `sources` where each came from."""
+    """Samples in memory. `rows` are what kernels see of them, `owners` what keeps the memory alive, `sources` where
+    each came from."""
 
     __slots__ = ("_array", "_rows", "owners", "sources", "spec")
 
     guard_bytes: ClassVar[int] = 0  # tests set it: that many bytes of _GUARD lie behind every sample allocated
     _GUARD: ClassVar[int] = 0xA5
 
-    def __init__(self, spec: Spec, rows: np.ndarray | None, owners: tuple, sources: list[str] | None = None, array=None):
+    def __init__(
+        self, spec: Spec, rows: np.ndarray | None, owners: tuple, sources: list[str] | None = None, array=None
+    ):
         self.spec, self._rows, self.owners, self.sources, self._array = spec, rows, owners, sources, array
 
     @classmethod
@@ -197,10 +203,14 @@ class Batch:
         return bool((data == data[0] + step * np.arange(len(data), dtype="u8")).all()) if len(data) else True
 
     def array(self) -> np.ndarray:
-        """All samples as one array (n, ...): a view if they are packed, a copy if they only have one shape, else ValueError."""
+        """All samples as one array (n, ...): a view if they are packed, a copy if they only have one shape, else
+        ValueError."""
         if self._array is None:
             if not self.spec.is_dense:
-                raise ValueError(f"the samples differ in shape: {self.spec.stored.tolist()[:4]}...; make them alike (resize, crop, pad) first")
+                raise ValueError(
+                    f"the samples differ in shape: {self.spec.stored.tolist()[:4]}...; make them alike "
+                    "(resize, crop, pad) first"
+                )
             n = len(self)
             shape = (n, *map(int, self.spec.stored[0])) if n else (0,) * (1 + self.spec.ndim)
             if self.is_packed and n:
@@ -239,7 +249,9 @@ class Batch:
         else:
             shape, rows = self.spec.shape.copy(), self.rows.copy()
             shape[indices], rows[indices] = other.spec.shape, other.rows
-            merged = Batch(Spec(shape, self.spec.dtype, self.spec.layout), rows, (*self.owners, *other.owners), self.sources)
+            merged = Batch(
+                Spec(shape, self.spec.dtype, self.spec.layout), rows, (*self.owners, *other.owners), self.sources
+            )
         if self.sources is not None and other.sources is not None:
             merged.sources = list(self.sources)
             for j, i in enumerate(indices):

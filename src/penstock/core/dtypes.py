@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data types, image types and interpolation types, with the names and numbers of DALI, and the value ranges of the data types."""
+"""Data types, image types and interpolation types, with the names and numbers of DALI, and the value ranges of the
+data types."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ class PipelineError(RuntimeError):
 
 
 class SampleErrors(Exception):
-    """Raised by an operator for samples it can't handle: {row: reason}. The pipeline's `on_error` decides what follows."""
+    """Raised by an operator for samples it can't handle: {row: reason}. The pipeline's `on_error` decides what
+    follows."""
 
     def __init__(self, reasons: dict[int, str]):
         super().__init__("; ".join(f"sample {i}: {r}" for i, r in reasons.items()))
@@ -76,7 +77,11 @@ def describe(display_name: str, device: str, sites: tuple[Site, ...], cause: str
     """The text of an operator's error, in the form DALI's users know."""
     where = ""
     if sites:
-        where = "which was used in the pipeline definition with the following traceback:\n\n" + "\n".join(map(str, sites)) + "\n\n"
+        where = (
+            "which was used in the pipeline definition with the following traceback:\n\n"
+            + "\n".join(map(str, sites))
+            + "\n\n"
+        )
     return f"Error in {device.upper()} operator `penstock.{display_name}`,\n{where}encountered:\n\n{cause}"
 
 

@@ -73,7 +73,9 @@ def library() -> ctypes.CDLL:
     """The native library; CDLL drops the GIL for the length of each call."""
     path = _PACKAGE / "libpenstock.so"
     if not path.exists():
-        raise ImportError(f"the native library {path.name} is not beside the package; in a source checkout run `make build`")
+        raise ImportError(
+            f"the native library {path.name} is not beside the package; in a source checkout run `make build`"
+        )
     lib = ctypes.CDLL(str(path))
     p, i32, i64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
     for name, result, arguments in (
@@ -92,13 +94,15 @@ def library() -> ctypes.CDLL:
         getattr(lib, name).restype, getattr(lib, name).argtypes = result, arguments
     built, now = lib.kernels_digest().decode(), digest(ROOT)
     if built != now:
-        raise ImportError(f"{path.name} was built from other kernel sources ({built}) than those in {ROOT} ({now}); run `make build`")
+        raise ImportError(
+            f"{path.name} was built from other kernel sources ({built}) than those in {ROOT} ({now}); run `make build`"
+        )
     return lib
 
 
 def read_struct(header: str, name: str) -> tuple[np.dtype, frozenset[str]]:
     """The NumPy twin of `struct <name> {...};` in a kernel's header, and which of its fields are pointers."""
-    body = re.search(r"struct %s \{(.*?)\n?\};" % name, header, re.S)
+    body = re.search(rf"struct {name} \{{(.*?)\n?\}};", header, re.S)
     if body is None:
         raise ImportError(f"[internal error] no `struct {name}` in the kernel's header")
     fields: list[tuple] = []
@@ -128,7 +132,8 @@ class Kernel:
     def rows(self, n: int, columns: dict[str, object]) -> tuple[np.ndarray, list]:
         """Argument rows for `n` samples from columns (or constants), and what must stay alive while they are used.
 
-        A pointer field takes an array of shape (n, ...) and points each row at its part, or of shape (1, ...) to share it.
+        A pointer field takes an array of shape (n, ...) and points each row at its part, or of shape (1, ...) to
+        share it.
         """
         rows, alive = np.zeros(n, self.args), []
         for field, column in columns.items():
@@ -148,18 +153,24 @@ def kernel(path: str) -> Kernel:
 
 
 class Step:
-    """One kernel of a chain with its argument rows and, for each tensor, the packed rows and the scratch buffer (-1: none)."""
+    """One kernel of a chain with its argument rows and, for each tensor, the packed rows and the scratch buffer (-1:
+    none)."""
 
     __slots__ = ("args", "kernel", "n_out", "slots")
 
-    def __init__(self, kernel: Kernel, args: np.ndarray, outs: list[tuple[np.ndarray, int]], ins: list[tuple[np.ndarray, int]]):
+    def __init__(
+        self, kernel: Kernel, args: np.ndarray, outs: list[tuple[np.ndarray, int]], ins: list[tuple[np.ndarray, int]]
+    ):
         self.kernel, self.args, self.n_out, self.slots = kernel, args, len(outs), outs + ins
         if len(self.slots) > MAX_TENSORS:
-            raise ValueError(f"[internal error] kernel {kernel.path} was given {len(self.slots)} tensors, at most {MAX_TENSORS}")
+            raise ValueError(
+                f"[internal error] kernel {kernel.path} was given {len(self.slots)} tensors, at most {MAX_TENSORS}"
+            )
 
 
 class Outcome:
-    """What came of a chain: per sample a status (0, or 1 + step) and a reason, per row and step when it ran, and on which thread."""
+    """What came of a chain: per sample a status (0, or 1 + step) and a reason, per row and step when it ran, and on
+    which thread."""
 
     __slots__ = ("errors", "spans", "status", "threads")
 

@@ -40,7 +40,9 @@ class Arg:
     tensor = False
     per_frame = False
 
-    def __init__(self, type: Any, default: Any = REQUIRED, doc: str = "", *, hidden: bool = False, deprecated: str = ""):
+    def __init__(
+        self, type: Any, default: Any = REQUIRED, doc: str = "", *, hidden: bool = False, deprecated: str = ""
+    ):
         self.vector = isinstance(type, list)
         self.type = type[0] if isinstance(type, list) else type
         self.default, self.doc, self.hidden, self.deprecated = default, doc, hidden, deprecated
@@ -95,7 +97,9 @@ class Arg:
         raise TypeError(f"argument '{self.name}' takes {self.accepts()}, got {v!r}")
 
     def accepts(self) -> str:
-        name = {Layout: "a layout", str: "a string", float: "a number", int: "an integer", bool: "a boolean"}.get(self.type)
+        name = {Layout: "a layout", str: "a string", float: "a number", int: "an integer", bool: "a boolean"}.get(
+            self.type
+        )
         name = name or (f"a {self.type.__name__}" if self.type is not object else "any object")
         return f"{name} or a list of them" if self.vector else name
 
@@ -113,9 +117,11 @@ class PerFrame(PerSample):
 
 
 class Arguments:
-    """The arguments of an operator for one batch, by name: fixed ones as values, per-sample ones as columns; None if not given.
+    """The arguments of an operator for one batch, by name: fixed ones as values, per-sample ones as columns; None if
+    not given.
 
-    `n` is the number of samples (of frames, where sequences are handled frame by frame), `random` the operator's random numbers.
+    `n` is the number of samples (of frames, where sequences are handled frame by frame), `random` the operator's
+    random numbers.
     `Operator.plan` may add attributes for what `outputs`, `region` and `params` share.
     """
 
@@ -142,7 +148,9 @@ class Operator:
     windowed: ClassVar[str] = ""  # axes along which it can make a window of its output, e.g. "HW"
     aliases: ClassVar[bool] = False  # no kernel: output 0 is the memory of input 0 with another spec
     mixes_samples: ClassVar[bool] = False  # an output sample depends on other samples of the batch
-    deprecated: ClassVar[tuple[str, ...]] = ()  # old public names: "ImageDecoder" gives ops.ImageDecoder, fn.image_decoder
+    deprecated: ClassVar[
+        tuple[str, ...]
+    ] = ()  # old public names: "ImageDecoder" gives ops.ImageDecoder, fn.image_decoder
     experimental: ClassVar[bool] = False  # also reachable under fn.experimental (a former place)
     hidden: ClassVar[bool] = False
     schema: ClassVar[dict[str, Arg]] = {}
@@ -191,7 +199,8 @@ class Operator:
         return False
 
     def plan(self, a: Arguments, *inputs: Spec) -> None:
-        """Computes once per batch, and puts on `a`, what the rules below share. Raises SampleErrors for samples it can't handle."""
+        """Computes once per batch, and puts on `a`, what the rules below share. Raises SampleErrors for samples it
+        can't handle."""
 
     def outputs(self, a: Arguments, *inputs: Spec) -> Spec | tuple[Spec, ...]:
         """The shape rule: specs of the outputs from those of the inputs, before any pixel is touched."""
@@ -199,7 +208,8 @@ class Operator:
 
     def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray] | None:
         """Which window of input 0 is needed for the window `out.origin`, `out.stored` of output 0: its origin and size,
-        each (n, ndim), inside the input. None: all of it. Overridden only by operators whose kernels then heed `x.origin`."""
+        each (n, ndim), inside the input. None: all of it. Overridden only by operators whose kernels then heed
+        `x.origin`."""
         return None
 
     def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
@@ -221,7 +231,8 @@ class Operator:
 
 
 class Pointwise(Operator, abstract=True):
-    """Base of operators whose output value depends on the input value at the same place only: the shape stays, and a window
+    """Base of operators whose output value depends on the input value at the same place only: the shape stays, and a
+    window
     of the output needs the same window of the input."""
 
     windowed = "FDHWC"
@@ -234,7 +245,8 @@ class Pointwise(Operator, abstract=True):
 
 
 class Picks:
-    """Which samples a source brings in next, as columns (n, ...). `epoch` and `position`, where present, name each sample's place
+    """Which samples a source brings in next, as columns (n, ...). `epoch` and `position`, where present, name each
+    sample's place
     in the order of the whole data set; random operators draw from them."""
 
     def __init__(self, **columns: np.ndarray):
@@ -261,7 +273,8 @@ class Picks:
 
 
 class Source(Operator, abstract=True):
-    """An operator that brings samples in. `take` is called in order, one iteration at a time; `load` any time, by any thread."""
+    """An operator that brings samples in. `take` is called in order, one iteration at a time; `load` any time, by any
+    thread."""
 
     inputs = (0, 0)
     sets_batch_size: ClassVar[bool] = False  # its data decides how many samples a batch has
@@ -277,7 +290,8 @@ class Source(Operator, abstract=True):
         raise NotImplementedError
 
     def load(self, picks: Picks, io: kernels.Pool) -> tuple[Batch, ...]:
-        """The samples of the picks. `io` is the native pool for reading. Raises SampleErrors for those that can't be read."""
+        """The samples of the picks. `io` is the native pool for reading. Raises SampleErrors for those that can't be
+        read."""
         raise NotImplementedError
 
     def replace(self, picks: Picks, rows: np.ndarray, attempt: int) -> Picks | None:
@@ -298,4 +312,6 @@ class Source(Operator, abstract=True):
 class Seeded(Operator, abstract=True):
     """Mixin of operators that draw random numbers."""
 
-    seed = Arg(int, -1, "Seed of the operator; by default it follows from the pipeline's seed and the operator's place in it.")
+    seed = Arg(
+        int, -1, "Seed of the operator; by default it follows from the pipeline's seed and the operator's place in it."
+    )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers as a function of (seed, operator, epoch, position of the sample): no state, any order, any number of threads.
+"""Random numbers as a function of (seed, operator, epoch, position of the sample): no state, any order, any number of
+threads.
 
 Philox4x32-10: Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3 (SC 2011).
 """
@@ -12,7 +13,8 @@ from .kernels import library
 
 
 def key(seed: int, operator: int | None) -> int:
-    """64-bit key of an operator's random numbers. Two operators given the same explicit seed (operator None) draw the same numbers."""
+    """64-bit key of an operator's random numbers. Two operators given the same explicit seed (operator None) draw the
+    same numbers."""
     x = (seed * 0x9E3779B97F4A7C15 + (0 if operator is None else (operator + 1) * 0xD1B54A32D192ED03)) & (2**64 - 1)
     # The finaliser of SplitMix64 spreads neighbouring seeds over all bits.
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & (2**64 - 1)
@@ -23,7 +25,8 @@ def key(seed: int, operator: int | None) -> int:
 class Random:
     """The random numbers of one operator for the samples of a batch.
 
-    `epoch` and `position` are columns (n,). Every method is pure: the same call gives the same numbers; `stream` gives independent ones.
+    `epoch` and `position` are columns (n,). Every method is pure: the same call gives the same numbers; `stream`
+    gives independent ones.
     """
 
     __slots__ = ("epoch", "key", "position")

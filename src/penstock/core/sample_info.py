@@ -6,10 +6,16 @@ class SampleInfo:
     """`idx_in_epoch`, `idx_in_batch`, `iteration` within the epoch, `epoch_idx`; all count from 0."""
 
     def __init__(self, idx_in_epoch: int, idx_in_batch: int, iteration: int, epoch_idx: int):
-        self.idx_in_epoch, self.idx_in_batch, self.iteration, self.epoch_idx = idx_in_epoch, idx_in_batch, iteration, epoch_idx
+        self.idx_in_epoch, self.idx_in_batch, self.iteration, self.epoch_idx = (
+            idx_in_epoch,
+            idx_in_batch,
+            iteration,
+            epoch_idx,
+        )
 
     def __repr__(self) -> str:
-        return f"SampleInfo(idx_in_epoch={self.idx_in_epoch}, idx_in_batch={self.idx_in_batch}, iteration={self.iteration}, epoch_idx={self.epoch_idx})"
+        fields = ", ".join(f"{k}={v}" for k, v in vars(self).items())
+        return f"SampleInfo({fields})"
 
 
 class BatchInfo:

@@ -22,10 +22,16 @@ class Resolver:
         explicit = op.values.get("seed", -1)
         self.key = rng.key(explicit, None) if explicit not in (-1, None) else rng.key(seed, node.number)
         self.fixed = {n: v for n, v in op.values.items() if not (n in op.schema and op.schema[n].tensor)}
-        self.constants = {n: op.schema[n] for n, v in op.values.items() if n in op.schema and op.schema[n].tensor and n not in node.args}
+        self.constants = {
+            n: op.schema[n]
+            for n, v in op.values.items()
+            if n in op.schema and op.schema[n].tensor and n not in node.args
+        }
         self.columns: dict[int, dict[str, Any]] = {}
 
-    def resolve(self, n: int, epoch, position, values: dict[tuple[int, int], Batch], counts: np.ndarray | None = None) -> Arguments:
+    def resolve(
+        self, n: int, epoch, position, values: dict[tuple[int, int], Batch], counts: np.ndarray | None = None
+    ) -> Arguments:
         """`counts` are the frames per sample if the operator is to see frames as rows."""
         random = rng.Random(self.key, epoch, position)
         rows = n
@@ -33,7 +39,9 @@ class Resolver:
             random, rows = random.repeat(counts), int(counts.sum())
         columns = self.columns.get(rows)
         if columns is None:
-            columns = {name: _constant_column(arg, self.node.op.values[name], rows) for name, arg in self.constants.items()}
+            columns = {
+                name: _constant_column(arg, self.node.op.values[name], rows) for name, arg in self.constants.items()
+            }
             if len(self.columns) < 16:
                 self.columns[rows] = columns
         a = Arguments(rows, random, {**self.fixed, **columns})
@@ -74,12 +82,16 @@ def _data_column(arg: Arg, batch: Batch, n: int, counts: np.ndarray | None, scal
         if (frames != counts).any():
             i = int((frames != counts).nonzero()[0][0])
             raise ValueError(
-                f"argument '{arg.name}' has {frames[i]} values for the {counts[i]} frames of sample {i}; it needs one per frame"
+                f"argument '{arg.name}' has {frames[i]} values for the {counts[i]} frames of sample {i}; it "
+                "needs one per frame"
             )
         flat = np.concatenate([batch.sample(i) for i in range(n)]) if n else np.empty(0)
         return _cast(arg, flat.reshape((len(flat), -1)) if is_vector else flat.reshape(len(flat)))
     if not batch.spec.is_dense:
-        raise ValueError(f"argument '{arg.name}' needs the same number of values for every sample; got shapes {batch.spec.shape.tolist()[:4]}...")
+        raise ValueError(
+            f"argument '{arg.name}' needs the same number of values for every sample; got shapes "
+            f"{batch.spec.shape.tolist()[:4]}..."
+        )
     values = batch.array()
     per_sample = int(np.prod(values.shape[1:]))
     if is_vector:

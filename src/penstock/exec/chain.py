@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a chain: infers all shapes, narrows to the windows that are needed, then takes each sample through all steps in one native call."""
+"""Runs a chain: infers all shapes, narrows to the windows that are needed, then takes each sample through all steps
+in one native call."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class _Call:
 
 
 class Chain:
-    """`needed` are the outputs that later stages or the user want; everything else stays in the threads' scratch memory."""
+    """`needed` are the outputs that later stages or the user want; everything else stays in the threads' scratch
+    memory."""
 
     def __init__(self, nodes: list[Node], needed: set[Edge], resolvers: dict[int, Resolver]):
         self.nodes, self.needed, self.resolvers = nodes, needed, resolvers
@@ -91,13 +93,19 @@ class _Segment:
         for e in edges:
             if e not in self.specs:
                 batch = self.ctx.values[e]
-                rows = batch if self.counts is None or not batch.spec.layout.startswith("F") else expand(batch, self.counts)
+                rows = (
+                    batch
+                    if self.counts is None or not batch.spec.layout.startswith("F")
+                    else expand(batch, self.counts)
+                )
                 if self.counts is not None and rows is batch:
                     rows = batch.take(self.sample_of)
                 self.imported[e], self.specs[e] = rows, rows.spec
         for e in edges[:1]:
             self.specs[e] = _with_layout(node, self.specs[e], self.counts is not None)
-        a = self.chain.resolvers[node.number].resolve(self.ctx.n, self.ctx.epoch, self.ctx.position, self.ctx.values, self.counts)
+        a = self.chain.resolvers[node.number].resolve(
+            self.ctx.n, self.ctx.epoch, self.ctx.position, self.ctx.values, self.counts
+        )
         call = _Call(node, a, edges)
         specs = [self.specs[e] for e in edges]
         node.op.plan(a, *specs)
@@ -113,7 +121,12 @@ class _Segment:
 
     def run(self, pool: kernels.Pool) -> None:
         produced = {e: c for c in self.calls for e in c.outs}
-        later = {(d.source.number, d.index) for n in self.chain.nodes for d in n.inputs if not any(c.node is n for c in self.calls)}
+        later = {
+            (d.source.number, d.index)
+            for n in self.chain.nodes
+            for d in n.inputs
+            if not any(c.node is n for c in self.calls)
+        }
         wanted = {e for e in produced if e in self.chain.needed or e in later}
         root: dict[Edge, Edge] = {}
         for c in self.calls:
@@ -179,8 +192,11 @@ class _Segment:
                 raise RuntimeError(f"[internal error] {c.node!r} asks for a region outside of its input")
             self.specs[e] = x.windowed(origin, stored)
 
-    def _window_axes(self, e: Edge, produced: dict[Edge, _Call], kept: set[Edge], root: dict[Edge, Edge], uses: dict[Edge, int]) -> str:
-        """The axes along which an edge may hold a window only: its producer can make one and nobody else wants the rest."""
+    def _window_axes(
+        self, e: Edge, produced: dict[Edge, _Call], kept: set[Edge], root: dict[Edge, Edge], uses: dict[Edge, int]
+    ) -> str:
+        """The axes along which an edge may hold a window only: its producer can make one and nobody else wants the
+        rest."""
         producer = produced.get(e)
         if producer is None or e in kept or root[e] != e or uses[e] != 1:
             return ""
@@ -211,7 +227,9 @@ class _Segment:
 
     def _execute(self, pool: kernels.Pool, steps: list[kernels.Step], nodes: list[Node]) -> None:
         ctx = self.ctx
-        cost = sum(self.specs[e].volumes() * self.specs[e].dtype.itemsize for e in (*self.calls[0].ins, *self.calls[-1].outs))
+        cost = sum(
+            self.specs[e].volumes() * self.specs[e].dtype.itemsize for e in (*self.calls[0].ins, *self.calls[-1].outs)
+        )
         total = int(cost.sum()) if isinstance(cost, np.ndarray) else 0
         order = np.argsort(-cost, kind="stable").astype("i4") if total else None
         chunk = max(1, self.n_rows // (8 * pool.n)) if total < _SMALL_BYTES * self.n_rows else 1
@@ -220,7 +238,9 @@ class _Segment:
         native = time.monotonic_ns()
         pool.run(steps, self.n_rows, outcome, order, self.sample_of, chunk)
         end = time.monotonic_ns()
-        ctx.timings.append(Timing("chain", [n.number for n in nodes], self.begin, end, native, outcome.spans, outcome.threads))
+        ctx.timings.append(
+            Timing("chain", [n.number for n in nodes], self.begin, end, native, outcome.spans, outcome.threads)
+        )
         for i in ((ctx.status != 0) & (failed_before == 0)).nonzero()[0]:
             node = nodes[ctx.status[i] - 1]
             ctx.failed[int(i)] = (node, outcome.reason(i), ctx.source_of(node, int(i)))
@@ -228,7 +248,9 @@ class _Segment:
     def _publish(self, wanted: set[Edge], root: dict[Edge, Edge], batches: dict[Edge, Batch]) -> None:
         values = self.ctx.values
         for c in self.calls:
-            sources = next((b.sources for e in c.ins if (b := values.get(e)) is not None and b.sources is not None), None)
+            sources = next(
+                (b.sources for e in c.ins if (b := values.get(e)) is not None and b.sources is not None), None
+            )
             if sources is None and c.ins:
                 sources = next((s for e in c.ins if (s := self._sources.get(e)) is not None), None)
             for e in c.outs:

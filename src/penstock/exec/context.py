@@ -19,7 +19,8 @@ class BadSamples(Exception):
 
 
 class Timing:
-    """When one stage ran for one batch: `native` is when the kernels began, `spans` (rows, steps) and `threads` (rows) are theirs."""
+    """When one stage ran for one batch: `native` is when the kernels began, `spans` (rows, steps) and `threads`
+    (rows) are theirs."""
 
     __slots__ = ("begin", "end", "kind", "native", "numbers", "spans", "threads")
 

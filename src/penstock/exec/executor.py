@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps batches coming: picks in order, loads ahead, runs two batches at a time on one native pool, hands them out in order."""
+"""Keeps batches coming: picks in order, loads ahead, runs two batches at a time on one native pool, hands them out in
+order."""
 
 from __future__ import annotations
 

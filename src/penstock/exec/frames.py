@@ -34,7 +34,9 @@ def fold(spec: Spec, counts: np.ndarray | None) -> tuple[Batch, np.ndarray]:
     per_row = np.repeat(shape[:, 1:], counts, axis=0)
     if (per_row != spec.shape).any():
         i = int((per_row != spec.shape).any(axis=1).nonzero()[0][0])
-        raise ValueError(f"the frames of one sequence got different shapes: {per_row[i].tolist()} and {spec.shape[i].tolist()}")
+        raise ValueError(
+            f"the frames of one sequence got different shapes: {per_row[i].tolist()} and {spec.shape[i].tolist()}"
+        )
     shape[~filled, 1:] = 0
     batch = Batch.allocate(Spec(shape, spec.dtype, "F" + spec.layout if spec.layout else ""))
     return batch, expand(Batch(batch.spec, batch.rows, batch.owners), counts).rows

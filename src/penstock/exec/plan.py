@@ -41,7 +41,9 @@ class Plan:
             needed = {e for e in self.outputs if e[0] in inside}
             for n in self.nodes:
                 if n.number not in inside:
-                    needed.update((d.source.number, d.index) for d in (*n.inputs, *n.arg_nodes()) if d.source.number in inside)
+                    needed.update(
+                        (d.source.number, d.index) for d in (*n.inputs, *n.arg_nodes()) if d.source.number in inside
+                    )
             return Chain(stage.nodes, needed, self.resolvers).run
         if stage.kind == "batch":
             return lambda ctx, pool: self._run_batchwise(stage.nodes[0], ctx)
@@ -63,7 +65,8 @@ class Plan:
         ctx.timings.append(Timing("batch", [node.number], begin, time.monotonic_ns()))
 
     def run(self, ctx: Context, pool: kernels.Pool) -> list[Batch]:
-        """Takes the samples of `ctx`, whose sources are loaded, through all stages. Raises BadSamples while nothing is lost;
+        """Takes the samples of `ctx`, whose sources are loaded, through all stages. Raises BadSamples while nothing
+        is lost;
         samples whose pixels failed are in `ctx.failed`."""
         for run, release in zip(self._run, self._release):
             run(ctx, pool)

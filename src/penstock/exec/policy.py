@@ -20,7 +20,8 @@ _MAX_ATTEMPTS = 1000
 
 
 class Policy:
-    """`on_error` is "raise", "skip" or "replace"; `max_errors` a count, or a rate of the samples seen (a float below 1), or None."""
+    """`on_error` is "raise", "skip" or "replace"; `max_errors` a count, or a rate of the samples seen (a float below
+    1), or None."""
 
     def __init__(self, on_error: str = "raise", max_errors: int | float | None = None):
         if on_error not in ("raise", "skip", "replace"):
@@ -48,7 +49,9 @@ class Policy:
         limit = self.max_errors
         if limit is not None and (count > limit if isinstance(limit, int) else count > limit * max(seen, 100)):
             last = "\n".join(f"  {e.source}: {e.reason}" for e in self.errors[-5:])
-            raise PipelineError(f"{count} of {seen} samples were bad, more than max_errors={limit} allows; the last:\n{last}")
+            raise PipelineError(
+                f"{count} of {seen} samples were bad, more than max_errors={limit} allows; the last:\n{last}"
+            )
 
 
 class Producer:
@@ -114,7 +117,9 @@ class Producer:
         for node in self.plan.sources:
             new = self.plan.source_op(node).replace(picks[node.number], rows, attempt)
             if new is None:
-                raise PipelineError(node.describe("this source can't supply another sample for a bad one; use on_error='skip'"))
+                raise PipelineError(
+                    node.describe("this source can't supply another sample for a bad one; use on_error='skip'")
+                )
             out[node.number] = new
         if not out:
             raise PipelineError("a bad sample can't be replaced in a pipeline without a reader; use on_error='skip'")

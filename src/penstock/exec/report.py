@@ -28,11 +28,17 @@ def explain(plan: Plan, num_threads: int, depth: int) -> str:
             if any((node.number, j) in wanted for j in range(len(node.outputs))):
                 notes.append("output")
             elif stage.kind == "chain" and len(stage.nodes) > 1:
-                notes.append("stays in the thread's scratch memory" if _inner(plan, stage, node) else "used by a later stage")
+                notes.append(
+                    "stays in the thread's scratch memory" if _inner(plan, stage, node) else "used by a later stage"
+                )
             if stage.kind == "chain" and node.op.windowed and _narrowed(stage, node):
                 notes.append(f"computes only the window that {_narrowed(stage, node)} reads")
             site = f"   # {os.path.basename(node.sites[-1].file)}:{node.sites[-1].line}" if node.sites else ""
-            lines.append(f"    {node.name} = {node.op.display_name()}({inputs})" + (f"  [{'; '.join(notes)}]" if notes else "") + site)
+            lines.append(
+                f"    {node.name} = {node.op.display_name()}({inputs})"
+                + (f"  [{'; '.join(notes)}]" if notes else "")
+                + site
+            )
     return "\n".join(lines)
 
 
@@ -72,8 +78,10 @@ class Table:
                 f"{name:<34}{s['ms_per_sample']:>11.4f}{s['share']:>8.1%}{s['python_ms_per_batch']:>17.3f}{s['load_ms_per_batch']:>18.3f}"
             )
         lines.append(
-            f"{d['samples']} samples in {d['batches']} batches, {d['samples_per_s']:.0f} samples/s; threads busy {d['threads_busy']:.0%}, "
-            f"Python {d['python_share_of_a_core']:.1%} of a core, consumer waited {d['waited_share']:.0%}, memory {d['memory_mb']:.0f} MB"
+            f"{d['samples']} samples in {d['batches']} batches, {d['samples_per_s']:.0f} samples/s; threads "
+            f"busy {d['threads_busy']:.0%}, "
+            f"Python {d['python_share_of_a_core']:.1%} of a core, consumer waited {d['waited_share']:.0%}, "
+            f"memory {d['memory_mb']:.0f} MB"
         )
         return "\n".join(lines)
 
@@ -112,14 +120,17 @@ def _title(node: Node) -> str:
 
 
 def write_trace(plan: Plan, statistics: Statistics, path: str | os.PathLike) -> None:
-    """The last batches in Chrome's trace format, which Perfetto reads: one track per native thread and per kind of Python work."""
+    """The last batches in Chrome's trace format, which Perfetto reads: one track per native thread and per kind of
+    Python work."""
     names = {n.number: n.op.fn_name for n in plan.nodes}
     tracks: dict[str, int] = {}
     events: list[dict[str, Any]] = []
 
     def event(track: str, name: str, begin: int, end: int, **args: int) -> None:
         tid = tracks.setdefault(track, len(tracks))
-        events.append({"ph": "X", "pid": 0, "tid": tid, "name": name, "ts": begin / 1e3, "dur": (end - begin) / 1e3, "args": args})
+        events.append(
+            {"ph": "X", "pid": 0, "tid": tid, "name": name, "ts": begin / 1e3, "dur": (end - begin) / 1e3, "args": args}
+        )
 
     with statistics.lock:
         recent = list(statistics.recent)
@@ -134,6 +145,9 @@ def write_trace(plan: Plan, statistics: Statistics, path: str | os.PathLike) -> 
                 for number, (begin, end) in zip(t.numbers, times):
                     if end:
                         event(f"thread {thread}", names[number], begin, end, iteration=iteration, sample=row)
-    named = [{"ph": "M", "pid": 0, "tid": tid, "name": "thread_name", "args": {"name": track}} for track, tid in tracks.items()]
+    named = [
+        {"ph": "M", "pid": 0, "tid": tid, "name": "thread_name", "args": {"name": track}}
+        for track, tid in tracks.items()
+    ]
     with open(path, "w") as f:
         json.dump({"traceEvents": named + events, "displayTimeUnit": "ms"}, f)

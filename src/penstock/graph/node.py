@@ -16,8 +16,25 @@ class Node:
 
     __slots__ = ("args", "device", "inputs", "name", "number", "op", "outputs", "sites")
 
-    def __init__(self, op: Operator, inputs: tuple[DataNode, ...], args: dict[str, Any], name: str, number: int, device: str, sites: tuple[Site, ...]):
-        self.op, self.inputs, self.args, self.name, self.number, self.device, self.sites = op, inputs, args, name, number, device, sites
+    def __init__(
+        self,
+        op: Operator,
+        inputs: tuple[DataNode, ...],
+        args: dict[str, Any],
+        name: str,
+        number: int,
+        device: str,
+        sites: tuple[Site, ...],
+    ):
+        self.op, self.inputs, self.args, self.name, self.number, self.device, self.sites = (
+            op,
+            inputs,
+            args,
+            name,
+            number,
+            device,
+            sites,
+        )
         self.outputs = tuple(DataNode(f"{name}[{i}]" if i else name, device, self, i) for i in range(op.n_outputs()))
 
     def arg_nodes(self) -> list[DataNode]:
@@ -39,7 +56,8 @@ class Node:
 class DataNode:
     """An output of an operator while a pipeline is being defined: a batch that is not there yet.
 
-    It has no data; it can be passed to operators, as an input or as an argument, and returned from the pipeline's definition.
+    It has no data; it can be passed to operators, as an input or as an argument, and returned from the pipeline's
+    definition.
     """
 
     __slots__ = ("device", "index", "name", "source")
@@ -49,7 +67,9 @@ class DataNode:
 
     def gpu(self) -> DataNode:
         """The same data on the GPU."""
-        raise RuntimeError("DataNode.gpu(): this installation has no GPU backend; the pipeline runs on the CPU without it")
+        raise RuntimeError(
+            "DataNode.gpu(): this installation has no GPU backend; the pipeline runs on the CPU without it"
+        )
 
     def cpu(self) -> DataNode:
         """The same data on the CPU."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the traced graph to stages: what is not needed is left out, neighbouring per-sample operators are joined to chains."""
+"""From the traced graph to stages: what is not needed is left out, neighbouring per-sample operators are joined to
+chains."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from .node import DataNode, Node
 
 
 class Stage:
-    """What runs at once: one source or batch-wise operator, or a chain of native operators through which each sample goes at a time."""
+    """What runs at once: one source or batch-wise operator, or a chain of native operators through which each sample
+    goes at a time."""
 
     __slots__ = ("kind", "nodes")
 
@@ -38,8 +40,10 @@ def _kind(node: Node) -> str:
 def schedule(nodes: list[Node]) -> list[Stage]:
     """Orders the nodes into stages.
 
-    Batch-wise operators run as early as they can, so that the arguments they compute are there before a chain begins; a chain
-    then takes in every native operator that depends on nothing but itself and what has run. Data-dependent arguments end a chain:
+    Batch-wise operators run as early as they can, so that the arguments they compute are there before a chain begins;
+    a chain
+    then takes in every native operator that depends on nothing but itself and what has run. Data-dependent arguments
+    end a chain:
     shapes of a whole chain are inferred before its pixels are touched.
     """
     left, done, stages = list(nodes), set(), []

@@ -24,7 +24,9 @@ class Definition:
     def add(self, node: Node) -> None:
         if node.name in self.names:
             raise ValueError(
-                node.describe(f"the name '{node.name}' is taken by another operator of the pipeline:\n{self.names[node.name]!r}")
+                node.describe(
+                    f"the name '{node.name}' is taken by another operator of the pipeline:\n{self.names[node.name]!r}"
+                )
             )
         self.names[node.name] = node
         self.nodes.append(node)
@@ -47,13 +49,18 @@ def check_constants(cls: type[Operator], kwargs: dict[str, Any]) -> tuple[dict[s
     for name, value in kwargs.items():
         arg = cls.find_arg(name)
         if arg.deprecated:
-            warnings.warn(f"{cls.display_name()}: argument '{name}' is deprecated: {arg.deprecated}", DeprecationWarning, stacklevel=4)
+            warnings.warn(
+                f"{cls.display_name()}: argument '{name}' is deprecated: {arg.deprecated}",
+                DeprecationWarning,
+                stacklevel=4,
+            )
         is_data = isinstance(value, DataNode)
         is_mixed = isinstance(value, (list, tuple)) and any(isinstance(v, DataNode) for v in value)
         if is_data or is_mixed:
             if not isinstance(arg, PerSample):
                 raise TypeError(
-                    f"{cls.display_name()}: argument '{name}' is fixed when the pipeline is built and takes {arg.accepts()}, not a DataNode"
+                    f"{cls.display_name()}: argument '{name}' is fixed when the pipeline is built and takes "
+                    f"{arg.accepts()}, not a DataNode"
                 )
             data[name] = value if is_data else [v if isinstance(v, DataNode) else arg._scalar(v) for v in value]
         else:
@@ -85,12 +92,14 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any]) -> Any:
         if len(sizes) > 1:
             raise ValueError(f"{cls.display_name()}: the lists of inputs differ in length: {sorted(sizes)}")
         results = [
-            call(cls, tuple(i[k] if any(i is x for x in lists) else i for i in inputs), kwargs) for k in range(sizes.pop())
+            call(cls, tuple(i[k] if any(i is x for x in lists) else i for i in inputs), kwargs)
+            for k in range(sizes.pop())
         ]
         return list(zip(*results)) if results and isinstance(results[0], tuple) else results
     if not stack():
         raise RuntimeError(
-            f"{cls.display_name()}: operators can be called only while a pipeline is being defined: inside a function decorated with "
+            f"{cls.display_name()}: operators can be called only while a pipeline is being defined: inside a "
+            "function decorated with "
             "@pipeline_def, inside `with pipeline:`, or in `define_graph`"
         )
     definition: Definition = stack()[-1].definition
@@ -107,20 +116,27 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any]) -> Any:
     try:
         if device not in cls.devices:
             raise ValueError(
-                f"{cls.display_name()}: device '{device}' is not available in this installation; available: {', '.join(cls.devices)}"
+                f"{cls.display_name()}: device '{device}' is not available in this installation; available: "
+                f"{', '.join(cls.devices)}"
             )
         lo, hi = cls.inputs
         if not lo <= len(inputs) <= hi:
             raise ValueError(
-                f"{cls.display_name()} takes {lo if lo == hi else f'{lo} to {hi}'} input{'s' * (hi != 1)}, {len(inputs)} given"
+                f"{cls.display_name()} takes {lo if lo == hi else f'{lo} to {hi}'} input{'s' * (hi != 1)}, "
+                f"{len(inputs)} given"
             )
         values, data = check_constants(cls, {k: v for k, v in kwargs.items() if v is not None})
         missing = [n for n, a in cls.schema.items() if a.required and n not in values and n not in data]
         if missing:
-            raise TypeError(f"{cls.display_name()}: required argument{'s' * (len(missing) > 1)} not given: {', '.join(missing)}")
+            raise TypeError(
+                f"{cls.display_name()}: required argument{'s' * (len(missing) > 1)} not given: {', '.join(missing)}"
+            )
         edges = tuple(i if isinstance(i, DataNode) else constant(i) for i in inputs)
         # Arguments left out keep their default, so that the operator sees in `given` what the user said.
-        op = cls({n: values.get(n, None if n in data or a.required else a.default) for n, a in cls.schema.items()} | {"given": {*values, *data}})
+        op = cls(
+            {n: values.get(n, None if n in data or a.required else a.default) for n, a in cls.schema.items()}
+            | {"given": {*values, *data}}
+        )
     except (TypeError, ValueError) as e:
         raise type(e)(f"{e}{where(str(e))}") from None
     node = Node(op, edges, data, name, number, device, sites)

@@ -24,6 +24,11 @@ TestBrightness = op_test(
         {"brightness": per_sample(0, 3), "brightness_shift": per_sample(-1, 1)},
     ],
     steps=1,  # products near a half round by the precision of float32
-    errors=[({"brightnes": 1}, TypeError, "Did you mean 'brightness'"), ({"brightness": "a"}, TypeError, "takes a number")],
+    errors=[
+        ({"brightnes": 1}, TypeError, "Did you mean 'brightness'"),
+        ({"brightness": "a"}, TypeError, "takes a number"),
+    ],
 )
-TestPerFrame = op_test("brightness", reference, layouts=("FHWC",), args=[{"brightness": per_sample(0, 3, frames=True)}], steps=1)
+TestPerFrame = op_test(
+    "brightness", reference, layouts=("FHWC",), args=[{"brightness": per_sample(0, 3, frames=True)}], steps=1
+)

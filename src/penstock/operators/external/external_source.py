@@ -20,7 +20,8 @@ from ...core.sample_info import BatchInfo, SampleInfo
 class ExternalSource(Source):
     """Feeds data from Python: from a callable, an iterable, or `Pipeline.feed_input`.
 
-    In batch mode a call returns the samples of a batch as an array (n, ...) or a list of arrays; the batch may be smaller than
+    In batch mode a call returns the samples of a batch as an array (n, ...) or a list of arrays; the batch may be
+    smaller than
     the pipeline's. With `batch=False` it is called once per sample with a `SampleInfo`. StopIteration ends the epoch.
     With `num_outputs` each call returns a tuple, and the operator a list of DataNodes.
 
@@ -36,14 +37,23 @@ class ExternalSource(Source):
     sets_batch_size = True
     source = Arg(object, None, "A callable, an iterable, or a generator function; None to use `feed_input`.")
     num_outputs = Arg(int, None, "Number of outputs; if given, the operator returns a list.")
-    cycle = Arg(object, None, 'What follows the end of an iterable: None or False stops, True or "quiet" starts again, "raise" raises StopIteration once.')
+    cycle = Arg(
+        object,
+        None,
+        'What follows the end of an iterable: None or False stops, True or "quiet" starts again, "raise" '
+        "raises StopIteration once.",
+    )
     dtype = Arg(object, None, "Type that the data must have; one for all outputs or a list.")
     ndim = Arg(object, None, "Number of dimensions that samples must have; one for all outputs or a list.")
     layout = Arg(object, None, "Layout of the samples; one for all outputs or a list.")
     batch = Arg(bool, None, "Whether the source gives whole batches (the default) or single samples.")
-    batch_info = Arg(bool, False, "Batch mode: the callable is given a `BatchInfo` instead of the number of the iteration.")
+    batch_info = Arg(
+        bool, False, "Batch mode: the callable is given a `BatchInfo` instead of the number of the iteration."
+    )
     repeat_last = Arg(bool, False, "Without fresh data from `feed_input`, gives the last data again.")
-    no_copy = Arg(bool, None, "Data given to `feed_input` is used in place; it must not change until its batch has been taken.")
+    no_copy = Arg(
+        bool, None, "Data given to `feed_input` is used in place; it must not change until its batch has been taken."
+    )
     blocking = Arg(bool, None, "Whether to wait for `feed_input`; by default an error is raised.")
     parallel = Arg(bool, None, "Worker processes; not available in this version.")
     prefetch_queue_depth = Arg(int, None, "Batches a parallel source prepares ahead.", hidden=True)
@@ -112,7 +122,9 @@ class ExternalSource(Source):
         batches = [self._batch(o, i, layout) for i, o in enumerate(outputs)]
         sizes = {len(b) for b in batches}
         if len(sizes) > 1 or max(sizes) > n:
-            raise ValueError(f"the source gave batches of {sorted(sizes)} samples; all outputs need the same number, at most {n}")
+            raise ValueError(
+                f"the source gave batches of {sorted(sizes)} samples; all outputs need the same number, at most {n}"
+            )
         size = sizes.pop()
         self.iteration += 1
         self.in_epoch += size
@@ -122,7 +134,9 @@ class ExternalSource(Source):
         if self.fed.empty() and not self.values["blocking"]:
             if self.values["repeat_last"] and self.last is not None:
                 return self.last
-            raise RuntimeError("no data was fed to this input for the iteration; call Pipeline.feed_input() before run()")
+            raise RuntimeError(
+                "no data was fed to this input for the iteration; call Pipeline.feed_input() before run()"
+            )
         self.last = self.fed.get()
         return self.last
 
@@ -161,21 +175,33 @@ class ExternalSource(Source):
         else:
             array = _array(data)
             if array.ndim == 0:
-                raise ValueError("in batch mode the source gives an array whose first axis is the batch, or a list of samples; got a scalar")
+                raise ValueError(
+                    "in batch mode the source gives an array whose first axis is the batch, or a list of samples; got "
+                    "a scalar"
+                )
             batch = Batch.from_array(array, Layout(layout))
         spec, dtype, ndim = batch.spec, self._of_output("dtype", i), self._of_output("ndim", i)
         if dtype is not None and dtype != DALIDataType.NO_TYPE and spec.dtype != to_numpy(dtype):
-            raise ValueError(f"output {i} of the source has type {spec.dtype.name}, but dtype asks for {to_numpy(dtype).name}")
+            raise ValueError(
+                f"output {i} of the source has type {spec.dtype.name}, but dtype asks for {to_numpy(dtype).name}"
+            )
         if layout and len(layout) != spec.ndim:
-            raise ValueError(f"output {i} of the source has samples of {spec.ndim} dimensions, which the layout '{layout}' does not fit")
+            raise ValueError(
+                f"output {i} of the source has samples of {spec.ndim} dimensions, which the layout '{layout}' "
+                "does not fit"
+            )
         if ndim is not None and spec.ndim != ndim:
-            raise ValueError(f"output {i} of the source has samples of {spec.ndim} dimensions, but ndim asks for {ndim}")
+            raise ValueError(
+                f"output {i} of the source has samples of {spec.ndim} dimensions, but ndim asks for {ndim}"
+            )
         return batch
 
     def load(self, picks: Picks, io: Pool) -> tuple[Batch, ...]:
         assert isinstance(picks, _Fed)
         rows = picks.columns["row"]
-        return tuple(b if len(rows) == len(b) and (rows == np.arange(len(b))).all() else b.take(rows) for b in picks.batches)
+        return tuple(
+            b if len(rows) == len(b) and (rows == np.arange(len(b))).all() else b.take(rows) for b in picks.batches
+        )
 
     def replace(self, picks: Picks, rows: np.ndarray, attempt: int) -> Picks:
         """The next samples of the same batch, as there is no other to be had."""
