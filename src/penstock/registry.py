@@ -52,7 +52,7 @@ def _class(cls: type[Operator], name: str, warning: str = "") -> type:
         arguments = ", ".join(f"{k}={v!r}" for k, v in self._kwargs.items())
         return f"ops.{cls.module + '.' if cls.module else ''}{cls.__name__}({arguments})"
 
-    body = {"__init__": __init__, "__call__": __call__, "__repr__": __repr__, "__doc__": cls.__doc__, "_operator": cls}
+    body: dict[str, Any] = {"__init__": __init__, "__call__": __call__, "__repr__": __repr__, "__doc__": cls.__doc__, "_operator": cls}
     body["device"] = property(lambda self: self._kwargs.get("device") or "cpu")
     body["preserve"] = property(lambda self: bool(self._kwargs.get("preserve")))
     return type(name, (), body)

@@ -154,7 +154,7 @@ class TensorListCPU:
 
     def __init__(self, source: Any, layout: str | None = None, is_pinned: bool = False):
         if isinstance(source, TensorListCPU):
-            self._batch = source._batch
+            self._batch: Batch = source._batch
         elif isinstance(source, Batch):
             self._batch = source
         elif isinstance(source, (list, tuple)):

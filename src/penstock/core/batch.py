@@ -189,7 +189,7 @@ class Batch:
         """Sample i as an array that shares the memory."""
         if self._array is not None:
             return self._array[i, ...]
-        return view(self._rows["data"][i], tuple(map(int, self.spec.stored[i])), self.spec.dtype, self)
+        return view(self.rows["data"][i], tuple(map(int, self.spec.stored[i])), self.spec.dtype, self)
 
     @property
     def is_packed(self) -> bool:
@@ -198,7 +198,7 @@ class Batch:
             return True
         if not self.spec.is_dense:
             return False
-        data = self._rows["data"]
+        data = self.rows["data"]
         step = int(self.spec.volumes()[0]) * self.spec.dtype.itemsize if len(data) else 0
         return bool((data == data[0] + step * np.arange(len(data), dtype="u8")).all()) if len(data) else True
 
@@ -214,7 +214,7 @@ class Batch:
             n = len(self)
             shape = (n, *map(int, self.spec.stored[0])) if n else (0,) * (1 + self.spec.ndim)
             if self.is_packed and n:
-                self._array = view(self._rows["data"][0], shape, self.spec.dtype, self.owners)
+                self._array = view(self.rows["data"][0], shape, self.spec.dtype, self.owners)
             else:
                 self._array = np.stack([self.sample(i) for i in range(n)]) if n else np.empty(shape, self.spec.dtype)
                 self._rows, self.owners = None, (self._array,)

@@ -76,6 +76,7 @@ def _constant_column(arg: Arg, value: Any, rows: int) -> Any:
 def _data_column(arg: Arg, batch: Batch, n: int, counts: np.ndarray | None, scalar: bool = False) -> np.ndarray:
     """(rows,) for a scalar argument, (rows, k) for a vector."""
     is_vector = arg.vector and not scalar
+    column: np.ndarray
     per_frame = batch.spec.layout.startswith("F") and arg.per_frame
     if per_frame and counts is not None:
         frames = batch.spec.shape[:, 0]

@@ -64,7 +64,7 @@ class _Segment:
         self.imported: dict[Edge, Batch] = {}
         self.counts = self._frames_of(first)
         self.sample_of = None if self.counts is None else np.repeat(np.arange(ctx.n, dtype="i4"), self.counts)
-        self.n_rows = ctx.n if self.counts is None else len(self.sample_of)
+        self.n_rows = ctx.n if self.sample_of is None else len(self.sample_of)
 
     def _frames_of(self, node: Node) -> np.ndarray | None:
         """Frames per sample if the operator wants to see frames and an input is a sequence."""
@@ -98,7 +98,7 @@ class _Segment:
                     if self.counts is None or not batch.spec.layout.startswith("F")
                     else expand(batch, self.counts)
                 )
-                if self.counts is not None and rows is batch:
+                if self.sample_of is not None and rows is batch:
                     rows = batch.take(self.sample_of)
                 self.imported[e], self.specs[e] = rows, rows.spec
         for e in edges[:1]:

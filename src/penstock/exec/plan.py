@@ -26,7 +26,7 @@ class Plan:
         self.resolvers = {n.number: Resolver(n, seed) for n in self.nodes}
         self.sources: list[Node] = [s.nodes[0] for s in self.stages if s.kind == "source"]
         # The source that decides the batch size comes first.
-        self.sources.sort(key=lambda n: not n.op.sets_batch_size)
+        self.sources.sort(key=lambda n: not self.source_op(n).sets_batch_size)
         self.mixes_samples = any(n.op.mixes_samples for n in self.nodes)
         self._release = last_uses(self.stages, outputs)
         self._run: list[Callable[[Context, kernels.Pool], None]] = [self._runner(s) for s in self.stages]

@@ -46,7 +46,9 @@ def schedule(nodes: list[Node]) -> list[Stage]:
     end a chain:
     shapes of a whole chain are inferred before its pixels are touched.
     """
-    left, done, stages = list(nodes), set(), []
+    left = list(nodes)
+    done: set[int] = set()
+    stages: list[Stage] = []
 
     def ready(node: Node) -> bool:
         return all(p.number in done for p in node.parents())
