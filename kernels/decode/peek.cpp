@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes before pixels: reads the headers of a batch of encoded images.
+#include "decode/image.h"
+
+ImageInfo peek_image(Bytes in) {
+  if (in.size == 0) fail("empty file");
+  if (in.starts(0, "\xff\xd8\xff", 3)) return peek_jpeg(in);
+  if (in.starts(0, "\x89PNG\r\n\x1a\n", 8)) return peek_png(in);
+  if (in.starts(0, "II*\0", 4) || in.starts(0, "MM\0*", 4) || in.starts(0, "II+\0", 4) || in.starts(0, "MM\0+", 4))
+    return peek_tiff(in);
+  if (in.starts(0, "RIFF", 4) && in.starts(8, "WEBP", 4)) return peek_webp(in);
+  if (in.starts(0, "\0\0\0\x0cjP  \r\n\x87\n", 12) || in.starts(0, "\xff\x4f\xff\x51", 4)) return peek_jpeg2000(in);
+  if (in.starts(0, "BM", 2)) return peek_bmp(in);
+  if (in.size > 2 && in.data[0] == 'P' && in.data[1] >= '1' && in.data[1] <= '6' && (in.data[2] <= ' ' || in.data[2] == '#'))
+    return peek_pnm(in);
+  char first[8 * 3 + 1];
+  int n = in.size < 8 ? (int)in.size : 8;
+  for (int i = 0; i < n; i++) snprintf(first + 3 * i, 4, "%02x ", in.data[i]);
+  fail("not an image that can be decoded (JPEG, PNG, BMP, TIFF, WebP, PNM, JPEG 2000): %lld bytes that begin with %s",
+       (long long)in.size, first);
+}
+
+// Returns how many of the n images could not be read; their format is 0 and kErrorSize bytes of reason are in `errors`.
+EXPORT int64_t peek_images(const Tensor *in, int64_t n, ImageInfo *info, char *errors) {
+  int64_t failed = 0;
+  for (int64_t i = 0; i < n; i++) {
+    try {
+      info[i] = peek_image({in[i].as<const uint8_t>(), in[i].volume() * item_size(in[i].dtype)});
+    } catch (const std::exception &e) {
+      info[i] = ImageInfo{};
+      if (errors) snprintf(errors + i * kErrorSize, kErrorSize, "%s", e.what());
+      failed++;
+    }
+  }
+  return failed;
+}
