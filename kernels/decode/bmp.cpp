@@ -61,12 +61,13 @@ Header parse(Bytes in) {
   } else if (masked) {
     bool alpha = h.compression == ALPHABITFIELDS || size >= 56;
     for (int c = 0; c < (alpha ? 4 : 3); c++) h.mask[c] = in.le32(54 + 4 * c);
-    if (h.mask[3]) h.channels = 4;
   } else if (h.bits == 16) {
     h.mask[0] = 0x7c00, h.mask[1] = 0x3e0, h.mask[2] = 0x1f;
   } else {
     h.mask[0] = 0xff0000, h.mask[1] = 0xff00, h.mask[2] = 0xff;
+    if (h.bits == 32) h.mask[3] = 0xff000000;
   }
+  if (h.mask[3]) h.channels = 4;
   return h;
 }
 
