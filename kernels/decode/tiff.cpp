@@ -194,9 +194,10 @@ template <class T> void read_samples(Source &s, const Directory &d, int channels
       for (int64_t x = 0; x < d.width; x += block_w) {
         int64_t rows = std::min<int64_t>(block_h, d.height - y), n = std::min<int64_t>(block_w, d.width - x) * per_block;
         int64_t want = tiled ? block_bytes : rows * row_bytes;
+        memset(block, 0, want);  // decoders of fax codings leave damaged rows as they were
         tmsize_t got = tiled ? TIFFReadEncodedTile(file, TIFFComputeTile(file, x, y, 0, plane), block, want)
                              : TIFFReadEncodedStrip(file, TIFFComputeStrip(file, y, plane), block, want);
-        if (got < want) damaged(s);
+        if (got < want || s.text[0]) damaged(s);
         for (int64_t r = 0; r < rows; r++) {
           T *out = image + ((y + r) * d.width + x) * channels + plane;
           const uint8_t *in = block + r * row_bytes;
@@ -227,9 +228,10 @@ void read_rgba(Source &s, const Directory &d, void *image) {
   TIFFRGBAImage rgba;
   if (!TIFFRGBAImageBegin(&rgba, s.file, 1, text)) fail("TIFF: %.200s", text);
   rgba.req_orientation = rgba.orientation;
+  memset(image, 0, d.height * d.width * 4);
   int ok = TIFFRGBAImageGet(&rgba, static_cast<uint32_t *>(image), (uint32_t)d.width, (uint32_t)d.height);
   TIFFRGBAImageEnd(&rgba);
-  if (!ok) damaged(s);
+  if (!ok || s.text[0]) damaged(s);
 }
 
 }  // namespace
