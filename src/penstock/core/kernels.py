@@ -89,6 +89,7 @@ def library() -> ctypes.CDLL:
         ("memory_limit", None, (i64,)),
         ("memory_used", i64, ()),
         ("memory_idle", i64, ()),
+        ("peek_images", i64, (p, i64, p, p)),
         ("philox", None, (ctypes.c_uint64, p, p, i64, ctypes.c_uint32, i64, i64, p)),
     ):
         getattr(lib, name).restype, getattr(lib, name).argtypes = result, arguments

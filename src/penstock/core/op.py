@@ -122,11 +122,13 @@ class Arguments:
 
     `n` is the number of samples (of frames, where sequences are handled frame by frame), `random` the operator's
     random numbers.
+    `batches` are the inputs that the operator `peeks` into, None for the others.
     `Operator.plan` may add attributes for what `outputs`, `region` and `params` share.
     """
 
     n: int
     random: rng.Random
+    batches: list[Batch | None]
 
     def __init__(self, n: int, random: rng.Random, values: dict[str, Any]):
         self.n, self.random = n, random
@@ -146,6 +148,7 @@ class Operator:
     kernel: ClassVar[str] = ""  # "color/linear" for kernels/color/linear.h
     frames: ClassVar[bool] = True  # a sequence ("F...") reaches the operator frame by frame, without its F
     windowed: ClassVar[str] = ""  # axes along which it can make a window of its output, e.g. "HW"
+    peeks: ClassVar[tuple[int, ...]] = ()  # inputs whose data `plan` reads (a.batches[i]): made before its chain begins
     aliases: ClassVar[bool] = False  # no kernel: output 0 is the memory of input 0 with another spec
     mixes_samples: ClassVar[bool] = False  # an output sample depends on other samples of the batch
     deprecated: ClassVar[

@@ -108,6 +108,7 @@ class _Segment:
         )
         call = _Call(node, a, edges)
         specs = [self.specs[e] for e in edges]
+        a.batches = [self.imported[e] if i in node.op.peeks else None for i, e in enumerate(edges)]
         node.op.plan(a, *specs)
         outs = node.op.outputs(a, *specs)
         for e, spec in zip(call.outs, outs if isinstance(outs, tuple) else (outs,)):

@@ -43,7 +43,7 @@ def schedule(nodes: list[Node]) -> list[Stage]:
     Batch-wise operators run as early as they can, so that the arguments they compute are there before a chain begins;
     a chain
     then takes in every native operator that depends on nothing but itself and what has run. Data-dependent arguments
-    end a chain:
+    and inputs whose data decides a shape (encoded images, say) end a chain:
     shapes of a whole chain are inferred before its pixels are touched.
     """
     left = list(nodes)
@@ -72,6 +72,7 @@ def schedule(nodes: list[Node]) -> list[Stage]:
             joins = any(i.source.number in inside for i in node.inputs)
             inputs_known = all(i.source.number in inside or i.source.number in done for i in node.inputs)
             arguments_known = all(d.source.number in done for d in node.arg_nodes())
+            arguments_known &= all(node.inputs[i].source.number in done for i in node.op.peeks if i < len(node.inputs))
             if joins and inputs_known and arguments_known:
                 chain.append(node)
                 inside.add(node.number)
