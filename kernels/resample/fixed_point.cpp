@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plain loops: what processors without AVX-512 or AVX2 run, and what the others are tested against.
+#include "resample/fixed_point.h"
+
+#include <atomic>
+
+#include "core/kernel.h"
+
+namespace {
+
+// Half a step for each tap that mulhi rounds down, and the offset that makes the sum fit int16.
+uint16_t start_value(int taps) { return (uint16_t)(0x8000 + taps / 2); }
+
+CLONES void vertical(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
+  const uint8_t *a = rows[0];
+  if (taps == 1) {
+    for (int i = 0; i < n; i++) out[i] = (int16_t)(uint16_t)((a[i] << 8) + 0x8000);
+    return;
+  }
+  const uint8_t *b = rows[1];
+  const uint32_t start = start_value(taps), wa = weights[0], wb = weights[1];
+  if (taps == 2) {
+    for (int i = 0; i < n; i++) out[i] = (int16_t)(start + ((a[i] * wa) >> 8) + ((b[i] * wb) >> 8));
+    return;
+  }
+  const uint8_t *c = rows[2];
+  const uint32_t wc = weights[2];
+  for (int i = 0; i < n; i++)
+    out[i] = (int16_t)(start + ((a[i] * wa) >> 8) + ((b[i] * wb) >> 8) + ((c[i] * wc) >> 8));
+  for (int t = 3; t < taps; t++) {
+    const uint8_t *r = rows[t];
+    const uint32_t w = weights[t];
+    for (int i = 0; i < n; i++) out[i] = (int16_t)(out[i] + ((r[i] * w) >> 8));
+  }
+}
+
+constexpr int kToQ6 = kWeightBits - 6;
+
+CLONES void vertical_signed(int16_t *out, const uint8_t *const *rows, const int16_t *weights, int taps, int n) {
+  constexpr int kBlock = 256;
+  int32_t sum[kBlock];
+  for (int begin = 0; begin < n; begin += kBlock) {
+    const int m = n - begin < kBlock ? n - begin : kBlock;
+    for (int i = 0; i < m; i++) sum[i] = 1 << (kToQ6 - 1);
+    for (int t = 0; t < taps; t++) {
+      const uint8_t *r = rows[t] + begin;
+      const int32_t w = weights[t];
+      for (int i = 0; i < m; i++) sum[i] += r[i] * w;
+    }
+    for (int i = 0; i < m; i++) out[begin + i] = (int16_t)(sum[i] >> kToQ6);
+  }
+}
+
+template <int C>
+inline void pixels(uint8_t *out, const int16_t *row, const Taps &t, int channels, RowFormat format) {
+  const int nc = C ? C : channels, shift = row_shift(format), bias = row_bias(format);
+  for (int j = 0; j < t.n; j++) {
+    const int16_t *w = t.fixed.data() + (int64_t)j * t.stride, *p = row + (int64_t)(t.first[j] - t.lo) * nc;
+    for (int c = 0; c < nc; c++) {
+      int32_t sum = bias;
+      for (int k = 0; k < t.k; k++) sum += w[k] * p[k * nc + c];
+      sum >>= shift;
+      out[(int64_t)j * nc + c] = (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
+    }
+  }
+}
+
+CLONES void horizontal(uint8_t *out, const int16_t *row, const Taps &t, int channels, RowFormat format) {
+  switch (channels) {
+    case 1: return pixels<1>(out, row, t, channels, format);
+    case 3: return pixels<3>(out, row, t, channels, format);
+    case 4: return pixels<4>(out, row, t, channels, format);
+    default: return pixels<0>(out, row, t, channels, format);
+  }
+}
+
+void prepare(Taps &t, int) { make_fixed(t); }
+
+// Tests lower it to see the other loops: 0 plain, 1 AVX2, 2 AVX-512.
+std::atomic<int> highest_level{2};
+
+}  // namespace
+
+const FixedPoint kFixedPlain = {vertical, vertical_signed, horizontal, prepare};
+
+EXPORT void resample_limit(int level) { highest_level = level; }
+
+const FixedPoint &fixed_point() {
+  return kFixedPlain;
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Separable resampling: which input samples make an output sample, and with which weights.
+// Shared by CPU and GPU; penstock.operators.geometry states the same in NumPy to know which region is read.
+#pragma once
+#include "core/tensor.h"
+
+// The numbers are those of types.DALIInterpType.
+enum ResampleFilter : int32_t { NN, LINEAR, CUBIC, LANCZOS3, TRIANGULAR, GAUSSIAN };
+
+// Up to three neighbouring axes, the outermost first. Sizes, regions of interest and coordinates are those of the
+// whole image; the tensors may hold windows of it, which begin at the origins. A region whose start is larger than its
+// end mirrors the axis.
+struct ResampleArgs {
+  double roi_start[3];
+  double roi_end[3];
+  int64_t in_size[3];
+  int64_t out_size[3];
+  int64_t in_origin[3];
+  int64_t out_origin[3];
+  int32_t first_axis, n_axes;
+  int32_t min_filter, mag_filter;
+  int32_t antialias;
+};
+
+// One axis: output j looks at input coordinate center + j * scale (pixel i covers i - 0.5 .. i + 0.5).
+struct ResampleAxis {
+  double center, scale, stretch, radius;
+  int64_t in_size;
+  int32_t filter;
+};
+
+// Half the width of the filters' support at scale 1.
+SHARED double filter_radius(int filter) { return filter == CUBIC ? 2 : filter == LANCZOS3 ? 3 : 1; }
+
+SHARED ResampleAxis resample_axis(const ResampleArgs &a, int d) {
+  ResampleAxis x;
+  double extent = a.roi_end[d] - a.roi_start[d], size = extent < 0 ? -extent : extent;
+  x.scale = extent / (double)a.out_size[d];
+  x.filter = (double)a.out_size[d] < size ? a.min_filter : a.mag_filter;
+  double s = x.scale < 0 ? -x.scale : x.scale;
+  x.stretch = a.antialias && s > 1 ? s : 1;
+  x.radius = x.stretch * filter_radius(x.filter);
+  x.in_size = a.in_size[d];
+  x.center = a.roi_start[d] + 0.5 * x.scale - 0.5;
+  if (x.filter == NN) {
+    // Single precision, as in DALI, decides which neighbour wins a tie.
+    x.scale = (float)x.scale;
+    x.center = (float)((float)a.roi_start[d] + 0.5f * (float)x.scale);
+    x.radius = 0.5;
+  }
+  return x;
+}
+
+// The input samples under the filter of output j, not yet clamped to the image.
+SHARED int64_t first_tap(const ResampleAxis &x, int64_t j) {
+  double c = x.center + (double)j * x.scale;
+  if (x.filter == NN) return (int64_t)floor((double)(float)c);
+  if (x.filter == GAUSSIAN) return (int64_t)ceil(c - x.radius);  // not zero at the rim: one side belongs to it
+  return (int64_t)floor(c - x.radius) + 1;
+}
+SHARED int64_t last_tap(const ResampleAxis &x, int64_t j) {
+  double c = x.center + (double)j * x.scale;
+  if (x.filter == NN) return (int64_t)floor((double)(float)c);
+  return (int64_t)ceil(c + x.radius) - 1;
+}
+// No output has more taps than this.
+SHARED int64_t most_taps(const ResampleAxis &x) { return (int64_t)ceil(2 * x.radius); }
+
+SHARED int64_t clamp_index(int64_t i, int64_t n) { return i < 0 ? 0 : i < n ? i : n - 1; }
+
+// Outputs begin .. end - 1 read inputs lo .. hi - 1 and no others.
+SHARED void source_range(const ResampleAxis &x, int64_t begin, int64_t end, int64_t *lo, int64_t *hi) {
+  int64_t low = x.scale < 0 ? end - 1 : begin, high = x.scale < 0 ? begin : end - 1;
+  *lo = clamp_index(first_tap(x, low), x.in_size);
+  *hi = clamp_index(last_tap(x, high), x.in_size) + 1;
+}
+
+// Cubic, Lanczos and Gaussian filters are piecewise linear between these nodes, as in DALI, which tabulates them.
+constexpr int kNodesPerUnit = 32;
+
+// The filter at |x| = i / kNodesPerUnit: Keys' cubic (a = -1/2), the three-lobed Lanczos window, exp(-4 x^2).
+SHARED double filter_node(int filter, int i) {
+  constexpr double kPi = 3.14159265358979323846;
+  double x = (double)i / kNodesPerUnit;
+  if (filter == CUBIC) return x < 1 ? (1.5 * x - 2.5) * x * x + 1 : x < 2 ? ((-0.5 * x + 2.5) * x - 4) * x + 2 : 0;
+  if (filter == LANCZOS3) return x == 0 ? 1 : x < 3 ? 3 * sin(kPi * x) * sin(kPi * x / 3) / (kPi * kPi * x * x) : 0;
+  if (filter == GAUSSIAN) return x <= 1 ? exp(-4 * x * x) : 0;
+  return x < 1 ? 1 - x : 0;
+}
