@@ -86,5 +86,9 @@ const FixedPoint kFixedPlain = {vertical, vertical_signed, horizontal, prepare};
 EXPORT void resample_limit(int level) { highest_level = level; }
 
 const FixedPoint &fixed_point() {
+#if defined(__x86_64__)
+  static const int level = __builtin_cpu_supports("x86-64-v4") ? 2 : __builtin_cpu_supports("x86-64-v3") ? 1 : 0;
+  if (level >= 2 && highest_level >= 2) return kFixedAvx512;
+#endif
   return kFixedPlain;
 }

@@ -1,95 +1,175 @@
 // SPDX-License-Identifier: Apache-2.0
+// Resampling of one image, volume or sequence: slices of a volume are combined first, then rows, then pixels of a row.
 #include "resample/resample.h"
 
 #include <cstring>
+#include <type_traits>
 
 #include "core/kernel.h"
 #include "resample/fixed_point.h"
-#include "resample/taps.h"
+#include "resample/float_point.h"
 
 namespace {
 
-struct Extents {
-  int64_t outer = 1, inner = 1;
-  int64_t in[3], out[3];
+// The tensors seen as [outer, depth, height, width, channels]; images have depth 1.
+struct View {
+  int64_t outer = 1, channels = 1;
+  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1};
 };
 
-Extents extents_of(const Tensor &out, const Tensor &in, const ResampleArgs &a) {
-  Extents e;
-  if (a.n_axes < 1 || a.n_axes > 3 || a.first_axis < 0 || a.first_axis + a.n_axes > in.ndim || in.ndim != out.ndim)
-    fail("[internal error] resampling %d axes from %d on in %d dimensions", a.n_axes, a.first_axis, in.ndim);
-  for (int d = 0; d < a.first_axis; d++) e.outer *= in.shape[d];
-  for (int d = a.first_axis + a.n_axes; d < in.ndim; d++) e.inner *= in.shape[d];
-  // Missing outer axes are of length one.
-  for (int d = 0; d < 3; d++) e.in[d] = e.out[d] = 1;
-  for (int d = 0; d < a.n_axes; d++) {
-    e.in[3 - a.n_axes + d] = in.shape[a.first_axis + d];
-    e.out[3 - a.n_axes + d] = out.shape[a.first_axis + d];
+View view_of(const Tensor &out, const Tensor &in, const ResampleArgs &a) {
+  View v;
+  const int n = a.n_axes, last = a.first_axis + n;
+  if (n < 2 || n > 3 || a.first_axis < 0 || last > in.ndim || in.ndim != out.ndim)
+    fail("[internal error] cannot resample %d axes from axis %d on of %d dimensions", n, a.first_axis, in.ndim);
+  for (int d = 0; d < a.first_axis; d++) v.outer *= in.shape[d];
+  for (int d = last; d < in.ndim; d++) v.channels *= in.shape[d];
+  for (int d = 0; d < n; d++) {
+    v.in[3 - n + d] = in.shape[a.first_axis + d];
+    v.out[3 - n + d] = out.shape[a.first_axis + d];
   }
-  return e;
+  return v;
 }
 
+// What the passes over one plane need.
+struct Plan {
+  View view;
+  Taps *slices = nullptr, *rows, *columns;
+  RowFormat format;
+  bool nearest;  // one tap everywhere: pixels are copied
+  bool fixed;    // uint8 images have few enough taps for fixed point
+};
 
-// Row y of a plane is the combination of the rows of its vertical taps that weigh anything.
+// Row y of a plane is the combination of those rows whose weight is not zero in fixed point.
 struct Rows {
   const uint8_t *pointer[kMostFixedTaps];
   uint16_t weight[kMostFixedTaps];
   int n = 0;
 };
 
-Rows rows_of(const Taps &v, int y, const uint8_t *plane, int64_t pitch, RowFormat format) {
-  Rows r;
-  const float *w = v.weights.data() + (int64_t)y * v.stride;
-  const int16_t *fixed = v.fixed.data() + (int64_t)y * v.stride;
-  int rest = 65536, largest = 0;
-  for (int k = 0; k < v.k; k++) {
-    int q = format == SIGNED_Q6 ? fixed[k] : (int)lrintf(w[k] * 65536);
+void find_rows(Rows &r, const Taps &t, int y, const uint8_t *plane, int64_t pitch, RowFormat format) {
+  const float *w = t.weights.data() + (int64_t)y * t.stride;
+  const int16_t *fixed = t.fixed.data() + (int64_t)y * t.stride;
+  int rest = 1 << 16, largest = 0;
+  r.n = 0;
+  for (int k = 0; k < t.k; k++) {
+    const int q = format == SIGNED_Q6 ? fixed[k] : (int)lrintf(w[k] * (1 << 16));
     if (q == 0) continue;
-    r.pointer[r.n] = plane + (v.first[y] + k) * pitch;
+    r.pointer[r.n] = plane + (t.first[y] + k) * pitch;
     r.weight[r.n] = (uint16_t)q;
     rest -= q;
     if (r.weight[r.n] > r.weight[largest]) largest = r.n;
     r.n++;
   }
   if (format == OFFSET_Q8) r.weight[largest] = (uint16_t)(r.weight[largest] + rest);
-  return r;
 }
 
-void run_fixed(uint8_t *out, const uint8_t *in, const Extents &e, const Taps &v, Taps &h, Scratch &scratch) {
+void fixed_plane(uint8_t *out, const uint8_t *in, const Plan &p, Scratch &scratch) {
   const FixedPoint &f = fixed_point();
-  const int channels = (int)e.inner;
-  const RowFormat format = v.key.axis.filter == CUBIC || v.key.axis.filter == LANCZOS3 ? SIGNED_Q6 : OFFSET_Q8;
-  f.prepare(h, channels);
-  const int64_t pitch = e.in[2] * channels, width = (int64_t)(h.hi - h.lo) * channels;
-  int16_t *row = scratch.array<int16_t>(width + kRowMargin);
+  const Taps &rows = *p.rows, &columns = *p.columns;
+  const int64_t pitch = p.view.in[2] * p.view.channels, width = (columns.hi - columns.lo) * p.view.channels;
+  int16_t *row = scratch.array<int16_t>(width + kRowMargin, 0);
   memset(row + width, 0, kRowMargin * sizeof *row);
-  for (int64_t plane = 0; plane < e.outer; plane++) {
-    const uint8_t *from = in + plane * e.in[1] * pitch + (int64_t)h.lo * channels;
-    for (int y = 0; y < v.n; y++, out += e.out[2] * channels) {
-      Rows r = rows_of(v, y, from, pitch, format);
-      if (format == OFFSET_Q8)
-        f.vertical(row, r.pointer, r.weight, r.n, (int)width);
-      else
-        f.vertical_signed(row, r.pointer, (const int16_t *)r.weight, r.n, (int)width);
-      f.horizontal(out, row, h, channels, format);
+  Rows from;
+  for (int y = 0; y < rows.n; y++, out += p.view.out[2] * p.view.channels) {
+    find_rows(from, rows, y, in + columns.lo * p.view.channels, pitch, p.format);
+    if (p.format == OFFSET_Q8)
+      f.vertical(row, from.pointer, from.weight, from.n, (int)width);
+    else
+      f.vertical_signed(row, from.pointer, (const int16_t *)from.weight, from.n, (int)width);
+    f.horizontal(out, row, columns, (int)p.view.channels, p.format);
+  }
+}
+
+template <class Out, class In>
+void plane(Out *out, const In *in, const Plan &p, Scratch &scratch) {
+  const Taps &rows = *p.rows, &columns = *p.columns;
+  const int64_t channels = p.view.channels, pitch = p.view.in[2] * channels, width = (columns.hi - columns.lo) * channels;
+  if constexpr (std::is_same_v<Out, In>) {
+    if (p.nearest) {
+      for (int y = 0; y < rows.n; y++, out += p.view.out[2] * channels)
+        pick_pixels(out, in + rows.first[y] * pitch, columns, channels);
+      return;
+    }
+  }
+  if constexpr (std::is_same_v<Out, uint8_t> && std::is_same_v<In, uint8_t>) {
+    if (p.fixed) return fixed_plane(out, in, p, scratch);
+  }
+  float *row = scratch.array<float>(width, 0);
+  for (int y = 0; y < rows.n; y++, out += p.view.out[2] * channels) {
+    const float *w = rows.weights.data() + (int64_t)y * rows.stride;
+    combine_rows(row, in + rows.first[y] * pitch + columns.lo * channels, pitch, w, rows.k, width);
+    resample_row(out, row, columns, channels);
+  }
+}
+
+// The tap that is all of output slice z, or -1 if several are combined.
+int only_tap(const Taps &t, int z) {
+  const float *w = t.weights.data() + (int64_t)z * t.stride;
+  int found = -1, n = 0;
+  for (int k = 0; k < t.k; k++)
+    if (w[k] != 0) found = k, n++;
+  return n == 1 ? found : -1;
+}
+
+template <class Out, class In>
+void planes(Out *out, const In *in, const Plan &p, Scratch &scratch) {
+  const View &v = p.view;
+  const int64_t in_plane = v.in[1] * v.in[2] * v.channels, out_plane = v.out[1] * v.out[2] * v.channels;
+  for (int64_t i = 0; i < v.outer; i++, in += v.in[0] * in_plane) {
+    if (!p.slices) {
+      plane(out, in, p, scratch);
+      out += out_plane;
+      continue;
+    }
+    const Taps &t = *p.slices;
+    for (int z = 0; z < t.n; z++, out += out_plane) {
+      const In *first = in + t.first[z] * in_plane;
+      const int only = only_tap(t, z);
+      if (only >= 0) {
+        plane(out, first + only * in_plane, p, scratch);
+      } else {
+        float *combined = scratch.array<float>(in_plane, 1);
+        combine_rows(combined, first, in_plane, t.weights.data() + (int64_t)z * t.stride, t.k, in_plane);
+        plane(out, combined, p, scratch);
+      }
     }
   }
 }
 
+// Decided by the whole image, so that a window of it takes the same path.
+bool has_few_taps(const Taps &t) { return most_taps(t.key.axis) <= kMostFixedTaps; }
+
 void run(const Tensor *out, const Tensor *in, const ResampleArgs &a, Scratch &scratch) {
-  const Extents e = extents_of(*out, *in, a);
+  Plan p;
+  p.view = view_of(*out, *in, a);
   if (out->volume() == 0) return;
   if (in->volume() == 0) fail("cannot resize an empty image");
-  const int first = 3 - a.n_axes;
-  Taps *t[3] = {};
-  for (int d = 0; d < a.n_axes; d++)
-    t[first + d] = &taps_for(first + d, resample_axis(a, d), a.in_origin[d], e.in[first + d], a.out_origin[d], e.out[first + d]);
-  if (in->dtype == UINT8 && out->dtype == UINT8 && !t[0] && t[1] && t[1]->k <= kMostFixedTaps && t[2]->k <= kMostFixedTaps) {
-    make_fixed(*t[1]);
-    run_fixed(out->as<uint8_t>(), in->as<uint8_t>(), e, *t[1], *t[2], scratch);
-    return;
+  Taps *taps[3] = {};
+  for (int d = 0; d < a.n_axes; d++) {
+    const int slot = 3 - a.n_axes + d;
+    taps[slot] = &taps_for(slot, resample_axis(a, d), a.in_origin[d], p.view.in[slot], a.out_origin[d], p.view.out[slot]);
   }
-  fail("[internal error] not yet");
+  p.slices = taps[0];
+  p.rows = taps[1];
+  p.columns = taps[2];
+  p.nearest = p.rows->k == 1 && p.columns->k == 1;
+  const int filter = p.rows->key.axis.filter;
+  p.format = filter == CUBIC || filter == LANCZOS3 ? SIGNED_Q6 : OFFSET_Q8;
+  p.fixed = in->dtype == UINT8 && out->dtype == UINT8 && !p.nearest && has_few_taps(*p.rows) && has_few_taps(*p.columns);
+  if (p.fixed) {
+    make_fixed(*p.rows);
+    fixed_point().prepare(*p.columns, (int)p.view.channels);
+  }
+  for_types<uint8_t, uint16_t, int16_t, float>(in->dtype, [&](auto i) {
+    using In = decltype(i);
+    if (out->dtype == FLOAT)
+      planes(out->as<float>(), in->as<In>(), p, scratch);
+    else if (out->dtype == in->dtype)
+      planes(out->as<In>(), in->as<In>(), p, scratch);
+    else
+      fail("[internal error] resampling converts to float only");
+  });
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ struct Taps {
 
   // Instructions for loops that gather pixels by permuting registers: see horizontal_avx512.cpp.
   int group = 0, group_channels = 0;
+  bool two;
   std::vector<int16_t> permutation, group_weights;
   std::vector<int32_t> group_base;
 };

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Images of every other type: rows are combined into a row of float, which is then resampled along the row.
+#pragma once
+#include <cstdint>
+
+#include "resample/taps.h"
+
+// row[i] = sum of weights[k] * in[k * pitch + i]
+template <class In>
+void combine_rows(float *row, const In *in, int64_t pitch, const float *weights, int taps, int64_t n);
+
+// Writes the output row; `row` starts with input sample t.lo.
+template <class Out>
+void resample_row(Out *out, const float *row, const Taps &t, int64_t channels);
+
+// out[j] = in[t.first[j]], pixels of `channels` elements; for tables of one tap.
+template <class T>
+void pick_pixels(T *out, const T *in, const Taps &t, int64_t channels);
