@@ -143,6 +143,8 @@ bool has_few_taps(const Taps &t) { return most_taps(t.key.axis) <= kMostFixedTap
 void run(const Tensor *out, const Tensor *in, const ResampleArgs &a, Scratch &scratch) {
   Plan p;
   p.view = view_of(*out, *in, a);
+  if (a.save_sizes)
+    for (int d = 0; d < a.n_axes; d++) out[1].as<int32_t>()[d] = (int32_t)a.in_size[d];
   if (out->volume() == 0) return;
   if (in->volume() == 0) fail("cannot resize an empty image");
   Taps *taps[3] = {};

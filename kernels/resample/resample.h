@@ -9,7 +9,7 @@ enum ResampleFilter : int32_t { NN, LINEAR, CUBIC, LANCZOS3, TRIANGULAR, GAUSSIA
 
 // Up to three neighbouring axes, the outermost first. Sizes, regions of interest and coordinates are those of the
 // whole image; the tensors may hold windows of it, which begin at the origins. A region whose start is larger than its
-// end mirrors the axis.
+// end mirrors the axis. With save_sizes, a second output receives in_size as int32.
 struct ResampleArgs {
   double roi_start[3];
   double roi_end[3];
@@ -20,6 +20,7 @@ struct ResampleArgs {
   int32_t first_axis, n_axes;
   int32_t min_filter, mag_filter;
   int32_t antialias;
+  int32_t save_sizes;
 };
 
 // One axis: output j looks at input coordinate center + j * scale (pixel i covers i - 0.5 .. i + 0.5).
