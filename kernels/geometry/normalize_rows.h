@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inner loops of crop_mirror_normalize. A row passes through a row of floats, so that there is one loop per input type and one
+// per output type instead of one per pair; interleaved pixels of three bytes, by far the most frequent input, go straight.
+#pragma once
+#include "core/kernel.h"
+#include "geometry/crop_mirror_normalize.h"
+
+// Reads n pixels of `channels` values side by side that lie `stride` elements apart.
+template <class In>
+CLONES void read_row(float *__restrict out, const void *in, int64_t n, int64_t stride, int channels) {
+  const In *__restrict x = static_cast<const In *>(in);
+  if (stride == channels) {
+    for (int64_t i = 0; i < n * channels; i++) out[i] = (float)x[i];
+  } else if (channels == 1 && stride == 3) {  // constant strides vectorise
+    for (int64_t i = 0; i < n; i++) out[i] = (float)x[3 * i];
+  } else if (channels == 1 && stride == -3) {
+    for (int64_t i = 0; i < n; i++) out[i] = (float)x[-3 * i];
+  } else if (channels == 1 && stride == -1) {
+    for (int64_t i = 0; i < n; i++) out[i] = (float)x[-i];
+  } else {
+    for (int64_t i = 0; i < n; i++)
+      for (int c = 0; c < channels; c++) out[i * channels + c] = (float)x[i * stride + c];
+  }
+}
+
+// One channel.
+template <class Out>
+CLONES void write_planar(void *out, const float *__restrict in, int64_t n, float mean, float scale) {
+  Out *__restrict o = static_cast<Out *>(out);
+  for (int64_t i = 0; i < n; i++) o[i] = normalized<Out>(in[i], mean, scale);
+}
+
+// n pixels of `channels` values, in the output padded to `padded`.
+template <class Out>
+CLONES void write_pixels(void *out, const float *__restrict in, int64_t n, int channels, int padded, const float *mean,
+                         const float *scale, const void *fill) {
+  Out *__restrict o = static_cast<Out *>(out);
+  const Out *f = static_cast<const Out *>(fill);
+  if (channels == 3 && padded == 3) {
+    const float m[3] = {mean[0], mean[1], mean[2]}, s[3] = {scale[0], scale[1], scale[2]};
+    for (int64_t i = 0; i < n; i++)
+      for (int c = 0; c < 3; c++) o[3 * i + c] = normalized<Out>(in[3 * i + c], m[c], s[c]);
+    return;
+  }
+  for (int64_t i = 0; i < n; i++) {
+    for (int c = 0; c < channels; c++) o[i * padded + c] = normalized<Out>(in[i * channels + c], mean[c], scale[c]);
+    for (int c = channels; c < padded; c++) o[i * padded + c] = f[c];
+  }
+}
+
+// Three planes, `plane` elements apart, from n interleaved pixels of bytes; mirrored: from the last one to the first.
+template <class Out>
+CLONES void split3_plain(void *out, const uint8_t *__restrict x, int64_t n, bool mirrored, int64_t plane,
+                         const float *mean, const float *scale) {
+  Out *__restrict o0 = static_cast<Out *>(out);
+  Out *__restrict o1 = o0 + plane;
+  Out *__restrict o2 = o1 + plane;
+  const float m0 = mean[0], m1 = mean[1], m2 = mean[2], s0 = scale[0], s1 = scale[1], s2 = scale[2];
+  if (!mirrored) {
+    for (int64_t i = 0; i < n; i++) {
+      o0[i] = normalized<Out>(x[3 * i], m0, s0);
+      o1[i] = normalized<Out>(x[3 * i + 1], m1, s1);
+      o2[i] = normalized<Out>(x[3 * i + 2], m2, s2);
+    }
+  } else {
+    for (int64_t i = 0; i < n; i++) {
+      o0[i] = normalized<Out>(x[-3 * i], m0, s0);
+      o1[i] = normalized<Out>(x[-3 * i + 1], m1, s1);
+      o2[i] = normalized<Out>(x[-3 * i + 2], m2, s2);
+    }
+  }
+}
+
+typedef void (*Split3)(void *out, const uint8_t *in, int64_t n, bool mirrored, int64_t plane, const float *mean,
+                       const float *scale);
+// The fastest loop for this machine and the output type (FLOAT or FLOAT16), else null.
+Split3 split3_for(int dtype);

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a crop window lies: the arguments of all cropping operators and their arithmetic."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.dtypes import DALIDataType, DALIImageType
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, Operator, PerSample
+
+# What may happen where a window reaches out of the input; DALI has two names for some.
+POLICIES = {
+    "error": "error",
+    "constant": "constant",
+    "pad": "constant",
+    "trim_to_shape": "trim",
+    "edge": "edge",
+    "clamp": "edge",
+    "reflect": "reflect_1001",
+    "reflect_1001": "reflect_1001",
+    "reflect_101": "reflect_101",
+    "wrap": "wrap",
+}
+
+
+class WindowedInput(Operator, abstract=True):
+    """Arguments of operators that read a window of their input which may reach out of it."""
+
+    policies = tuple(POLICIES)
+    fill_values = Arg([float], [0.0], "Fills what lies outside of the input, with policy 'constant': one value, or one per channel.")
+    out_of_bounds_policy = Arg(
+        str,
+        "error",
+        "Where the window reaches out of the input: 'error' refuses the sample, 'constant' (or 'pad') fills with `fill_values`, "
+        "'trim_to_shape' cuts the window.",
+    )
+    dtype = Arg(DALIDataType, None, "Type of the output; that of the input if not given.")
+    output_dtype = Arg(DALIDataType, None, "A former name of `dtype`.", deprecated="use `dtype`")
+    image_type = Arg(DALIImageType, None, "No longer used.", hidden=True, deprecated="it has no effect")
+
+    def setup(self) -> None:
+        policy = self.values["out_of_bounds_policy"]
+        if policy not in self.policies:
+            raise ValueError(f"out_of_bounds_policy={policy!r} is not supported; supported: {', '.join(self.policies)}")
+        if {"dtype", "output_dtype"} <= self.values["given"]:
+            raise ValueError("`output_dtype` is a former name of `dtype`; give only `dtype`")
+        self.policy = POLICIES[policy]
+
+    def out_type(self) -> DALIDataType | None:
+        former = self.values["output_dtype"]
+        return self.values["dtype"] if former is None else former
+
+    def place(self, a: Arguments, x: Spec, start: np.ndarray, extent: np.ndarray) -> None:
+        """Puts the window on `a` as `start` and `extent`, each (n, ndim), after the policy had its say."""
+        if self.policy == "trim":
+            end = np.clip(start + extent, 0, x.shape)
+            start = np.clip(start, 0, x.shape)
+            extent = np.maximum(end - start, 0)
+        elif self.policy == "error":
+            SampleErrors.where(
+                ((start < 0) | (start + extent > x.shape)).any(axis=1),
+                lambda i: (
+                    f"the window that begins at {start[i].tolist()} with the shape {extent[i].tolist()} reaches out of the input of "
+                    f"shape {x.shape[i].tolist()}; choose an out_of_bounds_policy other than 'error', or another window"
+                ),
+            )
+        elif self.policy != "constant":  # a border has no pixel to repeat if there is none
+            SampleErrors.where(
+                ((x.shape == 0) & (extent > 0)).any(axis=1),
+                lambda i: f"the input of shape {x.shape[i].tolist()} is empty and has no border to repeat",
+            )
+        a.start, a.extent = start, extent
+
+    def fill_column(self, channels: np.ndarray, count: int) -> np.ndarray:
+        """`fill_values` as a row (1, count), `channels` (n,) being those of the samples."""
+        fill = np.asarray(self.values["fill_values"], "f4")
+        if len(fill) > 1 and self.policy == "constant":
+            SampleErrors.where(
+                channels != len(fill),
+                lambda i: f"there are {len(fill)} fill_values for {channels[i]} channels; give one value, or one per channel",
+            )
+        row = np.zeros((1, max(count, 1)), "f4")
+        row[0, : len(fill)] = fill[: row.shape[1]]
+        if len(fill) == 1:
+            row[:] = fill
+        return row
+
+
+def needed_of(start: np.ndarray, extent: np.ndarray, shape: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The part (origin, size) of an input of `shape` that lies in a window."""
+    origin = np.clip(start, 0, shape)
+    return origin, np.maximum(np.clip(start + extent, 0, shape) - origin, 0)
+
+
+class CropWindow(WindowedInput, abstract=True):
+    """Arguments of operators that crop: the size of the window and its place between the borders."""
+
+    crop = PerSample([float], None, "Size of the window: (height, width), or (depth, height, width). Zero or less keeps an axis whole.")
+    crop_d = PerSample(float, 0.0, "Depth of the window, for volumes; given together with `crop_h` and `crop_w`.")
+    crop_h = PerSample(float, 0.0, "Height of the window, in pixels; given together with `crop_w`, instead of `crop`.")
+    crop_w = PerSample(float, 0.0, "Width of the window, in pixels; given together with `crop_h`, instead of `crop`.")
+    crop_pos_x = PerSample(float, 0.5, "Place of the window between the left border (0.0) and the right one (1.0).")
+    crop_pos_y = PerSample(float, 0.5, "Place of the window between the upper border (0.0) and the lower one (1.0).")
+    crop_pos_z = PerSample(float, 0.5, "Place of the window between the front (0.0) and the back (1.0) of a volume.")
+    rounding = Arg(str, "round", "How the first coordinate becomes an integer: 'round' (halves away from zero) or 'truncate'.")
+
+    def setup(self) -> None:
+        super().setup()
+        given, rounding = self.values["given"], self.values["rounding"]
+        if rounding not in ("round", "truncate"):
+            raise ValueError(f"rounding={rounding!r} is not supported; supported: round, truncate")
+        if "crop" in given and given & {"crop_h", "crop_w", "crop_d"}:
+            raise ValueError("give the window either as `crop` or as `crop_h` and `crop_w`, not both")
+        if ("crop_h" in given) != ("crop_w" in given) or ("crop_d" in given and "crop_h" not in given):
+            raise ValueError("`crop_h` and `crop_w` must be given together, and `crop_d` only with them")
+        crop = self.values["crop"]
+        if crop is not None and len(crop) not in (2, 3):
+            raise ValueError(f"`crop` takes (height, width) or (depth, height, width), got {crop}")
+
+    def crop_window(self, a: Arguments, x: Spec) -> None:
+        """Puts the window on `a` as `start` and `extent`, each (n, ndim).
+
+        Along an axis of size n a window of size c at position p begins at round(p * (n - c)), computed in float32.
+        """
+        sizes = {"D": a.crop_d, "H": a.crop_h, "W": a.crop_w}
+        if a.crop is not None:
+            if a.crop.shape[1] not in (2, 3):
+                raise ValueError(f"`crop` takes 2 or 3 values per sample, got {a.crop.shape[1]}")
+            sizes = dict(zip("WHD", a.crop.T[::-1]))
+        start, extent = np.zeros_like(x.shape), x.shape.copy()
+        for name, position in (("D", a.crop_pos_z), ("H", a.crop_pos_y), ("W", a.crop_pos_x)):
+            d = x.axis(name)
+            if d < 0:
+                continue
+            SampleErrors.where(
+                ~((position >= 0) & (position <= 1)),
+                lambda i, p=position, n=name: f"the position {p[i]:g} of the window along {n} is outside of [0, 1]",
+            )
+            if name in sizes:
+                size = sizes[name].astype("i8")  # towards zero
+                extent[:, d] = np.where(size > 0, size, x.shape[:, d])
+            place = position * (x.shape[:, d] - extent[:, d]).astype("f4")
+            if self.values["rounding"] == "round":
+                place = place + np.copysign(np.float32(0.5), place)
+            start[:, d] = np.trunc(place)
+        self.place(a, x, start, extent)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Crop, mirror, normalise and reorder the axes in one pass: what usually stands between the decoder and the network."""
+
+from typing import Any
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.dtypes import DALIDataType, DALIImageType
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, Layout, PerSample
+from ._crop_window import CropWindow, needed_of
+
+_OUTPUTS = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8, DALIDataType.INT8)
+_INPUTS = ("uint8", "uint16", "int16", "int32", "float16", "float32")
+
+
+class CropMirrorNormalize(CropWindow):
+    """Crops, mirrors and normalises: `out = scale * (in - mean) / std + shift`, with the axes in the order of `output_layout`.
+
+    Computed in float32 as `(in - m) * (scale / std)` with `m = mean - shift * std / scale`; integers are rounded, halves away from
+    zero, and clamped. What is filled (outside of the input, padded channels) is not normalised.
+    Inputs: uint8, uint16, int16, int32, float16, float32. The sizes of the window are cut to integers.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> import numpy as np
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     x = types.Constant(np.arange(18, dtype=np.uint8).reshape(2, 3, 3), layout="HWC")
+    ...     return fn.crop_mirror_normalize(x, crop=(1, 2), crop_pos_x=0, crop_pos_y=0, mirror=1, mean=[0, 1, 2], std=2)
+    >>> pipe().run()[0].at(0).tolist()
+    [[[1.5, 0.0]], [[1.5, 0.0]], [[1.5, 0.0]]]
+    """
+
+    layouts = ("HWC", "CHW", "DHWC", "CDHW", "FHWC", "FCHW", "CFHW", "FDHWC", "FCDHW", "CFDHW")
+    kernel = "geometry/crop_mirror_normalize"
+    frames = False  # the output may have F elsewhere
+    policies = ("error", "constant", "pad", "trim_to_shape")
+
+    dtype = Arg(DALIDataType, DALIDataType.FLOAT, "Type of the output: FLOAT, FLOAT16, UINT8 or INT8.")
+    mean = PerSample([float], [0.0], "Subtracted: one value, or one per channel.")
+    std = PerSample([float], [1.0], "Divides: one value, or one per channel.")
+    scale = Arg(float, 1.0, "Multiplies the normalised values; for integer outputs.")
+    shift = Arg(float, 0.0, "Added last; for unsigned outputs.")
+    mirror = PerSample(int, 0, "If not zero, the window is mirrored left to right.")
+    output_layout = Arg(Layout, Layout("CHW"), "Order of the axes of the output; the input's if empty.")
+    pad_output = Arg(bool, False, "Adds channels up to a power of 2; a single value in `fill_values` fills them, else 0.")
+    image_type = Arg(DALIImageType, None, "No longer used.", hidden=True, deprecated="it has no effect")
+
+    def setup(self) -> None:
+        super().setup()
+        if self.out_type() not in _OUTPUTS:
+            raise ValueError(f"dtype={self.out_type()} is not supported; supported: {', '.join(t.name for t in _OUTPUTS)}")
+        mean, std = self.values["mean"], self.values["std"]
+        if mean and std and len(mean) != len(std) and 1 not in (len(mean), len(std)):
+            raise ValueError(f"`mean` has {len(mean)} values and `std` {len(std)}; give one value or one per channel for each")
+
+    def plan(self, a: Arguments, x: Spec) -> None:
+        if x.dtype.name not in _INPUTS:
+            raise ValueError(f"input 0 has the type {x.dtype.name}, which is not supported; supported: {', '.join(_INPUTS)}")
+        layout = a.output_layout or x.layout
+        if sorted(layout) != sorted(x.layout):
+            raise ValueError(f"output_layout='{layout}' is not made of the axes of the input's layout '{x.layout}'; give for example "
+                             f"'{''.join(c for c in x.layout if c == 'F')}C{''.join(c for c in x.layout if c not in 'FC')}'")
+        a.axes = [x.axis(c) for c in layout]
+        a.layout = layout
+        self.crop_window(a, x)
+        channels = x.extent("C")
+        a.channels = np.left_shift(1, np.ceil(np.log2(np.maximum(channels, 1))).astype("i8")) if a.pad_output else channels
+        most = int(a.channels.max(initial=1))
+        a.fill = self.fill_column(channels, most)
+        for name, values in (("mean", a.mean), ("std", a.std)):
+            count = values.shape[1]
+            SampleErrors.where(
+                (count != channels) & (count != a.channels) & (count != 1),
+                lambda i, name=name, count=count: f"`{name}` has {count} values for {channels[i]} channels; give one, or one per channel",
+            )
+        scale, shift = np.float32(a.scale), np.float32(a.shift)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            a.factor = _wide(scale / a.std, most)
+            a.offset = _wide(a.mean - shift * a.std / scale, most)
+
+    def outputs(self, a: Arguments, x: Spec) -> Spec:
+        shape = a.extent[:, a.axes]
+        shape[:, a.layout.find("C")] = a.channels
+        return x.like(shape=shape, dtype=self.out_type(), layout=a.layout)
+
+    def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray]:
+        return needed_of(a.start, a.extent, x.shape)
+
+    def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
+        width = a.layout.find("W")
+        first = (a.start - x.origin)[:, a.axes]
+        mirrored = a.mirror != 0
+        first[:, width] += np.where(mirrored, out.shape[:, width] - 1, 0)
+        return {
+            "axis": np.array(a.axes + [0] * (8 - len(a.axes)), "i4"),
+            "first": np.pad(first, ((0, 0), (0, 8 - first.shape[1]))),
+            "mirrored": np.where(mirrored, width, -1),
+            "channels": a.layout.find("C"),
+            "mean": a.offset,
+            "scale": a.factor,
+            "fill": a.fill,
+        }
+
+
+def _wide(values: np.ndarray, count: int) -> np.ndarray:
+    """(n, k) as (n, count): one value for all channels, or one each."""
+    out = np.zeros((len(values), count), "f4")
+    out[:, : values.shape[1]] = values
+    return out if values.shape[1] > 1 else np.repeat(values, count, axis=1).astype("f4", copy=False)
