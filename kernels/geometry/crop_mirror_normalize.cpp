@@ -6,6 +6,7 @@
 
 #include "core/kernel.h"
 #include "geometry/normalize_rows.h"
+#include "geometry/reverse_pixels.h"
 
 namespace {
 
@@ -25,7 +26,8 @@ struct Walk {
   void (*write)(void *out, const float *in, int64_t n, float mean, float scale);
   void (*write_pixels)(void *out, const float *in, int64_t n, int channels, int padded, const float *mean,
                        const float *scale, const void *fill);
-  Split3 split3_row;                   // null: not for these types
+  void (*split3_row)(void *out, const uint8_t *in, int64_t n, int64_t plane, const float *mean, const float *scale);
+  char *turned;                        // one row of the input
 
   // Fills [from, to) of axis d and all that is below; c is the channel if an axis above d counts channels.
   void fill_range(char *out, int d, int64_t from, int64_t to, int c) const {
@@ -50,7 +52,7 @@ struct Walk {
       split3(out, in);
     } else if (d == ndim - 2 && channels == ndim - 1 && in_step[channels] == 1) {
       const int n_channels = (int)end[channels];
-      read(row, x, e - b, in_step[d], n_channels);
+      read(row, unmirrored(x, e - b, d, n_channels), e - b, std::max<int64_t>(in_step[d], n_channels), n_channels);
       write_pixels(o, row, e - b, n_channels, (int)extent[channels], mean, scale, fill);
     } else if (d == ndim - 1 && d != channels) {
       read(row, x, e - b, in_step[d], 1);
@@ -81,9 +83,16 @@ struct Walk {
         fill_range(plane + y * out_step[h] * out_size, w, right, extent[w], c);
       }
     }
-    for (int64_t y = begin[h]; y < end[h] && right > left; y++)
-      split3_row(out + (y * out_step[h] + left) * out_size, (const uint8_t *)in + y * in_step[h] + left * in_step[w],
-                 right - left, in_step[w] < 0, out_step[channels], mean, scale);
+    for (int64_t y = begin[h]; y < end[h] && right > left; y++) {
+      const char *x = unmirrored(in + y * in_step[h] + left * in_step[w], right - left, w, 3);
+      split3_row(out + (y * out_step[h] + left) * out_size, (const uint8_t *)x, right - left, out_step[channels], mean, scale);
+    }
+  }
+  // n pixels of `values` elements that begin at x and go backwards if axis d is mirrored, put into the order of the output.
+  const char *unmirrored(const char *x, int64_t n, int d, int values) const {
+    if (in_step[d] != -values) return x;
+    reverse_pixels(turned, x + (n - 1) * in_step[d] * in_size, n, values * in_size);
+    return turned;
   }
 };
 
@@ -113,7 +122,7 @@ static void run(const Tensor *out, const Tensor *in, const CropMirrorNormalizeAr
   if (step == 0) return;
   const int64_t n_fill = a.channels < 0 ? 1 : out->shape[a.channels];
   w.fill = scratch.array<char>(n_fill * w.out_size, 0);
-  w.row = scratch.array<float>(longest * (a.channels < 0 ? 1 : n_fill), 1);
+  w.row = scratch.array<float>(longest * n_fill, 1);
   for_types<uint8_t, int8_t, half, float>(out->dtype, [&](auto o) {
     typedef decltype(o) Out;
     for (int64_t c = 0; c < n_fill; c++) ((Out *)w.fill)[c] = saturate<Out>(a.fill[c]);
@@ -121,7 +130,10 @@ static void run(const Tensor *out, const Tensor *in, const CropMirrorNormalizeAr
     w.write_pixels = write_pixels<Out>;
   });
   for_types<uint8_t, uint16_t, int16_t, int32_t, half, float>(in->dtype, [&](auto i) { w.read = read_row<decltype(i)>; });
-  w.split3_row = in->dtype == UINT8 && w.is_split3() ? split3_for(out->dtype) : nullptr;
+  w.turned = scratch.array<char>(longest * n_fill * w.in_size, 2);
+  w.split3_row = nullptr;
+  if (in->dtype == UINT8 && w.is_split3())
+    w.split3_row = out->dtype == FLOAT ? split3_row<float> : out->dtype == FLOAT16 ? split3_row<half> : nullptr;
   w.visit(out->as<char>(), x, 0, 0);
 }
 

@@ -48,30 +48,17 @@ CLONES void write_pixels(void *out, const float *__restrict in, int64_t n, int c
   }
 }
 
-// Three planes, `plane` elements apart, from n interleaved pixels of bytes; mirrored: from the last one to the first.
+// Three planes, `plane` elements apart, from n interleaved pixels of three bytes.
 template <class Out>
-CLONES void split3_plain(void *out, const uint8_t *__restrict x, int64_t n, bool mirrored, int64_t plane,
-                         const float *mean, const float *scale) {
+CLONES void split3_row(void *out, const uint8_t *__restrict x, int64_t n, int64_t plane, const float *mean,
+                       const float *scale) {
   Out *__restrict o0 = static_cast<Out *>(out);
   Out *__restrict o1 = o0 + plane;
   Out *__restrict o2 = o1 + plane;
   const float m0 = mean[0], m1 = mean[1], m2 = mean[2], s0 = scale[0], s1 = scale[1], s2 = scale[2];
-  if (!mirrored) {
-    for (int64_t i = 0; i < n; i++) {
-      o0[i] = normalized<Out>(x[3 * i], m0, s0);
-      o1[i] = normalized<Out>(x[3 * i + 1], m1, s1);
-      o2[i] = normalized<Out>(x[3 * i + 2], m2, s2);
-    }
-  } else {
-    for (int64_t i = 0; i < n; i++) {
-      o0[i] = normalized<Out>(x[-3 * i], m0, s0);
-      o1[i] = normalized<Out>(x[-3 * i + 1], m1, s1);
-      o2[i] = normalized<Out>(x[-3 * i + 2], m2, s2);
-    }
+  for (int64_t i = 0; i < n; i++) {
+    o0[i] = normalized<Out>(x[3 * i], m0, s0);
+    o1[i] = normalized<Out>(x[3 * i + 1], m1, s1);
+    o2[i] = normalized<Out>(x[3 * i + 2], m2, s2);
   }
 }
-
-typedef void (*Split3)(void *out, const uint8_t *in, int64_t n, bool mirrored, int64_t plane, const float *mean,
-                       const float *scale);
-// The fastest loop for this machine and the output type (FLOAT or FLOAT16), else null.
-Split3 split3_for(int dtype);

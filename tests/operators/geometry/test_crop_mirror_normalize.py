@@ -14,9 +14,9 @@ def window(x, layout, crop=None, crop_pos_x=0.5, crop_pos_y=0.5, crop_pos_z=0.5,
     wanted = dict(zip("WHD", reversed(list(crop)))) if crop is not None else {k[-1].upper(): v for k, v in sizes.items()}
     start, extent = [0] * x.ndim, list(x.shape)
     for name, position in (("W", crop_pos_x), ("H", crop_pos_y), ("D", crop_pos_z)):
-        if name not in layout:
+        if name not in layout and not (name == "D" and "F" in layout):
             continue
-        d = layout.index(name)
+        d = layout.index(name if name in layout else "F")
         if int(wanted.get(name, 0)) > 0:
             extent[d] = int(wanted[name])
         place = float(np.float32(position) * np.float32(x.shape[d] - extent[d]))

@@ -97,7 +97,11 @@ def needed_of(start: np.ndarray, extent: np.ndarray, shape: np.ndarray) -> tuple
 class CropWindow(WindowedInput, abstract=True):
     """Arguments of operators that crop: the size of the window and its place between the borders."""
 
-    crop = PerSample([float], None, "Size of the window: (height, width), or (depth, height, width). Zero or less keeps an axis whole.")
+    crop = PerSample(
+        [float], None,
+        "Size of the window: (height, width), or (depth, height, width). Zero or less keeps an axis whole. "
+        "In sequences without a depth, depth means frames.",
+    )
     crop_d = PerSample(float, 0.0, "Depth of the window, for volumes; given together with `crop_h` and `crop_w`.")
     crop_h = PerSample(float, 0.0, "Height of the window, in pixels; given together with `crop_w`, instead of `crop`.")
     crop_w = PerSample(float, 0.0, "Width of the window, in pixels; given together with `crop_h`, instead of `crop`.")
@@ -132,6 +136,8 @@ class CropWindow(WindowedInput, abstract=True):
         start, extent = np.zeros_like(x.shape), x.shape.copy()
         for name, position in (("D", a.crop_pos_z), ("H", a.crop_pos_y), ("W", a.crop_pos_x)):
             d = x.axis(name)
+            if name == "D" and d < 0:
+                d = x.axis("F")  # without a depth the third value is a number of frames
             if d < 0:
                 continue
             SampleErrors.where(
