@@ -6,6 +6,7 @@ from __future__ import annotations
 import difflib
 import linecache
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,11 +19,13 @@ class PipelineError(RuntimeError):
 
 class SampleErrors(Exception):
     """Raised by an operator for samples it can't handle: {row: reason}. The pipeline's `on_error` decides what
-    follows."""
+    follows.
 
-    def __init__(self, reasons: dict[int, str]):
+    A source gives `sources` too, where each row comes from, as there is no batch yet that knows it."""
+
+    def __init__(self, reasons: dict[int, str], sources: Sequence[str] | None = None):
         super().__init__("; ".join(f"sample {i}: {r}" for i, r in reasons.items()))
-        self.reasons = reasons
+        self.reasons, self.sources = reasons, sources
 
     @classmethod
     def where(cls, bad, reason) -> None:

@@ -91,6 +91,9 @@ def library() -> ctypes.CDLL:
         ("memory_idle", i64, ()),
         ("peek_images", i64, (p, i64, p, p)),
         ("philox", None, (ctypes.c_uint64, p, p, i64, ctypes.c_uint32, i64, i64, p)),
+        ("memory_give_all", None, (p, i64)),
+        ("permute", None, (ctypes.c_uint64, ctypes.c_uint32, i64, p, i64, p)),
+        ("buffer_shuffle", None, (ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint64, i64, i64, p)),
     ):
         getattr(lib, name).restype, getattr(lib, name).argtypes = result, arguments
     built, now = lib.kernels_digest().decode(), digest(ROOT)

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of samples as a function of (key, epoch, position).
+#include <cmath>
+
+#include "core/kernel.h"
+#include "core/philox.h"
+
+namespace {
+
+// Few pairs mix slowly: 8 rounds leave permutations of 6 measurably uneven, 16 do not.
+constexpr uint64_t kSmall = 4096;
+constexpr int kRounds = 10, kRoundsIfSmall = 24;
+// The last word of the counter; keeps these numbers apart from each other. Operators' random numbers have other keys.
+enum Use : uint32_t { kPermute, kBuffer };
+
+// A permutation of 0..n-1 without a table: a generalised Feistel network on pairs (l, r) with l < a and r < b, a * b >= n, whose
+// halves take turns to be shifted by a random function of the other; values that fall outside walk on until one is inside.
+// Black, Rogaway: Ciphers with Arbitrary Finite Domains (CT-RSA 2002), with Philox for the round function.
+struct Permutation {
+  Philox philox;
+  uint32_t epoch;
+  uint64_t n, a, b;
+
+  Permutation(uint64_t key, uint32_t e, uint64_t size) : philox{{(uint32_t)key, (uint32_t)(key >> 32)}}, epoch(e), n(size) {
+    a = (uint64_t)std::sqrt((double)n);
+    while (a * a < n) a++;
+    b = (n + a - 1) / a;
+  }
+  uint64_t shift(uint64_t other, int round, uint64_t m) const {
+    uint32_t c[4] = {(uint32_t)other, (uint32_t)(other >> 32), epoch, kPermute << 16 | (uint32_t)round};
+    philox.block(c);
+    return ((uint64_t)c[0] << 32 | c[1]) % m;
+  }
+  uint64_t operator()(uint64_t x) const {
+    const int rounds = n <= kSmall ? kRoundsIfSmall : kRounds;
+    do {
+      uint64_t l = x / b, r = x % b;
+      for (int round = 0; round < rounds; round += 2) {
+        l = (l + shift(r, round, a)) % a;
+        r = (r + shift(l, round + 1, b)) % b;
+      }
+      x = l * b + r;
+    } while (x >= n);
+    return x;
+  }
+};
+
+}  // namespace
+
+// out[i] = what is at `positions[i]` of a random permutation of 0..n-1. Every bijection walks through finite cycles, so it ends.
+EXPORT void permute(uint64_t key, uint32_t epoch, int64_t n, const int64_t *positions, int64_t count, int64_t *out) {
+  Permutation p(key, epoch, (uint64_t)n);
+  for (int64_t i = 0; i < count; i++) out[i] = (int64_t)p((uint64_t)positions[i]);
+}
+
+// The order in which 0..n-1 leave a buffer of `fill` places: each time a random one leaves and the next comes in; at the end the
+// buffer runs empty. The buffer is the window of `out` that begins at i. `shard` makes the draws of shards differ.
+EXPORT void buffer_shuffle(uint64_t key, uint32_t epoch, uint64_t shard, int64_t n, int64_t fill, int64_t *out) {
+  Philox p{{(uint32_t)key, (uint32_t)(key >> 32)}};
+  for (int64_t i = 0; i < n; i++) out[i] = i;
+  uint32_t words[4];
+  for (int64_t i = 0; i < n; i++) {
+    if (i % 4 == 0) {
+      words[0] = (uint32_t)(i / 4);
+      words[1] = (uint32_t)shard;
+      words[2] = epoch;
+      words[3] = kBuffer << 16;
+      p.block(words);
+    }
+    int64_t have = fill < n - i ? fill : n - i;
+    int64_t j = i + (int64_t)((uint64_t)words[i % 4] * (uint64_t)have >> 32);
+    int64_t leaves = out[j];
+    out[j] = out[i];
+    out[i] = leaves;
+  }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "read/whole_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/kernel.h"
+
+extern "C" void *memory_take(int64_t bytes);
+extern "C" void memory_give(void *p);
+
+namespace {
+
+// strerror_r comes in two forms; these pick the text from whichever the C library has.
+[[maybe_unused]] const char *text_of(int, const char *buffer) { return buffer; }
+[[maybe_unused]] const char *text_of(const char *text, const char *) { return text; }
+
+[[noreturn]] void fail_errno(const char *what, int error) {
+  char buffer[128] = "";
+  const char *text = text_of(strerror_r(error, buffer, sizeof buffer), buffer);
+  const char *advice = error == EMFILE ? "; raise the limit on open files (ulimit -n)" : "";
+  fail("the file can't be %s: %s (errno %d)%s", what, text, error, advice);
+}
+
+struct File {
+  int fd;
+  // O_NONBLOCK: opening a named pipe must not wait for its writer; regular files don't care.
+  explicit File(const char *path) {
+    do fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0) fail_errno("opened", errno);
+  }
+  ~File() { close(fd); }
+};
+
+struct Block {
+  char *data;
+  explicit Block(int64_t bytes) : data((char *)memory_take(bytes)) {
+    if (!data) fail("out of memory: the file has %lld bytes", (long long)bytes);
+  }
+  ~Block() {
+    if (data) memory_give(data);
+  }
+};
+
+// Reads, not maps: a file that is cut short meanwhile must be an error, not a SIGBUS.
+void read_whole(int fd, char *data, int64_t size) {
+  for (int64_t done = 0; done < size;) {
+    ssize_t n = read(fd, data + done, size - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_errno("read", errno);
+    if (n == 0) fail("the file shrank from %lld to %lld bytes while it was read", (long long)size, (long long)done);
+    done += n;
+  }
+}
+
+const char *full_path(const WholeFileArgs &a, Scratch &scratch) {
+  const char *root = (const char *)a.root, *path = (const char *)a.path;
+  if (*path == '/' || !*root) return path;
+  size_t n = strlen(root), m = strlen(path) + 1;
+  char *full = scratch.array<char>(n + m);
+  memcpy(full, root, n);
+  memcpy(full + n, path, m);
+  return full;
+}
+
+void run(const Tensor *out, const Tensor *, const WholeFileArgs &a, Scratch &scratch) {
+  int64_t *result = out[0].as<int64_t>();
+  File file(full_path(a, scratch));
+  struct stat info;
+  if (fstat(file.fd, &info)) fail_errno("examined", errno);
+  if (S_ISDIR(info.st_mode)) fail("this is a directory, not a file");
+  if (!S_ISREG(info.st_mode)) fail("this is a device, pipe or socket, not a regular file");
+  if (info.st_size == 0) fail("the file is empty");
+  Block block(info.st_size);
+  read_whole(file.fd, block.data, info.st_size);
+  result[0] = (int64_t)block.data;
+  result[1] = info.st_size;
+  block.data = nullptr;
+}
+
+}  // namespace
+
+EXPORT_KERNEL(whole_file, WholeFileArgs, run)
+
+// Gives back blocks as `run` made them; those that failed have no address.
+EXPORT void memory_give_all(const int64_t *blocks, int64_t n) {
+  for (int64_t i = 0; i < n; i++)
+    if (blocks[2 * i]) memory_give((void *)blocks[2 * i]);
+}

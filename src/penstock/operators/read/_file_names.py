@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of very many files, kept compactly: one block of bytes and where each name begins in it."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+
+
+class FileNames:
+    """Names under `root`, as bytes ending in a zero one behind the other; absolute ones ignore the root."""
+
+    def __init__(self, root: str, parts: Iterable[Sequence[bytes]]):
+        """`parts` are lists of names, such as the files of one folder each."""
+        self.root = np.frombuffer(os.fsencode(os.path.join(root, "") if root else "") + b"\0", "u1")
+        blocks, lengths = [], []
+        for names in parts:
+            if names:
+                blocks.append(b"\0".join(names))
+                lengths.append(np.fromiter(map(len, names), "i8", len(names)) + 1)
+        blocks.append(b"")
+        self.text = np.frombuffer(b"\0".join(blocks), "u1")
+        self.ends = np.cumsum(np.concatenate(lengths)) if lengths else np.zeros(0, "i8")
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def begins(self, indices: np.ndarray) -> np.ndarray:
+        """(n,) where the names at `indices` begin in `text`."""
+        return np.where(indices > 0, self.ends[indices - 1], 0)
+
+    def path(self, index: int) -> str:
+        begin = int(self.ends[index - 1]) if index else 0
+        name = os.fsdecode(self.text[begin : int(self.ends[index]) - 1].tobytes())
+        return os.path.join(os.fsdecode(self.root[:-1].tobytes()), name)
+
+
+class Paths(Sequence):
+    """The paths of a batch as a list of strings, each made when it is asked for."""
+
+    __slots__ = ("indices", "names")
+
+    def __init__(self, names: FileNames, indices: np.ndarray):
+        self.names, self.indices = names, indices
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, i):
+        if isinstance(i, slice):
+            return Paths(self.names, self.indices[i])
+        return self.names.path(int(self.indices[i]))
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+
+def matcher(patterns: Sequence[str], case_sensitive: bool) -> Callable[[str], bool]:
+    """Whether a name matches one of the glob patterns (`*`, `?`, `[...]`)."""
+    texts = list(patterns) if case_sensitive else [p.lower() for p in patterns]
+    # "*.jpg" and the like are by far the most frequent and far quicker as suffixes.
+    suffixes = tuple(t[1:] for t in texts if t[:1] == "*" and not re.search(r"[*?\[]", t[1:]))
+    others = [t for t in texts if not (t[:1] == "*" and t[1:] in suffixes)]
+    glob = re.compile("|".join(fnmatch.translate(t) for t in others), 0 if case_sensitive else re.IGNORECASE).match if others else None
+    if glob is None:
+        return (lambda name: name.endswith(suffixes)) if case_sensitive else (lambda name: name.lower().endswith(suffixes))
+    if case_sensitive:
+        return lambda name: name.endswith(suffixes) or glob(name) is not None
+    return lambda name: name.lower().endswith(suffixes) or glob(name) is not None
+
+
+def _listing(folder: str, wanted: Callable[[str], bool], is_wanted: Callable[[os.DirEntry], bool]) -> list[bytes]:
+    """Names in a folder, in the order of their bytes."""
+    try:
+        with os.scandir(folder) as entries:
+            names = [os.fsencode(e.name) for e in entries if wanted(e.name) and is_wanted(e)]
+    except OSError as e:
+        raise OSError(e.errno, f"the folder can't be listed: {e.strerror}", folder) from None
+    names.sort()
+    return names
+
+
+def scan(
+    root: str, dir_filters: Sequence[str] | None, file_filters: Sequence[str], case_sensitive: bool
+) -> tuple[FileNames, np.ndarray, list[str]]:
+    """Files in the sub-folders of `root`, labelled (int32) by the number of their folder in sorted order; and the folders' names."""
+    in_folder = matcher(dir_filters, case_sensitive) if dir_filters is not None else lambda name: True
+    folders = _listing(root, in_folder, os.DirEntry.is_dir)
+    is_file = matcher(file_filters, case_sensitive)
+    counts = np.zeros(len(folders), "i8")
+
+    def files() -> Iterator[list[bytes]]:
+        for i, folder in enumerate(folders):
+            names = _listing(os.path.join(root, os.fsdecode(folder)), is_file, os.DirEntry.is_file)
+            counts[i] = len(names)
+            yield [folder + b"/" + name for name in names]
+
+    found = FileNames(root, files())
+    return found, np.repeat(np.arange(len(folders), dtype="i4"), counts), [os.fsdecode(f) for f in folders]
+
+
+_LINE = re.compile(rb"(.*\S)\s+([+-]?\d+)\s*")
+
+
+def read_list(path: str, root: str | None) -> tuple[FileNames, np.ndarray]:
+    """Files and labels (int32) from lines of "path label"; paths are relative to `root`, by default the folder of the list."""
+    try:
+        with open(path, "rb") as f:
+            lines = f.read().split(b"\n")
+    except OSError as e:
+        raise OSError(e.errno, f"the file list can't be read: {e.strerror}", path) from None
+    names, labels = [], []
+    for number, line in enumerate(lines, 1):
+        match = _LINE.fullmatch(line)
+        if match is not None:
+            names.append(match[1])
+            labels.append(int(match[2]))
+        elif line.strip():
+            text = line.strip().decode("utf-8", "replace")
+            raise ValueError(f"line {number} of the file list {path} must be a path, a space and an integer label; got {text!r}")
+    if labels and (max(labels) >= 2**31 or min(labels) < -(2**31)):
+        i = next(i for i, v in enumerate(labels) if not -(2**31) <= v < 2**31)
+        raise ValueError(f"the label of {os.fsdecode(names[i])} in the file list {path} does not fit into int32: {labels[i]}")
+    return FileNames(os.path.dirname(path) if root is None else root, [names]), np.array(labels, "i4")

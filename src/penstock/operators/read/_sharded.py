@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order in which readers hand out the samples of a data set: shards, epochs, padding, shuffling.
+
+The order is a function: (epoch, offset in the shard) -> index of a sample. A reader's state is its place in it, three integers.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+
+from ...core import rng
+from ...core.errors import PipelineError
+from ...core.kernels import library
+from ...core.op import Arg, Picks, Seeded, Source
+
+# Keys of orders on which all shards have to agree whatever seeds their pipelines have.
+_SHARED_SEED = 0
+
+
+class ShardedSource(Source, Seeded, abstract=True):
+    """Base of readers of data sets with a known number of samples. A reader defines `find` and `load`."""
+
+    num_shards = Arg(int, 1, "Parts that the data set is divided into, such as processes of a distributed training.")
+    shard_id = Arg(int, 0, "The part to read, 0 to num_shards - 1. It holds the samples floor(shard_id * size / num_shards) up to where the next begins.")
+    stick_to_shard = Arg(bool, False, "Reads the same shard in every epoch, instead of the next one.")
+    pad_last_batch = Arg(
+        bool,
+        False,
+        "Ends each epoch by repeating the shard's last sample, until all shards have given equally many and the batch is full. Otherwise "
+        "batches run on into the next epoch.",
+    )
+    random_shuffle = Arg(
+        bool, False, "Shuffles: the data set once, the same way in all shards, and each epoch of a shard anew, by a buffer of `initial_fill` samples."
+    )
+    initial_fill = Arg(int, 1024, "Size of the buffer of `random_shuffle`; only names are buffered, so its size costs nothing.")
+    shuffle_after_epoch = Arg(bool, False, "Shuffles the whole data set anew before each epoch, the same way in all shards. Implies `stick_to_shard`.")
+    shuffle_after_epoch_seed = Arg(int, None, "Seed of `shuffle_after_epoch`, the same in all shards.")
+    shuffle = Arg(
+        str,
+        None,
+        '"global": an exact random permutation of the whole data set in each epoch, a function of (`seed`, epoch) without a buffer. Shards take '
+        "turns along it, so the samples of the first k batches of all shards together do not depend on the number of shards. Without a `seed` of its "
+        "own the reader takes the pipeline's if there is one shard, otherwise 0, so that shards agree.",
+    )
+    lazy_init = Arg(bool, False, "Looks for the samples when the first batch is read instead of when the pipeline is built.")
+    prefetch_queue_depth = Arg(int, 1, "Accepted for compatibility; the pipeline's depth decides.", hidden=True)
+    read_ahead = Arg(bool, False, "Accepted for compatibility; whole files are always read ahead.", hidden=True)
+    dont_use_mmap = Arg(bool, False, "Accepted for compatibility; files are never mapped.", hidden=True)
+    skip_cached_images = Arg(bool, False, "Accepted for compatibility; decoders keep no cache.", hidden=True)
+    tensor_init_bytes = Arg(int, 1048576, "Accepted for compatibility; memory comes from a pool.", hidden=True)
+
+    def find(self) -> int:
+        """Finds the samples and says how many there are; at least one, or ValueError or OSError."""
+        raise NotImplementedError
+
+    def setup(self) -> None:
+        v = self.values
+        if not 0 <= v["shard_id"] < v["num_shards"]:
+            raise ValueError(
+                f"{self.display_name()}: shard_id takes 0 to num_shards - 1, num_shards at least 1; "
+                f"got shard_id={v['shard_id']}, num_shards={v['num_shards']}"
+            )
+        if v["shuffle"] not in (None, "global"):
+            raise ValueError(f"{self.display_name()}: shuffle takes 'global'; got {v['shuffle']!r}")
+        ways = [k for k in ("random_shuffle", "shuffle_after_epoch", "shuffle") if v[k]]
+        if len(ways) > 1:
+            raise ValueError(f"{self.display_name()}: only one of {' and '.join(ways)} can be used")
+        if v["shuffle_after_epoch"] and v["stick_to_shard"]:
+            raise ValueError(f"{self.display_name()}: shuffle_after_epoch implies stick_to_shard; leave the latter out")
+        if v["random_shuffle"] and v["initial_fill"] < 1:
+            raise ValueError(f"{self.display_name()}: initial_fill takes at least 1; got {v['initial_fill']}")
+        self.size = 0
+        self.sticks = bool(v["stick_to_shard"] or v["shuffle_after_epoch"] or v["shuffle"])
+        self.epoch = self.offset = self.last = 0  # the next sample, and how many were taken before it at once
+        self._lock = threading.Lock()
+        self._orders: dict[int, np.ndarray] = {}
+
+    def open(self, max_batch_size: int, seed: int) -> None:
+        v = self.values
+        own = v["seed"] if v["seed"] is not None and v["seed"] >= 0 else None
+        self._buffer_key = rng.key(seed if own is None else own, None)
+        if v["shuffle"]:
+            shared = own if own is not None else seed if v["num_shards"] == 1 else _SHARED_SEED
+        else:
+            shared = v["shuffle_after_epoch_seed"] if v["shuffle_after_epoch_seed"] is not None else _SHARED_SEED
+        self._shared_key = rng.key(shared, None)
+        if not v["lazy_init"]:
+            self._prepare()
+
+    def _prepare(self) -> None:
+        if self.size:
+            return
+        size = self.find()
+        if size < self.values["num_shards"]:
+            raise ValueError(f"there are {size} samples, fewer than num_shards={self.values['num_shards']}; every shard needs one")
+        self.size = size
+
+    # The order --------------------------------------------------------------------------------------------------
+
+    def _begin(self, shard) -> np.ndarray:
+        """Where shards begin in the data set."""
+        return np.asarray(shard) * self.size // self.values["num_shards"]
+
+    def _shard(self, epoch):
+        """The shard that is read in an epoch."""
+        return (self.values["shard_id"] + epoch * (not self.sticks)) % self.values["num_shards"]
+
+    def _length(self, epoch):
+        """Samples of the shard that is read in an epoch."""
+        shard = self._shard(epoch)
+        return self._begin(shard + 1) - self._begin(shard)
+
+    @property
+    def _padded_length(self) -> int:
+        return -(-self.size // self.values["num_shards"])
+
+    def index(self, epoch: int, offset: np.ndarray) -> np.ndarray:
+        """(n,) indices of the samples at `offset` (n,) of the shard in one epoch."""
+        v = self.values
+        shard = int(self._shard(epoch))
+        if v["shuffle"]:
+            return self._permute(epoch, self._turn(shard, offset))
+        place = offset + self._begin(shard)
+        if v["shuffle_after_epoch"]:
+            return self._permute(epoch, place)
+        if v["random_shuffle"]:
+            return self._permute(0, self._begin(shard) + self._buffer_order(epoch, shard)[offset])
+        return place
+
+    def _turn(self, shard: int, offset: np.ndarray) -> np.ndarray:
+        """Places in the whole order of the samples of one shard, when shards take turns.
+
+        In the last turn, not all shards have one; those do that have one more sample by the rule in `_begin`."""
+        n = self.values["num_shards"]
+        turns, rest = divmod(self.size, n)
+        return np.where(offset < turns, offset * n + shard, turns * n + shard * rest // n)
+
+    def _permute(self, epoch: int, places: np.ndarray) -> np.ndarray:
+        places, out = np.ascontiguousarray(places, "i8"), np.empty(len(places), "i8")
+        library().permute(self._shared_key, epoch % 2**32, self.size, places.ctypes.data, len(places), out.ctypes.data)
+        return out
+
+    def _buffer_order(self, epoch: int, shard: int) -> np.ndarray:
+        with self._lock:
+            order = self._orders.get(epoch)
+            if order is None:
+                order = np.empty(int(self._length(epoch)), "i8")
+                library().buffer_shuffle(
+                    self._buffer_key, epoch % 2**32, shard, len(order), self.values["initial_fill"], order.ctypes.data
+                )
+                # Batches on their way and replacements of bad samples are at most one epoch apart.
+                self._orders = {e: o for e, o in self._orders.items() if e >= epoch - 1} | {epoch: order}
+            return order
+
+    # What the pipeline calls ------------------------------------------------------------------------------------
+
+    def take(self, n: int, iteration: int) -> Picks:
+        self._prepare()
+        pad = self.values["pad_last_batch"]
+        parts: list[tuple[int, np.ndarray]] = []
+        left = n
+        while left:
+            length = int(self._length(self.epoch))
+            count = left if pad else min(left, length - self.offset)
+            parts.append((self.epoch, np.arange(self.offset, self.offset + count)))
+            left -= count
+            self.offset += count
+            if self.offset >= (self._padded_length if pad else length):
+                self.epoch, self.offset = self.epoch + 1, 0
+        self.last = n
+        return self._picks(np.concatenate([np.full(len(o), e) for e, o in parts]), np.concatenate([o for _, o in parts]))
+
+    def _picks(self, epoch: np.ndarray, offset: np.ndarray) -> Picks:
+        """Offsets beyond the end of the shard are its last sample again."""
+        last = self._length(epoch) - 1
+        inside = np.minimum(offset, last)
+        index = np.empty(len(offset), "i8")
+        first = int(epoch[0])
+        if (epoch == first).all():
+            index[:] = self.index(first, inside)
+        else:
+            for e in np.unique(epoch):
+                index[epoch == e] = self.index(int(e), inside[epoch == e])
+        # A repeated sample draws random numbers of its own.
+        position = np.where(offset > last, self.size + offset, index)
+        return Picks(epoch=epoch.astype("u4"), position=position, index=index, place=epoch, offset=offset)
+
+    def replace(self, picks: Picks, rows: np.ndarray, attempt: int) -> Picks:
+        epoch, offset = picks.columns["place"][rows], picks.columns["offset"][rows]
+        length = self._length(epoch)
+        if attempt >= length.min():
+            raise PipelineError(f"all {int(length.min())} samples of the shard are bad; see errors() of the pipeline for the reasons")
+        return self._picks(epoch, (np.minimum(offset, length - 1) + 1) % length)
+
+    def state(self) -> dict[str, int]:
+        return {"epoch": self.epoch, "offset": self.offset, "last": self.last}
+
+    def restore(self, state: dict[str, int]) -> None:
+        self.epoch, self.offset, self.last = state["epoch"], state["offset"], state["last"]
+
+    @staticmethod
+    def begins_epoch(state: dict[str, int]) -> bool:
+        """Also after a batch that ran on into the next epoch."""
+        return state["offset"] == 0 or state["offset"] < state["last"]
+
+    def reset(self) -> None:
+        if not self.begins_epoch(self.state()):
+            self.epoch, self.offset = self.epoch + 1, 0
+
+    def meta(self) -> dict[str, int]:
+        self._prepare()
+        v = self.values
+        padded = self._padded_length * v["num_shards"] if v["pad_last_batch"] else self.size
+        return {
+            "epoch_size": self.size,
+            "epoch_size_padded": padded,
+            "number_of_shards": v["num_shards"],
+            "shard_id": v["shard_id"],
+            "pad_last_batch": int(v["pad_last_batch"]),
+            "stick_to_shard": int(self.sticks),
+        }

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads files as they are."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from ...core import kernels
+from ...core.batch import Batch, Spec
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Picks
+from ._file_names import FileNames, Paths, read_list, scan
+from ._sharded import ShardedSource
+
+_MEDIA = ("jpg", "jpeg", "png", "bmp", "tif", "tiff", "pnm", "ppm", "pgm", "pbm", "jp2", "webp", "flac", "ogg", "wav")
+_BLOCK = np.dtype([("address", "i8"), ("nbytes", "i8")])
+
+
+class File(ShardedSource):
+    """Reads whole files and gives their bytes and labels.
+
+    The files are given in one of three ways: `file_root` alone is a folder whose sub-folders are the classes; `files`, with or without
+    `labels`, is a list; `file_list` names a text file of lines "path label".
+
+    Outputs: the bytes, uint8 of shape (size,), and the label, int32 of shape (1,). Both know the path (`source_info`).
+    A file that is missing, empty, no regular file, can't be read, or shrinks while it is read is a bad sample: see `on_error` of
+    the pipeline. Files are read whole, in parallel and ahead, in native threads.
+
+    >>> import os, tempfile
+    >>> from penstock import fn, pipeline_def
+    >>> root = tempfile.mkdtemp()
+    >>> for name in ("cat", "dog"):
+    ...     os.mkdir(f"{root}/{name}")
+    ...     _ = open(f"{root}/{name}/1.jpg", "w").write(name)
+    >>> @pipeline_def(batch_size=2)
+    ... def pipe():
+    ...     return fn.readers.file(file_root=root)
+    >>> contents, labels = pipe().run()
+    >>> bytes(contents.at(1)), labels.at(1).tolist()
+    (b'dog', [1])
+    """
+
+    module = "readers"
+    deprecated = ("FileReader",)
+
+    file_root = Arg(
+        str,
+        None,
+        "Folder of the data set. Alone: its sub-folders, sorted, are the classes 0, 1, ... and the files in them, sorted, the samples; deeper "
+        "folders are not visited. With `files` or `file_list`: the folder that relative paths are in.",
+    )
+    files = Arg([str], None, "Paths of the files, relative to `file_root` or else to the working folder.")
+    labels = Arg([int], None, "One label for each of `files`; by default their numbers.")
+    file_list = Arg(
+        str, None, 'Path of a text file of lines "path label". Relative paths are in `file_root`, by default the folder of the list.'
+    )
+    file_filters = Arg([str], [f"*.{e}" for e in _MEDIA], "Glob patterns of the files to read from `file_root`.")
+    dir_filters = Arg([str], None, "Glob patterns of the sub-folders of `file_root` to read; all by default.")
+    case_sensitive_filter = Arg(bool, False, "Whether `file_filters` and `dir_filters` tell capital letters from small ones.")
+
+    def setup(self) -> None:
+        super().setup()
+        v = self.values
+        if v["file_root"] is None and v["files"] is None and v["file_list"] is None:
+            raise ValueError("fn.readers.file: 'file_root', 'files' or 'file_list' is needed")
+        if v["files"] is not None and v["file_list"] is not None:
+            raise ValueError("fn.readers.file: 'files' and 'file_list' can't be used together")
+        if v["labels"] is not None and v["files"] is None:
+            raise ValueError("fn.readers.file: 'labels' can be used only together with 'files'")
+        if v["files"] is not None and not v["files"]:
+            raise ValueError("fn.readers.file: 'files' is an empty list")
+        if v["labels"] is not None and len(v["labels"]) != len(v["files"]):
+            raise ValueError(f"fn.readers.file: {len(v['labels'])} labels for {len(v['files'])} files")
+        for name in ("file_filters", "dir_filters"):
+            if v[name] is not None and not v[name]:
+                raise ValueError(f"fn.readers.file: '{name}' is an empty list; leave it out to read everything it applies to")
+        self.names = FileNames("", [])
+        self.labels_of = np.zeros(0, "i4")
+
+    def n_outputs(self) -> int:
+        return 2
+
+    def find(self) -> int:
+        v = self.values
+        root = None if v["file_root"] is None else os.path.expanduser(v["file_root"])
+        if v["files"] is not None:
+            self.names = FileNames(root or "", [[os.fsencode(f) for f in v["files"]]])
+            self.labels_of = np.arange(len(self.names), dtype="i4") if v["labels"] is None else np.array(v["labels"], "i4")
+        elif v["file_list"] is not None:
+            self.names, self.labels_of = read_list(os.path.expanduser(v["file_list"]), root)
+            if not len(self.names):
+                raise ValueError(f"the file list {v['file_list']} has no entries")
+        else:
+            assert root is not None
+            self.names, self.labels_of, folders = scan(root, v["dir_filters"], v["file_filters"], v["case_sensitive_filter"])
+            if not len(self.names):
+                raise ValueError(_nothing_found(root, folders, v["dir_filters"], v["file_filters"]))
+        return len(self.names)
+
+    def load(self, picks: Picks, io: kernels.Pool) -> tuple[Batch, ...]:
+        names, index = self.names, picks.columns["index"]
+        n = len(index)
+        kernel = kernels.kernel("read/whole_file")
+        blocks = np.zeros(n, _BLOCK)
+        owner = _Blocks(blocks)
+        rows = np.zeros(n, kernels.TENSOR)
+        rows["data"] = owner.address + _BLOCK.itemsize * np.arange(n, dtype="u8")
+        args, _ = kernel.rows(n, {"root": names.root.ctypes.data, "path": names.text.ctypes.data + names.begins(index)})
+        outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
+        io.run([kernels.Step(kernel, args, [(rows, -1)], [])], n, outcome)
+        sources = Paths(names, index)
+        if outcome.status.any():
+            raise SampleErrors({int(i): outcome.reason(i) for i in outcome.status.nonzero()[0]}, sources)
+        spec = Spec(blocks["nbytes"][:, None], np.dtype("u1"))
+        packed = spec.packed()
+        packed["data"] = blocks["address"]
+        return Batch(spec, packed, (owner,), sources), Batch.from_array(self.labels_of[index][:, None], sources=sources)
+
+
+class _Blocks:
+    """Owns blocks of the memory pool."""
+
+    __slots__ = ("address", "blocks", "give")
+
+    def __init__(self, blocks: np.ndarray):
+        # Looked up now, as the interpreter may be shutting down when the memory is given back.
+        self.blocks, self.address, self.give = blocks, blocks.ctypes.data, kernels.library().memory_give_all
+
+    def __del__(self) -> None:
+        self.give(self.address, len(self.blocks))
+
+
+def _nothing_found(root: str, folders: list[str], dir_filters: list[str] | None, file_filters: list[str]) -> str:
+    if not folders:
+        matching = f" that match dir_filters={dir_filters}" if dir_filters is not None else ""
+        return f"no sub-folders{matching} in {root}; file_root is a folder with one sub-folder per class (for other arrangements use 'files' or 'file_list')"
+    return f"no files that match file_filters={file_filters} in the {len(folders)} sub-folders of {root} ({', '.join(folders[:5])}{', ...' if len(folders) > 5 else ''})"
