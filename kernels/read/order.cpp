@@ -13,15 +13,17 @@ constexpr int kRounds = 10, kRoundsIfSmall = 24;
 // The last word of the counter; keeps these numbers apart from each other. Operators' random numbers have other keys.
 enum Use : uint32_t { kPermute, kBuffer };
 
-// A permutation of 0..n-1 without a table: a generalised Feistel network on pairs (l, r) with l < a and r < b, a * b >= n, whose
-// halves take turns to be shifted by a random function of the other; values that fall outside walk on until one is inside.
-// Black, Rogaway: Ciphers with Arbitrary Finite Domains (CT-RSA 2002), with Philox for the round function.
+// A permutation of 0..n-1 without a table: a generalised Feistel network on pairs (l, r) with l < a and r < b, a * b >=
+// n, whose halves take turns to be shifted by a random function of the other; values that fall outside walk on until
+// one is inside. Black, Rogaway: Ciphers with Arbitrary Finite Domains (CT-RSA 2002), with Philox for the round
+// function.
 struct Permutation {
   Philox philox;
   uint32_t epoch;
   uint64_t n, a, b;
 
-  Permutation(uint64_t key, uint32_t e, uint64_t size) : philox{{(uint32_t)key, (uint32_t)(key >> 32)}}, epoch(e), n(size) {
+  Permutation(uint64_t key, uint32_t e, uint64_t size)
+      : philox{{(uint32_t)key, (uint32_t)(key >> 32)}}, epoch(e), n(size) {
     a = (uint64_t)std::sqrt((double)n);
     while (a * a < n) a++;
     b = (n + a - 1) / a;
@@ -47,14 +49,16 @@ struct Permutation {
 
 }  // namespace
 
-// out[i] = what is at `positions[i]` of a random permutation of 0..n-1. Every bijection walks through finite cycles, so it ends.
+// out[i] = what is at `positions[i]` of a random permutation of 0..n-1. Every bijection walks through finite cycles, so
+// it ends.
 EXPORT void permute(uint64_t key, uint32_t epoch, int64_t n, const int64_t *positions, int64_t count, int64_t *out) {
   Permutation p(key, epoch, (uint64_t)n);
   for (int64_t i = 0; i < count; i++) out[i] = (int64_t)p((uint64_t)positions[i]);
 }
 
-// The order in which 0..n-1 leave a buffer of `fill` places: each time a random one leaves and the next comes in; at the end the
-// buffer runs empty. The buffer is the window of `out` that begins at i. `shard` makes the draws of shards differ.
+// The order in which 0..n-1 leave a buffer of `fill` places: each time a random one leaves and the next comes in; at
+// the end the buffer runs empty. The buffer is the window of `out` that begins at i. `shard` makes the draws of shards
+// differ.
 EXPORT void buffer_shuffle(uint64_t key, uint32_t epoch, uint64_t shard, int64_t n, int64_t fill, int64_t *out) {
   Philox p{{(uint32_t)key, (uint32_t)(key >> 32)}};
   for (int64_t i = 0; i < n; i++) out[i] = i;

@@ -58,7 +58,9 @@ def explain_failure(ctx: Context, node: Node, error: Exception, sample_of: np.nd
     if isinstance(error, SampleErrors):
         reasons = {int(i if sample_of is None else sample_of[i]): r for i, r in error.reasons.items()}
         where = error.sources
-        return BadSamples({i: (node, r, ctx.source_of(node, i) if where is None else where[i]) for i, r in reasons.items()})
+        return BadSamples(
+            {i: (node, r, ctx.source_of(node, i) if where is None else where[i]) for i, r in reasons.items()}
+        )
     if isinstance(error, (PipelineError, StopIteration, BadSamples)):
         return error
     text = str(error)

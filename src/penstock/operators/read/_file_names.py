@@ -65,9 +65,15 @@ def matcher(patterns: Sequence[str], case_sensitive: bool) -> Callable[[str], bo
     # "*.jpg" and the like are by far the most frequent and far quicker as suffixes.
     suffixes = tuple(t[1:] for t in texts if t[:1] == "*" and not re.search(r"[*?\[]", t[1:]))
     others = [t for t in texts if not (t[:1] == "*" and t[1:] in suffixes)]
-    glob = re.compile("|".join(fnmatch.translate(t) for t in others), 0 if case_sensitive else re.IGNORECASE).match if others else None
+    glob = (
+        re.compile("|".join(fnmatch.translate(t) for t in others), 0 if case_sensitive else re.IGNORECASE).match
+        if others
+        else None
+    )
     if glob is None:
-        return (lambda name: name.endswith(suffixes)) if case_sensitive else (lambda name: name.lower().endswith(suffixes))
+        return (
+            (lambda name: name.endswith(suffixes)) if case_sensitive else (lambda name: name.lower().endswith(suffixes))
+        )
     if case_sensitive:
         return lambda name: name.endswith(suffixes) or glob(name) is not None
     return lambda name: name.lower().endswith(suffixes) or glob(name) is not None
@@ -87,7 +93,7 @@ def _listing(folder: str, wanted: Callable[[str], bool], is_wanted: Callable[[os
 def scan(
     root: str, dir_filters: Sequence[str] | None, file_filters: Sequence[str], case_sensitive: bool
 ) -> tuple[FileNames, np.ndarray, list[str]]:
-    """Files in the sub-folders of `root`, labelled (int32) by the number of their folder in sorted order; and the folders' names."""
+    """Files in the sub-folders of `root`, labelled (int32) by the number of their folder in sorted order."""
     in_folder = matcher(dir_filters, case_sensitive) if dir_filters is not None else lambda name: True
     folders = _listing(root, in_folder, os.DirEntry.is_dir)
     is_file = matcher(file_filters, case_sensitive)
@@ -107,7 +113,7 @@ _LINE = re.compile(rb"(.*\S)\s+([+-]?\d+)\s*")
 
 
 def read_list(path: str, root: str | None) -> tuple[FileNames, np.ndarray]:
-    """Files and labels (int32) from lines of "path label"; paths are relative to `root`, by default the folder of the list."""
+    """Files and labels (int32) from lines of "path label"; relative ones are in `root`, or the list's folder."""
     try:
         with open(path, "rb") as f:
             lines = f.read().split(b"\n")
@@ -121,8 +127,12 @@ def read_list(path: str, root: str | None) -> tuple[FileNames, np.ndarray]:
             labels.append(int(match[2]))
         elif line.strip():
             text = line.strip().decode("utf-8", "replace")
-            raise ValueError(f"line {number} of the file list {path} must be a path, a space and an integer label; got {text!r}")
+            raise ValueError(
+                f"line {number} of the file list {path} must be a path, a space and an integer label; got {text!r}"
+            )
     if labels and (max(labels) >= 2**31 or min(labels) < -(2**31)):
         i = next(i for i, v in enumerate(labels) if not -(2**31) <= v < 2**31)
-        raise ValueError(f"the label of {os.fsdecode(names[i])} in the file list {path} does not fit into int32: {labels[i]}")
+        raise ValueError(
+            f"the label of {os.fsdecode(names[i])} in the file list {path} does not fit into int32: {labels[i]}"
+        )
     return FileNames(os.path.dirname(path) if root is None else root, [names]), np.array(labels, "i4")

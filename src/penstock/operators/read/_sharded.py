@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The order in which readers hand out the samples of a data set: shards, epochs, padding, shuffling.
 
-The order is a function: (epoch, offset in the shard) -> index of a sample. A reader's state is its place in it, three integers.
+The order is a function: (epoch, offset in the shard) -> index of a sample. A reader's state is its place in it, three
+integers.
 """
 
 from __future__ import annotations
@@ -23,28 +24,48 @@ class ShardedSource(Source, Seeded, abstract=True):
     """Base of readers of data sets with a known number of samples. A reader defines `find` and `load`."""
 
     num_shards = Arg(int, 1, "Parts that the data set is divided into, such as processes of a distributed training.")
-    shard_id = Arg(int, 0, "The part to read, 0 to num_shards - 1. It holds the samples floor(shard_id * size / num_shards) up to where the next begins.")
+    shard_id = Arg(
+        int,
+        0,
+        "The part to read, 0 to num_shards - 1. It begins with sample floor(shard_id * size / num_shards) and ends "
+        "where "
+        "the next begins.",
+    )
     stick_to_shard = Arg(bool, False, "Reads the same shard in every epoch, instead of the next one.")
     pad_last_batch = Arg(
         bool,
         False,
-        "Ends each epoch by repeating the shard's last sample, until all shards have given equally many and the batch is full. Otherwise "
-        "batches run on into the next epoch.",
+        "Ends each epoch by repeating the shard's last sample, until all shards have given equally many and the "
+        "batch is "
+        "full. Otherwise batches run on into the next epoch.",
     )
     random_shuffle = Arg(
-        bool, False, "Shuffles: the data set once, the same way in all shards, and each epoch of a shard anew, by a buffer of `initial_fill` samples."
+        bool,
+        False,
+        "Shuffles: the data set once, the same way in all shards, and each epoch of a shard anew, by a buffer of "
+        "`initial_fill` samples.",
     )
-    initial_fill = Arg(int, 1024, "Size of the buffer of `random_shuffle`; only names are buffered, so its size costs nothing.")
-    shuffle_after_epoch = Arg(bool, False, "Shuffles the whole data set anew before each epoch, the same way in all shards. Implies `stick_to_shard`.")
+    initial_fill = Arg(int, 1024, "Size of the buffer of `random_shuffle`; it holds numbers, not data.")
+    shuffle_after_epoch = Arg(
+        bool,
+        False,
+        "Shuffles the whole data set anew before each epoch, the same way in all shards. Implies `stick_to_shard`.",
+    )
     shuffle_after_epoch_seed = Arg(int, None, "Seed of `shuffle_after_epoch`, the same in all shards.")
     shuffle = Arg(
         str,
         None,
-        '"global": an exact random permutation of the whole data set in each epoch, a function of (`seed`, epoch) without a buffer. Shards take '
-        "turns along it, so the samples of the first k batches of all shards together do not depend on the number of shards. Without a `seed` of its "
-        "own the reader takes the pipeline's if there is one shard, otherwise 0, so that shards agree.",
+        '"global": an exact random permutation of the whole data set in each epoch, a function of (`seed`, epoch) '
+        "without "
+        "a buffer. Shards take turns along it, so what all shards together have seen after k batches does not depend "
+        "on "
+        "how many there are. Without a `seed` of its own the reader takes the pipeline's if there is one shard, "
+        "otherwise "
+        "0, so that shards agree.",
     )
-    lazy_init = Arg(bool, False, "Looks for the samples when the first batch is read instead of when the pipeline is built.")
+    lazy_init = Arg(
+        bool, False, "Looks for the samples when the first batch is read instead of when the pipeline is built."
+    )
     prefetch_queue_depth = Arg(int, 1, "Accepted for compatibility; the pipeline's depth decides.", hidden=True)
     read_ahead = Arg(bool, False, "Accepted for compatibility; whole files are always read ahead.", hidden=True)
     dont_use_mmap = Arg(bool, False, "Accepted for compatibility; files are never mapped.", hidden=True)
@@ -94,7 +115,9 @@ class ShardedSource(Source, Seeded, abstract=True):
             return
         size = self.find()
         if size < self.values["num_shards"]:
-            raise ValueError(f"there are {size} samples, fewer than num_shards={self.values['num_shards']}; every shard needs one")
+            raise ValueError(
+                f"there are {size} samples, fewer than num_shards={self.values['num_shards']}; every shard needs one"
+            )
         self.size = size
 
     # The order --------------------------------------------------------------------------------------------------
@@ -170,7 +193,9 @@ class ShardedSource(Source, Seeded, abstract=True):
             if self.offset >= (self._padded_length if pad else length):
                 self.epoch, self.offset = self.epoch + 1, 0
         self.last = n
-        return self._picks(np.concatenate([np.full(len(o), e) for e, o in parts]), np.concatenate([o for _, o in parts]))
+        return self._picks(
+            np.concatenate([np.full(len(o), e) for e, o in parts]), np.concatenate([o for _, o in parts])
+        )
 
     def _picks(self, epoch: np.ndarray, offset: np.ndarray) -> Picks:
         """Offsets beyond the end of the shard are its last sample again."""
@@ -191,7 +216,9 @@ class ShardedSource(Source, Seeded, abstract=True):
         epoch, offset = picks.columns["place"][rows], picks.columns["offset"][rows]
         length = self._length(epoch)
         if attempt >= length.min():
-            raise PipelineError(f"all {int(length.min())} samples of the shard are bad; see errors() of the pipeline for the reasons")
+            raise PipelineError(
+                f"all {int(length.min())} samples of the shard are bad; see errors() of the pipeline for the reasons"
+            )
         return self._picks(epoch, (np.minimum(offset, length - 1) + 1) % length)
 
     def state(self) -> dict[str, int]:

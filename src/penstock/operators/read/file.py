@@ -21,12 +21,12 @@ _BLOCK = np.dtype([("address", "i8"), ("nbytes", "i8")])
 class File(ShardedSource):
     """Reads whole files and gives their bytes and labels.
 
-    The files are given in one of three ways: `file_root` alone is a folder whose sub-folders are the classes; `files`, with or without
-    `labels`, is a list; `file_list` names a text file of lines "path label".
+    The files are given in one of three ways: `file_root` alone is a folder whose sub-folders are the classes; `files`,
+    with or without `labels`, is a list; `file_list` names a text file of lines "path label".
 
     Outputs: the bytes, uint8 of shape (size,), and the label, int32 of shape (1,). Both know the path (`source_info`).
-    A file that is missing, empty, no regular file, can't be read, or shrinks while it is read is a bad sample: see `on_error` of
-    the pipeline. Files are read whole, in parallel and ahead, in native threads.
+    A file that is missing, empty, no regular file, can't be read, or shrinks while it is read is a bad sample: see
+    `on_error` of the pipeline. Files are read whole, in parallel and ahead, in native threads.
 
     >>> import os, tempfile
     >>> from penstock import fn, pipeline_def
@@ -48,17 +48,23 @@ class File(ShardedSource):
     file_root = Arg(
         str,
         None,
-        "Folder of the data set. Alone: its sub-folders, sorted, are the classes 0, 1, ... and the files in them, sorted, the samples; deeper "
-        "folders are not visited. With `files` or `file_list`: the folder that relative paths are in.",
+        "Folder of the data set. Alone: its sub-folders, sorted, are the classes 0, 1, ... and the files in them, "
+        "sorted, "
+        "the samples; deeper folders are not visited. With `files` or `file_list`: the folder that relative paths "
+        "are in.",
     )
     files = Arg([str], None, "Paths of the files, relative to `file_root` or else to the working folder.")
     labels = Arg([int], None, "One label for each of `files`; by default their numbers.")
     file_list = Arg(
-        str, None, 'Path of a text file of lines "path label". Relative paths are in `file_root`, by default the folder of the list.'
+        str,
+        None,
+        'Path of a text file of lines "path label". Relative paths are in `file_root`, by default the list\'s folder.',
     )
     file_filters = Arg([str], [f"*.{e}" for e in _MEDIA], "Glob patterns of the files to read from `file_root`.")
     dir_filters = Arg([str], None, "Glob patterns of the sub-folders of `file_root` to read; all by default.")
-    case_sensitive_filter = Arg(bool, False, "Whether `file_filters` and `dir_filters` tell capital letters from small ones.")
+    case_sensitive_filter = Arg(
+        bool, False, "Whether `file_filters` and `dir_filters` tell capital letters from small ones."
+    )
 
     def setup(self) -> None:
         super().setup()
@@ -75,7 +81,9 @@ class File(ShardedSource):
             raise ValueError(f"fn.readers.file: {len(v['labels'])} labels for {len(v['files'])} files")
         for name in ("file_filters", "dir_filters"):
             if v[name] is not None and not v[name]:
-                raise ValueError(f"fn.readers.file: '{name}' is an empty list; leave it out to read everything it applies to")
+                raise ValueError(
+                    f"fn.readers.file: '{name}' is an empty list; leave it out to read everything it applies to"
+                )
         self.names = FileNames("", [])
         self.labels_of = np.zeros(0, "i4")
 
@@ -87,14 +95,18 @@ class File(ShardedSource):
         root = None if v["file_root"] is None else os.path.expanduser(v["file_root"])
         if v["files"] is not None:
             self.names = FileNames(root or "", [[os.fsencode(f) for f in v["files"]]])
-            self.labels_of = np.arange(len(self.names), dtype="i4") if v["labels"] is None else np.array(v["labels"], "i4")
+            self.labels_of = (
+                np.arange(len(self.names), dtype="i4") if v["labels"] is None else np.array(v["labels"], "i4")
+            )
         elif v["file_list"] is not None:
             self.names, self.labels_of = read_list(os.path.expanduser(v["file_list"]), root)
             if not len(self.names):
                 raise ValueError(f"the file list {v['file_list']} has no entries")
         else:
             assert root is not None
-            self.names, self.labels_of, folders = scan(root, v["dir_filters"], v["file_filters"], v["case_sensitive_filter"])
+            self.names, self.labels_of, folders = scan(
+                root, v["dir_filters"], v["file_filters"], v["case_sensitive_filter"]
+            )
             if not len(self.names):
                 raise ValueError(_nothing_found(root, folders, v["dir_filters"], v["file_filters"]))
         return len(self.names)
@@ -135,5 +147,9 @@ class _Blocks:
 def _nothing_found(root: str, folders: list[str], dir_filters: list[str] | None, file_filters: list[str]) -> str:
     if not folders:
         matching = f" that match dir_filters={dir_filters}" if dir_filters is not None else ""
-        return f"no sub-folders{matching} in {root}; file_root is a folder with one sub-folder per class (for other arrangements use 'files' or 'file_list')"
-    return f"no files that match file_filters={file_filters} in the {len(folders)} sub-folders of {root} ({', '.join(folders[:5])}{', ...' if len(folders) > 5 else ''})"
+        return (
+            f"no sub-folders{matching} in {root}; file_root is a folder with one sub-folder per class (for other "
+            "arrangements use 'files' or 'file_list')"
+        )
+    some = ", ".join(folders[:5]) + (", ..." if len(folders) > 5 else "")
+    return f"no files that match file_filters={file_filters} in the {len(folders)} sub-folders of {root} ({some})"
