@@ -83,6 +83,7 @@ class OpTest:
     dali_steps: float | None = (
         None  # largest difference from DALI, in steps of an integer type (default: steps, at least 0)
     )
+    errors: Sequence[tuple[dict[str, Any], type[Exception], str]] = ()
     dali_differs: dict[str, str] = field(
         default_factory=dict
     )  # a part of a case's id -> why the difference is deliberate
@@ -217,6 +218,7 @@ def op_test(
         name,
         reference,
         list(cases or (Case(d, lay, dict(a)) for d, lay, a in itertools.product(dtypes, layouts, args))),
+        errors=errors,
         **options,
     )
     params = [pytest.param(c, id=c.id) for c in declared.cases]

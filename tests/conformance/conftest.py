@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparison with the real DALI. `--sample` (or PENSTOCK_CONFORMANCE=sample) takes a fixed part of the cases and leaves the report alone."""
+
+import os
+import platform
+
+import pytest
+
+from conformance import oracle, report
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--sample", action="store_true", help="compare a fixed sample of the cases only (minutes become seconds)"
+    )
+
+
+@pytest.fixture(scope="session")
+def is_sample(request) -> bool:
+    return request.config.getoption("--sample", False) or os.environ.get("PENSTOCK_CONFORMANCE") == "sample"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def dali():
+    if not oracle.load_dali():
+        pytest.skip("the real DALI is not installed; `make conformance` installs it")
+
+
+def pytest_sessionfinish(session, exitstatus):
+    config = session.config
+    partial = config.getoption("--sample", False) or os.environ.get("PENSTOCK_CONFORMANCE") == "sample"
+    if partial or config.getoption("keyword", "") or any("::" in a for a in config.args) or not report.TALLIES:
+        return
+    import nvidia.dali
+
+    report.PATH.parent.mkdir(exist_ok=True)
+    report.PATH.write_text(
+        report.text(nvidia.dali.__version__, f"{platform.machine()}, Python {platform.python_version()}")
+    )

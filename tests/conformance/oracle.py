@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one case of an operator in the real DALI and in penstock, and measures how far apart they are."""
+
+from __future__ import annotations
+
+import enum
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import harness
+from harness import Case, Column
+
+dali_fn: Any
+dali_types: Any
+pipeline_def: Any
+
+
+def load_dali() -> bool:
+    """Imports DALI; says whether it is there."""
+    global dali_fn, dali_types, pipeline_def
+    try:
+        import nvidia.dali.fn as dali_fn
+        import nvidia.dali.types as dali_types
+        from nvidia.dali import pipeline_def
+    except ImportError:
+        return False
+    return True
+
+
+@dataclass
+class Result:
+    """The outputs of a run, per output a list of samples, or what was raised."""
+
+    outputs: list[list[np.ndarray]] = field(default_factory=list)
+    layouts: list[str] = field(default_factory=list)
+    error: str = ""
+
+
+def run_penstock(name: str, case: Case, samples: list, columns: dict, extra: list) -> Result:
+    try:
+        return _collect(harness.build(name, samples, case, columns, extra=extra).run())
+    except Exception as e:
+        return Result(error=_cause(e))
+
+
+def run_dali(name: str, case: Case, samples: list, columns: dict, extra: list) -> Result:
+    @pipeline_def(
+        batch_size=len(samples),
+        num_threads=1,
+        device_id=None,
+        seed=1,
+        prefetch_queue_depth=1,
+        exec_pipelined=False,
+        exec_async=False,
+    )
+    def pipe():
+        x = dali_fn.external_source(source=lambda i: samples, layout=case.layout or None)
+        more = [dali_fn.external_source(source=lambda i, e=e: e) for e in extra]
+        kwargs = {k: dali_value(v) for k, v in case.kwargs.items()}
+        for k, values in columns.items():
+            frames = isinstance(case.kwargs[k], Column) and case.kwargs[k].per_frame
+            layout = "F" + "N" * (values[0].ndim - 1) if frames else None
+            kwargs[k] = dali_fn.external_source(source=lambda i, v=values: v, layout=layout)
+        out = harness._face(dali_fn, name)(x, *more, **kwargs)
+        return tuple(out) if isinstance(out, (tuple, list)) else (out,)
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _collect(pipe().run())
+    except Exception as e:
+        return Result(error=_cause(e))
+
+
+def dali_value(v: Any) -> Any:
+    """An argument with penstock's enumerations turned into DALI's."""
+    if isinstance(v, enum.IntEnum):
+        return getattr(dali_types, type(v).__name__)(int(v))
+    if isinstance(v, (list, tuple)):
+        return type(v)(dali_value(i) for i in v)
+    return v
+
+
+def _collect(outputs: Iterable[Any]) -> Result:
+    outputs = list(outputs)
+    return Result([[np.array(t.at(i)) for i in range(len(t))] for t in outputs], [t.layout() for t in outputs])
+
+
+def _cause(e: Exception) -> str:
+    """The part of an error's text that says what is wrong."""
+    text = str(e).split("encountered:")[-1]
+    lines = [
+        line.strip()
+        for line in text.splitlines()
+        if line.strip() and not line.startswith(("Stacktrace", "[frame", "Current pipeline"))
+    ]
+    return f"{type(e).__name__}: {' '.join(lines)[:300]}"
+
+
+@dataclass
+class Bound:
+    """How far apart results may be: integers in steps, floats in units of the last place of the largest value, plus `atol`."""
+
+    steps: float = 0
+    ulps: float = 4
+    atol: float = 0
+
+
+@dataclass
+class Tally:
+    """What came out of the cases of one operator."""
+
+    cases: int = 0
+    both_raise: int = 0
+    steps: float = 0  # largest difference of integers
+    relative: float = 0  # largest difference of floats, in units of the largest value
+    equal: int = 0
+    values: int = 0
+    deliberate: dict[str, int] = field(default_factory=dict)  # reason -> cases
+    failures: list[str] = field(default_factory=list)
+    notes: dict[str, int] = field(default_factory=dict)
+
+
+def compare(theirs: Result, ours: Result, bound: Bound, tally: Tally) -> str:
+    """Adds a case to the tally; says what is wrong, "" if nothing."""
+    if theirs.error and ours.error:
+        tally.both_raise += 1
+        return ""
+    if theirs.error:
+        return f"DALI raises ({theirs.error}), penstock does not"
+    if ours.error:
+        return f"penstock raises ({ours.error}), DALI does not"
+    if len(theirs.outputs) != len(ours.outputs):
+        return f"{len(ours.outputs)} outputs, DALI has {len(theirs.outputs)}"
+    if theirs.layouts != ours.layouts:
+        return f"layouts {ours.layouts}, DALI has {theirs.layouts}"
+    wrong = ""
+    for j, (want_list, got_list) in enumerate(zip(theirs.outputs, ours.outputs)):
+        if len(want_list) != len(got_list):
+            return f"{len(got_list)} samples, DALI has {len(want_list)}"
+        for i, (want, got) in enumerate(zip(want_list, got_list)):
+            wrong = wrong or _compare_arrays(want, got, bound, tally, f"output {j}, sample {i}")
+    return wrong
+
+
+def _compare_arrays(want: np.ndarray, got: np.ndarray, bound: Bound, tally: Tally, what: str) -> str:
+    if want.dtype != got.dtype:
+        return f"{what}: type {got.dtype}, DALI has {want.dtype}"
+    if want.shape != got.shape:
+        return f"{what}: shape {got.shape}, DALI has {want.shape}"
+    if not want.size:
+        return ""
+    same = want == got
+    if want.dtype.kind == "f":
+        same |= np.isnan(want) & np.isnan(got)
+    equal = int(np.count_nonzero(same))
+    tally.equal, tally.values = tally.equal + equal, tally.values + want.size
+    if equal == want.size:
+        return ""
+    if want.dtype.kind in "iub":
+        off = float(np.max(np.abs(want.astype("f8") - got.astype("f8"))))
+        limit, unit = bound.steps, "steps"
+    else:
+        with np.errstate(invalid="ignore"):
+            difference = np.where(same, 0, np.abs(want.astype("f8") - got.astype("f8")))
+        off = float(np.nan_to_num(np.max(difference), nan=np.inf))
+        scale = float(np.max(np.abs(np.where(np.isfinite(want), want, 0).astype("f8")), initial=1))
+        limit, unit = bound.atol + bound.ulps * float(np.finfo(want.dtype).eps) * scale, "absolute"
+    if off > limit:
+        at = np.unravel_index(int(np.argmax(~same)), want.shape)
+        return f"{what}: off by {off:.4g} {unit} ({want.size - equal} of {want.size} values; at {tuple(map(int, at))} {got[at]}, DALI has {want[at]})"
+    if unit == "steps":
+        tally.steps = max(tally.steps, off)
+    else:
+        tally.relative = max(tally.relative, off / scale)
+    return ""

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes docs/conformance.md from what the comparison found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from conformance.oracle import Tally
+
+TALLIES: dict[str, Tally] = {}
+PATH = Path(__file__).parents[2] / "docs" / "conformance.md"
+
+
+def tally(name: str) -> Tally:
+    return TALLIES.setdefault(name, Tally())
+
+
+def _equal(t: Tally) -> str:
+    if not t.values:
+        return "–"
+    share = 100 * t.equal / t.values
+    return "100 %" if t.equal == t.values else f"{min(share, 99.99):.2f} %"
+
+
+def text(dali_version: str, machine: str) -> str:
+    """The document."""
+    lines = [
+        "# Conformance with DALI",
+        "",
+        f"Written by `make conformance`: every case runs in the real DALI {dali_version} (CPU backend) and in penstock, and shapes, types, layouts,",
+        "values and errors are compared. Cases are those of each operator's test and a systematic grid over types, layouts and",
+        "arguments, as constants and per sample, on ragged batches with single-pixel and odd samples.",
+        "Integers differ by steps, floats by the share of the largest value; *both raise* counts cases that both refuse.",
+        f"Machine: {machine}.",
+        "",
+        "| operator | cases | both raise | integers off by | floats off by | equal values | other than DALI on purpose | disagreements |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, t in sorted(TALLIES.items()):
+        steps, floats = f"{t.steps:g}", f"{t.relative:.1e}" if t.relative else "0"
+        deliberate = sum(t.deliberate.values())
+        lines.append(
+            f"| {name} | {t.cases} | {t.both_raise} | {steps} | {floats} | {_equal(t)} | {deliberate or '–'} | {len(t.failures) or '–'} |"
+        )
+    for title, attribute in (("Other than DALI on purpose", "deliberate"), ("Notes", "notes")):
+        rows = [
+            (name, reason, n)
+            for name, t in sorted(TALLIES.items())
+            for reason, n in sorted(getattr(t, attribute).items())
+        ]
+        if rows:
+            lines += ["", f"## {title}", "", "| operator | cases | what and why |", "|---|---:|---|"]
+            lines += [f"| {name} | {n} | {reason} |" for name, reason, n in rows]
+    failures = [(name, f) for name, t in sorted(TALLIES.items()) for f in t.failures]
+    if failures:
+        lines += ["", "## Disagreements", ""]
+        lines += [f"- `{name}` {f}" for name, f in failures[:200]]
+        if len(failures) > 200:
+            lines.append(f"- and {len(failures) - 200} more")
+    return "\n".join(lines) + "\n"
