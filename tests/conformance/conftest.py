@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison with the real DALI. `--sample` (or PENSTOCK_CONFORMANCE=sample) takes a fixed part of the cases and leaves the report alone."""
+"""Comparison with the real DALI. `--sample` (or PENSTOCK_CONFORMANCE=sample) takes a fixed part of the cases and leaves
+the report alone."""
 
 import os
 import platform

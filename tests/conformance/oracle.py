@@ -58,13 +58,12 @@ def run_dali(name: str, case: Case, samples: list, columns: dict, extra: list) -
         exec_async=False,
     )
     def pipe():
-        x = dali_fn.external_source(source=lambda i: samples, layout=case.layout or None)
-        more = [dali_fn.external_source(source=lambda i, e=e: e) for e in extra]
+        x = _feed(samples, case.layout or None)
+        more = [_feed(e, None) for e in extra]
         kwargs = {k: dali_value(v) for k, v in case.kwargs.items()}
         for k, values in columns.items():
             frames = isinstance(case.kwargs[k], Column) and case.kwargs[k].per_frame
-            layout = "F" + "N" * (values[0].ndim - 1) if frames else None
-            kwargs[k] = dali_fn.external_source(source=lambda i, v=values: v, layout=layout)
+            kwargs[k] = _feed(values, "F" + "N" * (values[0].ndim - 1) if frames else None)
         out = harness._face(dali_fn, name)(x, *more, **kwargs)
         return tuple(out) if isinstance(out, (tuple, list)) else (out,)
 
@@ -74,6 +73,10 @@ def run_dali(name: str, case: Case, samples: list, columns: dict, extra: list) -
             return _collect(pipe().run())
     except Exception as e:
         return Result(error=_cause(e))
+
+
+def _feed(samples: list[np.ndarray], layout: str | None) -> Any:
+    return dali_fn.external_source(source=lambda i: samples, layout=layout)
 
 
 def dali_value(v: Any) -> Any:
@@ -103,7 +106,8 @@ def _cause(e: Exception) -> str:
 
 @dataclass
 class Bound:
-    """How far apart results may be: integers in steps, floats in units of the last place of the largest value, plus `atol`."""
+    """How far apart results may be: integers in steps, floats in units of the last place of the largest value, plus
+    `atol`."""
 
     steps: float = 0
     ulps: float = 4
@@ -123,6 +127,9 @@ class Tally:
     deliberate: dict[str, int] = field(default_factory=dict)  # reason -> cases
     failures: list[str] = field(default_factory=list)
     notes: dict[str, int] = field(default_factory=dict)
+
+    def note(self, text: str) -> None:
+        self.notes[text] = self.notes.get(text, 0) + 1
 
 
 def compare(theirs: Result, ours: Result, bound: Bound, tally: Tally) -> str:
@@ -172,7 +179,8 @@ def _compare_arrays(want: np.ndarray, got: np.ndarray, bound: Bound, tally: Tall
         limit, unit = bound.atol + bound.ulps * float(np.finfo(want.dtype).eps) * scale, "absolute"
     if off > limit:
         at = np.unravel_index(int(np.argmax(~same)), want.shape)
-        return f"{what}: off by {off:.4g} {unit} ({want.size - equal} of {want.size} values; at {tuple(map(int, at))} {got[at]}, DALI has {want[at]})"
+        where = f"at {tuple(map(int, at))} {got[at]}, DALI has {want[at]}"
+        return f"{what}: off by {off:.4g} {unit} ({want.size - equal} of {want.size} values; {where})"
     if unit == "steps":
         tally.steps = max(tally.steps, off)
     else:

@@ -27,20 +27,23 @@ def text(dali_version: str, machine: str) -> str:
     lines = [
         "# Conformance with DALI",
         "",
-        f"Written by `make conformance`: every case runs in the real DALI {dali_version} (CPU backend) and in penstock, and shapes, types, layouts,",
-        "values and errors are compared. Cases are those of each operator's test and a systematic grid over types, layouts and",
-        "arguments, as constants and per sample, on ragged batches with single-pixel and odd samples.",
-        "Integers differ by steps, floats by the share of the largest value; *both raise* counts cases that both refuse.",
+        f"Written by `make conformance`: every case runs in the real DALI {dali_version} (CPU backend) and in",
+        "penstock, and shapes, types, layouts, values and errors are compared. Cases are those of each operator's test",
+        "and a systematic grid over types, layouts and arguments, as constants and per sample, on ragged batches with",
+        "single-pixel and odd samples. Integers differ by steps, floats by the share of the largest value;",
+        "*both raise* counts cases that both refuse.",
+        "",
         f"Machine: {machine}.",
         "",
-        "| operator | cases | both raise | integers off by | floats off by | equal values | other than DALI on purpose | disagreements |",
+        "| operator | cases | both raise | integers off by | floats off by | equal | on purpose | disagreements |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for name, t in sorted(TALLIES.items()):
         steps, floats = f"{t.steps:g}", f"{t.relative:.1e}" if t.relative else "0"
         deliberate = sum(t.deliberate.values())
         lines.append(
-            f"| {name} | {t.cases} | {t.both_raise} | {steps} | {floats} | {_equal(t)} | {deliberate or '–'} | {len(t.failures) or '–'} |"
+            f"| {name} | {t.cases} | {t.both_raise} | {steps} | {floats} | {_equal(t)} "
+            f"| {deliberate or '–'} | {len(t.failures) or '–'} |"
         )
     for title, attribute in (("Other than DALI on purpose", "deliberate"), ("Notes", "notes")):
         rows = [

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every deterministic operator against the real DALI: the cases of its own test and those of the grid."""
+
+import importlib.util
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+from conformance import grid, oracle, report
+from conformance.oracle import Bound
+from conformance.recipes import RECIPES
+from harness import Case
+from penstock.core.op import REGISTRY
+
+OPERATORS = Path(__file__).parents[1] / "operators"
+_SHOWN = 25
+
+
+def _declarations():
+    """The `op_test` declarations of all operators' tests, by operator."""
+    found = {}
+    for path in sorted(OPERATORS.glob("*/test_*.py")):
+        name = f"operator_tests.{path.parent.name}.{path.stem}"
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        for value in vars(module).values():
+            if isinstance(value, type) and hasattr(value, "declaration"):
+                found.setdefault(value.operator, []).append(value.declaration)
+    return found
+
+
+DECLARED = _declarations()
+
+
+def _chosen(case, is_sample):
+    """All cases, or a fixed fifteenth of them."""
+    return not is_sample or zlib.crc32(case.id.encode()) % 15 == 0
+
+
+def _check(name, case, data, bound, differs, tally):
+    """Runs a case both ways and adds it to the tally."""
+    samples, extra, columns = data
+    theirs = oracle.run_dali(name, case, samples, columns, extra)
+    if theirs.error and any(s.size == 0 for s in samples):
+        keep = [i for i, s in enumerate(samples) if s.size]
+        samples, extra = [samples[i] for i in keep], [[e[i] for i in keep] for e in extra]
+        columns = {k: [v[i] for i in keep] for k, v in columns.items()}
+        theirs = oracle.run_dali(name, case, samples, columns, extra)
+        if not theirs.error:
+            tally.note("DALI refuses the empty sample; compared without it")
+    tally.cases += 1
+    wrong = oracle.compare(theirs, oracle.run_penstock(name, case, samples, columns, extra), bound, tally)
+    reason = next((reason for part, reason in differs.items() if part in case.id), "")
+    if wrong and reason:
+        tally.deliberate[reason] = tally.deliberate.get(reason, 0) + 1
+    elif wrong:
+        tally.failures.append(f"{case.id}: {wrong}")
+
+
+def _fail(failures):
+    if failures:
+        more = f"\n... and {len(failures) - _SHOWN} more" if len(failures) > _SHOWN else ""
+        text = "\n".join(failures[:_SHOWN])
+        pytest.fail(f"{len(failures)} cases differ from DALI:\n{text}{more}", pytrace=False)
+
+
+@pytest.mark.parametrize("name", sorted(DECLARED))
+def test_declared_cases(name, is_sample):
+    tally = report.tally(name)
+    before = len(tally.failures)
+    for test in DECLARED[name]:
+        bound = Bound(test.steps if test.dali_steps is None else test.dali_steps, max(test.ulps, 4), test.atol)
+        for case in test.cases:
+            if _chosen(case, is_sample):
+                _check(name, case, test.data(case), bound, test.dali_differs, tally)
+    _fail(tally.failures[before:])
+
+
+@pytest.mark.parametrize("recipe_name", sorted(RECIPES))
+def test_grid(recipe_name, is_sample):
+    name, recipe = recipe_name.split()[0], RECIPES[recipe_name]
+    if name not in REGISTRY:
+        pytest.skip(f"fn.{name} is not there yet")
+    tally = report.tally(name)
+    before = len(tally.failures)
+    declared = DECLARED.get(name, [])
+    differs = {**{k: v for t in declared for k, v in t.dali_differs.items()}, **recipe.differs}
+    steps = max([recipe.steps, *(t.dali_steps for t in declared if t.dali_steps is not None)])
+    bound = Bound(steps, max([recipe.ulps, *(t.ulps for t in declared)]), max([0, *(t.atol for t in declared)]))
+    for case in grid.cases(recipe, REGISTRY[name].schema):
+        if _chosen(case, is_sample):
+            _check(name, case, grid.data(recipe, case), bound, differs, tally)
+    _fail(tally.failures[before:])
+
+
+@pytest.mark.parametrize("name", sorted(n for n, tests in DECLARED.items() if any(t.errors for t in tests)))
+def test_declared_errors(name):
+    """Where penstock raises and DALI does not is no fault, but it is listed."""
+    for test in DECLARED[name]:
+        for kwargs, _, _ in test.errors:
+            first = test.cases[0]
+            case = Case(first.dtype, first.layout, {**first.kwargs, **kwargs})
+            samples, extra, columns = test.data(case)
+            if not oracle.run_dali(name, case, samples, columns, extra).error:
+                given = ", ".join(f"{k}={v!r}" for k, v in kwargs.items())
+                report.tally(name).note(f"penstock raises, DALI does not: {given}")
