@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes operators.json beside it: facts of the schemas of the installed DALI, for the operators listed here.
+
+Names, types, defaults and flags only; none of DALI's text. Run with the real DALI: `python tests/reference/read_dali.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+PATH = Path(__file__).with_name("operators.json")
+SCHEMAS = """
+    Brightness BrightnessContrast Cast ColorSpaceConversion ColorTwist Constant Contrast Copy Crop CropMirrorNormalize
+    ExternalSource Flip Hsv Hue Normalize Pad PeekImageShape RandomResizedCrop Reshape Resize ResizeCropMirror Rotate
+    Saturation Slice Transpose WarpAffine decoders__Image decoders__ImageCrop decoders__ImageRandomCrop
+    decoders__ImageSlice random__Beta random__Choice random__CoinFlip random__Normal random__Uniform readers__File
+""".split()
+
+
+def facts(name: str) -> dict[str, Any]:
+    """What the schema says of an operator."""
+    from nvidia.dali import backend
+
+    s = backend.GetSchema(name)
+    arguments = {}
+    for arg in sorted(s.GetArgumentNames()):
+        about: dict[str, Any] = {"type": s.GetArgumentType(arg).name}
+        if not s.IsArgumentOptional(arg):
+            about["required"] = True
+        elif s.HasArgumentDefaultValue(arg):
+            about["default"] = _literal(s.GetArgumentDefaultValueString(arg))
+        if s.IsTensorArgument(arg):
+            about["per"] = "frame" if s.ArgSupportsPerFrameInput(arg) else "sample"
+        if s.IsDeprecatedArg(arg):
+            about["deprecated"] = s.DeprecatedArgInfo(arg)["renamed_to"] or "removed"
+        arguments[arg] = about
+    n = s.MaxNumInput()
+    return {
+        "module": list(s.ModulePath()),
+        "class": s.OperatorName(),
+        "devices": sorted(s.GetSupportedBackends()),
+        "inputs": [s.MinNumInput(), n],
+        "layouts": [str(layout) for layout in s.GetSupportedLayouts(0)] if n else [],
+        "aliases": sorted(o for o in _names() if backend.GetSchema(o).DeprecatedInFavorOf() == name),
+        "arguments": arguments,
+    }
+
+
+def _names() -> list[str]:
+    from nvidia.dali import backend
+
+    return sorted({*backend.RegisteredCPUOps(), *backend.RegisteredMixedOps(), *backend.RegisteredGPUOps()})
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def text() -> str:
+    """The file's content: one line an argument."""
+    blocks = []
+    for name in SCHEMAS:
+        about = facts(name)
+        arguments = about.pop("arguments")
+        head = ",\n  ".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in about.items())
+        lines = ",\n   ".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in arguments.items())
+        blocks.append(f'"{name}": {{\n  {head},\n  "arguments": {{\n   {lines}}}}}')
+    return "{\n" + ",\n".join(blocks) + "\n}\n"
+
+
+if __name__ == "__main__":
+    PATH.write_text(text())

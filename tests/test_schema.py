@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators have DALI's names, arguments, types, defaults and flags (reference/operators.json), as fn and as ops."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import penstock
+from penstock import types
+from penstock.core.op import REGISTRY, Arg, Layout, PerFrame, PerSample
+
+REFERENCE = json.loads((Path(__file__).parent / "reference" / "operators.json").read_text())
+
+# Deliberate differences: (operator or *, argument): why. `default` differences only; anything else must agree.
+DEFAULTS = {
+    ("*", "bytes_per_sample_hint"): "has no effect; memory comes from a pool",
+}
+# Arguments that DALI does not have: (operator or *, argument): what for.
+ADDED = {
+    ("constant", "value"): "what types.Constant passes: an array of any type",
+    ("external_source", "*"): "DALI adds them in Python, outside of the schema",
+    ("*", "name"): "every call takes it; sources keep it",
+}
+
+_TYPES = {
+    "FLOAT": (float, False),
+    "_FLOAT_VEC": (float, True),
+    "INT32": (int, False),
+    "UINT32": (int, False),
+    "INT64": (int, False),
+    "_INT32_VEC": (int, True),
+    "_INT64_VEC": (int, True),
+    "BOOL": (bool, False),
+    "STRING": (str, False),
+    "_STRING_VEC": (str, True),
+    "TENSOR_LAYOUT": (Layout, False),
+    "DATA_TYPE": (types.DALIDataType, False),
+    "IMAGE_TYPE": (types.DALIImageType, False),
+    "INTERP_TYPE": (types.DALIInterpType, False),
+}
+
+
+def snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def name_of(schema: str) -> str:
+    *modules, cls = schema.split("__")
+    return ".".join([*modules, snake(cls)])
+
+
+def found(root, dotted: str):
+    for part in dotted.split("."):
+        root = getattr(root, part)
+    return root
+
+
+def listed(table, operator: str, argument: str) -> bool:
+    return any(k in table for k in ((operator, argument), ("*", argument), (operator, "*")))
+
+
+def value(v):
+    """A default in a form that compares: enumerations as numbers, arrays and tuples as lists."""
+    if isinstance(v, np.ndarray):
+        return v.tolist()
+    if isinstance(v, (list, tuple)):
+        return [value(i) for i in v]
+    return int(v) if isinstance(v, int) and not isinstance(v, bool) else v
+
+
+def same(ours, theirs) -> bool:
+    ours = value(ours)
+    if isinstance(theirs, list) and not isinstance(ours, list):
+        ours = [ours]
+    if isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(same(a, b) for a, b in zip(ours, theirs))
+    if isinstance(theirs, float) and isinstance(ours, (int, float)):
+        return abs(ours - theirs) <= 1e-6 * max(1, abs(theirs))
+    return ours == theirs
+
+
+def argument_differences(operator: str, arg: Arg, theirs: dict) -> list[str]:
+    wrong = []
+    deprecated = theirs.get("deprecated")
+    if deprecated:
+        if not arg.deprecated and not arg.hidden:
+            wrong.append(f"is deprecated in DALI ({deprecated})")
+        return wrong
+    kind, vector = _TYPES[theirs["type"]]
+    if arg.type is not object and (arg.type, arg.vector) != (kind, vector):
+        wrong.append(f"has type {arg.type.__name__}{' list' * arg.vector}, DALI {theirs['type']}")
+    if arg.required != theirs.get("required", False):
+        wrong.append(f"required is {arg.required}")
+    if not arg.required and not same(arg.default, theirs.get("default")) and not listed(DEFAULTS, operator, arg.name):
+        wrong.append(f"has the default {arg.default!r}, DALI {theirs.get('default')!r}")
+    per = {"sample": PerSample, "frame": PerFrame}.get(theirs.get("per"), Arg)
+    if type(arg) is not per:
+        wrong.append(f"is {type(arg).__name__}, DALI's would be {per.__name__}")
+    return wrong
+
+
+@pytest.mark.parametrize("schema", REFERENCE)
+def test_schema(schema):
+    theirs, name = REFERENCE[schema], name_of(schema)
+    assert name in REGISTRY, f"there is no operator fn.{name}"
+    cls = REGISTRY[name]
+    wrong = []
+    if set(cls.devices) - set(theirs["devices"]):
+        wrong.append(f"devices {cls.devices}, DALI's are {theirs['devices']}")
+    if list(cls.inputs) != theirs["inputs"]:
+        wrong.append(f"takes {cls.inputs} inputs, DALI's {theirs['inputs']}")
+    if set(cls.layouts) != set(theirs["layouts"]):
+        wrong.append(f"layouts {sorted(cls.layouts)}, DALI's {sorted(theirs['layouts'])}")
+    for argument, about in theirs["arguments"].items():
+        if argument not in cls.schema:
+            wrong.append(f"argument '{argument}' is missing")
+        else:
+            wrong += [f"argument '{argument}' {w}" for w in argument_differences(name, cls.schema[argument], about)]
+    for argument in cls.schema:
+        if argument not in theirs["arguments"] and not listed(ADDED, name, argument):
+            wrong.append(f"argument '{argument}' is unknown to DALI; list it in ADDED with what it is for")
+    assert not wrong, f"fn.{name}:\n  " + "\n  ".join(wrong)
+
+
+@pytest.mark.parametrize("schema", REFERENCE)
+def test_names(schema):
+    """The operator and its deprecated names, in fn and in ops."""
+    for spelled in (schema, *REFERENCE[schema]["aliases"]):
+        path, cls = spelled.split("__")[:-1], spelled.split("__")[-1]
+        for root, last in ((penstock.fn, snake(cls)), (penstock.ops, cls)):
+            place = ".".join([*path, last])
+            assert found(root, place)._operator is REGISTRY[name_of(schema)], f"{root.__name__}.{place}"
+
+
+def test_every_argument_says_what_it_is():
+    silent = [f"{n}.{a}" for n, cls in REGISTRY.items() for a, arg in cls.schema.items() if len(arg.doc) < 10]
+    assert not silent
+
+
+def test_differences_are_still_differences():
+    """An entry above that is not needed any more has to go."""
+    for (operator, argument), _ in DEFAULTS.items():
+        schemas = [s for s in REFERENCE if operator in ("*", name_of(s)) and argument in REFERENCE[s]["arguments"]]
+        stale = all(
+            same(REGISTRY[name_of(s)].schema[argument].default, REFERENCE[s]["arguments"][argument].get("default"))
+            for s in schemas
+            if name_of(s) in REGISTRY and argument in REGISTRY[name_of(s)].schema
+        )
+        assert not stale, (operator, argument)
+    for operator, argument in ADDED:
+        if operator != "*" and argument != "*" and operator in REGISTRY:
+            assert argument in REGISTRY[operator].schema, (operator, argument)
