@@ -14,7 +14,7 @@ DATA ?= $(or $(PENSTOCK_DATA),examples/data)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install -q
-REQUIREMENTS = $$($(PY) tools/requirements.py $(1))
+INSTALL = $(PY) tools/requirements.py $(1) >$(VENV)/requirements.txt && $(PIP) -r $(VENV)/requirements.txt
 PYTEST := $(PY) -m pytest -q -n $(WORKERS) --ignore=tests/conformance
 CCACHE := $(shell command -v ccache)
 CMAKE := $(VENV)/bin/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/ninja \
@@ -78,18 +78,18 @@ $(VENV)/.core: pyproject.toml tools/system_packages.sh
 	@mkdir -p build
 	@echo "Preparing $(VENV)"
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	@$(PIP) $(call REQUIREMENTS,project build)
+	@$(call INSTALL,project build)
 	@echo $(abspath src) >$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/penstock.pth
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(VENV)/.core
 	@echo "Installing the test requirements"
-	@$(PIP) $(call REQUIREMENTS,test jax)
+	@$(call INSTALL,test jax)
 	@if [ -n "$(TORCH)" ] && $(PY) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))'; then $(PIP) $(TORCH); \
 	else echo "PyTorch isn't installed for this Python: its tests will be skipped (make test TORCH=... to have them)"; fi
 	@touch $@
 
 $(VENV)/.%: pyproject.toml | $(VENV)/.core
 	@echo "Installing the requirements of '$*'"
-	@$(PIP) $(call REQUIREMENTS,$*)
+	@$(call INSTALL,$*)
 	@touch $@
