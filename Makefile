@@ -4,8 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 ISA ?=
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 8 ] && echo $$n || echo 8)
-# The CPU build of PyTorch that tests run with; empty: tests that need PyTorch are skipped.
-TORCH ?= torch==2.13.0
+# The requirement for PyTorch in tests; by default a release for Python 3.11, nothing for others (its tests are skipped).
+TORCH ?= $(shell $(PYTHON) -c 'import sys; print("torch==2.13.0" * (sys.version_info[:2] == (3, 11)))' 2>/dev/null)
 
 ifneq ($(wildcard ../shared/data),)
 export PENSTOCK_DATA ?= $(abspath ../shared/data)
@@ -85,8 +85,7 @@ $(VENV)/.core: pyproject.toml tools/system_packages.sh
 $(VENV)/.test: pyproject.toml | $(VENV)/.core
 	@echo "Installing the test requirements"
 	@$(call INSTALL,test jax)
-	@if [ -n "$(TORCH)" ] && $(PY) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))'; then $(PIP) $(TORCH); \
-	else echo "PyTorch isn't installed for this Python: its tests will be skipped (make test TORCH=... to have them)"; fi
+	@$(if $(TORCH),$(PIP) $(TORCH),echo "No PyTorch for this Python: its tests are skipped (have it: make test TORCH=torch)")
 	@touch $@
 
 $(VENV)/.%: pyproject.toml | $(VENV)/.core
