@@ -55,7 +55,7 @@ conformance: build $(VENV)/.test $(VENV)/.conformance ## compare with the real D
 	$(PY) -m pytest -q tests/conformance
 
 bench: build $(VENV)/.test $(VENV)/.conformance ## run the benchmarks on DATA=folder; writes bench/results
-	@set -e; for script in bench/[a-z]*.py; do echo "== $$script"; $(PY) $$script --data $(DATA); done
+	@set -e; for script in $$(grep -l __main__ bench/*.py); do echo "== $$script"; $(PY) $$script --data $(DATA); done
 
 fuzz: build $(VENV)/.test ## mutate real files under AddressSanitizer for some minutes
 	@$(CMAKE) -S . -B build/asan -DSANITIZE=ON -DLIBRARY_FOLDER=$(abspath build/asan) >build/configure.log || { cat build/configure.log; exit 1; }

@@ -6,6 +6,7 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
+import zipfile
 from importlib.metadata import PackageNotFoundError, files, requires
 from pathlib import Path
 
@@ -43,19 +44,27 @@ def installed_mb(package: str, seen: set[str] | None = None) -> float:
     if package in seen or package == "numpy":
         return 0.0
     seen.add(package)
+    if package == "penstock":
+        return penstock_mb()
     try:
         total = sum(Path(f.locate()).stat().st_size for f in files(package) or [] if Path(f.locate()).exists())
     except PackageNotFoundError:
         return 0.0
-    if package == "penstock" and total < 1e6:  # an editable install
-        source = measure.ROOT / "src" / "penstock"
-        total = sum(f.stat().st_size for f in source.rglob("*") if f.is_file())
     needs = [r.split(";")[0].split("[")[0] for r in requires(package) or [] if "extra ==" not in r]
     names = [
         "".join(c for c in n.split(" ")[0] if c.isalnum() or c in "-_.").split("<")[0].split(">")[0].split("=")[0]
         for n in needs
     ]
     return total / 1e6 + sum(installed_mb(n, seen) for n in names)
+
+
+def penstock_mb() -> float:
+    """What the wheel unpacks to, its codecs included; without a wheel the checkout's package, which uses the system's."""
+    wheels = sorted((measure.ROOT / "dist").glob("penstock-*.whl"))
+    if wheels:
+        return sum(f.file_size for f in zipfile.ZipFile(wheels[-1]).infolist()) / 1e6
+    folders = (measure.ROOT / "src" / "penstock", measure.ROOT / "kernels")
+    return sum(f.stat().st_size for d in folders for f in d.rglob("*") if f.is_file() and f.suffix != ".pyc") / 1e6
 
 
 def main() -> None:
