@@ -59,7 +59,7 @@ def installed_mb(package: str, seen: set[str] | None = None) -> float:
 
 
 def penstock_mb() -> float:
-    """What the wheel unpacks to, its codecs included; without a wheel the checkout's package, which uses the system's."""
+    """What the wheel unpacks to, with its codecs; without one the checkout's package, which uses the system's."""
     wheels = sorted((measure.ROOT / "dist").glob("penstock-*.whl"))
     if wheels:
         return sum(f.file_size for f in zipfile.ZipFile(wheels[-1]).infolist()) / 1e6
