@@ -57,10 +57,13 @@ conformance: build $(VENV)/.test $(VENV)/.conformance ## compare with the real D
 bench: build $(VENV)/.test $(VENV)/.conformance ## run the benchmarks on DATA=folder; writes bench/results
 	@set -e; for script in $$(grep -l __main__ bench/*.py); do echo "== $$script"; $(PY) $$script --data $(DATA); done
 
-fuzz: build $(VENV)/.test ## mutate real files under AddressSanitizer for some minutes
-	@$(CMAKE) -S . -B build/asan -DSANITIZE=ON -DLIBRARY_FOLDER=$(abspath build/asan) >build/configure.log || { cat build/configure.log; exit 1; }
-	@$(VENV)/bin/ninja -C build/asan --quiet
-	@echo "no fuzz test yet"; exit 1
+fuzz: build ## decode damaged files under AddressSanitizer for MINUTES=5
+	@rm -rf build/asan/penstock && mkdir -p build/asan && cp -r src/penstock build/asan && cp -r kernels build/asan/penstock
+	@$(CMAKE) -S . -B build/asan -DSANITIZE=ON -DLIBRARY_FOLDER=$(abspath build/asan/penstock) >build/configure.log || { cat build/configure.log; exit 1; }
+	@rm -f build/asan/penstock/libpenstock.so; $(VENV)/bin/ninja -C build/asan --quiet
+	LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so.6)" \
+	  ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:abort_on_error=1 PYTHONPATH=build/asan \
+	  $(PY) tests/fuzz.py --minutes $(or $(MINUTES),5)
 
 wheel: $(VENV)/.core $(VENV)/.wheel $(VENV)/.test ## build dist/penstock-*-py3-none-manylinux*.whl and test it
 	$(PY) tools/build_wheel.py
