@@ -2,6 +2,7 @@
 # Sets up what each target needs: a virtual environment, system packages where it may, the native library.
 PYTHON ?= python3
 VENV ?= .venv
+SECONDS ?= 300
 ISA ?=
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 8 ] && echo $$n || echo 8)
 # The requirement for PyTorch in tests; by default a release for Python 3.11, nothing for others (its tests are skipped).
@@ -51,19 +52,21 @@ build: $(VENV)/.core ## build the native library into src/penstock
 	@$(CMAKE) -S . -B build/release -DISA=$(ISA) >build/configure.log || { cat build/configure.log; exit 1; }
 	@if [ -t 1 ]; then $(VENV)/bin/ninja -C build/release; else $(VENV)/bin/ninja -C build/release --quiet; fi
 
-conformance: build $(VENV)/.test $(VENV)/.conformance ## compare with the real DALI 2.4; writes docs/conformance.md
-	$(PY) -m pytest -q tests/conformance
+conformance: build $(VENV)/.test $(VENV)/.conformance ## compare with the real DALI 2.4 (SAMPLE=1: a part of it); writes docs/conformance.md
+	$(PY) -m pytest -q tests/conformance $(if $(SAMPLE),--sample)
 
-bench: build $(VENV)/.test $(VENV)/.conformance ## run the benchmarks on DATA=folder; writes bench/results
+bench: build $(VENV)/.test $(VENV)/.conformance ## run the benchmarks on DATA=folder; writes bench/results and the tables of README.md
 	@set -e; for script in $$(grep -l __main__ bench/*.py); do echo "== $$script"; $(PY) $$script --data $(DATA); done
+	@$(PY) tools/readme_bench.py
 
-fuzz: build ## decode damaged files under AddressSanitizer for MINUTES=5
+fuzz: build $(VENV)/.test ## decode damaged files under AddressSanitizer for SECONDS=300
+	$(PY) tests/fuzz/fuzz_decode.py --seconds $$(($(SECONDS) / 2))
 	@rm -rf build/asan/penstock && mkdir -p build/asan && cp -r src/penstock build/asan && cp -r kernels build/asan/penstock
 	@$(CMAKE) -S . -B build/asan -DSANITIZE=ON -DLIBRARY_FOLDER=$(abspath build/asan/penstock) >build/configure.log || { cat build/configure.log; exit 1; }
 	@rm -f build/asan/penstock/libpenstock.so; $(VENV)/bin/ninja -C build/asan --quiet
 	LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so.6)" \
 	  ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:abort_on_error=1 PYTHONPATH=build/asan \
-	  $(PY) tests/fuzz.py --minutes $(or $(MINUTES),5)
+	  $(PY) tests/fuzz/fuzz_pipeline.py --seconds $$(($(SECONDS) / 2))
 
 wheel: $(VENV)/.core $(VENV)/.wheel $(VENV)/.test ## build dist/penstock-*-py3-none-manylinux*.whl and test it
 	$(PY) tools/build_wheel.py

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Feeds damaged pictures to the decoders under AddressSanitizer: `make fuzz [MINUTES=5]`.
+"""Runs pipelines on folders of damaged pictures under AddressSanitizer; part of `make fuzz`.
 
-Each batch holds mutations of real files, a function of its number: `python tests/fuzz.py --first N --batches 1`
+fuzz_decode.py tries the decoders alone, and faster; here it is readers, threads, region decode and skipped samples.
+
+Each batch holds mutations of real files, a function of its number: `--first N --batches 1`
 repeats batch N. The batches run in a child process; a crash or a hang of it is reported with the number of the batch,
-whose files are kept in build/fuzz.
+whose files are kept in build/fuzz/pipeline.
 """
 
 import argparse
@@ -15,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent
-WORK = ROOT / "build" / "fuzz"
+ROOT = Path(__file__).resolve().parents[2]
+WORK = ROOT / "build" / "fuzz" / "pipeline"
 BATCH = 32
 HANG_S = 120
 LARGEST_SEED = 300_000  # bytes; larger files only slow the search down
@@ -107,7 +109,7 @@ def child(first: int, batches: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=5)
+    parser.add_argument("--seconds", type=float, default=180)
     parser.add_argument("--first", type=int, default=int(time.time()), help="number of the first batch")
     parser.add_argument("--batches", type=int, default=10**9)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
@@ -116,9 +118,9 @@ def main() -> None:
     if a.child:
         child(a.first, a.batches)
         return
-    print(f"fuzzing for {a.minutes:g} minutes from {len(seeds())} files, first batch {a.first}")
+    print(f"fuzzing for {a.seconds:g} s from {len(seeds())} files, first batch {a.first}")
     command = [sys.executable, __file__, "--child", "--first", str(a.first), "--batches", str(a.batches)]
-    end, started, done, bad = time.time() + 60 * a.minutes, time.time(), 0, 0
+    end, started, done, bad = time.time() + a.seconds, time.time(), 0, 0
     log = WORK / "child.log"
     with (
         open(log, "w") as errors,
