@@ -137,11 +137,13 @@ void open(Decoder &j, Bytes in) {
   jpeg_read_header(&j.d, TRUE);
 }
 
+constexpr int kStrip = 16;
+
 // Reads `n` rows, whose first sample goes to `to`.
 void read_rows(Decoder &j, uint8_t *to, int64_t stride, int64_t n) {
-  JSAMPROW rows[16];
+  JSAMPROW rows[kStrip];
   while (n > 0) {
-    int m = (int)std::min<int64_t>(n, 16);
+    int m = (int)std::min<int64_t>(n, kStrip);
     for (int i = 0; i < m; i++) rows[i] = to + i * stride;
     m = jpeg_read_scanlines(&j.d, rows, m);
     if (m == 0) fail("[internal error] libjpeg has no more rows");
@@ -164,21 +166,26 @@ void read_window(Decoder &j, const Job &job) {
   int64_t top = std::max<int64_t>(0, w.y / mcu_y * mcu_y - mcu_y);
   if (top > 0) jpeg_skip_scanlines(&j.d, (JDIMENSION)top);
   bool narrow = left > 0 || width != w.width;
-  uint8_t *line = job.scratch->array<uint8_t>((int64_t)width * n, 1);
+  const int64_t stride = (int64_t)width * n;
+  uint8_t *line = job.scratch->array<uint8_t>(kStrip * stride, 1);
   read_rows(j, line, 0, w.y - top);
   if (!narrow && !job.cmyk_to_rgb && !job.rgb_to_ycbcr) {
     read_rows(j, job.rows, job.stride, w.height);
   } else {
-    for (int64_t r = 0; r < w.height; r++) {
-      uint8_t *to = job.rows + r * job.stride;
-      read_rows(j, line, 0, 1);
-      const uint8_t *from = line + (w.x - left) * n;
-      if (job.cmyk_to_rgb)
-        cmyk_to_rgb(from, w.width, j.d.saw_Adobe_marker, to);
-      else if (job.rgb_to_ycbcr)
-        rgb_to_ycbcr(from, w.width, to);
-      else
-        memcpy(to, from, w.width * n);
+    // Several rows at a time: a row copied right behind libjpeg's stores would wait for them.
+    for (int64_t r = 0; r < w.height; r += kStrip) {
+      int64_t m = std::min<int64_t>(kStrip, w.height - r);
+      read_rows(j, line, stride, m);
+      for (int64_t k = 0; k < m; k++) {
+        uint8_t *to = job.rows + (r + k) * job.stride;
+        const uint8_t *from = line + k * stride + (w.x - left) * n;
+        if (job.cmyk_to_rgb)
+          cmyk_to_rgb(from, w.width, j.d.saw_Adobe_marker, to);
+        else if (job.rgb_to_ycbcr)
+          rgb_to_ycbcr(from, w.width, to);
+        else
+          memcpy(to, from, w.width * n);
+      }
     }
   }
   if (j.d.output_scanline == j.d.output_height) jpeg_finish_decompress(&j.d);
