@@ -24,7 +24,12 @@ def seeds() -> dict[str, bytes]:
     rng = np.random.default_rng(0)
     small = Image.fromarray(rng.integers(0, 256, (6, 8, 4), "u1"))
     rgba = small.resize((45, 37), Image.BICUBIC)
-    rgb, gray, bits, palette = rgba.convert("RGB"), rgba.convert("L"), rgba.convert("1"), rgba.convert("RGB").quantize(16)
+    rgb, gray, bits, palette = (
+        rgba.convert("RGB"),
+        rgba.convert("L"),
+        rgba.convert("1"),
+        rgba.convert("RGB").quantize(16),
+    )
     deep = Image.fromarray(np.asarray(gray).astype("u2") * 257)
     exif = Image.Exif()
     exif[0x112] = 6
@@ -41,7 +46,14 @@ def seeds() -> dict[str, bytes]:
     add("jpeg_gray", gray, "JPEG")
     add("jpeg_restart", rgb, "JPEG", restart_marker_rows=1)
     add("jpeg_cmyk", rgb.convert("CMYK"), "JPEG")
-    for name, image in (("rgba", rgba), ("rgb", rgb), ("gray", gray), ("bits", bits), ("palette", palette), ("deep", deep)):
+    for name, image in (
+        ("rgba", rgba),
+        ("rgb", rgb),
+        ("gray", gray),
+        ("bits", bits),
+        ("palette", palette),
+        ("deep", deep),
+    ):
         add(f"png_{name}", image, "PNG", exif=exif)
         add(f"tiff_{name}", image, "TIFF")
         if name != "deep":
@@ -64,8 +76,11 @@ def seeds() -> dict[str, bytes]:
     made["pnm_text"] = b"P3 # text\n4 3 255\n" + b" 12 255 7" * 12
     made["pnm_text_bits"] = b"P1 4 3\n" + b"1010 0101 1111"
     made["bmp_rle"] = (
-        b"BM\x60\0\0\0\0\0\0\0\x4a\0\0\0\x28\0\0\0\6\0\0\0\2\0\0\0\1\0\x08\0\1\0\0\0\x16\0\0\0" + bytes(8) + b"\5\0\0\0\0\0\0\0"
-        + bytes(range(20)) + bytes([3, 1, 0, 3, 4, 3, 2, 0, 0, 0, 2, 2, 0, 2, 2, 0, 2, 3, 0, 0, 0, 1])
+        b"BM\x60\0\0\0\0\0\0\0\x4a\0\0\0\x28\0\0\0\6\0\0\0\2\0\0\0\1\0\x08\0\1\0\0\0\x16\0\0\0"
+        + bytes(8)
+        + b"\5\0\0\0\0\0\0\0"
+        + bytes(range(20))
+        + bytes([3, 1, 0, 3, 4, 3, 2, 0, 0, 0, 2, 2, 0, 2, 2, 0, 2, 3, 0, 0, 0, 1])
     )
     return made
 
@@ -74,10 +89,20 @@ def build(folder: Path) -> Path:
     program = folder / "fuzz_decode"
     sources = [ROOT / "tests/fuzz/fuzz_decode.cpp", *sorted((ROOT / "kernels/decode").glob("*.cpp"))]
     openjpeg = sorted(glob.glob("/usr/include/openjpeg-*") + glob.glob("/usr/local/include/openjpeg-*"))
-    flags = ["-std=c++17", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-DCLONES=", f"-I{ROOT / 'kernels'}"]
+    flags = [
+        "-std=c++17",
+        "-O1",
+        "-g",
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=undefined",
+        "-DCLONES=",
+        f"-I{ROOT / 'kernels'}",
+    ]
     flags += [f"-I{d}" for d in openjpeg]
     libraries = ["-ljpeg", "-lpng", "-ltiff", "-lwebp", "-lopenjp2"]
-    subprocess.run([os.environ.get("CXX", "g++"), *flags, "-o", str(program), *map(str, sources), *libraries], check=True)
+    subprocess.run(
+        [os.environ.get("CXX", "g++"), *flags, "-o", str(program), *map(str, sources), *libraries], check=True
+    )
     return program
 
 
@@ -99,7 +124,9 @@ def main() -> int:
         if data:
             files += [f for f in glob.glob(f"{data}/formats/**/*.*", recursive=True) if os.path.getsize(f) < 50_000]
     command = [str(build(folder)), str(args.seconds), str(args.seed), *files]
-    return subprocess.run(command, cwd=folder, env={**os.environ, "ASAN_OPTIONS": "abort_on_error=1:allocator_may_return_null=1"}).returncode
+    return subprocess.run(
+        command, cwd=folder, env={**os.environ, "ASAN_OPTIONS": "abort_on_error=1:allocator_may_return_null=1"}
+    ).returncode
 
 
 if __name__ == "__main__":

@@ -72,7 +72,9 @@ def decode(data, output_type=RGB, window=None, dtype="u1", scale=1, oriented=Tru
     encoded = exact(data)
     kernel = kernels.kernel("decode/decode")
     columns = dict(format=info["format"], height=info["height"], width=info["width"], y=y, x=x, output_type=output_type)
-    columns.update(orientation=info["orientation"] if oriented else 1, scale_denom=scale, fancy_upsampling=1, fast_idct=0)
+    columns.update(
+        orientation=info["orientation"] if oriented else 1, scale_denom=scale, fancy_upsampling=1, fast_idct=0
+    )
     args, alive = kernel.rows(1, {**columns, **fields})
     outcome = kernels.Outcome(np.zeros(1, "i4"), 1, 1)
     step = kernels.Step(kernel, args, [(packed([out], DTYPES[dtype]), -1)], [(packed([encoded]), -1)])

@@ -140,7 +140,11 @@ def test_damaged_png_is_an_error():
 def test_orientation(fmt, orientation):
     exif = Image.Exif()
     exif[0x112] = orientation
-    options = {"PNG": {"exif": exif}, "WEBP": {"exif": exif, "lossless": True}, "TIFF": {"tiffinfo": {0x112: orientation}}}
+    options = {
+        "PNG": {"exif": exif},
+        "WEBP": {"exif": exif, "lossless": True},
+        "TIFF": {"tiffinfo": {0x112: orientation}},
+    }
     data = encode(A3, fmt, **options[fmt])
     assert peek(data)["orientation"] == orientation
     np.testing.assert_array_equal(decode(data, oriented=False), A3)
@@ -156,7 +160,10 @@ def tiff(tags, pixels, big=False):
     size = head + (8 if big else 2) + len(tags) * (20 if big else 12) + (8 if big else 4)
     tail = b""
     for tag, values in sorted(tags.items()):
-        values = [size + len(tail) if v == "pixels" else v for v in (values if isinstance(values, (list, tuple)) else [values])]
+        values = [
+            size + len(tail) if v == "pixels" else v
+            for v in (values if isinstance(values, (list, tuple)) else [values])
+        ]
         kind = 4 if any(v > 65535 for v in values) or tag in (273, 279, 324, 325) else 3
         body = struct.pack("<%d%s" % (len(values), "HI"[kind - 3]), *values)
         room = 8 if big else 4
@@ -205,14 +212,22 @@ def test_tiff_planar_tiled_and_inverted():
     tiles = b"".join(padded[y : y + 16, x : x + 32].tobytes() for y in range(0, 48, 16) for x in range(0, 64, 32))
     data = tiff_with_offset(tags | {322: 32, 323: 16, 325: [1536] * 6}, tiles, {324: [1536 * i for i in range(6)]})
     np.testing.assert_array_equal(decode(data), A3)
-    data = tiff_with_offset(basic_tags(41, 53, 8, 1, 0) | {278: 10, 279: [530, 530, 530, 530, 53]}, A1.tobytes(), {273: [0, 530, 1060, 1590, 2120]})
+    data = tiff_with_offset(
+        basic_tags(41, 53, 8, 1, 0) | {278: 10, 279: [530, 530, 530, 530, 53]},
+        A1.tobytes(),
+        {273: [0, 530, 1060, 1590, 2120]},
+    )
     np.testing.assert_array_equal(decode(data, ANY_DATA)[..., 0], 255 - A1)
 
 
 def test_tiff_palette_float_jpeg_and_cmyk():
     indices = np.asarray(PALETTE)
     colours = rng.integers(0, 65536, (3, 256))
-    data = tiff_with_offset(basic_tags(41, 53, 8, 1, 3) | {278: 41, 279: 41 * 53, 320: colours.ravel().tolist()}, indices.tobytes(), {273: [0]})
+    data = tiff_with_offset(
+        basic_tags(41, 53, 8, 1, 3) | {278: 41, 279: 41 * 53, 320: colours.ravel().tolist()},
+        indices.tobytes(),
+        {273: [0]},
+    )
     np.testing.assert_array_equal(decode(data, ANY_DATA, dtype="u2"), colours.T[indices])
     values = rng.random((41, 53)).astype("f4")
     data = encode(Image.fromarray(values), "TIFF")
@@ -249,7 +264,9 @@ def test_pnm(text, want):
 
 
 def test_pnm_truncated():
-    with pytest.raises(ValueError, match="truncated: 2 x 2 pixels need at least 12 bytes from byte 11, the file has 15"):
+    with pytest.raises(
+        ValueError, match="truncated: 2 x 2 pixels need at least 12 bytes from byte 11, the file has 15"
+    ):
         decode(b"P6 2 2 255\nabcd")
     with pytest.raises(ValueError, match="truncated"):
         decode(b"P3 2 2 255\n" + b"1 2 3 4 5 6 7")
@@ -257,7 +274,9 @@ def test_pnm_truncated():
 
 def bmp(bits, compression, width, height, body, masks=(), palette=b"", header=40):
     at = 14 + header + len(palette) + (4 * len(masks) if header == 40 else 0)
-    info = struct.pack("<IiiHHIIiiII", header, width, height, 1, bits, compression, len(body), 0, 0, len(palette) // 4, 0)
+    info = struct.pack(
+        "<IiiHHIIiiII", header, width, height, 1, bits, compression, len(body), 0, 0, len(palette) // 4, 0
+    )
     info += struct.pack("<%dI" % len(masks), *masks)
     return b"BM" + struct.pack("<IHHI", at + len(body), 0, 0, at) + info.ljust(header, b"\0") + palette + body
 
@@ -268,7 +287,9 @@ def test_bmp_kinds():
     np.testing.assert_array_equal(decode(bmp(32, 0, 3, 2, px[::-1].tobytes())), bgr)
     np.testing.assert_array_equal(decode(bmp(32, 0, 3, -2, px.tobytes())), bgr)
     masks = (0xFF0000, 0xFF00, 0xFF, 0xFF000000)
-    np.testing.assert_array_equal(decode(bmp(32, 3, 3, -2, px.tobytes(), masks, header=108), ANY_DATA), np.dstack([bgr, px[..., 3]]))
+    np.testing.assert_array_equal(
+        decode(bmp(32, 3, 3, -2, px.tobytes(), masks, header=108), ANY_DATA), np.dstack([bgr, px[..., 3]])
+    )
     words = rng.integers(0, 65536, (1, 4)).astype("<u2")
     got = decode(bmp(16, 3, 4, 1, words.tobytes(), (0xF800, 0x7E0, 0x1F)))
     want = np.stack([(words >> 11) / 31, (words >> 5 & 63) / 63, (words & 31) / 31], -1) * 255
@@ -294,7 +315,10 @@ def test_bmp_run_lengths():
 
 
 def test_lossy_webp_and_jpeg2000_have_pillows_pixels():
-    for data in (encode(A3, "WEBP", quality=80), encode(A3, "JPEG2000", quality_mode="rates", quality_layers=[20], irreversible=True)):
+    for data in (
+        encode(A3, "WEBP", quality=80),
+        encode(A3, "JPEG2000", quality_mode="rates", quality_layers=[20], irreversible=True),
+    ):
         np.testing.assert_array_equal(decode(data), pillow(data))
 
 

@@ -30,8 +30,9 @@ def files():
             for h, w in ((203, 301), (64, 96), (17, 23), (1, 1), (8, 200), (161, 7)):
                 if subsampling == "4:4:0" and (h % 16 or w % 16):
                     continue
-                yield f"{subsampling}-{'progressive' if progressive else 'baseline'}-{h}x{w}", jpeg(
-                    smooth(rng, h, w), subsampling, quality=85, progressive=progressive
+                yield (
+                    f"{subsampling}-{'progressive' if progressive else 'baseline'}-{h}x{w}",
+                    jpeg(smooth(rng, h, w), subsampling, quality=85, progressive=progressive),
                 )
 
 
@@ -103,7 +104,9 @@ def test_ycbcr_is_bt601_studio_range():
     assert np.abs(decode(data, YCBCR) - want).max() <= 0.502
 
 
-@pytest.mark.parametrize(("dtype", "top"), (("u2", 65535), ("i1", 127), ("i2", 32767), ("u4", 2**32 - 1), ("i4", 2**31 - 1), ("f4", 1)))
+@pytest.mark.parametrize(
+    ("dtype", "top"), (("u2", 65535), ("i1", 127), ("i2", 32767), ("u4", 2**32 - 1), ("i4", 2**31 - 1), ("f4", 1))
+)
 def test_other_types_span_their_range(dtype, top):
     data = FILES["4:4:4-baseline-203x301"]
     got = decode(data, dtype=dtype, window=(20, 30, 50, 60)).astype("f8")

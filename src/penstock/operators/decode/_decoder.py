@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all image decoders have in common: arguments, headers before pixels, a window of the image."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.dtypes import DALIDataType, DALIImageType
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, Operator
+from ._headers import channels_of, oriented_size, read_headers
+
+_TYPES = ("UINT8", "INT8", "UINT16", "INT16", "UINT32", "INT32", "FLOAT")
+_NO_EFFECT = "Accepted for compatibility; has no effect on the CPU."
+_REMOVED = "it was removed and has no effect"
+
+
+class Decoder(Operator, abstract=True):
+    """Decodes a window of an image; `place` says which."""
+
+    module = "decoders"
+    kernel = "decode/decode"
+    windowed = "HW"
+    peeks = (0,)
+    experimental = True
+
+    output_type = Arg(
+        DALIImageType,
+        DALIImageType.RGB,
+        "Colours of the output: RGB, BGR, GRAY, YCbCr (ITU-R BT.601, 16..235 and 16..240), or ANY_DATA for the channels as "
+        "they are stored (palettes are resolved, YCbCr of JPEG becomes RGB). Alpha is kept by ANY_DATA only.",
+    )
+    dtype = Arg(
+        DALIDataType,
+        DALIDataType.UINT8,
+        f"Type of the output, one of {', '.join(_TYPES)}. Values are stretched: the brightest value of the file becomes the "
+        "largest of the type, 1.0 for FLOAT.",
+    )
+    adjust_orientation = Arg(bool, True, "Turns and mirrors the image as its EXIF orientation says.")
+    use_fast_idct = Arg(bool, False, "Decodes JPEG with the faster, less exact integer DCT.")
+    jpeg_fancy_upsampling = Arg(
+        bool, False, "Chroma of JPEG is always interpolated on the CPU, as DALI does; this changes nothing."
+    )
+    max_pixels = Arg(
+        int,
+        1 << 28,
+        "Images whose header promises more pixels than this (height x width) are refused before memory is taken.",
+    )
+    affine = Arg(bool, True, _NO_EFFECT, hidden=True)
+    device_memory_padding = Arg(int, 16777216, _NO_EFFECT, hidden=True)
+    device_memory_padding_jpeg2k = Arg(int, 0, _NO_EFFECT, hidden=True)
+    host_memory_padding = Arg(int, 8388608, _NO_EFFECT, hidden=True)
+    host_memory_padding_jpeg2k = Arg(int, 0, _NO_EFFECT, hidden=True)
+    hw_decoder_load = Arg(float, 0.65, _NO_EFFECT, hidden=True)
+    hybrid_huffman_threshold = Arg(int, 1000000, _NO_EFFECT, hidden=True)
+    memory_stats = Arg(bool, False, _NO_EFFECT, hidden=True, deprecated=_REMOVED)
+    preallocate_height_hint = Arg(int, 0, _NO_EFFECT, hidden=True)
+    preallocate_width_hint = Arg(int, 0, _NO_EFFECT, hidden=True)
+    split_stages = Arg(bool, False, _NO_EFFECT, hidden=True, deprecated=_REMOVED)
+    use_chunk_allocator = Arg(bool, False, _NO_EFFECT, hidden=True, deprecated=_REMOVED)
+
+    def setup(self) -> None:
+        if self.values["dtype"].name not in _TYPES:
+            raise ValueError(
+                f"{self.display_name()}: dtype={self.values['dtype'].name} is not supported; supported: {', '.join(_TYPES)}"
+            )
+        if self.values["max_pixels"] < 1:
+            raise ValueError(
+                f"{self.display_name()}: max_pixels takes a positive number, got {self.values['max_pixels']}"
+            )
+
+    def plan(self, a: Arguments, *inputs: Spec) -> None:
+        info = read_headers(a.batches[0])
+        if not a.adjust_orientation:
+            info["orientation"] = 1
+        pixels = info["height"].astype("i8") * info["width"]
+        SampleErrors.where(
+            pixels > a.max_pixels,
+            lambda i: (
+                f"the image has {info['height'][i]} x {info['width'][i]} = {pixels[i]} pixels, more than max_pixels="
+                f"{a.max_pixels} allows; raise max_pixels if such images are meant"
+            ),
+        )
+        a.info = info
+        a.scale = self.scale(a, info)
+        a.height, a.width = (-(-size // a.scale) for size in oriented_size(info))
+        a.y, a.x = np.zeros(a.n, "i8"), np.zeros(a.n, "i8")
+        a.h, a.w = a.height, a.width
+        self.place(a)
+
+    def scale(self, a: Arguments, info: np.ndarray) -> np.ndarray:
+        """(n,) denominators 1, 2, 4 or 8 by which JPEG is scaled down in the DCT domain."""
+        return np.ones(a.n, "i4")
+
+    def place(self, a: Arguments) -> None:
+        """Puts the window of the image on `a`: `y`, `x`, `h`, `w`, each (n,); all of it if not overridden."""
+
+    def outputs(self, a: Arguments, *inputs: Spec) -> Spec:
+        return Spec(np.stack([a.h, a.w, channels_of(a.info, a.output_type)], axis=1), a.dtype, "HWC")
+
+    def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
+        out = specs[-1]
+        return {
+            "y": a.y + out.origin[:, 0],
+            "x": a.x + out.origin[:, 1],
+            **{k: a.info[k] for k in ("format", "height", "width", "orientation")},
+            "output_type": a.output_type,
+            "scale_denom": a.scale,
+            "fancy_upsampling": 1,
+            "fast_idct": a.use_fast_idct,
+        }
+
+    def refuse_outside(self, a: Arguments) -> None:
+        """SampleErrors for windows that reach out of the image."""
+        bad = (a.y < 0) | (a.x < 0) | (a.h < 0) | (a.w < 0) | (a.y + a.h > a.height) | (a.x + a.w > a.width)
+        SampleErrors.where(
+            bad,
+            lambda i: (
+                f"the window [{a.y[i]}..{a.y[i] + a.h[i]}, {a.x[i]}..{a.x[i] + a.w[i]}] (height, width) is not inside the image "
+                f"of {a.height[i]} x {a.width[i]} pixels"
+            ),
+        )

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encoded images to a window of fixed size."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, PerSample
+from ._decoder import Decoder
+
+
+class ImageCrop(Decoder):
+    """Decodes a window of an image, without the rest of it: as `decoders.image` followed by `crop`.
+
+    Along an axis of n pixels a window of c pixels at position p begins at round(p * (n - c)). It must lie inside the image.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> import numpy as np
+    >>> file = np.frombuffer(b"P5 3 1 255 abc", np.uint8)
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     return fn.decoders.image_crop(types.Constant(file), crop=(1, 2), crop_pos_x=1.0, output_type=types.GRAY)
+    >>> pipe().run()[0].at(0).tolist()
+    [[[98], [99]]]
+    """
+
+    deprecated = ("ImageDecoderCrop",)
+
+    crop = PerSample([float], None, "Size of the window: (height, width). Zero or less keeps an axis whole.")
+    crop_d = PerSample(float, 0.0, "Accepted for compatibility; images have no depth.", hidden=True)
+    crop_h = PerSample(float, 0.0, "Height of the window in pixels; given together with `crop_w`, instead of `crop`.")
+    crop_w = PerSample(float, 0.0, "Width of the window in pixels; given together with `crop_h`, instead of `crop`.")
+    crop_pos_x = PerSample(float, 0.5, "Place of the window between the left border (0.0) and the right one (1.0).")
+    crop_pos_y = PerSample(float, 0.5, "Place of the window between the upper border (0.0) and the lower one (1.0).")
+    crop_pos_z = PerSample(float, 0.5, "Accepted for compatibility; images have no depth.", hidden=True)
+    rounding = Arg(str, "round", "How the window's first pixel is found: 'round' (halves up) or 'truncate'.")
+
+    def setup(self) -> None:
+        super().setup()
+        given, rounding, crop = self.values["given"], self.values["rounding"], self.values["crop"]
+        name = self.display_name()
+        if rounding not in ("round", "truncate"):
+            raise ValueError(f"{name}: rounding={rounding!r} is not supported; supported: round, truncate")
+        if "crop" in given and given & {"crop_h", "crop_w", "crop_d"}:
+            raise ValueError(f"{name}: give the window either as `crop` or as `crop_h` and `crop_w`, not both")
+        if ("crop_h" in given) != ("crop_w" in given):
+            raise ValueError(f"{name}: `crop_h` and `crop_w` must be given together")
+        if crop is not None and len(crop) not in (2, 3):
+            raise ValueError(f"{name}: `crop` takes (height, width), got {crop}")
+
+    def place(self, a: Arguments) -> None:
+        sizes = np.stack([a.crop_h, a.crop_w], axis=1) if a.crop is None else a.crop[:, -2:]
+        sizes = sizes.astype("i8")  # towards zero
+        a.h = np.where(sizes[:, 0] > 0, sizes[:, 0], a.height)
+        a.w = np.where(sizes[:, 1] > 0, sizes[:, 1], a.width)
+        a.y = self._begin(a.crop_pos_y, a.height - a.h, "crop_pos_y")
+        a.x = self._begin(a.crop_pos_x, a.width - a.w, "crop_pos_x")
+        self.refuse_outside(a)
+
+    def _begin(self, position: np.ndarray, room: np.ndarray, name: str) -> np.ndarray:
+        SampleErrors.where(
+            ~((position >= 0) & (position <= 1)), lambda i: f"{name} is {position[i]:g}; a position lies in [0.0, 1.0]"
+        )
+        place = position * room.astype("f4")
+        if self.values["rounding"] == "round":
+            place = place + np.copysign(np.float32(0.5), place)
+        return np.trunc(place).astype("i8")

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encoded images to a window of random area and aspect ratio."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.op import Arg, Arguments, Seeded
+from ._decoder import Decoder
+
+
+class ImageRandomCrop(Seeded, Decoder):
+    """Decodes a random window of an image, without the rest of it: as `decoders.image` followed by a random crop.
+
+    The window's share of the image's area is uniform in `random_area`, the logarithm of its aspect ratio (width over
+    height) uniform in `random_aspect_ratio`; windows that do not fit are drawn again, up to `num_attempts` times, then the
+    largest window of an allowed ratio is taken. All places inside the image are equally likely.
+    (Szegedy et al.: Going deeper with convolutions, 2015, section 6.)
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> import numpy as np
+    >>> file = np.frombuffer(b"P5 3 1 255 abc", np.uint8)
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     return fn.decoders.image_random_crop(types.Constant(file), random_aspect_ratio=[2.0, 2.0], seed=1)
+    >>> pipe().run()[0].at(0).shape
+    (1, 2, 3)
+    """
+
+    deprecated = ("ImageDecoderRandomCrop",)
+
+    random_area = Arg([float], [0.08, 1.0], "Range of the window's share of the image's area.")
+    random_aspect_ratio = Arg([float], [3 / 4, 4 / 3], "Range of the window's width divided by its height.")
+    num_attempts = Arg(int, 10, "How many windows are drawn before the largest possible one is taken.")
+
+    def setup(self) -> None:
+        super().setup()
+        for name, most in (("random_area", 1.0), ("random_aspect_ratio", np.inf)):
+            v = self.values[name]
+            if len(v) != 2 or not 0 < v[0] <= v[1] <= most:
+                bound = f"at most {most:g}" if np.isfinite(most) else "positive"
+                raise ValueError(f"{self.display_name()}: {name} takes two ascending numbers, {bound}; got {v}")
+        if self.values["num_attempts"] < 1:
+            raise ValueError(f"{self.display_name()}: num_attempts is at least 1; got {self.values['num_attempts']}")
+
+    def place(self, a: Arguments) -> None:
+        attempts = a.num_attempts
+        u = a.random.uniform(2 * attempts + 2)
+        lo, hi = a.random_area
+        ratio_lo, ratio_hi = a.random_aspect_ratio
+        height, width = a.height[:, None], a.width[:, None]
+        area = (lo + (hi - lo) * u[:, :attempts]) * (height * width)
+        ratio = ratio_lo * (ratio_hi / ratio_lo) ** u[:, attempts : 2 * attempts]
+        w = np.maximum(np.floor(np.sqrt(area * ratio) + 0.5), 1)
+        h = np.maximum(np.floor(np.sqrt(area / ratio) + 0.5), 1)
+        # Rounding may have pushed the ratio out of its range; with a range of one value nothing would be left.
+        slack = 1e-9 if ratio_lo < ratio_hi else 0.5
+        ok = (w <= width) & (h <= height) & (w / h >= ratio_lo * (1 - slack)) & (w / h <= ratio_hi * (1 + slack))
+        first = ok.argmax(axis=1)
+        rows = np.arange(a.n)
+        h_max, w_max = self._largest(a, ratio_lo, ratio_hi, hi)
+        a.h = np.where(ok.any(axis=1), h[rows, first], h_max).astype("i8")
+        a.w = np.where(ok.any(axis=1), w[rows, first], w_max).astype("i8")
+        a.y = np.floor(u[:, -2] * (a.height - a.h + 1)).astype("i8")
+        a.x = np.floor(u[:, -1] * (a.width - a.w + 1)).astype("i8")
+
+    @staticmethod
+    def _largest(a: Arguments, ratio_lo: float, ratio_hi: float, area: float) -> tuple[np.ndarray, np.ndarray]:
+        """The largest window whose ratio is allowed, made smaller if its area is not."""
+        h = np.minimum(a.height, a.width / ratio_lo)
+        w = np.minimum(a.width, a.height * ratio_hi)
+        shrink = np.sqrt(np.minimum(1, area * a.height * a.width / (h * w)))
+        return np.maximum(np.floor(h * shrink + 0.5), 1), np.maximum(np.floor(w * shrink + 0.5), 1)
