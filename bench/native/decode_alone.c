@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// libjpeg-turbo alone: decodes the JPEG files named on the command line again and again from memory, on one thread, with
-// one decompressor kept for all and one output buffer, and prints images per second. The floor of what a pipeline costs.
+// libjpeg-turbo alone: decodes the JPEG files named on the command line again and again from memory, on one thread,
+// with one decompressor kept for all and one output buffer, and prints images per second. The floor of what a pipeline
+// costs.
 //
 //   cc -O3 -o decode_alone bench/native/decode_alone.c -ljpeg && ./decode_alone 10 photos/*.jpg
+#include <jpeglib.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-
-#include <jpeglib.h>
 
 static double now(void) {
   struct timespec t;

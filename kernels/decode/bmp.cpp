@@ -12,7 +12,7 @@ struct Header {
   int64_t height, width, row_bytes, pixels;
   int bits, compression, channels;
   bool top_down, gray;
-  uint32_t mask[4];       // red, green, blue, alpha
+  uint32_t mask[4];  // red, green, blue, alpha
   uint8_t palette[256][3];
   int n_colours;
 };
@@ -77,7 +77,9 @@ struct Field {
   uint32_t top;
   explicit Field(uint32_t mask) : shift(mask ? __builtin_ctz(mask) : 0), top(mask >> shift) {}
   uint8_t operator()(uint32_t pixel) const {
-    return top == 255 ? (uint8_t)(pixel >> shift) : top ? (uint8_t)(((uint64_t)(pixel >> shift & top) * 255 + top / 2) / top) : 0;
+    return top == 255 ? (uint8_t)(pixel >> shift)
+           : top      ? (uint8_t)(((uint64_t)(pixel >> shift & top) * 255 + top / 2) / top)
+                      : 0;
   }
 };
 
@@ -140,8 +142,9 @@ void decode_bmp(Bytes in, Canvas &canvas) {
   Header h = parse(in);
   bool coded = h.compression == RLE8 || h.compression == RLE4;
   if (!coded && !in.has(h.pixels, h.row_bytes * h.height))
-    fail("BMP: truncated: %lld x %lld pixels of %d bits need %lld bytes from byte %lld, the file has %lld", (long long)h.height,
-         (long long)h.width, h.bits, (long long)(h.row_bytes * h.height), (long long)h.pixels, (long long)in.size);
+    fail("BMP: truncated: %lld x %lld pixels of %d bits need %lld bytes from byte %lld, the file has %lld",
+         (long long)h.height, (long long)h.width, h.bits, (long long)(h.row_bytes * h.height), (long long)h.pixels,
+         (long long)in.size);
   auto *out = static_cast<uint8_t *>(canvas.begin(h.height, h.width, h.channels, UINT8));
   if (coded) {
     // Jumps leave pixels unwritten: they have the first colour.

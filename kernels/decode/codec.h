@@ -20,7 +20,8 @@ struct Window {
 Window stored_window(Window oriented, int orientation, int64_t height, int64_t width);
 
 // Writes `window` (of the oriented image) into out, converting colours and data type. Uses part 3 of the scratch.
-void convert_pixels(const Pixels &image, Window window, int orientation, int image_type, const Tensor &out, Scratch &scratch);
+void convert_pixels(const Pixels &image, Window window, int orientation, int image_type, const Tensor &out,
+                    Scratch &scratch);
 
 // Cyan, magenta, yellow, black to RGB; Adobe's files hold them inverted.
 void cmyk_to_rgb(const uint8_t *cmyk, int64_t n, bool inverted, uint8_t *rgb);

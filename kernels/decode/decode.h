@@ -7,7 +7,8 @@
 enum ImageType : int32_t { RGB, BGR, GRAY, YCBCR, ANY_DATA };
 
 // format, height and width are what peek_images said; the decoder verifies them.
-// y and x are the window's origin in the oriented (and, after scaling, smaller) image; its extent is the output's shape.
+// y and x are the window's origin in the oriented (and, after scaling, smaller) image; its extent is the output's
+// shape.
 struct DecodeArgs {
   int64_t y;
   int64_t x;

@@ -17,11 +17,12 @@ enum ImageFormat : int32_t {
 
 // As stored: before `orientation` is applied. Written by peek_images, read back by the decoder as a promise to verify.
 struct ImageInfo {
-  int32_t format;       // 0: could not be read
+  int32_t format;  // 0: could not be read
   int32_t height, width;
   int32_t channels;     // after palettes are resolved
   int32_t depth;        // bits per sample as stored
-  int32_t orientation;  // EXIF: 1 as is, 2 mirrored, 3 turned by 180, 4 flipped, 5 transposed, 6 right, 7 transversed, 8 left
+  int32_t orientation;  // EXIF: 1 as is, 2 mirrored, 3 turned by 180, 4 flipped, 5 transposed, 6 right, 7 transversed,
+                        // 8 left
 };
 
 // An encoded file in memory. Nothing past `size` is ever read.
@@ -54,7 +55,8 @@ inline void check_extent(const char *format, int64_t height, int64_t width) {
   if (height <= 0 || width <= 0 || height > INT32_MAX || width > INT32_MAX)
     fail("%s: height %lld and width %lld are not a size", format, (long long)height, (long long)width);
   // Keeps products with channels and bytes far from overflow.
-  if (height > (1ll << 40) / width) fail("%s: %lld x %lld pixels are too many", format, (long long)height, (long long)width);
+  if (height > (1ll << 40) / width)
+    fail("%s: %lld x %lld pixels are too many", format, (long long)height, (long long)width);
 }
 
 // The orientation in an EXIF block (a TIFF structure); 1 if it has none or makes no sense.

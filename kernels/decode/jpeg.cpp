@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // JPEG through libjpeg-turbo's scanline interface: only the wanted window is transformed back, and rows go straight
 // into the output. The pixels are those of libjpeg's accurate integer DCT.
-#include <csetjmp>
 #include <algorithm>
+#include <csetjmp>
 
 #include "decode/codec.h"
 // libjpeg has types named like our data types.
@@ -32,8 +32,8 @@ ImageInfo peek_jpeg(Bytes in) {
     if (length < 2) fail("JPEG: segment length %d at byte %lld", (int)length, (long long)at);
     if (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc) {
       if (marker != 0xc0 && marker != 0xc1 && marker != 0xc2 && marker != 0xc9 && marker != 0xca)
-        fail("JPEG: %s coding (SOF%d) is not supported", marker & 3 ? marker == 0xc3 ? "lossless" : "hierarchical" : "unknown",
-             marker - 0xc0);
+        fail("JPEG: %s coding (SOF%d) is not supported",
+             marker & 3 ? marker == 0xc3 ? "lossless" : "hierarchical" : "unknown", marker - 0xc0);
       info.depth = in.u8(at + 2);
       info.height = in.be16(at + 3);
       info.width = in.be16(at + 5);
@@ -116,7 +116,8 @@ struct Job {
   Scratch *scratch;
 };
 
-// Whether the last bytes hold the end marker: cheap for a good file, and the only sign of truncation when reading stops early.
+// Whether the last bytes hold the end marker: cheap for a good file, and the only sign of truncation when reading stops
+// early.
 bool has_end(Bytes in) {
   for (int64_t i = in.size - 2; i >= 0; i--)
     if (in.data[i] == 0xff && in.data[i + 1] == 0xd9) return true;
@@ -152,11 +153,13 @@ void read_rows(Decoder &j, uint8_t *to, int64_t stride, int64_t n) {
   }
 }
 
-// Upsampling and DCT blocks of a row of MCUs need their neighbours; one MCU around the window gives the full decode's pixels.
+// Upsampling and DCT blocks of a row of MCUs need their neighbours; one MCU around the window gives the full decode's
+// pixels.
 void read_window(Decoder &j, const Job &job) {
   const Window &w = job.want;
   int n = j.d.output_components;
-  int64_t mcu_y = j.d.max_v_samp_factor * j.d.min_DCT_scaled_size, mcu_x = j.d.max_h_samp_factor * j.d.min_DCT_scaled_size;
+  int64_t mcu_y = j.d.max_v_samp_factor * j.d.min_DCT_scaled_size,
+          mcu_x = j.d.max_h_samp_factor * j.d.min_DCT_scaled_size;
   JDIMENSION left = 0, width = j.d.output_width;
   if (w.x > 0 || w.width < width) {
     left = (JDIMENSION)std::max<int64_t>(0, w.x / mcu_x * mcu_x - mcu_x);
@@ -194,7 +197,8 @@ void read_window(Decoder &j, const Job &job) {
 // Chooses the colours libjpeg delivers and, when they are not those wanted, where they go in between.
 void decode(Decoder &j, Bytes in, const DecodeArgs &a, const Tensor &out, Scratch &scratch, Pixels *between) {
   if ((int64_t)j.d.image_height != a.height || (int64_t)j.d.image_width != a.width)
-    fail("JPEG: the decoder sees %u x %u pixels, the header said %d x %d", j.d.image_height, j.d.image_width, a.height, a.width);
+    fail("JPEG: the decoder sees %u x %u pixels, the header said %d x %d", j.d.image_height, j.d.image_width, a.height,
+         a.width);
   bool cmyk = j.d.num_components == 4;
   Job job{};
   job.scratch = &scratch;
@@ -202,7 +206,8 @@ void decode(Decoder &j, Bytes in, const DecodeArgs &a, const Tensor &out, Scratc
   j.d.scale_denom = a.scale_denom;
   j.d.do_fancy_upsampling = a.fancy_upsampling;
   j.d.dct_method = a.fast_idct ? JDCT_IFAST : JDCT_ISLOW;
-  int64_t height = (a.height + a.scale_denom - 1) / a.scale_denom, width = (a.width + a.scale_denom - 1) / a.scale_denom;
+  int64_t height = (a.height + a.scale_denom - 1) / a.scale_denom,
+          width = (a.width + a.scale_denom - 1) / a.scale_denom;
   Window oriented{a.y, a.x, out.shape[0], out.shape[1]};
   job.want = stored_window(oriented, a.orientation, height, width);
   bool direct = out.dtype == UINT8 && a.orientation <= 1;

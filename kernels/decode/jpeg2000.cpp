@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // JPEG 2000 through OpenJPEG: JP2 files and bare codestreams, up to 16 bits, subsampled components, sYCC.
+#include <openjpeg.h>
+
 #include <algorithm>
 
 #include "decode/codec.h"
-#include <openjpeg.h>
 
 namespace {
 
@@ -21,10 +22,12 @@ Size parse_codestream(Bytes in, int64_t at) {
   int64_t tile_w = in.be32(at + 16), tile_h = in.be32(at + 20);
   Size s{y1 - y0, x1 - x0, 0, (int)in.be16(at + 32), (int)(in.u8(at + 34) & 0x7f) + 1};
   check_extent("JPEG 2000", s.height, s.width);
-  if (!tile_w || !tile_h || !s.components) fail("JPEG 2000: tiles of %lld x %lld pixels, %d components", (long long)tile_h, (long long)tile_w, s.components);
+  if (!tile_w || !tile_h || !s.components)
+    fail("JPEG 2000: tiles of %lld x %lld pixels, %d components", (long long)tile_h, (long long)tile_w, s.components);
   s.tiles = ((s.height - 1) / tile_h + 1) * ((s.width - 1) / tile_w + 1);
   // Each tile costs the library kilobytes before a pixel is read.
-  if (s.tiles > 64 + s.height * s.width / 256) fail("JPEG 2000: %lld tiles for %lld x %lld pixels", (long long)s.tiles, (long long)s.height, (long long)s.width);
+  if (s.tiles > 64 + s.height * s.width / 256)
+    fail("JPEG 2000: %lld tiles for %lld x %lld pixels", (long long)s.tiles, (long long)s.height, (long long)s.width);
   return s;
 }
 
@@ -49,7 +52,8 @@ Size parse(Bytes in) {
       continue;
     }
     if (type == 0x70636c72) palette = in.u8(at + head + 2);  // pclr
-    if (length < head || length > in.size) fail("JPEG 2000: a box of %lld bytes at byte %lld", (long long)length, (long long)at);
+    if (length < head || length > in.size)
+      fail("JPEG 2000: a box of %lld bytes at byte %lld", (long long)length, (long long)at);
     at += length;
   }
 }
@@ -116,14 +120,17 @@ void open(Reader &r) {
   if (!opj_setup_decoder(r.codec, &parameters)) damaged(r);
 }
 
-// One component into its place in the interleaved image, stretched to the full range; subsampled ones by the nearest sample.
-template <class T> void interleave(const opj_image_t &image, int c, int64_t height, int64_t width, int64_t channels, T *out) {
+// One component into its place in the interleaved image, stretched to the full range; subsampled ones by the nearest
+// sample.
+template <class T>
+void interleave(const opj_image_t &image, int c, int64_t height, int64_t width, int64_t channels, T *out) {
   const opj_image_comp_t &comp = image.comps[c];
   const int64_t top = (1ll << comp.prec) - 1, bias = comp.sgnd ? 1ll << (comp.prec - 1) : 0;
   for (int64_t y = 0; y < height; y++) {
     const OPJ_INT32 *row = comp.data + std::min<int64_t>(y / comp.dy, comp.h - 1) * comp.w;
     for (int64_t x = 0; x < width; x++) {
-      int64_t v = row[comp.dx == 1 ? std::min<int64_t>(x, comp.w - 1) : std::min<int64_t>(x / comp.dx, comp.w - 1)] + bias;
+      int64_t v =
+          row[comp.dx == 1 ? std::min<int64_t>(x, comp.w - 1) : std::min<int64_t>(x / comp.dx, comp.w - 1)] + bias;
       v = std::max<int64_t>(0, std::min(v, top));
       out[(y * width + x) * channels + c] = (T)(top == (T)~0 ? v : (v * (T)~0 + top / 2) / top);
     }
@@ -131,7 +138,8 @@ template <class T> void interleave(const opj_image_t &image, int c, int64_t heig
 }
 
 // Full-range YCbCr (sYCC, IEC 61966-2-1 amendment 1) to RGB, in place.
-template <class T> void sycc_to_rgb(T *p, int64_t n, int64_t channels) {
+template <class T>
+void sycc_to_rgb(T *p, int64_t n, int64_t channels) {
   constexpr float half = (float)((T)~0 / 2 + 1);
   for (int64_t i = 0; i < n; i++, p += channels) {
     float y = p[0], cb = p[1] - half, cr = p[2] - half;
@@ -141,7 +149,8 @@ template <class T> void sycc_to_rgb(T *p, int64_t n, int64_t channels) {
   }
 }
 
-template <class T> void write(const opj_image_t &image, int64_t height, int64_t width, T *out) {
+template <class T>
+void write(const opj_image_t &image, int64_t height, int64_t width, T *out) {
   int channels = (int)image.numcomps;
   for (int c = 0; c < channels; c++) interleave(image, c, height, width, channels, out);
   if (image.color_space == OPJ_CLRSPC_SYCC && channels >= 3) sycc_to_rgb(out, height * width, channels);

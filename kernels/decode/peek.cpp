@@ -11,7 +11,8 @@ ImageInfo peek_image(Bytes in) {
   if (in.starts(0, "RIFF", 4) && in.starts(8, "WEBP", 4)) return peek_webp(in);
   if (in.starts(0, "\0\0\0\x0cjP  \r\n\x87\n", 12) || in.starts(0, "\xff\x4f\xff\x51", 4)) return peek_jpeg2000(in);
   if (in.starts(0, "BM", 2)) return peek_bmp(in);
-  if (in.size > 2 && in.data[0] == 'P' && in.data[1] >= '1' && in.data[1] <= '6' && (in.data[2] <= ' ' || in.data[2] == '#'))
+  if (in.size > 2 && in.data[0] == 'P' && in.data[1] >= '1' && in.data[1] <= '6' &&
+      (in.data[2] <= ' ' || in.data[2] == '#'))
     return peek_pnm(in);
   char first[8 * 3 + 1];
   int n = in.size < 8 ? (int)in.size : 8;

@@ -6,10 +6,17 @@
 
 namespace {
 
-template <class T> struct Full { static constexpr float value = (float)Range<T>::hi; };
-template <> struct Full<float> { static constexpr float value = 1.0f; };
+template <class T>
+struct Full {
+  static constexpr float value = (float)Range<T>::hi;
+};
+template <>
+struct Full<float> {
+  static constexpr float value = 1.0f;
+};
 
-template <class T> inline T rounded(float x) {
+template <class T>
+inline T rounded(float x) {
   if constexpr (IsFloat<T>::value)
     return x;
   else
@@ -17,10 +24,14 @@ template <class T> inline T rounded(float x) {
 }
 
 // ITU-R BT.601, eq. 2.5.1.
-template <class T> inline T luma(float r, float g, float b) { return rounded<T>(0.299f * r + 0.587f * g + 0.114f * b); }
+template <class T>
+inline T luma(float r, float g, float b) {
+  return rounded<T>(0.299f * r + 0.587f * g + 0.114f * b);
+}
 
 // ITU-R BT.601, 2.5.3: luma in 16..235 and colour differences in 16..240 of 255.
-template <class T> inline void ycbcr(T *out, float r, float g, float b) {
+template <class T>
+inline void ycbcr(T *out, float r, float g, float b) {
   constexpr float unit = Full<T>::value / 255;
   out[0] = rounded<T>(16 * unit + 0.25678823f * r + 0.50412941f * g + 0.09790588f * b);
   out[1] = rounded<T>(128 * unit - 0.14822290f * r - 0.29099279f * g + 0.43921569f * b);
@@ -29,7 +40,8 @@ template <class T> inline void ycbcr(T *out, float r, float g, float b) {
 
 // One row of n pixels, `step` samples apart, of an image with `channels`, as `out_channels` of the wanted colours.
 template <class T>
-CLONES void colours(const T *in, int64_t step, int64_t n, int64_t channels, int image_type, T *out, int64_t out_channels) {
+CLONES void colours(const T *in, int64_t step, int64_t n, int64_t channels, int image_type, T *out,
+                    int64_t out_channels) {
   bool colour = channels >= 3;
   if (image_type == ANY_DATA || (image_type == GRAY && !colour)) {
     for (int64_t i = 0; i < n; i++, in += step, out += out_channels)
@@ -47,7 +59,8 @@ CLONES void colours(const T *in, int64_t step, int64_t n, int64_t channels, int 
   }
 }
 
-template <class Out, class In> CLONES void rescale(const In *in, int64_t n, Out *out) {
+template <class Out, class In>
+CLONES void rescale(const In *in, int64_t n, Out *out) {
   constexpr float factor = Full<Out>::value / Full<In>::value;
   for (int64_t i = 0; i < n; i++) out[i] = saturate<Out>(in[i] * factor);
 }
@@ -55,19 +68,35 @@ template <class Out, class In> CLONES void rescale(const In *in, int64_t n, Out 
 // Where row r of the oriented image begins in the stored one, and how far apart its pixels are, in pixels.
 void oriented_row(int orientation, int64_t h, int64_t w, int64_t r, int64_t c, int64_t *first, int64_t *step) {
   switch (orientation) {
-    case 2: *first = r * w + w - 1 - c, *step = -1; break;
-    case 3: *first = (h - 1 - r) * w + w - 1 - c, *step = -1; break;
-    case 4: *first = (h - 1 - r) * w + c, *step = 1; break;
-    case 5: *first = c * w + r, *step = w; break;
-    case 6: *first = (h - 1 - c) * w + r, *step = -w; break;
-    case 7: *first = (h - 1 - c) * w + w - 1 - r, *step = -w; break;
-    case 8: *first = c * w + w - 1 - r, *step = w; break;
-    default: *first = r * w + c, *step = 1;
+    case 2:
+      *first = r * w + w - 1 - c, *step = -1;
+      break;
+    case 3:
+      *first = (h - 1 - r) * w + w - 1 - c, *step = -1;
+      break;
+    case 4:
+      *first = (h - 1 - r) * w + c, *step = 1;
+      break;
+    case 5:
+      *first = c * w + r, *step = w;
+      break;
+    case 6:
+      *first = (h - 1 - c) * w + r, *step = -w;
+      break;
+    case 7:
+      *first = (h - 1 - c) * w + w - 1 - r, *step = -w;
+      break;
+    case 8:
+      *first = c * w + w - 1 - r, *step = w;
+      break;
+    default:
+      *first = r * w + c, *step = 1;
   }
 }
 
 template <class In>
-void convert_rows(const Pixels &image, Window window, int orientation, int image_type, const Tensor &out, Scratch &scratch) {
+void convert_rows(const Pixels &image, Window window, int orientation, int image_type, const Tensor &out,
+                  Scratch &scratch) {
   int64_t channels = out.shape[2], row = window.width * channels;
   bool same_type = out.dtype == DTypeOf<In>::value;
   In *line = same_type ? nullptr : scratch.array<In>(row, 3);
@@ -100,7 +129,8 @@ Window stored_window(Window o, int orientation, int64_t height, int64_t width) {
   return o;
 }
 
-void convert_pixels(const Pixels &image, Window window, int orientation, int image_type, const Tensor &out, Scratch &scratch) {
+void convert_pixels(const Pixels &image, Window window, int orientation, int image_type, const Tensor &out,
+                    Scratch &scratch) {
   if (image_type == ANY_DATA ? image.channels < out.shape[2] : out.shape[2] != (image_type == GRAY ? 1 : 3))
     fail("an image of %lld channels can't be written as %lld", (long long)image.channels, (long long)out.shape[2]);
   for_types<uint8_t, uint16_t, float>(image.dtype, [&](auto sample) {
@@ -125,15 +155,16 @@ CLONES void rgb_to_ycbcr(const uint8_t *rgb, int64_t n, uint8_t *out) {
 
 void Canvas::verify(int64_t height, int64_t width) const {
   if (height != args_.height || width != args_.width)
-    fail("the decoder sees %lld x %lld pixels, the header said %d x %d", (long long)height, (long long)width, args_.height,
-         args_.width);
+    fail("the decoder sees %lld x %lld pixels, the header said %d x %d", (long long)height, (long long)width,
+         args_.height, args_.width);
 }
 
 void *Canvas::begin(int64_t height, int64_t width, int64_t channels, int32_t dtype) {
   verify(height, width);
   pixels_ = {nullptr, height, width, channels, dtype};
   bool whole = args_.orientation <= 1 && out_.shape[0] == height && out_.shape[1] == width;
-  bool as_stored = args_.output_type == RGB || args_.output_type == ANY_DATA || (args_.output_type == GRAY && channels == 1);
+  bool as_stored =
+      args_.output_type == RGB || args_.output_type == ANY_DATA || (args_.output_type == GRAY && channels == 1);
   if (whole && as_stored && out_.shape[2] == channels && out_.dtype == dtype) return pixels_.data = out_.data;
   return pixels_.data = scratch_.get(height * width * channels * item_size(dtype), 0);
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // PNG through libpng: palettes become RGB, grey below 8 bits becomes 8, transparency by colour (tRNS) is ignored.
-#include <csetjmp>
+#include <png.h>
+
 #include <algorithm>
+#include <csetjmp>
 
 #include "decode/codec.h"
-#include <png.h>
 
 ImageInfo peek_png(Bytes in) {
   ImageInfo info{FORMAT_PNG, 0, 0, 0, 0, 1};
@@ -65,7 +66,8 @@ void decode(png_structp png, png_infop info, Canvas &canvas) {
   if (depth == 16) png_set_swap(png);
   int passes = png_set_interlace_handling(png);
   png_read_update_info(png, info);
-  int64_t height = png_get_image_height(png, info), width = png_get_image_width(png, info), channels = png_get_channels(png, info);
+  int64_t height = png_get_image_height(png, info), width = png_get_image_width(png, info),
+          channels = png_get_channels(png, info);
   int64_t row = width * channels * (depth == 16 ? 2 : 1);
   auto *pixels = static_cast<uint8_t *>(canvas.begin(height, width, channels, depth == 16 ? UINT16 : UINT8));
   if ((int64_t)png_get_rowbytes(png, info) != row) fail("[internal error] libpng delivers rows of another size");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Netpbm's P1 to P6: bitmaps, grey and colour, as text or binary, up to 16 bits. Values are stretched to the full range.
+// Netpbm's P1 to P6: bitmaps, grey and colour, as text or binary, up to 16 bits. Values are stretched to the full
+// range.
 #include "decode/codec.h"
 
 namespace {
@@ -44,10 +45,13 @@ Header parse(Bytes in) {
   return h;
 }
 
-template <class T> void read(Bytes in, const Header &h, T *out) {
+template <class T>
+void read(Bytes in, const Header &h, T *out) {
   constexpr uint32_t full = (T)~0;
   uint32_t maximum = (uint32_t)h.maximum;
-  auto stretch = [&](uint32_t v) { return (T)(maximum == full ? v : ((v < maximum ? v : maximum) * full + maximum / 2) / maximum); };
+  auto stretch = [&](uint32_t v) {
+    return (T)(maximum == full ? v : ((v < maximum ? v : maximum) * full + maximum / 2) / maximum);
+  };
   int64_t n = h.height * h.width * h.channels, at = h.pixels;
   const uint8_t *p = in.data + at;
   if (h.kind == 4) {
@@ -78,8 +82,8 @@ void decode_pnm(Bytes in, Canvas &canvas) {
   Header h = parse(in);
   int64_t row = h.kind == 4 ? (h.width + 7) / 8 : h.width * h.channels * (h.text() || h.maximum < 256 ? 1 : 2);
   if (!in.has(h.pixels, row * h.height))
-    fail("PNM: truncated: %lld x %lld pixels need at least %lld bytes from byte %lld, the file has %lld", (long long)h.height,
-         (long long)h.width, (long long)(row * h.height), (long long)h.pixels, (long long)in.size);
+    fail("PNM: truncated: %lld x %lld pixels need at least %lld bytes from byte %lld, the file has %lld",
+         (long long)h.height, (long long)h.width, (long long)(row * h.height), (long long)h.pixels, (long long)in.size);
   int dtype = h.maximum < 256 ? UINT8 : UINT16;
   void *out = canvas.begin(h.height, h.width, h.channels, dtype);
   if (dtype == UINT8)

@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // TIFF through libtiff: strips or tiles, any compression it knows, 1 to 32 bits per sample, interleaved or planar.
 // Rare colour models (CMYK, CIELab, uncompressed YCbCr, ...) take libtiff's own conversion to 8-bit RGBA.
+#include <tiffio.h>
+
 #include <algorithm>
 
 #include "decode/codec.h"
-#include <tiffio.h>
 
 namespace {
 
 // Tags this decoder looks at, of the first image of the file.
 struct Directory {
   int64_t height, width;
-  int bits = 1, samples = 1, format = SAMPLEFORMAT_UINT, photometric = PHOTOMETRIC_MINISBLACK, planar = PLANARCONFIG_CONTIG;
+  int bits = 1, samples = 1, format = SAMPLEFORMAT_UINT, photometric = PHOTOMETRIC_MINISBLACK,
+      planar = PLANARCONFIG_CONTIG;
   int compression = COMPRESSION_NONE, orientation = 1;
 
   // Whether the samples can be taken as they are stored.
   bool plain() const {
     bool gray = photometric == PHOTOMETRIC_MINISBLACK || photometric == PHOTOMETRIC_MINISWHITE;
-    bool rgb = photometric == PHOTOMETRIC_RGB && samples >= 3 || photometric == PHOTOMETRIC_YCBCR && jpeg() && samples == 3;
+    bool rgb =
+        photometric == PHOTOMETRIC_RGB && samples >= 3 || photometric == PHOTOMETRIC_YCBCR && jpeg() && samples == 3;
     bool palette = photometric == PHOTOMETRIC_PALETTE && samples == 1 && bits <= 16;
     bool number = format == SAMPLEFORMAT_UINT && bits >= 1 && bits <= 32 || format == SAMPLEFORMAT_IEEEFP && bits == 32;
     return (gray || rgb || palette) && number;
@@ -30,7 +33,8 @@ struct Directory {
   }
 };
 
-// Reads the first directory of a classic or a big TIFF by hand: opening it with libtiff would cost more than the rest of a peek.
+// Reads the first directory of a classic or a big TIFF by hand: opening it with libtiff would cost more than the rest
+// of a peek.
 Directory peek_directory(Bytes in) {
   bool big_endian = in.u8(0) == 'M', big_file = in.u8(big_endian ? 3 : 2) == 43;
   auto u16 = [&](int64_t at) { return big_endian ? in.be16(at) : in.le16(at); };
@@ -51,18 +55,39 @@ Directory peek_directory(Bytes in) {
     int64_t count = big_file ? u64(at + 4) : u32(at + 4), value = at + (big_file ? 12 : 8);
     int size = type == 3 ? 2 : type == 16 ? 8 : 4;
     if (count * size > (big_file ? 8 : 4)) value = big_file ? u64(value) : u32(value);
-    auto first = [&] { return type == 3 ? (int64_t)u16(value) : type == 16 ? u64(value) : type == 1 ? in.u8(value) : u32(value); };
+    auto first = [&] {
+      return type == 3 ? (int64_t)u16(value) : type == 16 ? u64(value) : type == 1 ? in.u8(value) : u32(value);
+    };
     switch (tag) {
-      case TIFFTAG_IMAGEWIDTH: d.width = first(); break;
-      case TIFFTAG_IMAGELENGTH: d.height = first(); break;
-      case TIFFTAG_BITSPERSAMPLE: d.bits = (int)first(); break;
-      case TIFFTAG_COMPRESSION: d.compression = (int)first(); break;
-      case TIFFTAG_PHOTOMETRIC: d.photometric = (int)first(); break;
-      case TIFFTAG_ORIENTATION: d.orientation = (int)first(); break;
-      case TIFFTAG_SAMPLESPERPIXEL: d.samples = (int)first(); break;
-      case TIFFTAG_PLANARCONFIG: d.planar = (int)first(); break;
-      case TIFFTAG_SAMPLEFORMAT: d.format = (int)first(); break;
-      default: break;
+      case TIFFTAG_IMAGEWIDTH:
+        d.width = first();
+        break;
+      case TIFFTAG_IMAGELENGTH:
+        d.height = first();
+        break;
+      case TIFFTAG_BITSPERSAMPLE:
+        d.bits = (int)first();
+        break;
+      case TIFFTAG_COMPRESSION:
+        d.compression = (int)first();
+        break;
+      case TIFFTAG_PHOTOMETRIC:
+        d.photometric = (int)first();
+        break;
+      case TIFFTAG_ORIENTATION:
+        d.orientation = (int)first();
+        break;
+      case TIFFTAG_SAMPLESPERPIXEL:
+        d.samples = (int)first();
+        break;
+      case TIFFTAG_PLANARCONFIG:
+        d.planar = (int)first();
+        break;
+      case TIFFTAG_SAMPLEFORMAT:
+        d.format = (int)first();
+        break;
+      default:
+        break;
     }
   }
   check_extent("TIFF", d.height, d.width);
@@ -99,7 +124,7 @@ toff_t seek(thandle_t h, toff_t offset, int whence) {
   return (toff_t)s.at;
 }
 int close(thandle_t) { return 0; }
-toff_t size(thandle_t h) { return (toff_t)static_cast<Source *>(h)->in.size; }
+toff_t size(thandle_t h) { return (toff_t) static_cast<Source *>(h)->in.size; }
 
 #if TIFFLIB_VERSION >= 20221213  // 4.5: handlers of one file
 int keep_error(TIFF *, void *user, const char *, const char *format, va_list list) {
@@ -127,8 +152,10 @@ void open(Source &s) {
 
 [[noreturn]] void damaged(const Source &s) { fail("TIFF: %s", s.text[0] ? s.text : "damaged or cut off"); }
 
-// Turns n packed samples of `bits` bits, high bit first, into the full range of T. Samples of 8, 16 and 32 bits are native words.
-template <class T> void unpack(const uint8_t *in, int64_t n, int bits, bool is_float, T *out, int64_t step) {
+// Turns n packed samples of `bits` bits, high bit first, into the full range of T. Samples of 8, 16 and 32 bits are
+// native words.
+template <class T>
+void unpack(const uint8_t *in, int64_t n, int bits, bool is_float, T *out, int64_t step) {
   if (bits == 8 * (int)sizeof(T) && (is_float || !IsFloat<T>::value)) {
     for (int64_t i = 0; i < n; i++) memcpy(out + i * step, in + i * sizeof(T), sizeof(T));
     return;
@@ -163,13 +190,15 @@ void unpack_indices(const uint8_t *in, int64_t n, int bits, uint16_t *out, int64
     else if (bits == 8)
       out[i * step] = in[i];
     else
-      out[i * step] = (uint16_t)(((uint32_t)in[bit / 8] << 8 | (bit % 8 + bits > 8 ? in[bit / 8 + 1] : 0)) >> (16 - bits - bit % 8) &
+      out[i * step] = (uint16_t)(((uint32_t)in[bit / 8] << 8 | (bit % 8 + bits > 8 ? in[bit / 8 + 1] : 0)) >>
+                                     (16 - bits - bit % 8) &
                                  ((1 << bits) - 1));
   }
 }
 
 // Whole strips or tiles, one after the other, into an interleaved image.
-template <class T> void read_samples(Source &s, const Directory &d, int channels, T *image, Scratch &scratch) {
+template <class T>
+void read_samples(Source &s, const Directory &d, int channels, T *image, Scratch &scratch) {
   TIFF *file = s.file;
   bool tiled = TIFFIsTiled(file), planar = d.planar == PLANARCONFIG_SEPARATE && d.samples > 1;
   bool palette = d.photometric == PHOTOMETRIC_PALETTE;
@@ -186,13 +215,15 @@ template <class T> void read_samples(Source &s, const Directory &d, int channels
   if (block_h == 0 || block_w == 0 || row_bytes < ((int64_t)block_w * per_block * d.bits + 7) / 8) damaged(s);
   // A tile may be larger than the image, but not without end.
   if (row_bytes > (64ll << 20) / block_h && (block_h > 2 * d.height + 4096 || (int64_t)block_w > 2 * d.width + 4096))
-    fail("TIFF: tiles of %u x %u pixels in an image of %lld x %lld", block_h, block_w, (long long)d.height, (long long)d.width);
+    fail("TIFF: tiles of %u x %u pixels in an image of %lld x %lld", block_h, block_w, (long long)d.height,
+         (long long)d.width);
   int64_t block_bytes = row_bytes * block_h;
   auto *block = scratch.array<uint8_t>(block_bytes, 1);
   for (int plane = 0; plane < (planar ? d.samples : 1); plane++)
     for (int64_t y = 0; y < d.height; y += block_h)
       for (int64_t x = 0; x < d.width; x += block_w) {
-        int64_t rows = std::min<int64_t>(block_h, d.height - y), n = std::min<int64_t>(block_w, d.width - x) * per_block;
+        int64_t rows = std::min<int64_t>(block_h, d.height - y),
+                n = std::min<int64_t>(block_w, d.width - x) * per_block;
         int64_t want = tiled ? block_bytes : rows * row_bytes;
         memset(block, 0, want);  // decoders of fax codings leave damaged rows as they were
         tmsize_t got = tiled ? TIFFReadEncodedTile(file, TIFFComputeTile(file, x, y, 0, plane), block, want)
@@ -263,9 +294,14 @@ void decode_tiff(Bytes in, Canvas &canvas) {
   int channels = d.channels();
   void *image = canvas.begin(d.height, d.width, channels, d.dtype());
   switch (d.dtype()) {
-    case UINT8: read_samples(s, d, channels, static_cast<uint8_t *>(image), canvas.scratch()); break;
-    case UINT16: read_samples(s, d, channels, static_cast<uint16_t *>(image), canvas.scratch()); break;
-    default: read_samples(s, d, channels, static_cast<float *>(image), canvas.scratch());
+    case UINT8:
+      read_samples(s, d, channels, static_cast<uint8_t *>(image), canvas.scratch());
+      break;
+    case UINT16:
+      read_samples(s, d, channels, static_cast<uint16_t *>(image), canvas.scratch());
+      break;
+    default:
+      read_samples(s, d, channels, static_cast<float *>(image), canvas.scratch());
   }
   if (d.photometric == PHOTOMETRIC_PALETTE) apply_palette(s, d, static_cast<uint16_t *>(image));
   if (d.photometric == PHOTOMETRIC_MINISWHITE) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // WebP, lossy and lossless, with or without alpha; the first EXIF chunk gives the orientation.
-#include "decode/codec.h"
 #include <webp/decode.h>
+
+#include "decode/codec.h"
 
 static WebPBitstreamFeatures features(Bytes in) {
   WebPBitstreamFeatures f;
   VP8StatusCode status = WebPGetFeatures(in.data, (size_t)in.size, &f);
-  if (status == VP8_STATUS_NOT_ENOUGH_DATA) fail("WebP: truncated: the header goes on past the end of the %lld bytes", (long long)in.size);
+  if (status == VP8_STATUS_NOT_ENOUGH_DATA)
+    fail("WebP: truncated: the header goes on past the end of the %lld bytes", (long long)in.size);
   if (status != VP8_STATUS_OK) fail("WebP: the header is damaged (libwebp status %d)", (int)status);
   if (f.has_animation) fail("WebP: animations are not supported");
   return f;
@@ -35,5 +37,6 @@ void decode_webp(Bytes in, Canvas &canvas) {
   auto *out = static_cast<uint8_t *>(canvas.begin(f.height, f.width, channels, UINT8));
   auto decode = channels == 4 ? WebPDecodeRGBAInto : WebPDecodeRGBInto;
   size_t bytes = (size_t)f.height * f.width * channels;
-  if (!decode(in.data, (size_t)in.size, out, bytes, f.width * channels)) fail("WebP: the pixels are damaged or cut off");
+  if (!decode(in.data, (size_t)in.size, out, bytes, f.width * channels))
+    fail("WebP: the pixels are damaged or cut off");
 }

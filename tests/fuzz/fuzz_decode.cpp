@@ -3,14 +3,15 @@
 //
 //   fuzz_decode SECONDS SEED FILE...
 //
-// Every input lies in memory of exactly its size. The output is filled with a pattern first: an image that is reported as
-// good must have been written completely, so it must come out the same over two different patterns.
+// Every input lies in memory of exactly its size. The output is filled with a pattern first: an image that is reported
+// as good must have been written completely, so it must come out the same over two different patterns.
+#include <unistd.h>
+
 #include <chrono>
 #include <csignal>
 #include <memory>
 #include <random>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include "decode/decode.h"
@@ -44,11 +45,18 @@ File mutate(const std::vector<File> &seeds, Random &r) {
     // Most structure is at the front.
     uint64_t at = below(r, r() % 2 ? f.size() : std::min<uint64_t>(f.size(), 200));
     switch (below(r, 8)) {
-      case 0: if (!f.empty()) f[at] ^= 1 << below(r, 8); break;
-      case 1: if (!f.empty()) f[at] = (uint8_t)r(); break;
-      case 2: f.resize(below(r, f.size() + 1)); break;
+      case 0:
+        if (!f.empty()) f[at] ^= 1 << below(r, 8);
+        break;
+      case 1:
+        if (!f.empty()) f[at] = (uint8_t)r();
+        break;
+      case 2:
+        f.resize(below(r, f.size() + 1));
+        break;
       case 3: {  // an extreme 16- or 32-bit number
-        static const uint32_t extremes[] = {0, 1, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xffffffff};
+        static const uint32_t extremes[] = {0,      1,      0x7f,    0x80,       0xff,       0x100,     0x7fff,
+                                            0x8000, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xffffffff};
         uint32_t v = extremes[below(r, 13)];
         int n = r() % 2 ? 4 : 2, big = r() % 2;
         for (int k = 0; k < n && at + k < f.size(); k++) f[at + k] = (uint8_t)(v >> 8 * (big ? n - 1 - k : k));
@@ -95,7 +103,7 @@ void try_one(const File &file, Random &r, Scratch &scratch, Counts &counts) {
   counts.headers++;
   int scale = info.format == FORMAT_JPEG ? 1 << below(r, 4) : 1;
   if (below(r, 3)) scale = 1;
-  int64_t h = (info.height + scale - 1) / scale, w = (info.width + scale - 1) / scale;
+  int64_t h = ((int64_t)info.height + scale - 1) / scale, w = ((int64_t)info.width + scale - 1) / scale;
   int orientation = r() % 2 ? info.orientation : 1 + (int)below(r, 8);
   if (orientation >= 5) std::swap(h, w);
   if ((int64_t)info.height * info.width > kMostPixels || info.channels > 64) {

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fuzzes the image decoders under AddressSanitizer: `python tests/fuzz/fuzz_decode.py [--seconds 180] [--seed 0] [FILE...]`.
+"""Fuzzes the image decoders under AddressSanitizer.
+
+    python tests/fuzz/fuzz_decode.py [--seconds 180] [--seed 0] [FILE...]
 
 Builds fuzz_decode.cpp together with the decoders, makes small files of every format with Pillow (and takes those of
-$PENSTOCK_DATA/formats that are small), and damages them until the time is up. With FILEs and `--seconds 0` it decodes just
-these, to repeat a crash.
+$PENSTOCK_DATA/formats that are small), and damages them until the time is up. With FILEs and `--seconds 0` it
+decodes just these, to repeat a crash.
 """
 
 import argparse
@@ -125,7 +127,13 @@ def main() -> int:
             files += [f for f in glob.glob(f"{data}/formats/**/*.*", recursive=True) if os.path.getsize(f) < 50_000]
     command = [str(build(folder)), str(args.seconds), str(args.seed), *files]
     return subprocess.run(
-        command, cwd=folder, env={**os.environ, "ASAN_OPTIONS": "abort_on_error=1:allocator_may_return_null=1"}
+        command,
+        cwd=folder,
+        env={
+            **os.environ,
+            "ASAN_OPTIONS": "abort_on_error=1:allocator_may_return_null=1",
+            "UBSAN_OPTIONS": "abort_on_error=1",
+        },
     ).returncode
 
 

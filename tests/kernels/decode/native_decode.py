@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls the native decoders as the executor does, on bytes that end where their memory ends and with guards around the pixels."""
+"""Calls the native decoders as the executor does, on bytes that end where their memory ends and with guards around the
+pixels."""
 
 import ctypes
 import io

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PNG, BMP, TIFF, WebP, PNM and JPEG 2000 against the pixels that were encoded, or Pillow's where the coding is lossy."""
+"""PNG, BMP, TIFF, WebP, PNM and JPEG 2000 against the pixels that were encoded, or Pillow's where the coding is
+lossy."""
 
 import struct
 import zlib
@@ -165,7 +166,7 @@ def tiff(tags, pixels, big=False):
             for v in (values if isinstance(values, (list, tuple)) else [values])
         ]
         kind = 4 if any(v > 65535 for v in values) or tag in (273, 279, 324, 325) else 3
-        body = struct.pack("<%d%s" % (len(values), "HI"[kind - 3]), *values)
+        body = struct.pack(f"<{len(values)}{'HI'[kind - 3]}", *values)
         room = 8 if big else 4
         if len(body) > room:
             where, tail = size + len(tail), tail + body
@@ -277,7 +278,7 @@ def bmp(bits, compression, width, height, body, masks=(), palette=b"", header=40
     info = struct.pack(
         "<IiiHHIIiiII", header, width, height, 1, bits, compression, len(body), 0, 0, len(palette) // 4, 0
     )
-    info += struct.pack("<%dI" % len(masks), *masks)
+    info += struct.pack(f"<{len(masks)}I", *masks)
     return b"BM" + struct.pack("<IHHI", at + len(body), 0, 0, at) + info.ljust(header, b"\0") + palette + body
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 import pytest
+
 from encoded_images import decoded, encode, jpegs, mixed, photograph
 from harness import Case, op_test
-
 from penstock import fn, ops, pipeline_def, types
 
 COLOURS = [{"output_type": t} for t in (types.BGR, types.GRAY, types.YCbCr, types.ANY_DATA)]
@@ -34,6 +34,7 @@ TestOtherFormats = op_test(
     steps=1,
     dali_steps=1,
     share=0.02,
+    dali_differs={"ANY_DATA": "DALI does not turn a PNG with alpha as its EXIF orientation says, and scrambles it"},
 )
 
 

@@ -2,9 +2,9 @@
 import math
 
 import numpy as np
+
 from encoded_images import decoded, encode, jpegs, mixed, photograph
 from harness import op_test, per_sample
-
 from penstock import types
 
 

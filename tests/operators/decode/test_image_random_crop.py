@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 import pytest
-from encoded_images import encode
 from PIL import Image
 
+from encoded_images import encode
 from penstock import fn, pipeline_def
 
 H, W = 100, 300

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 import pytest
+
 from encoded_images import decoded, jpegs, mixed
 from harness import op_test, per_sample
-
 from penstock import fn, pipeline_def, types
 
 

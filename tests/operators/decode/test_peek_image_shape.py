@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 import pytest
+
 from encoded_images import ANY_DATA, GRAY, decoded, jpegs, mixed, size
 from harness import op_test
-
 from penstock import fn, pipeline_def, types
 
 

@@ -30,14 +30,15 @@ class Decoder(Operator, abstract=True):
     output_type = Arg(
         DALIImageType,
         DALIImageType.RGB,
-        "Colours of the output: RGB, BGR, GRAY, YCbCr (ITU-R BT.601, 16..235 and 16..240), or ANY_DATA for the channels as "
-        "they are stored (palettes are resolved, YCbCr of JPEG becomes RGB). Alpha is kept by ANY_DATA only.",
+        "Colours of the output: RGB, BGR, GRAY, YCbCr (ITU-R BT.601, 16..235 and 16..240), or ANY_DATA for the "
+        "channels as they are stored (palettes are resolved, YCbCr of JPEG becomes RGB). "
+        "Alpha is kept by ANY_DATA only.",
     )
     dtype = Arg(
         DALIDataType,
         DALIDataType.UINT8,
-        f"Type of the output, one of {', '.join(_TYPES)}. Values are stretched: the brightest value of the file becomes the "
-        "largest of the type, 1.0 for FLOAT.",
+        f"Type of the output, one of {', '.join(_TYPES)}. Values are stretched: the brightest value of the file "
+        "becomes the largest of the type, 1.0 for FLOAT.",
     )
     adjust_orientation = Arg(bool, True, "Turns and mirrors the image as its EXIF orientation says.")
     use_fast_idct = Arg(bool, False, "Decodes JPEG with the faster, less exact integer DCT.")
@@ -65,7 +66,8 @@ class Decoder(Operator, abstract=True):
     def setup(self) -> None:
         if self.values["dtype"].name not in _TYPES:
             raise ValueError(
-                f"{self.display_name()}: dtype={self.values['dtype'].name} is not supported; supported: {', '.join(_TYPES)}"
+                f"{self.display_name()}: dtype={self.values['dtype'].name} is not supported; "
+                f"supported: {', '.join(_TYPES)}"
             )
         if self.values["max_pixels"] < 1:
             raise ValueError(
@@ -119,7 +121,7 @@ class Decoder(Operator, abstract=True):
         SampleErrors.where(
             bad,
             lambda i: (
-                f"the window [{a.y[i]}..{a.y[i] + a.h[i]}, {a.x[i]}..{a.x[i] + a.w[i]}] (height, width) is not inside the image "
-                f"of {a.height[i]} x {a.width[i]} pixels"
+                f"the window [{a.y[i]}..{a.y[i] + a.h[i]}, {a.x[i]}..{a.x[i] + a.w[i]}] (height, width) is not inside "
+                f"the image of {a.height[i]} x {a.width[i]} pixels"
             ),
         )

@@ -21,11 +21,13 @@ def _info_type() -> np.dtype:
 
 
 def read_headers(batch: Batch) -> np.ndarray:
-    """(n,) records of format, height, width, channels, depth (bits) and EXIF orientation. SampleErrors names what is no image."""
+    """(n,) records of format, height, width, channels, depth (bits) and EXIF orientation. SampleErrors names what is no
+    image."""
     spec = batch.spec
     if spec.ndim != 1 or spec.dtype != np.uint8:
         raise ValueError(
-            f"an encoded image is a vector of bytes (uint8, 1 dimension); got {spec.dtype.name} with {spec.ndim} dimensions"
+            f"an encoded image is a vector of bytes (uint8, 1 dimension); got {spec.dtype.name} with {spec.ndim} "
+            "dimensions"
         )
     rows = np.ascontiguousarray(batch.rows)
     info = np.zeros(spec.n, _info_type())

@@ -13,9 +13,10 @@ from ._headers import JPEG
 class Image(Decoder):
     """Decodes images: JPEG, PNG, BMP, TIFF, WebP, PNM and JPEG 2000, told apart by their content.
 
-    Input: the bytes of a file (uint8, 1 dimension). Output: pixels (HWC). A crop, slice or resize behind the decoder makes
-    it decode only the part that is needed; the pixels are the same. JPEG pixels are those of libjpeg-turbo's exact DCT.
-    A damaged or truncated file is an error of its sample; the pipeline's `on_error` decides what follows.
+    Input: the bytes of a file (uint8, 1 dimension). Output: pixels (HWC). A crop, slice or resize behind the decoder
+    makes it decode only the part that is needed; the pixels are the same. JPEG pixels are those of
+    libjpeg-turbo's exact DCT. A damaged or truncated file is an error of its sample; the pipeline's `on_error` decides
+    what follows.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -32,9 +33,10 @@ class Image(Decoder):
     dct_scaling = Arg(
         int,
         0,
-        "The smallest side in pixels that is good enough, for instance 256 before a resize to 256: JPEG is decoded at 1/2, 1/4 "
-        "or 1/8 of its size, as small as it can be with a shorter side of at least this many pixels. Much faster for large "
-        "photographs. Pixels differ a little from a full decode that is scaled down afterwards. 0: full size.",
+        "The smallest side in pixels that is good enough, for instance 256 before a resize to 256: JPEG is decoded at "
+        "1/2, 1/4 or 1/8 of its size, as small as it can be with a shorter side of at least this many pixels. Much "
+        "faster for large photographs. Pixels differ a little from a full decode that is scaled down afterwards. "
+        "0: full size.",
     )
     cache_batch_copy = Arg(bool, True, "Accepted for compatibility; has no effect on the CPU.", hidden=True)
     cache_debug = Arg(bool, False, "Accepted for compatibility; has no effect on the CPU.", hidden=True)
@@ -47,7 +49,8 @@ class Image(Decoder):
         side = self.values["dct_scaling"]
         if side < 0 or 0 < side < 8:
             raise ValueError(
-                f"fn.decoders.image: dct_scaling takes the smallest side in pixels that is good enough (8 or more), or 0; got {side}"
+                f"fn.decoders.image: dct_scaling takes the smallest side in pixels that is good enough (8 or more), or "
+                f"0; got {side}"
             )
 
     def scale(self, a: Arguments, info: np.ndarray) -> np.ndarray:

@@ -13,7 +13,8 @@ from ._decoder import Decoder
 class ImageCrop(Decoder):
     """Decodes a window of an image, without the rest of it: as `decoders.image` followed by `crop`.
 
-    Along an axis of n pixels a window of c pixels at position p begins at round(p * (n - c)). It must lie inside the image.
+    Along an axis of n pixels a window of c pixels at position p begins at round(p * (n - c)). It must lie inside the
+    image.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np

@@ -13,8 +13,8 @@ class ImageRandomCrop(Seeded, Decoder):
     """Decodes a random window of an image, without the rest of it: as `decoders.image` followed by a random crop.
 
     The window's share of the image's area is uniform in `random_area`, the logarithm of its aspect ratio (width over
-    height) uniform in `random_aspect_ratio`; windows that do not fit are drawn again, up to `num_attempts` times, then the
-    largest window of an allowed ratio is taken. All places inside the image are equally likely.
+    height) uniform in `random_aspect_ratio`; windows that do not fit are drawn again, up to `num_attempts` times, then
+    the largest window of an allowed ratio is taken. All places inside the image are equally likely.
     (Szegedy et al.: Going deeper with convolutions, 2015, section 6.)
 
     >>> from penstock import fn, pipeline_def, types

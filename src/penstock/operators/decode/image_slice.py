@@ -16,16 +16,18 @@ _BEGINS, _ENDS = ("start", "rel_start"), ("end", "rel_end", "shape", "rel_shape"
 class ImageSlice(Decoder):
     """Decodes a window of an image, without the rest of it: as `decoders.image` followed by `slice`.
 
-    The window is given by arguments (`start` or `rel_start`; `end`, `rel_end`, `shape` or `rel_shape`), or by two further
-    inputs, anchor and shape, one value for each of `axis_names` (or `axes`). Relative values are shares of the image's
-    extent. First and last coordinates are rounded to whole pixels (halves away from zero). The window must lie inside the image.
+    The window is given by arguments (`start` or `rel_start`; `end`, `rel_end`, `shape` or `rel_shape`), or by two
+    further inputs, anchor and shape, one value for each of `axis_names` (or `axes`). Relative values are shares of the
+    image's extent. First and last coordinates are rounded to whole pixels (halves away from zero). The window must lie
+    inside the image.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
     >>> file = np.frombuffer(b"P5 3 1 255 abc", np.uint8)
     >>> @pipeline_def(batch_size=1)
     ... def pipe():
-    ...     return fn.decoders.image_slice(types.Constant(file), start=[1], shape=[2], axis_names="W", output_type=types.GRAY)
+    ...     image = types.Constant(file)
+    ...     return fn.decoders.image_slice(image, start=[1], shape=[2], axis_names="W", output_type=types.GRAY)
     >>> pipe().run()[0].at(0).tolist()
     [[[98], [99]]]
     """

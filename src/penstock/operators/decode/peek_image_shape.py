@@ -39,7 +39,8 @@ class PeekImageShape(Operator):
     def setup(self) -> None:
         if self.values["dtype"].name not in _TYPES:
             raise ValueError(
-                f"fn.peek_image_shape: dtype={self.values['dtype'].name} is not supported; supported: {', '.join(_TYPES)}"
+                f"fn.peek_image_shape: dtype={self.values['dtype'].name} is not supported; "
+                f"supported: {', '.join(_TYPES)}"
             )
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:
