@@ -9,7 +9,7 @@ checks and tests come from the class. See CONTRIBUTING.md for one written step b
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -136,6 +136,10 @@ class Arguments:
 
     def __getattr__(self, name: str) -> Any:  # only for type checkers: arguments are attributes
         raise AttributeError(f"[internal error] the operator has no argument '{name}'")
+
+    if TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: Any) -> None: ...  # what `plan` adds
 
 
 class Operator:
