@@ -23,7 +23,7 @@ struct ResampleArgs {
   int32_t save_sizes;
 };
 
-// One axis: output j looks at input coordinate center + j * scale (pixel i covers i - 0.5 .. i + 0.5).
+// One axis: output j looks at input coordinate center + j * scale, where pixel i is at i.
 struct ResampleAxis {
   double center, scale, stretch, radius;
   int64_t in_size;
@@ -35,9 +35,10 @@ SHARED double filter_radius(int filter) { return filter == CUBIC ? 2 : filter ==
 
 SHARED ResampleAxis resample_axis(const ResampleArgs &a, int d) {
   ResampleAxis x;
-  double extent = a.roi_end[d] - a.roi_start[d], size = extent < 0 ? -extent : extent;
-  x.scale = extent / (double)a.out_size[d];
-  x.filter = (double)a.out_size[d] < size ? a.min_filter : a.mag_filter;
+  // In single precision a scale of one is exactly one, whatever the region went through.
+  float extent = (float)a.roi_end[d] - (float)a.roi_start[d];
+  x.filter = (float)a.out_size[d] < (extent < 0 ? -extent : extent) ? a.min_filter : a.mag_filter;
+  x.scale = (a.roi_end[d] - a.roi_start[d]) / (double)a.out_size[d];
   double s = x.scale < 0 ? -x.scale : x.scale;
   x.stretch = a.antialias && s > 1 ? s : 1;
   x.radius = x.stretch * filter_radius(x.filter);
@@ -45,23 +46,29 @@ SHARED ResampleAxis resample_axis(const ResampleArgs &a, int d) {
   x.center = a.roi_start[d] + 0.5 * x.scale - 0.5;
   if (x.filter == NN) {
     // Single precision, as in DALI, decides which neighbour wins a tie.
-    x.scale = (float)x.scale;
-    x.center = (float)((float)a.roi_start[d] + 0.5f * (float)x.scale);
+    x.center = (float)a.roi_start[d];
+    x.scale = extent / (float)a.out_size[d];
     x.radius = 0.5;
   }
   return x;
 }
 
+// The input coordinate that output j looks at; for NN that of pixels' left edges, so that its whole part is the answer.
+SHARED double coordinate(const ResampleAxis &x, int64_t j) {
+  if (x.filter == NN) return (float)(x.center + ((double)j + 0.5) * x.scale);
+  return x.center + (double)j * x.scale;
+}
+
 // The input samples under the filter of output j, not yet clamped to the image.
 SHARED int64_t first_tap(const ResampleAxis &x, int64_t j) {
-  double c = x.center + (double)j * x.scale;
-  if (x.filter == NN) return (int64_t)floor((double)(float)c);
+  double c = coordinate(x, j);
+  if (x.filter == NN) return (int64_t)floor(c);
   if (x.filter == GAUSSIAN) return (int64_t)ceil(c - x.radius);  // not zero at the rim: one side belongs to it
   return (int64_t)floor(c - x.radius) + 1;
 }
 SHARED int64_t last_tap(const ResampleAxis &x, int64_t j) {
-  double c = x.center + (double)j * x.scale;
-  if (x.filter == NN) return (int64_t)floor((double)(float)c);
+  double c = coordinate(x, j);
+  if (x.filter == NN) return (int64_t)floor(c);
   return (int64_t)ceil(c + x.radius) - 1;
 }
 // No output has more taps than this.

@@ -68,7 +68,7 @@ void build(Taps &t) {
   for (int j = 0; j < t.n; j++) {
     int64_t out = key.out_origin + j, first = first_tap(x, out);
     int n = (int)std::min<int64_t>(last_tap(x, out) - first + 1, most);
-    float sum = evaluate(x, x.center + (double)out * x.scale, first, n, raw.data());
+    float sum = evaluate(x, coordinate(x, out), first, n, raw.data());
     // Samples beyond the image repeat its border, so their weights move there.
     int64_t begin = std::min(std::max(first - key.in_origin, (int64_t)0), (int64_t)length - t.k);
     float *w = t.weights.data() + (size_t)j * t.stride, unit = 1 / sum;

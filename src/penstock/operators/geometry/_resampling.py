@@ -100,22 +100,21 @@ def _three(columns: np.ndarray) -> np.ndarray:
 
 def source_range(a: Arguments, in_size: np.ndarray, begin: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Which input samples lo .. hi - 1 (each (n, k)) outputs begin .. end - 1 read; the twin of `source_range` in the kernel."""
-    extent = a.end - a.start
+    extent, single = a.end - a.start, a.end.astype("f4") - a.start.astype("f4")
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = np.where(a.size > 0, extent / a.size, 0)
-    chosen = np.where(a.size < np.abs(extent), a.min[:, None], a.mag[:, None])
+    chosen = np.where(a.size.astype("f4") < np.abs(single), a.min[:, None], a.mag[:, None])
     nearest = chosen == _NN
     stretch = np.where(a.antialias & (np.abs(scale) > 1), np.abs(scale), 1)
     radius = stretch * _RADIUS[chosen]
     center = a.start + 0.5 * scale - 0.5
-    if nearest.any():
-        f4 = np.float32
-        scale = np.where(nearest, scale.astype(f4), scale)
-        center = np.where(nearest, a.start.astype(f4) + f4(0.5) * scale.astype(f4), center)
+    if nearest.any():  # single precision decides which neighbour wins a tie
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = np.where(nearest, np.where(a.size > 0, single / a.size.astype("f4"), 0), scale)
+        center = np.where(nearest, a.start.astype("f4"), center)
 
     def at(j: np.ndarray) -> np.ndarray:
-        c = center + j * scale
-        return np.where(nearest, c.astype("f4"), c)
+        return np.where(nearest, (center + (j + 0.5) * scale).astype("f4"), center + j * scale)
 
     mirrored = scale < 0
     first, last = at(np.where(mirrored, end - 1, begin)), at(np.where(mirrored, begin, end - 1))

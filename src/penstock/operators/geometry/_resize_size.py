@@ -83,6 +83,10 @@ class ResizeSize(Operator, abstract=True):
         SampleErrors.where((real > _LARGEST).any(axis=1), lambda i: f"the output would have the size {real[i].tolist()}")
         a.size = np.where(extent == 0, 0, np.maximum(np.floor(real + np.float32(0.5)), 1)).astype("i8")
         start, end = start.astype("f8"), end.astype("f8")
+        if mode in ("default", "stretch"):
+            # As in DALI, a reversed region flips only the axes whose extent was asked for.
+            absent = wanted == 0
+            start, end = np.where(absent, np.minimum(start, end), start), np.where(absent, np.maximum(start, end), end)
         flipped = wanted < 0
         start, end = np.where(flipped, end, start), np.where(flipped, start, end)
         if a.subpixel_scale:
