@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Crops a random part of an image and resizes it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.op import Arg, Arguments, Seeded
+from ._random_window import RandomWindow, draw
+from ._resampling import IMAGES, Resampling
+
+
+class RandomResizedCrop(Seeded, RandomWindow, Resampling):
+    """Crops a random part of an image (HWC, CHW) and resizes it to `size`.
+
+    The part's area is a random share of the image's and its aspect ratio is random (Szegedy et al., Going Deeper with
+    Convolutions, 2015, the augmentation of ImageNet training). All frames of a sequence get the same part. Filters look
+    beyond the part's border, into the image. Types as in `resize`.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> import numpy as np
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     x = types.Constant(np.full((40, 60, 3), 7, np.uint8), layout="HWC")
+    ...     return fn.random_resized_crop(x, size=(8, 8))
+    >>> pipe().run()[0].at(0).shape
+    (8, 8, 3)
+    """
+
+    layouts = IMAGES
+    size = Arg([int], doc="Height and width of the output, or one number for both.")
+
+    def setup(self) -> None:
+        super().setup()
+        size = self.values["size"]
+        if len(size) not in (1, 2) or min(size) < 1:
+            raise ValueError(f"size takes one or two positive numbers, height and width; got {size}")
+
+    def plan(self, a: Arguments, x: Spec) -> None:
+        self.check_types(a, x)
+        height, width = x.extent("H"), x.extent("W")
+        origin, window = draw(a, height, width)
+        a.start, a.end = origin.astype("f8"), (origin + window).astype("f8")
+        a.size = np.where(((height > 0) & (width > 0))[:, None], np.array(a.size * (2 // len(a.size)), "i8"), 0)
