@@ -8,7 +8,7 @@ SUPPORT = {LINEAR: 1, CUBIC: 2, LANCZOS3: 3, TRIANGULAR: 1, GAUSSIAN: 1}
 
 
 def ideal(f, x):
-    """The filters: Keys' cubic with a = -1/2 (1981), sinc windowed by its third-width self (Duchon 1979), exp(-4 x^2)."""
+    """The filters: Keys' cubic with a = -1/2 (1981), windowed sinc (Duchon 1979), exp(-4 x^2)."""
     x = np.abs(x)
     if f == CUBIC:
         near, far = 1.5 * x**3 - 2.5 * x**2 + 1, -0.5 * x**3 + 2.5 * x**2 - 4 * x + 2
@@ -30,7 +30,6 @@ def kernel(f, x):
 
 def weights(f, n, m, lo, hi, antialias):
     """(m, n) weights of n input samples in m outputs that show lo .. hi."""
-    scale = (hi - lo) / m
     w = np.zeros((m, n))
     if f == NN:
         at = np.float32(lo) + (np.arange(m) + 0.5) * float((np.float32(hi) - np.float32(lo)) / np.float32(m))

@@ -25,8 +25,7 @@ CLONES void vertical(int16_t *out, const uint8_t *const *rows, const uint16_t *w
   }
   const uint8_t *c = rows[2];
   const uint32_t wc = weights[2];
-  for (int i = 0; i < n; i++)
-    out[i] = (int16_t)(start + ((a[i] * wa) >> 8) + ((b[i] * wb) >> 8) + ((c[i] * wc) >> 8));
+  for (int i = 0; i < n; i++) out[i] = (int16_t)(start + ((a[i] * wa) >> 8) + ((b[i] * wb) >> 8) + ((c[i] * wc) >> 8));
   for (int t = 3; t < taps; t++) {
     const uint8_t *r = rows[t];
     const uint32_t w = weights[t];
@@ -67,10 +66,14 @@ inline void pixels(uint8_t *out, const int16_t *row, const Taps &t, int channels
 
 CLONES void horizontal(uint8_t *out, const int16_t *row, const Taps &t, int channels, RowFormat format) {
   switch (channels) {
-    case 1: return pixels<1>(out, row, t, channels, format);
-    case 3: return pixels<3>(out, row, t, channels, format);
-    case 4: return pixels<4>(out, row, t, channels, format);
-    default: return pixels<0>(out, row, t, channels, format);
+    case 1:
+      return pixels<1>(out, row, t, channels, format);
+    case 3:
+      return pixels<3>(out, row, t, channels, format);
+    case 4:
+      return pixels<4>(out, row, t, channels, format);
+    default:
+      return pixels<0>(out, row, t, channels, format);
   }
 }
 

@@ -36,4 +36,6 @@ const FixedPoint &fixed_point();
 
 constexpr int row_shift(RowFormat f) { return kWeightBits + (f == OFFSET_Q8 ? 8 : 6); }
 // Added before the shift: one half, and what the offset was taken away for.
-constexpr int row_bias(RowFormat f) { return (1 << (row_shift(f) - 1)) + (f == OFFSET_Q8 ? 1 << (15 + kWeightBits) : 0); }
+constexpr int row_bias(RowFormat f) {
+  return (1 << (row_shift(f) - 1)) + (f == OFFSET_Q8 ? 1 << (15 + kWeightBits) : 0);
+}

@@ -20,10 +20,10 @@ namespace {
 constexpr int kLanes = 16;
 
 // Words 0..31 and 32..63 of even and odd words interleaved.
-alignas(64) const int16_t kInterleave[2][32] = {
-    {0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47},
-    {16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55,
-     24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63}};
+alignas(64) const int16_t kInterleave[2][32] = {{0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
+                                                 8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47},
+                                                {16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55,
+                                                 24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63}};
 
 AVX512_INLINE __mmask64 first_bytes(int n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }
 
@@ -59,18 +59,24 @@ AVX512 void copy_row(int16_t *out, const uint8_t *row, int n) {
 
 void vertical(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
   switch (taps) {
-    case 1: return copy_row(out, rows[0], n);
-    case 2: return combine<2>(out, rows, weights, taps, n);
-    case 3: return combine<3>(out, rows, weights, taps, n);
-    case 4: return combine<4>(out, rows, weights, taps, n);
-    default: return combine<0>(out, rows, weights, taps, n);
+    case 1:
+      return copy_row(out, rows[0], n);
+    case 2:
+      return combine<2>(out, rows, weights, taps, n);
+    case 3:
+      return combine<3>(out, rows, weights, taps, n);
+    case 4:
+      return combine<4>(out, rows, weights, taps, n);
+    default:
+      return combine<0>(out, rows, weights, taps, n);
   }
 }
 
 AVX512 void vertical_signed(int16_t *out, const uint8_t *const *rows, const int16_t *weights, int taps, int n) {
   constexpr int kToQ6 = kWeightBits - 6;
   const __m512i zero = _mm512_setzero_si512(), half = _mm512_set1_epi32(1 << (kToQ6 - 1));
-  const __m512i order0 = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), order1 = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+  const __m512i order0 = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11),
+                order1 = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
   for (int i = 0; i < n; i += 64) {
     const __mmask64 mask = first_bytes(n - i);
     __m512i sum[4] = {half, half, half, half};
@@ -163,10 +169,14 @@ AVX512 void groups(uint8_t *out, const int16_t *row, const Taps &t, RowFormat fo
 template <bool kTwo>
 void any_pairs(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format) {
   switch (t.stride / 2) {
-    case 1: return groups<1, kTwo>(out, row, t, format);
-    case 2: return groups<2, kTwo>(out, row, t, format);
-    case 3: return groups<3, kTwo>(out, row, t, format);
-    default: return groups<0, kTwo>(out, row, t, format);
+    case 1:
+      return groups<1, kTwo>(out, row, t, format);
+    case 2:
+      return groups<2, kTwo>(out, row, t, format);
+    case 3:
+      return groups<3, kTwo>(out, row, t, format);
+    default:
+      return groups<0, kTwo>(out, row, t, format);
   }
 }
 

@@ -57,11 +57,16 @@ CLONES void combine(float *row, const In *in, int64_t pitch, const float *weight
 template <class Out>
 CLONES void along(Out *out, const float *row, const Taps &t, int64_t channels) {
   switch (channels) {
-    case 1: return pixels<1>(out, row, t);
-    case 2: return pixels<2>(out, row, t);
-    case 3: return pixels<3>(out, row, t);
-    case 4: return pixels<4>(out, row, t);
-    default: return long_pixels(out, row, t, channels);
+    case 1:
+      return pixels<1>(out, row, t);
+    case 2:
+      return pixels<2>(out, row, t);
+    case 3:
+      return pixels<3>(out, row, t);
+    case 4:
+      return pixels<4>(out, row, t);
+    default:
+      return long_pixels(out, row, t, channels);
   }
 }
 
@@ -86,16 +91,19 @@ void resample_row(Out *out, const float *row, const Taps &t, int64_t channels) {
 template <class T>
 void pick_pixels(T *out, const T *in, const Taps &t, int64_t channels) {
   switch (channels) {
-    case 1: return pick<1>(out, in, t);
-    case 3: return pick<3>(out, in, t);
-    case 4: return pick<4>(out, in, t);
+    case 1:
+      return pick<1>(out, in, t);
+    case 3:
+      return pick<3>(out, in, t);
+    case 4:
+      return pick<4>(out, in, t);
   }
   for (int j = 0; j < t.n; j++) memcpy(out + j * channels, in + t.first[j] * channels, channels * sizeof(T));
 }
 
-#define INSTANTIATE(T)                                                                            \
-  template void combine_rows(float *, const T *, int64_t, const float *, int, int64_t);           \
-  template void resample_row(T *, const float *, const Taps &, int64_t);                          \
+#define INSTANTIATE(T)                                                                  \
+  template void combine_rows(float *, const T *, int64_t, const float *, int, int64_t); \
+  template void resample_row(T *, const float *, const Taps &, int64_t);                \
   template void pick_pixels(T *, const T *, const Taps &, int64_t);
 INSTANTIATE(uint8_t)
 INSTANTIATE(uint16_t)

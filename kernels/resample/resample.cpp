@@ -84,7 +84,8 @@ void fixed_plane(uint8_t *out, const uint8_t *in, const Plan &p, Scratch &scratc
 template <class Out, class In>
 void plane(Out *out, const In *in, const Plan &p, Scratch &scratch) {
   const Taps &rows = *p.rows, &columns = *p.columns;
-  const int64_t channels = p.view.channels, pitch = p.view.in[2] * channels, width = (columns.hi - columns.lo) * channels;
+  const int64_t channels = p.view.channels, pitch = p.view.in[2] * channels,
+                width = (columns.hi - columns.lo) * channels;
   if constexpr (std::is_same_v<Out, In>) {
     if (p.nearest) {
       for (int y = 0; y < rows.n; y++, out += p.view.out[2] * channels)
@@ -150,7 +151,8 @@ void run(const Tensor *out, const Tensor *in, const ResampleArgs &a, Scratch &sc
   Taps *taps[3] = {};
   for (int d = 0; d < a.n_axes; d++) {
     const int slot = 3 - a.n_axes + d;
-    taps[slot] = &taps_for(slot, resample_axis(a, d), a.in_origin[d], p.view.in[slot], a.out_origin[d], p.view.out[slot]);
+    taps[slot] =
+        &taps_for(slot, resample_axis(a, d), a.in_origin[d], p.view.in[slot], a.out_origin[d], p.view.out[slot]);
   }
   p.slices = taps[0];
   p.rows = taps[1];
@@ -158,7 +160,8 @@ void run(const Tensor *out, const Tensor *in, const ResampleArgs &a, Scratch &sc
   p.nearest = p.rows->k == 1 && p.columns->k == 1;
   const int filter = p.rows->key.axis.filter;
   p.format = filter == CUBIC || filter == LANCZOS3 ? SIGNED_Q6 : OFFSET_Q8;
-  p.fixed = in->dtype == UINT8 && out->dtype == UINT8 && !p.nearest && has_few_taps(*p.rows) && has_few_taps(*p.columns);
+  p.fixed =
+      in->dtype == UINT8 && out->dtype == UINT8 && !p.nearest && has_few_taps(*p.rows) && has_few_taps(*p.columns);
   if (p.fixed) {
     make_fixed(*p.rows);
     fixed_point().prepare(*p.columns, (int)p.view.channels);

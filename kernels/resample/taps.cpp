@@ -86,7 +86,8 @@ void build(Taps &t) {
 
 }  // namespace
 
-Taps &taps_for(int slot, const ResampleAxis &axis, int64_t in_origin, int64_t in_length, int64_t out_origin, int64_t n) {
+Taps &taps_for(int slot, const ResampleAxis &axis, int64_t in_origin, int64_t in_length, int64_t out_origin,
+               int64_t n) {
   thread_local Taps kept[3];
   Taps &t = kept[slot];
   TapsKey key{axis, in_origin, in_length, out_origin, n};

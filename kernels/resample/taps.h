@@ -15,10 +15,10 @@ struct TapsKey {
 struct Taps {
   TapsKey key;
   bool valid = false, fixed_valid = false;
-  int n;       // outputs
-  int k;       // taps per output; unused ones weigh 0
-  int stride;  // k rounded up to even
-  int lo, hi;  // the part of the input's window that is read
+  int n;                       // outputs
+  int k;                       // taps per output; unused ones weigh 0
+  int stride;                  // k rounded up to even
+  int lo, hi;                  // the part of the input's window that is read
   std::vector<int32_t> first;  // relative to the input's window; first + k never leaves it
   std::vector<float> weights;
   std::vector<int16_t> fixed;  // the weights times 2^14; each output's add up to 2^14 exactly

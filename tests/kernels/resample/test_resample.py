@@ -25,8 +25,21 @@ def limit():
     kernels.library().resample_limit(AVX512)
 
 
-def run(pool, x, axis, size, lo=None, hi=None, min_filter=1, mag_filter=1, antialias=True, dtype=None, window=None, source=None):
-    """Resamples with the kernel; `window` (begin, end) of the output, from the part `source` (begin, end) of the input."""
+def run(
+    pool,
+    x,
+    axis,
+    size,
+    lo=None,
+    hi=None,
+    min_filter=1,
+    mag_filter=1,
+    antialias=True,
+    dtype=None,
+    window=None,
+    source=None,
+):
+    """Resamples `window` (begin, end) of the output from the part `source` (begin, end) of the input."""
     k = kernels.kernel("resample/resample")
     n = len(size)
     full = x.shape[axis : axis + n]
@@ -47,7 +60,12 @@ def run(pool, x, axis, size, lo=None, hi=None, min_filter=1, mag_filter=1, antia
     rows = []
     for a in (out, x):
         t = np.zeros(1, kernels.TENSOR)
-        t["data"], t["shape"][0, : a.ndim], t["ndim"], t["dtype"] = a.ctypes.data, a.shape, a.ndim, DTYPES[a.dtype.str[1:]]
+        t["data"], t["shape"][0, : a.ndim], t["ndim"], t["dtype"] = (
+            a.ctypes.data,
+            a.shape,
+            a.ndim,
+            DTYPES[a.dtype.str[1:]],
+        )
         rows.append(t)
     outcome = kernels.Outcome(np.zeros(1, "i4"), 1, 1)
     pool.run([kernels.Step(k, args, [(rows[0], -1)], [(rows[1], -1)])], 1, outcome)
@@ -58,9 +76,17 @@ def run(pool, x, axis, size, lo=None, hi=None, min_filter=1, mag_filter=1, antia
 
 def random_case(rng, channels=None, largest=90):
     """Arguments of `run` for an image, its region of interest anywhere inside it."""
-    h, w, c = int(rng.integers(1, largest)), int(rng.integers(1, largest)), channels or int(rng.choice([1, 2, 3, 3, 4, 5, 17]))
+    h, w, c = (
+        int(rng.integers(1, largest)),
+        int(rng.integers(1, largest)),
+        channels or int(rng.choice([1, 2, 3, 3, 4, 5, 17])),
+    )
     size = rng.integers(1, largest, 2)
-    kwargs = {"min_filter": int(rng.integers(0, 6)), "mag_filter": int(rng.integers(0, 6)), "antialias": bool(rng.random() < 0.7)}
+    kwargs = {
+        "min_filter": int(rng.integers(0, 6)),
+        "mag_filter": int(rng.integers(0, 6)),
+        "antialias": bool(rng.random() < 0.7),
+    }
     if rng.random() < 0.6:
         a, b = rng.uniform(0, 0.45, 2) * (h, w), rng.uniform(0.55, 1, 2) * (h, w)
         flip = rng.random(2) < 0.3
@@ -92,7 +118,9 @@ def test_uint8_extremes_saturate(pool):
             assert (run(pool, np.full((40, 30, 3), 255, "u1"), 0, size, min_filter=f, mag_filter=f) == 255).all()
 
 
-@pytest.mark.parametrize("dtype, out", [("u1", "f4"), ("u2", "u2"), ("u2", "f4"), ("i2", "i2"), ("i2", "f4"), ("f4", "f4")])
+@pytest.mark.parametrize(
+    "dtype, out", [("u1", "f4"), ("u2", "u2"), ("u2", "f4"), ("i2", "i2"), ("i2", "f4"), ("f4", "f4")]
+)
 def test_other_types(pool, dtype, out):
     rng = np.random.default_rng(3)
     scale = {"u1": 255, "u2": 65535, "i2": 32768, "f4": 1}[dtype]
@@ -122,7 +150,9 @@ def test_volumes(pool, dtype):
         f = int(rng.integers(0, 5))
         exact = resample(x, 1, m, min_filter=f, mag_filter=f)
         got = run(pool, x, 1, m, min_filter=f, mag_filter=f)
-        np.testing.assert_allclose(got, np.clip(exact, 0, 255) if dtype == "u1" else exact, rtol=0, atol=0.75 if dtype == "u1" else 4e-3)
+        np.testing.assert_allclose(
+            got, np.clip(exact, 0, 255) if dtype == "u1" else exact, rtol=0, atol=0.75 if dtype == "u1" else 4e-3
+        )
 
 
 @pytest.mark.parametrize("level", [AVX2, AVX512])
@@ -149,7 +179,7 @@ def ranges(shape, size, kwargs, begin, end):
 
 @pytest.mark.parametrize("dtype", ["u1", "f4"])
 def test_windows_have_the_pixels_of_the_whole(pool, dtype):
-    """A window of the output, computed from just the part of the input that source_range names, and from random larger parts."""
+    """A window, computed from just the part of the input that source_range names, and from random larger parts."""
     rng = np.random.default_rng(7)
     for _ in range(300):
         shape, size, kwargs = random_case(rng)
@@ -159,7 +189,10 @@ def test_windows_have_the_pixels_of_the_whole(pool, dtype):
         whole = run(pool, x, 0, size, **kwargs)[begin[0] : end[0], begin[1] : end[1]]
         lo, hi = ranges(shape, size, kwargs, begin, end)
         for more in (0, 3):
-            source = np.maximum(lo - rng.integers(0, more + 1, 2), 0), np.minimum(hi + rng.integers(0, more + 1, 2), shape[:2])
+            source = (
+                np.maximum(lo - rng.integers(0, more + 1, 2), 0),
+                np.minimum(hi + rng.integers(0, more + 1, 2), shape[:2]),
+            )
             part = run(pool, x, 0, size, window=(begin, end), source=source, **kwargs)
             np.testing.assert_array_equal(part, whole, err_msg=f"{shape} {size} {kwargs} {begin} {end}")
 
@@ -174,11 +207,17 @@ def test_source_range_is_exact():
         lo, hi = ranges(shape, size, kwargs, begin, end)
         for d in range(2):
             a, b = (kwargs["lo"][d], kwargs["hi"][d]) if "lo" in kwargs else (0, shape[d])
-            f = kwargs["min_filter"] if np.float32(size[d]) < abs(np.float32(b) - np.float32(a)) else kwargs["mag_filter"]
+            f = (
+                kwargs["min_filter"]
+                if np.float32(size[d]) < abs(np.float32(b) - np.float32(a))
+                else kwargs["mag_filter"]
+            )
             if f == NN:
                 used = weights(f, shape[d], size[d], a, b, True)[begin[d] : end[d]].any(axis=0).nonzero()[0]
             else:
-                taps, distance = zip(*(under(f, size[d], a, b, kwargs["antialias"], j) for j in range(begin[d], end[d])))
+                taps, distance = zip(
+                    *(under(f, size[d], a, b, kwargs["antialias"], j) for j in range(begin[d], end[d]))
+                )
                 inside = np.abs(np.concatenate(distance)) < SUPPORT[f] - 1e-9
                 used = np.unique(np.clip(np.concatenate(taps)[inside], 0, shape[d] - 1))
             assert lo[d] <= used[0] and used[-1] < hi[d], (shape, size, kwargs)

@@ -90,7 +90,9 @@ def test_frames_share_the_window():
 
     @pipeline_def(batch_size=1, num_threads=1)
     def pipe():
-        return fn.random_resized_crop(fn.external_source(source=lambda i: [np.stack([frame] * 3)], layout="FHWC"), size=16)
+        return fn.random_resized_crop(
+            fn.external_source(source=lambda i: [np.stack([frame] * 3)], layout="FHWC"), size=16
+        )
 
     out = pipe().run()[0].at(0)
     assert out.shape == (3, 16, 16, 3)
@@ -114,7 +116,9 @@ def test_the_seed_decides():
 def test_errors(kwargs, text):
     @pipeline_def(batch_size=1, num_threads=1)
     def pipe():
-        return fn.random_resized_crop(fn.external_source(source=lambda i: [np.zeros((4, 4, 3), "u1")], layout="HWC"), **kwargs)
+        return fn.random_resized_crop(
+            fn.external_source(source=lambda i: [np.zeros((4, 4, 3), "u1")], layout="HWC"), **kwargs
+        )
 
     with pytest.raises((ValueError, TypeError, RuntimeError), match=text):
         pipe().run()

@@ -15,7 +15,10 @@ def wanted_size(extent, region, k, size=None, mode="default", max_size=None, res
     if size is not None:
         want = np.broadcast_to(np.asarray(size, "f4"), (k,))
     elif resize_shorter or resize_longer:
-        want, mode = np.full(k, resize_shorter or resize_longer, "f4"), "not_smaller" if resize_shorter else "not_larger"
+        want, mode = (
+            np.full(k, resize_shorter or resize_longer, "f4"),
+            "not_smaller" if resize_shorter else "not_larger",
+        )
     else:
         want = np.array([xyz.get(f"resize_{a}", 0) for a in "zyx"[-k:]], "f4")
     given = (want != 0) & (extent > 0)
@@ -52,7 +55,14 @@ def reference(x, layout, **kw):
             lo[d], hi[d] = middle - half, middle + half
     interp = kw.get("interp_type", 1)
     out = resample(
-        x, first, size, lo, hi, int(kw.get("min_filter", interp)), int(kw.get("mag_filter", interp)), kw.get("antialias", True)
+        x,
+        first,
+        size,
+        lo,
+        hi,
+        int(kw.get("min_filter", interp)),
+        int(kw.get("mag_filter", interp)),
+        kw.get("antialias", True),
     )
     out = finish(out, x.dtype if kw.get("dtype") is None else "f4")
     return (out, extent.astype("i4")) if kw.get("save_attrs") else out
@@ -118,7 +128,12 @@ for _layout in LAYOUTS:
     _size = (4, 9, 14) if "D" in _layout else (9, 14)
     _args = [{"size": _size}] + ([] if _layout.startswith("F") else [{"size": _size, "save_attrs": True}])
     globals()[f"Test{_layout}"] = op_test(
-        "resize", case_of(_layout), layouts=(_layout,), args=_args, steps=1, sizes=((5, 4), (1, 1), (33, 17), (8, 40), (3, 3))
+        "resize",
+        case_of(_layout),
+        layouts=(_layout,),
+        args=_args,
+        steps=1,
+        sizes=((5, 4), (1, 1), (33, 17), (8, 40), (3, 3)),
     )
 
 

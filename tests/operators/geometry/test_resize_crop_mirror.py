@@ -7,14 +7,18 @@ from resampling_reference import finish, resample
 
 
 def reference(x, layout="HWC", crop=None, mirror=0, rounding="round", **kw):
-    """Resizes, then takes the window's pixels by index (beyond the border: resized as if the border went on), then flips."""
+    """Resizes, then takes the window (beyond the border: resized as if the border went on), then flips."""
     first = layout.find("D") if "D" in layout else layout.find("H")
     k = 3 if "D" in layout else 2
     extent = np.array(x.shape[first : first + k])
     if "size" in kw:
         real = np.array(kw["size"], "f4")
     else:
-        real = extent.astype("f4") * np.float32(np.float32(kw["resize_shorter"]) / min(extent)) if min(extent) else extent * 0
+        real = (
+            extent.astype("f4") * np.float32(np.float32(kw["resize_shorter"]) / min(extent))
+            if min(extent)
+            else extent * 0
+        )
     if crop is None:
         crop = [kw.get(f"crop_{a}", 0) for a in "dhw"[-k:]]
     size = np.where(extent == 0, 0, np.maximum(np.floor(real + 0.5), 1)).astype(int)
@@ -45,7 +49,13 @@ CASES = [
     {"resize_shorter": 20, "crop_w": 9, "crop_h": 7, "crop_pos_x": 0.2, "crop_pos_y": 1.0},
     {"resize_shorter": 20, "crop": (16, 16), "mirror": per_sample(0, 4, dtype="i4")},
     {"size": (20, 31), "crop": (9.6, 12), "mirror": 1, "crop_pos_x": 0.3},
-    {"size": (20, 31), "crop": (9, 12), "rounding": "truncate", "crop_pos_x": per_sample(0, 1), "interp_type": types.INTERP_CUBIC},
+    {
+        "size": (20, 31),
+        "crop": (9, 12),
+        "rounding": "truncate",
+        "crop_pos_x": per_sample(0, 1),
+        "interp_type": types.INTERP_CUBIC,
+    },
     {"size": (12, 9), "crop": (20, 9)},
 ]
 TestImages = op_test(
@@ -84,5 +94,10 @@ def test_it_is_a_window_of_resize():
     for interp in (types.INTERP_NN, types.INTERP_LINEAR, types.INTERP_LANCZOS3):
         kwargs = {"resize_shorter": 33, "interp_type": interp}
         whole = run("resize", [x], Case("u1", "HWC", kwargs), {})[0][0]
-        part = run("resize_crop_mirror", [x], Case("u1", "HWC", {**kwargs, "crop": (10, 13), "crop_pos_x": 0.0, "crop_pos_y": 1.0}), {})[0][0]
+        part = run(
+            "resize_crop_mirror",
+            [x],
+            Case("u1", "HWC", {**kwargs, "crop": (10, 13), "crop_pos_x": 0.0, "crop_pos_y": 1.0}),
+            {},
+        )[0][0]
         np.testing.assert_array_equal(part, whole[-10:, :13])

@@ -12,8 +12,12 @@ class RandomWindow(Operator, abstract=True):
     """Arguments of the operators that crop at random."""
 
     random_area = Arg([float], [0.08, 1.0], "Range of the window's area, as a share of the image's.")
-    random_aspect_ratio = Arg([float], [0.75, 1.333333], "Range of the window's aspect ratio, width / height; chosen on a logarithmic scale.")
-    num_attempts = Arg(int, 10, "How often an area and an aspect ratio are drawn before the largest possible window is taken.")
+    random_aspect_ratio = Arg(
+        [float], [0.75, 1.333333], "Range of the window's aspect ratio, width / height; chosen on a logarithmic scale."
+    )
+    num_attempts = Arg(
+        int, 10, "How often an area and an aspect ratio are drawn before the largest possible window is taken."
+    )
 
     def setup(self) -> None:
         super().setup()
@@ -28,9 +32,10 @@ class RandomWindow(Operator, abstract=True):
 def draw(a: Arguments, height: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Origins and sizes (n, 2), y first, of one window for each image.
 
-    An area is drawn uniformly from its range and an aspect ratio log-uniformly, until both the window's extents and, after
-    rounding, its aspect ratio are allowed; then a place uniformly among those inside the image. If no attempt succeeds, or
-    none can, the window is the largest with an allowed aspect ratio, shrunk to an allowed area, at a random place.
+    An area is drawn uniformly from its range and an aspect ratio log-uniformly, until both the window's extents and,
+    after rounding, its aspect ratio are allowed; then a place uniformly among those inside the image. If no attempt
+    succeeds, or none can, the window is the largest with an allowed aspect ratio, shrunk to an allowed area, at a
+    random place.
     """
     lo, hi = a.random_aspect_ratio
     smallest, largest = a.random_area

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the operators that resample share: filters, and which part of the input a part of the output depends on.
 
-Output sample j of an axis looks at input coordinate `start + (j + 1/2) * scale - 1/2`, `scale = (end - start) / size`, where
-input sample i covers i - 1/2 .. i + 1/2; its weights are a filter's values around that coordinate, divided by their sum. When
-the image shrinks and `antialias` is on, the filter is stretched by |scale|. Samples beyond the image repeat its border.
+Output sample j of an axis looks at input coordinate `start + (j + 1/2) * scale - 1/2`, `scale = (end - start) / size`,
+where input sample i covers i - 1/2 .. i + 1/2; its weights are a filter's values around that coordinate, divided by
+their sum. When the image shrinks and `antialias` is on, the filter is stretched by |scale|. Samples beyond the image
+repeat its border.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ VOLUMES = ("DHWC", "FDHWC", "CDHW", "FCDHW", "CFDHW")
 class Resampling(Operator, abstract=True):
     """Arguments and rules of operators that resample.
 
-    `plan` leaves on the arguments: `a.start`, `a.end` (n, k) float64, the region of interest, whose start is larger than
-    its end where it is mirrored, and `a.size` (n, k) int64, the size it is resized to; k is the number of spatial axes.
+    `plan` leaves on the arguments: `a.start`, `a.end` (n, k) float64, the region of interest, whose start is larger
+    than its end where it is mirrored, and `a.size` (n, k) int64, the size it is resized to; k is the number of spatial
+    axes.
     """
 
     kernel = "resample/resample"
@@ -37,7 +39,9 @@ class Resampling(Operator, abstract=True):
     interp_type = PerSample(DALIInterpType, _LINEAR, "Filter for enlarging and for shrinking.")
     min_filter = PerSample(DALIInterpType, _LINEAR, "Filter for axes that shrink; `interp_type` if not given.")
     mag_filter = PerSample(DALIInterpType, _LINEAR, "Filter for axes that do not shrink; `interp_type` if not given.")
-    antialias = Arg(bool, True, "Stretches the filter when shrinking, so that every input pixel counts; not for INTERP_NN.")
+    antialias = Arg(
+        bool, True, "Stretches the filter when shrinking, so that every input pixel counts; not for INTERP_NN."
+    )
     dtype = Arg(DALIDataType, None, "Type of the output: that of the input (the default) or FLOAT.")
     minibatch_size = Arg(int, 32, "Accepted for compatibility.", hidden=True)
     temp_buffer_hint = Arg(int, 0, "Accepted for compatibility.", hidden=True)
@@ -45,14 +49,20 @@ class Resampling(Operator, abstract=True):
     def check_types(self, a: Arguments, x: Spec) -> None:
         """Refuses types and filters that do not exist, and settles which filters are meant."""
         if x.dtype.name not in _INPUT_TYPES:
-            raise ValueError(f"unsupported type: {from_numpy(x.dtype)}; supported: UINT8, UINT16, INT16 and FLOAT; convert it with fn.cast")
+            raise ValueError(
+                f"unsupported type: {from_numpy(x.dtype)}; supported: UINT8, UINT16, INT16 and FLOAT (see fn.cast)"
+            )
         if a.dtype not in (None, DALIDataType.FLOAT, from_numpy(x.dtype)):
-            raise ValueError(f"the output must have the type of the input ({from_numpy(x.dtype)}) or FLOAT; got {a.dtype}")
+            raise ValueError(
+                f"the output must have the type of the input ({from_numpy(x.dtype)}) or FLOAT; got {a.dtype}"
+            )
         a.min = a.min_filter if "min_filter" in a.given else a.interp_type
         a.mag = a.mag_filter if "mag_filter" in a.given else a.interp_type
         for name, column in (("min_filter", a.min), ("mag_filter", a.mag)):
             bad = (column < 0) | (column > _GAUSSIAN)
-            SampleErrors.where(bad, lambda i, n=name, c=column: f"{n} is {c[i]}, which is no interpolation type (0 to 5)")
+            SampleErrors.where(
+                bad, lambda i, n=name, c=column: f"{n} is {c[i]}, which is no interpolation type (0 to 5)"
+            )
 
     def outputs(self, a: Arguments, x: Spec) -> Spec | tuple[Spec, ...]:
         shape = x.shape.copy()
@@ -98,8 +108,10 @@ def _three(columns: np.ndarray) -> np.ndarray:
     return np.pad(columns, ((0, 0), (0, 3 - columns.shape[1])))
 
 
-def source_range(a: Arguments, in_size: np.ndarray, begin: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which input samples lo .. hi - 1 (each (n, k)) outputs begin .. end - 1 read; the twin of `source_range` in the kernel."""
+def source_range(
+    a: Arguments, in_size: np.ndarray, begin: np.ndarray, end: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which input samples lo .. hi - 1 (each (n, k)) outputs begin .. end - 1 read; as in the kernel's header."""
     extent, single = a.end - a.start, a.end.astype("f4") - a.start.astype("f4")
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = np.where(a.size > 0, extent / a.size, 0)

@@ -21,7 +21,9 @@ class ResizeSize(Operator, abstract=True):
     `resize_longer`. An extent of 0 is absent and follows from the others by `mode`. A negative extent flips the axis.
     """
 
-    size = PerSample([float], None, "Size of the output, one number per spatial axis in the order of the layout, or one for all.")
+    size = PerSample(
+        [float], None, "Size of the output, one number per spatial axis in the order of the layout, or one for all."
+    )
     resize_x = PerSample(float, 0.0, "Width of the output.")
     resize_y = PerSample(float, 0.0, "Height of the output.")
     resize_z = PerSample(float, 0.0, "Depth of the output.")
@@ -30,32 +32,48 @@ class ResizeSize(Operator, abstract=True):
     mode = Arg(
         str,
         "default",
-        'What becomes of extents: "default" (absent ones are scaled by the geometric mean of the scales of the others), "stretch" '
-        '(absent ones stay), "not_larger" and "not_smaller" (the aspect ratio is kept, and no extent exceeds or falls below the given ones).',
+        'What becomes of extents: "default" (absent ones are scaled by the geometric mean of the scales of the '
+        'others), "stretch" (absent ones stay), "not_larger" and "not_smaller" (the aspect ratio is kept, no extent '
+        "exceeds or falls below the given ones).",
     )
-    max_size = Arg([float], None, "Limit of the output's extents, one number or one per axis; the aspect ratio is kept where the mode keeps it.")
-    roi_start = PerSample([float], None, "Start of the region of interest, per axis in the order of the layout; given together with `roi_end`.")
-    roi_end = PerSample([float], None, "End of the region of interest; where it is smaller than the start, the axis is flipped.")
+    max_size = Arg(
+        [float],
+        None,
+        "Limit of the output's extents, one number or one per axis; the aspect ratio is kept where the mode keeps it.",
+    )
+    roi_start = PerSample(
+        [float],
+        None,
+        "Start of the region of interest, per axis in the order of the layout; given together with `roi_end`.",
+    )
+    roi_end = PerSample(
+        [float], None, "End of the region of interest; where it is smaller than the start, the axis is flipped."
+    )
     roi_relative = Arg(bool, False, "Whether the region is given in units of the input's extents.")
     subpixel_scale = Arg(
         bool,
         True,
-        "Whether the region of interest is adjusted when the size is rounded to whole pixels, so that the scale stays exact.",
+        "Whether the region of interest is adjusted when the size is rounded, so that the scale stays exact.",
     )
 
     def setup(self) -> None:
         super().setup()
         given = self.values["given"]
         ways = {"resize_x": "resize_x/y/z", "resize_y": "resize_x/y/z", "resize_z": "resize_x/y/z"}
-        chosen = {ways.get(n, n) for n in given & {"size", "resize_x", "resize_y", "resize_z", "resize_shorter", "resize_longer"}}
+        chosen = {
+            ways.get(n, n)
+            for n in given & {"size", "resize_x", "resize_y", "resize_z", "resize_shorter", "resize_longer"}
+        }
         if len(chosen) != 1:
             got = f"got {', '.join(sorted(chosen))}" if chosen else "none was given"
             raise ValueError(
-                "exactly one way of specifying the size must be used: resize_x, resize_y, resize_z; or size; or resize_longer; "
-                f"or resize_shorter; {got}"
+                "exactly one way of specifying the size must be used: resize_x, resize_y, resize_z; or size; or "
+                f"resize_longer; or resize_shorter; {got}"
             )
         if "mode" in given and given & {"resize_shorter", "resize_longer"}:
-            raise ValueError("resize_shorter, resize_longer and mode are mutually exclusive; use size with mode, or leave mode out")
+            raise ValueError(
+                "resize_shorter, resize_longer and mode are mutually exclusive; use size with mode, or leave mode out"
+            )
         if self.values["mode"] not in _MODES:
             raise ValueError(f"invalid resize mode: {self.values['mode']!r}; accepted: {', '.join(_MODES)}")
         if ("roi_start" in given) != ("roi_end" in given):
@@ -67,20 +85,26 @@ class ResizeSize(Operator, abstract=True):
         n, k = x.n, axes.stop - axes.start
         extent = x.shape[:, axes]
         wanted, mode = _wanted(a, k, n)
-        SampleErrors.where(~np.isfinite(wanted).all(axis=1), lambda i: f"the size must be finite numbers, got {wanted[i].tolist()}")
+        SampleErrors.where(
+            ~np.isfinite(wanted).all(axis=1), lambda i: f"the size must be finite numbers, got {wanted[i].tolist()}"
+        )
         start, end = np.zeros((n, k), "f4"), extent.astype("f4")
         if a.roi_start is not None:
             start, end = per_axis(a.roi_start, "roi_start", k), per_axis(a.roi_end, "roi_end", k)
             if a.roi_relative:
                 start, end = start * extent.astype("f4"), end * extent.astype("f4")
             bad = ~(np.isfinite(start) & np.isfinite(end)).all(axis=1)
-            SampleErrors.where(bad, lambda i: f"the region of interest must be finite, got {start[i].tolist()} to {end[i].tolist()}")
+            SampleErrors.where(
+                bad, lambda i: f"the region of interest must be finite, got {start[i].tolist()} to {end[i].tolist()}"
+            )
         limit = None
         if a.max_size is not None:
             limit = per_axis(np.array([a.max_size], "f4"), "max_size", k)
             limit = np.where(limit > 0, limit, np.float32(np.inf))
         real = extents(np.abs(wanted), np.abs(end - start), extent == 0, mode, limit)
-        SampleErrors.where((real > _LARGEST).any(axis=1), lambda i: f"the output would have the size {real[i].tolist()}")
+        SampleErrors.where(
+            (real > _LARGEST).any(axis=1), lambda i: f"the output would have the size {real[i].tolist()}"
+        )
         a.size = np.where(extent == 0, 0, np.maximum(np.floor(real + np.float32(0.5)), 1)).astype("i8")
         start, end = start.astype("f8"), end.astype("f8")
         if mode in ("default", "stretch"):
@@ -101,7 +125,9 @@ class ResizeSize(Operator, abstract=True):
 def per_axis(column: np.ndarray, name: str, k: int) -> np.ndarray:
     """One value for all axes, or one for each."""
     if column.shape[1] not in (1, k):
-        raise ValueError(f"argument '{name}' takes a single value or {k} values, one per spatial axis; got {column.shape[1]}")
+        raise ValueError(
+            f"argument '{name}' takes a single value or {k} values, one per spatial axis; got {column.shape[1]}"
+        )
     return column if column.shape[1] == k else np.repeat(column, k, axis=1)
 
 
@@ -116,8 +142,10 @@ def _wanted(a: Arguments, k: int, n: int) -> tuple[np.ndarray, str]:
     return np.stack(columns, axis=1), a.mode
 
 
-def extents(wanted: np.ndarray, region: np.ndarray, is_empty: np.ndarray, mode: str, limit: np.ndarray | None) -> np.ndarray:
-    """The output's extents (n, k) before rounding, from those wanted (0: absent) and those of the region; in float32, as DALI does."""
+def extents(
+    wanted: np.ndarray, region: np.ndarray, is_empty: np.ndarray, mode: str, limit: np.ndarray | None
+) -> np.ndarray:
+    """The output's extents (n, k) before rounding, from those wanted (0: absent) and the region's; in float32."""
     given = (wanted > 0) & ~is_empty
     count = given.sum(axis=1)
     one = np.float32(1)
@@ -131,7 +159,11 @@ def extents(wanted: np.ndarray, region: np.ndarray, is_empty: np.ndarray, mode: 
             if limit is not None:
                 real = np.minimum(real, limit)
         else:
-            factor = np.where(given, scale, np.inf).min(axis=1) if mode == "not_larger" else np.where(given, scale, 0).max(axis=1)
+            factor = (
+                np.where(given, scale, np.inf).min(axis=1)
+                if mode == "not_larger"
+                else np.where(given, scale, 0).max(axis=1)
+            )
             if limit is not None:
                 factor = np.minimum(factor, np.where(region > 0, limit / region, np.inf).min(axis=1))
             real = np.where(region > 0, region * factor[:, None].astype("f4"), 0)

@@ -16,9 +16,10 @@ from ._resize_size import ResizeSize
 class Resize(ResizeSize, Resampling):
     """Resizes images (HWC, CHW), volumes (DHWC, CDHW) and sequences of them, separably along each spatial axis.
 
-    The size comes from `size`, from `resize_x`, `resize_y`, `resize_z`, or from `resize_shorter` or `resize_longer`, and is
-    rounded to whole pixels, at least one. Elements are uint8, uint16, int16 or float; integers are rounded, halves away from
-    zero, and saturated. uint8 is computed in fixed point and may differ by one step from the exact result.
+    The size comes from `size`, from `resize_x`, `resize_y`, `resize_z`, or from `resize_shorter` or `resize_longer`,
+    and is rounded to whole pixels, at least one. Elements are uint8, uint16, int16 or float; integers are rounded,
+    halves away from zero, and saturated. uint8 is computed in fixed point and may differ by one step from the exact
+    result.
 
     With `save_attrs` there is a second output per sample: the input's extents (k,) int32 along the spatial axes.
 

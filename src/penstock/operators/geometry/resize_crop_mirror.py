@@ -13,11 +13,11 @@ from ._resize_size import ResizeSize
 
 
 class ResizeCropMirror(ResizeSize, Resampling):
-    """Resizes like `resize`, cuts a window out of the result and mirrors that; pixels outside of the window are not computed.
+    """Resizes like `resize`, cuts a window out of the result and mirrors that; nothing outside of it is computed.
 
-    The window's size is `crop` or `crop_w`, `crop_h`, `crop_d`, fractions being dropped; 0 keeps the extent. Its position along
-    an axis is `crop_pos * (extent - size of the window)`. A window larger than the image repeats the image's border.
-    HWC, CHW, volumes DHWC, CDHW and sequences of them; types as in `resize`.
+    The window's size is `crop` or `crop_w`, `crop_h`, `crop_d`, fractions being dropped; 0 keeps the extent. Its
+    position along an axis is `crop_pos * (extent - size of the window)`. A window larger than the image repeats the
+    image's border. HWC, CHW, volumes DHWC, CDHW and sequences of them; types as in `resize`.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -30,7 +30,9 @@ class ResizeCropMirror(ResizeSize, Resampling):
     """
 
     layouts = IMAGES + VOLUMES
-    crop = PerSample([float], None, "Size of the window, in the order of the layout: (height, width) or (depth, height, width).")
+    crop = PerSample(
+        [float], None, "Size of the window, in the order of the layout: (height, width) or (depth, height, width)."
+    )
     crop_d = PerSample(float, 0.0, "Depth of the window; instead of `crop`.")
     crop_h = PerSample(float, 0.0, "Height of the window; instead of `crop`, together with `crop_w`.")
     crop_w = PerSample(float, 0.0, "Width of the window; instead of `crop`, together with `crop_h`.")
@@ -38,7 +40,9 @@ class ResizeCropMirror(ResizeSize, Resampling):
     crop_pos_y = PerSample(float, 0.5, "Vertical position of the window: 0 at the top, 1 at the bottom.")
     crop_pos_z = PerSample(float, 0.5, "Position of the window along the depth: 0 at the front, 1 at the back.")
     mirror = PerSample(int, 0, "Which axes are mirrored, added up: 1 the width, 2 the height, 4 the depth.")
-    rounding = Arg(str, "round", 'How the position becomes whole: "round" to the nearest, halves away from zero, or "truncate".')
+    rounding = Arg(
+        str, "round", 'How the position becomes whole: "round" to the nearest, halves away from zero, or "truncate".'
+    )
 
     def setup(self) -> None:
         super().setup()
@@ -54,18 +58,25 @@ class ResizeCropMirror(ResizeSize, Resampling):
         self.check_types(a, x)
         self.plan_size(a, x)
         k = a.size.shape[1]
-        axes = [("z", a.crop_pos_z, a.crop_d, 4), ("y", a.crop_pos_y, a.crop_h, 2), ("x", a.crop_pos_x, a.crop_w, 1)][-k:]
+        axes = [("z", a.crop_pos_z, a.crop_d, 4), ("y", a.crop_pos_y, a.crop_h, 2), ("x", a.crop_pos_x, a.crop_w, 1)][
+            -k:
+        ]
         wanted = np.stack([c for _, _, c, _ in axes], axis=1)
         if a.crop is not None:
             if a.crop.shape[1] not in (2, 3) or a.crop.shape[1] < k:
                 raise ValueError(f"crop takes {k} values, one per spatial axis; got {a.crop.shape[1]}")
             wanted = a.crop[:, -k:]
-        SampleErrors.where((wanted < 0).any(axis=1), lambda i: f"the size of the crop window must not be negative, got {wanted[i].tolist()}")
+        SampleErrors.where(
+            (wanted < 0).any(axis=1),
+            lambda i: f"the size of the crop window must not be negative, got {wanted[i].tolist()}",
+        )
         window = wanted.astype("i8")
         a.window = np.where((window == 0) | (a.size == 0), a.size, window)
         position = np.stack([p for _, p, _, _ in axes], axis=1)
         bad = ((position < 0) | (position > 1)).any(axis=1)
-        SampleErrors.where(bad, lambda i: f"crop_pos must be in [0, 1], got {position[i].tolist()} (in the order of the layout)")
+        SampleErrors.where(
+            bad, lambda i: f"crop_pos must be in [0, 1], got {position[i].tolist()} (in the order of the layout)"
+        )
         place = position.astype("f8") * (a.size - a.window)
         place = np.trunc(place) if a.rounding == "truncate" else np.trunc(place + np.copysign(0.5, place))
         mirrored = (a.mirror[:, None] & np.array([bit for *_, bit in axes])) != 0
