@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/kernel.h"
+#include "geometry/fill.h"
 #include "geometry/normalize_rows.h"
 #include "geometry/reverse_pixels.h"
 
@@ -12,15 +13,13 @@ namespace {
 
 // Walks the output axis by axis; the innermost axes are left to the row loops.
 struct Walk {
+  Fill fill;                           // knows the output's shape
   int ndim, channels;
-  int64_t extent[kMaxDims];            // of the output
   int64_t begin[kMaxDims];             // [begin, end) of the output comes from the input, the rest is filled
   int64_t end[kMaxDims];
   int64_t in_step[kMaxDims];           // elements of the input per index of the output
-  int64_t out_step[kMaxDims];
   int64_t in_size, out_size;           // bytes of an element
   const float *mean, *scale;
-  const char *fill;                    // per channel, in the output's type
   float *row;                          // one row of values
   void (*read)(float *out, const void *in, int64_t n, int64_t stride, int channels);
   void (*write)(void *out, const float *in, int64_t n, float mean, float scale);
@@ -29,31 +28,19 @@ struct Walk {
   void (*split3_row)(void *out, const uint8_t *in, int64_t n, int64_t plane, const float *mean, const float *scale);
   char *turned;                        // one row of the input
 
-  // Fills [from, to) of axis d and all that is below; c is the channel if an axis above d counts channels.
-  void fill_range(char *out, int d, int64_t from, int64_t to, int c) const {
-    out += from * out_step[d] * out_size;
-    if (channels >= d && d < ndim - 1) {
-      for (int64_t i = from; i < to; i++, out += out_step[d] * out_size)
-        fill_range(out, d + 1, 0, extent[d + 1], d == channels ? (int)i : c);
-    } else if (channels == d) {
-      std::memcpy(out, fill + from * out_size, (to - from) * out_size);
-    } else {
-      for (int64_t i = 0; i < (to - from) * out_step[d]; i++) std::memcpy(out + i * out_size, fill + c * out_size, out_size);
-    }
-  }
   void visit(char *out, const char *in, int d, int c) const {
     const int64_t b = begin[d], e = end[d];
-    if (b > 0) fill_range(out, d, 0, b, c);
-    if (e < extent[d]) fill_range(out, d, e, extent[d], c);
+    fill.range(out, d, 0, b, c);
+    fill.range(out, d, e, fill.extent[d], c);
     if (e <= b) return;
-    char *o = out + b * out_step[d] * out_size;
+    char *o = out + b * fill.step[d] * out_size;
     const char *x = in + b * in_step[d] * in_size;
     if (split3_row && d == ndim - 3) {
       split3(out, in);
     } else if (d == ndim - 2 && channels == ndim - 1 && in_step[channels] == 1) {
       const int n_channels = (int)end[channels];
       read(row, unmirrored(x, e - b, d, n_channels), e - b, std::max<int64_t>(in_step[d], n_channels), n_channels);
-      write_pixels(o, row, e - b, n_channels, (int)extent[channels], mean, scale, fill);
+      write_pixels(o, row, e - b, n_channels, (int)fill.extent[channels], mean, scale, fill.values);
     } else if (d == ndim - 1 && d != channels) {
       read(row, x, e - b, in_step[d], 1);
       write(o, row, e - b, mean[c], scale[c]);
@@ -61,7 +48,7 @@ struct Walk {
       read(row, x, e - b, in_step[d], 1);
       for (int64_t i = b; i < e; i++) write(out + i * out_size, row + i - b, 1, mean[i], scale[i]);
     } else {
-      for (int64_t i = b; i < e; i++, o += out_step[d] * out_size, x += in_step[d] * in_size)
+      for (int64_t i = b; i < e; i++, o += fill.step[d] * out_size, x += in_step[d] * in_size)
         visit(o, x, d + 1, d == channels ? (int)i : c);
     }
   }
@@ -74,18 +61,18 @@ struct Walk {
     const int h = ndim - 2, w = ndim - 1;
     const int64_t left = begin[w], right = end[w];
     for (int c = 0; c < 3; c++) {
-      char *plane = out + c * out_step[channels] * out_size;
-      if (begin[h] > 0) fill_range(plane, h, 0, begin[h], c);
-      if (end[h] < extent[h]) fill_range(plane, h, end[h], extent[h], c);
-      if (left == 0 && right == extent[w]) continue;
+      char *plane = out + c * fill.step[channels] * out_size;
+      fill.range(plane, h, 0, begin[h], c);
+      fill.range(plane, h, end[h], fill.extent[h], c);
+      if (left == 0 && right == fill.extent[w]) continue;
       for (int64_t y = begin[h]; y < end[h]; y++) {
-        fill_range(plane + y * out_step[h] * out_size, w, 0, left, c);
-        fill_range(plane + y * out_step[h] * out_size, w, right, extent[w], c);
+        fill.range(plane + y * fill.step[h] * out_size, w, 0, left, c);
+        fill.range(plane + y * fill.step[h] * out_size, w, right, fill.extent[w], c);
       }
     }
     for (int64_t y = begin[h]; y < end[h] && right > left; y++) {
       const char *x = unmirrored(in + y * in_step[h] + left * in_step[w], right - left, w, 3);
-      split3_row(out + (y * out_step[h] + left) * out_size, (const uint8_t *)x, right - left, out_step[channels], mean, scale);
+      split3_row(out + (y * fill.step[h] + left) * out_size, (const uint8_t *)x, right - left, fill.step[channels], mean, scale);
     }
   }
   // n pixels of `values` elements that begin at x and go backwards if axis d is mirrored, put into the order of the output.
@@ -102,16 +89,15 @@ static void run(const Tensor *out, const Tensor *in, const CropMirrorNormalizeAr
   const int n = out->ndim;
   Walk w;
   w.ndim = n, w.channels = a.channels;
+  w.fill.of(out, a.channels);
   w.in_size = item_size(in->dtype), w.out_size = item_size(out->dtype);
   w.mean = a.mean, w.scale = a.scale;
   int64_t in_step[kMaxDims], step = 1, longest = 1;
   for (int d = n - 1; d >= 0; d--) in_step[d] = step, step *= in->shape[d];
-  step = 1;
   const char *x = in->as<char>();
   for (int d = n - 1; d >= 0; d--) {
     const int64_t extent = out->shape[d], of_input = in->shape[a.axis[d]], first = a.first[d];
     const bool mirrored = d == a.mirrored;
-    w.extent[d] = extent, w.out_step[d] = step, step *= extent;
     w.in_step[d] = mirrored ? -in_step[a.axis[d]] : in_step[a.axis[d]];
     x += first * in_step[a.axis[d]] * w.in_size;
     const int64_t begin = mirrored ? first - of_input + 1 : -first, end = mirrored ? first + 1 : of_input - first;
@@ -119,13 +105,13 @@ static void run(const Tensor *out, const Tensor *in, const CropMirrorNormalizeAr
     w.end[d] = std::max(std::min(end, extent), w.begin[d]);
     longest = std::max(longest, extent);
   }
-  if (step == 0) return;
-  const int64_t n_fill = a.channels < 0 ? 1 : out->shape[a.channels];
-  w.fill = scratch.array<char>(n_fill * w.out_size, 0);
+  if (out->volume() == 0) return;
+  const int64_t n_fill = w.fill.count();
+  w.fill.values = scratch.array<char>(n_fill * w.out_size, 0);
   w.row = scratch.array<float>(longest * n_fill, 1);
   for_types<uint8_t, int8_t, half, float>(out->dtype, [&](auto o) {
     typedef decltype(o) Out;
-    for (int64_t c = 0; c < n_fill; c++) ((Out *)w.fill)[c] = saturate<Out>(a.fill[c]);
+    for (int64_t c = 0; c < n_fill; c++) ((Out *)w.fill.values)[c] = saturate<Out>(a.fill[c]);
     w.write = write_planar<Out>;
     w.write_pixels = write_pixels<Out>;
   });

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import string
+from typing import Any
+
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.dtypes import DALIDataType, DALIImageType
+from ...core.dtypes import DALIDataType, DALIImageType, to_numpy
 from ...core.errors import SampleErrors
+from ...core.kernels import MAX_DIMS
 from ...core.op import Arg, Arguments, Operator, PerSample
 
 # What may happen where a window reaches out of the input; DALI has two names for some.
@@ -24,6 +28,9 @@ POLICIES = {
     "wrap": "wrap",
 }
 
+_BORDERS = {"constant": 0, "edge": 1, "reflect_1001": 2, "reflect_101": 3, "wrap": 4}  # as in kernels/geometry/window.h
+_CONVERTED = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8)
+
 
 class WindowedInput(Operator, abstract=True):
     """Arguments of operators that read a window of their input which may reach out of it."""
@@ -33,8 +40,9 @@ class WindowedInput(Operator, abstract=True):
     out_of_bounds_policy = Arg(
         str,
         "error",
-        "Where the window reaches out of the input: 'error' refuses the sample, 'constant' (or 'pad') fills with `fill_values`, "
-        "'trim_to_shape' cuts the window.",
+        "Where the window reaches out of the input: 'error' refuses the sample, 'constant' (or 'pad') fills with "
+        "`fill_values`, 'trim_to_shape' cuts the window; crop and slice also repeat the 'edge' (or 'clamp'), mirror "
+        "with the edge repeated ('reflect_1001' or 'reflect') or not ('reflect_101'), or 'wrap' around.",
     )
     dtype = Arg(DALIDataType, None, "Type of the output; that of the input if not given.")
     output_dtype = Arg(DALIDataType, None, "A former name of `dtype`.", deprecated="use `dtype`")
@@ -92,6 +100,54 @@ def needed_of(start: np.ndarray, extent: np.ndarray, shape: np.ndarray) -> tuple
     """The part (origin, size) of an input of `shape` that lies in a window."""
     origin = np.clip(start, 0, shape)
     return origin, np.maximum(np.clip(start + extent, 0, shape) - origin, 0)
+
+
+class WindowCopy(WindowedInput, abstract=True):
+    """Base of operators whose output is a window of the input, converted to `dtype`. `plan` calls `place`."""
+
+    kernel = "geometry/window"
+    frames = False  # the window may cut the frames of a sequence
+    windowed = string.ascii_uppercase.replace("C", "")  # fill values are counted from the first channel
+
+    def setup(self) -> None:
+        super().setup()
+        self.converts_to = self.out_type()
+        if self.converts_to is not None and self.converts_to not in _CONVERTED:
+            self.same = to_numpy(self.converts_to)
+        else:
+            self.same = None
+
+    def outputs(self, a: Arguments, x: Spec, *arguments: Spec) -> Spec:
+        if self.same not in (None, x.dtype) or (self.converts_to is not None and x.dtype.kind == "b"):
+            names = ", ".join(t.name for t in _CONVERTED)
+            raise ValueError(f"no conversion from {x.dtype.name} to {self.converts_to}; supported: {names}, or the type of the input")
+        self.fill_column(a.extent[:, x.axis("C")] if "C" in x.layout else np.ones(x.n, "i8"), 1)
+        return x.like(shape=a.extent, dtype=self.converts_to)
+
+    def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray]:
+        start = a.start + out.origin
+        if self.policy in ("error", "trim", "constant"):
+            return needed_of(start, out.stored, x.shape)
+        inside = (start >= 0) & (start + out.stored <= x.shape)
+        return np.where(inside, start, 0), np.where(inside, out.stored, x.shape)
+
+    def params(self, a: Arguments, x: Spec, *specs: Spec) -> dict[str, Any]:
+        fill, out = np.asarray(self.values["fill_values"], "f4"), specs[-1]
+        return {
+            "start": eight(a.start + out.origin),
+            "extent": eight(x.shape),
+            "origin": eight(x.origin),
+            "border": _BORDERS.get(self.policy, 0),
+            "channels": x.axis("C") if len(fill) > 1 else -1,
+            "fill": fill[None],
+        }
+
+
+def eight(columns: np.ndarray) -> np.ndarray:
+    """(n, k) padded with zeros to the (n, 8) of a kernel's row."""
+    out = np.zeros((len(columns), MAX_DIMS), columns.dtype)
+    out[:, : columns.shape[1]] = columns
+    return out
 
 
 class CropWindow(WindowedInput, abstract=True):

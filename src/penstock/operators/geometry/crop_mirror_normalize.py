@@ -9,7 +9,7 @@ from ...core.batch import Spec
 from ...core.dtypes import DALIDataType, DALIImageType
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Layout, PerSample
-from ._crop_window import CropWindow, needed_of
+from ._crop_window import CropWindow, eight, needed_of
 
 _OUTPUTS = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8, DALIDataType.INT8)
 _INPUTS = ("uint8", "uint16", "int16", "int32", "float16", "float32")
@@ -94,8 +94,8 @@ class CropMirrorNormalize(CropWindow):
         mirrored = a.mirror != 0
         first[:, width] += np.where(mirrored, out.shape[:, width] - 1, 0)
         return {
-            "axis": np.array(a.axes + [0] * (8 - len(a.axes)), "i4"),
-            "first": np.pad(first, ((0, 0), (0, 8 - first.shape[1]))),
+            "axis": eight(np.array([a.axes], "i4")),
+            "first": eight(first),
             "mirrored": np.where(mirrored, width, -1),
             "channels": a.layout.find("C"),
             "mean": a.offset,

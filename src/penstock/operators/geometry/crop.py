@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A window of images, volumes and sequences."""
+
+from ...core.batch import Spec
+from ...core.op import Arguments
+from ._crop_window import CropWindow, WindowCopy
+
+
+class Crop(WindowCopy, CropWindow):
+    """Cuts a window out of images, volumes or sequences. Behind a decoder, only the window is decoded.
+
+    Along an axis of size n a window of size c at position p begins at `round(p * (n - c))`; sizes are cut to integers.
+    Converts to FLOAT, FLOAT16 or UINT8 without rounding (fractions are cut, values clamped).
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> import numpy as np
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     x = types.Constant(np.arange(20, dtype=np.uint8).reshape(4, 5, 1), layout="HWC")
+    ...     return fn.crop(x, crop=(2, 3), crop_pos_x=1.0, crop_pos_y=0.0)
+    >>> pipe().run()[0].at(0)[..., 0].tolist()
+    [[2, 3, 4], [7, 8, 9]]
+    """
+
+    layouts = ("HWC", "CHW", "DHWC", "CDHW", "FHWC", "FCHW", "CFHW", "FDHWC", "FCDHW", "CFDHW")
+
+    def plan(self, a: Arguments, x: Spec) -> None:
+        self.crop_window(a, x)

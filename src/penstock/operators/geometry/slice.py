@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A window given by its start and its end or shape, absolute or relative."""
+
+from typing import Any
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, Layout, PerSample
+from ._axes import resolve_axes
+from ._crop_window import WindowCopy
+
+_STARTS, _ENDS = ("start", "rel_start"), ("end", "rel_end", "shape", "rel_shape")
+
+
+class Slice(WindowCopy):
+    """Cuts a window out of each sample. Behind a decoder, only the window is decoded.
+
+    The window is given by `start` or `rel_start` (0 by default) and one of `end`, `rel_end`, `shape`, `rel_shape`
+    (by default it reaches to the end), one value for each of `axes` or `axis_names`. Relative values count in sizes of the
+    input. Or by two more inputs, anchor and shape: integers are absolute; floats are relative, unless `normalized_anchor` or
+    `normalized_shape` is False. Start and end are computed as real numbers, then rounded (halves away from zero).
+    Converts to FLOAT, FLOAT16 or UINT8 without rounding (fractions are cut, values clamped).
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> import numpy as np
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     x = types.Constant(np.arange(20, dtype=np.uint8).reshape(4, 5, 1), layout="HWC")
+    ...     return fn.slice(x, rel_start=[0.0, 0.5], shape=[2, 2])
+    >>> pipe().run()[0].at(0)[..., 0].tolist()
+    [[10, 11], [15, 16]]
+    """
+
+    inputs = (1, 3)
+    peeks = (1, 2)
+
+    start = PerSample([int], None, "Where the window begins.")
+    rel_start = PerSample([float], None, "Where the window begins, 1.0 being the end of the input.")
+    end = PerSample([int], None, "Where the window ends; not part of it.")
+    rel_end = PerSample([float], None, "Where the window ends, 1.0 being the end of the input.")
+    shape = PerSample([int], None, "Shape of the window.")
+    rel_shape = PerSample([float], None, "Shape of the window, 1.0 being that of the input.")
+    axes = PerSample([int], [1, 0], "The axes that are cut, in the order of the values; negative ones count from the last.")
+    axis_names = Arg(Layout, Layout("WH"), "The axes that are cut, by name; instead of `axes`.")
+    normalized_anchor = Arg(bool, True, "Whether a second input of floats is relative.")
+    normalized_shape = Arg(bool, True, "Whether a third input of floats is relative.")
+
+    def setup(self) -> None:
+        super().setup()
+        given = self.values["given"]
+        for group in (_STARTS, _ENDS):
+            if len(given.intersection(group)) > 1:
+                raise ValueError(f"give one of {', '.join(group)}; got {', '.join(n for n in group if n in given)}")
+        if {"axes", "axis_names"} <= given:
+            raise ValueError("give the axes either by `axes` or by `axis_names`, not both")
+        self.named = [n for n in (*_STARTS, *_ENDS) if n in given]
+
+    def plan(self, a: Arguments, x: Spec, *arguments: Spec) -> None:
+        named = self.named
+        if arguments and named:
+            raise ValueError(f"with the inputs anchor and shape, {', '.join(named)} can't be given")
+        if len(arguments) == 1 or not (arguments or named):
+            raise ValueError("give the window by start, end, shape, ... or by two more inputs, anchor and shape")
+        axes = resolve_axes(a, x, "axes" in self.values["given"])
+        count = axes.shape[1]
+        rows = np.arange(x.n)[:, None]
+        extent = x.shape[rows, axes]
+        if arguments:
+            start, end = self._from_inputs(a, extent, count)
+        else:
+            start, end = self._from_arguments(a, extent, count)
+        start, end = _round(start), _round(end)
+        SampleErrors.where(
+            (end < start).any(axis=1),
+            lambda i: f"the window ends before it begins: start {start[i].tolist()}, end {end[i].tolist()}",
+        )
+        first, size = np.zeros_like(x.shape), x.shape.copy()
+        first[rows, axes] = start
+        size[rows, axes] = end - start
+        self.place(a, x, first, size)
+
+    def _from_arguments(self, a: Arguments, extent: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Real start and end; relative values are float32, as is their product with the size."""
+        size = extent.astype("f4")
+
+        def column(name: str) -> Any:
+            values = getattr(a, name)
+            if values is None or values.shape[1] == count:
+                return values
+            if values.shape[1] == 1:
+                return np.repeat(values, count, axis=1)
+            raise ValueError(f"`{name}` has {values.shape[1]} values for {count} axes; give one for each")
+
+        start, rel_start, end, rel_end, shape, rel_shape = (column(n) for n in (*_STARTS, *_ENDS))
+        for name, values in (("shape", shape), ("rel_shape", rel_shape)):
+            if values is not None:
+                SampleErrors.where((values < 0).any(axis=1), lambda i, n=name, v=values: f"negative {n} {v[i].tolist()}")
+        begin = np.zeros(size.shape) if start is None and rel_start is None else start if start is not None else rel_start * size
+        if end is not None:
+            stop = end
+        elif rel_end is not None:
+            stop = rel_end * size
+        elif shape is not None:
+            stop = begin + shape
+        elif rel_shape is not None and rel_start is not None:
+            stop = np.maximum((rel_start.astype("f8") + rel_shape) * extent, begin)  # begin has the error of float32
+        elif rel_shape is not None:
+            stop = begin + rel_shape * size
+        else:
+            stop = extent
+        return np.asarray(begin, "f8"), np.asarray(stop, "f8")
+
+    def _from_inputs(self, a: Arguments, extent: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Real start and end, in float64."""
+        columns = []
+        for i, name in ((1, "anchor"), (2, "shape")):
+            batch = a.batches[i]
+            if not batch.spec.is_dense or int(batch.spec.shape[:1].prod()) != count:
+                raise ValueError(f"input {i} ({name}) needs {count} values per sample, one for each axis; got shapes {batch.spec.shape.tolist()[:4]}")
+            columns.append(batch.array().reshape(-1, count))
+        anchor, shape = columns
+        if anchor.dtype.kind not in "iuf" or shape.dtype.kind not in "iuf":
+            raise ValueError(f"anchor and shape must be numbers; got {anchor.dtype.name} and {shape.dtype.name}")
+        start, size = anchor.astype("f8"), shape.astype("f8")
+        # Where both are relative they are added first: (anchor + shape) * n differs from the sum of the products in the last bit.
+        by_start, by_size = anchor.dtype.kind == "f" and a.normalized_anchor, shape.dtype.kind == "f" and a.normalized_shape
+        if by_start and by_size:
+            return start * extent, (start + size) * extent
+        start = start * extent if by_start else start
+        return start, start + (size * extent if by_size else size)
+
+
+def _round(x: np.ndarray) -> np.ndarray:
+    """To the nearest integer, halves away from zero."""
+    return np.trunc(x + np.copysign(0.5, x)).astype("i8")
