@@ -8,6 +8,7 @@
 #include "geometry/fill.h"
 #include "geometry/normalize_rows.h"
 #include "geometry/reverse_pixels.h"
+#include "geometry/truncated.h"
 
 namespace {
 
@@ -111,7 +112,7 @@ static void run(const Tensor *out, const Tensor *in, const CropMirrorNormalizeAr
   w.row = scratch.array<float>(longest * n_fill, 1);
   for_types<uint8_t, int8_t, half, float>(out->dtype, [&](auto o) {
     typedef decltype(o) Out;
-    for (int64_t c = 0; c < n_fill; c++) ((Out *)w.fill.values)[c] = saturate<Out>(a.fill[c]);
+    for (int64_t c = 0; c < n_fill; c++) ((Out *)w.fill.values)[c] = truncated<Out>(a.fill[c]);
     w.write = write_planar<Out>;
     w.write_pixels = write_pixels<Out>;
   });

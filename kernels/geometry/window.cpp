@@ -6,6 +6,7 @@
 
 #include "core/kernel.h"
 #include "geometry/fill.h"
+#include "geometry/truncated.h"
 
 namespace {
 

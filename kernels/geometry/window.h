@@ -33,16 +33,3 @@ SHARED int64_t border_index(int64_t i, int64_t n, int border) {
     default: return -1;
   }
 }
-
-// Conversion without rounding: floats lose their fraction on the way to integers; clamped to the range of Out.
-template <class Out, class In>
-SHARED Out truncated(In x) {
-  if constexpr (IsFloat<In>::value && !IsFloat<Out>::value) {
-    if constexpr (DTypeOf<In>::value == FLOAT64)
-      return saturate<Out>(trunc(x));
-    else
-      return saturate<Out>(truncf((float)x));
-  } else {
-    return saturate<Out>(x);
-  }
-}

@@ -46,7 +46,7 @@ def converted(x, dtype):
         return x
     out = np.dtype(types.to_numpy_type(dtype))
     if out.kind == "f":
-        return x.astype("f4").astype(out)
+        return np.clip(x.astype("f4"), np.finfo(out).min, np.finfo(out).max).astype(out) if x.dtype != out else x
     info = np.iinfo(out)
     return np.clip(np.trunc(x.astype("f8")), info.min, info.max).astype(out)
 

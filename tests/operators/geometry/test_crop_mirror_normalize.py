@@ -45,6 +45,7 @@ def reference_for(layout):
         channels = [1] * x.ndim
         channels[axis] = -1
         fill = np.reshape(np.asarray(fill_values, "f8"), channels)
+        fill = np.trunc(fill) if np.dtype(out_type).kind in "iu" else fill
         start, extent = window(x, layout, **kw)
         values, inside = cropped(x.astype("f8"), start, extent, policy, fill)
         mean, std = np.reshape(np.asarray(mean, "f4"), channels), np.reshape(np.asarray(std, "f4"), channels)
@@ -85,7 +86,7 @@ TestCropMirrorNormalize = op_test(
         {"crop": per_sample(1, 40, (2,)), "out_of_bounds_policy": "trim_to_shape", "mirror": 1},
         {"crop_h": per_sample(0, 40), "crop_w": 3.9, "out_of_bounds_policy": "pad", "rounding": "truncate"},
         {"mean": per_sample(0, 255, (3,)), "std": per_sample(1, 99, (1,)), "scale": 64.0, "shift": 128.0, "dtype": types.UINT8},
-        {"mean": 128, "dtype": types.INT8, "output_layout": ""},
+        {**PADDED, "mean": 128, "dtype": types.INT8, "output_layout": "", "fill_values": [-2.6, 3.5, 90]},
         {"mean": 0.5, "std": [3, 5, 7], "dtype": types.FLOAT16, "mirror": 1},
     ],
     errors=[

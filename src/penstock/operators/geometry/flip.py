@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mirrors images, volumes and sequences."""
+
+from typing import Any
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.op import Arguments, Operator, PerSample
+from ._crop_window import eight
+
+
+class Flip(Operator):
+    """Mirrors images left to right (`horizontal`), upside down (`vertical`), volumes front to back (`depthwise`). Any type.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> import numpy as np
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     return fn.flip(types.Constant(np.arange(4).reshape(2, 2, 1), layout="HWC"), vertical=1)
+    >>> pipe().run()[0].at(0)[..., 0].tolist()
+    [[3, 2], [1, 0]]
+    """
+
+    layouts = ("FDHWC", "FHWC", "DHWC", "HWC", "FCDHW", "FCHW", "CDHW", "CHW")
+    kernel = "geometry/flip"
+    windowed = "DHWC"
+    horizontal = PerSample(int, 1, "If not zero, left and right change places.")
+    vertical = PerSample(int, 0, "If not zero, top and bottom change places.")
+    depthwise = PerSample(int, 0, "If not zero, the front and the back of volumes change places.")
+
+    def plan(self, a: Arguments, x: Spec) -> None:
+        a.flip = np.zeros((x.n, x.ndim), "u1")
+        for name, column in (("W", a.horizontal), ("H", a.vertical), ("D", a.depthwise)):
+            if name in x.layout:
+                a.flip[:, x.axis(name)] = column != 0
+
+    def outputs(self, a: Arguments, x: Spec) -> Spec:
+        return x.like()
+
+    def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray]:
+        return np.where(a.flip, x.shape - out.origin - out.stored, out.origin), out.stored
+
+    def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
+        origin, _ = self.region(a, x, out)
+        return {"start": eight(origin - x.origin), "flip": eight(a.flip)}
