@@ -118,12 +118,11 @@ struct Range<int32_t> {
   static constexpr double lo = -2147483648.0, hi = 2147483647.0;
 };
 
-// Rounds to the nearest integer, halves away from zero as DALI does on the CPU; exact where x + 0.5 is not.
-template <class Int, class Float>
-SHARED Int round_half_away(Float x) {
-  Int whole = (Int)x;
-  Float rest = x - (Float)whole;
-  return whole + (Int)(rest >= (Float)0.5) - (Int)(rest <= (Float)-0.5);
+// Rounds to the nearest integer, halves away from zero as DALI does on the CPU. Adding the largest float below 0.5 instead of
+// 0.5 keeps 0.49999997 at 0: every sum that is not exact rounds to the right side.
+template <class Int>
+SHARED Int round_half_away(float x) {
+  return (Int)(x + __builtin_copysignf(0.49999997f, x));
 }
 
 template <class Out, class In>
@@ -142,6 +141,7 @@ SHARED Out saturate(In x) {
       constexpr float lo = (float)Range<OUT>::lo, hi = (float)Range<OUT>::hi; \
       x = x > lo ? x : lo == 0 || x == x ? lo : 0.0f;                         \
       x = x < hi ? x : hi;                                                    \
+      if (lo == 0) return (OUT)(int32_t)(x + 0.49999997f);                    \
       return (OUT)round_half_away<int32_t>(x);                                \
     }                                                                         \
   };
@@ -150,6 +150,18 @@ FLOAT_TO_SMALL_INT(int8_t)
 FLOAT_TO_SMALL_INT(uint16_t)
 FLOAT_TO_SMALL_INT(int16_t)
 #undef FLOAT_TO_SMALL_INT
+
+// Without branches, so that loops over it become SIMD; 2147483520 is the largest float below 2^31.
+template <>
+struct Saturate<int32_t, float> {
+  SHARED static int32_t apply(float x) {
+    float c = x > -2147483648.0f ? x : -2147483648.0f;
+    c = c < 2147483520.0f ? c : 2147483520.0f;
+    int32_t y = round_half_away<int32_t>(c);
+    y = x >= 2147483648.0f ? 2147483647 : y;
+    return x == x ? y : 0;
+  }
+};
 
 template <class T>
 struct IsFloat {
@@ -184,6 +196,8 @@ template <class Out, class In>
 struct Saturate {
   SHARED static Out apply(In x) {
     if constexpr (DTypeOf<Out>::value == BOOL) {
+      // As a rounding conversion does: what is nearer to 0 than 0.5 is false, NaN is true.
+      if constexpr (IsFloat<In>::value) return !((double)x > -0.5 && (double)x < 0.5);
       return x != (In)0;
     } else if constexpr (DTypeOf<In>::value == FLOAT16) {
       return saturate<Out>((float)x);
