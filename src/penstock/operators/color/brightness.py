@@ -4,11 +4,12 @@
 from typing import Any
 
 from ...core.batch import Spec
-from ...core.dtypes import DALIDataType, full
-from ...core.op import Arg, Arguments, PerFrame, Pointwise
+from ...core.dtypes import full
+from ...core.op import Arguments, PerFrame
+from ._linear import Linear
 
 
-class Brightness(Pointwise):
+class Brightness(Linear):
     """Adjusts the brightness of images: `out = brightness_shift * full + brightness * in`.
 
     `full` is the largest value of the output type (1.0 for floats).
@@ -23,14 +24,8 @@ class Brightness(Pointwise):
     150
     """
 
-    layouts = ("FHWC", "DHWC", "HWC")
-    kernel = "color/linear"
     brightness = PerFrame(float, 1.0, "Multiplies every value; 1 changes nothing, 0 gives black.")
     brightness_shift = PerFrame(float, 0.0, "Added last, in units of the output's full range: 1.0 adds 255 for uint8.")
-    dtype = Arg(DALIDataType, None, "Type of the output; that of the input if not given.")
-
-    def outputs(self, a: Arguments, x: Spec) -> Spec:
-        return x.like(dtype=a.dtype)
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         return {"mul": a.brightness, "add": a.brightness_shift * full(out.dtype)}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conversions between RGB, BGR, GRAY and YCbCr with 8 bits a channel. YCbCr is that of Rec. ITU-R BT.601 with its studio range:
+// Y in [16, 235], Cb and Cr in [16, 240]; RGB and GRAY use [0, 255]. GRAY is the luma of BT.601 over the full range.
+#pragma once
+#include "core/convert.h"
+
+struct ColorSpaceArgs {
+  int32_t from, to;  // numbers of types.DALIImageType
+};
+
+enum ColorSpace : int32_t { RGB, BGR, GRAY, YCBCR };
+
+// Luma weights of BT.601, and the ranges of Y and of Cb, Cr in 8 bits.
+constexpr double kRed = 0.299, kGreen = 0.587, kBlue = 0.114;
+constexpr double kLuma = 219.0 / 255, kChroma = 224.0 / 255;
+
+// The weights in units of 2^-15.
+SHARED uint8_t rgb_to_gray(int r, int g, int b) { return (uint8_t)((r * 9798 + g * 19235 + b * 3735 + (1 << 14)) >> 15); }
+
+SHARED uint8_t rgb_to_y(float r, float g, float b) {
+  return saturate<uint8_t>(r * (float)(kLuma * kRed) + g * (float)(kLuma * kGreen) + b * (float)(kLuma * kBlue) + 16.0f);
+}
+// Cb = 128 + chroma (B - Y') / (2 (1 - kBlue)), where Y' is the luma over the full range; Cr the same with R.
+SHARED uint8_t rgb_to_cb(float r, float g, float b) {
+  constexpr double k = kChroma / (2 * (1 - kBlue));
+  return saturate<uint8_t>(r * (float)(-k * kRed) + g * (float)(-k * kGreen) + b * (float)(kChroma / 2) + 128.0f);
+}
+SHARED uint8_t rgb_to_cr(float r, float g, float b) {
+  constexpr double k = kChroma / (2 * (1 - kRed));
+  return saturate<uint8_t>(r * (float)(kChroma / 2) + g * (float)(-k * kGreen) + b * (float)(-k * kBlue) + 128.0f);
+}
+
+SHARED uint8_t gray_to_y(uint8_t gray) { return saturate<uint8_t>((float)gray * (float)kLuma + 16.0f); }
+SHARED uint8_t y_to_gray(uint8_t y) { return saturate<uint8_t>(((float)y - 16.0f) * (float)(1 / kLuma)); }
+
+SHARED uint8_t ycbcr_to_r(float y, float, float cr) {
+  constexpr double k = 2 * (1 - kRed) / kChroma;
+  return saturate<uint8_t>((y - 16.0f) * (float)(1 / kLuma) + (cr - 128.0f) * (float)k);
+}
+SHARED uint8_t ycbcr_to_g(float y, float cb, float cr) {
+  constexpr double blue = 2 * (1 - kBlue) * kBlue / kGreen / kChroma, red = 2 * (1 - kRed) * kRed / kGreen / kChroma;
+  return saturate<uint8_t>((y - 16.0f) * (float)(1 / kLuma) - (cb - 128.0f) * (float)blue - (cr - 128.0f) * (float)red);
+}
+SHARED uint8_t ycbcr_to_b(float y, float cb, float) {
+  constexpr double k = 2 * (1 - kBlue) / kChroma;
+  return saturate<uint8_t>((y - 16.0f) * (float)(1 / kLuma) + (cb - 128.0f) * (float)k);
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Three interleaved channels split into planes and put back, a block of pixels at a time: arithmetic between the channels of
+// a pixel becomes arithmetic between arrays, which compilers turn into SIMD.
+#pragma once
+#include "core/tensor.h"
+
+constexpr int kPlane = 256;  // pixels of a block; all planes of a block stay in the first level cache
+
+template <class T>
+struct Planes {
+  alignas(64) T a[kPlane], b[kPlane], c[kPlane];
+
+  inline __attribute__((always_inline)) void load(const T *__restrict in, int n) {
+    for (int i = 0; i < n; i++) a[i] = in[3 * i], b[i] = in[3 * i + 1], c[i] = in[3 * i + 2];
+  }
+  inline __attribute__((always_inline)) void store(T *__restrict out, int n) const {
+    for (int i = 0; i < n; i++) out[3 * i] = a[i], out[3 * i + 1] = b[i], out[3 * i + 2] = c[i];
+  }
+};
+
+// Calls f(first pixel, number of pixels) block after block; whole blocks with a constant number, which unrolls better.
+template <class F>
+inline __attribute__((always_inline)) void for_blocks(int64_t n, F f) {
+  int64_t i = 0;
+  for (; i + kPlane <= n; i += kPlane) f(i, kPlane);
+  if (i < n) f(i, (int)(n - i));
+}

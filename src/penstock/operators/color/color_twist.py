@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes hue, saturation, contrast and brightness at once."""
+
+from typing import Any
+
+from ...core.batch import Spec
+from ...core.op import Arguments, PerFrame
+from ._color_matrix import WithHue, WithImageType, WithSaturation, color_matrix
+
+
+class ColorTwist(WithHue, WithSaturation, WithImageType):
+    """Changes hue, saturation, contrast and brightness of RGB images.
+
+    Hue and saturation are changed in the YIQ space; then `out = brightness * (center + contrast * (in - center))` with a center of
+    128 for integers and 0.5 for floats: one 3x3 matrix and an offset on each pixel, in float32.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> import numpy as np
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     x = types.Constant(np.array([[[200, 100, 50]]], np.uint8), layout="HWC")
+    ...     return fn.color_twist(x, contrast=0.5, brightness=0.5)
+    >>> pipe().run()[0].at(0).tolist()
+    [[[82, 57, 45]]]
+    """
+
+    contrast = PerFrame(float, 1.0, "Stretches the distance to the center; 1 changes nothing, 0 gives a uniform grey.")
+    brightness = PerFrame(float, 1.0, "Multiplies all channels, last; 1 changes nothing, 0 gives black.")
+
+    def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
+        center = 0.5 if x.dtype.kind == "f" else 128.0
+        return {
+            "matrix": color_matrix(a.n, a.hue, a.saturation, a.brightness.astype("f8") * a.contrast),
+            "offset": (a.brightness * (1.0 - a.contrast) * center)[:, None],
+        }
