@@ -17,6 +17,8 @@ REFERENCE = json.loads((Path(__file__).parent / "reference" / "operators.json").
 # Deliberate differences: (operator or *, argument): why. `default` differences only; anything else must agree.
 DEFAULTS = {
     ("*", "bytes_per_sample_hint"): "has no effect; memory comes from a pool",
+    ("contrast", "contrast_center"): "if not given it is the middle of the input type's range, as in DALI's code",
+    ("brightness_contrast", "contrast_center"): "the same",
 }
 # Arguments that DALI does not have: (operator or *, argument): what for.
 ADDED = {

@@ -13,44 +13,48 @@ using ConstPixels = const uint8_t *__restrict;
 CLONES static void rgb_ycbcr(Pixels out, ConstPixels in, int64_t n_pixels, bool swap) {
   Planes<uint8_t> from, to;
   const uint8_t *red = swap ? from.c : from.a, *blue = swap ? from.a : from.c;
-  for_blocks(n_pixels, [&](int64_t first, int n) __attribute__((always_inline)) {
-    from.load(in + 3 * first, n);
-    for (int i = 0; i < n; i++) {
-      float r = red[i], g = from.b[i], b = blue[i];
-      to.a[i] = rgb_to_y(r, g, b);
-      to.b[i] = rgb_to_cb(r, g, b);
-      to.c[i] = rgb_to_cr(r, g, b);
-    }
-    to.store(out + 3 * first, n);
-  });
+  for_blocks(
+      n_pixels, [&](int64_t first, int n) __attribute__((always_inline)) {
+        from.load(in + 3 * first, n);
+        for (int i = 0; i < n; i++) {
+          float r = red[i], g = from.b[i], b = blue[i];
+          to.a[i] = rgb_to_y(r, g, b);
+          to.b[i] = rgb_to_cb(r, g, b);
+          to.c[i] = rgb_to_cr(r, g, b);
+        }
+        to.store(out + 3 * first, n);
+      });
 }
 
 CLONES static void ycbcr_rgb(Pixels out, ConstPixels in, int64_t n_pixels, bool swap) {
   Planes<uint8_t> from, to;
   uint8_t *red = swap ? to.c : to.a, *blue = swap ? to.a : to.c;
-  for_blocks(n_pixels, [&](int64_t first, int n) __attribute__((always_inline)) {
-    from.load(in + 3 * first, n);
-    for (int i = 0; i < n; i++) {
-      float y = from.a[i], cb = from.b[i], cr = from.c[i];
-      red[i] = ycbcr_to_r(y, cb, cr);
-      to.b[i] = ycbcr_to_g(y, cb, cr);
-      blue[i] = ycbcr_to_b(y, cb, cr);
-    }
-    to.store(out + 3 * first, n);
-  });
+  for_blocks(
+      n_pixels, [&](int64_t first, int n) __attribute__((always_inline)) {
+        from.load(in + 3 * first, n);
+        for (int i = 0; i < n; i++) {
+          float y = from.a[i], cb = from.b[i], cr = from.c[i];
+          red[i] = ycbcr_to_r(y, cb, cr);
+          to.b[i] = ycbcr_to_g(y, cb, cr);
+          blue[i] = ycbcr_to_b(y, cb, cr);
+        }
+        to.store(out + 3 * first, n);
+      });
 }
 
 CLONES static void rgb_gray(Pixels out, ConstPixels in, int64_t n_pixels, bool swap) {
   Planes<uint8_t> from;
   const uint8_t *red = swap ? from.c : from.a, *blue = swap ? from.a : from.c;
-  for_blocks(n_pixels, [&](int64_t first, int n) __attribute__((always_inline)) {
-    from.load(in + 3 * first, n);
-    for (int i = 0; i < n; i++) out[first + i] = rgb_to_gray(red[i], from.b[i], blue[i]);
-  });
+  for_blocks(
+      n_pixels, [&](int64_t first, int n) __attribute__((always_inline)) {
+        from.load(in + 3 * first, n);
+        for (int i = 0; i < n; i++) out[first + i] = rgb_to_gray(red[i], from.b[i], blue[i]);
+      });
 }
 
 CLONES static void exchange(Pixels out, ConstPixels in, int64_t n_pixels) {
-  for (int64_t i = 0; i < n_pixels; i++) out[3 * i] = in[3 * i + 2], out[3 * i + 1] = in[3 * i + 1], out[3 * i + 2] = in[3 * i];
+  for (int64_t i = 0; i < n_pixels; i++)
+    out[3 * i] = in[3 * i + 2], out[3 * i + 1] = in[3 * i + 1], out[3 * i + 2] = in[3 * i];
 }
 
 CLONES static void ycbcr_gray(Pixels out, ConstPixels in, int64_t n_pixels) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions between RGB, BGR, GRAY and YCbCr with 8 bits a channel. YCbCr is that of Rec. ITU-R BT.601 with its studio range:
-// Y in [16, 235], Cb and Cr in [16, 240]; RGB and GRAY use [0, 255]. GRAY is the luma of BT.601 over the full range.
+// Conversions between RGB, BGR, GRAY and YCbCr with 8 bits a channel. YCbCr is that of Rec. ITU-R BT.601 with its
+// studio range: Y in [16, 235], Cb and Cr in [16, 240]; RGB and GRAY use [0, 255]. GRAY is the luma of BT.601 over the
+// full range.
 #pragma once
 #include "core/convert.h"
 
@@ -15,10 +16,13 @@ constexpr double kRed = 0.299, kGreen = 0.587, kBlue = 0.114;
 constexpr double kLuma = 219.0 / 255, kChroma = 224.0 / 255;
 
 // The weights in units of 2^-15.
-SHARED uint8_t rgb_to_gray(int r, int g, int b) { return (uint8_t)((r * 9798 + g * 19235 + b * 3735 + (1 << 14)) >> 15); }
+SHARED uint8_t rgb_to_gray(int r, int g, int b) {
+  return (uint8_t)((r * 9798 + g * 19235 + b * 3735 + (1 << 14)) >> 15);
+}
 
 SHARED uint8_t rgb_to_y(float r, float g, float b) {
-  return saturate<uint8_t>(r * (float)(kLuma * kRed) + g * (float)(kLuma * kGreen) + b * (float)(kLuma * kBlue) + 16.0f);
+  return saturate<uint8_t>(r * (float)(kLuma * kRed) + g * (float)(kLuma * kGreen) + b * (float)(kLuma * kBlue) +
+                           16.0f);
 }
 // Cb = 128 + chroma (B - Y') / (2 (1 - kBlue)), where Y' is the luma over the full range; Cr the same with R.
 SHARED uint8_t rgb_to_cb(float r, float g, float b) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three interleaved channels split into planes and put back, a block of pixels at a time: arithmetic between the channels of
-// a pixel becomes arithmetic between arrays, which compilers turn into SIMD.
+// Three interleaved channels split into planes and put back, a block of pixels at a time: arithmetic between the
+// channels of a pixel becomes arithmetic between arrays, which compilers turn into SIMD.
 #pragma once
 #include "core/tensor.h"
 

@@ -118,8 +118,8 @@ struct Range<int32_t> {
   static constexpr double lo = -2147483648.0, hi = 2147483647.0;
 };
 
-// Rounds to the nearest integer, halves away from zero as DALI does on the CPU. Adding the largest float below 0.5 instead of
-// 0.5 keeps 0.49999997 at 0: every sum that is not exact rounds to the right side.
+// Rounds to the nearest integer, halves away from zero as DALI does on the CPU. Adding the largest float below 0.5
+// instead of 0.5 keeps 0.49999997 at 0: every sum that is not exact rounds to the right side.
 template <class Int>
 SHARED Int round_half_away(float x) {
   return (Int)(x + __builtin_copysignf(0.49999997f, x));

@@ -37,7 +37,11 @@ TestBrightnessContrast = op_test(
     ulps=8,
     errors=[
         ({"contrst": 1}, TypeError, "Did you mean 'contrast'"),
-        ({"dtype": types.FLOAT16}, ValueError, "output type float16 is not supported; supported: uint8, int16, int32, float32"),
+        (
+            {"dtype": types.FLOAT16},
+            ValueError,
+            "output type float16 is not supported; supported: uint8, int16, int32, float32",
+        ),
     ],
 )
 TestPerFrame = op_test(

@@ -34,11 +34,13 @@ class WithSaturation(ColorMatrix, abstract=True):
 
 
 class WithImageType(ColorMatrix, abstract=True):
-    image_type = Arg(DALIImageType, DALIImageType.RGB, "Accepted for compatibility: the channels are taken as R, G, B.", hidden=True)
+    image_type = Arg(
+        DALIImageType, DALIImageType.RGB, "Accepted for compatibility: the channels are taken as R, G, B.", hidden=True
+    )
 
 
 def color_matrix(n: int, hue=0.0, saturation=1.0, scale=1.0) -> np.ndarray:
-    """(n, 9) matrices on RGB that turn the hue by `hue` degrees and multiply the saturation, then all channels by `scale`.
+    """(n, 9) matrices on RGB that turn the hue by `hue` degrees, multiply the saturation, then all channels by `scale`.
 
     The arguments are columns (n,) or numbers."""
     angle, chroma = np.radians(np.asarray(hue, "f8")), np.asarray(saturation, "f8")

@@ -26,7 +26,10 @@ class ValueOperator(Pointwise, abstract=True):
 
     def _check(self, what: str, dtype: np.dtype, error: type[Exception]) -> None:
         if dtype.name not in self.types:
-            raise error(f"{what} type {dtype.name} is not supported; supported: {', '.join(self.types)}; fn.cast converts others")
+            raise error(
+                f"{what} type {dtype.name} is not supported; supported: {', '.join(self.types)}; "
+                "fn.cast converts others"
+            )
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
         return x.like(dtype=a.dtype)
@@ -35,4 +38,7 @@ class ValueOperator(Pointwise, abstract=True):
 def check_channels(x: Spec, n: int) -> None:
     """Raises SampleErrors for samples without exactly n channels."""
     channels = x.extent("C")
-    SampleErrors.where(channels != n, lambda i: f"{n} channel{'s' * (n > 1)} needed, got {channels[i]} (shape {x.shape[i].tolist()}, {x.layout})")
+    SampleErrors.where(
+        channels != n,
+        lambda i: f"{n} channel{'s' * (n > 1)} needed, got {channels[i]} (shape {x.shape[i].tolist()}, {x.layout})",
+    )

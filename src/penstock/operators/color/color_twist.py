@@ -11,8 +11,8 @@ from ._color_matrix import WithHue, WithImageType, WithSaturation, color_matrix
 class ColorTwist(WithHue, WithSaturation, WithImageType):
     """Changes hue, saturation, contrast and brightness of RGB images.
 
-    Hue and saturation are changed in the YIQ space; then `out = brightness * (center + contrast * (in - center))` with a center of
-    128 for integers and 0.5 for floats: one 3x3 matrix and an offset on each pixel, in float32.
+    Hue and saturation are changed in the YIQ space; then `out = brightness * (center + contrast * (in - center))` with
+    a center of 128 for integers and 0.5 for floats: one 3x3 matrix and an offset on each pixel, in float32.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np

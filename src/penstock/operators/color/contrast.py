@@ -26,7 +26,9 @@ class Contrast(Linear):
     """
 
     contrast = PerFrame(float, 1.0, "Stretches the distance to the centre; 1 changes nothing, 0 gives a uniform grey.")
-    contrast_center = PerFrame(float, None, "The value that stays the same; the middle of the input type's range if not given.")
+    contrast_center = PerFrame(
+        float, None, "The value that stays the same; the middle of the input type's range if not given."
+    )
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         center = middle(x.dtype) if a.contrast_center is None else a.contrast_center

@@ -12,8 +12,8 @@ from ._color_matrix import WithHue, WithSaturation, color_matrix
 class Hsv(WithHue, WithSaturation):
     """Changes hue, saturation and value (brightness) of RGB images.
 
-    Hue and saturation are changed in the YIQ space, then all channels are multiplied by `value`: one 3x3 matrix on each pixel,
-    in float32. It is not a conversion to the hexagonal HSV space and back.
+    Hue and saturation are changed in the YIQ space, then all channels are multiplied by `value`: one 3x3 matrix on each
+    pixel, in float32. It is not a conversion to the hexagonal HSV space and back.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np

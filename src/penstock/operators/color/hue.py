@@ -11,7 +11,8 @@ from ._color_matrix import WithHue, WithImageType, color_matrix
 class Hue(WithHue, WithImageType):
     """Turns the hue of RGB images.
 
-    The colours are turned by `hue` degrees around the grey axis of the YIQ space: one 3x3 matrix on each pixel, in float32.
+    The colours are turned by `hue` degrees around the grey axis of the YIQ space: one 3x3 matrix on each pixel, in
+    float32.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
