@@ -29,7 +29,7 @@ EPOCHS_SHOWN = 8
 
 @pipeline_def(seed=42)
 def training(root, shuffle=True):
-    jpegs, labels = fn.readers.file(file_root=root, random_shuffle=shuffle, name="reader")
+    jpegs, labels = fn.readers.file(file_root=str(root), random_shuffle=shuffle, name="reader")
     images = fn.decoders.image(jpegs)
     images = fn.random_resized_crop(images, size=SIDE_PX, random_area=(0.2, 1.0))
     images = fn.color_twist(
@@ -44,7 +44,7 @@ def training(root, shuffle=True):
 
 @pipeline_def
 def validation(root):
-    jpegs, labels = fn.readers.file(file_root=root, name="reader")
+    jpegs, labels = fn.readers.file(file_root=str(root), name="reader")
     images = fn.resize(fn.decoders.image(jpegs), resize_shorter=256)
     return fn.crop_mirror_normalize(images, crop=(SIDE_PX, SIDE_PX), dtype=types.FLOAT, mean=MEAN, std=STD), labels
 
