@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """One declaration tests an operator: `test = op_test("brightness", reference, ...)`.
 
-Every case (element type x layout x arguments) goes through a real pipeline on a ragged batch with 1x1, odd and empty samples and is
-held to a NumPy reference; also checked: bytes behind the outputs, input untouched, the second batch like the first, 1 thread == many,
-a sample alone == among others, fn == ops, a constant argument == the same value per sample (per frame), a window pushed down == cut out
-afterwards, and the text of errors. test_harness.py plants operators that break each of these. `make conformance` runs the same cases
-against the real DALI.
+Every case (element type x layout x arguments) goes through a real pipeline on a ragged batch with 1x1, odd and empty
+samples and is held to a NumPy reference. Also checked: bytes behind the outputs, input untouched, the second batch like
+the first, 1 thread == many, a sample alone == among others, fn == ops, a constant argument == the same value per sample
+(per frame), a window pushed down == cut out afterwards, and the text of errors. test_harness.py plants operators that
+break each of these. `make conformance` runs the same cases against the real DALI.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from penstock.core.op import REGISTRY
 from penstock.graph import trace
 from probes import cut, probes
 
-# Height and width of the samples of a batch: odd, single pixel, empty, wide, and large enough for SIMD with a remainder.
+# Height and width of the samples of a batch: odd, single pixel, empty, wide, and large enough for SIMD and a remainder.
 SIZES = ((5, 4), (1, 1), (0, 4), (33, 17), (8, 67))
 FRAMES = (2, 1, 3, 1, 2)
 
@@ -142,7 +142,8 @@ def build(
     before: bool = False,
     behind: bool = False,
 ) -> penstock.Pipeline:
-    """A pipeline that applies the operator to the samples; `before` and `behind` put operators there that make and read windows."""
+    """A pipeline that applies the operator to the samples; `before` and `behind` put operators there that make and read
+    windows."""
     whole, cut = probes(REGISTRY[name].frames)
 
     @pipeline_def(batch_size=len(samples), num_threads=num_threads, seed=1)
@@ -209,10 +210,11 @@ def op_test(
 ) -> type:
     """A test class for operator `name`.
 
-    reference(x, *extra inputs, **arguments) gives the expected output (or a tuple) for one sample (for sequences and per-frame
-    arguments: for one frame, if the operator handles frames). `args` are argument sets; values made by `per_sample` differ from
-    sample to sample. `errors` are (arguments, exception, pattern of its text). `steps` bounds the difference of integers (`share` how many differ),
-    `ulps` that of floats in units of the largest value, `atol` adds to it. Other options: see OpTest.
+    reference(x, *extra inputs, **arguments) gives the expected output (or a tuple) for one sample (for sequences and
+    per-frame arguments: for one frame, if the operator handles frames). `args` are argument sets; values made by
+    `per_sample` differ from sample to sample. `errors` are (arguments, exception, pattern of its text). `steps` bounds
+    the difference of integers (`share` how many differ), `ulps` that of floats in units of the largest value, `atol`
+    adds to it. Other options: see OpTest.
     """
     declared = OpTest(
         name,

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators for tests only, with kernels written in Python: the native threads call them back.
 
-`Whole` copies its input and can make any window of it; `Cut` reads only a window of its input. Put before and behind an
-operator they show that push-down of windows leaves the result alone. `plant` registers a test's own operator for a while.
+`Whole` copies its input and can make any window of it; `Cut` reads only a window of its input. Put before and behind
+an operator they show that push-down of windows leaves the result alone. `plant` registers a test's own operator for a
+while.
 """
 
 from __future__ import annotations

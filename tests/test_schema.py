@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators have DALI's names, arguments, types, defaults and flags (reference/operators.json), as fn and as ops."""
+"""Operators have DALI's names, arguments, types, defaults and flags (reference/operators.json), as fn and as ops."""
 
 import json
 import re

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes operators.json beside it: facts of the schemas of the installed DALI, for the operators listed here.
 
-Names, types, defaults and flags only; none of DALI's text. Run with the real DALI: `python tests/reference/read_dali.py`.
+Names, types, defaults and flags only; none of DALI's text. `python tests/reference/read_dali.py`, with DALI installed.
 """
 
 from __future__ import annotations

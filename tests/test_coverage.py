@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every operator has a file of its name, and a test file that mirrors it."""
+
+from pathlib import Path
+
+from penstock.core.op import REGISTRY
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_every_operator_has_a_test_file():
+    missing = []
+    for name, cls in REGISTRY.items():
+        family, module = cls.__module__.split(".")[-2:]
+        if not (ROOT / "tests" / "operators" / family / f"test_{module}.py").exists():
+            missing.append(f"fn.{name}: tests/operators/{family}/test_{module}.py")
+    assert not missing
+
+
+def test_every_operator_has_a_file_of_its_name():
+    """fn.decoders.image_crop is operators/<family>/image_crop.py."""
+    wrong = [
+        f"fn.{n} is in {c.__module__}" for n, c in REGISTRY.items() if c.__module__.split(".")[-1] != n.split(".")[-1]
+    ]
+    assert not wrong
