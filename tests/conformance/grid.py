@@ -40,7 +40,7 @@ def cases(recipe: Recipe, schema: dict[str, Arg]) -> Iterator[Case]:
         varied = {k: _column(recipe, schema[k], v) for k, v in args.items() if k in schema and _can_vary(schema[k], v)}
         if varied:
             yield Case(dtype, layout, {**args, **varied})
-        frames = {k: Column(c.make, c.shape, True, f"{k}/frame") for k, c in varied.items() if schema[k].per_frame}
+        frames = {k: Column(c.make, c.shape, True, c.text.replace("sample", "frame")) for k, c in varied.items() if schema[k].per_frame}
         if frames and layout.startswith("F"):
             yield Case(dtype, layout, {**args, **varied, **frames})
 
@@ -65,7 +65,8 @@ def _column(recipe: Recipe, arg: Arg, value: Any) -> Column:
             return np.where(is_flag, rng.integers(0, 2, s), base + rng.integers(-1, 2, s)).astype("i4")
         return (base * rng.uniform(0.75, 1.25, s)).astype("f4")
 
-    return Column(make, shape, False, f"{arg.name}/sample")
+    text = f"{value}/sample".replace(" ", "")
+    return Column(make, shape, False, text)
 
 
 def data(recipe: Recipe, case: Case) -> tuple[list[np.ndarray], list[list[np.ndarray]], dict[str, list[np.ndarray]]]:
