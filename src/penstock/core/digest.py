@@ -2,16 +2,24 @@
 """Names an exact set of kernel sources: the library carries the digest of those it was built from."""
 
 import hashlib
+import os
 import sys
-from pathlib import Path
 
 
-def digest(root: Path) -> str:
+def digest(root: str) -> str:
     h = hashlib.sha256()
-    for f in sorted(p for p in root.rglob("*") if p.suffix in (".h", ".cpp", ".cu")):
-        h.update(f.relative_to(root).as_posix().encode() + b"\0" + f.read_bytes())
+    paths = [
+        os.path.join(folder, f)
+        for folder, _, files in os.walk(root)
+        for f in files
+        if f.endswith((".h", ".cpp", ".cu"))
+    ]
+    for path in sorted(paths):
+        with open(path, "rb") as f:
+            h.update(os.path.relpath(path, root).replace(os.sep, "/").encode() + b"\0" + f.read())
     return h.hexdigest()[:16]
 
 
 if __name__ == "__main__":
-    Path(sys.argv[2]).write_text(f'#define KERNELS_DIGEST "{digest(Path(sys.argv[1]))}"\n')
+    with open(sys.argv[2], "w") as header:
+        header.write(f'#define KERNELS_DIGEST "{digest(sys.argv[1])}"\n')

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import difflib
 import linecache
+import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from typing import NamedTuple
 
-_PACKAGE = str(Path(__file__).parents[1])
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
 
 class PipelineError(RuntimeError):
@@ -34,8 +33,7 @@ class SampleErrors(Exception):
             raise cls({int(i): reason(int(i)) for i in bad.nonzero()[0]})
 
 
-@dataclass(frozen=True)
-class SampleError:
+class SampleError(NamedTuple):
     """One bad sample, as listed by `Pipeline.errors()`."""
 
     source: str
@@ -43,11 +41,10 @@ class SampleError:
     reason: str
     iteration: int
     sample: int
-    action: str = field(default="")
+    action: str = ""
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(NamedTuple):
     """A line of the user's program."""
 
     file: str
@@ -90,5 +87,7 @@ def describe(display_name: str, device: str, sites: tuple[Site, ...], cause: str
 
 def suggest(name: str, valid) -> str:
     """' Did you mean ...?' with the nearest valid name, or nothing."""
+    import difflib  # costs an import of its own, for errors only
+
     near = difflib.get_close_matches(name, list(valid), 1)
     return f" Did you mean '{near[0]}'?" if near else ""

@@ -8,14 +8,14 @@ import os
 import re
 import weakref
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
-from .digest import digest
-
-_PACKAGE = Path(__file__).parents[1]
-ROOT = _PACKAGE / "kernels" if (_PACKAGE / "kernels").is_dir() else _PACKAGE.parents[1] / "kernels"
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# The kernels' sources lie in the package where it is installed, else in the checkout.
+ROOT = os.path.join(_PACKAGE, "kernels")
+if not os.path.isdir(ROOT):
+    ROOT = os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "kernels")
 MAX_DIMS = 8
 MAX_TENSORS = 8
 ERROR_SIZE = 256
@@ -71,10 +71,10 @@ class _Chain(ctypes.Structure):
 @cache
 def library() -> ctypes.CDLL:
     """The native library; CDLL drops the GIL for the length of each call."""
-    path = _PACKAGE / "libpenstock.so"
-    if not path.exists():
+    path = os.path.join(_PACKAGE, "libpenstock.so")
+    if not os.path.exists(path):
         raise ImportError(
-            f"the native library {path.name} is not beside the package; in a source checkout run `make build`"
+            "the native library libpenstock.so is not beside the package; in a source checkout run `make build`"
         )
     lib = ctypes.CDLL(str(path))
     p, i32, i64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
@@ -96,10 +96,12 @@ def library() -> ctypes.CDLL:
         ("buffer_shuffle", None, (ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint64, i64, i64, p)),
     ):
         getattr(lib, name).restype, getattr(lib, name).argtypes = result, arguments
+    from .digest import digest  # only now, as hashlib takes its time
+
     built, now = lib.kernels_digest().decode(), digest(ROOT)
     if built != now:
         raise ImportError(
-            f"{path.name} was built from other kernel sources ({built}) than those in {ROOT} ({now}); run `make build`"
+            f"libpenstock.so was built from other kernel sources ({built}) than {ROOT} has ({now}); run `make build`"
         )
     return lib
 
@@ -124,13 +126,18 @@ def read_struct(header: str, name: str) -> tuple[np.dtype, frozenset[str]]:
     return np.dtype(fields or [("unused", "u1")], align=True), frozenset(pointers)
 
 
+def _read(header: str) -> str:
+    with open(os.path.join(ROOT, header), encoding="utf-8") as f:
+        return f.read()
+
+
 class Kernel:
     """`Kernel("color/linear")` is kernels/color/linear.{h,cpp,cu}: its C function and the type of its argument rows."""
 
     def __init__(self, path: str):
         self.path, self.name = path, path.rsplit("/", 1)[-1]
         struct = "".join(w[:1].upper() + w[1:] for w in self.name.split("_")) + "Args"
-        self.args, self.pointers = read_struct((ROOT / f"{path}.h").read_text(), struct)
+        self.args, self.pointers = read_struct(_read(f"{path}.h"), struct)
         self.address = ctypes.cast(getattr(library(), self.name), ctypes.c_void_p).value
 
     def rows(self, n: int, columns: dict[str, object]) -> tuple[np.ndarray, list]:

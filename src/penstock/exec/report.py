@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
@@ -149,5 +148,7 @@ def write_trace(plan: Plan, statistics: Statistics, path: str | os.PathLike) -> 
         {"ph": "M", "pid": 0, "tid": tid, "name": "thread_name", "args": {"name": track}}
         for track, tid in tracks.items()
     ]
+    import json  # for traces only
+
     with open(path, "w") as f:
         json.dump({"traceEvents": named + events, "displayTimeUnit": "ms"}, f)

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operators. A file in operators/<family>/ that defines a subclass of `Operator` adds it; no list is kept."""
 
+import os
 from importlib import import_module
-from pathlib import Path
 
-for _file in sorted(Path(__file__).parent.glob("*/[!_]*.py")):
-    import_module(f"{__name__}.{_file.parent.name}.{_file.stem}")
+_here = os.path.dirname(__file__)
+for _family in sorted(f for f in os.listdir(_here) if f[0] != "_" and os.path.isdir(os.path.join(_here, f))):
+    for _file in sorted(os.listdir(os.path.join(_here, _family))):
+        if _file.endswith(".py") and _file[0] != "_":
+            import_module(f"{__name__}.{_family}.{_file[:-3]}")
