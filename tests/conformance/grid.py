@@ -40,7 +40,11 @@ def cases(recipe: Recipe, schema: dict[str, Arg]) -> Iterator[Case]:
         varied = {k: _column(recipe, schema[k], v) for k, v in args.items() if k in schema and _can_vary(schema[k], v)}
         if varied:
             yield Case(dtype, layout, {**args, **varied})
-        frames = {k: Column(c.make, c.shape, True, c.text.replace("sample", "frame")) for k, c in varied.items() if schema[k].per_frame}
+        frames = {
+            k: Column(c.make, c.shape, True, c.text.replace("sample", "frame"))
+            for k, c in varied.items()
+            if schema[k].per_frame
+        }
         if frames and layout.startswith("F"):
             yield Case(dtype, layout, {**args, **varied, **frames})
 
