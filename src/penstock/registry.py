@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the modules `fn` and `ops` from the operators that are registered."""
+"""Makes the modules `fn` and `ops` from the operators that are registered.
+
+A function or class is made when it is asked for, with the signature and the docstring that help() shows.
+"""
 
 from __future__ import annotations
 
 import re
 import sys
 import warnings
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -20,25 +24,30 @@ def _submodule(root: str, path: list[str]) -> ModuleType:
     for part in path:
         name = f"{name}.{part}"
         if name not in sys.modules:
-            sys.modules[name] = ModuleType(name)
+            sys.modules[name] = ModuleType(name, f"Operators of `{name.removeprefix('penstock.')}`.")
         setattr(module, part, sys.modules[name])
         module = sys.modules[name]
     return module
 
 
 def _function(cls: type[Operator], name: str, warning: str = "") -> Any:
+    from . import signatures  # with inspect, which is not needed to run a pipeline
+
     def fn(*inputs: Any, **kwargs: Any) -> Any:
         if warning:
             warnings.warn(warning, DeprecationWarning, stacklevel=2)
         return trace.call(cls, inputs, kwargs)
 
     fn.__name__ = fn.__qualname__ = name
-    fn.__doc__ = cls.__doc__
+    fn.__doc__ = signatures.docstring(cls, warning)
+    fn.__signature__ = signatures.of_function(cls)  # type: ignore[attr-defined]
     fn._operator = cls  # type: ignore[attr-defined]
     return fn
 
 
 def _class(cls: type[Operator], name: str, warning: str = "") -> type:
+    from . import signatures
+
     def __init__(self: Any, **kwargs: Any) -> None:
         if warning:
             warnings.warn(warning, DeprecationWarning, stacklevel=2)
@@ -52,7 +61,9 @@ def _class(cls: type[Operator], name: str, warning: str = "") -> type:
         arguments = ", ".join(f"{k}={v!r}" for k, v in self._kwargs.items())
         return f"ops.{cls.module + '.' if cls.module else ''}{cls.__name__}({arguments})"
 
-    body: dict[str, Any] = {"__init__": __init__, "__call__": __call__, "__repr__": __repr__, "__doc__": cls.__doc__, "_operator": cls}
+    __call__.__signature__ = signatures.of_call(cls)  # type: ignore[attr-defined]
+    body: dict[str, Any] = {"__init__": __init__, "__call__": __call__, "__repr__": __repr__}
+    body |= {"__doc__": signatures.docstring(cls, warning), "__signature__": signatures.of_class(cls), "_operator": cls}
     body["device"] = property(lambda self: self._kwargs.get("device") or "cpu")
     body["preserve"] = property(lambda self: bool(self._kwargs.get("preserve")))
     return type(name, (), body)
@@ -62,29 +73,50 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
-def _places(cls: type[Operator]) -> list[tuple[list[str], str, str]]:
+def places(cls: type[Operator]) -> list[tuple[list[str], str, str]]:
     """Where an operator is found: (modules, class name, warning)."""
     path = cls.module.split(".") if cls.module else []
-    places = [(path, cls.__name__, "")]
+    found = [(path, cls.__name__, "")]
     current = f"fn.{cls.fn_name}"
     if cls.experimental:
-        places.append((["experimental", *path], cls.__name__, f"fn.experimental.{cls.fn_name} is now {current}"))
+        found.append((["experimental", *path], cls.__name__, f"fn.experimental.{cls.fn_name} is now {current}"))
     for old in cls.deprecated:
         *old_path, old_name = old.split(".")
-        places.append((old_path, old_name, f"{old} is deprecated; it is now {current}"))
-    return places
+        found.append((old_path, old_name, f"{old} is deprecated; it is now {current}"))
+    return found
+
+
+def _fill(root: str, spell: Callable[[str], str], make: Callable[..., Any]) -> None:
+    """Lets `root` and its submodules make the operators they hold on first use."""
+    tables: dict[str, dict[str, tuple]] = {root: {}}
+    for cls in REGISTRY.values():
+        for path, class_name, warning in places(cls):
+            module = _submodule(root, path)
+            tables.setdefault(module.__name__, {})[spell(class_name)] = (cls, warning)
+    for module_name in [m for m in sys.modules if m == root or m.startswith(root + ".")]:
+        _make_on_demand(sys.modules[module_name], tables.get(module_name, {}), make)
+
+
+def _make_on_demand(module: ModuleType, table: dict[str, tuple], make: Callable[..., Any]) -> None:
+    def __getattr__(name: str) -> Any:
+        if name not in table:
+            raise AttributeError(f"module '{module.__name__}' has no attribute '{name}'")
+        cls, warning = table[name]
+        made = make(cls, name, warning)
+        made.__module__ = module.__name__
+        setattr(module, name, made)
+        return made
+
+    def __dir__() -> list[str]:
+        return sorted({*module.__dict__, *table})
+
+    module.__getattr__, module.__dir__ = __getattr__, __dir__  # type: ignore[method-assign]
+    module.__all__ = sorted({*table, *(n for n, v in vars(module).items() if isinstance(v, ModuleType))})  # type: ignore[attr-defined]
 
 
 def build_functions(root: str) -> None:
-    for cls in REGISTRY.values():
-        for path, class_name, warning in _places(cls):
-            name = snake_case(class_name)
-            setattr(_submodule(root, path), name, _function(cls, name, warning))
+    _fill(root, snake_case, _function)
 
 
 def build_classes(root: str) -> None:
-    for cls in REGISTRY.values():
-        for path, class_name, warning in _places(cls):
-            new = _class(cls, class_name, warning)
-            new.__module__ = ".".join([root, *path])
-            setattr(_submodule(root, path), class_name, new)
+    _fill(root, lambda name: name, _class)
