@@ -22,7 +22,7 @@ CMAKE := $(VENV)/bin/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/
   -DPython_EXECUTABLE=$(abspath $(PY)) $(if $(CCACHE),-DCMAKE_CXX_COMPILER_LAUNCHER=$(CCACHE))
 C_FILES := $(shell find kernels tools tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.c' 2>/dev/null)
 
-.PHONY: help demo test check lint format build conformance bench fuzz wheel docs clean
+.PHONY: help demo test check lint format build conformance bench fuzz wheel stubs docs clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets (the default)
@@ -72,11 +72,14 @@ wheel: $(VENV)/.core $(VENV)/.wheel $(VENV)/.test ## build dist/penstock-*-py3-n
 	$(PY) tools/build_wheel.py
 	$(PY) -m pytest -q tests/test_wheel.py
 
-docs: build ## documentation
-	@echo "docs/ is plain Markdown; nothing to build yet"
+stubs: $(VENV)/.core ## write the stubs of fn and ops (`make build` does so, too)
+	$(PY) tools/stubs.py
+
+docs: build ## write a page per operator into build/docs, with its example run
+	$(PY) tools/docs.py
 
 clean: ## remove everything that was built, the virtual environment too
-	rm -rf build dist $(VENV) src/penstock/libpenstock.so
+	rm -rf build dist $(VENV) src/penstock/libpenstock.so src/penstock/fn/*.pyi src/penstock/ops/*.pyi
 
 # Stamps: each group of requirements is installed again when pyproject.toml changes.
 $(VENV)/.core: pyproject.toml tools/system_packages.sh

@@ -14,7 +14,38 @@ from .core.sample_info import BatchInfo, SampleInfo  # noqa: F401  public names
 from .graph import trace as _trace
 from .graph.node import DataNode as _DataNode
 
-globals().update({m.name: m for e in (DALIDataType, DALIImageType, DALIInterpType) for m in e})
+# The members of the enumerations are names of this module, too.
+NO_TYPE = DALIDataType.NO_TYPE
+UINT8 = DALIDataType.UINT8
+UINT16 = DALIDataType.UINT16
+UINT32 = DALIDataType.UINT32
+UINT64 = DALIDataType.UINT64
+INT8 = DALIDataType.INT8
+INT16 = DALIDataType.INT16
+INT32 = DALIDataType.INT32
+INT64 = DALIDataType.INT64
+FLOAT16 = DALIDataType.FLOAT16
+FLOAT = DALIDataType.FLOAT
+FLOAT64 = DALIDataType.FLOAT64
+BOOL = DALIDataType.BOOL
+STRING = DALIDataType.STRING
+FEATURE = DALIDataType.FEATURE
+IMAGE_TYPE = DALIDataType.IMAGE_TYPE
+DATA_TYPE = DALIDataType.DATA_TYPE
+INTERP_TYPE = DALIDataType.INTERP_TYPE
+TENSOR_LAYOUT = DALIDataType.TENSOR_LAYOUT
+PYTHON_OBJECT = DALIDataType.PYTHON_OBJECT
+RGB = DALIImageType.RGB
+BGR = DALIImageType.BGR
+GRAY = DALIImageType.GRAY
+YCbCr = DALIImageType.YCbCr
+ANY_DATA = DALIImageType.ANY_DATA
+INTERP_NN = DALIInterpType.INTERP_NN
+INTERP_LINEAR = DALIInterpType.INTERP_LINEAR
+INTERP_CUBIC = DALIInterpType.INTERP_CUBIC
+INTERP_LANCZOS3 = DALIInterpType.INTERP_LANCZOS3
+INTERP_TRIANGULAR = DALIInterpType.INTERP_TRIANGULAR
+INTERP_GAUSSIAN = DALIInterpType.INTERP_GAUSSIAN
 
 NHWC, NCHW, NFHWC, NFCHW, SAME = "HWC", "CHW", "FHWC", "FCHW", ""
 CPU_ONLY_DEVICE_ID = -99999

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every example in a docstring runs and gives what it says; every operator has one, and its page can be written."""
+
+import doctest
+import importlib
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+import penstock
+from penstock.core.op import REGISTRY
+
+ROOT = Path(__file__).parents[1]
+# Modules that import a framework are tested where it is installed.
+NEEDS = {"penstock.plugin.pytorch": "torch", "penstock.plugin.jax": "jax", "penstock.plugin.jax.clu": "clu"}
+
+
+def modules() -> list[str]:
+    names = []
+    for path in sorted((ROOT / "src" / "penstock").rglob("*.py")):
+        parts = path.relative_to(ROOT / "src").with_suffix("").parts
+        names.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    return names
+
+
+@pytest.mark.parametrize("name", modules())
+def test_examples(name):
+    needed = next((v for k, v in sorted(NEEDS.items(), reverse=True) if name == k or name.startswith(k + ".")), None)
+    if needed:
+        pytest.importorskip(needed)
+    if name.endswith("__main__"):
+        pytest.skip("runs a program")
+    outcome = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert not outcome.failed
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_operator_has_an_example(name):
+    text = REGISTRY[name].__doc__ or ""
+    assert ">>>" in text, "the docstring needs an example"
+    assert text.strip().partition("\n")[0].endswith((".", ":")) or "`" in text.partition("\n")[0], (
+        "a first line that says what it does"
+    )
+
+
+def test_pages_are_written(tmp_path):
+    spec = importlib.util.spec_from_file_location("docs", ROOT / "tools" / "docs.py")
+    docs = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(docs)
+    docs.main(tmp_path)
+    assert {p.stem for p in tmp_path.glob("*.md")} == {*REGISTRY, "index"}
+    text = (tmp_path / "brightness.md").read_text()
+    assert "| `brightness` | float \\| DataNode | `1.0` |" in text and ">>> int(pipe()" in text
+
+
+def test_an_example_that_lies_is_caught():
+    spec = importlib.util.spec_from_file_location("docs", ROOT / "tools" / "docs.py")
+    docs = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(docs)
+    with pytest.raises(docs.ExampleError, match="Expected:\n *3"):
+        docs.example(type("Planted", (), {"__doc__": ">>> 1 + 1\n3\n"}))
+
+
+def test_help_shows_arguments_and_signature():
+    text = penstock.fn.brightness.__doc__
+    assert "brightness_shift : float | DataNode, default 0.0" in text
+    assert "brightness=1.0" in str(penstock.fn.brightness.__signature__)
