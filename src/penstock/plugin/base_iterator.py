@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the iterators of all frameworks have in common: epochs, resets, the last batch. Imports no framework."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..pipeline import Pipeline, PipelineError
+from ..tensors import TensorListCPU
+from .epochs import LastBatchPolicy, ReaderEpochs, SizedEpochs, policy_of
+
+__all__ = ["LastBatchPolicy"]
+
+_AUTO_RESET = {None: "no", False: "no", "no": "no", "false": "no", True: "yes", "yes": "yes", "true": "yes", "raise": "raise"}
+
+
+def _auto_reset(value: Any) -> str:
+    key = value.lower() if isinstance(value, str) else value
+    if (isinstance(key, (bool, str)) or key is None) and key in _AUTO_RESET:
+        return _AUTO_RESET[key]
+    raise ValueError(f"auto_reset takes True, False, 'yes', 'no' or 'raise'; got {value!r}")
+
+
+def names_of(output_map: Any) -> list[str]:
+    """The names given to outputs, checked."""
+    if isinstance(output_map, str) or not isinstance(output_map, Sequence) or not output_map:
+        raise ValueError(f"output_map takes a list of names, one for each output of the pipeline; got {output_map!r}")
+    names = list(output_map)
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise ValueError(f"the names in output_map have to differ from each other; {', '.join(map(repr, twice))} is there more than once")
+    return names
+
+
+def dense(output: TensorListCPU, name: str) -> np.ndarray:
+    """The batch as one array, without a copy where the samples lie one behind the other."""
+    try:
+        return output.as_array()
+    except ValueError:
+        raise ValueError(
+            f"output '{name}': a batch whose samples differ in shape can't become one tensor. Shapes: {_few(output.shape())}. "
+            "Make them alike in the pipeline (resize, crop, pad), or, with PyTorch, use DALIRaggedIterator"
+        ) from None
+
+
+def _few(shapes: list[tuple[int, ...]]) -> str:
+    return ", ".join(map(str, shapes[:4])) + (f" and {len(shapes) - 4} more" if len(shapes) > 4 else "")
+
+
+class Batch:
+    """The outputs of one iteration of one pipeline, and how many of its samples belong to the epoch."""
+
+    __slots__ = ("keep", "outputs")
+
+    def __init__(self, outputs: tuple[TensorListCPU, ...], keep: int):
+        self.outputs, self.keep = outputs, keep
+
+
+class DaliIterator:
+    """Base of the iterators: runs the pipelines, counts batches, ends and begins epochs. A framework overrides `_convert`.
+
+    An epoch ends with StopIteration. The next one begins with `reset()`, with the next `iter()`, or by itself with `auto_reset`.
+    """
+
+    def __init__(
+        self,
+        pipelines: Pipeline | Sequence[Pipeline],
+        output_map: Sequence[str],
+        size: int = -1,
+        reader_name: str | None = None,
+        auto_reset: str | bool | None = False,
+        fill_last_batch: bool | None = None,
+        last_batch_padded: bool = False,
+        last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
+        prepare_first_batch: bool = True,
+    ):
+        self._pipes = [pipelines] if isinstance(pipelines, Pipeline) else list(pipelines)
+        if not self._pipes:
+            raise ValueError("pipelines takes a Pipeline or a list of them; got an empty list")
+        for p in self._pipes:
+            if not isinstance(p, Pipeline):
+                raise TypeError(f"pipelines takes a Pipeline or a list of them; got an element of type {type(p).__name__}")
+        policy = policy_of(last_batch_policy)
+        if fill_last_batch is not None:
+            warnings.warn("fill_last_batch is deprecated; use last_batch_policy", DeprecationWarning, stacklevel=3)
+            wanted = LastBatchPolicy.FILL if fill_last_batch else LastBatchPolicy.PARTIAL
+            if policy is not LastBatchPolicy.FILL and policy is not wanted:
+                raise ValueError(f"fill_last_batch={fill_last_batch} contradicts last_batch_policy={policy.name}; leave fill_last_batch out")
+            policy = wanted
+        self._auto_reset = _auto_reset(auto_reset)
+        self._names = names_of(output_map)
+        self._last_batch_policy, self._last_batch_padded = policy, bool(last_batch_padded)
+        self._reader_name = reader_name
+        if reader_name is not None and size != -1:
+            raise ValueError(f"size={size} and reader_name='{reader_name}' exclude each other: the reader tells how large its data set is")
+        if reader_name is not None and last_batch_padded:
+            raise ValueError(f"last_batch_padded and reader_name='{reader_name}' exclude each other: the reader tells whether it pads")
+        if reader_name is None and (isinstance(size, bool) or int(size) != size or size == 0 or size < -1):
+            raise ValueError(f"size takes a positive number of samples, or -1 to iterate until the pipeline ends; got {size!r}")
+        sizes = {p.max_batch_size for p in self._pipes}
+        if len(sizes) > 1:
+            raise ValueError(f"all pipelines need the same batch size; got {sorted(map(str, sizes))}")
+        for p in self._pipes:
+            p.build()
+            if p.num_outputs != len(self._names):
+                raise ValueError(
+                    f"output_map has {len(self._names)} names ({', '.join(map(repr, self._names))}), but the pipeline has {p.num_outputs} outputs"
+                )
+        self.batch_size = self._pipes[0].max_batch_size or 0
+        self._epochs = self._make_epochs(int(size))
+        if self._epochs is None and len(self._pipes) > 1:
+            raise ValueError("several pipelines need a reader_name or a size, so that their epochs end together")
+        if self._epochs is not None and self._epochs.epoch.batches == 0:
+            raise ValueError(
+                f"there is no batch in an epoch: last_batch_policy=DROP leaves out incomplete batches, and batch_size={self.batch_size} "
+                f"times {len(self._pipes)} pipelines is more than there are samples in {'the smallest shard' if reader_name else 'size'}"
+            )
+        self._step = 0  # batches taken in this epoch
+        self._given = 0  # batches given out
+        self._ended = False
+        self._running = False
+        self._continues = False  # whether the pipelines go on from the epoch before
+        self._first: list[Any] = []
+        if prepare_first_batch:
+            try:
+                self._first.append(self._take())
+            except StopIteration:
+                raise RuntimeError("there is no data in the pipeline: it ended before the first batch") from None
+
+    def _make_epochs(self, size: int) -> ReaderEpochs | SizedEpochs | None:
+        policy, padded = self._last_batch_policy, self._last_batch_padded
+        if self._reader_name is None:
+            return None if size < 0 else SizedEpochs(size, len(self._pipes), self.batch_size, policy, padded)
+        metas = []
+        for p in self._pipes:
+            readers = p.reader_meta()
+            if self._reader_name not in readers:
+                near = difflib.get_close_matches(self._reader_name, readers, 1)
+                hint = f" Did you mean '{near[0]}'?" if near else ""
+                raise ValueError(f"reader_name='{self._reader_name}': the pipeline has no reader of that name; it has {sorted(readers) or 'none'}.{hint}")
+            metas.append(readers[self._reader_name])
+        for key in ("epoch_size", "number_of_shards", "pad_last_batch", "stick_to_shard"):
+            values = [m[key] for m in metas]
+            if len(set(values)) > 1:
+                raise ValueError(f"reader '{self._reader_name}': {key} differs between the pipelines: {values}")
+        meta = metas[0]
+        if meta["epoch_size"] < 1:
+            raise ValueError(f"reader '{self._reader_name}' has no samples")
+        self._last_batch_padded = bool(meta["pad_last_batch"])
+        return ReaderEpochs(
+            meta["epoch_size"],
+            meta["number_of_shards"],
+            [m["shard_id"] for m in metas],
+            self.batch_size,
+            policy,
+            self._last_batch_padded,
+            bool(meta["stick_to_shard"]),
+        )
+
+    # What a framework defines ------------------------------------------------------------------------------------
+
+    def _convert(self, batches: list[Batch]) -> Any:
+        """The value of an iteration from the batches of the pipelines."""
+        raise NotImplementedError
+
+    # Iterating ----------------------------------------------------------------------------------------------------
+
+    def _run(self) -> list[tuple[TensorListCPU, ...]]:
+        """One batch of every pipeline, none of which is left behind if another fails."""
+        if not self._running:
+            for p in self._pipes:  # all of them begin to work before the first is waited for
+                p.schedule_run()
+            self._running = True
+        batches, error = [], None
+        for p in self._pipes:
+            try:
+                batches.append(p.run())
+            except (Exception, StopIteration) as e:
+                error = error or e
+        if error is not None:
+            raise error
+        return batches
+
+    def _take(self) -> Any:
+        """The next value of this epoch; StopIteration at its end."""
+        while True:
+            if self._epochs is not None and self._step >= self._epochs.epoch.batches:
+                raise StopIteration
+            try:
+                batches = self._run()
+            except StopIteration:
+                if self._step or not self._continues:
+                    raise
+                self._rewind()  # the source ended together with the last epoch
+                continue
+            except Exception:
+                self._step += 1
+                raise
+            keep = [self.batch_size] * len(batches) if self._epochs is None else self._epochs.keep(self._step)
+            self._step += 1
+            parts = [Batch(b, self._belonging(p, b, k)) for p, b, k in zip(self._pipes, batches, keep)]
+            # A batch of which on_error="skip" left nothing is passed over.
+            if any(keep) and not any(len(b[0]) for b in batches):
+                continue
+            return self._convert(parts)
+
+    def _rewind(self) -> None:
+        """Takes the sources of all pipelines to the beginning of their next epoch."""
+        for p in self._pipes:
+            p.reset()
+        self._running = self._continues = False
+
+    def _belonging(self, pipe: Pipeline, outputs: tuple[TensorListCPU, ...], keep: int) -> int:
+        """How many of the samples belong to the epoch. Some may be missing already, left out by on_error="skip"."""
+        n = len(outputs[0])
+        if keep >= self.batch_size:
+            return n
+        rows = pipe.sample_indices()
+        return min(keep, n) if rows is None else int(np.searchsorted(rows, keep))
+
+    def __next__(self) -> Any:
+        if self._first:
+            value = self._first.pop()
+        else:
+            if self._ended:
+                raise StopIteration
+            try:
+                value = self._take()
+            except StopIteration:
+                self._ended = True
+                if self._auto_reset == "yes":
+                    self.reset()
+                raise
+        self._given += 1
+        return value
+
+    def next(self) -> Any:
+        """The next batch, as `next(iterator)`."""
+        return self.__next__()
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._ended and self._auto_reset != "raise":
+            self.reset()
+        return self
+
+    def reset(self) -> None:
+        """Begins the next epoch.
+
+        In the middle of an epoch the rest of it is dropped: the readers go to the beginning of their next epoch, and nothing that
+        was prepared ahead is given out. At the beginning of an epoch there is nothing to do.
+        """
+        if not self._given and not self._ended:
+            return
+        if self._epochs is not None and self._step >= self._epochs.epoch.batches:
+            self._continues = True
+            for _ in range(self._epochs.epoch.dropped):
+                try:
+                    self._run()
+                except StopIteration:
+                    break
+                except PipelineError:
+                    pass  # of a batch that nobody will see
+            self._epochs.advance()
+        else:
+            self._rewind()
+            if self._epochs is not None:
+                self._epochs.restart()
+        self._first.clear()
+        self._step = self._given = 0
+        self._ended = False
+
+    def __len__(self) -> int:
+        """Batches in this epoch. With on_error="skip", batches of which nothing is left are counted too."""
+        if self._epochs is None:
+            raise TypeError("the iterator has no length: it was given neither a reader_name nor a size")
+        return self._epochs.epoch.batches
+
+    @property
+    def size(self) -> int:
+        """Samples in this epoch, rounded up to whole batches; -1 if it is not known."""
+        if self._epochs is None:
+            return -1
+        if isinstance(self._epochs, SizedEpochs):
+            return self._epochs.size
+        return self._epochs.epoch.batches * self.batch_size
+
+    def checkpoints(self) -> list[str]:
+        """The state of each pipeline, to continue from."""
+        return [p.checkpoint() for p in self._pipes]  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        length = f"{len(self)} batches" if self._epochs is not None else "unknown length"
+        names = ", ".join(self._names)
+        return f"<{type(self).__name__} ({names}): {len(self._pipes)} pipeline(s), batch_size={self.batch_size}, {length} in this epoch>"
+
+
+_DaliBaseIterator = DaliIterator

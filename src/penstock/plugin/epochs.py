@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many batches an epoch has and how much of each batch belongs to it. Arithmetic only: no pipeline, no framework."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class LastBatchPolicy(Enum):
+    """What to do with the last batch of an epoch if there are not enough samples to fill it.
+
+    Example with samples 0...6 and batches of 3, epoch after epoch:
+
+    >>> LastBatchPolicy("partial")
+    <LastBatchPolicy.PARTIAL: 2>
+    """
+
+    FILL = 0
+    """Filled up: with the first samples of the next epoch, which then is that much shorter, or with padding if the reader pads."""
+    DROP = 1
+    """Left out."""
+    PARTIAL = 2
+    """Cut to the samples that belong to the epoch."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> LastBatchPolicy | None:
+        return cls.__members__.get(value.upper()) if isinstance(value, str) else None
+
+
+def policy_of(value: Any) -> LastBatchPolicy:
+    """A policy from itself or from its name; also from an enumeration of the same names."""
+    name = getattr(value, "name", value)
+    if isinstance(name, str) and name.upper() in LastBatchPolicy.__members__:
+        return LastBatchPolicy[name.upper()]
+    raise ValueError(f"last_batch_policy takes a LastBatchPolicy or its name ({', '.join(LastBatchPolicy.__members__)}); got {value!r}")
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """The epoch at hand: how many batches are given out, and how many more are taken from the pipelines and dropped after them."""
+
+    batches: int
+    dropped: int = 0
+
+
+class ReaderEpochs:
+    """Epochs of pipelines that read a data set in shards; pipeline i starts with shard `shard_ids[i]`.
+
+    All shards are followed, also those that other processes read, so that every process has the same number of batches.
+    Unless `stick`, a pipeline reads the next shard in each epoch. If the reader pads, every epoch starts at the beginning of a shard and
+    has as many batches as the largest shard; otherwise a full last batch reads ahead into the next epoch.
+    """
+
+    def __init__(self, size: int, n_shards: int, shard_ids: list[int], batch_size: int, policy: LastBatchPolicy, padded: bool, stick: bool):
+        self.batch_size, self.policy, self.n_shards = batch_size, policy, n_shards
+        self._sizes = [size * (i + 1) // n_shards - size * i // n_shards for i in range(n_shards)]
+        self._pipelines = shard_ids
+        self._reads_ahead = policy is LastBatchPolicy.FILL and not padded
+        self._stick = stick
+        self._at = list(range(n_shards))  # the shard read now by whoever began with shard i
+        self._ahead = [0] * n_shards  # how much of it was read in the epoch before
+        self._started = False
+        self._enter()
+
+    def _enter(self) -> None:
+        size, largest = self.batch_size, max(self._sizes)
+        self._left = [self._sizes[i] - ahead for i, ahead in zip(self._at, self._ahead)]
+        if self.policy is LastBatchPolicy.DROP:
+            smallest = min(self._sizes)
+            self.epoch = Epoch(smallest // size, int(smallest % size > 0))
+        elif self._reads_ahead and self._started:
+            # An epoch that was read completely ahead has no batch; `advance` goes past it.
+            self.epoch = Epoch(max(-(-max(self._left) // size), 0))
+        else:
+            self.epoch = Epoch(-(-largest // size))
+        self._started = True
+
+    def keep(self, step: int) -> list[int]:
+        """How many samples of batch `step` belong to the epoch, per pipeline."""
+        size = self.batch_size
+        if self.policy is not LastBatchPolicy.PARTIAL:
+            return [size] * len(self._pipelines)
+        return [min(max(self._left[p] - step * size, 0), size) for p in self._pipelines]
+
+    def advance(self) -> None:
+        """Goes to the next epoch after all batches of this one."""
+        self._next(read=self.epoch.batches * self.batch_size)
+        # Every shard that is not empty gives an epoch sooner or later.
+        while self._reads_ahead and self.epoch.batches == 0 and max(self._sizes) > 0:
+            self._next(read=0)
+
+    def _next(self, read: int) -> None:
+        if self._reads_ahead:
+            self._ahead = [read - left for left in self._left]
+        if not self._stick:
+            self._at = [(i + 1) % self.n_shards for i in self._at]
+        self._enter()
+
+    def restart(self) -> None:
+        """Goes to the beginning of the next epoch in the middle of this one: nothing has been read ahead."""
+        self._ahead = [0] * self.n_shards
+        self._started = False
+        if not self._stick:
+            self._at = [(i + 1) % self.n_shards for i in self._at]
+        self._enter()
+
+
+class SizedEpochs:
+    """Epochs of `size` samples over all pipelines together, whatever their sources are."""
+
+    def __init__(self, size: int, n_pipelines: int, batch_size: int, policy: LastBatchPolicy, padded: bool):
+        self.size, self.n_pipelines, self.batch_size, self.policy = size, n_pipelines, batch_size, policy
+        self._reads_ahead = policy is LastBatchPolicy.FILL and not padded
+        self.restart()
+
+    def _enter(self, ahead: int) -> None:
+        self._left = self.size - ahead
+        step = self.n_pipelines * self.batch_size
+        if self.policy is LastBatchPolicy.DROP:
+            self.epoch = Epoch(self.size // step, int(self.size % step > 0))
+        else:
+            self.epoch = Epoch(-(-self._left // step))
+
+    def keep(self, step: int) -> list[int]:
+        """How many samples of batch `step` belong to the epoch, for the pipelines that have any: the rest are left out."""
+        size = self.batch_size
+        if self.policy is not LastBatchPolicy.PARTIAL:
+            return [size] * self.n_pipelines
+        left = self._left - step * self.n_pipelines * size
+        return [min(left - p * size, size) for p in range(self.n_pipelines) if left > p * size]
+
+    def advance(self) -> None:
+        """Goes to the next epoch after all batches of this one."""
+        read = self.epoch.batches * self.n_pipelines * self.batch_size
+        # Where a batch is larger than the epochs, whole epochs have been read ahead and are passed over.
+        self._enter((read - self._left) % self.size if self._reads_ahead else 0)
+
+    def restart(self) -> None:
+        """Goes to the beginning of the next epoch in the middle of this one: nothing has been read ahead."""
+        self._enter(0)

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iterators that give PyTorch tensors. Tensors of CPU pipelines share the memory of the batch: nothing is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...pipeline import Pipeline
+from ...tensors import TensorCPU, TensorListCPU
+from ...types import DALIDataType, to_numpy_type
+from ..base_iterator import Batch, DaliIterator, LastBatchPolicy, dense
+
+__all__ = ["DALIClassificationIterator", "DALIGenericIterator", "DALIRaggedIterator", "LastBatchPolicy", "feed_ndarray", "to_torch_type"]
+
+
+class _TorchTypes(dict):
+    def __missing__(self, key: Any) -> torch.dtype:
+        self[key] = value = torch.from_numpy(np.empty(0, to_numpy_type(DALIDataType(key)))).dtype
+        return value
+
+
+to_torch_type: dict[DALIDataType, torch.dtype] = _TorchTypes()
+"""The type of PyTorch for each `DALIDataType`."""
+
+
+class DALIGenericIterator(DaliIterator):
+    """Iterates over pipelines and gives a list with one dictionary {name: tensor} for each pipeline.
+
+    Tensors have the batch axis first, are on the CPU and share the memory of the batch, which stays theirs for as long as they live.
+
+    Parameters
+    ----------
+    pipelines
+        A pipeline or a list of them, all with the same batch size.
+    output_map
+        A name for each output of the pipelines.
+    size
+        Samples in an epoch over all pipelines; -1 to iterate until the pipeline's source ends. Excludes `reader_name`.
+    reader_name
+        Name of the reader that tells the size of the epoch, the shards and the padding.
+    auto_reset
+        How the next epoch begins. False or "no": by `reset()` or `iter()`. True or "yes": by itself. "raise": by `reset()` only.
+    fill_last_batch
+        Deprecated: True is `last_batch_policy` FILL, False is PARTIAL.
+    dynamic_shape
+        Without effect: shapes may always change from batch to batch.
+    last_batch_padded
+        With `size`: whether the last batch is padded by the source, so that epochs start afresh, or goes on into the next epoch.
+    last_batch_policy
+        `LastBatchPolicy` or its name: FILL, DROP or PARTIAL.
+    prepare_first_batch
+        Whether the first batch is made at once, on construction, which also brings up mistakes early.
+
+    `reset()` works in the middle of an epoch: the rest is dropped and the readers begin their next epoch.
+
+    >>> import numpy as np
+    >>> from penstock import fn, pipeline_def
+    >>> @pipeline_def(batch_size=2)
+    ... def pipe():
+    ...     return fn.external_source(source=[np.float32([[0], [1]]), np.float32([[2], [3]])])
+    >>> for batch in DALIGenericIterator(pipe(), ["x"]):
+    ...     print(batch[0]["x"].flatten())
+    tensor([0., 1.])
+    tensor([2., 3.])
+    """
+
+    def __init__(
+        self,
+        pipelines: Pipeline | Sequence[Pipeline],
+        output_map: Sequence[str],
+        size: int = -1,
+        reader_name: str | None = None,
+        auto_reset: str | bool | None = False,
+        fill_last_batch: bool | None = None,
+        dynamic_shape: bool | None = False,
+        last_batch_padded: bool = False,
+        last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
+        prepare_first_batch: bool = True,
+    ):
+        super().__init__(
+            pipelines, output_map, size, reader_name, auto_reset, fill_last_batch, last_batch_padded, last_batch_policy, prepare_first_batch
+        )
+
+    def _convert(self, batches: list[Batch]) -> list[dict[str, Any]]:
+        return [{n: _dense_tensor(o, n)[: b.keep] for n, o in zip(self._names, b.outputs)} for b in batches]
+
+
+class DALIClassificationIterator(DALIGenericIterator):
+    """`DALIGenericIterator` for pipelines with two outputs, which it calls "data" and "label"."""
+
+    def __init__(
+        self,
+        pipelines: Pipeline | Sequence[Pipeline],
+        size: int = -1,
+        reader_name: str | None = None,
+        auto_reset: str | bool | None = False,
+        fill_last_batch: bool | None = None,
+        dynamic_shape: bool | None = False,
+        last_batch_padded: bool = False,
+        last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
+        prepare_first_batch: bool = True,
+    ):
+        names = ["data", "label"]
+        super().__init__(
+            pipelines, names, size, reader_name, auto_reset, fill_last_batch, dynamic_shape, last_batch_padded, last_batch_policy, prepare_first_batch
+        )
+
+
+class DALIRaggedIterator(DaliIterator):
+    """Like `DALIGenericIterator`, for batches whose samples differ in shape.
+
+    `output_types` has a tag for each output: `DENSE_TAG` for one tensor, `SPARSE_LIST_TAG` for a list with a tensor per sample,
+    `SPARSE_COO_TAG` for a sparse COO tensor (batch, largest extents...) that holds all elements of all samples.
+    """
+
+    DENSE_TAG = "dense"
+    SPARSE_LIST_TAG = "sparse_list"
+    SPARSE_COO_TAG = "sparse_coo"
+
+    def __init__(
+        self,
+        pipelines: Pipeline | Sequence[Pipeline],
+        output_map: Sequence[str],
+        size: int = -1,
+        reader_name: str | None = None,
+        output_types: Sequence[str] | None = None,
+        auto_reset: str | bool | None = False,
+        fill_last_batch: bool | None = None,
+        dynamic_shape: bool | None = False,
+        last_batch_padded: bool = False,
+        last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
+        prepare_first_batch: bool = True,
+    ):
+        tags = {self.DENSE_TAG: _dense_tensor, self.SPARSE_LIST_TAG: _list_of_tensors, self.SPARSE_COO_TAG: _coo_tensor}
+        types = [self.DENSE_TAG] * len(output_map) if output_types is None else list(output_types)
+        if len(types) != len(output_map):
+            raise ValueError(f"output_types has {len(types)} tags, but output_map has {len(output_map)} names")
+        for t in types:
+            if t not in tags:
+                raise ValueError(f"output_types takes {', '.join(map(repr, tags))}; got {t!r}")
+        self._convert_output = [tags[t] for t in types]
+        super().__init__(
+            pipelines, output_map, size, reader_name, auto_reset, fill_last_batch, last_batch_padded, last_batch_policy, prepare_first_batch
+        )
+
+    def _convert(self, batches: list[Batch]) -> list[dict[str, Any]]:
+        return [{n: f(o, n, b.keep) for n, o, f in zip(self._names, b.outputs, self._convert_output)} for b in batches]
+
+
+def _dense_tensor(output: TensorListCPU, name: str, keep: int | None = None) -> torch.Tensor:
+    return torch.from_numpy(dense(output, name))[:keep]
+
+
+def _list_of_tensors(output: TensorListCPU, name: str, keep: int) -> list[torch.Tensor]:
+    return [torch.from_numpy(output.at(i)) for i in range(keep)]
+
+
+def _coo_tensor(output: TensorListCPU, name: str, keep: int) -> torch.Tensor:
+    samples = [output.at(i) for i in range(keep)]
+    extents = np.array([s.shape for s in samples], "i8").reshape(keep, output.ndim).max(axis=0, initial=0)
+    index = [np.concatenate([np.full((1, s.size), i), np.indices(s.shape).reshape(s.ndim, -1)]) for i, s in enumerate(samples)]
+    values = [s.reshape(-1) for s in samples]
+    if not samples:
+        index, values = [np.empty((1 + output.ndim, 0), "i8")], [np.empty(0, to_numpy_type(output.dtype))]
+    shape = (keep, *map(int, extents))
+    return torch.sparse_coo_tensor(torch.from_numpy(np.concatenate(index, axis=1)), torch.from_numpy(np.concatenate(values)), shape, check_invariants=False)
+
+
+def feed_ndarray(dali_tensor: TensorCPU | TensorListCPU, arr: torch.Tensor, cuda_stream: Any = None) -> torch.Tensor:
+    """Copies a tensor, or a batch whose samples have one shape, into the PyTorch tensor `arr` of the same shape and type.
+
+    Tensors of the iterators need no copy; this is for memory that you own already.
+    """
+    source = dense(dali_tensor, "dali_tensor") if isinstance(dali_tensor, TensorListCPU) else np.asarray(dali_tensor)
+    if tuple(arr.shape) != source.shape:
+        raise ValueError(f"the shapes differ: {list(source.shape)} can't be copied into a tensor of shape {list(arr.shape)}")
+    tensor = torch.from_numpy(source)
+    if arr.dtype != tensor.dtype:
+        raise TypeError(f"the types differ: {tensor.dtype} can't be copied into a tensor of type {arr.dtype}")
+    return arr.copy_(tensor)
