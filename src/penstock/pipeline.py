@@ -135,7 +135,9 @@ class Pipeline:
         self._executor: Executor | None = None
         self._plan: Plan | None = None
         self._current_batch_size = self._max_batch_size
-        self._shared: list[TensorListCPU] | None = None
+        self._has_iter_setup = type(self).iter_setup is not Pipeline.iter_setup
+        self._iter_setup_ended = False
+        self._primed = False
 
     # Properties ---------------------------------------------------------------------------------------------------
 
@@ -316,12 +318,35 @@ class Pipeline:
         executor = self._ready()
         for name, data in pipeline_inputs.items():
             self.feed_input(name, data)
-        while executor.pending < self._depth:
-            executor.schedule(self._batch_size_now())
+        self._fill_queue(executor)
+        if executor.pending == 0 and not self._iter_setup_ended:
+            self._schedule(executor)
         outputs = self.outputs()
-        if self._ahead and not pipeline_inputs:
+        # The native threads go on at once, unless the next batch needs something of the user first.
+        if self._ahead and not self._has_iter_setup and self._has_data():
             executor.schedule(self._batch_size_now())
         return outputs
+
+    def _fill_queue(self, executor: Executor) -> None:
+        while executor.pending < self._depth and self._has_data() and self._schedule(executor):
+            pass
+
+    def _schedule(self, executor: Executor) -> bool:
+        """Asks for one batch; False if `iter_setup` says that there is none."""
+        if self._iter_setup_ended:
+            return False
+        try:
+            self.iter_setup()
+        except StopIteration:
+            self._iter_setup_ended = True
+            return False
+        executor.schedule(self._batch_size_now())
+        return True
+
+    def _has_data(self) -> bool:
+        """Whether a batch can be asked for without waiting for `feed_input`."""
+        assert self._plan is not None
+        return self._has_iter_setup or all(self._plan.source_op(n).has_data() for n in self._plan.sources)
 
     def _batch_size_now(self) -> int:
         assert self._current_batch_size is not None
@@ -337,14 +362,16 @@ class Pipeline:
     def schedule_run(self) -> None:
         """Asks for one batch without waiting for it; the first call also fills the prefetch queue."""
         executor = self._ready()
-        if self._ahead and executor.pending == 0:
-            for _ in range(self._depth - 1):
-                executor.schedule(self._batch_size_now())
-        executor.schedule(self._batch_size_now())
+        self._schedule(executor)
+        if self._ahead and not self._primed:
+            self._fill_queue(executor)
+        self._primed = True
 
     def share_outputs(self, cuda_stream: Any = None) -> tuple[TensorListCPU, ...]:
         """The oldest batch asked for; waits for it."""
         executor = self._ready()
+        if self._iter_setup_ended and executor.pending == 0:
+            raise StopIteration
         outputs = tuple(TensorListCPU(b) for b in executor.share())
         for key in ("dtype", "ndim", "layout"):
             if self._wanted[key] is not None:
@@ -375,30 +402,54 @@ class Pipeline:
         use_copy_kernel: bool = False,
     ) -> None:
         """Gives the next batch to an `external_source` without a source, by its name or DataNode."""
+        self._input(data_node).feed(data, layout)
+
+    def _input(self, data_node: Any) -> Any:
         self.build()
         assert self._plan is not None
-        name = data_node.name if isinstance(data_node, DataNode) else data_node
-        feeds = {n.name: n for n in self._plan.sources if hasattr(n.op, "feed")}
+        if isinstance(data_node, (list, tuple)) and data_node and isinstance(data_node[0], DataNode):
+            data_node = data_node[0]
+        name = data_node.source.name if isinstance(data_node, DataNode) else data_node
+        feeds = {n.name: n.op for n in self._plan.sources if hasattr(n.op, "feed")}
         if name not in feeds:
             raise KeyError(
                 f"the pipeline has no input '{name}'; it has {sorted(feeds) or 'none'}.{suggest(str(name), feeds)}"
             )
-        feeds[name].op.feed(data, layout)  # type: ignore[attr-defined]
+        return feeds[name]
 
     def reset(self) -> None:
-        """Starts the next epoch, also in the middle of one: what was prepared ahead is dropped."""
+        """Starts the next epoch, also in the middle of one: what was prepared ahead is dropped.
+
+        Data given by `feed_input` is not dropped.
+        """
         if self._plan is None or self._executor is None:
             return
+        self._iter_setup_ended = False
+        ops = [self._plan.source_op(n) for n in self._plan.sources]
+        if all(op.is_fed() for op in ops) and ops:
+            return
         self._executor.drain()
-        for node in self._plan.sources:
-            self._plan.source_op(node).reset()
+        self._primed = False
+        for op in ops:
+            op.reset()
+
+    def sample_indices(self) -> np.ndarray | None:
+        """Which samples of its iteration the last batch has, in ascending order: fewer than were asked for if some were
+        left out by on_error="skip". None before the first batch."""
+        return None if self._executor is None else self._executor.rows
+
+    def input_feed_count(self, input_name: str) -> int:
+        """How often `feed_input` has to be called before the first `schedule_run` for a full prefetch queue; fewer will
+        do."""
+        self._input(input_name)
+        return self._depth
 
     def empty(self) -> bool:
         """Whether no batch has been asked for that was not taken."""
         return self._executor is None or self._executor.pending == 0
 
     def iter_setup(self) -> None:
-        """Called by DALI before each iteration of old style pipelines; override to feed inputs."""
+        """Called before each batch is asked for; override it to call `feed_input`. StopIteration ends the epoch."""
 
     # Readers ------------------------------------------------------------------------------------------------------
 

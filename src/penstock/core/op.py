@@ -284,11 +284,23 @@ class Source(Operator, abstract=True):
     thread."""
 
     inputs = (0, 0)
+    closing: bool = False  # set when the pipeline ends, for sources that wait for something
     sets_batch_size: ClassVar[bool] = False  # its data decides how many samples a batch has
     name = Arg(str, None, "Name of the operator, for `epoch_size`, `reader_meta` and iterators.")
 
     def open(self, max_batch_size: int, seed: int) -> None:
         """Finds the data, when the pipeline is built."""
+
+    def is_fed(self) -> bool:
+        """Whether its data comes by `Pipeline.feed_input`, so that it knows no epochs."""
+        return False
+
+    def has_data(self) -> bool:
+        """Whether an iteration can be asked for ahead of time."""
+        return True
+
+    def ask(self) -> None:
+        """An iteration was asked for; `take` will be called for it. Called by the user's thread, in order."""
 
     def take(self, n: int, iteration: int) -> Picks:
         """Picks the samples of the next batch; raises StopIteration at the end of an epoch, if it has one.

@@ -30,11 +30,14 @@ class Timing:
 
 
 class Context:
-    """`n` samples with their `epoch` and `position`, the batches computed so far, and the samples that failed."""
+    """`n` samples with their `epoch` and `position`, the batches computed so far, and the samples that failed.
 
-    __slots__ = ("epoch", "failed", "iteration", "n", "position", "status", "timings", "values")
+    `rows` are the places in the iteration that the samples have, for when some were left out."""
 
-    def __init__(self, n: int, epoch: np.ndarray, position: np.ndarray, iteration: int):
+    __slots__ = ("epoch", "failed", "iteration", "n", "position", "rows", "status", "timings", "values")
+
+    def __init__(self, n: int, epoch: np.ndarray, position: np.ndarray, iteration: int, rows: np.ndarray | None = None):
+        self.rows = np.arange(n) if rows is None else rows
         self.n, self.epoch, self.position, self.iteration = n, epoch, position, iteration
         self.values: dict[tuple[int, int], Batch] = {}
         self.status = np.zeros(n, "i4")

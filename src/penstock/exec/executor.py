@@ -27,13 +27,14 @@ _MAX_IO_THREADS = 4
 class Ticket:
     """One iteration on its way."""
 
-    __slots__ = ("batch_size", "context", "done", "error", "index", "outputs", "picks")
+    __slots__ = ("batch_size", "context", "done", "error", "index", "outputs", "picks", "rows")
 
     def __init__(self, index: int, batch_size: int):
         self.index, self.batch_size = index, batch_size
         self.context: Context | None = None
         self.picks: dict[int, Picks] = {}
         self.outputs: list[Batch] | None = None
+        self.rows: np.ndarray | None = None
         self.error: BaseException | None = None
         self.done = threading.Event()
 
@@ -46,12 +47,15 @@ class Executor:
         self._tickets: deque[Ticket] = deque()
         self._state = _State(plan, num_threads, policy, statistics)
         self._next = 0
+        self.rows: np.ndarray | None = None  # which samples of its iteration the last batch has
         self._threads: list[threading.Thread] = []
         self.close = weakref.finalize(self, _State.stop, self._state)
 
     def schedule(self, batch_size: int) -> None:
         """Asks for the next batch. Blocks never."""
         self._state.ensure_threads()
+        for node in self.plan.sources:
+            self.plan.source_op(node).ask()
         ticket = Ticket(self._next, batch_size)
         self._next += 1
         self._tickets.append(ticket)
@@ -72,12 +76,14 @@ class Executor:
         if ticket.error is not None:
             raise ticket.error
         assert ticket.outputs is not None
+        self.rows = ticket.rows
         return ticket.outputs
 
     def drain(self) -> None:
         """Waits for what was asked for and drops it."""
         while self._tickets:
             self._tickets.popleft().done.wait()
+        self._state.ended = False
 
 
 class _State:
@@ -91,6 +97,7 @@ class _State:
         self.io = kernels.Pool(min(num_threads, _MAX_IO_THREADS))
         self.producer = Producer(plan, policy, self.pool, self.io, statistics.record)
         self.position = 0
+        self.ended = False  # a source has come to its end; no more is taken from any until the next epoch begins
         self.threads: list[threading.Thread] = []
         self.lock = threading.Lock()
         _LIVE.add(self)
@@ -130,10 +137,16 @@ class _State:
 
     def _pick(self, ticket: Ticket) -> None:
         n = ticket.batch_size
+        if self.ended:
+            raise StopIteration
         epoch = position = None
         for node in self.plan.sources:
             op = self.plan.source_op(node)
-            picks = op.take(n, ticket.index)
+            try:
+                picks = op.take(n, ticket.index)
+            except StopIteration:
+                self.ended = True
+                raise
             n = len(picks) if op.sets_batch_size else n
             ticket.picks[node.number] = picks
             if epoch is None and "position" in picks.columns:
@@ -148,13 +161,15 @@ class _State:
         while (ticket := self.to_run.get()) is not None:
             try:
                 assert ticket.context is not None
-                ticket.outputs = self.producer.produce(ticket.context, ticket.picks)
+                ticket.outputs, ticket.rows = self.producer.produce(ticket.context, ticket.picks)
             except BaseException as e:  # handed to whoever waits for the batch
                 ticket.error = e
             ticket.context = None
             ticket.done.set()
 
     def stop(self) -> None:
+        for node in self.plan.sources:
+            self.plan.source_op(node).closing = True
         self.to_load.put(None)
         for _ in range(_IN_FLIGHT):
             self.to_run.put(None)

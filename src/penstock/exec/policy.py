@@ -71,8 +71,8 @@ class Producer:
                 ctx.values[node.number, i] = b
             ctx.timings.append(Timing("load", [node.number], begin, time.monotonic_ns()))
 
-    def produce(self, ctx: Context, picks: dict[int, Picks], attempt: int = 0) -> list[Batch]:
-        """The outputs for the picks. Samples that fail before any pixel is touched are replaced or left out first."""
+    def produce(self, ctx: Context, picks: dict[int, Picks], attempt: int = 0) -> tuple[list[Batch], np.ndarray]:
+        """The outputs for the picks, and which rows of the iteration they are. Samples that fail before any pixel is touched are replaced or left out first."""
         loaded = bool(ctx.values) or not self.plan.sources
         while True:
             try:
@@ -81,34 +81,34 @@ class Producer:
                 outputs = self.plan.run(ctx, self.pool)
                 break
             except BadSamples as bad:
-                self.policy.record(bad.samples, ctx.iteration)
+                self.policy.record({int(ctx.rows[i]): v for i, v in bad.samples.items()}, ctx.iteration)
                 ctx, picks, attempt = self._without(ctx, picks, np.array(sorted(bad.samples)), attempt)
                 loaded = False
         self.record_timings(ctx)
         if not ctx.failed:
-            return outputs
-        self.policy.record(ctx.failed, ctx.iteration)
+            return outputs, ctx.rows
+        self.policy.record({int(ctx.rows[i]): v for i, v in ctx.failed.items()}, ctx.iteration)
         rows = np.array(sorted(ctx.failed))
         if self.plan.mixes_samples:
             ctx, picks, attempt = self._without(ctx, picks, rows, attempt)
             return self.produce(ctx, picks, attempt)
         if self.policy.on_error == "skip":
             keep = np.setdiff1d(np.arange(ctx.n), rows)
-            return [_repack(o.take(keep)) for o in outputs]
+            return [_repack(o.take(keep)) for o in outputs], ctx.rows[keep]
         sub_picks = self._replacements(picks, rows, attempt)
-        sub = Context(len(rows), ctx.epoch[rows], ctx.position[rows], ctx.iteration)
-        stand_ins = self.produce(sub, sub_picks, attempt + 1)
-        return [o.put(rows, s) for o, s in zip(outputs, stand_ins)]
+        sub = Context(len(rows), ctx.epoch[rows], ctx.position[rows], ctx.iteration, ctx.rows[rows])
+        stand_ins, _ = self.produce(sub, sub_picks, attempt + 1)
+        return [o.put(rows, s) for o, s in zip(outputs, stand_ins)], ctx.rows
 
     def _without(self, ctx: Context, picks: dict[int, Picks], rows: np.ndarray, attempt: int):
         """The same pass with the bad rows replaced, or left out."""
         if self.policy.on_error == "replace":
             stand_ins = self._replacements(picks, rows, attempt)
             picks = {k: p.put(rows, stand_ins[k]) for k, p in picks.items()}
-            return Context(ctx.n, ctx.epoch, ctx.position, ctx.iteration), picks, attempt + 1
+            return Context(ctx.n, ctx.epoch, ctx.position, ctx.iteration, ctx.rows), picks, attempt + 1
         keep = np.setdiff1d(np.arange(ctx.n), rows)
         picks = {k: p.select(keep) for k, p in picks.items()}
-        return Context(len(keep), ctx.epoch[keep], ctx.position[keep], ctx.iteration), picks, attempt
+        return Context(len(keep), ctx.epoch[keep], ctx.position[keep], ctx.iteration, ctx.rows[keep]), picks, attempt
 
     def _replacements(self, picks: dict[int, Picks], rows: np.ndarray, attempt: int) -> dict[int, Picks]:
         if attempt >= _MAX_ATTEMPTS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import queue
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -67,8 +68,10 @@ class ExternalSource(Source):
         if v["cycle"] not in (None, False, True, "quiet", "raise"):
             raise ValueError(f"fn.external_source: cycle takes True, False, 'quiet' or 'raise'; got {v['cycle']!r}")
         self.per_sample = v["batch"] is False
-        self.fed: queue.Queue[tuple[Any, str | None]] = queue.Queue()
-        self.last: Any = None
+        self.fed: deque[list[Batch]] = deque()  # not asked for yet
+        self.asked: queue.SimpleQueue[list[Batch] | None] = queue.SimpleQueue()  # one for each iteration asked for
+        self.owed = 0  # iterations asked for that wait for data
+        self.last: list[Batch] | None = None
         self.iteration = self.epoch = self.in_epoch = 0
         source = v["source"]
         self.iterator: Iterator[Any] | None = None
@@ -99,15 +102,35 @@ class ExternalSource(Source):
         self.iterator = iter(source() if inspect.isgeneratorfunction(source) else source)
 
     def feed(self, data: Any, layout: str | None) -> None:
-        if self.values["source"] is not None:
+        """Data for one iteration. Copied unless `no_copy`."""
+        if not self.is_fed():
             raise RuntimeError("this external_source has a source of its own and can't be fed")
-        self.fed.put((data if self.values["no_copy"] else _copy(data), layout))
+        batches = self._batches(data, layout)
+        if self.owed:
+            self.owed -= 1
+            self.asked.put(batches)
+        else:
+            self.fed.append(batches)
+        self.last = batches if self.values["repeat_last"] else None
+
+    def is_fed(self) -> bool:
+        return self.values["source"] is None
+
+    def has_data(self) -> bool:
+        return not self.is_fed() or bool(self.fed)
+
+    def ask(self) -> None:
+        if not self.is_fed():
+            return
+        if not self.fed and self.last is None and self.values["blocking"]:
+            self.owed += 1
+        else:
+            self.asked.put(self.fed.popleft() if self.fed else self.last)
 
     def take(self, n: int, iteration: int) -> Picks:
-        layout = None
-        if self.values["source"] is None:
-            data, layout = self._take_fed()
-        elif self.call is None:
+        if self.is_fed():
+            return self._take(self._asked(), n)
+        if self.call is None:
             data = self._next_of_iterator()
         elif self.per_sample:
             infos = (SampleInfo(self.in_epoch + i, i, self.iteration, self.epoch) for i in range(n))
@@ -116,10 +139,17 @@ class ExternalSource(Source):
         else:
             info = BatchInfo(self.iteration, self.epoch) if self.values["batch_info"] else self.iteration
             data = self.call(info) if self.takes_info else self.call()
+        return self._take(self._batches(data), n)
+
+    def _batches(self, data: Any, layout: str | None = None) -> list[Batch]:
         outputs = list(data) if self.returns_list() else [data]
         if len(outputs) != self.n_outputs():
             raise ValueError(f"the source gave {len(outputs)} outputs, num_outputs is {self.n_outputs()}")
         batches = [self._batch(o, i, layout) for i, o in enumerate(outputs)]
+        # Sources may use their arrays again for the next batch, and what is given out may be written to.
+        return batches if self.values["no_copy"] else [b.packed_copy() for b in batches]
+
+    def _take(self, batches: list[Batch], n: int) -> Picks:
         sizes = {len(b) for b in batches}
         if len(sizes) > 1 or max(sizes) > n:
             raise ValueError(
@@ -130,15 +160,19 @@ class ExternalSource(Source):
         self.in_epoch += size
         return _Fed(batches, np.arange(size))
 
-    def _take_fed(self) -> tuple[Any, str | None]:
-        if self.fed.empty() and not self.values["blocking"]:
-            if self.values["repeat_last"] and self.last is not None:
-                return self.last
-            raise RuntimeError(
-                "no data was fed to this input for the iteration; call Pipeline.feed_input() before run()"
-            )
-        self.last = self.fed.get()
-        return self.last
+    def _asked(self) -> list[Batch]:
+        while True:
+            try:
+                batches = self.asked.get(timeout=0.1)
+            except queue.Empty:
+                if self.closing:
+                    raise RuntimeError("the pipeline was closed while it waited for data") from None
+                continue
+            if batches is None:
+                raise RuntimeError(
+                    "no data was fed to this input for the iteration; call Pipeline.feed_input() before run()"
+                )
+            return batches
 
     def _next_of_iterator(self) -> Any:
         assert self.iterator is not None
@@ -235,11 +269,3 @@ def _array(data: Any) -> np.ndarray:
         narrow = {"int64": "i4", "float64": "f4"}.get(array.dtype.name)
         return array.astype(narrow) if narrow and not hasattr(data, "__array__") else array
     return np.from_dlpack(data)
-
-
-def _copy(data: Any) -> Any:
-    if isinstance(data, (list, tuple)):
-        return [_copy(d) for d in data]
-    if hasattr(data, "is_dense_tensor"):
-        return data
-    return np.array(_array(data))
