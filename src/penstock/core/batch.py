@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -20,10 +21,11 @@ class Buffer:
         self.nbytes = nbytes
         self.address = kernels.take_memory(max(nbytes, 1))
 
-    def __del__(self) -> None:
+    # Frameworks may let go of the last arrays when the interpreter ends and modules are gone already.
+    def __del__(self, give_memory=kernels.give_memory, finalizing=sys.is_finalizing) -> None:
         address, self.address = getattr(self, "address", 0), 0
-        if address:
-            kernels.give_memory(address)
+        if address and not finalizing():
+            give_memory(address)
 
 
 class _View:

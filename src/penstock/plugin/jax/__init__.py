@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iterators that give JAX arrays. Arrays of CPU pipelines share the memory of the batch: nothing is copied."""
+
+from ..base_iterator import LastBatchPolicy
+from .iterator import DALIGenericIterator, data_iterator
+
+__all__ = ["DALIGenericIterator", "LastBatchPolicy", "data_iterator"]
