@@ -420,13 +420,13 @@ class Pipeline:
     def reset(self) -> None:
         """Starts the next epoch, also in the middle of one: what was prepared ahead is dropped.
 
-        Data given by `feed_input` is not dropped.
+        Data given by `feed_input`, and sources that can't start again, just go on.
         """
         if self._plan is None or self._executor is None:
             return
         self._iter_setup_ended = False
         ops = [self._plan.source_op(n) for n in self._plan.sources]
-        if all(op.is_fed() for op in ops) and ops:
+        if ops and not self._executor.ended and not any(op.restarts() for op in ops):
             return
         self._executor.drain()
         self._primed = False

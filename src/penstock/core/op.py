@@ -291,9 +291,9 @@ class Source(Operator, abstract=True):
     def open(self, max_batch_size: int, seed: int) -> None:
         """Finds the data, when the pipeline is built."""
 
-    def is_fed(self) -> bool:
-        """Whether its data comes by `Pipeline.feed_input`, so that it knows no epochs."""
-        return False
+    def restarts(self) -> bool:
+        """Whether `reset` brings it to the beginning of an epoch; False for streams that only go on."""
+        return True
 
     def has_data(self) -> bool:
         """Whether an iteration can be asked for ahead of time."""

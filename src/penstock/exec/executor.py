@@ -62,6 +62,11 @@ class Executor:
         self._state.to_load.put(ticket)
 
     @property
+    def ended(self) -> bool:
+        """Whether a source came to its end, so that nothing is produced before `drain`."""
+        return self._state.ended
+
+    @property
     def pending(self) -> int:
         return len(self._tickets)
 

@@ -194,9 +194,9 @@ class DaliIterator:
             try:
                 batches = self._run()
             except StopIteration:
-                if self._step or not self._continues:
+                if not self._continues:
                     raise
-                self._rewind()  # the source ended together with the last epoch
+                self._rewind()  # the source ended with the epoch before, or `size` goes beyond its end
                 continue
             except Exception:
                 self._step += 1

@@ -41,8 +41,8 @@ class ExternalSource(Source):
     cycle = Arg(
         object,
         None,
-        'What follows the end of an iterable: None or False stops, True or "quiet" starts again, "raise" '
-        "raises StopIteration once.",
+        'What follows the end of an iterable: None or False stops for good, True or "quiet" starts again, "raise" '
+        "raises StopIteration and starts again with `Pipeline.reset`.",
     )
     dtype = Arg(object, None, "Type that the data must have; one for all outputs or a list.")
     ndim = Arg(object, None, "Number of dimensions that samples must have; one for all outputs or a list.")
@@ -112,6 +112,9 @@ class ExternalSource(Source):
         else:
             self.fed.append(batches)
         self.last = batches if self.values["repeat_last"] else None
+
+    def restarts(self) -> bool:
+        return not self.is_fed() and (self.iterator is None or self.values["cycle"] not in (None, False))
 
     def is_fed(self) -> bool:
         return self.values["source"] is None
@@ -189,7 +192,7 @@ class ExternalSource(Source):
     def _next_epoch(self) -> None:
         self.epoch += 1
         self.iteration = self.in_epoch = 0
-        if self.iterator is not None:
+        if self.iterator is not None and self.restarts():
             self._start_iterator()
 
     def reset(self) -> None:
