@@ -432,6 +432,7 @@ class Pipeline:
         self._primed = False
         for op in ops:
             op.reset()
+        self._executor.began()
 
     def sample_indices(self) -> np.ndarray | None:
         """Which samples of its iteration the last batch has, in ascending order: fewer than were asked for if some were

@@ -291,6 +291,13 @@ class Source(Operator, abstract=True):
     def open(self, max_batch_size: int, seed: int) -> None:
         """Finds the data, when the pipeline is built."""
 
+    def state(self) -> Any:
+        """Its place in the order of samples, for `restore`; None for sources that can't go back."""
+        return None
+
+    def restore(self, state: Any) -> None:
+        """Goes back to a place that `state` told."""
+
     def restarts(self) -> bool:
         """Whether `reset` brings it to the beginning of an epoch; False for streams that only go on."""
         return True

@@ -27,7 +27,7 @@ _MAX_IO_THREADS = 4
 class Ticket:
     """One iteration on its way."""
 
-    __slots__ = ("batch_size", "context", "done", "error", "index", "outputs", "picks", "rows")
+    __slots__ = ("batch_size", "context", "done", "error", "index", "outputs", "picks", "rows", "states")
 
     def __init__(self, index: int, batch_size: int):
         self.index, self.batch_size = index, batch_size
@@ -35,6 +35,7 @@ class Ticket:
         self.picks: dict[int, Picks] = {}
         self.outputs: list[Batch] | None = None
         self.rows: np.ndarray | None = None
+        self.states: list = []  # of the sources, behind this batch
         self.error: BaseException | None = None
         self.done = threading.Event()
 
@@ -46,6 +47,7 @@ class Executor:
         self.plan, self.statistics = plan, statistics
         self._tickets: deque[Ticket] = deque()
         self._state = _State(plan, num_threads, policy, statistics)
+        self._states = [plan.source_op(n).state() for n in plan.sources]
         self._next = 0
         self.rows: np.ndarray | None = None  # which samples of its iteration the last batch has
         self._threads: list[threading.Thread] = []
@@ -60,6 +62,10 @@ class Executor:
         self._next += 1
         self._tickets.append(ticket)
         self._state.to_load.put(ticket)
+
+    def began(self) -> None:
+        """The sources have been brought to the beginning of an epoch."""
+        self._states = [self.plan.source_op(n).state() for n in self.plan.sources]
 
     @property
     def ended(self) -> bool:
@@ -78,6 +84,7 @@ class Executor:
         with self.statistics.waiting():
             while not ticket.done.wait(1.0):
                 self._state.check_alive()
+        self._states = ticket.states or self._states
         if ticket.error is not None:
             raise ticket.error
         assert ticket.outputs is not None
@@ -85,9 +92,12 @@ class Executor:
         return ticket.outputs
 
     def drain(self) -> None:
-        """Waits for what was asked for and drops it."""
+        """Waits for what was asked for and drops it; the sources go back behind the last batch that was taken."""
         while self._tickets:
             self._tickets.popleft().done.wait()
+        for node, state in zip(self.plan.sources, self._states):
+            if state is not None:
+                self.plan.source_op(node).restore(state)
         self._state.ended = False
 
 
@@ -158,6 +168,7 @@ class _State:
                 epoch, position = picks.epoch, picks.position
         if position is None or epoch is None:
             epoch, position = np.zeros(n, "u4"), np.arange(self.position, self.position + n)
+        ticket.states = [self.plan.source_op(node).state() for node in self.plan.sources]
         self.position += n
         self.policy.seen += n
         ticket.context = Context(n, epoch, position, ticket.index)
