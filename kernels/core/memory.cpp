@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // 64-byte aligned memory for batches, in size classes that are kept and handed out again.
+#include <pthread.h>
+
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -66,6 +68,9 @@ class Cache {
     limit_ = bytes;
     release(limit_);
   }
+  // A process must not be forked while another thread holds the mutex: in the child nobody would ever let go of it.
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
   int64_t used() const { return used_; }
   int64_t idle() const { return idle_; }
 
@@ -86,7 +91,11 @@ class Cache {
 
 // Never destroyed: arrays may outlive every static object.
 Cache &cache() {
-  static Cache *c = new Cache;
+  static Cache *c = [] {
+    auto unlock = [] { cache().unlock(); };
+    pthread_atfork([] { cache().lock(); }, unlock, unlock);
+    return new Cache;
+  }();
   return *c;
 }
 

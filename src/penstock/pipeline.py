@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -138,6 +139,7 @@ class Pipeline:
         self._has_iter_setup = type(self).iter_setup is not Pipeline.iter_setup
         self._iter_setup_ended = False
         self._primed = False
+        self._lock = threading.RLock()  # of building and running: several threads may ask for batches
 
     # Properties ---------------------------------------------------------------------------------------------------
 
@@ -272,8 +274,13 @@ class Pipeline:
 
     def build(self) -> None:
         """Traces and plans the graph. Called by `run` if it was not called before."""
-        if self._plan is not None:
+        if self._executor is not None:
             return
+        with self._lock:
+            if self._executor is None:
+                self._build()
+
+    def _build(self) -> None:
         if self._max_batch_size is None:
             raise ValueError("a pipeline needs a batch_size before it can be built")
         with self:
@@ -318,13 +325,14 @@ class Pipeline:
         executor = self._ready()
         for name, data in pipeline_inputs.items():
             self.feed_input(name, data)
-        self._fill_queue(executor)
-        if executor.pending == 0 and not self._iter_setup_ended:
-            self._schedule(executor)
-        outputs = self.outputs()
-        # The native threads go on at once, unless the next batch needs something of the user first.
-        if self._ahead and not self._has_iter_setup and self._has_data():
-            executor.schedule(self._batch_size_now())
+        with self._lock:
+            self._fill_queue(executor)
+            if executor.pending == 0 and not self._iter_setup_ended:
+                self._schedule(executor)
+            outputs = self.outputs()
+            # The native threads go on at once, unless the next batch needs something of the user first.
+            if self._ahead and not self._has_iter_setup and self._has_data():
+                executor.schedule(self._batch_size_now())
         return outputs
 
     def _fill_queue(self, executor: Executor) -> None:
@@ -420,19 +428,12 @@ class Pipeline:
     def reset(self) -> None:
         """Starts the next epoch, also in the middle of one: what was prepared ahead is dropped.
 
+        Where the readers are at the beginning of an epoch already, or their last batch ran on into it, nothing happens.
         Data given by `feed_input`, and sources that can't start again, just go on.
         """
-        if self._plan is None or self._executor is None:
-            return
         self._iter_setup_ended = False
-        ops = [self._plan.source_op(n) for n in self._plan.sources]
-        if ops and not self._executor.ended and not any(op.restarts() for op in ops):
-            return
-        self._executor.drain()
-        self._primed = False
-        for op in ops:
-            op.reset()
-        self._executor.began()
+        if self._executor is not None and self._executor.reset():
+            self._primed = False
 
     def sample_indices(self) -> np.ndarray | None:
         """Which samples of its iteration the last batch has, in ascending order: fewer than were asked for if some were

@@ -208,6 +208,7 @@ class Pool:
         if not self._handle:
             raise RuntimeError(f"could not start {self.n} threads; lower num_threads")
         self.close = weakref.finalize(self, _destroy, self._handle, self._pid)
+        self.close.atexit = False  # a daemon thread may be using it until the very end
 
     def run(self, steps: list[Step], n_rows: int, outcome: Outcome, order=None, sample_of=None, chunk: int = 1) -> None:
         """Takes every row through all steps; blocks without the GIL. Failures are in `outcome`."""

@@ -291,13 +291,6 @@ class Source(Operator, abstract=True):
     def open(self, max_batch_size: int, seed: int) -> None:
         """Finds the data, when the pipeline is built."""
 
-    def state(self) -> Any:
-        """Its place in the order of samples, for `restore`; None for sources that can't go back."""
-        return None
-
-    def restore(self, state: Any) -> None:
-        """Goes back to a place that `state` told."""
-
     def restarts(self) -> bool:
         """Whether `reset` brings it to the beginning of an epoch; False for streams that only go on."""
         return True
@@ -323,6 +316,17 @@ class Source(Operator, abstract=True):
     def replace(self, picks: Picks, rows: np.ndarray, attempt: int) -> Picks | None:
         """Picks for the samples that stand in for `rows`: the next ones of the same shard; None if it can't."""
         return None
+
+    def state(self) -> dict[str, int] | None:
+        """A few integers that say which samples come next; None if the source can't go back to where it was."""
+        return None
+
+    def restore(self, state: dict[str, int]) -> None:
+        """Goes back to where it was when `state` was taken."""
+
+    def begins_epoch(self, state: dict[str, int]) -> bool:
+        """Whether `state` is at the beginning of an epoch, so that `reset` would do nothing."""
+        return False
 
     def reset(self) -> None:
         """Starts the next epoch."""

@@ -4,7 +4,7 @@ order."""
 
 from __future__ import annotations
 
-import queue
+import atexit
 import threading
 import weakref
 from collections import deque
@@ -13,31 +13,16 @@ import numpy as np
 
 from ..core import kernels
 from ..core.batch import Batch
-from ..core.op import Picks
-from .context import BadSamples, Context
+from .context import BadSamples, Context, explain_failure
 from .plan import Plan
 from .policy import Policy, Producer
 from .statistics import Statistics
+from .workers import Ticket, Workers
 
 # While one batch keeps the native threads busy the next is planned, so they never wait for Python.
 _IN_FLIGHT = 2
 _MAX_IO_THREADS = 4
-
-
-class Ticket:
-    """One iteration on its way."""
-
-    __slots__ = ("batch_size", "context", "done", "error", "index", "outputs", "picks", "rows", "states")
-
-    def __init__(self, index: int, batch_size: int):
-        self.index, self.batch_size = index, batch_size
-        self.context: Context | None = None
-        self.picks: dict[int, Picks] = {}
-        self.outputs: list[Batch] | None = None
-        self.rows: np.ndarray | None = None
-        self.states: list = []  # of the sources, behind this batch
-        self.error: BaseException | None = None
-        self.done = threading.Event()
+_EXIT_SECONDS = 1.0
 
 
 class Executor:
@@ -46,31 +31,25 @@ class Executor:
     def __init__(self, plan: Plan, num_threads: int, policy: Policy, statistics: Statistics):
         self.plan, self.statistics = plan, statistics
         self._tickets: deque[Ticket] = deque()
-        self._state = _State(plan, num_threads, policy, statistics)
-        self._states = [plan.source_op(n).state() for n in plan.sources]
+        self._production = _Production(plan, num_threads, policy, statistics)
+        self._workers = Workers(self._production, _IN_FLIGHT)
         self._next = 0
         self.rows: np.ndarray | None = None  # which samples of its iteration the last batch has
-        self._threads: list[threading.Thread] = []
-        self.close = weakref.finalize(self, _State.stop, self._state)
+        self._sharing = threading.Lock()
+        # The workers know nothing of the plan, so nothing that the plan refers to is kept alive by this.
+        weakref.finalize(self, Workers.stop, self._workers).atexit = False
+        _LIVE.add(self._workers)
 
     def schedule(self, batch_size: int) -> None:
         """Asks for the next batch. Blocks never."""
-        self._state.ensure_threads()
-        for node in self.plan.sources:
-            self.plan.source_op(node).ask()
-        ticket = Ticket(self._next, batch_size)
-        self._next += 1
-        self._tickets.append(ticket)
-        self._state.to_load.put(ticket)
-
-    def began(self) -> None:
-        """The sources have been brought to the beginning of an epoch."""
-        self._states = [self.plan.source_op(n).state() for n in self.plan.sources]
-
-    @property
-    def ended(self) -> bool:
-        """Whether a source came to its end, so that nothing is produced before `drain`."""
-        return self._state.ended
+        self._workers.start()
+        with self._sharing:
+            for node in self.plan.sources:
+                self.plan.source_op(node).ask()
+            ticket = Ticket(self._next, batch_size)
+            self._next += 1
+            self._tickets.append(ticket)
+            self._workers.ask(ticket)
 
     @property
     def pending(self) -> int:
@@ -78,125 +57,135 @@ class Executor:
 
     def share(self) -> list[Batch]:
         """The oldest batch asked for. Raises what went wrong with it; the next one is not affected."""
-        if not self._tickets:
-            raise RuntimeError("no batch was scheduled; call schedule_run() first")
-        ticket = self._tickets.popleft()
-        with self.statistics.waiting():
-            while not ticket.done.wait(1.0):
-                self._state.check_alive()
-        self._states = ticket.states or self._states
+        self._workers.start()
+        with self._sharing:
+            if not self._tickets:
+                raise RuntimeError("no batch was scheduled; call schedule_run() first")
+            # Taken off the queue only when it is there, so that an interrupted wait loses nothing.
+            ticket = self._tickets[0]
+            with self.statistics.waiting():
+                self._workers.wait(ticket)
+            self._tickets.popleft()
         if ticket.error is not None:
-            raise ticket.error
+            try:
+                raise ticket.error
+            finally:
+                ticket.error = None  # it refers to this frame, which refers to the ticket
         assert ticket.outputs is not None
         self.rows = ticket.rows
         return ticket.outputs
 
     def drain(self) -> None:
-        """Waits for what was asked for and drops it; the sources go back behind the last batch that was taken."""
-        while self._tickets:
-            self._tickets.popleft().done.wait()
-        for node, state in zip(self.plan.sources, self._states):
-            if state is not None:
-                self.plan.source_op(node).restore(state)
-        self._state.ended = False
+        """Drops what was asked for. Sources that can go back are where they were before."""
+        with self._sharing:
+            dropped = list(self._tickets)
+            for ticket in dropped:
+                ticket.dropped = True
+            for ticket in dropped:
+                self._workers.wait(ticket)
+            self._tickets.clear()
+            if dropped:
+                self._next = dropped[0].index
+                self._production.go_back(dropped[0])
+            self._production.ended = False
+
+    def reset(self) -> bool:
+        """Takes the sources to the beginning of their next epoch, as seen from the last batch that was given out.
+        Says whether there was anything to do."""
+        sources = [self.plan.source_op(n) for n in self.plan.sources]
+        if not self._production.ended and not any(op.restarts() for op in sources):
+            return False
+        if self._tickets:
+            self._workers.wait(self._tickets[0])
+            states = self._tickets[0].before
+        else:
+            states = [s.state() for s in sources]
+        if states is not None and all(s is not None and op.begins_epoch(s) for op, s in zip(sources, states)):
+            return False
+        self.drain()
+        for op in sources:
+            op.reset()
+        return True
+
+    def close(self) -> None:
+        """Stops the threads and closes the sources. Afterwards nothing can be scheduled."""
+        self._workers.stop()
+        for node in self.plan.sources:
+            self.plan.source_op(node).close()
 
 
-class _State:
-    """What the threads share. They hold no reference to the executor, so that it can be collected while they wait."""
+class _Production:
+    """What the threads do: one picks and loads, the others run."""
 
     def __init__(self, plan: Plan, num_threads: int, policy: Policy, statistics: Statistics):
-        self.plan, self.policy, self.statistics = plan, policy, statistics
-        self.to_load: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
-        self.to_run: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
-        self.pool = kernels.Pool(num_threads)
-        self.io = kernels.Pool(min(num_threads, _MAX_IO_THREADS))
-        self.producer = Producer(plan, policy, self.pool, self.io, statistics.record)
+        self.plan, self.policy = plan, policy
+        self.pools = (kernels.Pool(num_threads), kernels.Pool(min(num_threads, _MAX_IO_THREADS)))
+        self.producer = Producer(plan, policy, *self.pools, statistics.record)
         self.position = 0
         self.ended = False  # a source has come to its end; no more is taken from any until the next epoch begins
-        self.threads: list[threading.Thread] = []
-        self.lock = threading.Lock()
-        _LIVE.add(self)
 
-    def ensure_threads(self) -> None:
-        if self.threads:
-            return
-        with self.lock:
-            if self.threads:
-                return
-            work = [(self._load_loop, "load")] + [(self._run_loop, f"batch{i}") for i in range(_IN_FLIGHT)]
-            threads = [threading.Thread(target=f, name=f"penstock-{name}", daemon=True) for f, name in work]
-            for t in threads:
-                t.start()
-            self.threads = threads
+    def load(self, ticket: Ticket) -> None:
+        """Takes picks, in order, so that an iteration depends on nothing but those before it, and loads them."""
+        context = ticket.context = self._pick(ticket)
+        try:
+            self.producer.load(context, ticket.picks)
+        except BadSamples:
+            context.values.clear()  # `run` loads again and applies the policy
 
-    def check_alive(self) -> None:
-        if self.threads and not all(t.is_alive() for t in self.threads):
-            raise RuntimeError("[internal error] a thread of the pipeline has ended")
-
-    def _load_loop(self) -> None:
-        """Takes picks in order, so that what an iteration sees depends on nothing but those before it."""
-        while (ticket := self.to_load.get()) is not None:
-            try:
-                self._pick(ticket)
-                context = ticket.context
-                assert context is not None
-                try:
-                    self.producer.load(context, ticket.picks)
-                except BadSamples:
-                    context.values.clear()  # the batch thread loads again and applies the policy
-            except BaseException as e:  # handed to whoever waits for the batch
-                ticket.error = e
-                ticket.done.set()
-                continue
-            self.to_run.put(ticket)
-
-    def _pick(self, ticket: Ticket) -> None:
-        n = ticket.batch_size
+    def _pick(self, ticket: Ticket) -> Context:
+        sources = [(node, self.plan.source_op(node)) for node in self.plan.sources]
+        ticket.before, ticket.position = [op.state() for _, op in sources], self.position
         if self.ended:
             raise StopIteration
+        n = ticket.batch_size
         epoch = position = None
-        for node in self.plan.sources:
-            op = self.plan.source_op(node)
+        for node, op in sources:
             try:
                 picks = op.take(n, ticket.index)
             except StopIteration:
                 self.ended = True
                 raise
+            except (OSError, ValueError) as e:
+                if op.sets_batch_size:  # an exception of the user's own code stays what it is
+                    raise
+                raise explain_failure(Context(0, np.zeros(0), np.zeros(0), ticket.index), node, e) from None
             n = len(picks) if op.sets_batch_size else n
             ticket.picks[node.number] = picks
             if epoch is None and "position" in picks.columns:
                 epoch, position = picks.epoch, picks.position
         if position is None or epoch is None:
             epoch, position = np.zeros(n, "u4"), np.arange(self.position, self.position + n)
-        ticket.states = [self.plan.source_op(node).state() for node in self.plan.sources]
         self.position += n
-        self.policy.seen += n
-        ticket.context = Context(n, epoch, position, ticket.index)
+        self.policy.saw(n)
+        return Context(n, epoch, position, ticket.index)
 
-    def _run_loop(self) -> None:
-        while (ticket := self.to_run.get()) is not None:
-            try:
-                assert ticket.context is not None
-                ticket.outputs, ticket.rows = self.producer.produce(ticket.context, ticket.picks)
-            except BaseException as e:  # handed to whoever waits for the batch
-                ticket.error = e
-            ticket.context = None
-            ticket.done.set()
+    def run(self, ticket: Ticket) -> None:
+        assert ticket.context is not None
+        ticket.outputs, ticket.rows = self.producer.produce(ticket.context, ticket.picks)
 
-    def stop(self) -> None:
+    def end(self) -> None:
+        """Tells sources that wait for something that the pipeline ends."""
         for node in self.plan.sources:
             self.plan.source_op(node).closing = True
-        self.to_load.put(None)
-        for _ in range(_IN_FLIGHT):
-            self.to_run.put(None)
-        for t in self.threads:
-            if t is not threading.current_thread():
-                t.join()
-        self.threads = []
-        for node in self.plan.sources:
-            self.plan.source_op(node).close()
-        self.pool.close()
-        self.io.close()
+
+    def go_back(self, ticket: Ticket) -> None:
+        """To where things were before a ticket's samples were picked. Nothing runs meanwhile."""
+        if ticket.before is None:
+            return
+        self.position = ticket.position
+        for node, state in zip(self.plan.sources, ticket.before):
+            if state is not None:
+                self.plan.source_op(node).restore(state)
 
 
-_LIVE: weakref.WeakSet[_State] = weakref.WeakSet()
+_LIVE: weakref.WeakSet[Workers] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """A user's callback that never returns must not keep the interpreter from ending."""
+    live = list(_LIVE)
+    for workers in live:
+        workers.ask_to_stop()
+    for workers in live:
+        workers.stop(_EXIT_SECONDS)

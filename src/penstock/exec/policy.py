@@ -33,6 +33,10 @@ class Policy:
         self.seen = 0
         self._lock = threading.Lock()
 
+    def saw(self, n: int) -> None:
+        with self._lock:
+            self.seen += n
+
     def record(self, samples: dict[int, tuple[Node, str, str]], iteration: int) -> None:
         """Lists bad samples; raises PipelineError if they are to be raised or are too many."""
         with self._lock:

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The threads of an executor. While idle they refer to nothing but their queues: a pipeline that nobody uses any more
+can be collected although its threads wait for work, even if its callbacks refer to it."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.batch import Batch
+from ..core.errors import PipelineError
+from ..core.op import Picks
+from .context import Context
+
+if TYPE_CHECKING:
+    from .executor import _Production
+
+# How long a pipeline that is closed or collected waits for a thread that is in a user's callback.
+_STOP_SECONDS = 5.0
+
+
+class Ticket:
+    """One iteration on its way."""
+
+    __slots__ = (
+        "batch_size", "before", "context", "done", "dropped", "error", "index", "outputs", "picks", "position",
+        "rows",
+    )  # fmt: skip
+
+    def __init__(self, index: int, batch_size: int):
+        self.index, self.batch_size = index, batch_size
+        self.before: list[Any] | None = None  # the states of the sources before its samples were picked
+        self.position = 0
+        self.context: Context | None = None
+        self.picks: dict[int, Picks] = {}
+        self.outputs: list[Batch] | None = None
+        self.rows: np.ndarray | None = None  # which samples of the iteration the outputs have
+        self.error: BaseException | None = None
+        self.dropped = False  # nobody will take it
+        self.done = threading.Event()
+
+    def fail(self, error: BaseException) -> None:
+        """Hands an exception to whoever waits for the batch."""
+        self.error, self.context = error, None
+        self.done.set()
+
+
+_Queue = queue.SimpleQueue  # of tickets; None ends the thread
+
+
+class Workers:
+    """One thread that picks and loads, and `n` that run what is loaded."""
+
+    def __init__(self, production: _Production, n: int):
+        self._production = weakref.ref(production)
+        self._n = n
+        self._to_load: _Queue[Ticket | None] = _Queue()
+        self._to_run: _Queue[Ticket | None] = _Queue()
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self._pid = 0
+        self.stopping = False
+
+    def start(self) -> None:
+        """Starts the threads, the first time. RuntimeError if they can't work any more."""
+        if self._pid not in (0, os.getpid()):  # before any lock, which may have been held when the process was forked
+            raise RuntimeError(
+                "this process was forked from one in which the pipeline was running already, and its threads stayed "
+                "there; build a pipeline in the child process, or fork before the first batch is asked for"
+            )
+        if self._threads and not self.stopping:
+            return
+        with self._lock:
+            if self.stopping:
+                raise RuntimeError("the pipeline is closed; build another one")
+            if self._threads:
+                return
+            self._pid = os.getpid()
+            threads = [self._thread("load", _load_loop, self._to_load, self._to_run)]
+            threads += [self._thread(f"batch{i}", _run_loop, self._to_run) for i in range(self._n)]
+            for t in threads:
+                t.start()
+            self._threads = threads
+
+    def _thread(self, name: str, loop: Any, *queues: Any) -> threading.Thread:
+        return threading.Thread(
+            target=loop, args=(self, self._production, *queues), name=f"penstock-{name}", daemon=True
+        )
+
+    def ask(self, ticket: Ticket) -> None:
+        self._to_load.put(ticket)
+
+    def wait(self, ticket: Ticket) -> None:
+        """Until the ticket is done; RuntimeError if it never will be."""
+        while not ticket.done.wait(0.5):
+            self.start()  # raises what there is to say if the threads are gone
+            if not all(t.is_alive() for t in self._threads):
+                raise RuntimeError("[internal error] a thread of the pipeline has ended")
+
+    def ask_to_stop(self) -> None:
+        """What is on its way is dropped; the threads end when they are through with what they are doing."""
+        with self._lock:
+            if self.stopping:
+                return
+            self.stopping = True
+            production = self._production()
+            if production is not None:
+                production.end()
+            self._to_load.put(None)
+            for _ in range(self._n):
+                self._to_run.put(None)
+
+    def stop(self, seconds: float = _STOP_SECONDS) -> None:
+        """Asks to stop and waits for the threads, but not for ever: one may be in a callback that does not return."""
+        self.ask_to_stop()
+        if self._pid != os.getpid():
+            return
+        end = time.monotonic() + seconds
+        for t in self._threads:
+            if t is not threading.current_thread():
+                t.join(max(0.0, end - time.monotonic()))
+
+
+def _load_loop(workers: Workers, production: weakref.ref[_Production], todo: _Queue, loaded: _Queue) -> None:
+    while (ticket := todo.get()) is not None:
+        if _work(workers, production, ticket, "load"):
+            loaded.put(ticket)
+        ticket = None  # an idle thread keeps no batch alive
+
+
+def _run_loop(workers: Workers, production: weakref.ref[_Production], todo: _Queue) -> None:
+    while (ticket := todo.get()) is not None:
+        if _work(workers, production, ticket, "run"):
+            ticket.context = None
+            ticket.done.set()
+        ticket = None
+
+
+def _work(workers: Workers, reference: weakref.ref[_Production], ticket: Ticket, task: str) -> bool:
+    """Does a task of the production for a ticket; says whether it succeeded."""
+    production = reference()
+    if ticket.dropped or workers.stopping or production is None:
+        ticket.fail(RuntimeError("the pipeline was closed before the batch was made"))
+        return False
+    try:
+        getattr(production, task)(ticket)
+    except BaseException as e:  # handed to whoever waits for the batch
+        # The traceback of an error that explains itself would only keep the production alive.
+        ticket.fail(e.with_traceback(None) if isinstance(e, PipelineError) and e.__cause__ is None else e)
+        return False
+    return True
