@@ -227,8 +227,7 @@ class ShardedSource(Source, Seeded, abstract=True):
     def restore(self, state: dict[str, int]) -> None:
         self.epoch, self.offset, self.last = state["epoch"], state["offset"], state["last"]
 
-    @staticmethod
-    def begins_epoch(state: dict[str, int]) -> bool:
+    def begins_epoch(self, state: dict[str, int]) -> bool:
         """Also after a batch that ran on into the next epoch."""
         return state["offset"] == 0 or state["offset"] < state["last"]
 

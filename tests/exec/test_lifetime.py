@@ -1,0 +1,444 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines that are dropped, closed, interrupted, forked, used by several threads, or alive when the interpreter ends."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+
+from penstock import fn, pipeline_def
+from penstock.core.kernels import library
+
+
+@pytest.fixture
+def files(tmp_path):
+    paths = []
+    for i in range(10):
+        path = tmp_path / f"{i}.bin"
+        path.write_bytes(bytes([i]) * (1000 + i))
+        paths.append(str(path))
+    return paths
+
+
+@pipeline_def(batch_size=4, num_threads=2, seed=1)
+def read(files):
+    return tuple(fn.readers.file(files=files, name="reader"))
+
+
+@pipeline_def(batch_size=4, num_threads=2, seed=1)
+def calls(source, **kwargs):
+    return fn.external_source(source=source, **kwargs)
+
+
+def labels(outputs):
+    return outputs[1].as_array().ravel().tolist()
+
+
+def threads_of_process():
+    return len(os.listdir("/proc/self/task"))
+
+
+def settled(count, limit):
+    """Whether `count()` falls to `limit` within some seconds."""
+    end = time.monotonic() + 10
+    while count() > limit and time.monotonic() < end:
+        time.sleep(0.05)
+    return count() <= limit
+
+
+def run_script(text, *arguments, timeout=60, **kwargs):
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "PYTHONDEVMODE": "0"}
+    return subprocess.run(
+        [sys.executable, "-c", text, *arguments], capture_output=True, text=True, timeout=timeout, env=env, **kwargs
+    )
+
+
+SCRIPT = """
+import sys, time, threading, os, signal
+import numpy as np
+from penstock import fn, pipeline_def
+@pipeline_def(batch_size=4, num_threads=2)
+def read():
+    return tuple(fn.readers.file(files=sys.argv[1:]))
+@pipeline_def(batch_size=4, num_threads=2)
+def calls(source):
+    return fn.external_source(source=source)
+"""
+
+
+class TestDropped:
+    def test_before_it_ran(self, files):
+        pipe = read(files)
+        pipe.build()
+        dead = weakref.ref(pipe)
+        del pipe
+        gc.collect()
+        assert dead() is None
+
+    def test_in_the_middle(self, files):
+        for n in range(5):
+            pipe = read(files)
+            for _ in range(n):
+                pipe.run()
+            pipe.schedule_run()
+            pipe.schedule_run()
+            del pipe
+
+    def test_its_callback_refers_to_it(self):
+        class Owner:
+            def __init__(self):
+                self.pipe = calls(self.sample)
+
+            def sample(self, i):
+                return np.full((4, 2), i, "i4")
+
+        owner = Owner()
+        owner.pipe.run()
+        before, dead = threads_of_process(), weakref.ref(owner)
+        del owner
+        gc.collect()
+        assert dead() is None
+        assert settled(threads_of_process, before - 3)
+
+    def test_outputs_outlive_it(self, files):
+        pipe = read(files)
+        outputs = pipe.run()
+        del pipe
+        gc.collect()
+        others = [read(files) for _ in range(3)]
+        for other in others:
+            other.run()
+        assert [bytes(outputs[0].at(i)) for i in range(4)] == [bytes([i]) * (1000 + i) for i in range(4)]
+
+    def test_while_a_callback_does_not_return(self):
+        release = threading.Event()
+
+        def source(i):
+            release.wait(30)
+            return np.zeros((4, 1), "f4")
+
+        pipe = calls(source)
+        pipe.schedule_run()
+        begin = time.monotonic()
+        del pipe
+        assert time.monotonic() - begin < 20
+        release.set()
+
+
+def test_no_leaks(files):
+    def use():
+        pipe = read(files)
+        pipe.run()
+        pipe.schedule_run()
+
+    for _ in range(20):
+        use()
+    gc.collect()
+    assert settled(threads_of_process, threads_of_process())
+    time.sleep(0.2)
+    threads, fds, memory = threads_of_process(), len(os.listdir("/proc/self/fd")), library().memory_used()
+    resident = resident_bytes()
+    for _ in range(500):
+        use()
+    gc.collect()
+    assert settled(threads_of_process, threads)
+    assert len(os.listdir("/proc/self/fd")) <= fds
+    assert library().memory_used() <= memory
+    assert resident_bytes() - resident < 30e6
+
+
+def resident_bytes():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_batches_are_given_back_while_idle(files):
+    """The threads of an idle pipeline keep no batch."""
+    pipe = read(files)
+    pipe.run()
+    outputs = [pipe.run() for _ in range(3)]
+    held = library().memory_used()
+    del outputs
+    gc.collect()
+    assert library().memory_used() < held
+
+
+class TestClosed:
+    def test_close_then_run(self, files):
+        pipe = read(files)
+        pipe.run()
+        pipe.close()
+        pipe.close()
+        with pytest.raises(RuntimeError, match="the pipeline is closed; build another one"):
+            pipe.run()
+
+    def test_close_while_another_thread_waits(self):
+        release, seen = threading.Event(), []
+
+        def source(i):
+            release.wait(30)
+            return np.zeros((4, 1), "f4")
+
+        pipe = calls(source)
+
+        def wait():
+            try:
+                pipe.run()
+            except RuntimeError as e:
+                seen.append(str(e))
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        time.sleep(0.2)
+        closing = threading.Thread(target=pipe.close)
+        closing.start()
+        waiting.join(20)
+        release.set()
+        closing.join(20)
+        assert not waiting.is_alive() and not closing.is_alive()
+        assert seen and "closed" in seen[0]
+
+
+class TestCallbackErrors:
+    def test_the_exception_arrives_and_the_pipeline_runs_on(self):
+        class Mine(Exception):
+            pass
+
+        def source(i):
+            if i == 1:
+                raise Mine("no data today")
+            return np.full((4, 1), i, "i4")
+
+        pipe = calls(source)
+        assert pipe.run()[0].as_array()[0, 0] == 0
+        with pytest.raises(Mine, match="no data today"):
+            pipe.run()
+        # The callback was not counted as having delivered, so it is asked for the same iteration again.
+        with pytest.raises(Mine):
+            pipe.run()
+
+    def test_even_one_that_ends_programs(self):
+        def source(i):
+            raise SystemExit("stop")
+
+        pipe = calls(source)
+        with pytest.raises(SystemExit):
+            pipe.run()
+        with pytest.raises(SystemExit):
+            pipe.run()
+
+
+class TestInterrupted:
+    def test_nothing_is_lost(self, files):
+        """An interrupt while waiting for a batch: the next run gives that batch."""
+        gate = threading.Event()
+        main = threading.get_ident()
+
+        def source(i):
+            if i == 1 and not gate.is_set():
+                time.sleep(0.3)
+                signal.pthread_kill(main, signal.SIGINT)
+                gate.wait(10)
+            return np.full((4, 1), i, "i4")
+
+        pipe = calls(source)
+        seen = [int(pipe.run()[0].as_array()[0, 0])]
+        with pytest.raises(KeyboardInterrupt):
+            for _ in range(3):
+                seen.append(int(pipe.run()[0].as_array()[0, 0]))
+        gate.set()
+        seen += [int(pipe.run()[0].as_array()[0, 0]) for _ in range(3)]
+        assert seen == list(range(len(seen)))
+
+    def test_a_script_ends(self, files):
+        script = SCRIPT + "pipe = read()\nprint('on', flush=True)\nwhile True: pipe.run()\n"
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        process = subprocess.Popen(
+            [sys.executable, "-c", script, *files], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+        )
+        assert process.stdout.readline() == "on\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+        assert process.returncode in (-signal.SIGINT, 130, 1)
+        assert errors.strip().endswith("KeyboardInterrupt")
+        assert "Exception ignored" not in errors
+
+
+class TestInterpreterExit:
+    def check(self, text, files, seconds=15):
+        begin = time.monotonic()
+        done = run_script(SCRIPT + text, *files, timeout=60)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "ok\n", "")
+        assert time.monotonic() - begin < seconds
+
+    def test_idle(self, files):
+        self.check("pipe = read(); pipe.run(); print('ok')", files)
+
+    def test_built(self, files):
+        self.check("pipe = read(); pipe.build(); print('ok')", files)
+
+    def test_busy(self, files):
+        self.check("pipe = read(prefetch_queue_depth=50); pipe.run(); pipe.schedule_run(); print('ok')", files)
+
+    def test_with_outputs_alive(self, files):
+        self.check("pipe = read(); keep = [pipe.run() for _ in range(5)]; print('ok')", files)
+
+    def test_in_a_cycle(self, files):
+        self.check("pipe = read(); pipe.run(); pipe.me = pipe; print('ok')", files)
+
+    def test_many(self, files):
+        self.check("pipes = [read() for _ in range(20)]\nfor p in pipes: p.run()\nprint('ok')", files)
+
+    def test_a_callback_that_never_returns(self, files):
+        self.check("pipe = calls(lambda i: threading.Event().wait()); pipe.schedule_run(); print('ok')", files)
+
+    def test_a_thread_that_runs_it(self, files):
+        text = "pipe = read()\ndef work():\n  while True: pipe.run()\n"
+        self.check(text + "threading.Thread(target=work, daemon=True).start(); time.sleep(.3); print('ok')", files)
+
+    def test_after_an_error(self, files):
+        text = "pipe = read()\ntry: pipe.run()\nexcept RuntimeError as e: keep = e\nprint('ok')"
+        self.check(text, ["/no/such/file"])
+
+
+class TestFork:
+    """os.fork in a process with pipelines; the child says how it went by its exit code."""
+
+    def child(self, files, text):
+        done = run_script(SCRIPT + text, *files)
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+        return done.stdout.split("\n")[:-1]
+
+    BODY = """
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+def in_child(f):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            f()
+            sys.stdout.flush()
+            os._exit(0)
+        except BaseException as e:
+            print(type(e).__name__, str(e)[:60], flush=True)
+            os._exit(1)
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return status
+        time.sleep(.02)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    print("hangs", flush=True)
+def first(pipe):
+    print(pipe.run()[1].as_array().ravel().tolist(), flush=True)
+"""
+
+    def test_the_child_builds_its_own(self, files):
+        text = self.BODY + "pipe = read(); first(pipe)\nin_child(lambda: first(read()))\nfirst(pipe)"
+        assert self.child(files, text) == ["[0, 1, 2, 3]", "[0, 1, 2, 3]", "[4, 5, 6, 7]"]
+
+    def test_built_before_and_run_after(self, files):
+        text = self.BODY + "pipe = read(); pipe.build()\nin_child(lambda: first(pipe))\nfirst(pipe)"
+        assert self.child(files, text) == ["[0, 1, 2, 3]", "[0, 1, 2, 3]"]
+
+    def test_running_before(self, files):
+        text = self.BODY + "pipe = read(); first(pipe)\nin_child(lambda: first(pipe))\nfirst(pipe)"
+        assert self.child(files, text) == [
+            "[0, 1, 2, 3]",
+            "RuntimeError this process was forked from one in which the pipeline was r",
+            "[4, 5, 6, 7]",
+        ]
+
+    def test_busy_while_forking(self, files):
+        text = """
+pipe = read(prefetch_queue_depth=8)
+stop = []
+def work():
+    while not stop: pipe.run()
+t = threading.Thread(target=work); t.start()
+for _ in range(20):
+    in_child(lambda: first(read()))
+stop.append(1); t.join()
+"""
+        assert self.child(files, self.BODY + text) == ["[0, 1, 2, 3]"] * 20
+
+    def test_the_child_ends_normally(self, files):
+        text = """
+pipe = read(); first(pipe); sys.stdout.flush()
+if os.fork() == 0:
+    sys.exit(0)
+assert os.wait()[1] == 0
+first(pipe)
+"""
+        assert self.child(files, self.BODY + text) == ["[0, 1, 2, 3]", "[4, 5, 6, 7]"]
+
+
+class TestSeveral:
+    def test_two_at_once(self, files):
+        a, b = read(files), read(files[::-1])
+        for _ in range(20):
+            x, y = a.run(), b.run()
+            assert labels(x) == labels(y)
+            for i in range(4):
+                assert x[0].at(i)[0] == labels(x)[i] and y[0].at(i)[0] == 9 - labels(y)[i]
+
+    def test_one_per_thread(self, files):
+        wrong = []
+
+        def work():
+            pipe = read(files)
+            for k in range(40):
+                if labels(pipe.run()) != [(4 * k + i) % 10 for i in range(4)]:
+                    wrong.append(k)
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert not wrong
+
+    def test_one_shared_by_threads(self, files):
+        """Each batch goes to one of the threads."""
+        pipe, seen, lock = read(files), [], threading.Lock()
+
+        def work():
+            for _ in range(25):
+                got = labels(pipe.run())
+                with lock:
+                    seen.append(tuple(got))
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert sorted(seen) == sorted(tuple((4 * k + i) % 10 for i in range(4)) for k in range(100))
+
+
+class TestReset:
+    def test_in_the_middle(self, files):
+        """The next epoch as seen by the consumer, whatever was prepared ahead."""
+        for depth in (1, 2, 7):
+            pipe = read(files, prefetch_queue_depth=depth)
+            assert labels(pipe.run()) == [0, 1, 2, 3]
+            pipe.reset()
+            assert labels(pipe.run()) == [0, 1, 2, 3]
+            assert labels(pipe.run()) == [4, 5, 6, 7]
+
+    def test_at_the_beginning_or_after_running_on(self, files):
+        pipe = read(files, prefetch_queue_depth=3)
+        pipe.reset()
+        assert [labels(pipe.run()) for _ in range(3)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 0, 1]]
+        pipe.reset()
+        assert labels(pipe.run()) == [2, 3, 4, 5]
