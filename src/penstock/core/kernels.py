@@ -126,7 +126,8 @@ def read_struct(header: str, name: str) -> tuple[np.dtype, frozenset[str]]:
     return np.dtype(fields or [("unused", "u1")], align=True), frozenset(pointers)
 
 
-def _read(header: str) -> str:
+def read_header(header: str) -> str:
+    """The text of a header below kernels/, such as "color/linear.h"."""
     with open(os.path.join(ROOT, header), encoding="utf-8") as f:
         return f.read()
 
@@ -137,7 +138,7 @@ class Kernel:
     def __init__(self, path: str):
         self.path, self.name = path, path.rsplit("/", 1)[-1]
         struct = "".join(w[:1].upper() + w[1:] for w in self.name.split("_")) + "Args"
-        self.args, self.pointers = read_struct(_read(f"{path}.h"), struct)
+        self.args, self.pointers = read_struct(read_header(f"{path}.h"), struct)
         self.address = ctypes.cast(getattr(library(), self.name), ctypes.c_void_p).value
 
     def rows(self, n: int, columns: dict[str, object]) -> tuple[np.ndarray, list]:

@@ -17,7 +17,7 @@ JPEG = 1
 
 @cache
 def _info_type() -> np.dtype:
-    return kernels.read_struct((kernels.ROOT / "decode/image.h").read_text(), "ImageInfo")[0]
+    return kernels.read_struct(kernels.read_header("decode/image.h"), "ImageInfo")[0]
 
 
 def read_headers(batch: Batch) -> np.ndarray:
