@@ -148,7 +148,7 @@ def build(
 
     @pipeline_def(batch_size=len(samples), num_threads=num_threads, seed=1)
     def pipe():
-        x = fn.external_source(source=lambda i: samples, layout=case.layout or None)
+        x = fn.external_source(source=lambda i: samples, no_copy=True, layout=case.layout or None)
         more = [fn.external_source(source=lambda i, e=e: e) for e in (extra or [])]
         kwargs = dict(case.kwargs)
         for k, values in columns.items():
