@@ -106,7 +106,7 @@ CONTENDERS = {
     "decode: penstock": batches("penstock", "decode"),
     "decode: DALI": batches("nvidia.dali", "decode"),
     "val1280: penstock": batches("penstock", "val", "photos1280"),
-    "val1280: penstock, DCT scaling": batches("penstock", "val", "photos1280", dct_scaling=True),
+    "val1280: penstock, DCT scaling": batches("penstock", "val", "photos1280", dct_scaling=256),
     "val1280: DALI": batches("nvidia.dali", "val", "photos1280"),
 }
 CLAIMS = [

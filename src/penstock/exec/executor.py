@@ -118,7 +118,7 @@ class _Production:
     """What the threads do: one picks and loads, the others run."""
 
     def __init__(self, plan: Plan, num_threads: int, policy: Policy, statistics: Statistics):
-        self.plan, self.policy = plan, policy
+        self.plan, self.policy, self.statistics = plan, policy, statistics
         self.pools = (kernels.Pool(num_threads), kernels.Pool(min(num_threads, _MAX_IO_THREADS)))
         self.producer = Producer(plan, policy, *self.pools, statistics.record)
         self.position = 0
@@ -126,11 +126,12 @@ class _Production:
 
     def load(self, ticket: Ticket) -> None:
         """Takes picks, in order, so that an iteration depends on nothing but those before it, and loads them."""
-        context = ticket.context = self._pick(ticket)
-        try:
-            self.producer.load(context, ticket.picks)
-        except BadSamples:
-            context.values.clear()  # `run` loads again and applies the policy
+        with self.statistics.python():
+            context = ticket.context = self._pick(ticket)
+            try:
+                self.producer.load(context, ticket.picks)
+            except BadSamples:
+                context.values.clear()  # `run` loads again and applies the policy
 
     def _pick(self, ticket: Ticket) -> Context:
         sources = [(node, self.plan.source_op(node)) for node in self.plan.sources]
@@ -161,7 +162,8 @@ class _Production:
 
     def run(self, ticket: Ticket) -> None:
         assert ticket.context is not None
-        ticket.outputs, ticket.rows = self.producer.produce(ticket.context, ticket.picks)
+        with self.statistics.python():
+            ticket.outputs, ticket.rows = self.producer.produce(ticket.context, ticket.picks)
 
     def end(self) -> None:
         """Tells sources that wait for something that the pipeline ends."""

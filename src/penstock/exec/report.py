@@ -107,7 +107,7 @@ def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
                 "samples_per_s": s.samples / seconds,
                 "threads_busy": sum(s.kernel_ns.values()) / 1e9 / seconds / num_threads,
                 "waited_share": s.wait_ns / 1e9 / seconds,
-                "python_share_of_a_core": sum(s.python_ns.values()) / 1e9 / seconds,
+                "python_share_of_a_core": s.cpu_ns / 1e9 / seconds,
                 "memory_mb": (library().memory_used() + library().memory_idle()) / 1e6,
                 "operators": operators,
             }

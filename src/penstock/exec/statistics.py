@@ -26,7 +26,7 @@ class Statistics:
             self.kernel_ns: dict[int, int] = {}
             self.python_ns: dict[int, int] = {}
             self.load_ns: dict[int, int] = {}
-            self.samples = self.batches = self.wait_ns = 0
+            self.samples = self.batches = self.wait_ns = self.cpu_ns = 0
             self.started = self.last = time.monotonic_ns()
             self.recent: deque[tuple[int, list[Timing]]] = deque(maxlen=_KEPT_BATCHES)
 
@@ -45,6 +45,14 @@ class Statistics:
             self.batches += 1
             self.last = time.monotonic_ns()
         ctx.timings = []
+
+    @contextmanager
+    def python(self) -> Iterator[None]:
+        """Counts the processor time of this thread, which is what Python costs: native work runs on other threads."""
+        begin = time.thread_time_ns()
+        yield
+        with self.lock:
+            self.cpu_ns += time.thread_time_ns() - begin
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
