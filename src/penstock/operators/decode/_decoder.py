@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class Decoder(Operator, abstract=True):
     module = "decoders"
     kernel = "decode/decode"
     windowed = "HW"
-    peeks = (0,)
+    peeks: ClassVar[tuple[int, ...]] = (0,)
     experimental = True
 
     output_type = Arg(

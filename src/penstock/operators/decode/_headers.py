@@ -20,9 +20,10 @@ def _info_type() -> np.dtype:
     return kernels.read_struct(kernels.read_header("decode/image.h"), "ImageInfo")[0]
 
 
-def read_headers(batch: Batch) -> np.ndarray:
+def read_headers(batch: Batch | None) -> np.ndarray:
     """(n,) records of format, height, width, channels, depth (bits) and EXIF orientation. SampleErrors names what is no
     image."""
+    assert batch is not None
     spec = batch.spec
     if spec.ndim != 1 or spec.dtype != np.uint8:
         raise ValueError(
@@ -33,7 +34,7 @@ def read_headers(batch: Batch) -> np.ndarray:
     info = np.zeros(spec.n, _info_type())
     errors = np.zeros(spec.n, f"S{kernels.ERROR_SIZE}")
     if kernels.library().peek_images(rows.ctypes.data, spec.n, info.ctypes.data, errors.ctypes.data):
-        SampleErrors.where(info["format"] == 0, lambda i: errors[i].decode("utf-8", "replace"))
+        SampleErrors.where(info["format"] == 0, lambda i: bytes(errors[i]).decode("utf-8", "replace"))
     return info
 
 
