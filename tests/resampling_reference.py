@@ -32,8 +32,9 @@ def weights(f, n, m, lo, hi, antialias):
     """(m, n) weights of n input samples in m outputs that show lo .. hi."""
     w = np.zeros((m, n))
     if f == NN:
-        at = np.float32(lo) + (np.arange(m) + 0.5) * float((np.float32(hi) - np.float32(lo)) / np.float32(m))
-        w[np.arange(m), np.clip(np.floor(at.astype("f4")).astype(int), 0, n - 1)] = 1
+        step = (np.float32(hi) - np.float32(lo)) / np.float32(m)  # float32 decides ties
+        at = np.float32(lo) + (np.arange(m, dtype="f4") + np.float32(0.5)) * step
+        w[np.arange(m), np.clip(np.floor(at).astype(int), 0, n - 1)] = 1
         return w
     for j in range(m):
         taps, distance = under(f, m, lo, hi, antialias, j)

@@ -55,7 +55,7 @@ SHARED ResampleAxis resample_axis(const ResampleArgs &a, int d) {
 
 // The input coordinate that output j looks at; for NN that of pixels' left edges, so that its whole part is the answer.
 SHARED double coordinate(const ResampleAxis &x, int64_t j) {
-  if (x.filter == NN) return (float)(x.center + ((double)j + 0.5) * x.scale);
+  if (x.filter == NN) return (float)x.center + ((float)j + 0.5f) * (float)x.scale;
   return x.center + (double)j * x.scale;
 }
 

@@ -126,7 +126,11 @@ def source_range(
         center = np.where(nearest, a.start.astype("f4"), center)
 
     def at(j: np.ndarray) -> np.ndarray:
-        return np.where(nearest, (center + (j + 0.5) * scale).astype("f4"), center + j * scale)
+        exact = center + j * scale
+        if nearest.any():
+            j = j.astype("f4") + np.float32(0.5)
+            return np.where(nearest, center.astype("f4") + j * scale.astype("f4"), exact)
+        return exact
 
     mirrored = scale < 0
     first, last = at(np.where(mirrored, end - 1, begin)), at(np.where(mirrored, begin, end - 1))

@@ -30,6 +30,7 @@ class ResizeCropMirror(ResizeSize, Resampling):
     """
 
     layouts = IMAGES + VOLUMES
+    deprecated = ("FastResizeCropMirror",)
     crop = PerSample(
         [float], None, "Size of the window, in the order of the layout: (height, width) or (depth, height, width)."
     )
