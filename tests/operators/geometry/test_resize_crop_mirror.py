@@ -70,7 +70,12 @@ TestImages = op_test(
         ({"crop_pos_x": 1.5}, RuntimeError, r"in \[0, 1\]"),
         ({"rounding": "up"}, ValueError, "rounding must be"),
     ],
-    dali_differs={"FHWC": "DALI mirrors the height of sequences when the width is meant"},
+    atol=3e-5,  # DALI's coordinates are float32
+    dali_differs={
+        "FHWC": "DALI mirrors the height of sequences when the width is meant",
+        "INTERP_GAUSSIAN": "which samples on the rim of the filter count is decided in double precision",
+        "INTERP_NN": "DALI adds up the vertical coordinate row by row in float32 and so decides ties otherwise",
+    },
 )
 TestPlanar = op_test(
     "resize_crop_mirror",
