@@ -114,7 +114,7 @@ TestImages = op_test(
         "INTERP_GAUSSIAN": "which samples on the rim of the filter count is decided in double precision",
         "INTERP_NN": "DALI adds up the vertical coordinate row by row in float32 and so decides ties otherwise",
         "size=size/sample": "one number per sample may stand for all axes, as a constant may",
-        "interp_type=per_sample": "integers are accepted for interpolation types; DALI takes data of their own type only",
+        "interp_type=per_sample": "integers are accepted for interpolation types; DALI wants data of that type",
     },
 )
 TestTypes = op_test(
