@@ -92,6 +92,7 @@ const FixedPoint &fixed_point() {
 #if defined(__x86_64__)
   static const int level = __builtin_cpu_supports("x86-64-v4") ? 2 : __builtin_cpu_supports("x86-64-v3") ? 1 : 0;
   if (level >= 2 && highest_level >= 2) return kFixedAvx512;
+  if (level >= 1 && highest_level >= 1) return kFixedAvx2;
 #endif
   return kFixedPlain;
 }

@@ -109,7 +109,8 @@ bool fits(const Taps &t, int group, int channels, int span) {
 
 void prepare(Taps &t, int channels) {
   make_fixed(t);
-  if (t.group != 0 && t.group_channels == channels) return;
+  if (t.prepared_for == 2 && t.group_channels == channels) return;
+  t.prepared_for = 2;
   t.group_channels = channels;
   t.group = kLanes / channels;
   while (t.group > 0 && !fits(t, t.group, channels, 64)) t.group--;

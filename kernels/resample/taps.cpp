@@ -22,7 +22,7 @@ const Nodes &nodes(int filter) {
 }
 
 // Weights of inputs first .. first + n - 1 around coordinate c; their sum.
-float evaluate(const ResampleAxis &x, double c, int64_t first, int n, float *w) {
+inline float evaluate(const ResampleAxis &x, double c, int64_t first, int n, float *w) {
   float sum = 0, unit = (float)(1 / x.stretch), offset = (float)((double)first - c);
   if (x.filter == NN) {
     w[0] = 1;
@@ -52,7 +52,7 @@ bool same(const TapsKey &a, const TapsKey &b) {
          a.in_length == b.in_length && a.out_origin == b.out_origin && a.out_length == b.out_length;
 }
 
-void build(Taps &t) {
+CLONES void build(Taps &t) {
   const TapsKey &key = t.key;
   const ResampleAxis &x = key.axis;
   const int most = (int)most_taps(x), length = (int)key.in_length;
@@ -61,7 +61,7 @@ void build(Taps &t) {
   t.stride = (t.k + 1) & ~1;
   t.lo = length, t.hi = 0;
   t.fixed_valid = false;
-  t.group = 0;
+  t.prepared_for = 0;
   t.first.resize(t.n);
   t.weights.assign((size_t)t.n * t.stride, 0);
   std::vector<float> raw(most + 1);

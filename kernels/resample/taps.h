@@ -23,8 +23,8 @@ struct Taps {
   std::vector<float> weights;
   std::vector<int16_t> fixed;  // the weights times 2^14; each output's add up to 2^14 exactly
 
-  // Instructions for loops that gather pixels by permuting registers: see horizontal_avx512.cpp.
-  int group = 0, group_channels = 0;
+  // The same for the loops of one instruction set (1 AVX2, 2 AVX-512), in a form described there.
+  int prepared_for = 0, group = 0, group_channels = 0;
   bool two;
   std::vector<int16_t> permutation, group_weights;
   std::vector<int32_t> group_base;

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fixed-point loops for AVX2. Each 128-bit lane makes one output pixel of 3 or 4 channels: eight neighbouring int16
+// of the row are shuffled so that both taps of a pair lie side by side for a multiply-add. With one channel, eight
+// pixels are gathered at once, whose pairs of taps are neighbours already.
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "resample/fixed_point.h"
+
+#define AVX2 __attribute__((target("avx2")))
+
+namespace {
+
+constexpr int kLanes = 8, kBlock = 32;
+
+AVX2 void copy_row(int16_t *out, const uint8_t *row, int n) {
+  const __m256i start = _mm256_set1_epi16((int16_t)0x8000);
+  for (int i = 0;; i = std::min(i + 16, n - 16)) {
+    const __m256i x = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(row + i)));
+    _mm256_storeu_si256((__m256i *)(out + i), _mm256_add_epi16(_mm256_slli_epi16(x, 8), start));
+    if (i == n - 16) return;
+  }
+}
+
+// Stores 16-bit values whose lanes are interleaved as unpacking and packing leave them.
+AVX2 inline __attribute__((always_inline)) void store_lanes(int16_t *out, __m256i lo, __m256i hi) {
+  _mm256_storeu_si256((__m256i *)out, _mm256_permute2x128_si256(lo, hi, 0x20));
+  _mm256_storeu_si256((__m256i *)(out + 16), _mm256_permute2x128_si256(lo, hi, 0x31));
+}
+
+// kTaps = 0: any number. The last block overlaps the one before.
+template <int kTaps>
+AVX2 void combine(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
+  const int count = kTaps ? kTaps : taps;
+  const __m256i start = _mm256_set1_epi16((int16_t)(0x8000 + count / 2)), high = _mm256_set1_epi16((int16_t)0xff00);
+  int32_t pair[kMostFixedTaps];
+  for (int t = 0; t < count; t++) pair[t] = (int32_t)(weights[t] * 0x10001u);
+  for (int i = 0;; i = std::min(i + kBlock, n - kBlock)) {
+    __m256i even = start, odd = start;
+    for (int t = 0; t < count; t++) {
+      const __m256i x = _mm256_loadu_si256((const __m256i *)(rows[t] + i)), w = _mm256_set1_epi32(pair[t]);
+      even = _mm256_add_epi16(even, _mm256_mulhi_epu16(_mm256_slli_epi16(x, 8), w));
+      odd = _mm256_add_epi16(odd, _mm256_mulhi_epu16(_mm256_and_si256(x, high), w));
+    }
+    store_lanes(out + i, _mm256_unpacklo_epi16(even, odd), _mm256_unpackhi_epi16(even, odd));
+    if (i == n - kBlock) return;
+  }
+}
+
+void vertical(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
+  if (n < kBlock) return kFixedPlain.vertical(out, rows, weights, taps, n);
+  switch (taps) {
+    case 1: return copy_row(out, rows[0], n);
+    case 2: return combine<2>(out, rows, weights, taps, n);
+    case 3: return combine<3>(out, rows, weights, taps, n);
+    case 4: return combine<4>(out, rows, weights, taps, n);
+    default: return combine<0>(out, rows, weights, taps, n);
+  }
+}
+
+AVX2 void combine_signed(int16_t *out, const uint8_t *const *rows, const int16_t *weights, int taps, int n) {
+  constexpr int kToQ6 = kWeightBits - 6;
+  const __m256i zero = _mm256_setzero_si256(), half = _mm256_set1_epi32(1 << (kToQ6 - 1));
+  for (int i = 0;; i = std::min(i + kBlock, n - kBlock)) {
+    __m256i sum[4] = {half, half, half, half};
+    for (int t = 0; t < taps; t += 2) {
+      const bool two = t + 1 < taps;
+      const __m256i a = _mm256_loadu_si256((const __m256i *)(rows[t] + i));
+      const __m256i b = two ? _mm256_loadu_si256((const __m256i *)(rows[t + 1] + i)) : zero;
+      const __m256i w = _mm256_set1_epi32((uint16_t)weights[t] | (two ? (uint32_t)(uint16_t)weights[t + 1] << 16 : 0));
+      const __m256i lo = _mm256_unpacklo_epi8(a, b), hi = _mm256_unpackhi_epi8(a, b);
+      sum[0] = _mm256_add_epi32(sum[0], _mm256_madd_epi16(_mm256_unpacklo_epi8(lo, zero), w));
+      sum[1] = _mm256_add_epi32(sum[1], _mm256_madd_epi16(_mm256_unpackhi_epi8(lo, zero), w));
+      sum[2] = _mm256_add_epi32(sum[2], _mm256_madd_epi16(_mm256_unpacklo_epi8(hi, zero), w));
+      sum[3] = _mm256_add_epi32(sum[3], _mm256_madd_epi16(_mm256_unpackhi_epi8(hi, zero), w));
+    }
+    for (__m256i &s : sum) s = _mm256_srai_epi32(s, kToQ6);
+    store_lanes(out + i, _mm256_packs_epi32(sum[0], sum[1]), _mm256_packs_epi32(sum[2], sum[3]));
+    if (i == n - kBlock) return;
+  }
+}
+
+void vertical_signed(int16_t *out, const uint8_t *const *rows, const int16_t *weights, int taps, int n) {
+  (n < kBlock ? kFixedPlain.vertical_signed : combine_signed)(out, rows, weights, taps, n);
+}
+
+// group_base holds where each pixel's input begins, group_weights the pairs of weights, repeated for its lanes.
+void prepare(Taps &t, int channels) {
+  make_fixed(t);
+  if (t.prepared_for == 1 && t.group_channels == channels) return;
+  t.prepared_for = 1;
+  t.group_channels = channels;
+  t.group = channels == 1 ? 8 : channels == 3 || channels == 4 ? 2 : -1;
+  if (t.group < 0) return;
+  const int padded = (t.n + kLanes - 1) / kLanes * kLanes, pairs = t.stride / 2, lanes = kLanes / t.group;
+  t.group_base.resize(padded);
+  t.group_weights.assign((size_t)padded * lanes * pairs * 2, 0);
+  int32_t *weights = (int32_t *)t.group_weights.data();
+  for (int j = 0; j < padded; j++) {
+    const int from = std::min(j, t.n - 1);
+    t.group_base[j] = (t.first[from] - t.lo) * channels;
+    const int32_t *pair = (const int32_t *)(t.fixed.data() + (size_t)from * t.stride);
+    int32_t *w = weights + (size_t)(j / t.group) * pairs * kLanes + j % t.group * lanes;
+    for (int p = 0; p < pairs; p++)
+      for (int lane = 0; lane < lanes; lane++) w[p * kLanes + lane] = pair[p];
+  }
+}
+
+// The sums of two pixels of C channels, or of eight of one channel.
+template <int C, int kPairs>
+AVX2 inline __attribute__((always_inline)) __m256i sums(const int16_t *row, const int32_t *base, const int16_t *w,
+                                                        int pairs, __m256i sum) {
+  const __m256i order = C == 3 ? _mm256_setr_epi8(0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11, -1, -1, -1, -1, 0, 1, 6, 7, 2,
+                                                  3, 8, 9, 4, 5, 10, 11, -1, -1, -1, -1)
+                               : _mm256_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15, 0, 1, 8, 9, 2,
+                                                  3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
+  const int n = kPairs ? kPairs : pairs;
+  if (C == 1) {
+    const __m256i from = _mm256_loadu_si256((const __m256i *)base);
+    for (int p = 0; p < n; p++, w += 2 * kLanes) {
+      const __m256i x = _mm256_i32gather_epi32((const int *)(row + 2 * p), from, 2);
+      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(x, _mm256_loadu_si256((const __m256i *)w)));
+    }
+    return sum;
+  }
+  const int16_t *a = row + base[0], *b = row + base[1];
+  for (int p = 0; p < n; p++, w += 2 * kLanes, a += 2 * C, b += 2 * C) {
+    const __m256i x = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)a)),
+                                              _mm_loadu_si128((const __m128i *)b), 1);
+    const __m256i y = _mm256_shuffle_epi8(x, order);
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(y, _mm256_loadu_si256((const __m256i *)w)));
+  }
+  return sum;
+}
+
+// Four pixels (eight of one channel) at a time, as 4 * C (8) bytes.
+template <int C, int kPairs>
+AVX2 void pixels(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format) {
+  constexpr int kStep = C == 1 ? 8 : 4, kBytes = kStep * C;
+  const int pairs = kPairs ? kPairs : t.stride / 2, total = t.n * C;
+  const __m256i bias = _mm256_set1_epi32(row_bias(format));
+  const __m128i shift = _mm_cvtsi32_si128(row_shift(format));
+  const __m128i squeeze = C == 3 ? _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1)
+                                 : _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const int16_t *w = t.group_weights.data();
+  const int32_t *base = t.group_base.data();
+  for (int i = 0; i < total; i += kBytes, base += kStep) {
+    __m256i a = _mm256_sra_epi32(sums<C, kPairs>(row, base, w, pairs, bias), shift), b = a;
+    w += pairs * 2 * kLanes;
+    if (C != 1) {
+      b = _mm256_sra_epi32(sums<C, kPairs>(row, base + 2, w, pairs, bias), shift);
+      w += pairs * 2 * kLanes;
+    }
+    // Lanes hold pixels 0 2 | 1 3 after packing (one channel: 0-3 | 4-7 and again).
+    const __m256i packed = _mm256_packus_epi16(_mm256_packs_epi32(a, b), _mm256_setzero_si256());
+    const __m128i low = _mm256_castsi256_si128(packed), high = _mm256_extracti128_si256(packed, 1);
+    const __m128i bytes = _mm_shuffle_epi8(_mm_unpacklo_epi32(low, high), squeeze);
+    if (i + 16 <= total)
+      _mm_storeu_si128((__m128i *)(out + i), bytes);  // what is too much is overwritten by the next
+    else {
+      uint8_t last[16];
+      _mm_storeu_si128((__m128i *)last, bytes);
+      memcpy(out + i, last, std::min(total - i, kBytes));
+    }
+  }
+}
+
+template <int C>
+void any_pairs(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format) {
+  switch (t.stride / 2) {
+    case 1: return pixels<C, 1>(out, row, t, format);
+    case 2: return pixels<C, 2>(out, row, t, format);
+    case 3: return pixels<C, 3>(out, row, t, format);
+    default: return pixels<C, 0>(out, row, t, format);
+  }
+}
+
+void horizontal(uint8_t *out, const int16_t *row, const Taps &t, int channels, RowFormat format) {
+  switch (channels) {
+    case 1: return any_pairs<1>(out, row, t, format);
+    case 3: return any_pairs<3>(out, row, t, format);
+    case 4: return any_pairs<4>(out, row, t, format);
+    default: return kFixedPlain.horizontal(out, row, t, channels, format);
+  }
+}
+
+}  // namespace
+
+const FixedPoint kFixedAvx2 = {vertical, vertical_signed, horizontal, prepare};
+#endif
