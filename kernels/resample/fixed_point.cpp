@@ -50,30 +50,63 @@ CLONES void vertical_signed(int16_t *out, const uint8_t *const *rows, const int1
   }
 }
 
-template <int C>
-inline void pixels(uint8_t *out, const int16_t *row, const Taps &t, int channels, RowFormat format) {
-  const int nc = C ? C : channels, shift = row_shift(format), bias = row_bias(format);
+inline uint8_t finish(int32_t sum, int shift) {
+  sum >>= shift;
+  return (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
+}
+
+inline void gray_pixels(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format) {
   for (int j = 0; j < t.n; j++) {
-    const int16_t *w = t.fixed.data() + (int64_t)j * t.stride, *p = row + (int64_t)(t.first[j] - t.lo) * nc;
-    for (int c = 0; c < nc; c++) {
-      int32_t sum = bias;
-      for (int k = 0; k < t.k; k++) sum += w[k] * p[k * nc + c];
-      sum >>= shift;
-      out[(int64_t)j * nc + c] = (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
+    const int16_t *w = t.fixed.data() + (int64_t)j * t.stride, *p = row + (t.first[j] - t.lo);
+    int32_t sum = row_bias(format);
+    for (int k = 0; k < t.k; k++) sum += w[k] * p[k];
+    out[j] = finish(sum, row_shift(format));
+  }
+}
+
+typedef int16_t Short4 __attribute__((vector_size(8)));
+typedef int32_t Int4 __attribute__((vector_size(16)));
+
+// Two to four channels side by side in a vector; what is read beyond the last is not written.
+template <int C>
+inline void pixels(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format) {
+  const int32_t bias = row_bias(format);
+  for (int j = 0; j < t.n; j++) {
+    const int16_t *w = t.fixed.data() + (int64_t)j * t.stride, *p = row + (int64_t)(t.first[j] - t.lo) * C;
+    Int4 sum = {bias, bias, bias, bias};
+    for (int k = 0; k < t.k; k++) {
+      Short4 x;
+      __builtin_memcpy(&x, p + k * C, sizeof x);
+      sum += __builtin_convertvector(x, Int4) * w[k];
+    }
+    for (int c = 0; c < C; c++) out[(int64_t)j * C + c] = finish(sum[c], row_shift(format));
+  }
+}
+
+// Pixels long enough to be loops of their own.
+inline void long_pixels(uint8_t *out, const int16_t *row, const Taps &t, int channels, RowFormat format) {
+  constexpr int kBlock = 64;
+  int32_t sum[kBlock];
+  for (int j = 0; j < t.n; j++) {
+    const int16_t *w = t.fixed.data() + (int64_t)j * t.stride;
+    for (int begin = 0; begin < channels; begin += kBlock) {
+      const int m = channels - begin < kBlock ? channels - begin : kBlock;
+      const int16_t *p = row + (int64_t)(t.first[j] - t.lo) * channels + begin;
+      for (int c = 0; c < m; c++) sum[c] = row_bias(format);
+      for (int k = 0; k < t.k; k++)
+        for (int c = 0; c < m; c++) sum[c] += w[k] * p[(int64_t)k * channels + c];
+      for (int c = 0; c < m; c++) out[(int64_t)j * channels + begin + c] = finish(sum[c], row_shift(format));
     }
   }
 }
 
 CLONES void horizontal(uint8_t *out, const int16_t *row, const Taps &t, int channels, RowFormat format) {
   switch (channels) {
-    case 1:
-      return pixels<1>(out, row, t, channels, format);
-    case 3:
-      return pixels<3>(out, row, t, channels, format);
-    case 4:
-      return pixels<4>(out, row, t, channels, format);
-    default:
-      return pixels<0>(out, row, t, channels, format);
+    case 1: return gray_pixels(out, row, t, format);
+    case 2: return pixels<2>(out, row, t, format);
+    case 3: return pixels<3>(out, row, t, format);
+    case 4: return pixels<4>(out, row, t, format);
+    default: return long_pixels(out, row, t, channels, format);
   }
 }
 

@@ -9,14 +9,30 @@ namespace {
 
 constexpr int kBlock = 512;  // elements whose sums stay in the first-level cache
 
+typedef float Float4 __attribute__((vector_size(16)));
+
+template <class Out>
+inline void gray_pixels(Out *out, const float *row, const Taps &t) {
+  for (int j = 0; j < t.n; j++) {
+    const float *w = t.weights.data() + (int64_t)j * t.stride, *p = row + (t.first[j] - t.lo);
+    float sum = 0;
+    for (int k = 0; k < t.k; k++) sum += w[k] * p[k];
+    out[j] = saturate<Out>(sum);
+  }
+}
+
+// Two to four channels side by side in a vector; what is read beyond the last is not written.
 template <int C, class Out>
 inline void pixels(Out *out, const float *row, const Taps &t) {
   for (int j = 0; j < t.n; j++) {
     const float *w = t.weights.data() + (int64_t)j * t.stride, *p = row + (int64_t)(t.first[j] - t.lo) * C;
-    float sum[C] = {};
-    for (int k = 0; k < t.k; k++)
-      for (int c = 0; c < C; c++) sum[c] += w[k] * p[k * C + c];
-    for (int c = 0; c < C; c++) out[(int64_t)j * C + c] = saturate<Out>(sum[c]);
+    Float4 sum = {};
+    for (int k = 0; k < t.k; k++) {
+      Float4 x;
+      __builtin_memcpy(&x, p + k * C, sizeof x);
+      sum += w[k] * x;
+    }
+    for (int c = 0; c < C; c++) out[(int64_t)j * C + c] = saturate<Out>((float)sum[c]);
   }
 }
 
@@ -72,8 +88,19 @@ CLONES void along(Out *out, const float *row, const Taps &t, int64_t channels) {
 
 template <int C, class T>
 inline void pick(T *out, const T *in, const Taps &t) {
-  for (int j = 0; j < t.n; j++)
-    for (int c = 0; c < C; c++) out[(int64_t)j * C + c] = in[(int64_t)t.first[j] * C + c];
+  for (int j = 0; j < t.n; j++) __builtin_memcpy(out + (int64_t)j * C, in + (int64_t)t.first[j] * C, C * sizeof(T));
+}
+
+// Four bytes are moved for three, where both sides have four.
+inline void pick_rgb(uint8_t *out, const uint8_t *in, const Taps &t) {
+  const int last = (int)t.key.in_length - 1;
+  for (int j = 0; j < t.n; j++) {
+    const uint8_t *p = in + (int64_t)t.first[j] * 3;
+    if (t.first[j] < last && j < t.n - 1)
+      __builtin_memcpy(out + (int64_t)j * 3, p, 4);
+    else
+      for (int c = 0; c < 3; c++) out[(int64_t)j * 3 + c] = p[c];
+  }
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 template <class In>
 void combine_rows(float *row, const In *in, int64_t pitch, const float *weights, int taps, int64_t n);
 
-// Writes the output row; `row` starts with input sample t.lo.
+// Writes the output row; `row` starts with input sample t.lo and has kFloatMargin readable elements after its end.
+constexpr int kFloatMargin = 4;
 template <class Out>
 void resample_row(Out *out, const float *row, const Taps &t, int64_t channels);
 

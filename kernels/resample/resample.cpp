@@ -96,7 +96,8 @@ void plane(Out *out, const In *in, const Plan &p, Scratch &scratch) {
   if constexpr (std::is_same_v<Out, uint8_t> && std::is_same_v<In, uint8_t>) {
     if (p.fixed) return fixed_plane(out, in, p, scratch);
   }
-  float *row = scratch.array<float>(width, 0);
+  float *row = scratch.array<float>(width + kFloatMargin, 0);
+  memset(row + width, 0, kFloatMargin * sizeof *row);
   for (int y = 0; y < rows.n; y++, out += p.view.out[2] * channels) {
     const float *w = rows.weights.data() + (int64_t)y * rows.stride;
     combine_rows(row, in + rows.first[y] * pitch + columns.lo * channels, pitch, w, rows.k, width);
