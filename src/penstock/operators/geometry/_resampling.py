@@ -105,7 +105,10 @@ def spatial(x: Spec) -> slice:
 
 
 def _three(columns: np.ndarray) -> np.ndarray:
-    return np.pad(columns, ((0, 0), (0, 3 - columns.shape[1])))
+    """The columns followed by zeros: kernels have three of each."""
+    out = np.zeros((columns.shape[0], 3), columns.dtype)
+    out[:, : columns.shape[1]] = columns
+    return out
 
 
 def source_range(
