@@ -102,11 +102,16 @@ inline void long_pixels(uint8_t *out, const int16_t *row, const Taps &t, int cha
 
 CLONES void horizontal(uint8_t *out, const int16_t *row, const Taps &t, int channels, RowFormat format) {
   switch (channels) {
-    case 1: return gray_pixels(out, row, t, format);
-    case 2: return pixels<2>(out, row, t, format);
-    case 3: return pixels<3>(out, row, t, format);
-    case 4: return pixels<4>(out, row, t, format);
-    default: return long_pixels(out, row, t, channels, format);
+    case 1:
+      return gray_pixels(out, row, t, format);
+    case 2:
+      return pixels<2>(out, row, t, format);
+    case 3:
+      return pixels<3>(out, row, t, format);
+    case 4:
+      return pixels<4>(out, row, t, format);
+    default:
+      return long_pixels(out, row, t, channels, format);
   }
 }
 

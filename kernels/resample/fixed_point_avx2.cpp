@@ -53,11 +53,16 @@ AVX2 void combine(int16_t *out, const uint8_t *const *rows, const uint16_t *weig
 void vertical(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
   if (n < kBlock) return kFixedPlain.vertical(out, rows, weights, taps, n);
   switch (taps) {
-    case 1: return copy_row(out, rows[0], n);
-    case 2: return combine<2>(out, rows, weights, taps, n);
-    case 3: return combine<3>(out, rows, weights, taps, n);
-    case 4: return combine<4>(out, rows, weights, taps, n);
-    default: return combine<0>(out, rows, weights, taps, n);
+    case 1:
+      return copy_row(out, rows[0], n);
+    case 2:
+      return combine<2>(out, rows, weights, taps, n);
+    case 3:
+      return combine<3>(out, rows, weights, taps, n);
+    case 4:
+      return combine<4>(out, rows, weights, taps, n);
+    default:
+      return combine<0>(out, rows, weights, taps, n);
   }
 }
 
@@ -171,19 +176,27 @@ AVX2 void pixels(uint8_t *out, const int16_t *row, const Taps &t, RowFormat form
 template <int C>
 void any_pairs(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format) {
   switch (t.stride / 2) {
-    case 1: return pixels<C, 1>(out, row, t, format);
-    case 2: return pixels<C, 2>(out, row, t, format);
-    case 3: return pixels<C, 3>(out, row, t, format);
-    default: return pixels<C, 0>(out, row, t, format);
+    case 1:
+      return pixels<C, 1>(out, row, t, format);
+    case 2:
+      return pixels<C, 2>(out, row, t, format);
+    case 3:
+      return pixels<C, 3>(out, row, t, format);
+    default:
+      return pixels<C, 0>(out, row, t, format);
   }
 }
 
 void horizontal(uint8_t *out, const int16_t *row, const Taps &t, int channels, RowFormat format) {
   switch (channels) {
-    case 1: return any_pairs<1>(out, row, t, format);
-    case 3: return any_pairs<3>(out, row, t, format);
-    case 4: return any_pairs<4>(out, row, t, format);
-    default: return kFixedPlain.horizontal(out, row, t, channels, format);
+    case 1:
+      return any_pairs<1>(out, row, t, format);
+    case 3:
+      return any_pairs<3>(out, row, t, format);
+    case 4:
+      return any_pairs<4>(out, row, t, format);
+    default:
+      return kFixedPlain.horizontal(out, row, t, channels, format);
   }
 }
 

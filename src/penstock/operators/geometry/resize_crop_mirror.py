@@ -15,7 +15,7 @@ from ._resize_size import ResizeSize
 class ResizeCropMirror(ResizeSize, Resampling):
     """Resizes like `resize`, cuts a window out of the result and mirrors that; nothing outside of it is computed.
 
-    The window's size is `crop` or `crop_w`, `crop_h`, `crop_d`, fractions being dropped; 0 keeps the extent. Its
+    The window is `crop` or `crop_w`, `crop_h`, `crop_d` large, fractions dropped; zero or less keeps the extent. Its
     position along an axis is `crop_pos * (extent - size of the window)`. A window larger than the image repeats the
     image's border. HWC, CHW, volumes DHWC, CDHW and sequences of them; types as in `resize`.
 
@@ -64,22 +64,20 @@ class ResizeCropMirror(ResizeSize, Resampling):
         ]
         wanted = np.stack([c for _, _, c, _ in axes], axis=1)
         if a.crop is not None:
-            if a.crop.shape[1] not in (2, 3) or a.crop.shape[1] < k:
-                raise ValueError(f"crop takes {k} values, one per spatial axis; got {a.crop.shape[1]}")
-            wanted = a.crop[:, -k:]
-        SampleErrors.where(
-            (wanted < 0).any(axis=1),
-            lambda i: f"the size of the crop window must not be negative, got {wanted[i].tolist()}",
-        )
-        window = wanted.astype("i8")
-        a.window = np.where((window == 0) | (a.size == 0), a.size, window)
+            if a.crop.shape[1] not in (2, 3):
+                raise ValueError(
+                    f"`crop` takes (height, width) or (depth, height, width), got {a.crop.shape[1]} values"
+                )
+            wanted = np.pad(a.crop, ((0, 0), (1, 0)))[:, -k:]  # without a depth, the depth is kept
+        window = wanted.astype("i8")  # towards zero
+        a.window = np.where((window <= 0) | (a.size == 0), a.size, window)
         position = np.stack([p for _, p, _, _ in axes], axis=1)
-        bad = ((position < 0) | (position > 1)).any(axis=1)
         SampleErrors.where(
-            bad, lambda i: f"crop_pos must be in [0, 1], got {position[i].tolist()} (in the order of the layout)"
+            ~((position >= 0) & (position <= 1)).all(axis=1),
+            lambda i: f"crop_pos must be in [0, 1], got {position[i].tolist()} (in the order of the layout)",
         )
-        place = position.astype("f8") * (a.size - a.window)
-        place = np.trunc(place) if a.rounding == "truncate" else np.trunc(place + np.copysign(0.5, place))
+        place = position * (a.size - a.window).astype("f4")
+        place = np.trunc(place if a.rounding == "truncate" else place + np.copysign(np.float32(0.5), place))
         mirrored = (a.mirror[:, None] & np.array([bit for *_, bit in axes])) != 0
         # A mirrored axis resizes the mirrored region, in which the window lies as far from the other end.
         a.start, a.end = np.where(mirrored, a.end, a.start), np.where(mirrored, a.start, a.end)
