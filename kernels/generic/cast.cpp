@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "generic/cast.h"
+
+#include <cstring>
+
+#include "core/kernel.h"
+
+template <class Out, class In>
+CLONES static void convert(Out *__restrict out, const In *__restrict in, int64_t n) {
+  for (int64_t i = 0; i < n; i++) out[i] = saturate<Out>(in[i]);
+}
+
+static void run(const Tensor *out, const Tensor *in, const CastArgs &, Scratch &) {
+  int64_t n = in->volume();
+  if (n == 0) return;
+  if (out->dtype == in->dtype) {
+    std::memcpy(out->data, in->data, n * item_size(in->dtype));
+    return;
+  }
+  for_any_dtype(out->dtype, [&](auto o) {
+    for_any_dtype(in->dtype, [&](auto i) {
+      using Out = decltype(o);
+      using In = decltype(i);
+      if constexpr (DTypeOf<Out>::value != DTypeOf<In>::value) convert(out->as<Out>(), in->as<In>(), n);
+    });
+  });
+}
+
+EXPORT_KERNEL(cast, CastArgs, run)
