@@ -92,9 +92,15 @@ _COLOR = {
     ],
 }
 
+_24_BITS = {"int32-": "float32 has 24 bits, and DALI's matrices differ in the last ones: up to 2048 of 2^32 steps"}
+_MATRICES = dict.fromkeys(("hue", "saturation", "hsv", "color_twist"), _24_BITS)
+
 RECIPES: dict[str, Recipe] = {
     **GEOMETRY,
-    **{name: Recipe(COLOR_TYPES, IMAGES, args, _everywhere(), steps=1, ulps=64) for name, args in _COLOR.items()},
+    **{
+        name: Recipe(COLOR_TYPES, IMAGES, args, _everywhere(), steps=1, ulps=64, differs=_MATRICES.get(name, {}))
+        for name, args in _COLOR.items()
+    },
     "cast": Recipe((*EVERY, "?"), ("HWC", ""), [{"dtype": types.DALIDataType(i)} for i in range(12)]),
     "copy": Recipe((*EVERY, "?"), ("HWC", "FHWC", ""), [{}]),
     "slice with inputs": Recipe(

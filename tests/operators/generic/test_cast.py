@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+import math
+
 import numpy as np
 import pytest
 
@@ -29,8 +31,8 @@ def reference(x, dtype):
 
 
 def round_half_away(v):
-    whole = int(v)
-    return whole + (v - whole >= 0.5) - (v - whole <= -0.5)
+    rest = math.modf(v)[0]
+    return int(v) + (rest >= 0.5) - (rest <= -0.5)
 
 
 def make_input(rng, case):
