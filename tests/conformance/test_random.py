@@ -63,6 +63,10 @@ CHOICES = [
 ]
 
 
+def _repeated(fn, value):
+    return fn.external_source(source=lambda i: [value] * BATCH)
+
+
 def draw(side, name, inputs, kwargs, seed=3):
     """One batch of a pipeline on either side."""
     if side == "dali":
@@ -73,7 +77,7 @@ def draw(side, name, inputs, kwargs, seed=3):
 
     @define(batch_size=BATCH, num_threads=2, seed=seed, **options)
     def pipe():
-        fed = [fn.external_source(source=lambda i, v=v: [v] * BATCH) for v in inputs]
+        fed = [_repeated(fn, v) for v in inputs]
         out = _face(fn, name)(*fed, **kwargs)
         return tuple(out) if isinstance(out, (tuple, list)) else (out,)
 
