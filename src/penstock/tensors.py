@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ctypes
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,44 @@ import numpy as np
 from .core import dtypes
 from .core.batch import Batch, Spec
 from .core.dtypes import DALIDataType
+from .core.errors import NO_GPU
+
+__all__ = ["TensorCPU", "TensorGPU", "TensorListCPU", "TensorListGPU"]
+
+
+class ShapeError(ValueError, RuntimeError):
+    """The samples of a batch differ in shape where they may not. A RuntimeError too, as DALI raises one."""
+
+
+class _Capsule:
+    """What NumPy takes for a DLPack capsule that comes without its tensor."""
+
+    def __init__(self, capsule: Any):
+        self._capsule = capsule
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+def _as_numpy(object: Any) -> np.ndarray:
+    """Any array as NumPy's, without a copy where that is possible."""
+    if isinstance(object, np.ndarray):
+        return object
+    if type(object).__name__ == "PyCapsule":
+        return np.from_dlpack(_Capsule(object))
+    if hasattr(object, "__array_interface__") or hasattr(object, "__array__"):
+        return np.asarray(object)
+    if hasattr(object, "__dlpack__"):
+        return np.from_dlpack(object)
+    try:
+        return np.asarray(memoryview(object))
+    except TypeError:
+        raise TypeError(
+            f"expected an array (NumPy, DLPack, array interface or buffer); got {type(object).__name__}"
+        ) from None
 
 
 def _pointer(target: Any) -> int:
@@ -19,23 +58,49 @@ def _pointer(target: Any) -> int:
         return target
     if hasattr(target, "__array_interface__"):
         return int(target.__array_interface__["data"][0])
-    value = getattr(target, "value", None)
-    if isinstance(value, int):
-        return value
-    import ctypes
-
+    if isinstance(target, ctypes.c_void_p):
+        return target.value or 0
+    if isinstance(target, ctypes._Pointer):
+        return ctypes.addressof(target.contents)
     return ctypes.addressof(target)
 
 
 def _copy_out(array: np.ndarray, target: Any) -> None:
-    import ctypes
-
     array = np.ascontiguousarray(array)
     ctypes.memmove(_pointer(target), array.ctypes.data, array.nbytes)
 
 
-def _format(values: str) -> str:
-    return "\n".join("    " + line for line in values.split("\n"))
+def _dlpack(array: np.ndarray, kwargs: dict[str, Any]) -> Any:
+    kwargs.pop("stream", None)
+    try:
+        return array.__dlpack__(**kwargs)
+    except TypeError:  # NumPy before 2.1 knows none of these arguments
+        if (kwargs.get("dl_device") or (1, 0))[0] != 1:
+            raise BufferError("this memory is on the CPU") from None
+        return (array.copy() if kwargs.get("copy") else array).__dlpack__()
+
+
+def _check_layout(layout: str | None, ndim: int, what: str) -> str:
+    layout = layout or ""
+    if layout and len(layout) != ndim:
+        raise ValueError(f"layout '{layout}' has {len(layout)} axes, {what} {ndim} dimensions")
+    return layout
+
+
+def _same_size(dtype: np.dtype, new_type: DALIDataType) -> np.dtype:
+    new = dtypes.to_numpy(new_type)
+    if new.itemsize != dtype.itemsize:
+        raise ValueError(
+            f"{dtype.name} can't be seen as {new.name}: its elements have {dtype.itemsize} bytes, not {new.itemsize}"
+        )
+    return new
+
+
+def _text(kind: str, values: str, dtype: DALIDataType, layout: str, rest: str) -> str:
+    lines = ["    " + line for line in values.split("\n")] if values else []
+    lines[-1:] = [line + "," for line in lines[-1:]]
+    lines += [f"    dtype={dtype},"] + [f'    layout="{layout}",'] * bool(layout) + ['    device="cpu",', f"    {rest})"]
+    return "\n".join([f"{kind}(", *lines])
 
 
 class TensorCPU:
@@ -46,18 +111,21 @@ class TensorCPU:
     Parameters
     ----------
     object
-        Anything with `__array__`, `__array_interface__` or `__dlpack__` on the CPU. Not copied if it is contiguous.
+        An array (NumPy, or anything with `__array__`, `__array_interface__`, `__dlpack__` or the buffer protocol) or a
+        DLPack capsule. Not copied if it is contiguous.
     layout
-        The layout, such as "HWC"; "" for none.
+        The layout, such as "HWC"; None or "" for none.
+
+    >>> import numpy as np
+    >>> TensorCPU(np.zeros((4, 6, 3), np.uint8), "HWC").shape()
+    [4, 6, 3]
     """
 
-    def __init__(self, object: Any, layout: str = "", is_pinned: bool = False):
-        array = object if isinstance(object, np.ndarray) else _as_numpy(object)
+    def __init__(self, object: Any, layout: str | None = None, is_pinned: bool = False):
+        array = _as_numpy(object)
         dtypes.from_numpy(array.dtype)
-        self._array = np.ascontiguousarray(array) if array.ndim else np.asarray(array)
-        self._layout = layout or ""
-        if self._layout and len(self._layout) != self._array.ndim:
-            raise ValueError(f"layout '{layout}' has {len(layout)} axes, the tensor {self._array.ndim} dimensions")
+        self._array = np.ascontiguousarray(array) if array.ndim else array
+        self._layout = _check_layout(layout, array.ndim, "the tensor")
         self._source = ""
 
     @property
@@ -70,8 +138,7 @@ class TensorCPU:
         return self._array.copy() if copy else self._array
 
     def __dlpack__(self, **kwargs: Any) -> Any:
-        kwargs.pop("stream", None)
-        return self._array.__dlpack__(**kwargs)
+        return _dlpack(self._array, kwargs)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
@@ -80,8 +147,8 @@ class TensorCPU:
     def dtype(self) -> DALIDataType:
         return dtypes.from_numpy(self._array.dtype)
 
-    @property
     def ndim(self) -> int:
+        """Number of dimensions."""
         return self._array.ndim
 
     def shape(self) -> list[int]:
@@ -91,19 +158,16 @@ class TensorCPU:
     def layout(self) -> str:
         return self._layout
 
-    def set_layout(self, layout: str) -> None:
-        TensorCPU(self._array, layout)
-        self._layout = layout
+    def set_layout(self, layout: str | None) -> None:
+        self._layout = _check_layout(layout, self._array.ndim, "the tensor")
 
     def source_info(self) -> str:
         """Where the sample came from: a file name, or a record of a container."""
         return self._source
 
     def get_property(self, key: str) -> Any:
-        """`"layout"` or `"source_info"`."""
-        if key not in ("layout", "source_info"):
-            raise ValueError(f"a tensor has the properties 'layout' and 'source_info'; got '{key}'")
-        return self._layout if key == "layout" else self._source
+        """`"layout"` or `"source_info"`; None for what there is not."""
+        return {"layout": self._layout, "source_info": self._source}.get(key) or None
 
     def data_ptr(self) -> int:
         """The address of the first element."""
@@ -113,31 +177,33 @@ class TensorCPU:
         return self
 
     def copy_to_external(self, ptr: Any) -> None:
-        """Copies the content to an address, a ctypes object or an array."""
+        """Copies the content to an address, a ctypes pointer or object, or an array."""
         _copy_out(self._array, ptr)
+
+    def reinterpret(self, new_type: DALIDataType) -> None:
+        """Takes the bytes for elements of another type of the same size."""
+        self._array = self._array.view(_same_size(self._array.dtype, new_type))
 
     def squeeze(self, dim: int | None = None) -> bool:
         """Drops dimensions of extent 1 (or the one given); says whether anything was dropped."""
-        dims = [d for d, s in enumerate(self._array.shape) if s == 1 and (dim is None or d == dim % self._array.ndim)]
+        ndim = self._array.ndim
+        if dim is not None and not -ndim <= dim < ndim:
+            raise IndexError(f"a tensor of {ndim} dimensions has no dimension {dim}")
+        dims = [d for d, s in enumerate(self._array.shape) if s == 1 and (dim is None or d == dim % ndim)]
         self._layout = "".join(c for d, c in enumerate(self._layout) if d not in dims)
         self._array = self._array.squeeze(tuple(dims))
         return bool(dims)
 
     def __str__(self) -> str:
-        layout = f'    layout="{self._layout}",\n' if self._layout else ""
-        values = np.array2string(self._array, threshold=100, edgeitems=3)
-        known = f'    dtype={self.dtype},\n{layout}    device="cpu",\n'
-        return f"TensorCPU(\n{_format(values)},\n{known}    shape={self.shape()})"
+        values = np.array2string(self._array, threshold=100, edgeitems=2)
+        return _text("TensorCPU", values, self.dtype, self._layout, f"shape={self._array.shape}")
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str | None:
+        from .thumbnails import grid
 
-def _as_numpy(object: Any) -> np.ndarray:
-    if hasattr(object, "__array_interface__") or hasattr(object, "__array__"):
-        return np.asarray(object)
-    if hasattr(object, "__dlpack__"):
-        return np.from_dlpack(object)
-    raise TypeError(f"expected an array (NumPy, DLPack or array interface), got {type(object).__name__}")
+        return grid(f"TensorCPU {self.shape()} {self.dtype.name}", [self._array], self._layout, [self._source])
 
 
 class TensorListCPU:
@@ -146,26 +212,45 @@ class TensorListCPU:
     Parameters
     ----------
     source
-        A list of `TensorCPU` or arrays of one type and number of dimensions, an array whose first axis is the batch,
-        or a `TensorListCPU`.
+        A list of `TensorCPU` or arrays of one type and number of dimensions, an array whose first axis is the batch, a
+        DLPack capsule of one, or a `TensorListCPU`.
     layout
         The layout of a sample, such as "HWC"; by default that of the samples.
+    contiguous
+        Copies the samples of a list into one block.
+
+    >>> import numpy as np
+    >>> batch = TensorListCPU([np.zeros((4, 6, 3), np.uint8), np.zeros((2, 5, 3), np.uint8)], "HWC")
+    >>> batch.is_dense_tensor(), batch.shape()
+    (False, [(4, 6, 3), (2, 5, 3)])
     """
 
-    def __init__(self, source: Any, layout: str | None = None, is_pinned: bool = False):
+    def __init__(self, source: Any, layout: str | None = None, is_pinned: bool = False, contiguous: bool = False):
         if isinstance(source, TensorListCPU):
-            self._batch: Batch = source._batch
+            self._batch = source._batch
         elif isinstance(source, Batch):
             self._batch = source
         elif isinstance(source, (list, tuple)):
-            samples = [t if isinstance(t, TensorCPU) else TensorCPU(t) for t in source]
-            self._batch = Batch.from_samples(
-                [t._array for t in samples], samples[0].layout() if samples else "", [t._source for t in samples]
-            )
+            self._batch = _batch_of([t if isinstance(t, TensorCPU) else TensorCPU(t) for t in source], contiguous)
         else:
-            self._batch = Batch.from_array(_as_numpy(source))
+            array = _as_numpy(source)
+            if not array.ndim:
+                raise ValueError("the first axis of an array is the batch; got a scalar")
+            dtypes.from_numpy(array.dtype)
+            self._batch = Batch.from_array(array)
         if layout is not None:
             self.set_layout(layout)
+
+    @staticmethod
+    def broadcast(sample: TensorCPU, num_samples: int) -> TensorListCPU:
+        """A batch that has the same sample `num_samples` times. The sample is copied once."""
+        array = np.repeat(sample._array[None], num_samples, axis=0)
+        return TensorListCPU(array, sample.layout())
+
+    @staticmethod
+    def from_dlpack_list(list_of_objects: Sequence[Any], layout: str | None = None, contiguous: bool = False) -> TensorListCPU:
+        """A batch from a list of arrays that speak DLPack."""
+        return TensorListCPU([_as_numpy(o) for o in list_of_objects], layout, contiguous=contiguous)
 
     def __len__(self) -> int:
         return len(self._batch)
@@ -181,14 +266,20 @@ class TensorListCPU:
 
     def at(self, i: int) -> np.ndarray:
         """Sample i as a NumPy array that shares the memory."""
-        if not -len(self) <= i < len(self):
-            raise IndexError(f"sample {i} of a batch of {len(self)}")
-        return self._batch.sample(i % len(self))
+        n = len(self._batch)
+        if not hasattr(i, "__index__"):
+            raise TypeError(f"a batch is indexed by the number of a sample; got {type(i).__name__}")
+        if not -n <= i < n:
+            raise IndexError(f"a batch of {n} samples has no sample {i}")
+        return self._batch.sample(i % n)
 
     def as_array(self) -> np.ndarray:
         """The batch as one NumPy array, without a copy if the samples lie one behind the other. ValueError if they
         differ in shape."""
-        return self._batch.array()
+        try:
+            return self._batch.array()
+        except ValueError as e:
+            raise ShapeError(str(e)) from None
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = self.as_array()
@@ -196,14 +287,29 @@ class TensorListCPU:
             return array.astype(dtype)
         return array.copy() if copy else array
 
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return _dlpack(self.as_array(), kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
     def as_tensor(self) -> TensorCPU:
         """The batch as one tensor, the batch axis first. ValueError if the samples differ in shape."""
         layout = self._batch.spec.layout
         return TensorCPU(self.as_array(), "N" + layout if layout else "")
 
-    def as_reshaped_tensor(self, shape: list[int]) -> TensorCPU:
+    def as_reshaped_tensor(self, shape: Sequence[int]) -> TensorCPU:
         """The batch as one tensor of another shape with the same number of elements."""
-        return TensorCPU(self.as_array().reshape(shape))
+        have, want = int(self._batch.spec.volumes().sum()), int(np.prod(shape))
+        if have != want:
+            raise ShapeError(f"a batch of {have} elements can't become a tensor of shape {list(shape)}, which has {want}")
+        return TensorCPU(self._flat().reshape(shape))
+
+    def _flat(self) -> np.ndarray:
+        """All elements of all samples; a copy if the samples differ in shape."""
+        if self.is_dense_tensor():
+            return self.as_array().reshape(-1)
+        return np.concatenate([self.at(i).reshape(-1) for i in range(len(self))])
 
     def as_cpu(self) -> TensorListCPU:
         return self
@@ -216,8 +322,8 @@ class TensorListCPU:
     def dtype(self) -> DALIDataType:
         return dtypes.from_numpy(self._batch.spec.dtype)
 
-    @property
     def ndim(self) -> int:
+        """Number of dimensions of each sample."""
         return self._batch.spec.ndim
 
     def shape(self) -> list[tuple[int, ...]]:
@@ -227,38 +333,76 @@ class TensorListCPU:
     def layout(self) -> str:
         return self._batch.spec.layout
 
-    def set_layout(self, layout: str) -> None:
-        if layout and len(layout) != self.ndim:
-            raise ValueError(f"layout '{layout}' has {len(layout)} axes, the samples {self.ndim} dimensions")
+    def set_layout(self, layout: str | None) -> None:
         spec = self._batch.spec
+        layout = _check_layout(layout, spec.ndim, "the samples")
         self._batch = self._batch.relabel(Spec(spec.shape, spec.dtype, layout))
 
+    def reinterpret(self, new_type: DALIDataType) -> None:
+        """Takes the bytes for elements of another type of the same size."""
+        spec = self._batch.spec
+        self._batch = self._batch.relabel(Spec(spec.shape, _same_size(spec.dtype, new_type), spec.layout))
+
     def data_ptr(self) -> int:
-        """The address of the first element of a dense batch."""
-        return self.as_array().ctypes.data
+        """The address of the first element."""
+        if self.is_dense_tensor():
+            return self.as_array().ctypes.data
+        return int(self._batch.rows["data"][0])
 
     def copy_to_external(self, ptr: Any) -> None:
-        """Copies all samples, one behind the other, to an address, a ctypes object or an array."""
-        if self.is_dense_tensor():
-            _copy_out(self.as_array(), ptr)
-        else:
-            _copy_out(np.concatenate([self.at(i).ravel() for i in range(len(self))]), ptr)
+        """Copies all samples, one behind the other, to an address, a ctypes pointer or object, or an array."""
+        _copy_out(self._flat(), ptr)
 
     def reset(self) -> None:
         """Lets go of the samples."""
-        self._batch = Batch.from_array(np.empty((0, *([0] * self.ndim)), self._batch.spec.dtype))
+        spec = self._batch.spec
+        self._batch = Batch.from_array(np.empty((0,) * (1 + spec.ndim), spec.dtype), spec.layout)
+
+    def __reduce__(self) -> Any:
+        return TensorListCPU, ([self.at(i) for i in range(len(self))], self.layout())
 
     def __str__(self) -> str:
-        layout = f'    layout="{self.layout()}",\n' if self.layout() else ""
-        n_elements = int(self._batch.spec.volumes().sum())
-        values = ""
-        if 0 < n_elements < 1000:
-            content = self.as_array() if self.is_dense_tensor() else [self.at(i) for i in range(len(self))]
-            values = (
-                _format(np.array2string(content, threshold=1000) if isinstance(content, np.ndarray) else repr(content))
-                + ",\n"
-            )
-        known = f'    dtype={self.dtype},\n{layout}    device="cpu",\n    num_samples={len(self)},\n'
-        return f"TensorListCPU(\n{values}{known}    shape={self.shape()})"
+        content = [np.array2string(self.at(i), threshold=100, edgeitems=2) for i in range(min(len(self), 8))]
+        more = f",\n ... and {len(self) - 8} more" if len(self) > 8 else ""
+        return self._describe("[" + ",\n ".join(c.replace("\n", "\n ") for c in content) + more + "]")
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return self._describe("")
+
+    def _describe(self, values: str) -> str:
+        rest = f"num_samples={len(self)},\n    shape={self.shape()}"
+        return _text("TensorListCPU", values, self.dtype, self.layout(), rest)
+
+    def _repr_html_(self) -> str | None:
+        from .thumbnails import grid
+
+        title = f"TensorListCPU of {len(self)} {self.layout()} {self.dtype.name}"
+        return grid(title, [self.at(i) for i in range(len(self))], self.layout(), self._batch.sources or [])
+
+
+def _batch_of(tensors: list[TensorCPU], contiguous: bool) -> Batch:
+    if not tensors:
+        return Batch.from_array(np.empty((0,), "u1"))
+    first = tensors[0]
+    for i, t in enumerate(tensors):
+        for what, a, b in (
+            ("type", t.dtype.name, first.dtype.name),
+            ("number of dimensions", t.ndim(), first.ndim()),
+            ("layout", t.layout() or first.layout(), first.layout() or t.layout()),
+        ):
+            if a != b:
+                raise TypeError(f"all samples of a batch need the same {what}: sample {i} has {a!r}, sample 0 {b!r}")
+    layout = next((t.layout() for t in tensors if t.layout()), "")
+    batch = Batch.from_samples([t._array for t in tensors], layout, [t._source for t in tensors])
+    return batch.packed_copy() if contiguous else batch
+
+
+class TensorGPU:
+    """One sample in GPU memory; there are none in this version."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        raise NotImplementedError(f"{type(self).__name__}: {NO_GPU}")
+
+
+class TensorListGPU(TensorGPU):
+    """A batch in GPU memory; there are none in this version."""

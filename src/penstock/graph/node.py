@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import Site, describe
+from ..core.errors import NO_GPU, Site, describe
 
 if TYPE_CHECKING:
     from ..core.op import Operator
@@ -67,9 +67,7 @@ class DataNode:
 
     def gpu(self) -> DataNode:
         """The same data on the GPU."""
-        raise RuntimeError(
-            "DataNode.gpu(): this installation has no GPU backend; the pipeline runs on the CPU without it"
-        )
+        raise RuntimeError(f"DataNode.gpu(): {NO_GPU}")
 
     def cpu(self) -> DataNode:
         """The same data on the CPU."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import user_sites
+from ..core.errors import NO_GPU, user_sites
 from ..core.op import REGISTRY, Operator, PerSample
 from .node import DataNode, Node
 
@@ -115,10 +115,8 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any]) -> Any:
 
     try:
         if device not in cls.devices:
-            raise ValueError(
-                f"{cls.display_name()}: device '{device}' is not available in this installation; available: "
-                f"{', '.join(cls.devices)}"
-            )
+            why = NO_GPU if device in ("gpu", "mixed") else f"it takes {' or '.join(map(repr, cls.devices))}"
+            raise ValueError(f"{cls.display_name()}: device='{device}' can't be used: {why}")
         lo, hi = cls.inputs
         if not lo <= len(inputs) <= hi:
             raise ValueError(
