@@ -24,9 +24,13 @@ MAY_IMPORT = {
     "ops": {"registry"},
     "types": {"core", "graph"},
     "data_node": {"graph"},
-    "tensors": {"core"},
+    "arrays": set(),
+    "tensors": {"core", "arrays", "thumbnails"},
     "math": {"core", "graph", "types"},
-    "pipeline": {"core", "graph", "exec", "tensors"},
+    "thumbnails": set(),
+    "settings": {"core", "exec"},
+    "inspection": {"core", "exec", "settings"},
+    "pipeline": {"core", "graph", "exec", "tensors", "settings", "inspection"},
 }
 PUBLIC = {"", "fn", "ops", "types", "math", "pipeline", "data_node", "tensors", "backend"}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -13,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from .core.dtypes import DALIDataType
-from .core.errors import PipelineError, SampleError, suggest
+from .core.errors import PipelineError, suggest
 from .exec.executor import Executor
 from .exec.plan import Plan
-from .exec.policy import Policy
-from .exec.report import explain, table, write_trace
 from .exec.statistics import Statistics
 from .graph import trace
 from .graph.node import DataNode
+from .inspection import Inspection
+from .settings import Settings
 from .tensors import TensorListCPU
 
 __all__ = ["DataNode", "Pipeline", "PipelineError", "do_not_convert", "pipeline_def"]
@@ -30,7 +29,11 @@ def _outputs_of(result: Any) -> list[Any]:
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
-class Pipeline:
+def _holds_data(values: Any) -> bool:
+    return any(_holds_data(v) if isinstance(v, (list, tuple)) else isinstance(v, DataNode) for v in values)
+
+
+class Pipeline(Inspection):
     """A graph of operators that produces batches in the background.
 
     Define the graph with `pipeline_def`, in `with pipeline:` followed by `set_outputs`, or by overriding
@@ -66,148 +69,21 @@ class Pipeline:
 
     definition: trace.Definition
 
-    def __init__(
-        self,
-        batch_size: int | None = None,
-        num_threads: int | None = None,
-        device_id: int | None = None,
-        seed: int | None = None,
-        exec_pipelined: bool = True,
-        prefetch_queue_depth: int | dict[str, int] | tuple[int, int] = 2,
-        exec_async: bool = True,
-        bytes_per_sample: int = 0,
-        set_affinity: bool = False,
-        max_streams: int | None = None,
-        default_cuda_stream_priority: int | None = None,
-        *,
-        enable_memory_stats: bool = False,
-        enable_checkpointing: bool = False,
-        checkpoint: Any = None,
-        py_num_workers: int = 1,
-        py_start_method: str = "fork",
-        py_callback_pickler: Any = None,
-        output_dtype: Any = None,
-        output_ndim: Any = None,
-        output_layout: Any = None,
-        exec_dynamic: bool | None = None,
-        experimental_exec_dynamic: bool | None = None,
-        stream_policy: Any = None,
-        concurrency: Any = None,
-        max_batch_size: int | None = None,
-        on_error: str = "raise",
-        max_errors: int | float | None = None,
-    ):
-        batch_size = max_batch_size if batch_size is None else batch_size
-        if batch_size is not None and (isinstance(batch_size, bool) or int(batch_size) != batch_size or batch_size < 1):
-            raise ValueError(f"batch_size takes a positive integer; got {batch_size!r}")
-        if num_threads is not None and num_threads < 1:
-            raise ValueError(f"num_threads takes a positive integer; got {num_threads!r}")
-        if enable_checkpointing or checkpoint is not None:
-            raise NotImplementedError(
-                "checkpoints are not available in this version; build the pipeline without enable_checkpointing"
-            )
-        if isinstance(prefetch_queue_depth, dict):
-            prefetch_queue_depth = prefetch_queue_depth.get("cpu_size", 2)
-        elif isinstance(prefetch_queue_depth, tuple):
-            prefetch_queue_depth = prefetch_queue_depth[0]
-        if prefetch_queue_depth < 1:
-            raise ValueError(f"prefetch_queue_depth takes a positive integer; got {prefetch_queue_depth!r}")
-        self._max_batch_size = None if batch_size is None else int(batch_size)
-        self._num_threads = (
-            num_threads or len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else num_threads or os.cpu_count() or 1
-        )
-        self._device_id = None if device_id is None or device_id < 0 else device_id
-        # Random seeds are drawn once per pipeline, so that a run can be repeated from what `seed` tells.
-        self._seed = int.from_bytes(os.urandom(4), "little") >> 1 if seed is None or seed < 0 else int(seed)
-        self._depth = prefetch_queue_depth if exec_pipelined and exec_async else 1
-        self._ahead = bool(exec_pipelined and exec_async)
-        self._prefetch_queue_depth = prefetch_queue_depth
-        self._exec_pipelined, self._exec_async, self._set_affinity = exec_pipelined, exec_async, set_affinity
-        self._py_num_workers, self._py_start_method = py_num_workers, py_start_method
-        self._wanted = {"dtype": output_dtype, "ndim": output_ndim, "layout": output_layout}
-        self._policy = Policy(on_error, max_errors)
-        self._statistics = Statistics()
-        self.definition = trace.Definition()
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._statistics, self.definition = Statistics(), trace.Definition()
         self._output_nodes: list[DataNode] | None = None
         self._sinks: list[DataNode] = []
         self._define: Callable[[], Any] | None = None
+        self._defined_at = ""
         self._executor: Executor | None = None
         self._plan: Plan | None = None
         self._current_batch_size = self._max_batch_size
         self._has_iter_setup = type(self).iter_setup is not Pipeline.iter_setup
-        self._iter_setup_ended = False
-        self._primed = False
+        self._iter_setup_ended = self._primed = False
         self._lock = threading.RLock()  # of building and running: several threads may ask for batches
 
-    # Properties ---------------------------------------------------------------------------------------------------
-
-    @property
-    def max_batch_size(self) -> int | None:
-        return self._max_batch_size
-
-    @property
-    def batch_size(self) -> int | None:
-        """The largest number of samples in a batch."""
-        return self._max_batch_size
-
-    @property
-    def num_threads(self) -> int:
-        return self._num_threads
-
-    @property
-    def device_id(self) -> int | None:
-        return self._device_id
-
-    @property
-    def seed(self) -> int:
-        """The seed in use, also when none was given."""
-        return self._seed
-
-    @property
-    def prefetch_queue_depth(self) -> int:
-        return self._prefetch_queue_depth
-
-    @property
-    def exec_pipelined(self) -> bool:
-        return self._exec_pipelined
-
-    @property
-    def exec_async(self) -> bool:
-        return self._exec_async
-
-    @property
-    def exec_dynamic(self) -> bool:
-        return True
-
-    @property
-    def exec_separated(self) -> bool:
-        return False
-
-    @property
-    def set_affinity(self) -> bool:
-        return self._set_affinity
-
-    @property
-    def py_num_workers(self) -> int:
-        return self._py_num_workers
-
-    @property
-    def py_start_method(self) -> str:
-        return self._py_start_method
-
-    @property
-    def cpu_queue_size(self) -> int:
-        return self._prefetch_queue_depth
-
-    @property
-    def gpu_queue_size(self) -> int:
-        return self._prefetch_queue_depth
-
-    @property
-    def is_restored_from_checkpoint(self) -> bool:
-        return False
+    __init__.__signature__ = inspect.signature(Settings.__init__)  # type: ignore[attr-defined]
 
     @property
     def num_outputs(self) -> int:
@@ -254,6 +130,8 @@ class Pipeline:
 
     def set_outputs(self, *output_data_nodes: Any) -> None:
         """Sets what the pipeline returns: DataNodes, or constants."""
+        if self._plan is not None:
+            raise RuntimeError("the pipeline is built; its outputs can't be changed any more")
         self._output_nodes = list(output_data_nodes)
 
     def add_sink(self, edge: DataNode) -> None:
@@ -286,6 +164,8 @@ class Pipeline:
         with self:
             if self._output_nodes is None:
                 self._output_nodes = _outputs_of(self.define_graph())
+            if not self._output_nodes:
+                raise ValueError(f"the pipeline{self._defined_at} has no outputs")
             outputs = [self._as_output(o, i) for i, o in enumerate(self._output_nodes)]
         plan = Plan(self.definition.nodes, outputs + self._sinks, self._seed)
         plan.outputs = plan.outputs[: len(outputs)]
@@ -302,15 +182,14 @@ class Pipeline:
     def _as_output(self, value: Any, i: int) -> DataNode:
         if isinstance(value, DataNode):
             return value
-        if isinstance(value, (int, float, bool, np.ndarray, np.generic)):
-            return trace.constant(value)
-        kind = type(value).__name__
-        hint = (
-            " The definition returned a nested list or tuple; return its elements."
-            if isinstance(value, (list, tuple))
-            else ""
-        )
-        raise TypeError(f"output {i} of the pipeline must be a DataNode or a constant; got {kind}.{hint}")
+        wrong = f"output {i} of the pipeline{self._defined_at} must be a DataNode or a constant"
+        if isinstance(value, (list, tuple)) and _holds_data(value):
+            raise TypeError(
+                f"{wrong}; got a {type(value).__name__} with DataNodes in it. Unpack it: return *values, more"
+            )
+        if not isinstance(value, (int, float, np.ndarray, np.generic, list, tuple)):
+            raise TypeError(f"{wrong}; got {type(value).__name__}")
+        return trace.constant(np.asarray(value))
 
     # Running ------------------------------------------------------------------------------------------------------
 
@@ -453,63 +332,6 @@ class Pipeline:
     def iter_setup(self) -> None:
         """Called before each batch is asked for; override it to call `feed_input`. StopIteration ends the epoch."""
 
-    # Readers ------------------------------------------------------------------------------------------------------
-
-    def _metas(self) -> dict[str, dict[str, int]]:
-        self.build()
-        assert self._plan is not None
-        metas = {n.name: self._plan.source_op(n).meta() for n in self._plan.sources}
-        return {name: meta for name, meta in metas.items() if meta is not None}
-
-    def _meta(self, name: str) -> dict[str, int]:
-        metas = self._metas()
-        if name not in metas:
-            raise RuntimeError(
-                f"the pipeline has no reader called '{name}'; it has {sorted(metas) or 'none'}.{suggest(name, metas)}"
-            )
-        return metas[name]
-
-    def epoch_size(self, name: str | None = None) -> Any:
-        """Samples in an epoch of the reader called `name`; without a name a dictionary of all readers."""
-        if name is not None:
-            return self._meta(name)["epoch_size"]
-        return {k: m["epoch_size"] for k, m in self._metas().items()}
-
-    def reader_meta(self, name: str | None = None) -> dict[str, Any]:
-        """What a reader tells about itself: epoch_size, epoch_size_padded, number_of_shards, shard_id,
-        pad_last_batch, stick_to_shard."""
-        return self._metas() if name is None else self._meta(name)
-
-    # Where the time goes ------------------------------------------------------------------------------------------
-
-    def errors(self) -> list[SampleError]:
-        """All bad samples so far: source, operator, reason, iteration, sample, action."""
-        return list(self._policy.errors)
-
-    def explain(self) -> str:
-        """The plan: stages, chains, what stays in scratch memory, what is decoded or computed only in part."""
-        self.build()
-        assert self._plan is not None
-        return explain(self._plan, self._num_threads, self._depth)
-
-    def stats(self) -> Any:
-        """Time and share of every operator, images/s, waiting time. Prints as a table; a dictionary by `as_dict()`."""
-        self.build()
-        assert self._plan is not None
-        return table(self._plan, self._statistics, self._num_threads)
-
-    def reset_stats(self) -> None:
-        self._statistics.reset()
-
-    def trace(self, path: str | os.PathLike) -> None:
-        """Writes when each stage of the last batches ran, on which thread, to `path`: for Perfetto or chrome://tracing."""
-        self.build()
-        assert self._plan is not None
-        write_trace(self._plan, self._statistics, path)
-
-    def executor_statistics(self) -> dict[str, Any]:
-        return {}
-
     def close(self) -> None:
         """Stops the threads and gives the memory back. Done by itself when the pipeline is deleted, and at exit."""
         if self._executor is not None:
@@ -542,6 +364,14 @@ def pipeline_def(
     """
     if fn is None:
         return functools.partial(pipeline_def, enable_conditionals=enable_conditionals, **pipeline_kwargs)
+    if not callable(fn):
+        raise TypeError(f"@pipeline_def decorates a function; got {type(fn).__name__}")
+    for k in pipeline_kwargs:
+        if k not in _PIPELINE_ARGS:
+            raise TypeError(f"@pipeline_def got an unexpected argument '{k}'.{suggest(k, _PIPELINE_ARGS)}")
+    name = getattr(fn, "__name__", "pipeline")
+    code = getattr(fn, "__code__", None)
+    where = f' defined by {name} (File "{code.co_filename}", line {code.co_firstlineno})' if code else ""
     parameters = inspect.signature(fn).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
@@ -549,16 +379,15 @@ def pipeline_def(
     def create(*args: Any, **kwargs: Any) -> Pipeline:
         own = {k: v for k, v in kwargs.items() if k in parameters}
         rest = {k: v for k, v in kwargs.items() if k not in parameters}
-        for k in rest:
-            if k not in _PIPELINE_ARGS and not (takes_any and k not in _PIPELINE_ARGS):
+        for k in [k for k in rest if k not in _PIPELINE_ARGS]:
+            if not takes_any:
                 valid = [*parameters, *_PIPELINE_ARGS]
-                raise TypeError(f"{fn.__name__}() got an unexpected argument '{k}'.{suggest(k, valid)}")
-        if takes_any:
-            own |= {k: rest.pop(k) for k in list(rest) if k not in _PIPELINE_ARGS}
+                raise TypeError(f"{name}() got an unexpected argument '{k}'.{suggest(k, valid)}")
+            own[k] = rest.pop(k)
         # An argument that the pipeline and the function both have goes to both, as far as they take it.
         both = {k: v for k, v in own.items() if k in _PIPELINE_ARGS and k not in pipeline_kwargs}
         pipe = Pipeline(**{**pipeline_kwargs, **both, **rest})
-        pipe._define = functools.partial(fn, *args, **own)
+        pipe._define, pipe._defined_at = functools.partial(fn, *args, **own), where
         with pipe:
             pipe.set_outputs(*_outputs_of(pipe._define()))
         return pipe

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from .arrays import as_numpy, copy_out, dlpack
 from .core import dtypes
 from .core.batch import Batch, Spec
 from .core.dtypes import DALIDataType
@@ -19,65 +19,6 @@ __all__ = ["TensorCPU", "TensorGPU", "TensorListCPU", "TensorListGPU"]
 
 class ShapeError(ValueError, RuntimeError):
     """The samples of a batch differ in shape where they may not. A RuntimeError too, as DALI raises one."""
-
-
-class _Capsule:
-    """What NumPy takes for a DLPack capsule that comes without its tensor."""
-
-    def __init__(self, capsule: Any):
-        self._capsule = capsule
-
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        return self._capsule
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
-
-
-def _as_numpy(object: Any) -> np.ndarray:
-    """Any array as NumPy's, without a copy where that is possible."""
-    if isinstance(object, np.ndarray):
-        return object
-    if type(object).__name__ == "PyCapsule":
-        return np.from_dlpack(_Capsule(object))
-    if hasattr(object, "__array_interface__") or hasattr(object, "__array__"):
-        return np.asarray(object)
-    if hasattr(object, "__dlpack__"):
-        return np.from_dlpack(object)
-    try:
-        return np.asarray(memoryview(object))
-    except TypeError:
-        raise TypeError(
-            f"expected an array (NumPy, DLPack, array interface or buffer); got {type(object).__name__}"
-        ) from None
-
-
-def _pointer(target: Any) -> int:
-    """The address in an int, a ctypes pointer or object, or anything with an array interface."""
-    if isinstance(target, int):
-        return target
-    if hasattr(target, "__array_interface__"):
-        return int(target.__array_interface__["data"][0])
-    if isinstance(target, ctypes.c_void_p):
-        return target.value or 0
-    if isinstance(target, ctypes._Pointer):
-        return ctypes.addressof(target.contents)
-    return ctypes.addressof(target)
-
-
-def _copy_out(array: np.ndarray, target: Any) -> None:
-    array = np.ascontiguousarray(array)
-    ctypes.memmove(_pointer(target), array.ctypes.data, array.nbytes)
-
-
-def _dlpack(array: np.ndarray, kwargs: dict[str, Any]) -> Any:
-    kwargs.pop("stream", None)
-    try:
-        return array.__dlpack__(**kwargs)
-    except TypeError:  # NumPy before 2.1 knows none of these arguments
-        if (kwargs.get("dl_device") or (1, 0))[0] != 1:
-            raise BufferError("this memory is on the CPU") from None
-        return (array.copy() if kwargs.get("copy") else array).__dlpack__()
 
 
 def _check_layout(layout: str | None, ndim: int, what: str) -> str:
@@ -99,7 +40,9 @@ def _same_size(dtype: np.dtype, new_type: DALIDataType) -> np.dtype:
 def _text(kind: str, values: str, dtype: DALIDataType, layout: str, rest: str) -> str:
     lines = ["    " + line for line in values.split("\n")] if values else []
     lines[-1:] = [line + "," for line in lines[-1:]]
-    lines += [f"    dtype={dtype},"] + [f'    layout="{layout}",'] * bool(layout) + ['    device="cpu",', f"    {rest})"]
+    lines += (
+        [f"    dtype={dtype},"] + [f'    layout="{layout}",'] * bool(layout) + ['    device="cpu",', f"    {rest})"]
+    )
     return "\n".join([f"{kind}(", *lines])
 
 
@@ -122,7 +65,7 @@ class TensorCPU:
     """
 
     def __init__(self, object: Any, layout: str | None = None, is_pinned: bool = False):
-        array = _as_numpy(object)
+        array = as_numpy(object)
         dtypes.from_numpy(array.dtype)
         self._array = np.ascontiguousarray(array) if array.ndim else array
         self._layout = _check_layout(layout, array.ndim, "the tensor")
@@ -138,7 +81,7 @@ class TensorCPU:
         return self._array.copy() if copy else self._array
 
     def __dlpack__(self, **kwargs: Any) -> Any:
-        return _dlpack(self._array, kwargs)
+        return dlpack(self._array, kwargs)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
@@ -178,7 +121,7 @@ class TensorCPU:
 
     def copy_to_external(self, ptr: Any) -> None:
         """Copies the content to an address, a ctypes pointer or object, or an array."""
-        _copy_out(self._array, ptr)
+        copy_out(self._array, ptr)
 
     def reinterpret(self, new_type: DALIDataType) -> None:
         """Takes the bytes for elements of another type of the same size."""
@@ -225,6 +168,8 @@ class TensorListCPU:
     (False, [(4, 6, 3), (2, 5, 3)])
     """
 
+    _batch: Batch
+
     def __init__(self, source: Any, layout: str | None = None, is_pinned: bool = False, contiguous: bool = False):
         if isinstance(source, TensorListCPU):
             self._batch = source._batch
@@ -233,7 +178,7 @@ class TensorListCPU:
         elif isinstance(source, (list, tuple)):
             self._batch = _batch_of([t if isinstance(t, TensorCPU) else TensorCPU(t) for t in source], contiguous)
         else:
-            array = _as_numpy(source)
+            array = as_numpy(source)
             if not array.ndim:
                 raise ValueError("the first axis of an array is the batch; got a scalar")
             dtypes.from_numpy(array.dtype)
@@ -248,9 +193,11 @@ class TensorListCPU:
         return TensorListCPU(array, sample.layout())
 
     @staticmethod
-    def from_dlpack_list(list_of_objects: Sequence[Any], layout: str | None = None, contiguous: bool = False) -> TensorListCPU:
+    def from_dlpack_list(
+        list_of_objects: Sequence[Any], layout: str | None = None, contiguous: bool = False
+    ) -> TensorListCPU:
         """A batch from a list of arrays that speak DLPack."""
-        return TensorListCPU([_as_numpy(o) for o in list_of_objects], layout, contiguous=contiguous)
+        return TensorListCPU([as_numpy(o) for o in list_of_objects], layout, contiguous=contiguous)
 
     def __len__(self) -> int:
         return len(self._batch)
@@ -288,7 +235,7 @@ class TensorListCPU:
         return array.copy() if copy else array
 
     def __dlpack__(self, **kwargs: Any) -> Any:
-        return _dlpack(self.as_array(), kwargs)
+        return dlpack(self.as_array(), kwargs)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
@@ -302,7 +249,9 @@ class TensorListCPU:
         """The batch as one tensor of another shape with the same number of elements."""
         have, want = int(self._batch.spec.volumes().sum()), int(np.prod(shape))
         if have != want:
-            raise ShapeError(f"a batch of {have} elements can't become a tensor of shape {list(shape)}, which has {want}")
+            raise ShapeError(
+                f"a batch of {have} elements can't become a tensor of shape {list(shape)}, which has {want}"
+            )
         return TensorCPU(self._flat().reshape(shape))
 
     def _flat(self) -> np.ndarray:
@@ -351,7 +300,7 @@ class TensorListCPU:
 
     def copy_to_external(self, ptr: Any) -> None:
         """Copies all samples, one behind the other, to an address, a ctypes pointer or object, or an array."""
-        _copy_out(self._flat(), ptr)
+        copy_out(self._flat(), ptr)
 
     def reset(self) -> None:
         """Lets go of the samples."""

@@ -58,8 +58,12 @@ def grid(title: str, samples: Sequence[np.ndarray], layout: str, sources: Sequen
         if image is None:
             return None
         data = base64.b64encode(png(image)).decode()
-        text = html.escape(f"{i}: {'x'.join(map(str, sample.shape))} {sources[i] if sources else ''}".strip(), quote=True)
-        cells.append(f'<img src="data:image/png;base64,{data}" title="{text}" style="margin:2px;image-rendering:pixelated">')
+        text = html.escape(
+            f"{i}: {'x'.join(map(str, sample.shape))} {sources[i] if sources else ''}".strip(), quote=True
+        )
+        cells.append(
+            f'<img src="data:image/png;base64,{data}" title="{text}" style="margin:2px;image-rendering:pixelated">'
+        )
     if not cells:
         return None
     more = f"<div>and {len(samples) - _MOST} more</div>" if len(samples) > _MOST else ""

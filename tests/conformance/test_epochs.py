@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The batches of the iterators, epoch after epoch, against those of the real DALI: sizes and labels.
 
-Grid: samples x batch size x shards x padding x sticking x policy x (each shard alone, all shards in one iterator), and with
+Grid: samples x batch size x shards x padding x sticking x policy x (each shard alone, all shards in one iterator), and
+with
 `size` instead of a reader: size x batch size x pipelines x padding x policy.
 """
 
@@ -177,7 +178,8 @@ def test_source_that_ends(sides, source, depth):
         batches = ([batch[0]["label"].flatten().tolist() for batch in itertools.islice(it, 20)] for _ in range(4))
         return list(batches)
 
-    # Where `size` goes beyond the end of the source, DALI gives nothing more from then on (with depth 1 already if it does so
+    # Where `size` goes beyond the end of the source, DALI gives nothing more from then on (with depth 1 already if it
+    # does so
     # later); we start the source again. Those cases are in tests/plugin.
     sizes = (2, 6) if depth == 1 else (2, 4, 6)
     for kwargs in ({}, {"auto_reset": True}, *({"size": n, "auto_reset": r} for n in sizes for r in (False, True))):

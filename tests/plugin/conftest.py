@@ -29,7 +29,12 @@ def make(files):
         @pipeline_def(batch_size=batch_size, num_threads=1, **kwargs)
         def pipe():
             data, label = fn.readers.file(
-                files=files[:n], labels=list(range(n)), name="reader", shard_id=shard, num_shards=n_shards, **reader_args
+                files=files[:n],
+                labels=list(range(n)),
+                name="reader",
+                shard_id=shard,
+                num_shards=n_shards,
+                **reader_args,
             )
             return data, label
 

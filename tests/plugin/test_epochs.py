@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arithmetic of epochs alone, from its definition. tests/conformance/test_epochs.py compares whole iterators with DALI."""
+"""The arithmetic of epochs alone, from its definition. tests/conformance/test_epochs.py compares whole iterators with
+DALI."""
 
 import itertools
 from pathlib import Path
@@ -69,17 +70,24 @@ def test_fill_gives_whole_batches_and_all_of_the_shards(pad, stick):
 
 
 def test_fill_does_not_drift():
-    """What is read ahead is taken off the next epoch: after many epochs every shard was read as often as there were epochs."""
+    """What is read ahead is taken off the next epoch: after many epochs every shard was read as often as there were
+    epochs."""
     for n, n_shards, batch_size in GRID:
         if n < n_shards or batch_size > n // n_shards:
             continue
-        read = sum(len(parts[0]) for batches in run(n, n_shards, batch_size, FILL, False, False, 4 * n_shards) for parts in batches)
+        read = sum(
+            len(parts[0])
+            for batches in run(n, n_shards, batch_size, FILL, False, False, 4 * n_shards)
+            for parts in batches
+        )
         assert 0 <= read - 4 * n < batch_size * 2 + n, (n, n_shards, batch_size)
 
 
 def test_all_processes_have_equally_many_batches():
     """Each process knows its own shard only, and yet their epochs have the same length."""
-    for (n, n_shards, batch_size), policy, pad, stick in itertools.product(GRID, LastBatchPolicy, (False, True), (False, True)):
+    for (n, n_shards, batch_size), policy, pad, stick in itertools.product(
+        GRID, LastBatchPolicy, (False, True), (False, True)
+    ):
         if n < n_shards:
             continue
         lengths = [

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The iterators for JAX: dictionaries of arrays on the CPU without a copy, one device or several (forced CPU devices)."""
+"""The iterators for JAX: dictionaries of arrays on the CPU without a copy, one device or several (forced CPU
+devices)."""
 
 import os
 import subprocess
@@ -108,16 +109,36 @@ def test_skipped_samples(files):
     ("call", "error", "text"),
     [
         (lambda p: DALIGenericIterator(p(), ["x"]), ValueError, "output 'x'.*differ in shape"),
-        (lambda p: DALIGenericIterator(p(), ["x", "y"]), ValueError, r"2 names \('x', 'y'\), but the pipeline has 1 output"),
-        (lambda p: DALIGenericIterator([p(), p()], ["x"], size=4, last_batch_policy="PARTIAL"), ValueError, "single pipeline"),
-        (lambda p: DALIGenericIterator(p(), ["x"], reader_name="reader"), ValueError, "no reader of that name; it has none"),
+        (
+            lambda p: DALIGenericIterator(p(), ["x", "y"]),
+            ValueError,
+            r"2 names \('x', 'y'\), but the pipeline has 1 output",
+        ),
+        (
+            lambda p: DALIGenericIterator([p(), p()], ["x"], size=4, last_batch_policy="PARTIAL"),
+            ValueError,
+            "single pipeline",
+        ),
+        (
+            lambda p: DALIGenericIterator(p(), ["x"], reader_name="reader"),
+            ValueError,
+            "no reader of that name; it has none",
+        ),
         (lambda p: data_iterator(p, sharding=object(), devices=[]), ValueError, "exclude each other"),
         (lambda p: data_iterator(3), TypeError, "decorates a function"),
-        (lambda p: data_iterator(lambda: None, output_map=["x"])(batch_size=2, checkpoints=[]), NotImplementedError, "checkpoints"),
+        (
+            lambda p: data_iterator(lambda: None, output_map=["x"])(batch_size=2, checkpoints=[]),
+            NotImplementedError,
+            "checkpoints",
+        ),
         (lambda p: data_iterator(lambda: 1, output_map=["x"])(batch_sise=2), TypeError, "Did you mean 'batch_size'"),
-        (lambda p: data_iterator(lambda: 1, output_map=["x"], devices=jax.devices())(batch_size=2), TypeError, "num_shards and shard_id"),
+        (
+            lambda p: data_iterator(lambda: 1, output_map=["x"], devices=jax.devices())(batch_size=2),
+            TypeError,
+            "num_shards and shard_id",
+        ),
     ],
-)  # fmt: skip
+)
 def test_mistakes(make, call, error, text):
     with pytest.raises(error, match=text):
         call(make.ragged)
@@ -135,7 +156,8 @@ def source(num_shards=1, shard_id=0):
     return fn.external_source(source=lambda i: np.full((2, 16), 100 * i + 10 * num_shards + shard_id, "i4"))
 
 def first(sharding, batch_size=8, **kwargs):
-    return next(data_iterator(source, output_map=["x"], size=64, sharding=sharding, **kwargs)(batch_size=batch_size))["x"]
+    make = data_iterator(source, output_map=["x"], size=64, sharding=sharding, **kwargs)
+    return next(make(batch_size=batch_size))["x"]
 
 # Along one axis: the batch is global, each device holds its part of it.
 sharding = NamedSharding(Mesh(devices, ("batch",)), P("batch"))
@@ -162,7 +184,8 @@ assert out[:, 0, 0].tolist() == [21, 22]
 # A computation on the sharded batch, and an epoch of it.
 it = data_iterator(source, output_map=["x"], size=32, sharding=sharding)(batch_size=8)
 total = jax.jit(lambda a: a.sum())
-assert len(it) == 4 and [int(total(b["x"])) for b in it] == [sum(100 * i + 40 + s for s in range(4)) * 32 for i in range(4)]
+want = [sum(100 * i + 40 + s for s in range(4)) * 32 for i in range(4)]
+assert len(it) == 4 and [int(total(b["x"])) for b in it] == want
 
 for batch_size, text in ((6, "can't be split evenly into 4 shards"), (None, "needs a batch_size")):
     try:
@@ -191,7 +214,8 @@ def test_several_devices():
 
 def test_arrays_alive_when_the_interpreter_ends():
     program = (
-        "import numpy as np\nfrom penstock import fn, pipeline_def\nfrom penstock.plugin.jax import DALIGenericIterator\n"
+        "import numpy as np\nfrom penstock import fn, pipeline_def\nfrom penstock.plugin.jax import "
+        "DALIGenericIterator\n"
         "pipe = pipeline_def(batch_size=2)(lambda: fn.external_source(source=lambda i: np.zeros((2, 8), 'f4')))()\n"
         "it = DALIGenericIterator(pipe, ['x'])\nkept = [next(it) for _ in range(4)]\n"
     )

@@ -238,9 +238,15 @@ def _failing(files, bad, n=10, batch_size=4, **kwargs):
 def test_batches_shrunk_by_skipped_samples(files, bad, policy):
     """Samples left out are missing and nothing else is: PARTIAL still ends at the end of the data set."""
     it = DALIGenericIterator(
-        _failing(files, bad, on_error="skip"), ["data", "label"], reader_name="reader", last_batch_policy=policy, prepare_first_batch=False
+        _failing(files, bad, on_error="skip"),
+        ["data", "label"],
+        reader_name="reader",
+        last_batch_policy=policy,
+        prepare_first_batch=False,
     )
-    order = {"FILL": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1], "DROP": list(range(8)), "PARTIAL": list(range(10))}[policy.name]
+    order = {"FILL": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1], "DROP": list(range(8)), "PARTIAL": list(range(10))}[
+        policy.name
+    ]
     chunks = [order[i : i + 4] for i in range(0, len(order), 4)]
     want = [[i for i in c if i not in bad] for c in chunks]
     kept = [i for c in ([0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 0, 1]) for i in [[x for x in c if x not in bad]]]
@@ -350,7 +356,8 @@ def test_old_style_pipeline_with_iter_setup():
 
 
 def test_iterating_costs_little(make):
-    """Everything the iterator adds to one batch takes less than a millisecond; the share on a real pipeline is benchmarked."""
+    """Everything the iterator adds to one batch takes less than a millisecond; the share on a real pipeline is
+    benchmarked."""
     import time
 
     def best(run, n=300):

@@ -76,7 +76,8 @@ class Producer:
             ctx.timings.append(Timing("load", [node.number], begin, time.monotonic_ns()))
 
     def produce(self, ctx: Context, picks: dict[int, Picks], attempt: int = 0) -> tuple[list[Batch], np.ndarray]:
-        """The outputs for the picks, and which rows of the iteration they are. Samples that fail before any pixel is touched are replaced or left out first."""
+        """The outputs for the picks, and which rows of the iteration they are. Samples that fail before any pixel is
+        touched are replaced or left out first."""
         loaded = bool(ctx.values) or not self.plan.sources
         while True:
             try:

@@ -16,7 +16,16 @@ from .epochs import LastBatchPolicy, ReaderEpochs, SizedEpochs, policy_of
 
 __all__ = ["LastBatchPolicy"]
 
-_AUTO_RESET = {None: "no", False: "no", "no": "no", "false": "no", True: "yes", "yes": "yes", "true": "yes", "raise": "raise"}
+_AUTO_RESET = {
+    None: "no",
+    False: "no",
+    "no": "no",
+    "false": "no",
+    True: "yes",
+    "yes": "yes",
+    "true": "yes",
+    "raise": "raise",
+}
 
 
 def _auto_reset(value: Any) -> str:
@@ -33,7 +42,10 @@ def names_of(output_map: Any) -> list[str]:
     names = list(output_map)
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
-        raise ValueError(f"the names in output_map have to differ from each other; {', '.join(map(repr, twice))} is there more than once")
+        raise ValueError(
+            f"the names in output_map have to differ from each other; {', '.join(map(repr, twice))} is there more "
+            f"than once"
+        )
     return names
 
 
@@ -43,7 +55,8 @@ def dense(output: TensorListCPU, name: str) -> np.ndarray:
         return output.as_array()
     except ValueError:
         raise ValueError(
-            f"output '{name}': a batch whose samples differ in shape can't become one tensor. Shapes: {_few(output.shape())}. "
+            f"output '{name}': a batch whose samples differ in shape can't become one tensor. Shapes: "
+            f"{_few(output.shape())}. "
             "Make them alike in the pipeline (resize, crop, pad), or, with PyTorch, use DALIRaggedIterator"
         ) from None
 
@@ -62,9 +75,11 @@ class Batch:
 
 
 class DaliIterator:
-    """Base of the iterators: runs the pipelines, counts batches, ends and begins epochs. A framework overrides `_convert`.
+    """Base of the iterators: runs the pipelines, counts batches, ends and begins epochs. A framework overrides
+    `_convert`.
 
-    An epoch ends with StopIteration. The next one begins with `reset()`, with the next `iter()`, or by itself with `auto_reset`.
+    An epoch ends with StopIteration. The next one begins with `reset()`, with the next `iter()`, or by itself with
+    `auto_reset`.
     """
 
     def __init__(
@@ -84,24 +99,37 @@ class DaliIterator:
             raise ValueError("pipelines takes a Pipeline or a list of them; got an empty list")
         for p in self._pipes:
             if not isinstance(p, Pipeline):
-                raise TypeError(f"pipelines takes a Pipeline or a list of them; got an element of type {type(p).__name__}")
+                raise TypeError(
+                    f"pipelines takes a Pipeline or a list of them; got an element of type {type(p).__name__}"
+                )
         policy = policy_of(last_batch_policy)
         if fill_last_batch is not None:
             warnings.warn("fill_last_batch is deprecated; use last_batch_policy", DeprecationWarning, stacklevel=3)
             wanted = LastBatchPolicy.FILL if fill_last_batch else LastBatchPolicy.PARTIAL
             if policy is not LastBatchPolicy.FILL and policy is not wanted:
-                raise ValueError(f"fill_last_batch={fill_last_batch} contradicts last_batch_policy={policy.name}; leave fill_last_batch out")
+                raise ValueError(
+                    f"fill_last_batch={fill_last_batch} contradicts last_batch_policy={policy.name}; leave "
+                    f"fill_last_batch out"
+                )
             policy = wanted
         self._auto_reset = _auto_reset(auto_reset)
         self._names = names_of(output_map)
         self._last_batch_policy, self._last_batch_padded = policy, bool(last_batch_padded)
         self._reader_name = reader_name
         if reader_name is not None and size != -1:
-            raise ValueError(f"size={size} and reader_name='{reader_name}' exclude each other: the reader tells how large its data set is")
+            raise ValueError(
+                f"size={size} and reader_name='{reader_name}' exclude each other: the reader tells how large its "
+                f"data set is"
+            )
         if reader_name is not None and last_batch_padded:
-            raise ValueError(f"last_batch_padded and reader_name='{reader_name}' exclude each other: the reader tells whether it pads")
+            raise ValueError(
+                f"last_batch_padded and reader_name='{reader_name}' exclude each other: the reader tells whether it "
+                f"pads"
+            )
         if reader_name is None and (isinstance(size, bool) or int(size) != size or size == 0 or size < -1):
-            raise ValueError(f"size takes a positive number of samples, or -1 to iterate until the pipeline ends; got {size!r}")
+            raise ValueError(
+                f"size takes a positive number of samples, or -1 to iterate until the pipeline ends; got {size!r}"
+            )
         sizes = {p.max_batch_size for p in self._pipes}
         if len(sizes) > 1:
             raise ValueError(f"all pipelines need the same batch size; got {sorted(map(str, sizes))}")
@@ -109,7 +137,8 @@ class DaliIterator:
             p.build()
             if p.num_outputs != len(self._names):
                 raise ValueError(
-                    f"output_map has {len(self._names)} names ({', '.join(map(repr, self._names))}), but the pipeline has {p.num_outputs} outputs"
+                    f"output_map has {len(self._names)} names ({', '.join(map(repr, self._names))}), but the "
+                    f"pipeline has {p.num_outputs} outputs"
                 )
         self.batch_size = self._pipes[0].max_batch_size or 0
         self._epochs = self._make_epochs(int(size))
@@ -117,8 +146,10 @@ class DaliIterator:
             raise ValueError("several pipelines need a reader_name or a size, so that their epochs end together")
         if self._epochs is not None and self._epochs.epoch.batches == 0:
             raise ValueError(
-                f"there is no batch in an epoch: last_batch_policy=DROP leaves out incomplete batches, and batch_size={self.batch_size} "
-                f"times {len(self._pipes)} pipelines is more than there are samples in {'the smallest shard' if reader_name else 'size'}"
+                f"there is no batch in an epoch: last_batch_policy=DROP leaves out incomplete batches, and "
+                f"batch_size={self.batch_size} "
+                f"times {len(self._pipes)} pipelines is more than there are samples in "
+                f"{'the smallest shard' if reader_name else 'size'}"
             )
         self._step = 0  # batches taken in this epoch
         self._given = 0  # batches given out
@@ -142,7 +173,10 @@ class DaliIterator:
             if self._reader_name not in readers:
                 near = difflib.get_close_matches(self._reader_name, readers, 1)
                 hint = f" Did you mean '{near[0]}'?" if near else ""
-                raise ValueError(f"reader_name='{self._reader_name}': the pipeline has no reader of that name; it has {sorted(readers) or 'none'}.{hint}")
+                raise ValueError(
+                    f"reader_name='{self._reader_name}': the pipeline has no reader of that name; it has "
+                    f"{sorted(readers) or 'none'}.{hint}"
+                )
             metas.append(readers[self._reader_name])
         for key in ("epoch_size", "number_of_shards", "pad_last_batch", "stick_to_shard"):
             values = [m[key] for m in metas]
@@ -251,7 +285,8 @@ class DaliIterator:
     def reset(self) -> None:
         """Begins the next epoch.
 
-        In the middle of an epoch the rest of it is dropped: the readers go to the beginning of their next epoch, and nothing that
+        In the middle of an epoch the rest of it is dropped: the readers go to the beginning of their next epoch, and
+        nothing that
         was prepared ahead is given out. At the beginning of an epoch there is nothing to do.
         """
         if not self._given and not self._ended:
@@ -291,12 +326,13 @@ class DaliIterator:
 
     def checkpoints(self) -> list[str]:
         """The state of each pipeline, to continue from."""
-        return [p.checkpoint() for p in self._pipes]  # type: ignore[attr-defined]
+        return [p.checkpoint() for p in self._pipes]
 
     def __repr__(self) -> str:
         length = f"{len(self)} batches" if self._epochs is not None else "unknown length"
         names = ", ".join(self._names)
-        return f"<{type(self).__name__} ({names}): {len(self._pipes)} pipeline(s), batch_size={self.batch_size}, {length} in this epoch>"
+        what = f"{len(self._pipes)} pipeline(s), batch_size={self.batch_size}, {length} in this epoch"
+        return f"<{type(self).__name__} ({names}): {what}>"
 
 
 _DaliBaseIterator = DaliIterator

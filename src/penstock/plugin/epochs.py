@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many batches an epoch has and how much of each batch belongs to it. Arithmetic only: no pipeline, no framework."""
+"""How many batches an epoch has and how much of each batch belongs to it. Arithmetic only: no pipeline, no
+framework."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ class LastBatchPolicy(Enum):
     """
 
     FILL = 0
-    """Filled up: with the first samples of the next epoch, which then is that much shorter, or with padding if the reader pads."""
+    """Filled up: with the first samples of the next epoch, which then is that much shorter, or with padding if the
+    reader pads."""
     DROP = 1
     """Left out."""
     PARTIAL = 2
@@ -34,12 +36,16 @@ def policy_of(value: Any) -> LastBatchPolicy:
     name = getattr(value, "name", value)
     if isinstance(name, str) and name.upper() in LastBatchPolicy.__members__:
         return LastBatchPolicy[name.upper()]
-    raise ValueError(f"last_batch_policy takes a LastBatchPolicy or its name ({', '.join(LastBatchPolicy.__members__)}); got {value!r}")
+    raise ValueError(
+        f"last_batch_policy takes a LastBatchPolicy or its name ({', '.join(LastBatchPolicy.__members__)}); got "
+        f"{value!r}"
+    )
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """The epoch at hand: how many batches are given out, and how many more are taken from the pipelines and dropped after them."""
+    """The epoch at hand: how many batches are given out, and how many more are taken from the pipelines and dropped
+    after them."""
 
     batches: int
     dropped: int = 0
@@ -49,11 +55,21 @@ class ReaderEpochs:
     """Epochs of pipelines that read a data set in shards; pipeline i starts with shard `shard_ids[i]`.
 
     All shards are followed, also those that other processes read, so that every process has the same number of batches.
-    Unless `stick`, a pipeline reads the next shard in each epoch. If the reader pads, every epoch starts at the beginning of a shard and
+    Unless `stick`, a pipeline reads the next shard in each epoch. If the reader pads, every epoch starts at the
+    beginning of a shard and
     has as many batches as the largest shard; otherwise a full last batch reads ahead into the next epoch.
     """
 
-    def __init__(self, size: int, n_shards: int, shard_ids: list[int], batch_size: int, policy: LastBatchPolicy, padded: bool, stick: bool):
+    def __init__(
+        self,
+        size: int,
+        n_shards: int,
+        shard_ids: list[int],
+        batch_size: int,
+        policy: LastBatchPolicy,
+        padded: bool,
+        stick: bool,
+    ):
         self.batch_size, self.policy, self.n_shards = batch_size, policy, n_shards
         self._sizes = [size * (i + 1) // n_shards - size * i // n_shards for i in range(n_shards)]
         self._pipelines = shard_ids
@@ -124,7 +140,8 @@ class SizedEpochs:
             self.epoch = Epoch(-(-self._left // step))
 
     def keep(self, step: int) -> list[int]:
-        """How many samples of batch `step` belong to the epoch, for the pipelines that have any: the rest are left out."""
+        """How many samples of batch `step` belong to the epoch, for the pipelines that have any: the rest are left
+        out."""
         size = self.batch_size
         if self.policy is not LastBatchPolicy.PARTIAL:
             return [size] * self.n_pipelines

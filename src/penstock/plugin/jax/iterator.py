@@ -18,12 +18,14 @@ from . import placement
 class DALIGenericIterator(DaliIterator):
     """Iterates over pipelines and gives a dictionary {name: jax.Array}.
 
-    Arrays have the batch axis first. On CPU devices they share the memory of the batch, which stays theirs for as long as they live.
+    Arrays have the batch axis first. On CPU devices they share the memory of the batch, which stays theirs for as long
+    as they live.
 
     Parameters
     ----------
     pipelines
-        A pipeline, or a list with one for each shard of `sharding` that this process holds. Without a sharding, the arrays of
+        A pipeline, or a list with one for each shard of `sharding` that this process holds. Without a sharding, the
+        arrays of
         several pipelines have the axes (pipeline, batch, ...).
     output_map
         A name for each output of the pipelines.
@@ -32,11 +34,14 @@ class DALIGenericIterator(DaliIterator):
     reader_name
         Name of the reader that tells the size of the epoch, the shards and the padding.
     auto_reset
-        How the next epoch begins. False or "no": by `reset()` or `iter()`. True or "yes": by itself. "raise": by `reset()` only.
+        How the next epoch begins. False or "no": by `reset()` or `iter()`. True or "yes": by itself.
+        "raise": by `reset()` only.
     last_batch_padded
-        With `size`: whether the last batch is padded by the source, so that epochs start afresh, or goes on into the next epoch.
+        With `size`: whether the last batch is padded by the source, so that epochs start afresh, or goes on into the
+        next epoch.
     last_batch_policy
-        `LastBatchPolicy` or its name: FILL, DROP, or, with one pipeline, PARTIAL (a smaller array, for which JAX compiles again).
+        `LastBatchPolicy` or its name: FILL, DROP, or, with one pipeline, PARTIAL (a smaller array, for which JAX
+        compiles again).
     prepare_first_batch
         Whether the first batch is made at once, on construction, which also brings up mistakes early.
     sharding
@@ -75,7 +80,9 @@ class DALIGenericIterator(DaliIterator):
                 raise ValueError("sharding and pmap_compatible exclude each other")
             n_local = len(placement.shards_of(sharding))
             if n != n_local:
-                raise ValueError(f"the sharding has {n_local} shards of the batch in this process, but there are {n} pipelines")
+                raise ValueError(
+                    f"the sharding has {n_local} shards of the batch in this process, but there are {n} pipelines"
+                )
         self._sharding = sharding
         self._stacks = sharding is None and (n > 1 if pmap_compatible is None else pmap_compatible)
         if n > 1 and sharding is None and not self._stacks:
@@ -84,7 +91,15 @@ class DALIGenericIterator(DaliIterator):
         if self._stacks and len(self._devices) < n:
             raise ValueError(f"{n} pipelines need as many devices; JAX has {len(self._devices)} here")
         super().__init__(
-            pipelines, output_map, size, reader_name, auto_reset, None, last_batch_padded, last_batch_policy, prepare_first_batch
+            pipelines,
+            output_map,
+            size,
+            reader_name,
+            auto_reset,
+            None,
+            last_batch_padded,
+            last_batch_policy,
+            prepare_first_batch,
         )
 
     def _convert(self, batches: list[Batch]) -> dict[str, jax.Array]:
@@ -122,14 +137,17 @@ def data_iterator(
 ) -> Any:
     """Makes a function that defines a graph into a function that returns a `DALIGenericIterator`. Also a decorator.
 
-    The new function takes the arguments of `Pipeline` (`batch_size`, `num_threads`, `seed`, ...) besides its own. The arguments here
+    The new function takes the arguments of `Pipeline` (`batch_size`, `num_threads`, `seed`, ...) besides its own. The
+    arguments here
     are those of `DALIGenericIterator`, and:
 
     sharding
-        There is a pipeline for each shard of the batch in this process. The function has to take `num_shards` and `shard_id`, and is
+        There is a pipeline for each shard of the batch in this process. The function has to take `num_shards` and
+        `shard_id`, and is
         given them; `batch_size` is that of the global batch.
     devices
-        Instead of a sharding: one pipeline for each of these devices of this process; arrays have the axes (device, batch, ...).
+        Instead of a sharding: one pipeline for each of these devices of this process; arrays have the axes (device,
+        batch, ...).
 
     >>> import numpy as np
     >>> from penstock import fn
@@ -154,7 +172,10 @@ def data_iterator(
 
 
 def iterator_decorator(
-    iterator: type[DALIGenericIterator], pipeline_fn: Callable[..., Any] | None, settings: dict[str, Any], devices: Sequence[Any] | None
+    iterator: type[DALIGenericIterator],
+    pipeline_fn: Callable[..., Any] | None,
+    settings: dict[str, Any],
+    devices: Sequence[Any] | None,
 ) -> Any:
     """What `data_iterator` does, for any class of iterators."""
     sharding = settings["sharding"]
@@ -188,7 +209,10 @@ def iterator_decorator(
             total = len(devices) * jax.process_count()
             places = [(jax.process_index() * len(devices) + i, d) for i, d in enumerate(devices)]
         if not {"num_shards", "shard_id"} <= set(takes) and not any(p.kind is p.VAR_KEYWORD for p in takes.values()):
-            raise TypeError(f"{fn.__name__}() has to take num_shards and shard_id, and pass them to its reader, for the batch to be spread")
+            raise TypeError(
+                f"{fn.__name__}() has to take num_shards and shard_id, and pass them to its reader, for the batch to "
+                f"be spread"
+            )
         for name in ("num_shards", "shard_id", "device_id"):
             if name in kwargs:
                 raise TypeError(f"{fn.__name__}(): '{name}' follows from the sharding and can't be given")
@@ -199,7 +223,12 @@ def iterator_decorator(
             raise ValueError(f"batch_size={batch_size} can't be split evenly into {total} shards")
         return [
             define(
-                *args, **kwargs, batch_size=batch_size // total, device_id=_local_index(device), num_shards=total, shard_id=shard
+                *args,
+                **kwargs,
+                batch_size=batch_size // total,
+                device_id=_local_index(device),
+                num_shards=total,
+                shard_id=shard,
             )
             for shard, device in places
         ]

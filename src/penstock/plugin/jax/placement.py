@@ -13,7 +13,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 
 def to_jax(array: np.ndarray, device: Any = None) -> jax.Array:
-    """The array on a device, by default JAX's default CPU device. Not copied on CPU devices: batches are 64-byte aligned.
+    """The array on a device, by default JAX's default CPU device. Not copied on CPU devices: batches are 64-byte
+    aligned.
 
     64-bit types become 32-bit ones unless `jax_enable_x64` is set, as everywhere in JAX.
     """

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,14 @@ from ...tensors import TensorCPU, TensorListCPU
 from ...types import DALIDataType, to_numpy_type
 from ..base_iterator import Batch, DaliIterator, LastBatchPolicy, dense
 
-__all__ = ["DALIClassificationIterator", "DALIGenericIterator", "DALIRaggedIterator", "LastBatchPolicy", "feed_ndarray", "to_torch_type"]
+__all__ = [
+    "DALIClassificationIterator",
+    "DALIGenericIterator",
+    "DALIRaggedIterator",
+    "LastBatchPolicy",
+    "feed_ndarray",
+    "to_torch_type",
+]
 
 
 class _TorchTypes(dict):
@@ -30,7 +37,8 @@ to_torch_type: dict[DALIDataType, torch.dtype] = _TorchTypes()
 class DALIGenericIterator(DaliIterator):
     """Iterates over pipelines and gives a list with one dictionary {name: tensor} for each pipeline.
 
-    Tensors have the batch axis first, are on the CPU and share the memory of the batch, which stays theirs for as long as they live.
+    Tensors have the batch axis first, are on the CPU and share the memory of the batch, which stays theirs for as long
+    as they live.
 
     Parameters
     ----------
@@ -43,13 +51,15 @@ class DALIGenericIterator(DaliIterator):
     reader_name
         Name of the reader that tells the size of the epoch, the shards and the padding.
     auto_reset
-        How the next epoch begins. False or "no": by `reset()` or `iter()`. True or "yes": by itself. "raise": by `reset()` only.
+        How the next epoch begins. False or "no": by `reset()` or `iter()`. True or "yes": by itself.
+        "raise": by `reset()` only.
     fill_last_batch
         Deprecated: True is `last_batch_policy` FILL, False is PARTIAL.
     dynamic_shape
         Without effect: shapes may always change from batch to batch.
     last_batch_padded
-        With `size`: whether the last batch is padded by the source, so that epochs start afresh, or goes on into the next epoch.
+        With `size`: whether the last batch is padded by the source, so that epochs start afresh, or goes on into the
+        next epoch.
     last_batch_policy
         `LastBatchPolicy` or its name: FILL, DROP or PARTIAL.
     prepare_first_batch
@@ -82,7 +92,15 @@ class DALIGenericIterator(DaliIterator):
         prepare_first_batch: bool = True,
     ):
         super().__init__(
-            pipelines, output_map, size, reader_name, auto_reset, fill_last_batch, last_batch_padded, last_batch_policy, prepare_first_batch
+            pipelines,
+            output_map,
+            size,
+            reader_name,
+            auto_reset,
+            fill_last_batch,
+            last_batch_padded,
+            last_batch_policy,
+            prepare_first_batch,
         )
 
     def _convert(self, batches: list[Batch]) -> list[dict[str, Any]]:
@@ -106,14 +124,24 @@ class DALIClassificationIterator(DALIGenericIterator):
     ):
         names = ["data", "label"]
         super().__init__(
-            pipelines, names, size, reader_name, auto_reset, fill_last_batch, dynamic_shape, last_batch_padded, last_batch_policy, prepare_first_batch
+            pipelines,
+            names,
+            size,
+            reader_name,
+            auto_reset,
+            fill_last_batch,
+            dynamic_shape,
+            last_batch_padded,
+            last_batch_policy,
+            prepare_first_batch,
         )
 
 
 class DALIRaggedIterator(DaliIterator):
     """Like `DALIGenericIterator`, for batches whose samples differ in shape.
 
-    `output_types` has a tag for each output: `DENSE_TAG` for one tensor, `SPARSE_LIST_TAG` for a list with a tensor per sample,
+    `output_types` has a tag for each output: `DENSE_TAG` for one tensor, `SPARSE_LIST_TAG` for a list with a tensor
+    per sample,
     `SPARSE_COO_TAG` for a sparse COO tensor (batch, largest extents...) that holds all elements of all samples.
     """
 
@@ -142,9 +170,17 @@ class DALIRaggedIterator(DaliIterator):
         for t in types:
             if t not in tags:
                 raise ValueError(f"output_types takes {', '.join(map(repr, tags))}; got {t!r}")
-        self._convert_output = [tags[t] for t in types]
+        self._convert_output: list[Callable[..., Any]] = [tags[t] for t in types]
         super().__init__(
-            pipelines, output_map, size, reader_name, auto_reset, fill_last_batch, last_batch_padded, last_batch_policy, prepare_first_batch
+            pipelines,
+            output_map,
+            size,
+            reader_name,
+            auto_reset,
+            fill_last_batch,
+            last_batch_padded,
+            last_batch_policy,
+            prepare_first_batch,
         )
 
     def _convert(self, batches: list[Batch]) -> list[dict[str, Any]]:
@@ -161,23 +197,34 @@ def _list_of_tensors(output: TensorListCPU, name: str, keep: int) -> list[torch.
 
 def _coo_tensor(output: TensorListCPU, name: str, keep: int) -> torch.Tensor:
     samples = [output.at(i) for i in range(keep)]
-    extents = np.array([s.shape for s in samples], "i8").reshape(keep, output.ndim).max(axis=0, initial=0)
-    index = [np.concatenate([np.full((1, s.size), i), np.indices(s.shape).reshape(s.ndim, -1)]) for i, s in enumerate(samples)]
+    extents = np.array([s.shape for s in samples], "i8").reshape(keep, output.ndim()).max(axis=0, initial=0)
+    index = [
+        np.concatenate([np.full((1, s.size), i), np.indices(s.shape).reshape(s.ndim, -1)])
+        for i, s in enumerate(samples)
+    ]
     values = [s.reshape(-1) for s in samples]
     if not samples:
-        index, values = [np.empty((1 + output.ndim, 0), "i8")], [np.empty(0, to_numpy_type(output.dtype))]
+        index, values = [np.empty((1 + output.ndim(), 0), "i8")], [np.empty(0, to_numpy_type(output.dtype))]
     shape = (keep, *map(int, extents))
-    return torch.sparse_coo_tensor(torch.from_numpy(np.concatenate(index, axis=1)), torch.from_numpy(np.concatenate(values)), shape, check_invariants=False)
+    return torch.sparse_coo_tensor(
+        torch.from_numpy(np.concatenate(index, axis=1)),
+        torch.from_numpy(np.concatenate(values)),
+        shape,
+        check_invariants=False,
+    )
 
 
 def feed_ndarray(dali_tensor: TensorCPU | TensorListCPU, arr: torch.Tensor, cuda_stream: Any = None) -> torch.Tensor:
-    """Copies a tensor, or a batch whose samples have one shape, into the PyTorch tensor `arr` of the same shape and type.
+    """Copies a tensor, or a batch whose samples have one shape, into the PyTorch tensor `arr` of the same shape and
+    type.
 
     Tensors of the iterators need no copy; this is for memory that you own already.
     """
     source = dense(dali_tensor, "dali_tensor") if isinstance(dali_tensor, TensorListCPU) else np.asarray(dali_tensor)
     if tuple(arr.shape) != source.shape:
-        raise ValueError(f"the shapes differ: {list(source.shape)} can't be copied into a tensor of shape {list(arr.shape)}")
+        raise ValueError(
+            f"the shapes differ: {list(source.shape)} can't be copied into a tensor of shape {list(arr.shape)}"
+        )
     tensor = torch.from_numpy(source)
     if arr.dtype != tensor.dtype:
         raise TypeError(f"the types differ: {tensor.dtype} can't be copied into a tensor of type {arr.dtype}")

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of other libraries as NumPy's, and NumPy's as theirs."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+
+class _Capsule:
+    """What NumPy takes for a DLPack capsule that comes without its tensor."""
+
+    def __init__(self, capsule: Any):
+        self._capsule = capsule
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+def as_numpy(object: Any) -> np.ndarray:
+    """Any array as NumPy's, without a copy where that is possible."""
+    if isinstance(object, np.ndarray):
+        return object
+    if type(object).__name__ == "PyCapsule":
+        return np.from_dlpack(_Capsule(object))
+    if hasattr(object, "__array_interface__") or hasattr(object, "__array__"):
+        return np.asarray(object)
+    if hasattr(object, "__dlpack__"):
+        return np.from_dlpack(object)
+    try:
+        return np.asarray(memoryview(object))
+    except TypeError:
+        raise TypeError(
+            f"expected an array (NumPy, DLPack, array interface or buffer); got {type(object).__name__}"
+        ) from None
+
+
+def pointer(target: Any) -> int:
+    """The address in an int, a ctypes pointer or object, or anything with an array interface."""
+    if isinstance(target, int):
+        return target
+    if hasattr(target, "__array_interface__"):
+        return int(target.__array_interface__["data"][0])
+    if isinstance(target, ctypes.c_void_p):
+        return target.value or 0
+    if isinstance(target, ctypes._Pointer):
+        return ctypes.addressof(target.contents)
+    return ctypes.addressof(target)
+
+
+def copy_out(array: np.ndarray, target: Any) -> None:
+    array = np.ascontiguousarray(array)
+    ctypes.memmove(pointer(target), array.ctypes.data, array.nbytes)
+
+
+def dlpack(array: np.ndarray, kwargs: dict[str, Any]) -> Any:
+    kwargs.pop("stream", None)
+    try:
+        return array.__dlpack__(**kwargs)
+    except TypeError:  # NumPy before 2.1 knows none of these arguments
+        if (kwargs.get("dl_device") or (1, 0))[0] != 1:
+            raise BufferError("this memory is on the CPU") from None
+        return (array.copy() if kwargs.get("copy") else array).__dlpack__()
