@@ -25,6 +25,9 @@ ADDED = {
     ("constant", "value"): "what types.Constant passes: an array of any type",
     ("external_source", "*"): "DALI adds them in Python, outside of the schema",
     ("*", "name"): "every call takes it; sources keep it",
+    ("decoders.image", "dct_scaling"): "scaling in the DCT domain changes pixels, so it is asked for",
+    ("*", "max_pixels"): "the limit that stops decompression bombs",
+    ("readers.file", "shuffle"): "an exact shuffle of the whole data set",
 }
 
 _TYPES = {

@@ -53,9 +53,9 @@ class ExternalSource(Source):
     )
     repeat_last = Arg(bool, False, "Without fresh data from `feed_input`, gives the last data again.")
     no_copy = Arg(
-        bool, None, "Data given to `feed_input` is used in place; it must not change until its batch has been taken."
+        bool, False, "Data given to `feed_input` is used in place; it must not change until its batch has been taken."
     )
-    blocking = Arg(bool, None, "Whether to wait for `feed_input`; by default an error is raised.")
+    blocking = Arg(bool, False, "Whether to wait for `feed_input`; by default an error is raised.")
     parallel = Arg(bool, None, "Worker processes; not available in this version.")
     prefetch_queue_depth = Arg(int, None, "Batches a parallel source prepares ahead.", hidden=True)
     cuda_stream = Arg(object, None, "Has no effect on the CPU.", hidden=True)
