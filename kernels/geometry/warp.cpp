@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "geometry/warp.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/kernel.h"
+
+namespace {
+
+// Where a row of the output lies along one axis of the input: the lower of the two neighbours and the weight of the upper one.
+CLONES void axis_row(int32_t *__restrict index, float *__restrict weight, int64_t first, int64_t n, float step, float rest,
+                     bool linear) {
+  for (int64_t x = 0; x < n; x++) {
+    const float s = warp_coordinate(step, first + x, rest) - (linear ? 0.5f : 0.0f);
+    index[x] = warp_floor(s);
+    weight[x] = s - (float)index[x];
+  }
+}
+
+// An input and where a row of the output lies in it. Axes are x, y(, z).
+template <int kDims, class In>
+struct Source {
+  const In *data;
+  const In *fill;  // one element of all channels, or null to repeat the border
+  int64_t extent[kDims], step[kDims];
+  int channels;
+  const int32_t *index[kDims];
+  const float *weight[kDims];
+
+  const In *at(const int64_t *i) const {
+    int64_t offset = 0;
+    for (int d = 0; d < kDims; d++) {
+      int64_t k = i[d];
+      if (k < 0 || k >= extent[d]) {
+        if (fill) return fill;
+        k = k < 0 ? 0 : extent[d] - 1;
+      }
+      offset += k * step[d];
+    }
+    return data + offset;
+  }
+  // The elements [begin, end) of the row whose indices lie in [lo, extent + hi), along the last axis in [lo, extent + last_hi):
+  // they are neighbours as each index only grows or only falls along the row.
+  void run_within(int64_t n, int lo, int hi, int last_hi, int64_t *begin, int64_t *end) const {
+    auto within = [&](int64_t x) {
+      for (int d = 0; d < kDims; d++)
+        if (index[d][x] < lo || index[d][x] >= extent[d] + (d == kDims - 1 ? last_hi : hi)) return false;
+      return true;
+    };
+    int64_t b = 0, e = n;
+    while (b < n && !within(b)) b++;
+    while (e > b && !within(e - 1)) e--;
+    *begin = b, *end = e;
+  }
+};
+
+template <class Out, int kDims, class In>
+inline void nearest(Out *out, const Source<kDims, In> &s, int64_t x) {
+  int64_t i[kDims];
+  for (int d = 0; d < kDims; d++) i[d] = s.index[d][x];
+  const In *p = s.at(i);
+  for (int c = 0; c < s.channels; c++) out[c] = saturate<Out>(p[c]);
+}
+
+// Any element: the neighbours are looked up one by one.
+template <class Out, int kDims, class In>
+inline void linear(Out *out, const Source<kDims, In> &s, int64_t x) {
+  constexpr int kTaps = 1 << kDims;
+  const In *p[kTaps];
+  for (int t = 0; t < kTaps; t++) {
+    int64_t i[kDims];
+    for (int d = 0; d < kDims; d++) i[d] = s.index[d][x] + (t >> d & 1);
+    p[t] = s.at(i);
+  }
+  for (int c = 0; c < s.channels; c++) {
+    float v[kTaps];
+    for (int t = 0; t < kTaps; t++) v[t] = (float)p[t][c];
+    for (int d = 0; d < kDims; d++)
+      for (int t = 0; t < kTaps >> (d + 1); t++) v[t] = warp_mix(v[2 * t], v[2 * t + 1], s.weight[d][x]);
+    out[c] = saturate<Out>(v[0]);
+  }
+}
+
+// Elements all of whose neighbours lie inside.
+template <class Out, int kDims, class In>
+CLONES void linear_inside(Out *__restrict out, const Source<kDims, In> &s, int64_t begin, int64_t end) {
+  const int channels = s.channels;
+  constexpr int kTaps = 1 << kDims;
+  int64_t neighbour[kTaps];
+  for (int t = 0; t < kTaps; t++) {
+    neighbour[t] = 0;
+    for (int d = 0; d < kDims; d++) neighbour[t] += (t >> d & 1) * s.step[d];
+  }
+  for (int64_t x = begin; x < end; x++) {
+    const In *p = s.data;
+    for (int d = 0; d < kDims; d++) p += s.index[d][x] * s.step[d];
+    for (int c = 0; c < channels; c++) {
+      float v[kTaps];
+      for (int t = 0; t < kTaps; t++) v[t] = (float)p[neighbour[t] + c];
+      for (int d = 0; d < kDims; d++)
+        for (int t = 0; t < kTaps >> (d + 1); t++) v[t] = warp_mix(v[2 * t], v[2 * t + 1], s.weight[d][x]);
+      out[x * channels + c] = saturate<Out>(v[0]);
+    }
+  }
+}
+
+// As linear_inside for images of three bytes, all channels at once. Reads one byte behind the pixels and writes one element behind
+// the last.
+template <class Out>
+CLONES void linear_inside_3(Out *__restrict out, const Source<2, uint8_t> &s, int64_t begin, int64_t end) {
+  typedef uint8_t Bytes __attribute__((vector_size(4)));
+  typedef float Floats __attribute__((vector_size(16)));
+  typedef int32_t Ints __attribute__((vector_size(16)));
+  typedef Out Outs __attribute__((vector_size(4 * sizeof(Out))));
+  const int64_t down = s.step[1];
+  auto load = [](const uint8_t *p) {
+    Bytes b;
+    __builtin_memcpy(&b, p, 4);
+    return __builtin_convertvector(b, Floats);
+  };
+  for (int64_t x = begin; x < end; x++) {
+    const uint8_t *p = s.data + s.index[1][x] * down + s.index[0][x] * 3;
+    const float qx = s.weight[0][x], qy = s.weight[1][x];
+    Floats a = load(p), b = load(p + 3), c = load(p + down), d = load(p + down + 3);
+    a = a + (b - a) * qx;
+    c = c + (d - c) * qx;
+    a = a + (c - a) * qy;
+    Outs o;
+    if constexpr (sizeof(Out) == 1) {
+      Ints whole = __builtin_convertvector(a, Ints);  // values are in [0, 255], up to rounding
+      whole -= (a - __builtin_convertvector(whole, Floats)) >= 0.5f;
+      o = __builtin_convertvector(whole, Outs);
+    } else {
+      o = __builtin_convertvector(a, Outs);
+    }
+    __builtin_memcpy(out + 3 * x, &o, sizeof o);
+  }
+}
+
+template <class Out, int kDims, class In>
+CLONES void nearest_inside(Out *__restrict out, const Source<kDims, In> &s, int64_t begin, int64_t end) {
+  const int channels = s.channels;
+  for (int64_t x = begin; x < end; x++) {
+    const In *p = s.data;
+    for (int d = 0; d < kDims; d++) p += s.index[d][x] * s.step[d];
+    if (channels == 3) {
+      for (int c = 0; c < 3; c++) out[3 * x + c] = saturate<Out>(p[c]);
+    } else {
+      for (int c = 0; c < channels; c++) out[x * channels + c] = saturate<Out>(p[c]);
+    }
+  }
+}
+
+template <class Out, int kDims, class In>
+void warp_row(Out *out, const Source<kDims, In> &s, int64_t n, bool is_linear) {
+  constexpr bool kCanBeBytes = kDims == 2 && sizeof(In) == 1;
+  const bool three_bytes = kCanBeBytes && is_linear && s.channels == 3;
+  const int hi = is_linear ? -1 : 0;
+  int64_t touching = 0, untouched = n, inside, outside;
+  if (s.fill) s.run_within(n, hi, 0, 0, &touching, &untouched);
+  // Three bytes are read as four, so that the last row of the input, behind which there is nothing, is not for the fast loop.
+  s.run_within(n, 0, hi, three_bytes ? -2 : hi, &inside, &outside);
+  if (inside == outside) inside = outside = untouched;
+  // Nor is the last element, behind which another one may be ready.
+  const int64_t last = three_bytes ? std::max(inside, outside - 1) : outside;
+  auto each = [&](int64_t begin, int64_t end, auto one) {
+    for (int64_t x = begin; x < end; x++) one(out + x * s.channels, x);
+  };
+  auto filled = [&](Out *o, int64_t) {
+    for (int c = 0; c < s.channels; c++) o[c] = saturate<Out>(s.fill[c]);
+  };
+  auto looked_up = [&](Out *o, int64_t x) { is_linear ? linear(o, s, x) : nearest(o, s, x); };
+  each(0, touching, filled);
+  each(touching, inside, looked_up);
+  if constexpr (kCanBeBytes) {
+    if (three_bytes) linear_inside_3(out, s, inside, last);
+  }
+  if (!is_linear)
+    nearest_inside(out, s, inside, last);
+  else if (!three_bytes)
+    linear_inside(out, s, inside, last);
+  each(last, untouched, looked_up);
+  each(untouched, n, filled);
+}
+
+template <int kDims, class Out, class In>
+void warp(const Tensor *out, const Tensor *in, const WarpArgs &a, Scratch &scratch) {
+  Source<kDims, In> s;
+  const int ndim = in->ndim, first = ndim - 1 - kDims;  // axes before the first of space are those of a sequence
+  int64_t size[3] = {1, 1, 1}, frames = 1, in_frame = 1;
+  s.channels = (int)in->shape[ndim - 1];
+  in_frame = s.channels;
+  for (int d = 0; d < kDims; d++) {
+    s.extent[d] = in->shape[ndim - 2 - d], size[d] = out->shape[ndim - 2 - d];
+    s.step[d] = in_frame, in_frame *= s.extent[d];
+  }
+  for (int d = 0; d < first; d++) frames *= in->shape[d];
+  if (out->volume() == 0) return;
+  if (in_frame == 0 && a.clamp) fail("the input is empty and has no border to repeat; give a fill_value");
+  const int64_t n = size[0];
+  In *fill = scratch.array<In>(s.channels, 0);
+  for (int c = 0; c < s.channels; c++) fill[c] = saturate<In>(a.fill);
+  s.fill = a.clamp ? nullptr : fill;
+  int32_t *index = scratch.array<int32_t>(n * kDims, 1);
+  float *weight = scratch.array<float>(n * kDims, 2);
+  for (int d = 0; d < kDims; d++) s.index[d] = index + d * n, s.weight[d] = weight + d * n;
+  Out *o = out->as<Out>();
+  for (int64_t z = 0; z < size[2]; z++) {
+    for (int64_t y = 0; y < size[1]; y++, o += n * s.channels) {
+      for (int d = 0; d < kDims; d++) {
+        const float *row = a.matrix + d * (kDims + 1);
+        const float rest = warp_rest(row, kDims, (float)(y + a.origin[1]), (float)(z + a.origin[2]));
+        axis_row(index + d * n, weight + d * n, a.origin[0], n, row[0], rest, a.linear);
+      }
+      for (int64_t f = 0; f < frames; f++) {
+        s.data = in->as<In>() + f * in_frame;
+        warp_row(o + f * size[2] * size[1] * n * s.channels, s, n, a.linear);
+      }
+    }
+  }
+}
+
+template <class Out, class In>
+void warp_dims(const Tensor *out, const Tensor *in, const WarpArgs &a, Scratch &scratch) {
+  a.dims == 2 ? warp<2, Out, In>(out, in, a, scratch) : warp<3, Out, In>(out, in, a, scratch);
+}
+
+}  // namespace
+
+static void run(const Tensor *out, const Tensor *in, const WarpArgs &a, Scratch &scratch) {
+  for_types<uint8_t, int16_t, int32_t, float>(in->dtype, [&](auto i) {
+    typedef decltype(i) In;
+    if (out->dtype == FLOAT) return warp_dims<float, In>(out, in, a, scratch);
+    if (out->dtype == in->dtype) return warp_dims<In, In>(out, in, a, scratch);
+    if constexpr (IsFloat<In>::value)
+      for_types<uint8_t, int16_t, int32_t>(out->dtype, [&](auto o) { warp_dims<decltype(o), In>(out, in, a, scratch); });
+    else
+      fail("[internal error] no kernel for these data types");
+  });
+}
+
+EXPORT_KERNEL(warp, WarpArgs, run)

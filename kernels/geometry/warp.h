@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Affine transformations of images and volumes: out(p) = in(matrix * p), in coordinates where (0, 0) is the corner of a pixel.
+#pragma once
+#include "core/convert.h"
+
+struct WarpArgs {
+  float matrix[12];   // rows x, y(, z) of `dims` + 1 values each
+  float fill;         // stands outside of the input
+  uint8_t clamp;      // instead of `fill`, the border is repeated
+  uint8_t linear;     // interpolates; else the nearest element
+  uint8_t dims;       // 2: ...HWC, 3: ...DHWC
+  int64_t origin[3];  // x, y(, z) of the first element of the output in the whole of it
+};
+
+// The coordinate along one axis of the input for the element x of a row of the output whose part of the sum is `rest`.
+SHARED float warp_coordinate(float step, int64_t x, float rest) { return step * ((float)x + 0.5f) + rest; }
+
+// What the other axes of the output add to a coordinate of the input. `row` is a row of the matrix.
+SHARED float warp_rest(const float *row, int dims, float y, float z) {
+  return dims == 2 ? row[1] * (y + 0.5f) + row[2] : row[1] * (y + 0.5f) + (row[2] * (z + 0.5f) + row[3]);
+}
+
+// The largest integer that is not above x; NaN and what is far outside of any input become far outside.
+SHARED int32_t warp_floor(float x) {
+  x = x > -1e9f ? x : -1e9f;
+  x = x < 1e9f ? x : 1e9f;
+  int32_t i = (int32_t)x;
+  return i - (x < (float)i);
+}
+
+SHARED float warp_mix(float a, float b, float q) { return a + (b - a) * q; }
