@@ -153,7 +153,7 @@ CLONES void nearest_inside(Out *__restrict out, const Source<kDims, In> &s, int6
 }
 
 template <class Out, int kDims, class In>
-void warp_row(Out *out, const Source<kDims, In> &s, int64_t n, bool is_linear) {
+void warp_row(Out *out, const Source<kDims, In> &s, int64_t n, bool is_linear, Out outside_value) {
   constexpr bool kCanBeBytes = kDims == 2 && sizeof(In) == 1;
   const bool three_bytes = kCanBeBytes && is_linear && s.channels == 3;
   const int hi = is_linear ? -1 : 0;
@@ -167,9 +167,7 @@ void warp_row(Out *out, const Source<kDims, In> &s, int64_t n, bool is_linear) {
   auto each = [&](int64_t begin, int64_t end, auto one) {
     for (int64_t x = begin; x < end; x++) one(out + x * s.channels, x);
   };
-  auto filled = [&](Out *o, int64_t) {
-    for (int c = 0; c < s.channels; c++) o[c] = saturate<Out>(s.fill[c]);
-  };
+  auto filled = [&](Out *o, int64_t) { std::fill(o, o + s.channels, outside_value); };
   auto looked_up = [&](Out *o, int64_t x) { is_linear ? linear(o, s, x) : nearest(o, s, x); };
   each(0, touching, filled);
   each(touching, inside, looked_up);
@@ -202,6 +200,8 @@ void warp(const Tensor *out, const Tensor *in, const WarpArgs &a, Scratch &scrat
   In *fill = scratch.array<In>(s.channels, 0);
   for (int c = 0; c < s.channels; c++) fill[c] = saturate<In>(a.fill);
   s.fill = a.clamp ? nullptr : fill;
+  // Interpolation takes the fill for an element of the input, so that it has the input's type first.
+  const Out outside_value = a.linear ? saturate<Out>(saturate<In>(a.fill)) : saturate<Out>(a.fill);
   int32_t *index = scratch.array<int32_t>(n * kDims, 1);
   float *weight = scratch.array<float>(n * kDims, 2);
   for (int d = 0; d < kDims; d++) s.index[d] = index + d * n, s.weight[d] = weight + d * n;
@@ -215,7 +215,7 @@ void warp(const Tensor *out, const Tensor *in, const WarpArgs &a, Scratch &scrat
       }
       for (int64_t f = 0; f < frames; f++) {
         s.data = in->as<In>() + f * in_frame;
-        warp_row(o + f * size[2] * size[1] * n * s.channels, s, n, a.linear);
+        warp_row(o + f * size[2] * size[1] * n * s.channels, s, n, a.linear, outside_value);
       }
     }
   }

@@ -129,6 +129,7 @@ class Arguments:
     n: int
     random: rng.Random
     batches: list[Batch | None]
+    sample_of: np.ndarray | None = None  # where rows are frames: the sample of each
 
     def __init__(self, n: int, random: rng.Random, values: dict[str, Any]):
         self.n, self.random = n, random

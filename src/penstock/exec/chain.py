@@ -106,6 +106,7 @@ class _Segment:
         a = self.chain.resolvers[node.number].resolve(
             self.ctx.n, self.ctx.epoch, self.ctx.position, self.ctx.values, self.counts
         )
+        a.sample_of = self.sample_of
         call = _Call(node, a, edges)
         specs = [self.specs[e] for e in edges]
         a.batches = [self.imported[e] if i in node.op.peeks else None for i, e in enumerate(edges)]
