@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 #include "core/kernel.h"
 
@@ -10,12 +13,9 @@ namespace {
 
 // Where a row of the output lies along one axis of the input: the lower of the two neighbours and the weight of the upper one.
 CLONES void axis_row(int32_t *__restrict index, float *__restrict weight, int64_t first, int64_t n, float step, float rest,
-                     bool linear) {
-  for (int64_t x = 0; x < n; x++) {
-    const float s = warp_coordinate(step, first + x, rest) - (linear ? 0.5f : 0.0f);
-    index[x] = warp_floor(s);
-    weight[x] = s - (float)index[x];
-  }
+                     int64_t extent, bool linear, bool clamp) {
+  for (int64_t x = 0; x < n; x++)
+    index[x] = warp_split(warp_coordinate(step, first + x, rest), extent, linear, clamp, weight + x);
 }
 
 // An input and where a row of the output lies in it. Axes are x, y(, z).
@@ -40,12 +40,12 @@ struct Source {
     }
     return data + offset;
   }
-  // The elements [begin, end) of the row whose indices lie in [lo, extent + hi), along the last axis in [lo, extent + last_hi):
-  // they are neighbours as each index only grows or only falls along the row.
-  void run_within(int64_t n, int lo, int hi, int last_hi, int64_t *begin, int64_t *end) const {
+  // The elements [begin, end) of the row whose indices lie in [lo, extent + hi): they are neighbours as each index only grows or
+  // only falls along the row.
+  void run_within(int64_t n, int lo, int hi, int64_t *begin, int64_t *end) const {
     auto within = [&](int64_t x) {
       for (int d = 0; d < kDims; d++)
-        if (index[d][x] < lo || index[d][x] >= extent[d] + (d == kDims - 1 ? last_hi : hi)) return false;
+        if (index[d][x] < lo || index[d][x] >= extent[d] + hi) return false;
       return true;
     };
     int64_t b = 0, e = n;
@@ -105,37 +105,54 @@ CLONES void linear_inside(Out *__restrict out, const Source<kDims, In> &s, int64
   }
 }
 
-// As linear_inside for images of three bytes, all channels at once. Reads one byte behind the pixels and writes one element behind
-// the last.
+#ifdef __x86_64__
+// As linear_inside for images of three bytes: both rows of neighbours at once.
 template <class Out>
-CLONES void linear_inside_3(Out *__restrict out, const Source<2, uint8_t> &s, int64_t begin, int64_t end) {
-  typedef uint8_t Bytes __attribute__((vector_size(4)));
-  typedef float Floats __attribute__((vector_size(16)));
-  typedef int32_t Ints __attribute__((vector_size(16)));
-  typedef Out Outs __attribute__((vector_size(4 * sizeof(Out))));
+__attribute__((target("avx2"))) void linear_inside_avx2(Out *__restrict out, const Source<2, uint8_t> &s, int64_t begin,
+                                                        int64_t end) {
+  const __m128i left = _mm_setr_epi8(0, 1, 2, -1, 8, 9, 10, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+  const __m128i right = _mm_setr_epi8(3, 4, 5, -1, 11, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+  const __m128 half_step = _mm_set1_ps(0.5f);
   const int64_t down = s.step[1];
-  auto load = [](const uint8_t *p) {
-    Bytes b;
-    __builtin_memcpy(&b, p, 4);
-    return __builtin_convertvector(b, Floats);
+  auto word = [](const uint8_t *p) { return (int)p[0] | p[1] << 8; };
+  auto quad = [](const uint8_t *p) {
+    int v;
+    __builtin_memcpy(&v, p, 4);
+    return v;
   };
   for (int64_t x = begin; x < end; x++) {
-    const uint8_t *p = s.data + s.index[1][x] * down + s.index[0][x] * 3;
-    const float qx = s.weight[0][x], qy = s.weight[1][x];
-    Floats a = load(p), b = load(p + 3), c = load(p + down), d = load(p + down + 3);
-    a = a + (b - a) * qx;
-    c = c + (d - c) * qx;
-    a = a + (c - a) * qy;
-    Outs o;
+    const uint8_t *p = s.data + s.index[1][x] * down + (int64_t)s.index[0][x] * 3;
+    __m128i v = _mm_insert_epi16(_mm_cvtsi32_si128(quad(p)), word(p + 4), 2);
+    v = _mm_insert_epi16(_mm_insert_epi32(v, quad(p + down), 2), word(p + down + 4), 6);
+    const __m256 a = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_shuffle_epi8(v, left)));
+    const __m256 b = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_shuffle_epi8(v, right)));
+    const __m256 rows = _mm256_add_ps(a, _mm256_mul_ps(_mm256_sub_ps(b, a), _mm256_set1_ps(s.weight[0][x])));
+    const __m128 upper = _mm256_castps256_ps128(rows), lower = _mm256_extractf128_ps(rows, 1);
+    const __m128 value = _mm_add_ps(upper, _mm_mul_ps(_mm_sub_ps(lower, upper), _mm_set1_ps(s.weight[1][x])));
     if constexpr (sizeof(Out) == 1) {
-      Ints whole = __builtin_convertvector(a, Ints);  // values are in [0, 255], up to rounding
-      whole -= (a - __builtin_convertvector(whole, Floats)) >= 0.5f;
-      o = __builtin_convertvector(whole, Outs);
+      __m128i whole = _mm_cvttps_epi32(value);
+      const __m128 rest = _mm_sub_ps(value, _mm_cvtepi32_ps(whole));
+      whole = _mm_sub_epi32(whole, _mm_castps_si128(_mm_cmpge_ps(rest, half_step)));
+      whole = _mm_packus_epi16(_mm_packus_epi32(whole, whole), whole);
+      const int pixel = _mm_cvtsi128_si32(whole);
+      __builtin_memcpy(out + 3 * x, &pixel, 3);
     } else {
-      o = __builtin_convertvector(a, Outs);
+      _mm_storel_pi((__m64 *)(out + 3 * x), value);
+      _mm_store_ss((float *)(out + 3 * x + 2), _mm_movehl_ps(value, value));
     }
-    __builtin_memcpy(out + 3 * x, &o, sizeof o);
   }
+}
+#endif
+
+template <class Out, int kDims, class In>
+void linear_inside_fastest(Out *out, const Source<kDims, In> &s, int64_t begin, int64_t end) {
+#ifdef __x86_64__
+  if constexpr (kDims == 2 && sizeof(In) == 1) {
+    static const bool has_avx2 = __builtin_cpu_supports("avx2");
+    if (has_avx2 && s.channels == 3) return linear_inside_avx2(out, s, begin, end);
+  }
+#endif
+  linear_inside(out, s, begin, end);
 }
 
 template <class Out, int kDims, class In>
@@ -145,7 +162,8 @@ CLONES void nearest_inside(Out *__restrict out, const Source<kDims, In> &s, int6
     const In *p = s.data;
     for (int d = 0; d < kDims; d++) p += s.index[d][x] * s.step[d];
     if (channels == 3) {
-      for (int c = 0; c < 3; c++) out[3 * x + c] = saturate<Out>(p[c]);
+      const Out o[3] = {saturate<Out>(p[0]), saturate<Out>(p[1]), saturate<Out>(p[2])};
+      __builtin_memcpy(out + 3 * x, o, sizeof o);
     } else {
       for (int c = 0; c < channels; c++) out[x * channels + c] = saturate<Out>(p[c]);
     }
@@ -154,16 +172,11 @@ CLONES void nearest_inside(Out *__restrict out, const Source<kDims, In> &s, int6
 
 template <class Out, int kDims, class In>
 void warp_row(Out *out, const Source<kDims, In> &s, int64_t n, bool is_linear, Out outside_value) {
-  constexpr bool kCanBeBytes = kDims == 2 && sizeof(In) == 1;
-  const bool three_bytes = kCanBeBytes && is_linear && s.channels == 3;
   const int hi = is_linear ? -1 : 0;
   int64_t touching = 0, untouched = n, inside, outside;
-  if (s.fill) s.run_within(n, hi, 0, 0, &touching, &untouched);
-  // Three bytes are read as four, so that the last row of the input, behind which there is nothing, is not for the fast loop.
-  s.run_within(n, 0, hi, three_bytes ? -2 : hi, &inside, &outside);
+  if (s.fill) s.run_within(n, hi, 0, &touching, &untouched);
+  s.run_within(n, 0, hi, &inside, &outside);
   if (inside == outside) inside = outside = untouched;
-  // Nor is the last element, behind which another one may be ready.
-  const int64_t last = three_bytes ? std::max(inside, outside - 1) : outside;
   auto each = [&](int64_t begin, int64_t end, auto one) {
     for (int64_t x = begin; x < end; x++) one(out + x * s.channels, x);
   };
@@ -171,14 +184,11 @@ void warp_row(Out *out, const Source<kDims, In> &s, int64_t n, bool is_linear, O
   auto looked_up = [&](Out *o, int64_t x) { is_linear ? linear(o, s, x) : nearest(o, s, x); };
   each(0, touching, filled);
   each(touching, inside, looked_up);
-  if constexpr (kCanBeBytes) {
-    if (three_bytes) linear_inside_3(out, s, inside, last);
-  }
   if (!is_linear)
-    nearest_inside(out, s, inside, last);
-  else if (!three_bytes)
-    linear_inside(out, s, inside, last);
-  each(last, untouched, looked_up);
+    nearest_inside(out, s, inside, outside);
+  else
+    linear_inside_fastest(out, s, inside, outside);
+  each(outside, untouched, looked_up);
   each(untouched, n, filled);
 }
 
@@ -211,7 +221,7 @@ void warp(const Tensor *out, const Tensor *in, const WarpArgs &a, Scratch &scrat
       for (int d = 0; d < kDims; d++) {
         const float *row = a.matrix + d * (kDims + 1);
         const float rest = warp_rest(row, kDims, (float)(y + a.origin[1]), (float)(z + a.origin[2]));
-        axis_row(index + d * n, weight + d * n, a.origin[0], n, row[0], rest, a.linear);
+        axis_row(index + d * n, weight + d * n, a.origin[0], n, row[0], rest, s.extent[d], a.linear, a.clamp);
       }
       for (int64_t f = 0; f < frames; f++) {
         s.data = in->as<In>() + f * in_frame;

@@ -28,4 +28,19 @@ SHARED int32_t warp_floor(float x) {
   return i - (x < (float)i);
 }
 
+// Splits a coordinate along an axis of n elements into the lower neighbour and the weight of the upper one (`linear`: neighbours
+// are centres half an element away from corners). With `clamp` no neighbour lies outside, unless n is 1.
+SHARED int32_t warp_split(float x, int64_t n, bool linear, bool clamp, float *weight) {
+  if (linear) x -= 0.5f;
+  if (clamp) {
+    const float last = (float)(n - 1);
+    x = x > 0.0f ? x : 0.0f;
+    x = x < last ? x : last;
+  }
+  int32_t i = warp_floor(x);
+  if (clamp && linear) i = i > (int32_t)n - 2 && n > 1 ? (int32_t)n - 2 : i;
+  *weight = x - (float)i;
+  return i;
+}
+
 SHARED float warp_mix(float a, float b, float q) { return a + (b - a) * q; }
