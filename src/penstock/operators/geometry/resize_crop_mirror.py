@@ -76,8 +76,8 @@ class ResizeCropMirror(ResizeSize, Resampling):
             ~((position >= 0) & (position <= 1)).all(axis=1),
             lambda i: f"crop_pos must be in [0, 1], got {position[i].tolist()} (in the order of the layout)",
         )
-        place = position * (a.size - a.window).astype("f4")
-        place = np.trunc(place if a.rounding == "truncate" else place + np.copysign(np.float32(0.5), place))
+        place = position.astype("f8") * (a.size - a.window)
+        place = np.trunc(place if a.rounding == "truncate" else place + np.copysign(0.5, place))
         mirrored = (a.mirror[:, None] & np.array([bit for *_, bit in axes])) != 0
         # A mirrored axis resizes the mirrored region, in which the window lies as far from the other end.
         a.start, a.end = np.where(mirrored, a.end, a.start), np.where(mirrored, a.start, a.end)
