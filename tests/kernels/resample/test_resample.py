@@ -105,7 +105,7 @@ def test_uint8_is_within_one_step_of_the_definition(pool):
         assert np.abs(got - np.clip(exact, 0, 255)).max() <= 0.75, (shape, size, kwargs)
         different += (got != finish(exact, "u1")).sum()
         total += got.size
-    assert different < 0.01 * total
+    assert different < 0.005 * total
 
 
 def test_uint8_extremes_saturate(pool):
