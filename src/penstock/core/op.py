@@ -9,6 +9,7 @@ checks and tests come from the class. See CONTRIBUTING.md for one written step b
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -161,6 +162,9 @@ class Operator:
     ] = ()  # old public names: "ImageDecoder" gives ops.ImageDecoder, fn.image_decoder
     experimental: ClassVar[bool] = False  # also reachable under fn.experimental (a former place)
     hidden: ClassVar[bool] = False
+    tensors: ClassVar[
+        tuple[str, ...]
+    ] = ()  # arguments that may also be arrays of any shape, which `expand` makes inputs
     schema: ClassVar[dict[str, Arg]] = {}
     fn_name: ClassVar[str] = ""
 
@@ -193,6 +197,13 @@ class Operator:
         except KeyError:
             near = suggest(name, cls.schema)
             raise TypeError(f"{cls.display_name()}() got an unexpected argument '{name}'.{near}") from None
+
+    @classmethod
+    def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:
+        """For operators that are made of others: calls them by `call(class, inputs, kwargs)` and returns the outputs.
+
+        None: the call stays what it is."""
+        return None
 
     # What an operator defines ------------------------------------------------------------------------------------
 

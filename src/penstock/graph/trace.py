@@ -55,6 +55,9 @@ def check_constants(cls: type[Operator], kwargs: dict[str, Any]) -> tuple[dict[s
                 stacklevel=4,
             )
         is_data = isinstance(value, DataNode)
+        if name in cls.tensors and not is_data and np.ndim(value):
+            values[name] = value
+            continue
         is_mixed = isinstance(value, (list, tuple)) and any(isinstance(v, DataNode) for v in value)
         if is_data or is_mixed:
             if not isinstance(arg, PerSample):
@@ -102,13 +105,14 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any]) -> Any:
             "function decorated with "
             "@pipeline_def, inside `with pipeline:`, or in `define_graph`"
         )
+    expanded = cls.expand(inputs, dict(kwargs), call)
+    if expanded is not None:
+        return expanded
     definition: Definition = stack()[-1].definition
     name, device = kwargs.pop("name", None), kwargs.pop("device", None) or "cpu"
     sites = user_sites()
-    number = len(definition.nodes)
     if name is not None and "name" in cls.schema:
         kwargs["name"] = name
-    name = name or f"__{cls.__name__}_{number}"
 
     def where(cause: str) -> str:
         return "" if not sites else "\n\n" + "\n".join(map(str, sites))
@@ -137,7 +141,8 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any]) -> Any:
         )
     except (TypeError, ValueError) as e:
         raise type(e)(f"{e}{where(str(e))}") from None
-    node = Node(op, edges, data, name, number, device, sites)
+    number = len(definition.nodes)  # constants among the inputs have got theirs
+    node = Node(op, edges, data, name or f"__{cls.__name__}_{number}", number, device, sites)
     definition.add(node)
     if node.op.returns_list():
         return list(node.outputs)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mean and standard deviation of a whole batch along some axes: moments of each sample, put together over the batch."""
+
+from typing import Any
+
+import numpy as np
+
+from ...core.batch import Batch, Spec
+from ...core.op import Arg, Arguments, Operator
+from ._reduced import Reduced
+
+
+class _Moments(Reduced):
+    """(3, parameters) float64 for each sample: number of elements, their mean, the sum of their squared distances from
+    `center` or the mean."""
+
+    fn_name = "normalize"
+    kernel = "math/moments"
+    center = Arg(float, None, "What distances are measured from; the mean of each sample if not given.")
+
+    def outputs(self, a: Arguments, x: Spec) -> Spec:
+        kept = np.where(a.reduced, 1, x.shape)
+        differs = (kept != kept[:1]).any(axis=1)
+        if differs.any():
+            i = int(differs.nonzero()[0][0])
+            raise ValueError(
+                f"batch=True needs samples of the same extents along the axes that are not reduced; sample 0 has "
+                f"the shape {x.shape[0].tolist()}, sample {i} {x.shape[i].tolist()}; reduced are the axes "
+                f"{a.reduced[0].nonzero()[0].tolist()}"
+            )
+        return Spec.uniform(x.n, (3, int(kept[0].prod()) if x.n else 0), np.dtype("f8"))
+
+    def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
+        return {
+            "reduced": a.mask,
+            "has_center": a.center is not None,
+            "center": 0.0 if a.center is None else a.center,
+        }
+
+
+class _PooledMoments(Operator):
+    """Mean and standard deviation of all samples together, the same for each: two outputs (parameters,) float64.
+
+    Variances are added as in Chan, Golub, LeVeque: Updating Formulae and a Pairwise Algorithm for Computing Sample
+    Variances (1979)."""
+
+    fn_name = "normalize"
+    mixes_samples = True
+    ddof = Arg(int, 0, "Subtracted from the number of elements when the variance is computed.")
+    centered = Arg(bool, False, "Whether distances are from one centre, not from the means of the samples.")
+
+    def n_outputs(self) -> int:
+        return 2
+
+    def run(self, a: Arguments, moments: Batch) -> tuple[Batch, Batch]:
+        count, mean, squares = moments.array().swapaxes(0, 1)
+        total = count.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            pooled = (count * mean).sum(axis=0) / total
+            squares = squares.sum(axis=0)
+            if not a.centered:
+                squares = squares + (count * (mean - pooled) ** 2).sum(axis=0)
+            variance = np.where(total > a.ddof, squares / (total - a.ddof), 0)
+        return _everywhere(pooled, len(moments)), _everywhere(np.sqrt(variance), len(moments))
+
+
+def _everywhere(value: np.ndarray, n: int) -> Batch:
+    """A batch of n samples that are the same memory."""
+    value = np.ascontiguousarray(value)
+    spec = Spec.uniform(n, value.shape, value.dtype)
+    rows = spec.packed()
+    rows["data"] = value.ctypes.data
+    return Batch(spec, rows, (value,))

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Normalisation by mean and standard deviation."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.dtypes import DALIDataType, to_numpy
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, PerSample
+from ._moments import _Moments, _PooledMoments
+from ._reduced import TYPES, Reduced
+
+_COMPUTED, _ARGUMENT, _INPUT = range(3)  # enum Origin of the kernel
+
+
+class Normalize(Reduced):
+    """Subtracts the mean and divides by the standard deviation:
+    `out = (in - mean) * scale / sqrt(stddev^2 + epsilon) + shift`.
+
+    What is not given is computed from the data along `axes`: the mean, and the root of the mean squared distance from
+    the mean (computed or given); in float64, in two passes. Data that do not vary become `shift`.
+    Tensors given as `mean` and `stddev` have extent 1 along the reduced axes and the input's along the others; without
+    `axes` they say by that which axes are reduced. A sequence (FHWC) is one tensor: its frames share a mean if F is
+    reduced.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     return fn.normalize(types.Constant([1.0, 2.0, 3.0]), scale=2.0, ddof=1)
+    >>> pipe().run()[0].at(0).tolist()
+    [-2.0, 0.0, 2.0]
+    """
+
+    kernel = "math/normalize"
+    tensors = ("mean", "stddev")
+    batch = Arg(bool, False, "Whether mean and standard deviation are those of all samples of the batch together.")
+    mean = PerSample(float, None, "The mean, one value or a tensor; computed if not given.")
+    stddev = PerSample(float, None, "The standard deviation, one value or a tensor; computed if not given.")
+    shift = Arg(float, 0.0, "Added last.")
+    scale = Arg(float, 1.0, "Multiplies the normalised values.")
+    ddof = Arg(int, 0, "Subtracted from the number of elements when the variance is computed.")
+    epsilon = Arg(float, 0.0, "Added to the variance, which keeps quotients small where the data hardly vary.")
+    dtype = Arg(DALIDataType, DALIDataType.FLOAT, "Type of the output.")
+
+    def setup(self) -> None:
+        super().setup()
+        if to_numpy(self.values["dtype"]).name not in TYPES:
+            raise ValueError(
+                f"output type {to_numpy(self.values['dtype']).name} is not supported; supported: {', '.join(TYPES)}"
+            )
+        if self.has_axes() and self.values["mean"] is not None and self.values["stddev"] is not None:
+            raise ValueError("'axes' have no meaning when 'mean' and 'stddev' are single values; leave them out")
+
+    @classmethod
+    def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:
+        tensors = {
+            k: v for k in cls.tensors if not isinstance(v := kwargs.get(k), (int, float, np.generic, type(None)))
+        }
+        if tensors:
+            rest = {k: v for k, v in kwargs.items() if k not in tensors}
+            return call(_NormalizeBy, (*inputs, *tensors.values()), {**rest, "roles": list(tensors)})
+        given = [k for k in cls.tensors if kwargs.get(k) is not None]
+        if not kwargs.get("batch") or len(given) == 2 or len(inputs) != 1:
+            return None
+        axes = {k: kwargs[k] for k in ("axes", "axis_names") if k in kwargs}
+        moments = call(_Moments, inputs, {**axes, "center": kwargs.get("mean")})
+        pooled = call(_PooledMoments, (moments,), {"ddof": kwargs.get("ddof"), "centered": "mean" in given})
+        estimates = {k: v for k, v in zip(cls.tensors, pooled) if k not in given}
+        rest = {"roles": list(estimates), "estimated": True}
+        return call(_NormalizeBy, (*inputs, *estimates.values()), {**kwargs, **rest})
+
+    def outputs(self, a: Arguments, x: Spec, *more: Spec) -> Spec:
+        return x.like(dtype=a.dtype)
+
+    def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
+        columns: dict[str, Any] = {k: getattr(a, k) for k in ("ddof", "epsilon", "scale", "shift")}
+        for name, value in (("mean", a.mean), ("stddev", a.stddev)):
+            columns[f"{name}_origin"] = _COMPUTED if value is None else _ARGUMENT
+            columns[name] = 0.0 if value is None else value
+        return {"reduced": a.mask, **columns}
+
+
+class _NormalizeBy(Normalize):
+    """Normalises by further inputs: the mean, the standard deviation, or both, as `roles` say."""
+
+    inputs = (2, 3)
+    roles = Arg([str], doc="What the further inputs are.")
+    estimated = Arg(bool, False, "Whether they were computed from the batch: flat, and a deviation of 0 gives 0.")
+
+    @classmethod
+    def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> None:
+        return None
+
+    def setup(self) -> None:
+        super().setup()
+        if self.values["batch"] and not self.values["estimated"]:
+            raise ValueError(
+                "batch=True computes one mean for all samples and can't be used with tensors as 'mean' or 'stddev'"
+            )
+
+    def plan(self, a: Arguments, x: Spec, *more: Spec) -> None:
+        super().plan(a, x)
+        for name, given in zip(self.values["roles"], more):
+            if given.dtype.kind != "f" or given.dtype.itemsize < 4:
+                raise TypeError(f"argument '{name}' takes float32, got {given.dtype.name}; fn.cast converts it")
+        if self.values["estimated"]:
+            return
+        tensors = {name: spec for name, spec in zip(self.values["roles"], more) if spec.ndim}
+        for name, spec in tensors.items():
+            _check_shape(name, spec, x, a.reduced if self.has_axes() else None)
+        if not tensors:
+            return
+        first, last = list(tensors.values())[0], list(tensors.values())[-1]
+        SampleErrors.where(
+            (first.shape != last.shape).any(axis=1),
+            lambda i: f"the shapes of mean and stddev differ: {first.shape[i].tolist()} and {last.shape[i].tolist()}",
+        )
+        if not self.has_axes():
+            a.reduced = first.shape == 1
+            a.mask[:, : x.ndim] = a.reduced
+
+    def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
+        columns = super().params(a, *specs)
+        return {**columns, **{f"{name}_origin": _INPUT for name in a.roles}, "is_estimate": a.estimated}
+
+
+def _check_shape(name: str, given: Spec, x: Spec, reduced: np.ndarray | None) -> None:
+    """Raises for tensors that do not fit: extent 1 along reduced axes, that of x along others (any, if None)."""
+    if given.ndim != x.ndim:
+        raise ValueError(
+            f"'{name}' has {given.ndim} dimensions, the input {x.ndim}; it needs as many, "
+            "with extent 1 along the reduced axes"
+        )
+    wrong = (given.shape != 1) & (given.shape != x.shape)
+    if reduced is not None:
+        wrong |= given.shape != np.where(reduced, 1, x.shape)
+    SampleErrors.where(
+        wrong.any(axis=1),
+        lambda i: (
+            f"'{name}' of shape {given.shape[i].tolist()} does not fit the input of shape {x.shape[i].tolist()}; "
+            "it needs extent 1 along the reduced axes and the input's along the others"
+        ),
+    )
