@@ -20,7 +20,7 @@ def reference(
     window = []
     for n, size, position in zip(image.shape, sizes, (crop_pos_y, crop_pos_x)):
         size = int(size) if int(size) > 0 else n
-        place = float(np.float32(position) * np.float32(n - size))
+        place = float(np.float32(position)) * (n - size)
         begin = math.floor(place + 0.5) if rounding == "round" else math.floor(place)
         window.append(slice(begin, begin + size))
     return np.ascontiguousarray(image[tuple(window)])

@@ -63,7 +63,7 @@ def reference_for(layout):
             d = layout.index(axis)
             if int(wanted.get(name, 0)) > 0:
                 extent[d] = int(wanted[name])
-            place = float(np.float32(position) * np.float32(x.shape[d] - extent[d]))
+            place = float(np.float32(position)) * (x.shape[d] - extent[d])
             start[d] = int(place) if rounding == "truncate" else int(np.sign(place) * np.floor(abs(place) + 0.5))
         if fill.ndim:
             fill = fill.reshape([-1 if c == "C" else 1 for c in layout])

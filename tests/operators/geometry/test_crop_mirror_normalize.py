@@ -19,7 +19,7 @@ def window(x, layout, crop=None, crop_pos_x=0.5, crop_pos_y=0.5, crop_pos_z=0.5,
         d = layout.index(name if name in layout else "F")
         if int(wanted.get(name, 0)) > 0:
             extent[d] = int(wanted[name])
-        place = float(np.float32(position) * np.float32(x.shape[d] - extent[d]))
+        place = float(np.float32(position)) * (x.shape[d] - extent[d])
         start[d] = int(place) if rounding == "truncate" else int(np.sign(place) * np.floor(abs(place) + 0.5))
     return start, extent
 
@@ -105,6 +105,9 @@ TestCropMirrorNormalize = op_test(
     ],
     steps=1,  # products near a half round by the precision of float32
     share=0.01,
+    dali_differs={
+        "mean=128,dtype=INT8": "beside several fill values DALI applies a single mean and std to the first channel only"
+    },
 )
 
 

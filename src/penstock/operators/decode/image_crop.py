@@ -63,7 +63,7 @@ class ImageCrop(Decoder):
         SampleErrors.where(
             ~((position >= 0) & (position <= 1)), lambda i: f"{name} is {position[i]:g}; a position lies in [0.0, 1.0]"
         )
-        place = position * room.astype("f4")
+        place = position * room.astype("f8")
         if self.values["rounding"] == "round":
-            place = place + np.copysign(np.float32(0.5), place)
+            place = place + np.copysign(0.5, place)
         return np.trunc(place).astype("i8")

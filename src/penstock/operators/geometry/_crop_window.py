@@ -182,7 +182,7 @@ class CropWindow(WindowedInput, abstract=True):
     def crop_window(self, a: Arguments, x: Spec) -> None:
         """Puts the window on `a` as `start` and `extent`, each (n, ndim).
 
-        Along an axis of size n a window of size c at position p begins at round(p * (n - c)), computed in float32.
+        Along an axis of size n a window of size c at position p begins at round(p * (n - c)), where p is a float32 and the product a float64.
         """
         sizes = {"D": a.crop_d, "H": a.crop_h, "W": a.crop_w}
         if a.crop is not None:
@@ -203,8 +203,8 @@ class CropWindow(WindowedInput, abstract=True):
             if name in sizes:
                 size = sizes[name].astype("i8")  # towards zero
                 extent[:, d] = np.where(size > 0, size, x.shape[:, d])
-            place = position * (x.shape[:, d] - extent[:, d]).astype("f4")
+            place = position * (x.shape[:, d] - extent[:, d]).astype("f8")
             if self.values["rounding"] == "round":
-                place = place + np.copysign(np.float32(0.5), place)
+                place = place + np.copysign(0.5, place)
             start[:, d] = np.trunc(place)
         self.place(a, x, start, extent)

@@ -69,6 +69,8 @@ class CropMirrorNormalize(CropWindow):
         a.channels = np.left_shift(1, np.ceil(np.log2(np.maximum(channels, 1))).astype("i8")) if a.pad_output else channels
         most = int(a.channels.max(initial=1))
         a.fill = self.fill_column(channels, most)
+        if len(self.values["fill_values"]) > 1:  # they are for the channels there are
+            a.fill = np.where(np.arange(a.fill.shape[1]) < channels[:, None], a.fill, np.float32(0))
         for name, values in (("mean", a.mean), ("std", a.std)):
             count = values.shape[1]
             SampleErrors.where(
