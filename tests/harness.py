@@ -317,6 +317,8 @@ def op_test(
             with pytest.raises(exception, match=text):
                 run(name, samples, case, columns, extra=extra)
 
+    if not errors:
+        del TestOperator.test_errors
     return TestOperator
 
 

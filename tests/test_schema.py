@@ -17,6 +17,8 @@ REFERENCE = json.loads((Path(__file__).parent / "reference" / "operators.json").
 # Deliberate differences: (operator or *, argument): why. `default` differences only; anything else must agree.
 DEFAULTS = {
     ("*", "bytes_per_sample_hint"): "has no effect; memory comes from a pool",
+    ("external_source", "blocking"): "not given means what DALI's Python wrapper makes of it",
+    ("external_source", "no_copy"): "not given means what DALI's Python wrapper makes of it",
     ("contrast", "contrast_center"): "if not given it is the middle of the input type's range, as in DALI's code",
     ("brightness_contrast", "contrast_center"): "the same",
 }
@@ -24,6 +26,9 @@ DEFAULTS = {
 ADDED = {
     ("constant", "value"): "what types.Constant passes: an array of any type",
     ("external_source", "*"): "DALI adds them in Python, outside of the schema",
+    ("*", "max_pixels"): "a limit that stops decompression bombs before memory is taken",
+    ("decoders.image", "dct_scaling"): "opt-in: decodes a JPEG smaller when it is shrunk anyway",
+    ("readers.file", "shuffle"): "an exact shuffle of the whole data set without a buffer",
     ("*", "name"): "every call takes it; sources keep it",
     ("decoders.image", "dct_scaling"): "scaling in the DCT domain changes pixels, so it is asked for",
     ("*", "max_pixels"): "the limit that stops decompression bombs",

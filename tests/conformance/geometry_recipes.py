@@ -165,7 +165,7 @@ RECIPES: dict[str, Recipe] = {
         [*_RESIZE_ARGS, *_INTERP_ARGS, *_SAVE],
         _RESIZE_MORE,
         steps=1,
-        ulps=64,
+        ulps=256,
         vary=_RESIZE_VARY,
     ),
     "resize_crop_mirror": Recipe(
@@ -186,7 +186,7 @@ RECIPES: dict[str, Recipe] = {
             *({"size": [11.0, 13.0], "crop": [6.0, 7.0], "interp_type": t} for t in FILTERS),
         ],
         steps=1,
-        ulps=64,
+        ulps=256,
         vary={**_RESIZE_VARY, **_POSITIONS, "crop": lambda rng, v: v},
     ),
     "rotate": Recipe(

@@ -121,8 +121,8 @@ class Tally:
     cases: int = 0
     both_raise: int = 0
     steps: float = 0  # largest difference of integers
-    relative: float = 0  # largest difference of floats, in units of the largest value
-    equal: int = 0
+    relative: float = 0  # largest difference of floats and 32-bit integers, in units of the largest value
+    equal: int = 0  # of the integers
     values: int = 0
     deliberate: dict[str, int] = field(default_factory=dict)  # reason -> cases
     failures: list[str] = field(default_factory=list)
@@ -165,14 +165,18 @@ def _compare_arrays(want: np.ndarray, got: np.ndarray, bound: Bound, tally: Tall
     if want.dtype.kind == "f":
         same |= np.isnan(want) & np.isnan(got)
     equal = int(np.count_nonzero(same))
-    tally.equal, tally.values = tally.equal + equal, tally.values + want.size
+    if want.dtype.kind in "iub":
+        tally.equal, tally.values = tally.equal + equal, tally.values + want.size
     if equal == want.size:
         return ""
     if want.dtype.kind in "iub":
         off = float(np.max(np.abs(want.astype("f8") - got.astype("f8"))))
         limit, unit = bound.steps, "steps"
-        if bound.steps and want.dtype.itemsize >= 4:  # computed in float32, whose steps are larger than those of the type
-            limit += bound.ulps * 2.0**-23 * float(np.max(np.abs(want.astype("f8"))))
+        if (
+            bound.steps and want.dtype.itemsize >= 4
+        ):  # computed in float32, whose steps are larger than those of the type
+            unit, scale = "absolute", float(np.max(np.abs(want.astype("f8"))))
+            limit += bound.ulps * 2.0**-23 * scale
     else:
         with np.errstate(invalid="ignore"):
             difference = np.where(same, 0, np.abs(want.astype("f8") - got.astype("f8")))

@@ -29,7 +29,17 @@ FORMATS = (
     "webp",
 )
 # Part of "file name, arguments" -> why the difference is deliberate.
-DIFFERS: dict[str, str] = {}
+DIFFERS = {
+    "jpeg_lossless/cat-3449999_640_grayscale_8bit.jpg": "lossless JPEG is beyond libjpeg-turbo 2; a clear error",
+    "tiff/rgb_11bit.tiff": "penstock reads samples of 11 bits",
+    "tiff/rgb_21bit.tiff": "penstock reads samples of 21 bits",
+    "tiff/rgb_31bit.tiff": "penstock reads samples of 31 bits",
+}
+
+
+def colour_bound(output_type) -> Bound:
+    """Exact, but for conversions, which may round otherwise."""
+    return Bound(1 if output_type in (types.GRAY, types.YCbCr) else 0)
 
 
 def side_of(side):
@@ -94,7 +104,13 @@ def large(data, is_sample) -> list[Path]:
 
 @pytest.mark.parametrize("output_type", OUTPUT_TYPES, ids=lambda t: t.name)
 def test_photos(photos, large, output_type):
-    check("decoders.image", [*photos, *large], decode(output_type=output_type), Bound(0), output_type.name)
+    check(
+        "decoders.image",
+        [*photos, *large],
+        decode(output_type=output_type),
+        colour_bound(output_type),
+        output_type.name,
+    )
 
 
 @pytest.mark.parametrize("dtype", [types.FLOAT, types.INT16, types.UINT16, types.FLOAT16], ids=lambda t: t.name)
@@ -116,7 +132,9 @@ def test_formats(data, is_sample, format, output_type):
         f for f in (data / "formats" / format).rglob("*") if f.is_file() and f.suffix not in (".md", ".txt", ".json")
     )
     files = files[::4] if is_sample else files
-    check("decoders.image", files, decode(output_type=output_type), Bound(0), output_type.name, each=True)
+    check(
+        "decoders.image", files, decode(output_type=output_type), colour_bound(output_type), output_type.name, each=True
+    )
 
 
 @pytest.mark.parametrize("dtype", [types.FLOAT, types.UINT16], ids=lambda t: t.name)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+import pytest
+
+from penstock import fn, pipeline_def, types
+
+
+def run(make, batch_size=3):
+    @pipeline_def(batch_size=batch_size, num_threads=1)
+    def pipe():
+        return make()
+
+    return pipe().run()[0]
+
+
+@pytest.mark.parametrize(
+    "kwargs, want",
+    [
+        ({"fdata": [1.5]}, np.float32([1.5])),
+        ({"fdata": [1, 2, 3, 4], "shape": [2, 2]}, np.float32([[1, 2], [3, 4]])),
+        ({"idata": [1, 2]}, np.int32([1, 2])),
+        ({"idata": 7, "shape": [2, 3]}, np.full((2, 3), 7, np.int32)),
+        ({"idata": [200], "dtype": types.UINT8}, np.uint8([200])),
+        ({"fdata": [0.5], "dtype": types.FLOAT16, "shape": [1, 1, 1], "layout": "HWC"}, np.float16([[[0.5]]])),
+    ],
+    ids=str,
+)
+def test_values(kwargs, want):
+    out = run(lambda: fn.constant(**kwargs))
+    assert len(out) == 3 and out.layout() == kwargs.get("layout", "")
+    for i in range(3):
+        assert out.at(i).dtype == want.dtype
+        np.testing.assert_array_equal(out.at(i), want)
+
+
+@pytest.mark.parametrize(
+    "value, dtype, want",
+    [
+        (3, None, np.int32(3)),
+        (2.5, None, np.float32(2.5)),
+        ([1, 2], None, np.int32([1, 2])),
+        (np.float64([1, 2]), None, np.float64([1, 2])),
+        (np.uint8([[1]]), types.INT16, np.int16([[1]])),
+        (True, types.BOOL, np.bool_(True)),
+    ],
+    ids=str,
+)
+def test_types_constant(value, dtype, want):
+    out = run(lambda: types.Constant(value, dtype=dtype))
+    assert out.at(1).dtype == want.dtype
+    np.testing.assert_array_equal(out.at(1), want)
+
+
+@pytest.mark.parametrize(
+    "kwargs, text",
+    [
+        ({}, "exactly one of 'fdata' and 'idata'"),
+        ({"fdata": [1.0], "idata": [1]}, "exactly one"),
+        ({"fdata": [1.0, 2.0], "shape": [3]}, "2 values do not fill the shape"),
+    ],
+    ids=str,
+)
+def test_errors(kwargs, text):
+    with pytest.raises(ValueError, match=text):
+        run(lambda: fn.constant(**kwargs))
