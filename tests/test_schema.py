@@ -145,6 +145,26 @@ def test_names(schema):
             assert found(root, place)._operator is REGISTRY[name_of(schema)], f"{root.__name__}.{place}"
 
 
+def test_an_old_name_keeps_its_defaults():
+    """fast_resize_crop_mirror did not antialias."""
+    x = np.random.default_rng(0).integers(0, 256, (1, 40, 40, 3), "u1")
+
+    def run(operator, **kwargs):
+        @penstock.pipeline_def(batch_size=1, num_threads=1)
+        def pipe():
+            return operator(types.Constant(x[0], layout="HWC"), resize_x=7, resize_y=7, crop=(5, 5), **kwargs)
+
+        return pipe().run()[0].at(0)
+
+    with pytest.deprecated_call():
+        old = run(penstock.fn.fast_resize_crop_mirror)
+    assert (old == run(penstock.fn.resize_crop_mirror, antialias=False)).all()
+    assert (old != run(penstock.fn.resize_crop_mirror)).any()
+    with pytest.deprecated_call():
+        assert (run(penstock.ops.FastResizeCropMirror()) == old).all()
+        assert (run(penstock.fn.fast_resize_crop_mirror, antialias=True) != old).any()
+
+
 def test_every_argument_says_what_it_is():
     silent = [f"{n}.{a}" for n, cls in REGISTRY.items() for a, arg in cls.schema.items() if len(arg.doc) < 10]
     assert not silent

@@ -33,12 +33,14 @@ def _submodule(root: str, path: list[str]) -> ModuleType:
 def _function(cls: type[Operator], name: str, warning: str = "") -> Any:
     from . import signatures  # with inspect, which is not needed to run a pipeline
 
+    defaults = cls.former_defaults.get(name, {})
+
     def fn(*inputs: Any, **kwargs: Any) -> Any:
         if warning:
             warnings.warn(warning, DeprecationWarning, stacklevel=2)
-        return trace.call(cls, inputs, kwargs)
+        return trace.call(cls, inputs, {**defaults, **kwargs})
 
-    fn.__name__ = fn.__qualname__ = name
+    fn.__name__ = fn.__qualname__ = snake_case(name)
     fn.__doc__ = signatures.docstring(cls, warning)
     fn.__signature__ = signatures.of_function(cls)  # type: ignore[attr-defined]
     fn._operator = cls  # type: ignore[attr-defined]
@@ -48,10 +50,12 @@ def _function(cls: type[Operator], name: str, warning: str = "") -> Any:
 def _class(cls: type[Operator], name: str, warning: str = "") -> type:
     from . import signatures
 
+    defaults = cls.former_defaults.get(name, {})
+
     def __init__(self: Any, **kwargs: Any) -> None:
         if warning:
             warnings.warn(warning, DeprecationWarning, stacklevel=2)
-        self._kwargs = kwargs
+        self._kwargs = {**defaults, **kwargs}
         trace.check_constants(cls, {k: v for k, v in kwargs.items() if k not in ("name", "device") and v is not None})
 
     def __call__(self: Any, *inputs: Any, **kwargs: Any) -> Any:
@@ -92,7 +96,7 @@ def _fill(root: str, spell: Callable[[str], str], make: Callable[..., Any]) -> N
     for cls in REGISTRY.values():
         for path, class_name, warning in places(cls):
             module = _submodule(root, path)
-            tables.setdefault(module.__name__, {})[spell(class_name)] = (cls, warning)
+            tables.setdefault(module.__name__, {})[spell(class_name)] = (cls, class_name, warning)
     for module_name in [m for m in sys.modules if m == root or m.startswith(root + ".")]:
         _make_on_demand(sys.modules[module_name], tables.get(module_name, {}), make)
 
@@ -101,8 +105,7 @@ def _make_on_demand(module: ModuleType, table: dict[str, tuple], make: Callable[
     def __getattr__(name: str) -> Any:
         if name not in table:
             raise AttributeError(f"module '{module.__name__}' has no attribute '{name}'")
-        cls, warning = table[name]
-        made = make(cls, name, warning)
+        made = make(*table[name])
         made.__module__ = module.__name__
         setattr(module, name, made)
         return made

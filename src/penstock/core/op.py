@@ -160,6 +160,7 @@ class Operator:
     deprecated: ClassVar[
         tuple[str, ...]
     ] = ()  # old public names: "ImageDecoder" gives ops.ImageDecoder, fn.image_decoder
+    former_defaults: ClassVar[dict[str, dict[str, Any]]] = {}  # where an old name had other defaults: {"Old": {"x": 1}}
     experimental: ClassVar[bool] = False  # also reachable under fn.experimental (a former place)
     hidden: ClassVar[bool] = False
     tensors: ClassVar[

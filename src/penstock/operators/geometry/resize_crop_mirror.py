@@ -31,6 +31,7 @@ class ResizeCropMirror(ResizeSize, Resampling):
 
     layouts = IMAGES + VOLUMES
     deprecated = ("FastResizeCropMirror",)
+    former_defaults = {"FastResizeCropMirror": {"antialias": False}}
     crop = PerSample(
         [float], None, "Size of the window, in the order of the layout: (height, width) or (depth, height, width)."
     )
