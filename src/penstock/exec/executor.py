@@ -188,6 +188,6 @@ def _stop_all() -> None:
     """A user's callback that never returns must not keep the interpreter from ending."""
     live = list(_LIVE)
     for workers in live:
-        workers.ask_to_stop()
+        workers.ask_to_stop(exiting=True)
     for workers in live:
         workers.stop(_EXIT_SECONDS)

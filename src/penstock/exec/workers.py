@@ -29,9 +29,9 @@ class Ticket:
     """One iteration on its way."""
 
     __slots__ = (
-        "batch_size", "before", "context", "done", "dropped", "error", "index", "outputs", "picks", "position",
-        "rows",
-    )  # fmt: skip
+        *("batch_size", "before", "closed", "context", "done", "dropped", "error"),
+        *("index", "outputs", "picks", "position", "rows"),
+    )
 
     def __init__(self, index: int, batch_size: int):
         self.index, self.batch_size = index, batch_size
@@ -43,6 +43,7 @@ class Ticket:
         self.rows: np.ndarray | None = None  # which samples of the iteration the outputs have
         self.error: BaseException | None = None
         self.dropped = False  # nobody will take it
+        self.closed = False  # the pipeline was closed before it was made
         self.done = threading.Event()
 
     def fail(self, error: BaseException) -> None:
@@ -65,7 +66,7 @@ class Workers:
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._pid = 0
-        self.stopping = False
+        self.stopping = self.exiting = False
 
     def start(self) -> None:
         """Starts the threads, the first time. RuntimeError if they can't work any more."""
@@ -76,10 +77,10 @@ class Workers:
             )
         if self._threads and not self.stopping:
             return
+        if self.stopping:
+            self._refuse()
         with self._lock:
-            if self.stopping:
-                raise RuntimeError("the pipeline is closed; build another one")
-            if self._threads:
+            if self._threads or self.stopping:
                 return
             self._pid = os.getpid()
             threads = [self._thread("load", _load_loop, self._to_load, self._to_run)]
@@ -87,6 +88,11 @@ class Workers:
             for t in threads:
                 t.start()
             self._threads = threads
+
+    def _refuse(self) -> None:
+        if self.exiting and threading.current_thread() is not threading.main_thread():
+            threading.Event().wait()  # a daemon thread of the user's, which is about to vanish, has nothing to report
+        raise RuntimeError("the pipeline is closed; build another one")
 
     def _thread(self, name: str, loop: Any, *queues: Any) -> threading.Thread:
         return threading.Thread(
@@ -102,12 +108,15 @@ class Workers:
             self.start()  # raises what there is to say if the threads are gone
             if not all(t.is_alive() for t in self._threads):
                 raise RuntimeError("[internal error] a thread of the pipeline has ended")
+        if ticket.closed:
+            self._refuse()
 
-    def ask_to_stop(self) -> None:
+    def ask_to_stop(self, exiting: bool = False) -> None:
         """What is on its way is dropped; the threads end when they are through with what they are doing."""
         with self._lock:
             if self.stopping:
                 return
+            self.exiting = exiting
             self.stopping = True
             production = self._production()
             if production is not None:
@@ -146,7 +155,8 @@ def _work(workers: Workers, reference: weakref.ref[_Production], ticket: Ticket,
     """Does a task of the production for a ticket; says whether it succeeded."""
     production = reference()
     if ticket.dropped or workers.stopping or production is None:
-        ticket.fail(RuntimeError("the pipeline was closed before the batch was made"))
+        ticket.closed, ticket.context = workers.stopping, None
+        ticket.done.set()
         return False
     try:
         getattr(production, task)(ticket)
