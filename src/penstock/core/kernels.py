@@ -93,6 +93,7 @@ def library() -> ctypes.CDLL:
         ("philox", None, (ctypes.c_uint64, p, p, i64, ctypes.c_uint32, i64, i64, p)),
         ("memory_give_all", None, (p, i64)),
         ("permute", None, (ctypes.c_uint64, ctypes.c_uint32, i64, p, i64, p)),
+        ("distribution_rows", i32, (p, i64, i64, i32, p)),
         ("buffer_shuffle", None, (ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint64, i64, i64, p)),
     ):
         getattr(lib, name).restype, getattr(lib, name).argtypes = result, arguments

@@ -244,10 +244,9 @@ class Operator:
         """For operators without a kernel: makes the outputs from the inputs, batch-wise."""
         raise NotImplementedError
 
-    @classmethod
-    def is_native(cls) -> bool:
-        """Whether it runs as a step of a chain."""
-        return cls.run is Operator.run
+    def is_native(self, n_inputs: int) -> bool:
+        """Whether this call runs as a step of a chain, by `params` and a kernel; otherwise by `run`."""
+        return type(self).run is Operator.run
 
 
 class Pointwise(Operator, abstract=True):

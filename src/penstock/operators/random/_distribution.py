@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the operators that draw from a distribution share: shape and type of the output, and the ways to fill it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...core import kernels
+from ...core.batch import Batch, Spec
+from ...core.dtypes import DALIDataType, from_numpy, to_numpy
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, PerSample, Seeded
+
+# The order of `enum Distribution` in kernels/random/distribution.h.
+UNIFORM, NORMAL, COIN, VALUES, BETA, INDEX, WEIGHTED = range(7)
+_KERNEL = "random/distribution"
+# Up to this many numbers per sample are made at once in the thread that plans.
+_FEW = 64
+
+
+def rows(a: Arguments, kind: int, low: Any = 0.0, high: Any = 0.0, table: np.ndarray | None = None) -> np.ndarray:
+    """Argument rows of the kernel. A `table` (n, k) or (1, k) must be float64 and outlive them."""
+    random = a.random
+    out = np.zeros(a.n, kernels.kernel(_KERNEL).args)
+    out["key"] = random.key - (random.key >> 63 << 64)
+    out["position"] = random.position
+    out["epoch"] = random.epoch
+    out["kind"] = kind
+    out["a"] = low
+    out["b"] = high
+    if table is not None:
+        step = 0 if len(table) == 1 else table.strides[0]
+        out["table"] = table.ctypes.data + step * np.arange(a.n, dtype="u8")
+        out["n_table"] = table.shape[1]
+    return out
+
+
+def fill(rows: np.ndarray, count: int, dtype: np.dtype) -> np.ndarray:
+    """(n, count) numbers, `count` for each row."""
+    out = np.empty((len(rows), count), dtype)
+    known = kernels.library().distribution_rows(
+        rows.ctypes.data, len(rows), count, int(from_numpy(dtype)), out.ctypes.data
+    )
+    if not known:
+        raise TypeError(f"[internal error] no random numbers of type {dtype.name}")
+    return out
+
+
+class Distribution(Seeded, abstract=True):
+    """Base of operators whose output elements are independent and of one distribution."""
+
+    inputs = (0, 1)
+    module = "random"
+    frames = False  # a sequence as input gives its whole shape
+    kernel = _KERNEL
+    default_type: ClassVar[DALIDataType] = DALIDataType.FLOAT
+    types: ClassVar[str] = "iuf"  # kinds of the output type
+
+    dtype = Arg(DALIDataType, None, "Type of the output. Integers are rounded and clamped to their range.")
+    shape = PerSample([int], None, "Shape of the output; a scalar by default.")
+
+    def setup(self) -> None:
+        v = self.values
+        self.type = to_numpy(self.default_type if v["dtype"] is None else v["dtype"])
+        if self.type.kind not in self.types or self.type == np.float16:
+            kinds = {"i": "signed integers", "u": "unsigned integers", "f": "FLOAT, FLOAT64", "b": "BOOL"}
+            accepted = ", ".join(kinds[k] for k in self.types)
+            raise ValueError(f"{self.display_name()}: dtype takes {accepted}; got {v['dtype']}")
+        if v["shape"] is not None and min(v["shape"], default=0) < 0:
+            raise ValueError(f"{self.display_name()}: extents of the shape can't be negative; got {v['shape']}")
+
+    def is_native(self, n_inputs: int) -> bool:
+        """A scalar, or a small constant shape, is not worth waking threads for."""
+        if n_inputs or "shape" not in self.values["given"]:
+            return n_inputs > 0
+        return self.values["shape"] is None or math.prod(self.values["shape"]) > _FEW
+
+    def draw(self, a: Arguments) -> np.ndarray:
+        """The kernel's argument rows; checks the arguments. Arrays that they refer to are left on `a`."""
+        raise NotImplementedError
+
+    def plan(self, a: Arguments, *like: Spec) -> None:
+        if like and "shape" in a.given:
+            raise ValueError("the shape is given twice: by 'shape' and by an input")
+        if not like:
+            shape = np.asarray(a.shape)
+            SampleErrors.where((shape < 0).any(axis=1), lambda i: f"negative extents: shape is {shape[i].tolist()}")
+        a.rows = self.draw(a)
+
+    def outputs(self, a: Arguments, *like: Spec) -> Spec:
+        return Spec(like[0].shape if like else a.shape, self.type)
+
+    def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
+        return {name: a.rows[name] for name in a.rows.dtype.names}
+
+    def run(self, a: Arguments, *like: Batch) -> Batch:
+        shape = self.values["shape"] or ()
+        values = fill(self.draw(a), math.prod(shape), self.type)
+        return Batch.from_array(values.reshape(a.n, *shape))

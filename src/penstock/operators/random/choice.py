@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random choices from what is given."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...core.batch import Batch, Spec
+from ...core.errors import SampleErrors
+from ...core.op import Arguments, PerSample, Seeded
+from ._distribution import INDEX, WEIGHTED, fill, rows
+
+_SUM_TOLERANCE = 1e-4
+
+
+class Choice(Seeded):
+    """Chooses, with replacement, from the numbers 0 .. a - 1 (a scalar input `a`) or from the slices of the input along
+    its first axis.
+
+    The output has the type of the input. It is one choice, unless a `shape` is given, or a second input, whose shape is
+    taken; the extents of a slice follow those of the shape, and the layout is that of the input where it still fits.
+
+    >>> from penstock import fn, pipeline_def
+    >>> @pipeline_def(batch_size=3, seed=1)
+    ... def pipe():
+    ...     return fn.random.choice([10, 20, 30], p=[0.0, 1.0, 0.0]), fn.random.choice(5, shape=[2])
+    >>> x, y = pipe().run()
+    >>> x.as_array().tolist(), y.as_array().shape
+    ([20, 20, 20], (3, 2))
+    """
+
+    module = "random"
+    inputs = (1, 2)
+    frames = False
+    p = PerSample([float], None, "Probability of each choice; they add up to 1. All the same by default.")
+    shape = PerSample([int], None, "Shape of the choices; a single one by default.")
+
+    def setup(self) -> None:
+        shape = self.values["shape"]
+        if shape is not None and min(shape, default=0) < 0:
+            raise ValueError(f"fn.random.choice: extents of the shape can't be negative; got {shape}")
+
+    def run(self, a: Arguments, x: Batch, like: Batch | None = None) -> Batch:
+        if like is not None and "shape" in a.given:
+            raise ValueError("the shape is given twice: by 'shape' and by an input")
+        counts = self._counts(x)
+        bad = counts <= 0
+        SampleErrors.where(bad, lambda i: f"there must be at least one thing to choose from; got {counts[i]}")
+        drawn = self._rows(a, counts)
+        if like is None and self.values["shape"] is not None or "shape" not in a.given and like is None:
+            shape = tuple(self.values["shape"] or ())
+            index = fill(drawn, math.prod(shape), np.dtype("i8"))
+            if x.spec.is_dense:
+                return self._of_dense(x, index, shape)
+            return self._of_ragged(x, list(index), [shape] * a.n)
+        shapes = [tuple(s) for s in (like.spec.shape if like is not None else np.asarray(a.shape)).tolist()]
+        for i, s in enumerate(shapes):
+            if min(s, default=0) < 0:
+                raise SampleErrors({i: f"negative extents: shape is {list(s)}"})
+        return self._of_ragged(
+            x, [fill(drawn[i : i + 1], math.prod(s), np.dtype("i8"))[0] for i, s in enumerate(shapes)], shapes
+        )
+
+    def _counts(self, x: Batch) -> np.ndarray:
+        """(n,) how many things there are to choose from."""
+        if x.spec.ndim:
+            return x.spec.shape[:, 0]
+        if x.spec.dtype.kind not in "iu":
+            raise ValueError(f"a scalar input is a number of choices and must be an integer; got {x.spec.dtype.name}")
+        return x.array().astype("i8")
+
+    def _rows(self, a: Arguments, counts: np.ndarray) -> np.ndarray:
+        if a.p is None:
+            return rows(a, INDEX, counts)
+        p = np.asarray(a.p, "f8")
+        bad = counts != p.shape[1]
+        SampleErrors.where(bad, lambda i: f"there are {p.shape[1]} probabilities for {counts[i]} choices")
+        bad = ((p < 0) | (p > 1) | np.isnan(p)).any(axis=1)
+        SampleErrors.where(bad, lambda i: f"probabilities must be in [0, 1]; got {p[i].tolist()}")
+        total = p.sum(axis=1)
+        bad = np.abs(total - 1) >= _SUM_TOLERANCE
+        SampleErrors.where(bad, lambda i: f"the probabilities must add up to 1; their sum is {total[i]:.6g}")
+        a.table = np.cumsum(p, axis=1)
+        # Nothing may lie beyond the last choice that is possible at all, however the sum was rounded.
+        a.table[a.table >= a.table[:, -1:]] = np.inf
+        return rows(a, WEIGHTED, table=a.table)
+
+    def _of_dense(self, x: Batch, index: np.ndarray, shape: tuple[int, ...]) -> Batch:
+        n = len(index)
+        if not x.spec.ndim:
+            return Batch.from_array(index.astype(x.spec.dtype).reshape(n, *shape), sources=x.sources)
+        values = x.array()
+        chosen = values[np.arange(n)[:, None], index].reshape(n, *shape, *values.shape[2:])
+        return Batch.from_array(chosen, _layout(x.spec, chosen.ndim - 1), x.sources)
+
+    def _of_ragged(self, x: Batch, index: list[np.ndarray], shapes: list[tuple[int, ...]]) -> Batch:
+        samples = []
+        for i, (chosen, shape) in enumerate(zip(index, shapes)):
+            one = x.sample(i)[chosen] if x.spec.ndim else chosen.astype(x.spec.dtype)
+            samples.append(one.reshape(*shape, *one.shape[1:]))
+        return Batch.from_samples(samples, _layout(x.spec, samples[0].ndim if samples else 0), x.sources)
+
+
+def _layout(spec: Spec, ndim: int) -> str:
+    """That of the input, without its first axis if there is one choice only; none where it does not fit."""
+    if ndim == spec.ndim:
+        return spec.layout
+    return spec.layout[1:] if ndim == spec.ndim - 1 else ""

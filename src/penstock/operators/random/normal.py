@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Normally distributed random numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.op import Arguments, PerSample
+from ._distribution import NORMAL, Distribution, rows
+
+
+class Normal(Distribution):
+    """Random numbers of the normal distribution: mean + stddev * z.
+
+    The output is a scalar unless a `shape` is given, or an input, whose shape it then takes.
+
+    >>> from penstock import fn, pipeline_def
+    >>> @pipeline_def(batch_size=1000, seed=1)
+    ... def pipe():
+    ...     return fn.random.normal(mean=5.0, stddev=2.0)
+    >>> x = pipe().run()[0].as_array()
+    >>> bool(abs(x.mean() - 5) < 0.3), bool(abs(x.std() - 2) < 0.2)
+    (True, True)
+    """
+
+    deprecated = ("NormalDistribution",)
+    mean = PerSample(float, 0.0, "Mean of the distribution.")
+    stddev = PerSample(float, 1.0, "Standard deviation; a negative one is as good as its absolute value.")
+
+    def draw(self, a: Arguments) -> np.ndarray:
+        return rows(a, NORMAL, a.mean, a.stddev)
