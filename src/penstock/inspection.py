@@ -94,3 +94,6 @@ class Inspection(Settings):
 
     def executor_statistics(self) -> dict[str, Any]:
         return {}
+
+    def start_py_workers(self) -> None:
+        """Starts the processes of parallel external sources; there are none to start in this version."""

@@ -147,9 +147,6 @@ class Pipeline(Inspection):
             "define_graph()"
         )
 
-    def start_py_workers(self) -> None:
-        """Starts the processes of parallel external sources; there are none to start in this version."""
-
     def build(self) -> None:
         """Traces and plans the graph. Called by `run` if it was not called before."""
         if self._executor is not None:
