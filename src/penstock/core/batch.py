@@ -49,17 +49,16 @@ class Spec:
     """Shapes (n, ndim), element type and layout of the n samples of a batch.
 
     A batch may hold only a window of each sample, because nothing else is needed of it: then `origin` (n, ndim) says
-    where
-    the window begins and `stored` (n, ndim) how large it is; otherwise `origin` is zero and `stored` is `shape`.
+    where the window begins and `stored` (n, ndim) how large it is; otherwise `origin` is zero and `stored` is `shape`.
     """
 
-    __slots__ = ("dtype", "layout", "origin", "shape", "stored")
+    __slots__ = ("_origin", "dtype", "layout", "shape", "stored")
 
     def __init__(self, shape, dtype, layout: str = "", origin=None, stored=None):
         self.shape = np.asarray(shape, "i8")
         self.dtype = dtype if type(dtype) is np.dtype else dtypes.to_numpy(dtype)
         self.layout = layout
-        self.origin = np.zeros_like(self.shape) if origin is None else origin
+        self._origin = origin
         self.stored = self.shape if stored is None else stored
 
     @classmethod
@@ -80,6 +79,12 @@ class Spec:
         return Spec(
             self.shape, self.dtype, self.layout, np.ascontiguousarray(origin, "i8"), np.ascontiguousarray(stored, "i8")
         )
+
+    @property
+    def origin(self) -> np.ndarray:
+        if self._origin is None:
+            self._origin = np.zeros(self.shape.shape, "i8")
+        return self._origin
 
     @property
     def n(self) -> int:

@@ -10,13 +10,13 @@ import numpy as np
 
 from ..core import kernels
 from ..core.batch import Batch, Spec
-from ..core.op import Arguments, Pointwise
+from ..core.op import Arguments
 from ..graph.node import Node
 from .arguments import Resolver
 from .context import Context, Timing, explain_failure
 from .frames import expand, fold
+from .wiring import Edge, Wiring, inputs_of, outputs_of
 
-Edge = tuple[int, int]
 _SMALL_BYTES = 16 << 10  # rows below this are handed out several at a time
 
 
@@ -25,7 +25,7 @@ class _Call:
 
     def __init__(self, node: Node, a: Arguments, ins: list[Edge]):
         self.node, self.a, self.ins = node, a, ins
-        self.outs: list[Edge] = [(node.number, i) for i in range(len(node.outputs))]
+        self.outs = outputs_of(node)
 
 
 class Chain:
@@ -34,6 +34,15 @@ class Chain:
 
     def __init__(self, nodes: list[Node], needed: set[Edge], resolvers: dict[int, Resolver]):
         self.nodes, self.needed, self.resolvers = nodes, needed, resolvers
+        self._wirings: dict[tuple[int, ...], Wiring] = {}
+
+    def wiring(self, nodes: list[Node]) -> Wiring:
+        """That of a part of the chain; made once."""
+        key = tuple(n.number for n in nodes)
+        if key not in self._wirings:
+            read_outside = {e for n in self.nodes if n not in nodes for e in inputs_of(n)}
+            self._wirings[key] = Wiring(nodes, self.needed | read_outside)
+        return self._wirings[key]
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
         segment: _Segment | None = None
@@ -78,7 +87,7 @@ class _Segment:
 
     def add(self, node: Node) -> bool:
         """Plans a call, or says that it belongs to another segment."""
-        edges = [(d.source.number, d.index) for d in node.inputs]
+        edges = inputs_of(node)
         if self.calls:
             if self.counts is not None and not node.op.frames:
                 return False
@@ -122,33 +131,20 @@ class _Segment:
         return spec is not None and spec.layout.startswith("F") and spec.ndim > 1
 
     def run(self, pool: kernels.Pool) -> None:
-        produced = {e: c for c in self.calls for e in c.outs}
-        later = {
-            (d.source.number, d.index)
-            for n in self.chain.nodes
-            for d in n.inputs
-            if not any(c.node is n for c in self.calls)
-        }
-        wanted = {e for e in produced if e in self.chain.needed or e in later}
-        root: dict[Edge, Edge] = {}
-        for c in self.calls:
-            for e in c.outs:
-                root[e] = root.get(c.ins[0], c.ins[0]) if c.node.op.aliases else e
-        kept = {root[e] for e in wanted}
-        self._narrow(produced, kept, root)
-
+        wiring = self.chain.wiring([c.node for c in self.calls])
+        calls = {c.node.number: c for c in self.calls}
+        for node, axes in wiring.narrow:
+            self._narrow(calls[node.number], axes)
         batches: dict[Edge, Batch] = dict(self.imported)
         rows: dict[Edge, np.ndarray] = {e: b.rows for e, b in self.imported.items()}
-        for e in kept:
-            if e in produced:
-                batches[e], rows[e] = fold(self.specs[e], self.counts)
-        buffers = self._scratch(produced, kept, root)
+        for e in wiring.allocated:
+            batches[e], rows[e] = fold(self.specs[e], self.counts)
         steps: list[kernels.Step] = []
         nodes: list[Node] = []
         alive: list = []
         for c in self.calls:
             if c.node.op.aliases:
-                rows[c.outs[0]] = _rows_like(self.specs[c.outs[0]], rows[root[c.outs[0]]])
+                rows[c.outs[0]] = _rows_like(self.specs[c.outs[0]], rows[wiring.root[c.outs[0]]])
                 continue
             for e in c.outs:
                 if e not in rows:
@@ -160,72 +156,29 @@ class _Segment:
             except Exception as e:
                 raise explain_failure(self.ctx, c.node, e, self.sample_of) from (e if "[internal" in str(e) else None)
             alive += keep
-            slots = [[(rows[e], buffers.get(root.get(e, e), -1)) for e in edges] for edges in (c.outs, c.ins)]
-            steps.append(kernels.Step(kernel, args, *slots))
+            outs, ins = ([(rows[e], buffer) for e, buffer in slots] for slots in wiring.slots[c.node.number])
+            steps.append(kernels.Step(kernel, args, outs, ins))
             nodes.append(c.node)
         if steps and self.n_rows:
             self._execute(pool, steps, nodes)
-        self._publish(wanted, root, batches)
+        self._publish(wiring, batches)
 
-    def _narrow(self, produced: dict[Edge, _Call], kept: set[Edge], root: dict[Edge, Edge]) -> None:
-        """Walks back from what is wanted and lets each producer make only the window its consumer reads."""
-        uses: dict[Edge, int] = {}
-        for c in self.calls:
-            for e in c.ins:
-                uses[e] = uses.get(e, 0) + 1
-        for c in reversed(self.calls):
-            if not c.ins or c.node.op.aliases:
-                continue
-            e = c.ins[0]
-            if c.ins.count(e) != 1 or not (axes := self._window_axes(e, produced, kept, root, uses)):
-                continue
-            x = self.specs[e]
-            try:
-                region = c.node.op.region(c.a, x, self.specs[c.outs[0]])
-            except Exception as error:
-                raise explain_failure(self.ctx, c.node, error, self.sample_of) from None
-            if region is None:
-                continue
-            origin, stored = np.array(region[0], "i8"), np.array(region[1], "i8")
-            for d, name in enumerate(x.layout or "?" * x.ndim):
-                if name not in axes:
-                    origin[:, d], stored[:, d] = 0, x.shape[:, d]
-            if (origin < 0).any() or (stored < 0).any() or (origin + stored > x.shape).any():
-                raise RuntimeError(f"[internal error] {c.node!r} asks for a region outside of its input")
-            self.specs[e] = x.windowed(origin, stored)
-
-    def _window_axes(
-        self, e: Edge, produced: dict[Edge, _Call], kept: set[Edge], root: dict[Edge, Edge], uses: dict[Edge, int]
-    ) -> str:
-        """The axes along which an edge may hold a window only: its producer can make one and nobody else wants the
-        rest."""
-        producer = produced.get(e)
-        if producer is None or e in kept or root[e] != e or uses[e] != 1:
-            return ""
-        axes = producer.node.op.windowed
-        if axes and isinstance(producer.node.op, Pointwise):  # it makes what it gets
-            above = self._window_axes(producer.ins[0], produced, kept, root, uses) if len(producer.ins) == 1 else ""
-            axes = "".join(c for c in axes if c in above)
-        return axes
-
-    def _scratch(self, produced: dict[Edge, _Call], kept: set[Edge], root: dict[Edge, Edge]) -> dict[Edge, int]:
-        """Numbers the threads' buffers: one is used again as soon as its content has been read for the last time."""
-        last: dict[Edge, int] = {}
-        for i, c in enumerate(self.calls):
-            for e in (*c.ins, *c.outs):
-                last[root.get(e, e)] = i
-        buffers: dict[Edge, int] = {}
-        free: list[int] = []
-        count = 0
-        for i, c in enumerate(self.calls):
-            for e in c.outs:
-                if root[e] == e and e in produced and e not in kept:
-                    if not free:
-                        free.append(count)
-                        count += 1
-                    buffers[e] = free.pop()
-            free += [b for e, b in buffers.items() if last[e] == i]
-        return buffers
+    def _narrow(self, c: _Call, axes: str) -> None:
+        """Lets the producer of a call's first input make only the window that the call reads."""
+        x = self.specs[c.ins[0]]
+        try:
+            region = c.node.op.region(c.a, x, self.specs[c.outs[0]])
+        except Exception as error:
+            raise explain_failure(self.ctx, c.node, error, self.sample_of) from None
+        if region is None:
+            return
+        origin, stored = np.array(region[0], "i8"), np.array(region[1], "i8")
+        for d, name in enumerate(x.layout or "?" * x.ndim):
+            if name not in axes:
+                origin[:, d], stored[:, d] = 0, x.shape[:, d]
+        if origin.size and (min(origin.min(), stored.min()) < 0 or (origin + stored > x.shape).any()):
+            raise RuntimeError(f"[internal error] {c.node!r} asks for a region outside of its input")
+        self.specs[c.ins[0]] = x.windowed(origin, stored)
 
     def _execute(self, pool: kernels.Pool, steps: list[kernels.Step], nodes: list[Node]) -> None:
         ctx = self.ctx
@@ -247,30 +200,23 @@ class _Segment:
             node = nodes[ctx.status[i] - 1]
             ctx.failed[int(i)] = (node, outcome.reason(i), ctx.source_of(node, int(i)))
 
-    def _publish(self, wanted: set[Edge], root: dict[Edge, Edge], batches: dict[Edge, Batch]) -> None:
+    def _publish(self, wiring: Wiring, batches: dict[Edge, Batch]) -> None:
+        """Makes what is wanted known to later stages; each sample keeps the name of where it came from."""
         values = self.ctx.values
+        sources: dict[Edge, list[str] | None] = {e: values[e].sources for e in self.imported}
         for c in self.calls:
-            sources = next(
-                (b.sources for e in c.ins if (b := values.get(e)) is not None and b.sources is not None), None
-            )
-            if sources is None and c.ins:
-                sources = next((s for e in c.ins if (s := self._sources.get(e)) is not None), None)
+            names = next((sources[e] for e in c.ins if sources[e] is not None), None)
             for e in c.outs:
-                if sources is not None:
-                    self._sources[e] = sources
-                if e not in wanted:
+                sources[e] = names
+                if e not in wiring.wanted:
                     continue
-                batch = batches[root[e]]
-                if root[e] != e:
+                batch = batches[wiring.root[e]]
+                if wiring.root[e] != e:
                     if self.counts is not None:
                         raise RuntimeError(f"[internal error] {c.node!r} renames frames")
                     batch = batch.relabel(self.specs[e])
-                batch.sources = sources
+                batch.sources = names
                 values[e] = batch
-
-    @property
-    def _sources(self) -> dict[Edge, list[str]]:
-        return self.__dict__.setdefault("_source_lists", {})
 
 
 def _rows_like(spec: Spec, rows: np.ndarray) -> np.ndarray:
