@@ -45,8 +45,8 @@ def _rss_mb() -> float:
         return int(f.read().split()[1]) * resource.getpagesize() / 1e6
 
 
-def work(contender: Contender, options: argparse.Namespace) -> None:
-    """In a process of its own: warms up, measures, prints one line of JSON."""
+def work(contender: Contender, options: argparse.Namespace, extra: Callable[[], dict[str, float]] = dict) -> None:
+    """In a process of its own: warms up, measures, prints one line of JSON, with what `extra` knows in the end."""
     batches = contender(options)
     warm = time.perf_counter() + min(1.0, options.seconds / 2)
     while time.perf_counter() < warm:
@@ -54,10 +54,8 @@ def work(contender: Contender, options: argparse.Namespace) -> None:
     images, cpu, start = 0, time.process_time(), time.perf_counter()
     while (now := time.perf_counter()) < start + options.seconds:
         images += next(batches)
-    print(
-        json.dumps({"images_per_s": images / (now - start), "rss_mb": _rss_mb(), "cpu_s": time.process_time() - cpu}),
-        flush=True,
-    )
+    rate = {"images_per_s": images / (now - start), "rss_mb": _rss_mb(), "cpu_s": time.process_time() - cpu}
+    print(json.dumps(rate | extra()), flush=True)
     os._exit(0)  # rivals may take long to shut down
 
 
