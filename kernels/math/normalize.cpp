@@ -18,6 +18,13 @@ CLONES static void apply(Out *__restrict out, const In *__restrict in, int64_t n
   }
 }
 
+// One mean for all.
+template <class Out, class In>
+CLONES static void apply(Out *__restrict out, const In *__restrict in, int64_t n, float mean, float rest, float factor,
+                         float shift) {
+  for (int64_t i = 0; i < n; i++) out[i] = saturate<Out>(deviation(in[i], mean, rest) * factor + shift);
+}
+
 template <class Out, class In>
 static void apply(Out *out, const In *in, const Groups &g, const double *mean, const double *factor, float shift,
                   float *table) {
@@ -30,12 +37,14 @@ static void apply(Out *out, const In *in, const Groups &g, const double *mean, c
       rests[j] = (float)(mean[p] - means[j]);
       factors[j] = (float)factor[p];
     }
-    if (lanes == 1) {
+    if (lanes == 1) {  // few elements: a call would cost more than they do
       for (int64_t i = 0; i < n; i++)
         out[offset + i] = saturate<Out>(deviation(in[offset + i], means[0], rests[0]) * factors[0] + shift);
-      return;
+    } else if (g.period == 1) {
+      apply(out + offset, in + offset, n, means[0], rests[0], factors[0], shift);
+    } else {
+      apply(out + offset, in + offset, n, means, rests, factors, shift, lanes);
     }
-    apply(out + offset, in + offset, n, means, rests, factors, shift, lanes);
   });
 }
 
