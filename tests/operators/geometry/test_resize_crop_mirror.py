@@ -25,7 +25,7 @@ def reference(x, layout="HWC", crop=None, mirror=0, rounding="round", **kw):
     lo, hi, window = np.zeros(k), np.zeros(k), np.zeros(k, int)
     for d in range(k):
         window[d] = int(crop[d]) if int(crop[d]) and size[d] else size[d]
-        place = kw.get(f"crop_pos_{'zyx'[-k:][d]}", 0.5) * (size[d] - window[d])
+        place = float(np.float32(kw.get(f"crop_pos_{'zyx'[-k:][d]}", 0.5))) * (size[d] - window[d])
         place = np.trunc(place) if rounding == "truncate" else np.trunc(place + np.copysign(0.5, place))
         scale = extent[d] / real[d] if real[d] else 0
         start = extent[d] / 2 - size[d] / 2 * scale + place * scale
