@@ -114,6 +114,24 @@ class Bound:
     atol: float = 0
 
 
+class Problem(str):
+    """What is wrong with a case.
+
+    `kind` is "raise", "form" (number, layout, type or shape of outputs) or "values"; `equal` the share of equal values.
+    """
+
+    kind: str
+    equal: float | None
+
+    def __new__(cls, text: str, kind: str = "form", equal: float | None = None) -> Problem:
+        self = super().__new__(cls, text)
+        self.kind, self.equal = kind, equal
+        return self
+
+
+NONE = Problem("")
+
+
 @dataclass
 class Tally:
     """What came out of the cases of one operator."""
@@ -124,43 +142,50 @@ class Tally:
     relative: float = 0  # largest difference of floats and 32-bit integers, in units of the largest value
     equal: int = 0  # of the integers
     values: int = 0
-    deliberate: dict[str, int] = field(default_factory=dict)  # reason -> cases
+    deliberate: dict[str, list[float | None]] = field(default_factory=dict)  # reason -> equal values, per case
     failures: list[str] = field(default_factory=list)
     notes: dict[str, int] = field(default_factory=dict)
+
+    def excuse(self, problem: Problem, reason: str) -> bool:
+        """Counts a deliberate difference. A form that differs needs no excuse, but a correction."""
+        if not reason or problem.kind == "form":
+            return False
+        self.deliberate.setdefault(reason, []).append(problem.equal)
+        return True
 
     def note(self, text: str) -> None:
         self.notes[text] = self.notes.get(text, 0) + 1
 
 
-def compare(theirs: Result, ours: Result, bound: Bound, tally: Tally) -> str:
-    """Adds a case to the tally; says what is wrong, "" if nothing."""
+def compare(theirs: Result, ours: Result, bound: Bound, tally: Tally) -> Problem:
+    """Adds a case to the tally; says what is wrong, NONE if nothing."""
     if theirs.error and ours.error:
         tally.both_raise += 1
-        return ""
+        return NONE
     if theirs.error:
-        return f"DALI raises ({theirs.error}), penstock does not"
+        return Problem(f"DALI raises ({theirs.error}), penstock does not", "raise")
     if ours.error:
-        return f"penstock raises ({ours.error}), DALI does not"
+        return Problem(f"penstock raises ({ours.error}), DALI does not", "raise")
     if len(theirs.outputs) != len(ours.outputs):
-        return f"{len(ours.outputs)} outputs, DALI has {len(theirs.outputs)}"
+        return Problem(f"{len(ours.outputs)} outputs, DALI has {len(theirs.outputs)}")
     if theirs.layouts != ours.layouts:
-        return f"layouts {ours.layouts}, DALI has {theirs.layouts}"
-    wrong = ""
+        return Problem(f"layouts {ours.layouts}, DALI has {theirs.layouts}")
+    wrong = NONE
     for j, (want_list, got_list) in enumerate(zip(theirs.outputs, ours.outputs)):
         if len(want_list) != len(got_list):
-            return f"{len(got_list)} samples, DALI has {len(want_list)}"
+            return Problem(f"{len(got_list)} samples, DALI has {len(want_list)}")
         for i, (want, got) in enumerate(zip(want_list, got_list)):
             wrong = wrong or _compare_arrays(want, got, bound, tally, f"output {j}, sample {i}")
     return wrong
 
 
-def _compare_arrays(want: np.ndarray, got: np.ndarray, bound: Bound, tally: Tally, what: str) -> str:
+def _compare_arrays(want: np.ndarray, got: np.ndarray, bound: Bound, tally: Tally, what: str) -> Problem:
     if want.dtype != got.dtype:
-        return f"{what}: type {got.dtype}, DALI has {want.dtype}"
+        return Problem(f"{what}: type {got.dtype}, DALI has {want.dtype}")
     if want.shape != got.shape:
-        return f"{what}: shape {got.shape}, DALI has {want.shape}"
+        return Problem(f"{what}: shape {got.shape}, DALI has {want.shape}")
     if not want.size:
-        return ""
+        return NONE
     same = want == got
     if want.dtype.kind == "f":
         same |= np.isnan(want) & np.isnan(got)
@@ -168,7 +193,7 @@ def _compare_arrays(want: np.ndarray, got: np.ndarray, bound: Bound, tally: Tall
     if want.dtype.kind in "iub":
         tally.equal, tally.values = tally.equal + equal, tally.values + want.size
     if equal == want.size:
-        return ""
+        return NONE
     if want.dtype.kind in "iub":
         off = float(np.max(np.abs(want.astype("f8") - got.astype("f8"))))
         limit, unit = bound.steps, "steps"
@@ -186,9 +211,10 @@ def _compare_arrays(want: np.ndarray, got: np.ndarray, bound: Bound, tally: Tall
     if off > limit:
         at = np.unravel_index(int(np.argmax(~same)), want.shape)
         where = f"at {tuple(map(int, at))} {got[at]}, DALI has {want[at]}"
-        return f"{what}: off by {off:.4g} {unit} ({want.size - equal} of {want.size} values; {where})"
+        text = f"{what}: off by {off:.4g} {unit} ({want.size - equal} of {want.size} values; {where})"
+        return Problem(text, "values", equal / want.size)
     if unit == "steps":
         tally.steps = max(tally.steps, off)
     else:
         tally.relative = max(tally.relative, off / scale)
-    return ""
+    return NONE

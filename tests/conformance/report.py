@@ -41,20 +41,28 @@ def text(dali_version: str, machine: str) -> str:
     ]
     for name, t in sorted(TALLIES.items()):
         steps, floats = f"{t.steps:g}", f"{t.relative:.1e}" if t.relative else "0"
-        deliberate = sum(t.deliberate.values())
+        deliberate = sum(map(len, t.deliberate.values()))
         lines.append(
             f"| {name} | {t.cases} | {t.both_raise} | {steps} | {floats} | {_equal(t)} "
             f"| {deliberate or '–'} | {len(t.failures) or '–'} |"
         )
-    for title, attribute in (("Other than DALI on purpose", "deliberate"), ("Notes", "notes")):
-        rows = [
-            (name, reason, n)
-            for name, t in sorted(TALLIES.items())
-            for reason, n in sorted(getattr(t, attribute).items())
+    reasons = [(name, r, shares) for name, t in sorted(TALLIES.items()) for r, shares in sorted(t.deliberate.items())]
+    if reasons:
+        lines += [
+            "",
+            "## Other than DALI on purpose",
+            "",
+            "| operator | cases | equal values | why |",
+            "|---|---:|---:|---|",
         ]
-        if rows:
-            lines += ["", f"## {title}", "", "| operator | cases | what and why |", "|---|---:|---|"]
-            lines += [f"| {name} | {n} | {reason} |" for name, reason, n in rows]
+        for name, reason, shares in reasons:
+            values = [s for s in shares if s is not None]
+            equal = f"{100 * sum(values) / len(values):.0f} %" if values else "one raises"
+            lines.append(f"| {name} | {len(shares)} | {equal} | {reason} |")
+    notes = [(name, text, n) for name, t in sorted(TALLIES.items()) for text, n in sorted(t.notes.items())]
+    if notes:
+        lines += ["", "## Notes", "", "| operator | cases | |", "|---|---:|---|"]
+        lines += [f"| {name} | {n} | {text} |" for name, text, n in notes]
     failures = [(name, f) for name, t in sorted(TALLIES.items()) for f in t.failures]
     if failures:
         lines += ["", "## Disagreements", ""]

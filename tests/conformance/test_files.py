@@ -80,10 +80,7 @@ def check(name, files, graph, bound, text, each=False):
         problem = oracle.compare(run("dali", batch, graph), run("penstock", batch, graph), bound, tally)
         if problem:
             where = f"{'/'.join(batch[0].parts[-3:])}, {text}"
-            reason = next((r for part, r in DIFFERS.items() if part in where), None)
-            if reason:
-                tally.deliberate[reason] = tally.deliberate.get(reason, 0) + 1
-            else:
+            if not tally.excuse(problem, next((r for part, r in DIFFERS.items() if part in where), "")):
                 wrong.append(f"{where}: {problem}")
     tally.failures += wrong
     if wrong:

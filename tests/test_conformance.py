@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The comparison with DALI sees what differs: planted differences between two results. Needs no DALI."""
+
+import numpy as np
+import pytest
+
+from conformance import report
+from conformance.oracle import Bound, Problem, Result, Tally, compare
+
+X = np.arange(24, dtype="u1").reshape(2, 4, 3)
+F = np.linspace(0, 1, 24, dtype="f4").reshape(2, 4, 3)
+
+
+def changed(x, by):
+    out = x.copy()
+    out.flat[5] += by
+    return out
+
+
+def result(*samples, layout="HWC"):
+    return Result([list(samples)], [layout])
+
+
+@pytest.mark.parametrize(
+    "theirs, ours, bound, kind",
+    [
+        (result(X), result(changed(X, 1)), Bound(0), "values"),
+        (result(X), result(changed(X, 2)), Bound(1), "values"),
+        (result(F), result(changed(F, 1e-4)), Bound(0, 16), "values"),
+        (result(F), result(changed(F, np.nan)), Bound(0, 16), "values"),
+        (result(changed(F, np.inf)), result(F), Bound(0, 16), "values"),
+        (result(X), result(X.astype("u2")), Bound(1), "form"),
+        (result(X), result(X[:, :3]), Bound(1), "form"),
+        (result(X), result(X, layout="CHW"), Bound(1), "form"),
+        (result(X), result(X, X), Bound(1), "form"),
+        (result(X), Result([[X], [X]], ["HWC", "HWC"]), Bound(1), "form"),
+        (Result(error="no"), result(X), Bound(1), "raise"),
+        (result(X), Result(error="no"), Bound(1), "raise"),
+    ],
+)
+def test_differences_are_seen(theirs, ours, bound, kind):
+    problem = compare(theirs, ours, bound, Tally())
+    assert problem and problem.kind == kind
+
+
+@pytest.mark.parametrize(
+    "theirs, ours, bound",
+    [
+        (result(X), result(X), Bound(0)),
+        (result(X), result(changed(X, 1)), Bound(1)),
+        (result(F), result(changed(F, 1e-6)), Bound(0, 16)),
+        (result(changed(F, np.nan)), result(changed(F, np.nan)), Bound(0)),
+        (result(X[:0]), result(X[:0]), Bound(0)),
+        (Result(error="a"), Result(error="b"), Bound(0)),
+    ],
+)
+def test_agreement_passes(theirs, ours, bound):
+    assert not compare(theirs, ours, bound, Tally())
+
+
+def test_a_wrong_form_has_no_excuse():
+    tally = Tally()
+    assert not tally.excuse(Problem("shape", "form"), "on purpose")
+    assert not tally.excuse(Problem("off", "values"), "")
+    assert tally.excuse(Problem("off", "values", 0.5), "on purpose") and tally.deliberate == {"on purpose": [0.5]}
+
+
+def test_the_report_shows_all_of_it(monkeypatch):
+    tally = Tally(cases=3, failures=["case: off by 7"], steps=1, equal=999, values=1000)
+    tally.excuse(Problem("off", "values", 0.5), "on purpose")
+    tally.note("refuses")
+    monkeypatch.setattr(report, "TALLIES", {"resize": tally})
+    text = report.text("2.4.0", "here")
+    assert "| resize | 3 | 0 | 1 | 0 | 99.90 % | 1 | 1 |" in text
+    assert (
+        "| resize | 1 | 50 % | on purpose |" in text and "- `resize` case: off by 7" in text and "| refuses |" in text
+    )
