@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What iterating through PyTorch's and JAX's iterators costs over the bare `pipe.run()` on the val pipeline."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+
+import measure
+from images_cpu import pipeline
+
+FACES = ("pipe.run()", "PyTorch", "JAX", "pipe.run() again")
+SLICE = 16  # batches; faces take turns, so that drift of the machine meets all of them
+
+
+def sources(o) -> dict:
+    """A callable per face that gives the next batch; each has a pipeline of its own."""
+    from penstock.plugin import jax, pytorch
+
+    pipes = [pipeline(o, "penstock", "val", "photos500") for _ in FACES]
+    endless = {"output_map": ["images", "labels"], "size": 10**9}
+    iterators = [pytorch.DALIGenericIterator(pipes[1], **endless), jax.DALIGenericIterator(pipes[2], **endless)]
+    return dict(zip(FACES, [pipes[0].run, *(i.__next__ for i in iterators), pipes[3].run]))
+
+
+def work(o) -> dict[str, tuple[float, float]]:
+    """Seconds per batch, and the consumer thread's own seconds per batch, for each face: medians."""
+    faces = sources(o)
+    rows: dict[str, list[tuple[float, float]]] = {f: [] for f in faces}
+    for round_ in range(2 * o.rounds + 1):
+        for face, following in faces.items():
+            time.sleep(0.3)  # the queue is full for all of them
+            begin, own = time.perf_counter(), time.thread_time()
+            for _ in range(SLICE):
+                kept = following()  # noqa: F841  as a training step keeps its batch
+            if round_:
+                rows[face].append(((time.perf_counter() - begin) / SLICE, (time.thread_time() - own) / SLICE))
+    return {f: (statistics.median(t for t, _ in r), statistics.median(t for _, t in r)) for f, r in rows.items()}
+
+
+def main() -> None:
+    o = measure.arguments(__doc__).parse_args()
+    if not o.data:
+        sys.exit("no data: give --data FOLDER with JPEG files, or set PENSTOCK_DATA")
+    times = work(o)
+    bare = times[FACES[0]][0]
+    lines = ["| | images/s | over pipe.run() | consumer's own time per batch |", "|---|---|---|---|"]
+    for face, (wall, own) in times.items():
+        lines.append(f"| {face} | {o.batch / wall:,.0f} | {wall / bare - 1:+.1%} | {own * 1e6:,.0f} us |")
+    text = f"""# Iterators
+
+{__doc__}
+At most 3 % is wanted. Batch {o.batch}, {o.threads} threads; the faces take turns in slices of {SLICE} batches in one
+process, medians of {2 * o.rounds} slices; `pipe.run()` is measured twice to show the noise. The consumer's own time is the processor
+time of the thread that asks for batches.
+
+{chr(10).join(lines)}
+
+{measure.machine()} {measure.versions("torch", "jax")}.
+"""
+    measure.write(o.out, "iterators.md", text)
+
+
+if __name__ == "__main__":
+    main()
