@@ -6,7 +6,9 @@
 // Floats lose their fraction on the way to integers; clamped to the finite range of Out. NaN stays NaN, or becomes 0.
 template <class Out, class In>
 SHARED Out truncated(In x) {
-  if constexpr (DTypeOf<Out>::value == FLOAT16) {
+  if constexpr (DTypeOf<Out>::value == BOOL) {
+    return (float)x != 0.0f;
+  } else if constexpr (DTypeOf<Out>::value == FLOAT16) {
     const float f = (float)x;
     return half(f > 65504.0f ? 65504.0f : f < -65504.0f ? -65504.0f : f);
   } else if constexpr (DTypeOf<Out>::value == FLOAT && DTypeOf<In>::value == FLOAT64) {

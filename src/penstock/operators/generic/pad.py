@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples made as large as the largest of the batch, or as asked for."""
+
+from typing import Any
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.errors import SampleErrors
+from ...core.kernels import MAX_DIMS
+from ...core.op import Arg, Arguments, Layout, Operator, PerSample
+
+
+class Pad(Operator):
+    """Adds elements at the end of axes, up to the largest sample of the batch, to `shape`, or to multiples of `align`. Any type.
+
+    >>> from penstock import fn, pipeline_def
+    >>> import numpy as np
+    >>> @pipeline_def(batch_size=2)
+    ... def pipe():
+    ...     x = fn.external_source(source=lambda: [np.array([1, 2, 3], np.int32), np.array([4], np.int32)])
+    ...     return fn.pad(x, fill_value=-1)
+    >>> pipe().run()[0].at(1).tolist()
+    [4, -1, -1]
+    """
+
+    kernel = "geometry/window"
+    frames = False
+    mixes_samples = True
+
+    axes = PerSample([int], None, "The axes that grow; negative ones count from the last. All by default.")
+    axis_names = Arg(Layout, None, "The axes that grow, by name; instead of `axes`.")
+    shape = PerSample([int], None, "Least extent for each of the axes, or for all; zero or less: that of the largest sample.")
+    align = PerSample([int], None, "Extents become multiples of this, for each of the axes or for all.")
+    fill_value = PerSample(float, 0.0, "Value of the new elements; without its fraction in integers, clamped.")
+
+    def setup(self) -> None:
+        if {"axes", "axis_names"} <= self.values["given"]:
+            raise ValueError("give the axes either by `axes` or by `axis_names`, not both")
+
+    def outputs(self, a: Arguments, x: Spec) -> Spec:
+        axes = self._axes(a, x)
+        rows = np.arange(x.n)[:, None]
+        extent = x.shape[rows, axes]
+        least = _for_each(a.shape, axes, "shape", -1)
+        largest = x.shape.max(axis=0, initial=0)[axes]
+        extent = np.maximum(extent, np.where(least > 0, least, largest))
+        align = _for_each(a.align, axes, "align", 1)
+        SampleErrors.where((align <= 0).any(axis=1), lambda i: f"`align` must be positive, got {align[i].tolist()}")
+        shape = x.shape.copy()
+        shape[rows, axes] = -(-extent // align) * align
+        return x.like(shape=shape)
+
+    def _axes(self, a: Arguments, x: Spec) -> np.ndarray:
+        """(n, k)"""
+        if a.axis_names:
+            missing = [c for c in a.axis_names if c not in x.layout]
+            if missing:
+                raise ValueError(f"input 0 has the layout '{x.layout}', which has no axis '{missing[0]}'")
+            axes = np.broadcast_to(np.array([x.axis(c) for c in a.axis_names], "i8"), (x.n, len(a.axis_names)))
+        elif a.axes is None or a.axes.shape[1] == 0:
+            axes = np.broadcast_to(np.arange(x.ndim), (x.n, x.ndim))
+        else:
+            axes = a.axes.astype("i8")
+            SampleErrors.where(
+                ((axes < -x.ndim) | (axes >= x.ndim)).any(axis=1),
+                lambda i: f"axes {axes[i].tolist()} are not in [{-x.ndim}, {x.ndim - 1}], the axes of an input of {x.ndim} dimensions",
+            )
+            axes = np.where(axes < 0, axes + x.ndim, axes)
+        ordered = np.sort(axes, axis=1)
+        SampleErrors.where(
+            (ordered[:, 1:] == ordered[:, :-1]).any(axis=1), lambda i: f"an axis is named twice: {axes[i].tolist()}"
+        )
+        return axes
+
+    def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
+        extent = np.zeros((x.n, MAX_DIMS), "i8")
+        extent[:, : x.ndim] = x.shape
+        return {"extent": extent, "channels": -1, "fill": a.fill_value.astype("f4")[:, None]}
+
+
+def _for_each(values: np.ndarray | None, axes: np.ndarray, name: str, default: int) -> np.ndarray:
+    """(n, k) from one value for all axes, or one for each."""
+    if values is None:
+        return np.full(axes.shape, default, "i8")
+    if values.shape[1] not in (1, axes.shape[1]):
+        raise ValueError(f"`{name}` has {values.shape[1]} values for {axes.shape[1]} axes; give one, or one for each")
+    return np.broadcast_to(values.astype("i8"), axes.shape)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same memory with another shape or layout."""
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, Layout, Operator, PerSample
+
+
+class Reshape(Operator):
+    """Gives samples another shape or layout; nothing is copied.
+
+    The shape is given by `shape` (or a second input of integers), or by `rel_shape`: the input's extents times these factors,
+    rounded. One negative extent becomes what is left. `src_dims` says which axis of the input each axis of the output takes its
+    extent from, -1 being a new one of extent 1. The layout is kept if the number of axes is, and dropped otherwise.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> import numpy as np
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     return fn.reshape(types.Constant(np.zeros((4, 6, 3), np.uint8)), rel_shape=[0.5, -1], layout="FH")
+    >>> pipe().run()[0].at(0).shape
+    (2, 36)
+    """
+
+    inputs = (1, 2)
+    peeks = (1,)
+    frames = False
+    aliases = True
+
+    shape = PerSample([int], None, "Extents of the output.")
+    rel_shape = PerSample([float], None, "Extents of the output, in extents of the input.")
+    src_dims = PerSample([int], None, "Axes of the input whose extents are taken; -1 is a new axis.")
+    layout = Arg(Layout, None, "Layout of the output.")
+
+    def setup(self) -> None:
+        if {"shape", "rel_shape"} <= self.values["given"]:
+            raise ValueError("give either `shape` or `rel_shape`, not both")
+        if self.values["rel_shape"] == []:
+            raise ValueError("`rel_shape` is empty")
+
+    def outputs(self, a: Arguments, x: Spec, *more: Spec) -> Spec:
+        shape = self._shape(a, x, *more)
+        shape = _completed(shape, x)
+        layout = x.layout if shape.shape[1] == x.ndim else ""
+        if a.layout is not None:
+            if len(a.layout) not in (0, shape.shape[1]):
+                raise ValueError(f"layout='{a.layout}' does not fit an output of {shape.shape[1]} axes")
+            layout = str(a.layout)
+        return x.like(shape=shape, layout=layout)
+
+    def _shape(self, a: Arguments, x: Spec, *more: Spec) -> np.ndarray:
+        """(n, ndim) with a negative extent for what is left."""
+        if more:
+            if a.shape is not None or a.rel_shape is not None:
+                raise ValueError("give the shape either as the second input or as an argument, not both")
+            batch = a.batches[1]
+            if more[0].ndim != 1 or not batch.spec.is_dense or batch.spec.dtype.kind not in "iu":
+                raise ValueError(
+                    f"input 1 needs shapes: vectors of integers of one length; got {more[0].dtype.name} of shapes {more[0].shape.tolist()[:4]}"
+                )
+            return batch.array().astype("i8").reshape(x.n, -1)
+        if a.shape is not None:
+            return a.shape.astype("i8")
+        if a.src_dims is None and a.rel_shape is None:
+            if a.layout is None:
+                raise ValueError("nothing to do: give `shape`, `rel_shape`, `src_dims`, `layout` or a second input")
+            return x.shape
+        extent = x.shape
+        if a.src_dims is not None:
+            SampleErrors.where(
+                ((a.src_dims < -1) | (a.src_dims >= x.ndim)).any(axis=1),
+                lambda i: f"src_dims {a.src_dims[i].tolist()} are neither axes of the input, 0 to {x.ndim - 1}, nor -1",
+            )
+            padded = np.concatenate([x.shape, np.ones((x.n, 1), "i8")], axis=1)  # index -1 is a new axis
+            extent = padded[np.arange(x.n)[:, None], a.src_dims]
+        if a.rel_shape is None:
+            return extent
+        count, factors = a.rel_shape.shape[1], a.rel_shape
+        if a.src_dims is not None and count != extent.shape[1]:
+            raise ValueError(f"`src_dims` has {extent.shape[1]} values and `rel_shape` {count}")
+        if count == x.ndim + 1 and a.src_dims is None and (factors[:, -1] < 0).all():
+            extent = np.concatenate([extent, np.ones((x.n, 1), "i8")], axis=1)
+        elif count > extent.shape[1]:
+            raise ValueError(f"`rel_shape` has {count} values, the input {x.ndim} axes; use `src_dims` to add axes")
+        return np.where(factors < 0, -1, np.floor(factors * extent[:, :count].astype("f4") + np.float32(0.5)).astype("i8"))
+
+
+def _completed(shape: np.ndarray, x: Spec) -> np.ndarray:
+    """With the negative extent replaced; raises SampleErrors where the volume is not that of the input."""
+    volume = x.shape.prod(axis=1)
+    unknown = shape < 0
+    SampleErrors.where(unknown.sum(axis=1) > 1, lambda i: f"only one extent may be negative, got {shape[i].tolist()}")
+    known = np.where(unknown, 1, shape).prod(axis=1)
+    left = np.where(known > 0, volume // np.maximum(known, 1), 0)
+    out = np.where(unknown, left[:, None], shape)
+    SampleErrors.where(
+        out.prod(axis=1) != volume,
+        lambda i: f"an input of shape {x.shape[i].tolist()} ({volume[i]} elements) can't become {shape[i].tolist()}",
+    )
+    return out

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The axes in another order."""
+
+import string
+from typing import Any
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.kernels import MAX_DIMS
+from ...core.op import Arg, Arguments, Layout, Operator
+
+
+class Transpose(Operator):
+    """Puts the axes in another order: axis i of the output is axis `perm[i]` of the input. Any type, up to 8 axes.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> import numpy as np
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     return fn.transpose(types.Constant(np.zeros((4, 5, 3), np.uint8), layout="HWC"), perm=[2, 0, 1])
+    >>> out = pipe().run()[0]
+    >>> out.layout(), out.at(0).shape
+    ('CHW', (3, 4, 5))
+    """
+
+    kernel = "generic/transpose"
+    frames = False
+    windowed = string.ascii_uppercase
+
+    perm = Arg([int], None, "For each axis of the output, which of the input it is; reversed if not given.")
+    transpose_layout = Arg(bool, True, "Whether the letters of the layout follow the axes; else the layout is kept.")
+    output_layout = Arg(Layout, None, "The layout of the output, whatever `transpose_layout` says.")
+
+    def setup(self) -> None:
+        perm = self.values["perm"]
+        if perm is not None and sorted(perm) != list(range(len(perm))):
+            raise ValueError(f"`perm` must name each axis from 0 to {len(perm) - 1} once, got {perm}")
+
+    def plan(self, a: Arguments, x: Spec) -> None:
+        a.axes = list(range(x.ndim))[::-1] if a.perm is None else a.perm
+        if len(a.axes) != x.ndim:
+            raise ValueError(f"`perm` has {len(a.axes)} values, the input {x.ndim} axes")
+        if a.output_layout is not None and len(a.output_layout) not in (0, x.ndim):
+            raise ValueError(f"output_layout='{a.output_layout}' does not fit an output of {x.ndim} axes")
+
+    def outputs(self, a: Arguments, x: Spec) -> Spec:
+        layout = a.output_layout
+        if layout is None:
+            layout = "".join(x.layout[d] for d in a.axes) if x.layout and a.transpose_layout else x.layout
+        return x.like(shape=x.shape[:, a.axes], layout=str(layout))
+
+    def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray]:
+        back = np.argsort(np.array(a.axes, "i8"))
+        return out.origin[:, back], out.stored[:, back]
+
+    def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
+        perm, start = np.zeros((1, MAX_DIMS), "i4"), np.zeros((x.n, MAX_DIMS), "i8")
+        perm[0, : x.ndim] = a.axes
+        start[:, : x.ndim] = self.region(a, x, out)[0] - x.origin
+        return {"perm": perm, "start": start}
