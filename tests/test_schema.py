@@ -17,8 +17,6 @@ REFERENCE = json.loads((Path(__file__).parent / "reference" / "operators.json").
 # Deliberate differences: (operator or *, argument): why. `default` differences only; anything else must agree.
 DEFAULTS = {
     ("*", "bytes_per_sample_hint"): "has no effect; memory comes from a pool",
-    ("external_source", "blocking"): "not given means what DALI's Python wrapper makes of it",
-    ("external_source", "no_copy"): "not given means what DALI's Python wrapper makes of it",
     ("contrast", "contrast_center"): "if not given it is the middle of the input type's range, as in DALI's code",
     ("brightness_contrast", "contrast_center"): "the same",
 }
