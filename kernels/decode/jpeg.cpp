@@ -5,16 +5,8 @@
 #include <csetjmp>
 
 #include "decode/codec.h"
-// libjpeg has types named like our data types.
-#define UINT8 JpegUint8
-#define UINT16 JpegUint16
-#define INT16 JpegInt16
-#define INT32 JpegInt32
-#include <jpeglib.h>
-#undef UINT8
-#undef UINT16
-#undef INT16
-#undef INT32
+#include "decode/huffman.h"
+#include "decode/libjpeg.h"
 // Message codes, to tell harmless warnings from lost data.
 #include <jerror.h>
 
@@ -63,6 +55,8 @@ struct Decoder {
   jpeg_progress_mgr progress;
   jmp_buf failed;
   char text[JMSG_LENGTH_MAX];
+  bool own_huffman, irregular;
+  HuffmanDecoder huffman;
 };
 
 Decoder &decoder_of(j_common_ptr d) { return *static_cast<Decoder *>(d->client_data); }
@@ -116,13 +110,23 @@ struct Job {
   Scratch *scratch;
 };
 
-// Whether the last bytes hold the end marker: cheap for a good file, and the only sign of truncation when reading stops
-// early.
-bool has_end(Bytes in) {
-  for (int64_t i = in.size - 2; i >= 0; i--)
-    if (in.data[i] == 0xff && in.data[i + 1] == 0xd9) return true;
+// Whether the end marker is there, so that nothing was cut off: cheap for a good file. For when reading stops early.
+bool has_end(Decoder &j) {
+  if (j.own_huffman || jpeg_has_multiple_scans(&j.d) || j.d.unread_marker == 0xd9) return true;
+  const uint8_t *p = j.source.next_input_byte;
+  for (int64_t i = (int64_t)j.source.bytes_in_buffer - 2; i >= 0; i--)
+    if (p[i] == 0xff && p[i + 1] == 0xd9) return true;
   return false;
 }
+
+#ifdef HAVE_JPEG_INTERNALS
+boolean decode_mcu(j_decompress_ptr d, JBLOCKROW *blocks) {
+  Decoder &j = decoder_of(reinterpret_cast<j_common_ptr>(d));
+  if (decode_mcu(j.huffman, *d, blocks)) return TRUE;
+  j.irregular = true;
+  longjmp(j.failed, 1);
+}
+#endif
 
 void open(Decoder &j, Bytes in) {
   j.d.err = jpeg_std_error(&j.errors);
@@ -158,8 +162,7 @@ void read_rows(Decoder &j, uint8_t *to, int64_t stride, int64_t n) {
 void read_window(Decoder &j, const Job &job) {
   const Window &w = job.want;
   int n = j.d.output_components;
-  int64_t mcu_y = j.d.max_v_samp_factor * j.d.min_DCT_scaled_size,
-          mcu_x = j.d.max_h_samp_factor * j.d.min_DCT_scaled_size;
+  int64_t mcu_y = j.d.max_v_samp_factor * min_dct_size(j.d), mcu_x = j.d.max_h_samp_factor * min_dct_size(j.d);
   JDIMENSION left = 0, width = j.d.output_width;
   if (w.x > 0 || w.width < width) {
     left = (JDIMENSION)std::max<int64_t>(0, w.x / mcu_x * mcu_x - mcu_x);
@@ -191,11 +194,15 @@ void read_window(Decoder &j, const Job &job) {
       }
     }
   }
-  if (j.d.output_scanline == j.d.output_height) jpeg_finish_decompress(&j.d);
+  if (j.d.output_scanline < j.d.output_height || j.own_huffman) {
+    if (!has_end(j)) fail("JPEG: Premature end of JPEG file");
+  } else {
+    jpeg_finish_decompress(&j.d);
+  }
 }
 
 // Chooses the colours libjpeg delivers and, when they are not those wanted, where they go in between.
-void decode(Decoder &j, Bytes in, const DecodeArgs &a, const Tensor &out, Scratch &scratch, Pixels *between) {
+void decode(Decoder &j, const DecodeArgs &a, const Tensor &out, Scratch &scratch, Pixels *between) {
   if ((int64_t)j.d.image_height != a.height || (int64_t)j.d.image_width != a.width)
     fail("JPEG: the decoder sees %u x %u pixels, the header said %d x %d", j.d.image_height, j.d.image_width, a.height,
          a.width);
@@ -237,27 +244,44 @@ void decode(Decoder &j, Bytes in, const DecodeArgs &a, const Tensor &out, Scratc
   jpeg_start_decompress(&j.d);
   if ((int64_t)j.d.output_height != height || (int64_t)j.d.output_width != width)
     fail("[internal error] libjpeg scales to %u x %u", j.d.output_height, j.d.output_width);
+#ifdef HAVE_JPEG_INTERNALS
+  if (j.own_huffman) {
+    Bytes scan{j.source.next_input_byte, (int64_t)j.source.bytes_in_buffer};
+    j.own_huffman = begin_scan(j.huffman, j.d, scan, scratch);
+    if (j.own_huffman) j.d.entropy->decode_mcu = decode_mcu;
+  }
+#else
+  j.own_huffman = false;
+#endif
   read_window(j, job);
-  if (j.d.output_scanline < j.d.output_height && !has_end(in)) fail("JPEG: Premature end of JPEG file");
 }
 
-}  // namespace
-
-void decode_jpeg(Bytes in, const DecodeArgs &a, const Tensor &out, Scratch &scratch) {
+// False: the data is irregular, and libjpeg's own Huffman decoder is to judge it.
+bool try_decode(Bytes in, const DecodeArgs &a, const Tensor &out, Scratch &scratch, Pixels *between, bool own_huffman) {
   Decoder j;
-  Pixels between{};
+  j.own_huffman = own_huffman;
+  j.irregular = false;
   if (setjmp(j.failed)) {
     jpeg_destroy_decompress(&j.d);
+    if (j.irregular) return false;
     fail("JPEG: %s", j.text);
   }
   try {
     open(j, in);
-    decode(j, in, a, out, scratch, &between);
+    decode(j, a, out, scratch, between);
   } catch (...) {
     jpeg_destroy_decompress(&j.d);
     throw;
   }
   jpeg_destroy_decompress(&j.d);
+  return true;
+}
+
+}  // namespace
+
+void decode_jpeg(Bytes in, const DecodeArgs &a, const Tensor &out, Scratch &scratch) {
+  Pixels between{};
+  if (!try_decode(in, a, out, scratch, &between, true)) try_decode(in, a, out, scratch, &between, false);
   if (between.data) {
     Window all{0, 0, out.shape[0], out.shape[1]};
     convert_pixels(between, all, a.orientation, a.output_type, out, scratch);
