@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Huffman decoder of baseline JPEG against libjpeg's, which Pillow uses: the same pixels, or libjpeg's complaint."""
+"""The Huffman decoder of baseline JPEG against libjpeg's, which Pillow uses: the same pixels, or its complaint."""
 
 import io
 
