@@ -25,7 +25,8 @@ struct Walk {
   void (*read)(float *out, const void *in, int64_t n, int64_t stride, int channels);
   void (*write)(void *out, const float *in, int64_t n, float mean, float scale);
   void (*write_pixels)(void *out, const float *in, int64_t n, int channels, int padded, const float *mean,
-                       const float *scale, const void *fill);
+                       const float *scale, const void *fill, float *room);
+  // For three planes from pixels of three bytes, else null.
   void (*split3_row)(void *out, const uint8_t *in, int64_t n, int64_t plane, const float *mean, const float *scale);
   char *turned;                        // one row of the input
 
@@ -41,7 +42,8 @@ struct Walk {
     } else if (d == ndim - 2 && channels == ndim - 1 && in_step[channels] == 1) {
       const int n_channels = (int)end[channels];
       read(row, unmirrored(x, e - b, d, n_channels), e - b, std::max<int64_t>(in_step[d], n_channels), n_channels);
-      write_pixels(o, row, e - b, n_channels, (int)fill.extent[channels], mean, scale, fill.values);
+      write_pixels(o, row, e - b, n_channels, (int)fill.extent[channels], mean, scale, fill.values,
+                   row + (e - b) * n_channels);
     } else if (d == ndim - 1 && d != channels) {
       read(row, x, e - b, in_step[d], 1);
       write(o, row, e - b, mean[c], scale[c]);
@@ -109,18 +111,17 @@ static void run(const Tensor *out, const Tensor *in, const CropMirrorNormalizeAr
   if (out->volume() == 0) return;
   const int64_t n_fill = w.fill.count();
   w.fill.values = scratch.array<char>(n_fill * w.out_size, 0);
-  w.row = scratch.array<float>(longest * n_fill, 1);
+  w.row = scratch.array<float>(longest * n_fill * 2, 1);
   for_types<uint8_t, int8_t, half, float>(out->dtype, [&](auto o) {
     typedef decltype(o) Out;
     for (int64_t c = 0; c < n_fill; c++) ((Out *)w.fill.values)[c] = truncated<Out>(a.fill[c]);
     w.write = write_planar<Out>;
     w.write_pixels = write_pixels<Out>;
+    w.split3_row = split3_row<Out>;
   });
   for_types<uint8_t, uint16_t, int16_t, int32_t, half, float>(in->dtype, [&](auto i) { w.read = read_row<decltype(i)>; });
   w.turned = scratch.array<char>(longest * n_fill * w.in_size, 2);
-  w.split3_row = nullptr;
-  if (in->dtype == UINT8 && w.is_split3())
-    w.split3_row = out->dtype == FLOAT ? split3_row<float> : out->dtype == FLOAT16 ? split3_row<half> : nullptr;
+  if (in->dtype != UINT8 || !w.is_split3()) w.split3_row = nullptr;
   w.visit(out->as<char>(), x, 0, 0);
 }
 
