@@ -94,7 +94,8 @@ class Distribution(Seeded, abstract=True):
         return Spec(like[0].shape if like else a.shape, self.type)
 
     def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
-        return {name: a.rows[name] for name in a.rows.dtype.names}
+        columns = {name: a.rows[name] for name in a.rows.dtype.names if name != "table"}
+        return {**columns, "table": a.table} if hasattr(a, "table") else columns
 
     def run(self, a: Arguments, *like: Batch) -> Batch:
         shape = self.values["shape"] or ()
