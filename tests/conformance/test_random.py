@@ -13,6 +13,10 @@ from penstock import types
 from penstock.core.op import REGISTRY
 
 BATCH = 32
+DIFFERS = {
+    "random.coin_flip(shape=[2000], dtype=DALIDataType.FLOAT)": "any type is accepted; DALI knows bool, uint8 and int32",
+    "random.coin_flip(probability=1.5)": "a probability above 1 is a mistake; DALI takes it",
+}
 P_VALUE = 1e-4  # the seeds are fixed, so a test passes always or never
 
 _P = np.float32([0.1, 0.2, 0.7])
@@ -98,9 +102,9 @@ def compare(name, inputs, kwargs):
     text = f"{name}({', '.join(f'{k}={v}' for k, v in kwargs.items())}) of {[np.asarray(v).tolist() for v in inputs]}"
     if theirs.error or ours.error:
         tally.both_raise += bool(theirs.error and ours.error)
-        fail_if(
-            bool(theirs.error) != bool(ours.error), tally, f"{text}: DALI {theirs.error!r}, penstock {ours.error!r}"
-        )
+        reason = next((r for part, r in DIFFERS.items() if part in text), "")
+        if bool(theirs.error) != bool(ours.error) and not tally.excuse(oracle.Problem("", "raise"), reason):
+            fail_if(True, tally, f"{text}: DALI {theirs.error!r}, penstock {ours.error!r}")
         return
     for want, got in zip(theirs.outputs, ours.outputs):
         seen = [(a[0].dtype.name, [s.shape for s in a]) for a in (want, got)]
@@ -112,6 +116,8 @@ def compare(name, inputs, kwargs):
         fail_if(
             p < P_VALUE, tally, f"{text}: another distribution (p = {p:.2g}); mean {b.mean():.4g}, DALI {a.mean():.4g}"
         )
+    if len(np.unique(np.concatenate([s.ravel() for s in ours.outputs[0]]))) == 1:
+        return
     again, other = draw("penstock", name, inputs, kwargs), draw("penstock", name, inputs, kwargs, seed=4)
     assert all((x == y).all() for x, y in zip(ours.outputs[0], again.outputs[0])), "the same seed gives other numbers"
     assert any((x != y).any() for x, y in zip(ours.outputs[0], other.outputs[0])), "another seed gives the same numbers"
