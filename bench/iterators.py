@@ -52,8 +52,8 @@ def main() -> None:
 
 {__doc__}
 At most 3 % is wanted. Batch {o.batch}, {o.threads} threads; the faces take turns in slices of {SLICE} batches in one
-process, medians of {2 * o.rounds} slices; `pipe.run()` is measured twice to show the noise. The consumer's own time is the processor
-time of the thread that asks for batches.
+process, medians of {2 * o.rounds} slices; `pipe.run()` is measured twice to show the noise. The consumer's own time is
+the processor time of the thread that asks for batches.
 
 {chr(10).join(lines)}
 
