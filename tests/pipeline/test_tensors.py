@@ -306,3 +306,23 @@ def test_gpu_containers_say_what_is_missing():
         with pytest.raises(NotImplementedError, match=r"penstock\[cuda12\].*penstock\[cuda13\]"):
             cls(X)
         assert not isinstance(TensorListCPU(X), cls)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_outputs_may_be_written_to(n):
+    """Neither constants nor data that is given again change with what was given out."""
+
+    @pipeline_def(batch_size=n)
+    def pipe():
+        constant = types.Constant(np.zeros((2, 2), "f4"))
+        return constant, fn.external_source(name="x", repeat_last=True), fn.external_source(source=lambda i: rows)
+
+    rows = np.zeros((n, 1), "f4")
+    p = pipe()
+    p.feed_input("x", np.zeros((n, 1), "f4"))
+    for _ in range(5):
+        for out in p.run():
+            assert (out.as_array() == 0).all()
+            out.at(0)[...] = 1
+            out.as_array()[...] = 2
+    assert (rows == 0).all()

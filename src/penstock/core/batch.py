@@ -124,6 +124,16 @@ class Spec:
         return f"Spec({self.dtype.name}, {self.layout!r}, {self.shape.tolist()})"
 
 
+class Borrowed:
+    """An owner that goes on using its memory: such batches are copied before they are given out, where they may be
+    written to."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: object):
+        self.owner = owner
+
+
 class Batch:
     """Samples in memory. `rows` are what kernels see of them, `owners` what keeps the memory alive, `sources` where
     each came from."""
@@ -240,12 +250,20 @@ class Batch:
         sources = None if self.sources is None else [self.sources[i] for i in indices]
         return Batch(spec, self.rows[indices], self.owners, sources)
 
+    @property
+    def is_borrowed(self) -> bool:
+        return any(type(o) is Borrowed for o in self.owners)
+
     def packed_copy(self) -> Batch:
         """The samples copied into one new block."""
         out = Batch.allocate(self.spec, self.sources)
-        if self._array is not None and not self.guard_bytes:
-            out.array()[...] = self._array
-            return out
+        if len(self) and not self.guard_bytes and self.spec.is_dense:
+            if self.is_packed:
+                out.array()[...] = self.array()
+                return out
+            if (self.rows["data"] == self.rows["data"][0]).all():  # a constant
+                out.array()[...] = self.sample(0)
+                return out
         for i in range(len(self)):
             out.sample(i)[...] = self.sample(i)
         return out

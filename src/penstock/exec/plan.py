@@ -72,7 +72,8 @@ class Plan:
             run(ctx, pool)
             for edge in release:
                 ctx.values.pop(edge, None)
-        return [ctx.values[e] for e in self.outputs]
+        outputs = [ctx.values[e] for e in self.outputs]
+        return [b.packed_copy() if b.is_borrowed else b for b in outputs]
 
 
 __all__ = ["BadSamples", "Plan"]

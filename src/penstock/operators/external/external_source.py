@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.batch import Batch
+from ...core.batch import Batch, Borrowed
 from ...core.dtypes import DALIDataType, to_numpy
 from ...core.kernels import Pool
 from ...core.op import Arg, Layout, Picks, Source
@@ -111,7 +111,10 @@ class ExternalSource(Source):
             self.asked.put(batches)
         else:
             self.fed.append(batches)
-        self.last = batches if self.values["repeat_last"] else None
+        if self.values["repeat_last"]:
+            for b in batches:
+                b.owners = (*b.owners, Borrowed(self))
+            self.last = batches
 
     def restarts(self) -> bool:
         return not self.is_fed() and (self.iterator is None or self.values["cycle"] not in (None, False))

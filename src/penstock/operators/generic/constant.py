@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from ...core.batch import Batch, Spec
+from ...core.batch import Batch, Borrowed, Spec
 from ...core.dtypes import DALIDataType, to_numpy
 from ...core.op import Arg, Arguments, Layout, Operator
 
@@ -49,4 +49,4 @@ class Constant(Operator):
         spec = Spec.uniform(a.n, self.array.shape, self.array.dtype, self.values["layout"])
         rows = spec.packed()
         rows["data"] = self.array.ctypes.data  # every sample is the same memory
-        return Batch(spec, rows, (self.array,))
+        return Batch(spec, rows, (Borrowed(self.array),))
