@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The code in docs/guide.md and README.md runs, and lines with `# -> value` give that value."""
+
+import ast
+import importlib.util
+import linecache
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+GUIDE = ROOT / "docs" / "guide.md"
+
+
+def blocks(path: Path) -> list[tuple[int, str]]:
+    """The Python blocks of a text with their first lines."""
+    text = path.read_text()
+    found = re.finditer(r"^```python\n(.*?)^```$", text, re.M | re.S)
+    return [(text.count("\n", 0, m.start(1)) + 1, m[1]) for m in found]
+
+
+def execute(path: Path, line: int, code: str, names: dict) -> int:
+    """Runs a block; says how many values were compared."""
+    file = f"{path}, block in line {line}"
+    linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
+    compared = 0
+    for statement in ast.parse(code).body:
+        last = code.splitlines()[statement.end_lineno - 1]
+        expected = re.search(r"  # -> (.*)$", last)
+        if expected and isinstance(statement, ast.Expr):
+            value = eval(compile(ast.Expression(statement.value), file, "eval"), names)
+            assert str(value) == expected[1], f"{path.name}, line {line + statement.lineno - 1}"
+            compared += 1
+        else:
+            assert not expected, "a value is expected of what is no expression"
+            exec(compile(ast.Module([statement], []), file, "exec"), names)
+    return compared
+
+
+@pytest.fixture
+def checkout(monkeypatch, tmp_path) -> Path:
+    """A working folder that has examples/data and where files may be written."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_guide(checkout):
+    names: dict = {}
+    compared = 0
+    for line, code in blocks(GUIDE):
+        needed = re.findall(r"# needs (\w+)", code)
+        if all(importlib.util.find_spec(n) for n in needed):
+            compared += execute(GUIDE, line, code, names)
+    assert compared >= 15
+    assert (checkout / "trace.json").stat().st_size > 1000
+
+
+def test_readme(checkout):
+    for line, code in blocks(ROOT / "README.md"):
+        execute(ROOT / "README.md", line, code, {})
+
+
+def test_a_wrong_value_is_caught(tmp_path):
+    with pytest.raises(AssertionError, match="line 11"):
+        execute(tmp_path / "guide.md", 10, "x = 1\nx + 1  # -> 3\n", {})
+
+
+def test_the_readme_leads_to_the_guide():
+    assert "(docs/guide.md)" in (ROOT / "README.md").read_text()
+
+
+TEXTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda p: p.name)
+def test_links_lead_somewhere(path):
+    prose = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.M | re.S)
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", prose)
+    missing = [link for link in links if not (path.parent / link).exists()]
+    assert not missing
