@@ -114,9 +114,6 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any]) -> Any:
     if name is not None and "name" in cls.schema:
         kwargs["name"] = name
 
-    def where(cause: str) -> str:
-        return "" if not sites else "\n\n" + "\n".join(map(str, sites))
-
     try:
         if device not in cls.devices:
             why = NO_GPU if device in ("gpu", "mixed") else f"it takes {' or '.join(map(repr, cls.devices))}"
@@ -140,7 +137,9 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any]) -> Any:
             | {"given": {*values, *data}}
         )
     except (TypeError, ValueError) as e:
-        raise type(e)(f"{e}{where(str(e))}") from None
+        who = "" if str(e).startswith(cls.display_name()) else f"{cls.display_name()}: "  # `setup` says only what is wrong
+        where = "\n\n" + "\n".join(map(str, sites)) if sites else ""
+        raise type(e)(f"{who}{e}{where}") from None
     number = len(definition.nodes)  # constants among the inputs have got theirs
     node = Node(op, edges, data, name or f"__{cls.__name__}_{number}", number, device, sites)
     definition.add(node)
