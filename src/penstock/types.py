@@ -73,13 +73,7 @@ class PipelineAPIType(Enum):
 
 def ConstantNode(device: str, value: Any, dtype: Any, shape: Any, layout: str | None, **kwargs: Any) -> _DataNode:
     """A constant as a node of the graph: see `Constant`."""
-    array = np.asarray(value)
-    if dtype is not None:
-        array = array.astype(_dtypes.to_numpy(dtype))
-    elif array.dtype == np.int64:
-        array = array.astype("i4")
-    elif array.dtype == np.float64:
-        array = array.astype("f4")
+    array = _trace.constant_array(value, dtype)
     if shape is not None:
         array = np.broadcast_to(array, shape) if array.size == 1 else array.reshape(shape)
     from .core.op import REGISTRY
@@ -99,13 +93,15 @@ def Constant(
 ) -> _DataNode:
     """A value that is the same for every sample.
 
-    `value` is a number, a list or an array; `dtype` defaults to int32 for integers and float32 for floats (arrays
-    keep their type,
-    but for the 64-bit defaults of Python numbers).
+    `value` is a number, a list or an array. Without a `dtype`, 64-bit numbers become 32-bit ones, as Python's are of
+    64 bits; one that does not fit is a ValueError.
 
-    >>> import penstock.types as types
-    >>> types.Constant(3.5)  # doctest: +SKIP
+    >>> from penstock import fn, pipeline_def, types
+    >>> @pipeline_def(batch_size=2)
+    ... def pipe():
+    ...     return types.Constant([1.5, 2]), types.Constant(2**40, dtype=types.INT64)
+    >>> pair, large = pipe().run()
+    >>> pair.dtype, pair.at(1).tolist(), large.at(0).item()
+    (<DALIDataType.FLOAT: 9>, [1.5, 2.0], 1099511627776)
     """
-    if isinstance(value, np.ndarray) and dtype is None:
-        dtype = value.dtype
     return ConstantNode(device or "cpu", value, dtype, shape, layout, **kwargs)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.dtypes import to_numpy
 from ..core.errors import NO_GPU, user_sites
 from ..core.op import REGISTRY, Operator, PerSample
 from .node import DataNode, Node
@@ -32,6 +33,7 @@ class Definition:
         self.nodes.append(node)
 
 
+_NARROW = {"int64": "i4", "uint64": "u4", "float64": "f4"}
 _local = threading.local()
 
 
@@ -74,14 +76,22 @@ def check_constants(cls: type[Operator], kwargs: dict[str, Any]) -> tuple[dict[s
     return values, data
 
 
+def constant_array(value: Any, dtype: Any = None) -> np.ndarray:
+    """The value as an array of type `dtype`; if not given, 64-bit numbers, which are Python's default, become 32-bit."""
+    array = np.asarray(value)
+    if dtype is not None:
+        return array.astype(to_numpy(dtype), copy=False)
+    narrow = array.astype(_NARROW.get(array.dtype.name, array.dtype), copy=False)
+    if narrow.dtype.kind in "iu" and (narrow != array).any():
+        raise ValueError(
+            f"a constant beyond the range of {narrow.dtype.name}; give its type: types.Constant(..., dtype=types.INT64)"
+        )
+    return narrow
+
+
 def constant(value: Any) -> DataNode:
     """A constant where an operator takes data."""
-    array = np.asarray(value)
-    if array.dtype == np.int64:
-        array = array.astype("i4")
-    elif array.dtype == np.float64:
-        array = array.astype("f4")
-    return call(REGISTRY["constant"], (), {"value": array})
+    return call(REGISTRY["constant"], (), {"value": constant_array(value)})
 
 
 def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any]) -> Any:

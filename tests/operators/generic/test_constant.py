@@ -39,7 +39,11 @@ def test_values(kwargs, want):
         (3, None, np.int32(3)),
         (2.5, None, np.float32(2.5)),
         ([1, 2], None, np.int32([1, 2])),
-        (np.float64([1, 2]), None, np.float64([1, 2])),
+        (np.float64([1, 2]), None, np.float32([1, 2])),
+        (np.int64([1, 2]), None, np.int32([1, 2])),
+        (np.uint64(3), None, np.uint32(3)),
+        (np.float64([1, 2]), types.FLOAT64, np.float64([1, 2])),
+        (2**40, types.INT64, np.int64(2**40)),
         (np.uint8([[1]]), types.INT16, np.int16([[1]])),
         (True, types.BOOL, np.bool_(True)),
     ],
@@ -63,3 +67,10 @@ def test_types_constant(value, dtype, want):
 def test_errors(kwargs, text):
     with pytest.raises(ValueError, match=text):
         run(lambda: fn.constant(**kwargs))
+
+
+def test_a_number_that_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="beyond the range of int32; give its type"):
+        run(lambda: types.Constant(2**40))
+    with pytest.raises(ValueError, match="fn.copy: a constant beyond the range"):
+        run(lambda: fn.copy(np.int64([2**40])))
