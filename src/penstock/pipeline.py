@@ -164,8 +164,7 @@ class Pipeline(Inspection):
             if not self._output_nodes:
                 raise ValueError(f"the pipeline{self._defined_at} has no outputs")
             outputs = [self._as_output(o, i) for i, o in enumerate(self._output_nodes)]
-        plan = Plan(self.definition.nodes, outputs + self._sinks, self._seed)
-        plan.outputs = plan.outputs[: len(outputs)]
+        plan = Plan(self.definition.nodes, outputs, self._sinks, self._seed)
         for node in plan.sources:
             try:
                 plan.source_op(node).open(self._max_batch_size, self._seed)

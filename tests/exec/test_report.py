@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 
-from penstock import fn, pipeline_def
+from penstock import fn, pipeline_def, types
 
 
 @pipeline_def(batch_size=8, num_threads=2)
@@ -19,6 +19,24 @@ def test_explain_shows_chain_fusion_and_source_lines():
     text = pipe().explain()
     assert text.count("chain, sample by sample") == 1
     assert "scratch memory" in text and "output" in text and "test_report.py:" in text
+
+
+def test_explain_tells_windows_that_are_made():
+    """Not where the whole image is an output too, and not where the producer's own input is whole."""
+
+    @pipeline_def(batch_size=1, num_threads=1)
+    def define(returned):
+        file = np.frombuffer(b"P5 4 4 255 " + bytes(16), np.uint8)
+        image = fn.decoders.image(types.Constant(file), name="image")
+        given = fn.brightness(types.Constant(np.zeros((4, 4, 3), np.uint8), layout="HWC"), name="given")
+        return fn.crop(image, crop=(2, 2)), fn.crop(given, crop=(2, 2)), *([image] if returned else [])
+
+    def line(returned, name):
+        return next(t for t in define(returned).explain().splitlines() if t.strip().startswith(f"{name} ="))
+
+    assert "computes only the window that fn.crop reads" in line(False, "image")
+    assert "window" not in line(True, "image") and "output" in line(True, "image")
+    assert "window" not in line(False, "given")
 
 
 def test_stats_add_up():

@@ -13,15 +13,16 @@ from ..graph.node import DataNode, Node
 from ..graph.passes import Stage, last_uses, prune, schedule
 from .arguments import Resolver
 from .chain import Chain
-from .context import BadSamples, Context, Timing, explain_failure
+from .context import Context, Timing, explain_failure
 
 
 class Plan:
     """Made once from the traced graph. Holds no state of a batch, so several batches may run at once."""
 
-    def __init__(self, nodes: list[Node], outputs: list[DataNode], seed: int):
+    def __init__(self, nodes: list[Node], outputs: list[DataNode], sinks: list[DataNode], seed: int):
+        """`sinks` are computed although they are no outputs."""
         self.outputs = [(o.source.number, o.index) for o in outputs]
-        self.nodes = prune(nodes, outputs)
+        self.nodes = prune(nodes, outputs + sinks)
         self.stages = schedule(self.nodes)
         self.resolvers = {n.number: Resolver(n, seed) for n in self.nodes}
         self.sources: list[Node] = [s.nodes[0] for s in self.stages if s.kind == "source"]
@@ -29,6 +30,7 @@ class Plan:
         self.sources.sort(key=lambda n: not self.source_op(n).sets_batch_size)
         self.mixes_samples = any(n.op.mixes_samples for n in self.nodes)
         self._release = last_uses(self.stages, outputs)
+        self.chains: dict[int, Chain] = {}  # by the number of their first node
         self._run: list[Callable[[Context, kernels.Pool], None]] = [self._runner(s) for s in self.stages]
 
     def source_op(self, node: Node) -> Source:
@@ -44,7 +46,8 @@ class Plan:
                     needed.update(
                         (d.source.number, d.index) for d in (*n.inputs, *n.arg_nodes()) if d.source.number in inside
                     )
-            return Chain(stage.nodes, needed, self.resolvers).run
+            chain = self.chains[stage.nodes[0].number] = Chain(stage.nodes, needed, self.resolvers)
+            return chain.run
         if stage.kind == "batch":
             return lambda ctx, pool: self._run_batchwise(stage.nodes[0], ctx)
         return lambda ctx, pool: None  # sources are loaded before
@@ -66,14 +69,10 @@ class Plan:
 
     def run(self, ctx: Context, pool: kernels.Pool) -> list[Batch]:
         """Takes the samples of `ctx`, whose sources are loaded, through all stages. Raises BadSamples while nothing
-        is lost;
-        samples whose pixels failed are in `ctx.failed`."""
+        is lost; samples whose pixels failed are in `ctx.failed`."""
         for run, release in zip(self._run, self._release):
             run(ctx, pool)
             for edge in release:
                 ctx.values.pop(edge, None)
         outputs = [ctx.values[e] for e in self.outputs]
         return [b.packed_copy() if b.is_borrowed else b for b in outputs]
-
-
-__all__ = ["BadSamples", "Plan"]

@@ -21,6 +21,7 @@ def explain(plan: Plan, num_threads: int, depth: int) -> str:
     for i, stage in enumerate(plan.stages):
         title = {"source": "source", "batch": "batch-wise", "chain": "chain, sample by sample"}[stage.kind]
         lines.append(f"stage {i}: {title}")
+        windows = _windows(plan, stage)
         for node in stage.nodes:
             inputs = ", ".join(d.name for d in (*node.inputs, *node.arg_nodes()))
             notes = []
@@ -30,8 +31,8 @@ def explain(plan: Plan, num_threads: int, depth: int) -> str:
                 notes.append(
                     "stays in the thread's scratch memory" if _inner(plan, stage, node) else "used by a later stage"
                 )
-            if stage.kind == "chain" and node.op.windowed and _narrowed(stage, node):
-                notes.append(f"computes only the window that {_narrowed(stage, node)} reads")
+            if node.number in windows:
+                notes.append(f"computes only the window that {windows[node.number]} reads")
             site = f"   # {os.path.basename(node.sites[-1].file)}:{node.sites[-1].line}" if node.sites else ""
             lines.append(
                 f"    {node.name} = {node.op.display_name()}({inputs})"
@@ -41,20 +42,18 @@ def explain(plan: Plan, num_threads: int, depth: int) -> str:
     return "\n".join(lines)
 
 
-def _consumers(plan_nodes: list[Node], node: Node) -> list[Node]:
-    return [n for n in plan_nodes if any(d.source is node for d in (*n.inputs, *n.arg_nodes()))]
-
-
 def _inner(plan: Plan, stage: Stage, node: Node) -> bool:
-    return all(c in stage.nodes for c in _consumers(plan.nodes, node))
+    """Whether only the stage itself reads a node."""
+    return all(n in stage.nodes for n in plan.nodes if node in n.parents())
 
 
-def _narrowed(stage: Stage, node: Node) -> str:
-    """The one operator of the chain that reads a node and can say which part of it."""
-    users = _consumers(stage.nodes, node)
-    if len(users) == 1 and type(users[0].op).region is not Operator.region:
-        return users[0].op.display_name()
-    return ""
+def _windows(plan: Plan, stage: Stage) -> dict[int, str]:
+    """Which nodes of a chain are made in part, by number, and the operator that reads this part."""
+    if stage.kind != "chain":
+        return {}
+    narrow = plan.chains[stage.nodes[0].number].wiring(stage.nodes).narrow
+    asks = [consumer for consumer, _ in narrow if type(consumer.op).region is not Operator.region]
+    return {n.inputs[0].source.number: n.op.display_name() for n in asks}
 
 
 class Table:

@@ -147,7 +147,9 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any]) -> Any:
             | {"given": {*values, *data}}
         )
     except (TypeError, ValueError) as e:
-        who = "" if str(e).startswith(cls.display_name()) else f"{cls.display_name()}: "  # `setup` says only what is wrong
+        who = (
+            "" if str(e).startswith(cls.display_name()) else f"{cls.display_name()}: "
+        )  # `setup` says only what is wrong
         where = "\n\n" + "\n".join(map(str, sites)) if sites else ""
         raise type(e)(f"{who}{e}{where}") from None
     number = len(definition.nodes)  # constants among the inputs have got theirs
