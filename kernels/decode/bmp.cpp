@@ -15,6 +15,8 @@ struct Header {
   uint32_t mask[4];  // red, green, blue, alpha
   uint8_t palette[256][3];
   int n_colours;
+  bool coded() const { return compression == RLE8 || compression == RLE4; }
+  int64_t least_bytes() const { return pixels + row_bytes * height; }  // unless run-length coded
 };
 
 void read_palette(Bytes in, Header &h, int64_t at, int entry, int64_t n) {
@@ -135,18 +137,16 @@ void read_runs(Bytes in, const Header &h, uint8_t *out) {
 
 ImageInfo peek_bmp(Bytes in) {
   Header h = parse(in);
-  return {FORMAT_BMP, (int32_t)h.height, (int32_t)h.width, h.channels, 8, 1};
+  return {FORMAT_BMP, (int32_t)h.height, (int32_t)h.width, h.channels, 8, 1, h.coded() ? 0 : h.least_bytes()};
 }
 
 void decode_bmp(Bytes in, Canvas &canvas) {
   Header h = parse(in);
-  bool coded = h.compression == RLE8 || h.compression == RLE4;
-  if (!coded && !in.has(h.pixels, h.row_bytes * h.height))
-    fail("BMP: truncated: %lld x %lld pixels of %d bits need %lld bytes from byte %lld, the file has %lld",
-         (long long)h.height, (long long)h.width, h.bits, (long long)(h.row_bytes * h.height), (long long)h.pixels,
-         (long long)in.size);
+  if (!h.coded() && in.size < h.least_bytes())
+    fail("BMP: truncated: %lld x %lld pixels of %d bits need %lld bytes, the file has %lld", (long long)h.height,
+         (long long)h.width, h.bits, (long long)h.least_bytes(), (long long)in.size);
   auto *out = static_cast<uint8_t *>(canvas.begin(h.height, h.width, h.channels, UINT8));
-  if (coded) {
+  if (h.coded()) {
     // Jumps leave pixels unwritten: they have the first colour.
     for (int64_t i = 0; i < h.height * h.width; i++) put_colour(h, 0, out + i * h.channels);
     return read_runs(in, h, out);

@@ -11,7 +11,7 @@
 #include <jerror.h>
 
 ImageInfo peek_jpeg(Bytes in) {
-  ImageInfo info{FORMAT_JPEG, 0, 0, 0, 0, 1};
+  ImageInfo info{FORMAT_JPEG, 0, 0, 0, 0, 1, 0};
   for (int64_t at = 2;;) {
     // Like libjpeg, skips what is not a marker, and fill bytes.
     while (in.u8(at) != 0xff || in.u8(at + 1) == 0xff || in.u8(at + 1) == 0) at++;
@@ -34,6 +34,8 @@ ImageInfo peek_jpeg(Bytes in) {
       if (info.channels != 1 && info.channels != 3 && info.channels != 4)
         fail("JPEG: %d components, supported are 1, 3 and 4", info.channels);
       check_extent("JPEG", info.height, info.width);
+      // A Huffman code has at least one bit, and each block of 8 x 8 pixels a code.
+      if (marker < 0xc8) info.least_bytes = (int64_t)info.height * info.width / 512;
       return info;
     }
     if (marker == 0xe1 && in.starts(at + 2, "Exif\0", 5) && length >= 8 && in.has(at, length))

@@ -8,7 +8,7 @@
 #include "decode/codec.h"
 
 ImageInfo peek_png(Bytes in) {
-  ImageInfo info{FORMAT_PNG, 0, 0, 0, 0, 1};
+  ImageInfo info{FORMAT_PNG, 0, 0, 0, 0, 1, 0};
   if (!in.starts(12, "IHDR", 4)) fail("PNG: the first chunk is not IHDR");
   uint32_t width = in.be32(16), height = in.be32(20);
   check_extent("PNG", height, width);
@@ -19,6 +19,9 @@ ImageInfo peek_png(Bytes in) {
   constexpr int channels[] = {1, 0, 3, 3, 2, 0, 4};
   if (colour > 6 || !channels[colour]) fail("PNG: colour type %d", colour);
   info.channels = channels[colour];
+  // Deflate makes at most 1032 bytes of one.
+  int64_t bits = colour == 3 ? info.depth : info.depth * info.channels;
+  info.least_bytes = (int64_t)height * ((width * bits + 7) / 8) / 1032;
   if (colour == 3) info.depth = 8;
   // EXIF may stand before or after the pixels. A file that breaks off is the decoder's to report.
   for (int64_t at = 8; in.has(at, 12); at += 12 + (int64_t)in.be32(at)) {

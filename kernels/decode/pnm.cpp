@@ -10,6 +10,10 @@ struct Header {
   int64_t width, height, maximum, channels, pixels;
   bool bitmap() const { return kind == 1 || kind == 4; }
   bool text() const { return kind <= 3; }
+  int64_t least_bytes() const {
+    int64_t row = kind == 4 ? (width + 7) / 8 : width * channels * (text() || maximum < 256 ? 1 : 2);
+    return pixels + row * height;
+  }
 };
 
 bool is_space(int c) { return c == ' ' || c >= '\t' && c <= '\r'; }
@@ -75,15 +79,14 @@ void read(Bytes in, const Header &h, T *out) {
 ImageInfo peek_pnm(Bytes in) {
   Header h = parse(in);
   int depth = h.bitmap() ? 1 : h.maximum < 256 ? 8 : 16;
-  return {FORMAT_PNM, (int32_t)h.height, (int32_t)h.width, (int32_t)h.channels, depth, 1};
+  return {FORMAT_PNM, (int32_t)h.height, (int32_t)h.width, (int32_t)h.channels, depth, 1, h.least_bytes()};
 }
 
 void decode_pnm(Bytes in, Canvas &canvas) {
   Header h = parse(in);
-  int64_t row = h.kind == 4 ? (h.width + 7) / 8 : h.width * h.channels * (h.text() || h.maximum < 256 ? 1 : 2);
-  if (!in.has(h.pixels, row * h.height))
-    fail("PNM: truncated: %lld x %lld pixels need at least %lld bytes from byte %lld, the file has %lld",
-         (long long)h.height, (long long)h.width, (long long)(row * h.height), (long long)h.pixels, (long long)in.size);
+  if (in.size < h.least_bytes())
+    fail("PNM: truncated: %lld x %lld pixels need at least %lld bytes, the file has %lld", (long long)h.height,
+         (long long)h.width, (long long)h.least_bytes(), (long long)in.size);
   int dtype = h.maximum < 256 ? UINT8 : UINT16;
   void *out = canvas.begin(h.height, h.width, h.channels, dtype);
   if (dtype == UINT8)

@@ -10,7 +10,7 @@ from PIL import Image
 
 from penstock.core import kernels
 
-INFO = np.dtype([(name, "i4") for name in ("format", "height", "width", "channels", "depth", "orientation")])
+INFO, _ = kernels.read_struct(kernels.read_header("decode/image.h"), "ImageInfo")
 FORMATS = {"JPEG": 1, "PNG": 2, "BMP": 3, "TIFF": 4, "WEBP": 5, "PPM": 6, "JPEG2000": 7}
 RGB, BGR, GRAY, YCBCR, ANY_DATA = range(5)
 DTYPES = {"u1": 0, "u2": 1, "u4": 2, "i1": 4, "i2": 5, "i4": 6, "f4": 9}

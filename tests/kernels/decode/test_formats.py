@@ -7,7 +7,7 @@ import zlib
 
 import numpy as np
 import pytest
-from native_decode import ANY_DATA, BGR, FORMATS, GRAY, RGB, YCBCR, decode, encode, peek, pillow, turn
+from native_decode import ANY_DATA, BGR, FORMATS, GRAY, RGB, YCBCR, decode, encode, peek, peek_all, pillow, turn
 from PIL import Image
 
 rng = np.random.default_rng(7)
@@ -265,9 +265,7 @@ def test_pnm(text, want):
 
 
 def test_pnm_truncated():
-    with pytest.raises(
-        ValueError, match="truncated: 2 x 2 pixels need at least 12 bytes from byte 11, the file has 15"
-    ):
+    with pytest.raises(ValueError, match="truncated: 2 x 2 pixels need at least 23 bytes, the file has 15"):
         decode(b"P6 2 2 255\nabcd")
     with pytest.raises(ValueError, match="truncated"):
         decode(b"P3 2 2 255\n" + b"1 2 3 4 5 6 7")
@@ -349,3 +347,16 @@ def test_window_outside_is_refused():
     for window in ((-1, 0, 5, 5), (0, 50, 5, 5), (2**62, 0, 5, 5)):
         with pytest.raises(ValueError, match="reaches out of the image"):
             decode(data, window=window)
+
+
+def test_least_bytes_is_a_lower_bound():
+    flat = np.zeros((3000, 4000), "u1")
+    files = [data for data, _ in LOSSLESS.values()] + [*SIXTEEN.values(), b"P1 3 2 101010", b"P2 1 1 9 3"]
+    files += [encode(flat, "JPEG", progressive=p, optimize=True, quality=q) for p in (False, True) for q in (1, 100)]
+    files += [encode(Image.fromarray(flat > 1), "PNG", compress_level=9), encode(flat, "PNG", compress_level=9)]
+    files.append(encode(np.zeros((3000, 4000, 3), "u1"), "JPEG", progressive=True, optimize=True, subsampling="4:2:0"))
+    info, errors = peek_all(files)
+    assert not any(errors)
+    for i, data in zip(info, files):
+        assert i["least_bytes"] <= len(data)
+    assert (info["least_bytes"][-7:] > 0).all()

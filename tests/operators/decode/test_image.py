@@ -88,6 +88,16 @@ def test_bad_files_leave_the_pipeline_usable(bad, reason):
     np.testing.assert_array_equal(p.run()[0].at(1), decoded(good))
 
 
+def test_a_header_that_promises_too_much_takes_no_memory():
+    file = jpegs()[2].copy()
+    at = file.tobytes().index(b"\xff\xc2")
+    file[at + 5 : at + 9] = (0xEA, 0x60, 0xEA, 0x60)  # 60000 x 60000
+    with pytest.raises(RuntimeError, match="60000 x 60000 = 3600000000 pixels, more than max_pixels=268435456 allows"):
+        run([file])
+    with pytest.raises(RuntimeError, match="60000 x 60000 pixels, which take at least 7031250 bytes; there are"):
+        run([file], max_pixels=2**32)
+
+
 def test_input_must_be_bytes():
     with pytest.raises(RuntimeError, match="vector of bytes .*; got float32 with 1 dimensions"):
         run([np.zeros(10, "f4")])

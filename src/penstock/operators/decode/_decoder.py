@@ -86,6 +86,14 @@ class Decoder(Operator, abstract=True):
                 f"{a.max_pixels} allows; raise max_pixels if such images are meant"
             ),
         )
+        size, least = inputs[0].volumes(), info["least_bytes"]
+        SampleErrors.where(
+            least > size,
+            lambda i: (
+                f"truncated: the header promises {info['height'][i]} x {info['width'][i]} pixels, which take at least "
+                f"{least[i]} bytes; there are {size[i]}"
+            ),
+        )
         a.info = info
         a.scale = self.scale(a, info)
         a.height, a.width = (-(-size // a.scale) for size in oriented_size(info))
