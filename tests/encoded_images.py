@@ -87,3 +87,50 @@ def decoded(data, output_type=RGB, dtype=0, adjust_orientation=True, **_) -> np.
     if int(dtype) != 9:
         stretched = np.floor(stretched + 0.5)
     return np.ascontiguousarray(stretched.astype(NUMPY[int(dtype)]))
+
+
+def lossless_jpeg(
+    pixels: np.ndarray, bits: int = 8, predictor: int = 1, shift: int = 0, restart_rows: int = 0
+) -> np.ndarray:
+    """Lossless JPEG (ITU-T T.81, annex H) of (H, W) or (H, W, 3) samples. All 17 difference sizes have 5-bit codes."""
+    x = pixels.reshape(*pixels.shape[:2], -1).astype("i8") >> shift
+    h, w, n = x.shape
+    out = bytearray(b"\xff\xd8\xff\xc3")
+    out += (8 + 3 * n).to_bytes(2, "big") + bytes([bits, *h.to_bytes(2, "big"), *w.to_bytes(2, "big"), n])
+    out += b"".join(bytes([c + 1, 0x11, 0]) for c in range(n))
+    out += b"\xff\xc4" + (19 + 17).to_bytes(2, "big") + bytes([0, 0, 0, 0, 0, 17, *[0] * 11, *range(17)])
+    if restart_rows:
+        out += b"\xff\xdd\0\4" + (restart_rows * w).to_bytes(2, "big")
+    out += b"\xff\xda" + (6 + 2 * n).to_bytes(2, "big") + bytes([n, *sum(([c + 1, 0] for c in range(n)), [])])
+    out += bytes([predictor, 0, shift])
+
+    def flush(text: str) -> bytes:
+        text += "1" * (-len(text) % 8)
+        return int(text or "0", 2).to_bytes(len(text) // 8, "big").replace(b"\xff", b"\xff\0")
+
+    text, restarts = "", 0
+    for y in range(h):
+        fresh = y == 0
+        if restart_rows and y and y % restart_rows == 0:
+            out += flush(text) + bytes([0xFF, 0xD0 + restarts % 8])
+            text, restarts, fresh = "", restarts + 1, True
+        for i in range(w):
+            for c in range(n):
+                left, above = x[y, i - 1, c], x[y - 1, i, c]
+                corner = x[y - 1, i - 1, c]
+                if fresh:
+                    guess = left if i else 1 << (bits - shift - 1)
+                elif i == 0:
+                    guess = above
+                else:
+                    guess = (
+                        left, above, corner, left + above - corner, left + ((above - corner) >> 1),
+                        above + ((left - corner) >> 1), (left + above) >> 1,
+                    )[predictor - 1]  # fmt: skip
+                d = int(x[y, i, c] - guess) & 0xFFFF
+                d -= (d > 32768) << 16
+                size = abs(d).bit_length()
+                text += f"{size:05b}"
+                if 0 < size < 16:
+                    text += f"{d if d > 0 else d + (1 << size) - 1:0{size}b}"
+    return np.frombuffer(bytes(out) + flush(text) + b"\xff\xd9", "u1")

@@ -50,6 +50,7 @@ class Canvas {
 
 // JPEG decodes only the window, so it takes everything into its own hands.
 void decode_jpeg(Bytes in, const DecodeArgs &args, const Tensor &out, Scratch &scratch);
+void decode_jpeg_lossless(Bytes in, Canvas &canvas);
 void decode_png(Bytes in, Canvas &canvas);
 void decode_bmp(Bytes in, Canvas &canvas);
 void decode_tiff(Bytes in, Canvas &canvas);

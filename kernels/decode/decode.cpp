@@ -46,6 +46,9 @@ static void run(const Tensor *out, const Tensor *in, const DecodeArgs &a, Scratc
     case FORMAT_JPEG2000:
       decode_jpeg2000(bytes, canvas);
       break;
+    case FORMAT_JPEG_LOSSLESS:
+      decode_jpeg_lossless(bytes, canvas);
+      break;
     default:
       fail("[internal error] no decoder for image format %d", a.format);
   }

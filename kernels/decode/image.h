@@ -12,7 +12,8 @@ enum ImageFormat : int32_t {
   FORMAT_TIFF,
   FORMAT_WEBP,
   FORMAT_PNM,
-  FORMAT_JPEG2000
+  FORMAT_JPEG2000,
+  FORMAT_JPEG_LOSSLESS,
 };
 
 // As stored: before `orientation` is applied. Written by peek_images, read back by the decoder as a promise to verify.

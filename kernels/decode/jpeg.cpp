@@ -23,19 +23,21 @@ ImageInfo peek_jpeg(Bytes in) {
     int64_t length = in.be16(at);
     if (length < 2) fail("JPEG: segment length %d at byte %lld", (int)length, (long long)at);
     if (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc) {
-      if (marker != 0xc0 && marker != 0xc1 && marker != 0xc2 && marker != 0xc9 && marker != 0xca)
-        fail("JPEG: %s coding (SOF%d) is not supported",
-             marker & 3 ? marker == 0xc3 ? "lossless" : "hierarchical" : "unknown", marker - 0xc0);
+      bool lossless = marker == 0xc3;
+      if (marker > 0xc3 && marker != 0xc9 && marker != 0xca)
+        fail("JPEG: %s coding (SOF%d) is not supported", marker == 0xcb ? "lossless arithmetic" : "hierarchical",
+             marker - 0xc0);
+      if (lossless) info.format = FORMAT_JPEG_LOSSLESS;
       info.depth = in.u8(at + 2);
       info.height = in.be16(at + 3);
       info.width = in.be16(at + 5);
       info.channels = in.u8(at + 7);
-      if (info.depth != 8) fail("JPEG: %d bits per sample, supported are 8", info.depth);
+      if (info.depth != 8 && !lossless) fail("JPEG: %d bits per sample, supported are 8", info.depth);
       if (info.channels != 1 && info.channels != 3 && info.channels != 4)
         fail("JPEG: %d components, supported are 1, 3 and 4", info.channels);
       check_extent("JPEG", info.height, info.width);
-      // A Huffman code has at least one bit, and each block of 8 x 8 pixels a code.
-      if (marker < 0xc8) info.least_bytes = (int64_t)info.height * info.width / 512;
+      // A Huffman code has at least one bit, and each block of 8 x 8 pixels a code, in lossless files each pixel.
+      if (marker < 0xc8) info.least_bytes = (int64_t)info.height * info.width / (lossless ? 8 : 512);
       return info;
     }
     if (marker == 0xe1 && in.starts(at + 2, "Exif\0", 5) && length >= 8 && in.has(at, length))

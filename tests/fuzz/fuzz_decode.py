@@ -20,6 +20,9 @@ import numpy as np
 from PIL import Image
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from encoded_images import lossless_jpeg  # noqa: E402
 
 
 def seeds() -> dict[str, bytes]:
@@ -75,6 +78,9 @@ def seeds() -> dict[str, bytes]:
     add("webp", rgb, "WEBP", exif=exif)
     add("webp_alpha", rgba, "WEBP")
     add("webp_lossless", rgba, "WEBP", lossless=True)
+    pixels = np.asarray(rgb)
+    made["jpeg_lossless"] = lossless_jpeg(pixels[:20, :30], 8, 7, restart_rows=4).tobytes()
+    made["jpeg_lossless_deep"] = lossless_jpeg(pixels[:20, :30, 0] * 200, 16, 4).tobytes()
     made["pnm_text"] = b"P3 # text\n4 3 255\n" + b" 12 255 7" * 12
     made["pnm_text_bits"] = b"P1 4 3\n" + b"1010 0101 1111"
     made["bmp_rle"] = (
