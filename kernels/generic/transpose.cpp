@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Axes that stay neighbours become one, and a short innermost run becomes one element of up to 16 bytes. What then remains is
-// done as transpositions of the two axes that are innermost in the output and in the input.
+// Axes that stay neighbours become one, and a short innermost run becomes one element of up to 16 bytes. What then
+// remains is done as transpositions of the two axes that are innermost in the output and in the input.
 #include "generic/transpose.h"
 
 #include <algorithm>
@@ -14,11 +14,26 @@ template <int kBytes>
 struct Element {
   uint8_t bytes[kBytes];
 };
-template <int kBytes> struct ElementOf { typedef Element<kBytes> type; };
-template <> struct ElementOf<1> { typedef uint8_t type; };
-template <> struct ElementOf<2> { typedef uint16_t type; };
-template <> struct ElementOf<4> { typedef uint32_t type; };
-template <> struct ElementOf<8> { typedef uint64_t type; };
+template <int kBytes>
+struct ElementOf {
+  typedef Element<kBytes> type;
+};
+template <>
+struct ElementOf<1> {
+  typedef uint8_t type;
+};
+template <>
+struct ElementOf<2> {
+  typedef uint16_t type;
+};
+template <>
+struct ElementOf<4> {
+  typedef uint32_t type;
+};
+template <>
+struct ElementOf<8> {
+  typedef uint64_t type;
+};
 
 template <class T, int kCount>
 inline void split(T *__restrict out, const T *__restrict in, int64_t n, int64_t out_step) {
@@ -40,16 +55,22 @@ CLONES void swap_axes(void *to, const void *from, int64_t n, int64_t m, int64_t 
   const T *__restrict in = static_cast<const T *>(from);
   if (in_step == m) {  // interleaved planes are taken apart
     switch (m) {
-      case 2: return split<T, 2>(out, in, n, out_step);
-      case 3: return split<T, 3>(out, in, n, out_step);
-      case 4: return split<T, 4>(out, in, n, out_step);
+      case 2:
+        return split<T, 2>(out, in, n, out_step);
+      case 3:
+        return split<T, 3>(out, in, n, out_step);
+      case 4:
+        return split<T, 4>(out, in, n, out_step);
     }
   }
   if (out_step == n) {  // planes are interleaved
     switch (n) {
-      case 2: return join<T, 2>(out, in, m, in_step);
-      case 3: return join<T, 3>(out, in, m, in_step);
-      case 4: return join<T, 4>(out, in, m, in_step);
+      case 2:
+        return join<T, 2>(out, in, m, in_step);
+      case 3:
+        return join<T, 3>(out, in, m, in_step);
+      case 4:
+        return join<T, 4>(out, in, m, in_step);
     }
   }
   constexpr int64_t kTile = 32;
@@ -65,7 +86,7 @@ struct Walk {
   int ndim = 0;
   int64_t extent[kMaxDims], in_step[kMaxDims], out_step[kMaxDims];  // of the output's axes; in elements
   int64_t bytes;                                                    // of an element
-  int nearest;  // the axis that is innermost in the input
+  int nearest;                                                      // the axis that is innermost in the input
   void (*swap)(void *, const void *, int64_t, int64_t, int64_t, int64_t);
 
   void visit(char *out, const char *in, int d) const {
@@ -107,7 +128,8 @@ static void run(const Tensor *out, const Tensor *in, const TransposeArgs &a, Scr
   // A short run that stays together is one element.
   if (w.ndim > 1 && w.in_step[w.ndim - 1] == 1) {
     const int64_t run = w.extent[w.ndim - 1], size = run * w.bytes;
-    bool whole = size <= 16 && (size == 2 || size == 3 || size == 4 || size == 6 || size == 8 || size == 12 || size == 16);
+    bool whole =
+        size <= 16 && (size == 2 || size == 3 || size == 4 || size == 6 || size == 8 || size == 12 || size == 16);
     for (int d = 0; d < w.ndim - 1; d++) whole = whole && w.in_step[d] % run == 0;
     if (whole) {
       w.ndim--;
@@ -127,14 +149,29 @@ static void run(const Tensor *out, const Tensor *in, const TransposeArgs &a, Scr
     w.nearest = w.ndim++;
   }
   switch (w.bytes) {
-    case 1: w.swap = swap_axes<1>; break;
-    case 2: w.swap = swap_axes<2>; break;
-    case 3: w.swap = swap_axes<3>; break;
-    case 4: w.swap = swap_axes<4>; break;
-    case 6: w.swap = swap_axes<6>; break;
-    case 8: w.swap = swap_axes<8>; break;
-    case 12: w.swap = swap_axes<12>; break;
-    default: w.swap = swap_axes<16>;
+    case 1:
+      w.swap = swap_axes<1>;
+      break;
+    case 2:
+      w.swap = swap_axes<2>;
+      break;
+    case 3:
+      w.swap = swap_axes<3>;
+      break;
+    case 4:
+      w.swap = swap_axes<4>;
+      break;
+    case 6:
+      w.swap = swap_axes<6>;
+      break;
+    case 8:
+      w.swap = swap_axes<8>;
+      break;
+    case 12:
+      w.swap = swap_axes<12>;
+      break;
+    default:
+      w.swap = swap_axes<16>;
   }
   w.visit(out->as<char>(), from, 0);
 }

@@ -14,21 +14,21 @@ namespace {
 
 // Walks the output axis by axis; the innermost axes are left to the row loops.
 struct Walk {
-  Fill fill;                           // knows the output's shape
+  Fill fill;  // knows the output's shape
   int ndim, channels;
-  int64_t begin[kMaxDims];             // [begin, end) of the output comes from the input, the rest is filled
+  int64_t begin[kMaxDims];  // [begin, end) of the output comes from the input, the rest is filled
   int64_t end[kMaxDims];
-  int64_t in_step[kMaxDims];           // elements of the input per index of the output
-  int64_t in_size, out_size;           // bytes of an element
+  int64_t in_step[kMaxDims];  // elements of the input per index of the output
+  int64_t in_size, out_size;  // bytes of an element
   const float *mean, *scale;
-  float *row;                          // one row of values
+  float *row;  // one row of values
   void (*read)(float *out, const void *in, int64_t n, int64_t stride, int channels);
   void (*write)(void *out, const float *in, int64_t n, float mean, float scale);
   void (*write_pixels)(void *out, const float *in, int64_t n, int channels, int padded, const float *mean,
                        const float *scale, const void *fill, float *room);
   // For three planes from pixels of three bytes, else null.
   void (*split3_row)(void *out, const uint8_t *in, int64_t n, int64_t plane, const float *mean, const float *scale);
-  char *turned;                        // one row of the input
+  char *turned;  // one row of the input
 
   void visit(char *out, const char *in, int d, int c) const {
     const int64_t b = begin[d], e = end[d];
@@ -55,7 +55,8 @@ struct Walk {
         visit(o, x, d + 1, d == channels ? (int)i : c);
     }
   }
-  // Whether the last three axes turn interleaved pixels of three channels into planes: one pass over the input instead of three.
+  // Whether the last three axes turn interleaved pixels of three channels into planes: one pass over the input instead
+  // of three.
   bool is_split3() const {
     const int c = ndim - 3;
     return c >= 0 && c == channels && begin[c] == 0 && end[c] == 3 && in_step[c] == 1 && std::abs(in_step[c + 2]) == 3;
@@ -75,10 +76,12 @@ struct Walk {
     }
     for (int64_t y = begin[h]; y < end[h] && right > left; y++) {
       const char *x = unmirrored(in + y * in_step[h] + left * in_step[w], right - left, w, 3);
-      split3_row(out + (y * fill.step[h] + left) * out_size, (const uint8_t *)x, right - left, fill.step[channels], mean, scale);
+      split3_row(out + (y * fill.step[h] + left) * out_size, (const uint8_t *)x, right - left, fill.step[channels],
+                 mean, scale);
     }
   }
-  // n pixels of `values` elements that begin at x and go backwards if axis d is mirrored, put into the order of the output.
+  // n pixels of `values` elements that begin at x and go backwards if axis d is mirrored, put into the order of the
+  // output.
   const char *unmirrored(const char *x, int64_t n, int d, int values) const {
     if (in_step[d] != -values) return x;
     reverse_pixels(turned, x + (n - 1) * in_step[d] * in_size, n, values * in_size);
@@ -119,7 +122,8 @@ static void run(const Tensor *out, const Tensor *in, const CropMirrorNormalizeAr
     w.write_pixels = write_pixels<Out>;
     w.split3_row = split3_row<Out>;
   });
-  for_types<uint8_t, uint16_t, int16_t, int32_t, half, float>(in->dtype, [&](auto i) { w.read = read_row<decltype(i)>; });
+  for_types<uint8_t, uint16_t, int16_t, int32_t, half, float>(in->dtype,
+                                                              [&](auto i) { w.read = read_row<decltype(i)>; });
   w.turned = scratch.array<char>(longest * n_fill * w.in_size, 2);
   if (in->dtype != UINT8 || !w.is_split3()) w.split3_row = nullptr;
   w.visit(out->as<char>(), x, 0, 0);

@@ -9,7 +9,7 @@ namespace {
 struct Walk {
   const int64_t *extent;
   const uint8_t *flip;
-  int last;  // behind this axis input and output are alike
+  int last;                                       // behind this axis input and output are alike
   int64_t in_step[kMaxDims], out_step[kMaxDims];  // bytes
 
   void visit(char *out, const char *in, int d) const {

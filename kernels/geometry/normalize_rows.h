@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner loops of crop_mirror_normalize. A row passes through a row of floats, so that there is one loop per input type and one
-// per output type instead of one per pair; interleaved pixels of three bytes, by far the most frequent input, go straight.
+// The inner loops of crop_mirror_normalize. A row passes through a row of floats, so that there is one loop per input
+// type and one per output type instead of one per pair; interleaved pixels of three bytes, by far the most frequent
+// input, go straight.
 #pragma once
 #include "core/kernel.h"
 #include "geometry/crop_mirror_normalize.h"

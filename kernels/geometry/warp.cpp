@@ -11,9 +11,10 @@
 
 namespace {
 
-// Where a row of the output lies along one axis of the input: the lower of the two neighbours and the weight of the upper one.
-CLONES void axis_row(int32_t *__restrict index, float *__restrict weight, int64_t first, int64_t n, float step, float rest,
-                     int64_t extent, bool linear, bool clamp) {
+// Where a row of the output lies along one axis of the input: the lower of the two neighbours and the weight of the
+// upper one.
+CLONES void axis_row(int32_t *__restrict index, float *__restrict weight, int64_t first, int64_t n, float step,
+                     float rest, int64_t extent, bool linear, bool clamp) {
   for (int64_t x = 0; x < n; x++)
     index[x] = warp_split(warp_coordinate(step, first + x, rest), extent, linear, clamp, weight + x);
 }
@@ -40,8 +41,8 @@ struct Source {
     }
     return data + offset;
   }
-  // The elements [begin, end) of the row whose indices lie in [lo, extent + hi): they are neighbours as each index only grows or
-  // only falls along the row.
+  // The elements [begin, end) of the row whose indices lie in [lo, extent + hi): they are neighbours as each index only
+  // grows or only falls along the row.
   void run_within(int64_t n, int lo, int hi, int64_t *begin, int64_t *end) const {
     auto within = [&](int64_t x) {
       for (int d = 0; d < kDims; d++)
@@ -244,7 +245,8 @@ static void run(const Tensor *out, const Tensor *in, const WarpArgs &a, Scratch 
     if (out->dtype == FLOAT) return warp_dims<float, In>(out, in, a, scratch);
     if (out->dtype == in->dtype) return warp_dims<In, In>(out, in, a, scratch);
     if constexpr (IsFloat<In>::value)
-      for_types<uint8_t, int16_t, int32_t>(out->dtype, [&](auto o) { warp_dims<decltype(o), In>(out, in, a, scratch); });
+      for_types<uint8_t, int16_t, int32_t>(out->dtype,
+                                           [&](auto o) { warp_dims<decltype(o), In>(out, in, a, scratch); });
     else
       fail("[internal error] no kernel for these data types");
   });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Affine transformations of images and volumes: out(p) = in(matrix * p), in coordinates where (0, 0) is the corner of a pixel.
+// Affine transformations of images and volumes: out(p) = in(matrix * p), in coordinates where (0, 0) is the corner of a
+// pixel.
 #pragma once
 #include "core/convert.h"
 
@@ -28,8 +29,8 @@ SHARED int32_t warp_floor(float x) {
   return i - (x < (float)i);
 }
 
-// Splits a coordinate along an axis of n elements into the lower neighbour and the weight of the upper one (`linear`: neighbours
-// are centres half an element away from corners). With `clamp` no neighbour lies outside, unless n is 1.
+// Splits a coordinate along an axis of n elements into the lower neighbour and the weight of the upper one (`linear`:
+// neighbours are centres half an element away from corners). With `clamp` no neighbour lies outside, unless n is 1.
 SHARED int32_t warp_split(float x, int64_t n, bool linear, bool clamp, float *weight) {
   if (linear) x -= 0.5f;
   if (clamp) {

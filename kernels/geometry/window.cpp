@@ -27,18 +27,23 @@ void copy_same(void *out, const void *in, int64_t n) {
 Copy copy_for(int out, int in) {
   if (out == in) {
     switch (item_size(in)) {
-      case 1: return copy_same<1>;
-      case 2: return copy_same<2>;
-      case 4: return copy_same<4>;
-      default: return copy_same<8>;
+      case 1:
+        return copy_same<1>;
+      case 2:
+        return copy_same<2>;
+      case 4:
+        return copy_same<4>;
+      default:
+        return copy_same<8>;
     }
   }
   Copy copy = nullptr;
   for_types<uint8_t, half, float>(out, [&](auto o) {
-    for_types<uint8_t, uint16_t, uint32_t, uint64_t, int8_t, int16_t, int32_t, int64_t, half, float, double>(in, [&](auto i) {
-      if constexpr (DTypeOf<decltype(o)>::value != DTypeOf<decltype(i)>::value)
-        copy = copy_converted<decltype(o), decltype(i)>;
-    });
+    for_types<uint8_t, uint16_t, uint32_t, uint64_t, int8_t, int16_t, int32_t, int64_t, half, float, double>(
+        in, [&](auto i) {
+          if constexpr (DTypeOf<decltype(o)>::value != DTypeOf<decltype(i)>::value)
+            copy = copy_converted<decltype(o), decltype(i)>;
+        });
   });
   return copy;
 }
@@ -46,10 +51,10 @@ Copy copy_for(int out, int in) {
 struct Walk {
   Fill fill;
   Copy copy;
-  int border, last;           // last: behind this axis input and output are alike
-  int64_t begin[kMaxDims];    // [begin, end) of the output lies inside of the input
+  int border, last;         // last: behind this axis input and output are alike
+  int64_t begin[kMaxDims];  // [begin, end) of the output lies inside of the input
   int64_t end[kMaxDims];
-  int64_t first[kMaxDims];    // where index 0 of the output lies in what is there of the input
+  int64_t first[kMaxDims];  // where index 0 of the output lies in what is there of the input
   int64_t start[kMaxDims], extent[kMaxDims], origin[kMaxDims];
   int64_t in_step[kMaxDims];  // bytes
   int64_t out_step[kMaxDims];

@@ -3,7 +3,8 @@
 #pragma once
 #include "core/convert.h"
 
-// What stands where the window reaches out of the input. The names of the reflections say how 1 0 | 0 1 and 1 0 1 are met.
+// What stands where the window reaches out of the input. The names of the reflections say how 1 0 | 0 1 and 1 0 1 are
+// met.
 enum Border : int32_t { BORDER_CONSTANT, BORDER_EDGE, BORDER_REFLECT_1001, BORDER_REFLECT_101, BORDER_WRAP };
 
 struct WindowArgs {
@@ -19,7 +20,8 @@ struct WindowArgs {
 SHARED int64_t border_index(int64_t i, int64_t n, int border) {
   if (i >= 0 && i < n) return i;
   switch (border) {
-    case BORDER_EDGE: return i < 0 ? 0 : n - 1;
+    case BORDER_EDGE:
+      return i < 0 ? 0 : n - 1;
     case BORDER_REFLECT_1001: {
       int64_t period = 2 * n, r = (i % period + period) % period;
       return r < n ? r : period - 1 - r;
@@ -29,7 +31,9 @@ SHARED int64_t border_index(int64_t i, int64_t n, int border) {
       int64_t period = 2 * n - 2, r = (i % period + period) % period;
       return r < n ? r : period - r;
     }
-    case BORDER_WRAP: return (i % n + n) % n;
-    default: return -1;
+    case BORDER_WRAP:
+      return (i % n + n) % n;
+    default:
+      return -1;
   }
 }

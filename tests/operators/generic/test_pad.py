@@ -51,7 +51,9 @@ TestPad = op_test(
     ],
 )
 TestTypes = op_test("pad", reference, dtypes=ALL, args=[{"fill_value": 2.7, "align": 5}, {"fill_value": 0.3}])
-TestDouble = op_test("pad", reference, dtypes=("f8",), args=[{"fill_value": -2.5}], dali_differs={"float64": "DALI has no float64 here"})
+TestDouble = op_test(
+    "pad", reference, dtypes=("f8",), args=[{"fill_value": -2.5}], dali_differs={"float64": "DALI has no float64 here"}
+)
 
 
 def _run(samples, **kwargs):

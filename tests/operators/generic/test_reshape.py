@@ -15,7 +15,9 @@ def reference(x, shape_input=None, shape=None, rel_shape=None, src_dims=None, la
         shape = list(x.shape) if src_dims is None else [1 if d < 0 else x.shape[d] for d in src_dims]
         if rel_shape is not None:
             shape = [*shape, 1][: len(rel_shape)]
-            shape = [-1 if r < 0 else int(np.floor(np.float32(r) * np.float32(n) + 0.5)) for r, n in zip(rel_shape, shape)]
+            shape = [
+                -1 if r < 0 else int(np.floor(np.float32(r) * np.float32(n) + 0.5)) for r, n in zip(rel_shape, shape)
+            ]
     known = int(np.prod([n for n in np.atleast_1d(shape) if n >= 0]))
     return x.reshape([int(n) if n >= 0 else x.size // max(known, 1) for n in np.atleast_1d(shape)])
 
@@ -76,7 +78,13 @@ def _run(x, of="", extra=(), **kwargs):
 
 @pytest.mark.parametrize(
     "kwargs, layout",
-    [({"shape": [2, 6]}, ""), ({"shape": [3, 2, 2]}, "HWC"), ({"shape": [12], "layout": "X"}, "X"), ({"layout": ""}, ""), ({"src_dims": [1, 0, 2]}, "HWC")],
+    [
+        ({"shape": [2, 6]}, ""),
+        ({"shape": [3, 2, 2]}, "HWC"),
+        ({"shape": [12], "layout": "X"}, "X"),
+        ({"layout": ""}, ""),
+        ({"src_dims": [1, 0, 2]}, "HWC"),
+    ],
 )
 def test_layout(kwargs, layout):
     assert _run(np.zeros((2, 3, 2), "u1"), "HWC", **kwargs)[1] == layout
@@ -118,7 +126,9 @@ def test_one_extent_is_what_is_left(shape, data):
     x = np.arange(int(np.prod(shape))).reshape(shape)
     wanted = data.draw(st.permutations(shape))
     left = data.draw(st.integers(0, len(shape) - 1))
-    np.testing.assert_array_equal(_run(x, shape=[-1 if d == left else n for d, n in enumerate(wanted)])[0], x.reshape(wanted))
+    np.testing.assert_array_equal(
+        _run(x, shape=[-1 if d == left else n for d, n in enumerate(wanted)])[0], x.reshape(wanted)
+    )
 
 
 def test_errors_of_inputs():

@@ -24,18 +24,32 @@ TestTranspose = op_test(
         ({"output_layout": "AB"}, RuntimeError, "does not fit"),
     ],
 )
-TestDefaults = op_test("transpose", reference, args=[{}, {"transpose_layout": False}, {"perm": [2, 0, 1], "output_layout": "ABC"}])
+TestDefaults = op_test(
+    "transpose", reference, args=[{}, {"transpose_layout": False}, {"perm": [2, 0, 1], "output_layout": "ABC"}]
+)
 TestNoLayout = op_test("transpose", reference, layouts=("",), args=[{"perm": [1, 0]}, {}])
 
 
 def _channels(n):
-    return op_test("transpose", reference, dtypes=("u1", "u2", "f4", "f8"), channels=n, args=[{"perm": p} for p in ([2, 0, 1], [1, 2, 0], [1, 0, 2])])
+    return op_test(
+        "transpose",
+        reference,
+        dtypes=("u1", "u2", "f4", "f8"),
+        channels=n,
+        args=[{"perm": p} for p in ([2, 0, 1], [1, 2, 0], [1, 0, 2])],
+    )
 
 
 TestOneChannel, TestTwoChannels, TestFourChannels, TestFiveChannels = map(_channels, (1, 2, 4, 5))
-TestPlanes = op_test("transpose", reference, layouts=("CHW",), dtypes=("u1", "f4"), args=[{"perm": [1, 2, 0]}, {"perm": [2, 1, 0]}])
-TestVolumes = op_test("transpose", reference, layouts=("DHWC",), args=[{"perm": p} for p in itertools.permutations(range(4))])
-TestSequences = op_test("transpose", reference, layouts=("FHWC",), args=[{"perm": p} for p in ([0, 3, 1, 2], [3, 0, 1, 2], [1, 0, 2, 3])])
+TestPlanes = op_test(
+    "transpose", reference, layouts=("CHW",), dtypes=("u1", "f4"), args=[{"perm": [1, 2, 0]}, {"perm": [2, 1, 0]}]
+)
+TestVolumes = op_test(
+    "transpose", reference, layouts=("DHWC",), args=[{"perm": p} for p in itertools.permutations(range(4))]
+)
+TestSequences = op_test(
+    "transpose", reference, layouts=("FHWC",), args=[{"perm": p} for p in ([0, 3, 1, 2], [3, 0, 1, 2], [1, 0, 2, 3])]
+)
 
 
 def _run(x, layout=None, **kwargs):
@@ -47,7 +61,15 @@ def _run(x, layout=None, **kwargs):
     return np.array(out.at(0)), out.layout()
 
 
-@pytest.mark.parametrize("kwargs, layout", [({}, "CWH"), ({"perm": [1, 2, 0]}, "WCH"), ({"transpose_layout": False}, "HWC"), ({"output_layout": "XYZ"}, "XYZ")])
+@pytest.mark.parametrize(
+    "kwargs, layout",
+    [
+        ({}, "CWH"),
+        ({"perm": [1, 2, 0]}, "WCH"),
+        ({"transpose_layout": False}, "HWC"),
+        ({"output_layout": "XYZ"}, "XYZ"),
+    ],
+)
 def test_layout(kwargs, layout):
     assert _run(np.zeros((2, 3, 4), "u1"), "HWC", **kwargs)[1] == layout
 

@@ -54,7 +54,9 @@ def converted(x, dtype):
 def reference_for(layout):
     def reference(x, crop=None, crop_pos_x=0.5, crop_pos_y=0.5, crop_pos_z=0.5, rounding="round", dtype=None, **kw):
         policy, fill = kw.pop("out_of_bounds_policy", "error"), np.asarray(kw.pop("fill_values", 0.0))
-        wanted = dict(zip("WHD", reversed(list(crop)))) if crop is not None else {k[-1].upper(): v for k, v in kw.items()}
+        wanted = (
+            dict(zip("WHD", reversed(list(crop)))) if crop is not None else {k[-1].upper(): v for k, v in kw.items()}
+        )
         start, extent = [0] * x.ndim, list(x.shape)
         for name, position in (("W", crop_pos_x), ("H", crop_pos_y), ("D", crop_pos_z)):
             axis = "F" if name == "D" and "D" not in layout else name
@@ -82,7 +84,13 @@ TestCrop = op_test(
         {**PADDED, "crop_pos_x": per_sample(0, 1), "crop_pos_y": per_sample(0, 1)},
         {**PADDED, "fill_values": [7.9, 8, 9]},
         {"crop": per_sample(1, 40, (2,)), "out_of_bounds_policy": "trim_to_shape"},
-        {"crop_h": per_sample(0, 40), "crop_w": 3.9, "out_of_bounds_policy": "pad", "rounding": "truncate", "fill_values": [7]},
+        {
+            "crop_h": per_sample(0, 40),
+            "crop_w": 3.9,
+            "out_of_bounds_policy": "pad",
+            "rounding": "truncate",
+            "fill_values": [7],
+        },
         {"crop": (0, -1), "dtype": types.FLOAT},
     ],
     errors=[
@@ -121,7 +129,12 @@ TestTypes = op_test(
 
 def _layout_test(layout):
     border = {"out_of_bounds_policy": "pad", "fill_values": [1, 2, 3]}
-    return op_test("crop", reference_for(layout), layouts=(layout,), args=[{"crop": (2, 7, 3), **border}, {"crop": (7, 3), **border}])
+    return op_test(
+        "crop",
+        reference_for(layout),
+        layouts=(layout,),
+        args=[{"crop": (2, 7, 3), **border}, {"crop": (7, 3), **border}],
+    )
 
 
 TestPlanes = _layout_test("CHW")

@@ -11,7 +11,9 @@ from penstock.core.op import REGISTRY, Arguments
 
 def window(x, layout, crop=None, crop_pos_x=0.5, crop_pos_y=0.5, crop_pos_z=0.5, rounding="round", **sizes):
     """Start and extent of the crop window along each axis."""
-    wanted = dict(zip("WHD", reversed(list(crop)))) if crop is not None else {k[-1].upper(): v for k, v in sizes.items()}
+    wanted = (
+        dict(zip("WHD", reversed(list(crop)))) if crop is not None else {k[-1].upper(): v for k, v in sizes.items()}
+    )
     start, extent = [0] * x.ndim, list(x.shape)
     for name, position in (("W", crop_pos_x), ("H", crop_pos_y), ("D", crop_pos_z)):
         if name not in layout and not (name == "D" and "F" in layout):
@@ -34,12 +36,27 @@ def cropped(x, start, extent, policy, fill):
     ok = np.ones(out.shape, bool)
     for d, (span, n) in enumerate(zip(spans, x.shape)):
         ok &= np.array([0 <= i < n for i in span], bool).reshape([-1 if k == d else 1 for k in range(x.ndim)])
-    source = x[np.ix_(*[[min(max(i, 0), n - 1) for i in span] for span, n in zip(spans, x.shape)])] if x.size else np.zeros(out.shape)
+    source = (
+        x[np.ix_(*[[min(max(i, 0), n - 1) for i in span] for span, n in zip(spans, x.shape)])]
+        if x.size
+        else np.zeros(out.shape)
+    )
     return np.where(ok, source, out), ok
 
 
 def reference_for(layout):
-    def reference(x, mean=(0,), std=(1,), scale=1.0, shift=0.0, mirror=0, output_layout="CHW", pad_output=False, dtype=types.FLOAT, **kw):
+    def reference(
+        x,
+        mean=(0,),
+        std=(1,),
+        scale=1.0,
+        shift=0.0,
+        mirror=0,
+        output_layout="CHW",
+        pad_output=False,
+        dtype=types.FLOAT,
+        **kw,
+    ):
         policy, fill_values = kw.pop("out_of_bounds_policy", "error"), kw.pop("fill_values", [0])
         out_type, axis = types.to_numpy_type(dtype), layout.index("C")
         channels = [1] * x.ndim
@@ -80,12 +97,31 @@ TestCropMirrorNormalize = op_test(
         {**IMAGENET, "output_layout": "HWC", "mirror": per_sample(0, 2, dtype="i4")},
         {**IMAGENET, "output_layout": "WCH", "mirror": 1},
         {**PADDED, "crop_pos_x": per_sample(0, 1), "crop_pos_y": per_sample(0, 1), "mirror": 1},
-        {**PADDED, **IMAGENET, "fill_values": [7, 8, 9], "output_layout": "HWC", "mirror": per_sample(0, 2, dtype="i4")},
-        {**PADDED, **IMAGENET, "fill_values": [7.0], "pad_output": True, "output_layout": "HWC", "dtype": types.FLOAT16},
+        {
+            **PADDED,
+            **IMAGENET,
+            "fill_values": [7, 8, 9],
+            "output_layout": "HWC",
+            "mirror": per_sample(0, 2, dtype="i4"),
+        },
+        {
+            **PADDED,
+            **IMAGENET,
+            "fill_values": [7.0],
+            "pad_output": True,
+            "output_layout": "HWC",
+            "dtype": types.FLOAT16,
+        },
         {**PADDED, **IMAGENET, "fill_values": [7.0], "pad_output": True, "mirror": 1},
         {"crop": per_sample(1, 40, (2,)), "out_of_bounds_policy": "trim_to_shape", "mirror": 1},
         {"crop_h": per_sample(0, 40), "crop_w": 3.9, "out_of_bounds_policy": "pad", "rounding": "truncate"},
-        {"mean": per_sample(0, 255, (3,)), "std": per_sample(1, 99, (1,)), "scale": 64.0, "shift": 128.0, "dtype": types.UINT8},
+        {
+            "mean": per_sample(0, 255, (3,)),
+            "std": per_sample(1, 99, (1,)),
+            "scale": 64.0,
+            "shift": 128.0,
+            "dtype": types.UINT8,
+        },
         {**PADDED, "mean": 128, "dtype": types.INT8, "output_layout": "", "fill_values": [-2.6, 3.5, 90]},
         {"mean": 0.5, "std": [3, 5, 7], "dtype": types.FLOAT16, "mirror": 1},
     ],
@@ -126,12 +162,20 @@ TestTypes = op_test(
 
 
 def _layout_test(layout, orders, channels=3):
-    crop = {"crop": (2, 7, 3), "crop_pos_z": per_sample(0, 1), "out_of_bounds_policy": "pad", "fill_values": [1, 2, 3][:channels]}
+    crop = {
+        "crop": (2, 7, 3),
+        "crop_pos_z": per_sample(0, 1),
+        "out_of_bounds_policy": "pad",
+        "fill_values": [1, 2, 3][:channels],
+    }
     return op_test(
         "crop_mirror_normalize",
         reference_for(layout),
         layouts=(layout,),
-        args=[{**crop, "output_layout": o, "mirror": per_sample(0, 2, dtype="i4"), "mean": [3, 2, 1][:channels]} for o in orders],
+        args=[
+            {**crop, "output_layout": o, "mirror": per_sample(0, 2, dtype="i4"), "mean": [3, 2, 1][:channels]}
+            for o in orders
+        ],
         channels=channels,
     )
 
@@ -147,7 +191,9 @@ TestVolumeSequences = _layout_test("FDHWC", ("FDHWC", "FCDHW"))
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.integers(0, 9), st.integers(0, 9), st.floats(0, 12), st.floats(0, 12), st.floats(0, 1, width=32), st.booleans())
+@given(
+    st.integers(0, 9), st.integers(0, 9), st.floats(0, 12), st.floats(0, 12), st.floats(0, 1, width=32), st.booleans()
+)
 def test_window_and_region(height, width, crop_h, crop_w, position, trim):
     """The window has the size asked for, and the region is the part of it that is inside of the input."""
     cls = REGISTRY["crop_mirror_normalize"]

@@ -59,8 +59,12 @@ TestRotate = op_test(
     errors=[({"size": (3,)}, RuntimeError, "needs 2"), ({"angle": None}, TypeError, "angle")],
     **FEW,
 )
-TestBorder = op_test("rotate", reference, args=[{"angle": per_sample(-400, 400)}, {"angle": 45}], sizes=NOT_EMPTY, **FEW)
-TestTypes = op_test("rotate", reference, dtypes=("i2", "f4"), args=[{"angle": 30.0, "fill_value": -7}], steps=4, share=0.2, atol=0.01)
+TestBorder = op_test(
+    "rotate", reference, args=[{"angle": per_sample(-400, 400)}, {"angle": 45}], sizes=NOT_EMPTY, **FEW
+)
+TestTypes = op_test(
+    "rotate", reference, dtypes=("i2", "f4"), args=[{"angle": 30.0, "fill_value": -7}], steps=4, share=0.2, atol=0.01
+)
 TestVolumes = op_test(
     "rotate",
     reference,

@@ -14,8 +14,21 @@ def _round(v):
 
 
 def reference_for(layout):
-    def reference(x, anchor=None, shape_input=None, axes=None, axis_names="WH", normalized_anchor=True, normalized_shape=True, **kw):
-        policy, fill, dtype = kw.pop("out_of_bounds_policy", "error"), np.asarray(kw.pop("fill_values", 0.0)), kw.pop("dtype", None)
+    def reference(
+        x,
+        anchor=None,
+        shape_input=None,
+        axes=None,
+        axis_names="WH",
+        normalized_anchor=True,
+        normalized_shape=True,
+        **kw,
+    ):
+        policy, fill, dtype = (
+            kw.pop("out_of_bounds_policy", "error"),
+            np.asarray(kw.pop("fill_values", 0.0)),
+            kw.pop("dtype", None),
+        )
         axes = [layout.index(c) for c in axis_names] if axes is None else [int(d) % x.ndim for d in np.atleast_1d(axes)]
         start, extent = [0] * x.ndim, list(x.shape)
         for k, d in enumerate(axes):
@@ -56,7 +69,12 @@ TestSlice = op_test(
     reference_for("HWC"),
     args=[
         {"rel_start": per_sample(0, 0.5, (2,)), "rel_shape": per_sample(0.1, 0.5, (2,))},
-        {"rel_start": per_sample(-0.5, 0.5, (2,)), "rel_end": per_sample(0.5, 1.5, (2,)), **PAD, "fill_values": [1, 2, 3]},
+        {
+            "rel_start": per_sample(-0.5, 0.5, (2,)),
+            "rel_end": per_sample(0.5, 1.5, (2,)),
+            **PAD,
+            "fill_values": [1, 2, 3],
+        },
         {"start": per_sample(-4, 4, (2,), "i4"), "shape": per_sample(0, 9, (2,), "i4"), **PAD, "axes": [0, 1]},
         {"start": 1, "end": (6, 9), "axis_names": "HW", "out_of_bounds_policy": "trim_to_shape"},
         {"rel_shape": 0.5, "axes": [-3]},
@@ -81,7 +99,12 @@ TestBorders = op_test(
     "slice",
     reference_for("HWC"),
     args=[
-        {"start": per_sample(-40, 40, (3,), "i4"), "shape": per_sample(0, 40, (3,), "i4"), "axes": [0, 1, 2], "out_of_bounds_policy": p}
+        {
+            "start": per_sample(-40, 40, (3,), "i4"),
+            "shape": per_sample(0, 40, (3,), "i4"),
+            "axes": [0, 1, 2],
+            "out_of_bounds_policy": p,
+        }
         for p in ("edge", "reflect_1001", "reflect_101", "wrap")
     ],
     sizes=((5, 4), (1, 1), (2, 3), (33, 17), (8, 67)),
@@ -99,7 +122,12 @@ TestTypes = op_test(
 
 
 def _layout_test(layout, **axes):
-    return op_test("slice", reference_for(layout), layouts=(layout,), args=[{"start": 1, "end": (2, 3), **PAD, **axes, "fill_values": 5}])
+    return op_test(
+        "slice",
+        reference_for(layout),
+        layouts=(layout,),
+        args=[{"start": 1, "end": (2, 3), **PAD, **axes, "fill_values": 5}],
+    )
 
 
 TestPlanes = _layout_test("CHW")
@@ -109,16 +137,24 @@ TestInsideSequences = _layout_test("CFHW", axes=[1, 0])
 
 
 def _inputs(anchor, shape):
-    return lambda rng, case: [[rng.uniform(*anchor[:2], 2).astype(anchor[2]) for _ in range(5)], [rng.uniform(*shape[:2], 2).astype(shape[2]) for _ in range(5)]]
+    return lambda rng, case: [
+        [rng.uniform(*anchor[:2], 2).astype(anchor[2]) for _ in range(5)],
+        [rng.uniform(*shape[:2], 2).astype(shape[2]) for _ in range(5)],
+    ]
 
 
-TestInputs = op_test("slice", reference_for("HWC"), args=[{}, {"axes": [0, 1]}], extra_inputs=_inputs((0, 0.5, "f4"), (0, 0.5, "f4")))
+TestInputs = op_test(
+    "slice", reference_for("HWC"), args=[{}, {"axes": [0, 1]}], extra_inputs=_inputs((0, 0.5, "f4"), (0, 0.5, "f4"))
+)
 TestIntegers = op_test("slice", reference_for("HWC"), args=[PAD], extra_inputs=_inputs((-5, 5, "i4"), (0, 9, "i4")))
 TestLong = op_test("slice", reference_for("HWC"), args=[PAD], extra_inputs=_inputs((-5, 5, "i8"), (0, 9, "i8")))
 TestAbsolute = op_test(
     "slice",
     reference_for("HWC"),
-    args=[{**PAD, "normalized_anchor": a, "normalized_shape": s} for a, s in ((False, False), (True, False), (False, True))],
+    args=[
+        {**PAD, "normalized_anchor": a, "normalized_shape": s}
+        for a, s in ((False, False), (True, False), (False, True))
+    ],
     extra_inputs=_inputs((0, 1.2, "f4"), (0, 3, "f4")),
 )
 
@@ -143,8 +179,12 @@ def test_relative_windows(n, start, shape):
 @pytest.mark.parametrize("ndim", range(1, 8))
 def test_dimensions(ndim):
     x = np.arange(3**ndim).reshape((3,) * ndim)
-    got = _run(x, None, start=[-1, 1][: min(ndim, 2)], shape=[3, 2][: min(ndim, 2)], axes=[ndim - 1, 0][: min(ndim, 2)], **PAD)
-    want = reference_for("?" * ndim)(x, start=[-1, 1][: min(ndim, 2)], shape=[3, 2][: min(ndim, 2)], axes=[ndim - 1, 0][: min(ndim, 2)], **PAD)
+    got = _run(
+        x, None, start=[-1, 1][: min(ndim, 2)], shape=[3, 2][: min(ndim, 2)], axes=[ndim - 1, 0][: min(ndim, 2)], **PAD
+    )
+    want = reference_for("?" * ndim)(
+        x, start=[-1, 1][: min(ndim, 2)], shape=[3, 2][: min(ndim, 2)], axes=[ndim - 1, 0][: min(ndim, 2)], **PAD
+    )
     np.testing.assert_array_equal(got, want)
 
 

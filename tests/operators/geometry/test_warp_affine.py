@@ -28,7 +28,8 @@ def sampled(x, matrix, size, interp_type=types.INTERP_LINEAR, fill_value=None, d
     else:
         mode = "nearest" if fill_value is None else "grid-constant"
         channels = [
-            ndimage.map_coordinates(x[..., c].astype("f8"), at, order=1, mode=mode, cval=fill) for c in range(x.shape[-1])
+            ndimage.map_coordinates(x[..., c].astype("f8"), at, order=1, mode=mode, cval=fill)
+            for c in range(x.shape[-1])
         ]
         values = np.stack(channels, axis=-1)
     return saturate(values, x.dtype if dtype is None else types.to_numpy_type(dtype))
@@ -135,7 +136,9 @@ TestVolumes = op_test(
     share=0.01,
     atol=0.01,
 )
-TestVolumeBorder = op_test("warp_affine", reference, layouts=("DHWC",), args=[{"matrix": VOLUME}], sizes=NOT_EMPTY, steps=1, share=0.01)
+TestVolumeBorder = op_test(
+    "warp_affine", reference, layouts=("DHWC",), args=[{"matrix": VOLUME}], sizes=NOT_EMPTY, steps=1, share=0.01
+)
 TestSequences = op_test(
     "warp_affine",
     reference,

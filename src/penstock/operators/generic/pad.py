@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.axes import axes_at, axes_named
 from ...core.batch import Spec
 from ...core.errors import SampleErrors
 from ...core.kernels import MAX_DIMS
@@ -12,7 +13,9 @@ from ...core.op import Arg, Arguments, Layout, Operator, PerSample
 
 
 class Pad(Operator):
-    """Adds elements at the end of axes, up to the largest sample of the batch, to `shape`, or to multiples of `align`. Any type.
+    """Adds elements at the end of axes, up to the largest sample of the batch, to `shape`, or to multiples of `align`.
+
+    Takes any type.
 
     >>> from penstock import fn, pipeline_def
     >>> import numpy as np
@@ -30,7 +33,9 @@ class Pad(Operator):
 
     axes = PerSample([int], None, "The axes that grow; negative ones count from the last. All by default.")
     axis_names = Arg(Layout, None, "The axes that grow, by name; instead of `axes`.")
-    shape = PerSample([int], None, "Least extent for each of the axes, or for all; zero or less: that of the largest sample.")
+    shape = PerSample(
+        [int], None, "Least extent for each of the axes, or for all; zero or less: that of the largest sample."
+    )
     align = PerSample([int], None, "Extents become multiples of this, for each of the axes or for all.")
     fill_value = PerSample(float, 0.0, "Value of the new elements; without its fraction in integers, clamped.")
 
@@ -54,24 +59,10 @@ class Pad(Operator):
     def _axes(self, a: Arguments, x: Spec) -> np.ndarray:
         """(n, k)"""
         if a.axis_names:
-            missing = [c for c in a.axis_names if c not in x.layout]
-            if missing:
-                raise ValueError(f"input 0 has the layout '{x.layout}', which has no axis '{missing[0]}'")
-            axes = np.broadcast_to(np.array([x.axis(c) for c in a.axis_names], "i8"), (x.n, len(a.axis_names)))
-        elif a.axes is None or a.axes.shape[1] == 0:
-            axes = np.broadcast_to(np.arange(x.ndim), (x.n, x.ndim))
-        else:
-            axes = a.axes.astype("i8")
-            SampleErrors.where(
-                ((axes < -x.ndim) | (axes >= x.ndim)).any(axis=1),
-                lambda i: f"axes {axes[i].tolist()} are not in [{-x.ndim}, {x.ndim - 1}], the axes of an input of {x.ndim} dimensions",
-            )
-            axes = np.where(axes < 0, axes + x.ndim, axes)
-        ordered = np.sort(axes, axis=1)
-        SampleErrors.where(
-            (ordered[:, 1:] == ordered[:, :-1]).any(axis=1), lambda i: f"an axis is named twice: {axes[i].tolist()}"
-        )
-        return axes
+            return axes_named(x, a.axis_names, x.layout)
+        if a.axes is None or a.axes.shape[1] == 0:
+            return np.broadcast_to(np.arange(x.ndim), (x.n, x.ndim))
+        return axes_at(x, a.axes)
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         extent = np.zeros((x.n, MAX_DIMS), "i8")

@@ -11,9 +11,10 @@ from ...core.op import Arg, Arguments, Layout, Operator, PerSample
 class Reshape(Operator):
     """Gives samples another shape or layout; nothing is copied.
 
-    The shape is given by `shape` (or a second input of integers), or by `rel_shape`: the input's extents times these factors,
-    rounded. One negative extent becomes what is left. `src_dims` says which axis of the input each axis of the output takes its
-    extent from, -1 being a new one of extent 1. The layout is kept if the number of axes is, and dropped otherwise.
+    The shape is given by `shape` (or a second input of integers), or by `rel_shape`: the input's extents times these
+    factors, rounded. One negative extent becomes what is left. `src_dims` says which axis of the input each axis of the
+    output takes its extent from, -1 being a new one of extent 1. The layout is kept if the number of axes is, and
+    dropped otherwise.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -58,7 +59,8 @@ class Reshape(Operator):
             batch = a.batches[1]
             if more[0].ndim != 1 or not batch.spec.is_dense or batch.spec.dtype.kind not in "iu":
                 raise ValueError(
-                    f"input 1 needs shapes: vectors of integers of one length; got {more[0].dtype.name} of shapes {more[0].shape.tolist()[:4]}"
+                    "input 1 needs shapes: vectors of integers of one length; "
+                    f"got {more[0].dtype.name} of shapes {more[0].shape.tolist()[:4]}"
                 )
             return batch.array().astype("i8").reshape(x.n, -1)
         if a.shape is not None:
@@ -84,7 +86,9 @@ class Reshape(Operator):
             extent = np.concatenate([extent, np.ones((x.n, 1), "i8")], axis=1)
         elif count > extent.shape[1]:
             raise ValueError(f"`rel_shape` has {count} values, the input {x.ndim} axes; use `src_dims` to add axes")
-        return np.where(factors < 0, -1, np.floor(factors * extent[:, :count].astype("f4") + np.float32(0.5)).astype("i8"))
+        return np.where(
+            factors < 0, -1, np.floor(factors * extent[:, :count].astype("f4") + np.float32(0.5)).astype("i8")
+        )
 
 
 def _completed(shape: np.ndarray, x: Spec) -> np.ndarray:

@@ -36,7 +36,9 @@ class WindowedInput(Operator, abstract=True):
     """Arguments of operators that read a window of their input which may reach out of it."""
 
     policies = tuple(POLICIES)
-    fill_values = Arg([float], [0.0], "Fills what lies outside of the input, with policy 'constant': one value, or one per channel.")
+    fill_values = Arg(
+        [float], [0.0], "Fills what lies outside of the input, with policy 'constant': one value, or one per channel."
+    )
     out_of_bounds_policy = Arg(
         str,
         "error",
@@ -70,8 +72,9 @@ class WindowedInput(Operator, abstract=True):
             SampleErrors.where(
                 ((start < 0) | (start + extent > x.shape)).any(axis=1),
                 lambda i: (
-                    f"the window that begins at {start[i].tolist()} with the shape {extent[i].tolist()} reaches out of the input of "
-                    f"shape {x.shape[i].tolist()}; choose an out_of_bounds_policy other than 'error', or another window"
+                    f"the window that begins at {start[i].tolist()} with the shape {extent[i].tolist()} "
+                    f"reaches out of the input of shape {x.shape[i].tolist()}; "
+                    "choose an out_of_bounds_policy other than 'error', or another window"
                 ),
             )
         elif self.policy != "constant":  # a border has no pixel to repeat if there is none
@@ -87,7 +90,9 @@ class WindowedInput(Operator, abstract=True):
         if len(fill) > 1 and self.policy == "constant":
             SampleErrors.where(
                 channels != len(fill),
-                lambda i: f"there are {len(fill)} fill_values for {channels[i]} channels; give one value, or one per channel",
+                lambda i: (
+                    f"there are {len(fill)} fill_values for {channels[i]} channels; give one value, or one per channel"
+                ),
             )
         row = np.zeros((1, max(count, 1)), "f4")
         row[0, : len(fill)] = fill[: row.shape[1]]
@@ -120,7 +125,9 @@ class WindowCopy(WindowedInput, abstract=True):
     def outputs(self, a: Arguments, x: Spec, *arguments: Spec) -> Spec:
         if self.same not in (None, x.dtype) or (self.converts_to is not None and x.dtype.kind == "b"):
             names = ", ".join(t.name for t in _CONVERTED)
-            raise ValueError(f"no conversion from {x.dtype.name} to {self.converts_to}; supported: {names}, or the type of the input")
+            raise ValueError(
+                f"no conversion from {x.dtype.name} to {self.converts_to}; supported: {names}, or the type of the input"
+            )
         self.fill_column(a.extent[:, x.axis("C")] if "C" in x.layout else np.ones(x.n, "i8"), 1)
         return x.like(shape=a.extent, dtype=self.converts_to)
 
@@ -154,7 +161,8 @@ class CropWindow(WindowedInput, abstract=True):
     """Arguments of operators that crop: the size of the window and its place between the borders."""
 
     crop = PerSample(
-        [float], None,
+        [float],
+        None,
         "Size of the window: (height, width), or (depth, height, width). Zero or less keeps an axis whole. "
         "In sequences without a depth, depth means frames.",
     )
@@ -164,7 +172,9 @@ class CropWindow(WindowedInput, abstract=True):
     crop_pos_x = PerSample(float, 0.5, "Place of the window between the left border (0.0) and the right one (1.0).")
     crop_pos_y = PerSample(float, 0.5, "Place of the window between the upper border (0.0) and the lower one (1.0).")
     crop_pos_z = PerSample(float, 0.5, "Place of the window between the front (0.0) and the back (1.0) of a volume.")
-    rounding = Arg(str, "round", "How the first coordinate becomes an integer: 'round' (halves away from zero) or 'truncate'.")
+    rounding = Arg(
+        str, "round", "How the first coordinate becomes an integer: 'round' (halves away from zero) or 'truncate'."
+    )
 
     def setup(self) -> None:
         super().setup()
@@ -182,7 +192,8 @@ class CropWindow(WindowedInput, abstract=True):
     def crop_window(self, a: Arguments, x: Spec) -> None:
         """Puts the window on `a` as `start` and `extent`, each (n, ndim).
 
-        Along an axis of size n a window of size c at position p begins at round(p * (n - c)), where p is a float32 and the product a float64.
+        Along an axis of size n a window of size c at position p begins at round(p * (n - c)), where p is a float32 and
+        the product a float64.
         """
         sizes = {"D": a.crop_d, "H": a.crop_h, "W": a.crop_w}
         if a.crop is not None:

@@ -19,7 +19,8 @@ _CONVERSIONS = {
 
 
 class Warp(Operator, abstract=True):
-    """Base of operators that put `a.matrix` (n, d * (d + 1)), from output to input, and `a.canvas` (n, d) = ([D,] H, W) on `a`."""
+    """Base of operators that put `a.matrix` (n, d * (d + 1)), from output to input, and `a.canvas` (n, d), the extents
+    ([D,] H, W) of the output, on `a`."""
 
     layouts = ("HWC", "FHWC", "DHWC", "FDHWC")
     kernel = "geometry/warp"
@@ -29,13 +30,23 @@ class Warp(Operator, abstract=True):
         [float], [], "Size of the output: (height, width), or (depth, height, width) of volumes; rounded to integers."
     )
     interp_type = Arg(DALIInterpType, DALIInterpType.INTERP_LINEAR, "INTERP_LINEAR or INTERP_NN.")
-    fill_value = Arg(float, None, "Stands outside of the input, for INTERP_LINEAR rounded to its type; if not given, the border is repeated.")
-    dtype = Arg(DALIDataType, None, "Type of the output: that of the input (if not given) or FLOAT; of FLOAT also UINT8, INT16, INT32.")
+    fill_value = Arg(
+        float,
+        None,
+        "Stands outside of the input, for INTERP_LINEAR rounded to its type; if not given, the border is repeated.",
+    )
+    dtype = Arg(
+        DALIDataType,
+        None,
+        "Type of the output: that of the input (if not given) or FLOAT; of FLOAT also UINT8, INT16, INT32.",
+    )
     output_dtype = Arg(DALIDataType, None, "A former name of `dtype`.", deprecated="use `dtype`")
 
     def setup(self) -> None:
         if self.values["interp_type"] not in (DALIInterpType.INTERP_LINEAR, DALIInterpType.INTERP_NN):
-            raise ValueError(f"interp_type={self.values['interp_type']!r} is not supported; supported: INTERP_LINEAR, INTERP_NN")
+            raise ValueError(
+                f"interp_type={self.values['interp_type']!r} is not supported; supported: INTERP_LINEAR, INTERP_NN"
+            )
         if {"dtype", "output_dtype"} <= self.values["given"]:
             raise ValueError("`output_dtype` is a former name of `dtype`; give only `dtype`")
         former = self.values["output_dtype"]
@@ -49,13 +60,17 @@ class Warp(Operator, abstract=True):
         if a.size.shape[1] != dims:
             raise ValueError(f"`size` has {a.size.shape[1]} values, an input of layout '{x.layout}' needs {dims}")
         size = np.floor(a.size.astype("f8") + 0.5).astype("i8")
-        SampleErrors.where((size <= 0).any(axis=1), lambda i: f"the size of the output must be positive, got {a.size[i].tolist()}")
+        SampleErrors.where(
+            (size <= 0).any(axis=1), lambda i: f"the size of the output must be positive, got {a.size[i].tolist()}"
+        )
         return size
 
     def outputs(self, a: Arguments, x: Spec, *more: Spec) -> Spec:
         accepted = _CONVERSIONS.get(x.dtype.name)
         if accepted is None:
-            raise ValueError(f"input 0 has the type {x.dtype.name}, which is not supported; supported: {', '.join(_CONVERSIONS)}")
+            raise ValueError(
+                f"input 0 has the type {x.dtype.name}, which is not supported; supported: {', '.join(_CONVERSIONS)}"
+            )
         dtype = x.dtype if self.out_type is None else to_numpy(self.out_type)
         if dtype.name not in accepted:
             raise ValueError(f"no conversion from {x.dtype.name} to {dtype.name}; supported: {', '.join(accepted)}")

@@ -16,10 +16,10 @@ _INPUTS = ("uint8", "uint16", "int16", "int32", "float16", "float32")
 
 
 class CropMirrorNormalize(CropWindow):
-    """Crops, mirrors and normalises: `out = scale * (in - mean) / std + shift`, with the axes in the order of `output_layout`.
+    """Crops, mirrors and normalises: `out = scale * (in - mean) / std + shift`, with axes ordered by `output_layout`.
 
-    Computed in float32 as `(in - m) * (scale / std)` with `m = mean - shift * std / scale`; integers are rounded, halves away from
-    zero, and clamped. What is filled (outside of the input, padded channels) is not normalised.
+    Computed in float32 as `(in - m) * (scale / std)` with `m = mean - shift * std / scale`; integers are rounded
+    (halves away from zero) and clamped. What is filled (outside of the input, padded channels) is not normalised.
     Inputs: uint8, uint16, int16, int32, float16, float32. The sizes of the window are cut to integers.
 
     >>> from penstock import fn, pipeline_def, types
@@ -44,29 +44,41 @@ class CropMirrorNormalize(CropWindow):
     shift = Arg(float, 0.0, "Added last; for unsigned outputs.")
     mirror = PerSample(int, 0, "If not zero, the window is mirrored left to right.")
     output_layout = Arg(Layout, Layout("CHW"), "Order of the axes of the output; the input's if empty.")
-    pad_output = Arg(bool, False, "Adds channels up to a power of 2; a single value in `fill_values` fills them, else 0.")
+    pad_output = Arg(
+        bool, False, "Adds channels up to a power of 2; a single value in `fill_values` fills them, else 0."
+    )
     image_type = Arg(DALIImageType, None, "No longer used.", hidden=True, deprecated="it has no effect")
 
     def setup(self) -> None:
         super().setup()
         if self.out_type() not in _OUTPUTS:
-            raise ValueError(f"dtype={self.out_type()} is not supported; supported: {', '.join(t.name for t in _OUTPUTS)}")
+            raise ValueError(
+                f"dtype={self.out_type()} is not supported; supported: {', '.join(t.name for t in _OUTPUTS)}"
+            )
         mean, std = self.values["mean"], self.values["std"]
         if mean and std and len(mean) != len(std) and 1 not in (len(mean), len(std)):
-            raise ValueError(f"`mean` has {len(mean)} values and `std` {len(std)}; give one value or one per channel for each")
+            raise ValueError(
+                f"`mean` has {len(mean)} values and `std` {len(std)}; give one value or one per channel for each"
+            )
 
     def plan(self, a: Arguments, x: Spec) -> None:
         if x.dtype.name not in _INPUTS:
-            raise ValueError(f"input 0 has the type {x.dtype.name}, which is not supported; supported: {', '.join(_INPUTS)}")
+            raise ValueError(
+                f"input 0 has the type {x.dtype.name}, which is not supported; supported: {', '.join(_INPUTS)}"
+            )
         layout = a.output_layout or x.layout
         if sorted(layout) != sorted(x.layout):
-            raise ValueError(f"output_layout='{layout}' is not made of the axes of the input's layout '{x.layout}'; give for example "
-                             f"'{''.join(c for c in x.layout if c == 'F')}C{''.join(c for c in x.layout if c not in 'FC')}'")
+            raise ValueError(
+                f"output_layout='{layout}' is not made of the axes of the input's layout '{x.layout}'; give, say, "
+                f"'{''.join(c for c in x.layout if c == 'F')}C{''.join(c for c in x.layout if c not in 'FC')}'"
+            )
         a.axes = [x.axis(c) for c in layout]
         a.layout = layout
         self.crop_window(a, x)
         channels = x.extent("C")
-        a.channels = np.left_shift(1, np.ceil(np.log2(np.maximum(channels, 1))).astype("i8")) if a.pad_output else channels
+        a.channels = (
+            np.left_shift(1, np.ceil(np.log2(np.maximum(channels, 1))).astype("i8")) if a.pad_output else channels
+        )
         most = int(a.channels.max(initial=1))
         a.fill = self.fill_column(channels, most)
         if len(self.values["fill_values"]) > 1:  # they are for the channels there are
@@ -75,7 +87,9 @@ class CropMirrorNormalize(CropWindow):
             count = values.shape[1]
             SampleErrors.where(
                 (count != channels) & (count != a.channels) & (count != 1),
-                lambda i, name=name, count=count: f"`{name}` has {count} values for {channels[i]} channels; give one, or one per channel",
+                lambda i, name=name, count=count: (
+                    f"`{name}` has {count} values for {channels[i]} channels; give one, or one per channel"
+                ),
             )
         scale, shift = np.float32(a.scale), np.float32(a.shift)
         with np.errstate(divide="ignore", invalid="ignore"):

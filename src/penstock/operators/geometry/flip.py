@@ -11,7 +11,9 @@ from ._crop_window import eight
 
 
 class Flip(Operator):
-    """Mirrors images left to right (`horizontal`), upside down (`vertical`), volumes front to back (`depthwise`). Any type.
+    """Mirrors images left to right (`horizontal`) or upside down (`vertical`), volumes front to back (`depthwise`).
+
+    Takes any type.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np

@@ -15,10 +15,10 @@ class Rotate(Warp):
     """Rotates around the centre. Layouts HWC, DHWC and sequences of them; uint8, int16, int32, float32.
 
     Unless `size` or `keep_size` says otherwise, the output is the smallest that holds the rotated input: extents
-    `ceil(|R| @ extents)`, plus one where an extent and that of the input's axis that contributes most are not both even or
-    both odd, so that the centres stay aligned. A sequence gets the largest of its frames.
-    A coordinate is computed in float32 for each pixel: against DALI on the CPU, which adds up steps along a row, less than
-    0.1 % of the values of a photograph differ, by one.
+    `ceil(|R| @ extents)`, plus one where an extent and that of the input's axis that contributes most are not both even
+    or both odd, so that the centres stay aligned. A sequence gets the largest of its frames.
+    A coordinate is computed in float32 for each pixel; DALI on the CPU adds up steps along a row, so that less than
+    1 % of the values of a photograph differ, nearly all by one.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from ...core.axes import axes_at, axes_named
 from ...core.batch import Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Layout, PerSample
-from ._axes import resolve_axes
 from ._crop_window import WindowCopy
 
 _STARTS, _ENDS = ("start", "rel_start"), ("end", "rel_end", "shape", "rel_shape")
@@ -18,9 +18,10 @@ class Slice(WindowCopy):
     """Cuts a window out of each sample. Behind a decoder, only the window is decoded.
 
     The window is given by `start` or `rel_start` (0 by default) and one of `end`, `rel_end`, `shape`, `rel_shape`
-    (by default it reaches to the end), one value for each of `axes` or `axis_names`. Relative values count in sizes of the
-    input. Or by two more inputs, anchor and shape: integers are absolute; floats are relative, unless `normalized_anchor` or
-    `normalized_shape` is False. Start and end are computed as real numbers, then rounded (halves away from zero).
+    (by default it reaches to the end), one value for each of `axes` or `axis_names`. Relative values count in sizes of
+    the input. Or by two more inputs, anchor and shape: integers are absolute; floats are relative, unless
+    `normalized_anchor` or `normalized_shape` is False. Start and end are computed as real numbers, then rounded (halves
+    away from zero).
     Converts to FLOAT, FLOAT16 or UINT8 without rounding (fractions are cut, values clamped).
 
     >>> from penstock import fn, pipeline_def, types
@@ -42,7 +43,9 @@ class Slice(WindowCopy):
     rel_end = PerSample([float], None, "Where the window ends, 1.0 being the end of the input.")
     shape = PerSample([int], None, "Shape of the window.")
     rel_shape = PerSample([float], None, "Shape of the window, 1.0 being that of the input.")
-    axes = PerSample([int], [1, 0], "The axes that are cut, in the order of the values; negative ones count from the last.")
+    axes = PerSample(
+        [int], [1, 0], "The axes that are cut, in the order of the values; negative ones count from the last."
+    )
     axis_names = Arg(Layout, Layout("WH"), "The axes that are cut, by name; instead of `axes`.")
     normalized_anchor = Arg(bool, True, "Whether a second input of floats is relative.")
     normalized_shape = Arg(bool, True, "Whether a third input of floats is relative.")
@@ -63,7 +66,10 @@ class Slice(WindowCopy):
             raise ValueError(f"with the inputs anchor and shape, {', '.join(named)} can't be given")
         if len(arguments) == 1 or not (arguments or named):
             raise ValueError("give the window by start, end, shape, ... or by two more inputs, anchor and shape")
-        axes = resolve_axes(a, x, "axes" in self.values["given"])
+        if "axes" in self.values["given"]:
+            axes = axes_at(x, a.axes)
+        else:  # an input without a layout is taken for an image or a volume
+            axes = axes_named(x, a.axis_names, x.layout or {2: "HW", 3: "HWC", 4: "DHWC"}.get(x.ndim, ""))
         count = axes.shape[1]
         rows = np.arange(x.n)[:, None]
         extent = x.shape[rows, axes]
@@ -96,8 +102,16 @@ class Slice(WindowCopy):
         start, rel_start, end, rel_end, shape, rel_shape = (column(n) for n in (*_STARTS, *_ENDS))
         for name, values in (("shape", shape), ("rel_shape", rel_shape)):
             if values is not None:
-                SampleErrors.where((values < 0).any(axis=1), lambda i, n=name, v=values: f"negative {n} {v[i].tolist()}")
-        begin = np.zeros(size.shape) if start is None and rel_start is None else start if start is not None else rel_start * size
+                SampleErrors.where(
+                    (values < 0).any(axis=1), lambda i, n=name, v=values: f"negative {n} {v[i].tolist()}"
+                )
+        begin = (
+            np.zeros(size.shape)
+            if start is None and rel_start is None
+            else start
+            if start is not None
+            else rel_start * size
+        )
         if end is not None:
             stop = end
         elif rel_end is not None:
@@ -118,14 +132,20 @@ class Slice(WindowCopy):
         for i, name in ((1, "anchor"), (2, "shape")):
             batch = a.batches[i]
             if not batch.spec.is_dense or int(batch.spec.shape[:1].prod()) != count:
-                raise ValueError(f"input {i} ({name}) needs {count} values per sample, one for each axis; got shapes {batch.spec.shape.tolist()[:4]}")
+                raise ValueError(
+                    f"input {i} ({name}) needs {count} values per sample, one for each axis; "
+                    f"got shapes {batch.spec.shape.tolist()[:4]}"
+                )
             columns.append(batch.array().reshape(-1, count))
         anchor, shape = columns
         if anchor.dtype.kind not in "iuf" or shape.dtype.kind not in "iuf":
             raise ValueError(f"anchor and shape must be numbers; got {anchor.dtype.name} and {shape.dtype.name}")
         start, size = anchor.astype("f8"), shape.astype("f8")
-        # Where both are relative they are added first: (anchor + shape) * n differs from the sum of the products in the last bit.
-        by_start, by_size = anchor.dtype.kind == "f" and a.normalized_anchor, shape.dtype.kind == "f" and a.normalized_shape
+        # Where both are relative they are added first: the sum of their products differs in the last bit.
+        by_start, by_size = (
+            anchor.dtype.kind == "f" and a.normalized_anchor,
+            shape.dtype.kind == "f" and a.normalized_shape,
+        )
         if by_start and by_size:
             return start * extent, (start + size) * extent
         start = start * extent if by_start else start

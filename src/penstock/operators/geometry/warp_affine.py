@@ -12,10 +12,10 @@ from ._warp import Warp, spatial
 class WarpAffine(Warp):
     """Transforms images by `out(x, y) = in(M11 x + M12 y + M13, M21 x + M22 y + M23)`, volumes by 3 rows of 4 values.
 
-    Coordinates count from the corner of the first pixel, so the centre of a pixel is at one half. Rows and columns are in the
-    order x, y(, z). The matrix is an argument or a second input of shape (2, 3) or (3, 4). Layouts HWC, DHWC and sequences of
-    them; uint8, int16, int32, float32. A coordinate is computed in float32 for each pixel: against DALI on the CPU, which adds
-    up steps along a row, less than 0.1 % of the values of a photograph differ, by one.
+    Coordinates count from the corner of the first pixel, so the centre of a pixel is at one half. Rows and columns are
+    in the order x, y(, z). The matrix is an argument or a second input of shape (2, 3) or (3, 4). Layouts HWC, DHWC and
+    sequences of them; uint8, int16, int32, float32. A coordinate is computed in float32 for each pixel; DALI on the
+    CPU adds up steps along a row, so that less than 1 % of the values of a photograph differ, nearly all by one.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -41,14 +41,20 @@ class WarpAffine(Warp):
         if more:
             batch = a.batches[1]
             if (more[0].shape.prod(axis=1) != count).any():
-                raise ValueError(f"input 1 needs matrices of shape ({dims}, {dims + 1}); got shapes {more[0].shape.tolist()[:4]}")
+                raise ValueError(
+                    f"input 1 needs matrices of shape ({dims}, {dims + 1}); got shapes {more[0].shape.tolist()[:4]}"
+                )
             if more[0].dtype.kind != "f":
-                raise ValueError(f"input 1 needs matrices of float32; got {more[0].dtype.name}; cast it first (fn.cast)")
+                raise ValueError(
+                    f"input 1 needs matrices of float32; got {more[0].dtype.name}; cast it first (fn.cast)"
+                )
             a.matrix = batch.array().reshape(x.n, count).astype("f4")
         elif a.matrix is None or a.matrix.shape[1] == 0:
             raise ValueError("give a `matrix`, or matrices as the second input")
         elif a.matrix.shape[1] != count:
-            raise ValueError(f"`matrix` needs {count} values for an input of layout '{x.layout}', got {a.matrix.shape[1]}")
+            raise ValueError(
+                f"`matrix` needs {count} values for an input of layout '{x.layout}', got {a.matrix.shape[1]}"
+            )
         if not self.values["inverse_map"]:
             a.matrix = _inverse(a.matrix.reshape(x.n, dims, dims + 1).astype("f8"), dims).reshape(x.n, count)
         size = self.given_size(a, x)
