@@ -5,7 +5,7 @@ frameworks.
 The names are those of NVIDIA DALI: `pipeline_def`, `fn`, `ops`, `types`, `Pipeline`, `plugin`.
 """
 
-from . import fn, ops, types
+from . import fn, math, ops, types
 from .core.errors import PipelineError, SampleError
 from .graph.node import DataNode
 from .pipeline import Pipeline, do_not_convert, pipeline_def
@@ -21,6 +21,7 @@ __all__ = [
     "TensorListCPU",
     "do_not_convert",
     "fn",
+    "math",
     "ops",
     "pipeline_def",
     "types",

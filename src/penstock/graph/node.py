@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..core.errors import NO_GPU, Site, describe
+from ..core.op import REGISTRY
 
 if TYPE_CHECKING:
     from ..core.op import Operator
@@ -73,6 +76,8 @@ class DataNode:
         """The same data on the CPU."""
         return self
 
+    __hash__ = object.__hash__  # comparisons are operators of the graph
+
     def __bool__(self) -> bool:
         raise TypeError(
             f"'{self.name}' is a batch that is not computed yet, so it has no truth value; "
@@ -82,7 +87,128 @@ class DataNode:
     def __iter__(self):
         raise TypeError(f"'{self.name}' is one output of an operator and can't be unpacked")
 
+    def __add__(self, other: Any) -> DataNode:
+        return arithmetic("add", self, other)
+
+    def __radd__(self, other: Any) -> DataNode:
+        return arithmetic("add", other, self)
+
+    def __sub__(self, other: Any) -> DataNode:
+        return arithmetic("sub", self, other)
+
+    def __rsub__(self, other: Any) -> DataNode:
+        return arithmetic("sub", other, self)
+
+    def __mul__(self, other: Any) -> DataNode:
+        return arithmetic("mul", self, other)
+
+    def __rmul__(self, other: Any) -> DataNode:
+        return arithmetic("mul", other, self)
+
+    def __truediv__(self, other: Any) -> DataNode:
+        return arithmetic("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> DataNode:
+        return arithmetic("div", other, self)
+
+    def __floordiv__(self, other: Any) -> DataNode:
+        return arithmetic("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Any) -> DataNode:
+        return arithmetic("floordiv", other, self)
+
+    def __mod__(self, other: Any) -> DataNode:
+        return arithmetic("mod", self, other)
+
+    def __rmod__(self, other: Any) -> DataNode:
+        return arithmetic("mod", other, self)
+
+    def __pow__(self, other: Any) -> DataNode:
+        return arithmetic("pow", self, other)
+
+    def __rpow__(self, other: Any) -> DataNode:
+        return arithmetic("pow", other, self)
+
+    def __and__(self, other: Any) -> DataNode:
+        return arithmetic("bitand", self, other)
+
+    def __rand__(self, other: Any) -> DataNode:
+        return arithmetic("bitand", other, self)
+
+    def __or__(self, other: Any) -> DataNode:
+        return arithmetic("bitor", self, other)
+
+    def __ror__(self, other: Any) -> DataNode:
+        return arithmetic("bitor", other, self)
+
+    def __xor__(self, other: Any) -> DataNode:
+        return arithmetic("bitxor", self, other)
+
+    def __rxor__(self, other: Any) -> DataNode:
+        return arithmetic("bitxor", other, self)
+
+    def __lshift__(self, other: Any) -> DataNode:
+        return arithmetic("shl", self, other)
+
+    def __rlshift__(self, other: Any) -> DataNode:
+        return arithmetic("shl", other, self)
+
+    def __rshift__(self, other: Any) -> DataNode:
+        return arithmetic("shr", self, other)
+
+    def __rrshift__(self, other: Any) -> DataNode:
+        return arithmetic("shr", other, self)
+
+    def __eq__(self, other: Any) -> DataNode:  # type: ignore[override]
+        return arithmetic("eq", self, other)
+
+    def __ne__(self, other: Any) -> DataNode:  # type: ignore[override]
+        return arithmetic("ne", self, other)
+
+    def __lt__(self, other: Any) -> DataNode:
+        return arithmetic("lt", self, other)
+
+    def __le__(self, other: Any) -> DataNode:
+        return arithmetic("le", self, other)
+
+    def __gt__(self, other: Any) -> DataNode:
+        return arithmetic("gt", self, other)
+
+    def __ge__(self, other: Any) -> DataNode:
+        return arithmetic("ge", self, other)
+
+    def __neg__(self) -> DataNode:
+        return arithmetic("neg", self)
+
+    def __abs__(self) -> DataNode:
+        return arithmetic("abs", self)
+
+    def __invert__(self) -> DataNode:
+        return arithmetic("invert", self)
+
+    def __pos__(self) -> DataNode:
+        return self
+
+    # NumPy leaves operators between arrays and DataNodes to the methods above.
+    __array_ufunc__ = None
+
     def __repr__(self) -> str:
         return f"DataNode(name='{self.name}', device='{self.device}', source={self.source!r}, index={self.index})"
 
     __str__ = __repr__
+
+
+def arithmetic(operation: str, *operands: Any) -> DataNode:
+    """A call of fn.arithmetic with operands that are DataNodes, numbers or arrays."""
+    from . import trace  # which imports this module
+
+    kwargs: dict[str, Any] = {"operation": operation}
+    nodes = []
+    for i, operand in enumerate(operands):
+        if isinstance(operand, (bool, int, float, np.generic)) and "constant" not in kwargs:
+            kwargs |= {"constant": operand, "constant_at": i}
+        else:
+            nodes.append(operand)
+    if not any(isinstance(n, DataNode) for n in nodes):
+        raise TypeError(f"operation '{operation}' needs a DataNode among its operands, got {operands}")
+    return trace.call(REGISTRY["arithmetic"], tuple(nodes), kwargs)

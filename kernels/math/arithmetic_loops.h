@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops over blocks of operands of one type: arithmetic.cpp finds them by operation and type.
+#pragma once
+#include <utility>
+
+#include "core/kernel.h"
+#include "math/arithmetic.h"
+
+typedef void (*Loop)(void *out, const void *a, const void *b, int64_t n);
+
+// Null where there is no such operation on the type.
+Loop integer_loop(int operation, int dtype);
+Loop real_loop(int operation, int dtype);
+Loop comparison_loop(int operation, int dtype);
+
+// A table of make<0>(), make<1>(), ... for the operations.
+template <class Make, int... OP>
+Loop select_loop(int operation, Make make, std::integer_sequence<int, OP...>) {
+  Loop table[] = {make(std::integral_constant<int, OP>())...};
+  return table[operation];
+}
+template <class Make>
+Loop select_loop(int operation, Make make) {
+  return select_loop(operation, make, std::make_integer_sequence<int, N_OPERATIONS>());
+}
