@@ -25,12 +25,9 @@ ADDED = {
     ("constant", "value"): "what types.Constant passes: an array of any type",
     ("external_source", "*"): "DALI adds them in Python, outside of the schema",
     ("*", "max_pixels"): "a limit that stops decompression bombs before memory is taken",
-    ("decoders.image", "dct_scaling"): "opt-in: decodes a JPEG smaller when it is shrunk anyway",
+    ("decoders.image", "dct_scaling"): "opt-in, as it changes pixels: decodes a JPEG smaller when it is shrunk anyway",
     ("readers.file", "shuffle"): "an exact shuffle of the whole data set without a buffer",
     ("*", "name"): "every call takes it; sources keep it",
-    ("decoders.image", "dct_scaling"): "scaling in the DCT domain changes pixels, so it is asked for",
-    ("*", "max_pixels"): "the limit that stops decompression bombs",
-    ("readers.file", "shuffle"): "an exact shuffle of the whole data set",
 }
 
 _TYPES = {

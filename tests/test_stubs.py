@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.core.op import REGISTRY
-from penstock.registry import places, snake_case
+from penstock.core.op import REGISTRY, snake_case
+from penstock.registry import places
 
 ROOT = Path(__file__).parents[1]
 

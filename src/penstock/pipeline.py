@@ -55,8 +55,8 @@ class Pipeline(Inspection):
         False makes batches when they are asked for instead of ahead.
     on_error
         What happens to a sample that can't be read, decoded or processed: "raise" an error (the pipeline stays
-        usable), "skip" it
-        (the batch gets smaller), or "replace" it by the next good sample of the same shard. See `errors`.
+        usable), "skip" it (the batch gets smaller), or "replace" it by the next good sample of the same shard. See
+        `errors`.
     max_errors
         With "skip" and "replace": how many bad samples are too many, as a count (int) or as a rate of the samples
         seen (float).

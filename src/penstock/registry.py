@@ -6,7 +6,6 @@ A function or class is made when it is asked for, with the signature and the doc
 
 from __future__ import annotations
 
-import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from . import operators  # noqa: F401  fills the registry
-from .core.op import REGISTRY, Operator
+from .core.op import REGISTRY, Operator, snake_case
 from .graph import trace
 
 
@@ -71,10 +70,6 @@ def _class(cls: type[Operator], name: str, warning: str = "") -> type:
     body["device"] = property(lambda self: self._kwargs.get("device") or "cpu")
     body["preserve"] = property(lambda self: bool(self._kwargs.get("preserve")))
     return type(name, (), body)
-
-
-def snake_case(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def places(cls: type[Operator]) -> list[tuple[list[str], str, str]]:

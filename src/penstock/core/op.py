@@ -23,6 +23,11 @@ REGISTRY: dict[str, type[Operator]] = {}  # by public name: "resize", "readers.f
 REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "required"})()
 
 
+def snake_case(name: str) -> str:
+    """The name in fn of a class in ops: "CoordFlip" gives "coord_flip"."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
 class Layout(str):
     """Type of arguments that are layouts ("HWC") or axis names ("WH")."""
 
@@ -122,9 +127,9 @@ class Arguments:
     not given.
 
     `n` is the number of samples (of frames, where sequences are handled frame by frame), `random` the operator's
-    random numbers.
-    `batches` are the inputs that the operator `peeks` into, None for the others.
-    `Operator.plan` may add attributes for what `outputs`, `region` and `params` share.
+    random numbers. `batches` are the inputs that the operator `peeks` into, None for the others. `given` is the set of
+    the arguments' names that the user said. `Operator.plan` may add attributes for what `outputs`, `region` and
+    `params` share.
     """
 
     n: int
@@ -157,15 +162,12 @@ class Operator:
     peeks: ClassVar[tuple[int, ...]] = ()  # inputs whose data `plan` reads (a.batches[i]): made before its chain begins
     aliases: ClassVar[bool] = False  # no kernel: output 0 is the memory of input 0 with another spec
     mixes_samples: ClassVar[bool] = False  # an output sample depends on other samples of the batch
-    deprecated: ClassVar[
-        tuple[str, ...]
-    ] = ()  # old public names: "ImageDecoder" gives ops.ImageDecoder, fn.image_decoder
+    # Old public names: "ImageDecoder" gives ops.ImageDecoder and fn.image_decoder.
+    deprecated: ClassVar[tuple[str, ...]] = ()
     former_defaults: ClassVar[dict[str, dict[str, Any]]] = {}  # where an old name had other defaults: {"Old": {"x": 1}}
     experimental: ClassVar[bool] = False  # also reachable under fn.experimental (a former place)
-    hidden: ClassVar[bool] = False
-    tensors: ClassVar[
-        tuple[str, ...]
-    ] = ()  # arguments that may also be arrays of any shape, which `expand` makes inputs
+    # Arguments that may also be arrays of any shape, which `expand` makes inputs.
+    tensors: ClassVar[tuple[str, ...]] = ()
     schema: ClassVar[dict[str, Arg]] = {}
     fn_name: ClassVar[str] = ""
 
@@ -176,8 +178,8 @@ class Operator:
         cls.schema = {k: v for c in reversed(cls.__mro__) for k, v in vars(c).items() if isinstance(v, Arg)}
         if abstract or cls.__name__.startswith("_"):
             return
-        snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", cls.__name__).lower()
-        cls.fn_name = f"{cls.module}.{snake}" if cls.module else snake
+        name = snake_case(cls.__name__)
+        cls.fn_name = f"{cls.module}.{name}" if cls.module else name
         if cls.fn_name in REGISTRY:
             raise TypeError(f"[internal error] two operators are called {cls.fn_name}")
         REGISTRY[cls.fn_name] = cls
@@ -251,8 +253,7 @@ class Operator:
 
 class Pointwise(Operator, abstract=True):
     """Base of operators whose output value depends on the input value at the same place only: the shape stays, and a
-    window
-    of the output needs the same window of the input."""
+    window of the output needs the same window of the input."""
 
     windowed = "FDHWC"
 
@@ -265,8 +266,7 @@ class Pointwise(Operator, abstract=True):
 
 class Picks:
     """Which samples a source brings in next, as columns (n, ...). `epoch` and `position`, where present, name each
-    sample's place
-    in the order of the whole data set; random operators draw from them."""
+    sample's place in the order of the whole data set; random operators draw from them."""
 
     def __init__(self, **columns: np.ndarray):
         self.columns = columns

@@ -21,9 +21,9 @@ def outputs_of(node: Node) -> list[Edge]:
 class Wiring:
     """The wiring of neighbouring `nodes` of a chain. `needed` are the outputs that someone outside of them reads.
 
-    `root` maps an edge to the one whose memory it is seen in; `kept` are the roots that become batches; `buffers` number
-    the threads' scratch buffers of the others; `narrow` lists (consumer, axes) from the last to the first: consumers
-    whose first input may be made in part only, along these axes.
+    `root` maps an edge to the one whose memory it is seen in; `kept` are the roots that become batches; `buffers`
+    number the threads' scratch buffers of the others; `narrow` lists (consumer, axes) from the last to the first:
+    consumers whose first input may be made in part only, along these axes.
     """
 
     def __init__(self, nodes: list[Node], needed: set[Edge]):

@@ -41,10 +41,9 @@ def schedule(nodes: list[Node]) -> list[Stage]:
     """Orders the nodes into stages.
 
     Batch-wise operators run as early as they can, so that the arguments they compute are there before a chain begins;
-    a chain
-    then takes in every native operator that depends on nothing but itself and what has run. Data-dependent arguments
-    and inputs whose data decides a shape (encoded images, say) end a chain:
-    shapes of a whole chain are inferred before its pixels are touched.
+    a chain then takes in every native operator that depends on nothing but itself and what has run. Data-dependent
+    arguments and inputs whose data decides a shape (encoded images, say) end a chain: shapes of a whole chain are
+    inferred before its pixels are touched.
     """
     left = list(nodes)
     done: set[int] = set()

@@ -77,7 +77,7 @@ def check_constants(cls: type[Operator], kwargs: dict[str, Any]) -> tuple[dict[s
 
 
 def constant_array(value: Any, dtype: Any = None) -> np.ndarray:
-    """The value as an array of type `dtype`; if not given, 64-bit numbers, which are Python's default, become 32-bit."""
+    """The value as an array of type `dtype`; if not given, 64-bit numbers, Python's default, become 32-bit ones."""
     array = np.asarray(value)
     if dtype is not None:
         return array.astype(to_numpy(dtype), copy=False)
@@ -147,9 +147,8 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any]) -> Any:
             | {"given": {*values, *data}}
         )
     except (TypeError, ValueError) as e:
-        who = (
-            "" if str(e).startswith(cls.display_name()) else f"{cls.display_name()}: "
-        )  # `setup` says only what is wrong
+        # `setup` says only what is wrong.
+        who = "" if str(e).startswith(cls.display_name()) else f"{cls.display_name()}: "
         where = "\n\n" + "\n".join(map(str, sites)) if sites else ""
         raise type(e)(f"{who}{e}{where}") from None
     number = len(definition.nodes)  # constants among the inputs have got theirs
