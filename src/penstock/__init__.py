@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""penstock feeds GPUs: it reads, decodes and augments images, video and audio, and hands ready batches to training
-frameworks.
+"""penstock feeds training: it reads, decodes and augments images, and hands ready batches to PyTorch, JAX and NumPy.
 
 The names are those of NVIDIA DALI: `pipeline_def`, `fn`, `ops`, `types`, `Pipeline`, `plugin`.
 """
