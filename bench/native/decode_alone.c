@@ -4,10 +4,12 @@
 // costs.
 //
 //   cc -O3 -o decode_alone bench/native/decode_alone.c -ljpeg && ./decode_alone 10 photos/*.jpg
-#include <jpeglib.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+
+// Needs stdio.h before it.
+#include <jpeglib.h>
 
 static double now(void) {
   struct timespec t;
