@@ -246,9 +246,14 @@ class Operator:
         """For operators without a kernel: makes the outputs from the inputs, batch-wise."""
         raise NotImplementedError
 
-    def is_native(self, n_inputs: int) -> bool:
-        """Whether this call runs as a step of a chain, by `params` and a kernel; otherwise by `run`."""
-        return type(self).run is Operator.run
+    @classmethod
+    def is_native(cls) -> bool:
+        """Whether it has kernels only."""
+        return cls.run is Operator.run
+
+    def in_chain(self, n_inputs: int) -> bool:
+        """Whether this call is a step of a chain, by `params` and a kernel; otherwise it is done by `run`."""
+        return self.is_native()
 
 
 class Pointwise(Operator, abstract=True):

@@ -34,7 +34,7 @@ def prune(nodes: list[Node], outputs: list[DataNode]) -> list[Node]:
 
 
 def _kind(node: Node) -> str:
-    return "source" if isinstance(node.op, Source) else "chain" if node.op.is_native(len(node.inputs)) else "batch"
+    return "source" if isinstance(node.op, Source) else "chain" if node.op.in_chain(len(node.inputs)) else "batch"
 
 
 def schedule(nodes: list[Node]) -> list[Stage]:

@@ -72,7 +72,7 @@ class Distribution(Seeded, abstract=True):
         if v["shape"] is not None and min(v["shape"], default=0) < 0:
             raise ValueError(f"{self.display_name()}: extents of the shape can't be negative; got {v['shape']}")
 
-    def is_native(self, n_inputs: int) -> bool:
+    def in_chain(self, n_inputs: int) -> bool:
         """A scalar, or a small constant shape, is not worth waking threads for."""
         if n_inputs or "shape" not in self.values["given"]:
             return n_inputs > 0
