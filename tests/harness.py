@@ -239,7 +239,8 @@ def op_test(
             for x, k in zip(itertools.chain(samples, *extra), kept):
                 np.testing.assert_array_equal(x, k, err_msg="the operator wrote to its input")
             for j, out in enumerate(outputs):
-                if REGISTRY[name].run is Operator.run and not REGISTRY[name].aliases:  # others bring memory of their own
+                # Batch-wise operators and aliases bring memory of their own.
+                if REGISTRY[name].run is Operator.run and not REGISTRY[name].aliases:
                     assert out._batch.guards_intact(), "the operator wrote behind its output"
                 differ = total = 0
                 for i, x in enumerate(samples):

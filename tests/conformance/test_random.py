@@ -14,7 +14,8 @@ from penstock.core.op import REGISTRY
 
 BATCH = 32
 DIFFERS = {
-    "random.coin_flip(shape=[2000], dtype=DALIDataType.FLOAT)": "any type is accepted; DALI knows bool, uint8 and int32",
+    "random.coin_flip(shape=[2000], dtype=DALIDataType.FLOAT)": "any type is accepted; DALI knows bool, uint8 "
+    "and int32",
     "random.coin_flip(probability=1.5)": "a probability above 1 is a mistake; DALI takes it",
 }
 P_VALUE = 1e-4  # the seeds are fixed, so a test passes always or never

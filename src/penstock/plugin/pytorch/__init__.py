@@ -163,7 +163,11 @@ class DALIRaggedIterator(DaliIterator):
         last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
         prepare_first_batch: bool = True,
     ):
-        tags: dict[str, Callable[..., Any]] = {self.DENSE_TAG: _dense_tensor, self.SPARSE_LIST_TAG: _list_of_tensors, self.SPARSE_COO_TAG: _coo_tensor}
+        tags: dict[str, Callable[..., Any]] = {
+            self.DENSE_TAG: _dense_tensor,
+            self.SPARSE_LIST_TAG: _list_of_tensors,
+            self.SPARSE_COO_TAG: _coo_tensor,
+        }
         types = [self.DENSE_TAG] * len(output_map) if output_types is None else list(output_types)
         if len(types) != len(output_map):
             raise ValueError(f"output_types has {len(types)} tags, but output_map has {len(output_map)} names")
