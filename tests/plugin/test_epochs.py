@@ -126,6 +126,18 @@ def test_sized_epochs_count_samples_of_all_pipelines():
     assert lengths == [3, 2, 2, 3]  # 7 samples each: 0-8, 9-14, 15-20, 21-29 of which 2, 1 and 0 were read ahead
 
 
+def test_sized_epochs_that_were_read_ahead_as_a_whole():
+    """Three samples in an epoch, four in a batch: every fourth epoch was read ahead as a whole and is passed over."""
+    epochs = SizedEpochs(3, 1, 4, FILL, padded=False)
+    read, lengths = 0, []
+    for _ in range(6):
+        lengths.append(epochs.epoch.batches)
+        read += 4 * epochs.epoch.batches
+        epochs.advance()
+        assert epochs._left == 3 - read % 3
+    assert lengths == [1] * 6
+
+
 def test_restart_begins_the_next_shard_afresh():
     epochs = ReaderEpochs(10, 2, [0], 4, FILL, False, False)
     epochs.restart()

@@ -146,6 +146,16 @@ def test_reset_in_the_middle_of_an_epoch(make, at, policy):
     assert labels(it) == [[[0, 1]], [[2, 3]], [[4, 5]], [[6, 7]]]
 
 
+def test_reset_in_the_middle_of_an_epoch_that_was_begun_ahead(make):
+    """FILL took the first sample of the second epoch already; after a reset the third is complete again."""
+    it = DALIGenericIterator(make.reader(n=7), ["data", "label"], reader_name="reader")
+    assert len(labels(it)) == 4
+    it.reset()
+    assert len(it) == 3 and next(it)[0]["label"].flatten().tolist() == [1, 2]
+    it.reset()
+    assert len(it) == 4 and labels(it) == [[[0, 1]], [[2, 3]], [[4, 5]], [[6, 0]]]
+
+
 def test_reset_in_the_middle_moves_to_the_next_shard(make):
     it = DALIGenericIterator(make.reader(n=8, n_shards=2), ["data", "label"], reader_name="reader")
     assert next(it)[0]["label"].flatten().tolist() == [0, 1]
@@ -332,6 +342,14 @@ def test_feed_ndarray(make):
         feed_ndarray(out, torch.zeros(2, dtype=torch.int32))
     with pytest.raises(TypeError, match="types differ"):
         feed_ndarray(out, torch.zeros(2, 1))
+
+
+def test_to_torch_tensor(make):
+    from penstock.plugin.pytorch.torch_utils import to_torch_tensor
+
+    out = make.reader().run()[1]
+    assert to_torch_tensor(out, copy=False).data_ptr() == out.data_ptr() != to_torch_tensor(out, copy=True).data_ptr()
+    assert to_torch_tensor(out[1], copy=True).tolist() == [1]
 
 
 def test_old_style_pipeline_with_iter_setup():

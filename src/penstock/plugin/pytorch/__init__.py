@@ -10,9 +10,10 @@ import numpy as np
 import torch
 
 from ...pipeline import Pipeline
-from ...tensors import TensorCPU, TensorListCPU
-from ...types import DALIDataType, to_numpy_type
+from ...tensors import TensorListCPU
+from ...types import to_numpy_type
 from ..base_iterator import Batch, DaliIterator, LastBatchPolicy, dense
+from .torch_utils import feed_ndarray, to_torch_type
 
 __all__ = [
     "DALIClassificationIterator",
@@ -22,16 +23,6 @@ __all__ = [
     "feed_ndarray",
     "to_torch_type",
 ]
-
-
-class _TorchTypes(dict):
-    def __missing__(self, key: Any) -> torch.dtype:
-        self[key] = value = torch.from_numpy(np.empty(0, to_numpy_type(DALIDataType(key)))).dtype
-        return value
-
-
-to_torch_type: dict[DALIDataType, torch.dtype] = _TorchTypes()
-"""The type of PyTorch for each `DALIDataType`."""
 
 
 class DALIGenericIterator(DaliIterator):
@@ -216,20 +207,3 @@ def _coo_tensor(output: TensorListCPU, name: str, keep: int) -> torch.Tensor:
         shape,
         check_invariants=False,
     )
-
-
-def feed_ndarray(dali_tensor: TensorCPU | TensorListCPU, arr: torch.Tensor, cuda_stream: Any = None) -> torch.Tensor:
-    """Copies a tensor, or a batch whose samples have one shape, into the PyTorch tensor `arr` of the same shape and
-    type.
-
-    Tensors of the iterators need no copy; this is for memory that you own already.
-    """
-    source = dense(dali_tensor, "dali_tensor") if isinstance(dali_tensor, TensorListCPU) else np.asarray(dali_tensor)
-    if tuple(arr.shape) != source.shape:
-        raise ValueError(
-            f"the shapes differ: {list(source.shape)} can't be copied into a tensor of shape {list(arr.shape)}"
-        )
-    tensor = torch.from_numpy(source)
-    if arr.dtype != tensor.dtype:
-        raise TypeError(f"the types differ: {tensor.dtype} can't be copied into a tensor of type {arr.dtype}")
-    return arr.copy_(tensor)
