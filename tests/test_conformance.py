@@ -58,16 +58,19 @@ def test_agreement_passes(theirs, ours, bound):
     assert not compare(theirs, ours, bound, Tally())
 
 
-def test_a_wrong_form_has_no_excuse():
+def test_a_wrong_form_needs_an_excuse_of_its_own():
     tally = Tally()
-    assert not tally.excuse(Problem("shape", "form"), "on purpose")
-    assert not tally.excuse(Problem("off", "values"), "")
-    assert tally.excuse(Problem("off", "values", 0.5), "on purpose") and tally.deliberate == {"on purpose": [0.5]}
+    assert not tally.excuse(Problem("shape", "form"), {"size": "on purpose"}, "uint8-size=3")
+    assert not tally.excuse(Problem("off", "values"), {"size": "on purpose"}, "uint8-mode=3")
+    assert not tally.deliberate
+    assert tally.excuse(Problem("off", "values", 0.5), {"size": "on purpose"}, "uint8-size=3")
+    assert tally.excuse(Problem("shape", "form"), {"form:size": "on purpose"}, "uint8-size=3")
+    assert tally.deliberate == {"on purpose": [0.5, None]}
 
 
 def test_the_report_shows_all_of_it(monkeypatch):
     tally = Tally(cases=3, failures=["case: off by 7"], steps=1, equal=999, values=1000)
-    tally.excuse(Problem("off", "values", 0.5), "on purpose")
+    tally.excuse(Problem("off", "values", 0.5), {"": "on purpose"}, "case")
     tally.note("refuses")
     monkeypatch.setattr(report, "TALLIES", {"resize": tally})
     text = report.text("2.4.0", "here")

@@ -29,6 +29,7 @@ class Recipe:
     steps: float = 0
     ulps: float = 16
     vary: dict[str, Callable[[np.random.Generator, Any], Any]] = field(default_factory=dict)  # argument per sample
+    data_shape: dict[str, Callable[[Any], tuple[int, ...]]] = field(default_factory=dict)  # of an argument that is data
     extra_inputs: Callable[[np.random.Generator, int], list[list[np.ndarray]]] | None = None
     differs: dict[str, str] = field(default_factory=dict)  # part of a case's id -> why the difference is deliberate
 
@@ -55,7 +56,8 @@ def _can_vary(arg: Arg, value: Any) -> bool:
 
 def _column(recipe: Recipe, arg: Arg, value: Any) -> Column:
     """Values around `value`, per sample."""
-    shape = np.shape(value)
+    flat = np.shape(value)
+    shape = recipe.data_shape[arg.name](value) if arg.name in recipe.data_shape else flat
     own = recipe.vary.get(arg.name)
 
     def make(rng: np.random.Generator, s: tuple[int, ...]) -> np.ndarray:
@@ -63,7 +65,7 @@ def _column(recipe: Recipe, arg: Arg, value: Any) -> Column:
         if own is not None:
             values = [own(rng, value) for _ in range(int(np.prod(outer)))]
             return np.asarray(values, arg.column_type).reshape(s)
-        base = np.broadcast_to(np.asarray(value, "f8"), s)
+        base = np.broadcast_to(np.asarray(value, "f8").reshape(shape), s)
         if arg.type is int:
             is_flag = (base >= 0) & (base <= 1)
             return np.where(is_flag, rng.integers(0, 2, s), base + rng.integers(-1, 2, s)).astype("i4")

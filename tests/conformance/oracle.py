@@ -146,9 +146,15 @@ class Tally:
     failures: list[str] = field(default_factory=list)
     notes: dict[str, int] = field(default_factory=dict)
 
-    def excuse(self, problem: Problem, reason: str) -> bool:
-        """Counts a deliberate difference. A form that differs needs no excuse, but a correction."""
-        if not reason or problem.kind == "form":
+    def excuse(self, problem: Problem, differs: dict[str, str], case_id: str) -> bool:
+        """Counts a deliberate difference: `differs` has a part of the case's id -> why. A form that differs is excused
+        only by an entry that says so, with "form:" before the part of the id."""
+        prefix = "form:" if problem.kind == "form" else ""
+        reasons = (
+            r for part, r in differs.items() if part.startswith(prefix) and part.removeprefix("form:") in case_id
+        )
+        reason = next(reasons, "")
+        if not reason:
             return False
         self.deliberate.setdefault(reason, []).append(problem.equal)
         return True
@@ -200,8 +206,9 @@ def _compare_arrays(want: np.ndarray, got: np.ndarray, bound: Bound, tally: Tall
         if (
             bound.steps and want.dtype.itemsize >= 4
         ):  # computed in float32, whose steps are larger than those of the type
-            unit, scale = "absolute", float(np.max(np.abs(want.astype("f8"))))
+            scale = float(np.max(np.abs(want.astype("f8"))))
             limit += bound.ulps * 2.0**-23 * scale
+            unit = "absolute" if want.dtype.itemsize > 2 else unit
     else:
         with np.errstate(invalid="ignore"):
             difference = np.where(same, 0, np.abs(want.astype("f8") - got.astype("f8")))

@@ -20,6 +20,11 @@ _MEAN, _STD = [10.0, 20.0, 30.0], [2.0, 3.0, 5.0]
 _MEAN_STD = {"mean": _MEAN, "std": _STD}
 
 
+_WRAPS = "a fill value beyond the type's range is clamped; DALI wraps it around"
+_NO_LAYOUT = "DALI expects the layout of the input although the dimensions change, and refuses its own output"
+_NO_DATA = "DALI ignores src_dims that are data"
+
+
 def _same(rng, value):
     return value
 
@@ -201,6 +206,12 @@ RECIPES: dict[str, Recipe] = {
             "axes": _same,
             "shape": lambda rng, v: np.asarray(v) + 30,
         },
+        differs={
+            "align=[32]/sample": "one number per sample may stand for all axes, as a constant may",
+            "uint8-HWC-fill_value=-1.0": _WRAPS,
+            "uint8-FHWC-fill_value=-1.0": _WRAPS,
+            "uint8-none-fill_value=-1.0": _WRAPS,
+        },
     ),
     "transpose": Recipe(
         EVERY,
@@ -239,6 +250,15 @@ RECIPES: dict[str, Recipe] = {
             {},
         ],
         vary={"shape": _same, "rel_shape": _same, "src_dims": _same},
+        differs={
+            "HWC-shape=[-1]/sample": _NO_LAYOUT,
+            "HWC-shape=[-1,3]/sample": _NO_LAYOUT,
+            "rel_shape=[-1.0,3.0]/sample": _NO_LAYOUT,
+            "HWC-src_dims=[0,1,-1,2]": _NO_LAYOUT,
+            "src_dims=[1,0,2]/sample": _NO_DATA,
+            "src_dims=[0,1,-1,2]/sample": _NO_DATA,
+            "form:src_dims=[0,2,1]/sample": _NO_DATA,
+        },
     ),
 }
 

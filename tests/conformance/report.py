@@ -66,7 +66,7 @@ def text(dali_version: str, machine: str) -> str:
     failures = [(name, f) for name, t in sorted(TALLIES.items()) for f in t.failures]
     if failures:
         lines += ["", "## Disagreements", ""]
-        lines += [f"- `{name}` {f}" for name, f in failures[:200]]
-        if len(failures) > 200:
-            lines.append(f"- and {len(failures) - 200} more")
+        lines += [f"- `{name}` {f}" for name, f in failures[:1000]]
+        if len(failures) > 1000:
+            lines.append(f"- and {len(failures) - 1000} more")
     return "\n".join(lines) + "\n"

@@ -76,7 +76,7 @@ TestWarpAffine = op_test(
     share=0.01,
     atol=0.01,  # a coordinate in float32 is off by 1e-5 of a pixel, a step by 255
     dali_differs={
-        "size=per_sample": "DALI cuts sizes that are data to integers, and rounds those that are constant",
+        "form:size=per_sample": "DALI cuts sizes that are data to integers, and rounds those that are constant",
         "1e+30": "DALI takes what is far outside for the first pixel",
     },
 )
