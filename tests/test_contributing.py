@@ -100,12 +100,13 @@ def test_its_docstring_stub_and_plan(tree):
         from penstock import fn, pipeline_def, types
         @pipeline_def(batch_size=1)
         def pipe():
-            x = types.Constant(np.zeros((8, 8, 3), np.uint8), layout="HWC")
-            return fn.crop(fn.{name}(x), crop=(4, 4))
+            image = fn.decoders.image(types.Constant(np.frombuffer(b"P5 4 4 255 " + bytes(16), np.uint8)))
+            return fn.crop(fn.{name}(image), crop=(2, 2))
         print(fn.{name}.__doc__, pipe().explain())
     """
     shown = python(tree, "-c", program)
     assert "threshold : float | DataNode, default 0.5" in shown.stdout, shown.stderr
+    assert f"computes only the window that fn.{name} reads" in shown.stdout
     assert "computes only the window that fn.crop reads" in shown.stdout
 
 
@@ -134,7 +135,7 @@ def test_the_code_is_in_the_house_style(tmp_path):
 # Of `Operator`, but nothing that a new operator begins with.
 RARE = {
     *("deprecated", "former_defaults", "experimental", "hidden", "tensors", "expand", "returns_list", "is_native"),
-    *("display_name", "find_arg", "schema", "fn_name", "preserve", "bytes_per_sample_hint"),
+    *("in_chain", "display_name", "find_arg", "schema", "fn_name", "preserve", "bytes_per_sample_hint"),
 }
 
 

@@ -118,6 +118,7 @@ def first(pipe):
     def test_busy_while_forking(self, files):
         text = """
 pipe = read(prefetch_queue_depth=8)
+pipe.run()  # a module that a thread is just importing stays locked in the child for ever, whatever it is
 stop = []
 def work():
     while not stop: pipe.run()
