@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "random/distribution.h"
 
+#include <cstring>
+
 #include "core/kernel.h"
 
 namespace {
@@ -51,6 +53,35 @@ void normals(int n, double *u) {
   }
 }
 
+// ln of x in (0, 1]: of the exponent, and of the rest m in [sqrt(1/2), sqrt(2)) by 2 artanh((m - 1) / (m + 1)) as a
+// series.
+SHARED float log_unit(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, 4);
+  int32_t exponent = (int32_t)(bits - 0x3F3504F3u) >> 23;  // the bits of sqrt(1/2)
+  bits -= (uint32_t)exponent << 23;
+  float m;
+  memcpy(&m, &bits, 4);
+  float s = (m - 1) / (m + 1), z = s * s;
+  return (float)exponent * 0.6931472f + 2 * s * (1 + z * (1 / 3.f + z * (1 / 5.f + z * (1 / 7.f + z * (1 / 9.f)))));
+}
+
+// The same in single precision, from a word each. The angle is a multiple of a quarter turn, which swaps and negates,
+// and a rest of at most an eighth, whose sine and cosine are Taylor series. No library function, so that it becomes
+// SIMD code, which gives the same bits for every instruction set.
+CLONES void normals(const uint32_t *words, int n, double *z) {
+  for (int i = 0; i < n; i += 2) {
+    float radius = std::sqrt(-2 * log_unit(((float)words[i] + 1) * (1 / 4294967296.f)));
+    uint32_t quarter = (words[i + 1] + 0x20000000u) >> 30;
+    float t = (float)(int32_t)(words[i + 1] - (quarter << 30)) * (float)(6.283185307179586 / 4294967296.0), q = t * t;
+    float sine = t * (1 - q * (1 / 6.f - q * (1 / 120.f - q * (1 / 5040.f - q * (1 / 362880.f)))));
+    float cosine = 1 - q * (1 / 2.f - q * (1 / 24.f - q * (1 / 720.f - q * (1 / 40320.f - q * (1 / 3628800.f)))));
+    float x = quarter & 1 ? -sine : cosine, y = quarter & 1 ? cosine : sine, sign = quarter & 2 ? -radius : radius;
+    z[i] = sign * x;
+    z[i + 1] = sign * y;
+  }
+}
+
 int lower(const double *table, int n, double u) {
   int lo = 0, hi = n - 1;
   while (lo < hi) {
@@ -66,6 +97,25 @@ int lower(const double *table, int n, double u) {
 template <class Out>
 CLONES void store(const double *v, int n, double limit, Out *out) {
   for (int i = 0; i < n; i++) out[i] = saturate<Out>(v[i] < limit ? v[i] : limit);
+}
+
+// To the integers of up to 31 bits by way of int32, which is a SIMD instruction.
+template <class Out>
+CLONES void store_small(const double *v, int n, Out *out) {
+  constexpr double lo = Range<Out>::lo, hi = Range<Out>::hi;
+  for (int i = 0; i < n; i++) {
+    double x = v[i] > lo ? v[i] : lo;
+    x = x < hi ? x : hi;
+    out[i] = (Out)(int32_t)(x + (x < 0 ? -0.5 : 0.5));
+  }
+}
+template <>
+CLONES void store(const double *v, int n, double, uint8_t *out) {
+  store_small(v, n, out);
+}
+template <>
+CLONES void store(const double *v, int n, double, int32_t *out) {
+  store_small(v, n, out);
 }
 
 // The largest value below b: u < 1, yet a + (b - a) u may be rounded up to b.
@@ -96,13 +146,16 @@ void fill(const DistributionArgs &r, Out *out, int64_t n, int dtype) {
       words_of(r, first, words);
     }
     const int even = m + (m & 1);
-    units(words, fine, even, u);
+    if (r.kind != kNormal || fine) units(words, fine, even, u);
     switch (r.kind) {
       case kUniform:
         for (int i = 0; i < m; i++) u[i] = r.a + scale * u[i];
         break;
       case kNormal:
-        normals(even, u);
+        if (fine)
+          normals(even, u);
+        else
+          normals(words, even, u);
         for (int i = 0; i < m; i++) u[i] = r.a + r.b * u[i];
         break;
       case kCoin:

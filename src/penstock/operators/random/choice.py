@@ -69,7 +69,7 @@ class Choice(Seeded):
             return x.spec.shape[:, 0]
         if x.spec.dtype.kind not in "iu":
             raise ValueError(f"a scalar input is a number of choices and must be an integer; got {x.spec.dtype.name}")
-        return x.array().astype("i8")
+        return _values(x).astype("i8")
 
     def _rows(self, a: Arguments, counts: np.ndarray) -> np.ndarray:
         if a.p is None:
@@ -91,8 +91,8 @@ class Choice(Seeded):
         n = len(index)
         if not x.spec.ndim:
             return Batch.from_array(index.astype(x.spec.dtype).reshape(n, *shape), sources=x.sources)
-        values = x.array()
-        chosen = values[np.arange(n)[:, None], index].reshape(n, *shape, *values.shape[2:])
+        values = _values(x)
+        chosen = values[np.arange(n)[:, None] if len(values) == n else 0, index].reshape(n, *shape, *values.shape[2:])
         return Batch.from_array(chosen, _layout(x.spec, chosen.ndim - 1), x.sources)
 
     def _of_ragged(self, x: Batch, index: list[np.ndarray], shapes: list[tuple[int, ...]]) -> Batch:
@@ -101,6 +101,12 @@ class Choice(Seeded):
             one = x.sample(i)[chosen] if x.spec.ndim else chosen.astype(x.spec.dtype)
             samples.append(one.reshape(*shape, *one.shape[1:]))
         return Batch.from_samples(samples, _layout(x.spec, samples[0].ndim if samples else 0), x.sources)
+
+
+def _values(x: Batch) -> np.ndarray:
+    """(n, ...) samples of one shape; (1, ...) if all are the same memory, as constants are."""
+    address = x.rows["data"]
+    return x.sample(0)[None] if len(x) and (address == address[0]).all() else x.array()
 
 
 def _layout(spec: Spec, ndim: int) -> str:
