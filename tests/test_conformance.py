@@ -34,8 +34,8 @@ def result(*samples, layout="HWC"):
         (result(X), result(X, layout="CHW"), Bound(1), "form"),
         (result(X), result(X, X), Bound(1), "form"),
         (result(X), Result([[X], [X]], ["HWC", "HWC"]), Bound(1), "form"),
-        (Result(error="no"), result(X), Bound(1), "raise"),
-        (result(X), Result(error="no"), Bound(1), "raise"),
+        (Result(error="no"), result(X), Bound(1), "accepts"),
+        (result(X), Result(error="no"), Bound(1), "refuses"),
     ],
 )
 def test_differences_are_seen(theirs, ours, bound, kind):
@@ -62,6 +62,7 @@ def test_a_wrong_form_needs_an_excuse_of_its_own():
     tally = Tally()
     assert not tally.excuse(Problem("shape", "form"), {"size": "on purpose"}, "uint8-size=3")
     assert not tally.excuse(Problem("off", "values"), {"size": "on purpose"}, "uint8-mode=3")
+    assert not tally.excuse(Problem("raises", "refuses"), {"size": "on purpose"}, "uint8-size=3")
     assert not tally.deliberate
     assert tally.excuse(Problem("off", "values", 0.5), {"size": "on purpose"}, "uint8-size=3")
     assert tally.excuse(Problem("shape", "form"), {"form:size": "on purpose"}, "uint8-size=3")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import enum
+import re
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -117,7 +118,8 @@ class Bound:
 class Problem(str):
     """What is wrong with a case.
 
-    `kind` is "raise", "form" (number, layout, type or shape of outputs) or "values"; `equal` the share of equal values.
+    `kind` is "refuses" (penstock raises only), "accepts" (DALI raises only), "form" (number, layout, type or shape of
+    outputs) or "values"; `equal` is the share of equal values.
     """
 
     kind: str
@@ -147,11 +149,11 @@ class Tally:
     notes: dict[str, int] = field(default_factory=dict)
 
     def excuse(self, problem: Problem, differs: dict[str, str], case_id: str) -> bool:
-        """Counts a deliberate difference: `differs` has a part of the case's id -> why. A form that differs is excused
-        only by an entry that says so, with "form:" before the part of the id."""
-        prefix = "form:" if problem.kind == "form" else ""
+        """Counts a deliberate difference: `differs` has a part of the case's id -> why. That penstock refuses what DALI
+        takes, and that the form differs, is excused only by "refuses:" and "form:" before the part of the id."""
+        prefix = {"form": "form:", "refuses": "refuses:"}.get(problem.kind, "")
         reasons = (
-            r for part, r in differs.items() if part.startswith(prefix) and part.removeprefix("form:") in case_id
+            r for p, r in differs.items() if p.startswith(prefix) and re.sub("^(form|refuses):", "", p) in case_id
         )
         reason = next(reasons, "")
         if not reason:
@@ -169,9 +171,9 @@ def compare(theirs: Result, ours: Result, bound: Bound, tally: Tally) -> Problem
         tally.both_raise += 1
         return NONE
     if theirs.error:
-        return Problem(f"DALI raises ({theirs.error}), penstock does not", "raise")
+        return Problem(f"DALI raises ({theirs.error}), penstock does not", "accepts")
     if ours.error:
-        return Problem(f"penstock raises ({ours.error}), DALI does not", "raise")
+        return Problem(f"penstock raises ({ours.error}), DALI does not", "refuses")
     if len(theirs.outputs) != len(ours.outputs):
         return Problem(f"{len(ours.outputs)} outputs, DALI has {len(theirs.outputs)}")
     if theirs.layouts != ours.layouts:
@@ -203,9 +205,7 @@ def _compare_arrays(want: np.ndarray, got: np.ndarray, bound: Bound, tally: Tall
     if want.dtype.kind in "iub":
         off = float(np.max(np.abs(want.astype("f8") - got.astype("f8"))))
         limit, unit = bound.steps, "steps"
-        if (
-            bound.steps and want.dtype.itemsize >= 4
-        ):  # computed in float32, whose steps are larger than those of the type
+        if bound.steps and want.dtype.itemsize > 1:  # float32 may have larger steps than the type
             scale = float(np.max(np.abs(want.astype("f8"))))
             limit += bound.ulps * 2.0**-23 * scale
             unit = "absolute" if want.dtype.itemsize > 2 else unit

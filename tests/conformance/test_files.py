@@ -30,7 +30,7 @@ FORMATS = (
 )
 # Part of "file name, arguments" -> why the difference is deliberate.
 DIFFERS = {
-    "jpeg_lossless/cat-3449999_640_grayscale_8bit.jpg": "lossless JPEG is beyond libjpeg-turbo 2; a clear error",
+    "refuses:jpeg_lossless/cat-3449999_640_grayscale_8bit.jpg": "lossless JPEG is beyond libjpeg-turbo 2: an error",
     "tiff/rgb_11bit.tiff": "penstock reads samples of 11 bits",
     "tiff/rgb_21bit.tiff": "penstock reads samples of 21 bits",
     "tiff/rgb_31bit.tiff": "penstock reads samples of 31 bits",

@@ -68,8 +68,9 @@ def _fail(failures):
 def test_declared_cases(name, is_sample):
     tally = report.tally(name)
     before = len(tally.failures)
+    ulps = RECIPES[name].ulps if name in RECIPES else 4
     for test in DECLARED[name]:
-        bound = Bound(test.steps if test.dali_steps is None else test.dali_steps, max(test.ulps, 4), test.atol)
+        bound = Bound(test.steps if test.dali_steps is None else test.dali_steps, max(test.ulps, ulps), test.atol)
         for case in test.cases:
             if _chosen(case, is_sample):
                 _check(name, case, test.data(case), bound, test.dali_differs, tally)
