@@ -362,6 +362,8 @@ def pipeline_def(
         return functools.partial(pipeline_def, enable_conditionals=enable_conditionals, **pipeline_kwargs)
     if not callable(fn):
         raise TypeError(f"@pipeline_def decorates a function; got {type(fn).__name__}")
+    if hasattr(fn, "_is_pipeline_def"):
+        raise TypeError(f"{fn.__name__} is a pipeline definition already; decorate the function itself")
     for k in pipeline_kwargs:
         if k not in _PIPELINE_ARGS:
             raise TypeError(f"@pipeline_def got an unexpected argument '{k}'.{suggest(k, _PIPELINE_ARGS)}")

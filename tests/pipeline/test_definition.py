@@ -95,6 +95,7 @@ def test_unknown_arguments_with_a_suggestion():
         (lambda: pipe(batchsize=3), "Did you mean 'batch_size'"),
         (lambda: pipeline_def(batch_sise=3)(lambda: 1), "@pipeline_def .* 'batch_sise'. Did you mean 'batch_size'"),
         (lambda: pipeline_def(3), "decorates a function; got int"),
+        (lambda: pipeline_def(pipeline_def(len)), "len is a pipeline definition already"),
         (lambda: Pipeline(batch_sise=3), "batch_sise"),
     ):
         with pytest.raises(TypeError, match=text):

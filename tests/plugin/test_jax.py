@@ -12,7 +12,7 @@ import pytest
 
 jax = pytest.importorskip("jax")
 
-from penstock import fn  # noqa: E402
+from penstock import fn, pipeline_def  # noqa: E402
 from penstock.pipeline import Pipeline  # noqa: E402
 from penstock.plugin.jax import DALIGenericIterator, data_iterator  # noqa: E402
 from penstock.plugin.jax.iterator import DALIGenericIterator as FromModule  # noqa: E402
@@ -126,6 +126,7 @@ def test_skipped_samples(files):
         ),
         (lambda p: data_iterator(p, sharding=object(), devices=[]), ValueError, "exclude each other"),
         (lambda p: data_iterator(3), TypeError, "decorates a function"),
+        (lambda p: data_iterator(pipeline_def(len)), TypeError, "decorate the function itself"),
         (
             lambda p: data_iterator(lambda: None, output_map=["x"])(batch_size=2, checkpoints=[]),
             NotImplementedError,
