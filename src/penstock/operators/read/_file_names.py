@@ -59,14 +59,22 @@ class Paths(Sequence):
         return repr(list(self))
 
 
+def _as_fnmatch(pattern: str) -> str:
+    """A pattern of the shell in the syntax of the module fnmatch, which lacks `[^...]` and the backslash."""
+    return re.sub(r"\\(.)|\[\^", lambda m: f"[{m[1]}]" if m[1] else "[!", pattern)
+
+
 def matcher(patterns: Sequence[str], case_sensitive: bool) -> Callable[[str], bool]:
-    """Whether a name matches one of the glob patterns (`*`, `?`, `[...]`)."""
+    """Whether a name matches one of the glob patterns: `*`, `?`, `[...]`, `[!...]`, `[^...]`, a backslash before a
+    literal."""
     texts = list(patterns) if case_sensitive else [p.lower() for p in patterns]
     # "*.jpg" and the like are by far the most frequent and far quicker as suffixes.
-    suffixes = tuple(t[1:] for t in texts if t[:1] == "*" and not re.search(r"[*?\[]", t[1:]))
+    suffixes = tuple(t[1:] for t in texts if t[:1] == "*" and not re.search(r"[*?\[\\]", t[1:]))
     others = [t for t in texts if not (t[:1] == "*" and t[1:] in suffixes)]
     glob = (
-        re.compile("|".join(fnmatch.translate(t) for t in others), 0 if case_sensitive else re.IGNORECASE).match
+        re.compile(
+            "|".join(fnmatch.translate(_as_fnmatch(t)) for t in others), 0 if case_sensitive else re.IGNORECASE
+        ).match
         if others
         else None
     )
@@ -90,6 +98,11 @@ def _listing(folder: str, wanted: Callable[[str], bool], is_wanted: Callable[[os
     return names
 
 
+def _is_file_or_link(entry: os.DirEntry) -> bool:
+    """Links count whatever they lead to: one that leads nowhere is a bad sample when it is read, not a silent gap."""
+    return entry.is_symlink() or entry.is_file(follow_symlinks=False)
+
+
 def scan(
     root: str, dir_filters: Sequence[str] | None, file_filters: Sequence[str], case_sensitive: bool
 ) -> tuple[FileNames, np.ndarray, list[str]]:
@@ -101,7 +114,7 @@ def scan(
 
     def files() -> Iterator[list[bytes]]:
         for i, folder in enumerate(folders):
-            names = _listing(os.path.join(root, os.fsdecode(folder)), is_file, os.DirEntry.is_file)
+            names = _listing(os.path.join(root, os.fsdecode(folder)), is_file, _is_file_or_link)
             counts[i] = len(names)
             yield [folder + b"/" + name for name in names]
 
