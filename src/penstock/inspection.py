@@ -53,7 +53,7 @@ class Inspection(Settings):
 
     def errors(self) -> list[SampleError]:
         """All bad samples so far: source, operator, reason, iteration, sample, action."""
-        return list(self._policy.errors)
+        return sorted(self._policy.errors, key=lambda e: (e.iteration, e.sample))
 
     def explain(self) -> str:
         """The plan: stages, chains, what stays in scratch memory, what is decoded or computed only in part."""

@@ -269,8 +269,10 @@ class Batch:
         return out
 
     def put(self, indices: np.ndarray, other: Batch) -> Batch:
-        """This batch with the samples at `indices` replaced by those of `other`: in place where the shapes agree."""
-        if (self.spec.stored[indices] == other.spec.stored).all():
+        """This batch with the samples at `indices` replaced by those of `other`: in place where shapes agree and the
+        memory is of the pool, not the user's."""
+        pooled = self._array is None and all(isinstance(o, Buffer) for o in self.owners)
+        if pooled and (self.spec.stored[indices] == other.spec.stored).all():
             for j, i in enumerate(indices):
                 self.sample(i)[...] = other.sample(j)
             merged = self

@@ -68,10 +68,14 @@ class Plan:
         ctx.timings.append(Timing("batch", [node.number], begin, time.monotonic_ns()))
 
     def run(self, ctx: Context, pool: kernels.Pool) -> list[Batch]:
-        """Takes the samples of `ctx`, whose sources are loaded, through all stages. Raises BadSamples while nothing
-        is lost; samples whose pixels failed are in `ctx.failed`."""
-        for run, release in zip(self._run, self._release):
+        """Takes the samples of `ctx`, whose sources are loaded, through all stages. Raises BadSamples for samples that
+        fail before the last stage, so that no later one sees what is left of them; those of the last one are in
+        `ctx.failed`."""
+        last = len(self._run) - 1
+        for i, (run, release) in enumerate(zip(self._run, self._release)):
             run(ctx, pool)
+            if ctx.failed and i < last:
+                raise BadSamples(dict(ctx.failed))
             for edge in release:
                 ctx.values.pop(edge, None)
         outputs = [ctx.values[e] for e in self.outputs]

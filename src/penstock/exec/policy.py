@@ -28,8 +28,11 @@ class Policy:
             raise ValueError(f"on_error takes 'raise', 'skip' or 'replace'; got {on_error!r}")
         if max_errors is not None and not (isinstance(max_errors, (int, float)) and max_errors >= 0):
             raise ValueError(f"max_errors takes a count, or a rate below 1.0; got {max_errors!r}")
+        if isinstance(max_errors, float) and max_errors >= 1:
+            raise ValueError(f"max_errors as a float is a rate below 1.0; got {max_errors!r} (a count is an int)")
         self.on_error, self.max_errors = on_error, max_errors
         self.errors: list[SampleError] = []
+        self._known: set[tuple[str, int, int]] = set()
         self.seen = 0
         self._lock = threading.Lock()
 
@@ -38,13 +41,14 @@ class Policy:
             self.seen += n
 
     def record(self, samples: dict[int, tuple[Node, str, str]], iteration: int) -> None:
-        """Lists bad samples; raises PipelineError if they are to be raised or are too many."""
+        """Lists bad samples, each once an iteration; raises PipelineError if they are to be raised or too many."""
         with self._lock:
-            new = [
-                SampleError(source, node.op.display_name(), reason, iteration, row, self.on_error)
-                for row, (node, reason, source) in sorted(samples.items())
-            ]
-            self.errors += new
+            for row, (node, reason, source) in sorted(samples.items()):
+                # The same sample may turn up again as the next one behind another bad one.
+                if (source, node.number, iteration) not in self._known:
+                    self._known.add((source, node.number, iteration))
+                    operator = node.op.display_name()
+                    self.errors.append(SampleError(source, operator, reason, iteration, row, self.on_error))
             count, seen = len(self.errors), self.seen
         if self.on_error == "raise":
             row, (node, reason, source) = min(samples.items())
