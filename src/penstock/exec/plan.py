@@ -13,7 +13,7 @@ from ..graph.node import DataNode, Node
 from ..graph.passes import Stage, last_uses, prune, schedule
 from .arguments import Resolver
 from .chain import Chain
-from .context import Context, Timing, explain_failure
+from .context import BadSamples, Context, Timing, explain_failure
 
 
 class Plan:
