@@ -39,10 +39,12 @@ class Inspection(Settings):
         return metas[name]
 
     def epoch_size(self, name: str | None = None) -> Any:
-        """Samples in an epoch of the reader called `name`; without a name a dictionary of all readers."""
+        """Samples in an epoch of the reader called `name`, over all shards; without a name a dictionary of all readers.
+
+        With `pad_last_batch` the samples that make all shards equally long are counted too."""
         if name is not None:
-            return self._meta(name)["epoch_size"]
-        return {k: m["epoch_size"] for k, m in self._metas().items()}
+            return self._meta(name)["epoch_size_padded"]
+        return {k: m["epoch_size_padded"] for k, m in self._metas().items()}
 
     def reader_meta(self, name: str | None = None) -> dict[str, Any]:
         """What a reader tells about itself: epoch_size, epoch_size_padded, number_of_shards, shard_id,
