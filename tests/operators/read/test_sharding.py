@@ -60,12 +60,12 @@ def test_meta_of_shuffling_readers_is_that_of_dali(dali, small_files, kwargs, pa
             assert mine.reader_meta("reader") == theirs.reader_meta("reader"), args
 
 
-sizes = st.integers(1, 3000)
+sizes = st.integers(1, 1000)
 shard_counts = st.integers(1, 64)
 
 
 @given(size=sizes, shards=shard_counts, batch=st.integers(1, 300), stick=st.booleans(), pad=st.booleans())
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 def test_every_shard_follows_the_model(size, shards, batch, stick, pad):
     assume(shards <= size)
     for shard in {0, shards // 2, shards - 1}:
@@ -76,7 +76,7 @@ def test_every_shard_follows_the_model(size, shards, batch, stick, pad):
 
 
 @given(size=sizes, shards=shard_counts, batch=st.integers(1, 300), stick=st.booleans())
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 def test_each_epoch_over_all_shards_visits_each_sample_once(size, shards, batch, stick):
     """Said of the samples alone, without the model: epochs are told apart by the epoch each sample carries."""
     assume(shards <= size)
@@ -92,7 +92,7 @@ def test_each_epoch_over_all_shards_visits_each_sample_once(size, shards, batch,
 
 
 @given(size=sizes, shards=shard_counts, batch=st.integers(1, 300), stick=st.booleans())
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 def test_padded_shards_give_equally_many_batches(size, shards, batch, stick):
     assume(shards <= size)
     n_batches, seen = set(), set()
