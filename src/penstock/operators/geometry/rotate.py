@@ -16,7 +16,7 @@ class Rotate(Warp):
 
     Unless `size` or `keep_size` says otherwise, the output is the smallest that holds the rotated input: extents
     `ceil(|R| @ extents)`, plus one where an extent and that of the input's axis that contributes most are not both even
-    or both odd, so that the centres stay aligned. A sequence gets the largest of its frames.
+    or both odd, so that the centres stay aligned. The frames of a sequence get the largest size any of them needs.
     A coordinate is computed in float32 for each pixel; DALI on the CPU adds up steps along a row, so that less than
     1 % of the values of a photograph differ, nearly all by one.
 
@@ -44,11 +44,7 @@ class Rotate(Warp):
         elif self.values["keep_size"]:
             canvas = extent
         else:
-            canvas = _enclosing(np.abs(rotation).transpose(0, 2, 1), extent)  # from input to output
-            if a.sample_of is not None and x.n:
-                largest = np.zeros((int(a.sample_of[-1]) + 1, dims), "i8")
-                np.maximum.at(largest, a.sample_of, canvas)
-                canvas = largest[a.sample_of]
+            canvas = _enclosing(np.abs(rotation).transpose(0, 2, 1), extent, a.sample_of)  # from input to output
         a.canvas = canvas[:, ::-1]
         shift = extent / 2 - (rotation @ (canvas / 2)[..., None])[..., 0]
         a.matrix = np.concatenate([rotation, shift[..., None]], axis=2).reshape(x.n, -1)
@@ -79,11 +75,20 @@ def _planar(radians: np.ndarray) -> np.ndarray:
     return np.moveaxis(np.array([[c, -s], [s, c]]), 2, 0)
 
 
-def _enclosing(size_of: np.ndarray, extent: np.ndarray) -> np.ndarray:
-    """(n, d) extents that hold boxes of `extent` after a rotation with the absolute values `size_of` (n, d, d)."""
+def _enclosing(size_of: np.ndarray, extent: np.ndarray, sample_of: np.ndarray | None) -> np.ndarray:
+    """(n, d) extents that hold boxes of `extent` after a rotation with the absolute values `size_of` (n, d, d).
+
+    The frames of a sample get one size: the largest, odd along an axis if more than half of them would have it odd."""
     reach = (size_of @ extent[..., None].astype("f8"))[..., 0]
     canvas = np.ceil(reach - _SLACK).astype("i8")
     # The axis itself where it contributes as much as another one.
     own = np.einsum("nii->ni", size_of)
     main = np.where(own >= size_of.max(axis=2), np.arange(extent.shape[1]), size_of.argmax(axis=2))
-    return canvas + (canvas - np.take_along_axis(extent, main, axis=1)) % 2
+    odd = np.take_along_axis(extent, main, axis=1) % 2
+    if sample_of is not None and len(sample_of):
+        largest = np.zeros((int(sample_of[-1]) + 1, extent.shape[1]), "i8")
+        votes = np.zeros_like(largest)
+        np.maximum.at(largest, sample_of, canvas)
+        np.add.at(votes, sample_of, 2 * odd - 1)
+        canvas, odd = largest[sample_of], (votes > 0)[sample_of]
+    return canvas + (canvas - odd) % 2
