@@ -92,7 +92,9 @@ class TestWhereAndWhen:
             with pytest.raises(PipelineError) as caught:
                 pipe.run()
             text = str(caught.value)
-            assert f"penstock.{OPERATORS[kind]}" in text and os.path.basename(__file__) in text and REASONS[kind] in text
+            assert (
+                f"penstock.{OPERATORS[kind]}" in text and os.path.basename(__file__) in text and REASONS[kind] in text
+            )
             assert f"Sample {places[0]} of iteration {2 * k}: {files[places[0]]}" in text
             assert ("more bad samples in this batch" in text) == (len(places) > 1)
             assert labels(pipe.run()) == [4, 5, 6, 7]

@@ -129,7 +129,7 @@ def test_sources_decide_on_the_batch_size():
 
 def test_epoch_size_and_reader_meta(files):
     pipe = reader(files, num_shards=3, shard_id=1, pad_last_batch=True)
-    assert pipe.epoch_size() == {"Reader": 10} and pipe.epoch_size()["Reader"] == pipe.epoch_size("Reader") == 10
+    assert pipe.epoch_size() == {"Reader": 12} and pipe.epoch_size()["Reader"] == pipe.epoch_size("Reader") == 12
     want = {
         "epoch_size": 10,
         "epoch_size_padded": 12,

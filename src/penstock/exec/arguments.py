@@ -14,13 +14,14 @@ from ..graph.node import DataNode, Node
 
 
 class Resolver:
-    """Makes the `Arguments` of one node for a batch. Columns of constants are made once per batch size."""
+    """Makes the `Arguments` of one node for a batch; `ordinal` tells the operators of a pipeline that draw random
+    numbers apart. Columns of constants are made once per batch size."""
 
-    def __init__(self, node: Node, seed: int):
+    def __init__(self, node: Node, seed: int, ordinal: int):
         self.node = node
         op = node.op
         explicit = op.values.get("seed", -1)
-        self.key = rng.key(explicit, None) if explicit not in (-1, None) else rng.key(seed, node.number)
+        self.key = rng.key(explicit, None) if explicit not in (-1, None) else rng.key(seed, ordinal)
         self.fixed = {n: v for n, v in op.values.items() if not (n in op.schema and op.schema[n].tensor)}
         self.constants = {
             n: op.schema[n]
