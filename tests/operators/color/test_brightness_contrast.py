@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
+import pytest
 
-from harness import op_test, per_sample, saturate
+from harness import Case, op_test, per_sample, run, saturate
 from penstock import types
 
 CENTER = {"uint8": 128, "int16": 2**14, "int32": 2**30, "float32": 0.5}
@@ -51,3 +52,14 @@ TestPerFrame = op_test(
     args=[{"brightness": per_sample(0, 3, frames=True), "contrast": per_sample(0, 2, frames=True)}],
     steps=1,
 )
+
+
+@pytest.mark.parametrize("size", [2047, 2048, 2049, 4096, 10001])
+@pytest.mark.parametrize("brightness, contrast", [(1.0, 1.0), (1.7, 0.3), (0.4, 2.5), (-1.0, 1.0), (3.0, -0.5)])
+def test_large_images_go_through_a_table(size, brightness, contrast):
+    x = np.resize(np.random.default_rng(0).permutation(np.arange(256)).astype("u1"), (size, 1, 1))
+    kwargs = {"brightness": brightness, "contrast": contrast, "brightness_shift": 0.1}
+    ((large,),) = run("brightness_contrast", [x], Case("u1", "HWC", kwargs), {})
+    ((small,),) = run("brightness_contrast", [x[:256]], Case("u1", "HWC", kwargs), {})
+    np.testing.assert_array_equal(large, np.resize(small, large.shape))
+    assert np.abs(large.astype("i4") - reference(x, **kwargs)).max() <= 1
