@@ -22,6 +22,8 @@ def _declarations():
     """The `op_test` declarations of all operators' tests, by operator."""
     found = {}
     for path in sorted(OPERATORS.glob("*/test_*.py")):
+        if str(path.parent) not in sys.path:  # as pytest does
+            sys.path.append(str(path.parent))
         name = f"operator_tests.{path.parent.name}.{path.stem}"
         spec = importlib.util.spec_from_file_location(name, path)
         module = sys.modules[name] = importlib.util.module_from_spec(spec)
