@@ -9,10 +9,14 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_every_operator_has_a_test_file():
+    """test_<operator>.py, or a file of the family that tests several and names them."""
     missing = []
     for name, cls in REGISTRY.items():
         family, module = cls.__module__.split(".")[-2:]
-        if not (ROOT / "tests" / "operators" / family / f"test_{module}.py").exists():
+        folder = ROOT / "tests" / "operators" / family
+        if (folder / f"test_{module}.py").exists():
+            continue
+        if not any(name in p.read_text() for p in folder.glob("test_*.py")):
             missing.append(f"fn.{name}: tests/operators/{family}/test_{module}.py")
     assert not missing
 
