@@ -11,6 +11,8 @@ from functools import cache
 
 import numpy as np
 
+from .digest import digest
+
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The kernels' sources lie in the package where it is installed, else in the checkout.
 ROOT = os.path.join(_PACKAGE, "kernels")
@@ -97,8 +99,6 @@ def library() -> ctypes.CDLL:
         ("buffer_shuffle", None, (ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint64, i64, i64, p)),
     ):
         getattr(lib, name).restype, getattr(lib, name).argtypes = result, arguments
-    from .digest import digest  # only now, as hashlib takes its time
-
     built, now = lib.kernels_digest().decode(), digest(ROOT)
     if built != now:
         raise ImportError(
