@@ -6,7 +6,6 @@ import pytest
 
 import penstock
 from conformance import oracle, report
-from penstock.core.op import REGISTRY
 
 BATCH, ITERATIONS = 4, 12
 
@@ -85,8 +84,6 @@ def read(side, kwargs):
 
 
 def test_order(folder):
-    if "readers.file" not in REGISTRY:
-        pytest.skip("fn.readers.file is not there yet")
     tally = report.tally("readers.file")
     before = len(tally.failures)
     for kwargs in cases(folder):
@@ -106,8 +103,6 @@ def test_order(folder):
 
 def test_shuffling_is_a_permutation_on_both_sides(folder):
     """The order of a shuffle is each library's own; what an epoch holds is not."""
-    if "readers.file" not in REGISTRY:
-        pytest.skip("fn.readers.file is not there yet")
     for kwargs in ({"random_shuffle": True, "initial_fill": 5}, {"shuffle_after_epoch": True}):
         for side in ("dali", "penstock"):
             seen, meta, _, error = read(side, {"file_root": str(folder), **kwargs})
