@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from . import dtypes, kernels
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Buffer:
@@ -149,14 +152,16 @@ class Batch:
         self.spec, self._rows, self.owners, self.sources, self._array = spec, rows, owners, sources, array
 
     @classmethod
-    def allocate(cls, spec: Spec, sources: list[str] | None = None) -> Batch:
-        """Memory for all samples in one pooled block: packed if they have one shape, each 64-byte aligned otherwise."""
+    def allocate(cls, spec: Spec, sources: list[str] | None = None, memory: Any = Buffer) -> Self:
+        """Memory for all samples in one pooled block: packed if they have one shape, each 64-byte aligned otherwise.
+
+        `memory(nbytes)` gives the block: anything with an `address`."""
         rows = spec.packed()
         nbytes = spec.volumes() * spec.dtype.itemsize
         if not spec.is_dense or cls.guard_bytes:
             nbytes = (nbytes + cls.guard_bytes + 63) & ~63
         ends = np.cumsum(nbytes)
-        buffer = Buffer(int(ends[-1]) if len(ends) else 0)
+        buffer = memory(int(ends[-1]) if len(ends) else 0)
         if cls.guard_bytes:
             view(buffer.address, (buffer.nbytes,), np.dtype("u1"), buffer)[...] = cls._GUARD
         rows["data"] = (buffer.address + ends - nbytes).astype("u8")
@@ -237,18 +242,22 @@ class Batch:
                 self._rows, self.owners = None, (self._array,)
         return self._array
 
+    def with_rows(self, spec: Spec, rows: np.ndarray, owners: tuple, sources: list[str] | None = None) -> Batch:
+        """Other samples in memory of the same kind."""
+        return Batch(spec, rows, owners, sources)
+
     def relabel(self, spec: Spec) -> Batch:
         """The same memory seen with another shape or layout."""
         rows = spec.packed()
         rows["data"] = self.rows["data"]
-        return Batch(spec, rows, self.owners, self.sources)
+        return self.with_rows(spec, rows, self.owners, self.sources)
 
     def take(self, indices: np.ndarray) -> Batch:
         """The samples at `indices`, without a copy."""
         s = self.spec
         spec = Spec(s.shape[indices], s.dtype, s.layout, s.origin[indices], s.stored[indices])
         sources = None if self.sources is None else [self.sources[i] for i in indices]
-        return Batch(spec, self.rows[indices], self.owners, sources)
+        return self.with_rows(spec, self.rows[indices], self.owners, sources)
 
     @property
     def is_borrowed(self) -> bool:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..core.batch import Batch, Spec
@@ -16,13 +18,13 @@ def expand(batch: Batch, counts: np.ndarray) -> Batch:
     within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
     nbytes = frame.volumes() * spec.dtype.itemsize
     rows["data"] = np.repeat(batch.rows["data"], counts) + (within * nbytes).astype("u8")
-    return Batch(frame, rows, batch.owners)
+    return batch.with_rows(frame, rows, batch.owners)
 
 
-def fold(spec: Spec, counts: np.ndarray | None) -> tuple[Batch, np.ndarray]:
+def fold(spec: Spec, counts: np.ndarray | None, allocate: Any = Batch.allocate) -> tuple[Batch, np.ndarray]:
     """Memory for a batch, and the rows that kernels write: its samples, or its frames if `counts` are given."""
     if counts is None:
-        batch = Batch.allocate(spec)
+        batch = allocate(spec)
         return batch, batch.rows
     n = len(counts)
     first = np.cumsum(counts) - counts
@@ -38,5 +40,5 @@ def fold(spec: Spec, counts: np.ndarray | None) -> tuple[Batch, np.ndarray]:
             f"the frames of one sequence got different shapes: {per_row[i].tolist()} and {spec.shape[i].tolist()}"
         )
     shape[~filled, 1:] = 0
-    batch = Batch.allocate(Spec(shape, spec.dtype, "F" + spec.layout if spec.layout else ""))
-    return batch, expand(Batch(batch.spec, batch.rows, batch.owners), counts).rows
+    batch = allocate(Spec(shape, spec.dtype, "F" + spec.layout if spec.layout else ""))
+    return batch, expand(batch, counts).rows

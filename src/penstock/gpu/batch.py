@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches in the memory of a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.batch import Batch, Buffer, Spec
+from .driver import Device, Event, Stream
+from .memory import Block, Budget, pool
+
+
+class DeviceBatch(Batch):
+    """Samples in GPU memory, made by the work of `stream`; `ready`, once set, is when they are there."""
+
+    __slots__ = ("device", "ready", "stream")
+    guard_bytes = 0  # the emulated device and compute-sanitizer look after that
+
+    device: Device
+    stream: Stream
+    ready: Event | None
+
+    @classmethod
+    def on(cls, stream: Stream, spec: Spec, budget: Budget | None = None, sources: list[str] | None = None) -> DeviceBatch:
+        """Memory for all samples, for work of `stream`. Called inside `with device:`."""
+        device = stream.device
+        batch = cls.allocate(spec, sources, lambda nbytes: pool(device).take(nbytes, stream, budget))
+        batch.device, batch.stream, batch.ready = device, stream, None
+        return batch
+
+    def with_rows(self, spec: Spec, rows: np.ndarray, owners: tuple, sources: list[str] | None = None) -> DeviceBatch:
+        batch = DeviceBatch(spec, rows, owners, sources)
+        batch.device, batch.stream, batch.ready = self.device, self.stream, self.ready
+        return batch
+
+    def sample(self, i: int) -> np.ndarray:
+        raise TypeError("[internal error] the data of a GPU batch can't be read by the CPU")
+
+    def array(self) -> np.ndarray:
+        raise TypeError("[internal error] the data of a GPU batch can't be read by the CPU")
+
+    def used_on(self, stream: Stream) -> None:
+        """Says that work of another stream uses the memory, and makes it begin after `ready`."""
+        for owner in self.owners:
+            if isinstance(owner, Block):
+                owner.used_on(stream)
+        if self.ready is not None and stream.handle != self.stream.handle:
+            stream.wait(self.ready)
+
+    def wait(self) -> None:
+        """Blocks the calling thread until the samples are there."""
+        with self.device:
+            if self.ready is not None:
+                self.ready.wait()
+            else:
+                self.stream.synchronize()
+
+    def _copied(self, to: Batch, stream: Stream, copy: Any) -> None:
+        """Copies all samples to the places of `to`, in as few pieces as the two layouts allow."""
+        source, target = self.rows["data"], to.rows["data"]
+        nbytes = (self.spec.volumes() * self.spec.dtype.itemsize).astype("u8")
+        if not len(nbytes):
+            return
+        offset = target - source  # wraps; equal offsets are one piece
+        new = np.ones(len(nbytes), bool)
+        gap = source[1:] - (source[:-1] + nbytes[:-1])
+        new[1:] = (offset[1:] != offset[:-1]) | (gap > 64)
+        first = np.flatnonzero(new)
+        last = np.append(first[1:], len(nbytes)) - 1
+        for a, b in zip(first.tolist(), last.tolist()):
+            copy(int(target[a]), int(source[a]), int(source[b] + nbytes[b] - source[a]))
+
+    def download(self, stream: Stream | None = None) -> Batch:
+        """The samples in pinned host memory, waited for."""
+        with self.device:
+            stream = stream or Stream(self.device)
+            self.used_on(stream)
+            out = Batch.allocate(self.spec, self.sources, lambda n: pool(self.device, True).take(n, stream))
+            self._copied(out, stream, stream.download)
+            stream.synchronize()
+        return out
+
+    def packed_copy(self) -> DeviceBatch:
+        with self.device:
+            out = DeviceBatch.on(self.stream, self.spec, None, self.sources)
+            self._copied(out, self.stream, self.stream.copy)
+            out.ready = self.stream.record()
+        return out
+
+    def put(self, indices: np.ndarray, other: Batch) -> DeviceBatch:
+        assert isinstance(other, DeviceBatch)
+        with self.device:
+            other.used_on(self.stream)
+            if (self.spec.stored[indices] == other.spec.stored).all():
+                other._copied(self.take(indices), self.stream, self.stream.copy)
+                merged = self
+            else:
+                shape, rows = self.spec.shape.copy(), self.rows.copy()
+                shape[indices], rows[indices] = other.spec.shape, other.rows
+                spec = Spec(shape, self.spec.dtype, self.spec.layout)
+                merged = self.with_rows(spec, rows, (*self.owners, *other.owners), self.sources)
+            merged.ready = self.stream.record()
+        if self.sources is not None and other.sources is not None:
+            merged.sources = list(self.sources)
+            for j, i in enumerate(indices):
+                merged.sources[i] = other.sources[j]
+        return merged
+
+
+def upload(batch: Batch, stream: Stream, budget: Budget | None = None) -> DeviceBatch:
+    """The samples copied to the GPU by `stream`. Called inside `with device:`.
+
+    What lies in pinned memory is copied while the host goes on; the rest goes through a pinned block first."""
+    staged = batch
+    if not all(isinstance(o, Block) for o in batch.owners) or not _in_one_block(batch):
+        staged = Batch.allocate(batch.spec, None, lambda n: pool(stream.device, True).take(n, stream))
+        for i in range(len(batch)):
+            staged.sample(i)[...] = batch.sample(i)
+    out = DeviceBatch.on(stream, batch.spec, budget, batch.sources)
+    if len(batch):
+        begin = int(staged.rows["data"][0])
+        last = len(batch) - 1
+        end = int(staged.rows["data"][last]) + int(batch.spec.volumes()[last]) * batch.spec.dtype.itemsize
+        for owner in staged.owners:
+            if isinstance(owner, Block):
+                owner.used_on(stream)
+        stream.upload(int(out.rows["data"][0]), begin, end - begin)
+    return out
+
+
+def _in_one_block(batch: Batch) -> bool:
+    """Whether the samples lie as `Batch.allocate` lays them out."""
+    if len(batch.owners) != 1 or not len(batch):
+        return False
+    nbytes = (batch.spec.volumes() * batch.spec.dtype.itemsize).astype("u8")
+    if not batch.spec.is_dense:
+        nbytes = (nbytes + np.uint64(63)) & ~np.uint64(63)
+    data = batch.rows["data"]
+    return bool((data[1:] - data[:-1] == nbytes[:-1]).all())
+
+
+__all__ = ["Buffer", "DeviceBatch", "upload"]
