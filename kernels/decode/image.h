@@ -25,6 +25,7 @@ struct ImageInfo {
   int32_t orientation;  // EXIF: 1 as is, 2 mirrored, 3 turned by 180, 4 flipped, 5 transposed, 6 right, 7 transversed,
                         // 8 left
   int64_t least_bytes;  // a file with that many pixels is at least so long; 0: no bound is known
+  int32_t plain;        // a JPEG that hardware decoders take: baseline, YCbCr, usual sampling, with its end marker
 };
 
 // An encoded file in memory. Nothing past `size` is ever read.

@@ -10,8 +10,17 @@
 // Message codes, to tell harmless warnings from lost data.
 #include <jerror.h>
 
+// Whether the frame header at `at` (behind its length) is of 8-bit YCbCr with chroma sampled at full or half resolution.
+static bool has_usual_components(Bytes in, int64_t at) {
+  const int h = in.u8(at + 7) >> 4, v = in.u8(at + 7) & 15;
+  const bool is_rgb = in.u8(at + 6) == 'R' && in.u8(at + 9) == 'G' && in.u8(at + 12) == 'B';
+  return in.u8(at + 5) == 3 && h >= 1 && h <= 2 && v >= 1 && v <= 2 && in.u8(at + 10) == 0x11 &&
+         in.u8(at + 13) == 0x11 && !is_rgb;
+}
+
 ImageInfo peek_jpeg(Bytes in) {
-  ImageInfo info{FORMAT_JPEG, 0, 0, 0, 0, 1, 0};
+  ImageInfo info{FORMAT_JPEG, 0, 0, 0, 0, 1, 0, 0};
+  bool is_rgb = false;
   for (int64_t at = 2;;) {
     // Like libjpeg, skips what is not a marker, and fill bytes.
     while (in.u8(at) != 0xff || in.u8(at + 1) == 0xff || in.u8(at + 1) == 0) at++;
@@ -38,10 +47,13 @@ ImageInfo peek_jpeg(Bytes in) {
       check_extent("JPEG", info.height, info.width);
       // A Huffman code has at least one bit, and each block of 8 x 8 pixels a code, in lossless files each pixel.
       if (marker < 0xc8) info.least_bytes = (int64_t)info.height * info.width / (lossless ? 8 : 512);
+      info.plain = marker == 0xc0 && has_usual_components(in, at + 2) && !is_rgb && in.be16(in.size - 2) == 0xffd9;
       return info;
     }
     if (marker == 0xe1 && in.starts(at + 2, "Exif\0", 5) && length >= 8 && in.has(at, length))
       info.orientation = exif_orientation(in.part(at + 8, length - 8));
+    // Adobe's marker says whether the colours are transformed at all.
+    if (marker == 0xee && in.starts(at + 2, "Adobe", 5) && length >= 14) is_rgb = in.u8(at + 13) == 0;
     at += length;
   }
 }

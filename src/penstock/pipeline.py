@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .core.batch import Batch
 from .core.dtypes import DALIDataType
 from .core.errors import PipelineError, suggest
 from .exec.executor import Executor
@@ -63,8 +64,11 @@ class Pipeline(Inspection):
     output_dtype, output_ndim, output_layout
         What the outputs have to be; one value for all or a list. A batch that differs raises PipelineError.
 
+    device_memory_limit
+        The most bytes of GPU memory the pipeline may hold; None for no limit.
+
     The remaining arguments of DALI are accepted: those about CUDA streams, executors and memory statistics have no
-    effect on the CPU.
+    effect.
     """
 
     definition: trace.Definition
@@ -165,6 +169,8 @@ class Pipeline(Inspection):
                 raise ValueError(f"the pipeline{self._defined_at} has no outputs")
             outputs = [self._as_output(o, i) for i, o in enumerate(self._output_nodes)]
         plan = Plan(self.definition.nodes, outputs, self._sinks, self._seed)
+        if plan.uses_gpu:
+            plan.session = self._gpu_session()
         for node in plan.sources:
             try:
                 plan.source_op(node).open(self._max_batch_size, self._seed)
@@ -174,6 +180,16 @@ class Pipeline(Inspection):
                 ) from None
         self._plan = plan
         self._executor = Executor(plan, self._num_threads, self._policy, self._statistics)
+
+    def _gpu_session(self) -> Any:
+        if self._device_id is None:
+            raise ValueError(
+                f"the pipeline{self._defined_at} has operators on the GPU and no device_id: say which GPU, for instance "
+                "device_id=0"
+            )
+        from .exec.gpu import Session  # only pipelines with a GPU pay for its modules
+
+        return Session(self._device_id, self._device_memory_limit)
 
     def _as_output(self, value: Any, i: int) -> DataNode:
         if isinstance(value, DataNode):
@@ -255,11 +271,18 @@ class Pipeline(Inspection):
         executor = self._ready()
         if self._iter_setup_ended and executor.pending == 0:
             raise StopIteration
-        outputs = tuple(TensorListCPU(b) for b in executor.share())
+        outputs = tuple(self._wrap(b, cuda_stream) for b in executor.share())
         for key in ("dtype", "ndim", "layout"):
             if self._wanted[key] is not None:
                 self._check_outputs(outputs, key)
         return outputs
+
+    def _wrap(self, batch: Batch, cuda_stream: Any) -> Any:
+        if type(batch) is Batch:
+            return TensorListCPU(batch)
+        from .device_tensors import TensorListGPU
+
+        return TensorListGPU.given_out(batch, cuda_stream)
 
     def _check_outputs(self, outputs: tuple[TensorListCPU, ...], key: str) -> None:
         for i, (out, want) in enumerate(zip(outputs, self._per_output(key))):
@@ -332,6 +355,8 @@ class Pipeline(Inspection):
         """Stops the threads and gives the memory back. Done by itself when the pipeline is deleted, and at exit."""
         if self._executor is not None:
             self._executor.close()
+        if self._plan is not None and self._plan.session is not None:
+            self._plan.session.close()
 
     def __repr__(self) -> str:
         state = "not built" if self._plan is None else " | ".join(map(repr, self._plan.stages))

@@ -46,6 +46,7 @@ class Settings:
         max_batch_size: int | None = None,
         on_error: str = "raise",
         max_errors: int | float | None = None,
+        device_memory_limit: int | None = None,
     ):
         batch_size = max_batch_size if batch_size is None else batch_size
         if batch_size is not None and (isinstance(batch_size, bool) or int(batch_size) != batch_size or batch_size < 1):
@@ -72,6 +73,7 @@ class Settings:
         self._prefetch_queue_depth = int(prefetch_queue_depth)
         self._exec_pipelined, self._exec_async, self._set_affinity = exec_pipelined, exec_async, set_affinity
         self._py_num_workers, self._py_start_method = py_num_workers, py_start_method
+        self._device_memory_limit = device_memory_limit
         self._wanted = {"dtype": output_dtype, "ndim": output_ndim, "layout": output_layout}
         self._policy = Policy(on_error, max_errors)
         self._of_the_gpu = {

@@ -12,7 +12,6 @@ from .arrays import as_numpy, copy_out, dlpack
 from .core import dtypes
 from .core.batch import Batch, Spec
 from .core.dtypes import DALIDataType
-from .core.errors import NO_GPU
 
 __all__ = ["TensorCPU", "TensorGPU", "TensorListCPU", "TensorListGPU"]
 
@@ -21,14 +20,16 @@ class ShapeError(ValueError, RuntimeError):
     """The samples of a batch differ in shape where they may not. A RuntimeError too, as DALI raises one."""
 
 
-def _check_layout(layout: str | None, ndim: int, what: str) -> str:
+def check_layout(layout: str | None, ndim: int, what: str) -> str:
+    """The layout, "" for none; ValueError if it has another number of axes."""
     layout = layout or ""
     if layout and len(layout) != ndim:
         raise ValueError(f"layout '{layout}' has {len(layout)} axes, {what} {ndim} dimensions")
     return layout
 
 
-def _same_size(dtype: np.dtype, new_type: DALIDataType) -> np.dtype:
+def same_size(dtype: np.dtype, new_type: DALIDataType) -> np.dtype:
+    """The new type; ValueError if its elements differ in size."""
     new = dtypes.to_numpy(new_type)
     if new.itemsize != dtype.itemsize:
         raise ValueError(
@@ -37,11 +38,12 @@ def _same_size(dtype: np.dtype, new_type: DALIDataType) -> np.dtype:
     return new
 
 
-def _text(kind: str, values: str, dtype: DALIDataType, layout: str, rest: str) -> str:
+def describe(kind: str, values: str, dtype: DALIDataType, layout: str, rest: str, device: str = "cpu") -> str:
+    """The text of a container."""
     lines = ["    " + line for line in values.split("\n")] if values else []
     lines[-1:] = [line + "," for line in lines[-1:]]
     lines += (
-        [f"    dtype={dtype},"] + [f'    layout="{layout}",'] * bool(layout) + ['    device="cpu",', f"    {rest})"]
+        [f"    dtype={dtype},"] + [f'    layout="{layout}",'] * bool(layout) + [f'    device="{device}",', f"    {rest})"]
     )
     return "\n".join([f"{kind}(", *lines])
 
@@ -68,7 +70,7 @@ class TensorCPU:
         array = as_numpy(object)
         dtypes.from_numpy(array.dtype)
         self._array = np.ascontiguousarray(array) if array.ndim else array
-        self._layout = _check_layout(layout, array.ndim, "the tensor")
+        self._layout = check_layout(layout, array.ndim, "the tensor")
         self._source = ""
 
     @property
@@ -102,7 +104,7 @@ class TensorCPU:
         return self._layout
 
     def set_layout(self, layout: str | None) -> None:
-        self._layout = _check_layout(layout, self._array.ndim, "the tensor")
+        self._layout = check_layout(layout, self._array.ndim, "the tensor")
 
     def source_info(self) -> str:
         """Where the sample came from: a file name, or a record of a container."""
@@ -125,7 +127,7 @@ class TensorCPU:
 
     def reinterpret(self, new_type: DALIDataType) -> None:
         """Takes the bytes for elements of another type of the same size."""
-        self._array = self._array.view(_same_size(self._array.dtype, new_type))
+        self._array = self._array.view(same_size(self._array.dtype, new_type))
 
     def squeeze(self, dim: int | None = None) -> bool:
         """Drops dimensions of extent 1 (or the one given); says whether anything was dropped."""
@@ -139,7 +141,7 @@ class TensorCPU:
 
     def __str__(self) -> str:
         values = np.array2string(self._array, threshold=100, edgeitems=2)
-        return _text("TensorCPU", values, self.dtype, self._layout, f"shape={self._array.shape}")
+        return describe("TensorCPU", values, self.dtype, self._layout, f"shape={self._array.shape}")
 
     __repr__ = __str__
 
@@ -284,13 +286,13 @@ class TensorListCPU:
 
     def set_layout(self, layout: str | None) -> None:
         spec = self._batch.spec
-        layout = _check_layout(layout, spec.ndim, "the samples")
+        layout = check_layout(layout, spec.ndim, "the samples")
         self._batch = self._batch.relabel(Spec(spec.shape, spec.dtype, layout))
 
     def reinterpret(self, new_type: DALIDataType) -> None:
         """Takes the bytes for elements of another type of the same size."""
         spec = self._batch.spec
-        self._batch = self._batch.relabel(Spec(spec.shape, _same_size(spec.dtype, new_type), spec.layout))
+        self._batch = self._batch.relabel(Spec(spec.shape, same_size(spec.dtype, new_type), spec.layout))
 
     def data_ptr(self) -> int:
         """The address of the first element."""
@@ -320,7 +322,7 @@ class TensorListCPU:
 
     def _describe(self, values: str) -> str:
         rest = f"num_samples={len(self)},\n    shape={self.shape()}"
-        return _text("TensorListCPU", values, self.dtype, self.layout(), rest)
+        return describe("TensorListCPU", values, self.dtype, self.layout(), rest)
 
     def _repr_html_(self) -> str | None:
         from .thumbnails import grid
@@ -346,12 +348,9 @@ def _batch_of(tensors: list[TensorCPU], contiguous: bool) -> Batch:
     return batch.packed_copy() if contiguous else batch
 
 
-class TensorGPU:
-    """One sample in GPU memory; there are none in this version."""
+def __getattr__(name: str) -> Any:
+    if name in ("TensorGPU", "TensorListGPU"):  # only who asks for them pays for the GPU's modules
+        from . import device_tensors
 
-    def __init__(self, *args: Any, **kwargs: Any):
-        raise NotImplementedError(f"{type(self).__name__}: {NO_GPU}")
-
-
-class TensorListGPU(TensorGPU):
-    """A batch in GPU memory; there are none in this version."""
+        return getattr(device_tensors, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

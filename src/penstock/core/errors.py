@@ -9,11 +9,6 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-NO_GPU = (
-    "the GPU backend is not part of this version of penstock. It will be installed by the extras penstock[cuda12] and "
-    "penstock[cuda13], for CUDA 12 and 13; until then leave `device` out or say device='cpu'"
-)
-
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
 

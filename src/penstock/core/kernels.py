@@ -133,6 +133,11 @@ def read_header(header: str) -> str:
         return f.read()
 
 
+def has_gpu_form(path: str) -> bool:
+    """Whether a kernel has a .cu file."""
+    return bool(path) and os.path.exists(os.path.join(ROOT, f"{path}.cu"))
+
+
 class Kernel:
     """`Kernel("color/linear")` is kernels/color/linear.{h,cpp,cu}: its C function and the type of its argument rows."""
 

@@ -153,6 +153,7 @@ class Operator:
     """Base of all operators. Arguments every operator has."""
 
     module: ClassVar[str] = ""  # "decoders" for fn.decoders.image
+    # Where it can run; found by `__init_subclass__` unless a class says it: on the GPU if its kernel has a .cu file.
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     inputs: ClassVar[tuple[int, int]] = (1, 1)  # smallest and largest number of inputs
     layouts: ClassVar[tuple[str, ...]] = ()  # accepted for input 0; () accepts all
@@ -178,6 +179,10 @@ class Operator:
         cls.schema = {k: v for c in reversed(cls.__mro__) for k, v in vars(c).items() if isinstance(v, Arg)}
         if abstract or cls.__name__.startswith("_"):
             return
+        if all("devices" not in vars(c) for c in cls.__mro__ if c is not Operator):
+            makes = cls.inputs[0] == 0 and not cls.is_native() and not issubclass(cls, Source)
+            runs = cls.is_native() and (cls.aliases or kernels.has_gpu_form(cls.kernel))
+            cls.devices = ("cpu", "gpu") if runs or makes else ("cpu",)
         name = snake_case(cls.__name__)
         cls.fn_name = f"{cls.module}.{name}" if cls.module else name
         if cls.fn_name in REGISTRY:

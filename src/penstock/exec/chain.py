@@ -5,6 +5,7 @@ in one native call."""
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +36,10 @@ class Chain:
     def __init__(self, nodes: list[Node], needed: set[Edge], resolvers: dict[int, Resolver]):
         self.nodes, self.needed, self.resolvers = nodes, needed, resolvers
         self._wirings: dict[tuple[int, ...], Wiring] = {}
+        self.fusions: dict[tuple, Any] = {}  # of a chain on the GPU: which calls are one launch
+
+    def segment(self, ctx: Context, node: Node) -> _Segment:
+        return _Segment(self, ctx, node)
 
     def wiring(self, nodes: list[Node]) -> Wiring:
         """That of a part of the chain; made once."""
@@ -50,7 +55,7 @@ class Chain:
             try:
                 while True:
                     if segment is None:
-                        segment = _Segment(self, ctx, node)
+                        segment = self.segment(ctx, node)
                     if segment.add(node):
                         break
                     segment.run(pool)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..core.batch import Batch
@@ -34,7 +36,7 @@ class Context:
 
     `rows` are the places in the iteration that the samples have, for when some were left out."""
 
-    __slots__ = ("epoch", "failed", "iteration", "n", "position", "rows", "status", "timings", "values")
+    __slots__ = ("epoch", "failed", "gpu", "iteration", "n", "position", "rows", "status", "timings", "values")
 
     def __init__(self, n: int, epoch: np.ndarray, position: np.ndarray, iteration: int, rows: np.ndarray | None = None):
         self.rows = np.arange(n) if rows is None else rows
@@ -43,6 +45,7 @@ class Context:
         self.status = np.zeros(n, "i4")
         self.failed: dict[int, tuple[Node, str, str]] = {}
         self.timings: list[Timing] = []
+        self.gpu: Any = None  # the GPU's part, while the stages run
 
     def source_of(self, node: Node, row: int) -> str:
         """Where the sample of a row came from, as far as the inputs of `node` know."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from ..core import kernels
 from ..core.batch import Batch
@@ -32,6 +33,8 @@ class Plan:
         self.sources.sort(key=lambda n: not self.source_op(n).sets_batch_size)
         self.mixes_samples = any(n.op.mixes_samples for n in self.nodes)
         self._release = last_uses(self.stages, outputs)
+        self.uses_gpu = any(s.kind in ("gpu", "mixed", "upload", "download") for s in self.stages)
+        self.session: Any = None  # the GPU's Session, once the pipeline is built
         self.chains: dict[int, Chain] = {}  # by the number of their first node
         self._run: list[Callable[[Context, kernels.Pool], None]] = [self._runner(s) for s in self.stages]
 
@@ -40,7 +43,7 @@ class Plan:
         return node.op
 
     def _runner(self, stage: Stage) -> Callable[[Context, kernels.Pool], None]:
-        if stage.kind == "chain":
+        if stage.kind in ("chain", "gpu"):
             inside = {n.number for n in stage.nodes}
             needed = {e for e in self.outputs if e[0] in inside}
             for n in self.nodes:
@@ -48,8 +51,15 @@ class Plan:
                     needed.update(
                         (d.source.number, d.index) for d in (*n.inputs, *n.arg_nodes()) if d.source.number in inside
                     )
-            chain = self.chains[stage.nodes[0].number] = Chain(stage.nodes, needed, self.resolvers)
+            kind = Chain
+            if stage.kind == "gpu":
+                from .gpu_chain import GpuChain as kind  # only pipelines with a GPU pay for its modules
+            chain = self.chains[stage.nodes[0].number] = kind(stage.nodes, needed, self.resolvers)
             return chain.run
+        if stage.kind in ("mixed", "upload", "download"):
+            from .gpu_stages import runner
+
+            return runner(stage, self.resolvers)
         if stage.kind == "batch":
             return lambda ctx, pool: self._run_batchwise(stage.nodes[0], ctx)
         return lambda ctx, pool: None  # sources are loaded before
@@ -73,6 +83,15 @@ class Plan:
         """Takes the samples of `ctx`, whose sources are loaded, through all stages. Raises BadSamples for samples that
         fail before the last stage, so that no later one sees what is left of them; those of the last one are in
         `ctx.failed`."""
+        if self.session is None:
+            return self._run_stages(ctx, pool)
+        with self.session.begin() as ctx.gpu:
+            outputs = self._run_stages(ctx, pool)
+            ctx.gpu.finish(outputs)
+        ctx.gpu = None
+        return outputs
+
+    def _run_stages(self, ctx: Context, pool: kernels.Pool) -> list[Batch]:
         last = len(self._run) - 1
         for i, (run, release) in enumerate(zip(self._run, self._release)):
             run(ctx, pool)

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from ..core.batch import Batch, Buffer, Spec
+from ..core.batch import Batch, Spec
 from .driver import Device, Event, Stream
 from .memory import Block, Budget, pool
 
@@ -57,35 +57,20 @@ class DeviceBatch(Batch):
             else:
                 self.stream.synchronize()
 
-    def _copied(self, to: Batch, stream: Stream, copy: Any) -> None:
-        """Copies all samples to the places of `to`, in as few pieces as the two layouts allow."""
-        source, target = self.rows["data"], to.rows["data"]
-        nbytes = (self.spec.volumes() * self.spec.dtype.itemsize).astype("u8")
-        if not len(nbytes):
-            return
-        offset = target - source  # wraps; equal offsets are one piece
-        new = np.ones(len(nbytes), bool)
-        gap = source[1:] - (source[:-1] + nbytes[:-1])
-        new[1:] = (offset[1:] != offset[:-1]) | (gap > 64)
-        first = np.flatnonzero(new)
-        last = np.append(first[1:], len(nbytes)) - 1
-        for a, b in zip(first.tolist(), last.tolist()):
-            copy(int(target[a]), int(source[a]), int(source[b] + nbytes[b] - source[a]))
-
     def download(self, stream: Stream | None = None) -> Batch:
         """The samples in pinned host memory, waited for."""
         with self.device:
             stream = stream or Stream(self.device)
             self.used_on(stream)
             out = Batch.allocate(self.spec, self.sources, lambda n: pool(self.device, True).take(n, stream))
-            self._copied(out, stream, stream.download)
+            copy_samples(self, out, stream.download)
             stream.synchronize()
         return out
 
     def packed_copy(self) -> DeviceBatch:
         with self.device:
             out = DeviceBatch.on(self.stream, self.spec, None, self.sources)
-            self._copied(out, self.stream, self.stream.copy)
+            copy_samples(self, out, self.stream.copy)
             out.ready = self.stream.record()
         return out
 
@@ -94,7 +79,7 @@ class DeviceBatch(Batch):
         with self.device:
             other.used_on(self.stream)
             if (self.spec.stored[indices] == other.spec.stored).all():
-                other._copied(self.take(indices), self.stream, self.stream.copy)
+                copy_samples(other, self.take(indices), self.stream.copy)
                 merged = self
             else:
                 shape, rows = self.spec.shape.copy(), self.rows.copy()
@@ -107,6 +92,23 @@ class DeviceBatch(Batch):
             for j, i in enumerate(indices):
                 merged.sources[i] = other.sources[j]
         return merged
+
+
+def copy_samples(source: Batch, target: Batch, copy: Callable[[int, int, int], None]) -> None:
+    """Copies all samples from one place to another by `copy(to, address, nbytes)`, in as few pieces as the two layouts
+    allow."""
+    a, b = source.rows["data"], target.rows["data"]
+    nbytes = (source.spec.volumes() * source.spec.dtype.itemsize).astype("u8")
+    if not len(nbytes):
+        return
+    # Neighbours with the same distance between source and target are one piece, with the padding between them.
+    new = np.ones(len(nbytes), bool)
+    gap = a[1:] - (a[:-1] + nbytes[:-1])
+    new[1:] = ((b - a)[1:] != (b - a)[:-1]) | (gap > 64)
+    first = np.flatnonzero(new)
+    last = np.append(first[1:], len(nbytes)) - 1
+    for i, j in zip(first.tolist(), last.tolist()):
+        copy(int(b[i]), int(a[i]), int(a[j] + nbytes[j] - a[i]))
 
 
 def upload(batch: Batch, stream: Stream, budget: Budget | None = None) -> DeviceBatch:
@@ -140,5 +142,3 @@ def _in_one_block(batch: Batch) -> bool:
     data = batch.rows["data"]
     return bool((data[1:] - data[:-1] == nbytes[:-1]).all())
 
-
-__all__ = ["Buffer", "DeviceBatch", "upload"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.errors import NO_GPU, Site, describe
+from ..core.errors import Site, describe
 from ..core.op import REGISTRY
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ class Node:
             device,
             sites,
         )
-        self.outputs = tuple(DataNode(f"{name}[{i}]" if i else name, device, self, i) for i in range(op.n_outputs()))
+        place = "gpu" if device == "mixed" else device
+        self.outputs = tuple(DataNode(f"{name}[{i}]" if i else name, place, self, i) for i in range(op.n_outputs()))
 
     def arg_nodes(self) -> list[DataNode]:
         """The DataNodes among the arguments, also those inside lists."""
@@ -70,11 +71,15 @@ class DataNode:
 
     def gpu(self) -> DataNode:
         """The same data on the GPU."""
-        raise RuntimeError(f"DataNode.gpu(): {NO_GPU}")
+        from .placement import move  # which imports this module
+
+        return move(self, "gpu")
 
     def cpu(self) -> DataNode:
         """The same data on the CPU."""
-        return self
+        from .placement import move
+
+        return move(self, "cpu")
 
     __hash__ = object.__hash__  # comparisons are operators of the graph
 

@@ -6,16 +6,20 @@ from __future__ import annotations
 
 from ..core.op import Source
 from .node import DataNode, Node
+from .placement import Transfer
 
 
 class Stage:
     """What runs at once: one source or batch-wise operator, or a chain of native operators through which each sample
-    goes at a time."""
+    goes at a time.
+
+    `kind` is "source", "batch", "chain" (on the CPU), "gpu" (a chain there), "mixed" (a decoder), "upload" or "download".
+    """
 
     __slots__ = ("kind", "nodes")
 
     def __init__(self, kind: str, nodes: list[Node]):
-        self.kind, self.nodes = kind, nodes  # "source", "batch" or "chain"
+        self.kind, self.nodes = kind, nodes
 
     def __repr__(self) -> str:
         return f"{self.kind}: {' -> '.join(n.op.fn_name for n in self.nodes)}"
@@ -33,7 +37,14 @@ def prune(nodes: list[Node], outputs: list[DataNode]) -> list[Node]:
     return [n for n in nodes if n.number in needed]
 
 
+_CHAINS = ("chain", "gpu")
+
+
 def _kind(node: Node) -> str:
+    if isinstance(node.op, Transfer):
+        return "upload" if node.op.to == "gpu" else "download"
+    if node.device in ("gpu", "mixed"):
+        return node.device
     return "source" if isinstance(node.op, Source) else "chain" if node.op.in_chain(len(node.inputs)) else "batch"
 
 
@@ -58,7 +69,7 @@ def schedule(nodes: list[Node]) -> list[Stage]:
         left[:] = [n for n in left if n.number not in done]
 
     while left:
-        early = next((n for n in left if _kind(n) != "chain" and ready(n)), None)
+        early = next((n for n in left if _kind(n) not in _CHAINS and ready(n)), None)
         if early is not None:
             finish(Stage(_kind(early), [early]))
             continue
@@ -66,7 +77,7 @@ def schedule(nodes: list[Node]) -> list[Stage]:
         chain = [first]
         inside = {first.number}
         for node in left:
-            if node.number in inside or _kind(node) != "chain":
+            if node.number in inside or _kind(node) != _kind(first):
                 continue
             joins = any(i.source.number in inside for i in node.inputs)
             inputs_known = all(i.source.number in inside or i.source.number in done for i in node.inputs)
@@ -75,7 +86,7 @@ def schedule(nodes: list[Node]) -> list[Stage]:
             if joins and inputs_known and arguments_known:
                 chain.append(node)
                 inside.add(node.number)
-        finish(Stage("chain", chain))
+        finish(Stage(_kind(first), chain))
     return stages
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..core.dtypes import to_numpy
-from ..core.errors import NO_GPU, user_sites
+from ..core.errors import user_sites
 from ..core.op import REGISTRY, Operator, PerSample
+from . import placement
 from .node import DataNode, Node
 
 
@@ -21,6 +22,7 @@ class Definition:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.names: dict[str, Node] = {}
+        self.moved: dict[tuple[int, int, str], DataNode] = {}  # copies on the other device
 
     def add(self, node: Node) -> None:
         if node.name in self.names:
@@ -119,15 +121,13 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any]) -> Any:
     if expanded is not None:
         return expanded
     definition: Definition = stack()[-1].definition
-    name, device = kwargs.pop("name", None), kwargs.pop("device", None) or "cpu"
+    name, device = kwargs.pop("name", None), kwargs.pop("device", None)
     sites = user_sites()
     if name is not None and "name" in cls.schema:
         kwargs["name"] = name
 
     try:
-        if device not in cls.devices:
-            why = NO_GPU if device in ("gpu", "mixed") else f"it takes {' or '.join(map(repr, cls.devices))}"
-            raise ValueError(f"{cls.display_name()}: device='{device}' can't be used: {why}")
+        device = placement.choose(cls, device, inputs)
         lo, hi = cls.inputs
         if not lo <= len(inputs) <= hi:
             raise ValueError(
@@ -141,6 +141,8 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any]) -> Any:
                 f"{cls.display_name()}: required argument{'s' * (len(missing) > 1)} not given: {', '.join(missing)}"
             )
         edges = tuple(i if isinstance(i, DataNode) else constant(i) for i in inputs)
+        made_on_cpu = placement.is_made_on_cpu(cls, device)
+        edges = placement.place(cls, "cpu" if made_on_cpu else device, edges, data)
         # Arguments left out keep their default, so that the operator sees in `given` what the user said.
         op = cls(
             {n: values.get(n, None if n in data or a.required else a.default) for n, a in cls.schema.items()}
@@ -152,8 +154,10 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any]) -> Any:
         where = "\n\n" + "\n".join(map(str, sites)) if sites else ""
         raise type(e)(f"{who}{e}{where}") from None
     number = len(definition.nodes)  # constants among the inputs have got theirs
-    node = Node(op, edges, data, name or f"__{cls.__name__}_{number}", number, device, sites)
+    where = "cpu" if made_on_cpu else device
+    node = Node(op, edges, data, name or f"__{cls.__name__}_{number}", number, where, sites)
     definition.add(node)
+    outputs = tuple(placement.move(d, "gpu") for d in node.outputs) if made_on_cpu else node.outputs
     if node.op.returns_list():
-        return list(node.outputs)
-    return node.outputs if len(node.outputs) != 1 else node.outputs[0]
+        return list(outputs)
+    return outputs if len(outputs) != 1 else outputs[0]

@@ -23,6 +23,7 @@ class Decoder(Operator, abstract=True):
 
     module = "decoders"
     kernel = "decode/decode"
+    devices = ("cpu", "mixed")
     windowed = "HW"
     peeks: ClassVar[tuple[int, ...]] = (0,)
     experimental = True

@@ -1,0 +1,431 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a pipeline gives out on the GPU: `TensorListGPU`, a batch, and `TensorGPU`, one of its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .core import dtypes
+from .core.batch import Batch, Spec
+from .core.dtypes import DALIDataType
+from .gpu import dlpack
+from .gpu.batch import DeviceBatch
+from .gpu.driver import Device, ForeignStream, Stream
+from .tensors import ShapeError, TensorCPU, TensorListCPU, check_layout, describe, same_size
+
+__all__ = ["TensorGPU", "TensorListGPU"]
+
+_LEGACY_STREAM = 1  # how CUDA's driver calls the default stream
+
+
+def stream_handle(stream: Any) -> int:
+    """The handle of a stream: an integer, a ctypes pointer, or the stream of another library."""
+    if isinstance(stream, int):
+        return stream
+    for name in ("cuda_stream", "ptr", "value", "handle"):
+        handle = getattr(stream, name, None)
+        if isinstance(handle, int):
+            return handle
+    raise TypeError(f"a CUDA stream is an integer, a ctypes pointer or a stream of PyTorch or CuPy; got {stream!r}")
+
+
+class TensorGPU:
+    """One sample, or a whole dense batch, in GPU memory.
+
+    Shares its memory through DLPack and `__cuda_array_interface__`; it lives as long as anything refers to it. Whoever
+    takes it by DLPack waits on the GPU, not on the host, until the data is there.
+
+    Parameters
+    ----------
+    object
+        Anything with `__cuda_array_interface__` or `__dlpack__` on a GPU, or a DLPack capsule. Not copied.
+    layout
+        The layout, such as "HWC"; None or "" for none.
+    device_id
+        The GPU; by default that of the object.
+    """
+
+    _batch: DeviceBatch  # of one sample
+
+    def __init__(self, object: Any, layout: str | None = None, device_id: int = -1, stream: Any = None):
+        address, shape, dtype, device_id, owner = _foreign(object, device_id)
+        dtypes.from_numpy(dtype)
+        spec = Spec(np.array([shape], "i8").reshape(1, len(shape)), dtype, check_layout(layout, len(shape), "the tensor"))
+        self._batch = _borrowed(spec, [address], (owner,), device_id)
+        self._source = ""
+
+    @classmethod
+    def _of(cls, batch: DeviceBatch) -> TensorGPU:
+        tensor = cls.__new__(cls)
+        tensor._batch, tensor._source = batch, "" if batch.sources is None else batch.sources[0]
+        return tensor
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return tuple(self._batch.spec.shape[0].tolist())
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        b = self._batch
+        pending = b.ready is not None and not b.ready.done()
+        return {
+            "data": (self.data_ptr(), False),
+            "shape": self._shape,
+            "typestr": b.spec.dtype.str,
+            "version": 3,
+            "strides": None,
+            "stream": b.stream.handle if pending else None,
+        }
+
+    def __dlpack__(self, *, stream: Any = None, **kwargs: Any) -> Any:
+        b = self._batch
+        if stream != -1:
+            handle = _LEGACY_STREAM if stream in (None, 0) else stream_handle(stream)
+            with b.device:
+                b.used_on(ForeignStream(b.device, handle))
+        return dlpack.capsule(self.data_ptr(), self._shape, b.spec.dtype, b.device.id, b)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, self._batch.device.id)
+
+    @property
+    def dtype(self) -> DALIDataType:
+        return dtypes.from_numpy(self._batch.spec.dtype)
+
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return self._batch.spec.ndim
+
+    def shape(self) -> list[int]:
+        """Extents of the tensor."""
+        return list(self._shape)
+
+    def layout(self) -> str:
+        return self._batch.spec.layout
+
+    def set_layout(self, layout: str | None) -> None:
+        spec = self._batch.spec
+        self._batch = _relabelled(self._batch, layout=check_layout(layout, spec.ndim, "the tensor"))
+
+    def device_id(self) -> int:
+        """The number of the GPU."""
+        return self._batch.device.id
+
+    @property
+    def stream(self) -> int:
+        """The stream that made the data."""
+        return self._batch.stream.handle or 0
+
+    def source_info(self) -> str:
+        """Where the sample came from: a file name, or a record of a container."""
+        return self._source
+
+    def get_property(self, key: str) -> Any:
+        """`"layout"` or `"source_info"`; None for what there is not."""
+        return {"layout": self.layout(), "source_info": self._source}.get(key) or None
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return int(self._batch.rows["data"][0])
+
+    def as_cpu(self) -> TensorCPU:
+        """A copy in CPU memory."""
+        host = self._batch.download()
+        tensor = TensorCPU(host.sample(0), self.layout())
+        tensor._source = self._source
+        return tensor
+
+    def copy_to_external(
+        self, ptr: Any, cuda_stream: Any = None, non_blocking: bool = False, use_copy_kernel: bool = False
+    ) -> None:
+        """Copies the content to memory of the same GPU, in `cuda_stream` (by default one of its own)."""
+        _copy_out(self._batch, ptr, cuda_stream, non_blocking)
+
+    def reinterpret(self, new_type: DALIDataType) -> None:
+        """Takes the bytes for elements of another type of the same size."""
+        self._batch = _relabelled(self._batch, dtype=same_size(self._batch.spec.dtype, new_type))
+
+    def squeeze(self, dim: int | None = None) -> bool:
+        """Drops dimensions of extent 1 (or the one given); says whether anything was dropped."""
+        ndim, shape, layout = self.ndim(), self._shape, self.layout()
+        if dim is not None and not -ndim <= dim < ndim:
+            raise IndexError(f"a tensor of {ndim} dimensions has no dimension {dim}")
+        dims = [d for d, s in enumerate(shape) if s == 1 and (dim is None or d == dim % ndim)]
+        kept = np.array([[s for d, s in enumerate(shape) if d not in dims]], "i8").reshape(1, ndim - len(dims))
+        self._batch = _relabelled(self._batch, kept, "".join(c for d, c in enumerate(layout) if d not in dims))
+        return bool(dims)
+
+    def __repr__(self) -> str:
+        return describe("TensorGPU", "", self.dtype, self.layout(), f"shape={self._shape}", "gpu")
+
+    def __str__(self) -> str:
+        values = np.array2string(np.asarray(self.as_cpu()), threshold=100, edgeitems=2)
+        return describe("TensorGPU", values, self.dtype, self.layout(), f"shape={self._shape}", "gpu")
+
+
+class TensorListGPU:
+    """The samples of a batch in GPU memory; their shapes may differ.
+
+    Parameters
+    ----------
+    source
+        A list of `TensorGPU` or arrays on the GPU of one type and number of dimensions, an array whose first axis is the
+        batch, a DLPack capsule of one, or a `TensorListGPU`.
+    layout
+        The layout of a sample, such as "HWC"; by default that of the samples.
+    contiguous
+        Copies the samples of a list into one block.
+    """
+
+    _batch: DeviceBatch
+
+    def __init__(
+        self,
+        source: Any = (),
+        layout: str | None = None,
+        device_id: int = -1,
+        stream: Any = None,
+        contiguous: bool = False,
+    ):
+        if isinstance(source, TensorListGPU):
+            self._batch = source._batch
+        elif isinstance(source, DeviceBatch):
+            self._batch = source
+        elif isinstance(source, (list, tuple)):
+            self._batch = _batch_of([t if isinstance(t, TensorGPU) else TensorGPU(t) for t in source], contiguous)
+        else:
+            address, shape, dtype, device_id, owner = _foreign(source, device_id)
+            if not shape:
+                raise ValueError("the first axis of an array is the batch; got a scalar")
+            spec = Spec.uniform(shape[0], shape[1:], dtype)
+            step = int(np.prod(shape[1:])) * dtype.itemsize
+            self._batch = _borrowed(spec, [address + i * step for i in range(shape[0])], (owner,), device_id)
+        if layout is not None:
+            self.set_layout(layout)
+
+    @classmethod
+    def given_out(cls, batch: Batch, cuda_stream: Any) -> TensorListGPU:
+        """A pipeline's output: ready for the host, or for work of `cuda_stream`."""
+        assert isinstance(batch, DeviceBatch)
+        if cuda_stream is None:
+            batch.wait()
+        else:
+            with batch.device:
+                batch.used_on(ForeignStream(batch.device, stream_handle(cuda_stream) or _LEGACY_STREAM))
+        return cls(batch)
+
+    @staticmethod
+    def broadcast(sample: TensorGPU, num_samples: int) -> TensorListGPU:
+        """A batch that has the same sample `num_samples` times, without copies."""
+        return TensorListGPU(sample._batch.take(np.zeros(num_samples, "i8")))
+
+    @staticmethod
+    def from_dlpack_list(
+        list_of_objects: Sequence[Any], layout: str | None = None, stream: Any = None, contiguous: bool = False
+    ) -> TensorListGPU:
+        """A batch from a list of arrays that speak DLPack."""
+        return TensorListGPU([TensorGPU(o) for o in list_of_objects], layout, contiguous=contiguous)
+
+    def __len__(self) -> int:
+        return len(self._batch)
+
+    def __getitem__(self, i: int) -> TensorGPU:
+        n = len(self)
+        if not hasattr(i, "__index__"):
+            raise TypeError(f"a batch is indexed by the number of a sample; got {type(i).__name__}")
+        if not -n <= i < n:
+            raise IndexError(f"a batch of {n} samples has no sample {i}")
+        return TensorGPU._of(self._batch.take(np.array([i % n])))  # type: ignore[arg-type]
+
+    def __iter__(self) -> Iterator[TensorGPU]:
+        return (self[i] for i in range(len(self)))
+
+    at = __getitem__
+
+    def as_tensor(self) -> TensorGPU:
+        """The batch as one tensor, the batch axis first. ValueError if the samples differ in shape."""
+        spec = self._batch.spec
+        if not spec.is_dense:
+            raise ShapeError(
+                f"the samples differ in shape: {spec.shape.tolist()[:4]}...; make them alike (resize, crop, pad) first"
+            )
+        shape = [len(self), *(spec.shape[0].tolist() if len(self) else [0] * spec.ndim)]
+        return self._as_one(shape, "N" + spec.layout if spec.layout else "")
+
+    def _as_one(self, shape: Sequence[int], layout: str = "") -> TensorGPU:
+        batch = self._batch if _is_packed(self._batch) else self._batch.packed_copy()
+        one = Spec(np.array([shape], "i8"), batch.spec.dtype, layout)
+        rows = one.packed()
+        rows["data"] = batch.rows["data"][0] if len(batch) else 0
+        return TensorGPU._of(batch.with_rows(one, rows, (*batch.owners, batch)))
+
+    def as_reshaped_tensor(self, shape: Sequence[int]) -> TensorGPU:
+        """The batch as one tensor of another shape with the same number of elements."""
+        have, want = int(self._batch.spec.volumes().sum()), int(np.prod(shape))
+        if have != want or not self.is_dense_tensor():
+            raise ShapeError(f"a batch of {have} elements can't become a tensor of shape {list(shape)}")
+        return self._as_one(list(shape))
+
+    def as_cpu(self) -> TensorListCPU:
+        """A copy in CPU memory."""
+        return TensorListCPU(self._batch.download())
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self.as_tensor().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, self._batch.device.id)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return self.as_tensor().__cuda_array_interface__
+
+    def is_dense_tensor(self) -> bool:
+        """Whether all samples have the same shape."""
+        return self._batch.spec.is_dense
+
+    @property
+    def dtype(self) -> DALIDataType:
+        return dtypes.from_numpy(self._batch.spec.dtype)
+
+    def ndim(self) -> int:
+        """Number of dimensions of each sample."""
+        return self._batch.spec.ndim
+
+    def shape(self) -> list[tuple[int, ...]]:
+        """The shape of each sample."""
+        return [tuple(s) for s in self._batch.spec.shape.tolist()]
+
+    def layout(self) -> str:
+        return self._batch.spec.layout
+
+    def set_layout(self, layout: str | None) -> None:
+        self._batch = _relabelled(self._batch, layout=check_layout(layout, self.ndim(), "the samples"))
+
+    def device_id(self) -> int:
+        """The number of the GPU."""
+        return self._batch.device.id
+
+    @property
+    def stream(self) -> int:
+        """The stream that made the data."""
+        return self._batch.stream.handle or 0
+
+    def reinterpret(self, new_type: DALIDataType) -> None:
+        """Takes the bytes for elements of another type of the same size."""
+        self._batch = _relabelled(self._batch, dtype=same_size(self._batch.spec.dtype, new_type))
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return int(self._batch.rows["data"][0]) if len(self) else 0
+
+    def copy_to_external(
+        self, ptr: Any, cuda_stream: Any = None, non_blocking: bool = False, use_copy_kernel: bool = False
+    ) -> None:
+        """Copies all samples, one behind the other, to memory of the same GPU, in `cuda_stream` (by default one of its
+        own)."""
+        _copy_out(self._batch, ptr, cuda_stream, non_blocking)
+
+    def reset(self) -> None:
+        """Lets go of the samples."""
+        self._batch = self._batch.take(np.zeros(0, "i8"))  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return self._describe("")
+
+    def __str__(self) -> str:
+        host = self.as_cpu()
+        return self._describe(str([host.at(i) for i in range(min(len(host), 8))]))
+
+    def _describe(self, values: str) -> str:
+        rest = f"num_samples={len(self)},\n    shape={self.shape()}"
+        return describe("TensorListGPU", values, self.dtype, self.layout(), rest, "gpu")
+
+    def _repr_html_(self) -> str | None:
+        return self.as_cpu()._repr_html_()
+
+
+def _foreign(object: Any, device_id: int) -> tuple[int, tuple[int, ...], np.dtype, int, Any]:
+    """Address, shape, type, device and owner of somebody's array."""
+    if isinstance(object, TensorGPU):
+        b = object._batch
+        return object.data_ptr(), tuple(object.shape()), b.spec.dtype, b.device.id, b
+    interface = getattr(object, "__cuda_array_interface__", None)
+    if interface is not None:
+        if interface.get("strides") is not None:
+            dense = np.empty(interface["shape"], interface["typestr"]).strides
+            if tuple(interface["strides"]) != dense:
+                raise ValueError(f"a dense row-major array is needed; got strides {interface['strides']}, not {dense}")
+        number = getattr(getattr(object, "device", None), "index", None) or getattr(
+            getattr(object, "device", None), "id", 0
+        )
+        number = device_id if device_id >= 0 else number if isinstance(number, int) else 0
+        return interface["data"][0], tuple(interface["shape"]), np.dtype(interface["typestr"]), number, object
+    if hasattr(object, "__dlpack__"):
+        object = object.__dlpack__(stream=_LEGACY_STREAM)
+    if type(object).__name__ == "PyCapsule":
+        return dlpack.take(object)
+    raise TypeError(f"expected an array on the GPU (__cuda_array_interface__ or DLPack); got {type(object).__name__}")
+
+
+def _borrowed(spec: Spec, addresses: list[int], owners: tuple, device_id: int) -> DeviceBatch:
+    rows = spec.packed()
+    rows["data"] = addresses
+    batch = DeviceBatch(spec, rows, owners)
+    batch.device = Device.get(device_id)
+    batch.stream, batch.ready = ForeignStream(batch.device, _LEGACY_STREAM), None
+    return batch
+
+
+def _relabelled(batch: DeviceBatch, shape: Any = None, layout: str | None = None, dtype: Any = None) -> DeviceBatch:
+    out = batch.relabel(batch.spec.like(shape, dtype, layout))
+    assert isinstance(out, DeviceBatch)
+    return out
+
+
+def _is_packed(batch: DeviceBatch) -> bool:
+    data = batch.rows["data"]
+    step = int(batch.spec.volumes()[0]) * batch.spec.dtype.itemsize if len(data) else 0
+    return bool((data == data[:1] + step * np.arange(len(data), dtype="u8")).all())
+
+
+def _batch_of(tensors: list[TensorGPU], contiguous: bool) -> DeviceBatch:
+    if not tensors:
+        raise ValueError("a batch on the GPU needs at least one sample")
+    first = tensors[0]
+    for i, t in enumerate(tensors):
+        if t.dtype != first.dtype or t.ndim() != first.ndim() or t.device_id() != first.device_id():
+            raise TypeError(
+                "all samples of a batch need the same type, number of dimensions and GPU: sample "
+                f"{i} is {t!r}, sample 0 {first!r}"
+            )
+    layout = next((t.layout() for t in tensors if t.layout()), "")
+    spec = Spec(np.array([t.shape() for t in tensors], "i8").reshape(len(tensors), first.ndim()), first._batch.spec.dtype, layout)
+    owners = tuple(t._batch for t in tensors)
+    batch = _borrowed(spec, [t.data_ptr() for t in tensors], owners, first.device_id())
+    batch.sources = [t.source_info() for t in tensors]
+    for t in tensors:
+        t._batch.wait()
+    return batch.packed_copy() if contiguous else batch
+
+
+def _copy_out(batch: DeviceBatch, ptr: Any, cuda_stream: Any, non_blocking: bool) -> None:
+    address = getattr(ptr, "value", ptr)
+    if not isinstance(address, int):
+        address = _foreign(ptr, batch.device.id)[0]
+    with batch.device:
+        stream = Stream(batch.device) if cuda_stream is None else ForeignStream(batch.device, stream_handle(cuda_stream))
+        batch.used_on(stream)
+        at = address
+        nbytes = (batch.spec.volumes() * batch.spec.dtype.itemsize).tolist()
+        if _is_packed(batch):
+            stream.copy(at, int(batch.rows["data"][0]), sum(nbytes))
+        else:
+            for source, n in zip(batch.rows["data"].tolist(), nbytes):
+                stream.copy(at, source, n)
+                at += n
+        if not non_blocking or cuda_stream is None:
+            stream.synchronize()

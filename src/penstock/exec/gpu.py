@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The GPU as one pipeline uses it: streams, memory, compiled kernels, times."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..core.batch import Batch, Spec
+from ..gpu import compile
+from ..gpu.batch import DeviceBatch
+from ..gpu.driver import Device, Event, Stream
+from ..gpu.memory import Block, Budget, pool
+
+# One more than batches in flight, so that the copies of the next batch needn't wait for the kernels of the last.
+_STREAMS = 3
+
+
+class Session:
+    """Made when a pipeline with GPU operators is built."""
+
+    def __init__(self, device_id: int, memory_limit: int | None):
+        self.device = Device.get(device_id)
+        self.budget = Budget(memory_limit)
+        with self.device:
+            self._streams = deque(Stream(self.device) for _ in range(_STREAMS))
+        self._functions: dict[tuple[str, str, int], int] = {}
+        self.lock = threading.Lock()
+        self._pending: deque[tuple[int, Event, Event]] = deque()
+        self.kernel_ms: dict[int, float] = {}  # by the number of a stage's first node
+        self.engines: Any = None  # those of exec/mixed.py, once a picture is decoded
+
+    @contextmanager
+    def begin(self) -> Iterator[GpuPass]:
+        """The GPU's part of one batch, on a stream of its own."""
+        with self.lock:
+            stream = self._streams.popleft()
+            self._streams.append(stream)
+        with self.device:
+            yield GpuPass(self, stream)
+            self._collect()
+
+    def function(self, source: str, entry: str, shared: int) -> int:
+        """A kernel from its source text; compiled the first time."""
+        key = source, entry, shared
+        function = self._functions.get(key)
+        if function is None:
+            with self.lock:
+                if key not in self._functions:
+                    module = self.device.load(compile.compile(source, entry, self.device.architecture))
+                    self._functions[key] = self.device.function(module, entry, shared)
+                function = self._functions[key]
+        return function
+
+    def timed(self, number: int, begin: Event, end: Event) -> None:
+        self._pending.append((number, begin, end))
+
+    def _collect(self) -> None:
+        """Adds up the times of what the GPU has finished."""
+        with self.lock:
+            while self._pending and self._pending[0][2].done():
+                number, begin, end = self._pending.popleft()
+                self.kernel_ms[number] = self.kernel_ms.get(number, 0.0) + end.since(begin)
+
+    def close(self) -> None:
+        """Gives the memory that nobody uses any more back to the driver."""
+        with self.device:
+            if self.engines is not None:
+                self.engines.close()
+            for stream in self._streams:
+                stream.synchronize()
+            pool(self.device).trim()
+            pool(self.device, True).trim()
+
+
+class GpuPass:
+    """What the stages of one batch share: the stream, and what has to stay until the GPU is through."""
+
+    def __init__(self, session: Session, stream: Stream):
+        self.session, self.stream = session, stream
+
+    def take(self, nbytes: int) -> Block:
+        """Memory of the GPU for this batch."""
+        return pool(self.stream.device).take(nbytes, self.stream, self.session.budget)
+
+    def pinned(self, nbytes: int) -> Block:
+        """Memory of the host that is copied to the GPU without waiting."""
+        return pool(self.stream.device, True).take(nbytes, self.stream)
+
+    def allocate(self, spec: Spec) -> DeviceBatch:
+        return DeviceBatch.on(self.stream, spec, self.session.budget)
+
+    def timer(self) -> Event:
+        return self.stream.record(Event(self.stream.device, timed=True))
+
+    def finish(self, outputs: list[Batch]) -> None:
+        """Marks when the outputs are ready."""
+        event: Event | None = None
+        for batch in outputs:
+            if isinstance(batch, DeviceBatch) and batch.ready is None:
+                event = event or self.stream.record()
+                batch.ready = event
+
+
+class Packing:
+    """Arrays of the host that travel to the GPU in one copy. Addresses are known before the copy is made."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[int, np.ndarray]] = []
+        self.size = 0
+        self.base = 0
+
+    def add(self, array: np.ndarray) -> int:
+        """Where the array will lie, relative to the beginning."""
+        at = self.size
+        self._parts.append((at, array))
+        self.size = at + (array.nbytes + 15 & ~15)
+        return at
+
+    def place(self, gpu: GpuPass) -> Block:
+        """Takes the memory on the GPU; from now on `base` is valid."""
+        block = gpu.take(max(self.size, 1))
+        self.base = block.address
+        return block
+
+    def send(self, gpu: GpuPass) -> None:
+        """Copies everything, as the arrays are now."""
+        staging = gpu.pinned(max(self.size, 1))
+        whole = np.frombuffer(_bytes_at(staging.address, max(self.size, 1)), "u1")
+        for at, array in self._parts:
+            whole[at : at + array.nbytes] = array.reshape(-1).view("u1")
+        gpu.stream.upload(self.base, staging.address, self.size)
+
+
+def _bytes_at(address: int, nbytes: int):
+    import ctypes
+
+    return (ctypes.c_ubyte * nbytes).from_address(address)

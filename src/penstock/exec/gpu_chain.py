@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a chain on the GPU: planned like a chain of the CPU, then grouped into as few launches as can be, whose
+arguments travel in one copy. Nothing waits for the GPU."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from ..core import kernels
+from ..core.batch import Batch, Spec
+from ..gpu.batch import DeviceBatch
+from ..gpu.launch import Call, Fusion, Launch
+from .chain import Chain, _Segment
+from .context import Timing, explain_failure
+from .frames import fold
+from .gpu import GpuPass, Packing
+from .gpu_launch import launch as start
+from .wiring import Edge, Wiring
+
+class GpuChain(Chain):
+    """A chain whose nodes run on the GPU."""
+
+    def segment(self, ctx, node) -> GpuSegment:
+        return GpuSegment(self, ctx, node)
+
+
+class GpuSegment(_Segment):
+    chain: GpuChain
+
+    def run(self, pool: kernels.Pool) -> None:
+        gpu: GpuPass = self.ctx.gpu
+        wiring = self.chain.wiring([c.node for c in self.calls])
+        planned = {c.node.number: c for c in self.calls}
+        for node, axes in wiring.narrow:
+            self._narrow(planned[node.number], axes)
+        batches: dict[Edge, Batch] = {}
+        rows: dict[Edge, np.ndarray] = {}
+        for e, batch in self.imported.items():
+            batches[e], rows[e] = batch, batch.rows
+            if isinstance(batch, DeviceBatch):
+                batch.used_on(gpu.stream)
+        for e in wiring.allocated:
+            batches[e], rows[e] = fold(self.specs[e], self.counts, gpu.allocate)
+        begin = gpu.timer()
+        native = time.monotonic_ns()
+        if self.n_rows:
+            self._launch(gpu, wiring, rows)
+        end = gpu.timer()
+        gpu.session.timed(self.calls[0].node.number, begin, end)
+        numbers = [c.node.number for c in self.calls]
+        self.ctx.timings.append(Timing("gpu", numbers, self.begin, time.monotonic_ns(), native))
+        self._publish(wiring, batches)
+
+    def _launch(self, gpu: GpuPass, wiring: Wiring, rows: dict[Edge, np.ndarray]) -> None:
+        number: dict[Edge, int] = {}
+        specs: list[Spec] = []
+
+        def tensor(e: Edge) -> int:
+            if e not in number:
+                number[e] = len(specs)
+                specs.append(self.specs[e])
+            return number[e]
+
+        packing = Packing()
+        calls: list[Call] = []
+        pointers: list[tuple[np.ndarray, str, int, np.ndarray]] = []
+        for c in self.calls:
+            op = c.node.op
+            if op.aliases:
+                continue
+            try:
+                of_call = [self.specs[e] for e in (*c.ins, *c.outs)]
+                kernel = kernels.kernel(op.kernel_for(c.a, *of_call))
+                args = self._arguments(kernel, op.params(c.a, *of_call), packing, pointers)
+            except Exception as e:
+                raise explain_failure(self.ctx, c.node, e, self.sample_of) from (e if "[internal" in str(e) else None)
+            ins = [tensor(e) for i, e in enumerate(c.ins) if i not in op.peeks]
+            calls.append(Call(kernel.path, [tensor(e) for e in c.outs], ins, args))
+        if not calls:
+            return
+        launches = self._fusion(wiring, calls, {number[e] for e in wiring.allocated if e in number}, number).plan(
+            calls, specs, self.n_rows
+        )
+        edges = list(number)
+        at_args = [packing.add(c.args) for c in calls]
+        at_rows: dict[int, int] = {}
+        alive: list[Any] = []
+        for launch in launches:
+            for t in launch.tensors:
+                if t not in at_rows:
+                    at_rows[t] = packing.add(self._rows_of(gpu, edges[t], rows, wiring, alive))
+        block = packing.place(gpu)
+        for args, field, at, step in pointers:
+            args[field] = packing.base + at + step
+        packing.send(gpu)
+        for launch in launches:
+            self._start(gpu, launch, packing.base, at_rows, at_args)
+        del block
+
+    def _arguments(self, kernel: kernels.Kernel, columns: dict[str, Any], packing: Packing, pointers: list) -> np.ndarray:
+        """The argument rows; the arrays behind pointers are packed too, their addresses filled in later."""
+        args = np.zeros(self.n_rows, kernel.args)
+        for field, column in columns.items():
+            if field in kernel.pointers:
+                values = np.ascontiguousarray(column)
+                step = 0 if len(values) == 1 else values.strides[0]
+                steps = step * np.arange(self.n_rows, dtype="u8")
+                pointers.append((args, field, packing.add(values), steps))
+            else:
+                args[field] = column
+        return args
+
+    def _fusion(self, wiring: Wiring, calls: list[Call], kept: set[int], number: dict[Edge, int]) -> Fusion:
+        """How calls are grouped; it depends on kernels and wiring alone and is found once."""
+        key = tuple(c.kernel for c in calls), tuple(number), id(wiring)
+        cache = self.chain.fusions
+        if key not in cache:
+            cache[key] = Fusion(calls, kept)
+        return cache[key]
+
+    def _rows_of(self, gpu: GpuPass, e: Edge, rows: dict, wiring: Wiring, alive: list) -> np.ndarray:
+        """Where the samples of an edge lie; what is only read within the segment gets memory now."""
+        root = wiring.root.get(e, e)
+        if root not in rows:
+            batch = gpu.allocate(self.specs[root])
+            alive.append(batch)
+            rows[root] = batch.rows
+        if root == e:
+            return rows[e]
+        out = self.specs[e].packed()
+        out["data"] = rows[root]["data"]
+        return out
+
+    def _start(self, gpu: GpuPass, launch: Launch, base: int, at_rows: dict[int, int], at_args: list[int]) -> None:
+        tensors, args = [base + at_rows[t] for t in launch.tensors], [base + at_args[c] for c in launch.calls]
+        scratch = gpu.take(launch.scratch) if launch.scratch else None
+        if scratch is not None and launch.zero:
+            gpu.stream.fill(scratch.address, 0, launch.scratch)
+        where = scratch.address if scratch is not None else 0
+        start(
+            gpu, launch.source, launch.entry, launch.grid, launch.block, launch.shared, tensors, args, where, self.n_rows
+        )

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JPEG in two halves: the CPU's threads decode the Huffman codes of many pictures into one pinned block, the GPU makes
+pixels of it, the same as those of the CPU's decoder."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from ..core import kernels
+from ..core.batch import Batch, Spec
+from ..gpu.batch import DeviceBatch
+from .gpu import GpuPass, Packing
+from .gpu_launch import launch
+
+_JPEG = 1
+_BLOCKS_A_GROUP = 32  # 8 x 8 blocks that a block of threads takes at a time; see jpeg_pixels.cu
+_PIXELS_A_GROUP = 1024
+_MOST_GROUPS = 64
+
+
+@cache
+def _record_type() -> np.dtype:
+    return kernels.read_struct(kernels.read_header("decode/jpeg_coefficients.h"), "JpegRecord")[0]
+
+
+def fits(args: np.ndarray, spec: Spec) -> np.ndarray:
+    """Which pictures (n,) can be tried: JPEG at full size and the exact DCT. `args` are rows of `DecodeArgs`."""
+    known = (args["output_type"] <= 3) & ((spec.shape[:, 2] == 1) | (spec.shape[:, 2] == 3))
+    return (args["format"] == _JPEG) & (args["scale_denom"] == 1) & (args["fast_idct"] == 0) & known
+
+
+def decode_halves(
+    gpu: GpuPass, pool: kernels.Pool, args: np.ndarray, encoded: Batch, out: DeviceBatch
+) -> tuple[np.ndarray, kernels.Outcome]:
+    """Decodes pictures into their places in `out`. Returns which (n,) it could not do and nothing was written for:
+    what is no flawless baseline file."""
+    n = len(args)
+    kernel = kernels.kernel("decode/jpeg_coefficients")
+    records = np.zeros(n, _record_type())
+    rows = Spec.uniform(n, (records.itemsize,), "u1").packed()
+    rows["data"] = records.ctypes.data + records.itemsize * np.arange(n, dtype="u8")
+    shape = out.spec.shape
+    # Four bytes of packed coefficients come from a byte of the file at most seldom, and places of blocks are extra.
+    blocks = shape[:, 0] * shape[:, 1] // 64 * 3
+    capacity = int((encoded.spec.volumes() * 4 + blocks * 4).sum()) + 4096 * n
+    arena = gpu.pinned(capacity)
+    used = np.zeros(1, "i8")
+    columns = {k: args[k] for k in ("y", "x", "format", "height", "width", "orientation")}
+    columns |= {"window_height": shape[:, 0], "window_width": shape[:, 1], "gray": shape[:, 2] == 1}
+    columns |= {"arena": arena.address, "capacity": capacity, "used": used.ctypes.data}
+    arguments, _ = kernel.rows(n, columns)
+    outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
+    step = kernels.Step(kernel, arguments, [(rows, -1)], [(np.ascontiguousarray(encoded.rows), -1)])
+    order = np.argsort(-encoded.spec.volumes(), kind="stable").astype("i4")
+    pool.run([step], n, outcome, order)
+    _to_pixels(gpu, args, records, arena.address, int(used[0]), out)
+    return (records["bytes"] == 0) | (outcome.status != 0), outcome
+
+
+def _to_pixels(
+    gpu: GpuPass, args: np.ndarray, records: np.ndarray, arena: int, nbytes: int, out: DeviceBatch
+) -> None:
+    """The GPU's half: one copy of all coefficients, one of what is to be known, two launches."""
+    if not nbytes:
+        return
+    n = len(args)
+    block = gpu.take(nbytes)
+    gpu.stream.upload(block.address, arena, nbytes)
+    kernel_args = np.zeros(n, kernels.read_struct(kernels.read_header("decode/jpeg_pixels.h"), "JpegPixelsArgs")[0])
+    for k in ("y", "x", "height", "width", "orientation", "output_type"):
+        kernel_args[k] = args[k]
+    planes = 64 * records["n_blocks"].astype("i8")
+    kernel_args["planes"] = np.cumsum(planes) - planes
+    packed = Spec(records["bytes"][:, None], "u1").packed()
+    packed["data"] = block.address + records["offset"]
+    packing = Packing()
+    at_out, at_in = packing.add(out.rows), packing.add(packed)
+    at_records, at_args = packing.add(records), packing.add(kernel_args)
+    where = packing.place(gpu)
+    kernel_args["record"] = packing.base + at_records + records.itemsize * np.arange(n, dtype="u8")
+    packing.send(gpu)
+    scratch = gpu.take(int(planes.sum()) or 1)
+    tensors, rows = [packing.base + at_out, packing.base + at_in], [packing.base + at_args]
+    source = _source(out.spec.dtype.name)
+    groups = min(-(-int(records["n_blocks"].max()) // _BLOCKS_A_GROUP), _MOST_GROUPS)
+    launch(gpu, source, "jpeg_blocks", (max(groups, 1), n, 1), (256, 1, 1), 0, tensors, rows, scratch.address, n)
+    pixels = int((out.spec.shape[:, 0] * out.spec.shape[:, 1]).max())
+    groups = min(-(-pixels // _PIXELS_A_GROUP), _MOST_GROUPS)
+    launch(gpu, source, "jpeg_pixels", (max(groups, 1), n, 1), (256, 1, 1), 0, tensors, rows, scratch.address, n)
+    del block, where, scratch
+
+
+@cache
+def _source(dtype: str) -> str:
+    types = {"uint8": "uint8_t", "int8": "int8_t", "uint16": "uint16_t", "int16": "int16_t", "uint32": "uint32_t"}
+    types |= {"int32": "int32_t", "float32": "float"}
+    return f"#define OUT {types[dtype]}\n#include \"decode/jpeg_pixels.cu\"\n"

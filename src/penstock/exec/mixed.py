@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mixed decoders: encoded images on the CPU become pixels on the GPU. Three engines share each batch: the GPU's JPEG
+engine; the CPU's threads for entropy decoding with kernels for the rest; the CPU alone for what is no plain JPEG. What
+one refuses goes to the next."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import deque
+
+import numpy as np
+
+from ..core import kernels
+from ..core.batch import Batch, Spec
+from ..core.op import Arguments
+from ..gpu.batch import DeviceBatch, copy_samples
+from ..gpu.driver import CudaError, Event, Stream
+from ..gpu.memory import Block
+from ..gpu.nvjpeg import BGR, RGB, HardwareDecoder, Refused
+from ..gpu.sharing import Sharing
+from ..graph.node import Node
+from .arguments import Resolver
+from .context import Context, Timing, explain_failure
+from .gpu import GpuPass, Session
+from .jpeg_halves import decode_halves, fits
+
+HARDWARE, HYBRID, CPU = "hardware engine", "CPU and GPU", "CPU"
+_FORMATS = {0: RGB, 1: BGR}  # by the number of types.DALIImageType
+
+
+def decode(ctx: Context, pool: kernels.Pool, node: Node, resolver: Resolver) -> None:
+    """Runs the mixed decoder `node` for one batch."""
+    begin = time.monotonic_ns()
+    gpu: GpuPass = ctx.gpu
+    inputs = [ctx.values[d.source.number, d.index] for d in node.inputs]
+    try:
+        a = resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
+        a.batches = [b if i in node.op.peeks else None for i, b in enumerate(inputs)]
+        specs = [b.spec for b in inputs]
+        node.op.plan(a, *specs)
+        spec = node.op.outputs(a, *specs)
+        assert isinstance(spec, Spec)
+        out = gpu.allocate(spec)
+        out.sources = inputs[0].sources
+        native = time.monotonic_ns()
+        _share(ctx, pool, node, a, inputs, out)
+    except Exception as e:
+        raise explain_failure(ctx, node, e) from (e if "[internal" in str(e) else None)
+    ctx.values[node.number, 0] = out
+    ctx.timings.append(Timing("gpu", [node.number], begin, time.monotonic_ns(), native))
+
+
+def _share(ctx: Context, pool: kernels.Pool, node: Node, a: Arguments, inputs: list[Batch], out: DeviceBatch) -> None:
+    gpu: GpuPass = ctx.gpu
+    engines = engines_of(gpu.session)
+    encoded = inputs[0]
+    args = kernels.kernel("decode/decode").rows(ctx.n, node.op.params(a, *[b.spec for b in inputs], out.spec))[0]
+    hardware = np.zeros(ctx.n, bool)
+    if engines.hardware is not None:
+        rows = np.flatnonzero(_fits_hardware(a, args, out.spec))
+        hardware[rows] = engines.sharing.split(len(rows), HARDWARE, HYBRID)
+    job = None
+    if hardware.any():
+        rows = np.flatnonzero(hardware)
+        job = engines.submit(gpu, encoded.take(rows), out.take(rows), int(args["output_type"][0]))
+    _by_cpu(ctx, pool, node, args, encoded, out, ~hardware, engines)
+    if job is not None and not job.wait(gpu):
+        _by_cpu(ctx, pool, node, args, encoded, out, hardware, engines)
+
+
+def engines_of(session: Session) -> Engines:
+    """Those of the pipeline, made at the first batch."""
+    with session.lock:
+        if session.engines is None:
+            session.engines = Engines(session)
+        return session.engines
+
+
+def _fits_hardware(a: Arguments, args: np.ndarray, spec: Spec) -> np.ndarray:
+    """Which files the JPEG engine decodes as they are wanted: whole, upright, 8 bits, RGB or BGR."""
+    info = a.info
+    whole = (args["y"] == 0) & (args["x"] == 0) & (spec.shape[:, 0] == info["height"])
+    whole &= (spec.shape[:, 1] == info["width"]) & (args["scale_denom"] == 1)
+    fits = whole & (info["plain"] != 0) & (info["orientation"] <= 1) & (args["fast_idct"] == 0)
+    return fits & np.isin(args["output_type"], list(_FORMATS)) & (spec.dtype == np.uint8)
+
+
+def _by_cpu(
+    ctx: Context,
+    pool: kernels.Pool,
+    node: Node,
+    args: np.ndarray,
+    encoded: Batch,
+    out: DeviceBatch,
+    todo: np.ndarray,
+    engines: Engines,
+) -> None:
+    """What the hardware does not take: JPEG in two halves, the rest by the CPU alone."""
+    gpu: GpuPass = ctx.gpu
+    rows = np.flatnonzero(todo & fits(args, out.spec))
+    if len(rows):
+        part = encoded.take(rows)
+        undone, outcome = decode_halves(gpu, pool, args[rows], part, out.take(rows))
+        busy = float((outcome.spans["end"] - outcome.spans["begin"]).sum()) / 1e9 / pool.n
+        engines.sharing.measured(HYBRID, int(part.spec.volumes().sum()), busy, len(rows))
+        todo = todo.copy()
+        todo[rows[~undone]] = False
+    rows = np.flatnonzero(todo)
+    if len(rows):
+        _whole(ctx, pool, node, args[rows], encoded.take(rows), out.take(rows), rows, engines)
+
+
+def _whole(
+    ctx: Context,
+    pool: kernels.Pool,
+    node: Node,
+    args: np.ndarray,
+    encoded: Batch,
+    out: DeviceBatch,
+    rows: np.ndarray,
+    engines: Engines,
+) -> None:
+    """Decodes on the CPU and copies. Its verdict on a bad file holds."""
+    gpu: GpuPass = ctx.gpu
+    n = len(rows)
+    staged = Batch.allocate(out.spec, None, gpu.pinned)
+    outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
+    kernel = kernels.kernel("decode/decode")
+    step = kernels.Step(kernel, np.ascontiguousarray(args), [(staged.rows, -1)], [(encoded.rows, -1)])
+    pool.run([step], n, outcome, np.argsort(-out.spec.volumes(), kind="stable").astype("i4"))
+    copy_samples(staged, out, gpu.stream.upload)
+    engines.sharing.decoded[CPU] += n
+    for i in np.flatnonzero(outcome.status):
+        row = int(rows[i])
+        ctx.status[row] = 1
+        ctx.failed[row] = (node, outcome.reason(int(i)), ctx.source_of(node, row))
+
+
+class _Job:
+    """A batch's part for the JPEG engine."""
+
+    def __init__(self, gpu: GpuPass, encoded: Batch, out: DeviceBatch, output_type: int):
+        self.encoded, self.out, self.format = encoded, out, _FORMATS[output_type]
+        self.writable = gpu.stream.record()  # who had the memory before is through
+        self.done = threading.Event()
+        self.ready: Event | None = None  # when the pixels are there; None: refused
+
+    def wait(self, gpu: GpuPass) -> bool:
+        """Makes the batch's stream wait for the pixels; False if the engine refused."""
+        self.done.wait()
+        if self.ready is None:
+            return False
+        gpu.stream.wait(self.ready)
+        return True
+
+
+class Engines:
+    """The decoders of a pipeline; the JPEG engine has a thread of its own, which sleeps while there is nothing to do."""
+
+    def __init__(self, session: Session):
+        self.session = session
+        self.sharing = Sharing((HARDWARE, HYBRID, CPU))
+        self.hardware: HardwareDecoder | None = None
+        self.why_not = ""
+        try:
+            self.hardware = HardwareDecoder(session.device)
+        except (CudaError, Refused, OSError) as e:
+            self.why_not = str(e)
+            self.sharing.drop(HARDWARE)
+            return
+        self._stream = Stream(session.device)
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._measured: deque[tuple[Event, Event, int, int]] = deque()
+        self._thread = threading.Thread(target=self._work, name="penstock-jpeg-engine", daemon=True)
+        self._thread.start()
+
+    def submit(self, gpu: GpuPass, encoded: Batch, out: DeviceBatch, output_type: int) -> _Job:
+        job = _Job(gpu, encoded, out, output_type)
+        self._jobs.put(job)
+        return job
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            try:
+                with self.session.device:
+                    self._decode(job)
+            except BaseException as e:  # the batch takes another way
+                self.why_not = str(e)
+            job.done.set()
+            job = None
+
+    def _decode(self, job: _Job) -> None:
+        assert self.hardware is not None
+        stream, device = self._stream, self.session.device
+        stream.wait(job.writable)
+        begin = stream.record(Event(device, timed=True))
+        out, encoded = job.out, job.encoded
+        sizes = encoded.spec.volumes()
+        pitches = out.spec.shape[:, 1] * out.spec.shape[:, 2]
+        self.hardware.decode(encoded.rows["data"], sizes, out.rows["data"], pitches, job.format, stream)
+        end = stream.record(Event(device, timed=True))
+        self._measured.append((begin, end, int(sizes.sum()), len(sizes)))
+        while self._measured and self._measured[0][1].done():
+            a, b, nbytes, n = self._measured.popleft()
+            self.sharing.measured(HARDWARE, nbytes, b.since(a) / 1000, n)
+        for owner in out.owners:
+            if isinstance(owner, Block):
+                owner.used_on(stream)
+        job.ready = end
+
+    def close(self) -> None:
+        """Ends the thread, then frees stream and decoder, in this order. Called inside `with device:`."""
+        if self.hardware is None:
+            return
+        self._jobs.put(None)
+        self._thread.join()
+        self._stream.synchronize()
+        self._measured.clear()
+        self.hardware.close()
+        self.hardware = None

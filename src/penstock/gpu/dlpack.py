@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPU memory handed to other libraries, and theirs taken, by DLPack (https://dmlc.github.io/dlpack)."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+from typing import Any
+
+import numpy as np
+
+_CUDA = 2
+_CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
+_KINDS = {0: "i", 1: "u", 2: "f", 6: "b"}
+_NAME, _USED = b"dltensor", b"used_dltensor"
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+class _Managed(ctypes.Structure):
+    _fields_ = [("tensor", _DLTensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+
+_api = ctypes.pythonapi
+_api.PyCapsule_New.restype, _api.PyCapsule_New.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+_get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
+_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
+_rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_SetName", _api))
+
+_given_out: dict[int, tuple] = {}  # what keeps the memory of tensors alive that others hold, by their address
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def _delete(managed: int) -> None:
+    _given_out.pop(managed, None)
+
+
+@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+def _drop_capsule(capsule: int) -> None:
+    """A capsule that nobody took dies with its tensor."""
+    if _valid(capsule, _NAME):
+        _given_out.pop(_get(capsule, _NAME), None)
+
+
+def capsule(address: int, shape: tuple[int, ...], dtype: np.dtype, device_id: int, owner: Any) -> Any:
+    """A DLPack capsule of dense memory on a GPU; `owner` is kept until whoever takes it lets go."""
+    extents = (ctypes.c_int64 * max(len(shape), 1))(*shape)
+    managed = _Managed()
+    t = managed.tensor
+    t.data, t.device_type, t.device_id, t.ndim = address, _CUDA, device_id, len(shape)
+    t.code, t.bits, t.lanes = _CODES[dtype.kind], dtype.itemsize * 8, 1
+    t.shape = ctypes.cast(extents, ctypes.POINTER(ctypes.c_int64))
+    managed.deleter = ctypes.cast(_delete, ctypes.c_void_p)
+    at = ctypes.addressof(managed)
+    _given_out[at] = (managed, extents, owner)
+    return _api.PyCapsule_New(at, _NAME, ctypes.cast(_drop_capsule, ctypes.c_void_p))
+
+
+@atexit.register
+def _keep() -> None:
+    """Frameworks may let go of their last tensors when Python can't be called any more; the process ends anyway."""
+    for managed, *_ in _given_out.values():
+        managed.deleter = None
+
+
+class _Taken:
+    """The tensor of somebody's capsule; given back when nothing refers to it."""
+
+    def __init__(self, managed: _Managed):
+        self._managed = managed
+
+    def __del__(self) -> None:
+        if self._managed.deleter:
+            ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._managed.deleter)(ctypes.addressof(self._managed))
+
+
+def take(capsule: Any) -> tuple[int, tuple[int, ...], np.dtype, int, Any]:
+    """Address, shape, type, number of the device and owner of the tensor in a capsule. ValueError if it is not dense
+    or not on a GPU."""
+    if not _valid(id(capsule), _NAME):
+        raise ValueError("the DLPack capsule was taken already")
+    managed = _Managed.from_address(_get(id(capsule), _NAME))
+    t = managed.tensor
+    if t.device_type != _CUDA:
+        raise ValueError("the tensor of this DLPack capsule is not on a GPU")
+    shape = tuple(t.shape[d] for d in range(t.ndim))
+    if t.strides and t.ndim:
+        step = 1
+        for d in reversed(range(t.ndim)):
+            if shape[d] > 1 and t.strides[d] != step:
+                raise ValueError(f"a dense row-major tensor is needed; got strides {[t.strides[d] for d in range(t.ndim)]}")
+            step *= shape[d]
+    kind = _KINDS.get(t.code)
+    if kind is None or t.lanes != 1:
+        raise ValueError(f"a DLPack type with code {t.code} and {t.lanes} lanes is not supported")
+    dtype = np.dtype("?") if kind == "b" else np.dtype(f"{kind}{t.bits // 8}")
+    _rename(id(capsule), _USED)
+    return int(t.data or 0) + t.byte_offset, shape, dtype, t.device_id, _Taken(managed)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The JPEG engine of NVIDIA GPUs (A100, H100 and newer data-centre chips), through nvJPEG's batched decoder."""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+import os
+import sys
+import threading
+from functools import cache
+
+import numpy as np
+
+from .driver import CudaError, Device, Stream
+
+# Numbers of nvjpegBackend_t and nvjpegOutputFormat_t.
+_HARDWARE = 3
+GRAY, RGB, BGR = 2, 5, 6  # one plane; interleaved
+_P, _I = ctypes.c_void_p, ctypes.c_int
+_FUNCTIONS = {
+    "nvjpegCreateEx": (_I, _P, _P, ctypes.c_uint, _P),
+    "nvjpegDestroy": (_P,),
+    "nvjpegJpegStateCreate": (_P, _P),
+    "nvjpegJpegStateDestroy": (_P,),
+    "nvjpegDecodeBatchedInitialize": (_P, _P, _I, _I, _I),
+    "nvjpegDecodeBatched": (_P, _P, _P, _P, _P, _P),
+    "nvjpegGetProperty": (_I, _P),
+}
+_STATUS = {
+    1: "not initialised",
+    2: "invalid parameter",
+    3: "damaged JPEG",
+    4: "JPEG of an unsupported kind",
+    5: "allocation failed",
+    6: "execution failed",
+    7: "this GPU has no JPEG engine",
+    8: "internal error",
+    9: "not supported",
+    10: "incomplete bitstream",
+}
+
+
+class Refused(Exception):
+    """The engine did not take a batch."""
+
+
+def find_library(name: str, variable: str) -> str | None:
+    """The path of a library of CUDA: what the environment variable says, else that of NVIDIA's wheels, else what the
+    system's loader finds."""
+    path = os.environ.get(variable)
+    if path:
+        return path
+    for folder in sys.path:
+        for pattern in (f"nvidia/cu1[23]/lib/{name}.so.1[23]", f"nvidia/*/lib/{name}.so.1[23]"):
+            found = sorted(glob.glob(os.path.join(folder or ".", pattern)))
+            if found:
+                return found[-1]
+    for version in (13, 12):
+        try:
+            ctypes.CDLL(f"{name}.so.{version}")
+            return f"{name}.so.{version}"
+        except OSError:
+            pass
+    home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    found = sorted(glob.glob(f"{home}/lib64/{name}.so.1[23]") + glob.glob(f"{home}/targets/*/lib/{name}.so.1[23]"))
+    return found[-1] if found else None
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """nvJPEG; CudaError if it is not installed."""
+    path = find_library("libnvjpeg", "PENSTOCK_NVJPEG")
+    if path is None:
+        raise CudaError("nvJPEG is not installed; `pip install penstock[cuda13]` (or [cuda12]) brings it")
+    lib = ctypes.CDLL(path)
+    for name, arguments in _FUNCTIONS.items():
+        getattr(lib, name).argtypes, getattr(lib, name).restype = arguments, _I
+    return lib
+
+
+def version() -> str:
+    parts = []
+    for kind in range(3):  # major, minor, patch
+        value = _I()
+        library().nvjpegGetProperty(kind, ctypes.byref(value))
+        parts.append(str(value.value))
+    return ".".join(parts)
+
+
+class HardwareDecoder:
+    """The engine of one device. Made inside `with device:`; Refused if the GPU has none. One batch at a time."""
+
+    def __init__(self, device: Device):
+        lib = library()
+        self.device = device
+        handle, state = _P(), _P()
+        self._check(lib.nvjpegCreateEx(_HARDWARE, None, None, 0, ctypes.byref(handle)))
+        self._handle = handle.value
+        self._check(lib.nvjpegJpegStateCreate(self._handle, ctypes.byref(state)))
+        self._state = state.value
+        self._initialised = (0, 0)
+        self._lock = threading.Lock()
+
+    def _check(self, status: int) -> None:
+        if status:
+            raise Refused(_STATUS.get(status, f"status {status}"))
+
+    def decode(
+        self, data: np.ndarray, sizes: np.ndarray, to: np.ndarray, pitches: np.ndarray, format: int, stream: Stream
+    ) -> None:
+        """Decodes n files at addresses `data` (n,) of `sizes` (n,) bytes to the addresses `to` (n,) on the GPU, rows
+        `pitches` (n,) bytes apart. Returns when all is under way in `stream`. Refused: nothing of it is valid."""
+        n = len(data)
+        data, sizes = np.ascontiguousarray(data, "u8"), np.ascontiguousarray(sizes, "u8")
+        images = np.zeros((n, 8), "u8")  # nvjpegImage_t: the addresses of 4 channels, then their pitches
+        images[:, 0], images[:, 4] = to, pitches
+        lib = library()
+        with self._lock:
+            if self._initialised != (n, format):
+                self._check(lib.nvjpegDecodeBatchedInitialize(self._handle, self._state, n, 1, format))
+                self._initialised = (n, format)
+            self._check(
+                lib.nvjpegDecodeBatched(
+                    self._handle, self._state, data.ctypes.data, sizes.ctypes.data, images.ctypes.data, stream.handle
+                )
+            )
+
+    def close(self) -> None:
+        """Frees what nvJPEG holds. Called inside `with device:`, when the GPU is through."""
+        if self._handle:
+            library().nvjpegJpegStateDestroy(self._state)
+            library().nvjpegDestroy(self._handle)
+            self._handle = self._state = None

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On which device an operator runs and its inputs lie; copies between the devices are operators too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.op import Operator, Source
+from .node import DataNode, Node
+
+
+class Transfer(Operator, abstract=True):
+    """Copies a batch to the other device. Made by `DataNode.gpu()` and `.cpu()`, and where a GPU operator reads what is
+    on the CPU."""
+
+    to = ""
+
+    @classmethod
+    def display_name(cls) -> str:
+        return f"DataNode.{cls.to}()"
+
+
+class ToGpu(Transfer, abstract=True):
+    to = fn_name = "gpu"
+
+
+class ToCpu(Transfer, abstract=True):
+    to = fn_name = "cpu"
+
+
+def move(node: DataNode, to: str) -> DataNode:
+    """The same batch on the device "cpu" or "gpu"; copied once, however often it is asked for."""
+    if node.device == to:
+        return node
+    from .trace import stack  # which imports this module
+
+    if not stack():
+        raise RuntimeError(f"DataNode.{to}() can be called only while a pipeline is being defined")
+    definition = stack()[-1].definition
+    key = node.source.number, node.index, to
+    if key not in definition.moved:
+        cls = ToGpu if to == "gpu" else ToCpu
+        number = len(definition.nodes)
+        copy = Node(cls({}), (node,), {}, f"__{cls.__name__}_{number}", number, to, node.source.sites)
+        definition.add(copy)
+        definition.moved[key] = copy.outputs[0]
+    return definition.moved[key]
+
+
+def choose(cls: type[Operator], device: str | None, inputs: tuple) -> str:
+    """The device of a call: the one asked for; if none is, the GPU where an input is there already."""
+    name = cls.display_name()
+    if device is None:
+        on_gpu = any(isinstance(i, DataNode) and i.device == "gpu" for i in inputs)
+        device = "gpu" if on_gpu and "gpu" in cls.devices else "cpu"
+    if device not in cls.devices:
+        accepted = " or ".join(map(repr, cls.devices))
+        hint = " Its outputs can be sent to the GPU with .gpu()." if device == "gpu" and not cls.inputs[1] else ""
+        raise ValueError(f"{name}: device='{device}' can't be used: it takes {accepted}.{hint}")
+    for i, x in enumerate(inputs):
+        if device != "gpu" and isinstance(x, DataNode) and x.device == "gpu":
+            raise ValueError(
+                f"{name}: input {i} ('{x.name}') is on the GPU and device='{device}' reads from the CPU; "
+                + ("use device='gpu'" if "gpu" in cls.devices else "copy it with .cpu()")
+            )
+    return device
+
+
+def place(cls: type[Operator], device: str, inputs: tuple[DataNode, ...], arguments: dict[str, Any]) -> tuple:
+    """The inputs where an operator of `device` reads them: a GPU operator everything on the GPU but what it reads to
+    plan its work."""
+    for name, value in arguments.items():
+        for d in value if isinstance(value, list) else [value]:
+            if isinstance(d, DataNode) and d.device == "gpu":
+                raise ValueError(
+                    f"{cls.display_name()}: argument '{name}' is on the GPU; arguments are read by the CPU: compute them "
+                    "there, or copy them with .cpu()"
+                )
+    if device != "gpu" or not inputs:
+        return inputs
+    return tuple(x if i in cls.peeks else move(x, "gpu") for i, x in enumerate(inputs))
+
+
+def is_made_on_cpu(cls: type[Operator], device: str) -> bool:
+    """Whether an operator asked for on the GPU is done by the CPU and its outputs are copied: those that bring data in
+    or make it from nothing."""
+    return device == "gpu" and (not cls.is_native() or issubclass(cls, Source))
