@@ -10,6 +10,18 @@ struct half {
   SHARED half(float f) : bits(from_float(f)) {}
   SHARED operator float() const { return to_float(bits); }
 
+#ifdef __CUDA_ARCH__
+  __device__ static float to_float(uint16_t h) {
+    float f;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
+    return f;
+  }
+  __device__ static uint16_t from_float(float f) {
+    uint16_t h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
+    return h;
+  }
+#else
   SHARED static uint32_t as_bits(float f) {
     uint32_t u;
     __builtin_memcpy(&u, &f, 4);
@@ -37,6 +49,7 @@ struct half {
     if (a >= 0x477ff000u) m = a > 0x7f800000u ? 0x7e00u : 0x7c00u;
     return (uint16_t)(sign | m);
   }
+#endif
 };
 
 template <class T>

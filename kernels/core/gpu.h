@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every .cu file includes: how a GPU kernel is written.
+//
+// kernels/<family>/<name>.cu is the GPU form of the kernel <name>; its first lines say which form it has:
+//
+//   // form: values    a LOCAL: every element by itself, places stay (linear, cast)
+//   // form: pixels    a LOCAL: the channels of a pixel together, places stay (color_matrix)
+//   // form: places    a LOCAL: elements come from other places, or from nowhere and are filled (flip, window)
+//   // form: gather    reads several elements at computed places per element of its output (warp)
+//   // form: block     computes tiles of its output with all threads of a block (resample)
+//   // form: own       anything else; writes its outputs itself (normalize, transpose)
+//
+// A launch is one gather, block or own kernel, or nothing but a load, and the LOCALs behind it as one `Chain`. A thread
+// begins with a place of the last output: `chain.locate` takes it back through all LOCALs to the place of the source
+// (the first LOCAL's input); `chain.map` takes the source's values forward, each step rounding to its own type as if it
+// had been written. So the results are those of one launch per operator.
+//
+// penstock/gpu/source.py writes the launched function: it includes the .cu files, names types (a `Kind` per tensor) and
+// calls run_local<Source, Chain>(l), run_gather<Head, Chain>(l), or what the kernel's companion
+// penstock/gpu/plans/<name>.py says (block and own), in which `Chain`, `To0`.. (outputs) and `From0`.. (inputs) of the
+// kernel are names of types.
+//
+// l.tensors[0] is the last output, then come the head's further outputs, then its inputs; behind them rows of tensors
+// that are fused away, whose data is null (only their shapes are known). l.args follow the calls, the head first.
+// A kernel's struct is a template called by its CamelCase name, over the Kinds of its output and its (first) input:
+//
+//   LOCAL:   template <class To, class From> struct X : Local<To, From> { typedef XArgs Args; ... }; see
+//   core/gpu_chain.h gather:  template <class To, class From> struct X { typedef XArgs Args;
+//              DEVICE void begin(const Args &, const Tensor &out, const Tensor &in);
+//              DEVICE void read(const int32_t (&at)[To::N], typename To::T (&pixel)[To::C]) const; };
+//   block:   see run_local in core/gpu_local.h for how a chain is used; a tile of the last output is located at its
+//            corners, for a chain of LOCALs keeps rectangles (mirrored or not) unless Chain::keeps_rectangles is false
+#pragma once
+#include "core/convert.h"
+
+#ifndef DEVICE
+#define DEVICE __device__ __forceinline__
+#endif
+// Shared memory whose size the launch says.
+#ifndef DYNAMIC_SHARED
+#define DYNAMIC_SHARED(T, name)                                   \
+  extern __shared__ __align__(16) unsigned char dynamic_shared[]; \
+  T *name = (T *)dynamic_shared
+#endif
+
+constexpr int kLaunchTensors = 16, kLaunchArgs = 12;
+
+// The only argument of a launched function. Rows of tensors and arguments: one per sample.
+struct Launch {
+  const Tensor *tensors[kLaunchTensors];
+  const void *args[kLaunchArgs];
+  void *scratch;
+  int32_t n, unused;
+};
+
+// What is known of a tensor when a launch is compiled. Its elements are reached by N coordinates; at each lie C
+// elements side by side in meaning: the channels of a pixel if kUnit (kAxis is the axis of the tensor that counts
+// them), else 1. Then kAxis is the axis that counts channels or -1.
+template <class T_, int N_, int C_, int AXIS, bool UNIT>
+struct Kind {
+  typedef T_ T;
+  static constexpr int N = N_, C = C_, kAxis = AXIS;
+  static constexpr bool kUnit = UNIT;
+  static constexpr bool kInterleaved = !UNIT || AXIS == N_;  // the C elements are neighbours in memory
+  // The axis of the tensor along which coordinate d counts.
+  DEVICE static constexpr int axis(int d) { return UNIT && d >= AXIS ? d + 1 : d; }
+  DEVICE static int64_t extent(const Tensor &t, int d) { return axis(d) < t.ndim ? t.shape[axis(d)] : 1; }
+};
+
+// A value of any type through the read-only cache.
+template <class T>
+DEVICE T load(const T *p) {
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(T) == 8) {
+    long long v = __ldg((const long long *)p);
+    return *(T *)&v;
+  } else if constexpr (sizeof(T) == 4) {
+    int v = __ldg((const int *)p);
+    return *(T *)&v;
+  } else if constexpr (sizeof(T) == 2) {
+    short v = __ldg((const short *)p);
+    return *(T *)&v;
+  } else {
+    signed char v = __ldg((const signed char *)p);
+    return *(T *)&v;
+  }
+#else
+  return *p;
+#endif
+}
+
+// Where the elements of a tensor lie.
+template <class K>
+struct Place {
+  typedef typename K::T T;
+  T *data;
+  int64_t step[K::N];  // elements per step of a coordinate
+  int64_t channel;     // elements between channels
+  DEVICE void begin(const Tensor &t) {
+    data = t.as<T>();
+    int64_t n = 1;
+    channel = 1;
+    for (int d = K::N - (K::kUnit ? 0 : 1); d >= 0; d--) {
+      if (K::kUnit && d == K::kAxis)
+        channel = n;
+      else
+        step[K::kUnit && d > K::kAxis ? d - 1 : d] = n;
+      n *= d < t.ndim ? t.shape[d] : 1;
+    }
+    if constexpr (K::kUnit && K::kInterleaved) step[K::N - 1] = K::C, channel = 1;
+  }
+  DEVICE T *at(const int32_t (&i)[K::N]) const {
+    T *p = data;
+#pragma unroll
+    for (int d = 0; d < K::N - 1; d++) p += i[d] * step[d];
+    if constexpr (K::kInterleaved) return p + (int64_t)i[K::N - 1] * K::C;
+    return p + i[K::N - 1];
+  }
+};
+
+// A kernel begins with this loop: sample = blockIdx.y, going on where there are more samples than rows of blocks.
+#define FOR_SAMPLES(s, l) for (int s = blockIdx.y; s < (l).n; s += gridDim.y)

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups the calls of a segment into launches, writes their source and picks their grids.
+
+A group is one gather, block or own kernel, or a plain load, with the LOCAL kernels behind it whose inputs nobody else
+wants: one launch for all of them over the whole ragged batch (an own kernel may take several). See kernels/core/gpu.h.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.batch import Spec
+from . import forms
+from .source import Kind, Step, places, runs, write
+
+MAX_TENSORS, MAX_ARGS = 16, 12
+_MOST_LOCALS = 6
+_THREADS, _UNROLL = 256, 4
+_MOST_ROWS_OF_BLOCKS = 65535  # gridDim.y
+_WAVE = 132 * 16  # blocks that keep a large GPU busy
+
+
+class Call(NamedTuple):
+    """One operator of a segment: its kernel, the numbers of its tensors, and its argument rows on the host (n,), which
+    may choose variants and grids. LOCAL kernels have one output and read their first input only."""
+
+    kernel: str
+    outs: list[int]
+    ins: list[int]
+    args: np.ndarray | None = None
+
+
+@dataclass(slots=True)
+class Launch:
+    """One launch of a function compiled from `source`, whose only argument is struct Launch of kernels/core/gpu.h.
+
+    Its tensors[i] are rows of `tensors`, then, with data null, of `shapes` (tensors that are never materialised); its
+    args[i] are argument rows of `calls`. Launches are to be made in order, on one stream.
+    """
+
+    source: str
+    entry: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    tensors: list[int]
+    shapes: list[int]
+    calls: list[int]
+    scratch: int = 0  # bytes of device memory in Launch::scratch, which the launches of one group share
+    zero: bool = False  # whether the scratch is filled with zeros before
+
+
+class Phase(NamedTuple):
+    """What a companion says of one launch of its kernel: `body` is the text of the launched function."""
+
+    body: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int] = (_THREADS, 1, 1)
+    shared: int = 0
+    scratch: int = 0
+    zero: bool = False
+    definitions: tuple[str, ...] = ()  # lines before the function, such as "#define TAPS 4"
+
+
+class Task(NamedTuple):
+    """What a companion is told: the head's call, the specs of its outputs and inputs, the spec of the last output of the
+    chain behind it (the head's own if there is none), and the Kinds that the head's first output and the last output
+    have in the source."""
+
+    call: Call
+    outs: list[Spec]
+    ins: list[Spec]
+    last: Spec
+    kind: Kind
+    last_kind: Kind
+    n: int
+
+
+class _Group:
+    """Calls of one launch, in order: a head (-1: none) and LOCALs. `forms` of the LOCALs."""
+
+    def __init__(self, head: int, locals_: list[int], out: int):
+        self.head, self.locals, self.out = head, locals_, out
+        self.forms: list[str] = []
+
+
+class Fusion:
+    """The groups of a segment with certain kernels and edges; made once, it plans every batch."""
+
+    def __init__(self, calls: list[Call], kept: set[int]):
+        """`kept` are the tensors that must be materialised: those that others read, and roots of aliases."""
+        uses: dict[int, int] = {}
+        for c in calls:
+            for t in c.ins:
+                uses[t] = uses.get(t, 0) + 1
+        self._groups: list[_Group] = []
+        open_: dict[int, _Group] = {}  # by the last output
+        for i, c in enumerate(calls):
+            form = forms.form_of(c.kernel)
+            if not form:
+                raise ValueError(f"[internal error] the kernel {c.kernel} has no GPU form")
+            group = None
+            if form in forms.LOCAL:
+                t = c.ins[0]
+                group = open_.pop(t, None) if t not in kept and uses[t] == 1 else None
+                if group is None or len(group.locals) == _MOST_LOCALS:
+                    group = _Group(-1, [], -1)
+                    self._groups.append(group)
+                group.locals.append(i)
+                group.forms.append(form)
+            else:
+                group = _Group(i, [], -1)
+                self._groups.append(group)
+            group.out = c.outs[0]
+            if group.head < 0 or forms.form_of(calls[group.head].kernel) != "own":
+                open_[group.out] = group
+        self._texts: dict[tuple, tuple[str, str]] = {}
+
+    @property
+    def materialised(self) -> set[int]:
+        """Numbers of the first outputs that are written to memory."""
+        return {g.out for g in self._groups}
+
+    def plan(self, calls: list[Call], specs: list[Spec], n: int) -> list[Launch]:
+        """The launches of a batch of n rows; `specs` by number of tensor."""
+        launches: list[Launch] = []
+        if n:
+            for g in self._groups:
+                launches += self._plan(g, calls, specs, n)
+        return launches
+
+    def _plan(self, g: _Group, calls: list[Call], specs: list[Spec], n: int) -> list[Launch]:
+        locals_ = [calls[i] for i in g.locals]
+        head = calls[g.head] if g.head >= 0 else None
+        first = head.outs[0] if head else locals_[0].ins[0]
+        chain = [first, *(c.outs[0] for c in locals_)]
+        tensors = [g.out, *head.outs[1:], *head.ins] if head else [g.out, first]
+        shapes = [t for t in chain[0 if head else 1 : -1] if t not in tensors]
+        at = {t: i for i, t in reversed(list(enumerate([*tensors, *shapes])))}
+        order = [g.head, *g.locals] if head else g.locals
+        seen = [specs[t] for t in chain]
+        form = forms.form_of(head.kernel) if head else "values" if set(g.forms) == {"values"} else "local"
+        if form == "values":
+            kinds = runs([s.dtype for s in seen])
+        else:
+            flat = not head and "places" not in g.forms
+            kinds = places(seen, flat, any(_shifts_channels(calls[i], specs) for i in g.locals))
+        steps = [
+            Step(c.kernel, k, order.index(i), at[c.outs[0]], at[c.ins[0]])
+            for i, c, k in zip(g.locals, locals_, kinds[1:])
+        ]
+        if head is None or form == "gather":
+            phases = [_phase(form, kinds, specs[g.out], head, at, n)]
+        else:
+            task = Task(
+                head, [specs[t] for t in head.outs], [specs[t] for t in head.ins], seen[-1], kinds[0], kinds[-1], n
+            )
+            phases = forms.companion(head.kernel)(task)
+        launches = []
+        for p in phases:
+            if p is None or 0 in p.grid:
+                continue
+            more = [*p.definitions]
+            if head:
+                more += [f"typedef {k} {name};" for name, k in _named(head, specs, kinds[0])]
+            source, entry = self._text(calls, order, kinds[0], steps, head, p.body, tuple(more))
+            launches.append(Launch(source, entry, p.grid, p.block, p.shared, tensors, shapes, order, p.scratch, p.zero))
+        return launches
+
+    def _text(self, calls, order, source: Kind, steps, head, body: str, more: tuple[str, ...]) -> tuple[str, str]:
+        key = (source, tuple(steps), body, more)
+        if key not in self._texts:
+            entry = "__".join(calls[i].kernel.rsplit("/", 1)[-1] for i in order)[:100]
+            includes = [head.kernel] if head else []
+            self._texts[key] = write(entry, source, steps, includes, body, list(more)), entry
+        return self._texts[key]
+
+
+def _named(head: Call, specs: list[Spec], kind: Kind) -> list[tuple[str, Kind]]:
+    """Names of the kinds of a block or own kernel's tensors."""
+    named = [("To0", kind)]
+    named += [(f"To{i}", places([specs[t]], False, False)[0]) for i, t in enumerate(head.outs) if i]
+    for i, t in enumerate(head.ins):
+        in_ = places([specs[t]], False, not kind.unit)[0]
+        named.append((f"From{i}", in_))
+    return named
+
+
+def _shifts_channels(call: Call, specs: list[Spec]) -> bool:
+    """Whether a LOCAL moves or cuts channels, so that a pixel can't be one unit. Fields called `start` say, for each axis
+    of a kernel's input, where the part that is read begins."""
+    if call.args is None or "start" not in (call.args.dtype.names or ()):
+        return False
+    x, out = specs[call.ins[0]], specs[call.outs[0]]
+    axis = x.axis("C")
+    if axis < 0:
+        return False
+    start = call.args["start"][:, axis]
+    if "origin" in call.args.dtype.names:
+        start = start - call.args["origin"][:, axis]
+    return bool(start.any() or (x.stored[:, axis] != out.stored[:, axis]).any())
+
+
+def grid_of(blocks: np.ndarray, n: int) -> tuple[int, int, int]:
+    """The grid for samples that could use `blocks` (n,) blocks each, for kernels that loop over both: no more than a few
+    times what the average sample needs, so that one huge sample does not launch idle blocks for all."""
+    most = int(blocks.max(initial=0))
+    few = max(-(-4 * int(blocks.sum()) // n), -(-_WAVE // n))
+    return min(most, few), min(n, _MOST_ROWS_OF_BLOCKS), 1
+
+
+def _phase(form: str, kinds: list[Kind], out: Spec, head: Call | None, at: dict[int, int], n: int) -> Phase:
+    """A launch that needs no companion."""
+    last = kinds[-1]
+    if form == "values":
+        most_runs = -(-out.volumes() // last.c) + 1
+        blocks = -(-most_runs // (_THREADS * _UNROLL))
+        return Phase(f"run_values<Chain, 1, {_THREADS}, {_UNROLL}>(l);", grid_of(blocks, n))
+    if last.n == 1:
+        columns, rows = out.volumes() // last.c, np.ones(out.n, "i8")
+        bx, by, along, down = _THREADS, 1, _THREADS * _UNROLL, 1
+    else:
+        extents = out.stored if not last.unit else np.delete(out.stored, last.axis, axis=1)
+        columns, rows = extents[:, -1], extents[:, :-1].prod(axis=1)
+        bx = min(32, max(4, 1 << (int(columns.max(initial=1)) - 1).bit_length()))
+        by = _THREADS // bx
+        along, down = bx, by * _UNROLL
+    if int(columns.max(initial=0)) * int(rows.max(initial=0)) >= 1 << 31:
+        raise ValueError(f"a sample of shape {out.shape.max(axis=0).tolist()} is too large for the GPU")
+    blocks = -(-columns // along) * -(-rows // down)
+    load = f"Load<{kinds[0]}, 1>"
+    if head:
+        load = f"Gather<{forms.struct_of(head.kernel)}, To0, From0, {at[head.outs[0]]}, {at[head.ins[0]]}>"
+    return Phase(f"run_local<{load}, Chain, {bx}, {by}, {_UNROLL}>(l);", grid_of(blocks, n), (bx, by, 1))

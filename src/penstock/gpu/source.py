@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the CUDA C++ of a launch: a head and a chain of LOCALs for certain types (see kernels/core/gpu.h)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.batch import Spec
+from . import forms
+
+_C_TYPES = {
+    "u1": "uint8_t",
+    "u2": "uint16_t",
+    "u4": "uint32_t",
+    "u8": "uint64_t",
+    "i1": "int8_t",
+    "i2": "int16_t",
+    "i4": "int32_t",
+    "i8": "int64_t",
+    "f2": "half",
+    "f4": "float",
+    "f8": "double",
+    "b1": "bool",
+}
+_MOST_CHANNELS = 4  # as one unit
+
+
+def c_type(dtype: np.dtype) -> str:
+    """The C++ type of elements."""
+    return _C_TYPES[dtype.str[1:]]
+
+
+class Kind(NamedTuple):
+    """The Kind of core/gpu.h: element type, number of coordinates, channels in a unit, channel axis, whether a pixel is
+    a unit."""
+
+    type: str
+    n: int
+    c: int
+    axis: int
+    unit: bool
+
+    def __str__(self) -> str:
+        return f"Kind<{self.type}, {self.n}, {self.c}, {self.axis}, {'true' if self.unit else 'false'}>"
+
+
+class Step(NamedTuple):
+    """A LOCAL of a chain: its kernel, the kind of its output, and where its arguments, output and input are found in the
+    launch."""
+
+    kernel: str
+    to: Kind
+    args: int
+    out: int
+    in_: int
+
+
+def runs(dtypes: list[np.dtype]) -> list[Kind]:
+    """Kinds for a chain of values, which passes 16 bytes of the larger of what is read and written at a time."""
+    v = 16 // max(dtypes[0].itemsize, dtypes[-1].itemsize)
+    return [Kind(c_type(d), 1, v, 1, True) for d in dtypes]
+
+
+def places(specs: list[Spec], flat: bool, shifts_channels: bool) -> list[Kind]:
+    """Kinds for the tensors of a chain that is not of values only: pixels are units where all have few channels.
+
+    With `flat` places don't matter, so that one coordinate counts the pixels."""
+    units = []
+    for s in specs:
+        axis = s.axis("C")
+        c = s.stored[:, axis] if axis >= 0 and s.ndim > 1 else np.zeros(1, "i8")
+        units.append((axis, int(c[0])) if 1 <= c[0] <= _MOST_CHANNELS and (c == c[0]).all() else None)
+    if None in units or shifts_channels:
+        return [Kind(c_type(s.dtype), max(s.ndim, 1), 1, s.axis("C"), False) for s in specs]
+    if flat and all(u[0] == s.ndim - 1 for u, s in zip(units, specs)):
+        return [Kind(c_type(s.dtype), 1, u[1], 1, True) for u, s in zip(units, specs)]
+    return [Kind(c_type(s.dtype), s.ndim - 1, u[1], u[0], True) for u, s in zip(units, specs)]
+
+
+def write(entry: str, source: Kind, steps: list[Step], includes: list[str], body: str, more: list[str]) -> str:
+    """The text of a launch: `body` is what the launched function does; `more` are further definitions."""
+    files = ["core/gpu_local.h", *(f"{k}.cu" for k in dict.fromkeys([*includes, *(s.kernel for s in steps)]))]
+    lines = [f'#include "{f}"' for f in files]
+    lines.append(f"typedef Source<{source}> Chain0;")
+    for i, s in enumerate(steps):
+        lines.append(
+            f"typedef Then<Chain{i}, {forms.struct_of(s.kernel)}, {s.to}, {s.args}, {s.out}, {s.in_}> Chain{i + 1};"
+        )
+    lines += [f"typedef Chain{len(steps)} Chain;", *more]
+    lines.append(f'extern "C" __global__ void {entry}(Launch l) {{ {body} }}')
+    return "\n".join(lines) + "\n"
