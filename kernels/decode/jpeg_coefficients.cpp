@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/jpeg_coefficients.h"
+
+#include <algorithm>
+#include <atomic>
+#include <csetjmp>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#include "decode/codec.h"
+#include "decode/huffman.h"
+#include "decode/libjpeg.h"
+
+namespace {
+
+// libjpeg reads the headers. Whatever it complains about is left to `decode`.
+struct Headers {
+  jpeg_decompress_struct d;
+  jpeg_error_mgr errors;
+  jpeg_source_mgr source;
+  jmp_buf failed;
+  HuffmanDecoder huffman;
+};
+
+Headers &headers_of(j_common_ptr d) { return *static_cast<Headers *>(d->client_data); }
+void give_up(j_common_ptr d) { longjmp(headers_of(d).failed, 1); }
+void warn(j_common_ptr d, int level) {
+  if (level < 0) give_up(d);
+}
+void print_nothing(j_common_ptr) {}
+void no_source(j_decompress_ptr) {}
+boolean end_of_source(j_decompress_ptr d) {
+  give_up(reinterpret_cast<j_common_ptr>(d));
+  return FALSE;
+}
+void skip_source(j_decompress_ptr d, long n) {
+  if (n <= 0) return;
+  if ((size_t)n > d->src->bytes_in_buffer) give_up(reinterpret_cast<j_common_ptr>(d));
+  d->src->next_input_byte += n;
+  d->src->bytes_in_buffer -= n;
+}
+
+// Which of the 64 coefficients are not zero.
+inline uint64_t nonzero(const JCOEF *block) {
+  uint64_t mask = 0;
+#ifdef __SSE2__
+  const __m128i zero = _mm_setzero_si128();
+  for (int i = 0; i < 64; i += 16) {
+    const __m128i a = _mm_load_si128((const __m128i *)(block + i)), b = _mm_load_si128((const __m128i *)(block + i + 8));
+    const __m128i is_zero = _mm_packs_epi16(_mm_cmpeq_epi16(a, zero), _mm_cmpeq_epi16(b, zero));
+    mask |= (uint64_t)(uint16_t)~_mm_movemask_epi8(is_zero) << i;
+  }
+#else
+  for (int i = 0; i < 64; i++) mask |= (uint64_t)(block[i] != 0) << i;
+#endif
+  return mask;
+}
+
+// Appends a block; returns the end of its words.
+inline uint16_t *pack(const JCOEF *block, uint16_t *to) {
+  *to++ = (uint16_t)block[0];
+  for (uint64_t rest = nonzero(block) & ~1ull; rest; rest &= rest - 1) {
+    const int place = __builtin_ctzll(rest), value = block[place];
+    *to++ = (uint16_t)(place << kJpegPlaceBits | (value & 1023));
+    if (value < -512 || value > 511) *to++ = (uint16_t)(value >> kJpegPlaceBits & 63);
+  }
+  return to;
+}
+constexpr int kMostWords = 1 + 63 * 2;
+
+bool is_supported(const jpeg_decompress_struct &d) {
+  if (d.progressive_mode || d.arith_code || d.comps_in_scan != d.num_components) return false;
+  if (d.num_components != 1 && d.num_components != 3) return false;
+  for (int c = 0; c < d.num_components; c++) {
+    const jpeg_component_info &k = d.comp_info[c];
+    if (d.max_h_samp_factor % k.h_samp_factor || d.max_v_samp_factor % k.v_samp_factor) return false;
+  }
+  switch (d.jpeg_color_space) {
+    case JCS_GRAYSCALE:
+      return d.num_components == 1;
+    case JCS_YCbCr:
+    case JCS_RGB:
+      return d.num_components == 3;
+    default:
+      return false;
+  }
+}
+
+// The blocks of n samples that upsampling to [at, at + length) of `image` pixels reads, where max / factor pixels are
+// a sample: its neighbours belong to it.
+void block_range(int64_t at, int64_t length, int factor, int max, int64_t n, int32_t *first, int32_t *count) {
+  const int64_t lo = std::max<int64_t>(at * factor / max - 1, 0),
+                hi = std::min<int64_t>((at + length - 1) * factor / max + 1, n - 1);
+  *first = (int32_t)(lo / 8);
+  *count = (int32_t)(hi / 8 + 1 - lo / 8);
+}
+
+void describe(JpegRecord &r, const jpeg_decompress_struct &d, const Window &w, bool gray) {
+  r.n_components = d.num_components;
+  r.colour = d.jpeg_color_space == JCS_GRAYSCALE ? JPEG_GRAY : d.jpeg_color_space == JCS_RGB ? JPEG_RGB : JPEG_YCC;
+  r.max_h = r.n_components == 1 ? 1 : d.max_h_samp_factor;
+  r.max_v = r.n_components == 1 ? 1 : d.max_v_samp_factor;
+  r.n_blocks = 0;
+  for (int c = 0; c < r.n_components; c++) {
+    const jpeg_component_info &k = d.comp_info[c];
+    r.h[c] = r.n_components == 1 ? 1 : k.h_samp_factor;
+    r.v[c] = r.n_components == 1 ? 1 : k.v_samp_factor;
+    r.width[c] = (int32_t)k.downsampled_width;
+    r.height[c] = (int32_t)k.downsampled_height;
+    for (int i = 0; i < 64; i++) r.quantization[64 * c + i] = k.quant_table->quantval[i];
+    r.first_block[c] = r.n_blocks;
+    if (c > 0 && gray && r.colour == JPEG_YCC) continue;
+    block_range(w.x, w.width, r.h[c], r.max_h, r.width[c], &r.first_x[c], &r.wide[c]);
+    block_range(w.y, w.height, r.v[c], r.max_v, r.height[c], &r.first_y[c], &r.high[c]);
+    r.n_blocks += r.wide[c] * r.high[c];
+  }
+}
+
+// Decodes down to the last stored block. Returns the end of the words, or null if the data is irregular.
+uint16_t *read_blocks(const JpegRecord &r, Headers &j, uint32_t *places, uint16_t *const words) {
+  alignas(64) JBLOCK blocks[D_MAX_BLOCKS_IN_MCU] = {};
+  JBLOCKROW rows[D_MAX_BLOCKS_IN_MCU];
+  for (int i = 0; i < D_MAX_BLOCKS_IN_MCU; i++) rows[i] = &blocks[i];
+  const int n_mcus = (int)j.d.MCUs_per_row;
+  int last_row = 0;
+  for (int c = 0; c < r.n_components; c++)
+    if (r.high[c]) last_row = std::max(last_row, (r.first_y[c] + r.high[c] - 1) / r.v[c]);
+  uint16_t *to = words;
+  for (int my = 0; my <= last_row; my++) {
+    // The columns of MCUs that hold a stored block of this row.
+    int lo = n_mcus, hi = 0;
+    for (int c = 0; c < r.n_components; c++) {
+      const int top = my * r.v[c];
+      if (top + r.v[c] <= r.first_y[c] || top >= r.first_y[c] + r.high[c]) continue;
+      lo = std::min(lo, r.first_x[c] / r.h[c]);
+      hi = std::max(hi, (r.first_x[c] + r.wide[c] - 1) / r.h[c] + 1);
+    }
+    for (int mx = 0; mx < n_mcus; mx++) {
+      const bool keep = mx >= lo && mx < hi;
+      if (!decode_mcu(j.huffman, j.d, keep ? rows : nullptr)) return nullptr;
+      if (!keep) continue;
+      const JCOEF *block = blocks[0];
+      for (int c = 0; c < r.n_components; c++)
+        for (int v = 0; v < r.v[c]; v++)
+          for (int h = 0; h < r.h[c]; h++, block += 64) {
+            const uint32_t x = mx * r.h[c] + h - r.first_x[c], y = my * r.v[c] + v - r.first_y[c];
+            if (x >= (uint32_t)r.wide[c] || y >= (uint32_t)r.high[c]) continue;
+            uint16_t *end = pack(block, to);
+            places[r.first_block[c] + y * r.wide[c] + x] =
+                (uint32_t)(to - words) << kJpegCountBits | (uint32_t)(end - to - 1);
+            to = end;
+          }
+      memset(blocks, 0, (char *)block - (char *)blocks);
+    }
+  }
+  return to;
+}
+
+// False: no room.
+bool append(const JpegCoefficientsArgs &a, JpegRecord &r, const uint8_t *from, int64_t bytes) {
+  const int64_t taken = (bytes + 15) / 16 * 16;
+  auto &used = *reinterpret_cast<std::atomic<int64_t> *>(a.used);
+  int64_t at = used.load(std::memory_order_relaxed);
+  do {
+    if (taken > a.capacity - at) return false;
+  } while (!used.compare_exchange_weak(at, at + taken, std::memory_order_relaxed));
+  memcpy(reinterpret_cast<uint8_t *>(a.arena) + at, from, bytes);
+  r.offset = at;
+  r.bytes = bytes;
+  return true;
+}
+
+// False: to be left to `decode`.
+bool read(Headers &j, Bytes in, const JpegCoefficientsArgs &a, JpegRecord &r, Scratch &scratch) {
+  jpeg_create_decompress(&j.d);
+  j.source = {in.data, (size_t)in.size, no_source, end_of_source, skip_source, jpeg_resync_to_restart, no_source};
+  j.d.src = &j.source;
+  jpeg_read_header(&j.d, TRUE);
+  if ((int64_t)j.d.image_height != a.height || (int64_t)j.d.image_width != a.width || !is_supported(j.d)) return false;
+  j.d.out_color_space = j.d.jpeg_color_space;
+  jpeg_start_decompress(&j.d);
+  const Window oriented{a.y, a.x, a.window_height, a.window_width};
+  describe(r, j.d, stored_window(oriented, a.orientation, a.height, a.width), a.gray);
+  Bytes scan{j.source.next_input_byte, (int64_t)j.source.bytes_in_buffer};
+  if (!begin_scan(j.huffman, j.d, scan, scratch)) return false;
+  // A coefficient takes at least two bits of the file.
+  const int64_t most_words = std::min<int64_t>((int64_t)r.n_blocks * kMostWords, r.n_blocks + 4 * in.size + kMostWords);
+  if (most_words >> (32 - kJpegCountBits)) return false;
+  auto *places = static_cast<uint32_t *>(scratch.get(r.n_blocks * 4ll + most_words * 2, 0));
+  auto *words = reinterpret_cast<uint16_t *>(places + r.n_blocks);
+  const uint16_t *end = read_blocks(r, j, places, words);
+  return end && append(a, r, reinterpret_cast<uint8_t *>(places), (const uint8_t *)end - (const uint8_t *)places);
+}
+
+void run(const Tensor *out, const Tensor *in, const JpegCoefficientsArgs &a, Scratch &scratch) {
+  if (out->volume() * item_size(out->dtype) != sizeof(JpegRecord))
+    fail("[internal error] a record takes %d bytes", (int)sizeof(JpegRecord));
+  JpegRecord &r = *out->as<JpegRecord>();
+  memset(&r, 0, sizeof r);
+  if (a.format != FORMAT_JPEG || a.window_height < 1 || a.window_width < 1) return;
+  Headers j;
+  memset(&j.d, 0, sizeof j.d);
+  j.d.err = jpeg_std_error(&j.errors);
+  j.errors.error_exit = give_up;
+  j.errors.emit_message = warn;
+  j.errors.output_message = print_nothing;
+  j.d.client_data = &j;
+  bool done = false;
+  if (!setjmp(j.failed)) {
+    const Bytes bytes{in->as<const uint8_t>(), in->volume() * item_size(in->dtype)};
+    try {
+      done = read(j, bytes, a, r, scratch);
+    } catch (...) {
+      jpeg_destroy_decompress(&j.d);
+      throw;
+    }
+  }
+  jpeg_destroy_decompress(&j.d);
+  if (!done) memset(&r, 0, sizeof r);
+}
+
+}  // namespace
+
+EXPORT_KERNEL(jpeg_coefficients, JpegCoefficientsArgs, run)
