@@ -53,7 +53,9 @@ class TensorGPU:
     def __init__(self, object: Any, layout: str | None = None, device_id: int = -1, stream: Any = None):
         address, shape, dtype, device_id, owner = _foreign(object, device_id)
         dtypes.from_numpy(dtype)
-        spec = Spec(np.array([shape], "i8").reshape(1, len(shape)), dtype, check_layout(layout, len(shape), "the tensor"))
+        spec = Spec(
+            np.array([shape], "i8").reshape(1, len(shape)), dtype, check_layout(layout, len(shape), "the tensor")
+        )
         self._batch = _borrowed(spec, [address], (owner,), device_id)
         self._source = ""
 
@@ -403,7 +405,11 @@ def _batch_of(tensors: list[TensorGPU], contiguous: bool) -> DeviceBatch:
                 f"{i} is {t!r}, sample 0 {first!r}"
             )
     layout = next((t.layout() for t in tensors if t.layout()), "")
-    spec = Spec(np.array([t.shape() for t in tensors], "i8").reshape(len(tensors), first.ndim()), first._batch.spec.dtype, layout)
+    spec = Spec(
+        np.array([t.shape() for t in tensors], "i8").reshape(len(tensors), first.ndim()),
+        first._batch.spec.dtype,
+        layout,
+    )
     owners = tuple(t._batch for t in tensors)
     batch = _borrowed(spec, [t.data_ptr() for t in tensors], owners, first.device_id())
     batch.sources = [t.source_info() for t in tensors]
@@ -417,7 +423,9 @@ def _copy_out(batch: DeviceBatch, ptr: Any, cuda_stream: Any, non_blocking: bool
     if not isinstance(address, int):
         address = _foreign(ptr, batch.device.id)[0]
     with batch.device:
-        stream = Stream(batch.device) if cuda_stream is None else ForeignStream(batch.device, stream_handle(cuda_stream))
+        stream = (
+            Stream(batch.device) if cuda_stream is None else ForeignStream(batch.device, stream_handle(cuda_stream))
+        )
         batch.used_on(stream)
         at = address
         nbytes = (batch.spec.volumes() * batch.spec.dtype.itemsize).tolist()

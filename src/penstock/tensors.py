@@ -43,7 +43,9 @@ def describe(kind: str, values: str, dtype: DALIDataType, layout: str, rest: str
     lines = ["    " + line for line in values.split("\n")] if values else []
     lines[-1:] = [line + "," for line in lines[-1:]]
     lines += (
-        [f"    dtype={dtype},"] + [f'    layout="{layout}",'] * bool(layout) + [f'    device="{device}",', f"    {rest})"]
+        [f"    dtype={dtype},"]
+        + [f'    layout="{layout}",'] * bool(layout)
+        + [f'    device="{device}",', f"    {rest})"]
     )
     return "\n".join([f"{kind}(", *lines])
 

@@ -12,13 +12,15 @@ import numpy as np
 from ..core import kernels
 from ..core.batch import Batch, Spec
 from ..gpu.batch import DeviceBatch
-from ..gpu.launch import Call, Fusion, Launch
+from ..gpu.launch import Call, Fusion
+from ..gpu.memory import Block
 from .chain import Chain, _Segment
 from .context import Timing, explain_failure
 from .frames import fold
 from .gpu import GpuPass, Packing
 from .gpu_launch import launch as start
 from .wiring import Edge, Wiring
+
 
 class GpuChain(Chain):
     """A chain whose nodes run on the GPU."""
@@ -85,22 +87,50 @@ class GpuSegment(_Segment):
             calls, specs, self.n_rows
         )
         edges = list(number)
-        at_args = [packing.add(c.args) for c in calls]
+        at_args = [packing.add(c.args) for c in calls if c.args is not None]
         at_rows: dict[int, int] = {}
+        at_shapes: dict[int, int] = {}
         alive: list[Any] = []
         for launch in launches:
             for t in launch.tensors:
                 if t not in at_rows:
                     at_rows[t] = packing.add(self._rows_of(gpu, edges[t], rows, wiring, alive))
+            for t in launch.shapes:
+                if t not in at_shapes:
+                    at_shapes[t] = packing.add(specs[t].packed())
         block = packing.place(gpu)
         for args, field, at, step in pointers:
             args[field] = packing.base + at + step
         packing.send(gpu)
+        scratch: dict[int, Block] = {}  # the launches of a group share theirs
         for launch in launches:
-            self._start(gpu, launch, packing.base, at_rows, at_args)
+            group = launch.calls[0]
+            if launch.scratch and group not in scratch:
+                size = max(other.scratch for other in launches if other.calls[0] == group)
+                scratch[group] = gpu.take(size)
+                if launch.zero:
+                    gpu.stream.fill(scratch[group].address, 0, size)
+            tensors = [packing.base + at_rows[t] for t in launch.tensors]
+            tensors += [packing.base + at_shapes[t] for t in launch.shapes]
+            args = [packing.base + at_args[c] for c in launch.calls]
+            where = scratch[group].address if group in scratch else 0
+            start(
+                gpu,
+                launch.source,
+                launch.entry,
+                launch.grid,
+                launch.block,
+                launch.shared,
+                tensors,
+                args,
+                where,
+                self.n_rows,
+            )
         del block
 
-    def _arguments(self, kernel: kernels.Kernel, columns: dict[str, Any], packing: Packing, pointers: list) -> np.ndarray:
+    def _arguments(
+        self, kernel: kernels.Kernel, columns: dict[str, Any], packing: Packing, pointers: list
+    ) -> np.ndarray:
         """The argument rows; the arrays behind pointers are packed too, their addresses filled in later."""
         args = np.zeros(self.n_rows, kernel.args)
         for field, column in columns.items():
@@ -133,13 +163,3 @@ class GpuSegment(_Segment):
         out = self.specs[e].packed()
         out["data"] = rows[root]["data"]
         return out
-
-    def _start(self, gpu: GpuPass, launch: Launch, base: int, at_rows: dict[int, int], at_args: list[int]) -> None:
-        tensors, args = [base + at_rows[t] for t in launch.tensors], [base + at_args[c] for c in launch.calls]
-        scratch = gpu.take(launch.scratch) if launch.scratch else None
-        if scratch is not None and launch.zero:
-            gpu.stream.fill(scratch.address, 0, launch.scratch)
-        where = scratch.address if scratch is not None else 0
-        start(
-            gpu, launch.source, launch.entry, launch.grid, launch.block, launch.shared, tensors, args, where, self.n_rows
-        )

@@ -59,9 +59,7 @@ def decode_halves(
     return (records["bytes"] == 0) | (outcome.status != 0), outcome
 
 
-def _to_pixels(
-    gpu: GpuPass, args: np.ndarray, records: np.ndarray, arena: int, nbytes: int, out: DeviceBatch
-) -> None:
+def _to_pixels(gpu: GpuPass, args: np.ndarray, records: np.ndarray, arena: int, nbytes: int, out: DeviceBatch) -> None:
     """The GPU's half: one copy of all coefficients, one of what is to be known, two launches."""
     if not nbytes:
         return
@@ -96,4 +94,4 @@ def _to_pixels(
 def _source(dtype: str) -> str:
     types = {"uint8": "uint8_t", "int8": "int8_t", "uint16": "uint16_t", "int16": "int16_t", "uint32": "uint32_t"}
     types |= {"int32": "int32_t", "float32": "float"}
-    return f"#define OUT {types[dtype]}\n#include \"decode/jpeg_pixels.cu\"\n"
+    return f'#define OUT {types[dtype]}\n#include "decode/jpeg_pixels.cu"\n'

@@ -23,7 +23,9 @@ class DeviceBatch(Batch):
     ready: Event | None
 
     @classmethod
-    def on(cls, stream: Stream, spec: Spec, budget: Budget | None = None, sources: list[str] | None = None) -> DeviceBatch:
+    def on(
+        cls, stream: Stream, spec: Spec, budget: Budget | None = None, sources: list[str] | None = None
+    ) -> DeviceBatch:
         """Memory for all samples, for work of `stream`. Called inside `with device:`."""
         device = stream.device
         batch = cls.allocate(spec, sources, lambda nbytes: pool(device).take(nbytes, stream, budget))
@@ -141,4 +143,3 @@ def _in_one_block(batch: Batch) -> bool:
         nbytes = (nbytes + np.uint64(63)) & ~np.uint64(63)
     data = batch.rows["data"]
     return bool((data[1:] - data[:-1] == nbytes[:-1]).all())
-

@@ -35,7 +35,10 @@ class _Managed(ctypes.Structure):
 
 
 _api = ctypes.pythonapi
-_api.PyCapsule_New.restype, _api.PyCapsule_New.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+_api.PyCapsule_New.restype, _api.PyCapsule_New.argtypes = (
+    ctypes.py_object,
+    [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p],
+)
 _get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
 _valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
 _rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_SetName", _api))
@@ -101,7 +104,9 @@ def take(capsule: Any) -> tuple[int, tuple[int, ...], np.dtype, int, Any]:
         step = 1
         for d in reversed(range(t.ndim)):
             if shape[d] > 1 and t.strides[d] != step:
-                raise ValueError(f"a dense row-major tensor is needed; got strides {[t.strides[d] for d in range(t.ndim)]}")
+                raise ValueError(
+                    f"a dense row-major tensor is needed; got strides {[t.strides[d] for d in range(t.ndim)]}"
+                )
             step *= shape[d]
     kind = _KINDS.get(t.code)
     if kind is None or t.lanes != 1:
