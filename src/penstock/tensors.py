@@ -13,7 +13,7 @@ from .core import dtypes
 from .core.batch import Batch, Spec
 from .core.dtypes import DALIDataType
 
-__all__ = ["TensorCPU", "TensorGPU", "TensorListCPU", "TensorListGPU"]
+__all__ = ["TensorCPU", "TensorGPU", "TensorListCPU", "TensorListGPU"]  # noqa: F822 (by __getattr__)
 
 
 class ShapeError(ValueError, RuntimeError):

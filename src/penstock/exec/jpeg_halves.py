@@ -42,9 +42,9 @@ def decode_halves(
     rows = Spec.uniform(n, (records.itemsize,), "u1").packed()
     rows["data"] = records.ctypes.data + records.itemsize * np.arange(n, dtype="u8")
     shape = out.spec.shape
-    # Four bytes of packed coefficients come from a byte of the file at most seldom, and places of blocks are extra.
+    # More than three bytes of packed coefficients come from a byte of the file seldom, and places of blocks are extra.
     blocks = shape[:, 0] * shape[:, 1] // 64 * 3
-    capacity = int((encoded.spec.volumes() * 4 + blocks * 4).sum()) + 4096 * n
+    capacity = int((encoded.spec.volumes() * 3 + blocks * 4).sum()) + 4096 * n
     arena = gpu.pinned(capacity)
     used = np.zeros(1, "i8")
     columns = {k: args[k] for k in ("y", "x", "format", "height", "width", "orientation")}

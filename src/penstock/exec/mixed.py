@@ -43,11 +43,11 @@ def decode(ctx: Context, pool: kernels.Pool, node: Node, resolver: Resolver) -> 
         spec = node.op.outputs(a, *specs)
         assert isinstance(spec, Spec)
         out = gpu.allocate(spec)
-        out.sources = inputs[0].sources
         native = time.monotonic_ns()
         _share(ctx, pool, node, a, inputs, out)
     except Exception as e:
         raise explain_failure(ctx, node, e) from (e if "[internal" in str(e) else None)
+    out.sources = inputs[0].sources
     ctx.values[node.number, 0] = out
     ctx.timings.append(Timing("gpu", [node.number], begin, time.monotonic_ns(), native))
 
@@ -55,18 +55,24 @@ def decode(ctx: Context, pool: kernels.Pool, node: Node, resolver: Resolver) -> 
 def _share(ctx: Context, pool: kernels.Pool, node: Node, a: Arguments, inputs: list[Batch], out: DeviceBatch) -> None:
     gpu: GpuPass = ctx.gpu
     engines = engines_of(gpu.session)
-    encoded = inputs[0]
+    # Names of sources are made from paths when they are read: parts of the batch go without them.
+    encoded = inputs[0].with_rows(inputs[0].spec, inputs[0].rows, inputs[0].owners)
     args = kernels.kernel("decode/decode").rows(ctx.n, node.op.params(a, *[b.spec for b in inputs], out.spec))[0]
     hardware = np.zeros(ctx.n, bool)
-    if engines.hardware is not None:
-        rows = np.flatnonzero(_fits_hardware(a, args, out.spec))
-        hardware[rows] = engines.sharing.split(len(rows), HARDWARE, HYBRID)
+    nbytes = encoded.spec.volumes()
+    rows = np.flatnonzero(_fits_hardware(a, args, out.spec))
+    if engines.hardware is not None and len(rows):
+        hardware[rows] = engines.sharing.split(nbytes[rows], HARDWARE, HYBRID)
     job = None
     if hardware.any():
-        rows = np.flatnonzero(hardware)
-        job = engines.submit(gpu, encoded.take(rows), out.take(rows), int(args["output_type"][0]))
-    _by_cpu(ctx, pool, node, args, encoded, out, ~hardware, engines)
-    if job is not None and not job.wait(gpu):
+        mine = np.flatnonzero(hardware)
+        job = engines.submit(gpu, encoded.take(mine), out.take(mine), int(args["output_type"][0]))
+    try:
+        _by_cpu(ctx, pool, node, args, encoded, out, ~hardware, engines)
+    finally:
+        engines.sharing.finished(HYBRID, float(nbytes[rows][~hardware[rows]].sum()))
+        refused = job is not None and not job.wait(gpu)
+    if refused:
         _by_cpu(ctx, pool, node, args, encoded, out, hardware, engines)
 
 
@@ -171,6 +177,7 @@ class Engines:
             self.sharing.drop(HARDWARE)
             return
         self._stream = Stream(session.device)
+        self._last: Event | None = None
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._measured: deque[tuple[Event, Event, int, int]] = deque()
         self._thread = threading.Thread(target=self._work, name="penstock-jpeg-engine", daemon=True)
@@ -188,19 +195,22 @@ class Engines:
                     self._decode(job)
             except BaseException as e:  # the batch takes another way
                 self.why_not = str(e)
+            self.sharing.finished(HARDWARE, float(job.encoded.spec.volumes().sum()))
             job.done.set()
             job = None
 
     def _decode(self, job: _Job) -> None:
         assert self.hardware is not None
         stream, device = self._stream, self.session.device
+        if self._last is not None:
+            self._last.wait()  # nvJPEG hangs when a batch comes before the last one is through
         stream.wait(job.writable)
         begin = stream.record(Event(device, timed=True))
         out, encoded = job.out, job.encoded
-        sizes = encoded.spec.volumes()
         pitches = out.spec.shape[:, 1] * out.spec.shape[:, 2]
+        sizes = encoded.spec.volumes()
         self.hardware.decode(encoded.rows["data"], sizes, out.rows["data"], pitches, job.format, stream)
-        end = stream.record(Event(device, timed=True))
+        end = self._last = stream.record(Event(device, timed=True))
         self._measured.append((begin, end, int(sizes.sum()), len(sizes)))
         while self._measured and self._measured[0][1].done():
             a, b, nbytes, n = self._measured.popleft()

@@ -76,7 +76,8 @@ class Pool:
 
     def take(self, nbytes: int, stream: Stream, budget: Budget | None = None) -> Block:
         """A block for work of `stream`. Called inside `with device:`."""
-        size = size_class(nbytes)
+        # Pinning pages is slow: few sizes, so that the pool soon has what is asked for.
+        size = 1 << max(nbytes - 1, 4095).bit_length() if self.pinned else size_class(nbytes)
         if budget is not None:
             budget.charge(size)
         try:
