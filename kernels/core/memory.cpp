@@ -2,10 +2,9 @@
 // 64-byte aligned memory for batches, in size classes that are kept and handed out again.
 #include <pthread.h>
 
+#include <array>
 #include <cstdlib>
-#include <map>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
 #if defined(__linux__)
@@ -19,43 +18,52 @@ namespace {
 constexpr int64_t kHuge = 2 << 20;
 
 // Four classes per power of two: at most a quarter is wasted, and neighbouring sizes meet in one class.
-int64_t size_class(int64_t bytes) {
-  if (bytes <= 4096) return 4096;
+constexpr int kSmallestShift = 10;  // 4096 bytes in quarters
+int class_of(int64_t bytes) {
+  if (bytes <= 4 << kSmallestShift) return 0;
   int shift = 63 - __builtin_clzll((uint64_t)(bytes - 1)) - 2;
-  return ((bytes - 1) >> shift) + 1 << shift;
+  return (shift - kSmallestShift) * 4 + (int)((bytes - 1) >> shift) - 3;
 }
+int64_t size_of(int number) { return (int64_t)(number % 4 + 4) << (number / 4 + kSmallestShift); }
+
+// Lies before each block, which is 64-byte aligned as this has that size.
+struct alignas(64) Header {
+  uint64_t mark;
+  int32_t number;  // of its size class
+};
+constexpr uint64_t kTaken = 0x70656e73746f636b, kFree = ~kTaken;
 
 class Cache {
  public:
   void *take(int64_t bytes) {
-    int64_t size = size_class(bytes);
+    int number = class_of(bytes);
     std::lock_guard<std::mutex> lock(mutex_);
-    void *p = nullptr;
-    auto &blocks = free_[size];
+    auto &blocks = free_.at(number);
+    Header *h = nullptr;
     if (!blocks.empty()) {
-      p = blocks.back();
+      h = blocks.back();
       blocks.pop_back();
-      idle_ -= size;
+      idle_ -= size_of(number);
     } else {
-      p = std::aligned_alloc(size >= kHuge ? kHuge : 64, size >= kHuge ? (size + kHuge - 1) / kHuge * kHuge : size);
-      if (!p) return nullptr;
-#if defined(__linux__)
-      if (size >= kHuge) madvise(p, size, MADV_HUGEPAGE);
-#endif
+      h = create(size_of(number));
+      if (!h) return nullptr;
     }
-    sizes_[p] = size;
-    used_ += size;
-    return p;
+    *h = {kTaken, number};
+    used_ += size_of(number);
+    return h + 1;
   }
-  void give(void *p) {
+  // The blocks at `first`, `first + stride` bytes, ...; null ones are passed over.
+  void give(void *const *first, int64_t n, int64_t stride) {
     std::lock_guard<std::mutex> lock(mutex_);
-    auto it = sizes_.find(p);
-    if (it == sizes_.end()) return;
-    int64_t size = it->second;
-    sizes_.erase(it);
-    used_ -= size;
-    free_[size].push_back(p);
-    idle_ += size;
+    for (int64_t i = 0; i < n; i++) {
+      void *p = *(void *const *)((const char *)first + i * stride);
+      Header *h = (Header *)p - 1;
+      if (!p || h->mark != kTaken) continue;
+      h->mark = kFree;
+      used_ -= size_of(h->number);
+      idle_ += size_of(h->number);
+      free_[h->number].push_back(h);
+    }
     if (idle_ > limit_) release(limit_);
   }
   // Returns idle blocks to the system, largest first, until at most `keep` bytes are idle.
@@ -75,17 +83,26 @@ class Cache {
   int64_t idle() const { return idle_; }
 
  private:
+  static Header *create(int64_t size) {
+    size += sizeof(Header);
+    if (size < kHuge) return (Header *)std::aligned_alloc(alignof(Header), size);
+    size = (size + kHuge - 1) / kHuge * kHuge;
+    void *p = std::aligned_alloc(kHuge, size);
+#if defined(__linux__)
+    if (p) madvise(p, size, MADV_HUGEPAGE);
+#endif
+    return (Header *)p;
+  }
   void release(int64_t keep) {
-    for (auto it = free_.rbegin(); it != free_.rend() && idle_ > keep; ++it)
-      while (!it->second.empty() && idle_ > keep) {
-        std::free(it->second.back());
-        it->second.pop_back();
-        idle_ -= it->first;
+    for (int number = kClasses - 1; number >= 0 && idle_ > keep; number--)
+      for (auto &blocks = free_[number]; !blocks.empty() && idle_ > keep; blocks.pop_back()) {
+        std::free(blocks.back());
+        idle_ -= size_of(number);
       }
   }
+  static constexpr int kClasses = 4 * (62 - kSmallestShift - 2);
   std::mutex mutex_;
-  std::map<int64_t, std::vector<void *>> free_;
-  std::unordered_map<void *, int64_t> sizes_;
+  std::array<std::vector<Header *>, kClasses> free_;
   int64_t used_ = 0, idle_ = 0, limit_ = 512ll << 20;
 };
 
@@ -108,7 +125,10 @@ EXPORT void *memory_take(int64_t bytes) {
     return nullptr;
   }
 }
-EXPORT void memory_give(void *p) { cache().give(p); }
+EXPORT void memory_give(void *p) { cache().give(&p, 1, 0); }
+// Gives back the memory of n tensors, each a block of its own; null ones are passed over.
+EXPORT void memory_give_all(const Tensor *rows, int64_t n) { cache().give(&rows->data, n, sizeof(Tensor)); }
+
 EXPORT void memory_trim(int64_t keep) { cache().trim(keep); }
 EXPORT void memory_limit(int64_t bytes) { cache().set_limit(bytes); }
 EXPORT int64_t memory_used() { return cache().used(); }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/pool.h"
 
+#include <algorithm>
 #include <ctime>
 
 namespace {
 
 // What one extraordinary sample may leave behind in a thread, per buffer.
 constexpr int64_t kKeepBytes = 32 << 20;
+// Rows of less than this on average are handed out several at a time.
+constexpr int64_t kSmallBytes = 16 << 10;
 
 int64_t now_ns() {
   timespec t;
@@ -27,11 +30,22 @@ struct ThreadMemory {
   }
 };
 
-// Takes one row through all steps, or up to the first that fails.
-void run_row(const Chain &c, int row, int thread, ThreadMemory &memory) {
+// What a row costs, roughly: the bytes that go into the chain and those that come out of it.
+int64_t cost_of(const Chain &c, int row) {
+  int64_t bytes = 0;
+  auto add = [&](const Slot &s) { bytes += s.rows[row].volume() * item_size(s.rows[row].dtype); };
+  const Step &first = c.steps[0], &last = c.steps[c.n_steps - 1];
+  for (int i = 0; i < first.n_in; i++) add(first.tensors[first.n_out + i]);
+  for (int i = 0; i < last.n_out; i++) add(last.tensors[i]);
+  return bytes;
+}
+
+// Takes one row through all steps, or up to the first that fails; says whether its sample is the first to fail by this.
+bool run_row(const Chain &c, int row, int thread, ThreadMemory &memory) {
   int sample = c.sample_of ? c.sample_of[row] : row;
   if (c.threads) c.threads[row] = thread;
-  if (__atomic_load_n(&c.status[sample], __ATOMIC_RELAXED)) return;
+  if (c.spans) std::fill_n(c.spans + (int64_t)row * c.n_steps, c.n_steps, Span{0, 0});
+  if (__atomic_load_n(&c.status[sample], __ATOMIC_RELAXED)) return false;
   Tensor tensors[kMaxTensors];
   char error[kErrorSize];
   for (int s = 0; s < c.n_steps; s++) {
@@ -54,15 +68,32 @@ void run_row(const Chain &c, int row, int thread, ThreadMemory &memory) {
     if (span) span->end = now_ns();
     if (failed) {
       int32_t none = 0;
-      if (__atomic_compare_exchange_n(&c.status[sample], &none, 1 + c.first_step + s, false, __ATOMIC_RELAXED,
-                                      __ATOMIC_RELAXED))
-        snprintf(c.errors + (int64_t)sample * kErrorSize, kErrorSize, "%s", error);
-      return;
+      if (!__atomic_compare_exchange_n(&c.status[sample], &none, 1 + c.first_step + s, false, __ATOMIC_RELAXED,
+                                       __ATOMIC_RELAXED))
+        return false;
+      snprintf(c.errors + (int64_t)sample * kErrorSize, kErrorSize, "%s", error);
+      return true;
     }
   }
+  return false;
 }
 
 }  // namespace
+
+Pool::Job::Job(const Chain *c, int n_threads) : chain(c), n_rows(c->n_rows), chunk(c->chunk), left(c->n_rows) {
+  std::vector<int64_t> cost(n_rows);
+  int64_t total = 0, most = 0, least = INT64_MAX;
+  for (int i = 0; i < n_rows; i++) {
+    total += cost[i] = cost_of(*c, i);
+    most = std::max(most, cost[i]);
+    least = std::min(least, cost[i]);
+  }
+  if (chunk <= 0) chunk = total < kSmallBytes * n_rows ? std::max(1, n_rows / (8 * n_threads)) : 1;
+  if (most == least) return;
+  order.resize(n_rows);
+  for (int i = 0; i < n_rows; i++) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return cost[a] > cost[b]; });
+}
 
 Pool::Pool(int n_threads) {
   for (int t = 0; t < n_threads; t++) threads_.emplace_back([this, t] { work(t); });
@@ -77,9 +108,9 @@ Pool::~Pool() {
   for (auto &t : threads_) t.join();
 }
 
-void Pool::run(const Chain &chain) {
-  if (chain.n_rows == 0) return;
-  auto job = std::make_shared<Job>(&chain);
+int Pool::run(const Chain &chain) {
+  if (chain.n_rows == 0) return 0;
+  auto job = std::make_shared<Job>(&chain, size());
   {
     std::lock_guard<std::mutex> lock(mutex_);
     jobs_.push_back(job);
@@ -87,6 +118,11 @@ void Pool::run(const Chain &chain) {
   wake_.notify_all();
   std::unique_lock<std::mutex> lock(job->mutex);
   job->finished.wait(lock, [&] { return job->done; });
+  if (!chain.spans || !chain.step_ns) return job->failed;
+  for (int s = 0; s < chain.n_steps; s++) chain.step_ns[s] = 0;
+  for (int64_t i = 0; i < (int64_t)chain.n_rows * chain.n_steps; i++)
+    chain.step_ns[i % chain.n_steps] += chain.spans[i].end - chain.spans[i].begin;
+  return job->failed;
 }
 
 void Pool::work(int thread) {
@@ -104,7 +140,8 @@ void Pool::work(int thread) {
       int first = job->next.fetch_add(job->chunk);
       if (first >= job->n_rows) break;
       int last = first + job->chunk < job->n_rows ? first + job->chunk : job->n_rows;
-      for (int i = first; i < last; i++) run_row(c, c.order ? c.order[i] : i, thread, memory);
+      for (int i = first; i < last; i++)
+        if (run_row(c, job->order.empty() ? i : job->order[i], thread, memory)) job->failed++;
       if (job->left.fetch_sub(last - first) == last - first) {
         std::lock_guard<std::mutex> lock(job->mutex);
         job->done = true;
@@ -125,4 +162,4 @@ EXPORT Pool *pool_create(int n_threads) {
   }
 }
 EXPORT void pool_destroy(Pool *pool) { delete pool; }
-EXPORT void pool_run(Pool *pool, const Chain *chain) { pool->run(*chain); }
+EXPORT int32_t pool_run(Pool *pool, const Chain *chain) { return pool->run(*chain); }

@@ -37,34 +37,37 @@ struct Span {
 struct Chain {
   const Step *steps;
   int32_t n_steps, n_rows;
-  const int32_t *order;      // rows, most expensive first; null: as they come
   const int32_t *sample_of;  // the sample a row (a frame, say) belongs to; null: row i is sample i
   int32_t *status;           // per sample: 0, or 1 + `first_step` + the number of the step that failed
   char *errors;              // per sample kErrorSize bytes of reason
   Span *spans;               // n_rows x n_steps
   int32_t *threads;          // per row: the thread that took it
+  int64_t *step_ns;          // per step: the sum of its spans
   int32_t first_step;
-  int32_t chunk;  // rows taken at a time
+  int32_t chunk;  // rows taken at a time; 0: several if they are small
 };
 
 class Pool {
  public:
   explicit Pool(int n_threads);
   ~Pool();
-  // Blocks until every row has passed. Any number of threads may call it at once.
-  void run(const Chain &chain);
+  // Blocks until every row has passed, the most expensive ones first; returns how many samples failed. Any number of
+  // threads may call it at once.
+  int run(const Chain &chain);
   int size() const { return (int)threads_.size(); }
 
  private:
   struct Job {
     const Chain *chain;
-    const int n_rows, chunk;  // copies: once its last row is done the chain is its caller's again
+    const int n_rows;  // a copy: once its last row is done the chain is its caller's again
+    int chunk;
+    std::vector<int32_t> order;  // empty: as they come
     std::atomic<int> next{0};
-    std::atomic<int> left;
+    std::atomic<int> left, failed{0};
     std::mutex mutex;
     std::condition_variable finished;
     bool done = false;
-    explicit Job(const Chain *c) : chain(c), n_rows(c->n_rows), chunk(c->chunk > 0 ? c->chunk : 1), left(c->n_rows) {}
+    Job(const Chain *c, int n_threads);
   };
   void work(int thread);
   std::vector<std::thread> threads_;

@@ -69,7 +69,7 @@ const char *full_path(const WholeFileArgs &a, Scratch &scratch) {
 }
 
 void run(const Tensor *out, const Tensor *, const WholeFileArgs &a, Scratch &scratch) {
-  int64_t *result = out[0].as<int64_t>();
+  Tensor *result = out[0].as<Tensor>();
   File file(full_path(a, scratch));
   struct stat info;
   if (fstat(file.fd, &info)) fail_errno("examined", errno);
@@ -78,17 +78,11 @@ void run(const Tensor *out, const Tensor *, const WholeFileArgs &a, Scratch &scr
   if (info.st_size == 0) fail("the file is empty");
   Block block(info.st_size);
   read_whole(file.fd, block.data, info.st_size);
-  result[0] = (int64_t)block.data;
-  result[1] = info.st_size;
+  result->data = block.data;
+  result->shape[0] = info.st_size;
   block.data = nullptr;
 }
 
 }  // namespace
 
 EXPORT_KERNEL(whole_file, WholeFileArgs, run)
-
-// Gives back blocks as `run` made them; those that failed have no address.
-EXPORT void memory_give_all(const int64_t *blocks, int64_t n) {
-  for (int64_t i = 0; i < n; i++)
-    if (blocks[2 * i]) memory_give((void *)blocks[2 * i]);
-}

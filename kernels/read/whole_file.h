@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content of one file. out[0] is no memory for the content, which nobody knows the size of before, but two int64:
-// the address of a block from the memory pool and the number of bytes in it. The block is the caller's.
+// The content of one file. out[0] is no memory for the content, which nobody knows the size of before, but a Tensor:
+// its `data` becomes a block from the memory pool, its first extent the number of bytes. The block is the caller's.
 #pragma once
 #include "core/tensor.h"
 

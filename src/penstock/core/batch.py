@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from . import dtypes, kernels
+from .rows import TensorRows, address
+
+_INT64 = np.dtype("i8")
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -55,19 +58,24 @@ class Spec:
     where the window begins and `stored` (n, ndim) how large it is; otherwise `origin` is zero and `stored` is `shape`.
     """
 
-    __slots__ = ("_origin", "dtype", "layout", "shape", "stored")
+    __slots__ = ("_dense", "_origin", "dtype", "layout", "shape", "stored")
 
     def __init__(self, shape, dtype, layout: str = "", origin=None, stored=None):
-        self.shape = np.asarray(shape, "i8")
+        self.shape = np.asarray(shape, _INT64)
         self.dtype = dtype if type(dtype) is np.dtype else dtypes.to_numpy(dtype)
         self.layout = layout
         self._origin = origin
         self.stored = self.shape if stored is None else stored
+        self._dense: bool | None = None
 
     @classmethod
     def uniform(cls, n: int, shape: Sequence[int], dtype, layout: str = "") -> Spec:
         """n samples of one shape."""
-        return cls(np.broadcast_to(np.asarray(shape, "i8"), (n, len(shape))), dtype, layout)
+        shapes = np.empty((n, len(shape)), _INT64)
+        shapes[...] = shape
+        spec = cls(shapes, dtype, layout)
+        spec._dense = True
+        return spec
 
     def like(self, shape=None, dtype=None, layout: str | None = None) -> Spec:
         """The same but for what is given; always of whole samples. A `dtype` of None keeps the type."""
@@ -79,14 +87,12 @@ class Spec:
 
     def windowed(self, origin: np.ndarray, stored: np.ndarray) -> Spec:
         """The same samples, of which only a window is kept."""
-        return Spec(
-            self.shape, self.dtype, self.layout, np.ascontiguousarray(origin, "i8"), np.ascontiguousarray(stored, "i8")
-        )
+        return Spec(self.shape, self.dtype, self.layout, np.asarray(origin, _INT64), np.asarray(stored, _INT64))
 
     @property
     def origin(self) -> np.ndarray:
         if self._origin is None:
-            self._origin = np.zeros(self.shape.shape, "i8")
+            self._origin = np.zeros(self.shape.shape, _INT64)
         return self._origin
 
     @property
@@ -109,7 +115,9 @@ class Spec:
     @property
     def is_dense(self) -> bool:
         """Whether all samples have the same shape."""
-        return self.n < 2 or bool((self.stored == self.stored[0]).all())
+        if self._dense is None:
+            self._dense = self.n < 2 or bool((self.stored == self.stored[0]).all())
+        return self._dense
 
     def volumes(self) -> np.ndarray:
         """(n,) numbers of elements stored."""
@@ -117,11 +125,7 @@ class Spec:
 
     def packed(self) -> np.ndarray:
         """Rows for the native side, without data addresses."""
-        rows = np.zeros(self.n, kernels.TENSOR)
-        rows["shape"][:, : self.ndim] = self.stored
-        rows["ndim"] = self.ndim
-        rows["dtype"] = dtypes.from_numpy(self.dtype)
-        return rows
+        return TensorRows(self.n).describe(self.stored, self.dtype).array
 
     def __repr__(self) -> str:
         return f"Spec({self.dtype.name}, {self.layout!r}, {self.shape.tolist()})"
@@ -141,7 +145,7 @@ class Batch:
     """Samples in memory. `rows` are what kernels see of them, `owners` what keeps the memory alive, `sources` where
     each came from."""
 
-    __slots__ = ("_array", "_rows", "owners", "sources", "spec")
+    __slots__ = ("_array", "_packed", "_rows", "owners", "sources", "spec")
 
     guard_bytes: ClassVar[int] = 0  # tests set it: that many bytes of _GUARD lie behind every sample allocated
     _GUARD: ClassVar[int] = 0xA5
@@ -150,22 +154,22 @@ class Batch:
         self, spec: Spec, rows: np.ndarray | None, owners: tuple, sources: list[str] | None = None, array=None
     ):
         self.spec, self._rows, self.owners, self.sources, self._array = spec, rows, owners, sources, array
+        self._packed: bool | None = None  # not looked at yet
 
     @classmethod
     def allocate(cls, spec: Spec, sources: list[str] | None = None, memory: Any = Buffer) -> Self:
         """Memory for all samples in one pooled block: packed if they have one shape, each 64-byte aligned otherwise.
 
         `memory(nbytes)` gives the block: anything with an `address`."""
-        rows = spec.packed()
-        nbytes = spec.volumes() * spec.dtype.itemsize
-        if not spec.is_dense or cls.guard_bytes:
-            nbytes = (nbytes + cls.guard_bytes + 63) & ~63
-        ends = np.cumsum(nbytes)
-        buffer = memory(int(ends[-1]) if len(ends) else 0)
+        rows = np.empty(spec.n, kernels.TENSOR)
+        nbytes, spec._dense = kernels.lay_out_batch(spec.stored, dtypes.from_numpy(spec.dtype), cls.guard_bytes, rows)
+        buffer = memory(nbytes)
+        rows["data"] += np.uint64(buffer.address)
         if cls.guard_bytes:
-            view(buffer.address, (buffer.nbytes,), np.dtype("u1"), buffer)[...] = cls._GUARD
-        rows["data"] = (buffer.address + ends - nbytes).astype("u8")
-        return cls(spec, rows, (buffer,), sources)
+            view(buffer.address, (nbytes,), np.dtype("u1"), buffer)[...] = cls._GUARD
+        batch = cls(spec, rows, (buffer,), sources)
+        batch._packed = spec._dense and not cls.guard_bytes
+        return batch
 
     @classmethod
     def from_array(cls, array: np.ndarray, layout: str = "", sources: list[str] | None = None) -> Batch:
@@ -204,7 +208,7 @@ class Batch:
             array = self._array
             self._rows = self.spec.packed()
             step = array.strides[0] if len(array) and array.size else 0
-            self._rows["data"] = array.ctypes.data + step * np.arange(len(array), dtype="u8")
+            self._rows["data"] = address(array) + step * np.arange(len(array), dtype="u8")
         return self._rows
 
     def sample(self, i: int) -> np.ndarray:
@@ -218,11 +222,13 @@ class Batch:
         """Whether the samples have one shape and lie one behind the other."""
         if self._array is not None:
             return True
-        if not self.spec.is_dense:
-            return False
-        data = self.rows["data"]
-        step = int(self.spec.volumes()[0]) * self.spec.dtype.itemsize if len(data) else 0
-        return bool((data == data[0] + step * np.arange(len(data), dtype="u8")).all()) if len(data) else True
+        if self._packed is None:
+            data, step = self.rows["data"], 0
+            if self.spec.is_dense and len(data):
+                step = int(self.spec.volumes()[0]) * self.spec.dtype.itemsize
+            places = data[:1] + step * np.arange(len(data), dtype="u8")
+            self._packed = self.spec.is_dense and bool((data == places).all())
+        return self._packed
 
     def array(self) -> np.ndarray:
         """All samples as one array (n, ...): a view if they are packed, a copy if they only have one shape, else

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads the native library and its kernels. The only file that knows ctypes."""
+"""Loads the native library and its kernels, and calls them. The only file that knows the structs of their C side."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import ctypes
 import os
 import re
 import weakref
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
 
 from .digest import digest
+from .rows import MAX_DIMS, TENSOR, ArgumentRows, address  # noqa: F401  operators know them from here
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The kernels' sources lie in the package where it is installed, else in the checkout.
 ROOT = os.path.join(_PACKAGE, "kernels")
 if not os.path.isdir(ROOT):
     ROOT = os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "kernels")
-MAX_DIMS = 8
 MAX_TENSORS = 8
 ERROR_SIZE = 256
 
-TENSOR = np.dtype([("data", "u8"), ("shape", "i8", MAX_DIMS), ("ndim", "i4"), ("dtype", "i4")], align=True)
 SPAN = np.dtype([("begin", "i8"), ("end", "i8")])
 
 _C_TYPES = {
@@ -59,12 +59,12 @@ class _Chain(ctypes.Structure):
         ("steps", ctypes.c_void_p),
         ("n_steps", ctypes.c_int32),
         ("n_rows", ctypes.c_int32),
-        ("order", ctypes.c_void_p),
         ("sample_of", ctypes.c_void_p),
         ("status", ctypes.c_void_p),
         ("errors", ctypes.c_void_p),
         ("spans", ctypes.c_void_p),
         ("threads", ctypes.c_void_p),
+        ("step_ns", ctypes.c_void_p),
         ("first_step", ctypes.c_int32),
         ("chunk", ctypes.c_int32),
     ]
@@ -79,13 +79,20 @@ def library() -> ctypes.CDLL:
             "the native library libpenstock.so is not beside the package; in a source checkout run `make build`"
         )
     lib = ctypes.CDLL(str(path))
+    # First of all: a library of other sources may lack what is bound below.
+    lib.kernels_digest.restype = ctypes.c_char_p
+    built, now = lib.kernels_digest().decode(), digest(ROOT)
+    if built != now:
+        raise ImportError(
+            f"libpenstock.so was built from other kernel sources ({built}) than {ROOT} has ({now}); run `make build`"
+        )
     p, i32, i64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
     for name, result, arguments in (
-        ("kernels_digest", ctypes.c_char_p, ()),
         ("pool_create", p, (i32,)),
         ("pool_destroy", None, (p,)),
-        ("pool_run", None, (p, p)),
+        ("pool_run", i32, (p, p)),
         ("memory_take", p, (i64,)),
+        ("lay_out_batch", i32, (p, i64, i32, i32, i64, p, p)),
         ("memory_give", None, (p,)),
         ("memory_trim", None, (i64,)),
         ("memory_limit", None, (i64,)),
@@ -94,16 +101,12 @@ def library() -> ctypes.CDLL:
         ("peek_images", i64, (p, i64, p, p)),
         ("philox", None, (ctypes.c_uint64, p, p, i64, ctypes.c_uint32, i64, i64, p)),
         ("memory_give_all", None, (p, i64)),
+        ("settle_windows", i32, (p, p, p, i64, i32, ctypes.c_uint32)),
         ("permute", None, (ctypes.c_uint64, ctypes.c_uint32, i64, p, i64, p)),
         ("distribution_rows", i32, (p, i64, i64, i32, p)),
         ("buffer_shuffle", None, (ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint64, i64, i64, p)),
     ):
         getattr(lib, name).restype, getattr(lib, name).argtypes = result, arguments
-    built, now = lib.kernels_digest().decode(), digest(ROOT)
-    if built != now:
-        raise ImportError(
-            f"libpenstock.so was built from other kernel sources ({built}) than {ROOT} has ({now}); run `make build`"
-        )
     return lib
 
 
@@ -147,22 +150,11 @@ class Kernel:
         self.args, self.pointers = read_struct(read_header(f"{path}.h"), struct)
         self.address = ctypes.cast(getattr(library(), self.name), ctypes.c_void_p).value
 
-    def rows(self, n: int, columns: dict[str, object]) -> tuple[np.ndarray, list]:
-        """Argument rows for `n` samples from columns (or constants), and what must stay alive while they are used.
-
-        A pointer field takes an array of shape (n, ...) and points each row at its part, or of shape (1, ...) to
-        share it.
-        """
-        rows, alive = np.zeros(n, self.args), []
-        for field, column in columns.items():
-            if field in self.pointers:
-                values = np.ascontiguousarray(column)
-                alive.append(values)
-                step = 0 if len(values) == 1 else values.strides[0]
-                rows[field] = values.ctypes.data + step * np.arange(n, dtype="u8")
-            else:
-                rows[field] = column
-        return rows, alive
+    def rows(self, n: int, columns: Mapping[str, object]) -> tuple[np.ndarray, list]:
+        """Argument rows for `n` samples from columns or constants, and what must stay alive while they are used: see
+        `ArgumentRows.fill`."""
+        rows = ArgumentRows(n, self.args, self.pointers)
+        return rows.array, rows.fill(columns)
 
 
 @cache
@@ -171,15 +163,19 @@ def kernel(path: str) -> Kernel:
 
 
 class Step:
-    """One kernel of a chain with its argument rows and, for each tensor, the packed rows and the scratch buffer (-1:
-    none)."""
+    """One kernel of a chain with its argument rows and, for each tensor, the rows (None: to be filled in) and the
+    scratch buffer (-1: none)."""
 
     __slots__ = ("args", "kernel", "n_out", "slots")
 
     def __init__(
-        self, kernel: Kernel, args: np.ndarray, outs: list[tuple[np.ndarray, int]], ins: list[tuple[np.ndarray, int]]
+        self,
+        kernel: Kernel,
+        args: np.ndarray,
+        outs: Sequence[tuple[np.ndarray | None, int]],
+        ins: Sequence[tuple[np.ndarray | None, int]],
     ):
-        self.kernel, self.args, self.n_out, self.slots = kernel, args, len(outs), outs + ins
+        self.kernel, self.args, self.n_out, self.slots = kernel, args, len(outs), [*outs, *ins]
         if len(self.slots) > MAX_TENSORS:
             raise ValueError(
                 f"[internal error] kernel {kernel.path} was given {len(self.slots)} tensors, at most {MAX_TENSORS}"
@@ -188,18 +184,71 @@ class Step:
 
 class Outcome:
     """What came of a chain: per sample a status (0, or 1 + step) and a reason, per row and step when it ran, and on
-    which thread."""
+    which thread; per step the sum over all rows in nanoseconds; and how many samples failed."""
 
-    __slots__ = ("errors", "spans", "status", "threads")
+    __slots__ = ("_block", "_shape", "errors", "failed", "status")
 
     def __init__(self, status: np.ndarray, n_rows: int, n_steps: int):
         self.status = status  # (n_samples,) int32; samples that have failed before are passed over
-        self.errors = np.zeros(len(status), f"S{ERROR_SIZE}")
-        self.spans = np.zeros((n_rows, n_steps), SPAN)
-        self.threads = np.zeros(n_rows, "i4")
+        self.failed = 0
+        self.errors: np.ndarray | None = None  # (n_samples,) bytes, each up to its first zero, where the status says so
+        self._shape = n_rows, n_steps
+        # One block, as it is cheaper to make: sums, spans, threads.
+        self._block = np.empty(n_steps + 2 * n_rows * n_steps + (n_rows + 1) // 2, "i8")
+
+    @property
+    def step_ns(self) -> np.ndarray:
+        return self._block[: self._shape[1]]
+
+    @property
+    def spans(self) -> np.ndarray:
+        n_rows, n_steps = self._shape
+        return self._block[n_steps : n_steps + 2 * n_rows * n_steps].view(SPAN).reshape(n_rows, n_steps)
+
+    @property
+    def threads(self) -> np.ndarray:
+        n_rows, n_steps = self._shape
+        return self._block[n_steps + 2 * n_rows * n_steps :].view("i4")[:n_rows]
 
     def reason(self, sample: int) -> str:
-        return self.errors[sample].decode("utf-8", "replace")
+        assert self.errors is not None
+        return ctypes.string_at(address(self.errors) + ERROR_SIZE * int(sample)).decode("utf-8", "replace")
+
+
+class Program:
+    """Steps in the form that the native side reads. It may run again and again, after other rows were put into `slots`,
+    but not twice at the same time."""
+
+    __slots__ = ("_chain", "_errors", "_n_steps", "_packed", "n_rows", "slots", "steps")
+
+    def __init__(self, steps: list[Step], n_rows: int):
+        self.steps, self.n_rows, self._n_steps = steps, n_rows, len(steps)
+        self._packed = (_Step * len(steps))()
+        self.slots: list[list[_Slot]] = []  # per step those of the outputs, then of the inputs
+        for c, step in zip(self._packed, steps):
+            c.kernel, c.args, c.args_stride = step.kernel.address, address(step.args), step.args.itemsize
+            c.n_out, c.n_in = step.n_out, len(step.slots) - step.n_out
+            slots = [c.tensors[i] for i in range(len(step.slots))]
+            for slot, (rows, buffer) in zip(slots, step.slots):
+                slot.rows, slot.buffer = None if rows is None else address(rows), buffer
+            self.slots.append(slots)
+        self._chain = _Chain(ctypes.addressof(self._packed), len(steps), n_rows)
+        self._errors = np.empty(0, f"S{ERROR_SIZE}")
+
+    def run(self, pool: Pool, outcome: Outcome, sample_of: np.ndarray | None = None, chunk: int = 0) -> None:
+        """Takes every row through all steps; blocks without the GIL. `sample_of` (n_rows,) int32 is the sample of each
+        row, `chunk` how many rows a thread takes at a time (0: several if they are small). What came of it is in
+        `outcome`; the reasons of failures can be read until the next run."""
+        c = self._chain
+        if len(self._errors) < len(outcome.status):
+            self._errors = np.empty(len(outcome.status), f"S{ERROR_SIZE}")
+        outcome.errors = self._errors
+        c.sample_of = None if sample_of is None else address(sample_of)
+        c.status, c.errors, c.chunk = address(outcome.status), address(self._errors), chunk
+        c.step_ns = address(outcome._block)
+        c.spans = c.step_ns + 8 * self._n_steps
+        c.threads = c.spans + SPAN.itemsize * self.n_rows * self._n_steps
+        outcome.failed = library().pool_run(pool.handle(), ctypes.addressof(c))
 
 
 class Pool:
@@ -217,31 +266,16 @@ class Pool:
         self.close = weakref.finalize(self, _destroy, self._handle, self._pid)
         self.close.atexit = False  # a daemon thread may be using it until the very end
 
-    def run(self, steps: list[Step], n_rows: int, outcome: Outcome, order=None, sample_of=None, chunk: int = 1) -> None:
-        """Takes every row through all steps; blocks without the GIL. Failures are in `outcome`."""
+    def handle(self) -> int:
+        """What the native side knows it by."""
         if os.getpid() != self._pid:
             self.close.detach()  # the threads are the parent's
             self._start()
-        packed = (_Step * len(steps))()
-        for c, step in zip(packed, steps):
-            c.kernel, c.args, c.args_stride = step.kernel.address, step.args.ctypes.data, step.args.itemsize
-            c.n_out, c.n_in = step.n_out, len(step.slots) - step.n_out
-            for slot, (rows, buffer) in zip(c.tensors, step.slots):
-                slot.rows, slot.buffer = rows.ctypes.data, buffer
-        chain = _Chain(
-            ctypes.addressof(packed),
-            len(steps),
-            n_rows,
-            None if order is None else order.ctypes.data,
-            None if sample_of is None else sample_of.ctypes.data,
-            outcome.status.ctypes.data,
-            outcome.errors.ctypes.data,
-            outcome.spans.ctypes.data,
-            outcome.threads.ctypes.data,
-            0,
-            chunk,
-        )
-        library().pool_run(self._handle, ctypes.addressof(chain))
+        return self._handle
+
+    def run(self, steps: list[Step], n_rows: int, outcome: Outcome) -> None:
+        """Runs steps once; see `Program.run`."""
+        Program(steps, n_rows).run(self, outcome)
 
 
 def _destroy(handle: int, pid: int) -> None:
@@ -255,6 +289,17 @@ def take_memory(nbytes: int) -> int:
     if not address:
         raise MemoryError(f"could not allocate {nbytes} bytes")
     return address
+
+
+def lay_out_batch(stored: np.ndarray, dtype: int, guard: int, rows: np.ndarray) -> tuple[int, bool]:
+    """Fills the `rows` (n,) of samples of the extents `stored` (n, ndim), with their places in one block for `data`:
+    packed if they have one shape, else each 64-byte aligned, with `guard` bytes behind each. Gives the size of the
+    block, and whether they have one shape; raises MemoryError for sizes beyond all memory."""
+    n, ndim = stored.shape
+    about = (ctypes.c_int64 * 2)()
+    if not library().lay_out_batch(stored.tobytes(), n, ndim, dtype, guard, address(rows), about):
+        raise MemoryError(f"no memory is large enough for samples of the shapes {stored.tolist()[:4]}...")
+    return about[0], bool(about[1])
 
 
 def give_memory(address: int) -> None:

@@ -126,7 +126,8 @@ class Arguments:
     """The arguments of an operator for one batch, by name: fixed ones as values, per-sample ones as columns; None if
     not given.
 
-    `n` is the number of samples (of frames, where sequences are handled frame by frame), `random` the operator's
+    Columns are not to be written to. `n` is the number of samples (of frames, where sequences are handled frame by
+    frame), `random` the operator's
     random numbers. `batches` are the inputs that the operator `peeks` into, None for the others. `given` is the set of
     the arguments' names that the user said. `Operator.plan` may add attributes for what `outputs`, `region` and
     `params` share.

@@ -10,6 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from .kernels import library
+from .rows import address
+
+_UINT32, _UINT64 = np.dtype("u4"), np.dtype("u8")
 
 
 def key(seed: int, operator: int | None) -> int:
@@ -32,16 +35,13 @@ class Random:
     __slots__ = ("epoch", "key", "position")
 
     def __init__(self, key: int, epoch: np.ndarray, position: np.ndarray):
-        self.key = key
-        self.epoch = np.ascontiguousarray(epoch, "u4")
-        self.position = np.ascontiguousarray(position, "u8")
+        self.key, self.epoch, self.position = key, epoch, position
 
     def bits(self, k: int, stream: int = 0, first: int = 0) -> np.ndarray:
         """(n, k) uniform 32-bit words: the words `first`.. of each sample's sequence."""
-        out = np.empty((len(self.position), k), "u4")
-        library().philox(
-            self.key, self.epoch.ctypes.data, self.position.ctypes.data, len(out), stream, first, k, out.ctypes.data
-        )
+        epoch, position = np.ascontiguousarray(self.epoch, _UINT32), np.ascontiguousarray(self.position, _UINT64)
+        out = np.empty((len(position), k), _UINT32)
+        library().philox(self.key, address(epoch), address(position), len(out), stream, first, k, address(out))
         return out
 
     def uniform(self, k: int, stream: int = 0, first: int = 0) -> np.ndarray:

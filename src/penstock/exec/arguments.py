@@ -28,7 +28,7 @@ class Resolver:
             for n, v in op.values.items()
             if n in op.schema and op.schema[n].tensor and n not in node.args
         }
-        self.columns: dict[int, dict[str, Any]] = {}
+        self.values: dict[int, dict[str, Any]] = {}
 
     def resolve(
         self, n: int, epoch, position, values: dict[tuple[int, int], Batch], counts: np.ndarray | None = None
@@ -38,14 +38,15 @@ class Resolver:
         rows = n
         if counts is not None:
             random, rows = random.repeat(counts), int(counts.sum())
-        columns = self.columns.get(rows)
-        if columns is None:
+        values_of_rows = self.values.get(rows)
+        if values_of_rows is None:
             columns = {
                 name: _constant_column(arg, self.node.op.values[name], rows) for name, arg in self.constants.items()
             }
-            if len(self.columns) < 16:
-                self.columns[rows] = columns
-        a = Arguments(rows, random, {**self.fixed, **columns})
+            values_of_rows = {**self.fixed, **columns}
+            if len(self.values) < 16:
+                self.values[rows] = values_of_rows
+        a = Arguments(rows, random, values_of_rows)
         for name, data in self.node.args.items():
             arg = self.node.op.schema[name]
             if isinstance(data, DataNode):
@@ -63,14 +64,14 @@ class Resolver:
 
 
 def _constant_column(arg: Arg, value: Any, rows: int) -> Any:
+    """Can't be written to: it serves many batches, and rows of arguments that have it already keep it."""
     if value is None:
         return None
     if arg.type is str:
         return value
-    if not arg.vector:
-        return np.full(rows, value, arg.column_type)
-    column = np.empty((rows, len(value)), arg.column_type)
-    column[:] = value
+    column = np.empty((rows, len(value)) if arg.vector else rows, arg.column_type)
+    column[...] = value
+    column.setflags(write=False)
     return column
 
 

@@ -12,21 +12,34 @@ import numpy as np
 from ..core import kernels
 from ..core.batch import Batch, Spec
 from ..core.op import Arguments
+from ..core.rows import address
 from ..graph.node import Node
 from .arguments import Resolver
 from .context import Context, Timing, explain_failure
 from .frames import expand, fold
 from .wiring import Edge, Wiring, inputs_of, outputs_of
 
-_SMALL_BYTES = 16 << 10  # rows below this are handed out several at a time
+_INT64 = np.dtype("i8")
+
+
+class Link:
+    """One operator of a chain: what is the same for every batch."""
+
+    __slots__ = ("ins", "node", "op", "outs", "peeks", "resolver")
+
+    def __init__(self, node: Node, resolver: Resolver):
+        self.node, self.op, self.resolver = node, node.op, resolver
+        self.ins, self.outs = inputs_of(node), outputs_of(node)
+        self.peeks = [(i, e) for i, e in enumerate(self.ins) if i in node.op.peeks]
 
 
 class _Call:
+    """A link with the arguments it has for one batch."""
+
     __slots__ = ("a", "ins", "node", "outs")
 
-    def __init__(self, node: Node, a: Arguments, ins: list[Edge]):
-        self.node, self.a, self.ins = node, a, ins
-        self.outs = outputs_of(node)
+    def __init__(self, link: Link, a: Arguments):
+        self.node, self.a, self.ins, self.outs = link.node, a, link.ins, link.outs
 
 
 class Chain:
@@ -34,12 +47,13 @@ class Chain:
     memory."""
 
     def __init__(self, nodes: list[Node], needed: set[Edge], resolvers: dict[int, Resolver]):
-        self.nodes, self.needed, self.resolvers = nodes, needed, resolvers
+        self.nodes, self.needed = nodes, needed
+        self._links = [Link(n, resolvers[n.number]) for n in nodes]
         self._wirings: dict[tuple[int, ...], Wiring] = {}
         self.fusions: dict[tuple, Any] = {}  # of a chain on the GPU: which calls are one launch
 
-    def segment(self, ctx: Context, node: Node) -> _Segment:
-        return _Segment(self, ctx, node)
+    def segment(self, ctx: Context, first: Link) -> _Segment:
+        return _Segment(self, ctx, first)
 
     def wiring(self, nodes: list[Node]) -> Wiring:
         """That of a part of the chain; made once."""
@@ -51,18 +65,18 @@ class Chain:
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
         segment: _Segment | None = None
-        for node in self.nodes:
+        for link in self._links:
             try:
                 while True:
                     if segment is None:
-                        segment = self.segment(ctx, node)
-                    if segment.add(node):
+                        segment = self.segment(ctx, link)
+                    if segment.add(link):
                         break
                     segment.run(pool)
                     segment = None
             except Exception as e:
                 sample_of = segment.sample_of if segment is not None else None
-                raise explain_failure(ctx, node, e, sample_of) from (e if "[internal" in str(e) else None)
+                raise explain_failure(ctx, link.node, e, sample_of) from (e if "[internal" in str(e) else None)
         assert segment is not None
         segment.run(pool)
 
@@ -70,7 +84,7 @@ class Chain:
 class _Segment:
     """Neighbouring operators of a chain that agree on what a row is: a sample, or a frame of a sequence."""
 
-    def __init__(self, chain: Chain, ctx: Context, first: Node):
+    def __init__(self, chain: Chain, ctx: Context, first: Link):
         self.chain, self.ctx = chain, ctx
         self.begin = time.monotonic_ns()
         self.calls: list[_Call] = []
@@ -80,93 +94,107 @@ class _Segment:
         self.sample_of = None if self.counts is None else np.repeat(np.arange(ctx.n, dtype="i4"), self.counts)
         self.n_rows = ctx.n if self.sample_of is None else len(self.sample_of)
 
-    def _frames_of(self, node: Node) -> np.ndarray | None:
+    def _frames_of(self, link: Link) -> np.ndarray | None:
         """Frames per sample if the operator wants to see frames and an input is a sequence."""
-        if not node.op.frames:
+        if not link.op.frames:
             return None
-        for d in node.inputs:
-            batch = self.ctx.values.get((d.source.number, d.index))
+        for e in link.ins:
+            batch = self.ctx.values.get(e)
             if batch is not None and batch.spec.layout.startswith("F") and batch.spec.ndim > 1:
                 return batch.spec.shape[:, 0]
         return None
 
-    def add(self, node: Node) -> bool:
+    def add(self, link: Link) -> bool:
         """Plans a call, or says that it belongs to another segment."""
-        edges = inputs_of(node)
-        if self.calls:
-            if self.counts is not None and not node.op.frames:
-                return False
-            fresh = [e for e in edges if e not in self.specs]
+        if self.calls and not self._fits(link):
+            return False
+        for e in link.ins:
+            if e not in self.specs:
+                self._take_in(e)
+        for e in link.ins[:1]:
+            self.specs[e] = _with_layout(link.node, self.specs[e], self.counts is not None)
+        ctx, op = self.ctx, link.op
+        a = link.resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values, self.counts)
+        a.sample_of = self.sample_of
+        specs = [self.specs[e] for e in link.ins]
+        a.batches = [None] * len(specs)
+        for i, e in link.peeks:
+            a.batches[i] = self.imported[e]
+        op.plan(a, *specs)
+        outs = op.outputs(a, *specs)
+        for e, spec in zip(link.outs, outs if isinstance(outs, tuple) else (outs,)):
+            self.specs[e] = spec
+        self.calls.append(_Call(link, a))
+        return True
+
+    def _fits(self, link: Link) -> bool:
+        op = link.op
+        if self.counts is not None and not op.frames:
+            return False
+        fresh = [e for e in link.ins if e not in self.specs]
+        if fresh:
             if any(e not in self.ctx.values for e in fresh):
                 return False
-            frames = self._frames_of(node) if fresh else self.counts
+            frames = self._frames_of(link)
             if (frames is None) != (self.counts is None) or (frames is not None and (frames != self.counts).any()):
                 return False
-            if self.counts is None and node.op.frames and any(self._is_sequence(e) for e in edges):
-                return False
-        for e in edges:
-            if e not in self.specs:
-                batch = self.ctx.values[e]
-                rows = (
-                    batch
-                    if self.counts is None or not batch.spec.layout.startswith("F")
-                    else expand(batch, self.counts)
-                )
-                if self.sample_of is not None and rows is batch:
-                    rows = batch.take(self.sample_of)
-                self.imported[e], self.specs[e] = rows, rows.spec
-        for e in edges[:1]:
-            self.specs[e] = _with_layout(node, self.specs[e], self.counts is not None)
-        a = self.chain.resolvers[node.number].resolve(
-            self.ctx.n, self.ctx.epoch, self.ctx.position, self.ctx.values, self.counts
-        )
-        a.sample_of = self.sample_of
-        call = _Call(node, a, edges)
-        specs = [self.specs[e] for e in edges]
-        a.batches = [self.imported[e] if i in node.op.peeks else None for i, e in enumerate(edges)]
-        node.op.plan(a, *specs)
-        outs = node.op.outputs(a, *specs)
-        for e, spec in zip(call.outs, outs if isinstance(outs, tuple) else (outs,)):
-            self.specs[e] = spec
-        self.calls.append(call)
-        return True
+        return not (self.counts is None and op.frames and any(self._is_sequence(e) for e in link.ins))
+
+    def _take_in(self, e: Edge) -> None:
+        """Makes a batch an input of the segment."""
+        batch = rows = self.ctx.values[e]
+        if self.counts is not None and self.sample_of is not None:
+            rows = expand(batch, self.counts) if batch.spec.layout.startswith("F") else batch.take(self.sample_of)
+        self.imported[e], self.specs[e] = rows, rows.spec
 
     def _is_sequence(self, edge: Edge) -> bool:
         spec = self.specs.get(edge)
         return spec is not None and spec.layout.startswith("F") and spec.ndim > 1
 
     def run(self, pool: kernels.Pool) -> None:
-        wiring = self.chain.wiring([c.node for c in self.calls])
-        calls = {c.node.number: c for c in self.calls}
-        for node, axes in wiring.narrow:
-            self._narrow(calls[node.number], axes)
+        wiring, specs = self.chain.wiring([c.node for c in self.calls]), self.specs
+        if wiring.narrow:
+            planned = {c.node.number: c for c in self.calls}
+            for node, axes in wiring.narrow:
+                self._narrow(planned[node.number], axes)
         batches: dict[Edge, Batch] = dict(self.imported)
         rows: dict[Edge, np.ndarray] = {e: b.rows for e, b in self.imported.items()}
         for e in wiring.allocated:
-            batches[e], rows[e] = fold(self.specs[e], self.counts)
-        steps: list[kernels.Step] = []
-        nodes: list[Node] = []
-        alive: list = []
-        for c in self.calls:
-            if c.node.op.aliases:
-                rows[c.outs[0]] = _rows_like(self.specs[c.outs[0]], rows[wiring.root[c.outs[0]]])
-                continue
-            for e in c.outs:
-                if e not in rows:
-                    rows[e] = self.specs[e].packed()
-            specs = [self.specs[e] for e in (*c.ins, *c.outs)]
-            try:
-                kernel = kernels.kernel(c.node.op.kernel_for(c.a, *specs))
-                args, keep = kernel.rows(self.n_rows, c.node.op.params(c.a, *specs))
-            except Exception as e:
-                raise explain_failure(self.ctx, c.node, e, self.sample_of) from (e if "[internal" in str(e) else None)
-            alive += keep
-            outs, ins = ([(rows[e], buffer) for e, buffer in slots] for slots in wiring.slots[c.node.number])
-            steps.append(kernels.Step(kernel, args, outs, ins))
-            nodes.append(c.node)
-        if steps and self.n_rows:
-            self._execute(pool, steps, nodes)
+            batches[e], rows[e] = fold(specs[e], self.counts)
+        if wiring.native and self.n_rows:
+            self._execute(pool, wiring, rows)
         self._publish(wiring, batches)
+
+    def _execute(self, pool: kernels.Pool, wiring: Wiring, rows: dict[Edge, np.ndarray]) -> None:
+        ctx, chosen, params, alive = self.ctx, [], [], []
+        node = wiring.native[0]
+        try:
+            for c in self.calls:
+                node = c.node
+                if not node.op.aliases:
+                    around = [self.specs[e] for e in (*c.ins, *c.outs)]
+                    chosen.append(kernels.kernel(node.op.kernel_for(c.a, *around)))
+                    params.append(node.op.params(c.a, *around))
+            launch = wiring.launches.take(tuple(chosen), self.n_rows)
+            for i, columns in enumerate(params):
+                node = wiring.native[i]
+                alive.append(launch.arguments[i].fill(columns))
+        except Exception as e:
+            raise explain_failure(ctx, node, e, self.sample_of) from (e if "[internal" in str(e) else None)
+        outcome = kernels.Outcome(ctx.status, self.n_rows, len(chosen))
+        native = time.monotonic_ns()
+        failed_before = ctx.status.copy() if ctx.failed else None
+        launch.run(pool, outcome, self.specs, rows, self.sample_of)
+        end = time.monotonic_ns()
+        del alive
+        numbers = [n.number for n in wiring.native]
+        ctx.timings.append(Timing("chain", numbers, self.begin, end, native, outcome))
+        if outcome.failed:
+            new = ctx.status != 0 if failed_before is None else (ctx.status != 0) & (failed_before == 0)
+            for i in new.nonzero()[0].tolist():
+                node = wiring.native[ctx.status[i] - 1]
+                ctx.failed[i] = (node, outcome.reason(i), ctx.source_of(node, i))
+        wiring.launches.give(tuple(chosen), self.n_rows, launch)
 
     def _narrow(self, c: _Call, axes: str) -> None:
         """Lets the producer of a call's first input make only the window that the call reads."""
@@ -177,33 +205,13 @@ class _Segment:
             raise explain_failure(self.ctx, c.node, error, self.sample_of) from None
         if region is None:
             return
-        origin, stored = np.array(region[0], "i8"), np.array(region[1], "i8")
-        for d, name in enumerate(x.layout or "?" * x.ndim):
-            if name not in axes:
-                origin[:, d], stored[:, d] = 0, x.shape[:, d]
-        if origin.size and (min(origin.min(), stored.min()) < 0 or (origin + stored > x.shape).any()):
+        origin, stored = np.array(region[0], _INT64, order="C"), np.array(region[1], _INT64, order="C")
+        whole = sum(1 << d for d, name in enumerate(x.layout or "?" * x.ndim) if name not in axes)
+        if not kernels.library().settle_windows(
+            address(origin), address(stored), x.shape.tobytes(), x.n, x.ndim, whole
+        ):
             raise RuntimeError(f"[internal error] {c.node!r} asks for a region outside of its input")
         self.specs[c.ins[0]] = x.windowed(origin, stored)
-
-    def _execute(self, pool: kernels.Pool, steps: list[kernels.Step], nodes: list[Node]) -> None:
-        ctx = self.ctx
-        cost = sum(
-            self.specs[e].volumes() * self.specs[e].dtype.itemsize for e in (*self.calls[0].ins, *self.calls[-1].outs)
-        )
-        total = int(cost.sum()) if isinstance(cost, np.ndarray) else 0
-        order = np.argsort(-cost, kind="stable").astype("i4") if total else None
-        chunk = max(1, self.n_rows // (8 * pool.n)) if total < _SMALL_BYTES * self.n_rows else 1
-        failed_before = ctx.status.copy()
-        outcome = kernels.Outcome(ctx.status, self.n_rows, len(steps))
-        native = time.monotonic_ns()
-        pool.run(steps, self.n_rows, outcome, order, self.sample_of, chunk)
-        end = time.monotonic_ns()
-        ctx.timings.append(
-            Timing("chain", [n.number for n in nodes], self.begin, end, native, outcome.spans, outcome.threads)
-        )
-        for i in ((ctx.status != 0) & (failed_before == 0)).nonzero()[0]:
-            node = nodes[ctx.status[i] - 1]
-            ctx.failed[int(i)] = (node, outcome.reason(i), ctx.source_of(node, int(i)))
 
     def _publish(self, wiring: Wiring, batches: dict[Edge, Batch]) -> None:
         """Makes what is wanted known to later stages; each sample keeps the name of where it came from."""
@@ -222,12 +230,6 @@ class _Segment:
                     batch = batch.relabel(self.specs[e])
                 batch.sources = names
                 values[e] = batch
-
-
-def _rows_like(spec: Spec, rows: np.ndarray) -> np.ndarray:
-    out = spec.packed()
-    out["data"] = rows["data"]
-    return out
 
 
 def _with_layout(node: Node, spec: Spec, is_frame: bool) -> Spec:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.batch import Batch
 from ..core.errors import PipelineError, SampleErrors
+from ..core.kernels import Outcome
 from ..graph.node import Node
 
 
@@ -21,14 +22,15 @@ class BadSamples(Exception):
 
 
 class Timing:
-    """When one stage ran for one batch: `native` is when the kernels began, `spans` (rows, steps) and `threads`
-    (rows) are theirs."""
+    """When one stage ran for one batch: `native` is when the kernels began, `outcome` says what each of them took."""
 
-    __slots__ = ("begin", "end", "kind", "native", "numbers", "spans", "threads")
+    __slots__ = ("begin", "end", "kind", "native", "numbers", "outcome")
 
-    def __init__(self, kind: str, numbers: list[int], begin: int, end: int, native: int = 0, spans=None, threads=None):
+    def __init__(
+        self, kind: str, numbers: list[int], begin: int, end: int, native: int = 0, outcome: Outcome | None = None
+    ):
         self.kind, self.numbers, self.begin, self.end = kind, numbers, begin, end  # kind: "load", "batch" or "chain"
-        self.native, self.spans, self.threads = native or end, spans, threads
+        self.native, self.outcome = native or end, outcome
 
 
 class Context:

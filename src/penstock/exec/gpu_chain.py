@@ -14,8 +14,8 @@ from ..core.batch import Batch, Spec
 from ..gpu.batch import DeviceBatch
 from ..gpu.launch import Call, Fusion
 from ..gpu.memory import Block
-from .chain import Chain, _Segment
-from .context import Timing, explain_failure
+from .chain import Chain, Link, _Segment
+from .context import Context, Timing, explain_failure
 from .frames import fold
 from .gpu import GpuPass, Packing
 from .gpu_launch import launch as start
@@ -25,8 +25,8 @@ from .wiring import Edge, Wiring
 class GpuChain(Chain):
     """A chain whose nodes run on the GPU."""
 
-    def segment(self, ctx, node) -> GpuSegment:
-        return GpuSegment(self, ctx, node)
+    def segment(self, ctx: Context, first: Link) -> GpuSegment:
+        return GpuSegment(self, ctx, first)
 
 
 class GpuSegment(_Segment):
@@ -132,15 +132,12 @@ class GpuSegment(_Segment):
         self, kernel: kernels.Kernel, columns: dict[str, Any], packing: Packing, pointers: list
     ) -> np.ndarray:
         """The argument rows; the arrays behind pointers are packed too, their addresses filled in later."""
-        args = np.zeros(self.n_rows, kernel.args)
-        for field, column in columns.items():
-            if field in kernel.pointers:
-                values = np.ascontiguousarray(column)
-                step = 0 if len(values) == 1 else values.strides[0]
-                steps = step * np.arange(self.n_rows, dtype="u8")
-                pointers.append((args, field, packing.add(values), steps))
-            else:
-                args[field] = column
+        args, _ = kernel.rows(self.n_rows, {k: v for k, v in columns.items() if k not in kernel.pointers})
+        for field in kernel.pointers & columns.keys():
+            values = np.ascontiguousarray(columns[field])
+            step = 0 if len(values) == 1 else values.strides[0]
+            steps = step * np.arange(self.n_rows, dtype="u8")
+            pointers.append((args, field, packing.add(values), steps))
         return args
 
     def _fusion(self, wiring: Wiring, calls: list[Call], kept: set[int], number: dict[Edge, int]) -> Fusion:

@@ -53,8 +53,7 @@ def decode_halves(
     arguments, _ = kernel.rows(n, columns)
     outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
     step = kernels.Step(kernel, arguments, [(rows, -1)], [(np.ascontiguousarray(encoded.rows), -1)])
-    order = np.argsort(-encoded.spec.volumes(), kind="stable").astype("i4")
-    pool.run([step], n, outcome, order)
+    pool.run([step], n, outcome)
     _to_pixels(gpu, args, records, arena.address, int(used[0]), out)
     return (records["bytes"] == 0) | (outcome.status != 0), outcome
 

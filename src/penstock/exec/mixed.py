@@ -135,7 +135,7 @@ def _whole(
     outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
     kernel = kernels.kernel("decode/decode")
     step = kernels.Step(kernel, np.ascontiguousarray(args), [(staged.rows, -1)], [(encoded.rows, -1)])
-    pool.run([step], n, outcome, np.argsort(-out.spec.volumes(), kind="stable").astype("i4"))
+    pool.run([step], n, outcome)
     copy_samples(staged, out, gpu.stream.upload)
     engines.sharing.decoded[CPU] += n
     for i in np.flatnonzero(outcome.status):

@@ -137,9 +137,9 @@ def write_trace(plan: Plan, statistics: Statistics, path: str | os.PathLike) -> 
             what = " -> ".join(names[n] for n in t.numbers)
             track = "loading" if t.kind == "load" else f"Python, {'even' if iteration % 2 == 0 else 'odd'} batches"
             event(track, f"plan {what}" if t.kind == "chain" else what, t.begin, t.native, iteration=iteration)
-            if t.spans is None:
+            if t.outcome is None:
                 continue
-            for row, (times, thread) in enumerate(zip(t.spans.tolist(), t.threads.tolist())):
+            for row, (times, thread) in enumerate(zip(t.outcome.spans.tolist(), t.outcome.threads.tolist())):
                 for number, (begin, end) in zip(t.numbers, times):
                     if end:
                         event(f"thread {thread}", names[number], begin, end, iteration=iteration, sample=row)

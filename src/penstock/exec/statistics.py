@@ -37,8 +37,8 @@ class Statistics:
                 # Planning a chain is one effort; it is booked on the chain's first operator.
                 sums, first = (self.load_ns if t.kind == "load" else self.python_ns), t.numbers[0]
                 sums[first] = sums.get(first, 0) + t.native - t.begin
-                if t.spans is not None:
-                    for number, ns in zip(t.numbers, (t.spans["end"] - t.spans["begin"]).sum(axis=0).tolist()):
+                if t.outcome is not None:
+                    for number, ns in zip(t.numbers, t.outcome.step_ns.tolist()):
                         self.kernel_ns[number] = self.kernel_ns.get(number, 0) + ns
             self.recent.append((ctx.iteration, ctx.timings))
             self.samples += ctx.n

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from ..core.op import Pointwise
 from ..graph.node import Node
+from .launch import Launches
 
 Edge = tuple[int, int]
 
@@ -22,8 +23,9 @@ class Wiring:
     """The wiring of neighbouring `nodes` of a chain. `needed` are the outputs that someone outside of them reads.
 
     `root` maps an edge to the one whose memory it is seen in; `kept` are the roots that become batches; `buffers`
-    number the threads' scratch buffers of the others; `narrow` lists (consumer, axes) from the last to the first:
-    consumers whose first input may be made in part only, along these axes.
+    number the threads' scratch buffers of the others; `unkept` are the edges made here that become no batches, and
+    `views` those of them that are seen in a batch's memory, with it; `narrow` lists (consumer, axes) from the last to
+    the first: consumers whose first input may be made in part only, along these axes.
     """
 
     def __init__(self, nodes: list[Node], needed: set[Edge]):
@@ -47,6 +49,10 @@ class Wiring:
             if n.inputs and not n.op.aliases and (axes := self._window_axes(inputs_of(n)[0]))
         ]
         self.buffers = self._scratch()
+        self.native = [n for n in nodes if not n.op.aliases]
+        self.unkept = [e for e in self._producer if e not in self.kept]
+        self.views = [(e, r) for e in self.unkept if (r := self.root[e]) != e and r not in self.buffers]
+        self.launches = Launches(self)
         self.slots = {n.number: [self._slots(outputs_of(n)), self._slots(inputs_of(n))] for n in nodes}
 
     def _slots(self, edges: list[Edge]) -> list[tuple[Edge, int]]:

@@ -3,6 +3,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from ...core.batch import Spec
 from ...core.op import Arguments, PerFrame
 from ._color_matrix import WithHue, WithImageType, WithSaturation, color_matrix
@@ -31,5 +33,5 @@ class ColorTwist(WithHue, WithSaturation, WithImageType):
         center = 0.5 if x.dtype.kind == "f" else 128.0
         return {
             "matrix": color_matrix(a.n, a.hue, a.saturation, a.brightness.astype("f8") * a.contrast),
-            "offset": (a.brightness * (1.0 - a.contrast) * center)[:, None],
+            "offset": np.repeat((a.brightness * (1.0 - a.contrast) * center)[:, None], 3, axis=1),
         }

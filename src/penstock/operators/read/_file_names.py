@@ -24,18 +24,18 @@ class FileNames:
                 lengths.append(np.fromiter(map(len, names), "i8", len(names)) + 1)
         blocks.append(b"")
         self.text = np.frombuffer(b"\0".join(blocks), "u1")
-        self.ends = np.cumsum(np.concatenate(lengths)) if lengths else np.zeros(0, "i8")
+        self.root_address, self._text_address = self.root.ctypes.data, self.text.ctypes.data
+        self._begins = np.cumsum(np.concatenate([np.zeros(1, "i8"), *lengths]))  # and where the last one ends
 
     def __len__(self) -> int:
-        return len(self.ends)
+        return len(self._begins) - 1
 
-    def begins(self, indices: np.ndarray) -> np.ndarray:
-        """(n,) where the names at `indices` begin in `text`."""
-        return np.where(indices > 0, self.ends[indices - 1], 0)
+    def addresses(self, indices: np.ndarray) -> np.ndarray:
+        """(n,) addresses of the names at `indices`."""
+        return self._begins[indices] + self._text_address
 
     def path(self, index: int) -> str:
-        begin = int(self.ends[index - 1]) if index else 0
-        name = os.fsdecode(self.text[begin : int(self.ends[index]) - 1].tobytes())
+        name = os.fsdecode(self.text[int(self._begins[index]) : int(self._begins[index + 1]) - 1].tobytes())
         return os.path.join(os.fsdecode(self.root[:-1].tobytes()), name)
 
 

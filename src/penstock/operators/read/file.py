@@ -9,13 +9,15 @@ import numpy as np
 
 from ...core import kernels
 from ...core.batch import Batch, Spec
+from ...core.dtypes import DALIDataType
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Picks
+from ...core.rows import ArgumentRows, TensorRows, address
 from ._file_names import FileNames, Paths, read_list, scan
 from ._sharded import ShardedSource
 
 _MEDIA = ("jpg", "jpeg", "png", "bmp", "tif", "tiff", "pnm", "ppm", "pgm", "pbm", "jp2", "webp", "flac", "ogg", "wav")
-_BLOCK = np.dtype([("address", "i8"), ("nbytes", "i8")])
+_BYTE = np.dtype("u1")
 
 
 class File(ShardedSource):
@@ -85,6 +87,7 @@ class File(ShardedSource):
                     f"fn.readers.file: '{name}' is an empty list; leave it out to read everything it applies to"
                 )
         self.names = FileNames("", [])
+        self._idle: list[_Reading] = []
         self.labels_of = np.zeros(0, "i4")
 
     def n_outputs(self) -> int:
@@ -114,34 +117,53 @@ class File(ShardedSource):
     def load(self, picks: Picks, io: kernels.Pool) -> tuple[Batch, ...]:
         names, index = self.names, picks.columns["index"]
         n = len(index)
-        kernel = kernels.kernel("read/whole_file")
-        blocks = np.zeros(n, _BLOCK)
-        owner = _Blocks(blocks)
-        rows = np.zeros(n, kernels.TENSOR)
-        rows["data"] = owner.address + _BLOCK.itemsize * np.arange(n, dtype="u8")
-        args, _ = kernel.rows(n, {"root": names.root.ctypes.data, "path": names.text.ctypes.data + names.begins(index)})
-        outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
-        io.run([kernels.Step(kernel, args, [(rows, -1)], [])], n, outcome)
-        sources = Paths(names, index)
-        if outcome.status.any():
+        encoded = TensorRows(n)
+        encoded.array["ndim"], encoded.array["dtype"] = 1, DALIDataType.UINT8
+        sources, owner = Paths(names, index), _Blocks(encoded.array)
+        try:
+            reading = self._idle.pop()
+        except IndexError:
+            reading = _Reading(n)
+        if reading.n != n:
+            reading = _Reading(n)
+        outcome = reading.run(io, names, index, encoded.array)
+        if outcome.failed:
             raise SampleErrors({int(i): outcome.reason(i) for i in outcome.status.nonzero()[0]}, sources)
-        spec = Spec(blocks["nbytes"][:, None], np.dtype("u1"))
-        packed = spec.packed()
-        packed["data"] = blocks["address"]
-        return Batch(spec, packed, (owner,), sources), Batch.from_array(self.labels_of[index][:, None], sources=sources)
+        if not self._idle:
+            self._idle.append(reading)
+        labels = Batch.from_array(self.labels_of[index].reshape(n, 1), sources=sources)
+        return Batch(Spec(encoded.shape[:, :1], _BYTE), encoded.array, (owner,), sources), labels
+
+
+class _Reading:
+    """The native reading of n files, kept from batch to batch."""
+
+    def __init__(self, n: int):
+        kernel = kernels.kernel("read/whole_file")
+        self.n, self._arguments, self._out = n, ArgumentRows(n, kernel.args, kernel.pointers), TensorRows(n)
+        self._program = kernels.Program([kernels.Step(kernel, self._arguments.array, [(self._out.array, -1)], [])], n)
+        self._offsets = kernels.TENSOR.itemsize * np.arange(n, dtype="u8")
+
+    def run(self, io: kernels.Pool, names: FileNames, index: np.ndarray, rows: np.ndarray) -> kernels.Outcome:
+        """Fills in address and extent of the `rows` of encoded samples."""
+        self._arguments.fill({"root": names.root_address, "path": names.addresses(index)})
+        np.add(self._offsets, np.uint64(address(rows)), out=self._out.data)
+        outcome = kernels.Outcome(np.zeros(self.n, "i4"), self.n, 1)
+        self._program.run(io, outcome, chunk=1)
+        return outcome
 
 
 class _Blocks:
-    """Owns blocks of the memory pool."""
+    """Owns the memory of tensors, each a block of the pool."""
 
-    __slots__ = ("address", "blocks", "give")
+    __slots__ = ("address", "give", "rows")
 
-    def __init__(self, blocks: np.ndarray):
+    def __init__(self, rows: np.ndarray):
         # Looked up now, as the interpreter may be shutting down when the memory is given back.
-        self.blocks, self.address, self.give = blocks, blocks.ctypes.data, kernels.library().memory_give_all
+        self.rows, self.address, self.give = rows, address(rows), kernels.library().memory_give_all
 
     def __del__(self) -> None:
-        self.give(self.address, len(self.blocks))
+        self.give(self.address, len(self.rows))
 
 
 def _nothing_found(root: str, folders: list[str], dir_filters: list[str] | None, file_filters: list[str]) -> str:

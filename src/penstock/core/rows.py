@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What kernels see of a batch: for each sample a row of arguments, and for each of its tensors a row that says where it
+is. Rows may be filled again for the next batch; what has not changed is then not written again."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from . import dtypes
+
+MAX_DIMS = 8
+TENSOR = np.dtype([("data", "u8"), ("shape", "i8", MAX_DIMS), ("ndim", "i4"), ("dtype", "i4")], align=True)
+
+
+def address(array: np.ndarray) -> int:
+    """That of the first element of a contiguous array. Much cheaper than `array.ctypes.data`."""
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
+    except (TypeError, ValueError):  # read-only, or empty
+        return array.ctypes.data
+
+
+class TensorRows:
+    """Rows of `n` tensors. `array` are the records, `data` (n,) uint64 and `shape` (n, 8) int64 views of them."""
+
+    __slots__ = ("_type", "array", "data", "shape")
+
+    def __init__(self, n: int):
+        self.array = np.zeros(n, TENSOR)
+        self.data, self.shape = self.array["data"], self.array["shape"]
+        self._type: tuple[int, np.dtype] | None = None
+
+    def describe(self, stored: np.ndarray, dtype: np.dtype) -> TensorRows:
+        """Fills in the extents `stored` (n, ndim) and the type; `data` stays."""
+        ndim = stored.shape[1]
+        if self._type != (ndim, dtype):
+            self.shape[...] = 0
+            self.array["ndim"], self.array["dtype"] = ndim, dtypes.from_numpy(dtype)
+            self._type = ndim, dtype
+        self.shape[:, :ndim] = stored
+        return self
+
+
+class ArgumentRows:
+    """Rows of `n` samples of a kernel's arguments, a record type of which the fields `pointers` are addresses."""
+
+    __slots__ = ("_last", "_order", "_pointers", "_views", "_widths", "array")
+
+    def __init__(self, n: int, record: np.dtype, pointers: frozenset[str]):
+        self.array = np.zeros(n, record)
+        self._pointers = pointers
+        self._views = {name: self.array[name] for name in record.names or ()}
+        self._order = np.arange(n, dtype="u8")
+        self._last: dict[str, Any] = {}
+        self._widths: dict[str, int] = {}  # how many columns of a field are not zero
+
+    def fill(self, columns: Mapping[str, Any]) -> list[np.ndarray]:
+        """Writes columns (n,) or (n, k), or constants for all rows. A column with fewer values than the field is padded
+        with zeros; fields that are not named are zero.
+
+        A pointer field takes an array of shape (n, ...) and points each row at its part, or of shape (1, ...) to share
+        it. Gives what must stay alive while the rows are used.
+        """
+        last, alive = self._last, []
+        if last.keys() != columns.keys():
+            self.array[...] = np.zeros((), self.array.dtype)
+            last.clear()
+            self._widths.clear()
+        for field, column in columns.items():
+            before, rows = last.get(field), self._views[field]
+            if field in self._pointers:
+                values = np.ascontiguousarray(column)
+                alive.append(values)
+                if values is not before:
+                    if len(values) == 1:
+                        rows[...] = address(values)
+                    else:
+                        np.multiply(self._order, np.uint64(values.strides[0]), out=rows)
+                        rows += np.uint64(address(values))
+                column = values
+            elif column is before:
+                continue
+            elif rows.ndim == 2 and getattr(column, "ndim", 0) == 2:
+                k = column.shape[1]
+                if self._widths.get(field, 0) > k:
+                    rows[:, k:] = 0
+                rows[:, :k] = column
+                self._widths[field] = k
+            else:
+                rows[...] = column
+                self._widths[field] = MAX_DIMS
+            # An array that can't be written to is a constant. Others are not kept, as they may be a batch's memory.
+            last[field] = None if isinstance(column, np.ndarray) and column.flags.writeable else column
+        return alive
