@@ -1,51 +1,179 @@
 // SPDX-License-Identifier: Apache-2.0
-// Huffman decoding of baseline JPEG, which is most of the time of a decode, faster than libjpeg's own: the scan is
-// freed of its byte stuffing first, so that 8 bytes are taken at once, and one table look-up gives run, value and
-// length of most symbols.
+// Huffman codes of baseline JPEG (ITU-T T.81, F.2.2), read one or two symbols at a time.
 //
-// It takes only flawless data. Whatever is irregular is left to libjpeg, whose verdict (warning, error or pixels) then
-// holds.
+// Decoding is a chain of dependent steps: the next code begins where this one ends. So the look-up gives the length
+// first, of a symbol with its extra bits and, where the bits looked at show its code, of the next symbol too; the
+// values are computed beside the chain. Whatever is irregular is refused, for libjpeg to judge.
 #pragma once
-#include "decode/image.h"
-#include "decode/libjpeg.h"
+#include <cstring>
 
-constexpr int kLookBits = 10;
+#include "core/tensor.h"
 
-// The codes of one DHT segment (ITU-T T.81, F.2.2.3).
-struct HuffmanTable {
-  // By the next kLookBits bits: length of code and extra bits together (0: longer than that), run of zeros (64: end of
-  // block), value.
-  struct Entry {
-    uint8_t length, run;
-    int16_t value;
-  };
-  Entry fast[1 << kLookBits];
-  // By the next kLookBits bits: length of the code << 8 | symbol; 0: longer.
-  uint16_t codes[1 << kLookBits];
-  // Of each length the first code above, left-aligned in 16 bits, and what to add to a code for its place in `symbols`.
-  uint32_t limit[18];
-  int32_t offset[17];
+// These gain from being compiled for the instruction set of the loop they are in.
+#define INLINE __attribute__((always_inline)) inline
+
+constexpr int kDcLook = 8, kAcLook = 10;
+constexpr int kEndOfBlock = 128;  // added to the place in a block when it ends
+constexpr int kNowhere = 128;     // added to a place, what is stored there is lost
+constexpr int kBlockRoom = 80;    // coefficients a block needs, the last 16 of which are lost
+
+// Any code, by comparing with the first code of each length.
+struct CodeLengths {
+  uint32_t limit[18];  // left-aligned in 16 bits: where the codes of this length end
+  int32_t offset[17];  // from a code to its place in `symbols`
   uint8_t symbols[256];
 };
 
-struct HuffmanDecoder {
-  const uint8_t *next, *end;  // of the restart interval, without stuffing
-  uint64_t window;            // the next bits, first at the top
-  int held;                   // how many of them are valid
-  int intervals_left, mcus_to_restart;
-  const uint32_t *interval_ends;  // this one's end and those that follow, as offsets
-  int16_t last_dc[4];
-  int n_blocks;
-  struct Block {
-    const HuffmanTable *dc, *ac;
-    int component;
-    bool keep_dc, keep_ac;
-  } blocks[D_MAX_BLOCKS_IN_MCU];
-  HuffmanTable tables[8];  // 0..3: DC, 4..7: AC
+// The size of a difference (0 to 11) and its extra bits.
+struct DcTable {
+  struct Entry {
+    uint8_t length;  // of code and extra bits; 0: the code is longer than kDcLook bits
+    uint8_t skip;    // of the code
+    uint8_t size;
+    uint8_t unused;
+  };
+  Entry fast[1 << kDcLook];
+  CodeLengths codes;
 };
 
-// Prepares `h` for the only scan of a baseline file, from the byte libjpeg has come to. False: leave it to libjpeg.
-bool begin_scan(HuffmanDecoder &h, const jpeg_decompress_struct &d, Bytes in, Scratch &scratch);
+// Runs of zeros and the coefficient behind them; one or two such symbols. A missing one goes nowhere.
+struct AcTable {
+  struct Entry {
+    uint8_t length;        // of all; 0: not in this table
+    uint8_t step;          // how far the place in the block moves
+    uint8_t run1, run2;    // from the place to the coefficient
+    uint8_t skip1, skip2;  // bits before the coefficient's extra bits
+    uint8_t size1, size2;  // number of extra bits
+  };
+  Entry fast[1 << kAcLook];
+  CodeLengths codes;
+};
 
-// Decodes the next MCU into zeroed blocks, or over it if there are none. False: irregular data.
-bool decode_mcu(HuffmanDecoder &h, const jpeg_decompress_struct &d, JBLOCKROW *blocks);
+// Three look-ups are made between refills.
+constexpr int kMostFastBits = 18;
+
+// The tables of a DHT segment: how many codes there are of each length (1 to 16), and their symbols. They are kept per
+// thread, as most files have the same; null if they are not a code. A table lives until seven others were asked for.
+const DcTable *dc_table(const uint8_t counts[17], const uint8_t symbols[256]);
+const AcTable *ac_table(const uint8_t counts[17], const uint8_t symbols[256]);
+
+// From the place in a block to the one in rows (figure A.6 of ITU-T T.81), and behind it for what is to be lost.
+struct Natural {
+  uint8_t at[kNowhere + 64];
+  constexpr Natural() : at() {
+    int x = 0, y = 0;
+    for (int k = 0; k < kNowhere + 64; k++) {
+      at[k] = (uint8_t)(k < 64 ? 8 * y + x : 64);
+      bool up = (x + y) % 2 == 0;
+      if (up) {
+        if (x == 7)
+          y++;
+        else if (y == 0)
+          x++;
+        else
+          x++, y--;
+      } else {
+        if (y == 7)
+          x++;
+        else if (x == 0)
+          y++;
+        else
+          x--, y++;
+      }
+    }
+  }
+};
+constexpr Natural kNatural;
+
+struct Bits {
+  uint64_t window;      // the next bits, first at the top
+  int held;             // how many of them are valid
+  const uint8_t *next;  // 8 bytes can be read from here
+
+  // At least 56 bits are held afterwards. Bytes that only half fit in are read again next time.
+  INLINE void fill() {
+    uint64_t word;
+    memcpy(&word, next, 8);
+    window |= __builtin_bswap64(word) >> held;
+    next += (63 - held) >> 3;
+    held |= 56;
+  }
+  INLINE void drop(int n) {
+    window <<= n;
+    held -= n;
+  }
+  // The next symbol of any length; -1 if there is no such code.
+  int symbol(const CodeLengths &c) {
+    uint32_t bits = (uint32_t)(window >> 48);
+    int length = 1;
+    while (bits >= c.limit[length]) length++;
+    if (length > 16) return -1;
+    drop(length);
+    return c.symbols[(bits >> (16 - length)) + c.offset[length] & 255];
+  }
+};
+
+// The value of the `size` extra bits behind the first `skip` (F.2.2.1): their upper half is positive.
+INLINE int extend(uint64_t window, int skip, int size) {
+  const uint64_t bits = window << skip, negative = ~(uint64_t)((int64_t)bits >> 63);
+  return (int)(bits >> 1 >> (63 - size)) - (int)(negative & ((1ull << size) - 1));
+}
+
+// Reads the coefficients behind the first; into zeros, if they are wanted. False: irregular.
+template <bool kWanted>
+INLINE bool read_ac(Bits &b, const AcTable &t, int16_t *out) {
+  const AcTable::Entry *e;
+  uint64_t before;
+  int k = 1;
+  for (;;) {
+    b.fill();
+#pragma GCC unroll 3
+    for (int i = 0; i < 3; i++) {
+      before = b.window;
+      e = &t.fast[before >> (64 - kAcLook)];
+      if (__builtin_expect(e->length == 0, 0)) goto other;
+      b.drop(e->length);
+      if (kWanted) {
+        out[kNatural.at[k + e->run1]] = (int16_t)extend(before, e->skip1, e->size1);
+        out[kNatural.at[k + e->run2]] = (int16_t)extend(before, e->skip2, e->size2);
+      }
+      k += e->step;
+      if (k >= 64) goto end;
+    }
+    continue;
+  other:
+    b.fill();
+    int symbol = b.symbol(t.codes), size = symbol & 15, run = symbol >> 4;
+    if (symbol < 0) return false;
+    if (size == 0 && run == 0) return true;
+    if (size == 0 && run != 15) return false;
+    k += run;
+    if (k > 63) return false;
+    if (kWanted) out[kNatural.at[k]] = (int16_t)extend(b.window, 0, size);
+    b.drop(size);
+    if (++k == 64) return true;
+  }
+end:
+  if (k == 64 || k > kEndOfBlock && k < kEndOfBlock + 64) return true;
+  // The first of two symbols may have been the block's last.
+  if (k - e->step + e->run1 + 1 != 64) return false;
+  b.window = before;
+  b.held += e->length;
+  b.drop(e->skip1 + e->size1);
+  return true;
+}
+
+// The first coefficient as a difference; INT32_MAX: irregular.
+INLINE int read_dc(Bits &b, const DcTable &t) {
+  b.fill();
+  const DcTable::Entry e = t.fast[b.window >> (64 - kDcLook)];
+  int size = e.size, skip = e.skip;
+  if (__builtin_expect(e.length == 0, 0)) {
+    size = b.symbol(t.codes);
+    if (size < 0) return INT32_MAX;
+    skip = 0;
+  }
+  int value = extend(b.window, skip, size);
+  b.drop(skip + size);
+  return value;
+}

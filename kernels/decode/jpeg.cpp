@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <csetjmp>
 
+#include "decode/baseline.h"
 #include "decode/codec.h"
-#include "decode/huffman.h"
 #include "decode/libjpeg.h"
 // Message codes, to tell harmless warnings from lost data.
 #include <jerror.h>
@@ -71,8 +71,6 @@ struct Decoder {
   jpeg_progress_mgr progress;
   jmp_buf failed;
   char text[JMSG_LENGTH_MAX];
-  bool own_huffman, irregular;
-  HuffmanDecoder huffman;
 };
 
 Decoder &decoder_of(j_common_ptr d) { return *static_cast<Decoder *>(d->client_data); }
@@ -128,21 +126,12 @@ struct Job {
 
 // Whether the end marker is there, so that nothing was cut off: cheap for a good file. For when reading stops early.
 bool has_end(Decoder &j) {
-  if (j.own_huffman || jpeg_has_multiple_scans(&j.d) || j.d.unread_marker == 0xd9) return true;
+  if (jpeg_has_multiple_scans(&j.d) || j.d.unread_marker == 0xd9) return true;
   const uint8_t *p = j.source.next_input_byte;
   for (int64_t i = (int64_t)j.source.bytes_in_buffer - 2; i >= 0; i--)
     if (p[i] == 0xff && p[i + 1] == 0xd9) return true;
   return false;
 }
-
-#ifdef HAVE_JPEG_INTERNALS
-boolean decode_mcu(j_decompress_ptr d, JBLOCKROW *blocks) {
-  Decoder &j = decoder_of(reinterpret_cast<j_common_ptr>(d));
-  if (decode_mcu(j.huffman, *d, blocks)) return TRUE;
-  j.irregular = true;
-  longjmp(j.failed, 1);
-}
-#endif
 
 void open(Decoder &j, Bytes in) {
   j.d.err = jpeg_std_error(&j.errors);
@@ -210,7 +199,7 @@ void read_window(Decoder &j, const Job &job) {
       }
     }
   }
-  if (j.d.output_scanline < j.d.output_height || j.own_huffman) {
+  if (j.d.output_scanline < j.d.output_height) {
     if (!has_end(j)) fail("JPEG: Premature end of JPEG file");
   } else {
     jpeg_finish_decompress(&j.d);
@@ -257,47 +246,35 @@ void decode(Decoder &j, const DecodeArgs &a, const Tensor &out, Scratch &scratch
     *between = {scratch.get(job.want.height * job.stride, 0), job.want.height, job.want.width, channels, UINT8};
     job.rows = static_cast<uint8_t *>(between->data);
   }
-  jpeg_start_decompress(&j.d);
+  jpeg_calc_output_dimensions(&j.d);
   if ((int64_t)j.d.output_height != height || (int64_t)j.d.output_width != width)
     fail("[internal error] libjpeg scales to %u x %u", j.d.output_height, j.d.output_width);
-#ifdef HAVE_JPEG_INTERNALS
-  if (j.own_huffman) {
-    Bytes scan{j.source.next_input_byte, (int64_t)j.source.bytes_in_buffer};
-    j.own_huffman = begin_scan(j.huffman, j.d, scan, scratch);
-    if (j.own_huffman) j.d.entropy->decode_mcu = decode_mcu;
+  Bytes scan{j.source.next_input_byte, (int64_t)j.source.bytes_in_buffer};
+  if (decode_baseline(j.d, scan, {job.want, job.rows, job.stride}, scratch)) {
+    if (job.rgb_to_ycbcr) rgb_to_ycbcr(job.rows, job.want.height * job.want.width, job.rows);
+    return;
   }
-#else
-  j.own_huffman = false;
-#endif
+  jpeg_start_decompress(&j.d);
   read_window(j, job);
-}
-
-// False: the data is irregular, and libjpeg's own Huffman decoder is to judge it.
-bool try_decode(Bytes in, const DecodeArgs &a, const Tensor &out, Scratch &scratch, Pixels *between, bool own_huffman) {
-  Decoder j;
-  j.own_huffman = own_huffman;
-  j.irregular = false;
-  if (setjmp(j.failed)) {
-    jpeg_destroy_decompress(&j.d);
-    if (j.irregular) return false;
-    fail("JPEG: %s", j.text);
-  }
-  try {
-    open(j, in);
-    decode(j, a, out, scratch, between);
-  } catch (...) {
-    jpeg_destroy_decompress(&j.d);
-    throw;
-  }
-  jpeg_destroy_decompress(&j.d);
-  return true;
 }
 
 }  // namespace
 
 void decode_jpeg(Bytes in, const DecodeArgs &a, const Tensor &out, Scratch &scratch) {
   Pixels between{};
-  if (!try_decode(in, a, out, scratch, &between, true)) try_decode(in, a, out, scratch, &between, false);
+  Decoder j;
+  if (setjmp(j.failed)) {
+    jpeg_destroy_decompress(&j.d);
+    fail("JPEG: %s", j.text);
+  }
+  try {
+    open(j, in);
+    decode(j, a, out, scratch, &between);
+  } catch (...) {
+    jpeg_destroy_decompress(&j.d);
+    throw;
+  }
+  jpeg_destroy_decompress(&j.d);
   if (between.data) {
     Window all{0, 0, out.shape[0], out.shape[1]};
     convert_pixels(between, all, a.orientation, a.output_type, out, scratch);

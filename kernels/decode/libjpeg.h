@@ -12,10 +12,6 @@
 #define INT16 JpegInt16
 #define INT32 JpegInt32
 #include <jpeglib.h>
-#if __has_include(<jpegint.h>)
-#include <jpegint.h>
-#define HAVE_JPEG_INTERNALS 1
-#endif
 #undef UINT8
 #undef UINT16
 #undef INT16

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only scan of a baseline JPEG file, freed of its byte stuffing, so that 8 bytes are taken at once.
+//
+// It takes only flawless data. Whatever is irregular is left to libjpeg, whose verdict (warning, error or pixels) then
+// holds.
+#pragma once
+#include "decode/huffman.h"
+#include "decode/image.h"
+#include "decode/libjpeg.h"
+
+constexpr int kMostComponents = 4;
+
+struct Scan {
+  Bits bits;
+  const uint8_t *end;  // of the restart interval, without stuffing
+  int intervals_left, restart_interval, mcus_to_restart;
+  const uint32_t *interval_ends;  // this one's end and those that follow, as offsets
+  int last_dc[kMostComponents];
+  int64_t mcus_per_row, mcu_rows;
+  int n_blocks;
+  // Of an MCU: which component it belongs to, and where in the MCU it is.
+  struct Block {
+    const DcTable *dc;
+    const AcTable *ac;
+    int component, x, y;
+  } blocks[D_MAX_BLOCKS_IN_MCU];
+
+  // Prepares for the scan that begins at `in`, whose header libjpeg has read. False: leave it to libjpeg.
+  // Uses part 2 of the scratch.
+  bool begin(const jpeg_decompress_struct &d, Bytes in, Scratch &scratch);
+
+  // Before each MCU. False: there should not be another.
+  INLINE bool next_mcu() {
+    if (mcus_to_restart == 0 && !next_interval()) return false;
+    mcus_to_restart--;
+    return true;
+  }
+  // After each MCU. False: more bits were taken than there are.
+  INLINE bool within() const { return bits.next - bits.held / 8 <= end; }
+
+  // Reads a block into zeros, or over it. False: irregular.
+  template <bool kWanted>
+  INLINE bool read_block(const Block &b, int16_t *out) {
+    int difference = read_dc(bits, *b.dc), dc = last_dc[b.component] + difference;
+    if (difference == INT32_MAX || dc != (int16_t)dc) return false;
+    last_dc[b.component] = dc;
+    if (kWanted) out[0] = (int16_t)dc;
+    return read_ac<kWanted>(bits, *b.ac, out);
+  }
+
+ private:
+  bool next_interval();
+  void start_interval(const uint8_t *begin, const uint8_t *end);
+};

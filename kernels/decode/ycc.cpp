@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/ycc.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <algorithm>
+
+#include "core/kernel.h"
+
+namespace {
+
+constexpr int32_t fixed(double x) { return (int32_t)(x * 65536 + 0.5); }
+
+inline uint8_t limit(int x) { return (uint8_t)(x < 0 ? 0 : x > 255 ? 255 : x); }
+
+CLONES void plain(const uint8_t *__restrict y, const uint8_t *__restrict cb, const uint8_t *__restrict cr, int64_t n,
+                  int red, uint8_t *__restrict out) {
+  constexpr int32_t half = 1 << 15;
+  for (int64_t i = 0; i < n; i++, out += 3) {
+    const int u = cb[i] - 128, v = cr[i] - 128;
+    out[red] = limit(y[i] + ((fixed(1.40200) * v + half) >> 16));
+    out[1] = limit(y[i] + ((-fixed(0.34414) * u - fixed(0.71414) * v + half) >> 16));
+    out[2 - red] = limit(y[i] + ((fixed(1.77200) * u + half) >> 16));
+  }
+}
+
+#if defined(__x86_64__)
+constexpr int64_t kStep = 32;
+
+// Of each group of 16 interleaved bytes, those that come from a plane.
+struct PlaneMasks {
+  alignas(16) int8_t at[3][3][16];
+  constexpr PlaneMasks() : at() {
+    for (int plane = 0; plane < 3; plane++)
+      for (int i = 0; i < 48; i++) at[plane][i / 16][i % 16] = i % 3 == plane ? -1 : 0;
+  }
+};
+constexpr PlaneMasks kPlaneMasks;
+
+__attribute__((target("avx2"), always_inline)) inline __m256i plane_mask(int plane, int group) {
+  return _mm256_broadcastsi128_si256(_mm_load_si128((const __m128i *)kPlaneMasks.at[plane][group]));
+}
+
+// Three planes of 32 bytes, interleaved.
+__attribute__((target("avx2"), always_inline)) inline void store(__m256i a, __m256i b, __m256i c, uint8_t *out) {
+  // Sample i belongs at byte 3 i + plane: modulo 16, a permutation for each plane.
+  const __m256i at_a = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10, 5));
+  const __m256i at_b = _mm256_broadcastsi128_si256(_mm_setr_epi8(5, 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10));
+  const __m256i at_c = _mm256_broadcastsi128_si256(_mm_setr_epi8(10, 5, 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15));
+  a = _mm256_shuffle_epi8(a, at_a), b = _mm256_shuffle_epi8(b, at_b), c = _mm256_shuffle_epi8(c, at_c);
+  __m256i group[3];
+  for (int g = 0; g < 3; g++)
+    group[g] = _mm256_blendv_epi8(_mm256_blendv_epi8(a, b, plane_mask(1, g)), c, plane_mask(2, g));
+  _mm256_storeu_si256((__m256i *)out, _mm256_permute2x128_si256(group[0], group[1], 0x20));
+  _mm256_storeu_si256((__m256i *)(out + 32), _mm256_permute2x128_si256(group[2], group[0], 0x30));
+  _mm256_storeu_si256((__m256i *)(out + 64), _mm256_permute2x128_si256(group[1], group[2], 0x31));
+}
+
+struct Rgb {
+  __m256i r, g, b;
+};
+
+// 16 pixels of 16 bits. The factors are taken apart so that 16-bit products give the exact result (for all 256 values).
+__attribute__((target("avx2"), always_inline)) inline Rgb convert(__m256i y, __m256i u, __m256i v) {
+  const __m256i middle = _mm256_set1_epi16(128), half = _mm256_set1_epi32(1 << 15);
+  u = _mm256_sub_epi16(u, middle), v = _mm256_sub_epi16(v, middle);
+  // 1.402 = 1 + 13173 / 2^15, 1.772 = 2 - 7471 / 2^15, -0.71414 = -1 + 18734 / 2^16
+  const __m256i r = _mm256_add_epi16(v, _mm256_mulhrs_epi16(v, _mm256_set1_epi16(13173)));
+  const __m256i b = _mm256_add_epi16(_mm256_add_epi16(u, u), _mm256_mulhrs_epi16(u, _mm256_set1_epi16(-7471)));
+  const __m256i factors = _mm256_set1_epi32((int32_t)(uint16_t)-fixed(0.34414) | (65536 - fixed(0.71414)) << 16);
+  const __m256i low = _mm256_add_epi32(_mm256_madd_epi16(_mm256_unpacklo_epi16(u, v), factors), half);
+  const __m256i high = _mm256_add_epi32(_mm256_madd_epi16(_mm256_unpackhi_epi16(u, v), factors), half);
+  const __m256i g = _mm256_packs_epi32(_mm256_srai_epi32(low, 16), _mm256_srai_epi32(high, 16));
+  return {_mm256_add_epi16(y, r), _mm256_add_epi16(_mm256_sub_epi16(y, v), g), _mm256_add_epi16(y, b)};
+}
+
+// At least kStep pixels; the last step overlaps the one before.
+__attribute__((target("avx2"))) void avx2(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, int64_t n,
+                                          bool blue_first, uint8_t *out) {
+  const __m256i zero = _mm256_setzero_si256();
+  for (int64_t i = 0;; i = std::min(i + kStep, n - kStep)) {
+    const __m256i l = _mm256_loadu_si256((const __m256i *)(y + i)), u = _mm256_loadu_si256((const __m256i *)(cb + i)),
+                  v = _mm256_loadu_si256((const __m256i *)(cr + i));
+    const Rgb a = convert(_mm256_unpacklo_epi8(l, zero), _mm256_unpacklo_epi8(u, zero), _mm256_unpacklo_epi8(v, zero));
+    const Rgb b = convert(_mm256_unpackhi_epi8(l, zero), _mm256_unpackhi_epi8(u, zero), _mm256_unpackhi_epi8(v, zero));
+    const __m256i red = _mm256_packus_epi16(a.r, b.r), green = _mm256_packus_epi16(a.g, b.g),
+                  blue = _mm256_packus_epi16(a.b, b.b);
+    if (blue_first)
+      store(blue, green, red, out + 3 * i);
+    else
+      store(red, green, blue, out + 3 * i);
+    if (i == n - kStep) return;
+  }
+}
+#endif
+
+}  // namespace
+
+void ycc_to_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, int64_t n, bool blue_first, uint8_t *out) {
+#if defined(__x86_64__)
+  static const bool has_avx2 = __builtin_cpu_supports("avx2");
+  if (has_avx2 && n >= kStep) return avx2(y, cb, cr, n, blue_first, out);
+#endif
+  plain(y, cb, cr, n, blue_first ? 2 : 0, out);
+}
+
+CLONES void interleave(const uint8_t *__restrict a, const uint8_t *__restrict b, const uint8_t *__restrict c, int64_t n,
+                       uint8_t *__restrict out) {
+  for (int64_t i = 0; i < n; i++) out[3 * i] = a[i], out[3 * i + 1] = b[i], out[3 * i + 2] = c[i];
+}
