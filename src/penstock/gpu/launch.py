@@ -173,7 +173,7 @@ class Fusion:
     def _text(self, calls, order, source: Kind, steps, head, body: str, more: tuple[str, ...]) -> tuple[str, str]:
         key = (source, tuple(steps), body, more)
         if key not in self._texts:
-            entry = "__".join(calls[i].kernel.rsplit("/", 1)[-1] for i in order)[:100]
+            entry = "__".join(calls[i].kernel.rsplit("/", 1)[-1] for i in order)[:100] + "_gpu"
             includes = [head.kernel] if head else []
             self._texts[key] = write(entry, source, steps, includes, body, list(more)), entry
         return self._texts[key]

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the emulated device: a driver and an NVRTC for machines without a GPU (see driver.cpp and nvrtc.cpp)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+@cache
+def build() -> dict[str, str]:
+    """The environment that makes penstock use the emulated device; builds it at first use."""
+    sources = sorted(HERE.glob("*.h")) + sorted(HERE.glob("*.cpp"))
+    name = hashlib.sha256(b"".join(p.read_bytes() for p in sources)).hexdigest()[:16]
+    root = os.environ.get("PENSTOCK_EMULATOR") or os.path.join(
+        tempfile.gettempdir(), f"penstock-emulator-{os.getuid()}"
+    )
+    folder = Path(root) / name
+    folder.mkdir(parents=True, exist_ok=True)
+    libraries = {"PENSTOCK_CUDA_DRIVER": folder / "libcuda.so", "PENSTOCK_NVRTC": folder / "libnvrtc.so"}
+    for library, source in zip(libraries.values(), ("driver.cpp", "nvrtc.cpp")):
+        if library.exists():
+            continue
+        fd, temporary = tempfile.mkstemp(dir=folder)
+        os.close(fd)
+        command = [
+            os.environ.get("CXX", "g++"),
+            "-std=c++17",
+            "-O1",
+            "-fPIC",
+            "-shared",
+            "-U_FORTIFY_SOURCE",
+            "-pthread",
+        ]
+        command += [f'-DSHIM="{HERE / "shim.h"}"', str(HERE / source), "-o", temporary, "-ldl"]
+        subprocess.run(command, check=True)
+        os.replace(temporary, library)
+    return {k: str(v) for k, v in libraries.items()}
+
+
+if __name__ == "__main__":
+    for key, value in build().items():
+        print(f"export {key}={value}")

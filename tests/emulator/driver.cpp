@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// A libcuda of host memory: the functions of CUDA's driver API that penstock calls. Memory is filled with 0xCD when it
+// is given out and guarded on both sides; a write into a guard, seen after a launch or when memory is freed, makes this
+// and every later call fail, as an illegal address does on a device. PENSTOCK_EMULATED_MEMORY limits the memory
+// (bytes), PENSTOCK_EMULATED_DEVICES says how many devices there are.
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "fibers.h"
+#include "stream.h"
+
+#define API extern "C" __attribute__((visibility("default"))) int
+
+namespace {
+
+enum Result { OK, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED, NO_IMAGE = 200, NOT_FOUND = 500, NOT_READY = 600 };
+constexpr int ILLEGAL_ADDRESS = 700, INVALID_DEVICE = 101, INVALID_CONTEXT = 201;
+constexpr size_t kGuard = 256;
+constexpr uint8_t kPoison = 0xCD, kGuardByte = 0xA7;
+
+std::mutex state;
+std::map<uint64_t, size_t> allocations, pinned;
+size_t used;
+std::set<EmulatedStream *> streams;
+std::string failure;  // what went wrong on the device; sticky
+std::mutex kernels;   // one launch at a time: shared memory is static
+thread_local std::vector<void *> contexts;
+
+size_t capacity() {
+  const char *text = getenv("PENSTOCK_EMULATED_MEMORY");
+  return text ? strtoull(text, nullptr, 10) : (size_t)4 << 30;
+}
+int n_devices() {
+  const char *text = getenv("PENSTOCK_EMULATED_DEVICES");
+  return text ? atoi(text) : 1;
+}
+
+void report(const std::string &text) {
+  std::lock_guard<std::mutex> lock(state);
+  if (!failure.empty()) return;
+  failure = text;
+  fprintf(stderr, "emulated device: %s\n", text.c_str());
+}
+int status() {
+  std::lock_guard<std::mutex> lock(state);
+  return failure.empty() ? OK : ILLEGAL_ADDRESS;
+}
+
+bool guards_intact(uint64_t address, size_t size) {
+  const uint8_t *p = (const uint8_t *)address;
+  for (size_t i = 1; i <= kGuard; i++)
+    if (p[-(ptrdiff_t)i] != kGuardByte || p[size + i - 1] != kGuardByte) return false;
+  return true;
+}
+void check_guards(const std::string &doing) {
+  std::string found;
+  {
+    std::lock_guard<std::mutex> lock(state);
+    for (auto &a : allocations)
+      if (!guards_intact(a.first, a.second))
+        found = doing + " wrote outside of an allocation of " + std::to_string(a.second) + " bytes";
+  }
+  if (!found.empty()) report(found);
+}
+
+EmulatedStream &stream_of(void *handle) {
+  static EmulatedStream standard;  // stream 0
+  return handle ? *(EmulatedStream *)handle : standard;
+}
+void synchronize_all() {
+  std::set<EmulatedStream *> all;
+  {
+    std::lock_guard<std::mutex> lock(state);
+    all = streams;
+  }
+  for (auto *s : all) s->synchronize();
+  stream_of(nullptr).synchronize();
+}
+
+struct Module {
+  void *library;
+};
+struct Function {
+  std::string name;
+  EmulatedContext *context;
+  void (*call)(const void *);
+  const int *argument_size;
+};
+std::map<std::pair<void *, std::string>, std::unique_ptr<Function>> functions;
+
+void fail_kernel(const char *text) { report(std::string("a kernel failed: ") + text); }
+
+bool in_allocation(uint64_t address, size_t size) {
+  std::lock_guard<std::mutex> lock(state);
+  auto a = allocations.upper_bound(address);
+  if (a == allocations.begin()) return false;
+  --a;
+  return address + size <= a->first + a->second;
+}
+
+}  // namespace
+
+// What went wrong on the device, or "".
+extern "C" __attribute__((visibility("default"))) const char *emulated_failure() {
+  static std::string copy;
+  std::lock_guard<std::mutex> lock(state);
+  copy = failure;
+  return copy.c_str();
+}
+
+API cuInit(unsigned) { return OK; }
+API cuDriverGetVersion(int *version) { return *version = 13000, OK; }
+API cuDeviceGetCount(int *count) { return *count = n_devices(), OK; }
+API cuDeviceGet(int *device, int number) { return *device = number, number < n_devices() ? OK : INVALID_DEVICE; }
+API cuDeviceGetName(char *name, int size, int) { return snprintf(name, size, "Emulated device"), OK; }
+API cuDeviceTotalMem_v2(size_t *bytes, int) { return *bytes = capacity(), OK; }
+API cuDeviceGetAttribute(int *value, int attribute, int) {
+  *value = attribute == 16 ? 4 : attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 97 ? 232448 : 1;
+  return OK;
+}
+
+API cuDevicePrimaryCtxRetain(void **context, int device) { return *context = (void *)(intptr_t)(device + 1), OK; }
+API cuDevicePrimaryCtxRelease_v2(int) { return OK; }
+API cuCtxSetCurrent(void *context) {
+  if (!contexts.empty()) contexts.pop_back();
+  return contexts.push_back(context), OK;
+}
+API cuCtxGetCurrent(void **context) { return *context = contexts.empty() ? nullptr : contexts.back(), OK; }
+API cuCtxPushCurrent_v2(void *context) { return contexts.push_back(context), OK; }
+API cuCtxPopCurrent_v2(void **context) {
+  if (contexts.empty()) return INVALID_CONTEXT;
+  *context = contexts.back();
+  return contexts.pop_back(), OK;
+}
+API cuCtxSynchronize() { return synchronize_all(), status(); }
+
+API cuMemAlloc_v2(uint64_t *address, size_t bytes) {
+  if (contexts.empty()) return INVALID_CONTEXT;
+  if (int s = status()) return s;
+  if (!bytes) return INVALID_VALUE;
+  std::lock_guard<std::mutex> lock(state);
+  if (used + bytes > capacity()) return OUT_OF_MEMORY;
+  void *p = nullptr;
+  if (posix_memalign(&p, 256, bytes + 2 * kGuard)) return OUT_OF_MEMORY;
+  memset(p, kGuardByte, kGuard);
+  memset((char *)p + kGuard, kPoison, bytes);
+  memset((char *)p + kGuard + bytes, kGuardByte, kGuard);
+  *address = (uint64_t)p + kGuard;
+  allocations[*address] = bytes;
+  used += bytes;
+  return OK;
+}
+API cuMemFree_v2(uint64_t address) {
+  synchronize_all();
+  check_guards("something");
+  std::lock_guard<std::mutex> lock(state);
+  auto a = allocations.find(address);
+  if (a == allocations.end()) return INVALID_VALUE;
+  used -= a->second;
+  memset((void *)(address - kGuard), 0xDD, a->second + 2 * kGuard);
+  free((void *)(address - kGuard));
+  allocations.erase(a);
+  return failure.empty() ? OK : ILLEGAL_ADDRESS;
+}
+API cuMemGetInfo_v2(size_t *available, size_t *total) {
+  std::lock_guard<std::mutex> lock(state);
+  return *total = capacity(), *available = capacity() - used, OK;
+}
+API cuMemHostAlloc(void **address, size_t bytes, unsigned) {
+  if (contexts.empty()) return INVALID_CONTEXT;
+  if (posix_memalign(address, 4096, bytes ? bytes : 1)) return OUT_OF_MEMORY;
+  memset(*address, kPoison, bytes);
+  std::lock_guard<std::mutex> lock(state);
+  return pinned[(uint64_t)*address] = bytes, OK;
+}
+API cuMemFreeHost(void *address) {
+  synchronize_all();
+  std::lock_guard<std::mutex> lock(state);
+  return pinned.erase((uint64_t)address), free(address), OK;
+}
+API cuPointerGetAttribute(void *data, int attribute, uint64_t address) {
+  if (!in_allocation(address, 1)) return INVALID_VALUE;
+  if (attribute == 2) *(int *)data = 2;  // memory type: device
+  if (attribute == 9) *(int *)data = 0;  // device ordinal
+  return OK;
+}
+
+API cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
+  if (!in_allocation(to, bytes)) report("a copy to the device leaves its allocation");
+  if (int s = status()) return s;
+  bool is_pinned;
+  {
+    std::lock_guard<std::mutex> lock(state);
+    auto a = pinned.upper_bound((uint64_t)from);
+    is_pinned = a != pinned.begin() && (--a, (uint64_t)from < a->first + a->second);
+  }
+  if (is_pinned) {
+    stream_of(stream).add([=] { memcpy((void *)to, from, bytes); });
+  } else {  // the driver stages what is not pinned before it returns
+    std::string copy((const char *)from, bytes);
+    stream_of(stream).add([=] { memcpy((void *)to, copy.data(), bytes); });
+  }
+  return OK;
+}
+API cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
+  if (!in_allocation(from, bytes)) report("a copy from the device leaves its allocation");
+  if (int s = status()) return s;
+  return stream_of(stream).add([=] { memcpy(to, (const void *)from, bytes); }), OK;
+}
+API cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream) {
+  if (!in_allocation(from, bytes) || !in_allocation(to, bytes)) report("a copy on the device leaves its allocation");
+  if (int s = status()) return s;
+  return stream_of(stream).add([=] { memmove((void *)to, (const void *)from, bytes); }), OK;
+}
+API cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream) {
+  if (!in_allocation(to, bytes)) report("a fill leaves its allocation");
+  if (int s = status()) return s;
+  return stream_of(stream).add([=] { memset((void *)to, value, bytes); }), OK;
+}
+
+API cuStreamCreate(void **stream, unsigned) {
+  auto *s = new EmulatedStream();
+  std::lock_guard<std::mutex> lock(state);
+  streams.insert(s);
+  return *stream = s, OK;
+}
+API cuStreamDestroy_v2(void *stream) {
+  {
+    std::lock_guard<std::mutex> lock(state);
+    streams.erase((EmulatedStream *)stream);
+  }
+  return delete (EmulatedStream *)stream, OK;
+}
+API cuStreamSynchronize(void *stream) { return stream_of(stream).synchronize(), status(); }
+API cuStreamWaitEvent(void *stream, void *event, unsigned) {
+  auto *e = (EmulatedEvent *)event;
+  unsigned long long ticket;
+  {
+    std::lock_guard<std::mutex> lock(e->mutex);
+    ticket = e->asked;
+  }
+  return stream_of(stream).add([=] { e->wait(ticket); }), OK;
+}
+
+// Events are never deleted: streams may still have to wait for them.
+API cuEventCreate(void **event, unsigned) { return *event = new EmulatedEvent(), OK; }
+API cuEventDestroy_v2(void *) { return OK; }
+API cuEventRecord(void *event, void *stream) {
+  auto *e = (EmulatedEvent *)event;
+  const auto ticket = e->ask();
+  return stream_of(stream).add([=] { e->happen(ticket); }), OK;
+}
+API cuEventQuery(void *event) {
+  auto *e = (EmulatedEvent *)event;
+  std::lock_guard<std::mutex> lock(e->mutex);
+  return e->done >= e->asked ? OK : NOT_READY;
+}
+API cuEventSynchronize(void *event) {
+  auto *e = (EmulatedEvent *)event;
+  unsigned long long ticket;
+  {
+    std::lock_guard<std::mutex> lock(e->mutex);
+    ticket = e->asked;
+  }
+  return e->wait(ticket), status();
+}
+API cuEventElapsedTime(float *ms, void *from, void *to) {
+  return *ms = std::chrono::duration<float, std::milli>(((EmulatedEvent *)to)->when - ((EmulatedEvent *)from)->when)
+                   .count(),
+         OK;
+}
+
+// An image is what nvrtc.cpp makes: a word that says so, the size, and a shared library.
+API cuModuleLoadData(void **module, const void *image) {
+  uint64_t head[2];
+  memcpy(head, image, sizeof head);
+  if (head[0] != 0x656c756d45ull) return NO_IMAGE;
+  int file = memfd_create("kernel", 0);
+  const char *p = (const char *)image + sizeof head;
+  for (uint64_t done = 0; done < head[1];) {
+    ssize_t n = write(file, p + done, head[1] - done);
+    if (n <= 0) return OUT_OF_MEMORY;
+    done += n;
+  }
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library) return fprintf(stderr, "emulated device: %s\n", dlerror()), NO_IMAGE;
+  return *module = new Module{library}, OK;
+}
+API cuModuleUnload(void *) { return OK; }
+API cuModuleGetFunction(void **function, void *module, const char *name) {
+  void *library = ((Module *)module)->library;
+  auto call = (void (*)(const void *))dlsym(library, (std::string("emulated_") + name).c_str());
+  if (!call) return NOT_FOUND;
+  auto *context = (EmulatedContext *)dlsym(library, "emulated_context");
+  auto *size = (const int *)dlsym(library, (std::string("emulated_size_") + name).c_str());
+  std::lock_guard<std::mutex> lock(state);
+  auto &f = functions[{library, name}];
+  if (!f) f.reset(new Function{name, context, call, size});
+  return *function = f.get(), OK;
+}
+API cuFuncSetAttribute(void *, int, int) { return OK; }
+
+API cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *stream, void **parameters, void **) {
+  if (int s = status()) return s;
+  auto *f = (Function *)function;
+  if (!gx || !gy || !gz || !bx || !by || !bz || bx * by * bz > 1024 || gy > 65535 || gz > 65535 || shared > 232448)
+    return INVALID_VALUE;
+  std::string argument((const char *)parameters[0], *f->argument_size);  // before the call returns, as the driver does
+  stream_of(stream).add([=] {
+    if (status()) return;
+    std::lock_guard<std::mutex> lock(kernels);
+    static Fibers fibers;
+    static unsigned long long slots[1024];
+    std::vector<unsigned long long> dynamic(shared / 8 + 2);
+    EmulatedContext &c = *f->context;
+    c.threads = {bx, by, bz}, c.blocks = {gx, gy, gz};
+    c.slots = slots, c.wait = Fibers::wait, c.fail = fail_kernel;
+    c.shared = (void *)(((uint64_t)dynamic.data() + 15) & ~15ull);
+    std::string error;
+    for (unsigned z = 0; z < gz; z++)
+      for (unsigned y = 0; y < gy; y++)
+        for (unsigned x = 0; x < gx && error.empty(); x++) {
+          c.block = {x, y, z};
+          memset(c.shared, kPoison, shared);
+          error = fibers.run(&c, [&] { f->call(argument.data()); });
+        }
+    if (!error.empty()) report("kernel " + f->name + ": " + error);
+    check_guards("kernel " + f->name);
+  });
+  return OK;
+}
+
+API cuGetErrorName(int code, const char **name) {
+  *name = code == OUT_OF_MEMORY     ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : code == ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+                                    : "CUDA_ERROR_EMULATED";
+  return OK;
+}
+API cuGetErrorString(int code, const char **text) {
+  *text = code == OUT_OF_MEMORY     ? "out of memory"
+          : code == ILLEGAL_ADDRESS ? "an illegal memory access was encountered"
+                                    : "an error of the emulated device";
+  return OK;
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// An NVRTC that hands CUDA C++ to the C++ compiler ($CXX or g++) with shim.h in front and gives the shared library back
+// as the "cubin". Libraries are kept in PENSTOCK_EMULATOR_CACHE by the preprocessed text.
+#include <dlfcn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <regex>
+#include <string>
+
+#define API extern "C" __attribute__((visibility("default"))) int
+
+namespace {
+
+struct Program {
+  std::string source, log, image;
+};
+
+std::string quoted(const std::string &s) { return "'" + s + "'"; }
+
+std::string read_file(const std::string &path) {
+  std::ifstream f(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(f), std::istreambuf_iterator<char>()};
+}
+
+std::string folder_of_this() {
+  Dl_info info;
+  dladdr((void *)folder_of_this, &info);
+  return std::string(info.dli_fname).substr(0, std::string(info.dli_fname).rfind('/'));
+}
+
+std::string cache_folder() {
+  const char *given = getenv("PENSTOCK_EMULATOR_CACHE");
+  std::string folder = given ? given : folder_of_this() + "/kernels";
+  mkdir(folder.c_str(), 0777);
+  return folder;
+}
+
+// Runs a command; what it says goes to `log`.
+bool run(const std::string &command, std::string &log) {
+  FILE *p = popen((command + " 2>&1").c_str(), "r");
+  if (!p) return false;
+  char text[4096];
+  while (size_t n = fread(text, 1, sizeof text, p)) log.append(text, n);
+  return pclose(p) == 0;
+}
+
+bool compile(Program &p, const std::string &include) {
+  const char *cxx = getenv("CXX");
+  const std::string compiler = cxx ? cxx : "g++", folder = cache_folder();
+  const std::string base = folder + "/" + std::to_string(getpid()) + "_" + std::to_string((uintptr_t)&p);
+  std::ofstream(base + ".cpp") << p.source;
+  const bool found = run(compiler + " -E -P -std=c++17 -U_FORTIFY_SOURCE -include " + quoted(SHIM) + " -I" +
+                             quoted(include) + " " + base + ".cpp -o " + base + ".ii",
+                         p.log);
+  std::string text = read_file(base + ".ii");
+  unlink((base + ".cpp").c_str());
+  if (!found) return false;
+  const std::regex kernel("used, used, visibility[^)]*\\)\\)\\) void ([A-Za-z_0-9]+)\\(");
+  std::string entries;
+  for (std::sregex_iterator i(text.begin(), text.end(), kernel), end; i != end; ++i) {
+    const std::string name = (*i)[1];
+    entries += "extern \"C\" void emulated_" + name + "(const void *a) { emulated_call(" + name + ", a); }\n" +
+               "extern \"C\" const int emulated_size_" + name + " = emulated_size(" + name + ");\n";
+  }
+  text += entries;
+  char name[64];
+  snprintf(name, sizeof name, "/%016zx%08zx.so", std::hash<std::string>()(text + compiler), text.size());
+  const std::string library = folder + name;
+  if (access(library.c_str(), R_OK) != 0) {
+    std::ofstream(base + ".ii") << text;
+    // Poisoned reads and strict aliasing are the kernels' business; speed hardly matters.
+    if (!run(compiler + " -x c++-cpp-output -std=c++17 -O1 -fPIC -shared -ffp-contract=off -fno-strict-aliasing -w " +
+                 base + ".ii -o " + base + ".so",
+             p.log)) {
+      unlink((base + ".ii").c_str());
+      return false;
+    }
+    rename((base + ".so").c_str(), library.c_str());
+  }
+  unlink((base + ".ii").c_str());
+  const std::string code = read_file(library);
+  const uint64_t head[2] = {0x656c756d45ull, code.size()};
+  p.image = std::string((const char *)head, sizeof head) + code;
+  return true;
+}
+
+}  // namespace
+
+API nvrtcVersion(int *major, int *minor) { return *major = 13, *minor = 0, 0; }
+API nvrtcGetNumSupportedArchs(int *n) { return *n = 2, 0; }
+API nvrtcGetSupportedArchs(int *archs) { return archs[0] = 75, archs[1] = 90, 0; }
+API nvrtcCreateProgram(void **program, const char *source, const char *, int, const char *const *,
+                       const char *const *) {
+  return *program = new Program{source, "", ""}, 0;
+}
+API nvrtcCompileProgram(void *program, int n, const char *const *options) {
+  std::string include;
+  for (int i = 0; i < n; i++)
+    if (!strncmp(options[i], "--include-path=", 15)) include = options[i] + 15;
+  return compile(*(Program *)program, include) ? 0 : 6;
+}
+API nvrtcGetProgramLogSize(void *program, size_t *size) { return *size = ((Program *)program)->log.size() + 1, 0; }
+API nvrtcGetProgramLog(void *program, char *log) { return strcpy(log, ((Program *)program)->log.c_str()), 0; }
+API nvrtcGetCUBINSize(void *program, size_t *size) { return *size = ((Program *)program)->image.size(), 0; }
+API nvrtcGetCUBIN(void *program, char *image) {
+  const std::string &from = ((Program *)program)->image;
+  return memcpy(image, from.data(), from.size()), 0;
+}
+API nvrtcGetPTXSize(void *program, size_t *size) { return nvrtcGetCUBINSize(program, size); }
+API nvrtcGetPTX(void *program, char *image) { return nvrtcGetCUBIN(program, image); }
+API nvrtcDestroyProgram(void **program) { return delete (Program *)*program, *program = nullptr, 0; }
+extern "C" __attribute__((visibility("default"))) const char *nvrtcGetErrorString(int code) {
+  return code == 6 ? "NVRTC_ERROR_COMPILATION" : code ? "NVRTC_ERROR" : "NVRTC_SUCCESS";
+}
