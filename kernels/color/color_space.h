@@ -9,7 +9,7 @@ struct ColorSpaceArgs {
   int32_t from, to;  // numbers of types.DALIImageType
 };
 
-enum ColorSpace : int32_t { RGB, BGR, GRAY, YCBCR };
+enum Space : int32_t { RGB, BGR, GRAY, YCBCR };
 
 // Luma weights of BT.601, and the ranges of Y and of Cb, Cr in 8 bits.
 constexpr double kRed = 0.299, kGreen = 0.587, kBlue = 0.114;

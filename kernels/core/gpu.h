@@ -28,8 +28,9 @@
 //   core/gpu_chain.h gather:  template <class To, class From> struct X { typedef XArgs Args;
 //              DEVICE void begin(const Args &, const Tensor &out, const Tensor &in);
 //              DEVICE void read(const int32_t (&at)[To::N], typename To::T (&pixel)[To::C]) const; };
-//   block:   see run_local in core/gpu_local.h for how a chain is used; a tile of the last output is located at its
-//            corners, for a chain of LOCALs keeps rectangles (mirrored or not) unless Chain::keeps_rectangles is false
+//   block:   how a chain is used shows run_local in core/gpu_local.h; `chain.region` takes a tile of the last output
+//            back to the rectangle of the head's output that it needs. Then per place of the tile: chain.locate(at,
+//            found); if (!found.filled) compute the head's pixel at `at`; chain.map(x, pixel, found); store x.
 #pragma once
 #include "core/convert.h"
 

@@ -12,11 +12,12 @@ struct Local {
   typedef typename To::T Out;
   typedef typename From::T In;
   static constexpr bool kFills = false;           // locate may say that a place lies outside
-  static constexpr bool kKeepsRectangles = true;  // neighbours stay neighbours, in order or in reverse
   template <class Args>
   DEVICE void begin(const Args &, const Tensor &, const Tensor &) {}
   // Turns a place of the output into one of the input; false: it lies outside, so that `fill` gives its value.
   DEVICE bool locate(int32_t (&)[To::N]) const { return true; }
+  // For those that fill: cuts a located rectangle [lo, hi] to what lies inside of the input; false: nothing does.
+  DEVICE bool clamp(int32_t (&)[To::N], int32_t (&)[To::N]) const { return true; }
   DEVICE void fill(Out (&)[To::C], int) const {}
   // What is written as `map` in a LOCAL that keeps its values.
   DEVICE void map(Out (&out)[To::C], const In (&in)[From::C], int) const {
@@ -38,10 +39,11 @@ struct Source {
   typedef K Kind;
   typedef K From;
   static constexpr int kSteps = 0;
-  static constexpr bool kFills = false, kKeepsRectangles = true;
+  static constexpr bool kFills = false;
   DEVICE void begin(const Launch &, int) {}
   template <int STEPS>
   DEVICE void locate(int32_t (&)[K::N], Found<STEPS> &) const {}
+  DEVICE bool region(int32_t (&)[K::N], int32_t (&)[K::N]) const { return true; }
   template <int STEPS>
   DEVICE void map(typename K::T (&out)[K::C], const typename K::T (&source)[K::C], const Found<STEPS> &) const {
 #pragma unroll
@@ -57,7 +59,6 @@ struct Then {
   typedef X<To, typename Before::Kind> Step;
   static constexpr int kSteps = Before::kSteps + 1;
   static constexpr bool kFills = Before::kFills || Step::kFills;
-  static constexpr bool kKeepsRectangles = Before::kKeepsRectangles && Step::kKeepsRectangles;
   Before before;
   Step step;
 
@@ -75,6 +76,19 @@ struct Then {
       found.filled = kSteps;
     else
       before.locate(at, found);
+  }
+  // Takes a rectangle [lo, hi] of places of the last output back to the rectangle of the source that it is made of;
+  // false: it is filled altogether. (A chain behind a block kernel has no borders that reflect, repeat or wrap.)
+  DEVICE bool region(int32_t (&lo)[To::N], int32_t (&hi)[To::N]) const {
+    step.locate(lo);
+    step.locate(hi);
+#pragma unroll
+    for (int d = 0; d < To::N; d++) {
+      const int32_t a = lo[d], b = hi[d];
+      lo[d] = a < b ? a : b, hi[d] = a < b ? b : a;
+    }
+    if (Step::kFills && !step.clamp(lo, hi)) return false;
+    return before.region(lo, hi);
   }
   // Takes the source's values to those of the last output.
   template <int STEPS>

@@ -42,3 +42,169 @@ def test_linear(of, to, offset):
     Segment([Step("color/linear", [1], [0], columns)], {0: spec, 1: spec.like(dtype=np.dtype(to))}, {0: x}, {1}).check(
         offsets=(offset,)
     )
+
+
+def eight(rows):
+    rows = np.asarray(rows)
+    out = np.zeros((len(rows), 8), rows.dtype)
+    out[:, : rows.shape[1]] = rows
+    return out
+
+
+class Chain:
+    """A segment of LOCALs behind each other, made step by step."""
+
+    def __init__(self, samples, layout="HWC"):
+        self.samples, self.n = samples, len(samples)
+        self.specs, self.steps = [spec_of(samples, layout)], []
+
+    def add(self, kernel, columns, shape=None, dtype=None, layout=None):
+        x = self.specs[-1]
+        self.specs.append(x.like(shape=shape, dtype=dtype and np.dtype(dtype), layout=layout))
+        self.steps.append(Step(kernel, [len(self.steps) + 1], [len(self.steps)], columns))
+        return self
+
+    def linear(self, dtype=None):
+        return self.add("color/linear", {"mul": column(0.2, 2), "add": column(-50, 50)}, dtype=dtype)
+
+    def matrix(self, dtype=None):
+        matrix = RNG.uniform(-1, 1, (self.n, 9)).astype("f4")
+        return self.add("color/color_matrix", {"matrix": matrix, "offset": matrix[:, :3] * 20}, dtype=dtype)
+
+    def space(self, from_, to):
+        shape = self.specs[-1].shape.copy()
+        shape[:, -1] = 1 if to == 2 else 3
+        return self.add("color/color_space", {"from": from_, "to": to}, shape)
+
+    def flip(self, *axes):
+        flip = np.zeros((self.n, 8), "u1")
+        for a in axes:
+            flip[:, a] = RNG.integers(0, 2, self.n)
+        return self.add("geometry/flip", {"flip": flip})
+
+    def window(self, border=0, dtype=None, channels=-1, by=(7, 5)):
+        x = self.specs[-1]
+        axes = [x.layout.find(c) for c in "HW"] if x.layout else [0, 1]
+        start, shape = np.zeros_like(x.shape), x.shape.copy()
+        start[:, axes] = RNG.integers(-by[0], by[0], (self.n, 2))
+        shape[:, axes] = np.maximum(shape[:, axes] + RNG.integers(-by[1], by[1], (self.n, 2)), 0)
+        if border:
+            shape[(x.shape == 0).any(axis=1)] = 0
+        columns = {"start": eight(start), "extent": eight(x.shape), "border": border, "channels": channels}
+        return self.add("geometry/window", {**columns, "fill": np.array([[7.7, 1, 3, 4, 5, 6]], "f4")}, shape, dtype)
+
+    def cmn(self, to="CHW", dtype="f4", channels=None):
+        x = self.specs[-1]
+        axes = [x.layout.find(c) for c in to]
+        shape, first = x.shape[:, axes].copy(), np.zeros_like(x.shape)
+        h, w, c = (to.find(name) for name in "HWC")
+        for d in (h, w):
+            shape[:, d] = np.maximum(shape[:, d] + RNG.integers(-5, 3, self.n), 0)
+            first[:, d] = RNG.integers(-2, 3, self.n)
+        if channels:
+            shape[:, c] = channels
+        mirror = RNG.integers(0, 2, self.n) == 1
+        first[:, w] += np.where(mirror, shape[:, w] - 1, 0)
+        most = int(shape[:, c].max())
+        values = RNG.uniform(0.2, 1.5, (3, self.n, most)).astype("f4")
+        columns = {"axis": eight(np.array([axes], "i4")), "first": eight(first), "channels": c}
+        columns |= {"mirrored": np.where(mirror, w, -1), "mean": values[0] * 50, "scale": values[1], "fill": values[2] * 9}
+        return self.add("geometry/crop_mirror_normalize", columns, shape, dtype, to)
+
+    def transpose(self, *perm):
+        x = self.specs[-1]
+        layout = "".join(x.layout[p] for p in perm)
+        columns = {"perm": eight(np.array([perm], "i4"))}
+        return self.add("generic/transpose", columns, x.shape[:, list(perm)], None, layout)
+
+    def check(self, kept=(), **options):
+        specs = dict(enumerate(self.specs))
+        segment = Segment(self.steps, specs, {0: self.samples}, {len(self.steps), *kept})
+        segment.check(**options)
+        return segment
+
+
+@pytest.mark.parametrize("to", ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", "?"))
+@pytest.mark.parametrize("of", ("u1", "i4", "f2", "f4"))
+def test_cast(of, to):
+    Chain(images(of)).add("generic/cast", {}, dtype=to).check(offsets=(0, 1))
+
+
+@pytest.mark.parametrize("dtype", ("u1", "f2", "f8"))
+def test_copy(dtype):
+    Chain(images(dtype)).add("generic/copy", {}).check(offsets=(0, 5))
+
+
+@pytest.mark.parametrize("of, to", (("u1", "u1"), ("u1", "f4"), ("f4", "u1"), ("i2", "f2")))
+def test_color_matrix(of, to):
+    Chain(images(of)).matrix(to).check(offsets=(0, 1))
+
+
+@pytest.mark.parametrize("to", range(4))
+@pytest.mark.parametrize("of", range(4))
+def test_color_space(of, to):
+    Chain(images("u1", 1 if of == 2 else 3)).space(of, to).check(offsets=(0, 2))
+
+
+@pytest.mark.parametrize("dtype", ("u1", "f4"))
+@pytest.mark.parametrize("channels", (1, 2, 3, 4, 7))
+def test_flip(channels, dtype):
+    Chain(images(dtype, channels)).flip(0, 1).check(offsets=(0, 1))
+
+
+@pytest.mark.parametrize("border", range(5))
+@pytest.mark.parametrize("channels", (1, 3, 6))
+def test_window(channels, border):
+    Chain(images("u1", channels)).window(border).check()
+    Chain(images("f4", channels)).window(border, "u1").check()
+
+
+def test_window_with_a_fill_per_channel():
+    Chain(images("u1", 3)).window(channels=2).check()
+    Chain(images("u1", 6)).window(channels=2).check()
+
+
+@pytest.mark.parametrize("to", ("CHW", "HWC"))
+@pytest.mark.parametrize("channels, padded", ((1, None), (3, None), (3, 4), (5, 8)))
+def test_crop_mirror_normalize(channels, padded, to):
+    for dtype in ("f4", "u1", "f2"):
+        Chain(images("u1", channels)).cmn(to, dtype, padded).check()
+
+
+def test_crop_mirror_normalize_of_planes():
+    x = [np.ascontiguousarray(np.moveaxis(x, 2, 0)) for x in images("f4", 3)]
+    Chain(x, "CHW").cmn("CHW").check()
+    Chain(x, "CHW").cmn("HWC").check()
+
+
+@pytest.mark.parametrize("perm", ((0, 1, 2), (2, 0, 1), (1, 0, 2), (2, 1, 0)))
+@pytest.mark.parametrize("channels", (3, 5))
+def test_transpose(channels, perm):
+    Chain(images("u1", channels)).transpose(*perm).check()
+
+
+def test_chains():
+    Chain(images()).linear("f4").matrix("u1").flip(0, 1).window().cmn().check()
+    Chain(images()).window().linear().window(1).flip(1).space(0, 2).linear("f4").check()
+    Chain(images("u1", 6)).linear("f4").window(channels=2).cmn().check()
+    Chain(images("f4")).flip(0).matrix("u1").transpose(2, 0, 1).window(2).check()
+
+
+def test_what_is_kept_is_written():
+    chain = Chain(images()).linear("f4").matrix("u1").flip(0, 1)
+    segment = chain.check(kept={1})
+    _, launches = segment.launches()
+    assert [x.calls for x in launches] == [[0], [1, 2]]
+
+
+def test_frames_and_volumes():
+    samples = [RNG.integers(0, 255, (f, h, w, 3)).astype("u1") for f, (h, w) in zip((2, 1, 3, 1, 2), SIZES)]
+    Chain(samples, "FHWC").flip(1, 2).cmn("FCHW").check()
+    Chain(samples, "FHWC").flip(0, 2).cmn("CFHW").check()
+    Chain(samples, "").window(by=(1, 1)).check()
+
+
+def test_one_huge_sample_among_small_ones():
+    x = images("u1", 3, ((3, 2), (900, 700), (1, 1), (5, 5), (2, 2)))
+    Chain(x).linear().check()
+    Chain(x).flip(1).cmn().check()

@@ -129,7 +129,8 @@ class Fusion:
         launches: list[Launch] = []
         if n:
             for g in self._groups:
-                launches += self._plan(g, calls, specs, n)
+                for part in _parts(g, calls):
+                    launches += self._plan(part, calls, specs, n)
         return launches
 
     def _plan(self, g: _Group, calls: list[Call], specs: list[Spec], n: int) -> list[Launch]:
@@ -160,14 +161,15 @@ class Fusion:
             )
             phases = forms.companion(head.kernel)(task)
         launches = []
+        scratch = max((p.scratch for p in phases), default=0)
         for p in phases:
-            if p is None or 0 in p.grid:
+            if 0 in p.grid:
                 continue
             more = [*p.definitions]
             if head:
                 more += [f"typedef {k} {name};" for name, k in _named(head, specs, kinds[0])]
             source, entry = self._text(calls, order, kinds[0], steps, head, p.body, tuple(more))
-            launches.append(Launch(source, entry, p.grid, p.block, p.shared, tensors, shapes, order, p.scratch, p.zero))
+            launches.append(Launch(source, entry, p.grid, p.block, p.shared, tensors, shapes, order, scratch, p.zero))
         return launches
 
     def _text(self, calls, order, source: Kind, steps, head, body: str, more: tuple[str, ...]) -> tuple[str, str]:
@@ -177,6 +179,19 @@ class Fusion:
             includes = [head.kernel] if head else []
             self._texts[key] = write(entry, source, steps, includes, body, list(more)), entry
         return self._texts[key]
+
+
+def _parts(g: _Group, calls: list[Call]) -> list[_Group]:
+    """The group, or its head and its LOCALs where those of a block kernel don't keep rectangles together."""
+    if g.head < 0 or not g.locals or forms.form_of(calls[g.head].kernel) != "block":
+        return [g]
+    for i in g.locals:
+        args = calls[i].args
+        if args is not None and "border" in (args.dtype.names or ()) and args["border"].any():
+            rest = _Group(-1, g.locals, g.out)
+            rest.forms = g.forms
+            return [_Group(g.head, [], calls[g.head].outs[0]), rest]
+    return [g]
 
 
 def _named(head: Call, specs: list[Spec], kind: Kind) -> list[tuple[str, Kind]]:
@@ -190,18 +205,23 @@ def _named(head: Call, specs: list[Spec], kind: Kind) -> list[tuple[str, Kind]]:
 
 
 def _shifts_channels(call: Call, specs: list[Spec]) -> bool:
-    """Whether a LOCAL moves or cuts channels, so that a pixel can't be one unit. Fields called `start` say, for each axis
-    of a kernel's input, where the part that is read begins."""
-    if call.args is None or "start" not in (call.args.dtype.names or ()):
-        return False
+    """Whether a LOCAL moves or cuts channels, so that a pixel can't be one unit. By their names, fields called `start`
+    say where the part that is read begins along each axis of the input, `perm` and `axis` which axis of the input each
+    of the output is."""
     x, out = specs[call.ins[0]], specs[call.outs[0]]
-    axis = x.axis("C")
-    if axis < 0:
+    axis, to = x.axis("C"), out.axis("C")
+    if call.args is None or not len(call.args) or axis < 0 or to < 0:
+        return False
+    names = call.args.dtype.names or ()
+    for name in ("perm", "axis"):
+        if name in names and call.args[name][0, to] != axis:
+            return True
+    if "start" not in names:
         return False
     start = call.args["start"][:, axis]
-    if "origin" in call.args.dtype.names:
+    if "origin" in names:
         start = start - call.args["origin"][:, axis]
-    return bool(start.any() or (x.stored[:, axis] != out.stored[:, axis]).any())
+    return bool(start.any() or (x.stored[:, axis] != out.stored[:, to]).any())
 
 
 def grid_of(blocks: np.ndarray, n: int) -> tuple[int, int, int]:

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// form: places
+#include "core/gpu_chain.h"
+#include "generic/transpose.h"
+
+template <class To, class From>
+struct Transpose : Local<To, From> {
+  typedef TransposeArgs Args;
+  int32_t from[To::N], start[From::N];  // per coordinate of the output, that of the input
+  DEVICE void begin(const Args &a, const Tensor &, const Tensor &) {
+#pragma unroll
+    for (int d = 0; d < To::N; d++) from[d] = a.perm[To::axis(d)], start[d] = (int32_t)a.start[From::axis(d)];
+  }
+  DEVICE bool locate(int32_t (&at)[To::N]) const {
+    int32_t in[To::N];
+#pragma unroll
+    for (int e = 0; e < To::N; e++) {
+      in[e] = start[e];
+#pragma unroll
+      for (int d = 0; d < To::N; d++)
+        if (from[d] == From::axis(e)) in[e] += at[d];
+    }
+#pragma unroll
+    for (int e = 0; e < To::N; e++) at[e] = in[e];
+    return true;
+  }
+};
