@@ -95,3 +95,14 @@ SHARED double filter_node(int filter, int i) {
   if (filter == GAUSSIAN) return x <= 1 ? exp(-4 * x * x) : 0;
   return x < 1 ? 1 - x : 0;
 }
+
+// The weight of an input sample |x| away from the output's coordinate, in units of the stretched filter.
+SHARED float triangle_weight(float x) { return x < 1 ? 1 - x : 0; }
+// For the filters that have nodes: `last` is filter_radius * kNodesPerUnit, behind which `nodes` has a zero.
+template <class Nodes>
+SHARED float node_weight(const Nodes &nodes, float last, float x) {
+  const float p = x * kNodesPerUnit < last ? x * kNodesPerUnit : last;
+  const int i = (int)p;
+  return nodes[i] + (p - (float)i) * (nodes[i + 1] - nodes[i]);
+}
+constexpr int kMostNodes = 3 * kNodesPerUnit + 2;

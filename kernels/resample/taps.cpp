@@ -11,9 +11,9 @@ namespace {
 
 // One period of the filter on each side of 0 and a zero beyond, so that interpolation needs no test.
 struct Nodes {
-  float value[3 * kNodesPerUnit + 2];
+  float value[kMostNodes];
   explicit Nodes(int filter) {
-    for (int i = 0; i < 3 * kNodesPerUnit + 2; i++) value[i] = (float)filter_node(filter, i);
+    for (int i = 0; i < kMostNodes; i++) value[i] = (float)filter_node(filter, i);
   }
 };
 const Nodes &nodes(int filter) {
@@ -30,7 +30,7 @@ inline float evaluate(const ResampleAxis &x, double c, int64_t first, int n, flo
   }
   if (x.filter == LINEAR || x.filter == TRIANGULAR) {
     for (int k = 0; k < n; k++) {
-      w[k] = std::max(0.0f, 1 - std::fabs((offset + (float)k) * unit));
+      w[k] = triangle_weight(std::fabs((offset + (float)k) * unit));
       sum += w[k];
     }
     return sum;
@@ -38,9 +38,7 @@ inline float evaluate(const ResampleAxis &x, double c, int64_t first, int n, flo
   const float *v = nodes(x.filter).value;
   const float last = (float)(filter_radius(x.filter) * kNodesPerUnit);
   for (int k = 0; k < n; k++) {
-    float p = std::min(last, std::fabs((offset + (float)k) * unit) * kNodesPerUnit);
-    int i = (int)p;
-    w[k] = v[i] + (p - (float)i) * (v[i + 1] - v[i]);
+    w[k] = node_weight(v, last, std::fabs((offset + (float)k) * unit));
     sum += w[k];
   }
   return sum;
