@@ -17,13 +17,12 @@ struct Tiling {
   int row_words, rows;           // words of a row in shared memory; rows at a time
   int row_stride;                // weights per output row
 
-  // False if not even a small tile fits.
+  // With kMostTileTaps of penstock/gpu/plans/resample.py there is room for one column and row at least.
   template <class Passes>
-  DEVICE bool of(int out_height, int out_width, const GpuAxis &y, const GpuAxis &x) {
+  DEVICE void of(int out_height, int out_width, const GpuAxis &y, const GpuAxis &x) {
     row_stride = (y.taps + 1) & ~1;
     height = balanced(out_height, kMostRows);
     while (height > 1 && height * row_stride > kWeightWords) height = (height + 1) / 2;
-    if (height * row_stride > kWeightWords) return false;
     width = balanced(out_width, kMostColumns < (int)blockDim.x ? kMostColumns : (int)blockDim.x);
     for (;; width = (width + 1) / 2) {
       const double scale = x.x.scale < 0 ? -x.x.scale : x.x.scale;
@@ -37,14 +36,69 @@ struct Tiling {
     rows = rows < height ? rows : height;
     rows = rows < 4 * kQuad ? rows : 4 * kQuad;
     across = (out_width + width - 1) / width;
-    n = across * ((out_height + height - 1) / height);
-    return rows > 0;
+    n = rows > 0 ? across * ((out_height + height - 1) / height) : 0;
   }
   DEVICE static int balanced(int n, int most) {
     const int parts = (n + most - 1) / most;
     return parts > 0 ? (n + parts - 1) / parts : 1;
   }
 };
+
+// What the threads of a block share. What takes many registers is made in functions of their own, once for a tile, so
+// that the passes over the pixels keep many threads busy.
+struct Tile {
+  GpuAxis y, x;
+  Tiling tiling;
+  float nodes[2][kMostNodes];
+  // Per row and column: its place in the output of the resampling, and the first of its inputs; those that are read.
+  int32_t rows[kMostRows], columns[kMostColumns], first_row[kMostRows], first_column[kMostColumns];
+  int32_t lo, hi;
+};
+
+// Everything of a sample that no pixel changes.
+template <class Passes>
+__device__ __noinline__ void begin_sample(Tile &tile, const ResampleArgs &a, int64_t in_height, int64_t in_width,
+                                          int out_height, int out_width) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    tile.y.of(a, 0, in_height);
+    tile.x.of(a, 1, in_width);
+    tile.tiling.of<Passes>(out_height, out_width, tile.y, tile.x);
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < 2 * kMostNodes; i += blockDim.x) {
+    const int axis = i >= kMostNodes, filter = axis ? tile.x.x.filter : tile.y.x.filter;
+    if (filter == CUBIC || filter == LANCZOS3 || filter == GAUSSIAN)
+      tile.nodes[axis][i - axis * kMostNodes] = (float)filter_node(filter, i - axis * kMostNodes);
+  }
+}
+
+// The weights of a tile whose rows and columns are known.
+template <class Passes>
+__device__ __noinline__ void make_weights(Tile &tile, int height, int width, int32_t *weights_y, int32_t *weights_x) {
+  const int stride_y = tile.tiling.row_stride, stride_x = tile.tiling.width;
+  for (int i = threadIdx.x; i < height + width; i += blockDim.x) {
+    const bool is_row = i < height;
+    const int j = is_row ? i : i - height, place = is_row ? tile.rows[j] : tile.columns[j];
+    float *w = is_row ? (float *)weights_y + j * stride_y : (float *)weights_x + j;
+    const int n = is_row ? stride_y : tile.x.taps, stride = is_row ? 1 : stride_x;
+    for (int k = 0; k < n; k++) w[k * stride] = 0;
+    if (place < 0) {
+      (is_row ? tile.first_row[j] : tile.first_column[j]) = 0;
+      continue;
+    }
+    const GpuAxis &g = is_row ? tile.y : tile.x;
+    const int first = make_taps(g, tile.nodes[is_row ? 0 : 1], place, w, stride);
+    (is_row ? tile.first_row[j] : tile.first_column[j]) = first;
+    if (is_row) {
+      Passes::prepare_row(w, g.taps, stride_y);
+    } else {
+      Passes::prepare_column(w, g.taps, stride);
+      atomicMin(&tile.lo, first);
+      atomicMax(&tile.hi, first + g.taps);
+    }
+  }
+}
 
 // Where the rows and columns of a tile lie in the output of the resampling: -1 for what is filled.
 template <class Chain>
@@ -81,96 +135,52 @@ DEVICE void resample_tiles(const Launch &l) {
   typedef typename Chain::Kind Last;
   typedef Passes<To, From> P;
   DYNAMIC_SHARED(int32_t, pool);
-  __shared__ float nodes[2][kMostNodes];
-  __shared__ int32_t rows[kMostRows], columns[kMostColumns], first_row[kMostRows], first_column[kMostColumns];
-  __shared__ int32_t range[2];
-  const int tid = threadIdx.x, step = blockDim.x;
+  __shared__ Tile tile;
+  const int tid = threadIdx.x;
   FOR_SAMPLES(sample, l) {
     const ResampleArgs &a = ((const ResampleArgs *)l.args[0])[sample];
     const Tensor &out = l.tensors[0][sample], &in = l.tensors[IN][sample];
     if (SIZES && blockIdx.x == 0 && tid < a.n_axes) l.tensors[1][sample].as<int32_t>()[tid] = (int32_t)a.in_size[tid];
     const int out_height = (int)Last::extent(out, 0), out_width = (int)Last::extent(out, 1);
     if (out.volume() == 0 || in.volume() == 0) continue;
-    GpuAxis y, x;
-    y.of(a, 0, From::extent(in, 0));
-    x.of(a, 1, From::extent(in, 1));
-    Tiling t;
-    Chain chain;
-    chain.begin(l, sample);
-    Place<Last> to;
-    to.begin(out);
-    if (!t.template of<P>(out_height, out_width, y, x)) {
-      // Thousands of taps: every output by itself.
-      Resampled<To, From> all;
-      all.begin(a, in);
-      for (int64_t i = (int64_t)blockIdx.x * step + tid; i < (int64_t)out_height * out_width;
-           i += (int64_t)gridDim.x * step) {
-        int32_t at[2] = {(int32_t)(i / out_width), (int32_t)(i % out_width)};
-        typename Last::T *p = to.at(at);
-        Found<Chain::kSteps> found;
-        chain.locate(at, found);
-        typename To::T pixel[To::C];
-        if (!Chain::kFills || !found.filled) all.read(at, pixel);
-        write_pixel<Last>(chain, found, pixel, p, to.channel);
-      }
-      continue;
-    }
-    int32_t *weights_y = pool, *weights_x = pool + t.height * t.row_stride;
-    int32_t *buffer = pool + ((t.height * t.row_stride + t.width * x.taps + 3) & ~3);
+    begin_sample<P>(tile, a, From::extent(in, 0), From::extent(in, 1), out_height, out_width);
+    const Tiling &t = tile.tiling;
+    const int tile_height = t.height, tile_width = t.width, row_words = t.row_words, row_stride = t.row_stride;
+    const int taps = tile.x.taps, most_rows = t.rows, in_height = (int)tile.y.length;
+    int32_t *weights_y = pool, *weights_x = pool + tile_height * row_stride;
+    int32_t *buffer = pool + ((tile_height * row_stride + tile_width * taps + 3) & ~3);
     typename P::Input source;
+    Chain chain;
+    Place<Last> to;
     source.begin(in);
+    chain.begin(l, sample);
+    to.begin(out);
 
-    bool has_nodes = false;
-    for (int tile = blockIdx.x; tile < t.n; tile += gridDim.x) {
-      const int down = tile / t.across, top = down * t.height, left = (tile - down * t.across) * t.width;
-      const int height = out_height - top < t.height ? out_height - top : t.height;
-      const int width = out_width - left < t.width ? out_width - left : t.width;
+    for (int number = blockIdx.x; number < t.n; number += gridDim.x) {
+      const int down = number / t.across, top = down * tile_height, left = (number - down * t.across) * tile_width;
+      const int height = out_height - top < tile_height ? out_height - top : tile_height;
+      const int width = out_width - left < tile_width ? out_width - left : tile_width;
       __syncthreads();
-      if (!has_nodes)
-        for (int i = tid; i < kMostNodes; i += step)
-          nodes[0][i] = (float)filter_node(y.x.filter, i), nodes[1][i] = (float)filter_node(x.x.filter, i);
-      if (tid == 0) range[0] = (int32_t)x.length, range[1] = 0;
-      locate_tile(chain, top, left, height, width, rows, columns);
+      if (tid == 0) tile.lo = 0x7fffffff, tile.hi = 0;
+      locate_tile(chain, top, left, height, width, tile.rows, tile.columns);
       __syncthreads();
-      has_nodes = true;
-      for (int i = tid; i < height + width; i += step) {
-        if (i < height) {
-          float *w = (float *)weights_y + i * t.row_stride;
-          if (rows[i] < 0) {
-            first_row[i] = 0;
-            for (int k = 0; k < t.row_stride; k++) w[k] = 0;
-            continue;
-          }
-          if (y.taps < t.row_stride) w[y.taps] = 0;
-          first_row[i] = make_taps(y, nodes[0], rows[i], w, 1);
-          P::prepare_row(w, y.taps, t.row_stride);
-        } else {
-          const int j = i - height;
-          if (columns[j] < 0) continue;
-          float *w = (float *)weights_x + j;
-          const int first = make_taps(x, nodes[1], columns[j], w, t.width);
-          P::prepare_column(w, x.taps, t.width);
-          first_column[j] = first;
-          atomicMin(range, first);
-          atomicMax(range + 1, first + x.taps);
-        }
-      }
+      make_weights<P>(tile, height, width, weights_y, weights_x);
       __syncthreads();
-      const int lo = range[0], pixels = range[1] - lo;
-      const int groups = step / t.width, mine = tid / t.width, column = tid - mine * t.width;
-      for (int begin = 0; begin < height; begin += t.rows) {
-        const int n = height - begin < t.rows ? height - begin : t.rows;
+      const int lo = tile.lo, pixels = tile.hi - lo;  // negative: all is filled
+      const int groups = blockDim.x / tile_width, mine = tid / tile_width, column = tid - mine * tile_width;
+      for (int begin = 0; begin < height; begin += most_rows) {
+        const int n = height - begin < most_rows ? height - begin : most_rows;
         if (begin) __syncthreads();
-        if (pixels > 0)
-          P::down(source, buffer, t.row_words, first_row + begin, weights_y + begin * t.row_stride, t.row_stride, n,
-                  (int)y.length, lo, pixels);
+        if (tile.hi > 0)
+          P::down(source, buffer, row_words, tile.first_row + begin, weights_y + begin * row_stride, row_stride, n,
+                  in_height, lo, pixels);
         __syncthreads();
         if (mine >= groups || column >= width) continue;
         for (int r = mine * kQuad; r < n; r += groups * kQuad) {
           typename To::T pixel[kQuad][To::C];
-          if (columns[column] >= 0)
-            P::across(pixel, buffer, t.row_words, r, n, first_column[column] - lo, pixels, weights_x + column, t.width,
-                      x.taps);
+          if (tile.columns[column] >= 0)
+            P::across(pixel, buffer, row_words, r, n, tile.first_column[column] - lo, pixels, weights_x + column,
+                      tile_width, taps);
 #pragma unroll
           for (int q = 0; q < kQuad; q++) {
             if (r + q >= n) break;

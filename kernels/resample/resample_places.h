@@ -79,6 +79,35 @@ DEVICE void write_pixel(const Chain &chain, const Found<Chain::kSteps> &found, c
   for (int c = 0; c < Last::C; c++) p[Last::kInterleaved ? c : c * channel] = x[c];
 }
 
+// Calls f with the places of a tensor that this thread takes.
+template <class Last, class F>
+DEVICE void each_place(const Tensor &out, const F &f) {
+  int64_t n = 1;
+#pragma unroll
+  for (int d = 0; d < Last::N; d++) n *= Last::extent(out, d);
+  for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
+    int32_t at[Last::N];
+    int64_t rest = i;
+#pragma unroll
+    for (int d = Last::N - 1; d >= 0; d--) {
+      const int64_t extent = Last::extent(out, d);
+      at[d] = (int32_t)(rest % extent);
+      rest /= extent;
+    }
+    f(at);
+  }
+}
+
+template <class To, class Last, class Source, class Chain>
+DEVICE void write_place(const Source &source, const Chain &chain, const Place<Last> &to, int32_t (&at)[Last::N]) {
+  typename Last::T *p = to.at(at);
+  Found<Chain::kSteps> found;
+  chain.locate(at, found);
+  typename To::T pixel[To::C];
+  if (!Chain::kFills || !found.filled) source.read(at, pixel);
+  write_pixel<Last>(chain, found, pixel, p, to.channel);
+}
+
 template <class To, class From, class Chain, int IN, bool SIZES>
 DEVICE void resample_places(const Launch &l) {
   typedef typename Chain::Kind Last;
@@ -94,24 +123,6 @@ DEVICE void resample_places(const Launch &l) {
     source.begin(a, in);
     chain.begin(l, sample);
     to.begin(out);
-    int64_t n = 1;
-#pragma unroll
-    for (int d = 0; d < Last::N; d++) n *= Last::extent(out, d);
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
-      int32_t at[Last::N];
-      int64_t rest = i;
-#pragma unroll
-      for (int d = Last::N - 1; d >= 0; d--) {
-        const int64_t extent = Last::extent(out, d);
-        at[d] = (int32_t)(rest % extent);
-        rest /= extent;
-      }
-      typename Last::T *p = to.at(at);
-      Found<Chain::kSteps> found;
-      chain.locate(at, found);
-      typename To::T pixel[To::C];
-      if (!Chain::kFills || !found.filled) source.read(at, pixel);
-      write_pixel<Last>(chain, found, pixel, p, to.channel);
-    }
+    each_place<Last>(out, [&](int32_t (&at)[Last::N]) { write_place<To, Last>(source, chain, to, at); });
   }
 }

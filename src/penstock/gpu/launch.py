@@ -63,6 +63,7 @@ class Phase(NamedTuple):
     scratch: int = 0
     zero: bool = False
     definitions: tuple[str, ...] = ()  # lines before the function, such as "#define TAPS 4"
+    resident: int = 0  # blocks that shall fit on a multiprocessor at once, which limits registers; 0: no matter
 
 
 class Task(NamedTuple):
@@ -168,16 +169,17 @@ class Fusion:
             more = [*p.definitions]
             if head:
                 more += [f"typedef {k} {name};" for name, k in _named(head, specs, kinds[0])]
-            source, entry = self._text(calls, order, kinds[0], steps, head, p.body, tuple(more))
+            source, entry = self._text(calls, order, kinds[0], steps, head, p, tuple(more))
             launches.append(Launch(source, entry, p.grid, p.block, p.shared, tensors, shapes, order, scratch, p.zero))
         return launches
 
-    def _text(self, calls, order, source: Kind, steps, head, body: str, more: tuple[str, ...]) -> tuple[str, str]:
-        key = (source, tuple(steps), body, more)
+    def _text(self, calls, order, source: Kind, steps, head, p: Phase, more: tuple[str, ...]) -> tuple[str, str]:
+        bounds = f"__launch_bounds__({p.block[0] * p.block[1] * p.block[2]}, {p.resident}) " if p.resident else ""
+        key = (source, tuple(steps), p.body, bounds, more)
         if key not in self._texts:
             entry = "__".join(calls[i].kernel.rsplit("/", 1)[-1] for i in order)[:100] + "_gpu"
             includes = [head.kernel] if head else []
-            self._texts[key] = write(entry, source, steps, includes, body, list(more)), entry
+            self._texts[key] = write(entry, source, steps, includes, p.body, list(more), bounds), entry
         return self._texts[key]
 
 

@@ -79,8 +79,11 @@ def places(specs: list[Spec], flat: bool, shifts_channels: bool) -> list[Kind]:
     return [Kind(c_type(s.dtype), s.ndim - 1, u[1], u[0], True) for u, s in zip(units, specs)]
 
 
-def write(entry: str, source: Kind, steps: list[Step], includes: list[str], body: str, more: list[str]) -> str:
-    """The text of a launch: `body` is what the launched function does; `more` are further definitions."""
+def write(
+    entry: str, source: Kind, steps: list[Step], includes: list[str], body: str, more: list[str], bounds: str = ""
+) -> str:
+    """The text of a launch: `body` is what the launched function does; `more` are further definitions, `bounds` what
+    stands before its name."""
     files = ["core/gpu_local.h", *(f"{k}.cu" for k in dict.fromkeys([*includes, *(s.kernel for s in steps)]))]
     lines = [f'#include "{f}"' for f in files]
     lines.append(f"typedef Source<{source}> Chain0;")
@@ -89,5 +92,5 @@ def write(entry: str, source: Kind, steps: list[Step], includes: list[str], body
             f"typedef Then<Chain{i}, {forms.struct_of(s.kernel)}, {s.to}, {s.args}, {s.out}, {s.in_}> Chain{i + 1};"
         )
     lines += [f"typedef Chain{len(steps)} Chain;", *more]
-    lines.append(f'extern "C" __global__ void {entry}(Launch l) {{ {body} }}')
+    lines.append(f'extern "C" __global__ void {bounds}{entry}(Launch l) {{ {body} }}')
     return "\n".join(lines) + "\n"

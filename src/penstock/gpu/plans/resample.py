@@ -9,6 +9,7 @@ from ..launch import Phase, Task, grid_of
 
 _POOL_BYTES = 4 * 10752  # kPoolWords of kernels/resample/resample.cu
 _ROWS, _COLUMNS = 32, 256  # the largest tile
+_MOST_TAPS = 768  # more do not fit into shared memory
 
 
 def plan(task: Task) -> list[Phase]:
@@ -16,7 +17,7 @@ def plan(task: Task) -> list[Phase]:
     sizes = len(task.outs) > 1
     at_input = len(task.outs)
     extents = task.last.stored if not last.unit else np.delete(task.last.stored, last.axis, axis=1)
-    if kind.n == last.n == 2 and kind.unit and last.unit:
+    if kind.n == last.n == 2 and kind.unit and last.unit and _most_taps(task) <= _MOST_TAPS:
         height, width = extents[:, 0], extents[:, 1]
         across = -(-width // _COLUMNS)
         widest = int((-(-width // np.maximum(across, 1))).max(initial=1))
@@ -25,7 +26,16 @@ def plan(task: Task) -> list[Phase]:
         shrink = np.maximum(1, task.ins[0].stored.max(axis=1) // np.maximum(1, 4 * extents.max(axis=1)))
         blocks = -(-height // _ROWS) * across * shrink
         body = f"resample_tiles<To0, From0, Chain, {at_input}, {'true' if sizes else 'false'}>(l);"
-        return [Phase(body, grid_of(blocks, task.n), (threads, 1, 1), _POOL_BYTES)]
+        return [Phase(body, grid_of(blocks, task.n), (threads, 1, 1), _POOL_BYTES, resident=4)]
     blocks = -(-extents.prod(axis=1) // 256)
     body = f"resample_places<To0, From0, Chain, {at_input}, {'true' if sizes else 'false'}>(l);"
     return [Phase(body, grid_of(blocks, task.n))]
+
+
+def _most_taps(task: Task) -> float:
+    """No output has more."""
+    args = task.call.args
+    assert args is not None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = np.abs(args["roi_end"] - args["roi_start"]) / args["out_size"]
+    return 2 * 3 * float(np.nan_to_num(scale, posinf=0).max(initial=1)) + 1
