@@ -26,7 +26,7 @@ struct Tiling {
     width = balanced(out_width, kMostColumns < (int)blockDim.x ? kMostColumns : (int)blockDim.x);
     for (;; width = (width + 1) / 2) {
       const double scale = x.x.scale < 0 ? -x.x.scale : x.x.scale;
-      const double most = (width - 1) * scale + 2 * x.x.radius + 3 + x.taps;
+      const double most = (width - 1) * scale + 2 * x.x.radius + 6 + x.taps;
       const int pixels = most < (double)x.length ? (int)most : (int)x.length;
       row_words = Passes::words(pixels);
       const int64_t room = (int64_t)kPoolWords - height * row_stride - (int64_t)width * x.taps;
@@ -166,7 +166,7 @@ DEVICE void resample_tiles(const Launch &l) {
       __syncthreads();
       make_weights<P>(tile, height, width, weights_y, weights_x);
       __syncthreads();
-      const int lo = tile.lo, pixels = tile.hi - lo;  // negative: all is filled
+      const int lo = tile.lo & ~3, pixels = tile.hi - lo;  // words stay aligned; negative: all is filled
       const int groups = blockDim.x / tile_width, mine = tid / tile_width, column = tid - mine * tile_width;
       for (int begin = 0; begin < height; begin += most_rows) {
         const int n = height - begin < most_rows ? height - begin : most_rows;
