@@ -9,8 +9,8 @@
 #endif
 
 #include "decode/codec.h"
-#include "decode/huffman.h"
 #include "decode/libjpeg.h"
+#include "decode/scan.h"
 
 namespace {
 
@@ -20,7 +20,7 @@ struct Headers {
   jpeg_error_mgr errors;
   jpeg_source_mgr source;
   jmp_buf failed;
-  HuffmanDecoder huffman;
+  Scan scan;
 };
 
 Headers &headers_of(j_common_ptr d) { return *static_cast<Headers *>(d->client_data); }
@@ -42,12 +42,13 @@ void skip_source(j_decompress_ptr d, long n) {
 }
 
 // Which of the 64 coefficients are not zero.
-inline uint64_t nonzero(const JCOEF *block) {
+INLINE uint64_t nonzero(const int16_t *block) {
   uint64_t mask = 0;
 #ifdef __SSE2__
   const __m128i zero = _mm_setzero_si128();
   for (int i = 0; i < 64; i += 16) {
-    const __m128i a = _mm_load_si128((const __m128i *)(block + i)), b = _mm_load_si128((const __m128i *)(block + i + 8));
+    const __m128i a = _mm_load_si128((const __m128i *)(block + i)),
+                  b = _mm_load_si128((const __m128i *)(block + i + 8));
     const __m128i is_zero = _mm_packs_epi16(_mm_cmpeq_epi16(a, zero), _mm_cmpeq_epi16(b, zero));
     mask |= (uint64_t)(uint16_t)~_mm_movemask_epi8(is_zero) << i;
   }
@@ -58,7 +59,7 @@ inline uint64_t nonzero(const JCOEF *block) {
 }
 
 // Appends a block; returns the end of its words.
-inline uint16_t *pack(const JCOEF *block, uint16_t *to) {
+INLINE uint16_t *pack(const int16_t *block, uint16_t *to) {
   *to++ = (uint16_t)block[0];
   for (uint64_t rest = nonzero(block) & ~1ull; rest; rest &= rest - 1) {
     const int place = __builtin_ctzll(rest), value = block[place];
@@ -118,40 +119,40 @@ void describe(JpegRecord &r, const jpeg_decompress_struct &d, const Window &w, b
 }
 
 // Decodes down to the last stored block. Returns the end of the words, or null if the data is irregular.
-uint16_t *read_blocks(const JpegRecord &r, Headers &j, uint32_t *places, uint16_t *const words) {
-  alignas(64) JBLOCK blocks[D_MAX_BLOCKS_IN_MCU] = {};
-  JBLOCKROW rows[D_MAX_BLOCKS_IN_MCU];
-  for (int i = 0; i < D_MAX_BLOCKS_IN_MCU; i++) rows[i] = &blocks[i];
-  const int n_mcus = (int)j.d.MCUs_per_row;
+CLONES uint16_t *read_blocks(const JpegRecord &r, const Scan &begun, uint32_t *places, uint16_t *const words) {
+  alignas(64) int16_t block[kBlockRoom] = {};
+  Scan scan = begun;
   int last_row = 0;
   for (int c = 0; c < r.n_components; c++)
     if (r.high[c]) last_row = std::max(last_row, (r.first_y[c] + r.high[c] - 1) / r.v[c]);
   uint16_t *to = words;
   for (int my = 0; my <= last_row; my++) {
     // The columns of MCUs that hold a stored block of this row.
-    int lo = n_mcus, hi = 0;
+    int lo = (int)scan.mcus_per_row, hi = 0;
     for (int c = 0; c < r.n_components; c++) {
       const int top = my * r.v[c];
       if (top + r.v[c] <= r.first_y[c] || top >= r.first_y[c] + r.high[c]) continue;
       lo = std::min(lo, r.first_x[c] / r.h[c]);
       hi = std::max(hi, (r.first_x[c] + r.wide[c] - 1) / r.h[c] + 1);
     }
-    for (int mx = 0; mx < n_mcus; mx++) {
-      const bool keep = mx >= lo && mx < hi;
-      if (!decode_mcu(j.huffman, j.d, keep ? rows : nullptr)) return nullptr;
-      if (!keep) continue;
-      const JCOEF *block = blocks[0];
-      for (int c = 0; c < r.n_components; c++)
-        for (int v = 0; v < r.v[c]; v++)
-          for (int h = 0; h < r.h[c]; h++, block += 64) {
-            const uint32_t x = mx * r.h[c] + h - r.first_x[c], y = my * r.v[c] + v - r.first_y[c];
-            if (x >= (uint32_t)r.wide[c] || y >= (uint32_t)r.high[c]) continue;
-            uint16_t *end = pack(block, to);
-            places[r.first_block[c] + y * r.wide[c] + x] =
-                (uint32_t)(to - words) << kJpegCountBits | (uint32_t)(end - to - 1);
-            to = end;
-          }
-      memset(blocks, 0, (char *)block - (char *)blocks);
+    for (int mx = 0; mx < scan.mcus_per_row; mx++) {
+      if (!scan.next_mcu()) return nullptr;
+      for (int i = 0; i < scan.n_blocks; i++) {
+        const Scan::Block &b = scan.blocks[i];
+        const int c = b.component;
+        const uint32_t x = mx * r.h[c] + b.x - r.first_x[c], y = my * r.v[c] + b.y - r.first_y[c];
+        if (mx < lo || mx >= hi || x >= (uint32_t)r.wide[c] || y >= (uint32_t)r.high[c]) {
+          if (!scan.read_block<false>(b, nullptr)) return nullptr;
+          continue;
+        }
+        if (!scan.read_block<true>(b, block)) return nullptr;
+        uint16_t *end = pack(block, to);
+        memset(block, 0, 64 * sizeof *block);
+        places[r.first_block[c] + y * r.wide[c] + x] =
+            (uint32_t)(to - words) << kJpegCountBits | (uint32_t)(end - to - 1);
+        to = end;
+      }
+      if (!scan.within()) return nullptr;
     }
   }
   return to;
@@ -183,13 +184,13 @@ bool read(Headers &j, Bytes in, const JpegCoefficientsArgs &a, JpegRecord &r, Sc
   const Window oriented{a.y, a.x, a.window_height, a.window_width};
   describe(r, j.d, stored_window(oriented, a.orientation, a.height, a.width), a.gray);
   Bytes scan{j.source.next_input_byte, (int64_t)j.source.bytes_in_buffer};
-  if (!begin_scan(j.huffman, j.d, scan, scratch)) return false;
+  if (!j.scan.begin(j.d, scan, scratch)) return false;
   // A coefficient takes at least two bits of the file.
   const int64_t most_words = std::min<int64_t>((int64_t)r.n_blocks * kMostWords, r.n_blocks + 4 * in.size + kMostWords);
   if (most_words >> (32 - kJpegCountBits)) return false;
   auto *places = static_cast<uint32_t *>(scratch.get(r.n_blocks * 4ll + most_words * 2, 0));
   auto *words = reinterpret_cast<uint16_t *>(places + r.n_blocks);
-  const uint16_t *end = read_blocks(r, j, places, words);
+  const uint16_t *end = read_blocks(r, j.scan, places, words);
   return end && append(a, r, reinterpret_cast<uint8_t *>(places), (const uint8_t *)end - (const uint8_t *)places);
 }
 
