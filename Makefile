@@ -22,7 +22,7 @@ CMAKE := $(VENV)/bin/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/
   -DPython_EXECUTABLE=$(abspath $(PY)) $(if $(CCACHE),-DCMAKE_CXX_COMPILER_LAUNCHER=$(CCACHE))
 C_FILES := $(shell find kernels tools tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.c' 2>/dev/null)
 
-.PHONY: help demo test check lint format build conformance bench fuzz wheel stubs docs clean
+.PHONY: help demo test check lint format build conformance bench fuzz wheel stubs notebooks docs clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets (the default)
@@ -74,6 +74,9 @@ wheel: $(VENV)/.core $(VENV)/.wheel $(VENV)/.test ## build dist/penstock-*-py3-n
 
 stubs: $(VENV)/.core ## write the stubs of fn and ops (`make build` does so, too)
 	$(PY) tools/stubs.py
+
+notebooks: build $(VENV)/.test ## run the tutorials in examples/ (NOTEBOOKS=files); SAVE=1 stores what they show
+	$(PY) tools/notebooks.py $(NOTEBOOKS) $(if $(SAVE),--save)
 
 docs: build ## write a page per operator into build/docs, with its example run
 	$(PY) tools/docs.py
