@@ -29,8 +29,8 @@ def test_examples(name):
     needed = next((v for k, v in sorted(NEEDS.items(), reverse=True) if name == k or name.startswith(k + ".")), None)
     if needed:
         pytest.importorskip(needed)
-    if name.endswith("__main__"):
-        pytest.skip("runs a program")
+    if name.startswith("penstock.as_dali"):
+        pytest.skip("takes the place of the real DALI in this process; tests/as_dali runs it in others")
     outcome = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert not outcome.failed
 

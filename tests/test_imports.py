@@ -30,7 +30,11 @@ MAY_IMPORT = {
     "thumbnails": set(),
     "settings": {"core", "exec"},
     "inspection": {"core", "exec", "settings"},
-    "pipeline": {"core", "graph", "exec", "tensors", "settings", "inspection"},
+    "scheduling": set(),
+    "pipeline": {"core", "graph", "exec", "tensors", "settings", "inspection", "scheduling"},
+    "backend": {"core", "tensors", "types"},
+    "plugin_manager": set(),
+    "as_dali": {""},
 }
 PUBLIC = {"", "fn", "ops", "types", "math", "pipeline", "data_node", "tensors", "backend"}
 

@@ -4,24 +4,41 @@
 The names are those of NVIDIA DALI: `pipeline_def`, `fn`, `ops`, `types`, `Pipeline`, `plugin`.
 """
 
-from . import fn, math, ops, types
+from typing import Any
+
+from . import data_node, fn, math, ops, pipeline, tensors, types
 from .core.errors import PipelineError, SampleError
 from .graph.node import DataNode
 from .pipeline import Pipeline, do_not_convert, pipeline_def
+from .scheduling import OperatorConcurrency, StreamPolicy
 from .tensors import TensorCPU, TensorListCPU
 
 __version__ = "0.1.0"
 __all__ = [
     "DataNode",
+    "OperatorConcurrency",
     "Pipeline",
     "PipelineError",
     "SampleError",
+    "StreamPolicy",
     "TensorCPU",
     "TensorListCPU",
+    "data_node",
     "do_not_convert",
     "fn",
     "math",
     "ops",
+    "pipeline",
     "pipeline_def",
+    "tensors",
     "types",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`penstock.backend` and `penstock.plugin_manager` need no import of their own, as in DALI."""
+    if name in ("backend", "plugin_manager"):
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -20,10 +20,11 @@ from .exec.statistics import Statistics
 from .graph import trace
 from .graph.node import DataNode
 from .inspection import Inspection
+from .scheduling import OperatorConcurrency, StreamPolicy
 from .settings import Settings
 from .tensors import TensorListCPU
 
-__all__ = ["DataNode", "Pipeline", "PipelineError", "do_not_convert", "pipeline_def"]
+__all__ = ["DataNode", "OperatorConcurrency", "Pipeline", "StreamPolicy", "do_not_convert", "pipeline_def"]
 
 
 def _outputs_of(result: Any) -> list[Any]:

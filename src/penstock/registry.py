@@ -24,6 +24,7 @@ def _submodule(root: str, path: list[str]) -> ModuleType:
         name = f"{name}.{part}"
         if name not in sys.modules:
             sys.modules[name] = ModuleType(name, f"Operators of `{name.removeprefix('penstock.')}`.")
+            sys.modules[name].__path__ = []  # a package, so that `import penstock.fn.experimental.readers` works
         setattr(module, part, sys.modules[name])
         module = sys.modules[name]
     return module

@@ -62,13 +62,65 @@ def to_dali_type(framework_type: Any) -> DALIDataType:
     name = str(framework_type)
     if name.startswith("torch."):
         framework_type = {"half": "float16", "float": "float32", "double": "float64"}.get(name[6:], name[6:])
+    for convert in dali_type_converters:
+        if (converted := convert(framework_type)) is not None:
+            return converted
     return _dtypes.from_numpy(framework_type)
+
+
+dali_type_converters: list[Any] = []
+"""Functions that take a type of a framework and give its `DALIDataType`, or None; `to_dali_type` asks them first."""
 
 
 class PipelineAPIType(Enum):
     BASIC = 0
     ITERATOR = 1
     SCHEDULED = 2
+
+
+class CUDAStream:
+    """The address of a CUDA stream; 0 is the default stream."""
+
+    def __init__(self, ptr: int = 0):
+        self._ptr = ptr
+
+    @property
+    def ptr(self) -> int:
+        return self._ptr
+
+
+class ScalarConstant:
+    """A number with a type, as an operand beside batches: `images * ScalarConstant(3).uint8()`.
+
+    Its methods `bool`, `int8`, ..., `float64` give the number as that type.
+    """
+
+    def __init__(self, value: Any, dtype: Any = None):
+        if np.ndim(value):
+            raise TypeError(f"a scalar is one number; got {value!r}. Arrays: types.Constant")
+        self._array = _trace.constant_array(value, dtype)
+
+    @property
+    def value(self) -> Any:
+        return self._array.item()
+
+    @property
+    def dtype(self) -> DALIDataType:
+        return _dtypes.from_numpy(self._array.dtype)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self._array if dtype is None else self._array.astype(dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("bool", *(f"{u}int{b}" for u in ("u", "") for b in (8, 16, 32, 64)), *_FLOATS):
+            raise AttributeError(f"'ScalarConstant' has no attribute '{name}'")
+        return lambda: ScalarConstant(self._array.astype(name), np.dtype(name))
+
+    def __repr__(self) -> str:
+        return f"ScalarConstant({self.value}, {self.dtype})"
+
+
+_FLOATS = ("float16", "float32", "float64")
 
 
 def ConstantNode(device: str, value: Any, dtype: Any, shape: Any, layout: str | None, **kwargs: Any) -> _DataNode:

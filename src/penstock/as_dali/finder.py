@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lets `import nvidia.dali...` find the modules of penstock.
+
+Imports the standard library only, and penstock not before a program asks for `nvidia.dali`: processes that are started
+by a program load this file when they begin.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+DALI = "nvidia.dali"
+# Modules of DALI whose content is in a module of another name here.
+ELSEWHERE = {"backend_impl": "backend", "backend_impl.types": "types", "_backend_enums": "types"}
+
+
+def target(name: str) -> str:
+    """The module of penstock that `name`, "nvidia.dali" or below it, stands for."""
+    rest = name[len(DALI) + 1 :]
+    return "penstock." + ELSEWHERE.get(rest, rest) if rest else "penstock"
+
+
+def _penstock() -> None:
+    """Imports penstock, also where it is not on the path of a process: from where this file is."""
+    if "penstock" in sys.modules or importlib.util.find_spec("penstock") is not None:
+        return
+    where = os.path.join(PACKAGE, "__init__.py")
+    spec = importlib.util.spec_from_file_location("penstock", where, submodule_search_locations=[PACKAGE])
+    assert spec is not None and spec.loader is not None
+    sys.modules["penstock"] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+
+class _NvidiaFolders(list):
+    """The path of the package `nvidia` if nobody else provides it: folders of that name, also those that come later."""
+
+    def __iter__(self) -> Iterator[str]:
+        folders = (os.path.join(p or os.curdir, "nvidia") for p in sys.path)
+        return (f for f in folders if os.path.isdir(f))
+
+
+class DaliFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds `nvidia.dali` and all below it; of everything else under `nvidia` it keeps out."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target_module: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name == "nvidia":
+            return self._nvidia()
+        if name != DALI and not name.startswith(DALI + "."):
+            return None
+        _penstock()
+        known = sys.modules.get(target(name))
+        if known is not None:
+            return importlib.machinery.ModuleSpec(name, self, is_package=hasattr(known, "__path__"))
+        try:
+            found = importlib.util.find_spec(target(name))
+        except ImportError:  # its parent is no package
+            return None
+        if found is None:
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=found.submodule_search_locations is not None)
+
+    def _nvidia(self) -> importlib.machinery.ModuleSpec | None:
+        for finder in sys.meta_path:
+            if finder is not self and getattr(finder, "find_spec", None) is not None:
+                spec = finder.find_spec("nvidia", None, None)
+                if spec is not None:
+                    return spec
+        spec = importlib.machinery.ModuleSpec("nvidia", None, is_package=True)
+        spec.submodule_search_locations = _NvidiaFolders()
+        return spec
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The import system returns what it finds here: the very module of penstock, with its own name and spec.
+        sys.modules[module.__name__] = importlib.import_module(target(module.__name__))
+
+
+def install() -> None:
+    """Puts the finder first. ImportError if the real DALI is there already."""
+    if any(type(f).__name__ == "DaliFinder" for f in sys.meta_path):
+        return
+    real = sys.modules.get(DALI)
+    if real is not None:
+        raise ImportError(
+            f"nvidia.dali was imported already, from {getattr(real, '__file__', 'an unknown place')}. penstock can "
+            "take its place only before that: import penstock.as_dali first, or run the program by "
+            "`python -m penstock.as_dali`"
+        )
+    sys.meta_path.insert(0, DaliFinder())
+
+
+def install_in_children() -> None:
+    """Lets Python processes that are started from now on find it, too: spawned workers, the ranks of launchers."""
+    folder = os.path.join(PACKAGE, "as_dali", "startup")
+    present = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
+    if folder not in present:
+        os.environ["PYTHONPATH"] = os.pathsep.join([folder, *present])

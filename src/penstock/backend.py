@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What programs take from DALI's native module: containers of batches, lists of operators, knobs of its memory."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from . import types
+from .core.op import REGISTRY
+from .tensors import TensorCPU, TensorGPU, TensorListCPU, TensorListGPU
+
+__path__: list[str] = []  # a package, as programs import `nvidia.dali.backend_impl.types`
+__all__ = ["TensorCPU", "TensorGPU", "TensorListCPU", "TensorListGPU", "types"]
+
+
+def deprecation_warning(what: str) -> None:
+    """Warns that something is deprecated."""
+    warnings.warn(what, DeprecationWarning, stacklevel=2)
+
+
+def check_cuda_runtime() -> None:
+    """Nothing is checked: what needs CUDA says so itself."""
+
+
+def _schema_names(device: str) -> list[str]:
+    """The operators that run on a device, as DALI's schemas are called: "readers__File"."""
+    found = (c for c in REGISTRY.values() if device in c.devices)
+    return sorted("__".join([*filter(None, c.module.split(".")), c.__name__]) for c in found)
+
+
+def RegisteredCPUOps() -> list[str]:
+    """Names of the operators that run on the CPU."""
+    return _schema_names("cpu")
+
+
+def RegisteredGPUOps() -> list[str]:
+    """Names of the operators that run on the GPU."""
+    return _schema_names("gpu")
+
+
+def RegisteredMixedOps() -> list[str]:
+    """Names of the operators that take data on the CPU and give it on the GPU."""
+    return _schema_names("mixed")
+
+
+def _without_effect(name: str, doc: str, result: Any = None) -> Any:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return result
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+Init = _without_effect("Init", "Nothing has to be initialised.")
+ReleaseUnusedMemory = _without_effect("ReleaseUnusedMemory", "Without effect: what is free is reused by the pool.")
+PreallocateDeviceMemory = _without_effect("PreallocateDeviceMemory", "Without effect: memory comes from a pool.")
+PreallocatePinnedMemory = _without_effect("PreallocatePinnedMemory", "Without effect: memory comes from a pool.")
+RestrictPinnedMemUsage = _without_effect("RestrictPinnedMemUsage", "Without effect.", False)
+SetBufferGrowthFactor = _without_effect("SetBufferGrowthFactor", "Without effect: memory comes from a pool.")
+SetHostBufferGrowthFactor = _without_effect("SetHostBufferGrowthFactor", "Without effect: memory comes from a pool.")
+SetDeviceBufferGrowthFactor = _without_effect(
+    "SetDeviceBufferGrowthFactor", "Without effect: memory comes from a pool."
+)
+SetHostBufferShrinkThreshold = _without_effect(
+    "SetHostBufferShrinkThreshold", "Without effect: memory comes from a pool."
+)
+GetHostBufferGrowthFactor = _without_effect("GetHostBufferGrowthFactor", "Always 1: nothing grows.", 1.0)
+GetDeviceBufferGrowthFactor = _without_effect("GetDeviceBufferGrowthFactor", "Always 1: nothing grows.", 1.0)
+GetHostBufferShrinkThreshold = _without_effect("GetHostBufferShrinkThreshold", "Always 0: nothing shrinks.", 0.0)
