@@ -7,12 +7,12 @@ A function or class is made when it is asked for, with the signature and the doc
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from . import operators  # noqa: F401  fills the registry
+from .core.errors import suggest, warn_deprecated
 from .core.op import REGISTRY, Operator, snake_case
 from .graph import trace
 
@@ -37,7 +37,7 @@ def _function(cls: type[Operator], name: str, warning: str = "") -> Any:
 
     def fn(*inputs: Any, **kwargs: Any) -> Any:
         if warning:
-            warnings.warn(warning, DeprecationWarning, stacklevel=2)
+            warn_deprecated(warning)
         return trace.call(cls, inputs, {**defaults, **kwargs})
 
     fn.__name__ = fn.__qualname__ = snake_case(name)
@@ -54,12 +54,12 @@ def _class(cls: type[Operator], name: str, warning: str = "") -> type:
 
     def __init__(self: Any, **kwargs: Any) -> None:
         if warning:
-            warnings.warn(warning, DeprecationWarning, stacklevel=2)
+            warn_deprecated(warning)
         self._kwargs = {**defaults, **kwargs}
         trace.check_constants(cls, {k: v for k, v in kwargs.items() if k not in ("name", "device") and v is not None})
 
     def __call__(self: Any, *inputs: Any, **kwargs: Any) -> Any:
-        return trace.call(cls, inputs, {**self._kwargs, **kwargs})
+        return trace.call(cls, inputs, {**self._kwargs, **kwargs}, warned=self._kwargs)
 
     def __repr__(self: Any) -> str:
         arguments = ", ".join(f"{k}={v!r}" for k, v in self._kwargs.items())
@@ -73,16 +73,21 @@ def _class(cls: type[Operator], name: str, warning: str = "") -> type:
     return type(name, (), body)
 
 
-def places(cls: type[Operator]) -> list[tuple[list[str], str, str]]:
-    """Where an operator is found: (modules, class name, warning)."""
+def places(cls: type[Operator], root: str = "fn") -> list[tuple[list[str], str, str]]:
+    """Where an operator is found below `root`: (modules, class name, warning)."""
+
+    def public(path: list[str], name: str) -> str:
+        return ".".join([root, *path, snake_case(name) if root == "fn" else name])
+
     path = cls.module.split(".") if cls.module else []
     found = [(path, cls.__name__, "")]
-    current = f"fn.{cls.fn_name}"
+    current = public(path, cls.__name__)
     if cls.experimental:
-        found.append((["experimental", *path], cls.__name__, f"fn.experimental.{cls.fn_name} is now {current}"))
+        former = ["experimental", *path]
+        found.append((former, cls.__name__, f"{public(former, cls.__name__)} is now {current}"))
     for old in cls.deprecated:
         *old_path, old_name = old.split(".")
-        found.append((old_path, old_name, f"{old} is deprecated; it is now {current}"))
+        found.append((old_path, old_name, f"{public(old_path, old_name)} is deprecated; it is now {current}"))
     return found
 
 
@@ -90,7 +95,7 @@ def _fill(root: str, spell: Callable[[str], str], make: Callable[..., Any]) -> N
     """Lets `root` and its submodules make the operators they hold on first use."""
     tables: dict[str, dict[str, tuple]] = {root: {}}
     for cls in REGISTRY.values():
-        for path, class_name, warning in places(cls):
+        for path, class_name, warning in places(cls, root.rpartition(".")[2]):
             module = _submodule(root, path)
             tables.setdefault(module.__name__, {})[spell(class_name)] = (cls, class_name, warning)
     for module_name in [m for m in sys.modules if m == root or m.startswith(root + ".")]:
@@ -100,7 +105,8 @@ def _fill(root: str, spell: Callable[[str], str], make: Callable[..., Any]) -> N
 def _make_on_demand(module: ModuleType, table: dict[str, tuple], make: Callable[..., Any]) -> None:
     def __getattr__(name: str) -> Any:
         if name not in table:
-            raise AttributeError(f"module '{module.__name__}' has no attribute '{name}'")
+            near = "" if name.startswith("_") else suggest(name, __dir__())
+            raise AttributeError(f"module '{module.__name__}' has no attribute '{name}'.{near}")
         made = make(*table[name])
         made.__module__ = module.__name__
         setattr(module, name, made)

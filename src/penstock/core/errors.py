@@ -73,6 +73,16 @@ def user_sites(limit: int = 4) -> tuple[Site, ...]:
     return tuple(reversed(sites))
 
 
+def warn_deprecated(text: str) -> None:
+    """Warns at the innermost line of the user's program."""
+    import warnings
+
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, DeprecationWarning, stacklevel=level)
+
+
 def describe(display_name: str, device: str, sites: tuple[Site, ...], cause: str) -> str:
     """The text of an operator's error, in the form DALI's users know."""
     where = ""

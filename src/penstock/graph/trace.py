@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import threading
-import warnings
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from ..core.dtypes import to_numpy
-from ..core.errors import user_sites
+from ..core.errors import user_sites, warn_deprecated
 from ..core.op import REGISTRY, Operator, PerSample
 from . import placement
 from .node import DataNode, Node
@@ -46,18 +46,18 @@ def stack() -> list:
     return _local.stack
 
 
-def check_constants(cls: type[Operator], kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Splits keyword arguments into checked constants and those that are data. Raises TypeError or ValueError."""
+def check_constants(
+    cls: type[Operator], kwargs: dict[str, Any], warned: Collection[str] = ()
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Splits keyword arguments into checked constants and those that are data. Raises TypeError or ValueError.
+
+    Warns of deprecated arguments, but not of those in `warned`."""
     values: dict[str, Any] = {}
     data: dict[str, Any] = {}
     for name, value in kwargs.items():
         arg = cls.find_arg(name)
-        if arg.deprecated:
-            warnings.warn(
-                f"{cls.display_name()}: argument '{name}' is deprecated: {arg.deprecated}",
-                DeprecationWarning,
-                stacklevel=4,
-            )
+        if arg.deprecated and name not in warned:
+            warn_deprecated(f"{cls.display_name()}: argument '{name}' is deprecated: {arg.deprecated}")
         is_data = isinstance(value, DataNode)
         if name in cls.tensors and not is_data and np.ndim(value):
             values[name] = value
@@ -96,7 +96,7 @@ def constant(value: Any) -> DataNode:
     return call(REGISTRY["constant"], (), {"value": constant_array(value)})
 
 
-def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any]) -> Any:
+def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any], warned: Collection[str] = ()) -> Any:
     """Adds a call of operator `cls` to the pipeline being defined. Returns its output, or a tuple of them.
 
     Where an input is a list of DataNodes, the call is made for each of its elements and a list is returned.
@@ -107,7 +107,7 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any]) -> Any:
         if len(sizes) > 1:
             raise ValueError(f"{cls.display_name()}: the lists of inputs differ in length: {sorted(sizes)}")
         results = [
-            call(cls, tuple(i[k] if any(i is x for x in lists) else i for i in inputs), kwargs)
+            call(cls, tuple(i[k] if any(i is x for x in lists) else i for i in inputs), kwargs, warned)
             for k in range(sizes.pop())
         ]
         return list(zip(*results)) if results and isinstance(results[0], tuple) else results
@@ -134,7 +134,7 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any]) -> Any:
                 f"{cls.display_name()} takes {lo if lo == hi else f'{lo} to {hi}'} input{'s' * (hi != 1)}, "
                 f"{len(inputs)} given"
             )
-        values, data = check_constants(cls, {k: v for k, v in kwargs.items() if v is not None})
+        values, data = check_constants(cls, {k: v for k, v in kwargs.items() if v is not None}, warned)
         missing = [n for n, a in cls.schema.items() if a.required and n not in values and n not in data]
         if missing:
             raise TypeError(

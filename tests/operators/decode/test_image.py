@@ -53,7 +53,7 @@ def test_layout_and_old_names():
     @pipeline_def(batch_size=1)
     def pipe():
         x = fn.external_source(source=lambda i: [file])
-        with pytest.warns(DeprecationWarning, match="ImageDecoder is deprecated"):
+        with pytest.warns(DeprecationWarning, match="fn.image_decoder is deprecated"):
             old = fn.image_decoder(x)
         with pytest.warns(DeprecationWarning, match="fn.experimental.decoders.image is now fn.decoders.image"):
             former = fn.experimental.decoders.image(x)
