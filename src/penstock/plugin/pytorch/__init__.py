@@ -12,8 +12,8 @@ import torch
 from ...pipeline import Pipeline
 from ...tensors import TensorListCPU
 from ...types import to_numpy_type
-from ..base_iterator import Batch, DaliIterator, LastBatchPolicy, dense
-from .torch_utils import feed_ndarray, to_torch_type
+from ..base_iterator import Batch, DaliIterator, LastBatchPolicy
+from .torch_utils import dense_tensor, feed_ndarray, to_torch_type
 
 __all__ = [
     "DALIClassificationIterator",
@@ -95,7 +95,7 @@ class DALIGenericIterator(DaliIterator):
         )
 
     def _convert(self, batches: list[Batch]) -> list[dict[str, Any]]:
-        return [{n: _dense_tensor(o, n)[: b.keep] for n, o in zip(self._names, b.outputs)} for b in batches]
+        return [{n: dense_tensor(o, n)[: b.keep] for n, o in zip(self._names, b.outputs)} for b in batches]
 
 
 class DALIClassificationIterator(DALIGenericIterator):
@@ -155,7 +155,7 @@ class DALIRaggedIterator(DaliIterator):
         prepare_first_batch: bool = True,
     ):
         tags: dict[str, Callable[..., Any]] = {
-            self.DENSE_TAG: _dense_tensor,
+            self.DENSE_TAG: dense_tensor,
             self.SPARSE_LIST_TAG: _list_of_tensors,
             self.SPARSE_COO_TAG: _coo_tensor,
         }
@@ -180,10 +180,6 @@ class DALIRaggedIterator(DaliIterator):
 
     def _convert(self, batches: list[Batch]) -> list[dict[str, Any]]:
         return [{n: f(o, n, b.keep) for n, o, f in zip(self._names, b.outputs, self._convert_output)} for b in batches]
-
-
-def _dense_tensor(output: TensorListCPU, name: str, keep: int | None = None) -> torch.Tensor:
-    return torch.from_numpy(dense(output, name))[:keep]
 
 
 def _list_of_tensors(output: TensorListCPU, name: str, keep: int) -> list[torch.Tensor]:

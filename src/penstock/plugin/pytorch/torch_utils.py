@@ -23,6 +23,13 @@ to_torch_type: dict[DALIDataType, torch.dtype] = _TorchTypes()
 """The type of PyTorch for each `DALIDataType`."""
 
 
+def dense_tensor(output: Any, name: str, keep: int | None = None) -> torch.Tensor:
+    """The first `keep` samples of a batch as one tensor that shares its memory."""
+    if isinstance(output, TensorListCPU):
+        return torch.from_numpy(dense(output, name))[:keep]
+    return torch.from_dlpack(output.as_tensor())[:keep]
+
+
 def feed_ndarray(dali_tensor: TensorCPU | TensorListCPU, arr: torch.Tensor, cuda_stream: Any = None) -> torch.Tensor:
     """Copies a tensor, or a batch whose samples have one shape, into the PyTorch tensor `arr` of the same shape and
     type.
