@@ -18,8 +18,6 @@ from penstock.plugin.pytorch import (  # noqa: E402
     DALIGenericIterator,
     DALIRaggedIterator,
     LastBatchPolicy,
-    feed_ndarray,
-    to_torch_type,
 )
 
 
@@ -53,13 +51,6 @@ def test_types(make, dtype):
     x = np.array([[0, 1], [2, 3]]).astype(dtype)
     tensor = next(DALIGenericIterator(make.source(lambda i: x), ["x"]))[0]["x"]
     assert tensor.numpy().dtype == x.dtype and (tensor.numpy() == x).all()
-
-
-def test_types_by_dali_type():
-    from penstock import types
-
-    assert to_torch_type[types.FLOAT] is torch.float32
-    assert to_torch_type[types.UINT8] is torch.uint8
 
 
 def test_no_copy(make, monkeypatch):
@@ -176,6 +167,14 @@ def test_reset_after_the_last_batch_without_seeing_the_end(make):
     for _ in range(2):
         assert [next(it)[0]["label"][0].item() for _ in range(len(it))] == [0, 2]
         it.reset()
+
+
+def test_iter_after_the_last_batch_begins_the_next_epoch(make):
+    """As loops do that count up to len()."""
+    it = DALIGenericIterator(make.reader(n=4), ["data", "label"], reader_name="reader")
+    for _ in range(3):
+        batches = iter(it)
+        assert [next(batches)[0]["label"][0].item() for _ in range(len(it))] == [0, 2]
 
 
 def test_the_end_stays_the_end_until_reset(make):
@@ -331,25 +330,6 @@ def test_fill_last_batch_is_deprecated(make):
 def test_repr_tells_something(make):
     it = DALIGenericIterator(make.reader(), ["data", "label"], reader_name="reader")
     assert repr(it) == "<DALIGenericIterator (data, label): 1 pipeline(s), batch_size=2, 4 batches in this epoch>"
-
-
-def test_feed_ndarray(make):
-    out = make.reader().run()[1]
-    target = torch.zeros(2, 1, dtype=torch.int32)
-    assert feed_ndarray(out, target) is target and target.flatten().tolist() == [0, 1]
-    assert feed_ndarray(out[1], torch.zeros(1, dtype=torch.int32)).tolist() == [1]
-    with pytest.raises(ValueError, match="shapes differ"):
-        feed_ndarray(out, torch.zeros(2, dtype=torch.int32))
-    with pytest.raises(TypeError, match="types differ"):
-        feed_ndarray(out, torch.zeros(2, 1))
-
-
-def test_to_torch_tensor(make):
-    from penstock.plugin.pytorch.torch_utils import to_torch_tensor
-
-    out = make.reader().run()[1]
-    assert to_torch_tensor(out, copy=False).data_ptr() == out.data_ptr() != to_torch_tensor(out, copy=True).data_ptr()
-    assert to_torch_tensor(out[1], copy=True).tolist() == [1]
 
 
 def test_old_style_pipeline_with_iter_setup():

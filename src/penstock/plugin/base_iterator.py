@@ -278,7 +278,9 @@ class DaliIterator:
         return self.__next__()
 
     def __iter__(self) -> Iterator[Any]:
-        if self._ended and self._auto_reset != "raise":
+        # Loops that know the length, as Lightning's, stop before StopIteration tells the end.
+        counted = self._epochs is not None and self._step >= self._epochs.epoch.batches and not self._first
+        if (self._ended or counted) and self._auto_reset != "raise":
             self.reset()
         return self
 
