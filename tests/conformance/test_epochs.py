@@ -25,8 +25,8 @@ class Side:
     def __init__(self, fn, pipeline_def, plugin, policy):
         self.fn, self.pipeline_def, self.plugin, self.policy = fn, pipeline_def, plugin, policy
 
-    def readers(self, files, n, batch_size, n_shards, shard_ids, pad, stick, **kwargs):
-        @self.pipeline_def(batch_size=batch_size, num_threads=1, device_id=None, **kwargs)
+    def readers(self, files, n, batch_size, n_shards, shard_ids, pad, stick, **shuffle):
+        @self.pipeline_def(batch_size=batch_size, num_threads=1, device_id=None)
         def pipe(shard):
             _, label = self.fn.readers.file(
                 files=files[:n],
@@ -36,6 +36,7 @@ class Side:
                 pad_last_batch=pad,
                 stick_to_shard=stick,
                 name="reader",
+                **shuffle,
             )
             return label
 
@@ -103,6 +104,28 @@ def test_batches_of_readers(sides, files, n_shards, policy, is_sample):
             if mine != theirs:
                 wrong.append((case[1:], mine, theirs))
     assert cases > 10 and not wrong, f"{len(wrong)} of {cases} cases differ; the first:\n{wrong[0]}"
+
+
+@pytest.mark.parametrize("shuffle", ["random_shuffle", "shuffle_after_epoch"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_batches_of_shuffled_readers(sides, files, policy, shuffle, is_sample):
+    """The order is each library's own; lengths and sizes of batches are the same."""
+
+    def sizes(epochs):
+        return epochs and [(length, [list(map(len, parts)) for parts in batches]) for length, batches in epochs]
+
+    wrong, cases = [], 0
+    for n, batch_size, shards, pad, stick in READERS[:: 23 if is_sample else 3]:
+        if stick and shuffle == "shuffle_after_epoch":
+            continue  # exclude each other
+        case = (files, n, batch_size, shards, list(range(shards)), pad, stick)
+        mine, theirs = (
+            sizes(s.epochs(s.readers(*case, **{shuffle: True}), policy, reader_name="reader")) for s in sides
+        )
+        cases += 1
+        if mine != theirs:
+            wrong.append((case[1:], mine, theirs))
+    assert cases > 3 and not wrong, f"{len(wrong)} of {cases} cases differ; the first:\n{wrong[0]}"
 
 
 @pytest.mark.parametrize("policy", POLICIES)
