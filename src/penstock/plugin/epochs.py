@@ -95,9 +95,13 @@ class ReaderEpochs:
 
     def keep(self, step: int) -> list[int]:
         """How many samples of batch `step` belong to the epoch, per pipeline."""
-        size = self.batch_size
         if self.policy is not LastBatchPolicy.PARTIAL:
-            return [size] * len(self._pipelines)
+            return [self.batch_size] * len(self._pipelines)
+        return self.belonging(step)
+
+    def belonging(self, step: int) -> list[int]:
+        """The same whatever the policy: the rest of the batch is padding, or was read ahead."""
+        size = self.batch_size
         return [min(max(self._left[p] - step * size, 0), size) for p in self._pipelines]
 
     def advance(self) -> None:
@@ -142,11 +146,15 @@ class SizedEpochs:
     def keep(self, step: int) -> list[int]:
         """How many samples of batch `step` belong to the epoch, for the pipelines that have any: the rest are left
         out."""
-        size = self.batch_size
         if self.policy is not LastBatchPolicy.PARTIAL:
-            return [size] * self.n_pipelines
+            return [self.batch_size] * self.n_pipelines
+        return [n for n in self.belonging(step) if n]
+
+    def belonging(self, step: int) -> list[int]:
+        """How many samples of batch `step` belong to the epoch, per pipeline, whatever the policy."""
+        size = self.batch_size
         left = self._left - step * self.n_pipelines * size
-        return [min(left - p * size, size) for p in range(self.n_pipelines) if left > p * size]
+        return [min(max(left - p * size, 0), size) for p in range(self.n_pipelines)]
 
     def advance(self) -> None:
         """Goes to the next epoch after all batches of this one."""
