@@ -3,30 +3,32 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from ...pipeline import Pipeline, pipeline_def
-from ..base_iterator import Batch, DaliIterator, LastBatchPolicy, dense, policy_of
+from ...pipeline import Pipeline
+from ..base_iterator import Batch, DaliIterator, LastBatchPolicy, policy_of
 from . import placement
+from .decorator import default_num_threads_value, iterator_decorator
+
+__all__ = ["DALIGenericIterator", "data_iterator", "default_num_threads_value"]
 
 
 class DALIGenericIterator(DaliIterator):
     """Iterates over pipelines and gives a dictionary {name: jax.Array}.
 
     Arrays have the batch axis first. On CPU devices they share the memory of the batch, which stays theirs for as long
-    as they live.
+    as they live; batches of GPU pipelines stay on their GPU.
 
     Parameters
     ----------
     pipelines
         A pipeline, or a list with one for each shard of `sharding` that this process holds. Without a sharding, the
-        arrays of
-        several pipelines have the axes (pipeline, batch, ...).
+        arrays of several pipelines have the axes (pipeline, batch, ...).
     output_map
         A name for each output of the pipelines.
     size
@@ -45,9 +47,11 @@ class DALIGenericIterator(DaliIterator):
     prepare_first_batch
         Whether the first batch is made at once, on construction, which also brings up mistakes early.
     sharding
-        A `jax.sharding.Sharding` that splits the batch axis. The arrays are global and have this sharding.
+        A `jax.sharding.Sharding` that splits the batch axis. The arrays are global and have this sharding. Where it
+        splits other axes too, a device is given its part of them, which takes a copy.
     pmap_compatible
-        True adds the axis of pipelines also for a single one; False leaves it out.
+        True adds the axis of pipelines also for a single one; False leaves it out: several pipelines then make one
+        batch, spread over as many devices.
 
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def
@@ -57,6 +61,12 @@ class DALIGenericIterator(DaliIterator):
     >>> [batch["x"].shape for batch in DALIGenericIterator(pipe(), ["x"])]
     [(2, 1), (2, 1)]
     """
+
+    if TYPE_CHECKING:
+
+        def __next__(self) -> dict[str, jax.Array]: ...
+        def next(self) -> dict[str, jax.Array]: ...
+        def __iter__(self) -> Iterator[dict[str, jax.Array]]: ...
 
     def __init__(
         self,
@@ -68,7 +78,7 @@ class DALIGenericIterator(DaliIterator):
         last_batch_padded: bool = False,
         last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
         prepare_first_batch: bool = True,
-        sharding: Any = None,
+        sharding: jax.sharding.Sharding | None = None,
         pmap_compatible: bool | None = None,
         _devices: Sequence[Any] | None = None,
     ):
@@ -76,6 +86,7 @@ class DALIGenericIterator(DaliIterator):
         if policy_of(last_batch_policy) is LastBatchPolicy.PARTIAL and (n > 1 or sharding is not None):
             raise ValueError("last_batch_policy PARTIAL needs a single pipeline without sharding; use FILL or DROP")
         if sharding is not None:
+            placement.check_sharding(sharding)
             if pmap_compatible:
                 raise ValueError("sharding and pmap_compatible exclude each other")
             n_local = len(placement.shards_of(sharding))
@@ -84,12 +95,15 @@ class DALIGenericIterator(DaliIterator):
                     f"the sharding has {n_local} shards of the batch in this process, but there are {n} pipelines"
                 )
         self._sharding = sharding
-        self._stacks = sharding is None and (n > 1 if pmap_compatible is None else pmap_compatible)
-        if n > 1 and sharding is None and not self._stacks:
-            raise ValueError(f"pmap_compatible=False with {n} pipelines needs a sharding")
+        self._stacks = sharding is None and (
+            n > 1 or _devices is not None if pmap_compatible is None else pmap_compatible
+        )
         self._devices = list(_devices) if _devices is not None else jax.local_devices()[:n]
-        if self._stacks and len(self._devices) < n:
-            raise ValueError(f"{n} pipelines need as many devices; JAX has {len(self._devices)} here")
+        if sharding is None and (self._stacks or n > 1):
+            if len(self._devices) < n:
+                raise ValueError(f"{n} pipelines need as many devices; JAX has {len(self._devices)} here")
+            if not self._stacks:
+                self._sharding = NamedSharding(Mesh(np.array(self._devices), ("batch",)), PartitionSpec("batch"))
         super().__init__(
             pipelines,
             output_map,
@@ -105,21 +119,50 @@ class DALIGenericIterator(DaliIterator):
     def _convert(self, batches: list[Batch]) -> dict[str, jax.Array]:
         if self._sharding is None and not self._stacks:
             (b,) = batches
-            return {n: placement.to_jax(dense(o, n)[: b.keep]) for n, o in zip(self._names, b.outputs)}
+            arrays = [placement.to_jax(placement.tensor(o, n)) for n, o in zip(self._names, b.outputs)]
+            whole = b.keep >= len(b.outputs[0])
+            return {n: a if whole else a[: b.keep] for n, a in zip(self._names, arrays)}
         values = {}
         for i, name in enumerate(self._names):
-            arrays = [dense(b.outputs[i], name) for b in batches]
+            tensors = [placement.tensor(b.outputs[i], name) for b in batches]
             values[name] = (
-                placement.spread(arrays, self._sharding, name)
+                placement.spread(tensors, self._sharding, name)
                 if self._sharding is not None
-                else placement.stack(arrays, self._devices, name)
+                else placement.stack(tensors, self._devices, name)
             )
         return values
 
 
-def default_num_threads_value() -> int:
-    """Threads of the pipelines of `data_iterator`, if it is not told how many."""
-    return 4
+@overload
+def data_iterator(
+    pipeline_fn: Callable[..., Any],
+    output_map: Sequence[str] = ...,
+    size: int = ...,
+    reader_name: str | None = ...,
+    auto_reset: str | bool | None = ...,
+    last_batch_padded: bool = ...,
+    last_batch_policy: LastBatchPolicy | str = ...,
+    prepare_first_batch: bool = ...,
+    sharding: jax.sharding.Sharding | None = ...,
+    devices: Sequence[jax.Device] | None = ...,
+    pmap_compatible: bool | None = ...,
+) -> Callable[..., DALIGenericIterator]: ...
+
+
+@overload
+def data_iterator(
+    pipeline_fn: None = ...,
+    output_map: Sequence[str] = ...,
+    size: int = ...,
+    reader_name: str | None = ...,
+    auto_reset: str | bool | None = ...,
+    last_batch_padded: bool = ...,
+    last_batch_policy: LastBatchPolicy | str = ...,
+    prepare_first_batch: bool = ...,
+    sharding: jax.sharding.Sharding | None = ...,
+    devices: Sequence[jax.Device] | None = ...,
+    pmap_compatible: bool | None = ...,
+) -> Callable[[Callable[..., Any]], Callable[..., DALIGenericIterator]]: ...
 
 
 def data_iterator(
@@ -131,23 +174,22 @@ def data_iterator(
     last_batch_padded: bool = False,
     last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
     prepare_first_batch: bool = True,
-    sharding: Any = None,
-    devices: Sequence[Any] | None = None,
+    sharding: jax.sharding.Sharding | None = None,
+    devices: Sequence[jax.Device] | None = None,
     pmap_compatible: bool | None = None,
 ) -> Any:
     """Makes a function that defines a graph into a function that returns a `DALIGenericIterator`. Also a decorator.
 
-    The new function takes the arguments of `Pipeline` (`batch_size`, `num_threads`, `seed`, ...) besides its own. The
-    arguments here
-    are those of `DALIGenericIterator`, and:
+    The new function takes the arguments of `Pipeline` (`batch_size`, `num_threads`, `seed`, ...) besides its own, and
+    `checkpoints`, what `checkpoints()` of such an iterator gave, to continue from there. The arguments here are those
+    of `DALIGenericIterator`, and:
 
     sharding
         There is a pipeline for each shard of the batch in this process. The function has to take `num_shards` and
-        `shard_id`, and is
-        given them; `batch_size` is that of the global batch.
+        `shard_id`, and is given them; `batch_size` is that of the global batch, over all processes.
     devices
         Instead of a sharding: one pipeline for each of these devices of this process; arrays have the axes (device,
-        batch, ...).
+        batch, ...), and `batch_size` is that of all of them together.
 
     >>> import numpy as np
     >>> from penstock import fn
@@ -169,72 +211,3 @@ def data_iterator(
         "pmap_compatible": pmap_compatible,
     }
     return iterator_decorator(DALIGenericIterator, pipeline_fn, settings, devices)
-
-
-def iterator_decorator(
-    iterator: type[DALIGenericIterator],
-    pipeline_fn: Callable[..., Any] | None,
-    settings: dict[str, Any],
-    devices: Sequence[Any] | None,
-) -> Any:
-    """What `data_iterator` does, for any class of iterators."""
-    sharding = settings["sharding"]
-    if sharding is not None and devices is not None:
-        raise ValueError("sharding and devices exclude each other")
-    if pipeline_fn is None:
-        return lambda f: iterator_decorator(iterator, f, settings, devices)
-    if not callable(pipeline_fn):
-        raise TypeError(f"data_iterator decorates a function that defines a graph; got {type(pipeline_fn).__name__}")
-    fn = pipeline_fn
-    define = pipeline_def(fn)
-    takes = inspect.signature(fn).parameters
-    spread = sharding is not None or devices is not None
-
-    @functools.wraps(fn)
-    def create(*args: Any, checkpoints: Any = None, **kwargs: Any) -> DALIGenericIterator:
-        if checkpoints is not None:
-            raise NotImplementedError("checkpoints are not available in this version; leave the argument out")
-        kwargs.setdefault("num_threads", default_num_threads_value())
-        if not spread:
-            kwargs.setdefault("device_id", 0)
-            return iterator(define(*args, **kwargs), **settings)
-        return iterator(_pipelines(args, kwargs), _devices=devices, **settings)
-
-    def _pipelines(args: tuple, kwargs: dict[str, Any]) -> list[Pipeline]:
-        if sharding is not None:
-            total = placement.n_shards(sharding)
-            places = [(i, local[0]) for i, local in placement.shards_of(sharding)]
-        else:
-            assert devices is not None
-            total = len(devices) * jax.process_count()
-            places = [(jax.process_index() * len(devices) + i, d) for i, d in enumerate(devices)]
-        if not {"num_shards", "shard_id"} <= set(takes) and not any(p.kind is p.VAR_KEYWORD for p in takes.values()):
-            raise TypeError(
-                f"{fn.__name__}() has to take num_shards and shard_id, and pass them to its reader, for the batch to "
-                f"be spread"
-            )
-        for name in ("num_shards", "shard_id", "device_id"):
-            if name in kwargs:
-                raise TypeError(f"{fn.__name__}(): '{name}' follows from the sharding and can't be given")
-        batch_size = kwargs.pop("batch_size", None)
-        if batch_size is None:
-            raise ValueError(f"{fn.__name__}() needs a batch_size")
-        if batch_size % total:
-            raise ValueError(f"batch_size={batch_size} can't be split evenly into {total} shards")
-        return [
-            define(
-                *args,
-                **kwargs,
-                batch_size=batch_size // total,
-                device_id=_local_index(device),
-                num_shards=total,
-                shard_id=shard,
-            )
-            for shard, device in places
-        ]
-
-    return create
-
-
-def _local_index(device: Any) -> int:
-    return getattr(device, "local_hardware_id", None) or jax.local_devices(backend=device.platform).index(device)

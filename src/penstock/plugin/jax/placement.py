@@ -1,26 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From batches in host memory to `jax.Array`: on one device, or spread over several."""
+"""From batches of pipelines to `jax.Array`: on one device, or spread over several, without a copy where a batch is on
+its device already."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.dlpack
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
+
+from ...tensors import TensorListCPU
+from ..base_iterator import dense
 
 
-def to_jax(array: np.ndarray, device: Any = None) -> jax.Array:
-    """The array on a device, by default JAX's default CPU device. Not copied on CPU devices: batches are 64-byte
-    aligned.
+def tensor(output: Any, name: str) -> Any:
+    """A batch as one tensor: a NumPy array in host memory, or what speaks DLPack on a GPU. ValueError if its samples
+    differ in shape."""
+    if isinstance(output, TensorListCPU) or not output.is_dense_tensor():
+        return dense(output, name)
+    return output.as_tensor()
+
+
+def to_jax(tensor: Any, device: Any = None) -> jax.Array:
+    """The tensor on a device, by default the one it is on. Not copied there: batches are 64-byte aligned.
 
     64-bit types become 32-bit ones unless `jax_enable_x64` is set, as everywhere in JAX.
     """
-    if device is None and array.size:
-        return jax.dlpack.from_dlpack(array)
-    return jax.device_put(array, device)
+    if isinstance(tensor, np.ndarray) and (device is not None or not tensor.size):
+        return jax.device_put(tensor, device)
+    array = tensor if isinstance(tensor, jax.Array) else jax.dlpack.from_dlpack(tensor)
+    return array if device is None or array.devices() == {device} else jax.device_put(array, device)
+
+
+def check_sharding(sharding: Any) -> None:
+    if not isinstance(sharding, Sharding):
+        raise TypeError(f"sharding takes a jax.sharding.Sharding, such as NamedSharding; got {type(sharding).__name__}")
+
+
+def check_devices(devices: Any) -> None:
+    local = set(jax.local_devices()).union(*(jax.local_devices(backend=b) for b in {_platform(d) for d in devices}))
+    for d in devices:
+        if d not in local:
+            raise ValueError(f"devices takes a list of devices of this process, see jax.local_devices(); got {d!r}")
+    if not devices or len(set(devices)) < len(devices):
+        raise ValueError(f"devices takes a list of devices that differ from each other; got {list(devices)}")
+
+
+def _platform(device: Any) -> str:
+    if not isinstance(device, jax.Device):
+        raise TypeError(f"devices takes a list of jax.Device, see jax.local_devices(); got {type(device).__name__}")
+    return str(device.platform)
+
+
+def _sample_shape(sharding: Any) -> tuple[int, ...]:
+    """A shape that the sharding can split, of as few dimensions as it takes."""
+    spec = getattr(sharding, "spec", None)
+    rank = len(getattr(sharding, "shape", ())) if spec is None else len(spec)
+    return (len(sharding.device_set),) * max(rank, 1)
 
 
 def shards_of(sharding: Any) -> list[tuple[int, list[Any]]]:
@@ -28,41 +68,69 @@ def shards_of(sharding: Any) -> list[tuple[int, list[Any]]]:
 
     Devices that hold the same part of the batch (because other axes of the mesh split other things) share one pipeline.
     """
-    n = len(sharding.device_set)
-    step = n // n_shards(sharding)
+    shape = _sample_shape(sharding)
+    step = sharding.shard_shape(shape)[0]
     by_index: dict[int, list[Any]] = {}
-    for device, slices in sharding.addressable_devices_indices_map((n,)).items():
+    for device, slices in sharding.addressable_devices_indices_map(shape).items():
         by_index.setdefault((slices[0].start or 0) // step, []).append(device)
     return sorted(by_index.items())
 
 
 def n_shards(sharding: Any) -> int:
     """Into how many parts a sharding splits the batch axis, over all processes."""
-    n = len(sharding.device_set)
-    return n // sharding.shard_shape((n,))[0]
+    shape = _sample_shape(sharding)
+    return int(shape[0] // sharding.shard_shape(shape)[0])
 
 
-def spread(arrays: Sequence[np.ndarray], sharding: Any, name: str) -> jax.Array:
-    """One array whose shards are the batches of the pipelines, one for each shard of this process, in order."""
-    check_alike(arrays, name)
+@functools.lru_cache(maxsize=256)
+def _plan(sharding: Any, shape: tuple[int, ...]) -> tuple[Any, tuple[int, ...], list[tuple[int, Any, Any]]]:
+    """For batches of `shape`: the sharding for their rank, the shape of the global array, and per device of this
+    process which batch it gets and which part of its samples, None for all of them."""
+    own = getattr(sharding, "shape", shape)
+    if getattr(sharding, "spec", None) is None and len(own) != len(shape):
+        # A PositionalSharding has a fixed rank; the axes that it lacks are not split.
+        sharding = sharding.reshape(*(*own, *(1,) * len(shape))[: len(shape)])
     shards = shards_of(sharding)
-    shape = (arrays[0].shape[0] * n_shards(sharding), *arrays[0].shape[1:])
-    parts = [jax.device_put(a, d) for a, (_, devices) in zip(arrays, shards) for d in devices]
-    return jax.make_array_from_single_device_arrays(shape, sharding, parts)
+    full = (shape[0] * n_shards(sharding), *shape[1:])
+    slices = sharding.addressable_devices_indices_map(full)
+    parts = []
+    for i, (_, devices) in enumerate(shards):
+        for d in devices:
+            window = slices[d][1:]
+            whole = all(s.indices(n) == (0, n, 1) for s, n in zip(window, shape[1:]))
+            parts.append((i, d, None if whole else (slice(None), *window)))
+    return sharding, full, parts
 
 
-def stack(arrays: Sequence[np.ndarray], devices: Sequence[Any], name: str) -> jax.Array:
+def spread(tensors: Sequence[Any], sharding: Any, name: str) -> jax.Array:
+    """One array whose shards are the batches of the pipelines, one for each shard of this process, in order."""
+    shape = _shape_of_all(tensors, name)
+    try:
+        fitted, full, parts = _plan(sharding, shape)
+    except (ValueError, AssertionError) as e:
+        raise ValueError(f"output '{name}', batches of shape {shape}, can't be split by {sharding}: {e}") from None
+    arrays = [to_jax(tensors[i] if window is None else _window(tensors[i], window), d) for i, d, window in parts]
+    return jax.make_array_from_single_device_arrays(full, fitted, arrays)
+
+
+def _window(tensor: Any, window: Any) -> Any:
+    """A part of every sample; this takes a copy."""
+    return np.ascontiguousarray(tensor[window]) if isinstance(tensor, np.ndarray) else to_jax(tensor)[window]
+
+
+def stack(tensors: Sequence[Any], devices: Sequence[Any], name: str) -> jax.Array:
     """One array (pipeline, batch, ...), a pipeline's batch on its device, as mapped functions (`jax.pmap`) take it."""
-    check_alike(arrays, name)
+    shape = _shape_of_all(tensors, name)
     sharding = NamedSharding(Mesh(np.array(devices), ("devices",)), PartitionSpec("devices"))
-    parts = [jax.device_put(a[None], d) for a, d in zip(arrays, devices)]
-    return jax.make_array_from_single_device_arrays((len(arrays), *arrays[0].shape), sharding, parts)
+    parts = [to_jax(t[None] if isinstance(t, np.ndarray) else to_jax(t)[None], d) for t, d in zip(tensors, devices)]
+    return jax.make_array_from_single_device_arrays((len(tensors), *shape), sharding, parts)
 
 
-def check_alike(arrays: Sequence[np.ndarray], name: str) -> None:
-    shapes = {a.shape for a in arrays}
+def _shape_of_all(tensors: Sequence[Any], name: str) -> tuple[int, ...]:
+    shapes = {t.shape if isinstance(t, np.ndarray) else tuple(t.shape()) for t in tensors}
     if len(shapes) > 1:
         raise ValueError(
             f"output '{name}': all pipelines have to give batches of one shape to make one array of them; got "
             f"{', '.join(map(str, sorted(shapes)))}"
         )
+    return shapes.pop()

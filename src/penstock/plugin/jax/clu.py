@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iterators that can be peeked at, for training loops that take CLU's dataset iterators, as T5X does. Needs `clu`."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+import jax
+import numpy as np
+from clu.data.dataset_iterator import ArraySpec, ElementSpec, PeekableDatasetIterator
+from jax.sharding import NamedSharding, PartitionSpec
+
+from ...pipeline import Pipeline
+from ..base_iterator import Batch, LastBatchPolicy
+from . import placement
+from .decorator import iterator_decorator
+from .iterator import DALIGenericIterator
+
+__all__ = ["DALIGenericPeekableIterator", "get_spec_for_array", "peekable_data_iterator"]
+
+_KIND = "penstock iterator"
+_VERSION = 1
+
+
+def get_spec_for_array(jax_array: jax.Array) -> ArraySpec:
+    """Shape and type of an array, as CLU writes them."""
+    return ArraySpec(shape=jax_array.shape, dtype=jax_array.dtype)
+
+
+class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
+    """A `DALIGenericIterator`, with the same parameters, that is CLU's `PeekableDatasetIterator`, too.
+
+    All arrays of an output have the same shape and type, which `element_spec` tells; ValueError if one differs. May be
+    used by several threads.
+
+    >>> import numpy as np
+    >>> from penstock import fn, pipeline_def
+    >>> @pipeline_def(batch_size=2)
+    ... def pipe():
+    ...     return fn.external_source(source=[np.float32([[0], [1]]), np.float32([[2], [3]])])
+    >>> it = DALIGenericPeekableIterator(pipe(), ["x"])
+    >>> it.element_spec
+    {'x': ArraySpec(dtype=float32, shape=(2, 1))}
+    >>> it.peek()["x"] is it.peek_async().result()["x"] is next(it)["x"]
+    True
+    """
+
+    if TYPE_CHECKING:
+
+        def next(self) -> dict[str, jax.Array]: ...
+
+    def __init__(
+        self,
+        pipelines: Pipeline | Sequence[Pipeline],
+        output_map: Sequence[str],
+        size: int = -1,
+        reader_name: str | None = None,
+        auto_reset: str | bool | None = False,
+        last_batch_padded: bool = False,
+        last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
+        prepare_first_batch: bool = True,
+        sharding: jax.sharding.Sharding | None = None,
+        pmap_compatible: bool | None = None,
+        _devices: Sequence[Any] | None = None,
+    ):
+        self._mutex = threading.RLock()
+        self._future: concurrent.futures.Future[dict[str, jax.Array]] | None = None  # of the batch not yet given out
+        self._error: Exception | None = None  # met by `peek`; the next `next` raises it, too
+        self._spec: dict[str, ArraySpec] | None = None
+        self._belonging_taken: list[int] | None = None
+        self._belonging_given: list[int] | None = None
+        super().__init__(
+            pipelines,
+            output_map,
+            size,
+            reader_name,
+            auto_reset,
+            last_batch_padded,
+            last_batch_policy,
+            prepare_first_batch,
+            sharding,
+            pmap_compatible,
+            _devices,
+        )
+
+    def _convert(self, batches: list[Batch]) -> dict[str, jax.Array]:
+        value = super()._convert(batches)
+        if self._spec is None:
+            self._spec = {name: get_spec_for_array(a) for name, a in value.items()}
+            if self._last_batch_policy is LastBatchPolicy.PARTIAL:
+                self._spec = {n: ArraySpec(s.dtype, (None, *s.shape[1:])) for n, s in self._spec.items()}
+        for name, array in value.items():
+            spec = self._spec[name]
+            if array.dtype != spec.dtype or not _fits(array.shape, spec.shape):
+                raise ValueError(
+                    f"output '{name}': a batch of {array.dtype.name}{list(array.shape)} follows batches of {spec}; an "
+                    f"iterator that can be peeked at gives arrays of one shape and type. Make them alike in the "
+                    f"pipeline (resize, crop, pad)"
+                )
+        self._belonging_taken = None if self._epochs is None else self._epochs.belonging(self._step - 1)
+        return value
+
+    def _settle(self) -> None:
+        """Waits for a `peek_async` under way, so that what comes after it sees its batch."""
+        future = self._future
+        if future is not None:
+            concurrent.futures.wait([future])
+
+    def __next__(self) -> dict[str, jax.Array]:
+        self._settle()
+        with self._mutex:
+            self._future = None
+            if self._error is not None:
+                error, self._error = self._error, None
+                raise error
+            value: dict[str, jax.Array] = super().__next__()
+            self._belonging_given = self._belonging_taken
+            return value
+
+    def __iter__(self) -> Iterator[dict[str, jax.Array]]:
+        with self._mutex:
+            super().__iter__()
+        return self
+
+    def peek(self) -> dict[str, jax.Array]:
+        """The batch that `next` will give, again and again. StopIteration at the end of the epoch, and what else goes
+        wrong, come from both."""
+        with self._mutex:
+            if self._error is not None:
+                raise self._error
+            if not self._first:
+                if self._ended:
+                    raise StopIteration
+                try:
+                    self._first.append(self._take())
+                except StopIteration:
+                    raise
+                except Exception as e:
+                    self._error = e
+                    raise
+            value: dict[str, jax.Array] = self._first[0]
+            return value
+
+    def peek_async(self) -> concurrent.futures.Future[dict[str, jax.Array]]:
+        """A future of what `peek` returns, made in the background: to warm up while a model is compiled. `next`
+        waits for it."""
+        with self._mutex:
+            future = self._future
+            if future is None or future.cancelled():
+                future = self._future = concurrent.futures.Future()
+                # A daemon, so that a source that never answers can't keep the interpreter from ending.
+                threading.Thread(target=self._peek_into, args=(future,), name="penstock-peek", daemon=True).start()
+            return future
+
+    def _peek_into(self, future: concurrent.futures.Future[dict[str, jax.Array]]) -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            future.set_result(self.peek())
+        except BaseException as e:
+            future.set_exception(e)
+
+    def reset(self) -> None:
+        """Begins the next epoch; a batch that was peeked at but not taken is dropped with the rest of its epoch, unless
+        it is the first."""
+        self._settle()
+        with self._mutex:
+            self._future = self._error = None
+            super().reset()
+
+    @property
+    def element_spec(self) -> ElementSpec:
+        """Shape and type of each output, by name. Makes the first batch if there was none yet."""
+        with self._mutex:
+            if self._spec is None:
+                self.peek()
+            assert self._spec is not None
+            return dict(self._spec)
+
+    @property
+    def is_nonpadding(self) -> jax.Array:
+        """(batch_size,) booleans: which samples of the last batch belong to its epoch. The others are padding, or of
+        the next epoch. Spread over devices as the batch is."""
+        with self._mutex:
+            belonging = self._belonging_given or [self.batch_size] * len(self._pipes)
+            masks = [np.arange(self.batch_size) < n for n in belonging]
+            if self._sharding is None:
+                return jax.numpy.asarray(np.concatenate(masks))
+            sharding = self._sharding
+            if isinstance(sharding, NamedSharding):
+                sharding = NamedSharding(sharding.mesh, PartitionSpec(*sharding.spec[:1]))
+            return placement.spread(masks, sharding, "is_nonpadding")
+
+
+def _fits(shape: tuple[int, ...], spec: tuple[int | None, ...]) -> bool:
+    return len(shape) == len(spec) and all(w is None or n == w for n, w in zip(shape, spec))
+
+
+@overload
+def peekable_data_iterator(
+    pipeline_fn: Callable[..., Any],
+    output_map: Sequence[str] = ...,
+    size: int = ...,
+    reader_name: str | None = ...,
+    auto_reset: str | bool | None = ...,
+    last_batch_padded: bool = ...,
+    last_batch_policy: LastBatchPolicy | str = ...,
+    prepare_first_batch: bool = ...,
+    sharding: jax.sharding.Sharding | None = ...,
+    devices: Sequence[jax.Device] | None = ...,
+    pmap_compatible: bool | None = ...,
+) -> Callable[..., DALIGenericPeekableIterator]: ...
+
+
+@overload
+def peekable_data_iterator(
+    pipeline_fn: None = ...,
+    output_map: Sequence[str] = ...,
+    size: int = ...,
+    reader_name: str | None = ...,
+    auto_reset: str | bool | None = ...,
+    last_batch_padded: bool = ...,
+    last_batch_policy: LastBatchPolicy | str = ...,
+    prepare_first_batch: bool = ...,
+    sharding: jax.sharding.Sharding | None = ...,
+    devices: Sequence[jax.Device] | None = ...,
+    pmap_compatible: bool | None = ...,
+) -> Callable[[Callable[..., Any]], Callable[..., DALIGenericPeekableIterator]]: ...
+
+
+def peekable_data_iterator(
+    pipeline_fn: Callable[..., Any] | None = None,
+    output_map: Sequence[str] = [],  # noqa: B006  never changed
+    size: int = -1,
+    reader_name: str | None = None,
+    auto_reset: str | bool | None = False,
+    last_batch_padded: bool = False,
+    last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
+    prepare_first_batch: bool = True,
+    sharding: jax.sharding.Sharding | None = None,
+    devices: Sequence[jax.Device] | None = None,
+    pmap_compatible: bool | None = None,
+) -> Any:
+    """`data_iterator` for `DALIGenericPeekableIterator`: the same arguments, and what it returns can be peeked at.
+
+    >>> import numpy as np
+    >>> from penstock import fn
+    >>> @peekable_data_iterator(output_map=["x"], size=4)
+    ... def numbers():
+    ...     return fn.external_source(source=lambda i: np.float32([[i], [i]]))
+    >>> it = numbers(batch_size=2)
+    >>> [it.peek()["x"][0, 0].item(), next(it)["x"][0, 0].item(), it.peek()["x"][0, 0].item()]
+    [0.0, 0.0, 1.0]
+    """
+    settings = {
+        "output_map": output_map,
+        "size": size,
+        "reader_name": reader_name,
+        "auto_reset": auto_reset,
+        "last_batch_padded": last_batch_padded,
+        "last_batch_policy": last_batch_policy,
+        "prepare_first_batch": prepare_first_batch,
+        "sharding": sharding,
+        "pmap_compatible": pmap_compatible,
+    }
+    return iterator_decorator(DALIGenericPeekableIterator, pipeline_fn, settings, devices)
