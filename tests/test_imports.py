@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "tensors": {"core", "arrays", "thumbnails"},
     "math": {"core", "graph", "types"},
     "thumbnails": set(),
+    "batch_function": {"core", "graph"},
     "settings": {"core", "exec"},
     "inspection": {"core", "exec", "settings"},
     "scheduling": set(),
@@ -36,7 +37,7 @@ MAY_IMPORT = {
     "plugin_manager": set(),
     "as_dali": {""},
 }
-PUBLIC = {"", "fn", "ops", "types", "math", "pipeline", "data_node", "tensors", "backend"}
+PUBLIC = {"", "fn", "ops", "types", "math", "pipeline", "data_node", "tensors", "backend", "batch_function"}
 
 
 def imports(path: Path) -> list[tuple[str, int]]:

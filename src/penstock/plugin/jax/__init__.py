@@ -2,6 +2,7 @@
 """Iterators that give JAX arrays. Arrays of CPU pipelines share the memory of the batch: nothing is copied."""
 
 from ..base_iterator import LastBatchPolicy
+from . import fn
 from .iterator import DALIGenericIterator, data_iterator
 
-__all__ = ["DALIGenericIterator", "LastBatchPolicy", "data_iterator"]
+__all__ = ["DALIGenericIterator", "LastBatchPolicy", "data_iterator", "fn"]

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of JAX as operators."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+import jax
+import numpy as np
+
+from ...batch_function import BatchFunction, call, checked
+from ...data_node import DataNode
+from . import placement
+
+__all__ = ["jax_function"]
+
+_Made = Callable[..., Any]
+
+
+class _JaxFunction(BatchFunction, abstract=True):
+    called = "plugin.jax.fn.jax_function"
+
+
+@overload
+def jax_function(
+    function: Callable[..., Any],
+    num_outputs: int = ...,
+    output_layouts: str | Sequence[str] | None = ...,
+    sharding: jax.sharding.Sharding | None = ...,
+    device: str | None = ...,
+    preserve: bool = ...,
+) -> _Made: ...
+
+
+@overload
+def jax_function(
+    function: None = ...,
+    num_outputs: int = ...,
+    output_layouts: str | Sequence[str] | None = ...,
+    sharding: jax.sharding.Sharding | None = ...,
+    device: str | None = ...,
+    preserve: bool = ...,
+) -> Callable[[Callable[..., Any]], _Made]: ...
+
+
+def jax_function(
+    function: Callable[..., Any] | None = None,
+    num_outputs: int = 1,
+    output_layouts: str | Sequence[str] | None = None,
+    sharding: jax.sharding.Sharding | None = None,
+    device: str | None = None,
+    preserve: bool = True,
+) -> Any:
+    """Makes a function of JAX arrays, also a compiled or mapped one, an operator. Also a decorator.
+
+    The function is given one `jax.Array` (batch, ...) per input and returns one, or a tuple of `num_outputs`. Nothing
+    is copied on the way in or out. Samples have to have one shape. Calls don't overlap; they are made by threads of the
+    pipeline, for batches in any order, so a function should have no state.
+
+    Parameters
+    ----------
+    function
+        The function; DataNodes take the place of arrays when it is called in the definition of a pipeline.
+    num_outputs
+        How many arrays it returns; 0 for a function that only looks.
+    output_layouts
+        Layouts of the outputs' samples: one for all, or one for each. By default output i has that of input i, if it
+        has as many dimensions.
+    sharding
+        The arrays are the parts of global ones with this sharding, of which this process holds one.
+    device
+        "cpu" or "gpu", where inputs and outputs are; by default where the inputs are.
+    preserve
+        Whether it is called even if nothing uses its outputs.
+
+    >>> import jax
+    >>> import numpy as np
+    >>> from penstock import fn, pipeline_def
+    >>> @jax_function
+    ... @jax.jit
+    ... def flip(images):
+    ...     return images[:, :, ::-1]
+    >>> @pipeline_def(batch_size=2)
+    ... def pipe():
+    ...     return flip(fn.external_source(source=lambda i: np.arange(12).reshape(2, 2, 3), layout="HW"))
+    >>> pipe().run()[0].at(0).tolist()
+    [[2, 1, 0], [5, 4, 3]]
+    """
+    if function is None:
+        return functools.partial(
+            jax_function,
+            num_outputs=num_outputs,
+            output_layouts=output_layouts,
+            sharding=sharding,
+            device=device,
+            preserve=preserve,
+        )
+    checked(function, "jax_function")
+    if device not in (None, "cpu", "gpu"):
+        raise ValueError(f"jax_function: device takes 'cpu' or 'gpu'; got {device!r}")
+    if sharding is not None:
+        placement.check_sharding(sharding)
+        n = len(sharding.addressable_devices)
+        if n != 1:
+            raise ValueError(f"jax_function: the sharding has to have one device in each process; it has {n} in this")
+    takes_arrays = _of_arrays(function, num_outputs, sharding)
+
+    @functools.wraps(function)
+    def operator(*inputs: Any) -> DataNode | tuple[DataNode, ...] | None:
+        return call(
+            _JaxFunction,
+            inputs,
+            function=takes_arrays,
+            num_outputs=num_outputs,
+            output_layouts=output_layouts,
+            device=device,
+            preserve=preserve,
+        )
+
+    return operator
+
+
+def _of_arrays(function: Callable[..., Any], num_outputs: int, sharding: Any) -> Callable[..., tuple[np.ndarray, ...]]:
+    """The function for arrays in host memory."""
+
+    def run(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        if sharding is None:
+            given = [placement.to_jax(a) for a in arrays]
+        else:
+            given = [placement.spread([a], sharding, f"input {i}") for i, a in enumerate(arrays)]
+        result = function(*given)
+        if num_outputs == 0:
+            if result is not None and result != ():
+                raise ValueError(f"a function with num_outputs=0 returns nothing; got {type(result).__name__}")
+            return ()
+        results = (result,) if num_outputs == 1 and not isinstance(result, (tuple, list)) else result
+        if not isinstance(results, (tuple, list)):
+            raise TypeError(f"returns a tuple of {num_outputs} arrays; got {type(result).__name__}")
+        return tuple(_to_host(r) for r in results)
+
+    return run
+
+
+def _to_host(result: Any) -> np.ndarray:
+    if isinstance(result, jax.Array) and not result.is_fully_addressable:
+        result = result.addressable_data(0)
+    return np.asarray(result)
