@@ -19,7 +19,7 @@ from .exec.plan import Plan
 from .exec.statistics import Statistics
 from .graph import trace
 from .graph.node import DataNode
-from .inspection import Inspection
+from .python_workers import PythonWorkers, outputs_of
 from .scheduling import OperatorConcurrency, StreamPolicy
 from .settings import Settings
 from .tensors import TensorListCPU
@@ -27,15 +27,11 @@ from .tensors import TensorListCPU
 __all__ = ["DataNode", "OperatorConcurrency", "Pipeline", "StreamPolicy", "do_not_convert", "pipeline_def"]
 
 
-def _outputs_of(result: Any) -> list[Any]:
-    return list(result) if isinstance(result, (tuple, list)) else [result]
-
-
 def _holds_data(values: Any) -> bool:
     return any(_holds_data(v) if isinstance(v, (list, tuple)) else isinstance(v, DataNode) for v in values)
 
 
-class Pipeline(Inspection):
+class Pipeline(PythonWorkers):
     """A graph of operators that produces batches in the background.
 
     Define the graph with `pipeline_def`, in `with pipeline:` followed by `set_outputs`, or by overriding
@@ -163,9 +159,8 @@ class Pipeline(Inspection):
     def _build(self) -> None:
         if self._max_batch_size is None:
             raise ValueError("a pipeline needs a batch_size before it can be built")
+        self.start_py_workers()
         with self:
-            if self._output_nodes is None:
-                self._output_nodes = _outputs_of(self.define_graph())
             if not self._output_nodes:
                 raise ValueError(f"the pipeline{self._defined_at} has no outputs")
             outputs = [self._as_output(o, i) for i, o in enumerate(self._output_nodes)]
@@ -413,7 +408,7 @@ def pipeline_def(
         pipe = Pipeline(**{**pipeline_kwargs, **both, **rest})
         pipe._define, pipe._defined_at = functools.partial(fn, *args, **own), where
         with pipe:
-            pipe.set_outputs(*_outputs_of(pipe._define()))
+            pipe.set_outputs(*outputs_of(pipe._define()))
         return pipe
 
     create._is_pipeline_def = True  # type: ignore[attr-defined]

@@ -38,6 +38,8 @@ def _function(cls: type[Operator], name: str, warning: str = "") -> Any:
     def fn(*inputs: Any, **kwargs: Any) -> Any:
         if warning:
             warn_deprecated(warning)
+        if inputs and cls.positional:
+            inputs, kwargs = (), cls.by_name(inputs, kwargs)
         return trace.call(cls, inputs, {**defaults, **kwargs})
 
     fn.__name__ = fn.__qualname__ = snake_case(name)
@@ -52,9 +54,11 @@ def _class(cls: type[Operator], name: str, warning: str = "") -> type:
 
     defaults = cls.former_defaults.get(name, {})
 
-    def __init__(self: Any, **kwargs: Any) -> None:
+    def __init__(self: Any, *given: Any, **kwargs: Any) -> None:
         if warning:
             warn_deprecated(warning)
+        if given:
+            kwargs = cls.by_name(given, kwargs)
         self._kwargs = {**defaults, **kwargs}
         trace.check_constants(cls, {k: v for k, v in kwargs.items() if k not in ("name", "device") and v is not None})
 

@@ -74,6 +74,7 @@ class Settings:
         self._exec_pipelined, self._exec_async, self._set_affinity = exec_pipelined, exec_async, set_affinity
         self._py_num_workers, self._py_start_method = py_num_workers, py_start_method
         self._device_memory_limit = device_memory_limit
+        self._py_callback_pickler = py_callback_pickler
         self._wanted = {"dtype": output_dtype, "ndim": output_ndim, "layout": output_layout}
         self._policy = Policy(on_error, max_errors)
         self._of_the_gpu = {

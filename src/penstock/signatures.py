@@ -61,8 +61,16 @@ def _inputs(cls: type[Operator]) -> list[inspect.Parameter]:
 
 def _keywords(cls: type[Operator], of_call: bool = False) -> list[inspect.Parameter]:
     kind, empty = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
-    args = [a for a in arguments(cls) if a.tensor or not of_call]
-    out = [inspect.Parameter(a.name, kind, default=empty if a.required and not of_call else a.default) for a in args]
+    args = [a for a in arguments(cls) if a.tensor or not of_call and a.name not in cls.positional]
+    out = (
+        []
+        if of_call
+        else [
+            inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=cls.schema[n].default)
+            for n in cls.positional
+        ]
+    )
+    out += [inspect.Parameter(a.name, kind, default=empty if a.required and not of_call else a.default) for a in args]
     return out + [inspect.Parameter(n, kind, default=None) for n in _CALL if not (of_call and n == "device")]
 
 

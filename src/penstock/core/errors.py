@@ -16,6 +16,14 @@ class PipelineError(RuntimeError):
     """A pipeline could not produce a batch. The pipeline stays usable."""
 
 
+class DataError(ValueError):
+    """What a source gave can't be used."""
+
+
+class WorkerError(RuntimeError):
+    """A worker of a source died, did not start, or took too long."""
+
+
 class SampleErrors(Exception):
     """Raised by an operator for samples it can't handle: {row: reason}. The pipeline's `on_error` decides what
     follows.

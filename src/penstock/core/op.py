@@ -157,6 +157,7 @@ class Operator:
     # Where it can run; found by `__init_subclass__` unless a class says it: on the GPU if its kernel has a .cu file.
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     inputs: ClassVar[tuple[int, int]] = (1, 1)  # smallest and largest number of inputs
+    positional: ClassVar[tuple[str, ...]] = ()  # arguments that may be given by position, where there are no inputs
     layouts: ClassVar[tuple[str, ...]] = ()  # accepted for input 0; () accepts all
     kernel: ClassVar[str] = ""  # "color/linear" for kernels/color/linear.h
     frames: ClassVar[bool] = True  # a sequence ("F...") reaches the operator frame by frame, without its F
@@ -206,6 +207,16 @@ class Operator:
         except KeyError:
             near = suggest(name, cls.schema)
             raise TypeError(f"{cls.display_name()}() got an unexpected argument '{name}'.{near}") from None
+
+    @classmethod
+    def by_name(cls, given: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Keyword arguments from what was given by position to an operator that takes `positional` arguments."""
+        named = dict(zip(cls.positional, given))
+        twice = sorted(named.keys() & kwargs.keys())
+        if len(given) > len(cls.positional) or twice:
+            what = f"'{twice[0]}' twice" if twice else f"{len(given)} positional arguments"
+            raise TypeError(f"{cls.display_name()} takes {', '.join(cls.positional)} by position; got {what}")
+        return {**named, **kwargs}
 
     @classmethod
     def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:

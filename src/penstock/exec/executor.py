@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core import kernels
 from ..core.batch import Batch
+from ..core.errors import DataError, PipelineError, WorkerError
 from .context import BadSamples, Context, explain_failure
 from .plan import Plan
 from .policy import Policy, Producer
@@ -100,7 +101,11 @@ class Executor:
             states = self._tickets[0].before
         else:
             states = [s.state() for s in sources]
-        if states is not None and all(s is not None and op.begins_epoch(s) for op, s in zip(sources, states)):
+        if (
+            not self._production.ended
+            and states is not None
+            and all(s is not None and op.begins_epoch(s) for op, s in zip(sources, states))
+        ):
             return False
         self.drain()
         for op in sources:
@@ -146,6 +151,8 @@ class _Production:
             except StopIteration:
                 self.ended = True
                 raise
+            except (DataError, WorkerError) as e:
+                raise PipelineError(node.describe(str(e))) from e.__cause__
             except (OSError, ValueError) as e:
                 if op.sets_batch_size:  # an exception of the user's own code stays what it is
                     raise

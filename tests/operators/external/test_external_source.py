@@ -102,5 +102,3 @@ def test_arguments_that_do_not_fit():
         build(source=[np.zeros((1, 1))], cycle="always").build()
     with pytest.raises(TypeError, match="a callable or an iterable"):
         build(source=3).build()
-    with pytest.raises(ValueError, match="batch=False"):
-        build(source=[np.zeros((1, 1))], batch=False).build()

@@ -3,28 +3,35 @@
 
 from __future__ import annotations
 
-import inspect
-import queue
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...core.batch import Batch, Borrowed
-from ...core.dtypes import DALIDataType, to_numpy
+from ...core.batch import Batch
+from ...core.errors import DataError
 from ...core.kernels import Pool
-from ...core.op import Arg, Layout, Picks, Source
-from ...core.sample_info import BatchInfo, SampleInfo
+from ...core.op import Arg, Picks, Source
+from ...external import samples
+from ...external.ahead import Ahead, Position
+from ...external.calling import CYCLES, Calling
+from ._fed import Feed
 
 
 class ExternalSource(Source):
     """Feeds data from Python: from a callable, an iterable, or `Pipeline.feed_input`.
 
     In batch mode a call returns the samples of a batch as an array (n, ...) or a list of arrays; the batch may be
-    smaller than
-    the pipeline's. With `batch=False` it is called once per sample with a `SampleInfo`. StopIteration ends the epoch.
-    With `num_outputs` each call returns a tuple, and the operator a list of DataNodes.
+    smaller than the pipeline's. With `batch=False` the source is called once per sample with a `SampleInfo`.
+    StopIteration ends the epoch. With `num_outputs` each call returns a tuple, and the operator a list of DataNodes.
+
+    Arrays are those of NumPy, PyTorch or CuPy, anything with DLPack or `__array__`, or nested lists of numbers; numbers
+    become int32 and float32. What a call returns is copied, unless nothing else refers to it or `no_copy` is set.
+
+    With `parallel=True` the source is called by worker processes, `Pipeline(py_num_workers=, py_start_method=)`: a
+    callable that takes one argument by all of them at the same time, an iterable by one of them. The samples come back
+    through shared memory and are not copied again. An exception of the source is raised by `Pipeline.run`, its cause is
+    the traceback in the worker.
 
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def
@@ -36,13 +43,14 @@ class ExternalSource(Source):
     """
 
     sets_batch_size = True
+    positional = ("source", "num_outputs")
     source = Arg(object, None, "A callable, an iterable, or a generator function; None to use `feed_input`.")
     num_outputs = Arg(int, None, "Number of outputs; if given, the operator returns a list.")
     cycle = Arg(
         object,
         None,
-        'What follows the end of an iterable: None or False stops for good, True or "quiet" starts again, "raise" '
-        "raises StopIteration and starts again with `Pipeline.reset`.",
+        'What follows the end of an iterable: None, False or "no" stops for good, True or "quiet" starts again, '
+        '"raise" raises StopIteration and starts again with `Pipeline.reset`.',
     )
     dtype = Arg(object, None, "Type that the data must have; one for all outputs or a list.")
     ndim = Arg(object, None, "Number of dimensions that samples must have; one for all outputs or a list.")
@@ -53,43 +61,72 @@ class ExternalSource(Source):
     )
     repeat_last = Arg(bool, False, "Without fresh data from `feed_input`, gives the last data again.")
     no_copy = Arg(
-        bool, False, "Data given to `feed_input` is used in place; it must not change until its batch has been taken."
+        bool,
+        False,
+        "Data is used in place; it must not change until its batch has been taken. Parallel sources need no second "
+        "copy in any case.",
     )
     blocking = Arg(bool, False, "Whether to wait for `feed_input`; by default an error is raised.")
-    parallel = Arg(bool, None, "Worker processes; not available in this version.")
-    prefetch_queue_depth = Arg(int, None, "Batches a parallel source prepares ahead.", hidden=True)
+    parallel = Arg(bool, None, "Whether workers call the source, ahead of time and at the same time.")
+    prefetch_queue_depth = Arg(
+        int,
+        None,
+        "Batches that workers make ahead of the one that is needed; by default 1, or the number of workers where "
+        "each call gives a whole batch.",
+    )
+    bytes_per_sample_hint = Arg(
+        [int],
+        None,
+        "Parallel sources: the size to expect of a sample; one for all outputs or a list. Without it the first batches "
+        "tell.",
+    )
+    timeout = Arg(
+        float,
+        None,
+        "Parallel sources: seconds after which a call that has not returned is an error. By default there is a warning "
+        "after 30 s, which says where the source is in its code.",
+    )
     cuda_stream = Arg(object, None, "Has no effect on the CPU.", hidden=True)
     use_copy_kernel = Arg(bool, None, "Has no effect on the CPU.", hidden=True)
 
     def setup(self) -> None:
         v = self.values
-        if v["parallel"]:
-            raise ValueError("fn.external_source: parallel=True is not available in this version; leave it out")
-        if v["cycle"] not in (None, False, True, "quiet", "raise"):
-            raise ValueError(f"fn.external_source: cycle takes True, False, 'quiet' or 'raise'; got {v['cycle']!r}")
+        if not any(v["cycle"] is c or (isinstance(c, str) and v["cycle"] == c) for c in CYCLES):
+            raise ValueError(f"cycle takes True, False, 'no', 'quiet' or 'raise'; got {v['cycle']!r}")
+        if v["num_outputs"] is not None and v["num_outputs"] < 1:
+            raise ValueError(f"num_outputs takes a positive integer; got {v['num_outputs']}")
         self.per_sample = v["batch"] is False
-        self.fed: deque[list[Batch]] = deque()  # not asked for yet
-        self.asked: queue.SimpleQueue[list[Batch] | None] = queue.SimpleQueue()  # one for each iteration asked for
-        self.owed = 0  # iterations asked for that wait for data
-        self.last: list[Batch] | None = None
-        self.iteration = self.epoch = self.in_epoch = 0
-        source = v["source"]
-        self.iterator: Iterator[Any] | None = None
-        self.call: Callable[..., Any] | None = None
-        if source is None:
-            return
-        if inspect.isgeneratorfunction(source) or (not callable(source) and hasattr(source, "__iter__")):
-            if self.per_sample:
-                raise ValueError("fn.external_source: batch=False needs a callable that takes a SampleInfo")
-            self._start_iterator()
-        elif callable(source):
-            self.call = source
-            try:
-                self.takes_info = bool(inspect.signature(source).parameters)
-            except (TypeError, ValueError):
-                self.takes_info = False
-        else:
-            raise TypeError(f"fn.external_source: source takes a callable or an iterable; got {type(source).__name__}")
+        self.is_parallel = bool(v["parallel"])
+        self.position, self.ended = Position(), False
+        self.room = 0
+        self.ahead: Ahead | None = None
+        self.calling: Calling | None = None
+        self.kinds: dict[int, tuple[np.dtype, int]] = {}  # of each output, as the first batch had it
+        self.feeding = Feed(v["repeat_last"], v["blocking"])
+        if v["source"] is not None:
+            self.calling = Calling(v["source"], self.per_sample, v["num_outputs"], v["cycle"], v["batch_info"])
+        if self.is_parallel:
+            self._check_parallel()
+
+    def _check_parallel(self) -> None:
+        calling, depth = self.calling, self.values["prefetch_queue_depth"]
+        if calling is None:
+            raise ValueError("parallel=True needs a source; data of feed_input comes from this process")
+        if calling.is_iterable and self.per_sample:
+            raise TypeError(
+                "parallel=True and batch=False need a callable that takes a SampleInfo; an iterable can give batches "
+                "only (batch=True), as its items come one after the other"
+            )
+        if not calling.is_iterable and not calling.takes_argument:
+            what = "a SampleInfo" if self.per_sample else "the number of the iteration, or a BatchInfo with batch_info"
+            raise TypeError(
+                f"parallel=True needs a callable that takes one argument, {what}: the calls come in any order, and the "
+                "result may depend on nothing else"
+            )
+        if depth is not None and depth < 1:
+            raise ValueError(f"prefetch_queue_depth takes a positive integer; got {depth}")
+        if self.values["timeout"] is not None and not self.values["timeout"] > 0:
+            raise ValueError(f"timeout takes a positive number of seconds; got {self.values['timeout']}")
 
     def n_outputs(self) -> int:
         return self.values["num_outputs"] or 1
@@ -97,147 +134,165 @@ class ExternalSource(Source):
     def returns_list(self) -> bool:
         return self.values["num_outputs"] is not None
 
-    def _start_iterator(self) -> None:
-        source = self.values["source"]
-        self.iterator = iter(source() if inspect.isgeneratorfunction(source) else source)
+    def open(self, max_batch_size: int, seed: int) -> None:
+        self.room = max_batch_size
+        if self.ahead is not None:
+            self.ahead.room = max_batch_size
+
+    def join(self, pool: Any, index: int) -> None:
+        """Its samples are made by that pool, whose source `index` it is."""
+        assert self.calling is not None
+        depth = self.values["prefetch_queue_depth"]
+        if depth is None:
+            depth = 1 if self.per_sample or self.calling.is_iterable else pool.n_workers
+        self.ahead = Ahead(pool, index, depth, self.room)
+
+    def close(self) -> None:
+        if self.ahead is not None:
+            self.ahead.close()
+
+    # Feeding --------------------------------------------------------------------------------------------------------
+
+    def is_fed(self) -> bool:
+        return self.calling is None
 
     def feed(self, data: Any, layout: str | None) -> None:
         """Data for one iteration. Copied unless `no_copy`."""
         if not self.is_fed():
             raise RuntimeError("this external_source has a source of its own and can't be fed")
-        batches = self._batches(data, layout)
-        if self.owed:
-            self.owed -= 1
-            self.asked.put(batches)
-        else:
-            self.fed.append(batches)
-        if self.values["repeat_last"]:
-            for b in batches:
-                b.owners = (*b.owners, Borrowed(self))
-            self.last = batches
-
-    def restarts(self) -> bool:
-        return not self.is_fed() and (self.iterator is None or self.values["cycle"] not in (None, False))
-
-    def is_fed(self) -> bool:
-        return self.values["source"] is None
+        outputs = [data]
+        if self.returns_list():
+            outputs = list(data)
+            if len(outputs) != self.n_outputs():
+                raise DataError(f"{len(outputs)} outputs were fed, num_outputs is {self.n_outputs()}")
+        layouts = [layout or samples.layout_of(o) for o in outputs]
+        outputs = samples.samples_of(outputs)
+        batches = samples.batches_of(outputs, not self.values["no_copy"])
+        self._check(batches, self.room, layouts)
+        self.feeding.put(batches)
 
     def has_data(self) -> bool:
-        return not self.is_fed() or bool(self.fed)
+        return not self.is_fed() or len(self.feeding) > 0
 
     def ask(self) -> None:
-        if not self.is_fed():
-            return
-        if not self.fed and self.last is None and self.values["blocking"]:
-            self.owed += 1
-        else:
-            self.asked.put(self.fed.popleft() if self.fed else self.last)
+        if self.is_fed():
+            self.feeding.ask()
+
+    # Epochs ---------------------------------------------------------------------------------------------------------
+
+    def restarts(self) -> bool:
+        return self.calling is not None and self.calling.restarts
+
+    def reset(self) -> None:
+        if self.restarts() and self.ahead is not None:
+            self.ahead.drop()
+        if self.calling is not None:
+            self.position, self.ended = self.position.next_epoch(), False
+            self.calling.restart()
+
+    def state(self) -> dict[str, int] | None:
+        if self.calling is None or not self.calling.takes_argument:
+            return None
+        return {**self.position._asdict(), "ended": int(self.ended)}
+
+    def restore(self, state: dict[str, int]) -> None:
+        self.position = Position(state["epoch"], state["iteration"], state["in_epoch"])
+        self.ended = bool(state["ended"])
+
+    def begins_epoch(self, state: dict[str, int]) -> bool:
+        return not state["iteration"] and not state["ended"]
+
+    # Batches --------------------------------------------------------------------------------------------------------
 
     def take(self, n: int, iteration: int) -> Picks:
         if self.is_fed():
-            return self._take(self._asked(), n)
-        if self.call is None:
-            data = self._next_of_iterator()
-        elif self.per_sample:
-            infos = (SampleInfo(self.in_epoch + i, i, self.iteration, self.epoch) for i in range(n))
-            samples = [self.call(info) if self.takes_info else self.call() for info in infos]
-            data = list(zip(*samples)) if self.returns_list() else samples
-        else:
-            info = BatchInfo(self.iteration, self.epoch) if self.values["batch_info"] else self.iteration
-            data = self.call(info) if self.takes_info else self.call()
-        return self._take(self._batches(data), n)
+            batches = self.feeding.take(lambda: self.closing)
+            self._check(batches, n)
+            return _Given(batches, np.arange(len(batches[0])))
+        position = self.position
+        try:
+            batches = self._ahead(n) if self.ahead is not None else self._call(n)
+            self._check(batches, n)
+        except StopIteration:
+            self.ended = True
+            raise
+        except DataError as e:
+            self.position = position.after(n)
+            raise DataError(self._named(str(e), position)) from e.__cause__
+        except BaseException:
+            self.position = position.after(n)
+            raise
+        self.position = position.after(len(batches[0]))
+        for b in batches:
+            b.sources = _Names(self.calling.name, position, len(b))
+        return _Given(batches, np.arange(len(batches[0])))
 
-    def _batches(self, data: Any, layout: str | None = None) -> list[Batch]:
-        outputs = list(data) if self.returns_list() else [data]
-        if len(outputs) != self.n_outputs():
-            raise ValueError(f"the source gave {len(outputs)} outputs, num_outputs is {self.n_outputs()}")
-        batches = [self._batch(o, i, layout) for i, o in enumerate(outputs)]
-        # Sources may use their arrays again for the next batch, and what is given out may be written to.
-        return batches if self.values["no_copy"] else [b.packed_copy() for b in batches]
+    def _named(self, text: str, position: Position) -> str:
+        """The text of an error with the source and the iteration, where it does not have them yet."""
+        assert self.calling is not None
+        if self.calling.name in text:
+            return text
+        return f"{text}\nfrom {self.calling.name}, iteration {position.iteration}, epoch {position.epoch}"
 
-    def _take(self, batches: list[Batch], n: int) -> Picks:
+    def _ahead(self, n: int) -> list[Batch]:
+        assert self.ahead is not None
+        p = self.position
+        return self.ahead.take(p, n) if self.per_sample else self.ahead.take(Position(p.epoch, p.iteration), 0)
+
+    def _call(self, n: int) -> list[Batch]:
+        """Calls the source in this thread."""
+        calling, p, copy = self.calling, self.position, not self.values["no_copy"]
+        assert calling is not None
+        if not self.per_sample:
+            outputs = calling.outputs(calling.batch(p.iteration, p.epoch))
+            layouts = [samples.layout_of(o) for o in outputs]
+            outputs[:] = samples.samples_of(outputs)
+            batches = samples.batches_of(outputs, copy)
+            self._check(batches, n, layouts)
+            return batches
+        columns: list[list[Any]] = [[] for _ in range(self.n_outputs())]
+        i = 0
+        try:
+            if self.returns_list():
+                for i in range(n):
+                    for column, data in zip(columns, calling.outputs(calling.sample(p.in_epoch + i, i, *p[1::-1]))):
+                        column.append(samples.as_array(data))
+                data = None
+            else:
+                (column,) = columns
+                for i in range(n):
+                    column.append(samples.as_array(calling.sample(p.in_epoch + i, i, *p[1::-1])))
+        except DataError as e:
+            where = f"sample {i} of iteration {p.iteration}, epoch {p.epoch}"
+            raise DataError(f"{e}\nfrom {calling.name}, {where}") from None
+        return [samples.adopt(c, copy) for c in columns]
+
+    def _check(self, batches: list[Batch], n: int, layouts: list[str] | None = None) -> None:
+        """Raises DataError if batches are not what was asked for; gives them their layouts."""
         sizes = {len(b) for b in batches}
         if len(sizes) > 1 or max(sizes) > n:
-            raise ValueError(
+            raise DataError(
                 f"the source gave batches of {sorted(sizes)} samples; all outputs need the same number, at most {n}"
             )
-        size = sizes.pop()
-        self.iteration += 1
-        self.in_epoch += size
-        return _Fed(batches, np.arange(size))
-
-    def _asked(self) -> list[Batch]:
-        while True:
-            try:
-                batches = self.asked.get(timeout=0.1)
-            except queue.Empty:
-                if self.closing:
-                    raise RuntimeError("the pipeline was closed while it waited for data") from None
+        for i, b in enumerate(batches):
+            b.spec.layout = self._of_output("layout", i) or (layouts[i] if layouts else b.spec.layout)
+            if not len(b):
                 continue
-            if batches is None:
-                raise RuntimeError(
-                    "no data was fed to this input for the iteration; call Pipeline.feed_input() before run()"
-                )
-            return batches
-
-    def _next_of_iterator(self) -> Any:
-        assert self.iterator is not None
-        try:
-            return next(self.iterator)
-        except StopIteration:
-            if self.values["cycle"] in (None, False):
-                raise
-            self._next_epoch()
-            if self.values["cycle"] == "raise":
-                raise
-            return next(self.iterator)
-
-    def _next_epoch(self) -> None:
-        self.epoch += 1
-        self.iteration = self.in_epoch = 0
-        if self.iterator is not None and self.restarts():
-            self._start_iterator()
-
-    def reset(self) -> None:
-        self._next_epoch()
+            samples.check(b, i, self._of_output("dtype", i), self._of_output("ndim", i), b.spec.layout)
+            kind = b.spec.dtype, b.spec.ndim
+            first = self.kinds.setdefault(i, kind)
+            if first != kind:
+                was, now = (f"{ndim} dimensions of {dtype.name}" for dtype, ndim in (first, kind))
+                raise DataError(f"output {i} of the source had {was} so far and has {now} now")
 
     def _of_output(self, name: str, i: int) -> Any:
         value = self.values[name]
-        return value[i] if isinstance(value, (list, tuple)) else value
-
-    def _batch(self, data: Any, i: int, layout: str | None) -> Batch:
-        layout = layout or self._of_output("layout", i) or ""
-        if hasattr(data, "is_dense_tensor"):  # a TensorList
-            layout = layout or data.layout()
-            data = [data.at(k) for k in range(len(data))]
-        if isinstance(data, (list, tuple)):
-            batch = Batch.from_samples([_array(s) for s in data], Layout(layout))
-        else:
-            array = _array(data)
-            if array.ndim == 0:
-                raise ValueError(
-                    "in batch mode the source gives an array whose first axis is the batch, or a list of samples; got "
-                    "a scalar"
-                )
-            batch = Batch.from_array(array, Layout(layout))
-        spec, dtype, ndim = batch.spec, self._of_output("dtype", i), self._of_output("ndim", i)
-        if dtype is not None and dtype != DALIDataType.NO_TYPE and spec.dtype != to_numpy(dtype):
-            raise ValueError(
-                f"output {i} of the source has type {spec.dtype.name}, but dtype asks for {to_numpy(dtype).name}"
-            )
-        if layout and len(layout) != spec.ndim:
-            raise ValueError(
-                f"output {i} of the source has samples of {spec.ndim} dimensions, which the layout '{layout}' "
-                "does not fit"
-            )
-        if ndim is not None and spec.ndim != ndim:
-            raise ValueError(
-                f"output {i} of the source has samples of {spec.ndim} dimensions, but ndim asks for {ndim}"
-            )
-        return batch
+        if not isinstance(value, (list, tuple)):
+            return value
+        return value[i] if i < len(value) else None
 
     def load(self, picks: Picks, io: Pool) -> tuple[Batch, ...]:
-        assert isinstance(picks, _Fed)
+        assert isinstance(picks, _Given)
         rows = picks.columns["row"]
         return tuple(
             b if len(rows) == len(b) and (rows == np.arange(len(b))).all() else b.take(rows) for b in picks.batches
@@ -245,12 +300,12 @@ class ExternalSource(Source):
 
     def replace(self, picks: Picks, rows: np.ndarray, attempt: int) -> Picks:
         """The next samples of the same batch, as there is no other to be had."""
-        assert isinstance(picks, _Fed)
+        assert isinstance(picks, _Given)
         n = len(picks.batches[0])
-        return _Fed(picks.batches, (picks.columns["row"][rows] + 1) % n)
+        return _Given(picks.batches, (picks.columns["row"][rows] + 1) % n)
 
 
-class _Fed(Picks):
+class _Given(Picks):
     """The batches that the source gave, and which of their rows are meant."""
 
     def __init__(self, batches: list[Batch], row: np.ndarray):
@@ -258,20 +313,22 @@ class _Fed(Picks):
         self.batches = batches
 
     def select(self, rows: np.ndarray) -> Picks:
-        return _Fed(self.batches, self.columns["row"][rows])
+        return _Given(self.batches, self.columns["row"][rows])
 
     def put(self, rows: np.ndarray, other: Picks) -> Picks:
         row = self.columns["row"].copy()
         row[rows] = other.columns["row"]
-        return _Fed(self.batches, row)
+        return _Given(self.batches, row)
 
 
-def _array(data: Any) -> np.ndarray:
-    if isinstance(data, np.ndarray):
-        return data
-    if hasattr(data, "__array_interface__") or hasattr(data, "__array__") or not hasattr(data, "__dlpack__"):
-        array = np.asarray(data)
-        # Python numbers are 32 bit in DALI.
-        narrow = {"int64": "i4", "float64": "f4"}.get(array.dtype.name)
-        return array.astype(narrow) if narrow and not hasattr(data, "__array__") else array
-    return np.from_dlpack(data)
+class _Names(Sequence):
+    """What samples are called in messages; made when it is asked for."""
+
+    def __init__(self, source: str, position: Position, n: int):
+        self.source, self.position, self.n = source, position, n
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, i: Any) -> str:
+        return f"idx_in_epoch {self.position.in_epoch + int(i)} of epoch {self.position.epoch}, by {self.source}"

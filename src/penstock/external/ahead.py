@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The batches that workers make ahead for one source, taken in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, NamedTuple
+
+from ..core.batch import Batch
+
+
+class Position(NamedTuple):
+    """Where a source is: counts from 0, within the epoch but for the first."""
+
+    epoch: int = 0
+    iteration: int = 0
+    in_epoch: int = 0
+
+    def after(self, n: int) -> Position:
+        return Position(self.epoch, self.iteration + 1, self.in_epoch + n)
+
+    def next_epoch(self) -> Position:
+        return Position(self.epoch + 1, 0, 0)
+
+
+class Ahead:
+    """Asks a pool for `depth` batches more than are needed at once."""
+
+    def __init__(self, pool: Any, source: int, depth: int, room: int):
+        self.pool, self.source, self.depth, self.room = pool, source, depth, room
+        self._jobs: deque[Any] = deque()
+        self._position = Position()  # of the next batch to ask for
+
+    def take(self, position: Position, n: int) -> list[Batch]:
+        """The batch of `n` samples (0: of one call) at a position; one per output."""
+        if self._jobs and (self._jobs[0].n != n or self._place() != position):
+            self.drop()  # another batch size, or another place
+        if not self._jobs:
+            self._position = position
+        while len(self._jobs) <= self.depth:
+            p = self._position
+            self._jobs.append(self.pool.schedule(self.source, *p, n, self.room))
+            self._position = p.after(n)  # of whole batches the size is not known, and not told
+        try:
+            return self.pool.wait(self._jobs.popleft())
+        except StopIteration:
+            self.drop()
+            raise
+
+    def _place(self) -> Position:
+        job = self._jobs[0]
+        return Position(job.epoch, job.iteration, job.in_epoch)
+
+    def drop(self) -> None:
+        """Forgets what was asked for."""
+        while self._jobs:
+            self.pool.cancel(self._jobs.popleft())
+
+    def close(self) -> None:
+        self._jobs.clear()
+        self.pool.close()

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a source is called: once per sample or per batch, with an argument or without, from its beginning or not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..core.errors import DataError
+from ..core.sample_info import BatchInfo, SampleInfo
+
+CYCLES = (None, False, True, "no", "quiet", "raise")
+
+
+class Calling:
+    """One source and the way to call it. An iterable keeps its place; everything else has no state of its own."""
+
+    def __init__(self, source: Any, per_sample: bool, n_outputs: int | None, cycle: Any, batch_info: bool):
+        self.source, self.per_sample, self.n_outputs, self.batch_info = source, per_sample, n_outputs, batch_info
+        self.cycle = {"no": None, False: None, True: "quiet"}.get(cycle, cycle)
+        self.is_iterable = is_generator_function(source) or (not callable(source) and hasattr(source, "__iter__"))
+        self.takes_argument = False
+        self._iterator: Iterator[Any] | None = None
+        self._given = False  # since the iterator was started, it has given something
+        self._epoch = 0
+        if not self.is_iterable:
+            if not callable(source):
+                raise TypeError(f"source takes a callable or an iterable; got {type(source).__name__}")
+            if self.cycle:
+                raise ValueError("cycle needs an iterable or a generator function as the source; got a callable")
+            self.takes_argument = _takes_argument(source)
+        elif self.cycle and iter_is_self(source):
+            raise TypeError(
+                "cycle can't start a generator or iterator again; give the generator function itself, or an iterable "
+                "whose __iter__ begins anew"
+            )
+
+    @property
+    def name(self) -> str:
+        """For messages: what the user calls it, and where it is."""
+        return describe_source(self.source)
+
+    @property
+    def restarts(self) -> bool:
+        return not self.is_iterable or self.cycle is not None
+
+    def sample(self, in_epoch: int, in_batch: int, iteration: int, epoch: int) -> Any:
+        if self.is_iterable:
+            return self._next(epoch)
+        return self.source(SampleInfo(in_epoch, in_batch, iteration, epoch)) if self.takes_argument else self.source()
+
+    def batch(self, iteration: int, epoch: int) -> Any:
+        if self.is_iterable:
+            return self._next(epoch)
+        if not self.takes_argument:
+            return self.source()
+        return self.source(BatchInfo(iteration, epoch) if self.batch_info else iteration)
+
+    def outputs(self, data: Any) -> list[Any]:
+        """What a call gave, one item per output. Raises DataError if their number is wrong."""
+        if self.n_outputs is None:
+            return [data]
+        if data is None:
+            raise DataError(f"the source gave None; num_outputs={self.n_outputs} asks for a tuple or list")
+        try:
+            outputs = list(data)
+        except TypeError:
+            raise DataError(
+                f"the source gave a {type(data).__name__}; num_outputs={self.n_outputs} asks for a tuple or list"
+            ) from None
+        if len(outputs) != self.n_outputs:
+            raise DataError(f"the source gave {len(outputs)} outputs, num_outputs is {self.n_outputs}")
+        return outputs
+
+    def restart(self) -> None:
+        """An iterable that can begins anew at the next call."""
+        if self.is_iterable and self.cycle is not None:
+            self._iterator = None
+
+    def _next(self, epoch: int) -> Any:
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self.restart()
+        if self._iterator is None:
+            self._begin()
+        assert self._iterator is not None
+        try:
+            data = next(self._iterator)
+        except StopIteration:
+            if self.cycle != "quiet":
+                raise
+            if not self._given:
+                raise DataError("the source has nothing to give, so that cycle would start it again for ever") from None
+            self._begin()
+            return self._next(epoch)
+        self._given = True
+        return data
+
+    def _begin(self) -> None:
+        self._iterator = iter(self.source() if is_generator_function(self.source) else self.source)
+        self._given = False
+
+
+def is_generator_function(source: Any) -> bool:
+    import inspect  # not needed to run a pipeline
+
+    return inspect.isgeneratorfunction(getattr(source, "func", source))
+
+
+def iter_is_self(source: Any) -> bool:
+    return hasattr(source, "__next__") and not is_generator_function(source) and iter(source) is source
+
+
+def _takes_argument(source: Callable[..., Any]) -> bool:
+    import inspect
+
+    try:
+        parameters = inspect.signature(source).parameters.values()
+    except (TypeError, ValueError):  # built in
+        return False
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    needed = [p for p in positional if p.default is p.empty]
+    if len(needed) > 1:
+        raise TypeError(
+            f"the source takes {len(needed)} arguments ({', '.join(p.name for p in needed)}); it can take none, or "
+            "one: a SampleInfo, a BatchInfo, or the number of the iteration"
+        )
+    return bool(positional) or any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+
+def describe_source(source: Any) -> str:
+    code = getattr(source, "__code__", None)
+    if code is None and not isinstance(source, type):
+        code = getattr(vars(type(source)).get("__call__"), "__code__", None)
+        name = type(source).__name__ if code or not hasattr(source, "__name__") else source.__name__
+    else:
+        name = getattr(source, "__qualname__", type(source).__name__)
+    return f"{name} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})" if code else name

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What to tell about a worker that died, hangs, or whose source raised."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+
+from ..core.errors import DataError, WorkerError
+from .task import Failed, Task
+
+
+class RemoteTraceback(Exception):
+    """The traceback of an exception raised in a worker, as the cause of the same exception here."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+def doing(task: Task | None, name: str, row: int | None = None) -> str:
+    """What a worker was at."""
+    if task is None:
+        return "while it waited for work"
+    if task.n == 0:
+        return f"while it made the batch of iteration {task.iteration}, epoch {task.epoch}, by {name}"
+    row = task.first if row is None else row
+    return (
+        f"while it made sample {row} of iteration {task.iteration}, epoch {task.epoch} (idx_in_epoch "
+        f"{task.in_epoch + row}), by {name}"
+    )
+
+
+def how_it_ended(code: int | None) -> str:
+    if code is None:
+        return "closed its connection"
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    hint = {
+        "SIGKILL": " (by `kill -9`, or by the kernel because memory is short: see dmesg)",
+        "SIGSEGV": " (a crash in native code)",
+        "SIGBUS": " (no memory left for shared pages, or a crash in native code)",
+    }.get(name, "")
+    return f"was killed by {name}{hint}"
+
+
+def as_exception(failed: Failed, worker: str, task: Task, name: str) -> Exception:
+    """What to raise for a source that raised: its own exception, whose cause is the traceback in the worker."""
+    where = f"{worker} {doing(task, name, failed.row)}"
+    if failed.is_data:
+        return DataError(f"{failed.text}\nfrom {where.replace(' while it made', ', which made')}")
+    cause = RemoteTraceback(f"In {where}:\n{failed.traceback}")
+    error: BaseException | None = None
+    if failed.exception is not None:
+        try:
+            error = pickle.loads(failed.exception)
+        except Exception:  # its class is known to the worker only
+            error = None
+    if not isinstance(error, Exception):
+        error = WorkerError(f"{failed.traceback.strip().splitlines()[-1]}\nIn {where}")
+    error.__cause__ = cause
+    return error

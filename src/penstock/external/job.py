@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One batch on its way: its tasks, where they put what, and the batch that they make together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.batch import Batch, Spec
+from ..core.errors import DataError
+from ..core.kernels import TENSOR
+from .arena import Lease, Regions, Spilled, align
+from .task import Column, Done, Task
+
+_GROWTH = 1.25  # room for samples larger than any so far, where sizes vary
+_AIM_NS = 2_000_000  # tasks of about that long cost little, and spread well
+
+
+class Sizes:
+    """What is known of a source's samples from those before: bytes per output, and time."""
+
+    def __init__(self, n_outputs: int, hint: list[int] | None):
+        hints = list(hint or [0])
+        self.largest = (hints + hints[-1:] * n_outputs)[:n_outputs]
+        self.smallest = list(self.largest)
+        self.ns = 0.0  # per sample, or per batch
+        self._known = False
+
+    def saw(self, done: Done) -> None:
+        if done.n == 0 or not done.sizes:
+            return
+        per = done.ns / done.n
+        self.ns = per if not self._known else self.ns + 0.2 * (per - self.ns)
+        for o, (smallest, largest) in enumerate(done.sizes):
+            # Sizes that do not vary are packed without gaps.
+            self.smallest[o] = min(self.smallest[o], smallest) if self._known else smallest
+            self.largest[o] = max(self.largest[o], largest) if self._known else largest
+        self._known = True
+
+    def step(self, o: int) -> tuple[int, int]:
+        """Bytes to leave for a sample of output `o`, and what to align samples to."""
+        if self.smallest[o] == self.largest[o]:
+            return self.largest[o], 1
+        return align(int(self.largest[o] * _GROWTH)), 64
+
+    def chunk(self, n: int, n_workers: int) -> int:
+        """How many samples of `n` make a task."""
+        most = -(-n // n_workers)
+        return most if not self.ns else max(1, min(most, int(_AIM_NS / self.ns)))
+
+
+class Job:
+    """A batch of `n` samples, or (n = 0) one that a single call makes."""
+
+    def __init__(self, source: int, epoch: int, iteration: int, in_epoch: int, n: int, room: int):
+        self.source, self.epoch, self.iteration, self.in_epoch, self.n, self.room = (
+            source,
+            epoch,
+            iteration,
+            in_epoch,
+            n,
+            room,
+        )
+        self.tasks: dict[int, Task] = {}  # not answered yet
+        self.lease: Lease | None = None
+        self.columns: list[int] = []  # where the rows of each output begin
+        self.spilled: list[Spilled] = []
+        self.made = 0
+        self.end: int | None = None  # the sample at which the source ended
+        self.errors: dict[int, Exception] = {}  # by sample
+        self.cancelled = False
+
+    @property
+    def done(self) -> bool:
+        return not self.tasks
+
+    def is_lost_from(self, row: int) -> bool:
+        """Whether nobody will ask for the sample `row`, because of what happened to one before it."""
+        return self.cancelled or min(self.errors, default=row) < row or (self.end is not None and self.end < row)
+
+    def lay_out(self, regions: Regions, sizes: Sizes, n_outputs: int, n_workers: int, number: int) -> list[Task]:
+        """Takes a region for the batch and divides it among tasks, numbered from `number`."""
+        rows = self.n or self.room
+        chunk = sizes.chunk(self.n, n_workers) if self.n else rows
+        at, begins, steps = 0, [], []
+        for _ in range(n_outputs):
+            self.columns.append(at)
+            at += rows * TENSOR.itemsize
+        for o in range(n_outputs):
+            at = align(at)
+            steps.append(sizes.step(o))
+            begins.append(at)
+            at += rows * steps[o][0]
+        self.lease = regions.take(at)
+        region = self.lease.region
+        for first in range(0, rows, chunk):
+            n = min(chunk, rows - first)
+            columns = tuple(
+                Column(self.columns[o], begins[o] + first * steps[o][0], begins[o] + (first + n) * steps[o][0], step)
+                for o, (_, step) in enumerate(steps)
+            )
+            task = Task(
+                *(number + len(self.tasks), self.source, self.epoch, self.iteration, self.in_epoch, first),
+                *(n if self.n else 0, self.room, region.offset, region.capacity, columns),
+            )
+            self.tasks[task.number] = task
+        return list(self.tasks.values())
+
+    def finish(self, done: Done, fd: int) -> None:
+        self.made += done.n
+        self.spilled += [Spilled(fd, offset, nbytes) for offset, nbytes in done.spilled]
+
+    def first_problem(self) -> Exception | None:
+        """What to raise, if anything: of the first sample that has something to say."""
+        row = min(self.errors, default=None)
+        if self.end is not None and (row is None or self.end <= row):
+            return StopIteration()
+        return None if row is None else self.errors[row]
+
+    def batches(self) -> list[Batch]:
+        """One batch per output, in the shared memory, which is used again when they are gone."""
+        assert self.lease is not None
+        region, n = self.lease.region, self.made
+        owners = (self.lease, *self.spilled)
+        out = []
+        for o, at in enumerate(self.columns):
+            rows = np.ndarray((n,), TENSOR, region.memory, at).copy()
+            if n:
+                self._check_alike(rows, o)
+            data = rows["data"]
+            inside = (data >= region.offset) & (data < region.offset + region.capacity)
+            address = data - np.uint64(region.offset) + np.uint64(region.address)
+            for s in self.spilled:
+                r = s.region
+                there = (data >= r.offset) & (data < r.offset + r.capacity)
+                address = np.where(there, data - np.uint64(r.offset) + np.uint64(r.address), address)
+                inside |= there
+            if not inside.all():
+                raise RuntimeError("[internal error] a worker wrote outside of its memory")
+            rows["data"] = address
+            ndim = int(rows["ndim"][0]) if n else 0
+            dtype = dtypes.to_numpy(dtypes.DALIDataType(int(rows["dtype"][0]))) if n else np.dtype("f4")
+            out.append(Batch(Spec(rows["shape"][:, :ndim].copy(), dtype), rows, owners))
+        return out
+
+    def _check_alike(self, rows: np.ndarray, o: int) -> None:
+        differs = (rows["ndim"] != rows["ndim"][0]) | (rows["dtype"] != rows["dtype"][0])
+        if differs.any():
+            i = int(differs.argmax())
+            kinds = [f"{r['ndim']} of {dtypes.DALIDataType(int(r['dtype'])).name}" for r in (rows[0], rows[i])]
+            raise DataError(
+                "all samples of a batch need the same number of dimensions and the same type; got "
+                f"{kinds[0]} in sample 0, {kinds[1]} in sample {i} of output {o} (iteration {self.iteration}, epoch "
+                f"{self.epoch}, idx_in_epoch {self.in_epoch + i})"
+            )

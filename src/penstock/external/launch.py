@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starting worker processes by fork, spawn or forkserver, and what they need to know."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import random
+import signal
+import socket
+import sys
+import threading
+import time
+import weakref
+from typing import Any
+
+_PR_SET_PDEATHSIG = 1
+_FINISHED = 0
+_KILL_SECONDS = 2.0
+
+SOCKETS: weakref.WeakSet[socket.socket] = weakref.WeakSet()  # the main process's ends, which a forked child must close
+
+
+class Setup:
+    """What a worker is given. By fork it is inherited as it is, otherwise pickled."""
+
+    def __init__(self, index: int, n_workers: int, sock: socket.socket, arena_fd: int, trace_fd: int, sources: Any):
+        self.index, self.n_workers, self._sources = index, n_workers, sources
+        self._sock, self._arena, self._trace = sock, arena_fd, trace_fd
+        self.parent = os.getpid()
+        self.seed = random.SystemRandom().getrandbits(32)
+        # The signal comes when the *thread* that started the process ends, so only the main thread may ask for it.
+        self.dies_with_thread = threading.current_thread() is threading.main_thread()
+
+    def __getstate__(self) -> dict[str, Any]:
+        from multiprocessing.reduction import DupFd
+
+        return {**self.__dict__, "_arena": DupFd(self._arena), "_trace": DupFd(self._trace)}
+
+    def open(self) -> tuple[socket.socket, int, int]:
+        """The socket, the arena's descriptor, and the one that a traceback is written to on SIGUSR1."""
+        fds = [fd if isinstance(fd, int) else fd.detach() for fd in (self._arena, self._trace)]
+        return self._sock, fds[0], fds[1]
+
+    def load(self) -> list[Any]:
+        """The sources."""
+        return pickle.loads(self._sources) if isinstance(self._sources, bytes) else self._sources
+
+
+def die_with_parent() -> None:
+    """The kernel kills this process when the thread that started it ends."""
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    except (AttributeError, OSError):
+        pass  # the thread that watches the parent does it, too
+
+
+class Process:
+    """A started worker."""
+
+    def __init__(self, method: str, setup: Setup):
+        self.pid, self._exitcode = 0, None
+        self._process: Any = None
+        if method == "fork":
+            self._fork(setup)
+        else:
+            self._start(method, setup)
+
+    def _fork(self, setup: Setup) -> None:
+        from . import worker  # before the fork: a module that is being imported elsewhere stays locked in the child
+
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (AttributeError, OSError, ValueError):
+                pass
+        self.pid = os.fork()
+        if self.pid:
+            return
+        code = 1
+        try:
+            for sock in list(SOCKETS):
+                sock.close()
+            worker.main(setup)
+            code = _FINISHED
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            for stream in (sys.stdout, sys.stderr):
+                try:
+                    stream.flush()
+                except (AttributeError, OSError, ValueError):
+                    pass
+            os._exit(code)
+
+    def _start(self, method: str, setup: Setup) -> None:
+        import multiprocessing
+
+        from . import worker
+
+        context: Any = multiprocessing.get_context(method)
+        setup.dies_with_thread &= method == "spawn"
+        self._process = context.Process(target=worker.main, args=(setup,), daemon=True, name="penstock-worker")
+        self._process.start()
+        self.pid = self._process.pid
+
+    def exitcode(self) -> int | None:
+        """None while it runs; minus the number of the signal that killed it."""
+        if self._process is not None:
+            return self._process.exitcode
+        if self._exitcode is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # somebody else has waited for it
+                self._exitcode = 0
+            else:
+                if pid:
+                    self._exitcode = os.waitstatus_to_exitcode(status)
+        return self._exitcode
+
+    def kill(self) -> None:
+        if self.exitcode() is None:
+            try:
+                os.kill(self.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def end(self, until: float) -> None:
+        """Kills it if it has not ended by then."""
+        if not self._join(until):
+            self.kill()
+            self._join(time.monotonic() + _KILL_SECONDS)
+
+    def _join(self, until: float) -> bool:
+        """Waits until a time of the monotonic clock; says whether it has ended."""
+        pause = 0.0005
+        while self.exitcode() is None:
+            if time.monotonic() > until:
+                return False
+            time.sleep(pause)
+            pause = min(pause * 2, 0.02)
+        return True
+
+
+def check_fork() -> None:
+    """Raises RuntimeError where forking would leave CUDA unusable."""
+    if cuda_is_initialised():
+        raise RuntimeError(
+            "worker processes can't be forked any more, because CUDA has been initialised in this process and does not "
+            "survive a fork. Either call start_py_workers() on all pipelines with parallel sources before anything "
+            "uses the GPU (building a pipeline with GPU operators does, and so does a framework's first CUDA tensor), "
+            'or start the workers afresh: py_start_method="spawn"'
+        )
+
+
+def cuda_is_initialised() -> bool:
+    """Whether this process has a CUDA context. Loads and initialises nothing."""
+    try:
+        # RTLD_NOLOAD: only if it is there already.
+        cuda = ctypes.CDLL("libcuda.so.1", os.RTLD_NOLOAD | os.RTLD_LAZY)
+    except OSError:
+        return False
+    count, context = ctypes.c_int(0), ctypes.c_void_p()
+    try:
+        if cuda.cuDeviceGetCount(ctypes.byref(count)) != 0:  # 3: cuInit was not called
+            return False
+        if cuda.cuCtxGetCurrent(ctypes.byref(context)) == 0 and context.value:
+            return True
+        flags, active, device = ctypes.c_uint(0), ctypes.c_int(0), ctypes.c_int(0)
+        for i in range(count.value):
+            if cuda.cuDeviceGet(ctypes.byref(device), i) == 0:
+                cuda.cuDevicePrimaryCtxGetState(device, ctypes.byref(flags), ctypes.byref(active))
+                if active.value:
+                    return True
+    except AttributeError:  # a stub
+        pass
+    return False

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What sources give as NumPy arrays, and as batches."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.batch import Batch, Spec
+from ..core.errors import DataError
+
+_ACCEPTED = "NumPy, PyTorch, CuPy and DLPack arrays, penstock tensors, numbers and lists of them are accepted"
+_NARROW = {"int64": np.dtype("i4"), "float64": np.dtype("f4")}  # Python numbers are 32 bit in DALI
+_WIDTHS = {np.dtype(t) for t in ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?")}
+
+
+def as_array(data: Any) -> np.ndarray:
+    """An array of a type that tensors can have, without a copy where that is possible."""
+    array = data if type(data) is np.ndarray else _convert(data)
+    if array.dtype not in _WIDTHS:
+        if array.dtype.newbyteorder("=") in _WIDTHS:
+            return array.astype(array.dtype.newbyteorder("="))
+        raise DataError(f"the source gave elements of type {array.dtype}, which no tensor can have")
+    return array
+
+
+def _convert(data: Any) -> np.ndarray:
+    if data is None or isinstance(data, (str, bytes)):
+        what = "None" if data is None else f"a {type(data).__name__}"
+        hint = "; np.frombuffer(data, np.uint8) makes an array of bytes" if isinstance(data, bytes) else ""
+        raise DataError(f"the source gave {what}; {_ACCEPTED}{hint}")
+    if hasattr(data, "__cuda_array_interface__"):  # on the GPU: to the CPU, as this output is there
+        data = data.get() if hasattr(data, "get") else data.cpu() if hasattr(data, "cpu") else data
+    if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
+        return np.asarray(data.detach() if getattr(data, "requires_grad", False) else data)
+    if hasattr(data, "__dlpack__"):
+        return np.from_dlpack(data)
+    try:
+        array = np.asarray([np.asarray(d) if hasattr(d, "__array__") else d for d in data] if _is_list(data) else data)
+    except ValueError as e:
+        raise DataError(f"the source gave a list that is no array: {e}") from None
+    if array.dtype.kind in "OSUV":
+        raise DataError(f"the source gave a {type(data).__name__}; {_ACCEPTED}")
+    return array.astype(_NARROW[array.dtype.name]) if array.dtype.name in _NARROW else array
+
+
+def _is_list(data: Any) -> bool:
+    return isinstance(data, (list, tuple))
+
+
+def layout_of(data: Any) -> str:
+    """The layout that a tensor or a list of them brings along."""
+    first = data[0] if isinstance(data, (list, tuple)) and len(data) else data
+    layout = getattr(first, "layout", None)
+    if not callable(layout):
+        return ""
+    found = layout()
+    return found if isinstance(found, str) else ""
+
+
+def samples_of(outputs: list[Any]) -> list[Any]:
+    """What a source gave for a batch, for each output: an array (n, ...), or a list of arrays."""
+    return [_samples_of(data) for data in outputs]
+
+
+def _samples_of(data: Any) -> np.ndarray | list[np.ndarray]:
+    if hasattr(data, "is_dense_tensor"):  # a TensorList, of this package or of another one
+        return data.as_array() if data.is_dense_tensor() else [as_array(data.at(k)) for k in range(len(data))]
+    if _is_list(data):
+        return [_sample(d, i) for i, d in enumerate(data)]
+    array = as_array(data)
+    if array.ndim == 0:
+        raise DataError(
+            "in batch mode the source gives an array whose first axis is the batch, or a list of samples; got a scalar"
+        )
+    return array
+
+
+def _sample(data: Any, i: int) -> np.ndarray:
+    try:
+        return as_array(data)
+    except DataError as e:
+        raise DataError(f"sample {i}: {e}") from None
+
+
+def check_alike(samples: Sequence[np.ndarray]) -> None:
+    """Samples of a batch have one type and one number of dimensions. Raises DataError naming the first that differs."""
+    first = samples[0]
+    for i, s in enumerate(samples):
+        if s.dtype != first.dtype or s.ndim != first.ndim:
+            raise DataError(
+                "all samples of a batch need the same number of dimensions and the same type; got "
+                f"{first.ndim} dimensions of {first.dtype.name} in sample 0, {s.ndim} of {s.dtype.name} in sample {i}"
+            )
+
+
+def pack(samples: Sequence[np.ndarray]) -> Batch:
+    """The samples copied into memory of the pool."""
+    if not samples:
+        return Batch.from_samples(samples)
+    check_alike(samples)
+    shapes = [s.shape for s in samples]
+    shape = np.array(shapes, "i8").reshape(len(samples), samples[0].ndim)
+    out = Batch.allocate(Spec(shape, samples[0].dtype))
+    if out.spec.is_dense and not out.guard_bytes:
+        array = out.array()
+        for i, s in enumerate(samples):
+            array[i] = s
+    else:
+        for i, s in enumerate(samples):
+            out.sample(i)[...] = s
+    return out
+
+
+def adopt(samples: list[np.ndarray], copy: bool) -> Batch:
+    """The samples as a batch: in place with `copy=False`; otherwise in place if nobody else can reach their memory,
+    and packed if somebody can."""
+    if samples and (not copy or all(is_sole(samples, i) for i in range(len(samples)))):
+        check_alike(samples)
+        return Batch.from_samples(samples)
+    return pack(samples)
+
+
+def batches_of(outputs: list[Any], copy: bool) -> list[Batch]:
+    """One batch per output from what `samples_of` gave, which is emptied. Copied as by `adopt`."""
+    batches = []
+    while outputs:
+        if isinstance(outputs[0], list):
+            batches.append(adopt(outputs.pop(0), copy))
+        elif not copy or is_sole(outputs, 0):
+            batches.append(Batch.from_array(outputs.pop(0)))
+        else:
+            batches.append(Batch.from_array(outputs.pop(0)).packed_copy())
+    return batches
+
+
+def is_sole(samples: list[Any], i: int) -> bool:
+    """Whether the list holds the only reference to a contiguous array and its memory."""
+    array = samples[i]
+    if type(array) is not np.ndarray or not array.flags.c_contiguous or sys.getrefcount(array) > _ONE:
+        return False
+    base = array.base
+    if base is None:
+        return array.flags.owndata
+    # A view of an array or of bytes that nobody else has, such as np.frombuffer(file.read(), np.uint8).
+    if type(base) is np.ndarray:
+        return sys.getrefcount(base) <= _ONE_BASE and base.flags.owndata and base.nbytes <= 2 * array.nbytes
+    return type(base) is bytes and sys.getrefcount(base) <= _ONE_BASE and len(base) <= 2 * array.nbytes
+
+
+def _counts() -> tuple[int, int]:
+    """What getrefcount says of something held once; that depends on the interpreter."""
+    samples = [np.frombuffer(bytes(bytearray(64)), "u1")]
+    array = samples[0]
+    base = array.base
+    return sys.getrefcount(array), sys.getrefcount(base)
+
+
+_ONE, _ONE_BASE = _counts()
+
+
+def check(batch: Batch, i: int, dtype: Any, ndim: int | None, layout: str) -> None:
+    """Raises DataError if a batch of output `i` is not what the arguments ask for."""
+    spec = batch.spec
+    if dtype is not None and dtype != dtypes.DALIDataType.NO_TYPE and spec.dtype != dtypes.to_numpy(dtype):
+        raise DataError(
+            f"output {i} of the source has type {spec.dtype.name}, but dtype asks for {dtypes.to_numpy(dtype).name}"
+        )
+    if layout and len(layout) != spec.ndim:
+        raise DataError(
+            f"output {i} of the source has samples of {spec.ndim} dimensions, which the layout '{layout}' does not fit"
+        )
+    if ndim is not None and spec.ndim != ndim:
+        raise DataError(f"output {i} of the source has samples of {spec.ndim} dimensions, but ndim asks for {ndim}")

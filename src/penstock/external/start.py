@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts the workers of a pipeline, of the kind that it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+METHODS = ("fork", "spawn", "forkserver", "thread")
+
+
+def start_pool(sources: Sequence[Any], n_workers: int, method: str, pickler: Any) -> Any:
+    """One pool for all `sources`, each of which is told by `join`."""
+    if method not in METHODS:
+        raise ValueError(f"py_start_method takes {', '.join(map(repr, METHODS))}; got {method!r}")
+    callings = [s.calling for s in sources]
+    if method == "thread":
+        from .threads import ThreadPool
+
+        pool: Any = ThreadPool(callings, n_workers, [not s.values["no_copy"] for s in sources])
+    else:
+        from .pool import Pool
+
+        pool = Pool(callings, n_workers, method, pickler, [s.values["bytes_per_sample_hint"] for s in sources])
+    for i, s in enumerate(sources):
+        pool.timeouts[i] = s.values["timeout"]
+        s.join(pool, i)
+    return pool

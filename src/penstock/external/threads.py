@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Worker threads instead of processes: for sources that release the GIL, and for free-threaded Python."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.batch import Batch
+from ..core.errors import DataError, WorkerError
+from . import failure, samples
+from .calling import Calling
+from .task import Task
+
+_WAIT_SECONDS = 0.2
+
+
+class _Job:
+    """A batch that threads make: a list of samples per output, or one batch per output."""
+
+    def __init__(self, source: int, epoch: int, iteration: int, in_epoch: int, n: int, room: int):
+        self.task = Task(0, source, epoch, iteration, in_epoch, 0, n, room, 0, 0, ())
+        self.epoch, self.iteration, self.in_epoch, self.n = epoch, iteration, in_epoch, n
+        self.results: list[Any] = [None] * max(n, 1)  # per sample a list of arrays, or (n = 0) what `samples_of` gives
+        self.left = max(n, 1)
+        self.end: int | None = None
+        self.errors: dict[int, Exception] = {}
+        self.cancelled = False
+        self.running: dict[int, tuple[float, str]] = {}  # by sample: when it began, by which thread
+        self.changed = threading.Condition()
+
+    def settle(self, row: int, result: Any = None, error: Exception | None = None, ended: bool = False) -> None:
+        with self.changed:
+            self.results[row] = result
+            if error is not None:
+                self.errors[row] = error
+            if ended:
+                self.end = row if self.end is None else min(self.end, row)
+            self.running.pop(row, None)
+            self.left -= 1
+            self.changed.notify_all()
+
+
+_Queue = queue.SimpleQueue  # of (job, sample); None ends the thread
+
+
+class ThreadPool:
+    """Does what `Pool` does, by threads of this process. One thread takes all iterables."""
+
+    def __init__(self, sources: Sequence[Calling], n_workers: int, copy: Sequence[bool]):
+        self.sources, self.copy, self.n_workers = list(sources), list(copy), n_workers
+        self.timeouts: list[float | None] = [None] * len(self.sources)
+        self.closed = False
+        self._tasks: _Queue[tuple[_Job, int] | None] = _Queue()
+        self._iterate: _Queue[tuple[_Job, int] | None] = _Queue()
+        self._n = n_workers
+        queues = [self._tasks] * n_workers
+        if any(c.is_iterable for c in self.sources):
+            queues.append(self._iterate)
+        for i, tasks in enumerate(queues):
+            self._start(i, tasks)
+
+    def _start(self, i: int, tasks: _Queue[tuple[_Job, int] | None]) -> None:
+        threading.Thread(target=_work, args=(self.sources, tasks), name=f"penstock-source{i}", daemon=True).start()
+
+    def schedule(self, source: int, epoch: int, iteration: int, in_epoch: int, n: int, room: int) -> _Job:
+        job = _Job(source, epoch, iteration, in_epoch, n, room)
+        tasks = self._iterate if self.sources[source].is_iterable else self._tasks
+        for row in range(max(n, 1)):
+            tasks.put((job, row))
+        return job
+
+    def wait(self, job: _Job) -> list[Batch]:
+        while True:
+            with job.changed:
+                if not job.left:
+                    break
+                job.changed.wait(_WAIT_SECONDS)
+                self._check(job)
+        row = min(job.errors, default=None)
+        if job.end is not None and (row is None or job.end <= row):
+            raise StopIteration
+        if row is not None:
+            raise job.errors[row]
+        return self._batches(job)
+
+    def _check(self, job: _Job) -> None:
+        if self.closed:
+            raise RuntimeError("the pipeline was closed while it waited for data")
+        limit = self.timeouts[job.task.source]
+        for row, (began, thread) in job.running.items():
+            if limit is not None and time.monotonic() - began > limit:
+                job.cancelled = True
+                calling = self.sources[job.task.source]
+                if not calling.is_iterable:
+                    self._start(self._n, self._tasks)  # in the place of the one that is stuck
+                    self._n += 1
+                what = failure.doing(job.task, calling.name, row)
+                raise WorkerError(
+                    f"worker thread {thread} took longer than timeout={limit:g} s {what}; a thread can't be stopped"
+                )
+
+    def _batches(self, job: _Job) -> list[Batch]:
+        copy, rows = self.copy[job.task.source], job.results
+        if not job.n:
+            return samples.batches_of(rows[0], copy)
+        columns = [list(column) for column in zip(*rows)]
+        for row in rows:
+            row.clear()  # what is held here only need not be copied
+        return [samples.adopt(column, copy) for column in columns]
+
+    def cancel(self, job: _Job) -> None:
+        job.cancelled = True
+
+    def memory(self) -> list[int]:
+        return []
+
+    def pids(self) -> list[int]:
+        return []
+
+    def close(self) -> None:
+        self.closed = True
+        for _ in range(self._n):
+            self._tasks.put(None)
+        self._iterate.put(None)
+
+
+def _work(sources: list[Calling], tasks: _Queue[tuple[_Job, int] | None]) -> None:
+    while (item := tasks.get()) is not None:
+        job, row = item
+        _make(sources[job.task.source], job, row)
+        del item, job
+
+
+def _make(calling: Calling, job: _Job, row: int) -> None:
+    task = job.task
+    if job.cancelled or min(job.errors, default=row) < row or (job.end is not None and job.end < row):
+        job.settle(row)
+        return
+    thread = threading.current_thread().name.removeprefix("penstock-")
+    with job.changed:
+        job.running[row] = time.monotonic(), thread
+    try:
+        if job.n:
+            data = calling.outputs(calling.sample(task.in_epoch + row, row, task.iteration, task.epoch))
+            result = [samples.as_array(d) for d in data]
+        else:
+            result = samples.samples_of(calling.outputs(calling.batch(task.iteration, task.epoch)))
+        data = None
+        del data
+        job.settle(row, result)
+    except StopIteration:
+        job.settle(row, ended=True)
+    except DataError as e:
+        what = failure.doing(task, calling.name, row)
+        job.settle(row, error=DataError(f"{e}\nfrom worker thread {thread} {what}"))
+    except Exception as e:
+        job.settle(row, error=e)
+    except BaseException:
+        job.settle(row, error=WorkerError(traceback.format_exc()))

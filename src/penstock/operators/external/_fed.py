@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data that `Pipeline.feed_input` brings, handed out in order."""
+
+from __future__ import annotations
+
+import queue
+from collections import deque
+from collections.abc import Callable
+
+from ...core.batch import Batch, Borrowed
+
+
+class Feed:
+    """`ask` is called for each iteration in the user's thread, `take` later by the one that loads."""
+
+    def __init__(self, repeat_last: bool, blocking: bool):
+        self.repeat_last, self.blocking = repeat_last, blocking
+        self._fed: deque[list[Batch]] = deque()  # not asked for yet
+        self._asked: queue.SimpleQueue[list[Batch] | None] = queue.SimpleQueue()  # one for each iteration asked for
+        self._owed = 0  # iterations asked for that wait for data
+        self._last: list[Batch] | None = None
+
+    def put(self, batches: list[Batch]) -> None:
+        if self._owed:
+            self._owed -= 1
+            self._asked.put(batches)
+        else:
+            self._fed.append(batches)
+        if self.repeat_last:
+            for b in batches:
+                b.owners = (*b.owners, Borrowed(self))
+            self._last = batches
+
+    def __len__(self) -> int:
+        return len(self._fed)
+
+    def ask(self) -> None:
+        if not self._fed and self._last is None and self.blocking:
+            self._owed += 1
+        else:
+            self._asked.put(self._fed.popleft() if self._fed else self._last)
+
+    def take(self, is_closing: Callable[[], bool]) -> list[Batch]:
+        while True:
+            try:
+                batches = self._asked.get(timeout=0.1)
+            except queue.Empty:
+                if is_closing():
+                    raise RuntimeError("the pipeline was closed while it waited for data") from None
+                continue
+            if batches is None:
+                raise RuntimeError(
+                    "no data was fed to this input for the iteration; call Pipeline.feed_input() before run()"
+                )
+            return batches
