@@ -62,8 +62,11 @@ class Status:
         memory = mmap.mmap(fd, align(STATUS_BYTES * max(n_workers, 1), _PAGE), offset=0)
         self.rows = np.frombuffer(memory, "i8").reshape(-1, STATUS_BYTES // 8)  # (task or 0, sample, began ns, ...)
 
-    def of(self, worker: int) -> np.ndarray:
-        return self.rows[worker]
+    def clear(self, worker: int) -> None:
+        self.rows[worker] = 0
+
+    def of(self, worker: int) -> memoryview:
+        return self.rows[worker].data
 
 
 class Regions:

@@ -60,7 +60,8 @@ class Process:
     """A started worker."""
 
     def __init__(self, method: str, setup: Setup):
-        self.pid, self._exitcode = 0, None
+        self.pid = 0
+        self._exitcode: int | None = None
         self._process: Any = None
         if method == "fork":
             self._fork(setup)

@@ -121,7 +121,7 @@ class Pool:
     # Workers --------------------------------------------------------------------------------------------------------
 
     def _start(self, w: WorkerProcess) -> None:
-        self._status.of(w.index)[:] = 0
+        self._status.clear(w.index)
         fd = w.start(self.method, self.n_workers, self._fd, self._given)
         self._by_fd[fd] = w
         self._poll.register(fd, select.POLLIN)

@@ -146,7 +146,7 @@ def _make(calling: Calling, job: _Job, row: int) -> None:
         job.running[row] = time.monotonic(), thread
     try:
         if job.n:
-            data = calling.outputs(calling.sample(task.in_epoch + row, row, task.iteration, task.epoch))
+            data: Any = calling.outputs(calling.sample(task.in_epoch + row, row, task.iteration, task.epoch))
             result = [samples.as_array(d) for d in data]
         else:
             result = samples.samples_of(calling.outputs(calling.batch(task.iteration, task.epoch)))

@@ -108,7 +108,7 @@ class _Worker:
     def __init__(self, setup: launch.Setup, arena_fd: int):
         self.callings: list[Calling] = setup.load()
         self.memory = arena.WorkerMemory(arena_fd, setup.index)
-        self.status = memoryview(arena.Status(arena_fd, setup.n_workers).of(setup.index))
+        self.status = arena.Status(arena_fd, setup.n_workers).of(setup.index)
 
     def serve(self, task: Task) -> Done | Ended | Failed:
         row = task.first
@@ -134,7 +134,7 @@ class _Worker:
                         item = None
                     data = None  # nothing is kept alive while the next sample is made
             ns = time.perf_counter_ns() - begin
-            return Done(task.number, n, tuple(map(tuple, writer.sizes)), tuple(writer.spilled), ns)
+            return Done(task.number, n, tuple((lo, hi) for lo, hi in writer.sizes), tuple(writer.spilled), ns)
         except StopIteration:
             return Ended(task.number, row)
         except BaseException as e:
@@ -229,6 +229,7 @@ def _failure(number: int, row: int, error: BaseException) -> Failed:
     while inner is not None and inner.tb_frame.f_code.co_filename.startswith(package):
         inner = inner.tb_next
     text = "".join(traceback.format_exception(type(error), error, inner))[-MAX_TEXT:]
+    pickled: bytes | None
     try:
         pickled = pickle.dumps(error, 5)
         if len(pickled) > MAX_TEXT or type(pickle.loads(pickled)) is not type(error):

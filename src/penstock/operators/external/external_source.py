@@ -281,7 +281,7 @@ class ExternalSource(Source):
             samples.check(b, i, self._of_output("dtype", i), self._of_output("ndim", i), b.spec.layout)
             kind = b.spec.dtype, b.spec.ndim
             first = self.kinds.setdefault(i, kind)
-            if first != kind:
+            if first != kind and not self.is_fed():
                 was, now = (f"{ndim} dimensions of {dtype.name}" for dtype, ndim in (first, kind))
                 raise DataError(f"output {i} of the source had {was} so far and has {now} now")
 

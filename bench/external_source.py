@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches from the user's own Python code: `external_source` with worker processes against DALI's and PyTorch's
+DataLoader, and without workers against calling the code in a loop."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import images_cpu
+import measure
+import numpy as np
+
+SHAPE = (224, 224, 3)  # 150,528 bytes
+KEPT = 64  # arrays that a source has ready
+ARRAY_WORKERS = 4
+
+
+class Jpegs:
+    """The bytes of one file per sample."""
+
+    def __init__(self, paths: list[str]):
+        self.paths = paths
+
+    def __call__(self, info) -> np.ndarray:
+        return np.fromfile(self.paths[info.idx_in_epoch % len(self.paths)], np.uint8)
+
+
+class Arrays:
+    """One of some arrays that are there already."""
+
+    def __init__(self) -> None:
+        self.arrays = [np.full(SHAPE, i, np.uint8) for i in range(KEPT)]
+
+    def __call__(self, info) -> np.ndarray:
+        return self.arrays[info.idx_in_epoch % KEPT]
+
+
+class Crops:
+    """A crop of a photograph, mirrored every other time: a new array for each sample, as sources make them."""
+
+    def __init__(self) -> None:
+        self.photo = np.random.default_rng(0).integers(0, 256, (375, 500, 3), np.uint8)
+
+    def __call__(self, info) -> np.ndarray:
+        i = info.idx_in_epoch
+        y, x = i * 7 % 151, i * 13 % 276
+        crop = self.photo[y : y + 224, x : x + 224]
+        return np.ascontiguousarray(crop[:, ::-1] if i % 2 else crop)
+
+
+def library(module: str):
+    if module == "penstock":
+        from penstock import fn, pipeline_def, types
+    else:
+        from nvidia.dali import fn, pipeline_def, types
+    return fn, pipeline_def, types
+
+
+def jpegs(module: str, method: str = "fork"):
+    def contender(o: argparse.Namespace) -> Iterator[int]:
+        fn, pipeline_def, types = library(module)
+        source = Jpegs(images_cpu.files(o, "photos500"))
+
+        @pipeline_def(
+            batch_size=o.batch, num_threads=o.threads, device_id=None, py_num_workers=o.threads, py_start_method=method
+        )
+        def pipe():
+            data = fn.external_source(source=source, batch=False, parallel=True, dtype=types.UINT8)
+            images = fn.resize(fn.decoders.image(data, output_type=types.RGB), resize_shorter=256)
+            normalise = {"mean": images_cpu.MEAN, "std": images_cpu.STD, "dtype": types.FLOAT, "output_layout": "CHW"}
+            return fn.crop_mirror_normalize(images, crop=(224, 224), **normalise)
+
+        yield from runs(pipe())
+
+    return contender
+
+
+def arrays(module: str, method: str = "fork"):
+    def contender(o: argparse.Namespace) -> Iterator[int]:
+        fn, pipeline_def, types = library(module)
+        source = Arrays()
+
+        @pipeline_def(
+            batch_size=o.batch, num_threads=1, device_id=None, py_num_workers=ARRAY_WORKERS, py_start_method=method
+        )
+        def pipe():
+            return fn.external_source(source=source, batch=False, parallel=True, dtype=types.UINT8)
+
+        yield from runs(pipe())
+
+    return contender
+
+
+def runs(pipe) -> Iterator[int]:
+    pipe.build()
+    while True:
+        yield len(pipe.run()[0])
+
+
+def pytorch(o: argparse.Namespace) -> Iterator[int]:
+    """The same arrays through torch.utils.data.DataLoader."""
+    import torch
+
+    torch.set_num_threads(1)
+
+    class Ready(torch.utils.data.Dataset):
+        arrays = [torch.from_numpy(a) for a in Arrays().arrays]
+
+        def __len__(self):
+            return 1 << 30
+
+        def __getitem__(self, i):
+            return self.arrays[i % KEPT]
+
+    for x in torch.utils.data.DataLoader(Ready(), o.batch, num_workers=ARRAY_WORKERS):
+        yield len(x)
+
+
+def alone(o: argparse.Namespace) -> Iterator[int]:
+    """Calls the source in a loop and keeps a batch of what it gives."""
+    from penstock.types import SampleInfo
+
+    source, i, iteration = Crops(), 0, 0
+    while True:
+        kept = [source(SampleInfo(i + k, k, iteration, 0)) for k in range(o.batch)]
+        i, iteration = i + o.batch, iteration + 1
+        yield len(kept)
+
+
+def callable_of(module: str, **kwargs):
+    def contender(o: argparse.Namespace) -> Iterator[int]:
+        fn, pipeline_def, _ = library(module)
+        source = Crops()
+
+        @pipeline_def(batch_size=o.batch, num_threads=1, device_id=None)
+        def pipe():
+            return fn.external_source(source=source, batch=False)
+
+        yield from runs(pipe())
+
+    return contender
+
+
+def end_workers() -> dict[str, float]:
+    """Some rivals' workers outlive their main process, and whoever waits for its output waits for them."""
+    for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+        os.kill(int(pid), signal.SIGKILL)
+    return {}
+
+
+CONTENDERS = {
+    "jpeg: penstock": jpegs("penstock"),
+    "jpeg: penstock, threads": jpegs("penstock", "thread"),
+    "jpeg: DALI": jpegs("nvidia.dali"),
+    "arrays: penstock": arrays("penstock"),
+    "arrays: penstock, threads": arrays("penstock", "thread"),
+    "arrays: DALI": arrays("nvidia.dali"),
+    "arrays: PyTorch DataLoader": pytorch,
+    "callable: in a loop": alone,
+    "callable: penstock": callable_of("penstock"),
+    "callable: DALI": callable_of("nvidia.dali"),
+}
+CLAIMS = [
+    ("JPEG bytes, decode, resize, normalise, against DALI", "jpeg: penstock", "jpeg: DALI", 2.5),
+    ("150 KB arrays, against DALI", "arrays: penstock", "arrays: DALI", 1.3),
+    ("150 KB arrays, against PyTorch DataLoader", "arrays: penstock", "arrays: PyTorch DataLoader", 1.5),
+]
+
+
+def main() -> None:
+    o = measure.arguments(__doc__).parse_args()
+    if o.worker:
+        return measure.work(CONTENDERS[o.worker], o, end_workers)
+    if not o.data or not Path(o.data).is_dir():
+        sys.exit("no data: give --data FOLDER with JPEG files, or set PENSTOCK_DATA")
+    names = [n for n in CONTENDERS if o.only in n]
+    found = measure.measure(__file__, names, o)
+    lines = ["| | samples/s | us per sample | resident MB |", "|---|---|---|---|"]
+    for name, row in found.items():
+        lines.append(f"| {name} | {row['images_per_s']:.0f} | {1e6 / row['images_per_s']:.1f} | {row['rss_mb']:.0f} |")
+    lines += ["", "| claim | ratio | at least | |", "|---|---|---|---|"]
+    for text, ours, theirs, least in CLAIMS:
+        if ours in found and theirs in found:
+            ratio = found[ours]["images_per_s"] / found[theirs]["images_per_s"]
+            lines.append(f"| {text} | {ratio:.2f} | {least} | {'reached' if ratio >= least else '**missed**'} |")
+    if "callable: penstock" in found and "callable: in a loop" in found:
+        cost = found["callable: in a loop"]["images_per_s"] / found["callable: penstock"]["images_per_s"] - 1
+        text = "cost of a pipeline over calling the source in a loop"
+        lines.append(f"| {text} | {cost:+.1%} | at most 15 % | {'reached' if cost <= 0.15 else '**missed**'} |")
+    text = f"""# Sources in Python
+
+{__doc__}
+"jpeg": per sample the bytes of a photograph of about 500x375, then decode, resize 256, crop 224, normalise; {o.threads}
+worker processes by fork, {o.threads} threads. "arrays": {ARRAY_WORKERS} workers, per sample an array of 150,528 bytes
+that is there already, no further operators. "callable": no workers; per sample a new array of 150,528 bytes, cut out of
+a photograph. Batch {o.batch}, medians of {o.rounds} interleaved rounds of {o.seconds} s. Resident memory is that of the
+main process.
+
+{chr(10).join(lines)}
+
+{measure.machine()} {measure.versions("nvidia-dali-cuda130", "torch", "numpy")}.
+"""
+    measure.write(o.out, "external_source.md", text)
+
+
+if __name__ == "__main__":
+    main()
