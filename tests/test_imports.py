@@ -39,7 +39,12 @@ MAY_IMPORT = {
     "plugin_manager": set(),
     "as_dali": {""},
     "python_workers": {"external", "graph", "inspection"},
-    "pipeline": {"core", "graph", "exec", "tensors", "settings", "python_workers", "scheduling", "device_tensors"},
+    "saving": {"core", "graph", "exec", "inspection"},
+    "pipeline": {
+        *("core", "graph", "exec", "tensors", "settings", "saving", "definition"),
+        *("python_workers", "scheduling", "device_tensors"),
+    },
+    "definition": {"core", "graph", "settings", "pipeline"},
 }
 PUBLIC = {"", "fn", "ops", "types", "math", "pipeline", "data_node", "tensors", "backend", "batch_function"}
 

@@ -87,10 +87,6 @@ class Inspection(Settings):
         with open(filename, "w") as f:
             f.write("digraph pipeline {\n" + "\n".join(lines) + "\n}\n")
 
-    def checkpoint(self, filename: str | None = None) -> str:
-        """The state of the pipeline, to continue from; not available in this version."""
-        raise NotImplementedError("checkpoints are not available in this version")
-
     def enable_api_check(self, enable: bool) -> None:
         """Accepted for compatibility: `run` and `schedule_run` may be mixed."""
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import threading
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from .exec.statistics import Statistics
 from .graph import trace
 from .graph.node import DataNode
 from .python_workers import PythonWorkers, outputs_of
+from .saving import Saving
 from .scheduling import OperatorConcurrency, StreamPolicy
 from .settings import Settings
 from .tensors import TensorListCPU
@@ -31,7 +31,7 @@ def _holds_data(values: Any) -> bool:
     return any(_holds_data(v) if isinstance(v, (list, tuple)) else isinstance(v, DataNode) for v in values)
 
 
-class Pipeline(PythonWorkers):
+class Pipeline(PythonWorkers, Saving):
     """A graph of operators that produces batches in the background.
 
     Define the graph with `pipeline_def`, in `with pipeline:` followed by `set_outputs`, or by overriding
@@ -58,6 +58,11 @@ class Pipeline(PythonWorkers):
     max_errors
         With "skip" and "replace": how many bad samples are too many, as a count (int) or as a rate of the samples
         seen (float).
+    enable_checkpointing
+        Makes `checkpoint()` possible, at no cost worth mentioning. Warns of sources whose place it can't hold.
+    checkpoint
+        What `checkpoint()` of a pipeline of the same definition returned: goes on from there. ValueError that names the
+        difference if it is of another one. Without a `seed`, that of the checkpoint is taken.
     output_dtype, output_ndim, output_layout
         What the outputs have to be; one value for all or a list. A batch that differs raises PipelineError.
 
@@ -174,8 +179,9 @@ class Pipeline(PythonWorkers):
                 raise (type(e) if isinstance(e, (ValueError, TypeError)) else RuntimeError)(
                     node.describe(str(e))
                 ) from None
-        self._plan = plan
-        self._executor = Executor(plan, self._num_threads, self._policy, self._statistics)
+        executor = Executor(plan, self._num_threads, self._policy, self._statistics)
+        self._start(plan, executor)
+        self._plan, self._executor = plan, executor
 
     def _gpu_session(self) -> Any:
         if self._device_id is None:
@@ -360,61 +366,4 @@ class Pipeline(PythonWorkers):
         return f"<Pipeline {fixed} seed={self._seed}: {state}>"
 
 
-_PIPELINE_ARGS = frozenset(inspect.signature(Pipeline.__init__).parameters) - {"self"}
-
-
-def pipeline_def(
-    fn: Callable[..., Any] | None = None, *, enable_conditionals: bool = False, **pipeline_kwargs: Any
-) -> Any:
-    """Makes a function that defines a graph into a function that returns a `Pipeline`.
-
-    The function's own arguments are passed on; arguments of `Pipeline` given to the decorator are defaults that a
-    call may override.
-
-    >>> from penstock import fn, pipeline_def
-    >>> @pipeline_def(batch_size=2, num_threads=1)
-    ... def numbers(low):
-    ...     return fn.random.uniform(range=(low, 1.0))
-    >>> pipe = numbers(0.5, seed=1)
-    >>> len(pipe.run()[0])
-    2
-    """
-    if fn is None:
-        return functools.partial(pipeline_def, enable_conditionals=enable_conditionals, **pipeline_kwargs)
-    if not callable(fn):
-        raise TypeError(f"@pipeline_def decorates a function; got {type(fn).__name__}")
-    if hasattr(fn, "_is_pipeline_def"):
-        raise TypeError(f"{fn.__name__} is a pipeline definition already; decorate the function itself")
-    for k in pipeline_kwargs:
-        if k not in _PIPELINE_ARGS:
-            raise TypeError(f"@pipeline_def got an unexpected argument '{k}'.{suggest(k, _PIPELINE_ARGS)}")
-    name = getattr(fn, "__name__", "pipeline")
-    code = getattr(fn, "__code__", None)
-    where = f' defined by {name} (File "{code.co_filename}", line {code.co_firstlineno})' if code else ""
-    parameters = inspect.signature(fn).parameters
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-
-    @functools.wraps(fn)
-    def create(*args: Any, **kwargs: Any) -> Pipeline:
-        own = {k: v for k, v in kwargs.items() if k in parameters}
-        rest = {k: v for k, v in kwargs.items() if k not in parameters}
-        for k in [k for k in rest if k not in _PIPELINE_ARGS]:
-            if not takes_any:
-                valid = [*parameters, *_PIPELINE_ARGS]
-                raise TypeError(f"{name}() got an unexpected argument '{k}'.{suggest(k, valid)}")
-            own[k] = rest.pop(k)
-        # An argument that the pipeline and the function both have goes to both, as far as they take it.
-        both = {k: v for k, v in own.items() if k in _PIPELINE_ARGS and k not in pipeline_kwargs}
-        pipe = Pipeline(**{**pipeline_kwargs, **both, **rest})
-        pipe._define, pipe._defined_at = functools.partial(fn, *args, **own), where
-        with pipe:
-            pipe.set_outputs(*outputs_of(pipe._define()))
-        return pipe
-
-    create._is_pipeline_def = True  # type: ignore[attr-defined]
-    return create
-
-
-def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
-    """Marks a function that conditional execution must leave as it is."""
-    return (lambda f: f) if func is None else func
+from .definition import do_not_convert, pipeline_def  # noqa: E402  which needs Pipeline

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from .exec.checkpoint import Checkpoint
 from .exec.policy import Policy
 
 
@@ -53,10 +54,6 @@ class Settings:
             raise ValueError(f"batch_size takes a positive integer; got {batch_size!r}")
         if num_threads is not None and num_threads < 1:
             raise ValueError(f"num_threads takes a positive integer; got {num_threads!r}")
-        if enable_checkpointing or checkpoint is not None:
-            raise NotImplementedError(
-                "checkpoints are not available in this version; build the pipeline without enable_checkpointing"
-            )
         if isinstance(prefetch_queue_depth, dict):
             prefetch_queue_depth = prefetch_queue_depth.get("cpu_size", 2)
         elif isinstance(prefetch_queue_depth, tuple):
@@ -66,6 +63,10 @@ class Settings:
         self._max_batch_size = None if batch_size is None else int(batch_size)
         self._num_threads = int(num_threads or _available_cpus())
         self._device_id = None if device_id is None or device_id < 0 else device_id
+        self._checkpoint = None if checkpoint is None else Checkpoint(checkpoint)
+        self._enable_checkpointing = bool(enable_checkpointing) or checkpoint is not None
+        if self._checkpoint is not None and (seed is None or seed < 0):
+            seed = self._checkpoint.seed
         # Random seeds are drawn once per pipeline, so that a run can be repeated from what `seed` tells.
         self._seed = int.from_bytes(os.urandom(4), "little") >> 1 if seed is None or seed < 0 else int(seed)
         self._depth = int(prefetch_queue_depth) if exec_pipelined and exec_async else 1
@@ -149,7 +150,7 @@ class Settings:
 
     @property
     def is_restored_from_checkpoint(self) -> bool:
-        return False
+        return self._checkpoint is not None
 
     @property
     def max_streams(self) -> int | None:

@@ -363,13 +363,6 @@ def test_what_is_asked_of_outputs():
             pipe(**kwargs).run()
 
 
-def test_what_is_not_there_yet_says_so():
-    with pytest.raises(NotImplementedError, match="checkpoints"):
-        Pipeline(2, enable_checkpointing=True)
-    with pytest.raises(NotImplementedError, match="checkpoints"):
-        pipeline_def(images, batch_size=2)().checkpoint()
-
-
 def test_add_sink_keeps_a_branch():
     seen = []
     pipe = Pipeline(batch_size=2)

@@ -351,14 +351,31 @@ class Source(Operator, abstract=True):
         """Picks for the samples that stand in for `rows`: the next ones of the same shard; None if it can't."""
         return None
 
-    def state(self) -> dict[str, int] | None:
+    def state(self) -> dict[str, Any] | None:
         """A few integers that say which samples come next; None if the source can't go back to where it was."""
         return None
 
-    def restore(self, state: dict[str, int]) -> None:
-        """Goes back to where it was when `state` was taken."""
+    def restore(self, state: dict[str, Any]) -> None:
+        """Goes back to where it was when `state` was taken, also by the same source of another pipeline. ValueError if
+        that is not possible."""
 
-    def begins_epoch(self, state: dict[str, int]) -> bool:
+    def saved(self) -> dict[str, Any] | None:
+        """Where it is, for a checkpoint: values of JSON. None if it can't be said."""
+        return self.state()
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Goes on, in a pipeline just built, from where a source was that `saved` this."""
+        self.restore(state)
+
+    def left_over(self) -> tuple[int, int]:
+        """Where it went on with another number of shards: the epoch, and the samples that they had left of it."""
+        return 0, 0
+
+    def identity(self) -> dict[str, Any]:
+        """What has to be the same in a pipeline that goes on from a checkpoint of another; values of JSON."""
+        return {}
+
+    def begins_epoch(self, state: dict[str, Any]) -> bool:
         """Whether `state` is at the beginning of an epoch, so that `reset` would do nothing."""
         return False
 

@@ -14,6 +14,7 @@ import numpy as np
 from ..core import kernels
 from ..core.batch import Batch
 from ..core.errors import DataError, PipelineError, WorkerError
+from .checkpoint import State
 from .context import BadSamples, Context, explain_failure
 from .plan import Plan
 from .policy import Policy, Producer
@@ -35,6 +36,7 @@ class Executor:
         self._production = _Production(plan, num_threads, policy, statistics)
         self._workers = Workers(self._production, _IN_FLIGHT)
         self._next = 0
+        self._seen: State | None = None  # behind the last batch that was given out; None: nothing is on its way
         self.rows: np.ndarray | None = None  # which samples of its iteration the last batch has
         self._sharing = threading.Lock()
         # The workers know nothing of the plan, so nothing that the plan refers to is kept alive by this.
@@ -45,6 +47,8 @@ class Executor:
         """Asks for the next batch. Blocks never."""
         self._workers.start()
         with self._sharing:
+            if self._seen is None and self._production.keeps_state:
+                self._seen = self._production.state(self._next)
             for node in self.plan.sources:
                 self.plan.source_op(node).ask()
             ticket = Ticket(self._next, batch_size)
@@ -67,6 +71,7 @@ class Executor:
             with self.statistics.waiting():
                 self._workers.wait(ticket)
             self._tickets.popleft()
+            self._seen = ticket.after or self._seen
         if ticket.error is not None:
             try:
                 raise ticket.error
@@ -89,6 +94,21 @@ class Executor:
                 self._next = dropped[0].index
                 self._production.go_back(dropped[0])
             self._production.ended = False
+            self._seen = None
+
+    def keep_state(self) -> None:
+        """From now on `state` can be asked for; before the first batch."""
+        self._production.keeps_state = True
+
+    def state(self) -> State:
+        """Where the pipeline is, as seen from the last batch that was given out: whatever was prepared ahead."""
+        with self._sharing:
+            return self._seen or self._production.state(self._next)
+
+    def restore(self, state: State) -> None:
+        """Goes on from a checkpoint, whose sources are restored, before the first batch is asked for."""
+        self._next, self._production.position = state.iteration, state.position
+        self._production.ended = state.ended
 
     def reset(self) -> bool:
         """Takes the sources to the beginning of their next epoch, as seen from the last batch that was given out.
@@ -127,16 +147,25 @@ class _Production:
         self.pools = (kernels.Pool(num_threads), kernels.Pool(min(num_threads, _MAX_IO_THREADS)))
         self.producer = Producer(plan, policy, *self.pools, statistics.record)
         self.position = 0
+        self.keeps_state = False  # for checkpoints
         self.ended = False  # a source has come to its end; no more is taken from any until the next epoch begins
 
     def load(self, ticket: Ticket) -> None:
         """Takes picks, in order, so that an iteration depends on nothing but those before it, and loads them."""
         with self.statistics.python():
-            context = ticket.context = self._pick(ticket)
+            try:
+                context = ticket.context = self._pick(ticket)
+            finally:
+                if self.keeps_state:
+                    ticket.after = self.state(ticket.index + 1)
             try:
                 self.producer.load(context, ticket.picks)
             except BadSamples:
                 context.values.clear()  # `run` loads again and applies the policy
+
+    def state(self, iteration: int) -> State:
+        states = [self.plan.source_op(n).saved() for n in self.plan.sources]
+        return State(iteration, self.position, self.ended, states)
 
     def _pick(self, ticket: Ticket) -> Context:
         sources = [(node, self.plan.source_op(node)) for node in self.plan.sources]

@@ -26,7 +26,9 @@ class Plan:
         self.nodes = prune(nodes, outputs + sinks)
         self.stages = schedule(self.nodes)
         # Counted among those that draw random numbers, so that an operator that draws none changes nobody's numbers.
-        drawing = {n.number: i for i, n in enumerate(n for n in nodes if "seed" in n.op.schema)}
+        self.seed, self.drawing = seed, [n for n in nodes if "seed" in n.op.schema]
+        self.described: dict[str, Any] | None = None  # by checkpoint.describe
+        drawing = {n.number: i for i, n in enumerate(self.drawing)}
         self.resolvers = {n.number: Resolver(n, seed, drawing.get(n.number, 0)) for n in self.nodes}
         self.sources: list[Node] = [s.nodes[0] for s in self.stages if s.kind == "source"]
         # The source that decides the batch size comes first.

@@ -16,6 +16,7 @@ import numpy as np
 from ..core.batch import Batch
 from ..core.errors import PipelineError
 from ..core.op import Picks
+from .checkpoint import State
 from .context import Context
 
 if TYPE_CHECKING:
@@ -29,13 +30,14 @@ class Ticket:
     """One iteration on its way."""
 
     __slots__ = (
-        *("batch_size", "before", "closed", "context", "done", "dropped", "error"),
+        *("after", "batch_size", "before", "closed", "context", "done", "dropped", "error"),
         *("index", "outputs", "picks", "position", "rows"),
     )
 
     def __init__(self, index: int, batch_size: int):
         self.index, self.batch_size = index, batch_size
         self.before: list[Any] | None = None  # the states of the sources before its samples were picked
+        self.after: State | None = None  # where the pipeline is once its samples are picked
         self.position = 0
         self.context: Context | None = None
         self.picks: dict[int, Picks] = {}

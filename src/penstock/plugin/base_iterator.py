@@ -12,6 +12,7 @@ import numpy as np
 
 from ..pipeline import Pipeline, PipelineError
 from ..tensors import TensorListCPU
+from . import resume
 from .epochs import LastBatchPolicy, ReaderEpochs, SizedEpochs, policy_of
 
 __all__ = ["LastBatchPolicy"]
@@ -157,7 +158,12 @@ class DaliIterator:
         self._running = False
         self._continues = False  # whether the pipelines go on from the epoch before
         self._first: list[Any] = []
-        if prepare_first_batch:
+        self._before_first: list[tuple[Any, dict[str, Any]]] = []
+        saved = resume.of(self._pipes)
+        if saved is not None:
+            resume.restore(self, saved)
+        if prepare_first_batch and not self._at_end():
+            self._before_first = resume.states(self)
             try:
                 self._first.append(self._take())
             except StopIteration:
@@ -223,7 +229,7 @@ class DaliIterator:
     def _take(self) -> Any:
         """The next value of this epoch; StopIteration at its end."""
         while True:
-            if self._epochs is not None and self._step >= self._epochs.epoch.batches:
+            if self._at_end():
                 raise StopIteration
             try:
                 batches = self._run()
@@ -242,6 +248,9 @@ class DaliIterator:
             if any(keep) and not any(len(b[0]) for b in batches):
                 continue
             return self._convert(parts)
+
+    def _at_end(self) -> bool:
+        return self._ended or (self._epochs is not None and self._step >= self._epochs.epoch.batches)
 
     def _rewind(self) -> None:
         """Takes the sources of all pipelines to the beginning of their next epoch."""
@@ -326,9 +335,11 @@ class DaliIterator:
             return self._epochs.size
         return self._epochs.epoch.batches * self.batch_size
 
-    def checkpoints(self) -> list[str]:
-        """The state of each pipeline, to continue from."""
-        return [p.checkpoint() for p in self._pipes]
+    def checkpoints(self) -> list[bytes]:
+        """Where the iterator is, a checkpoint for each pipeline. An iterator over pipelines that were built with
+        them as `checkpoint=`, and with `enable_checkpointing=True`, goes on from there, also in mid-epoch."""
+        states = self._before_first if self._first else resume.states(self)
+        return [p._save_checkpoint(state, own) for p, (state, own) in zip(self._pipes, states)]
 
     def __repr__(self) -> str:
         length = f"{len(self)} batches" if self._epochs is not None else "unknown length"

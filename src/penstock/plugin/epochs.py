@@ -75,16 +75,24 @@ class ReaderEpochs:
         self._pipelines = shard_ids
         self._reads_ahead = policy is LastBatchPolicy.FILL and not padded
         self._stick = stick
-        self._at = list(range(n_shards))  # the shard read now by whoever began with shard i
-        self._ahead = [0] * n_shards  # how much of it was read in the epoch before
-        self._started = False
-        self._enter()
+        self._begin(0, None)
 
-    def _enter(self) -> None:
-        size, largest = self.batch_size, max(self._sizes)
-        self._left = [self._sizes[i] - ahead for i, ahead in zip(self._at, self._ahead)]
+    def _begin(self, turn: int, left_over: int | None) -> None:
+        """The shard i reads is (i + turn) now; `left_over` samples are divided among them first, if it is given."""
+        self._turn, self._left_over, self._advanced = turn, left_over, 0
+        n = self.n_shards
+        # The shard read now by whoever began with shard i.
+        self._at = [(i + (0 if self._stick else turn)) % n for i in range(n)]
+        self._ahead = [0] * n  # how much of it was read in the epoch before
+        self._started = False
+        self._enter([(left_over - i + n - 1) // n for i in range(n)] if left_over else None)
+
+    def _enter(self, left: list[int] | None = None) -> None:
+        sizes = self._sizes if left is None else left
+        size, largest = self.batch_size, max(sizes)
+        self._left = left or [sizes[i] - ahead for i, ahead in zip(self._at, self._ahead)]
         if self.policy is LastBatchPolicy.DROP:
-            smallest = min(self._sizes)
+            smallest = min(sizes)
             self.epoch = Epoch(smallest // size, int(smallest % size > 0))
         elif self._reads_ahead and self._started:
             # An epoch that was read completely ahead has no batch; `advance` goes past it.
@@ -106,6 +114,7 @@ class ReaderEpochs:
 
     def advance(self) -> None:
         """Goes to the next epoch after all batches of this one."""
+        self._advanced += 1
         self._next(read=self.epoch.batches * self.batch_size)
         # Every shard that is not empty gives an epoch sooner or later.
         while self._reads_ahead and self.epoch.batches == 0 and max(self._sizes) > 0:
@@ -120,11 +129,26 @@ class ReaderEpochs:
 
     def restart(self) -> None:
         """Goes to the beginning of the next epoch in the middle of this one: nothing has been read ahead."""
-        self._ahead = [0] * self.n_shards
-        self._started = False
-        if not self._stick:
-            self._at = [(i + 1) % self.n_shards for i in self._at]
-        self._enter()
+        self._begin(self._at[0] + (not self._stick), None)
+
+    def state(self) -> dict[str, Any]:
+        """A few integers, for checkpoints."""
+        return {
+            "n_shards": self.n_shards,
+            "turn": self._turn,
+            "left_over": self._left_over,
+            "advanced": self._advanced,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Goes to where epochs of as many shards were."""
+        self._begin(state["turn"], state["left_over"])
+        for _ in range(state["advanced"]):
+            self.advance()
+
+    def divide(self, turn: int, left_over: int) -> None:
+        """Goes to an epoch in which the number of shards changed: what was left of it is divided among them."""
+        self._begin(turn, left_over)
 
 
 class SizedEpochs:
@@ -165,3 +189,16 @@ class SizedEpochs:
     def restart(self) -> None:
         """Goes to the beginning of the next epoch in the middle of this one: nothing has been read ahead."""
         self._enter(0)
+
+    def state(self) -> dict[str, Any]:
+        """A few integers, for checkpoints."""
+        return {"size": self.size, "n_pipelines": self.n_pipelines, "left": self._left}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Goes to where epochs of the same size were."""
+        for key in ("size", "n_pipelines"):
+            if state[key] != getattr(self, key):
+                raise ValueError(
+                    f"the checkpoint is of an iterator with {key}={state[key]}, this one has {getattr(self, key)}"
+                )
+        self._enter(self.size - state["left"])

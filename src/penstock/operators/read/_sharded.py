@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The order in which readers hand out the samples of a data set: shards, epochs, padding, shuffling.
 
-The order is a function: (epoch, offset in the shard) -> index of a sample. A reader's state is its place in it, three
+The order is a function: (epoch, offset in the shard) -> index of a sample. A reader's state is its place in it, a few
 integers.
 """
 
 from __future__ import annotations
 
-import threading
+from typing import Any
 
 import numpy as np
 
 from ...core import rng
 from ...core.errors import PipelineError
-from ...core.kernels import library
 from ...core.op import Arg, Picks, Seeded, Source
+from ._order import Course
 
 # Keys of orders on which all shards have to agree whatever seeds their pipelines have.
 _SHARED_SEED = 0
@@ -95,8 +95,9 @@ class ShardedSource(Source, Seeded, abstract=True):
         self.size = 0
         self.sticks = bool(v["stick_to_shard"] or v["shuffle_after_epoch"] or v["shuffle"])
         self.epoch = self.offset = self.last = 0  # the next sample, and how many were taken before it at once
-        self._lock = threading.Lock()
-        self._orders: dict[int, np.ndarray] = {}
+        self.since = self.taken = 0  # samples taken in all since an epoch that began with no sample taken
+        self.past: list[dict[str, int]] = []  # where the run was when the number of shards changed
+        self.course: Course
 
     def open(self, max_batch_size: int, seed: int) -> None:
         v = self.values
@@ -106,7 +107,7 @@ class ShardedSource(Source, Seeded, abstract=True):
             shared = own if own is not None else seed if v["num_shards"] == 1 else _SHARED_SEED
         else:
             shared = v["shuffle_after_epoch_seed"] if v["shuffle_after_epoch_seed"] is not None else _SHARED_SEED
-        self._shared_key = rng.key(shared, None)
+        self.shared_seed = shared
         if not v["lazy_init"]:
             self._prepare()
 
@@ -119,63 +120,29 @@ class ShardedSource(Source, Seeded, abstract=True):
                 f"there are {size} samples, fewer than num_shards={self.values['num_shards']}; every shard needs one"
             )
         self.size = size
+        self.course = self._course(self.values["num_shards"])
 
-    # The order --------------------------------------------------------------------------------------------------
+    def _course(self, num_shards: int) -> Course:
+        v = self.values
+        course = Course(
+            self.size,
+            num_shards,
+            pads=v["pad_last_batch"],
+            sticks=self.sticks,
+            way=next((k for k in ("random_shuffle", "shuffle_after_epoch", "shuffle") if v[k]), ""),
+            shared_key=rng.key(self.shared_seed, None),
+        )
+        course.buffer_key, course.initial_fill = self._buffer_key, v["initial_fill"]
+        return course
 
-    def _begin(self, shard) -> np.ndarray:
-        """Where shards begin in the data set."""
-        return np.asarray(shard) * self.size // self.values["num_shards"]
-
-    def _shard(self, epoch):
-        """The shard that is read in an epoch."""
-        return (self.values["shard_id"] + epoch * (not self.sticks)) % self.values["num_shards"]
+    def _at(self, epoch: int, offset: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Indices of the samples at `offset` (n,) of the shard in one epoch, and the epochs that they belong to."""
+        shard = self.values["shard_id"]
+        return self.course.index(shard, epoch, offset), self.course.epoch_of(shard, epoch, offset)
 
     def _length(self, epoch):
         """Samples of the shard that is read in an epoch."""
-        shard = self._shard(epoch)
-        return self._begin(shard + 1) - self._begin(shard)
-
-    @property
-    def _padded_length(self) -> int:
-        return -(-self.size // self.values["num_shards"])
-
-    def index(self, epoch: int, offset: np.ndarray) -> np.ndarray:
-        """(n,) indices of the samples at `offset` (n,) of the shard in one epoch."""
-        v = self.values
-        shard = int(self._shard(epoch))
-        if v["shuffle"]:
-            return self._permute(epoch, self._turn(shard, offset))
-        place = offset + self._begin(shard)
-        if v["shuffle_after_epoch"]:
-            return self._permute(epoch, place)
-        if v["random_shuffle"]:
-            return self._permute(0, self._begin(shard) + self._buffer_order(epoch, shard)[offset])
-        return place
-
-    def _turn(self, shard: int, offset: np.ndarray) -> np.ndarray:
-        """Places in the whole order of the samples of one shard, when shards take turns.
-
-        In the last turn, not all shards have one; those do that have one more sample by the rule in `_begin`."""
-        n = self.values["num_shards"]
-        turns, rest = divmod(self.size, n)
-        return np.where(offset < turns, offset * n + shard, turns * n + shard * rest // n)
-
-    def _permute(self, epoch: int, places: np.ndarray) -> np.ndarray:
-        places, out = np.ascontiguousarray(places, "i8"), np.empty(len(places), "i8")
-        library().permute(self._shared_key, epoch % 2**32, self.size, places.ctypes.data, len(places), out.ctypes.data)
-        return out
-
-    def _buffer_order(self, epoch: int, shard: int) -> np.ndarray:
-        with self._lock:
-            order = self._orders.get(epoch)
-            if order is None:
-                order = np.empty(int(self._length(epoch)), "i8")
-                library().buffer_shuffle(
-                    self._buffer_key, epoch % 2**32, shard, len(order), self.values["initial_fill"], order.ctypes.data
-                )
-                # Batches on their way and replacements of bad samples are at most one epoch apart.
-                self._orders = {e: o for e, o in self._orders.items() if e >= epoch - 1} | {epoch: order}
-            return order
+        return self.course.length(self.values["shard_id"], epoch)
 
     # What the pipeline calls ------------------------------------------------------------------------------------
 
@@ -190,9 +157,10 @@ class ShardedSource(Source, Seeded, abstract=True):
             parts.append((self.epoch, np.arange(self.offset, self.offset + count)))
             left -= count
             self.offset += count
-            if self.offset >= (self._padded_length if pad else length):
+            if self.offset >= (self.course.padded_length(self.epoch) if pad else length):
                 self.epoch, self.offset = self.epoch + 1, 0
         self.last = n
+        self.taken += n
         return self._picks(
             np.concatenate([np.full(len(o), e) for e, o in parts]), np.concatenate([o for _, o in parts])
         )
@@ -201,16 +169,23 @@ class ShardedSource(Source, Seeded, abstract=True):
         """Offsets beyond the end of the shard are its last sample again."""
         last = self._length(epoch) - 1
         inside = np.minimum(offset, last)
-        index = np.empty(len(offset), "i8")
         first = int(epoch[0])
         if (epoch == first).all():
-            index[:] = self.index(first, inside)
+            index, drawn = self._at(first, inside)
         else:
+            index, drawn = np.empty(len(offset), "i8"), np.empty(len(offset), "i8")
             for e in np.unique(epoch):
-                index[epoch == e] = self.index(int(e), inside[epoch == e])
+                here = epoch == e
+                index[here], drawn[here] = self._at(int(e), inside[here])
         # A repeated sample draws random numbers of its own.
         position = np.where(offset > last, self.size + offset, index)
-        return Picks(epoch=epoch.astype("u4"), position=position, index=index, place=epoch, offset=offset)
+        return Picks(
+            epoch=np.broadcast_to(drawn, len(offset)).astype("u4"),
+            position=position,
+            index=index,
+            place=epoch,
+            offset=offset,
+        )
 
     def replace(self, picks: Picks, rows: np.ndarray, attempt: int) -> Picks:
         epoch, offset = picks.columns["place"][rows], picks.columns["offset"][rows]
@@ -221,11 +196,63 @@ class ShardedSource(Source, Seeded, abstract=True):
             )
         return self._picks(epoch, (np.minimum(offset, length - 1) + 1) % length)
 
-    def state(self) -> dict[str, int]:
-        return {"epoch": self.epoch, "offset": self.offset, "last": self.last}
+    def state(self) -> dict[str, Any]:
+        v = self.values
+        state = {"epoch": self.epoch, "offset": self.offset, "last": self.last, "since": self.since}
+        state |= {
+            "taken": self.taken,
+            "shared_seed": self.shared_seed,
+            "num_shards": v["num_shards"],
+            "shard_id": v["shard_id"],
+        }
+        return {**state, "past": self.past} if self.past else state
 
-    def restore(self, state: dict[str, int]) -> None:
-        self.epoch, self.offset, self.last = state["epoch"], state["offset"], state["last"]
+    def restore(self, state: dict[str, Any]) -> None:
+        self._prepare()
+        v, n = self.values, state["num_shards"]
+        past = list(state.get("past", ()))
+        if n != v["num_shards"]:
+            if v["random_shuffle"]:
+                raise ValueError(
+                    f"{n} shards can't be continued as {v['num_shards']} with random_shuffle, as each shard has an "
+                    "order of its own; use shuffle='global' or shuffle_after_epoch"
+                )
+            past.append({k: state[k] for k in ("epoch", "offset", "since", "taken", "num_shards")})
+        if past != self.past or state["shared_seed"] != self.shared_seed:
+            self.past, self.shared_seed = past, state["shared_seed"]
+            numbers = [*(p["num_shards"] for p in past), v["num_shards"]]
+            self.course = self._course(numbers[0])
+            for place, after in zip(past, numbers[1:]):
+                self.course = self.course.divide(place, after)
+        self.last = state["last"]
+        if n != v["num_shards"]:
+            self.epoch = self.since = self.course.first
+            self.offset = self.taken = 0
+            return
+        self.since, self.taken = state["since"], state["taken"]
+        if state["shard_id"] == v["shard_id"]:
+            self.epoch, self.offset = state["epoch"], state["offset"]
+        else:
+            self.epoch, self.offset = self.course.place(v["shard_id"], state)
+
+    def left_over(self) -> tuple[int, int]:
+        return self.course.first, 0 if self.course.head is None else len(self.course.head[1])
+
+    def identity(self) -> dict[str, Any]:
+        self._prepare()
+        v = self.values
+        same = {k: v[k] for k in ("random_shuffle", "shuffle_after_epoch", "shuffle", "pad_last_batch")}
+        same |= {
+            "samples": self.size,
+            "stick_to_shard": self.sticks,
+            "seed": v["seed"],
+            "fingerprint": self.fingerprint(),
+        }
+        return {**same, "initial_fill": v["initial_fill"]} if v["random_shuffle"] else same
+
+    def fingerprint(self) -> int:
+        """A number that tells data sets of equal size apart; 0 if the reader has none."""
+        return 0
 
     def begins_epoch(self, state: dict[str, int]) -> bool:
         """Also after a batch that ran on into the next epoch."""
@@ -234,11 +261,12 @@ class ShardedSource(Source, Seeded, abstract=True):
     def reset(self) -> None:
         if not self.begins_epoch(self.state()):
             self.epoch, self.offset = self.epoch + 1, 0
+            self.since, self.taken = self.epoch, 0
 
     def meta(self) -> dict[str, int]:
         self._prepare()
         v = self.values
-        padded = self._padded_length * v["num_shards"] if v["pad_last_batch"] else self.size
+        padded = -(-self.size // v["num_shards"]) * v["num_shards"] if v["pad_last_batch"] else self.size
         return {
             "epoch_size": self.size,
             "epoch_size_padded": padded,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 
 import numpy as np
 
@@ -113,6 +114,9 @@ class File(ShardedSource):
             if not len(self.names):
                 raise ValueError(_nothing_found(root, folders, v["dir_filters"], v["file_filters"]))
         return len(self.names)
+
+    def fingerprint(self) -> int:
+        return zlib.crc32(self.labels_of.tobytes(), zlib.crc32(self.names.text.tobytes()))
 
     def load(self, picks: Picks, io: kernels.Pool) -> tuple[Batch, ...]:
         names, index = self.names, picks.columns["index"]

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pipeline_def`: from a function that defines a graph to pipelines."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from . import pipeline as _pipeline
+from .core.errors import suggest
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from .pipeline import Pipeline
+
+_PIPELINE_ARGS = frozenset(inspect.signature(Settings.__init__).parameters) - {"self"}
+
+
+def pipeline_def(
+    fn: Callable[..., Any] | None = None, *, enable_conditionals: bool = False, **pipeline_kwargs: Any
+) -> Any:
+    """Makes a function that defines a graph into a function that returns a `Pipeline`.
+
+    The function's own arguments are passed on; arguments of `Pipeline` given to the decorator are defaults that a
+    call may override.
+
+    >>> from penstock import fn, pipeline_def
+    >>> @pipeline_def(batch_size=2, num_threads=1)
+    ... def numbers(low):
+    ...     return fn.random.uniform(range=(low, 1.0))
+    >>> pipe = numbers(0.5, seed=1)
+    >>> len(pipe.run()[0])
+    2
+    """
+    if fn is None:
+        return functools.partial(pipeline_def, enable_conditionals=enable_conditionals, **pipeline_kwargs)
+    if not callable(fn):
+        raise TypeError(f"@pipeline_def decorates a function; got {type(fn).__name__}")
+    if hasattr(fn, "_is_pipeline_def"):
+        raise TypeError(f"{fn.__name__} is a pipeline definition already; decorate the function itself")
+    for k in pipeline_kwargs:
+        if k not in _PIPELINE_ARGS:
+            raise TypeError(f"@pipeline_def got an unexpected argument '{k}'.{suggest(k, _PIPELINE_ARGS)}")
+    name = getattr(fn, "__name__", "pipeline")
+    code = getattr(fn, "__code__", None)
+    where = f' defined by {name} (File "{code.co_filename}", line {code.co_firstlineno})' if code else ""
+    parameters = inspect.signature(fn).parameters
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+    @functools.wraps(fn)
+    def create(*args: Any, **kwargs: Any) -> Pipeline:
+        own = {k: v for k, v in kwargs.items() if k in parameters}
+        rest = {k: v for k, v in kwargs.items() if k not in parameters}
+        for k in [k for k in rest if k not in _PIPELINE_ARGS]:
+            if not takes_any:
+                valid = [*parameters, *_PIPELINE_ARGS]
+                raise TypeError(f"{name}() got an unexpected argument '{k}'.{suggest(k, valid)}")
+            own[k] = rest.pop(k)
+        # An argument that the pipeline and the function both have goes to both, as far as they take it.
+        both = {k: v for k, v in own.items() if k in _PIPELINE_ARGS and k not in pipeline_kwargs}
+        pipe = _pipeline.Pipeline(**{**pipeline_kwargs, **both, **rest})
+        pipe._define, pipe._defined_at = functools.partial(fn, *args, **own), where
+        with pipe:
+            pipe.set_outputs(*_pipeline._outputs_of(pipe._define()))
+        return pipe
+
+    create._is_pipeline_def = True  # type: ignore[attr-defined]
+    return create
+
+
+def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
+    """Marks a function that conditional execution must leave as it is."""
+    return (lambda f: f) if func is None else func

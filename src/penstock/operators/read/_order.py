@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order in which the shards of a data set give out its samples: a function (shard, epoch, offset) -> index.
+
+A `Course` is such an order from some epoch on. Where a run goes on with another number of shards, what those before
+had left over of their epochs comes first, divided among the new ones: its `head`.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from ...core.kernels import library
+
+
+class Course:
+    """`num_shards` shards of `size` samples; `first` is the epoch with which it begins, which has the samples of `head`
+    (epochs, indices) if there is one."""
+
+    def __init__(self, size: int, num_shards: int, *, pads: bool, sticks: bool, way: str, shared_key: int):
+        """`way` is "", "random_shuffle", "shuffle_after_epoch" or "shuffle"."""
+        self.size, self.num_shards, self.pads, self.sticks = size, num_shards, pads, sticks
+        self.way, self.shared_key = way, shared_key
+        self.buffer_key = self.initial_fill = 0  # of random_shuffle
+        self.first = 0
+        self.head: tuple[np.ndarray, np.ndarray] | None = None
+        self._lock = threading.Lock()
+        self._orders: dict[int, np.ndarray] = {}
+
+    def begin(self, part) -> Any:
+        """Where a part of the data set begins."""
+        return np.asarray(part) * self.size // self.num_shards
+
+    def part(self, shard: int, epoch) -> Any:
+        """The part of the data set that a shard reads in an epoch."""
+        return (shard + epoch * (not self.sticks)) % self.num_shards
+
+    def length(self, shard: int, epoch) -> Any:
+        """Samples that a shard has in an epoch."""
+        part = self.part(shard, epoch)
+        length = self.begin(part + 1) - self.begin(part)
+        if self.head is None:
+            return length
+        mine = (len(self.head[1]) - shard + self.num_shards - 1) // self.num_shards
+        return np.where(np.asarray(epoch) == self.first, mine, length)
+
+    def padded_length(self, epoch: int) -> int:
+        """Samples of the largest shard in an epoch."""
+        size = self.size if self.head is None or epoch != self.first else len(self.head[1])
+        return -(-size // self.num_shards)
+
+    def index(self, shard: int, epoch: int, offset: np.ndarray) -> np.ndarray:
+        """(n,) indices of the samples at `offset` (n,) of a shard in one epoch."""
+        if self.head is not None and epoch == self.first:
+            return self.head[1][self._in_head(shard, offset)]
+        part = int(self.part(shard, epoch))
+        if self.way == "shuffle":
+            return self._permute(epoch, self._turn(part, offset))
+        place = offset + self.begin(part)
+        if self.way == "shuffle_after_epoch":
+            return self._permute(epoch, place)
+        if self.way == "random_shuffle":
+            return self._permute(0, self.begin(part) + self._buffer_order(shard, epoch, part)[offset])
+        return place
+
+    def epoch_of(self, shard: int, epoch: int, offset: np.ndarray) -> Any:
+        """The epochs that the samples at `offset` belong to; differs from `epoch` for left-over ones."""
+        if self.head is not None and epoch == self.first:
+            return self.head[0][self._in_head(shard, offset)]
+        return epoch
+
+    def _in_head(self, shard: int, offset: np.ndarray) -> np.ndarray:
+        """A shard that has none of the left-over samples is padded with the last one."""
+        assert self.head is not None
+        return np.minimum(np.maximum(offset, 0) * self.num_shards + shard, len(self.head[1]) - 1)
+
+    def _turn(self, part: int, offset: np.ndarray) -> np.ndarray:
+        """Places in the whole order of the samples of one shard, when shards take turns.
+
+        In the last turn, not all shards have one; those do that have one more sample by the rule in `begin`."""
+        n = self.num_shards
+        turns, rest = divmod(self.size, n)
+        return np.where(offset < turns, offset * n + part, turns * n + part * rest // n)
+
+    def _permute(self, epoch: int, places: np.ndarray) -> np.ndarray:
+        places, out = np.ascontiguousarray(places, "i8"), np.empty(len(places), "i8")
+        library().permute(self.shared_key, epoch % 2**32, self.size, places.ctypes.data, len(places), out.ctypes.data)
+        return out
+
+    def _buffer_order(self, shard: int, epoch: int, part: int) -> np.ndarray:
+        with self._lock:
+            order = self._orders.get(epoch)
+            if order is None:
+                order = np.empty(int(self.length(shard, epoch)), "i8")
+                library().buffer_shuffle(
+                    self.buffer_key, epoch % 2**32, part, len(order), self.initial_fill, order.ctypes.data
+                )
+                # Batches on their way and replacements of bad samples are at most one epoch apart.
+                self._orders = {e: o for e, o in self._orders.items() if e >= epoch - 1} | {epoch: order}
+            return order
+
+    # Going on with another number of shards ---------------------------------------------------------------------
+
+    def place(self, shard: int, state: dict[str, Any]) -> tuple[int, int]:
+        """Epoch and offset of any shard when one of them is in `state`: all have taken equally many."""
+        if self.pads:
+            return state["epoch"], state["offset"]
+        epoch, left = state["since"], state["taken"]
+        while left >= (length := int(self.length(shard, epoch))):
+            epoch, left = epoch + 1, left - length
+        return epoch, left
+
+    def divide(self, state: dict[str, Any], num_shards: int) -> Course:
+        """The course of another number of shards from there on: together they have each sample exactly once an
+        epoch, as if nothing had happened."""
+        places = [self.place(s, state) for s in range(self.num_shards)]
+        last = max(e for e, _ in places)
+        epochs, offsets, shards, indices = [], [], [], []
+        for shard, (epoch, offset) in enumerate(places):
+            for e in range(epoch, last + 1):
+                left = np.arange(offset if e == epoch else 0, int(self.length(shard, e)))
+                if not len(left):
+                    continue
+                indices.append(self.index(shard, e, left))
+                epochs.append(np.broadcast_to(self.epoch_of(shard, e, left), len(left)))
+                offsets.append(left)
+                shards.append(np.full(len(left), shard))
+        new = Course(
+            self.size, num_shards, pads=self.pads, sticks=self.sticks, way=self.way, shared_key=self.shared_key
+        )
+        new.first = last
+        if indices:
+            which, offset, shard = np.concatenate(epochs), np.concatenate(offsets), np.concatenate(shards)
+            order = np.lexsort((shard, offset, which))
+            new.head = which[order], np.concatenate(indices)[order]
+        else:
+            new.first = last + 1
+        return new
