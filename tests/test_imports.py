@@ -44,7 +44,7 @@ MAY_IMPORT = {
         *("core", "graph", "exec", "tensors", "settings", "saving", "definition"),
         *("python_workers", "scheduling", "device_tensors"),
     },
-    "definition": {"core", "graph", "settings", "pipeline"},
+    "definition": {"core", "graph", "settings", "pipeline", "python_workers"},
 }
 PUBLIC = {"", "fn", "ops", "types", "math", "pipeline", "data_node", "tensors", "backend", "batch_function"}
 

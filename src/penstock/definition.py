@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import pipeline as _pipeline
 from .core.errors import suggest
+from .python_workers import outputs_of
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def pipeline_def(
         pipe = _pipeline.Pipeline(**{**pipeline_kwargs, **both, **rest})
         pipe._define, pipe._defined_at = functools.partial(fn, *args, **own), where
         with pipe:
-            pipe.set_outputs(*_pipeline._outputs_of(pipe._define()))
+            pipe.set_outputs(*outputs_of(pipe._define()))
         return pipe
 
     create._is_pipeline_def = True  # type: ignore[attr-defined]
