@@ -6,7 +6,7 @@ import pytest
 
 from penstock.core import kernels
 from penstock.core.op import Arguments
-from penstock.operators.geometry._resampling import source_range
+from penstock.operators.geometry._resampling import source_windows
 from resampling_reference import GAUSSIAN, LANCZOS3, NN, SUPPORT, finish, resample, under, weights
 
 PLAIN, AVX2, AVX512 = range(3)
@@ -171,15 +171,16 @@ def ranges(shape, size, kwargs, begin, end):
     a = Arguments(1, None, {"antialias": kwargs["antialias"]})
     a.start = np.array([kwargs.get("lo", np.zeros(2))], "f8")
     a.end = np.array([kwargs.get("hi", shape[:2])], "f8")
-    a.size = np.array([size])
-    a.min, a.mag = np.array([kwargs["min_filter"]]), np.array([kwargs["mag_filter"]])
-    lo, hi = source_range(a, np.array([shape[:2]]), np.array([begin]), np.array([end]))
-    return lo[0], hi[0]
+    a.size = np.array([size], "i8")
+    a.min, a.mag = np.array([kwargs["min_filter"]], "i4"), np.array([kwargs["mag_filter"]], "i4")
+    begin, end = np.array([begin], "i8"), np.array([end], "i8")
+    lo, count = source_windows(a, np.array([shape[:2]], "i8"), slice(0, 2), begin, end - begin)
+    return lo[0], lo[0] + count[0]
 
 
 @pytest.mark.parametrize("dtype", ["u1", "f4"])
 def test_windows_have_the_pixels_of_the_whole(pool, dtype):
-    """A window, computed from just the part of the input that source_range names, and from random larger parts."""
+    """A window, computed from just the part of the input that source_windows names, and from random larger parts."""
     rng = np.random.default_rng(7)
     for _ in range(300):
         shape, size, kwargs = random_case(rng)
@@ -197,7 +198,7 @@ def test_windows_have_the_pixels_of_the_whole(pool, dtype):
             np.testing.assert_array_equal(part, whole, err_msg=f"{shape} {size} {kwargs} {begin} {end}")
 
 
-def test_source_range_is_exact():
+def test_source_windows_are_exact():
     """Every input sample strictly under a filter is inside, and at most one at each end is not."""
     rng = np.random.default_rng(8)
     for _ in range(300):

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ...core import kernels
 from ...core.batch import Spec
 from ...core.dtypes import DALIDataType, DALIImageType, to_numpy
 from ...core.errors import SampleErrors
-from ...core.kernels import MAX_DIMS
 from ...core.op import Arg, Arguments, Operator, PerSample
+from ...core.rows import address
+
+_INT64 = np.dtype("i8")
 
 # What may happen where a window reaches out of the input; DALI has two names for some.
 POLICIES = {
@@ -69,14 +72,15 @@ class WindowedInput(Operator, abstract=True):
             start = np.clip(start, 0, x.shape)
             extent = np.maximum(end - start, 0)
         elif self.policy == "error":
-            SampleErrors.where(
-                ((start < 0) | (start + extent > x.shape)).any(axis=1),
-                lambda i: (
-                    f"the window that begins at {start[i].tolist()} with the shape {extent[i].tolist()} "
-                    f"reaches out of the input of shape {x.shape[i].tolist()}; "
-                    "choose an out_of_bounds_policy other than 'error', or another window"
-                ),
-            )
+            if not windows_inside(start, extent, x.shape):
+                SampleErrors.where(
+                    ((start < 0) | (start + extent > x.shape)).any(axis=1),
+                    lambda i: (
+                        f"the window that begins at {start[i].tolist()} with the shape {extent[i].tolist()} "
+                        f"reaches out of the input of shape {x.shape[i].tolist()}; "
+                        "choose an out_of_bounds_policy other than 'error', or another window"
+                    ),
+                )
         elif self.policy != "constant":  # a border has no pixel to repeat if there is none
             SampleErrors.where(
                 ((x.shape == 0) & (extent > 0)).any(axis=1),
@@ -101,10 +105,21 @@ class WindowedInput(Operator, abstract=True):
         return row
 
 
+def windows_inside(start: np.ndarray, extent: np.ndarray, shape: np.ndarray) -> bool:
+    """Whether all windows (n, ndim) lie inside of samples of `shape`."""
+    n, ndim = shape.shape
+    columns = (c.astype(_INT64, copy=False).tobytes() for c in (start, extent, shape))
+    return bool(kernels.library().settle_windows(*columns, n, ndim, 0))
+
+
 def needed_of(start: np.ndarray, extent: np.ndarray, shape: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The part (origin, size) of an input of `shape` that lies in a window."""
-    origin = np.clip(start, 0, shape)
-    return origin, np.maximum(np.clip(start + extent, 0, shape) - origin, 0)
+    origin, size = np.empty(shape.shape, _INT64), np.empty(shape.shape, _INT64)
+    kernels.library().parts_inside(
+        *(c.astype(_INT64, copy=False).tobytes() for c in (start, extent, shape)),
+        *(shape.size, address(origin), address(size)),
+    )
+    return origin, size
 
 
 class WindowCopy(WindowedInput, abstract=True):
@@ -141,20 +156,13 @@ class WindowCopy(WindowedInput, abstract=True):
     def params(self, a: Arguments, x: Spec, *specs: Spec) -> dict[str, Any]:
         fill, out = np.asarray(self.values["fill_values"], "f4"), specs[-1]
         return {
-            "start": eight(a.start + out.origin),
-            "extent": eight(x.shape),
-            "origin": eight(x.origin),
+            "start": a.start + out.origin,
+            "extent": x.shape,
+            "origin": x.origin,
             "border": _BORDERS.get(self.policy, 0),
             "channels": x.axis("C") if len(fill) > 1 else -1,
             "fill": fill[None],
         }
-
-
-def eight(columns: np.ndarray) -> np.ndarray:
-    """(n, k) padded with zeros to the (n, 8) of a kernel's row."""
-    out = np.zeros((len(columns), MAX_DIMS), columns.dtype)
-    out[:, : columns.shape[1]] = columns
-    return out
 
 
 class CropWindow(WindowedInput, abstract=True):
@@ -200,22 +208,21 @@ class CropWindow(WindowedInput, abstract=True):
             if a.crop.shape[1] not in (2, 3):
                 raise ValueError(f"`crop` takes 2 or 3 values per sample, got {a.crop.shape[1]}")
             sizes = dict(zip("WHD", a.crop.T[::-1]))
-        start, extent = np.zeros_like(x.shape), x.shape.copy()
+        shape = x.shape.tobytes()
+        start, extent = np.zeros(x.shape.shape, _INT64), x.shape.copy()
         for name, position in (("D", a.crop_pos_z), ("H", a.crop_pos_y), ("W", a.crop_pos_x)):
             d = x.axis(name)
             if name == "D" and d < 0:
                 d = x.axis("F")  # without a depth the third value is a number of frames
             if d < 0:
                 continue
-            SampleErrors.where(
-                ~((position >= 0) & (position <= 1)),
-                lambda i, p=position, n=name: f"the position {p[i]:g} of the window along {n} is outside of [0, 1]",
+            outside = kernels.library().crop_windows(
+                *(shape, x.n, x.ndim, d, sizes[name].tobytes() if name in sizes else None, position.tobytes()),
+                *(self.values["rounding"] == "truncate", address(start), address(extent)),
             )
-            if name in sizes:
-                size = sizes[name].astype("i8")  # towards zero
-                extent[:, d] = np.where(size > 0, size, x.shape[:, d])
-            place = position * (x.shape[:, d] - extent[:, d]).astype("f8")
-            if self.values["rounding"] == "round":
-                place = place + np.copysign(0.5, place)
-            start[:, d] = np.trunc(place)
+            if outside:
+                SampleErrors.where(
+                    ~((position >= 0) & (position <= 1)),
+                    lambda i, p=position, n=name: f"the position {p[i]:g} of the window along {n} is outside of [0, 1]",
+                )
         self.place(a, x, start, extent)

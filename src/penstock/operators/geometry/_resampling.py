@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from ...core import kernels
 from ...core.batch import Spec
 from ...core.dtypes import DALIDataType, DALIInterpType, from_numpy
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerSample
+from ...core.rows import address
 
-_NN, _GAUSSIAN = DALIInterpType.INTERP_NN, DALIInterpType.INTERP_GAUSSIAN
-_RADIUS = np.array([0.5, 1, 2, 3, 1, 1])  # half the support of each filter at scale 1
+_GAUSSIAN = DALIInterpType.INTERP_GAUSSIAN
 _LINEAR = DALIInterpType.INTERP_LINEAR
 _INPUT_TYPES = ("uint8", "uint16", "int16", "float32")
 IMAGES = ("HWC", "FHWC", "CHW", "FCHW", "CFHW")
@@ -59,6 +60,8 @@ class Resampling(Operator, abstract=True):
         a.min = a.min_filter if "min_filter" in a.given else a.interp_type
         a.mag = a.mag_filter if "mag_filter" in a.given else a.interp_type
         for name, column in (("min_filter", a.min), ("mag_filter", a.mag)):
+            if self.values[name if name in a.given else "interp_type"] is not None:
+                continue  # a constant, which is a DALIInterpType
             bad = (column < 0) | (column > _GAUSSIAN)
             SampleErrors.where(
                 bad, lambda i, n=name, c=column: f"{n} is {c[i]}, which is no interpolation type (0 to 5)"
@@ -74,22 +77,17 @@ class Resampling(Operator, abstract=True):
         return out.origin[:, spatial(out)]
 
     def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray]:
-        axes = spatial(x)
-        origin, size = np.zeros_like(x.shape), x.shape.copy()
-        begin = self.origin(a, out)
-        lo, hi = source_range(a, x.shape[:, axes], begin, begin + out.stored[:, axes])
-        origin[:, axes], size[:, axes] = lo, hi - lo
-        return origin, size
+        return source_windows(a, x.shape, spatial(x), self.origin(a, out), out.stored[:, spatial(out)])
 
     def params(self, a: Arguments, x: Spec, out: Spec, *others: Spec) -> dict[str, Any]:
         axes = spatial(x)
         return {
-            "roi_start": _three(a.start),
-            "roi_end": _three(a.end),
-            "in_size": _three(x.shape[:, axes]),
-            "out_size": _three(a.size),
-            "in_origin": _three(x.origin[:, axes]),
-            "out_origin": _three(self.origin(a, out)),
+            "roi_start": a.start,
+            "roi_end": a.end,
+            "in_size": x.shape[:, axes],
+            "out_size": a.size,
+            "in_origin": x.origin[:, axes],
+            "out_origin": self.origin(a, out),
             "first_axis": axes.start,
             "n_axes": axes.stop - axes.start,
             "min_filter": a.min,
@@ -104,42 +102,16 @@ def spatial(x: Spec) -> slice:
     return slice(first, x.layout.find("W") + 1)
 
 
-def _three(columns: np.ndarray) -> np.ndarray:
-    """The columns followed by zeros: kernels have three of each."""
-    out = np.zeros((columns.shape[0], 3), columns.dtype)
-    out[:, : columns.shape[1]] = columns
-    return out
-
-
-def source_range(
-    a: Arguments, in_size: np.ndarray, begin: np.ndarray, end: np.ndarray
+def source_windows(
+    a: Arguments, shape: np.ndarray, axes: slice, at: np.ndarray, stored: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Which input samples lo .. hi - 1 (each (n, k)) outputs begin .. end - 1 read; as in the kernel's header."""
-    extent, single = a.end - a.start, a.end.astype("f4") - a.start.astype("f4")
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scale = np.where(a.size > 0, extent / a.size, 0)
-    chosen = np.where(a.size.astype("f4") < np.abs(single), a.min[:, None], a.mag[:, None])
-    nearest = chosen == _NN
-    stretch = np.where(a.antialias & (np.abs(scale) > 1), np.abs(scale), 1)
-    radius = stretch * _RADIUS[chosen]
-    center = a.start + 0.5 * scale - 0.5
-    if nearest.any():  # single precision decides which neighbour wins a tie
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scale = np.where(nearest, np.where(a.size > 0, single / a.size.astype("f4"), 0), scale)
-        center = np.where(nearest, a.start.astype("f4"), center)
-
-    def at(j: np.ndarray) -> np.ndarray:
-        exact = center + j * scale
-        if nearest.any():
-            j = j.astype("f4") + np.float32(0.5)
-            return np.where(nearest, center.astype("f4") + j * scale.astype("f4"), exact)
-        return exact
-
-    mirrored = scale < 0
-    first, last = at(np.where(mirrored, end - 1, begin)), at(np.where(mirrored, begin, end - 1))
-    low = np.where(chosen == _GAUSSIAN, np.ceil(first - radius), np.floor(first - radius) + 1)
-    high = np.ceil(last + radius) - 1
-    low, high = np.where(nearest, np.floor(first), low), np.where(nearest, np.floor(last), high)
-    lo, hi = np.clip(low, 0, np.maximum(in_size - 1, 0)), np.clip(high, 0, in_size - 1) + 1
-    empty = (end <= begin) | (in_size == 0)
-    return np.where(empty, 0, lo).astype("i8"), np.where(empty, 0, hi).astype("i8")
+    """Which windows (origin, size) of inputs of `shape` (n, ndim) the windows of the output read that begin `at` and
+    have the size `stored` (n, k) along the `axes` that are resampled."""
+    n, ndim = shape.shape
+    origin, size = np.empty((n, ndim), "i8"), np.empty((n, ndim), "i8")
+    kernels.library().resample_windows(
+        *(shape.tobytes(), n, ndim, axes.start, axes.stop - axes.start),
+        *(a.start.tobytes(), a.end.tobytes(), a.size.tobytes(), a.min.tobytes(), a.mag.tobytes(), a.antialias),
+        *(at.tobytes(), stored.tobytes(), address(origin), address(size)),
+    )
+    return origin, size

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core import kernels
 from ...core.batch import Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerSample
+from ...core.rows import address
 from ._resampling import spatial
 
-_MODES = ("default", "stretch", "not_larger", "not_smaller")
-_LARGEST = 1 << 30  # pixels along an axis
+_MODES = ("default", "stretch", "not_larger", "not_smaller")  # as in kernels/resample/plan.cpp
+_FLOAT32 = np.dtype("f4")
 
 
 class ResizeSize(Operator, abstract=True):
@@ -83,43 +85,27 @@ class ResizeSize(Operator, abstract=True):
         """Sets a.start, a.end and a.size."""
         axes = spatial(x)
         n, k = x.n, axes.stop - axes.start
-        extent = x.shape[:, axes]
-        wanted, mode = _wanted(a, k, n)
-        SampleErrors.where(
-            ~np.isfinite(wanted).all(axis=1), lambda i: f"the size must be finite numbers, got {wanted[i].tolist()}"
-        )
-        start, end = np.zeros((n, k), "f4"), extent.astype("f4")
+        wanted, mode = _wanted(a, k)
+        start = end = limit = None
         if a.roi_start is not None:
-            start, end = per_axis(a.roi_start, "roi_start", k), per_axis(a.roi_end, "roi_end", k)
-            if a.roi_relative:
-                start, end = start * extent.astype("f4"), end * extent.astype("f4")
-            bad = ~(np.isfinite(start) & np.isfinite(end)).all(axis=1)
-            SampleErrors.where(
-                bad, lambda i: f"the region of interest must be finite, got {start[i].tolist()} to {end[i].tolist()}"
-            )
-        limit = None
+            start, end = per_axis(a.roi_start, "roi_start", k).tobytes(), per_axis(a.roi_end, "roi_end", k).tobytes()
         if a.max_size is not None:
-            limit = per_axis(np.array([a.max_size], "f4"), "max_size", k)
-            limit = np.where(limit > 0, limit, np.float32(np.inf))
-        real = extents(np.abs(wanted), np.abs(end - start), extent == 0, mode, limit)
-        SampleErrors.where(
-            (real > _LARGEST).any(axis=1), lambda i: f"the output would have the size {real[i].tolist()}"
+            limit = per_axis(np.array([a.max_size], _FLOAT32), "max_size", k)
+            limit = np.where(limit > 0, limit, np.float32(np.inf)).tobytes()
+        a.start, a.end, a.size = np.empty((n, k)), np.empty((n, k)), np.empty((n, k), "i8")
+        problem = np.empty(n, "i4")
+        bad = kernels.library().resize_plan(
+            *(x.shape.tobytes(), n, x.ndim, axes.start, k, wanted.tobytes(), start, end, a.roi_relative, limit),
+            *(_MODES.index(mode), a.subpixel_scale),
+            *(address(a.size), address(a.start), address(a.end), address(problem)),
         )
-        a.size = np.where(extent == 0, 0, np.maximum(np.floor(real + np.float32(0.5)), 1)).astype("i8")
-        start, end = start.astype("f8"), end.astype("f8")
-        if mode in ("default", "stretch"):
-            # As in DALI, a reversed region flips only the axes whose extent was asked for.
-            absent = wanted == 0
-            start, end = np.where(absent, np.minimum(start, end), start), np.where(absent, np.maximum(start, end), end)
-        flipped = wanted < 0
-        start, end = np.where(flipped, end, start), np.where(flipped, start, end)
-        if a.subpixel_scale:
-            # Only the part of the region that the whole pixels show.
-            with np.errstate(divide="ignore", invalid="ignore"):
-                shown = np.where(real > 0, a.size / real.astype("f8"), 1)
-            middle, half = (start + end) / 2, (end - start) / 2 * shown
-            start, end = middle - half, middle + half
-        a.start, a.end = start, end
+        if bad:
+            SampleErrors.where(problem == 1, lambda i: f"the size must be finite numbers, got {wanted[i].tolist()}")
+            SampleErrors.where(
+                problem == 2,
+                lambda i: f"the region of interest must be finite, got {a.start[i].tolist()} to {a.end[i].tolist()}",
+            )
+            SampleErrors.where(problem == 3, lambda i: f"the output would have the size {a.start[i].tolist()}")
 
 
 def per_axis(column: np.ndarray, name: str, k: int) -> np.ndarray:
@@ -131,40 +117,11 @@ def per_axis(column: np.ndarray, name: str, k: int) -> np.ndarray:
     return column if column.shape[1] == k else np.repeat(column, k, axis=1)
 
 
-def _wanted(a: Arguments, k: int, n: int) -> tuple[np.ndarray, str]:
+def _wanted(a: Arguments, k: int) -> tuple[np.ndarray, str]:
     """(n, k) requested extents (0: absent, negative: flipped) and the mode that goes with them."""
     if a.size is not None:
         return per_axis(a.size, "size", k), a.mode
     for name, mode in (("resize_shorter", "not_smaller"), ("resize_longer", "not_larger")):
         if name in a.given:
-            return np.repeat(getattr(a, name)[:, None], k, axis=1), mode
-    columns = [a.resize_z, a.resize_y, a.resize_x][-k:]
-    return np.stack(columns, axis=1), a.mode
-
-
-def extents(
-    wanted: np.ndarray, region: np.ndarray, is_empty: np.ndarray, mode: str, limit: np.ndarray | None
-) -> np.ndarray:
-    """The output's extents (n, k) before rounding, from those wanted (0: absent) and the region's; in float32."""
-    given = (wanted > 0) & ~is_empty
-    count = given.sum(axis=1)
-    one = np.float32(1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scale = np.where(given, wanted / region, one)
-        if mode in ("default", "stretch"):
-            mean = scale.prod(axis=1, dtype="f4")
-            mean = np.where(count == 2, np.sqrt(mean), mean)
-            factor = mean if mode == "default" else np.ones_like(mean)
-            real = np.where(given, wanted, np.where(region > 0, region * factor[:, None], 0))
-            if limit is not None:
-                real = np.minimum(real, limit)
-        else:
-            factor = (
-                np.where(given, scale, np.inf).min(axis=1)
-                if mode == "not_larger"
-                else np.where(given, scale, 0).max(axis=1)
-            )
-            if limit is not None:
-                factor = np.minimum(factor, np.where(region > 0, limit / region, np.inf).min(axis=1))
-            real = np.where(region > 0, region * factor[:, None].astype("f4"), 0)
-    return np.where((count == 0)[:, None], region, real).astype("f4")
+            return np.repeat(getattr(a, name), k).reshape(-1, k), mode
+    return np.stack([a.resize_z, a.resize_y, a.resize_x][-k:], axis=1), a.mode

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.dtypes import DALIDataType, DALIImageType
+from ...core.dtypes import DALIDataType, DALIImageType, to_numpy
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Layout, PerSample
-from ._crop_window import CropWindow, eight, needed_of
+from ._crop_window import CropWindow, needed_of
 
 _OUTPUTS = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8, DALIDataType.INT8)
+_KEPT = 16
 _INPUTS = ("uint8", "uint16", "int16", "int32", "float16", "float32")
 
 
@@ -60,59 +61,89 @@ class CropMirrorNormalize(CropWindow):
             raise ValueError(
                 f"`mean` has {len(mean)} values and `std` {len(std)}; give one value or one per channel for each"
             )
+        self.type = to_numpy(self.out_type())
+        self.normalises_alike = mean is not None and std is not None
+        self._orders: dict[str, tuple[str, list[int], np.ndarray]] = {}  # by the layout of the input
+        self._normalisations: dict[bytes | None, tuple[np.ndarray, ...]] = {}  # by the channels of a batch
 
     def plan(self, a: Arguments, x: Spec) -> None:
         if x.dtype.name not in _INPUTS:
             raise ValueError(
                 f"input 0 has the type {x.dtype.name}, which is not supported; supported: {', '.join(_INPUTS)}"
             )
-        layout = a.output_layout or x.layout
-        if sorted(layout) != sorted(x.layout):
-            raise ValueError(
-                f"output_layout='{layout}' is not made of the axes of the input's layout '{x.layout}'; give, say, "
-                f"'{''.join(c for c in x.layout if c == 'F')}C{''.join(c for c in x.layout if c not in 'FC')}'"
-            )
-        a.axes = [x.axis(c) for c in layout]
-        a.layout = layout
+        a.layout, a.axes, a.axis = self._orders.get(x.layout) or self._order(x.layout)
         self.crop_window(a, x)
         channels = x.extent("C")
-        a.channels = (
-            np.left_shift(1, np.ceil(np.log2(np.maximum(channels, 1))).astype("i8")) if a.pad_output else channels
+        # For constants, all that follows depends on the channels only, which seldom change.
+        key = channels.tobytes() if self.normalises_alike else None
+        known = self._normalisations.get(key)
+        if known is None:
+            known = self._normalisation(a, channels)
+            if key is not None and len(self._normalisations) < _KEPT:
+                for array in known:
+                    array.setflags(write=False)
+                self._normalisations[key] = known
+        a.channels, a.fill, a.offset, a.factor = known
+
+    def _order(self, given: str) -> tuple[str, list[int], np.ndarray]:
+        """The output's layout, and which axes of the input its axes are; also as a row for the kernel."""
+        layout = self.values["output_layout"] or given
+        if sorted(layout) != sorted(given):
+            raise ValueError(
+                f"output_layout='{layout}' is not made of the axes of the input's layout '{given}'; give, say, "
+                f"'{''.join(c for c in given if c == 'F')}C{''.join(c for c in given if c not in 'FC')}'"
+            )
+        axes = [given.find(c) for c in layout]
+        axis = np.array([axes], "i4")
+        axis.setflags(write=False)
+        self._orders[given] = layout, axes, axis
+        return layout, axes, axis
+
+    def _normalisation(
+        self, a: Arguments, channels: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Channels of the output (n,), and what fills, is subtracted from and multiplies each of them (n or 1, k)."""
+        padded = (
+            np.left_shift(1, np.ceil(np.log2(np.maximum(channels, 1))).astype("i8"))
+            if a.pad_output
+            else channels.copy()
         )
-        most = int(a.channels.max(initial=1))
-        a.fill = self.fill_column(channels, most)
+        most = int(padded.max(initial=1))
+        fill = self.fill_column(channels, most)
         if len(self.values["fill_values"]) > 1:  # they are for the channels there are
-            a.fill = np.where(np.arange(a.fill.shape[1]) < channels[:, None], a.fill, np.float32(0))
+            fill = np.where(np.arange(fill.shape[1]) < channels[:, None], fill, np.float32(0))
         for name, values in (("mean", a.mean), ("std", a.std)):
             count = values.shape[1]
             SampleErrors.where(
-                (count != channels) & (count != a.channels) & (count != 1),
+                (count != channels) & (count != padded) & (count != 1),
                 lambda i, name=name, count=count: (
                     f"`{name}` has {count} values for {channels[i]} channels; give one, or one per channel"
                 ),
             )
         scale, shift = np.float32(a.scale), np.float32(a.shift)
         with np.errstate(divide="ignore", invalid="ignore"):
-            a.factor = _wide(scale / a.std, most)
-            a.offset = _wide(a.mean - shift * a.std / scale, most)
+            return padded, fill, _wide(a.mean - shift * a.std / scale, most), _wide(scale / a.std, most)
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
         shape = a.extent[:, a.axes]
-        shape[:, a.layout.find("C")] = a.channels
-        return x.like(shape=shape, dtype=self.out_type(), layout=a.layout)
+        if a.pad_output:
+            shape[:, a.layout.find("C")] = a.channels
+        return x.like(shape=shape, dtype=self.type, layout=a.layout)
 
     def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray]:
-        return needed_of(a.start, a.extent, x.shape)
+        return (a.start, a.extent) if self.policy == "error" else needed_of(a.start, a.extent, x.shape)
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
-        width = a.layout.find("W")
         first = (a.start - x.origin)[:, a.axes]
-        mirrored = a.mirror != 0
-        first[:, width] += np.where(mirrored, out.shape[:, width] - 1, 0)
+        mirrored: Any = -1
+        if self.values["mirror"] != 0:
+            width = a.layout.find("W")
+            mirrored = np.where(a.mirror != 0, width, -1)
+            first[:, width] += np.where(a.mirror != 0, out.shape[:, width] - 1, 0)
         return {
-            "axis": eight(np.array([a.axes], "i4")),
-            "first": eight(first),
-            "mirrored": np.where(mirrored, width, -1),
+            "axis": a.axis,
+            "first": first,
+            "mirrored": mirrored,
             "channels": a.layout.find("C"),
             "mean": a.offset,
             "scale": a.factor,

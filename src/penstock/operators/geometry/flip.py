@@ -7,7 +7,6 @@ import numpy as np
 
 from ...core.batch import Spec
 from ...core.op import Arguments, Operator, PerSample
-from ._crop_window import eight
 
 
 class Flip(Operator):
@@ -45,4 +44,4 @@ class Flip(Operator):
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         origin, _ = self.region(a, x, out)
-        return {"start": eight(origin - x.origin), "flip": eight(a.flip)}
+        return {"start": origin - x.origin, "flip": a.flip}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where windows lie, for a whole batch, before there are pixels: columns in, columns out.
+#include <algorithm>
+#include <cmath>
+
+#include "core/kernel.h"
+
+// Places windows along one axis `d` of samples of these shapes: `size` (n), cut to integers, zero or less keeping the
+// axis whole, as is null; at `position` (n) of the room that is left, 0 to 1, rounded to the nearest (halves away from
+// zero) or truncated. Fills column d of `start` and `extent` (n, ndim). Returns how many positions are outside of [0,
+// 1].
+EXPORT int64_t crop_windows(const int64_t *shape, int64_t n, int32_t ndim, int32_t d, const float *size,
+                            const float *position, int32_t truncate, int64_t *start, int64_t *extent) {
+  int64_t bad = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t j = i * ndim + d;
+    extent[j] = size && size[i] >= 1 && size[i] < 9e18f ? (int64_t)size[i] : shape[j];
+    if (!(position[i] >= 0 && position[i] <= 1)) {
+      bad++;
+      continue;
+    }
+    double place = (double)position[i] * (double)(shape[j] - extent[j]);
+    start[j] = (int64_t)std::trunc(truncate ? place : place + std::copysign(0.5, place));
+  }
+  return bad;
+}
+
+// The parts of samples that lie in windows of them: all arrays have `count` elements.
+EXPORT void parts_inside(const int64_t *start, const int64_t *extent, const int64_t *shape, int64_t count,
+                         int64_t *origin, int64_t *size) {
+  for (int64_t i = 0; i < count; i++) {
+    origin[i] = std::clamp<int64_t>(start[i], 0, shape[i]);
+    size[i] = std::max<int64_t>(std::clamp<int64_t>(start[i] + extent[i], 0, shape[i]) - origin[i], 0);
+  }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes and windows of a whole batch, before there are pixels: columns in, columns out.
+#include <cmath>
+#include <utility>
+
+#include "core/kernel.h"
+#include "resample/resample.h"
+
+namespace {
+
+// What becomes of extents; the order is that of penstock.operators.geometry._resize_size.
+enum Mode : int32_t { kDefault, kStretch, kNotLarger, kNotSmaller };
+enum Problem : int32_t { kNone, kSize, kRegion, kTooLarge };
+constexpr float kLargest = 1 << 30;  // pixels along an axis
+
+// The extents before rounding, in single precision as in DALI, from those wanted (0: absent) and those of the region.
+// `limit` is null, or has infinity where there is none.
+void real_extents(const float *wanted, const float *region, const bool *empty, const float *limit, int k, int mode,
+                  float *real) {
+  int count = 0;
+  float product = 1, least = INFINITY, most = 0;
+  for (int d = 0; d < k; d++) {
+    if (!(wanted[d] > 0) || empty[d]) continue;
+    float scale = wanted[d] / region[d];
+    count++;
+    product *= scale;
+    least = std::fmin(least, scale);
+    most = std::fmax(most, scale);
+  }
+  if (mode == kDefault || mode == kStretch) {
+    float factor = mode == kStretch ? 1 : count == 2 ? std::sqrt(product) : product;
+    for (int d = 0; d < k; d++) {
+      real[d] = wanted[d] > 0 && !empty[d] ? wanted[d] : region[d] > 0 ? region[d] * factor : 0;
+      if (limit) real[d] = std::fmin(real[d], limit[d]);
+    }
+  } else {
+    float factor = mode == kNotLarger ? least : most;
+    for (int d = 0; limit && d < k; d++)
+      if (region[d] > 0) factor = std::fmin(factor, limit[d] / region[d]);
+    for (int d = 0; d < k; d++) real[d] = region[d] > 0 ? region[d] * factor : 0;
+  }
+  for (int d = 0; d < k && !count; d++) real[d] = region[d];
+}
+
+}  // namespace
+
+// The sizes (n, k) that images are resized to, and the regions of interest `start`, `end` (n, k) that they show: see
+// penstock.operators.geometry._resize_size. `shape` (n, ndim) are the inputs' shapes, whose k axes from `first` are
+// resized, `wanted` (n, k) the extents asked for (0: absent, negative: flipped), `roi_start` and `roi_end` (n, k) the
+// region, null for the whole image, `limit` (k) or null.
+// Where `problem` (n) is not 0, a sample can't be resized: its size is not finite (1) or the region is not (2, which
+// `start`, `end` then are) or the output is too large (3; `start` is its size). Returns how many there are.
+EXPORT int64_t resize_plan(const int64_t *shape, int64_t n, int32_t ndim, int32_t first, int32_t k, const float *wanted,
+                           const float *roi_start, const float *roi_end, int32_t roi_relative, const float *limit,
+                           int32_t mode, int32_t subpixel, int64_t *size, double *start, double *end,
+                           int32_t *problem) {
+  int64_t problems = 0;
+  for (int64_t i = 0; i < n; i++, wanted += k, size += k, start += k, end += k) {
+    const int64_t *extent = shape + i * ndim + first;
+    float want[kMaxDims], region[kMaxDims], real[kMaxDims];
+    bool empty[kMaxDims];
+    problem[i] = kNone;
+    for (int d = 0; d < k; d++) {
+      float from = 0, to = (float)extent[d];
+      if (roi_start) {
+        from = roi_start[i * k + d], to = roi_end[i * k + d];
+        if (roi_relative) from *= (float)extent[d], to *= (float)extent[d];
+        if (!std::isfinite(from) || !std::isfinite(to)) problem[i] = kRegion;
+      }
+      start[d] = from, end[d] = to;
+      region[d] = std::fabs(to - from);
+      want[d] = std::fabs(wanted[d]);
+      empty[d] = extent[d] == 0;
+    }
+    for (int d = 0; d < k; d++)
+      if (!std::isfinite(wanted[d])) problem[i] = kSize;
+    if (!problem[i]) {
+      real_extents(want, region, empty, limit, k, mode, real);
+      for (int d = 0; d < k; d++)
+        if (!(real[d] <= kLargest)) problem[i] = kTooLarge;
+    }
+    if (problem[i]) {
+      if (problem[i] == kTooLarge)
+        for (int d = 0; d < k; d++) start[d] = real[d];
+      problems++;
+      continue;
+    }
+    for (int d = 0; d < k; d++) {
+      float whole = std::floor(real[d] + 0.5f);
+      size[d] = empty[d] ? 0 : whole > 1 ? (int64_t)whole : 1;
+      // As in DALI, a reversed region flips only the axes whose extent was asked for.
+      bool forward = (mode == kDefault || mode == kStretch) && wanted[d] == 0 && start[d] > end[d];
+      if (forward || wanted[d] < 0) std::swap(start[d], end[d]);
+      if (!subpixel) continue;
+      // Only the part of the region that the whole pixels show.
+      double shown = real[d] > 0 ? (double)size[d] / (double)real[d] : 1;
+      double middle = (start[d] + end[d]) / 2, half = (end[d] - start[d]) / 2 * shown;
+      start[d] = middle - half, end[d] = middle + half;
+    }
+  }
+  return problems;
+}
+
+// Which windows `origin`, `extent` (n, ndim) of inputs of these shapes are read by windows of the outputs. Along the k
+// axes from `first`, they are resampled from `start`, `end` to `size` (n, k each), of which the windows `at`, `stored`
+// (n, k) are wanted; along the others they are whole.
+EXPORT void resample_windows(const int64_t *shape, int64_t n, int32_t ndim, int32_t first, int32_t k,
+                             const double *start, const double *end, const int64_t *size, const int32_t *min_filter,
+                             const int32_t *mag_filter, int32_t antialias, const int64_t *at, const int64_t *stored,
+                             int64_t *origin, int64_t *extent) {
+  for (int64_t i = 0; i < n; i++) {
+    ResampleArgs a{};
+    a.min_filter = min_filter[i], a.mag_filter = mag_filter[i], a.antialias = antialias;
+    for (int d = 0; d < ndim; d++) origin[i * ndim + d] = 0, extent[i * ndim + d] = shape[i * ndim + d];
+    for (int d = 0; d < k; d++) {
+      int64_t j = i * k + d, lo = 0, hi = 0, at_input = i * ndim + first + d;
+      a.roi_start[d] = start[j], a.roi_end[d] = end[j], a.in_size[d] = shape[at_input], a.out_size[d] = size[j];
+      if (stored[j] > 0 && a.in_size[d] > 0) source_range(resample_axis(a, d), at[j], at[j] + stored[j], &lo, &hi);
+      origin[at_input] = lo, extent[at_input] = hi - lo;
+    }
+  }
+}
