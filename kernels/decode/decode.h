@@ -6,7 +6,7 @@
 // The numbers are those of types.DALIImageType.
 enum ImageType : int32_t { RGB, BGR, GRAY, YCBCR, ANY_DATA };
 
-// format, height and width are what peek_images said; the decoder verifies them.
+// format, height and width are what plan_images said; the decoder verifies them.
 // y and x are the window's origin in the oriented (and, after scaling, smaller) image; its extent is the output's
 // shape.
 struct DecodeArgs {

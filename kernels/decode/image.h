@@ -16,7 +16,7 @@ enum ImageFormat : int32_t {
   FORMAT_JPEG_LOSSLESS,
 };
 
-// As stored: before `orientation` is applied. Written by peek_images, read back by the decoder as a promise to verify.
+// As stored: before `orientation` is applied. Written by plan_images, read back by the decoder as a promise to verify.
 struct ImageInfo {
   int32_t format;  // 0: could not be read
   int32_t height, width;

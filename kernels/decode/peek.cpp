@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes before pixels: reads the headers of a batch of encoded images.
+// Shapes before pixels: reads the header of an encoded image.
 #include "decode/image.h"
 
 ImageInfo peek_image(Bytes in) {
@@ -19,19 +19,4 @@ ImageInfo peek_image(Bytes in) {
   for (int i = 0; i < n; i++) snprintf(first + 3 * i, 4, "%02x ", in.data[i]);
   fail("not an image that can be decoded (JPEG, PNG, BMP, TIFF, WebP, PNM, JPEG 2000): %lld bytes that begin with %s",
        (long long)in.size, first);
-}
-
-// Returns how many of the n images could not be read; their format is 0 and kErrorSize bytes of reason are in `errors`.
-EXPORT int64_t peek_images(const Tensor *in, int64_t n, ImageInfo *info, char *errors) {
-  int64_t failed = 0;
-  for (int64_t i = 0; i < n; i++) {
-    try {
-      info[i] = peek_image({in[i].as<const uint8_t>(), in[i].volume() * item_size(in[i].dtype)});
-    } catch (const std::exception &e) {
-      info[i] = ImageInfo{};
-      if (errors) snprintf(errors + i * kErrorSize, kErrorSize, "%s", e.what());
-      failed++;
-    }
-  }
-  return failed;
 }

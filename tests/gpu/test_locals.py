@@ -108,7 +108,12 @@ class Chain:
         most = int(shape[:, c].max())
         values = RNG.uniform(0.2, 1.5, (3, self.n, most)).astype("f4")
         columns = {"axis": eight(np.array([axes], "i4")), "first": eight(first), "channels": c}
-        columns |= {"mirrored": np.where(mirror, w, -1), "mean": values[0] * 50, "scale": values[1], "fill": values[2] * 9}
+        columns |= {
+            "mirrored": np.where(mirror, w, -1),
+            "mean": values[0] * 50,
+            "scale": values[1],
+            "fill": values[2] * 9,
+        }
         return self.add("geometry/crop_mirror_normalize", columns, shape, dtype, to)
 
     def transpose(self, *perm):

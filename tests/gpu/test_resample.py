@@ -57,7 +57,9 @@ class Case:
         }
 
     def segment(self):
-        return Segment([Step("resample/resample", [1], [0], self.columns)], {0: self.spec, 1: self.out}, {0: self.samples}, {1})
+        return Segment(
+            [Step("resample/resample", [1], [0], self.columns)], {0: self.spec, 1: self.out}, {0: self.samples}, {1}
+        )
 
     def check(self, steps=0, **options):
         self.segment().check(steps, **options)
@@ -71,7 +73,9 @@ def test_bytes(filters, channels):
 
 @pytest.mark.parametrize("antialias", (0, 1))
 def test_filters_of_their_own_for_shrinking_and_growing(antialias):
-    case = Case("u1", antialias=antialias, min_filter=np.array([CUBIC, LANCZOS3] * 3 + [TRIANGULAR]), mag_filter=LANCZOS3)
+    case = Case(
+        "u1", antialias=antialias, min_filter=np.array([CUBIC, LANCZOS3] * 3 + [TRIANGULAR]), mag_filter=LANCZOS3
+    )
     case.check(1)
 
 

@@ -98,7 +98,7 @@ def library() -> ctypes.CDLL:
         ("memory_limit", None, (i64,)),
         ("memory_used", i64, ()),
         ("memory_idle", i64, ()),
-        ("peek_images", i64, (p, i64, p, p)),
+        ("plan_images", i64, (p, i64, i64, i32, i32, p, p, p)),
         ("philox", None, (ctypes.c_uint64, p, p, i64, ctypes.c_uint32, i64, i64, p)),
         ("memory_give_all", None, (p, i64)),
         ("settle_windows", i32, (p, p, p, i64, i32, ctypes.c_uint32)),

@@ -2,7 +2,6 @@
 """Calls the native decoders as the executor does, on bytes that end where their memory ends and with guards around the
 pixels."""
 
-import ctypes
 import io
 
 import numpy as np
@@ -41,9 +40,10 @@ def peek_all(datas):
     """Structured array of headers and the list of reasons ('' where it could be read)."""
     arrays = [exact(d) for d in datas]
     rows, info, errors = packed(arrays), np.zeros(len(arrays), INFO), np.zeros(len(arrays), f"S{kernels.ERROR_SIZE}")
-    call = kernels.library().peek_images
-    call.restype, call.argtypes = ctypes.c_int64, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
-    failed = call(rows.ctypes.data, len(arrays), info.ctypes.data, errors.ctypes.data)
+    shape, plan_images = np.zeros((len(arrays), 3), "i8"), kernels.library().plan_images
+    failed = plan_images(
+        *(rows.ctypes.data, len(arrays), -1, True, 0, info.ctypes.data, shape.ctypes.data, errors.ctypes.data)
+    )
     assert failed == (info["format"] == 0).sum()
     return info, [e.decode() for e in errors]
 

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.dtypes import DALIDataType, DALIImageType
+from ...core.dtypes import DALIDataType, DALIImageType, to_numpy
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator
-from ._headers import channels_of, oriented_size, read_headers
+from ._headers import read_headers
 
 _TYPES = ("UINT8", "INT8", "UINT16", "INT16", "UINT32", "INT32", "FLOAT")
 _NO_EFFECT = "Accepted for compatibility; has no effect on the CPU."
@@ -70,47 +70,36 @@ class Decoder(Operator, abstract=True):
                 f"{self.display_name()}: dtype={self.values['dtype'].name} is not supported; "
                 f"supported: {', '.join(_TYPES)}"
             )
+        self.type = to_numpy(self.values["dtype"])
         if self.values["max_pixels"] < 1:
             raise ValueError(
                 f"{self.display_name()}: max_pixels takes a positive number, got {self.values['max_pixels']}"
             )
 
     def plan(self, a: Arguments, *inputs: Spec) -> None:
-        info = read_headers(a.batches[0])
-        if not a.adjust_orientation:
-            info["orientation"] = 1
-        pixels = info["height"].astype("i8") * info["width"]
-        SampleErrors.where(
-            pixels > a.max_pixels,
-            lambda i: (
-                f"the image has {info['height'][i]} x {info['width'][i]} = {pixels[i]} pixels, more than max_pixels="
-                f"{a.max_pixels} allows; raise max_pixels if such images are meant"
-            ),
-        )
-        size, least = inputs[0].volumes(), info["least_bytes"]
-        SampleErrors.where(
-            least > size,
-            lambda i: (
-                f"truncated: the header promises {info['height'][i]} x {info['width'][i]} pixels, which take at least "
-                f"{least[i]} bytes; there are {size[i]}"
-            ),
-        )
-        a.info = info
-        a.scale = self.scale(a, info)
-        a.height, a.width = (-(-size // a.scale) for size in oriented_size(info))
-        a.y, a.x = np.zeros(a.n, "i8"), np.zeros(a.n, "i8")
+        a.info, a.shape = read_headers(a.batches[0], a.output_type, a.adjust_orientation, a.max_pixels)
+        a.scale = self.scale(a, a.info)
+        if a.scale is not None:
+            a.shape[:, :2] = -(-a.shape[:, :2] // a.scale[:, None])
+        a.height, a.width = a.shape[:, 0], a.shape[:, 1]
+        a.y = a.x = 0
         a.h, a.w = a.height, a.width
         self.place(a)
 
-    def scale(self, a: Arguments, info: np.ndarray) -> np.ndarray:
-        """(n,) denominators 1, 2, 4 or 8 by which JPEG is scaled down in the DCT domain."""
-        return np.ones(a.n, "i4")
+    def scale(self, a: Arguments, info: np.ndarray) -> np.ndarray | None:
+        """(n,) denominators 1, 2, 4 or 8 by which JPEG is scaled down in the DCT domain; None: 1 for all."""
+        return None
 
     def place(self, a: Arguments) -> None:
-        """Puts the window of the image on `a`: `y`, `x`, `h`, `w`, each (n,); all of it if not overridden."""
+        """Puts the window of the image on `a`: `y`, `x`, `h`, `w`, each (n,) or a number; all of it if not
+        overridden."""
 
     def outputs(self, a: Arguments, *inputs: Spec) -> Spec:
-        return Spec(np.stack([a.h, a.w, channels_of(a.info, a.output_type)], axis=1), a.dtype, "HWC")
+        shape = a.shape
+        if a.h is not a.height or a.w is not a.width:
+            shape = shape.copy()
+            shape[:, 0], shape[:, 1] = a.h, a.w
+        return Spec(shape, self.type, "HWC")
 
     def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
         out = specs[-1]
@@ -119,7 +108,7 @@ class Decoder(Operator, abstract=True):
             "x": a.x + out.origin[:, 1],
             **{k: a.info[k] for k in ("format", "height", "width", "orientation")},
             "output_type": a.output_type,
-            "scale_denom": a.scale,
+            "scale_denom": 1 if a.scale is None else a.scale,
             "fancy_upsampling": 1,
             "fast_idct": a.use_fast_idct,
         }

@@ -53,10 +53,10 @@ class Image(Decoder):
                 f"0; got {side}"
             )
 
-    def scale(self, a: Arguments, info: np.ndarray) -> np.ndarray:
-        scale = np.ones(a.n, "i4")
-        if a.dct_scaling:
-            side = np.minimum(info["height"], info["width"])
-            for s in (2, 4, 8):
-                scale[(info["format"] == JPEG) & (-(-side // s) >= a.dct_scaling)] = s
+    def scale(self, a: Arguments, info: np.ndarray) -> np.ndarray | None:
+        if not a.dct_scaling:
+            return None
+        scale, side = np.ones(a.n, "i4"), np.minimum(info["height"], info["width"])
+        for s in (2, 4, 8):
+            scale[(info["format"] == JPEG) & (-(-side // s) >= a.dct_scaling)] = s
         return scale

@@ -8,7 +8,7 @@ import numpy as np
 from ...core.batch import Batch
 from ...core.dtypes import DALIDataType, DALIImageType, to_numpy
 from ...core.op import Arg, Arguments, Operator
-from ._headers import channels_of, oriented_size, read_headers
+from ._headers import read_headers
 
 _TYPES = ("INT32", "UINT32", "INT64", "UINT64", "FLOAT", "FLOAT64")
 
@@ -44,8 +44,5 @@ class PeekImageShape(Operator):
             )
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:
-        info = read_headers(inputs[0])
-        if not a.adjust_orientation:
-            info["orientation"] = 1
-        shape = np.stack([*oriented_size(info), channels_of(info, a.image_type)], axis=1)
+        _, shape = read_headers(inputs[0], a.image_type, a.adjust_orientation)
         return Batch.from_array(shape.astype(to_numpy(a.dtype)))
