@@ -130,8 +130,7 @@ class Fusion:
         launches: list[Launch] = []
         if n:
             for g in self._groups:
-                for part in _parts(g, calls):
-                    launches += self._plan(part, calls, specs, n)
+                launches += self._plan(g, calls, specs, n)
         return launches
 
     def _plan(self, g: _Group, calls: list[Call], specs: list[Spec], n: int) -> list[Launch]:
@@ -141,21 +140,28 @@ class Fusion:
         chain = [first, *(c.outs[0] for c in locals_)]
         tensors = [g.out, *head.outs[1:], *head.ins] if head else [g.out, first]
         shapes = [t for t in chain[0 if head else 1 : -1] if t not in tensors]
-        at = {t: i for i, t in reversed(list(enumerate([*tensors, *shapes])))}
+        where = {t: i for i, t in reversed(list(enumerate([*tensors, *shapes])))}
         order = [g.head, *g.locals] if head else g.locals
         seen = [specs[t] for t in chain]
         form = forms.form_of(head.kernel) if head else "values" if set(g.forms) == {"values"} else "local"
         if form == "values":
             kinds = runs([s.dtype for s in seen])
         else:
+            if form == "block" and any(_reflects(c) for c in locals_):
+                return [x for part in _split(g, calls, 0) for x in self._plan(part, calls, specs, n)]
             flat = not head and "places" not in g.forms
             kinds = places(seen, flat, any(_shifts_channels(calls[i], specs) for i in g.locals))
+            if "pixels" in g.forms and not kinds[0].unit:  # what needs whole pixels goes apart
+                at = g.forms.index("pixels")
+                if head or len(g.forms) > 1:
+                    parts = _split(g, calls, at or (0 if head else 1))
+                    return [x for part in parts for x in self._plan(part, calls, specs, n)]
         steps = [
-            Step(c.kernel, k, order.index(i), at[c.outs[0]], at[c.ins[0]])
+            Step(c.kernel, k, order.index(i), where[c.outs[0]], where[c.ins[0]])
             for i, c, k in zip(g.locals, locals_, kinds[1:])
         ]
         if head is None or form == "gather":
-            phases = [_phase(form, kinds, specs[g.out], head, at, n)]
+            phases = [_phase(form, kinds, specs[g.out], head, where, n)]
         else:
             task = Task(
                 head, [specs[t] for t in head.outs], [specs[t] for t in head.ins], seen[-1], kinds[0], kinds[-1], n
@@ -183,17 +189,17 @@ class Fusion:
         return self._texts[key]
 
 
-def _parts(g: _Group, calls: list[Call]) -> list[_Group]:
-    """The group, or its head and its LOCALs where those of a block kernel don't keep rectangles together."""
-    if g.head < 0 or not g.locals or forms.form_of(calls[g.head].kernel) != "block":
-        return [g]
-    for i in g.locals:
-        args = calls[i].args
-        if args is not None and "border" in (args.dtype.names or ()) and args["border"].any():
-            rest = _Group(-1, g.locals, g.out)
-            rest.forms = g.forms
-            return [_Group(g.head, [], calls[g.head].outs[0]), rest]
-    return [g]
+def _split(g: _Group, calls: list[Call], at: int) -> list[_Group]:
+    """The group as two: `at` of its LOCALs stay with the head."""
+    out = calls[g.locals[at - 1] if at else g.head].outs[0]
+    first, rest = _Group(g.head, g.locals[:at], out), _Group(-1, g.locals[at:], g.out)
+    first.forms, rest.forms = g.forms[:at], g.forms[at:]
+    return [first, rest]
+
+
+def _reflects(call: Call) -> bool:
+    """Whether neighbours in the output may not be neighbours in the input: a `border` other than a constant."""
+    return call.args is not None and "border" in (call.args.dtype.names or ()) and bool(call.args["border"].any())
 
 
 def _named(head: Call, specs: list[Spec], kind: Kind) -> list[tuple[str, Kind]]:

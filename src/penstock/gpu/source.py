@@ -70,7 +70,8 @@ def places(specs: list[Spec], flat: bool, shifts_channels: bool) -> list[Kind]:
     units = []
     for s in specs:
         axis = s.axis("C")
-        c = s.stored[:, axis] if axis >= 0 and s.ndim > 1 else np.zeros(1, "i8")
+        c = s.stored[:, axis][s.volumes() > 0] if axis >= 0 and s.ndim > 1 else np.zeros(1, "i8")
+        c = c if len(c) else np.ones(1, "i8")  # nothing but empty samples
         units.append((axis, int(c[0])) if 1 <= c[0] <= _MOST_CHANNELS and (c == c[0]).all() else None)
     if None in units or shifts_channels:
         return [Kind(c_type(s.dtype), max(s.ndim, 1), 1, s.axis("C"), False) for s in specs]
