@@ -11,7 +11,7 @@ struct Local {
   typedef From_ From;
   typedef typename To::T Out;
   typedef typename From::T In;
-  static constexpr bool kFills = false;           // locate may say that a place lies outside
+  static constexpr bool kFills = false;  // locate may say that a place lies outside
   template <class Args>
   DEVICE void begin(const Args &, const Tensor &, const Tensor &) {}
   // Turns a place of the output into one of the input; false: it lies outside, so that `fill` gives its value.
@@ -19,6 +19,8 @@ struct Local {
   // For those that fill: cuts a located rectangle [lo, hi] to what lies inside of the input; false: nothing does.
   DEVICE bool clamp(int32_t (&)[To::N], int32_t (&)[To::N]) const { return true; }
   DEVICE void fill(Out (&)[To::C], int) const {}
+  // Whether neighbours in the output are neighbours in the input wherever both lie inside.
+  DEVICE bool is_straight() const { return true; }
   // What is written as `map` in a LOCAL that keeps its values.
   DEVICE void map(Out (&out)[To::C], const In (&in)[From::C], int) const {
 #pragma unroll
@@ -44,6 +46,7 @@ struct Source {
   template <int STEPS>
   DEVICE void locate(int32_t (&)[K::N], Found<STEPS> &) const {}
   DEVICE bool region(int32_t (&)[K::N], int32_t (&)[K::N]) const { return true; }
+  DEVICE bool is_straight() const { return true; }
   template <int STEPS>
   DEVICE void map(typename K::T (&out)[K::C], const typename K::T (&source)[K::C], const Found<STEPS> &) const {
 #pragma unroll
@@ -77,6 +80,7 @@ struct Then {
     else
       before.locate(at, found);
   }
+  DEVICE bool is_straight() const { return step.is_straight() && before.is_straight(); }
   // Takes a rectangle [lo, hi] of places of the last output back to the rectangle of the source that it is made of;
   // false: it is filled altogether. (A chain behind a block kernel has no borders that reflect, repeat or wrap.)
   DEVICE bool region(int32_t (&lo)[To::N], int32_t (&hi)[To::N]) const {

@@ -36,6 +36,7 @@ struct Window : Local<To, From> {
     }
     return inside;
   }
+  DEVICE bool is_straight() const { return border == BORDER_CONSTANT; }
   DEVICE bool clamp(int32_t (&lo)[To::N], int32_t (&hi)[To::N]) const {
     bool any = true;
 #pragma unroll

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.batch import Spec
 from . import forms
-from .source import Kind, Step, places, runs, write
+from .source import Kind, Step, places, run_length, runs, write
 
 MAX_TENSORS, MAX_ARGS = 16, 12
 _MOST_LOCALS = 6
@@ -161,7 +161,8 @@ class Fusion:
             for i, c, k in zip(g.locals, locals_, kinds[1:])
         ]
         if head is None or form == "gather":
-            phases = [_phase(form, kinds, specs[g.out], head, where, n)]
+            in_runs = not head and form != "values" and _goes_in_runs(kinds, seen, locals_)
+            phases = [_phase("runs" if in_runs else form, kinds, seen, head, where, n)]
         else:
             task = Task(
                 head, [specs[t] for t in head.outs], [specs[t] for t in head.ins], seen[-1], kinds[0], kinds[-1], n
@@ -240,24 +241,63 @@ def grid_of(blocks: np.ndarray, n: int) -> tuple[int, int, int]:
     return min(most, few), min(n, _MOST_ROWS_OF_BLOCKS), 1
 
 
-def _phase(form: str, kinds: list[Kind], out: Spec, head: Call | None, at: dict[int, int], n: int) -> Phase:
+def _goes_in_runs(kinds: list[Kind], specs: list[Spec], locals_: list[Call]) -> bool:
+    """Whether the source and the last output are best read and written in runs along their last coordinates."""
+    last, out = kinds[-1], specs[-1]
+    if last.n == 1:
+        return True
+    if not last.unit and any(k.axis == k.n - 1 for k in kinds):
+        return False  # neighbours are channels
+    columns = [_extents(k, s)[:, -1] for k, s in ((kinds[0], specs[0]), (last, out))]
+    if min(int(c.mean()) for c in columns) < 16:
+        return False
+    if last.unit and last.c > 1 and last.axis < last.n:  # all planes are to be aligned alike
+        plane = out.stored[:, last.axis + 1 :].prod(axis=1) * out.dtype.itemsize
+        if (plane % 16).any():
+            return False
+    for call, x, to in zip(locals_, kinds, kinds[1:]):
+        for name in ("perm", "axis"):
+            names = () if call.args is None else call.args.dtype.names or ()
+            if name in names and call.args[name][0, _axis(to, to.n - 1)] != _axis(x, x.n - 1):
+                return False
+    return True
+
+
+def _axis(k: Kind, coordinate: int) -> int:
+    return coordinate + (k.unit and coordinate >= k.axis)
+
+
+def _extents(k: Kind, s: Spec) -> np.ndarray:
+    """(n, k.n) sizes along the coordinates."""
+    return s.stored if not k.unit else np.delete(s.stored, k.axis, axis=1)
+
+
+def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, at: dict[int, int], n: int) -> Phase:
     """A launch that needs no companion."""
-    last = kinds[-1]
+    last, out = kinds[-1], specs[-1]
     if form == "values":
         most_runs = -(-out.volumes() // last.c) + 1
         blocks = -(-most_runs // (_THREADS * _UNROLL))
         return Phase(f"run_values<Chain, 1, {_THREADS}, {_UNROLL}>(l);", grid_of(blocks, n))
-    if last.n == 1:
+    if last.n == 1 or not out.ndim:
         columns, rows = out.volumes() // last.c, np.ones(out.n, "i8")
-        bx, by, along, down = _THREADS, 1, _THREADS * _UNROLL, 1
     else:
-        extents = out.stored if not last.unit else np.delete(out.stored, last.axis, axis=1)
+        extents = _extents(last, out)
         columns, rows = extents[:, -1], extents[:, :-1].prod(axis=1)
-        bx = min(32, max(4, 1 << (int(columns.max(initial=1)) - 1).bit_length()))
-        by = _THREADS // bx
-        along, down = bx, by * _UNROLL
-    if int(columns.max(initial=0)) * int(rows.max(initial=0)) >= 1 << 31:
+    if int((columns * rows).max(initial=0)) >= 1 << 31:
         raise ValueError(f"a sample of shape {out.shape.max(axis=0).tolist()} is too large for the GPU")
+    if form == "runs":
+        p = run_length(kinds[0], last, [specs[0].dtype, out.dtype])
+        most = p * max(kinds[0].c * specs[0].dtype.itemsize, last.c * out.dtype.itemsize)
+        at_once = max(1, min(_UNROLL, 64 // most))
+        blocks = np.where(columns > 0, -(-rows * (-(-columns // p) + 1) // (_THREADS * at_once)), 0)
+        body = f"run_pixels<{kinds[0]}, 1, Chain, {p}, {_THREADS}, {at_once}>(l);"
+        return Phase(body, grid_of(blocks, n))
+    bx = min(32, max(4, 1 << (int(columns.max(initial=1)) - 1).bit_length()))
+    by = _THREADS // bx
+    along, down = (_THREADS * _UNROLL, 1) if last.n == 1 else (bx, by * _UNROLL)
+    if last.n == 1:
+        bx, by = _THREADS, 1
     blocks = -(-columns // along) * -(-rows // down)
     load = f"Load<{kinds[0]}, 1>"
     if head:

@@ -80,12 +80,18 @@ def places(specs: list[Spec], flat: bool, shifts_channels: bool) -> list[Kind]:
     return [Kind(c_type(s.dtype), s.ndim - 1, u[1], u[0], True) for u, s in zip(units, specs)]
 
 
+def run_length(source: Kind, last: Kind, dtypes: list[np.dtype]) -> int:
+    """How many pixels a thread takes at once: 16 bytes of the larger of both types for each channel of an odd number."""
+    p = 16 // max(d.itemsize for d in dtypes)
+    return p if source.c % 2 and last.c % 2 else max(p // max(source.c, last.c), 1)
+
+
 def write(
     entry: str, source: Kind, steps: list[Step], includes: list[str], body: str, more: list[str], bounds: str = ""
 ) -> str:
     """The text of a launch: `body` is what the launched function does; `more` are further definitions, `bounds` what
     stands before its name."""
-    files = ["core/gpu_local.h", *(f"{k}.cu" for k in dict.fromkeys([*includes, *(s.kernel for s in steps)]))]
+    files = ["core/gpu_runs.h", *(f"{k}.cu" for k in dict.fromkeys([*includes, *(s.kernel for s in steps)]))]
     lines = [f'#include "{f}"' for f in files]
     lines.append(f"typedef Source<{source}> Chain0;")
     for i, s in enumerate(steps):

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches that read and write runs of neighbours, 16 bytes and more at a time.
+#pragma once
+#include "core/gpu_local.h"
+
+// V elements from p on, of which p[begin..end) exist. Blocks of 16 bytes (words for short runs) that hold one of them
+// are read as a whole: allocations begin and end at multiples of 256.
+template <class T, int V>
+DEVICE void load_run(T (&x)[V], const T *p, int begin, int end) {
+  constexpr int kBytes = V * sizeof(T);
+  const unsigned long long address = (unsigned long long)p;
+  if (begin <= 0 && end >= V) {
+    if constexpr (kBytes % 16 == 0) {
+      constexpr int kBlocks = kBytes / 16;
+      const uint4 *block = (const uint4 *)(address & ~15ull);
+      if ((address & 15) == 0) {
+#pragma unroll
+        for (int i = 0; i < kBlocks; i++) ((uint4 *)x)[i] = __ldg(block + i);
+        return;
+      }
+      if constexpr (sizeof(T) < 8) {
+        uint32_t w[4 * kBlocks + 4] __attribute__((aligned(16)));
+#pragma unroll
+        for (int i = 0; i <= kBlocks; i++) ((uint4 *)w)[i] = __ldg(block + i);
+        if (address & 8) {
+#pragma unroll
+          for (int i = 0; i < 4 * kBlocks + 2; i++) w[i] = w[i + 2];
+        }
+        if (address & 4) {
+#pragma unroll
+          for (int i = 0; i < 4 * kBlocks + 1; i++) w[i] = w[i + 1];
+        }
+        const int shift = (int)(address & 3) * 8;
+#pragma unroll
+        for (int i = 0; i < 4 * kBlocks; i++) ((uint32_t *)x)[i] = __funnelshift_r(w[i], w[i + 1], shift);
+        return;
+      }
+    } else if constexpr (kBytes % 4 == 0 && sizeof(T) < 8) {
+      if (kBytes == 8 && (address & 7) == 0) {
+        *(uint2 *)x = __ldg((const uint2 *)p);
+        return;
+      }
+      const uint32_t *word = (const uint32_t *)(address & ~3ull);
+      const int shift = (int)(address & 3) * 8;
+      uint32_t low = __ldg(word);
+#pragma unroll
+      for (int i = 0; i < kBytes / 4; i++) {
+        const bool more = i + 1 < kBytes / 4 || shift;
+        const uint32_t high = more ? __ldg(word + i + 1) : 0;
+        ((uint32_t *)x)[i] = __funnelshift_r(low, high, shift);
+        low = high;
+      }
+      return;
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < V; i++)
+    if (i >= begin && i < end) x[i] = load(p + i);
+}
+
+// What a run's address must be a multiple of to be written at once.
+template <class T, int V>
+constexpr int alignment_of_run() {
+  constexpr int kBytes = V * sizeof(T);
+  return kBytes % 16 == 0 ? 16 : kBytes % 8 == 0 ? 8 : kBytes % 4 == 0 ? 4 : sizeof(T);
+}
+
+template <class T, int V>
+DEVICE void store_run(T *p, const T (&x)[V], int begin, int end) {
+  constexpr int kBytes = V * sizeof(T), kAlign = alignment_of_run<T, V>();
+  if (begin <= 0 && end >= V && kAlign > (int)sizeof(T) && ((unsigned long long)p & (kAlign - 1)) == 0) {
+#pragma unroll
+    for (int i = 0; i < kBytes / kAlign; i++) {
+      if constexpr (kAlign == 16)
+        ((uint4 *)p)[i] = ((const uint4 *)x)[i];
+      else if constexpr (kAlign == 8)
+        ((uint2 *)p)[i] = ((const uint2 *)x)[i];
+      else
+        ((uint32_t *)p)[i] = ((const uint32_t *)x)[i];
+    }
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < V; i++)
+    if (i >= begin && i < end) p[i] = x[i];
+}
+
+// Chains of values: a run of V elements takes the place of a pixel. Runs are aligned in the output, so that the first
+// and the last may be cut.
+template <class Chain, int IN, int THREADS, int U>
+DEVICE void run_values(const Launch &l) {
+  typedef typename Chain::Kind::T Out;
+  typedef typename Chain::From::T In;
+  constexpr int V = Chain::Kind::C;
+  FOR_SAMPLES(sample, l) {
+    const int64_t n = l.tensors[0][sample].volume();
+    Out *out = l.tensors[0][sample].template as<Out>();
+    const In *in = l.tensors[IN][sample].template as<In>();
+    const int lead = (int)((unsigned long long)out / sizeof(Out) & (V - 1));  // elements before the first run begins
+    const int64_t n_runs = (n + lead + V - 1) / V;
+    int64_t first = (int64_t)blockIdx.x * (THREADS * U) + threadIdx.x;
+    if (first >= n_runs || n == 0) continue;
+    Chain chain;
+    chain.begin(l, sample);
+    const Found<Chain::kSteps> found;
+    for (; first < n_runs; first += (int64_t)gridDim.x * (THREADS * U)) {
+      In x[U][V] __attribute__((aligned(16)));
+#pragma unroll
+      for (int k = 0; k < U; k++) {
+        const int64_t e = (first + k * THREADS) * V - lead;
+        if (first + k * THREADS < n_runs) {
+          const int64_t rest = n - e;
+          load_run(x[k], in + e, e < 0 ? (int)-e : 0, rest < V ? (int)rest : V);
+        }
+      }
+#pragma unroll
+      for (int k = 0; k < U; k++) {
+        const int64_t e = (first + k * THREADS) * V - lead;
+        if (first + k * THREADS < n_runs) {
+          const int64_t rest = n - e;
+          Out y[V] __attribute__((aligned(16)));
+          chain.map(y, x[k], found);
+          store_run(out + e, y, e < 0 ? (int)-e : 0, rest < V ? (int)rest : V);
+        }
+      }
+    }
+  }
+}
+
+// How many pixels of a row come before the first one at a multiple of the alignment, so that runs of P pixels begin
+// there; 0 if none does. C channels of T are neighbours.
+template <class T, int C, int P>
+DEVICE int lead_of_row(const T *row) {
+  constexpr unsigned kUnits = alignment_of_run<T, P * C>() / sizeof(T);  // elements, a power of two
+  const unsigned first = (unsigned)((unsigned long long)row / sizeof(T)) & (kUnits - 1);
+  if constexpr (C % 2) {                            // C * x = -first modulo kUnits has a solution: by the inverse of C
+    constexpr unsigned kInverse = C == 3 ? 11 : 1;  // modulo 16
+    const unsigned x = (0u - first) * kInverse & (kUnits - 1);
+    return (int)(x % P);
+  } else {
+    return first % C ? 0 : (int)((kUnits - first) / C % P);
+  }
+}
+
+// The coordinates of the beginning of a row.
+template <int N>
+DEVICE void place_of_row(int32_t (&at)[N], int32_t row, const int32_t (&extent)[N]) {
+#pragma unroll
+  for (int d = N - 2; d > 0; d--) {
+    const int32_t above = (uint32_t)row / (uint32_t)extent[d];
+    at[d] = row - above * extent[d];
+    row = above;
+  }
+  if (N > 1) at[0] = row;
+  at[N - 1] = 0;
+}
+
+// What stands at `n` places from `at` on along a row, one by one: where they come from several places or are filled.
+template <class K, class Chain>
+DEVICE void write_places(const Chain &chain, const Place<K> &from, const Place<typename Chain::Kind> &to,
+                         const int32_t (&at)[K::N], int n) {
+  typedef typename Chain::Kind To;
+  constexpr int N = To::N, kAtOnce = 4;
+#pragma unroll 1
+  for (int i = 0; i < n; i += kAtOnce) {
+    typename K::T in[kAtOnce][K::C];
+    Found<Chain::kSteps> found[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; k++) {
+      int32_t place[N];
+#pragma unroll
+      for (int d = 0; d < N; d++) place[d] = at[d];
+      place[N - 1] += i + k < n ? i + k : 0;
+      chain.locate(place, found[k]);
+      if (Chain::kFills && found[k].filled) continue;
+      const typename K::T *p = from.at(place);
+#pragma unroll
+      for (int c = 0; c < K::C; c++) in[k][c] = load(p + (K::kInterleaved ? c : c * from.channel));
+    }
+#pragma unroll
+    for (int k = 0; k < kAtOnce; k++) {
+      if (i + k >= n) continue;
+      typename To::T x[To::C], *p = to.at(at) + (int64_t)(i + k) * (To::kInterleaved ? To::C : 1);
+      chain.map(x, in[k], found[k]);
+#pragma unroll
+      for (int c = 0; c < To::C; c++) p[To::kInterleaved ? c : c * to.channel] = x[c];
+    }
+  }
+}
+
+// Chains over pixels of few channels: a thread takes runs of P pixels of a row of the last output. Runs are aligned in
+// the output, so that the first and the last of a row may be cut. U runs are read before the first is written.
+template <class K, int IN, class Chain, int P, int THREADS, int U>
+DEVICE void run_pixels(const Launch &l) {
+  typedef typename Chain::Kind To;
+  typedef typename To::T Out;
+  typedef typename K::T In;
+  constexpr int N = To::N, CO = To::C, CI = K::C;
+  FOR_SAMPLES(sample, l) {
+    const Tensor &out = l.tensors[0][sample];
+    int32_t extent[N], rows = 1;
+#pragma unroll
+    for (int d = 0; d < N; d++) {
+      extent[d] = N == 1 ? (int32_t)(out.volume() / CO) : (int32_t)To::extent(out, d);
+      if (d < N - 1) rows *= extent[d];
+    }
+    const int32_t columns = extent[N - 1], per_row = (columns + P - 1) / P + 1, n_runs = columns ? rows * per_row : 0;
+    int32_t run = blockIdx.x * (THREADS * U) + threadIdx.x;
+    if (run >= n_runs) continue;
+    Chain chain;
+    Place<To> to;
+    Place<K> from;
+    chain.begin(l, sample);
+    to.begin(out);
+    from.begin(l.tensors[IN][sample]);
+    for (; run < n_runs; run += gridDim.x * (THREADS * U)) {
+      In x[U][P * CI] __attribute__((aligned(16)));
+      Found<Chain::kSteps> found[U];
+      Out *pointer[U];               // the run's first pixel
+      int begin[U], end[U];          // its pixels that exist
+      bool backwards[U], is_run[U];  // in the source
+#pragma unroll
+      for (int k = 0; k < U; k++) {
+        const int32_t r = run + k * THREADS;
+        begin[k] = end[k] = 0;
+        if (r >= n_runs) continue;
+        const int32_t row = N == 1 ? 0 : (uint32_t)r / (uint32_t)per_row, j = r - row * per_row;
+        int32_t at[N], last[N];
+        place_of_row(at, row, extent);
+        Out *const line = to.at(at);
+        const int lead = lead_of_row < Out, To::kInterleaved ? CO : 1, P > (line);
+        const int32_t first = j * P - (P - lead) % P;
+        pointer[k] = line + (int64_t)first * (To::kInterleaved ? CO : 1);
+        begin[k] = first < 0 ? -first : 0;
+        end[k] = columns - first < P ? columns - first : P;
+        if (begin[k] >= end[k]) continue;
+#pragma unroll
+        for (int d = 0; d < N; d++) last[d] = at[d];
+        at[N - 1] = first + begin[k], last[N - 1] = first + end[k] - 1;
+        Found<Chain::kSteps> found_last;
+        chain.locate(at, found[k]);
+        chain.locate(last, found_last);
+        bool same = !Chain::kFills || (!found[k].filled && !found_last.filled);
+#pragma unroll
+        for (int d = 0; d < N - 1; d++) same = same && at[d] == last[d];
+        const int32_t length = last[N - 1] - at[N - 1], n = end[k] - begin[k] - 1;
+        backwards[k] = length < 0;
+        is_run[k] = same && (length == n || length == -n) && chain.is_straight();
+        if (!is_run[k]) continue;
+        at[N - 1] = backwards[k] ? last[N - 1] - (P - end[k]) : at[N - 1] - begin[k];
+        const int lo = backwards[k] ? P - end[k] : begin[k], hi = backwards[k] ? P - begin[k] : end[k];
+        const In *p = from.at(at);
+        if constexpr (K::kInterleaved) {
+          load_run(x[k], p, lo * CI, hi * CI);
+        } else {
+#pragma unroll
+          for (int c = 0; c < CI; c++) load_run(*(In(*)[P])(x[k] + c * P), p + c * from.channel, lo, hi);
+        }
+      }
+#pragma unroll
+      for (int k = 0; k < U; k++) {
+        if (begin[k] >= end[k]) continue;
+        if (!is_run[k]) {
+          const int32_t r = run + k * THREADS, row = N == 1 ? 0 : (uint32_t)r / (uint32_t)per_row;
+          int32_t at[N];
+          place_of_row(at, row, extent);
+          at[N - 1] = (int32_t)(pointer[k] - to.at(at)) / (To::kInterleaved ? CO : 1) + begin[k];
+          write_places<K, Chain>(chain, from, to, at, end[k] - begin[k]);
+          continue;
+        }
+        Out y[P * CO] __attribute__((aligned(16)));
+#pragma unroll
+        for (int p = 0; p < P; p++) {
+          In in[CI];
+          Out pixel[CO];
+#pragma unroll
+          for (int c = 0; c < CI; c++) {
+            const int ahead = K::kInterleaved ? p * CI + c : c * P + p;
+            const int back = K::kInterleaved ? (P - 1 - p) * CI + c : c * P + P - 1 - p;
+            in[c] = backwards[k] ? x[k][back] : x[k][ahead];
+          }
+          chain.map(pixel, in, found[k]);
+#pragma unroll
+          for (int c = 0; c < CO; c++) y[To::kInterleaved ? p * CO + c : c * P + p] = pixel[c];
+        }
+        if constexpr (To::kInterleaved) {
+          store_run(pointer[k], y, begin[k] * CO, end[k] * CO);
+        } else {
+#pragma unroll
+          for (int c = 0; c < CO; c++)
+            store_run(pointer[k] + c * to.channel, *(const Out(*)[P])(y + c * P), begin[k], end[k]);
+        }
+      }
+    }
+  }
+}
