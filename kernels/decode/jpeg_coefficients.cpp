@@ -4,9 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <csetjmp>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 #include "decode/codec.h"
 #include "decode/libjpeg.h"
@@ -20,7 +17,6 @@ struct Headers {
   jpeg_error_mgr errors;
   jpeg_source_mgr source;
   jmp_buf failed;
-  Scan scan;
 };
 
 Headers &headers_of(j_common_ptr d) { return *static_cast<Headers *>(d->client_data); }
@@ -41,34 +37,60 @@ void skip_source(j_decompress_ptr d, long n) {
   d->src->bytes_in_buffer -= n;
 }
 
-// Which of the 64 coefficients are not zero.
-INLINE uint64_t nonzero(const int16_t *block) {
-  uint64_t mask = 0;
-#ifdef __SSE2__
-  const __m128i zero = _mm_setzero_si128();
-  for (int i = 0; i < 64; i += 16) {
-    const __m128i a = _mm_load_si128((const __m128i *)(block + i)),
-                  b = _mm_load_si128((const __m128i *)(block + i + 8));
-    const __m128i is_zero = _mm_packs_epi16(_mm_cmpeq_epi16(a, zero), _mm_cmpeq_epi16(b, zero));
-    mask |= (uint64_t)(uint16_t)~_mm_movemask_epi8(is_zero) << i;
-  }
-#else
-  for (int i = 0; i < 64; i++) mask |= (uint64_t)(block[i] != 0) << i;
-#endif
-  return mask;
-}
+// A block's words at most, and what is written behind them and lost.
+constexpr int kMostWords = 1 + 63 * 2, kLostWords = 2;
 
-// Appends a block; returns the end of its words.
-INLINE uint16_t *pack(const int16_t *block, uint16_t *to) {
-  *to++ = (uint16_t)block[0];
-  for (uint64_t rest = nonzero(block) & ~1ull; rest; rest &= rest - 1) {
-    const int place = __builtin_ctzll(rest), value = block[place];
-    *to++ = (uint16_t)(place << kJpegPlaceBits | (value & 1023));
-    if (value < -512 || value > 511) *to++ = (uint16_t)(value >> kJpegPlaceBits & 63);
+INLINE uint16_t word_of(int place, int value) { return (uint16_t)(kNatural.at[place] << kJpegPlaceBits | value & 1023); }
+
+// As read_ac, into words. Look-ups that give values know codes of up to kAcLook bits, so these need no second word.
+INLINE bool read_words(Bits &b, const AcTable &t, uint16_t *&to) {
+  const AcTable::Entry *e;
+  uint64_t before;
+  uint16_t *last;
+  int k = 1;
+  for (;;) {
+    b.fill();
+#pragma GCC unroll 3
+    for (int i = 0; i < 3; i++) {
+      before = b.window;
+      e = &t.fast[before >> (64 - kAcLook)];
+      if (__builtin_expect(e->length == 0, 0)) goto other;
+      b.drop(e->length);
+      last = to;
+      *to = word_of(k + e->run1, extend(before, e->skip1, e->size1));
+      to += e->run1 < kNowhere;
+      *to = word_of(k + e->run2, extend(before, e->skip2, e->size2));
+      to += e->run2 < kNowhere;
+      k += e->step;
+      if (k >= 64) goto end;
+    }
+    continue;
+  other:
+    b.fill();
+    int symbol = b.symbol(t.codes), size = symbol & 15, run = symbol >> 4;
+    if (symbol < 0) return false;
+    if (size == 0 && run == 0) return true;
+    if (size == 0 && run != 15) return false;
+    k += run;
+    if (k > 63) return false;
+    if (size > 0) {
+      int value = extend(b.window, 0, size);
+      *to++ = word_of(k, value);
+      if (value < -512 || value > 511) *to++ = (uint16_t)(value >> kJpegPlaceBits & 63);
+    }
+    b.drop(size);
+    if (++k == 64) return true;
   }
-  return to;
+end:
+  if (k == 64 || k > kEndOfBlock && k < kEndOfBlock + 64) return true;
+  // The first of two symbols may have been the block's last.
+  if (k - e->step + e->run1 + 1 != 64) return false;
+  to = last + 1;
+  b.window = before;
+  b.held += e->length;
+  b.drop(e->skip1 + e->size1);
+  return true;
 }
-constexpr int kMostWords = 1 + 63 * 2;
 
 bool is_supported(const jpeg_decompress_struct &d) {
   if (d.progressive_mode || d.arith_code || d.comps_in_scan != d.num_components) return false;
@@ -76,6 +98,7 @@ bool is_supported(const jpeg_decompress_struct &d) {
   for (int c = 0; c < d.num_components; c++) {
     const jpeg_component_info &k = d.comp_info[c];
     if (d.max_h_samp_factor % k.h_samp_factor || d.max_v_samp_factor % k.v_samp_factor) return false;
+    if (!d.quant_tbl_ptrs[k.quant_tbl_no]) return false;
   }
   switch (d.jpeg_color_space) {
     case JCS_GRAYSCALE:
@@ -109,7 +132,7 @@ void describe(JpegRecord &r, const jpeg_decompress_struct &d, const Window &w, b
     r.v[c] = r.n_components == 1 ? 1 : k.v_samp_factor;
     r.width[c] = (int32_t)k.downsampled_width;
     r.height[c] = (int32_t)k.downsampled_height;
-    for (int i = 0; i < 64; i++) r.quantization[64 * c + i] = k.quant_table->quantval[i];
+    for (int i = 0; i < 64; i++) r.quantization[64 * c + i] = d.quant_tbl_ptrs[k.quant_tbl_no]->quantval[i];
     r.first_block[c] = r.n_blocks;
     if (c > 0 && gray && r.colour == JPEG_YCC) continue;
     block_range(w.x, w.width, r.h[c], r.max_h, r.width[c], &r.first_x[c], &r.wide[c]);
@@ -118,42 +141,56 @@ void describe(JpegRecord &r, const jpeg_decompress_struct &d, const Window &w, b
   }
 }
 
+// What becomes of a block of each MCU of a row.
+struct Target {
+  uint32_t *place;  // of the first stored block; null: the row is not stored
+  int x, step;      // its column in the first MCU; columns to the next
+  int begin, end;   // columns that are stored
+};
+CLONES bool read_row(Scan &shared, const Target *targets, uint16_t *&end, const uint16_t *words) {
+  Scan scan = shared;
+  uint16_t *to = end;
+  for (int mcu = 0; mcu < (int)scan.mcus_per_row; mcu++) {
+    if (!scan.next_mcu()) return false;
+    for (int i = 0; i < scan.n_blocks; i++) {
+      const Target &t = targets[i];
+      const Scan::Block &b = scan.blocks[i];
+      const int x = t.x + mcu * t.step;
+      if (!t.place || x < t.begin || x >= t.end) {
+        if (!scan.read_block<false>(b, nullptr)) return false;
+        continue;
+      }
+      const int difference = read_dc(scan.bits, *b.dc), dc = scan.last_dc[b.component] + difference;
+      if (difference == INT32_MAX || dc != (int16_t)dc) return false;
+      scan.last_dc[b.component] = dc;
+      uint16_t *first = to;
+      *to++ = (uint16_t)dc;
+      if (!read_words(scan.bits, *b.ac, to)) return false;
+      t.place[x - t.begin] = (uint32_t)(first - words) << kJpegCountBits | (uint32_t)(to - first - 1);
+    }
+    if (!scan.within()) return false;
+  }
+  shared = scan;
+  end = to;
+  return true;
+}
+
 // Decodes down to the last stored block. Returns the end of the words, or null if the data is irregular.
-CLONES uint16_t *read_blocks(const JpegRecord &r, const Scan &begun, uint32_t *places, uint16_t *const words) {
-  alignas(64) int16_t block[kBlockRoom] = {};
-  Scan scan = begun;
+uint16_t *read_blocks(const JpegRecord &r, Scan &scan, uint32_t *places, uint16_t *const words) {
   int last_row = 0;
   for (int c = 0; c < r.n_components; c++)
     if (r.high[c]) last_row = std::max(last_row, (r.first_y[c] + r.high[c] - 1) / r.v[c]);
   uint16_t *to = words;
-  for (int my = 0; my <= last_row; my++) {
-    // The columns of MCUs that hold a stored block of this row.
-    int lo = (int)scan.mcus_per_row, hi = 0;
-    for (int c = 0; c < r.n_components; c++) {
-      const int top = my * r.v[c];
-      if (top + r.v[c] <= r.first_y[c] || top >= r.first_y[c] + r.high[c]) continue;
-      lo = std::min(lo, r.first_x[c] / r.h[c]);
-      hi = std::max(hi, (r.first_x[c] + r.wide[c] - 1) / r.h[c] + 1);
+  for (int row = 0; row <= last_row; row++) {
+    Target targets[D_MAX_BLOCKS_IN_MCU] = {};
+    for (int i = 0; i < scan.n_blocks; i++) {
+      const Scan::Block &b = scan.blocks[i];
+      const int c = b.component, y = row * r.v[c] + b.y - r.first_y[c];
+      if (y < 0 || y >= r.high[c]) continue;
+      uint32_t *place = places + r.first_block[c] + (int64_t)y * r.wide[c];
+      targets[i] = {place, b.x, r.h[c], r.first_x[c], r.first_x[c] + r.wide[c]};
     }
-    for (int mx = 0; mx < scan.mcus_per_row; mx++) {
-      if (!scan.next_mcu()) return nullptr;
-      for (int i = 0; i < scan.n_blocks; i++) {
-        const Scan::Block &b = scan.blocks[i];
-        const int c = b.component;
-        const uint32_t x = mx * r.h[c] + b.x - r.first_x[c], y = my * r.v[c] + b.y - r.first_y[c];
-        if (mx < lo || mx >= hi || x >= (uint32_t)r.wide[c] || y >= (uint32_t)r.high[c]) {
-          if (!scan.read_block<false>(b, nullptr)) return nullptr;
-          continue;
-        }
-        if (!scan.read_block<true>(b, block)) return nullptr;
-        uint16_t *end = pack(block, to);
-        memset(block, 0, 64 * sizeof *block);
-        places[r.first_block[c] + y * r.wide[c] + x] =
-            (uint32_t)(to - words) << kJpegCountBits | (uint32_t)(end - to - 1);
-        to = end;
-      }
-      if (!scan.within()) return nullptr;
-    }
+    if (!read_row(scan, targets, to, words)) return nullptr;
   }
   return to;
 }
@@ -179,18 +216,17 @@ bool read(Headers &j, Bytes in, const JpegCoefficientsArgs &a, JpegRecord &r, Sc
   j.d.src = &j.source;
   jpeg_read_header(&j.d, TRUE);
   if ((int64_t)j.d.image_height != a.height || (int64_t)j.d.image_width != a.width || !is_supported(j.d)) return false;
-  j.d.out_color_space = j.d.jpeg_color_space;
-  jpeg_start_decompress(&j.d);
   const Window oriented{a.y, a.x, a.window_height, a.window_width};
   describe(r, j.d, stored_window(oriented, a.orientation, a.height, a.width), a.gray);
   Bytes scan{j.source.next_input_byte, (int64_t)j.source.bytes_in_buffer};
-  if (!j.scan.begin(j.d, scan, scratch)) return false;
+  Scan blocks;
+  if (!blocks.begin(j.d, scan, scratch)) return false;
   // A coefficient takes at least two bits of the file.
-  const int64_t most_words = std::min<int64_t>((int64_t)r.n_blocks * kMostWords, r.n_blocks + 4 * in.size + kMostWords);
+  const int64_t most_words = std::min<int64_t>((int64_t)r.n_blocks * kMostWords, r.n_blocks + 4 * in.size + kMostWords) + kLostWords;
   if (most_words >> (32 - kJpegCountBits)) return false;
   auto *places = static_cast<uint32_t *>(scratch.get(r.n_blocks * 4ll + most_words * 2, 0));
   auto *words = reinterpret_cast<uint16_t *>(places + r.n_blocks);
-  const uint16_t *end = read_blocks(r, j.scan, places, words);
+  const uint16_t *end = read_blocks(r, blocks, places, words);
   return end && append(a, r, reinterpret_cast<uint8_t *>(places), (const uint8_t *)end - (const uint8_t *)places);
 }
 
