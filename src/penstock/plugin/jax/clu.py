@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 import jax
 import numpy as np
 from clu.data.dataset_iterator import ArraySpec, ElementSpec, PeekableDatasetIterator
+from etils import epath
 from jax.sharding import NamedSharding, PartitionSpec
 
 from ...pipeline import Pipeline
@@ -72,19 +74,19 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
         self._spec: dict[str, ArraySpec] | None = None
         self._belonging_taken: list[int] | None = None
         self._belonging_given: list[int] | None = None
-        super().__init__(
-            pipelines,
-            output_map,
-            size,
-            reader_name,
-            auto_reset,
-            last_batch_padded,
-            last_batch_policy,
-            prepare_first_batch,
-            sharding,
-            pmap_compatible,
-            _devices,
-        )
+        self._settings: dict[str, Any] = {
+            "output_map": output_map,
+            "size": size,
+            "reader_name": reader_name,
+            "auto_reset": auto_reset,
+            "last_batch_padded": last_batch_padded,
+            "last_batch_policy": last_batch_policy,
+            "prepare_first_batch": prepare_first_batch,
+            "sharding": sharding,
+            "pmap_compatible": pmap_compatible,
+            "_devices": _devices,
+        }
+        super().__init__(pipelines, **self._settings)
 
     def _convert(self, batches: list[Batch]) -> dict[str, jax.Array]:
         value = super()._convert(batches)
@@ -134,6 +136,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
             if not self._first:
                 if self._ended:
                     raise StopIteration
+                self._remember()
                 try:
                     self._first.append(self._take())
                 except StopIteration:
@@ -171,6 +174,55 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
             self._future = self._error = None
             super().reset()
 
+    # State ----------------------------------------------------------------------------------------------------------
+
+    def _remember(self) -> None:
+        """Where the iterator is, before a batch is taken that is not given out yet."""
+        if self._keeps_state():
+            from .. import resume
+
+            self._before_first = resume.states(self)
+
+    def _keeps_state(self) -> bool:
+        return all(getattr(p, "_enable_checkpointing", False) for p in self._pipes)
+
+    def checkpoints(self) -> list[bytes]:
+        """Where the iterator is, a checkpoint for each of its pipelines. A batch that was only peeked at counts as not
+        taken. The pipelines have to be built with `enable_checkpointing=True`."""
+        if not self._keeps_state():
+            raise RuntimeError("make the iterator with enable_checkpointing=True to save where it is")
+        self._settle()
+        with self._mutex:
+            found: list[bytes] = super().checkpoints()
+            return found
+
+    def save(self, filename: Any) -> None:
+        """Writes where the iterator is to a file, as JSON: its part in this process, which others don't share."""
+        content = {_KIND: _VERSION, "pipelines": [json.loads(c) for c in self.checkpoints()]}
+        epath.Path(filename).write_text(json.dumps(content))
+
+    def restore(self, filename: Any) -> None:
+        """Goes on from what `save` has written, with new pipelines. Only for iterators made by a function that
+        `peekable_data_iterator` has decorated. ValueError if it was another pipeline's."""
+        if self._remake is None:
+            raise RuntimeError(
+                "restore() has to make the pipelines anew and can't, as the iterator was made of pipelines; decorate "
+                "the function with peekable_data_iterator, or give the pipelines checkpoint= when you make them"
+            )
+        states = _read(filename)
+        self._settle()
+        with self._mutex:
+            before, pipes = self._pipes, self._remake(states)
+            self._future = self._error = self._belonging_given = None
+            super().__init__(pipes if len(pipes) > 1 or self._is_spread() else pipes[0], **self._settings)
+            for p in before:
+                p.close()
+
+    def _is_spread(self) -> bool:
+        return self._settings["sharding"] is not None or self._settings["_devices"] is not None
+
+    # What is known of batches -------------------------------------------------------------------------------------
+
     @property
     def element_spec(self) -> ElementSpec:
         """Shape and type of each output, by name. Makes the first batch if there was none yet."""
@@ -193,6 +245,22 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
             if isinstance(sharding, NamedSharding):
                 sharding = NamedSharding(sharding.mesh, PartitionSpec(*sharding.spec[:1]))
             return placement.spread(masks, sharding, "is_nonpadding")
+
+
+def _read(filename: Any) -> list[bytes]:
+    """The checkpoints in a file that `save` has written."""
+    try:
+        content = json.loads(epath.Path(filename).read_text())
+    except ValueError as e:
+        raise ValueError(f"{filename}: not the state of an iterator: {e}") from None
+    version = content.get(_KIND) if isinstance(content, dict) else None
+    if version != _VERSION or not isinstance(content.get("pipelines"), list):
+        raise ValueError(
+            f"{filename}: not the state of an iterator"
+            if version is None
+            else f"{filename}: the state has format {version}; this version of penstock reads format {_VERSION}"
+        )
+    return [json.dumps(c).encode() for c in content["pipelines"]]
 
 
 def _fits(shape: tuple[int, ...], spec: tuple[int | None, ...]) -> bool:

@@ -40,21 +40,28 @@ def iterator_decorator(
     define = pipeline_def(pipeline_fn)
 
     @functools.wraps(pipeline_fn)
-    def create(*args: Any, checkpoints: Sequence[str] | None = None, **kwargs: Any) -> Any:
+    def create(*args: Any, checkpoints: Sequence[str | bytes] | None = None, **kwargs: Any) -> Any:
         kwargs.setdefault("num_threads", default_num_threads_value())
         if spread is None:
             kwargs.setdefault("device_id", 0)
             calls = [kwargs]
         else:
             calls = spread.arguments(kwargs)
-        if checkpoints is not None:
+
+        def pipelines(checkpoints: Sequence[str | bytes] | None) -> list[Pipeline]:
+            if checkpoints is None:
+                return [define(*args, **c) for c in calls]
             _check_checkpoints(checkpoints, len(calls))
-            calls = [{**c, "checkpoint": state} for c, state in zip(calls, checkpoints)]
-        pipes = [define(*args, **c) for c in calls]
-        if spread is not None:
+            return [define(*args, **{**c, "checkpoint": state}) for c, state in zip(calls, checkpoints)]
+
+        pipes = pipelines(checkpoints)
+        if spread is None:
+            made = iterator(pipes[0], **settings)
+        else:
             spread.check_reader(pipes, settings["reader_name"])
-            return iterator(pipes, _devices=devices, **settings)
-        return iterator(pipes[0], **settings)
+            made = iterator(pipes, _devices=devices, **settings)
+        made._remake = pipelines
+        return made
 
     return create
 

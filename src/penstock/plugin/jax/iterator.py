@@ -62,6 +62,8 @@ class DALIGenericIterator(DaliIterator):
     [(2, 1), (2, 1)]
     """
 
+    _remake: Callable[[Sequence[str | bytes]], list[Pipeline]] | None = None  # its pipelines, from checkpoints
+
     if TYPE_CHECKING:
 
         def __next__(self) -> dict[str, jax.Array]: ...
