@@ -32,7 +32,7 @@ class Session:
         self._functions: dict[tuple[str, str, int], int] = {}
         self.lock = threading.Lock()
         self._pending: deque[tuple[int, Event, Event]] = deque()
-        self.kernel_ms: dict[int, float] = {}  # by the number of a stage's first node
+        self._times: dict[int, tuple[float, int]] = {}  # ms and batches by the number of a stage's first node
         self.engines: Any = None  # those of exec/mixed.py, once a picture is decoded
 
     @contextmanager
@@ -65,7 +65,18 @@ class Session:
         with self.lock:
             while self._pending and self._pending[0][2].done():
                 number, begin, end = self._pending.popleft()
-                self.kernel_ms[number] = self.kernel_ms.get(number, 0.0) + end.since(begin)
+                ms, n = self._times.get(number, (0.0, 0))
+                self._times[number] = ms + end.since(begin), n + 1
+
+    def times(self) -> dict[int, tuple[float, int]]:
+        """Milliseconds of the GPU and number of batches, by the number of a stage's first node."""
+        with self.device:
+            self._collect()
+        return dict(self._times)
+
+    def held(self) -> int:
+        """Bytes that the process's pool has taken of the GPU."""
+        return pool(self.device).held
 
     def close(self) -> None:
         """Gives the memory that nobody uses any more back to the driver."""

@@ -14,12 +14,23 @@ from .plan import Plan
 from .statistics import Statistics
 
 
+_TITLES = {
+    "source": "source",
+    "batch": "batch-wise",
+    "chain": "chain, sample by sample",
+    "gpu": "chain on the GPU",
+    "mixed": "decoding by CPU and GPU",
+    "upload": "copy to the GPU",
+    "download": "copy to the CPU",
+}
+
+
 def explain(plan: Plan, num_threads: int, depth: int) -> str:
     """The stages in order, one line an operator."""
     lines = [f"{len(plan.stages)} stages, {num_threads} threads, {depth} batches ahead"]
     wanted = set(plan.outputs)
     for i, stage in enumerate(plan.stages):
-        title = {"source": "source", "batch": "batch-wise", "chain": "chain, sample by sample"}[stage.kind]
+        title = _TITLES[stage.kind]
         lines.append(f"stage {i}: {title}")
         windows = _windows(plan, stage)
         for node in stage.nodes:
@@ -49,7 +60,7 @@ def _inner(plan: Plan, stage: Stage, node: Node) -> bool:
 
 def _windows(plan: Plan, stage: Stage) -> dict[int, str]:
     """Which nodes of a chain are made in part, by number, and the operator that reads this part."""
-    if stage.kind != "chain":
+    if stage.kind not in ("chain", "gpu"):
         return {}
     narrow = plan.chains[stage.nodes[0].number].wiring(stage.nodes).narrow
     asks = [consumer for consumer, _ in narrow if type(consumer.op).region is not Operator.region]
@@ -81,6 +92,15 @@ class Table:
             f"Python {d['python_share_of_a_core']:.1%} of a core, consumer waited {d['waited_share']:.0%}, "
             f"memory {d['memory_mb']:.0f} MB"
         )
+        if "gpu" in d:
+            gpu = d["gpu"]
+            times = ", ".join(f"{name} {ms:.3f} ms" for name, ms in gpu["ms_per_batch"].items())
+            total = sum(gpu["decoders"].values()) or 1
+            shares = ", ".join(f"{name} {n / total:.0%}" for name, n in gpu["decoders"].items() if n)
+            lines.append(
+                f"GPU, a batch: {times or 'no kernels'}; decoded by: {shares or 'nobody'}; memory "
+                f"{gpu['memory_mb']:.0f} MB, at most {gpu['peak_memory_mb']:.0f} MB"
+            )
         return "\n".join(lines)
 
 
@@ -100,6 +120,7 @@ def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
             }
         return Table(
             {
+                **_gpu(plan, samples),
                 "samples": s.samples,
                 "batches": s.batches,
                 "seconds": seconds,
@@ -111,6 +132,24 @@ def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
                 "operators": operators,
             }
         )
+
+
+def _gpu(plan: Plan, samples: int) -> dict[str, Any]:
+    """What the GPU did: its time by stage, what each decoder took, the memory the pipeline holds there."""
+    session = plan.session
+    if session is None:
+        return {}
+    names = {n.number: _title(n) for n in plan.nodes}
+    engines = session.engines
+    return {
+        "gpu": {
+            "ms_per_batch": {names[k]: ms / n for k, (ms, n) in session.times().items()},
+            "decoders": dict(engines.sharing.decoded) if engines is not None else {},
+            "memory_mb": session.budget.used / 1e6,
+            "peak_memory_mb": session.budget.peak / 1e6,
+            "pool_mb": session.held() / 1e6,
+        }
+    }
 
 
 def _title(node: Node) -> str:
