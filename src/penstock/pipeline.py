@@ -21,10 +21,13 @@ from .graph.node import DataNode
 from .python_workers import PythonWorkers, outputs_of
 from .saving import Saving
 from .scheduling import OperatorConcurrency, StreamPolicy
-from .settings import Settings
+from .settings import Settings, available_cpus
 from .tensors import TensorListCPU
 
 __all__ = ["DataNode", "OperatorConcurrency", "Pipeline", "StreamPolicy", "do_not_convert", "pipeline_def"]
+
+# The JPEG engine's thread, Python, and the driver's own work.
+_CORES_FOR_GPU = 4
 
 
 def _holds_data(values: Any) -> bool:
@@ -172,6 +175,7 @@ class Pipeline(PythonWorkers, Saving):
         plan = Plan(self.definition.nodes, outputs, self._sinks, self._seed)
         if plan.uses_gpu:
             plan.session = self._gpu_session()
+            self._depth += self._ahead  # what the GPU is working on
         for node in plan.sources:
             try:
                 plan.source_op(node).open(self._max_batch_size, self._seed)
@@ -179,9 +183,13 @@ class Pipeline(PythonWorkers, Saving):
                 raise (type(e) if isinstance(e, (ValueError, TypeError)) else RuntimeError)(
                     node.describe(str(e))
                 ) from None
-        executor = Executor(plan, self._num_threads, self._policy, self._statistics)
+        executor = Executor(plan, self._native_threads(plan), self._policy, self._statistics)
         self._start(plan, executor)
         self._plan, self._executor = plan, executor
+
+    def _native_threads(self, plan: Plan) -> int:
+        """As many as asked for; a pipeline that uses the GPU leaves cores to what feeds it, or it would starve."""
+        return min(self._num_threads, max(available_cpus() - _CORES_FOR_GPU, 1)) if plan.uses_gpu else self._num_threads
 
     def _gpu_session(self) -> Any:
         if self._device_id is None:

@@ -10,7 +10,8 @@ from .exec.checkpoint import Checkpoint
 from .exec.policy import Policy
 
 
-def _available_cpus() -> int:
+def available_cpus() -> int:
+    """Those this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -61,7 +62,7 @@ class Settings:
         if int(prefetch_queue_depth) != prefetch_queue_depth or prefetch_queue_depth < 1:
             raise ValueError(f"prefetch_queue_depth takes a positive integer; got {prefetch_queue_depth!r}")
         self._max_batch_size = None if batch_size is None else int(batch_size)
-        self._num_threads = int(num_threads or _available_cpus())
+        self._num_threads = int(num_threads or available_cpus())
         self._device_id = None if device_id is None or device_id < 0 else device_id
         self._checkpoint = None if checkpoint is None else Checkpoint(checkpoint)
         self._enable_checkpointing = bool(enable_checkpointing) or checkpoint is not None

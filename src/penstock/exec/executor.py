@@ -22,7 +22,7 @@ from .statistics import Statistics
 from .workers import Ticket, Workers
 
 # While one batch keeps the native threads busy the next is planned, so they never wait for Python.
-_IN_FLIGHT = 2
+_IN_FLIGHT = 2  # one more where a GPU works on a third
 _MAX_IO_THREADS = 4
 _EXIT_SECONDS = 1.0
 
@@ -34,7 +34,7 @@ class Executor:
         self.plan, self.statistics = plan, statistics
         self._tickets: deque[Ticket] = deque()
         self._production = _Production(plan, num_threads, policy, statistics)
-        self._workers = Workers(self._production, _IN_FLIGHT)
+        self._workers = Workers(self._production, _IN_FLIGHT + plan.uses_gpu)
         self._next = 0
         self._seen: State | None = None  # behind the last batch that was given out; None: nothing is on its way
         self.rows: np.ndarray | None = None  # which samples of its iteration the last batch has

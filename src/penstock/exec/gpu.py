@@ -32,6 +32,7 @@ class Session:
         self._functions: dict[tuple[str, str, int], int] = {}
         self.lock = threading.Lock()
         self._pending: deque[tuple[int, Event, Event]] = deque()
+        self.timers: deque[Event] = deque()  # read already
         self._times: dict[int, tuple[float, int]] = {}  # ms and batches by the number of a stage's first node
         self.engines: Any = None  # those of exec/mixed.py, once a picture is decoded
 
@@ -67,6 +68,7 @@ class Session:
                 number, begin, end = self._pending.popleft()
                 ms, n = self._times.get(number, (0.0, 0))
                 self._times[number] = ms + end.since(begin), n + 1
+                self.timers += begin, end
 
     def times(self) -> dict[int, tuple[float, int]]:
         """Milliseconds of the GPU and number of batches, by the number of a stage's first node."""
@@ -107,7 +109,11 @@ class GpuPass:
         return DeviceBatch.on(self.stream, spec, self.session.budget)
 
     def timer(self) -> Event:
-        return self.stream.record(Event(self.stream.device, timed=True))
+        try:
+            event = self.session.timers.pop()
+        except IndexError:
+            event = Event(self.stream.device, timed=True)
+        return self.stream.record(event)
 
     def finish(self, outputs: list[Batch]) -> None:
         """Marks when the outputs are ready."""

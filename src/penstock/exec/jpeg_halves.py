@@ -25,6 +25,11 @@ def _record_type() -> np.dtype:
     return kernels.read_struct(kernels.read_header("decode/jpeg_coefficients.h"), "JpegRecord")[0]
 
 
+@cache
+def _arguments_type() -> np.dtype:
+    return kernels.read_struct(kernels.read_header("decode/jpeg_pixels.h"), "JpegPixelsArgs")[0]
+
+
 def fits(args: np.ndarray, spec: Spec) -> np.ndarray:
     """Which pictures (n,) can be tried: JPEG at full size and the exact DCT. `args` are rows of `DecodeArgs`."""
     known = (args["output_type"] <= 3) & ((spec.shape[:, 2] == 1) | (spec.shape[:, 2] == 3))
@@ -65,7 +70,7 @@ def _to_pixels(gpu: GpuPass, args: np.ndarray, records: np.ndarray, arena: int, 
     n = len(args)
     block = gpu.take(nbytes)
     gpu.stream.upload(block.address, arena, nbytes)
-    kernel_args = np.zeros(n, kernels.read_struct(kernels.read_header("decode/jpeg_pixels.h"), "JpegPixelsArgs")[0])
+    kernel_args = np.zeros(n, _arguments_type())
     for k in ("y", "x", "height", "width", "orientation", "output_type"):
         kernel_args[k] = args[k]
     planes = 64 * records["n_blocks"].astype("i8")

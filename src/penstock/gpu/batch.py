@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 
 import numpy as np
@@ -117,27 +118,31 @@ def upload(batch: Batch, stream: Stream, budget: Budget | None = None) -> Device
     """The samples copied to the GPU by `stream`. Called inside `with device:`.
 
     What lies in pinned memory is copied while the host goes on; the rest goes through a pinned block first."""
-    staged = batch
-    if not all(isinstance(o, Block) for o in batch.owners) or not _in_one_block(batch):
-        staged = Batch.allocate(batch.spec, None, lambda n: pool(stream.device, True).take(n, stream))
-        for i in range(len(batch)):
-            staged.sample(i)[...] = batch.sample(i)
+    if not _in_one_block(batch):
+        batch = batch.packed_copy()
+        if not _in_one_block(batch):
+            raise RuntimeError("[internal error] a packed copy is not in one block")
+    last = len(batch) - 1
+    begin, nbytes = 0, 0
+    if last >= 0:
+        begin = int(batch.rows["data"][0])
+        nbytes = int(batch.rows["data"][last]) - begin + int(batch.spec.volumes()[last]) * batch.spec.dtype.itemsize
+    pinned = next((o for o in batch.owners if isinstance(o, Block)), None)
+    if pinned is None:
+        pinned = pool(stream.device, True).take(max(nbytes, 1), stream)
+        ctypes.memmove(pinned.address, begin, nbytes)
+        begin = pinned.address
+    pinned.used_on(stream)
     out = DeviceBatch.on(stream, batch.spec, budget, batch.sources)
-    if len(batch):
-        begin = int(staged.rows["data"][0])
-        last = len(batch) - 1
-        end = int(staged.rows["data"][last]) + int(batch.spec.volumes()[last]) * batch.spec.dtype.itemsize
-        for owner in staged.owners:
-            if isinstance(owner, Block):
-                owner.used_on(stream)
-        stream.upload(int(out.rows["data"][0]), begin, end - begin)
+    if nbytes:
+        stream.upload(int(out.rows["data"][0]), begin, nbytes)
     return out
 
 
 def _in_one_block(batch: Batch) -> bool:
     """Whether the samples lie as `Batch.allocate` lays them out."""
-    if len(batch.owners) != 1 or not len(batch):
-        return False
+    if not len(batch):
+        return True
     nbytes = (batch.spec.volumes() * batch.spec.dtype.itemsize).astype("u8")
     if not batch.spec.is_dense:
         nbytes = (nbytes + np.uint64(63)) & ~np.uint64(63)
