@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hybrid JPEG decoder makes the pixels of the CPU's, to the bit."""
+
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jpeg_files import jpeg_file
+from PIL import Image
+
+from penstock.core import kernels
+from penstock.core.batch import Batch, Spec
+from penstock.exec.gpu import Session
+from penstock.exec.jpeg_halves import decode_halves
+from penstock.operators.decode._headers import read_headers
+
+RGB, BGR, GRAY, YCBCR = range(4)
+RNG = np.random.default_rng(3)
+
+
+def decode_both(files, output_type=RGB, dtype="u1", orientation=None, windows=None):
+    """Samples of the CPU's decoder and of the hybrid one, None where it declined."""
+    encoded = Batch.from_samples([np.frombuffer(f, "u1") for f in files], "")
+    info, n = read_headers(encoded), len(files)
+    turn = np.full(n, 1) if orientation is None else np.asarray(orientation)
+    h, w = info["height"].astype("i8"), info["width"].astype("i8")
+    h, w = np.where(turn >= 5, w, h), np.where(turn >= 5, h, w)
+    y, x = np.zeros(n, "i8"), np.zeros(n, "i8")
+    if windows:
+        y, x = (RNG.random(n) * h).astype("i8"), (RNG.random(n) * w).astype("i8")
+        h, w = 1 + (RNG.random(n) * (h - y)).astype("i8"), 1 + (RNG.random(n) * (w - x)).astype("i8")
+    spec = Spec(np.stack([h, w, np.full(n, 1 if output_type == GRAY else 3)], 1), np.dtype(dtype), "HWC")
+    kernel, pool = kernels.kernel("decode/decode"), kernels.Pool(1)
+    columns = {k: info[k] for k in ("format", "height", "width")}
+    columns |= {"y": y, "x": x, "orientation": turn, "output_type": output_type, "scale_denom": 1, "fancy_upsampling": 1}
+    args, _ = kernel.rows(n, columns)
+    want, outcome = Batch.allocate(spec), kernels.Outcome(np.zeros(n, "i4"), n, 1)
+    pool.run([kernels.Step(kernel, args, [(want.rows, -1)], [(encoded.rows, -1)])], n, outcome)
+    session = Session(0, None)
+    with session.begin() as gpu:
+        out = gpu.allocate(spec)
+        declined, _ = decode_halves(gpu, pool, args, encoded, out)
+        gpu.finish([out])
+        got = out.download()
+        gpu.stream.synchronize()
+    session.close()
+    cpu = [None if outcome.status[i] else want.sample(i) for i in range(n)]
+    return cpu, [None if declined[i] else got.sample(i) for i in range(n)]
+
+
+def check(files, **options):
+    for i, (a, b) in enumerate(zip(*decode_both(files, **options))):
+        assert b is not None, f"picture {i} was declined"
+        np.testing.assert_array_equal(b, a, err_msg=f"picture {i}")
+
+
+SAMPLINGS = {
+    "gray": ((1, 1),),
+    "gray 2x2": ((2, 2),),
+    "444": ((1, 1),) * 3,
+    "422": ((2, 1), (1, 1), (1, 1)),
+    "420": ((2, 2), (1, 1), (1, 1)),
+    "440": ((1, 2), (1, 1), (1, 1)),
+    "411": ((4, 1), (1, 1), (1, 1)),
+    "410": ((4, 2), (1, 1), (1, 1)),
+    "luma is smaller": ((1, 1), (2, 2), (1, 2)),
+    "mixed": ((2, 2), (2, 1), (1, 2)),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLINGS)
+def test_samplings_and_sizes(name):
+    sizes = [(1, 1), (2, 3), (5, 4), (8, 8), (17, 9), (16, 33), (40, 31), (37, 40)]
+    check([jpeg_file(RNG, h, w, SAMPLINGS[name], restart=i % 3) for i, (h, w) in enumerate(sizes)])
+
+
+@pytest.mark.parametrize("output_type", (RGB, BGR, GRAY, YCBCR))
+@pytest.mark.parametrize("adobe", (None, 0, 1))
+def test_colours(output_type, adobe):
+    files = [jpeg_file(RNG, 21, 30, SAMPLINGS[s], adobe=adobe) for s in ("444", "420")]
+    check([*files, jpeg_file(RNG, 21, 30)], output_type=output_type)
+
+
+@pytest.mark.parametrize("name", ("422", "420", "440"))
+def test_orientations_and_windows(name):
+    files = [jpeg_file(RNG, 50, 70, SAMPLINGS[name])] * 24
+    check(files, orientation=np.arange(24) % 8 + 1)
+    check(files, orientation=np.arange(24) % 8 + 1, windows=True)
+
+
+@pytest.mark.parametrize("dtype", ("i1", "u2", "i2", "u4", "i4", "f4"))
+@pytest.mark.parametrize("output_type", (RGB, YCBCR))
+def test_types(dtype, output_type):
+    check([jpeg_file(RNG, 11, 19, SAMPLINGS["420"])], dtype=dtype, output_type=output_type)
+
+
+def test_large_coefficients():
+    """Values that take two words, and pixels that are clipped."""
+    check([jpeg_file(RNG, 40, 40, SAMPLINGS["420"], density=d, largest=1000, quantiser=1) for d in (1, 3)])
+    check([jpeg_file(RNG, 40, 40, SAMPLINGS["420"], density=50, largest=100, quantiser=1)])
+
+
+def encode(image, **options):
+    out = io.BytesIO()
+    Image.fromarray(image).save(out, "JPEG", **options)
+    return out.getvalue()
+
+
+def test_what_is_not_plain_is_declined():
+    """And the others of the batch are decoded."""
+    image = RNG.integers(0, 256, (40, 50, 3)).astype("u1")
+    plain = encode(image)
+    damaged = bytearray(plain)
+    damaged[-100] ^= 0xFF
+    damaged[-99] = 0xFF
+    cmyk = io.BytesIO()
+    Image.new("CMYK", (20, 30)).save(cmyk, "JPEG")
+    files = [plain, encode(image, progressive=True), plain[:-500], bytes(damaged), cmyk.getvalue(), plain]
+    cpu, gpu = decode_both(files)
+    assert [x is None for x in gpu] == [False, True, True, True, True, False]
+    np.testing.assert_array_equal(gpu[0], cpu[0])
+    np.testing.assert_array_equal(gpu[5], cpu[5])
+
+
+def data_files():
+    root = os.environ.get("PENSTOCK_DATA")
+    return sorted(Path(root).rglob("*.jp*g")) if root else []
+
+
+@pytest.mark.skipif(not data_files(), reason="PENSTOCK_DATA is not set")
+def test_real_files():
+    """What the hybrid decoder takes has the CPU's pixels; it takes all plain photographs."""
+    files = data_files()
+    taken = 0
+    for begin in range(0, len(files), 32):
+        contents = []
+        for f in files[begin : begin + 32]:
+            data = f.read_bytes()
+            if data[:2] == b"\xff\xd8" and len(data) > 200 and len(data) < 400_000:
+                try:
+                    read_headers(Batch.from_samples([np.frombuffer(data, "u1")], ""))
+                except Exception:
+                    continue
+                contents.append(data)
+        if not contents:
+            continue
+        for i, (a, b) in enumerate(zip(*decode_both(contents))):
+            if b is not None:
+                taken += 1
+                assert a is not None
+                np.testing.assert_array_equal(b, a, err_msg=f"picture {i} after {files[begin]}")
+    assert taken > 0.8 * sum("photos" in str(f) for f in files)
