@@ -77,11 +77,11 @@ class Decoder(Operator, abstract=True):
             )
 
     def plan(self, a: Arguments, *inputs: Spec) -> None:
-        a.info, a.shape = read_headers(a.batches[0], a.output_type, a.adjust_orientation, a.max_pixels)
+        a.info, a.whole = read_headers(a.batches[0], a.output_type, a.adjust_orientation, a.max_pixels)
         a.scale = self.scale(a, a.info)
         if a.scale is not None:
-            a.shape[:, :2] = -(-a.shape[:, :2] // a.scale[:, None])
-        a.height, a.width = a.shape[:, 0], a.shape[:, 1]
+            a.whole[:, :2] = -(-a.whole[:, :2] // a.scale[:, None])
+        a.height, a.width = a.whole[:, 0], a.whole[:, 1]
         a.y = a.x = 0
         a.h, a.w = a.height, a.width
         self.place(a)
@@ -95,7 +95,7 @@ class Decoder(Operator, abstract=True):
         overridden."""
 
     def outputs(self, a: Arguments, *inputs: Spec) -> Spec:
-        shape = a.shape
+        shape = a.whole
         if a.h is not a.height or a.w is not a.width:
             shape = shape.copy()
             shape[:, 0], shape[:, 1] = a.h, a.w
