@@ -139,32 +139,32 @@ bool describe(Picture &p, const jpeg_decompress_struct &d, const PixelRows &out,
 
 // One row of MCUs. The blocks of those that are wanted go to their targets, one block late: so the inverse DCT of one
 // runs beside the chain of look-ups of the next.
-CLONES bool decode_row(Scan &shared, int64_t first, int64_t end, Target *targets, int16_t *blocks) {
-  Scan scan = shared;
+CLONES bool decode_row(Scan &scan, int64_t first, int64_t end, Target *targets, int16_t *blocks) {
+  Bits bits = scan.bits;
   int16_t *block = blocks, *other = blocks + kBlockRoom;
   InverseDct pending = nullptr;
   const uint16_t *quantisers = nullptr;
   uint8_t *out = nullptr;
   int64_t stride = 0;
   for (int64_t mcu = 0; mcu < scan.mcus_per_row; mcu++) {
-    if (!scan.next_mcu()) return false;
+    if (!scan.next_mcu(bits)) return false;
     bool wanted = mcu >= first && mcu < end;
     for (int i = 0; i < scan.n_blocks; i++) {
       Target &t = targets[i];
       if (!wanted || !t.wanted) {
-        if (!scan.read_block<false>(scan.blocks[i], nullptr)) return false;
+        if (!scan.read_block<false>(bits, scan.blocks[i], nullptr)) return false;
         continue;
       }
-      if (!scan.read_block<true>(scan.blocks[i], block)) return false;
+      if (!scan.read_block<true>(bits, scan.blocks[i], block)) return false;
       if (pending) pending(other, quantisers, out, stride);
       pending = t.inverse_dct, quantisers = t.quantisers, out = t.out, stride = t.stride;
       t.out += t.step;
       std::swap(block, other);
     }
-    if (!scan.within()) return false;
+    if (!scan.within(bits)) return false;
   }
   if (pending) pending(other, quantisers, out, stride);
-  shared = scan;
+  scan.bits = bits;
   return true;
 }
 

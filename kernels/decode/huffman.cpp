@@ -44,33 +44,37 @@ bool build(DcTable &t, const uint8_t counts[17], const uint8_t symbols[256]) {
 bool build(AcTable &t, const uint8_t counts[17], const uint8_t symbols[256]) {
   uint16_t found[1 << kAcLook];
   if (!build(t.codes, counts, symbols, kAcLook, found)) return false;
-  auto valid = [](int symbol) { return (symbol & 15) || symbol == 0 || symbol == 0xf0; };
   for (int i = 0; i < 1 << kAcLook; i++) {
-    AcTable::Entry &e = t.fast[i] = {0, 0, kNowhere, kNowhere, 0, 0, 0, 0};
-    int length = found[i] >> 8, symbol = found[i] & 255, size = symbol & 15, bits = length + size;
-    if (length == 0 || !valid(symbol) || bits > kMostFastBits) continue;
-    e.length = (uint8_t)bits;
-    if (symbol == 0) {
-      e.step = kEndOfBlock;
-      continue;
+    AcTable::Entry &e = t.fast[i] = {0, kOther, kNowhere, kNowhere, 0, 0, 0};
+    int bits = 0, step = 0;  // of the symbols so far
+    for (int n = 0; n < 2; n++) {
+      // Zeros behind the bits looked at do not matter to a code that ends before.
+      const int code = found[i << bits & ((1 << kAcLook) - 1)], symbol = code & 255;
+      const int length = code >> 8, run = symbol >> 4, size = symbol & 15, end = bits + length + size;
+      if (length == 0 || bits + length > kAcLook || end > kMostFastBits) break;
+      if (symbol == 0) {
+        e.length = (uint8_t)(bits + length);
+        e.step = (uint8_t)(step + kEndOfBlock);
+        break;
+      }
+      if (size == 0 && run != 15) break;  // no such symbol in baseline
+      if (n == 0 && end <= kAcLook) {
+        e.run1 = (uint8_t)run;
+        e.value1 = (int16_t)extend((uint64_t)i << (64 - kAcLook), length, size);
+      } else {
+        // The sign is the first of the extra bits. Without them, the bits that are taken are none.
+        if (size > 0 && bits + length == kAcLook || size > 7) break;
+        const bool negative = size > 0 && !(i >> (kAcLook - 1 - bits - length) & 1);
+        e.run2 = (uint8_t)(step + run);
+        e.size2 = (uint8_t)size;
+        e.base2 = (int8_t)(negative ? 1 - (1 << size) : 0);
+      }
+      bits = end;
+      step += run + 1;
+      e.length = (uint8_t)bits;
+      e.step = (uint8_t)step;
+      if (bits >= kAcLook) break;
     }
-    e.run1 = (uint8_t)(symbol >> 4);
-    e.skip1 = (uint8_t)length;
-    e.size1 = (uint8_t)size;
-    e.step = (uint8_t)(e.run1 + 1);
-    if (bits >= kAcLook) continue;
-    int after = found[i << bits & ((1 << kAcLook) - 1)];
-    length = after >> 8, symbol = after & 255, size = symbol & 15;
-    if (length == 0 || length > kAcLook - bits || !valid(symbol) || bits + length + size > kMostFastBits) continue;
-    e.length = (uint8_t)(bits + length + size);
-    if (symbol == 0) {
-      e.step = (uint8_t)(e.step + kEndOfBlock);
-      continue;
-    }
-    e.run2 = (uint8_t)(e.step + (symbol >> 4));
-    e.skip2 = (uint8_t)(bits + length);
-    e.size2 = (uint8_t)size;
-    e.step = (uint8_t)(e.run2 + 1);
   }
   return true;
 }

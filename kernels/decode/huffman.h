@@ -14,6 +14,7 @@
 
 constexpr int kDcLook = 8, kAcLook = 10;
 constexpr int kEndOfBlock = 128;  // added to the place in a block when it ends
+constexpr int kOther = 255;       // added when a symbol is not in the table
 constexpr int kNowhere = 128;     // added to a place, what is stored there is lost
 constexpr int kBlockRoom = 80;    // coefficients a block needs, the last 16 of which are lost
 
@@ -36,14 +37,16 @@ struct DcTable {
   CodeLengths codes;
 };
 
-// Runs of zeros and the coefficient behind them; one or two such symbols. A missing one goes nowhere.
+// Runs of zeros and the coefficient behind them. An entry has up to two of them: the first complete in the bits looked
+// at; of the second, the code and the sign. One that is missing goes nowhere.
 struct AcTable {
   struct Entry {
-    uint8_t length;        // of all; 0: not in this table
+    uint8_t length;        // of all; 0: no symbol that is in this table
     uint8_t step;          // how far the place in the block moves
-    uint8_t run1, run2;    // from the place to the coefficient
-    uint8_t skip1, skip2;  // bits before the coefficient's extra bits
-    uint8_t size1, size2;  // number of extra bits
+    uint8_t run1, run2;    // from the place to the coefficients
+    int16_t value1;
+    uint8_t size2;         // how many of the bits, the last ones, are the second's
+    int8_t base2;          // what to add to them
   };
   Entry fast[1 << kAcLook];
   CodeLengths codes;
@@ -131,17 +134,23 @@ INLINE bool read_ac(Bits &b, const AcTable &t, int16_t *out) {
     for (int i = 0; i < 3; i++) {
       before = b.window;
       e = &t.fast[before >> (64 - kAcLook)];
-      if (__builtin_expect(e->length == 0, 0)) goto other;
       b.drop(e->length);
       if (kWanted) {
-        out[kNatural.at[k + e->run1]] = (int16_t)extend(before, e->skip1, e->size1);
-        out[kNatural.at[k + e->run2]] = (int16_t)extend(before, e->skip2, e->size2);
+        const uint8_t *place = kNatural.at + k;
+        const uint64_t last = before >> (-e->length & 63) & ((1ull << e->size2) - 1);
+        out[place[e->run1]] = e->value1;
+        out[place[e->run2]] = (int16_t)((int)last + e->base2);
       }
       k += e->step;
       if (k >= 64) goto end;
     }
     continue;
-  other:
+  end:
+    if (k == 64 || k > kEndOfBlock && k < kEndOfBlock + 64) return true;
+    // Not in the table, or too far: the first of two symbols may have been the block's last. Again, a single symbol.
+    k -= e->step;
+    b.window = before;
+    b.held += e->length;
     b.fill();
     int symbol = b.symbol(t.codes), size = symbol & 15, run = symbol >> 4;
     if (symbol < 0) return false;
@@ -153,14 +162,6 @@ INLINE bool read_ac(Bits &b, const AcTable &t, int16_t *out) {
     b.drop(size);
     if (++k == 64) return true;
   }
-end:
-  if (k == 64 || k > kEndOfBlock && k < kEndOfBlock + 64) return true;
-  // The first of two symbols may have been the block's last.
-  if (k - e->step + e->run1 + 1 != 64) return false;
-  b.window = before;
-  b.held += e->length;
-  b.drop(e->skip1 + e->size1);
-  return true;
 }
 
 // The first coefficient as a difference; INT32_MAX: irregular.

@@ -29,23 +29,26 @@ struct Scan {
   // Uses part 2 of the scratch.
   bool begin(const jpeg_decompress_struct &d, Bytes in, Scratch &scratch);
 
-  // Before each MCU. False: there should not be another.
-  INLINE bool next_mcu() {
-    if (mcus_to_restart == 0 && !next_interval()) return false;
+  // Before each MCU, `bits` being that of the loop. False: there should not be another.
+  INLINE bool next_mcu(Bits &local) {
+    if (mcus_to_restart == 0) {
+      if (!next_interval()) return false;
+      local = bits;
+    }
     mcus_to_restart--;
     return true;
   }
   // After each MCU. False: more bits were taken than there are.
-  INLINE bool within() const { return bits.next - bits.held / 8 <= end; }
+  INLINE bool within(const Bits &local) const { return local.next - local.held / 8 <= end; }
 
   // Reads a block into zeros, or over it. False: irregular.
   template <bool kWanted>
-  INLINE bool read_block(const Block &b, int16_t *out) {
-    int difference = read_dc(bits, *b.dc), dc = last_dc[b.component] + difference;
+  INLINE bool read_block(Bits &local, const Block &b, int16_t *out) {
+    int difference = read_dc(local, *b.dc), dc = last_dc[b.component] + difference;
     if (difference == INT32_MAX || dc != (int16_t)dc) return false;
     last_dc[b.component] = dc;
     if (kWanted) out[0] = (int16_t)dc;
-    return read_ac<kWanted>(bits, *b.ac, out);
+    return read_ac<kWanted>(local, *b.ac, out);
   }
 
  private:
