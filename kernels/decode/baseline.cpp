@@ -219,16 +219,27 @@ void repeat_rim(const Component &c, int64_t mcu_row) {
   }
 }
 
+// Whether there are blocks before the last wanted one that nobody wants.
+bool reads_over(const Picture &p, int64_t first_row) {
+  if (first_row > 0 || p.first_mcu > 0) return true;
+  for (int i = 0; i < p.n_components; i++) {
+    const Component &c = p.components[i];
+    if (!c.wanted || p.end_mcu * c.mcu_columns < c.columns) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool decode_baseline(const jpeg_decompress_struct &d, Bytes in, const PixelRows &out, Scratch &scratch) {
   Picture p;
   Scan scan;
-  if (!describe(p, d, out, scratch) || !scan.begin(d, in, scratch)) return false;
+  if (!describe(p, d, out, scratch)) return false;
   const int64_t end = out.want.y + out.want.height;
   int64_t y = out.want.y, first_row = INT64_MAX;
   for (int i = 0; i < p.n_components; i++)
     if (const Component &c = p.components[i]; c.wanted) first_row = std::min(first_row, c.first_row(y) / c.mcu_rows);
+  if (!scan.begin(d, in, reads_over(p, first_row), scratch)) return false;
   alignas(64) int16_t blocks[2 * kBlockRoom] = {};
   for (int64_t mcu_row = 0; y < end; mcu_row++) {
     if (mcu_row == scan.mcu_rows) fail("[internal error] JPEG: row %lld is in no MCU", (long long)y);

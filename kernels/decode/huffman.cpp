@@ -42,6 +42,8 @@ bool build(DcTable &t, const uint8_t counts[17], const uint8_t symbols[256]) {
 }
 
 bool build(AcTable &t, const uint8_t counts[17], const uint8_t symbols[256]) {
+  t.has_skips = false;
+  memcpy(t.counts, counts, 17);
   uint16_t found[1 << kAcLook];
   if (!build(t.codes, counts, symbols, kAcLook, found)) return false;
   for (int i = 0; i < 1 << kAcLook; i++) {
@@ -79,11 +81,32 @@ bool build(AcTable &t, const uint8_t counts[17], const uint8_t symbols[256]) {
   return true;
 }
 
+void build_skips(AcTable &t) {
+  uint16_t found[1 << kSkipLook];
+  build(t.codes, t.counts, t.codes.symbols, kSkipLook, found);
+  for (int i = 0; i < 1 << kSkipLook; i++) {
+    int bits = 0, step = 0;
+    bool ended = false;
+    while (bits < kSkipLook && !ended) {
+      const int code = found[i << bits & ((1 << kSkipLook) - 1)], symbol = code & 255;
+      const int length = code >> 8, size = symbol & 15, end = bits + length + size;
+      if (length == 0 || bits + length > kSkipLook || end > kMostFastBits) break;
+      if (size == 0 && symbol != 0 && symbol != 0xf0) break;
+      if (step + (symbol >> 4) + 1 > 64) break;
+      ended = symbol == 0;
+      bits = end;
+      step += ended ? kEndOfBlock : (symbol >> 4) + 1;
+    }
+    t.skips[i] = {(uint8_t)bits, (uint8_t)(bits ? step : kOther)};
+  }
+  t.has_skips = true;
+}
+
 // The tables of the last files, the one unused for longest giving way.
 template <class Table>
 class Cache {
  public:
-  const Table *get(const uint8_t counts[17], const uint8_t symbols[256]) {
+  Table *get(const uint8_t counts[17], const uint8_t symbols[256]) {
     Slot *slot = slots_;
     for (Slot &s : slots_) {
       if (s.table && !memcmp(s.counts, counts, 17) && !memcmp(s.symbols, symbols, 256)) {
@@ -119,7 +142,9 @@ const DcTable *dc_table(const uint8_t counts[17], const uint8_t symbols[256]) {
   return cache.get(counts, symbols);
 }
 
-const AcTable *ac_table(const uint8_t counts[17], const uint8_t symbols[256]) {
+const AcTable *ac_table(const uint8_t counts[17], const uint8_t symbols[256], bool with_skips) {
   static thread_local Cache<AcTable> cache;
-  return cache.get(counts, symbols);
+  AcTable *t = cache.get(counts, symbols);
+  if (t && with_skips && !t->has_skips) build_skips(*t);
+  return t;
 }

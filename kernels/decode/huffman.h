@@ -12,7 +12,7 @@
 // These gain from being compiled for the instruction set of the loop they are in.
 #define INLINE __attribute__((always_inline)) inline
 
-constexpr int kDcLook = 8, kAcLook = 10;
+constexpr int kDcLook = 8, kAcLook = 10, kSkipLook = 11;
 constexpr int kEndOfBlock = 128;  // added to the place in a block when it ends
 constexpr int kOther = 255;       // added when a symbol is not in the table
 constexpr int kNowhere = 128;     // added to a place, what is stored there is lost
@@ -41,15 +41,22 @@ struct DcTable {
 // at; of the second, the code and the sign. One that is missing goes nowhere.
 struct AcTable {
   struct Entry {
-    uint8_t length;        // of all; 0: no symbol that is in this table
-    uint8_t step;          // how far the place in the block moves
-    uint8_t run1, run2;    // from the place to the coefficients
+    uint8_t length;      // of all; 0: no symbol that is in this table
+    uint8_t step;        // how far the place in the block moves
+    uint8_t run1, run2;  // from the place to the coefficients
     int16_t value1;
-    uint8_t size2;         // how many of the bits, the last ones, are the second's
-    int8_t base2;          // what to add to them
+    uint8_t size2;  // how many of the bits, the last ones, are the second's
+    int8_t base2;   // what to add to them
   };
   Entry fast[1 << kAcLook];
   CodeLengths codes;
+  uint8_t counts[17];
+  // For blocks that nobody wants: as many symbols as the next bits hold.
+  struct Skip {
+    uint8_t length, step;
+  };
+  bool has_skips;
+  Skip skips[1 << kSkipLook];
 };
 
 // Three look-ups are made between refills.
@@ -58,7 +65,7 @@ constexpr int kMostFastBits = 18;
 // The tables of a DHT segment: how many codes there are of each length (1 to 16), and their symbols. They are kept per
 // thread, as most files have the same; null if they are not a code. A table lives until seven others were asked for.
 const DcTable *dc_table(const uint8_t counts[17], const uint8_t symbols[256]);
-const AcTable *ac_table(const uint8_t counts[17], const uint8_t symbols[256]);
+const AcTable *ac_table(const uint8_t counts[17], const uint8_t symbols[256], bool with_skips);
 
 // From the place in a block to the one in rows (figure A.6 of ITU-T T.81), and behind it for what is to be lost.
 struct Natural {
@@ -122,8 +129,24 @@ INLINE int extend(uint64_t window, int skip, int size) {
   return (int)(bits >> 1 >> (63 - size)) - (int)(negative & ((1ull << size) - 1));
 }
 
-// Reads the coefficients behind the first; into zeros, if they are wanted. False: irregular.
-template <bool kWanted>
+// One symbol of any kind; into zeros, if there are any. Returns the place behind it (64 at the end of the block); 65:
+// irregular.
+INLINE int read_symbol(Bits &b, const AcTable &t, int k, int16_t *out) {
+  b.fill();
+  int symbol = b.symbol(t.codes), size = symbol & 15, run = symbol >> 4;
+  if (symbol <= 0) return symbol < 0 ? 65 : 64;
+  if (size == 0 && run != 15 || k + run > 63) return 65;
+  k += run;
+  if (out) out[kNatural.at[k]] = (int16_t)extend(b.window, 0, size);
+  b.drop(size);
+  return k + 1;
+}
+
+// Whether a block has ended well at place k >= 64. If not, the symbol is not in the table, or several were taken of
+// which the first may have been the block's last: it is to be read again, as a single one.
+INLINE bool is_end(int k) { return k == 64 || k > kEndOfBlock && k < kEndOfBlock + 64; }
+
+// Reads the coefficients behind the first into zeros. False: irregular.
 INLINE bool read_ac(Bits &b, const AcTable &t, int16_t *out) {
   const AcTable::Entry *e;
   uint64_t before;
@@ -135,32 +158,45 @@ INLINE bool read_ac(Bits &b, const AcTable &t, int16_t *out) {
       before = b.window;
       e = &t.fast[before >> (64 - kAcLook)];
       b.drop(e->length);
-      if (kWanted) {
-        const uint8_t *place = kNatural.at + k;
-        const uint64_t last = before >> (-e->length & 63) & ((1ull << e->size2) - 1);
-        out[place[e->run1]] = e->value1;
-        out[place[e->run2]] = (int16_t)((int)last + e->base2);
-      }
+      const uint8_t *place = kNatural.at + k;
+      const uint64_t last = before >> (-e->length & 63) & ((1ull << e->size2) - 1);
+      out[place[e->run1]] = e->value1;
+      out[place[e->run2]] = (int16_t)((int)last + e->base2);
       k += e->step;
       if (k >= 64) goto end;
     }
     continue;
   end:
-    if (k == 64 || k > kEndOfBlock && k < kEndOfBlock + 64) return true;
-    // Not in the table, or too far: the first of two symbols may have been the block's last. Again, a single symbol.
-    k -= e->step;
+    if (is_end(k)) return true;
     b.window = before;
     b.held += e->length;
+    k = read_symbol(b, t, k - e->step, out);
+    if (k >= 64) return k == 64;
+  }
+}
+
+// Reads over them.
+INLINE bool skip_ac(Bits &b, const AcTable &t) {
+  const AcTable::Skip *e;
+  uint64_t before;
+  int k = 1;
+  for (;;) {
     b.fill();
-    int symbol = b.symbol(t.codes), size = symbol & 15, run = symbol >> 4;
-    if (symbol < 0) return false;
-    if (size == 0 && run == 0) return true;
-    if (size == 0 && run != 15) return false;
-    k += run;
-    if (k > 63) return false;
-    if (kWanted) out[kNatural.at[k]] = (int16_t)extend(b.window, 0, size);
-    b.drop(size);
-    if (++k == 64) return true;
+#pragma GCC unroll 3
+    for (int i = 0; i < 3; i++) {
+      before = b.window;
+      e = &t.skips[before >> (64 - kSkipLook)];
+      b.drop(e->length);
+      k += e->step;
+      if (k >= 64) goto end;
+    }
+    continue;
+  end:
+    if (is_end(k)) return true;
+    b.window = before;
+    b.held += e->length;
+    k = read_symbol(b, t, k - e->step, nullptr);
+    if (k >= 64) return k == 64;
   }
 }
 

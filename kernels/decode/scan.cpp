@@ -51,7 +51,7 @@ bool Scan::next_interval() {
   return true;
 }
 
-bool Scan::begin(const jpeg_decompress_struct &d, Bytes in, Scratch &scratch) {
+bool Scan::begin(const jpeg_decompress_struct &d, Bytes in, bool skips, Scratch &scratch) {
   if (d.progressive_mode || d.arith_code || d.data_precision != 8 || d.comps_in_scan != d.num_components) return false;
   if (d.Ss != 0 || d.Se != 63 || d.Ah != 0 || d.Al != 0 || d.unread_marker != 0) return false;
   if (d.comps_in_scan < 1 || d.comps_in_scan > kMostComponents) return false;
@@ -67,7 +67,7 @@ bool Scan::begin(const jpeg_decompress_struct &d, Bytes in, Scratch &scratch) {
     const JHUFF_TBL *dc = d.dc_huff_tbl_ptrs[c.dc_tbl_no], *ac = d.ac_huff_tbl_ptrs[c.ac_tbl_no];
     if (!dc || !ac) return false;
     const DcTable *dc_codes = dc_table(dc->bits, dc->huffval);
-    const AcTable *ac_codes = ac_table(ac->bits, ac->huffval);
+    const AcTable *ac_codes = ac_table(ac->bits, ac->huffval, skips);
     if (!dc_codes || !ac_codes) return false;
     // A scan of one component is not interleaved: its MCUs are single blocks (A.2.2).
     int width = interleaved ? c.h_samp_factor : 1, height = interleaved ? c.v_samp_factor : 1;

@@ -25,9 +25,9 @@ struct Scan {
     int component, x, y;
   } blocks[D_MAX_BLOCKS_IN_MCU];
 
-  // Prepares for the scan that begins at `in`, whose header libjpeg has read. False: leave it to libjpeg.
-  // Uses part 2 of the scratch.
-  bool begin(const jpeg_decompress_struct &d, Bytes in, Scratch &scratch);
+  // Prepares for the scan that begins at `in`, whose header libjpeg has read. `skips`: some
+  // blocks will be read over. False: leave it to libjpeg. Uses part 2 of the scratch.
+  bool begin(const jpeg_decompress_struct &d, Bytes in, bool skips, Scratch &scratch);
 
   // Before each MCU, `bits` being that of the loop. False: there should not be another.
   INLINE bool next_mcu(Bits &local) {
@@ -48,7 +48,7 @@ struct Scan {
     if (difference == INT32_MAX || dc != (int16_t)dc) return false;
     last_dc[b.component] = dc;
     if (kWanted) out[0] = (int16_t)dc;
-    return read_ac<kWanted>(local, *b.ac, out);
+    return kWanted ? read_ac(local, *b.ac, out) : skip_ac(local, *b.ac);
   }
 
  private:
