@@ -6,6 +6,7 @@ A function or class is made when it is asked for, with the signature and the doc
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -103,17 +104,31 @@ def _fill(root: str, spell: Callable[[str], str], make: Callable[..., Any]) -> N
             module = _submodule(root, path)
             tables.setdefault(module.__name__, {})[spell(class_name)] = (cls, class_name, warning)
     for module_name in [m for m in sys.modules if m == root or m.startswith(root + ".")]:
-        _make_on_demand(sys.modules[module_name], tables.get(module_name, {}), make)
+        added = functools.partial(_added, root, module_name, spell)
+        _make_on_demand(sys.modules[module_name], tables.get(module_name, {}), make, added)
 
 
-def _make_on_demand(module: ModuleType, table: dict[str, tuple], make: Callable[..., Any]) -> None:
+def _added(root: str, module_name: str, spell: Callable[[str], str], name: str) -> tuple | None:
+    """The operator of that name that the user's program declared after `import penstock`."""
+    for cls in list(REGISTRY.values()):
+        for path, class_name, warning in places(cls, root.rpartition(".")[2]):
+            if spell(class_name) == name and ".".join([root, *path]) == module_name:
+                return cls, class_name, warning
+    return None
+
+
+def _make_on_demand(
+    module: ModuleType, table: dict[str, tuple], make: Callable[..., Any], added: Callable[[str], tuple | None]
+) -> None:
     def __getattr__(name: str) -> Any:
-        if name not in table:
+        found = table.get(name) or (None if name.startswith("_") else added(name))
+        if found is None:
             near = "" if name.startswith("_") else suggest(name, __dir__())
             raise AttributeError(f"module '{module.__name__}' has no attribute '{name}'.{near}")
-        made = make(*table[name])
+        made = make(*found)
         made.__module__ = module.__name__
-        setattr(module, name, made)
+        if name in table:  # others may be declared anew, as in notebooks
+            setattr(module, name, made)
         return made
 
     def __dir__() -> list[str]:

@@ -187,8 +187,9 @@ class Operator:
             cls.devices = ("cpu", "gpu") if runs or makes else ("cpu",)
         name = snake_case(cls.__name__)
         cls.fn_name = f"{cls.module}.{name}" if cls.module else name
-        if cls.fn_name in REGISTRY:
-            raise TypeError(f"[internal error] two operators are called {cls.fn_name}")
+        known = REGISTRY.get(cls.fn_name)
+        if known is not None and (known.__module__ != cls.__module__ or known.__module__.startswith("penstock.")):
+            raise TypeError(f"there is an operator called {cls.fn_name} already, in {known.__module__}")
         REGISTRY[cls.fn_name] = cls
 
     def __init__(self, values: dict[str, Any]):
