@@ -91,7 +91,9 @@ def test_types(make, dtype):
 def test_64_bit_types_follow_jax(make):
     x = np.int64([[1], [2]])
     assert next(DALIGenericIterator(make.source(lambda i: x), ["x"]))["x"].dtype == np.int32
-    enable_x64 = getattr(jax, "enable_x64", None) or __import__("jax.experimental").experimental.enable_x64
+    enable_x64 = getattr(jax, "enable_x64", None)
+    if not callable(enable_x64):  # JAX before 0.8
+        from jax.experimental import enable_x64
     with enable_x64(True):
         assert next(DALIGenericIterator(make.source(lambda i: x), ["x"]))["x"].dtype == np.int64
 

@@ -8,7 +8,6 @@ import pytest
 
 jax = pytest.importorskip("jax")
 pytest.importorskip("clu")
-pytest.importorskip("penstock.plugin.resume")
 
 from clu.data import dataset_iterator as clu  # noqa: E402
 from etils import epath  # noqa: E402

@@ -16,6 +16,7 @@ from etils import epath
 from jax.sharding import NamedSharding, PartitionSpec
 
 from ...pipeline import Pipeline
+from .. import resume
 from ..base_iterator import Batch, LastBatchPolicy
 from . import placement
 from .decorator import iterator_decorator
@@ -179,12 +180,10 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
     def _remember(self) -> None:
         """Where the iterator is, before a batch is taken that is not given out yet."""
         if self._keeps_state():
-            from .. import resume
-
             self._before_first = resume.states(self)
 
     def _keeps_state(self) -> bool:
-        return all(getattr(p, "_enable_checkpointing", False) for p in self._pipes)
+        return all(p._enable_checkpointing for p in self._pipes)
 
     def checkpoints(self) -> list[bytes]:
         """Where the iterator is, a checkpoint for each of its pipelines. A batch that was only peeked at counts as not
@@ -212,14 +211,14 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
         states = _read(filename)
         self._settle()
         with self._mutex:
-            before, pipes = self._pipes, self._remake(states)
-            self._future = self._error = self._belonging_given = None
-            super().__init__(pipes if len(pipes) > 1 or self._is_spread() else pipes[0], **self._settings)
+            pipes, before = self._remake(states), self._pipes
+            spread = self._settings["sharding"] is not None or self._settings["_devices"] is not None
+            made = type(self)(
+                pipes if spread else pipes[0], **self._settings
+            )  # which may fail, and then nothing is lost
+            vars(self).update({k: v for k, v in vars(made).items() if k not in ("_mutex", "_remake")})
             for p in before:
                 p.close()
-
-    def _is_spread(self) -> bool:
-        return self._settings["sharding"] is not None or self._settings["_devices"] is not None
 
     # What is known of batches -------------------------------------------------------------------------------------
 
