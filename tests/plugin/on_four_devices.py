@@ -17,9 +17,8 @@ SHARDING = NamedSharding(Mesh(DEVICES, ("batch",)), P("batch"))
 
 
 def source(num_shards=1, shard_id=0, width=16):
-    return fn.external_source(
-        source=lambda i: np.full((2, width), 100 * i + 10 * num_shards + shard_id, "i4"), layout="W"
-    )
+    # A copy, as the user's own memory need not be aligned as JAX wants it.
+    return fn.copy(fn.external_source(source=lambda i: np.full((2, width), 100 * i + 10 * num_shards + shard_id, "i4")))
 
 
 def first(sharding, batch_size=8, **kwargs):

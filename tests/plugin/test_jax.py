@@ -65,8 +65,12 @@ def test_policies(iterator_fn, make):
     assert labels("FILL")[-1] == [6, 0] and labels("DROP")[-1] == [4, 5] and labels("partial")[-1] == [6]
 
 
-def test_no_copy(make, monkeypatch):
-    pipe = make.source(lambda i: np.full((2, 16, 16, 3), i, "f4"))
+def test_no_copy(monkeypatch):
+    def define():
+        # A copy, as the user's own memory need not be aligned as JAX wants it.
+        return fn.copy(fn.external_source(source=lambda i: np.full((2, 16, 16, 3), i, "f4")))
+
+    pipe = pipeline_def(define, batch_size=2, num_threads=1)()
     seen = []
     share = Pipeline.share_outputs
     monkeypatch.setattr(Pipeline, "share_outputs", lambda *a: seen.append(share(*a)) or seen[-1])
