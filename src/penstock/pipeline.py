@@ -18,6 +18,7 @@ from .exec.plan import Plan
 from .exec.statistics import Statistics
 from .graph import trace
 from .graph.node import DataNode
+from .graph.placement import origin
 from .python_workers import PythonWorkers, outputs_of
 from .saving import Saving
 from .scheduling import OperatorConcurrency, StreamPolicy
@@ -325,7 +326,7 @@ class Pipeline(PythonWorkers, Saving):
         assert self._plan is not None
         if isinstance(data_node, (list, tuple)) and data_node and isinstance(data_node[0], DataNode):
             data_node = data_node[0]
-        name = data_node.source.name if isinstance(data_node, DataNode) else data_node
+        name = origin(data_node).source.name if isinstance(data_node, DataNode) else data_node
         feeds = {n.name: n.op for n in self._plan.sources if hasattr(n.op, "feed")}
         if name not in feeds:
             raise KeyError(

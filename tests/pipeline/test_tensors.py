@@ -230,7 +230,8 @@ def test_jax():
 def test_memory_goes_back_to_the_pool_when_nothing_refers_to_it():
     gc.collect()
     before = library().memory_used()
-    pipe = pipeline_def(batch_size=2)(lambda: fn.external_source(source=lambda i: np.full((2, 2000), i, "i4")))()
+    kept = [np.full((2, 2000), i, "i4") for i in range(8)]  # which the pipeline has to copy
+    pipe = pipeline_def(batch_size=2)(lambda: fn.external_source(source=lambda i: kept[i]))()
     out = pipe.run()[0]
     views = {
         "tensor": out[1],

@@ -28,6 +28,11 @@ class ToCpu(Transfer, abstract=True):
     to = fn_name = "cpu"
 
 
+def origin(node: DataNode) -> DataNode:
+    """What a copy on the other device was made of; the node itself if it is no copy."""
+    return node.source.inputs[0] if isinstance(node.source.op, Transfer) else node
+
+
 def move(node: DataNode, to: str) -> DataNode:
     """The same batch on the device "cpu" or "gpu"; copied once, however often it is asked for."""
     if node.device == to:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,14 @@ class ExternalSource(Source):
     )
     cuda_stream = Arg(object, None, "Has no effect on the CPU.", hidden=True)
     use_copy_kernel = Arg(bool, None, "Has no effect on the CPU.", hidden=True)
+
+    @classmethod
+    def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:
+        """Sources are called on the CPU; `device="gpu"` copies what they give to the GPU."""
+        if kwargs.get("device") != "gpu":
+            return None
+        outputs = call(cls, inputs, {**kwargs, "device": "cpu"})
+        return [o.gpu() for o in outputs] if isinstance(outputs, list) else outputs.gpu()
 
     def setup(self) -> None:
         v = self.values
