@@ -38,6 +38,7 @@ MAY_IMPORT = {
     "backend": {"core", "tensors", "types"},
     "plugin_manager": set(),
     "as_dali": {""},
+    "pickling": {"external"},
     "python_workers": {"external", "graph", "inspection"},
     "saving": {"core", "graph", "exec", "inspection"},
     "pipeline": {

@@ -164,7 +164,9 @@ def test_an_exception_in_a_thread():
 
 
 def test_an_exception_that_can_not_be_sent():
-    with pytest.raises(PipelineError, match=r"Unpicklable: it is no use\nIn worker process \d \(pid \d+\) while it made"):
+    with pytest.raises(
+        PipelineError, match=r"Unpicklable: it is no use\nIn worker process \d \(pid \d+\) while it made"
+    ):
         build(sources.raises_unpicklable).run()
 
 

@@ -150,7 +150,10 @@ class WorkerMemory:
     def reserve(self, offset: int, nbytes: int) -> None:
         """Makes the system say now that memory is short: a write to a page it can't supply would kill the process."""
         if self._reserved.get(offset, 0) < nbytes:
-            os.posix_fallocate(self.fd, offset, nbytes)
+            try:
+                os.posix_fallocate(self.fd, offset, nbytes)
+            except OSError as e:
+                raise MemoryError(f"no shared memory for {nbytes} bytes of samples: {e.strerror}") from None
             self._reserved[offset] = nbytes
 
     def spill(self, nbytes: int) -> tuple[int, mmap.mmap]:

@@ -274,7 +274,8 @@ class Pool:
                 self._lost[task.source] = f"the place in the iteration was lost: {why}"
             if number in lost or calling.is_iterable:
                 del job.tasks[number]
-                job.errors[current[2] if current and number in lost else task.first] = WorkerError(why)
+                row = current[2] if current and number in lost else task.first
+                job.errors[row] = WorkerError(why if number in lost else self._lost.get(task.source, why))
         self._pending.extendleft(
             (job, task) for number, (job, task, _) in reversed(list(waiting.items())) if number in job.tasks
         )
