@@ -40,7 +40,25 @@ void skip_source(j_decompress_ptr d, long n) {
 // A block's words at most, and what is written behind them and lost.
 constexpr int kMostWords = 1 + 63 * 2, kLostWords = 2;
 
-INLINE uint16_t word_of(int place, int value) { return (uint16_t)(kNatural.at[place] << kJpegPlaceBits | value & 1023); }
+INLINE uint16_t word_of(int place, int value) {
+  return (uint16_t)(kNatural.at[place] << kJpegPlaceBits | value & 1023);
+}
+
+// As read_symbol, into words.
+INLINE int read_symbol_words(Bits &b, const AcTable &t, int k, uint16_t *&to) {
+  b.fill();
+  int symbol = b.symbol(t.codes), size = symbol & 15, run = symbol >> 4;
+  if (symbol <= 0) return symbol < 0 ? 65 : 64;
+  if (size == 0 && run != 15 || k + run > 63) return 65;
+  k += run;
+  if (size > 0) {
+    const int value = extend(b.window, 0, size);
+    *to++ = word_of(k, value);
+    if (value < -512 || value > 511) *to++ = (uint16_t)(value >> kJpegPlaceBits & 63);
+  }
+  b.drop(size);
+  return k + 1;
+}
 
 // As read_ac, into words. Look-ups that give values know codes of up to kAcLook bits, so these need no second word.
 INLINE bool read_words(Bits &b, const AcTable &t, uint16_t *&to) {
@@ -54,42 +72,25 @@ INLINE bool read_words(Bits &b, const AcTable &t, uint16_t *&to) {
     for (int i = 0; i < 3; i++) {
       before = b.window;
       e = &t.fast[before >> (64 - kAcLook)];
-      if (__builtin_expect(e->length == 0, 0)) goto other;
       b.drop(e->length);
       last = to;
-      *to = word_of(k + e->run1, extend(before, e->skip1, e->size1));
+      const uint64_t bits = before >> (-e->length & 63) & ((1ull << e->size2) - 1);
+      *to = word_of(k + e->run1, e->value1);
       to += e->run1 < kNowhere;
-      *to = word_of(k + e->run2, extend(before, e->skip2, e->size2));
+      *to = word_of(k + e->run2, (int)bits + e->base2);
       to += e->run2 < kNowhere;
       k += e->step;
       if (k >= 64) goto end;
     }
     continue;
-  other:
-    b.fill();
-    int symbol = b.symbol(t.codes), size = symbol & 15, run = symbol >> 4;
-    if (symbol < 0) return false;
-    if (size == 0 && run == 0) return true;
-    if (size == 0 && run != 15) return false;
-    k += run;
-    if (k > 63) return false;
-    if (size > 0) {
-      int value = extend(b.window, 0, size);
-      *to++ = word_of(k, value);
-      if (value < -512 || value > 511) *to++ = (uint16_t)(value >> kJpegPlaceBits & 63);
-    }
-    b.drop(size);
-    if (++k == 64) return true;
+  end:
+    if (is_end(k)) return true;
+    b.window = before;
+    b.held += e->length;
+    to = last;
+    k = read_symbol_words(b, t, k - e->step, to);
+    if (k >= 64) return k == 64;
   }
-end:
-  if (k == 64 || k > kEndOfBlock && k < kEndOfBlock + 64) return true;
-  // The first of two symbols may have been the block's last.
-  if (k - e->step + e->run1 + 1 != 64) return false;
-  to = last + 1;
-  b.window = before;
-  b.held += e->length;
-  b.drop(e->skip1 + e->size1);
-  return true;
 }
 
 bool is_supported(const jpeg_decompress_struct &d) {
@@ -147,30 +148,30 @@ struct Target {
   int x, step;      // its column in the first MCU; columns to the next
   int begin, end;   // columns that are stored
 };
-CLONES bool read_row(Scan &shared, const Target *targets, uint16_t *&end, const uint16_t *words) {
-  Scan scan = shared;
+CLONES bool read_row(Scan &scan, const Target *targets, uint16_t *&end, const uint16_t *words) {
+  Bits bits = scan.bits;
   uint16_t *to = end;
   for (int mcu = 0; mcu < (int)scan.mcus_per_row; mcu++) {
-    if (!scan.next_mcu()) return false;
+    if (!scan.next_mcu(bits)) return false;
     for (int i = 0; i < scan.n_blocks; i++) {
       const Target &t = targets[i];
       const Scan::Block &b = scan.blocks[i];
       const int x = t.x + mcu * t.step;
       if (!t.place || x < t.begin || x >= t.end) {
-        if (!scan.read_block<false>(b, nullptr)) return false;
+        if (!scan.read_block<false>(bits, b, nullptr)) return false;
         continue;
       }
-      const int difference = read_dc(scan.bits, *b.dc), dc = scan.last_dc[b.component] + difference;
+      const int difference = read_dc(bits, *b.dc), dc = scan.last_dc[b.component] + difference;
       if (difference == INT32_MAX || dc != (int16_t)dc) return false;
       scan.last_dc[b.component] = dc;
       uint16_t *first = to;
       *to++ = (uint16_t)dc;
-      if (!read_words(scan.bits, *b.ac, to)) return false;
+      if (!read_words(bits, *b.ac, to)) return false;
       t.place[x - t.begin] = (uint32_t)(first - words) << kJpegCountBits | (uint32_t)(to - first - 1);
     }
-    if (!scan.within()) return false;
+    if (!scan.within(bits)) return false;
   }
-  shared = scan;
+  scan.bits = bits;
   end = to;
   return true;
 }
@@ -220,9 +221,10 @@ bool read(Headers &j, Bytes in, const JpegCoefficientsArgs &a, JpegRecord &r, Sc
   describe(r, j.d, stored_window(oriented, a.orientation, a.height, a.width), a.gray);
   Bytes scan{j.source.next_input_byte, (int64_t)j.source.bytes_in_buffer};
   Scan blocks;
-  if (!blocks.begin(j.d, scan, scratch)) return false;
+  if (!blocks.begin(j.d, scan, true, scratch)) return false;
   // A coefficient takes at least two bits of the file.
-  const int64_t most_words = std::min<int64_t>((int64_t)r.n_blocks * kMostWords, r.n_blocks + 4 * in.size + kMostWords) + kLostWords;
+  const int64_t most_words =
+      std::min<int64_t>((int64_t)r.n_blocks * kMostWords, r.n_blocks + 4 * in.size + kMostWords) + kLostWords;
   if (most_words >> (32 - kJpegCountBits)) return false;
   auto *places = static_cast<uint32_t *>(scratch.get(r.n_blocks * 4ll + most_words * 2, 0));
   auto *words = reinterpret_cast<uint16_t *>(places + r.n_blocks);
