@@ -39,9 +39,7 @@ class Chain:
 
     def add(self, kernel: str, dtype: str = "", shape=None, layout=None, **columns) -> Chain:
         x = self.specs[-1]
-        self.specs.append(
-            Spec.uniform(self.n, shape or x.shape[0], np.dtype(dtype or x.dtype), layout or x.layout)
-        )
+        self.specs.append(Spec.uniform(self.n, shape or x.shape[0], np.dtype(dtype or x.dtype), layout or x.layout))
         self.steps.append((kernel, columns))
         return self
 
@@ -78,12 +76,8 @@ def chains(n: int, h: int, w: int) -> dict[str, Chain]:
         "flip f32": f4().add("geometry/flip", **flip),
         "crop u8": u8().add("geometry/window", shape=(h - 11, w - 21, 3), start=eight(5, 7), **window),
         "pad u8": u8().add("geometry/window", shape=(h + 11, w + 21, 3), start=eight(-5, -7), **window),
-        "crop_mirror_normalize u8 -> f32 CHW": u8().add(
-            "geometry/crop_mirror_normalize", "f4", planes, "CHW", **cmn
-        ),
-        "crop_mirror_normalize u8 -> f16 CHW": u8().add(
-            "geometry/crop_mirror_normalize", "f2", planes, "CHW", **cmn
-        ),
+        "crop_mirror_normalize u8 -> f32 CHW": u8().add("geometry/crop_mirror_normalize", "f4", planes, "CHW", **cmn),
+        "crop_mirror_normalize u8 -> f16 CHW": u8().add("geometry/crop_mirror_normalize", "f2", planes, "CHW", **cmn),
         "crop_mirror_normalize u8 -> f32 HWC": u8().add("geometry/crop_mirror_normalize", "f4", **interleaved),
         "transpose u8 HWC -> CHW": u8().add("generic/transpose", shape=planes, layout="CHW", perm=eight(2, 0, 1)),
         "transpose f32 HW -> WH": Chain((h, w), n, "f4", "HW").add(

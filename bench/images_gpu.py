@@ -180,7 +180,9 @@ def main() -> None:
             lines.append(f"| {text} | {ratio:.2f} | {'' if least is None else least} | {verdict} | {best} |")
     if "val: penstock" in results:
         ms = results["val: penstock"]["python_ms"]
-        lines.append(f"| Python in val, ms a batch | {ms:.2f} | below 0.8 | {'reached' if ms < 0.8 else '**missed**'} | |")
+        lines.append(
+            f"| Python in val, ms a batch | {ms:.2f} | below 0.8 | {'reached' if ms < 0.8 else '**missed**'} | |"
+        )
     measure.write(o.out, "images_gpu.md", "\n".join(lines) + "\n")
 
 

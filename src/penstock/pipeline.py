@@ -19,7 +19,7 @@ from .exec.statistics import Statistics
 from .graph import trace
 from .graph.node import DataNode
 from .graph.placement import origin
-from .python_workers import PythonWorkers, outputs_of
+from .python_workers import PythonWorkers
 from .saving import Saving
 from .scheduling import OperatorConcurrency, StreamPolicy
 from .settings import Settings, available_cpus

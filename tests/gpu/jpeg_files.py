@@ -63,7 +63,9 @@ class _Bits:
         return raw.replace(b"\xff", b"\xff\x00")
 
 
-def jpeg_file(rng, height, width, sampling=((1, 1),), density=8, largest=40, restart=0, adobe=None, quantiser=12) -> bytes:
+def jpeg_file(
+    rng, height, width, sampling=((1, 1),), density=8, largest=40, restart=0, adobe=None, quantiser=12
+) -> bytes:
     """`sampling`: (h, v) of each component. `density`: AC coefficients of a block, roughly. `adobe`: the transform its
     marker tells of. `quantiser`: the largest."""
     h_max, v_max = (max(s[d] for s in sampling) for d in (0, 1))

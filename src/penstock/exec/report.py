@@ -13,7 +13,6 @@ from ..graph.passes import Stage
 from .plan import Plan
 from .statistics import Statistics
 
-
 _TITLES = {
     "source": "source",
     "batch": "batch-wise",

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...core.batch import Batch
 from ...core.dtypes import DALIDataType, DALIImageType, to_numpy
 from ...core.op import Arg, Arguments, Operator
