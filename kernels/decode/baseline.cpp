@@ -22,12 +22,13 @@ struct Component {
   int64_t mcu_columns, mcu_rows;  // of an MCU
   const uint16_t *quantisers;
   InverseDct inverse_dct;
-  // Two rows of MCUs in turn, beginning with the first wanted MCU.
+  // At least two rows of MCUs in turn, beginning with the first wanted MCU; a power of two rows.
+  int64_t ring;
   uint8_t *plane;
   int64_t stride, left;
   uint8_t *line;  // an upsampled row
 
-  const uint8_t *row(int64_t y) const { return plane + y % (2 * mcu_rows) * stride - left; }
+  const uint8_t *row(int64_t y) const { return plane + (y & (ring - 1)) * stride - left; }
   // The component's columns that those of the image need.
   void needs(int64_t x0, int64_t x1, int64_t *from, int64_t *to) const {
     bool neighbours = upsampling == H2 || upsampling == H2V2;
@@ -35,7 +36,7 @@ struct Component {
     *to = std::min(columns, (x1 - 1) / times_x + 1 + neighbours);
   }
   bool has_far_row() const { return upsampling == V2 || upsampling == H2V2; }
-  int64_t near_row(int64_t y) const { return std::min(y / times_y, rows - 1); }
+  int64_t near_row(int64_t y) const { return std::min<int64_t>((uint32_t)y / (uint32_t)times_y, rows - 1); }
   int64_t far_row(int64_t y) const {
     int64_t far = y / 2 + (y % 2 ? 1 : -1);
     return std::clamp<int64_t>(far, 0, rows - 1);
@@ -59,7 +60,16 @@ struct Target {
   const uint16_t *quantisers;
   uint8_t *out;
   int64_t stride, step;
+  int size;
 };
+
+INLINE void fill_flat(const Target &t, int16_t dc) {
+  const uint64_t samples = flat_sample(dc, t.quantisers[0]) * 0x0101010101010101u;
+  if (t.size == 8)
+    for (int y = 0; y < 8; y++) memcpy(t.out + y * t.stride, &samples, 8);
+  else
+    for (int y = 0; y < 4; y++) memcpy(t.out + y * t.stride, &samples, 4);
+}
 
 bool describe(Component &c, const jpeg_decompress_struct &d, const jpeg_component_info &info, bool interleaved) {
   const int least = min_dct_size(d);
@@ -129,7 +139,8 @@ bool describe(Picture &p, const jpeg_decompress_struct &d, const PixelRows &out,
     Component &c = p.components[i];
     c.stride = (p.end_mcu - p.first_mcu) * c.mcu_columns + 2 * margin;
     c.left = p.first_mcu * c.mcu_columns;
-    planes[i] = place(2 * c.mcu_rows * c.stride) + margin;
+    for (c.ring = 2; c.ring < 2 * c.mcu_rows;) c.ring *= 2;
+    planes[i] = place(c.ring * c.stride) + margin;
     lines[i] = place((w.width + 2) + 2 * c.times_x);
   }
   uint8_t *memory = scratch.array<uint8_t>(bytes, 1);
@@ -152,10 +163,17 @@ CLONES bool decode_row(Scan &scan, int64_t first, int64_t end, Target *targets, 
     for (int i = 0; i < scan.n_blocks; i++) {
       Target &t = targets[i];
       if (!wanted || !t.wanted) {
-        if (!scan.read_block<false>(bits, scan.blocks[i], nullptr)) return false;
+        if (!scan.skip_block(bits, scan.blocks[i])) return false;
         continue;
       }
-      if (!scan.read_block<true>(bits, scan.blocks[i], block)) return false;
+      const Outcome outcome = scan.read_block(bits, scan.blocks[i], block);
+      if (outcome == IRREGULAR) return false;
+      if (outcome == FLAT && t.size >= 4) {
+        fill_flat(t, block[0]);
+        block[0] = 0;
+        t.out += t.step;
+        continue;
+      }
       if (pending) pending(other, quantisers, out, stride);
       pending = t.inverse_dct, quantisers = t.quantisers, out = t.out, stride = t.stride;
       t.out += t.step;
@@ -251,7 +269,7 @@ bool decode_baseline(const jpeg_decompress_struct &d, Bytes in, const PixelRows 
       if (!targets[i].wanted) continue;
       int64_t at = mcu_row * c.mcu_rows + b.y * c.size;
       auto *to = const_cast<uint8_t *>(c.row(at)) + c.left + b.x * c.size;
-      targets[i] = {true, c.inverse_dct, c.quantisers, to, c.stride, c.mcu_columns};
+      targets[i] = {true, c.inverse_dct, c.quantisers, to, c.stride, c.mcu_columns, c.size};
     }
     if (!decode_row(scan, p.first_mcu, p.end_mcu, targets, blocks)) return false;
     if (mcu_row < first_row) continue;

@@ -147,7 +147,10 @@ INLINE int read_symbol(Bits &b, const AcTable &t, int k, int16_t *out) {
 INLINE bool is_end(int k) { return k == 64 || k > kEndOfBlock && k < kEndOfBlock + 64; }
 
 // Reads the coefficients behind the first into zeros. False: irregular.
-INLINE bool read_ac(Bits &b, const AcTable &t, int16_t *out) {
+// FLAT: all of them are zeros.
+enum Outcome { IRREGULAR, FULL, FLAT };
+
+INLINE Outcome read_ac(Bits &b, const AcTable &t, int16_t *out) {
   const AcTable::Entry *e;
   uint64_t before;
   int k = 1;
@@ -167,11 +170,11 @@ INLINE bool read_ac(Bits &b, const AcTable &t, int16_t *out) {
     }
     continue;
   end:
-    if (is_end(k)) return true;
+    if (is_end(k)) return k == kEndOfBlock + 1 ? FLAT : FULL;
     b.window = before;
     b.held += e->length;
     k = read_symbol(b, t, k - e->step, out);
-    if (k >= 64) return k == 64;
+    if (k >= 64) return k == 64 ? FULL : IRREGULAR;
   }
 }
 

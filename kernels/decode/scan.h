@@ -41,15 +41,21 @@ struct Scan {
   // After each MCU. False: more bits were taken than there are.
   INLINE bool within(const Bits &local) const { return local.next - local.held / 8 <= end; }
 
-  // Reads a block into zeros, or over it. False: irregular.
-  template <bool kWanted>
-  INLINE bool read_block(Bits &local, const Block &b, int16_t *out) {
+  // The first coefficient of a block. False: irregular.
+  INLINE bool read_first(Bits &local, const Block &b) {
     int difference = read_dc(local, *b.dc), dc = last_dc[b.component] + difference;
     if (difference == INT32_MAX || dc != (int16_t)dc) return false;
     last_dc[b.component] = dc;
-    if (kWanted) out[0] = (int16_t)dc;
-    return kWanted ? read_ac(local, *b.ac, out) : skip_ac(local, *b.ac);
+    return true;
   }
+  // Reads a block into zeros.
+  INLINE Outcome read_block(Bits &local, const Block &b, int16_t *out) {
+    if (!read_first(local, b)) return IRREGULAR;
+    out[0] = (int16_t)last_dc[b.component];
+    return read_ac(local, *b.ac, out);
+  }
+  // Reads over it. False: irregular.
+  INLINE bool skip_block(Bits &local, const Block &b) { return read_first(local, b) && skip_ac(local, *b.ac); }
 
  private:
   bool next_interval();
