@@ -100,11 +100,20 @@ __device__ __noinline__ void make_weights(Tile &tile, int height, int width, int
   }
 }
 
-// Where the rows and columns of a tile lie in the output of the resampling: -1 for what is filled.
+// Where the rows and columns of a tile lie in the output of the resampling: -1 for what is filled. Returns whether
+// nothing is.
 template <class Chain>
-DEVICE void locate_tile(const Chain &chain, int top, int left, int height, int width, int32_t *rows, int32_t *columns) {
+DEVICE bool locate_tile(const Chain &chain, int top, int left, int height, int width, int32_t *rows, int32_t *columns) {
   const int tid = threadIdx.x, step = blockDim.x;
-  if constexpr (!Chain::kFills) {
+  bool inside = true;
+  if constexpr (Chain::kFills) {
+    int32_t first[2] = {top, left}, last[2] = {top + height - 1, left + width - 1};
+    Found<Chain::kSteps> found_first, found_last;
+    chain.locate(first, found_first);
+    chain.locate(last, found_last);
+    inside = !found_first.filled && !found_last.filled;
+  }
+  if (inside) {
     for (int i = tid; i < height + width; i += step) {
       int32_t at[2] = {i < height ? top + i : top, i < height ? left : left + i - height};
       Found<Chain::kSteps> found;
@@ -127,6 +136,7 @@ DEVICE void locate_tile(const Chain &chain, int top, int left, int height, int w
       atomicMax(columns + column, at[1]);
     }
   }
+  return inside;
 }
 
 // IN: where the input is in l.tensors. SIZES: whether l.tensors[1] takes the input's size.
@@ -162,7 +172,7 @@ DEVICE void resample_tiles(const Launch &l) {
       const int width = out_width - left < tile_width ? out_width - left : tile_width;
       __syncthreads();
       if (tid == 0) tile.lo = 0x7fffffff, tile.hi = 0;
-      locate_tile(chain, top, left, height, width, tile.rows, tile.columns);
+      const bool inside = locate_tile(chain, top, left, height, width, tile.rows, tile.columns);
       __syncthreads();
       make_weights<P>(tile, height, width, weights_y, weights_x);
       __syncthreads();
@@ -187,7 +197,7 @@ DEVICE void resample_tiles(const Launch &l) {
             int32_t at[2] = {top + begin + r + q, left + column};
             typename Last::T *p = to.at(at);
             Found<Chain::kSteps> found;
-            chain.locate(at, found);
+            if (!inside) chain.locate(at, found);
             write_pixel<Last>(chain, found, pixel[q], p, to.channel);
           }
         }

@@ -14,7 +14,6 @@ from penstock.core import kernels
 from penstock.core.batch import Batch, Spec
 from penstock.exec.gpu import Session
 from penstock.exec.jpeg_halves import decode_halves
-from penstock.operators.decode._headers import read_headers
 
 RGB, BGR, GRAY, YCBCR = range(4)
 RNG = np.random.default_rng(3)
@@ -23,9 +22,9 @@ RNG = np.random.default_rng(3)
 def decode_both(files, output_type=RGB, dtype="u1", orientation=None, windows=None):
     """Samples of the CPU's decoder and of the hybrid one, None where it declined."""
     encoded = Batch.from_samples([np.frombuffer(f, "u1") for f in files], "")
-    info, n = read_headers(encoded), len(files)
+    n, (width, height) = len(files), zip(*(Image.open(io.BytesIO(f)).size for f in files))
     turn = np.full(n, 1) if orientation is None else np.asarray(orientation)
-    h, w = info["height"].astype("i8"), info["width"].astype("i8")
+    h, w = np.array(height), np.array(width)
     h, w = np.where(turn >= 5, w, h), np.where(turn >= 5, h, w)
     y, x = np.zeros(n, "i8"), np.zeros(n, "i8")
     if windows:
@@ -33,15 +32,8 @@ def decode_both(files, output_type=RGB, dtype="u1", orientation=None, windows=No
         h, w = 1 + (RNG.random(n) * (h - y)).astype("i8"), 1 + (RNG.random(n) * (w - x)).astype("i8")
     spec = Spec(np.stack([h, w, np.full(n, 1 if output_type == GRAY else 3)], 1), np.dtype(dtype), "HWC")
     kernel, pool = kernels.kernel("decode/decode"), kernels.Pool(1)
-    columns = {k: info[k] for k in ("format", "height", "width")}
-    columns |= {
-        "y": y,
-        "x": x,
-        "orientation": turn,
-        "output_type": output_type,
-        "scale_denom": 1,
-        "fancy_upsampling": 1,
-    }
+    columns = {"format": 1, "height": np.array(height), "width": np.array(width)}
+    columns |= {"y": y, "x": x, "orientation": turn, "output_type": output_type, "scale_denom": 1, "fancy_upsampling": 1}
     args, _ = kernel.rows(n, columns)
     want, outcome = Batch.allocate(spec), kernels.Outcome(np.zeros(n, "i4"), n, 1)
     pool.run([kernels.Step(kernel, args, [(want.rows, -1)], [(encoded.rows, -1)])], n, outcome)
@@ -147,8 +139,8 @@ def test_real_files():
             data = f.read_bytes()
             if data[:2] == b"\xff\xd8" and len(data) > 200 and len(data) < 400_000:
                 try:
-                    read_headers(Batch.from_samples([np.frombuffer(data, "u1")], ""))
-                except Exception:
+                    Image.open(io.BytesIO(data))
+                except OSError:
                     continue
                 contents.append(data)
         if not contents:

@@ -142,3 +142,53 @@ def test_sizes_are_saved():
 @pytest.mark.parametrize("of", ("u1", "f4"))
 def test_empty_outputs(of):
     Case(of, sizes=[((5, 4), (0, 3)), ((5, 4), (2, 0)), ((6, 7), (3, 4))]).check(1)
+
+
+def eight(rows):
+    rows = np.asarray(rows)
+    out = np.zeros((len(rows), 8), rows.dtype)
+    out[:, : rows.shape[1]] = rows
+    return out
+
+
+def normalized(case, dtype, to="CHW", pad=0, mirror=True, axes=None):
+    """The case with crop_mirror_normalize behind it, of a window that reaches out of the image by `pad`."""
+    segment = case.segment()
+    n, shape = case.out.n, case.out.shape
+    axes = axes or ["HWC".find(c) for c in to]
+    c = axes.index(2)
+    first = np.zeros((n, 3), "i8")
+    out = np.maximum(shape[:, axes] - 3, 1) + (np.array(axes) != 2) * pad
+    out[:, c] = 3
+    for d, a in enumerate(axes):
+        if a != 2:
+            first[:, d] = -pad + RNG.integers(0, 3, n)
+    w = axes.index(1)
+    turned = RNG.integers(0, 2, n) == 1 if mirror else np.zeros(n, bool)
+    first[:, w] += np.where(turned, out[:, w] - 1, 0)
+    columns = {"axis": eight(np.array([axes], "i4")), "first": eight(first), "channels": c}
+    columns |= {"mirrored": np.where(turned, w, -1), "mean": np.array([[120.0, 110, 100]], "f4")}
+    columns |= {"scale": np.array([[0.02, 0.019, 0.018]], "f4"), "fill": np.array([[1.0, 2, 3]], "f4")}
+    segment.steps.append(Step("geometry/crop_mirror_normalize", [2], [1], columns))
+    segment.specs[2] = Spec(out, np.dtype(dtype), to)
+    segment.kept = {2}
+    return segment
+
+
+@pytest.mark.parametrize("pad", (0, 4))
+@pytest.mark.parametrize("to", ("CHW", "HWC"))
+@pytest.mark.parametrize("of", ("u1", "f4"))
+def test_normalizing_is_part_of_the_launch(of, to, pad):
+    sizes = SIZES[:1] + SIZES[3:6]
+    segment = normalized(Case(of, sizes=sizes, filters=TRIANGULAR), "f4", to, pad)
+    assert len(segment.launches()[1]) == 1
+    want, got = segment.on_cpu()[2], segment.on_device()[2]
+    for a, b in zip(want, got):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=0.021 if of == "u1" else 1e-4)
+
+
+def test_turned_axes_are_a_launch_of_their_own():
+    segment = normalized(Case("u1", sizes=SIZES[:2]), "f4", "CWH", axes=[2, 1, 0])
+    assert len(segment.launches()[1]) == 2
+    for a, b in zip(segment.on_cpu()[2], segment.on_device()[2]):
+        np.testing.assert_allclose(a, b, atol=0.021)

@@ -147,7 +147,7 @@ class Fusion:
         if form == "values":
             kinds = runs([s.dtype for s in seen])
         else:
-            if form == "block" and any(_reflects(c) for c in locals_):
+            if form == "block" and any(_reflects(c) or _turns(c, specs) for c in locals_):
                 return [x for part in _split(g, calls, 0) for x in self._plan(part, calls, specs, n)]
             flat = not head and "places" not in g.forms
             kinds = places(seen, flat, any(_shifts_channels(calls[i], specs) for i in g.locals))
@@ -201,6 +201,16 @@ def _split(g: _Group, calls: list[Call], at: int) -> list[_Group]:
 def _reflects(call: Call) -> bool:
     """Whether neighbours in the output may not be neighbours in the input: a `border` other than a constant."""
     return call.args is not None and "border" in (call.args.dtype.names or ()) and bool(call.args["border"].any())
+
+
+def _turns(call: Call, specs: list[Spec]) -> bool:
+    """Whether the axes of a pixel's place change their order."""
+    axis, n = specs[call.outs[0]].axis("C"), specs[call.outs[0]].ndim
+    for name in ("perm", "axis"):
+        if call.args is not None and len(call.args) and name in (call.args.dtype.names or ()):
+            order = [int(a) for d, a in enumerate(call.args[name][0, :n]) if d != axis]
+            return order != sorted(order)
+    return False
 
 
 def _named(head: Call, specs: list[Spec], kind: Kind) -> list[tuple[str, Kind]]:
