@@ -142,11 +142,11 @@ class Bench:
                 packed[name] = self.upload(value) if name in pointers else value
             calls.append(launch.Call(kernel, [i + 1], [i], packed))
             args.append(self.upload(packed))
-        (job,) = launch.Fusion(calls, {len(c.steps)}).plan(calls, c.specs, n)
+        jobs = launch.Fusion(calls, {len(c.steps)}).plan(calls, c.specs, n)
         total = 0
         for t, spec in enumerate(c.specs):
             packed = spec.packed()
-            if t in job.tensors:
+            if any(t in j.tensors for j in jobs):
                 nbytes = int(spec.volumes()[0]) * spec.dtype.itemsize
                 address = self.device.allocate(nbytes * n)
                 addresses.append(address)
@@ -154,14 +154,25 @@ class Bench:
                 packed["data"] = address + nbytes * np.arange(n, dtype="u8")
                 total += nbytes * n
             rows[t] = self.upload(packed)
-        image = compile.compile(job.source, job.entry, self.device.architecture)
-        function = self.device.function(self.device.load(image), job.entry, job.shared)
-        packed = LaunchArgument(n=n)
-        for i, t in enumerate((*job.tensors, *job.shapes)):
-            packed.tensors[i] = rows[t]
-        for i, k in enumerate(job.calls):
-            packed.args[i] = args[k]
-        seconds = self.seconds(lambda: self.stream.launch(function, job.grid, job.block, job.shared, packed))
+        scratch = max((j.scratch for j in jobs), default=0)
+        addresses.append(self.device.allocate(scratch or 1))
+        ready = []
+        for j in jobs:
+            image = compile.compile(j.source, j.entry, self.device.architecture)
+            packed = LaunchArgument(n=n, scratch=addresses[-1])
+            for i, t in enumerate((*j.tensors, *j.shapes)):
+                packed.tensors[i] = rows[t]
+            for i, k in enumerate(j.calls):
+                packed.args[i] = args[k]
+            ready.append((self.device.function(self.device.load(image), j.entry, j.shared), j, packed))
+
+        def run() -> None:
+            for function, j, packed in ready:
+                if j.zero:
+                    self.stream.fill(packed.scratch, 0, j.scratch)
+                self.stream.launch(function, j.grid, j.block, j.shared, packed)
+
+        seconds = self.seconds(run)
         for a in addresses:
             self.device.free(a)
         return total / seconds, seconds
