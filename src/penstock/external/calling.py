@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -30,11 +31,8 @@ class Calling:
             if self.cycle:
                 raise ValueError("cycle needs an iterable or a generator function as the source; got a callable")
             self.takes_argument = _takes_argument(source)
-        elif self.cycle and iter_is_self(source):
-            raise TypeError(
-                "cycle can't start a generator or iterator again; give the generator function itself, or an iterable "
-                "whose __iter__ begins anew"
-            )
+        elif self.cycle and type(source) is types.GeneratorType:
+            raise TypeError("cycle can't start a generator again; give the generator function itself")
 
     @property
     def name(self) -> str:
@@ -106,10 +104,6 @@ def is_generator_function(source: Any) -> bool:
     import inspect  # not needed to run a pipeline
 
     return inspect.isgeneratorfunction(getattr(source, "func", source))
-
-
-def iter_is_self(source: Any) -> bool:
-    return hasattr(source, "__next__") and not is_generator_function(source) and iter(source) is source
 
 
 def _takes_argument(source: Callable[..., Any]) -> bool:
