@@ -122,15 +122,16 @@ def test_exceptions_in_del_do_no_harm():
         pipe.close()
 
 
-def test_nothing_is_left_of_pipelines():
+@pytest.mark.parametrize("method", ["fork", "thread"])
+def test_nothing_is_left_of_pipelines(method):
     def counts():
         gc.collect()
         children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
         mapped = sum("memfd:penstock" in line for line in Path("/proc/self/maps").read_text().splitlines())
-        return len(os.listdir("/proc/self/fd")), len(children), mapped
+        return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), len(children), mapped
 
     def use(close):
-        pipe = build(sources.growing, n_outputs=2)
+        pipe = build(sources.growing, method, n_outputs=2)
         for _ in range(4):
             pipe.run()
         if close:

@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 import traceback
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -57,14 +58,18 @@ class ThreadPool:
         self.closed = False
         self._tasks: _Queue[tuple[_Job, int] | None] = _Queue()
         self._iterate: _Queue[tuple[_Job, int] | None] = _Queue()
-        self._n = n_workers
-        queues = [self._tasks] * n_workers
+        self._queues: list[_Queue[tuple[_Job, int] | None]] = []  # of each thread
+        # The threads know nothing of the pool, so that they end with it.
+        self._end = weakref.finalize(self, _end_all, self._queues)
+        self._end.atexit = False
+        for _ in range(n_workers):
+            self._start(self._tasks)
         if any(c.is_iterable for c in self.sources):
-            queues.append(self._iterate)
-        for i, tasks in enumerate(queues):
-            self._start(i, tasks)
+            self._start(self._iterate)
 
-    def _start(self, i: int, tasks: _Queue[tuple[_Job, int] | None]) -> None:
+    def _start(self, tasks: _Queue[tuple[_Job, int] | None]) -> None:
+        i = len(self._queues)
+        self._queues.append(tasks)
         threading.Thread(target=_work, args=(self.sources, tasks), name=f"penstock-source{i}", daemon=True).start()
 
     def schedule(self, source: int, epoch: int, iteration: int, in_epoch: int, n: int, room: int) -> _Job:
@@ -97,8 +102,7 @@ class ThreadPool:
                 job.cancelled = True
                 calling = self.sources[job.task.source]
                 if not calling.is_iterable:
-                    self._start(self._n, self._tasks)  # in the place of the one that is stuck
-                    self._n += 1
+                    self._start(self._tasks)  # in the place of the one that is stuck
                 what = failure.doing(job.task, calling.name, row)
                 raise WorkerError(
                     f"worker thread {thread} took longer than timeout={limit:g} s {what}; a thread can't be stopped"
@@ -124,9 +128,12 @@ class ThreadPool:
 
     def close(self) -> None:
         self.closed = True
-        for _ in range(self._n):
-            self._tasks.put(None)
-        self._iterate.put(None)
+        self._end()
+
+
+def _end_all(queues: list[_Queue[tuple[_Job, int] | None]]) -> None:
+    for tasks in queues:
+        tasks.put(None)
 
 
 def _work(sources: list[Calling], tasks: _Queue[tuple[_Job, int] | None]) -> None:

@@ -41,6 +41,13 @@ def main(setup: launch.Setup) -> None:
     _watch_parent(setup)
     sock, arena_fd, trace_fd = setup.open()
     try:
+        _work(setup, sock, arena_fd, trace_fd)
+    except ConnectionError:  # the main process does not want it any more
+        pass
+
+
+def _work(setup: launch.Setup, sock: socket.socket, arena_fd: int, trace_fd: int) -> None:
+    try:
         faulthandler.register(signal.SIGUSR1, file=trace_fd, all_threads=False)
         _seed(setup.seed, setup.index)
         worker = _Worker(setup, arena_fd)
@@ -48,18 +55,8 @@ def main(setup: launch.Setup) -> None:
         _send(sock, Ready(f"{type(e).__name__}: {e}\n{traceback.format_exc()[-MAX_TEXT:]}"))
         return
     _send(sock, Ready())
-    while True:
-        try:
-            message = sock.recv(MAX_MESSAGE)
-        except ConnectionError:
-            return
-        if not message:
-            return
-        reply = worker.serve(Task(*pickle.loads(message)))
-        try:
-            _send(sock, reply)
-        except ConnectionError:
-            return
+    while message := sock.recv(MAX_MESSAGE):
+        _send(sock, worker.serve(Task(*pickle.loads(message))))
 
 
 def _send(sock: socket.socket, reply: Any) -> None:
