@@ -22,7 +22,7 @@ CMAKE := $(VENV)/bin/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/
   -DPython_EXECUTABLE=$(abspath $(PY)) $(if $(CCACHE),-DCMAKE_CXX_COMPILER_LAUNCHER=$(CCACHE))
 C_FILES := $(shell find kernels tools tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.c' 2>/dev/null)
 
-.PHONY: help demo test check lint format build conformance bench fuzz wheel stubs notebooks docs clean
+.PHONY: help demo test check lint format build conformance bench fuzz soak wheel stubs notebooks docs clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets (the default)
@@ -67,6 +67,9 @@ fuzz: build $(VENV)/.test ## decode damaged files under AddressSanitizer for SEC
 	LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so.6)" \
 	  ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:abort_on_error=1 PYTHONPATH=build/asan \
 	  $(PY) tests/fuzz/fuzz_pipeline.py --seconds $$(($(SECONDS) / 2))
+
+soak: build $(VENV)/.test ## run sources in workers, with faults, for SECONDS=300; fails if anything grows
+	$(PY) tests/soak/soak_external.py --seconds $(SECONDS)
 
 wheel: $(VENV)/.core $(VENV)/.wheel $(VENV)/.test ## build dist/penstock-*-py3-none-manylinux*.whl and test it
 	$(PY) tools/build_wheel.py
