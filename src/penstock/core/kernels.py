@@ -72,7 +72,8 @@ class _Chain(ctypes.Structure):
 
 @cache
 def library() -> ctypes.CDLL:
-    """The native library; CDLL drops the GIL for the length of each call."""
+    """The native library. What takes long drops the GIL for the length of the call; what takes a few microseconds keeps
+    it, as changing threads costs more than that."""
     path = os.path.join(_PACKAGE, "libpenstock.so")
     if not os.path.exists(path):
         raise ImportError(
@@ -86,31 +87,37 @@ def library() -> ctypes.CDLL:
         raise ImportError(
             f"libpenstock.so was built from other kernel sources ({built}) than {ROOT} has ({now}); run `make build`"
         )
-    p, i32, i64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
+    brief = ctypes.PyDLL(str(path))
+    p, i32, i64, u32, u64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint64
     for name, result, arguments in (
         ("pool_create", p, (i32,)),
         ("pool_destroy", None, (p,)),
         ("pool_run", i32, (p, p)),
-        ("memory_take", p, (i64,)),
-        ("lay_out_batch", i32, (p, i64, i32, i32, i64, p, p)),
-        ("memory_give", None, (p,)),
         ("memory_trim", None, (i64,)),
         ("memory_limit", None, (i64,)),
+        ("plan_images", i64, (p, i64, i64, i32, i32, p, p, p)),
+        ("distribution_rows", i32, (p, i64, i64, i32, p)),
+        ("buffer_shuffle", None, (u64, u32, u64, i64, i64, p)),
+    ):
+        getattr(lib, name).restype, getattr(lib, name).argtypes = result, arguments
+    for name, result, arguments in (
+        ("memory_take", p, (i64,)),
+        ("memory_give", None, (p,)),
+        ("memory_give_all", None, (p, i64)),
         ("memory_used", i64, ()),
         ("memory_idle", i64, ()),
-        ("plan_images", i64, (p, i64, i64, i32, i32, p, p, p)),
-        ("philox", None, (ctypes.c_uint64, p, p, i64, ctypes.c_uint32, i64, i64, p)),
-        ("memory_give_all", None, (p, i64)),
-        ("settle_windows", i32, (p, p, p, i64, i32, ctypes.c_uint32)),
+        ("lay_out_batch", i32, (p, i64, i32, i32, i64, p, p)),
+        ("settle_windows", i32, (p, p, p, i64, i32, u32)),
         ("crop_windows", i64, (p, i64, i32, i32, p, p, i32, p, p)),
         ("parts_inside", None, (p, p, p, i64, p, p)),
         ("resize_plan", i64, (p, i64, i32, i32, i32, p, p, p, i32, p, i32, i32, p, p, p, p)),
         ("resample_windows", None, (p, i64, i32, i32, i32, p, p, p, p, p, i32, p, p, p, p)),
-        ("permute", None, (ctypes.c_uint64, ctypes.c_uint32, i64, p, i64, p)),
-        ("distribution_rows", i32, (p, i64, i64, i32, p)),
-        ("buffer_shuffle", None, (ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint64, i64, i64, p)),
+        ("philox", None, (u64, p, p, i64, u32, i64, i64, p)),
+        ("permute", None, (u64, u32, i64, p, i64, p)),
     ):
-        getattr(lib, name).restype, getattr(lib, name).argtypes = result, arguments
+        function = getattr(brief, name)
+        function.restype, function.argtypes = result, arguments
+        setattr(lib, name, function)
     return lib
 
 
