@@ -21,7 +21,8 @@ void check(const ImageInfo &image, int64_t size, int64_t max_pixels) {
 // Reads the headers of n images into `info`, and the shapes of their pixels (height, width, channels) into `shape` (n,
 // 3): turned as their EXIF orientation says if `oriented`, otherwise `info` loses it; with `channels`, 0 for as many as
 // are stored. A negative `max_pixels` is for those who want no pixels: any number of them will do. Returns how many
-// can't be decoded; their format is 0 and kErrorSize bytes of reason are in `errors`.
+// can't be decoded; their format is 0 and kErrorSize bytes of reason are in `errors`,
+// unless that is null.
 EXPORT int64_t plan_images(const Tensor *in, int64_t n, int64_t max_pixels, int32_t oriented, int32_t channels,
                            ImageInfo *info, int64_t *shape, char *errors) {
   int64_t failed = 0;
@@ -32,7 +33,7 @@ EXPORT int64_t plan_images(const Tensor *in, int64_t n, int64_t max_pixels, int3
       if (max_pixels >= 0) check(info[i], size, max_pixels);
     } catch (const std::exception &e) {
       info[i] = ImageInfo{};
-      snprintf(errors + i * kErrorSize, kErrorSize, "%s", e.what());
+      if (errors) snprintf(errors + i * kErrorSize, kErrorSize, "%s", e.what());
       failed++;
     }
     if (!oriented) info[i].orientation = 1;

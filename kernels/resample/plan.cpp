@@ -48,8 +48,8 @@ void real_extents(const float *wanted, const float *region, const bool *empty, c
 // penstock.operators.geometry._resize_size. `shape` (n, ndim) are the inputs' shapes, whose k axes from `first` are
 // resized, `wanted` (n, k) the extents asked for (0: absent, negative: flipped), `roi_start` and `roi_end` (n, k) the
 // region, null for the whole image, `limit` (k) or null.
-// Where `problem` (n) is not 0, a sample can't be resized: its size is not finite (1) or the region is not (2, which
-// `start`, `end` then are) or the output is too large (3; `start` is its size). Returns how many there are.
+// Where `problem` (n, or null) is not 0, a sample can't be resized: its size is not finite (1) or the region is not (2,
+// which `start`, `end` then are) or the output is too large (3; `start` is its size). Returns how many there are.
 EXPORT int64_t resize_plan(const int64_t *shape, int64_t n, int32_t ndim, int32_t first, int32_t k, const float *wanted,
                            const float *roi_start, const float *roi_end, int32_t roi_relative, const float *limit,
                            int32_t mode, int32_t subpixel, int64_t *size, double *start, double *end,
@@ -59,13 +59,13 @@ EXPORT int64_t resize_plan(const int64_t *shape, int64_t n, int32_t ndim, int32_
     const int64_t *extent = shape + i * ndim + first;
     float want[kMaxDims], region[kMaxDims], real[kMaxDims];
     bool empty[kMaxDims];
-    problem[i] = kNone;
+    int wrong = kNone;
     for (int d = 0; d < k; d++) {
       float from = 0, to = (float)extent[d];
       if (roi_start) {
         from = roi_start[i * k + d], to = roi_end[i * k + d];
         if (roi_relative) from *= (float)extent[d], to *= (float)extent[d];
-        if (!std::isfinite(from) || !std::isfinite(to)) problem[i] = kRegion;
+        if (!std::isfinite(from) || !std::isfinite(to)) wrong = kRegion;
       }
       start[d] = from, end[d] = to;
       region[d] = std::fabs(to - from);
@@ -73,14 +73,15 @@ EXPORT int64_t resize_plan(const int64_t *shape, int64_t n, int32_t ndim, int32_
       empty[d] = extent[d] == 0;
     }
     for (int d = 0; d < k; d++)
-      if (!std::isfinite(wanted[d])) problem[i] = kSize;
-    if (!problem[i]) {
+      if (!std::isfinite(wanted[d])) wrong = kSize;
+    if (!wrong) {
       real_extents(want, region, empty, limit, k, mode, real);
       for (int d = 0; d < k; d++)
-        if (!(real[d] <= kLargest)) problem[i] = kTooLarge;
+        if (!(real[d] <= kLargest)) wrong = kTooLarge;
     }
-    if (problem[i]) {
-      if (problem[i] == kTooLarge)
+    if (problem) problem[i] = wrong;
+    if (wrong) {
+      if (wrong == kTooLarge)
         for (int d = 0; d < k; d++) start[d] = real[d];
       problems++;
       continue;

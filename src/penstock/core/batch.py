@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from . import dtypes, kernels
-from .rows import TensorRows, address
+from .rows import TENSOR, TensorRows, address, allocate
 
 _INT64 = np.dtype("i8")
 
@@ -145,7 +145,7 @@ class Batch:
     """Samples in memory. `rows` are what kernels see of them, `owners` what keeps the memory alive, `sources` where
     each came from."""
 
-    __slots__ = ("_array", "_packed", "_rows", "owners", "sources", "spec")
+    __slots__ = ("_array", "_packed", "_rows", "_rows_address", "owners", "sources", "spec")
 
     guard_bytes: ClassVar[int] = 0  # tests set it: that many bytes of _GUARD lie behind every sample allocated
     _GUARD: ClassVar[int] = 0xA5
@@ -155,19 +155,21 @@ class Batch:
     ):
         self.spec, self._rows, self.owners, self.sources, self._array = spec, rows, owners, sources, array
         self._packed: bool | None = None  # not looked at yet
+        self._rows_address = 0  # the same
 
     @classmethod
     def allocate(cls, spec: Spec, sources: list[str] | None = None, memory: Any = Buffer) -> Self:
         """Memory for all samples in one pooled block: packed if they have one shape, each 64-byte aligned otherwise.
 
         `memory(nbytes)` gives the block: anything with an `address`."""
-        rows = np.empty(spec.n, kernels.TENSOR)
-        nbytes, spec._dense = kernels.lay_out_batch(spec.stored, dtypes.from_numpy(spec.dtype), cls.guard_bytes, rows)
+        rows, at = allocate(spec.n, TENSOR)
+        nbytes, spec._dense = kernels.lay_out_batch(spec.stored, dtypes.from_numpy(spec.dtype), cls.guard_bytes, at)
         buffer = memory(nbytes)
         rows["data"] += np.uint64(buffer.address)
         if cls.guard_bytes:
             view(buffer.address, (nbytes,), np.dtype("u1"), buffer)[...] = cls._GUARD
         batch = cls(spec, rows, (buffer,), sources)
+        batch._rows_address = at
         batch._packed = spec._dense and not cls.guard_bytes
         return batch
 
@@ -211,6 +213,15 @@ class Batch:
             self._rows["data"] = address(array) + step * np.arange(len(array), dtype="u8")
         return self._rows
 
+    @property
+    def rows_address(self) -> int:
+        """The address of `rows`."""
+        if not self._rows_address:
+            rows = self.rows
+            self._rows = np.ascontiguousarray(rows)
+            self._rows_address = address(self._rows)
+        return self._rows_address
+
     def sample(self, i: int) -> np.ndarray:
         """Sample i as an array that shares the memory."""
         if self._array is not None:
@@ -245,7 +256,7 @@ class Batch:
                 self._array = view(self.rows["data"][0], shape, self.spec.dtype, self.owners)
             else:
                 self._array = np.stack([self.sample(i) for i in range(n)]) if n else np.empty(shape, self.spec.dtype)
-                self._rows, self.owners = None, (self._array,)
+                self._rows, self._rows_address, self.owners = None, 0, (self._array,)
         return self._array
 
     def with_rows(self, spec: Spec, rows: np.ndarray, owners: tuple, sources: list[str] | None = None) -> Batch:

@@ -9,11 +9,12 @@ import re
 import weakref
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from .digest import digest
-from .rows import MAX_DIMS, TENSOR, ArgumentRows, address  # noqa: F401  operators know them from here
+from .rows import MAX_DIMS, TENSOR, ArgumentRows, address, allocate  # noqa: F401  operators know them from here
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The kernels' sources lie in the package where it is installed, else in the checkout.
@@ -24,6 +25,7 @@ MAX_TENSORS = 8
 ERROR_SIZE = 256
 
 SPAN = np.dtype([("begin", "i8"), ("end", "i8")])
+_INT64 = np.dtype("i8")
 
 _C_TYPES = {
     "float": "f4",
@@ -87,9 +89,9 @@ def library() -> ctypes.CDLL:
         raise ImportError(
             f"libpenstock.so was built from other kernel sources ({built}) than {ROOT} has ({now}); run `make build`"
         )
-    brief = ctypes.PyDLL(str(path))
+    keeping = ctypes.PyDLL(str(path))
     p, i32, i64, u32, u64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint64
-    for name, result, arguments in (
+    long: list[tuple[str, Any, tuple]] = [
         ("pool_create", p, (i32,)),
         ("pool_destroy", None, (p,)),
         ("pool_run", i32, (p, p)),
@@ -98,9 +100,8 @@ def library() -> ctypes.CDLL:
         ("plan_images", i64, (p, i64, i64, i32, i32, p, p, p)),
         ("distribution_rows", i32, (p, i64, i64, i32, p)),
         ("buffer_shuffle", None, (u64, u32, u64, i64, i64, p)),
-    ):
-        getattr(lib, name).restype, getattr(lib, name).argtypes = result, arguments
-    for name, result, arguments in (
+    ]
+    short: list[tuple[str, Any, tuple]] = [
         ("memory_take", p, (i64,)),
         ("memory_give", None, (p,)),
         ("memory_give_all", None, (p, i64)),
@@ -114,10 +115,12 @@ def library() -> ctypes.CDLL:
         ("resample_windows", None, (p, i64, i32, i32, i32, p, p, p, p, p, i32, p, p, p, p)),
         ("philox", None, (u64, p, p, i64, u32, i64, i64, p)),
         ("permute", None, (u64, u32, i64, p, i64, p)),
-    ):
-        function = getattr(brief, name)
-        function.restype, function.argtypes = result, arguments
-        setattr(lib, name, function)
+    ]
+    for kind, signatures in ((lib, long), (keeping, short)):
+        for name, result, arguments in signatures:
+            function = getattr(kind, name)
+            function.restype, function.argtypes = result, arguments
+            setattr(lib, name, function)
     return lib
 
 
@@ -197,15 +200,17 @@ class Outcome:
     """What came of a chain: per sample a status (0, or 1 + step) and a reason, per row and step when it ran, and on
     which thread; per step the sum over all rows in nanoseconds; and how many samples failed."""
 
-    __slots__ = ("_block", "_shape", "errors", "failed", "status")
+    __slots__ = ("_block", "_shape", "address", "errors", "failed", "status")
 
     def __init__(self, status: np.ndarray, n_rows: int, n_steps: int):
         self.status = status  # (n_samples,) int32; samples that have failed before are passed over
         self.failed = 0
-        self.errors: np.ndarray | None = None  # (n_samples,) bytes, each up to its first zero, where the status says so
+        self.errors: ctypes.Array | None = (
+            None  # ERROR_SIZE bytes for each sample, of which the status says that it failed
+        )
         self._shape = n_rows, n_steps
         # One block, as it is cheaper to make: sums, spans, threads.
-        self._block = np.empty(n_steps + 2 * n_rows * n_steps + (n_rows + 1) // 2, "i8")
+        self._block, self.address = allocate(n_steps + 2 * n_rows * n_steps + (n_rows + 1) // 2, _INT64)
 
     @property
     def step_ns(self) -> np.ndarray:
@@ -223,7 +228,7 @@ class Outcome:
 
     def reason(self, sample: int) -> str:
         assert self.errors is not None
-        return ctypes.string_at(address(self.errors) + ERROR_SIZE * int(sample)).decode("utf-8", "replace")
+        return ctypes.string_at(ctypes.addressof(self.errors) + ERROR_SIZE * int(sample)).decode("utf-8", "replace")
 
 
 class Program:
@@ -244,19 +249,20 @@ class Program:
                 slot.rows, slot.buffer = None if rows is None else address(rows), buffer
             self.slots.append(slots)
         self._chain = _Chain(ctypes.addressof(self._packed), len(steps), n_rows)
-        self._errors = np.empty(0, f"S{ERROR_SIZE}")
+        self._errors: ctypes.Array = ctypes.create_string_buffer(0)
 
     def run(self, pool: Pool, outcome: Outcome, sample_of: np.ndarray | None = None, chunk: int = 0) -> None:
         """Takes every row through all steps; blocks without the GIL. `sample_of` (n_rows,) int32 is the sample of each
         row, `chunk` how many rows a thread takes at a time (0: several if they are small). What came of it is in
         `outcome`; the reasons of failures can be read until the next run."""
         c = self._chain
-        if len(self._errors) < len(outcome.status):
-            self._errors = np.empty(len(outcome.status), f"S{ERROR_SIZE}")
+        if len(self._errors) < ERROR_SIZE * len(outcome.status):
+            self._errors = ctypes.create_string_buffer(ERROR_SIZE * len(outcome.status))
+            c.errors = ctypes.addressof(self._errors)
         outcome.errors = self._errors
         c.sample_of = None if sample_of is None else address(sample_of)
-        c.status, c.errors, c.chunk = address(outcome.status), address(self._errors), chunk
-        c.step_ns = address(outcome._block)
+        c.status, c.chunk = address(outcome.status), chunk
+        c.step_ns = outcome.address
         c.spans = c.step_ns + 8 * self._n_steps
         c.threads = c.spans + SPAN.itemsize * self.n_rows * self._n_steps
         outcome.failed = library().pool_run(pool.handle(), ctypes.addressof(c))
@@ -302,13 +308,13 @@ def take_memory(nbytes: int) -> int:
     return address
 
 
-def lay_out_batch(stored: np.ndarray, dtype: int, guard: int, rows: np.ndarray) -> tuple[int, bool]:
-    """Fills the `rows` (n,) of samples of the extents `stored` (n, ndim), with their places in one block for `data`:
+def lay_out_batch(stored: np.ndarray, dtype: int, guard: int, rows: int) -> tuple[int, bool]:
+    """Fills the n rows, at the address `rows`, of samples of the extents `stored` (n, ndim), with their places in one block for `data`:
     packed if they have one shape, else each 64-byte aligned, with `guard` bytes behind each. Gives the size of the
     block, and whether they have one shape; raises MemoryError for sizes beyond all memory."""
     n, ndim = stored.shape
     about = (ctypes.c_int64 * 2)()
-    if not library().lay_out_batch(stored.tobytes(), n, ndim, dtype, guard, address(rows), about):
+    if not library().lay_out_batch(stored.tobytes(), n, ndim, dtype, guard, rows, about):
         raise MemoryError(f"no memory is large enough for samples of the shapes {stored.tolist()[:4]}...")
     return about[0], bool(about[1])
 

@@ -5,6 +5,7 @@ is. Rows may be filled again for the next batch; what has not changed is then no
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,13 +25,28 @@ def address(array: np.ndarray) -> int:
         return array.ctypes.data
 
 
+_chars: dict[int, type] = {}  # ctypes' arrays of so many bytes
+
+
+def allocate(shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, int]:
+    """A new array, filled with zeros, and the address of its first element: cheaper than to ask an array for it."""
+    nbytes = (shape if type(shape) is int else math.prod(shape)) * dtype.itemsize  # type: ignore[arg-type]
+    kind = _chars.get(nbytes)
+    if kind is None:
+        if len(_chars) >= 256:
+            _chars.clear()
+        kind = _chars[nbytes] = ctypes.c_char * nbytes
+    memory = kind()
+    return np.ndarray(shape, dtype, memory), ctypes.addressof(memory)
+
+
 class TensorRows:
     """Rows of `n` tensors. `array` are the records, `data` (n,) uint64 and `shape` (n, 8) int64 views of them."""
 
-    __slots__ = ("_type", "array", "data", "shape")
+    __slots__ = ("_type", "address", "array", "data", "shape")
 
     def __init__(self, n: int):
-        self.array = np.zeros(n, TENSOR)
+        self.array, self.address = allocate(n, TENSOR)
         self.data, self.shape = self.array["data"], self.array["shape"]
         self._type: tuple[int, np.dtype] | None = None
 
@@ -48,10 +64,10 @@ class TensorRows:
 class ArgumentRows:
     """Rows of `n` samples of a kernel's arguments, a record type of which the fields `pointers` are addresses."""
 
-    __slots__ = ("_last", "_order", "_pointers", "_views", "_widths", "array")
+    __slots__ = ("_last", "_order", "_pointers", "_views", "_widths", "address", "array")
 
     def __init__(self, n: int, record: np.dtype, pointers: frozenset[str]):
-        self.array = np.zeros(n, record)
+        self.array, self.address = allocate(n, record)
         self._pointers = pointers
         self._views = {name: self.array[name] for name in record.names or ()}
         self._order = np.arange(n, dtype="u8")

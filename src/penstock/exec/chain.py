@@ -12,7 +12,7 @@ import numpy as np
 from ..core import kernels
 from ..core.batch import Batch, Spec
 from ..core.op import Arguments
-from ..core.rows import address
+from ..core.rows import address, allocate
 from ..graph.node import Node
 from .arguments import Resolver
 from .context import Context, Timing, explain_failure
@@ -158,14 +158,20 @@ class _Segment:
             for node, axes in wiring.narrow:
                 self._narrow(planned[node.number], axes)
         batches: dict[Edge, Batch] = dict(self.imported)
-        rows: dict[Edge, np.ndarray] = {e: b.rows for e, b in self.imported.items()}
+        rows: dict[Edge, np.ndarray] = {}
+        places: dict[Edge, int] = {}
+        for e, batch in self.imported.items():
+            places[e], rows[e] = batch.rows_address, batch.rows
         for e in wiring.allocated:
-            batches[e], rows[e] = fold(specs[e], self.counts)
+            batch, rows[e] = fold(specs[e], self.counts)
+            batches[e], places[e] = batch, batch.rows_address if self.counts is None else address(rows[e])
         if wiring.native and self.n_rows:
-            self._execute(pool, wiring, rows)
+            self._execute(pool, wiring, rows, places)
         self._publish(wiring, batches)
 
-    def _execute(self, pool: kernels.Pool, wiring: Wiring, rows: dict[Edge, np.ndarray]) -> None:
+    def _execute(
+        self, pool: kernels.Pool, wiring: Wiring, rows: dict[Edge, np.ndarray], places: dict[Edge, int]
+    ) -> None:
         ctx, chosen, params, alive = self.ctx, [], [], []
         node = wiring.native[0]
         try:
@@ -184,7 +190,7 @@ class _Segment:
         outcome = kernels.Outcome(ctx.status, self.n_rows, len(chosen))
         native = time.monotonic_ns()
         failed_before = ctx.status.copy() if ctx.failed else None
-        launch.run(pool, outcome, self.specs, rows, self.sample_of)
+        launch.run(pool, outcome, self.specs, rows, places, self.sample_of)
         end = time.monotonic_ns()
         del alive
         numbers = [n.number for n in wiring.native]
@@ -205,13 +211,12 @@ class _Segment:
             raise explain_failure(self.ctx, c.node, error, self.sample_of) from None
         if region is None:
             return
-        origin, stored = np.array(region[0], _INT64, order="C"), np.array(region[1], _INT64, order="C")
+        windows, at = allocate((2, x.n, x.ndim), _INT64)
+        windows[0], windows[1] = region
         whole = sum(1 << d for d, name in enumerate(x.layout or "?" * x.ndim) if name not in axes)
-        if not kernels.library().settle_windows(
-            address(origin), address(stored), x.shape.tobytes(), x.n, x.ndim, whole
-        ):
+        if not kernels.library().settle_windows(at, at + windows.nbytes // 2, x.shape.tobytes(), x.n, x.ndim, whole):
             raise RuntimeError(f"[internal error] {c.node!r} asks for a region outside of its input")
-        self.specs[c.ins[0]] = x.windowed(origin, stored)
+        self.specs[c.ins[0]] = x.windowed(*windows)
 
     def _publish(self, wiring: Wiring, batches: dict[Edge, Batch]) -> None:
         """Makes what is wanted known to later stages; each sample keeps the name of where it came from."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import atexit
 import threading
+import time
 import weakref
 from collections import deque
 
@@ -152,16 +153,17 @@ class _Production:
 
     def load(self, ticket: Ticket) -> None:
         """Takes picks, in order, so that an iteration depends on nothing but those before it, and loads them."""
-        with self.statistics.python():
-            try:
-                context = ticket.context = self._pick(ticket)
-            finally:
-                if self.keeps_state:
-                    ticket.after = self.state(ticket.index + 1)
-            try:
-                self.producer.load(context, ticket.picks)
-            except BadSamples:
-                context.values.clear()  # `run` loads again and applies the policy
+        begin = time.thread_time_ns()
+        try:
+            context = ticket.context = self._pick(ticket)
+        finally:
+            if self.keeps_state:
+                ticket.after = self.state(ticket.index + 1)
+        try:
+            self.producer.load(context, ticket.picks)
+        except BadSamples:
+            context.values.clear()  # `run` loads again and applies the policy
+        self.statistics.worked(time.thread_time_ns() - begin)
 
     def state(self, iteration: int) -> State:
         states = [self.plan.source_op(n).saved() for n in self.plan.sources]
@@ -189,7 +191,7 @@ class _Production:
             n = len(picks) if op.sets_batch_size else n
             ticket.picks[node.number] = picks
             if epoch is None and "position" in picks.columns:
-                epoch, position = picks.epoch, picks.position
+                epoch, position = picks.columns["epoch"], picks.columns["position"]
         if position is None or epoch is None:
             epoch, position = np.zeros(n, "u4"), np.arange(self.position, self.position + n)
         self.position += n
@@ -198,8 +200,9 @@ class _Production:
 
     def run(self, ticket: Ticket) -> None:
         assert ticket.context is not None
-        with self.statistics.python():
-            ticket.outputs, ticket.rows = self.producer.produce(ticket.context, ticket.picks)
+        begin = time.thread_time_ns()
+        ticket.outputs, ticket.rows = self.producer.produce(ticket.context, ticket.picks)
+        self.statistics.worked(time.thread_time_ns() - begin)
 
     def end(self) -> None:
         """Tells sources that wait for something that the pipeline ends."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..core.batch import Spec
 from ..core.kernels import Kernel, Outcome, Pool, Program, Step
-from ..core.rows import ArgumentRows, TensorRows, address
+from ..core.rows import ArgumentRows, TensorRows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,16 +50,18 @@ class Launch:
         outcome: Outcome,
         specs: dict[Edge, Spec],
         rows: dict[Edge, np.ndarray],
+        places: dict[Edge, int],
         sample_of: np.ndarray | None,
     ) -> None:
-        """`specs` are those of all edges, `rows` the tensors' rows of those that are batches."""
+        """`specs` are those of all edges, `rows` the tensors' rows of those that are batches, `places` their
+        addresses."""
         for e, tensors in self._tensors.items():
             spec = specs[e]
             tensors.describe(spec.stored, spec.dtype)
         for e, root in self._views:
             self._tensors[e].data[...] = rows[root]["data"]
         for slot, e in self._of_batches:
-            slot.rows = address(rows[e])
+            slot.rows = places[e]
         self._program.run(pool, outcome, sample_of)
 
 

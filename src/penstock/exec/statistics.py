@@ -46,13 +46,10 @@ class Statistics:
             self.last = time.monotonic_ns()
         ctx.timings = []
 
-    @contextmanager
-    def python(self) -> Iterator[None]:
-        """Counts the processor time of this thread, which is what Python costs: native work runs on other threads."""
-        begin = time.thread_time_ns()
-        yield
+    def worked(self, ns: int) -> None:
+        """Adds processor time of a thread that runs Python; native work runs on other threads."""
         with self.lock:
-            self.cpu_ns += time.thread_time_ns() - begin
+            self.cpu_ns += ns
 
     @contextmanager
     def waiting(self) -> Iterator[None]:

@@ -11,10 +11,10 @@ from ...core import kernels
 from ...core.batch import Batch
 from ...core.dtypes import DALIImageType
 from ...core.errors import SampleErrors
-from ...core.rows import address
+from ...core.rows import allocate
 
 JPEG = 1
-_BYTE = np.dtype("u1")
+_BYTE, _INT64 = np.dtype("u1"), np.dtype("i8")
 
 
 @cache
@@ -37,13 +37,17 @@ def read_headers(
             f"an encoded image is a vector of bytes (uint8, 1 dimension); got {spec.dtype.name} with {spec.ndim} "
             "dimensions"
         )
-    n, rows = spec.n, np.ascontiguousarray(batch.rows)
-    info, shape, errors = np.empty(n, _info_type()), np.empty((n, 3), "i8"), np.empty(n, f"S{kernels.ERROR_SIZE}")
+    n = spec.n
+    (info, at_info), (shape, at_shape) = allocate(n, _info_type()), allocate((n, 3), _INT64)
     channels = 0 if image_type == DALIImageType.ANY_DATA else 1 if image_type == DALIImageType.GRAY else 3
-    if kernels.library().plan_images(
-        *(address(rows), n, min(max_pixels, 2**63 - 1), oriented, channels),
-        *(address(info), address(shape), address(errors)),
-    ):
-        text = errors.view("u1").reshape(n, kernels.ERROR_SIZE)
-        SampleErrors.where(info["format"] == 0, lambda i: text[i].tobytes().split(b"\0")[0].decode("utf-8", "replace"))
+
+    def read(errors: int | None) -> int:
+        return kernels.library().plan_images(
+            batch.rows_address, n, max_pixels, oriented, channels, at_info, at_shape, errors
+        )
+
+    if read(None):
+        texts, at = allocate((n, kernels.ERROR_SIZE), _BYTE)
+        read(at)
+        SampleErrors.where(info["format"] == 0, lambda i: texts[i].tobytes().split(b"\0")[0].decode("utf-8", "replace"))
     return info, shape

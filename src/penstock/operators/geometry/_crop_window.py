@@ -13,7 +13,7 @@ from ...core.batch import Spec
 from ...core.dtypes import DALIDataType, DALIImageType, to_numpy
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerSample
-from ...core.rows import address
+from ...core.rows import allocate
 
 _INT64 = np.dtype("i8")
 
@@ -114,10 +114,10 @@ def windows_inside(start: np.ndarray, extent: np.ndarray, shape: np.ndarray) -> 
 
 def needed_of(start: np.ndarray, extent: np.ndarray, shape: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The part (origin, size) of an input of `shape` that lies in a window."""
-    origin, size = np.empty(shape.shape, _INT64), np.empty(shape.shape, _INT64)
+    (origin, at_origin), (size, at_size) = allocate(shape.shape, _INT64), allocate(shape.shape, _INT64)
     kernels.library().parts_inside(
         *(c.astype(_INT64, copy=False).tobytes() for c in (start, extent, shape)),
-        *(shape.size, address(origin), address(size)),
+        *(shape.size, at_origin, at_size),
     )
     return origin, size
 
@@ -209,7 +209,8 @@ class CropWindow(WindowedInput, abstract=True):
                 raise ValueError(f"`crop` takes 2 or 3 values per sample, got {a.crop.shape[1]}")
             sizes = dict(zip("WHD", a.crop.T[::-1]))
         shape = x.shape.tobytes()
-        start, extent = np.zeros(x.shape.shape, _INT64), x.shape.copy()
+        (start, at_start), (extent, at_extent) = allocate(x.shape.shape, _INT64), allocate(x.shape.shape, _INT64)
+        extent[...] = x.shape
         for name, position in (("D", a.crop_pos_z), ("H", a.crop_pos_y), ("W", a.crop_pos_x)):
             d = x.axis(name)
             if name == "D" and d < 0:
@@ -218,7 +219,7 @@ class CropWindow(WindowedInput, abstract=True):
                 continue
             outside = kernels.library().crop_windows(
                 *(shape, x.n, x.ndim, d, sizes[name].tobytes() if name in sizes else None, position.tobytes()),
-                *(self.values["rounding"] == "truncate", address(start), address(extent)),
+                *(self.values["rounding"] == "truncate", at_start, at_extent),
             )
             if outside:
                 SampleErrors.where(

@@ -18,11 +18,12 @@ from ...core.batch import Spec
 from ...core.dtypes import DALIDataType, DALIInterpType, from_numpy
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerSample
-from ...core.rows import address
+from ...core.rows import allocate
 
 _GAUSSIAN = DALIInterpType.INTERP_GAUSSIAN
 _LINEAR = DALIInterpType.INTERP_LINEAR
-_INPUT_TYPES = ("uint8", "uint16", "int16", "float32")
+_INPUT_TYPES = frozenset(map(np.dtype, ("uint8", "uint16", "int16", "float32")))
+_INT64 = np.dtype("i8")
 IMAGES = ("HWC", "FHWC", "CHW", "FCHW", "CFHW")
 VOLUMES = ("DHWC", "FDHWC", "CDHW", "FCDHW", "CFDHW")
 
@@ -49,7 +50,7 @@ class Resampling(Operator, abstract=True):
 
     def check_types(self, a: Arguments, x: Spec) -> None:
         """Refuses types and filters that do not exist, and settles which filters are meant."""
-        if x.dtype.name not in _INPUT_TYPES:
+        if x.dtype not in _INPUT_TYPES:
             raise ValueError(
                 f"unsupported type: {from_numpy(x.dtype)}; supported: UINT8, UINT16, INT16 and FLOAT (see fn.cast)"
             )
@@ -108,10 +109,10 @@ def source_windows(
     """Which windows (origin, size) of inputs of `shape` (n, ndim) the windows of the output read that begin `at` and
     have the size `stored` (n, k) along the `axes` that are resampled."""
     n, ndim = shape.shape
-    origin, size = np.empty((n, ndim), "i8"), np.empty((n, ndim), "i8")
+    (origin, at_origin), (size, at_size) = allocate((n, ndim), _INT64), allocate((n, ndim), _INT64)
     kernels.library().resample_windows(
         *(shape.tobytes(), n, ndim, axes.start, axes.stop - axes.start),
         *(a.start.tobytes(), a.end.tobytes(), a.size.tobytes(), a.min.tobytes(), a.mag.tobytes(), a.antialias),
-        *(at.tobytes(), stored.tobytes(), address(origin), address(size)),
+        *(at.tobytes(), stored.tobytes(), at_origin, at_size),
     )
     return origin, size

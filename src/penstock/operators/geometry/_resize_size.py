@@ -9,11 +9,11 @@ from ...core import kernels
 from ...core.batch import Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerSample
-from ...core.rows import address
+from ...core.rows import allocate
 from ._resampling import spatial
 
 _MODES = ("default", "stretch", "not_larger", "not_smaller")  # as in kernels/resample/plan.cpp
-_FLOAT32 = np.dtype("f4")
+_FLOAT32, _FLOAT64, _INT64 = np.dtype("f4"), np.dtype("f8"), np.dtype("i8")
 
 
 class ResizeSize(Operator, abstract=True):
@@ -92,14 +92,18 @@ class ResizeSize(Operator, abstract=True):
         if a.max_size is not None:
             limit = per_axis(np.array([a.max_size], _FLOAT32), "max_size", k)
             limit = np.where(limit > 0, limit, np.float32(np.inf)).tobytes()
-        a.start, a.end, a.size = np.empty((n, k)), np.empty((n, k)), np.empty((n, k), "i8")
-        problem = np.empty(n, "i4")
-        bad = kernels.library().resize_plan(
-            *(x.shape.tobytes(), n, x.ndim, axes.start, k, wanted.tobytes(), start, end, a.roi_relative, limit),
-            *(_MODES.index(mode), a.subpixel_scale),
-            *(address(a.size), address(a.start), address(a.end), address(problem)),
-        )
-        if bad:
+        (region, at), (a.size, at_size) = allocate((2, n, k), _FLOAT64), allocate((n, k), _INT64)
+        a.start, a.end = region
+
+        def plan(problem: int | None) -> int:
+            return kernels.library().resize_plan(
+                *(x.shape.tobytes(), n, x.ndim, axes.start, k, wanted.tobytes(), start, end, a.roi_relative, limit),
+                *(_MODES.index(mode), a.subpixel_scale, at_size, at, at + region.nbytes // 2, problem),
+            )
+
+        if plan(None):
+            problem, at_problem = allocate(n, np.dtype("i4"))
+            plan(at_problem)
             SampleErrors.where(problem == 1, lambda i: f"the size must be finite numbers, got {wanted[i].tolist()}")
             SampleErrors.where(
                 problem == 2,

@@ -13,7 +13,8 @@ from ._crop_window import CropWindow, needed_of
 
 _OUTPUTS = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8, DALIDataType.INT8)
 _KEPT = 16
-_INPUTS = ("uint8", "uint16", "int16", "int32", "float16", "float32")
+_INPUT_NAMES = ("uint8", "uint16", "int16", "int32", "float16", "float32")
+_INPUTS = frozenset(map(np.dtype, _INPUT_NAMES))
 
 
 class CropMirrorNormalize(CropWindow):
@@ -67,9 +68,9 @@ class CropMirrorNormalize(CropWindow):
         self._normalisations: dict[bytes | None, tuple[np.ndarray, ...]] = {}  # by the channels of a batch
 
     def plan(self, a: Arguments, x: Spec) -> None:
-        if x.dtype.name not in _INPUTS:
+        if x.dtype not in _INPUTS:
             raise ValueError(
-                f"input 0 has the type {x.dtype.name}, which is not supported; supported: {', '.join(_INPUTS)}"
+                f"input 0 has the type {x.dtype.name}, which is not supported; supported: {', '.join(_INPUT_NAMES)}"
             )
         a.layout, a.axes, a.axis = self._orders.get(x.layout) or self._order(x.layout)
         self.crop_window(a, x)

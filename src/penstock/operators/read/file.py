@@ -13,7 +13,7 @@ from ...core.batch import Batch, Spec
 from ...core.dtypes import DALIDataType
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Picks
-from ...core.rows import ArgumentRows, TensorRows, address
+from ...core.rows import ArgumentRows, TensorRows
 from ._file_names import FileNames, Paths, read_list, scan
 from ._sharded import ShardedSource
 
@@ -123,14 +123,14 @@ class File(ShardedSource):
         n = len(index)
         encoded = TensorRows(n)
         encoded.array["ndim"], encoded.array["dtype"] = 1, DALIDataType.UINT8
-        sources, owner = Paths(names, index), _Blocks(encoded.array)
+        sources, owner = Paths(names, index), _Blocks(encoded)
         try:
             reading = self._idle.pop()
         except IndexError:
             reading = _Reading(n)
         if reading.n != n:
             reading = _Reading(n)
-        outcome = reading.run(io, names, index, encoded.array)
+        outcome = reading.run(io, names, index, encoded.address)
         if outcome.failed:
             raise SampleErrors({int(i): outcome.reason(i) for i in outcome.status.nonzero()[0]}, sources)
         if not self._idle:
@@ -148,10 +148,10 @@ class _Reading:
         self._program = kernels.Program([kernels.Step(kernel, self._arguments.array, [(self._out.array, -1)], [])], n)
         self._offsets = kernels.TENSOR.itemsize * np.arange(n, dtype="u8")
 
-    def run(self, io: kernels.Pool, names: FileNames, index: np.ndarray, rows: np.ndarray) -> kernels.Outcome:
-        """Fills in address and extent of the `rows` of encoded samples."""
+    def run(self, io: kernels.Pool, names: FileNames, index: np.ndarray, rows: int) -> kernels.Outcome:
+        """Fills in address and extent of encoded samples, whose rows are at the address `rows`."""
         self._arguments.fill({"root": names.root_address, "path": names.addresses(index)})
-        np.add(self._offsets, np.uint64(address(rows)), out=self._out.data)
+        np.add(self._offsets, np.uint64(rows), out=self._out.data)
         outcome = kernels.Outcome(np.zeros(self.n, "i4"), self.n, 1)
         self._program.run(io, outcome, chunk=1)
         return outcome
@@ -162,9 +162,9 @@ class _Blocks:
 
     __slots__ = ("address", "give", "rows")
 
-    def __init__(self, rows: np.ndarray):
+    def __init__(self, rows: TensorRows):
         # Looked up now, as the interpreter may be shutting down when the memory is given back.
-        self.rows, self.address, self.give = rows, address(rows), kernels.library().memory_give_all
+        self.rows, self.address, self.give = rows.array, rows.address, kernels.library().memory_give_all
 
     def __del__(self) -> None:
         self.give(self.address, len(self.rows))
