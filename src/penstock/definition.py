@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import pipeline as _pipeline
 from .core.errors import suggest
+from .graph.branching import MARK
 from .python_workers import outputs_of
 from .settings import Settings
 
@@ -25,7 +27,8 @@ def pipeline_def(
     """Makes a function that defines a graph into a function that returns a `Pipeline`.
 
     The function's own arguments are passed on; arguments of `Pipeline` given to the decorator are defaults that a
-    call may override.
+    call may override. With `enable_conditionals`, `if`, `and`, `or`, `not` and `x if c else y` work on data in the
+    function and in what it calls: each sample goes through the branch that its condition says.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=2, num_threads=1)
@@ -47,6 +50,7 @@ def pipeline_def(
     name = getattr(fn, "__name__", "pipeline")
     code = getattr(fn, "__code__", None)
     where = f' defined by {name} (File "{code.co_filename}", line {code.co_firstlineno})' if code else ""
+    define = _converted(fn, where) if enable_conditionals else fn
     parameters = inspect.signature(fn).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
@@ -62,7 +66,7 @@ def pipeline_def(
         # An argument that the pipeline and the function both have goes to both, as far as they take it.
         both = {k: v for k, v in own.items() if k in _PIPELINE_ARGS and k not in pipeline_kwargs}
         pipe = _pipeline.Pipeline(**{**pipeline_kwargs, **both, **rest})
-        pipe._define, pipe._defined_at = functools.partial(fn, *args, **own), where
+        pipe._define, pipe._defined_at = functools.partial(define, *args, **own), where
         with pipe:
             pipe.set_outputs(*outputs_of(pipe._define()))
         return pipe
@@ -72,5 +76,26 @@ def pipeline_def(
 
 
 def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
-    """Marks a function that conditional execution must leave as it is."""
-    return (lambda f: f) if func is None else func
+    """Marks a function that `enable_conditionals` must leave as it is, with all that it calls.
+
+    >>> from penstock.pipeline import do_not_convert
+    >>> @do_not_convert
+    ... def larger(a, b):
+    ...     return a if a > b else b
+    """
+    if func is None:
+        return do_not_convert
+    setattr(getattr(func, "__func__", func), MARK, True)
+    return func
+
+
+def _converted(fn: Callable[..., Any], where: str) -> Callable[..., Any]:
+    from .graph import conditionals  # with the parser, for those who need it
+
+    try:
+        return conditionals.converted_pipeline(fn)
+    except conditionals.NotConvertible as e:
+        warnings.warn(
+            f"enable_conditionals needs the text of the pipeline{where}, so it has no effect: {e}", stacklevel=4
+        )
+        return fn

@@ -17,8 +17,10 @@ from .exec.executor import Executor
 from .exec.plan import Plan
 from .exec.statistics import Statistics
 from .graph import trace
+from .graph.branching import Unmerged
 from .graph.node import DataNode
 from .graph.placement import origin
+from .graph.scopes import bring
 from .python_workers import PythonWorkers
 from .saving import Saving
 from .scheduling import OperatorConcurrency, StreamPolicy
@@ -204,7 +206,9 @@ class Pipeline(PythonWorkers, Saving):
 
     def _as_output(self, value: Any, i: int) -> DataNode:
         if isinstance(value, DataNode):
-            return value
+            return bring(self.definition, value, None)
+        if isinstance(value, Unmerged):
+            value.complain()
         wrong = f"output {i} of the pipeline{self._defined_at} must be a DataNode or a constant"
         if isinstance(value, (list, tuple)) and _holds_data(value):
             raise TypeError(

@@ -67,7 +67,7 @@ class Saving(Inspection):
             raise RuntimeError("build the pipeline with enable_checkpointing=True to save checkpoints of it")
         return self._ready().state()
 
-    def _left_over(self, reader: str) -> tuple[int, int]:
+    def _left_over(self, reader: str | None) -> tuple[int, int]:
         """The epoch of a reader and the samples it divides among its shards at first, when their number has changed."""
         assert self._plan is not None
         return next(self._plan.source_op(n).left_over() for n in self._plan.sources if n.name == reader)

@@ -53,7 +53,7 @@ def _source(plan: Plan, node: Node) -> dict[str, Any]:
 class Checkpoint:
     """The content of a checkpoint, or ValueError if it is none."""
 
-    def __init__(self, content: str | bytes):
+    def __init__(self, content: Any):
         try:
             self.content = json.loads(content)
         except (TypeError, ValueError) as e:

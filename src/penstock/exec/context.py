@@ -11,6 +11,7 @@ from ..core.batch import Batch
 from ..core.errors import PipelineError, SampleErrors
 from ..core.kernels import Outcome
 from ..graph.node import Node
+from ..graph.scopes import Scope
 
 
 class BadSamples(Exception):
@@ -38,7 +39,10 @@ class Context:
 
     `rows` are the places in the iteration that the samples have, for when some were left out."""
 
-    __slots__ = ("epoch", "failed", "gpu", "iteration", "n", "position", "rows", "status", "timings", "values")
+    __slots__ = (
+        *("epoch", "failed", "gpu", "iteration", "n", "position", "rows"),
+        *("scopes", "status", "timings", "values"),
+    )
 
     def __init__(self, n: int, epoch: np.ndarray, position: np.ndarray, iteration: int, rows: np.ndarray | None = None):
         self.rows = np.arange(n) if rows is None else rows
@@ -48,6 +52,7 @@ class Context:
         self.failed: dict[int, tuple[Node, str, str]] = {}
         self.timings: list[Timing] = []
         self.gpu: Any = None  # the GPU's part, while the stages run
+        self.scopes: dict[Scope, ScopedContext] = {}
 
     def source_of(self, node: Node, row: int) -> str:
         """Where the sample of a row came from, as far as the inputs of `node` know."""
@@ -59,6 +64,25 @@ class Context:
             if batch.sources is not None and len(batch.sources) == self.n:
                 return batch.sources[row]
         return f"sample {row} of iteration {self.iteration}"
+
+
+class ScopedContext(Context):
+    """The samples of a branch of a conditional: `within` are their rows in `whole`, the context of the batch. Values
+    and timings are those of the batch."""
+
+    __slots__ = ("whole", "within")
+
+    def __init__(self, whole: Context, within: np.ndarray):
+        super().__init__(len(within), whole.epoch[within], whole.position[within], whole.iteration, whole.rows[within])
+        self.whole, self.within = whole, within
+        self.values, self.timings = whole.values, whole.timings
+
+    def source_of(self, node: Node, row: int) -> str:
+        for d in node.inputs:
+            batch = self.values.get((d.source.number, d.index))
+            if batch is not None and batch.sources is not None and len(batch.sources) == self.n:
+                return batch.sources[row]
+        return self.whole.source_of(node, int(self.within[row]))
 
 
 def explain_failure(ctx: Context, node: Node, error: Exception, sample_of: np.ndarray | None = None) -> Exception:

@@ -12,6 +12,7 @@ from ..core.batch import Batch
 from ..core.op import Source
 from ..graph.node import DataNode, Node
 from ..graph.passes import Stage, last_uses, prune, schedule
+from . import branches
 from .arguments import Resolver
 from .chain import Chain
 from .context import BadSamples, Context, Timing, explain_failure
@@ -38,7 +39,9 @@ class Plan:
         self.uses_gpu = any(s.kind in ("gpu", "mixed", "upload", "download") for s in self.stages)
         self.session: Any = None  # the GPU's Session, once the pipeline is built
         self.chains: dict[int, Chain] = {}  # by the number of their first node
-        self._run: list[Callable[[Context, kernels.Pool], None]] = [self._runner(s) for s in self.stages]
+        self._run: list[Callable[[Context, kernels.Pool], None]] = [
+            branches.runner(s, self._runner(s)) if s.nodes[0].scope else self._runner(s) for s in self.stages
+        ]
 
     def source_op(self, node: Node) -> Source:
         assert isinstance(node.op, Source)

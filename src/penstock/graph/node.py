@@ -12,12 +12,13 @@ from ..core.op import REGISTRY
 
 if TYPE_CHECKING:
     from ..core.op import Operator
+    from .scopes import Scope
 
 
 class Node:
     """One call of an operator in a pipeline: its fixed arguments are in `op.values`, those that are data in `args`."""
 
-    __slots__ = ("args", "device", "inputs", "name", "number", "op", "outputs", "sites")
+    __slots__ = ("args", "branch", "device", "inputs", "name", "number", "op", "outputs", "scope", "sites")
 
     def __init__(
         self,
@@ -38,6 +39,8 @@ class Node:
             device,
             sites,
         )
+        self.scope: Scope | None = None  # the branch of a conditional in which it runs
+        self.branch: Scope | None = None  # the one that its outputs belong to
         place = "gpu" if device == "mixed" else device
         self.outputs = tuple(DataNode(f"{name}[{i}]" if i else name, place, self, i) for i in range(op.n_outputs()))
 
@@ -85,8 +88,9 @@ class DataNode:
 
     def __bool__(self) -> bool:
         raise TypeError(
-            f"'{self.name}' is a batch that is not computed yet, so it has no truth value; "
-            "an `if` on data needs conditional execution, which this version does not have"
+            f"'{self.name}' is a batch that is not computed yet, so it has no truth value. `if`, `and`, `or`, `not` "
+            "and `x if c else y` on data work in functions decorated with "
+            "@pipeline_def(enable_conditionals=True), and in what these call; `while`, `assert` and bool() do not"
         )
 
     def __iter__(self):

@@ -77,7 +77,7 @@ def schedule(nodes: list[Node]) -> list[Stage]:
         chain = [first]
         inside = {first.number}
         for node in left:
-            if node.number in inside or _kind(node) != _kind(first):
+            if node.number in inside or _kind(node) != _kind(first) or node.scope is not first.scope:
                 continue
             joins = any(i.source.number in inside for i in node.inputs)
             inputs_known = all(i.source.number in inside or i.source.number in done for i in node.inputs)

@@ -47,6 +47,7 @@ def move(node: DataNode, to: str) -> DataNode:
         cls = ToGpu if to == "gpu" else ToCpu
         number = len(definition.nodes)
         copy = Node(cls({}), (node,), {}, f"__{cls.__name__}_{number}", number, to, node.source.sites)
+        copy.scope = copy.branch = node.source.branch
         definition.add(copy)
         definition.moved[key] = copy.outputs[0]
     return definition.moved[key]

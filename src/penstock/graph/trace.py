@@ -14,6 +14,7 @@ from ..core.errors import user_sites, warn_deprecated
 from ..core.op import REGISTRY, Operator, PerSample
 from . import placement
 from .node import DataNode, Node
+from .scopes import Scope, bring
 
 
 class Definition:
@@ -23,6 +24,8 @@ class Definition:
         self.nodes: list[Node] = []
         self.names: dict[str, Node] = {}
         self.moved: dict[tuple[int, int, str], DataNode] = {}  # copies on the other device
+        self.scope: Scope | None = None  # the branch of a conditional that is being defined
+        self.splits: dict[tuple[int, int, int], DataNode] = {}  # what was brought into a branch already
 
     def add(self, node: Node) -> None:
         if node.name in self.names:
@@ -76,6 +79,12 @@ def check_constants(
             except (TypeError, ValueError) as e:
                 raise type(e)(f"{cls.display_name()}: {e}") from None
     return values, data
+
+
+def _brought(definition: Definition, value: Any, scope: Scope | None) -> Any:
+    if isinstance(value, list):
+        return [_brought(definition, v, scope) for v in value]
+    return bring(definition, value, scope) if isinstance(value, DataNode) else value
 
 
 def constant_array(value: Any, dtype: Any = None) -> np.ndarray:
@@ -140,7 +149,9 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any], warned: Col
             raise TypeError(
                 f"{cls.display_name()}: required argument{'s' * (len(missing) > 1)} not given: {', '.join(missing)}"
             )
-        edges = tuple(i if isinstance(i, DataNode) else constant(i) for i in inputs)
+        scope = definition.scope if data or any(isinstance(i, DataNode) for i in inputs) else None
+        edges = tuple(bring(definition, i if isinstance(i, DataNode) else constant(i), scope) for i in inputs)
+        data = {n: _brought(definition, v, scope) for n, v in data.items()}
         made_on_cpu = placement.is_made_on_cpu(cls, device)
         edges = placement.place(cls, "cpu" if made_on_cpu else device, edges, data)
         # Arguments left out keep their default, so that the operator sees in `given` what the user said.
@@ -155,7 +166,8 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any], warned: Col
         raise type(e)(f"{who}{e}{where}") from None
     number = len(definition.nodes)  # constants among the inputs have got theirs
     where = "cpu" if made_on_cpu else device
-    node = Node(op, edges, data, name or f"__{cls.__name__}_{number}", number, where, sites)
+    node = Node(op, edges, data, name or f"__{cls.__name__.lstrip('_')}_{number}", number, where, sites)
+    node.scope = node.branch = scope
     definition.add(node)
     outputs = tuple(placement.move(d, "gpu") for d in node.outputs) if made_on_cpu else node.outputs
     if node.op.returns_list():

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the stages of a branch of a conditional for the samples that go into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..core import kernels
+from ..core.batch import Batch, Spec
+from ..graph.passes import Stage
+from ..graph.scopes import Scope
+from .context import BadSamples, Context, ScopedContext
+
+# What an operator gives in a branch that no sample goes into: nobody has to know what type it would have.
+NOTHING = Batch(Spec(np.empty((0, 0), "i8"), np.dtype("u1")), None, (), None, np.empty((0,), "u1"))
+
+Run = Callable[[Context, kernels.Pool], None]
+
+
+def context_of(ctx: Context, scope: Scope | None) -> Context:
+    """The context of a branch; made once a batch."""
+    if scope is None:
+        return ctx
+    if scope not in ctx.scopes:
+        parent = context_of(ctx, scope.parent)
+        condition = ctx.values[scope.condition_edge]
+        rows = ((condition.array() != 0) == scope.branch).nonzero()[0] if parent.n else np.zeros(0, "i8")
+        ctx.scopes[scope] = ScopedContext(ctx, parent.within[rows] if isinstance(parent, ScopedContext) else rows)
+    return ctx.scopes[scope]
+
+
+def runner(stage: Stage, run: Run) -> Run:
+    """`run` for the samples of the branch that the stage is in."""
+    scope = stage.nodes[0].scope
+    edges = [(n.number, i) for n in stage.nodes for i in range(len(n.outputs))]
+
+    def run_in_branch(ctx: Context, pool: kernels.Pool) -> None:
+        sub = context_of(ctx, scope)
+        if not sub.n:
+            ctx.values.update(dict.fromkeys(edges, NOTHING))
+            return
+        assert isinstance(sub, ScopedContext)
+        try:
+            run(sub, pool)
+        except BadSamples as bad:
+            raise BadSamples({int(sub.within[i]): what for i, what in bad.samples.items()}) from None
+        for i, what in sub.failed.items():
+            ctx.failed[int(sub.within[i])] = what
+        sub.failed.clear()
+
+    return run_in_branch

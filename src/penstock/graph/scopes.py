@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scopes: the branches of conditionals, in which operators see only the samples for which a condition holds.
+
+A node runs in a scope; what it reads of the scopes around is split there, once. Nodes without any data as input, such
+as readers and random numbers, run for the whole batch.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import Site
+from ..core.op import REGISTRY
+from .node import DataNode, Node
+
+if TYPE_CHECKING:
+    from .trace import Definition
+
+
+class Scope:
+    """The samples of `parent` (None: of the batch) for which `condition`, which is of `parent`, is true, or false if
+    not `branch`."""
+
+    __slots__ = ("branch", "condition", "depth", "parent", "sites")
+
+    def __init__(self, parent: Scope | None, condition: DataNode, branch: bool, sites: tuple[Site, ...]):
+        self.parent, self.condition, self.branch, self.sites = parent, condition, branch, sites
+        self.depth: int = 1 if parent is None else parent.depth + 1
+
+    @property
+    def condition_edge(self) -> tuple[int, int]:
+        return self.condition.source.number, self.condition.index
+
+    def holds(self, other: Scope | None) -> bool:
+        """Whether `other` is this scope or one inside of it."""
+        while other is not None and other.depth > self.depth:
+            other = other.parent
+        return other is self
+
+    def __repr__(self) -> str:
+        where = f"{self.sites[-1].file}:{self.sites[-1].line}" if self.sites else "?"
+        return f"<the {'true' if self.branch else 'false'} branch of {where}>"
+
+
+@contextmanager
+def inside(definition: Definition, scope: Scope | None):
+    """Nodes added meanwhile run in `scope`."""
+    before, definition.scope = definition.scope, scope
+    try:
+        yield
+    finally:
+        definition.scope = before
+
+
+def bring(definition: Definition, data: DataNode, scope: Scope | None) -> DataNode:
+    """The samples of `data` that belong to a scope. ValueError if it was made inside of another branch."""
+    its = data.source.branch
+    if its is scope:
+        return data
+    if its is not None and not its.holds(scope):
+        where = f" of line {its.sites[-1].line}" if its.sites else ""
+        raise ValueError(
+            f"'{data.name}' was computed inside of a branch of the conditional{where}, for some of the samples "
+            "only, and is used outside of it. What both branches assign to one variable is merged and can be "
+            "used: lists that are appended to, attributes and globals are not"
+        )
+    assert scope is not None
+    key = (data.source.number, data.index, id(scope))
+    if key not in definition.splits:
+        outer = bring(definition, data, scope.parent)
+        inputs, values = (outer, scope.condition), {"branch": scope.branch}
+        definition.splits[key] = add(definition, "_conditional.split", inputs, values, scope.sites, scope.parent, scope)
+    return definition.splits[key]
+
+
+def add(
+    definition: Definition,
+    name: str,
+    inputs: tuple[DataNode, ...],
+    values: dict[str, Any],
+    sites: tuple[Site, ...],
+    scope: Scope | None,
+    branch: Scope | None,
+) -> DataNode:
+    """Adds a node of the conditional operator `name`, which runs in `scope` and whose output belongs to `branch`."""
+    cls = REGISTRY[name]
+    constants = {n: values.get(n, a.default) for n, a in cls.schema.items()} | {"given": set(values)}
+    number = len(definition.nodes)
+    node = Node(cls(constants), inputs, {}, f"__{cls.__name__}_{number}", number, "cpu", sites)
+    node.scope, node.branch = scope, branch
+    definition.add(node)
+    return node.outputs[0]
+
+
+def merge(definition: Definition, then: DataNode, otherwise: DataNode, branches: tuple[Scope, Scope]) -> DataNode:
+    """The samples of both branches as one batch, in the scope around them."""
+    inputs = (bring(definition, then, branches[0]), bring(definition, otherwise, branches[1]))
+    scope = branches[0].parent
+    return add(definition, "_conditional.merge", (*inputs, branches[0].condition), {}, branches[0].sites, scope, scope)

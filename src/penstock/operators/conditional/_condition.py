@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the operators of conditionals share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.batch import Batch
+
+# Samples up to this many bytes are copied: an array is quicker to make and to read than as many pointers.
+SMALL_BYTES = 256
+
+
+def truth(condition: Batch, what: str = "a condition of `if`") -> np.ndarray:
+    """(n,) booleans. ValueError if the samples are no scalars."""
+    if condition.spec.ndim:
+        raise ValueError(
+            f"{what} has to be a scalar of each sample (a tensor of 0 dimensions); got one of {condition.spec.ndim} "
+            f"dimension{'s' * (condition.spec.ndim > 1)}. Make it one, for example by an operator of fn.reductions, or "
+            "fn.squeeze, or fn.reshape(x, shape=[])"
+        )
+    values = condition.array()
+    return values if values.dtype.kind == "b" else values != 0
+
+
+def is_small(batch: Batch) -> bool:
+    """Whether the samples are few bytes each and have one shape."""
+    spec = batch.spec
+    return spec.n > 0 and spec.is_dense and int(spec.volumes()[0]) * spec.dtype.itemsize <= SMALL_BYTES

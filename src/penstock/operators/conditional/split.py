@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The samples of a batch that go into one branch of a conditional."""
+
+from __future__ import annotations
+
+from ...core.batch import Batch
+from ...core.op import Arg, Arguments, Operator
+from ._condition import is_small, truth
+
+
+class Split(Operator):
+    """Gives the samples of the first input for which the second, a scalar of each sample, is true (not 0), or false.
+
+    `if` in a pipeline with `enable_conditionals=True` makes these. The samples are not copied, unless they are tiny.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> @pipeline_def(batch_size=4, enable_conditionals=True)
+    ... def pipe():
+    ...     x = fn.external_source(source=lambda i: [1, 2, 3, 4])
+    ...     if x > 2:
+    ...         x = x * 10
+    ...     return x
+    >>> pipe().run()[0].as_array().tolist()
+    [1, 2, 30, 40]
+    """
+
+    module = "_conditional"
+    inputs = (2, 2)
+    frames = False
+    branch = Arg(bool, True, "Which samples: those for which the condition is true, or those for which it is false.")
+
+    def run(self, a: Arguments, *inputs: Batch) -> Batch:
+        x, condition = inputs
+        rows = (truth(condition) == a.branch).nonzero()[0]
+        if len(rows) == len(x):
+            return x
+        if is_small(x):
+            sources = None if x.sources is None else [x.sources[i] for i in rows]
+            return Batch.from_array(x.array()[rows], x.spec.layout, sources)
+        return x.take(rows)
