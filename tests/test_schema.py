@@ -23,6 +23,9 @@ DEFAULTS = {
 # Arguments that DALI does not have: (operator or *, argument): what for.
 ADDED = {
     ("constant", "value"): "what types.Constant passes: an array of any type",
+    ("_conditional.split", "*"): "conditionals are made of operators of our own",
+    ("_conditional.merge", "*"): "the same",
+    ("_conditional.logical", "*"): "the same",
     ("external_source", "*"): "DALI adds them in Python, outside of the schema",
     ("*", "max_pixels"): "a limit that stops decompression bombs before memory is taken",
     ("decoders.image", "dct_scaling"): "opt-in, as it changes pixels: decodes a JPEG smaller when it is shrunk anyway",

@@ -9,6 +9,7 @@ from typing import Any
 from . import data_node, fn, math, ops, pipeline, tensors, types
 from .core.errors import PipelineError, SampleError
 from .graph.node import DataNode
+from .graph.subscript import newaxis
 from .pipeline import Pipeline, do_not_convert, pipeline_def
 from .scheduling import OperatorConcurrency, StreamPolicy
 from .tensors import TensorCPU, TensorListCPU
@@ -27,6 +28,7 @@ __all__ = [
     "do_not_convert",
     "fn",
     "math",
+    "newaxis",
     "ops",
     "pipeline",
     "pipeline_def",

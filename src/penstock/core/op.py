@@ -164,6 +164,7 @@ class Operator:
     windowed: ClassVar[str] = ""  # axes along which it can make a window of its output, e.g. "HW"
     peeks: ClassVar[tuple[int, ...]] = ()  # inputs whose data `plan` reads (a.batches[i]): made before its chain begins
     aliases: ClassVar[bool] = False  # no kernel: output 0 is the memory of input 0 with another spec
+    in_order: ClassVar[bool] = False  # `run` is called for one batch after the other, never for two at once
     mixes_samples: ClassVar[bool] = False  # an output sample depends on other samples of the batch
     # Old public names: "ImageDecoder" gives ops.ImageDecoder and fn.image_decoder.
     deprecated: ClassVar[tuple[str, ...]] = ()

@@ -95,6 +95,8 @@ class Executor:
                 self._next = dropped[0].index
                 self._production.go_back(dropped[0])
             self._production.ended = False
+            if self.plan.turns is not None:
+                self.plan.turns.clear()
             self._seen = None
 
     def keep_state(self) -> None:
@@ -163,6 +165,8 @@ class _Production:
             self.producer.load(context, ticket.picks)
         except BadSamples:
             context.values.clear()  # `run` loads again and applies the policy
+        if self.plan.turns is not None:
+            self.plan.turns.enter(ticket.index)
         self.statistics.worked(time.thread_time_ns() - begin)
 
     def state(self, iteration: int) -> State:
@@ -201,7 +205,11 @@ class _Production:
     def run(self, ticket: Ticket) -> None:
         assert ticket.context is not None
         begin = time.thread_time_ns()
-        ticket.outputs, ticket.rows = self.producer.produce(ticket.context, ticket.picks)
+        try:
+            ticket.outputs, ticket.rows = self.producer.produce(ticket.context, ticket.picks)
+        finally:
+            if self.plan.turns is not None:
+                self.plan.turns.leave(ticket.index)
         self.statistics.worked(time.thread_time_ns() - begin)
 
     def end(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from ..core import kernels
@@ -16,6 +17,9 @@ from . import branches
 from .arguments import Resolver
 from .chain import Chain
 from .context import BadSamples, Context, Timing, explain_failure
+from .turns import Turns
+
+_ANY_TIME = nullcontext()
 
 
 class Plan:
@@ -35,6 +39,7 @@ class Plan:
         # The source that decides the batch size comes first.
         self.sources.sort(key=lambda n: not self.source_op(n).sets_batch_size)
         self.mixes_samples = any(n.op.mixes_samples for n in self.nodes)
+        self.turns = Turns() if any(n.op.in_order for n in self.nodes) else None
         self._release = last_uses(self.stages, outputs)
         self.uses_gpu = any(s.kind in ("gpu", "mixed", "upload", "download") for s in self.stages)
         self.session: Any = None  # the GPU's Session, once the pipeline is built
@@ -74,7 +79,8 @@ class Plan:
         try:
             a = self.resolvers[node.number].resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
             inputs = [ctx.values[d.source.number, d.index] for d in node.inputs]
-            outs = node.op.run(a, *inputs)
+            with self.turns.of(node.number, ctx.iteration) if node.op.in_order else _ANY_TIME:
+                outs = node.op.run(a, *inputs)
         except Exception as e:
             raise explain_failure(ctx, node, e) from (e if not isinstance(e, (ValueError, TypeError)) else None)
         sources = next((b.sources for b in inputs if b.sources is not None), None)

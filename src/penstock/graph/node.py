@@ -198,6 +198,11 @@ class DataNode:
     def __pos__(self) -> DataNode:
         return self
 
+    def __getitem__(self, key: Any) -> DataNode:
+        from . import subscript  # which imports this module
+
+        return subscript.subscript(self, key)
+
     # NumPy leaves operators between arrays and DataNodes to the methods above.
     __array_ufunc__ = None
 

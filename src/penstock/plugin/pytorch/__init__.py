@@ -13,6 +13,8 @@ from ...pipeline import Pipeline
 from ...tensors import TensorListCPU
 from ...types import to_numpy_type
 from ..base_iterator import Batch, DaliIterator, LastBatchPolicy
+from . import fn
+from ._torch_function import TorchPythonFunction
 from .torch_utils import dense_tensor, feed_ndarray, to_torch_type
 
 __all__ = [
@@ -20,7 +22,9 @@ __all__ = [
     "DALIGenericIterator",
     "DALIRaggedIterator",
     "LastBatchPolicy",
+    "TorchPythonFunction",
     "feed_ndarray",
+    "fn",
     "to_torch_type",
 ]
 

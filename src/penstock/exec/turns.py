@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lets operators that call the user's code see one batch after the other, in order, although two are in flight."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Turns:
+    """`enter` and `leave` bracket the run of an iteration; at `of` a node it waits for all iterations before it."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._running: set[int] = set()
+        self._passed: dict[int, set[int]] = {}  # node -> the running iterations that are through with it
+
+    def enter(self, iteration: int) -> None:
+        with self._changed:
+            self._running.add(iteration)
+
+    def leave(self, iteration: int) -> None:
+        with self._changed:
+            self._running.discard(iteration)
+            for passed in self._passed.values():
+                passed.discard(iteration)
+            self._changed.notify_all()
+
+    def clear(self) -> None:
+        """Forgets iterations that were dropped."""
+        with self._changed:
+            self._running.clear()
+            self._passed.clear()
+            self._changed.notify_all()
+
+    @contextmanager
+    def of(self, node: int, iteration: int) -> Iterator[None]:
+        with self._changed:
+            passed = self._passed.setdefault(node, set())
+            self._changed.wait_for(lambda: all(i >= iteration or i in passed for i in self._running))
+        try:
+            yield
+        finally:
+            with self._changed:
+                if iteration in self._running:
+                    passed.add(iteration)
+                self._changed.notify_all()

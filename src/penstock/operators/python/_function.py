@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the operators that call a function of the user's share."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...core.batch import Batch, Buffer
+from ...core.dtypes import from_numpy
+from ...core.op import Arg, Arguments, Operator
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+
+
+class UserFunction(Operator, abstract=True):
+    """Base: `give` turns a sample into what the function takes, `take` what it returns into an array."""
+
+    inputs = (0, 256)
+    frames = False
+    in_order = True  # the function may keep something from call to call
+    batchwise: ClassVar[bool] = False
+
+    function = Arg(object, doc="What is called.")
+    num_outputs = Arg(int, 1, "How many outputs the function returns: several as a tuple.")
+    output_layouts = Arg(object, None, "Layout of the outputs: a string for all, or a list, which may be shorter.")
+    batch_processing = Arg(
+        bool,
+        False,
+        "Calls the function once a batch, with a list of samples for each input; it returns a list for each output.",
+    )
+
+    def setup(self) -> None:
+        v = self.values
+        if not callable(v["function"]):
+            raise TypeError(f"{self.display_name()}: function takes a callable; got {type(v['function']).__name__}")
+        if v["num_outputs"] < 0:
+            raise ValueError(f"{self.display_name()}: num_outputs takes 0 or more; got {v['num_outputs']}")
+        layouts = v["output_layouts"]
+        self.layouts_out = [layouts] * v["num_outputs"] if isinstance(layouts, str) else list(layouts or ())
+        if len(self.layouts_out) > v["num_outputs"]:
+            raise ValueError(
+                f"{self.display_name()}: {len(self.layouts_out)} output_layouts for {v['num_outputs']} outputs"
+            )
+        self.layouts_out += [""] * (v["num_outputs"] - len(self.layouts_out))
+        self.mixes_samples = v["batch_processing"]  # type: ignore[misc]
+        if not v["num_outputs"]:
+            v["preserve"] = True  # nothing else would keep it
+
+    def n_outputs(self) -> int:
+        return self.values["num_outputs"]
+
+    def give(self, sample: np.ndarray) -> Any:
+        return sample
+
+    def take(self, result: Any) -> np.ndarray:
+        if isinstance(result, (np.ndarray, np.generic)):
+            return np.asarray(result)
+        raise TypeError(f"it has to return NumPy arrays; got {type(result).__name__}")
+
+    def run(self, a: Arguments, *inputs: Batch) -> tuple[Batch, ...]:
+        v = self.values
+        # The function may write to what it gets, but not to the user's memory or to a constant.
+        own = [b if all(isinstance(o, Buffer) for o in b.owners) else b.packed_copy() for b in inputs]
+        columns = [[self.give(b.sample(i)) for i in range(a.n)] for b in own]
+        if v["batch_processing"]:
+            results = self._results(self._called(columns, None), None)
+            for k, column in enumerate(results):
+                if not isinstance(column, (list, tuple)) or len(column) != a.n:
+                    got = len(column) if isinstance(column, (list, tuple)) else type(column).__name__
+                    raise ValueError(f"{self._name()}: output {k} has to be a list of {a.n} samples; got {got}")
+        else:
+            # Copied at once, as the function may use its arrays again for the next sample.
+            rows = []
+            for i in range(a.n):
+                outputs = self._results(self._called([c[i] for c in columns], i), i)
+                rows.append([self._array(r, k).copy() for k, r in enumerate(outputs)])
+            results = [[row[k] for row in rows] for k in range(v["num_outputs"])]
+        return tuple(self._batch(column, k) for k, column in enumerate(results))
+
+    def _name(self) -> str:
+        return getattr(self.values["function"], "__qualname__", repr(self.values["function"]))
+
+    def _called(self, arguments: list[Any], sample: int | None) -> Any:
+        function: Callable[..., Any] = self.values["function"]
+        try:
+            return function(*arguments)
+        except Exception as e:
+            frames = [f for f in traceback.extract_tb(e.__traceback__) if not f.filename.startswith(_PACKAGE)]
+            where = "".join(traceback.format_list(frames))
+            which = "" if sample is None else f" for sample {sample}"
+            text = str(e) or repr(e)
+            raise RuntimeError(f"{self._name()} raised {type(e).__name__}{which}: {text}\n{where}".rstrip()) from e
+
+    def _results(self, result: Any, sample: int | None) -> Sequence[Any]:
+        """What a call returned, output by output."""
+        n = self.values["num_outputs"]
+        if n == 0:
+            return ()
+        if n == 1 and not (isinstance(result, tuple) and len(result) == 1):
+            return (result[0] if isinstance(result, tuple) and not self.values["batch_processing"] else result,)
+        if not isinstance(result, tuple) or len(result) != n:
+            got = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
+            which = "" if sample is None else f" for sample {sample}"
+            raise ValueError(f"{self._name()} has to return a tuple of {n} outputs (num_outputs={n}); got {got}{which}")
+        return result
+
+    def _array(self, result: Any, output: int) -> np.ndarray:
+        try:
+            array = self.take(result)
+            from_numpy(array.dtype)
+        except (TypeError, ValueError) as e:
+            raise type(e)(f"output {output} of {self._name()}: {e}") from None
+        return array
+
+    def _batch(self, samples: Sequence[Any], output: int) -> Batch:
+        arrays = [self._array(s, output) for s in samples]
+        try:
+            batch = Batch.from_samples(arrays, self.layouts_out[output])
+        except (TypeError, ValueError) as e:
+            raise type(e)(f"output {output} of {self._name()}: {e}") from None
+        if len(self.layouts_out[output]) not in (0, batch.spec.ndim):
+            raise ValueError(
+                f"output {output} of {self._name()} has {batch.spec.ndim} dimensions, which the layout "
+                f"'{self.layouts_out[output]}' does not fit"
+            )
+        return batch.packed_copy() if self.values["batch_processing"] else batch

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operator that runs a compiled function."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import fn as _fn
+from ...types import DALIDataType, to_numpy_type
+
+
+class _Compiled:
+    """The function on NumPy arrays that makes the outputs and lets the compiled one fill them."""
+
+    def __init__(
+        self,
+        run_fn: Callable[..., None],
+        setup_fn: Callable[..., None] | None,
+        types: tuple[Sequence[Any], Sequence[Any]],
+        ndims: tuple[Sequence[int], Sequence[int]],
+        batch_processing: bool,
+    ):
+        functools.update_wrapper(self, run_fn, updated=())
+        (self.out_types, self.in_types), (self.outs_ndim, self.ins_ndim) = types, ndims
+        self.batch, self.setup_fn = batch_processing, setup_fn
+        self.run = run_fn if hasattr(run_fn, "py_func") else _compiler()(nogil=True)(run_fn)
+
+    def __call__(self, *columns: list[np.ndarray]) -> Any:
+        """`columns` are the samples of each input."""
+        for k, (column, dtype, ndim) in enumerate(zip(columns, self.in_types, self.ins_ndim)):
+            for x in column[:1]:
+                if x.dtype != dtype or x.ndim != ndim:
+                    raise TypeError(
+                        f"input {k} is {x.dtype.name} of {x.ndim} dimensions; in_types and ins_ndim say "
+                        f"{dtype.name} of {ndim}"
+                    )
+        outs = [[np.empty(s, t) for s in shapes] for t, shapes in zip(self.out_types, self._shapes(columns))]
+        if self.batch:
+            self.run(*map(_typed, outs), *map(_typed, columns))
+        else:
+            for sample in zip(*outs, *columns):
+                self.run(*sample)
+        return tuple(outs) if len(outs) > 1 else outs[0]
+
+    def _shapes(self, columns: Sequence[list[np.ndarray]]) -> list[list[tuple[int, ...]]]:
+        """Per output the shapes of its samples: those of the inputs, unless `setup_fn` says others."""
+        ins = [[np.array(x.shape, "i8") for x in c] for c in columns]
+        n = len(columns[0]) if columns else 0
+        if self.setup_fn is None:
+            if len(self.outs_ndim) != len(self.ins_ndim):
+                raise ValueError("without setup_fn there have to be as many outputs as inputs, of the same shapes")
+            return [[tuple(s.tolist()) for s in c] for c in ins]
+        outs = [[np.zeros(ndim, "i8") for _ in range(n)] for ndim in self.outs_ndim]
+        self.setup_fn(outs, ins)
+        return [[tuple(int(e) for e in s) for s in c] for c in outs]
+
+
+def _compiler() -> Any:
+    try:
+        import numba
+    except ImportError:
+        raise ImportError("numba_function needs Numba: pip install numba") from None
+    return numba.njit
+
+
+def _typed(arrays: list[np.ndarray]) -> Any:
+    import numba
+
+    return numba.typed.List(arrays)
+
+
+def numba_function(
+    *inputs: Any,
+    run_fn: Callable[..., None],
+    out_types: Sequence[DALIDataType] | DALIDataType,
+    in_types: Sequence[DALIDataType] | DALIDataType,
+    outs_ndim: Sequence[int] | int,
+    ins_ndim: Sequence[int] | int,
+    setup_fn: Callable[..., None] | None = None,
+    batch_processing: bool = False,
+    blocks: Any = None,
+    threads_per_block: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """Compiles `run_fn(out0, ..., in0, ...)`, which fills the outputs from the inputs of a sample, and runs it.
+
+    With `batch_processing` it gets lists of the samples. The outputs have the shapes of the inputs, or what
+    `setup_fn(outs, ins)` writes: for each output and each sample an array of its extents. `blocks` and
+    `threads_per_block` are for GPUs.
+    """
+    types = tuple([np.dtype(to_numpy_type(t)) for t in _listed(v)] for v in (out_types, in_types))
+    ndims = tuple([int(n) for n in _listed(v)] for v in (outs_ndim, ins_ndim))
+    for what, t, n in (("out_types", types[0], ndims[0]), ("in_types", types[1], ndims[1])):
+        if len(t) != len(n):
+            raise ValueError(f"numba_function: {what} has {len(t)} entries, the numbers of dimensions {len(n)}")
+    if len(inputs) != len(types[1]):
+        raise ValueError(f"numba_function: {len(inputs)} inputs, but in_types has {len(types[1])}")
+    compiled = _Compiled(run_fn, setup_fn, (types[0], types[1]), (ndims[0], ndims[1]), batch_processing)
+    return _fn.python_function(*inputs, function=compiled, num_outputs=len(types[0]), batch_processing=True, **kwargs)
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+class NumbaFunction:
+    """`numba_function` as a class: takes the arguments, its objects are called with the inputs."""
+
+    def __init__(
+        self,
+        run_fn: Callable[..., None],
+        out_types: Any,
+        in_types: Any,
+        outs_ndim: Any,
+        ins_ndim: Any,
+        setup_fn: Callable[..., None] | None = None,
+        device: str = "cpu",
+        batch_processing: bool = False,
+        blocks: Any = None,
+        threads_per_block: Any = None,
+        **kwargs: Any,
+    ):
+        self._kwargs = {
+            **{"run_fn": run_fn, "out_types": out_types, "in_types": in_types, "outs_ndim": outs_ndim},
+            **{"ins_ndim": ins_ndim, "setup_fn": setup_fn, "device": device, "batch_processing": batch_processing},
+            **kwargs,
+        }
+
+    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
+        return numba_function(*inputs, **{**self._kwargs, **kwargs})

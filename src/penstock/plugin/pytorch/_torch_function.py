@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A function of the user's on PyTorch tensors, in the graph."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from ... import fn as _fn
+
+
+def _tensor(array: Any) -> Any:
+    return [_tensor(a) for a in array] if isinstance(array, list) else torch.from_numpy(array)
+
+
+def _array(result: Any) -> Any:
+    if isinstance(result, (list, tuple)):
+        return type(result)(_array(r) for r in result)
+    if isinstance(result, torch.Tensor):
+        return np.asarray(result.detach().cpu().contiguous().numpy())
+    return result
+
+
+class _OnTensors:
+    """The function on NumPy arrays that calls one on tensors."""
+
+    def __init__(self, function: Callable[..., Any]):
+        self.function = function
+        functools.update_wrapper(self, function, updated=())
+
+    def __call__(self, *arrays: Any) -> Any:
+        result = self.function(*map(_tensor, arrays))
+        for part in result if isinstance(result, tuple) else (result,):
+            for r in part if isinstance(part, list) else [part]:
+                if r is not None and not isinstance(r, torch.Tensor):
+                    raise TypeError(f"it has to return tensors of PyTorch; got {type(r).__name__}")
+        return _array(result)
+
+
+def torch_python_function(*inputs: Any, function: Callable[..., Any], **kwargs: Any) -> Any:
+    """Calls a function with the samples as PyTorch tensors, or with lists of them if `batch_processing`; it returns
+    tensors. Its arguments are those of `fn.python_function`.
+
+    >>> import numpy as np
+    >>> from penstock import fn, pipeline_def
+    >>> @pipeline_def(batch_size=2)
+    ... def pipe():
+    ...     x = fn.external_source(source=lambda i: np.float32([[1, 2], [3, 4]]))
+    ...     return torch_python_function(x, function=lambda t: t.cumsum(0))
+    >>> pipe().run()[0].as_array().tolist()
+    [[1.0, 3.0], [3.0, 7.0]]
+    """
+    if not callable(function):
+        raise TypeError(f"torch_python_function: function takes a callable; got {type(function).__name__}")
+    return _fn.python_function(*inputs, function=_OnTensors(function), **kwargs)
+
+
+class TorchPythonFunction:
+    """`torch_python_function` as a class: takes the arguments, its objects are called with the inputs."""
+
+    def __init__(self, function: Callable[..., Any], num_outputs: int = 1, device: str = "cpu", **kwargs: Any):
+        self._kwargs = {"function": function, "num_outputs": num_outputs, "device": device, **kwargs}
+
+    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
+        return torch_python_function(*inputs, **{**self._kwargs, **kwargs})
