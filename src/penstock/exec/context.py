@@ -70,11 +70,11 @@ class ScopedContext(Context):
     """The samples of a branch of a conditional: `within` are their rows in `whole`, the context of the batch. Values
     and timings are those of the batch."""
 
-    __slots__ = ("whole", "within")
+    __slots__ = ("n_whole", "within")
 
     def __init__(self, whole: Context, within: np.ndarray):
         super().__init__(len(within), whole.epoch[within], whole.position[within], whole.iteration, whole.rows[within])
-        self.whole, self.within = whole, within
+        self.n_whole, self.within = whole.n, within  # not `whole` itself, which refers to this
         self.values, self.timings = whole.values, whole.timings
 
     def source_of(self, node: Node, row: int) -> str:
@@ -82,7 +82,10 @@ class ScopedContext(Context):
             batch = self.values.get((d.source.number, d.index))
             if batch is not None and batch.sources is not None and len(batch.sources) == self.n:
                 return batch.sources[row]
-        return self.whole.source_of(node, int(self.within[row]))
+        for batch in self.values.values():
+            if batch.sources is not None and len(batch.sources) == self.n_whole:
+                return batch.sources[self.within[row]]
+        return f"sample {self.within[row]} of iteration {self.iteration}"
 
 
 def explain_failure(ctx: Context, node: Node, error: Exception, sample_of: np.ndarray | None = None) -> Exception:
