@@ -41,11 +41,13 @@ MAY_IMPORT = {
     "pickling": {"external"},
     "python_workers": {"external", "graph", "inspection"},
     "saving": {"core", "graph", "exec", "inspection"},
+    "serialization": {"graph", "saving", "pipeline"},
     "pipeline": {
-        *("core", "graph", "exec", "tensors", "settings", "saving", "definition"),
+        *("core", "graph", "exec", "tensors", "settings", "serialization", "definition"),
         *("python_workers", "scheduling", "device_tensors"),
     },
-    "definition": {"core", "graph", "settings", "pipeline", "python_workers"},
+    "debugging": {"graph", "exec", "tensors", "pipeline"},
+    "definition": {"core", "graph", "settings", "pipeline", "debugging", "python_workers"},
 }
 PUBLIC = {"", "fn", "ops", "types", "math", "pipeline", "data_node", "tensors", "backend", "batch_function"}
 

@@ -22,13 +22,18 @@ _PIPELINE_ARGS = frozenset(inspect.signature(Settings.__init__).parameters) - {"
 
 
 def pipeline_def(
-    fn: Callable[..., Any] | None = None, *, enable_conditionals: bool = False, **pipeline_kwargs: Any
+    fn: Callable[..., Any] | None = None,
+    *,
+    enable_conditionals: bool = False,
+    debug: bool = False,
+    **pipeline_kwargs: Any,
 ) -> Any:
     """Makes a function that defines a graph into a function that returns a `Pipeline`.
 
     The function's own arguments are passed on; arguments of `Pipeline` given to the decorator are defaults that a
     call may override. With `enable_conditionals`, `if`, `and`, `or`, `not` and `x if c else y` work on data in the
-    function and in what it calls: each sample goes through the branch that its condition says.
+    function and in what it calls: each sample goes through the branch that its condition says. With `debug` the
+    function runs anew for every batch, and what operators return has values: print it, or look at `x.get()`.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=2, num_threads=1)
@@ -39,7 +44,7 @@ def pipeline_def(
     2
     """
     if fn is None:
-        return functools.partial(pipeline_def, enable_conditionals=enable_conditionals, **pipeline_kwargs)
+        return functools.partial(pipeline_def, enable_conditionals=enable_conditionals, debug=debug, **pipeline_kwargs)
     if not callable(fn):
         raise TypeError(f"@pipeline_def decorates a function; got {type(fn).__name__}")
     if hasattr(fn, "_is_pipeline_def"):
@@ -56,6 +61,7 @@ def pipeline_def(
 
     @functools.wraps(fn)
     def create(*args: Any, **kwargs: Any) -> Pipeline:
+        debugged = kwargs.pop("debug", debug) if "debug" not in parameters else debug
         own = {k: v for k, v in kwargs.items() if k in parameters}
         rest = {k: v for k, v in kwargs.items() if k not in parameters}
         for k in [k for k in rest if k not in _PIPELINE_ARGS]:
@@ -65,14 +71,23 @@ def pipeline_def(
             own[k] = rest.pop(k)
         # An argument that the pipeline and the function both have goes to both, as far as they take it.
         both = {k: v for k, v in own.items() if k in _PIPELINE_ARGS and k not in pipeline_kwargs}
-        pipe = _pipeline.Pipeline(**{**pipeline_kwargs, **both, **rest})
+        cls = _debug_pipeline() if debugged else _pipeline.Pipeline
+        pipe = cls(**{**pipeline_kwargs, **both, **rest})
         pipe._define, pipe._defined_at = functools.partial(define, *args, **own), where
+        if debugged:
+            return pipe
         with pipe:
             pipe.set_outputs(*outputs_of(pipe._define()))
         return pipe
 
     create._is_pipeline_def = True  # type: ignore[attr-defined]
     return create
+
+
+def _debug_pipeline() -> Any:
+    from .debugging import DebugPipeline  # which needs Pipeline, and is needed seldom
+
+    return DebugPipeline
 
 
 def do_not_convert(func: Callable[..., Any] | None = None) -> Any:

@@ -22,8 +22,8 @@ from .graph.node import DataNode
 from .graph.placement import origin
 from .graph.scopes import bring
 from .python_workers import PythonWorkers
-from .saving import Saving
 from .scheduling import OperatorConcurrency, StreamPolicy
+from .serialization import Serialization
 from .settings import Settings, available_cpus
 from .tensors import TensorListCPU
 
@@ -37,7 +37,7 @@ def _holds_data(values: Any) -> bool:
     return any(_holds_data(v) if isinstance(v, (list, tuple)) else isinstance(v, DataNode) for v in values)
 
 
-class Pipeline(PythonWorkers, Saving):
+class Pipeline(PythonWorkers, Serialization):
     """A graph of operators that produces batches in the background.
 
     Define the graph with `pipeline_def`, in `with pipeline:` followed by `set_outputs`, or by overriding

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from enum import IntEnum
 from typing import Any
 
 from .exec.checkpoint import Checkpoint
@@ -13,6 +14,13 @@ from .exec.policy import Policy
 def available_cpus() -> int:
     """Those this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _plain(value: Any) -> Any:
+    """Types as their numbers, for JSON."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return int(value) if isinstance(value, IntEnum) else value
 
 
 class Settings:
@@ -85,6 +93,25 @@ class Settings:
             "enable_memory_stats": enable_memory_stats,
             "stream_policy": stream_policy,
             "concurrency": concurrency,
+        }
+
+    def _arguments(self) -> dict[str, Any]:
+        """What a pipeline is made with again, as values of JSON."""
+        return {
+            "batch_size": self._max_batch_size,
+            "num_threads": self._num_threads,
+            "device_id": self._device_id,
+            "seed": self._seed,
+            "prefetch_queue_depth": self._prefetch_queue_depth,
+            "exec_pipelined": self._exec_pipelined,
+            "exec_async": self._exec_async,
+            "set_affinity": self._set_affinity,
+            "py_num_workers": self._py_num_workers,
+            "py_start_method": self._py_start_method,
+            "enable_checkpointing": self._enable_checkpointing,
+            "on_error": self._policy.on_error,
+            "max_errors": self._policy.max_errors,
+            **{f"output_{k}": _plain(v) for k, v in self._wanted.items()},
         }
 
     @property

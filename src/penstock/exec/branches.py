@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core import kernels
 from ..core.batch import Batch, Spec
+from ..graph.node import Node
 from ..graph.passes import Stage
 from ..graph.scopes import Scope
 from .context import BadSamples, Context, ScopedContext
@@ -33,8 +34,12 @@ def context_of(ctx: Context, scope: Scope | None) -> Context:
 
 def runner(stage: Stage, run: Run) -> Run:
     """`run` for the samples of the branch that the stage is in."""
-    scope = stage.nodes[0].scope
-    edges = [(n.number, i) for n in stage.nodes for i in range(len(n.outputs))]
+    return runner_of(stage.nodes, run)
+
+
+def runner_of(nodes: list[Node], run: Run) -> Run:
+    scope = nodes[0].scope
+    edges = [(n.number, i) for n in nodes for i in range(len(n.outputs))]
 
     def run_in_branch(ctx: Context, pool: kernels.Pool) -> None:
         sub = context_of(ctx, scope)

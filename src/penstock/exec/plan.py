@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ..core import kernels
@@ -75,20 +75,8 @@ class Plan:
         return lambda ctx, pool: None  # sources are loaded before
 
     def _run_batchwise(self, node: Node, ctx: Context) -> None:
-        begin = time.monotonic_ns()
-        try:
-            a = self.resolvers[node.number].resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
-            inputs = [ctx.values[d.source.number, d.index] for d in node.inputs]
-            with self.turns.of(node.number, ctx.iteration) if node.op.in_order else _ANY_TIME:
-                outs = node.op.run(a, *inputs)
-        except Exception as e:
-            raise explain_failure(ctx, node, e) from (e if not isinstance(e, (ValueError, TypeError)) else None)
-        sources = next((b.sources for b in inputs if b.sources is not None), None)
-        for i, batch in enumerate(outs if isinstance(outs, tuple) else (outs,)):
-            if batch.sources is None:
-                batch.sources = sources
-            ctx.values[node.number, i] = batch
-        ctx.timings.append(Timing("batch", [node.number], begin, time.monotonic_ns()))
+        turn = self.turns.of(node.number, ctx.iteration) if self.turns and node.op.in_order else _ANY_TIME
+        run_batchwise(node, self.resolvers[node.number], ctx, turn)
 
     def run(self, ctx: Context, pool: kernels.Pool) -> list[Batch]:
         """Takes the samples of `ctx`, whose sources are loaded, through all stages. Raises BadSamples for samples that
@@ -112,3 +100,21 @@ class Plan:
                 ctx.values.pop(edge, None)
         outputs = [ctx.values[e] for e in self.outputs]
         return [b.packed_copy() if b.is_borrowed else b for b in outputs]
+
+
+def run_batchwise(node: Node, resolver: Resolver, ctx: Context, turn: AbstractContextManager = _ANY_TIME) -> None:
+    """Runs an operator without a kernel; its code while it has its `turn`."""
+    begin = time.monotonic_ns()
+    try:
+        a = resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
+        inputs = [ctx.values[d.source.number, d.index] for d in node.inputs]
+        with turn:
+            outs = node.op.run(a, *inputs)
+    except Exception as e:
+        raise explain_failure(ctx, node, e) from (e if not isinstance(e, (ValueError, TypeError)) else None)
+    sources = next((b.sources for b in inputs if b.sources is not None), None)
+    for i, batch in enumerate(outs if isinstance(outs, tuple) else (outs,)):
+        if batch.sources is None:
+            batch.sources = sources
+        ctx.values[node.number, i] = batch
+    ctx.timings.append(Timing("batch", [node.number], begin, time.monotonic_ns()))

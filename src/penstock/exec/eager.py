@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs nodes one by one, as they are defined, for debugging: with the values that the graph would give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core import kernels
+from ..core.batch import Batch
+from ..core.op import Picks, Source
+from ..graph.node import Node
+from . import branches
+from .arguments import Resolver
+from .chain import Chain
+from .context import BadSamples, Context, explain_failure
+from .plan import run_batchwise
+from .policy import Policy
+
+
+class Again(Exception):
+    """A source turned up that changes what was computed before it: the iteration has to be done once more."""
+
+
+class Eager:
+    """The sources, which live from batch to batch, and the batch at hand."""
+
+    def __init__(self, batch_size: int, seed: int, num_threads: int):
+        self.batch_size, self.seed = batch_size, seed
+        self.pools = (kernels.Pool(num_threads), kernels.Pool(min(num_threads, 4)))
+        self.sources: list[tuple[Node, Source]] = []  # in the order of their calls
+        self.fed: dict[str, list[tuple[Any, Any]]] = {}  # data for sources that were not called yet
+        self.position = self.iteration = 0
+        self.ended = False
+        self._picks: list[Picks] = []
+        self._begun = False
+
+    # An iteration -------------------------------------------------------------------------------------------------
+
+    def begin(self, batch_size: int) -> None:
+        """Picks the samples of the next batch, as far as the sources are known."""
+        self._found = 0
+        self._drawing = 0
+        self._used = False  # whether anything was computed from the number or the places of the samples
+        if self._begun:
+            self._enter()
+            return
+        if self.ended:
+            raise StopIteration
+        self._begun, self._picks, self._n = True, [], batch_size
+        self._place: Picks | None = None
+        for node, op in sorted(self.sources, key=lambda s: not s[1].sets_batch_size):
+            self._take(node, op)
+        order = sorted(range(len(self.sources)), key=lambda i: not self.sources[i][1].sets_batch_size)
+        self._picks = [self._picks[order.index(i)] for i in range(len(order))]
+        self._enter()
+
+    def _enter(self) -> None:
+        n = self._n
+        if self._place is None:
+            epoch, position = np.zeros(n, "u4"), np.arange(self.position, self.position + n)
+        else:
+            epoch, position = self._place.epoch, self._place.position
+        self.ctx = Context(n, epoch, position, self.iteration)
+
+    def _take(self, node: Node, op: Source) -> None:
+        op.ask()
+        try:
+            picks = op.take(self._n, self.iteration)
+        except StopIteration:
+            self.ended, self._begun = True, False
+            raise
+        self._picks.append(picks)
+        changed = len(picks) != self._n
+        self._n = len(picks)
+        if self._place is None and "position" in picks.columns:
+            self._place, changed = picks, True
+        self._changed = changed
+
+    def end(self) -> None:
+        self.position += self._n
+        self.iteration += 1
+        self._begun = False
+
+    # Nodes --------------------------------------------------------------------------------------------------------
+
+    def evaluate(self, node: Node) -> None:
+        """Computes the outputs of a node that was just defined."""
+        drawing = self._drawing
+        self._drawing += "seed" in node.op.schema
+        if isinstance(node.op, Source):
+            self._source(node, node.op)
+            return
+        self._used = True
+        resolver = Resolver(node, self.seed, drawing if "seed" in node.op.schema else 0)
+        try:
+            if node.op.in_chain(len(node.inputs)):
+                outputs = {(node.number, i) for i in range(len(node.outputs))}
+                run = Chain([node], outputs, {node.number: resolver}).run
+            else:
+
+                def run(ctx: Context, pool: kernels.Pool) -> None:
+                    run_batchwise(node, resolver, ctx)
+
+            (branches.runner_of([node], run) if node.scope is not None else run)(self.ctx, self.pools[0])
+            if self.ctx.failed:
+                raise BadSamples(dict(self.ctx.failed))
+        except BadSamples as bad:
+            self.ctx.failed.clear()
+            Policy().record(bad.samples, self.iteration)
+
+    def _source(self, node: Node, op: Source) -> None:
+        k = self._found
+        self._found += 1
+        if k < len(self.sources) and self.sources[k][0].op.fn_name == op.fn_name:
+            op = self.sources[k][1]
+        else:
+            try:
+                op.open(self.batch_size, self.seed)
+            except (ValueError, OSError, RuntimeError, TypeError) as e:
+                raise (type(e) if isinstance(e, (ValueError, TypeError)) else RuntimeError)(
+                    node.describe(str(e))
+                ) from None
+            for data, layout in self.fed.pop(node.name, []):
+                op.feed(data, layout)  # type: ignore[attr-defined]
+            self.sources[k:] = [(node, op)]
+            try:
+                self._take(node, op)
+            except (OSError, ValueError) as e:
+                if op.sets_batch_size:
+                    raise
+                raise explain_failure(self.ctx, node, e) from None
+            if self._changed and self._used:
+                raise Again
+            if self._changed:
+                values = self.ctx.values
+                self._enter()
+                self.ctx.values.update(values)
+        try:
+            batches = op.load(self._picks[k], self.pools[1])
+        except Exception as e:
+            failure = explain_failure(self.ctx, node, e)
+            if isinstance(failure, BadSamples):
+                Policy().record(failure.samples, self.iteration)
+            raise failure from None
+        for i, b in enumerate(batches):
+            self.ctx.values[node.number, i] = b
+
+    def value(self, node: Node, index: int) -> Batch:
+        batch = self.ctx.values[node.number, index]
+        return batch.packed_copy() if batch.is_borrowed else batch
+
+    def reset(self) -> None:
+        self.ended = self._begun = False
+        for _, op in self.sources:
+            state = op.state()
+            if op.restarts() and (state is None or not op.begins_epoch(state)):
+                op.reset()
+
+    def feed(self, name: str, data: Any, layout: str | None) -> None:
+        for node, op in self.sources:
+            if node.name == name:
+                op.feed(data, layout)  # type: ignore[attr-defined]
+                return
+        self.fed.setdefault(name, []).append((data, layout))
+
+    def close(self) -> None:
+        for _, op in self.sources:
+            op.closing = True
+            op.close()

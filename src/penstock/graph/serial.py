@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nodes of a pipeline as data (what JSON can hold), and back. Reading it imports and executes nothing.
+
+Functions of the user's are named, "module:qualname"; whoever reads it supplies them.
+"""
+
+from __future__ import annotations
+
+import base64
+import enum
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.op import REGISTRY, Operator
+from .node import DataNode, Node
+from .scopes import Scope
+from .trace import Definition
+
+_ENUMS = {c.__name__: c for c in (dtypes.DALIDataType, dtypes.DALIImageType, dtypes.DALIInterpType)}
+
+
+class NotSerializable(TypeError):
+    """A value that can't be written as data."""
+
+
+def name_of(function: Any) -> str:
+    """How a function is named."""
+    owner = function if hasattr(function, "__qualname__") else type(function)
+    return f"{owner.__module__}:{owner.__qualname__}"
+
+
+# Values --------------------------------------------------------------------------------------------------------------
+
+
+def _encode(value: Any, functions: dict[str, Any]) -> Any:
+    if value is None or isinstance(value, (bool, str)):
+        return str(value) if isinstance(value, str) else value
+    if isinstance(value, enum.Enum) and type(value).__name__ in _ENUMS:
+        return {"enum": type(value).__name__, "name": value.name}
+    if isinstance(value, (int, float)) and not isinstance(value, np.generic):
+        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        array = np.ascontiguousarray(value)
+        dtypes.from_numpy(array.dtype)
+        data = base64.b64encode(array.tobytes()).decode()
+        return {"array": array.dtype.name, "shape": list(np.shape(value)), "data": data, "scalar": np.ndim(value) == 0}
+    if isinstance(value, (list, tuple)):
+        return [_encode(v, functions) for v in value]
+    if isinstance(value, type) and value in (bool, int, float):
+        return {"type": value.__name__}
+    if callable(value) or hasattr(value, "__iter__"):
+        name = name_of(value)
+        while functions.setdefault(name, value) is not value:
+            name += "'"
+        return {"function": name}
+    raise NotSerializable(f"{type(value).__name__} can't be serialised")
+
+
+def _decode(value: Any, functions: Mapping[str, Any]) -> Any:
+    if isinstance(value, list):
+        return [_decode(v, functions) for v in value]
+    if not isinstance(value, dict):
+        return value
+    if "enum" in value:
+        return _ENUMS[value["enum"]][value["name"]]
+    if "array" in value:
+        dtype = np.dtype(value["array"])
+        dtypes.from_numpy(dtype)  # no other types
+        array = np.frombuffer(base64.b64decode(value["data"]), dtype)
+        array = array.reshape(value["shape"]).copy()
+        return array[()] if value["scalar"] else array
+    if "type" in value:
+        return {"bool": bool, "int": int, "float": float}[value["type"]]
+    return functions[value["function"]]
+
+
+# Nodes ---------------------------------------------------------------------------------------------------------------
+
+
+def _edge(data: DataNode) -> list[int]:
+    return [data.source.number, data.index]
+
+
+def dump(definition: Definition, functions: dict[str, Any]) -> dict[str, Any]:
+    """`scopes` and `nodes`; the functions in them are added to `functions` by name. NotSerializable names operator and
+    argument."""
+    scopes: list[Scope] = []
+
+    def number(scope: Scope | None) -> int:
+        if scope is None:
+            return -1
+        if scope not in scopes:
+            number(scope.parent)
+            scopes.append(scope)
+        return scopes.index(scope)
+
+    nodes = []
+    for node in definition.nodes:
+        arguments = {}
+        for name in sorted(node.op.values["given"] - node.args.keys()):
+            try:
+                arguments[name] = _encode(node.op.values[name], functions)
+            except TypeError as e:
+                raise NotSerializable(node.describe(f"argument '{name}': {e}")) from None
+        entry: dict[str, Any] = {"operator": node.op.fn_name, "name": node.name, "device": node.device}
+        if type(node.op) is not REGISTRY[node.op.fn_name]:
+            entry["kind"] = type(node.op).__name__
+        entry |= {"inputs": [_edge(d) for d in node.inputs], "arguments": arguments}
+        entry["data"] = {
+            k: [{"node": _edge(x)} if isinstance(x, DataNode) else x for x in v] if isinstance(v, list) else _edge(v)
+            for k, v in node.args.items()
+        }
+        if node.scope is not None or node.branch is not None:
+            entry["scopes"] = [number(node.scope), number(node.branch)]
+        nodes.append(entry)
+    described = [[number(s.parent), _edge(s.condition), s.branch] for s in scopes]
+    return {"scopes": described, "nodes": nodes}
+
+
+def load(content: dict[str, Any], definition: Definition, functions: Mapping[str, Any]) -> Callable[[Any], DataNode]:
+    """Adds the nodes to an empty definition. Returns what finds the DataNode of [node, output].
+
+    ValueError, TypeError or KeyError if the content makes no sense."""
+    nodes: list[Node] = definition.nodes
+    scopes: dict[int, Scope] = {}
+
+    def data(edge: Any) -> DataNode:
+        number, index = edge
+        if not 0 <= number < len(nodes) or not 0 <= index < len(nodes[number].outputs):
+            raise ValueError(f"there is no output {index} of node {number} yet")
+        return nodes[number].outputs[index]
+
+    def scope(number: int) -> Scope | None:
+        if number < 0:
+            return None
+        if number not in scopes:
+            parent, condition, branch = content["scopes"][number]
+            if parent >= number:
+                raise ValueError("a scope is inside of itself")
+            scopes[number] = Scope(scope(parent), data(condition), bool(branch), ())
+        return scopes[number]
+
+    for entry in content["nodes"]:
+        cls = _class(entry)
+        given = {
+            k: cls.find_arg(k).convert(_decode(v, functions)) if k not in cls.tensors else _decode(v, functions)
+            for k, v in entry["arguments"].items()
+        }
+        args: dict[str, Any] = {}
+        for k, v in entry["data"].items():
+            arg = cls.find_arg(k)
+            if not arg.tensor:
+                raise ValueError(f"argument '{k}' of fn.{cls.fn_name} takes no data")
+            is_list = bool(v) and any(isinstance(x, dict) for x in v)
+            args[k] = [data(x["node"]) if isinstance(x, dict) else arg._scalar(x) for x in v] if is_list else data(v)
+        values = {n: given.get(n, None if n in args or a.required else a.default) for n, a in cls.schema.items()}
+        missing = [n for n, a in cls.schema.items() if a.required and n not in given and n not in args]
+        if missing:
+            raise ValueError(f"fn.{cls.fn_name} lacks {', '.join(missing)}")
+        inputs = tuple(data(e) for e in entry["inputs"])
+        lo, hi = cls.inputs
+        if not lo <= len(inputs) <= hi or entry["device"] not in cls.devices:
+            raise ValueError(f"fn.{cls.fn_name} can't have {len(inputs)} inputs on device {entry['device']!r}")
+        op = cls(values | {"given": {*given, *args}})
+        node = Node(op, inputs, args, str(entry["name"]), len(nodes), entry["device"], ())
+        node.scope, node.branch = (scope(n) for n in entry.get("scopes", (-1, -1)))
+        definition.add(node)
+    return data
+
+
+def _class(entry: dict[str, Any]) -> type[Operator]:
+    cls = REGISTRY.get(entry["operator"])
+    kind = entry.get("kind")
+    if cls is not None and kind is not None:
+        cls = next((c for c in cls.__subclasses__() if c.__name__ == kind), None)
+    if cls is None:
+        raise ValueError(f"this version of penstock has no operator fn.{entry['operator']}")
+    return cls
