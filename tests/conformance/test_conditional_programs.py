@@ -126,3 +126,118 @@ def test_refused(theirs, program):
 
     for module in (theirs, penstock):
         assert of_program(module, lambda x, p, q, m=module: program(m, x, p, q)) == "error", module.__name__
+
+
+# Subscripts: functions of the module, an image x, an integer i of each sample.
+
+
+def _subscripts():
+    yield from (lambda m, x, i, k=k: x[k] for k in (0, -1, True, np.int64(1), None, slice(1, None), slice(-3, -1)))
+    yield from (lambda m, x, i, k=k: x[k] for k in (slice(100, None), slice(None, -100), slice(3, 1), (0, 0, 0), ()))
+    yield from (lambda m, x, i, k=k: x[::k, 1] for k in (1, 2, 3, -1, -2))
+    yield from (lambda m, x, i, k=k: x[k] for k in (slice(-2, None, -2), slice(None, 1, -1), slice(5, 2, -1)))
+    yield lambda m, x, i: x[i]
+    yield lambda m, x, i: x[i:, 0]
+    yield lambda m, x, i: x[: i + 1, i]
+    yield lambda m, x, i: x[0][0]
+    yield lambda m, x, i: x[m.newaxis]
+    yield lambda m, x, i: x[m.newaxis("N")]
+    yield lambda m, x, i: x[:, m.newaxis]
+    yield lambda m, x, i: x[m.newaxis("A"), :, m.newaxis("B"), 0]
+    yield lambda m, x, i: x[0, m.newaxis]
+    # Refused:
+    yield from (lambda m, x, i, k=k: x[k] for k in (10, -6, (0, 0, 0, 0), (slice(None),) * 4, 1.5, "a", [0, 1]))
+    yield lambda m, x, i: x[m.fn.cast(i, dtype=m.types.FLOAT)]
+
+
+@pytest.mark.parametrize("k, subscript", enumerate(_subscripts()))
+@pytest.mark.parametrize("layout", ["HWC", None])
+def test_subscripts(theirs, k, subscript, layout):
+    import penstock
+
+    rng = np.random.default_rng(0)
+    samples = [rng.integers(0, 100, (5 + i, 6, 3)).astype("u1") for i in range(3)]
+
+    def of(module):
+        def define():
+            x = module.fn.external_source(source=lambda i: samples, layout=layout)
+            return subscript(module, x, column(module, range(1, 4), "i4"))
+
+        return result(module, define, n=3)
+
+    assert of(penstock) == of(theirs)
+
+
+# Bitwise operators and comparisons: type promotion and values.
+
+TYPES = ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "?", "f4")
+
+
+@pytest.mark.parametrize("right", [*TYPES, 3, True, 2.5])
+@pytest.mark.parametrize("left", TYPES)
+def test_operators(theirs, left, right):
+    import penstock
+
+    rng = np.random.default_rng(1)
+
+    def values(dtype):
+        return [rng.integers(0, 2 if dtype == "?" else 100, 5).astype(dtype) for _ in range(3)]
+
+    x = values(left)
+    y = values(right) if isinstance(right, str) else right
+
+    def of(module, operation):
+        def define():
+            a = column(module, x, left)
+            return operation(a, column(module, y, right) if isinstance(right, str) else y)
+
+        return result(module, define, n=3)
+
+    for operation in (
+        *(lambda a, b: a & b, lambda a, b: a | b, lambda a, b: a ^ b, lambda a, b: b & a, lambda a, b: ~a),
+        *(lambda a, b: a == b, lambda a, b: a != b, lambda a, b: a < b, lambda a, b: a <= b, lambda a, b: b > a),
+        *(lambda a, b: a >= b, lambda a, b: a << (b & 7), lambda a, b: a >> (b & 7)),
+    ):
+        assert of(penstock, operation) == of(theirs, operation)
+
+
+# Python functions.
+
+
+def _two(a):
+    return a + 1, (a * 2).astype("f4")
+
+
+FUNCTIONS = [
+    {"function": lambda a: a + 1},
+    {"function": lambda a: a.T, "output_layouts": "AB"},
+    {"function": _two, "num_outputs": 2, "output_layouts": ["AB"]},
+    {"function": _two, "num_outputs": 2, "output_layouts": ["AB", "CD"]},
+    {"function": lambda a: (a, a)},
+    {"function": lambda a: [s + 1 for s in a[::-1]], "batch_processing": True},
+    {"function": lambda a: ([s + 1 for s in a], [s * 2 for s in a]), "batch_processing": True, "num_outputs": 2},
+    # Refused:
+    {"function": lambda a: None},
+    {"function": lambda a: 1.5},
+    {"function": lambda a: [1, 2]},
+    {"function": lambda a: a, "num_outputs": 2},
+    {"function": lambda a: a.astype("f4") if len(a) > 1 else a},
+    {"function": lambda a: [a[0]], "batch_processing": True},
+    {"function": lambda a: a[100, 100]},
+]
+
+
+@pytest.mark.parametrize("k, kwargs", enumerate(FUNCTIONS))
+def test_python_functions(theirs, k, kwargs):
+    import penstock
+
+    samples = [np.full((i + 1, 2), i, np.uint8) for i in range(3)]
+
+    def of(module):
+        def define():
+            out = module.fn.python_function(module.fn.external_source(source=lambda i: samples, layout="HW"), **kwargs)
+            return tuple(out) if isinstance(out, (list, tuple)) else out
+
+        return result(module, define, n=3)
+
+    assert of(penstock) == of(theirs)
