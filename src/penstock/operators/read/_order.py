@@ -13,6 +13,11 @@ from typing import Any
 import numpy as np
 
 from ...core.kernels import library
+from ...core.rows import allocate
+
+# Permutations of so few samples take the most rounds, and are small enough to be kept.
+_SMALL = 4096
+_INT64 = np.dtype("i8")
 
 
 class Course:
@@ -28,10 +33,11 @@ class Course:
         self.head: tuple[np.ndarray, np.ndarray] | None = None
         self._lock = threading.Lock()
         self._orders: dict[int, np.ndarray] = {}
+        self._shuffled: np.ndarray | None = None  # the data set as `random_shuffle` shuffles it once, if it is small
 
     def begin(self, part) -> Any:
         """Where a part of the data set begins."""
-        return np.asarray(part) * self.size // self.num_shards
+        return part * self.size // self.num_shards
 
     def part(self, shard: int, epoch) -> Any:
         """The part of the data set that a shard reads in an epoch."""
@@ -55,14 +61,15 @@ class Course:
         """(n,) indices of the samples at `offset` (n,) of a shard in one epoch."""
         if self.head is not None and epoch == self.first:
             return self.head[1][self._in_head(shard, offset)]
-        part = int(self.part(shard, epoch))
+        part = self.part(shard, epoch)
         if self.way == "shuffle":
             return self._permute(epoch, self._turn(part, offset))
         place = offset + self.begin(part)
         if self.way == "shuffle_after_epoch":
             return self._permute(epoch, place)
         if self.way == "random_shuffle":
-            return self._permute(0, self.begin(part) + self._buffer_order(shard, epoch, part)[offset])
+            order = self._buffer_order(shard, epoch, part)[offset]
+            return order if self.size <= _SMALL else self._permute(0, self.begin(part) + order)
         return place
 
     def epoch_of(self, shard: int, epoch: int, offset: np.ndarray) -> Any:
@@ -85,18 +92,20 @@ class Course:
         return np.where(offset < turns, offset * n + part, turns * n + part * rest // n)
 
     def _permute(self, epoch: int, places: np.ndarray) -> np.ndarray:
-        places, out = np.ascontiguousarray(places, "i8"), np.empty(len(places), "i8")
-        library().permute(self.shared_key, epoch % 2**32, self.size, places.ctypes.data, len(places), out.ctypes.data)
+        places, (out, at) = np.asarray(places, _INT64), allocate(len(places), _INT64)
+        library().permute(self.shared_key, epoch % 2**32, self.size, places.tobytes(), len(places), at)
         return out
 
     def _buffer_order(self, shard: int, epoch: int, part: int) -> np.ndarray:
         with self._lock:
             order = self._orders.get(epoch)
             if order is None:
-                order = np.empty(int(self.length(shard, epoch)), "i8")
-                library().buffer_shuffle(
-                    self.buffer_key, epoch % 2**32, part, len(order), self.initial_fill, order.ctypes.data
-                )
+                order, at = allocate(int(self.length(shard, epoch)), _INT64)
+                library().buffer_shuffle(self.buffer_key, epoch % 2**32, part, len(order), self.initial_fill, at)
+                if self.size <= _SMALL:
+                    if self._shuffled is None:
+                        self._shuffled = self._permute(0, np.arange(self.size))
+                    order = self._shuffled[self.begin(part) + order]
                 # Batches on their way and replacements of bad samples are at most one epoch apart.
                 self._orders = {e: o for e, o in self._orders.items() if e >= epoch - 1} | {epoch: order}
             return order

@@ -18,6 +18,9 @@ from ._order import Course
 
 # Keys of orders on which all shards have to agree whatever seeds their pipelines have.
 _SHARED_SEED = 0
+# Of picks: offset and epoch as the shard counts them, the sample's number, and what random numbers depend on.
+_COLUMNS = ("offset", "place", "index", "epoch", "position")
+_INT64 = np.dtype("i8")
 
 
 class ShardedSource(Source, Seeded, abstract=True):
@@ -149,43 +152,34 @@ class ShardedSource(Source, Seeded, abstract=True):
     def take(self, n: int, iteration: int) -> Picks:
         self._prepare()
         pad = self.values["pad_last_batch"]
-        parts: list[tuple[int, np.ndarray]] = []
+        parts: list[np.ndarray] = []
         left = n
         while left:
             length = int(self._length(self.epoch))
             count = left if pad else min(left, length - self.offset)
-            parts.append((self.epoch, np.arange(self.offset, self.offset + count)))
+            parts.append(self._of_epoch(self.epoch, np.arange(self.offset, self.offset + count), length))
             left -= count
             self.offset += count
             if self.offset >= (self.course.padded_length(self.epoch) if pad else length):
                 self.epoch, self.offset = self.epoch + 1, 0
         self.last = n
         self.taken += n
-        return self._picks(
-            np.concatenate([np.full(len(o), e) for e, o in parts]), np.concatenate([o for _, o in parts])
-        )
+        return _picks(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
 
-    def _picks(self, epoch: np.ndarray, offset: np.ndarray) -> Picks:
-        """Offsets beyond the end of the shard are its last sample again."""
-        last = self._length(epoch) - 1
-        inside = np.minimum(offset, last)
-        first = int(epoch[0])
-        if (epoch == first).all():
-            index, drawn = self._at(first, inside)
+    def _of_epoch(self, epoch: int, offset: np.ndarray, length: int) -> np.ndarray:
+        """(5, n) columns of picks. Offsets beyond the end of the shard are its last sample again."""
+        columns = np.empty((len(_COLUMNS), len(offset)), _INT64)
+        columns[0], columns[1] = offset, epoch
+        if not len(offset):
+            return columns
+        if offset.max() < length:
+            columns[2], columns[3] = self._at(epoch, offset)
+            columns[4] = columns[2]
         else:
-            index, drawn = np.empty(len(offset), "i8"), np.empty(len(offset), "i8")
-            for e in np.unique(epoch):
-                here = epoch == e
-                index[here], drawn[here] = self._at(int(e), inside[here])
-        # A repeated sample draws random numbers of its own.
-        position = np.where(offset > last, self.size + offset, index)
-        return Picks(
-            epoch=np.broadcast_to(drawn, len(offset)).astype("u4"),
-            position=position,
-            index=index,
-            place=epoch,
-            offset=offset,
-        )
+            columns[2], columns[3] = self._at(epoch, np.minimum(offset, length - 1))
+            # A repeated sample draws random numbers of its own.
+            columns[4] = np.where(offset >= length, self.size + offset, columns[2])
+        return columns
 
     def replace(self, picks: Picks, rows: np.ndarray, attempt: int) -> Picks:
         epoch, offset = picks.columns["place"][rows], picks.columns["offset"][rows]
@@ -194,7 +188,11 @@ class ShardedSource(Source, Seeded, abstract=True):
             raise PipelineError(
                 f"all {int(length.min())} samples of the shard are bad; see errors() of the pipeline for the reasons"
             )
-        return self._picks(epoch, (np.minimum(offset, length - 1) + 1) % length)
+        offset = (np.minimum(offset, length - 1) + 1) % length
+        columns = np.empty((len(_COLUMNS), len(offset)), _INT64)
+        for e in np.unique(epoch).tolist():
+            columns[:, epoch == e] = self._of_epoch(e, offset[epoch == e], int(self._length(e)))
+        return _picks(columns)
 
     def state(self) -> dict[str, Any]:
         v = self.values
@@ -275,3 +273,7 @@ class ShardedSource(Source, Seeded, abstract=True):
             "pad_last_batch": int(v["pad_last_batch"]),
             "stick_to_shard": int(self.sticks),
         }
+
+
+def _picks(columns: np.ndarray) -> Picks:
+    return Picks(**dict(zip(_COLUMNS, columns)))
