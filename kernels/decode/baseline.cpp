@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "decode/idct.h"
+#include "decode/jpeg_level.h"
 #include "decode/scan.h"
 #include "decode/upsample.h"
 #include "decode/ycc.h"
@@ -106,7 +107,7 @@ int needed_components(const jpeg_decompress_struct &d) {
 }
 
 bool describe(Picture &p, const jpeg_decompress_struct &d, const PixelRows &out, Scratch &scratch) {
-  if (d.dct_method != JDCT_ISLOW || d.num_components > kMostComponents) return false;
+  if (jpeg_level() == LIBJPEG_ONLY || d.dct_method != JDCT_ISLOW || d.num_components > kMostComponents) return false;
   int needed = needed_components(d);
   if (needed == 0) return false;
   p.n_components = d.num_components;

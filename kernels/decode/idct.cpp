@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "core/kernel.h"
+#include "decode/jpeg_level.h"
 
 namespace {
 
@@ -56,8 +56,9 @@ inline void idct4(const int16_t *in, int step, int32_t out[4]) {
 }
 
 // A quarter: each the mean of four of the eight. Only the first and the odd ones have a part in them.
-inline void idct2(const int16_t *in, int step, int32_t out[2]) {
-  const int32_t first = (int32_t)((uint32_t)(int32_t)in[0] << (kFraction + 2));
+// The first is given with 32 bits, as it stays between the passes.
+inline void idct2(int32_t x0, const int16_t *in, int step, int32_t out[2]) {
+  const int32_t first = (int32_t)((uint32_t)x0 << (kFraction + 2));
   const int32_t odd = add(add(mul(in[7 * step], -fixed(0.720959822)), mul(in[5 * step], fixed(0.850430095))),
                           add(mul(in[3 * step], -fixed(1.272758580)), mul(in[step], fixed(3.624509785))));
   out[0] = add(first, odd);
@@ -65,10 +66,10 @@ inline void idct2(const int16_t *in, int step, int32_t out[2]) {
 }
 
 template <int kSize>
-inline void idct(const int16_t *in, int step, int32_t *out) {
+inline void idct(int32_t first, const int16_t *in, int step, int32_t *out) {
   if constexpr (kSize == 8) idct8(in, step, out);
   if constexpr (kSize == 4) idct4(in, step, out);
-  if constexpr (kSize == 2) idct2(in, step, out);
+  if constexpr (kSize == 2) idct2(first, in, step, out);
 }
 
 template <int kSize>
@@ -82,20 +83,20 @@ void inverse(int16_t *block, const uint16_t *quantisers, uint8_t *out, int64_t s
     if (i >= 8 && !(kSize == 4 && i / 8 == 4)) rest |= block[i];
   }
   memset(block, 0, 64 * sizeof *block);
+  const bool one_row = rest == 0 && kSize != 2;  // libjpeg's short cut, which wraps
+  int32_t first[kSize];
   for (int x = 0; x < 8; x++) {
     int32_t column[kSize];
-    if (rest == 0 && kSize != 2)
-      for (int y = 0; y < kSize; y++) column[y] = wrap((int32_t)((uint32_t)values[x] << kBetween));
-    else
-      idct<kSize>(values + x, 8, column);
-    for (int y = 0; y < kSize; y++)
-      between[8 * y + x] =
-          (int16_t)(rest == 0 && kSize != 2 ? column[y]
-                                            : saturated(rounded_shift(column[y], kFraction - kBetween + more)));
+    idct<kSize>(values[x], values + x, 8, column);
+    for (int y = 0; y < kSize; y++) {
+      const int32_t value = rounded_shift(column[y], kFraction - kBetween + more);
+      between[8 * y + x] = (int16_t)(one_row ? wrap(values[x] * (1 << kBetween)) : saturated(value));
+      if (x == 0) first[y] = value;
+    }
   }
   for (int y = 0; y < kSize; y++) {
     int32_t row[kSize];
-    idct<kSize>(between + 8 * y, 1, row);
+    idct<kSize>(first[y], between + 8 * y, 1, row);
     for (int x = 0; x < kSize; x++) {
       int sample = rounded_shift(row[x], kFraction + kBetween + 3 + more) + 128;
       out[y * stride + x] = (uint8_t)(sample < 0 ? 0 : sample > 255 ? 255 : sample);
@@ -113,16 +114,10 @@ void mean(int16_t *block, const uint16_t *quantisers, uint8_t *out, int64_t) {
 
 }  // namespace
 
-InverseDct plain_inverse_dct(int size) {
-  return size == 8 ? inverse<8> : size == 4 ? inverse<4> : size == 2 ? inverse<2> : mean;
-}
-
 InverseDct inverse_dct(int size) {
 #if defined(__x86_64__)
-  static const bool avx2 = __builtin_cpu_supports("avx2");
-  if (avx2 && size == 8) return inverse_dct_8x8_avx2;
-  if (avx2 && size == 4) return inverse_dct_4x4_avx2;
-  if (avx2 && size == 2) return inverse_dct_2x2_avx2;
+  if (jpeg_level() == AVX2_LOOPS && size > 1)
+    return size == 8 ? inverse_dct_8x8_avx2 : size == 4 ? inverse_dct_4x4_avx2 : inverse_dct_2x2_avx2;
 #endif
-  return plain_inverse_dct(size);
+  return size == 8 ? inverse<8> : size == 4 ? inverse<4> : size == 2 ? inverse<2> : mean;
 }

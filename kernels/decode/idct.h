@@ -12,9 +12,6 @@ typedef void (*InverseDct)(int16_t *block, const uint16_t *quantisers, uint8_t *
 // For blocks of size x size samples: 8, or a scaled-down image's 4, 2 or 1. The best for this processor.
 InverseDct inverse_dct(int size);
 
-// The one written in plain loops.
-InverseDct plain_inverse_dct(int size);
-
 // A block with nothing but its first coefficient.
 inline uint8_t flat_sample(int16_t dc, uint16_t quantiser) {
   int16_t first_pass = (int16_t)((uint32_t)dc * quantiser << 2);

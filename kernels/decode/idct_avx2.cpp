@@ -218,15 +218,15 @@ AVX2 void inverse_dct_2x2_avx2(int16_t *block, const uint16_t *quantisers, uint8
                        _mm256_madd_epi16(_mm256_unpackhi_epi16(s23, s45), _mm256_set1_epi32(kQuarter35)));
   const __m256i first = _mm256_add_epi32(_mm256_srai_epi32(_mm256_unpacklo_epi16(_mm256_setzero_si256(), s01), 1),
                                          _mm256_set1_epi32(1 << 12));
-  // Four columns of rows 0 and 1 in each lane; the odd columns in pairs side by side, twice.
-  const __m256i p = _mm256_packs_epi32(_mm256_srai_epi32(_mm256_add_epi32(first, odd), 13),
-                                       _mm256_srai_epi32(_mm256_sub_epi32(first, odd), 13));
-  alignas(32) int16_t c[16];
-  _mm256_store_si256((__m256i *)c, p);
+  const __m256i rows[2] = {_mm256_srai_epi32(_mm256_add_epi32(first, odd), 13),
+                           _mm256_srai_epi32(_mm256_sub_epi32(first, odd), 13)};
+  alignas(32) int16_t c[16];  // four columns of both rows in each lane
+  _mm256_store_si256((__m256i *)c, _mm256_packs_epi32(rows[0], rows[1]));
   for (int y = 0; y < 2; y++) {
     const int16_t *low = c + 4 * y, *high = low + 8;
-    const uint32_t sum = (uint32_t)low[0] << 15,
-                   rest = (uint32_t)(low[1] * fixed(3.624509785)) + (uint32_t)(high[3] * -fixed(0.720959822)) +
+    // The first column stays as wide as it is.
+    const uint32_t sum = (uint32_t)_mm_cvtsi128_si32(_mm256_castsi256_si128(rows[y])) << 15;
+    const uint32_t rest = (uint32_t)(low[1] * fixed(3.624509785)) + (uint32_t)(high[3] * -fixed(0.720959822)) +
                           (uint32_t)(low[3] * -fixed(1.272758580)) + (uint32_t)(high[1] * fixed(0.850430095));
     const int32_t both[2] = {(int32_t)(sum + rest + (1u << 19)) >> 20, (int32_t)(sum - rest + (1u << 19)) >> 20};
     for (int x = 0; x < 2; x++) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "core/kernel.h"
+#include "decode/jpeg_level.h"
 
 namespace {
 
@@ -69,10 +70,7 @@ AVX2 void avx2_h2(const uint8_t *near, const uint8_t *far, int64_t n, uint8_t *o
   }
 }
 
-bool use_avx2(int64_t n) {
-  static const bool has_avx2 = __builtin_cpu_supports("avx2");
-  return has_avx2 && n >= kStep;
-}
+bool use_avx2(int64_t n) { return n >= kStep && jpeg_level() == AVX2_LOOPS; }
 #endif
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "core/kernel.h"
+#include "decode/jpeg_level.h"
 
 namespace {
 
@@ -100,8 +101,7 @@ __attribute__((target("avx2"))) void avx2(const uint8_t *y, const uint8_t *cb, c
 
 void ycc_to_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, int64_t n, bool blue_first, uint8_t *out) {
 #if defined(__x86_64__)
-  static const bool has_avx2 = __builtin_cpu_supports("avx2");
-  if (has_avx2 && n >= kStep) return avx2(y, cb, cr, n, blue_first, out);
+  if (n >= kStep && jpeg_level() == AVX2_LOOPS) return avx2(y, cb, cr, n, blue_first, out);
 #endif
   plain(y, cb, cr, n, blue_first ? 2 : 0, out);
 }

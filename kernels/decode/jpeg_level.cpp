@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/jpeg_level.h"
+
+#include "core/kernel.h"
+
+static int highest_level = AVX2_LOOPS;
+
+// For tests: no level above this one.
+EXPORT void jpeg_limit(int level) { highest_level = level; }
+
+JpegLevel jpeg_level() {
+#if defined(__x86_64__)
+  static const int best = __builtin_cpu_supports("avx2") ? AVX2_LOOPS : PLAIN_LOOPS;
+#else
+  constexpr int best = PLAIN_LOOPS;
+#endif
+  return (JpegLevel)(highest_level < best ? highest_level : best);
+}
