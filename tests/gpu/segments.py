@@ -122,10 +122,14 @@ class Segment:
                     step = 0 if len(values) == 1 else values.strides[0]
                     packed[name] = upload(values) + step * np.arange(self.n, dtype="u8")
                 args.append(upload(packed))
+            shared: dict[tuple[int, ...], int] = {}  # scratch of a group
             for x in launches:
                 image = compile.compile(x.source, x.entry, device.architecture)
                 function = device.function(device.load(image), x.entry, x.shared)
-                scratch = upload(np.zeros(x.scratch, "u1")) if x.scratch else 0
+                group = tuple(x.calls)
+                if x.scratch and (x.zero or group not in shared):
+                    shared[group] = upload(np.full(x.scratch, 0 if x.zero else 0xFE, "u1"))
+                scratch = shared.get(group, 0)
                 tensors = [rows[t] for t in (*x.tensors, *x.shapes)]
                 packed = LaunchArgument(n=self.n, scratch=scratch)
                 packed.tensors[: len(tensors)] = tensors

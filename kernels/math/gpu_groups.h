@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups on the GPU: the elements of a parameter in order, and the parameter of an element. A block of threads sums
+// kParts-th parts of a parameter's elements, or, where there are many parameters, a thread all of one's.
+#pragma once
+#include "core/gpu.h"
+#include "math/groups.h"
+
+struct GpuGroups : Groups {
+  int64_t step[kMaxDims];  // elements per index of an outer axis
+
+  DEVICE GpuGroups(const Tensor &x, const uint8_t *reduced) : Groups(x, reduced) {
+    int64_t s = rows * period;
+    for (int d = n_outer - 1; d >= 0; d--) step[d] = s, s *= extent[d];
+  }
+  // A parameter's first element.
+  DEVICE int64_t first(int64_t param) const {
+    int64_t at = param % period, rest = param / period;
+    for (int d = n_outer - 1; d >= 0; d--) {
+      if (param_stride[d] == 0) continue;
+      at += rest % extent[d] * step[d];
+      rest /= extent[d];
+    }
+    return at;
+  }
+  // How far element k of a parameter is from its first.
+  DEVICE int64_t element(int64_t k) const {
+    if (k < rows) return k * period;
+    int64_t rest = k / rows, at = (k - rest * rows) * period;
+    for (int d = n_outer - 1; d >= 0; d--) {
+      if (param_stride[d] != 0) continue;
+      at += rest % extent[d] * step[d];
+      rest /= extent[d];
+    }
+    return at;
+  }
+  DEVICE int64_t param_of(int64_t i) const {
+    if (n_params == 1) return 0;
+    int64_t param = i % period, rest = i / period / rows;
+    for (int d = n_outer - 1; d >= 0; d--) {
+      param += rest % extent[d] * param_stride[d];
+      rest /= extent[d];
+    }
+    return param;
+  }
+};
+
+// Sum of f(element) over elements begin, begin + step, ... below end of a parameter, in float64.
+template <class In, class F>
+DEVICE double sum_elements(const In *in, const GpuGroups &g, int64_t begin, int64_t end, int64_t step, const F &f) {
+  double total[2] = {};
+  int64_t k = begin;
+  for (; k + step < end; k += 2 * step) {
+    const double a = f((double)load(in + g.element(k))), b = f((double)load(in + g.element(k + step)));
+    total[0] += a;
+    total[1] += b;
+  }
+  if (k < end) total[0] += f((double)load(in + g.element(k)));
+  return total[0] + total[1];
+}
+
+// The sum over a block's threads, in thread 0.
+DEVICE double sum_block(double x) {
+  __shared__ double parts[32];
+  for (int by = 16; by > 0; by /= 2) x += __shfl_down_sync(0xffffffffu, x, by);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = x;
+  __syncthreads();
+  double total = 0;
+  if (threadIdx.x == 0)
+    for (int i = 0; i < (int)blockDim.x / 32; i++) total += parts[i];
+  return total;
+}
+
+// Sums of parts, in scratch memory: those of all samples one behind the other, kMost parameters each.
+template <int MOST>
+struct Parts {
+  static constexpr int kParts = MOST >= 64 ? 1 : 64 / MOST;  // of a parameter
+  static constexpr int64_t kSample = (int64_t)MOST * (2 * kParts + 2);
+  double *of_sample;
+  DEVICE Parts(const Launch &l, int sample) : of_sample((double *)l.scratch + sample * kSample) {}
+  DEVICE double *sums(int64_t param) const { return of_sample + param * kParts; }
+  DEVICE double *squares(int64_t param) const { return of_sample + (int64_t)MOST * kParts + param * kParts; }
+  DEVICE double &mean(int64_t param) const { return of_sample[(int64_t)MOST * 2 * kParts + param]; }
+  DEVICE double &factor(int64_t param) const { return of_sample[(int64_t)MOST * (2 * kParts + 1) + param]; }
+  DEVICE static double total(const double *parts) {
+    double t = 0;
+    for (int i = 0; i < kParts; i++) t += parts[i];
+    return t;
+  }
+};
+
+// Calls f(parameter, part, first and last element of the part) for what this block of threads sums.
+template <int MOST, class F>
+DEVICE void each_part(const GpuGroups &g, const F &f) {
+  constexpr int kParts = Parts<MOST>::kParts;
+  const int64_t count = g.count(), length = (count + kParts - 1) / kParts;
+  for (int64_t i = blockIdx.x; i < g.n_params * kParts; i += gridDim.x) {
+    const int part = (int)(i % kParts);
+    const int64_t begin = part * length, end = begin + length < count ? begin + length : count;
+    f(i / kParts, part, begin, end);
+  }
+}
+
+// Calls f(i) for what this thread takes of n.
+template <class F>
+DEVICE void each_of(int64_t n, const F &f) {
+  for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) f(i);
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// form: own
+#include "math/gpu_groups.h"
+#include "math/normalize.h"
+
+// A sample as all phases see it.
+template <class In>
+struct Normalized {
+  const NormalizeArgs &a;
+  GpuGroups g;
+  const In *in;
+  const Tensor *means, *deviations;  // inputs, or null
+  int64_t count;
+
+  DEVICE Normalized(const Launch &l, int sample)
+      : a(((const NormalizeArgs *)l.args[0])[sample]), g(l.tensors[1][sample], a.reduced) {
+    in = l.tensors[1][sample].template as<In>();
+    const int next = a.mean_origin == INPUT ? 3 : 2;
+    means = a.mean_origin == INPUT ? &l.tensors[2][sample] : nullptr;
+    deviations = a.stddev_origin == INPUT ? &l.tensors[next][sample] : nullptr;
+    count = g.count();
+  }
+  DEVICE static double value(const Tensor &t, int64_t p) {
+    const int64_t i = t.volume() == 1 ? 0 : p;
+    return t.dtype == FLOAT64 ? t.as<double>()[i] : (double)t.as<float>()[i];
+  }
+  // What is given; `computed` if it is not.
+  DEVICE double mean(int64_t p, double computed) const {
+    return a.mean_origin == ARGUMENT ? (double)a.mean : means ? value(*means, p) : computed;
+  }
+  DEVICE double factor(int64_t p, double squares) const {
+    const double degrees = (double)count - a.ddof;
+    double variance = degrees > 0 ? squares / degrees : 0;
+    if (a.stddev_origin != COMPUTED) {
+      const double given = deviations ? value(*deviations, p) : (double)a.stddev;
+      variance = given * given;
+    }
+    return normalizing_factor(variance + a.epsilon, a.scale, a.stddev_origin == COMPUTED || a.is_estimate);
+  }
+  template <class Out>
+  DEVICE void write(Out *out, int64_t i, double mean, double factor) const {
+    const float m = (float)mean, rest = (float)(mean - m);
+    out[i] = saturate<Out>(deviation(load(in + i), m, rest) * (float)factor + a.shift);
+  }
+};
+
+// Where there are many parameters: each by a thread.
+template <class Out, class In>
+DEVICE void normalize_alone(const Launch &l) {
+  FOR_SAMPLES(sample, l) {
+    if (l.tensors[1][sample].volume() == 0) continue;
+    const Normalized<In> n(l, sample);
+    Out *out = l.tensors[0][sample].as<Out>();
+    each_of(n.g.n_params, [&](int64_t p) {
+      const int64_t first = n.g.first(p);
+      double sum = 0, squares = 0;
+      if (n.a.mean_origin == COMPUTED)
+        sum = sum_elements(n.in + first, n.g, 0, n.count, 1, [](double x) { return x; });
+      const double mean = n.mean(p, sum / (double)n.count);
+      if (n.a.stddev_origin == COMPUTED)
+        squares = sum_elements(n.in + first, n.g, 0, n.count, 1, [&](double x) { return (x - mean) * (x - mean); });
+      const double factor = n.factor(p, squares);
+      for (int64_t k = 0; k < n.count; k++) n.write(out, first + n.g.element(k), mean, factor);
+    });
+  }
+}
+
+template <class In, int MOST>
+DEVICE void normalize_sums(const Launch &l) {
+  FOR_SAMPLES(sample, l) {
+    if (l.tensors[1][sample].volume() == 0) continue;
+    const Normalized<In> n(l, sample);
+    const Parts<MOST> parts(l, sample);
+    each_part<MOST>(n.g, [&](int64_t p, int part, int64_t begin, int64_t end) {
+      const In *in = n.in + n.g.first(p);
+      const double sum =
+          sum_block(sum_elements(in, n.g, begin + threadIdx.x, end, blockDim.x, [](double x) { return x; }));
+      if (threadIdx.x == 0) parts.sums(p)[part] = sum;
+    });
+  }
+}
+
+template <class In, int MOST>
+DEVICE void normalize_squares(const Launch &l) {
+  FOR_SAMPLES(sample, l) {
+    if (l.tensors[1][sample].volume() == 0) continue;
+    const Normalized<In> n(l, sample);
+    const Parts<MOST> parts(l, sample);
+    each_part<MOST>(n.g, [&](int64_t p, int part, int64_t begin, int64_t end) {
+      const In *in = n.in + n.g.first(p);
+      const double mean = n.mean(p, parts.total(parts.sums(p)) / (double)n.count);
+      const double sum = sum_block(sum_elements(in, n.g, begin + threadIdx.x, end, blockDim.x,
+                                                [&](double x) { return (x - mean) * (x - mean); }));
+      if (threadIdx.x == 0) parts.squares(p)[part] = sum;
+    });
+  }
+}
+
+template <class In, int MOST>
+DEVICE void normalize_finish(const Launch &l) {
+  FOR_SAMPLES(sample, l) {
+    if (l.tensors[1][sample].volume() == 0) continue;
+    const Normalized<In> n(l, sample);
+    const Parts<MOST> parts(l, sample);
+    each_of(n.g.n_params, [&](int64_t p) {
+      parts.mean(p) = n.mean(p, parts.total(parts.sums(p)) / (double)n.count);
+      parts.factor(p) = n.factor(p, parts.total(parts.squares(p)));
+    });
+  }
+}
+
+template <class Out, class In, int MOST>
+DEVICE void normalize_apply(const Launch &l) {
+  FOR_SAMPLES(sample, l) {
+    const int64_t volume = l.tensors[1][sample].volume();
+    if (volume == 0) continue;
+    const Normalized<In> n(l, sample);
+    const Parts<MOST> parts(l, sample);
+    Out *out = l.tensors[0][sample].as<Out>();
+    each_of(volume, [&](int64_t i) {
+      const int64_t p = n.g.param_of(i);
+      n.write(out, i, parts.mean(p), parts.factor(p));
+    });
+  }
+}
