@@ -121,7 +121,9 @@ def jpeg(bench: Bench, folder: str, n: int) -> list[str]:
         grid = (min(groups, 64), n, 1)
         seconds = bench.seconds(lambda f=function, g=grid: bench.stream.launch(f, g, (256, 1, 1), 0, argument))
         moved = int(planes.sum()) + (int(used[0]) if name == "jpeg_blocks" else int(nbytes.sum()))
-        lines.append(f"| {name} ({n} pictures; CPU half {cpu:.0f} us each) | {moved / seconds / 1e9:.0f} | | {seconds * 1e3:.3f} |")
+        lines.append(
+            f"| {name} ({n} pictures; CPU half {cpu:.0f} us each) | {moved / seconds / 1e9:.0f} | | {seconds * 1e3:.3f} |"
+        )
     return lines
 
 

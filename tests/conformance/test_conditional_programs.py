@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conditionals, subscripts and Python functions: the same program in both libraries gives the same values."""
 
-import conditional_programs as programs
 import numpy as np
 import pytest
+
+import conditional_programs as programs
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,14 @@ def decode_both(files, output_type=RGB, dtype="u1", orientation=None, windows=No
     spec = Spec(np.stack([h, w, np.full(n, 1 if output_type == GRAY else 3)], 1), np.dtype(dtype), "HWC")
     kernel, pool = kernels.kernel("decode/decode"), kernels.Pool(1)
     columns = {"format": 1, "height": np.array(height), "width": np.array(width)}
-    columns |= {"y": y, "x": x, "orientation": turn, "output_type": output_type, "scale_denom": 1, "fancy_upsampling": 1}
+    columns |= {
+        "y": y,
+        "x": x,
+        "orientation": turn,
+        "output_type": output_type,
+        "scale_denom": 1,
+        "fancy_upsampling": 1,
+    }
     args, _ = kernel.rows(n, columns)
     want, outcome = Batch.allocate(spec), kernels.Outcome(np.zeros(n, "i4"), n, 1)
     pool.run([kernels.Step(kernel, args, [(want.rows, -1)], [(encoded.rows, -1)])], n, outcome)
