@@ -158,14 +158,12 @@ CLONES bool read_row(Scan &scan, const Target *targets, uint16_t *&end, const ui
       const Scan::Block &b = scan.blocks[i];
       const int x = t.x + mcu * t.step;
       if (!t.place || x < t.begin || x >= t.end) {
-        if (!scan.read_block<false>(bits, b, nullptr)) return false;
+        if (!scan.skip_block(bits, b)) return false;
         continue;
       }
-      const int difference = read_dc(bits, *b.dc), dc = scan.last_dc[b.component] + difference;
-      if (difference == INT32_MAX || dc != (int16_t)dc) return false;
-      scan.last_dc[b.component] = dc;
+      if (!scan.read_first(bits, b)) return false;
       uint16_t *first = to;
-      *to++ = (uint16_t)dc;
+      *to++ = (uint16_t)scan.last_dc[b.component];
       if (!read_words(bits, *b.ac, to)) return false;
       t.place[x - t.begin] = (uint32_t)(first - words) << kJpegCountBits | (uint32_t)(to - first - 1);
     }
