@@ -22,7 +22,7 @@ CMAKE := $(VENV)/bin/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/
   -DPython_EXECUTABLE=$(abspath $(PY)) $(if $(CCACHE),-DCMAKE_CXX_COMPILER_LAUNCHER=$(CCACHE))
 C_FILES := $(shell find kernels tools tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.c' 2>/dev/null)
 
-.PHONY: help demo test check lint format build conformance bench fuzz soak wheel stubs notebooks docs clean
+.PHONY: help demo test check lint format build conformance bench fuzz soak gpu-test wheel stubs notebooks docs clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets (the default)
@@ -58,6 +58,9 @@ conformance: build $(VENV)/.test $(VENV)/.conformance ## compare with the real D
 bench: build $(VENV)/.test $(VENV)/.conformance ## run the benchmarks on DATA=folder; writes bench/results and the tables of README.md
 	@set -e; for script in $$(grep -l __main__ bench/*.py); do echo "== $$script"; $(PY) $$script --data $(DATA); done
 	@$(PY) tools/readme_bench.py
+
+gpu-test: build $(VENV)/.test ## run the GPU's tests on a GPU of this machine (without one: on an emulated device, by `make test`)
+	PENSTOCK_TEST_GPU=1 $(PY) -m pytest -q tests/gpu
 
 fuzz: build $(VENV)/.test ## decode damaged files under AddressSanitizer for SECONDS=300
 	$(PY) tests/fuzz/fuzz_decode.py --seconds $$(($(SECONDS) / 2))

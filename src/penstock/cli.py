@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `penstock` (also `python -m penstock`)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from .doctor import examine
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="penstock", description="Feeds training with images, audio and video. The library itself is used from Python."
+    )
+    commands = parser.add_subparsers(dest="command", metavar="command")
+    commands.add_parser("doctor", help="what this machine offers: CPU, GPU, codecs, libraries; what is missing; what follows")
+    commands.add_parser("version", help="the version of penstock")
+    options = parser.parse_args(arguments)
+    if options.command == "doctor":
+        report = examine()
+        print(report)
+        return 0
+    if options.command == "version":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(version("penstock"))
+        except PackageNotFoundError:
+            print("a source checkout")
+        return 0
+    parser.print_help()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
