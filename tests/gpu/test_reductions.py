@@ -43,7 +43,7 @@ def test_moments(dtype, reduced, center):
         np.testing.assert_allclose(b, a, rtol=1e-11, atol=1e-9)
 
 
-def normalize(dtype, to, reduced, mean=COMPUTED, stddev=COMPUTED, shapes=SHAPES, given="f4", one=False, **columns):
+def normalize_segment(dtype, to, reduced, mean=COMPUTED, stddev=COMPUTED, shapes=SHAPES, given="f4", one=False, **columns):
     samples, params = samples_of(dtype, shapes), parameters_of(shapes, reduced)
     specs = {0: Spec(np.array(shapes), np.dtype(dtype), "HWC"[: len(shapes[0])])}
     specs[1] = specs[0].like(dtype=np.dtype(to))
@@ -57,7 +57,11 @@ def normalize(dtype, to, reduced, mean=COMPUTED, stddev=COMPUTED, shapes=SHAPES,
             ins.append(number)
     all_ = {"reduced": eight(reduced), "mean_origin": mean, "stddev_origin": stddev, "scale": 20, "shift": 100}
     all_ |= {"mean": 3.5, "stddev": 7.25, **columns}
-    segment = Segment([Step("math/normalize", [1], ins, all_)], specs, inputs, {1})
+    return Segment([Step("math/normalize", [1], ins, all_)], specs, inputs, {1})
+
+
+def normalize(*args, **columns):
+    segment = normalize_segment(*args, **columns)
     for a, b in zip(segment.on_cpu()[1], segment.on_device()[1]):
         if b.dtype.kind == "f":
             np.testing.assert_allclose(b, a, rtol=3e-7, atol=1e-4)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real NVRTC takes the kernels, where it is installed: compiling needs no GPU."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from segments import Step
+from test_reductions import normalize_segment
+from test_resample import LANCZOS3, TRIANGULAR, Case, normalized
+from test_warp import case as warp_case
+
+_SCRIPT = """
+import json, sys
+from concurrent.futures import ThreadPoolExecutor
+from penstock.gpu import compile
+try:
+    compile.library()
+except compile.CompilerMissing as e:
+    print(e)
+    sys.exit(77)
+jobs = [(s, e, a) for s, e in json.load(sys.stdin) for a in ("sm_75", "sm_90")]
+for source, entry, arch in jobs:
+    compile._compile(source, entry, arch)
+"""
+
+
+def sources():
+    """Text and entry of launches that differ much."""
+    segments = [
+        Case("u1").segment(),
+        Case("u1", "f4", 1).segment(),
+        Case("u2", None, 4, "CHW").segment(),
+        Case("f4", sizes=[((3, 4, 5), (2, 3, 4))], layout="DHWC").segment(),
+        normalized(Case("u1", filters=TRIANGULAR), "f4"),
+        normalized(Case("u1", filters=LANCZOS3), "f2"),
+        warp_case("u1", "f4"),
+        warp_case("f4", "u1", 6),
+        warp_case(sizes=[((4, 8, 9), (5, 9, 7))], dims=3),
+        normalize_segment("u1", "f4", (1, 1, 0)),
+        normalize_segment("f4", "i2", (0, 1, 1)),
+    ]
+    moments = normalize_segment("i2", "f8", (1, 1, 1))
+    moments.steps = [Step("math/moments", [1], [0], {"reduced": np.ones((1, 8), "u1")})]
+    found = {(x.source, x.entry) for s in [*segments, moments] for x in s.launches()[1]}
+    return sorted(found) + [('#define OUT uint8_t\n#include "decode/jpeg_pixels.cu"\n', "jpeg_pixels")]
+
+
+def test_the_real_compiler_takes_them():
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PENSTOCK_NVRTC", "PENSTOCK_CUDA"))}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[2] / "src")
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT], input=json.dumps(sources()), text=True, capture_output=True, env=environment
+    )
+    if done.returncode == 77:
+        pytest.skip(done.stdout.strip())
+    assert done.returncode == 0, done.stderr
