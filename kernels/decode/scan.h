@@ -43,8 +43,10 @@ struct Scan {
 
   // The first coefficient of a block. False: irregular.
   INLINE bool read_first(Bits &local, const Block &b) {
-    int difference = read_dc(local, *b.dc), dc = last_dc[b.component] + difference;
-    if (difference == INT32_MAX || dc != (int16_t)dc) return false;
+    const int difference = read_dc(local, *b.dc);
+    if (difference == INT32_MAX) return false;
+    const int dc = last_dc[b.component] + difference;
+    if (dc != (int16_t)dc) return false;
     last_dc[b.component] = dc;
     return true;
   }
