@@ -40,13 +40,15 @@ def make(files):
 
         return pipe()
 
-    def source(of, batch_size=2, **kwargs):
-        """One output with what `of`, a callable or an iterable, gives."""
+    def source(of, batch_size=2, is_copied=False, **kwargs):
+        """One output with what `of`, a callable or an iterable, gives. A copy lies in the pool's memory, not in the
+        user's."""
         source_args = {k: kwargs.pop(k) for k in ("cycle", "layout", "batch") if k in kwargs}
 
         @pipeline_def(batch_size=batch_size, num_threads=1, **kwargs)
         def pipe():
-            return fn.external_source(source=of, **source_args)
+            x = fn.external_source(source=of, **source_args)
+            return fn.copy(x) if is_copied else x
 
         return pipe()
 

@@ -55,7 +55,7 @@ def test_types(make, dtype):
 
 def test_no_copy(make, monkeypatch):
     """The tensor lies where the pipeline wrote the batch."""
-    pipe = make.source(lambda i: np.full((2, 64, 64, 3), i, "u1"))
+    pipe = make.source(lambda i: np.full((2, 64, 64, 3), i, "u1"), is_copied=True)
     seen = []
     share = Pipeline.share_outputs
     monkeypatch.setattr(Pipeline, "share_outputs", lambda *a: seen.append(share(*a)) or seen[-1])
@@ -68,7 +68,7 @@ def test_no_copy(make, monkeypatch):
 def test_tensors_outlive_the_pipeline_and_give_their_memory_back(make):
     gc.collect()
     before = library().memory_used()
-    it = DALIGenericIterator(make.source(lambda i: np.full((2, 1000), i, "i4")), ["x"])
+    it = DALIGenericIterator(make.source(lambda i: np.full((2, 1000), i, "i4"), is_copied=True), ["x"])
     tensors = [batch[0]["x"] for batch in itertools.islice(it, 8)]
     it._pipes[0].close()
     del it

@@ -31,6 +31,10 @@ class Feed:
                 b.owners = (*b.owners, Borrowed(self))
             self._last = batches
 
+    def take_back(self) -> None:
+        """Undoes the last `put`, of which nobody has asked for anything yet."""
+        self._fed.pop()
+
     def __len__(self) -> int:
         return len(self._fed)
 

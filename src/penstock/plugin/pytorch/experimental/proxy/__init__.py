@@ -169,7 +169,7 @@ class DALIServer:
             self._pipeline.schedule_run()
         except Exception as error:
             for name in fed:  # inputs stay in step
-                self._pipeline._input(name).fed.pop()
+                self._pipeline._input(name).feeding.take_back()
             self._put(batch_id, error)
         else:
             running.append(batch_id)
