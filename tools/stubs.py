@@ -34,7 +34,7 @@ _Input: TypeAlias = DataNode | Sequence[DataNode] | NDArray[Any] | float
 def _keywords(cls: type[Operator], of_call: bool = False) -> list[str]:
     lines = []
     for arg in signatures.arguments(cls):
-        if of_call and not arg.tensor:
+        if (of_call and not arg.tensor) or arg.name in cls.positional:
             continue
         optional = not arg.required or of_call
         kind = signatures.type_text(arg) + " | None" * (of_call and arg.required)
@@ -42,6 +42,10 @@ def _keywords(cls: type[Operator], of_call: bool = False) -> list[str]:
     if not of_call:
         lines.append("device: str | None = None")
     return [*lines, "name: str | None = None"]
+
+
+def _positional(cls: type[Operator]) -> list[str]:
+    return [f"{n}: {signatures.type_text(cls.schema[n])} = {_default(cls.schema[n], False)}" for n in cls.positional]
 
 
 def _default(arg, of_call: bool) -> str:
@@ -52,8 +56,10 @@ def _inputs(cls: type[Operator]) -> list[str]:
     return [f"{n}: _Input" + " | None = None" * (not needed) for n, needed in signatures.input_names(cls)]
 
 
-def _definition(name: str, first: list[str], rest: list[str], result: str, doc: str, indent: str = "") -> str:
-    parameters = [*first, *(["/"] if first and first != ["self"] else []), "*", *rest]
+def _definition(
+    name: str, first: list[str], rest: list[str], result: str, doc: str, indent: str = "", positional=()
+) -> str:
+    parameters = [*first, *(["/"] if first and first != ["self"] else []), *positional, "*", *rest]
     body = "".join(f"{indent}    {p},\n" for p in parameters)
     text = f"\n{indent}    {doc}\n" if doc else " ...\n"
     return f"{indent}def {name}(\n{body}{indent}) -> {result}:{text}"
@@ -65,11 +71,12 @@ def _summary(cls: type[Operator], warning: str) -> str:
 
 
 def _function(cls: type[Operator], name: str, warning: str) -> str:
-    return _definition(snake_case(name), _inputs(cls), _keywords(cls), signatures.returns(cls), _summary(cls, warning))
+    result, doc = signatures.returns(cls), _summary(cls, warning)
+    return _definition(snake_case(name), _inputs(cls), _keywords(cls), result, doc, positional=_positional(cls))
 
 
 def _class(cls: type[Operator], name: str, warning: str) -> str:
-    init = _definition("__init__", ["self"], _keywords(cls), "None", "", "    ")
+    init = _definition("__init__", ["self"], _keywords(cls), "None", "", "    ", _positional(cls))
     call = _definition("__call__", ["self", *_inputs(cls)], _keywords(cls, True), signatures.returns(cls), "", "    ")
     head = f"class {name}:\n    {_summary(cls, warning)}\n\n    device: str\n    preserve: bool\n"
     return f"{head}{init}{call}"
