@@ -168,7 +168,7 @@ __device__ void write_pixels(const Launch &l) {
       if (++column == width) column = 0, row++;
     }
     OUT *to = out.as<OUT>() + i * kChannels;
-    if (DTypeOf<OUT>::value == UINT8 && m == kRun) {
+    if (DTypeOf<OUT>::value == UINT8 && m == kRun && (uint64_t)to % 4 == 0) {
 #pragma unroll
       for (int k = 0; k < kChannels; k++)
         reinterpret_cast<uint32_t *>(to)[k] = bytes[4 * k] | bytes[4 * k + 1] << 8 | bytes[4 * k + 2] << 16 |
