@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: pixels
+// constants: from, to
 #include "color/color_space.h"
 #include "core/gpu_chain.h"
 
-template <class To, class From>
+template <class To, class From, int from, int to>
 struct ColorSpace : Local<To, From> {
   typedef ColorSpaceArgs Args;
-  int32_t from, to;
-  DEVICE void begin(const Args &a, const Tensor &, const Tensor &) { from = a.from, to = a.to; }
   DEVICE void map(uint8_t (&out)[To::C], const uint8_t (&in)[From::C], int) const {
     if constexpr (From::C == 1 && To::C == 1) {
       out[0] = in[0];
@@ -24,10 +23,10 @@ struct ColorSpace : Local<To, From> {
       uint8_t a = in[0], b = in[1], c = in[2];
       if (from == BGR) a = in[2], c = in[0];
       if (to == YCBCR && from != YCBCR) {
-        const float red = a, green = b, blue = c;
+        const float red = widened(a), green = widened(b), blue = widened(c);
         a = rgb_to_y(red, green, blue), b = rgb_to_cb(red, green, blue), c = rgb_to_cr(red, green, blue);
       } else if (from == YCBCR && to != YCBCR) {
-        const float y = a, cb = b, cr = c;
+        const float y = widened(a), cb = widened(b), cr = widened(c);
         a = ycbcr_to_r(y, cb, cr), b = ycbcr_to_g(y, cb, cr), c = ycbcr_to_b(y, cb, cr);
       }
       const bool exchange = to == BGR;

@@ -158,7 +158,18 @@ SHARED Out saturate(In x) {
       return (OUT)round_half_away<int32_t>(x);                                \
     }                                                                         \
   };
+#ifdef __CUDA_ARCH__
+// The same without the unit for conversions, which is slow: beside 2^23 a float has no room for a fraction.
+template <>
+struct Saturate<uint8_t, float> {
+  __device__ static uint8_t apply(float x) {
+    x = fminf(fmaxf(x, 0.0f), 255.0f);
+    return (uint8_t)__float_as_uint(__fadd_rz(x + 0.49999997f, 8388608.0f));
+  }
+};
+#else
 FLOAT_TO_SMALL_INT(uint8_t)
+#endif
 FLOAT_TO_SMALL_INT(int8_t)
 FLOAT_TO_SMALL_INT(uint16_t)
 FLOAT_TO_SMALL_INT(int16_t)

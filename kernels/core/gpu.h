@@ -68,6 +68,14 @@ struct Kind {
   DEVICE static int64_t extent(const Tensor &t, int d) { return axis(d) < t.ndim ? t.shape[axis(d)] : 1; }
 };
 
+// As Tensor::volume, in a form that loads the whole row at once.
+DEVICE int64_t volume_of(const Tensor &t) {
+  int64_t v = 1;
+#pragma unroll
+  for (int d = 0; d < kMaxDims; d++) v *= d < t.ndim ? t.shape[d] : 1;
+  return v;
+}
+
 // A value of any type through the read-only cache.
 template <class T>
 DEVICE T load(const T *p) {
@@ -97,7 +105,8 @@ struct Place {
   T *data;
   int64_t step[K::N];  // elements per step of a coordinate
   int64_t channel;     // elements between channels
-  DEVICE void begin(const Tensor &t) {
+  DEVICE void begin(const Tensor &row) {
+    const Tensor t = row;
     data = t.as<T>();
     int64_t n = 1;
     channel = 1;

@@ -33,7 +33,7 @@ DEVICE void run_local(const Launch &l) {
   typedef typename Chain::From From;
   constexpr int N = To::N, kAlong = N == 1 ? BX * U : BX, kDown = N == 1 ? 1 : BY * U;
   FOR_SAMPLES(sample, l) {
-    const Tensor &out = l.tensors[0][sample];
+    const Tensor out = l.tensors[0][sample];
     int32_t extent[N], rows = 1;
 #pragma unroll
     for (int d = 0; d < N; d++) {
@@ -41,7 +41,7 @@ DEVICE void run_local(const Launch &l) {
       if (d < N - 1) rows *= extent[d];
     }
     // One coordinate counts the places of the whole sample, whatever its shape.
-    if (N == 1) extent[0] = (int32_t)(out.volume() / To::C);
+    if (N == 1) extent[0] = (int32_t)(volume_of(out) / To::C);
     const int32_t columns = extent[N - 1], tiles_along = (columns + kAlong - 1) / kAlong;
     const int32_t n_tiles = tiles_along * ((rows + kDown - 1) / kDown);
     if ((int32_t)blockIdx.x >= n_tiles) continue;

@@ -4,58 +4,58 @@
 #include "core/gpu_local.h"
 
 // V elements from p on, of which p[begin..end) exist. Blocks of 16 bytes (words for short runs) that hold one of them
-// are read as a whole: allocations begin and end at multiples of 256.
+// are read as a whole: allocations begin and end at multiples of 16.
 template <class T, int V>
 DEVICE void load_run(T (&x)[V], const T *p, int begin, int end) {
   constexpr int kBytes = V * sizeof(T);
   const unsigned long long address = (unsigned long long)p;
-  if (begin <= 0 && end >= V) {
-    if constexpr (kBytes % 16 == 0) {
-      constexpr int kBlocks = kBytes / 16;
-      const uint4 *block = (const uint4 *)(address & ~15ull);
-      if ((address & 15) == 0) {
+  if constexpr (kBytes % 16 == 0 && sizeof(T) < 8) {
+    constexpr int kBlocks = kBytes / 16;
+    const uint4 *block = (const uint4 *)(address & ~15ull);
+    const int ahead = (int)(address & 15), lo = begin * (int)sizeof(T) + ahead, hi = end * (int)sizeof(T) + ahead;
+    if (ahead == 0) {
 #pragma unroll
-        for (int i = 0; i < kBlocks; i++) ((uint4 *)x)[i] = __ldg(block + i);
-        return;
-      }
-      if constexpr (sizeof(T) < 8) {
-        uint32_t w[4 * kBlocks + 4] __attribute__((aligned(16)));
-#pragma unroll
-        for (int i = 0; i <= kBlocks; i++) ((uint4 *)w)[i] = __ldg(block + i);
-        if (address & 8) {
-#pragma unroll
-          for (int i = 0; i < 4 * kBlocks + 2; i++) w[i] = w[i + 2];
-        }
-        if (address & 4) {
-#pragma unroll
-          for (int i = 0; i < 4 * kBlocks + 1; i++) w[i] = w[i + 1];
-        }
-        const int shift = (int)(address & 3) * 8;
-#pragma unroll
-        for (int i = 0; i < 4 * kBlocks; i++) ((uint32_t *)x)[i] = __funnelshift_r(w[i], w[i + 1], shift);
-        return;
-      }
-    } else if constexpr (kBytes % 4 == 0 && sizeof(T) < 8) {
-      if (kBytes == 8 && (address & 7) == 0) {
-        *(uint2 *)x = __ldg((const uint2 *)p);
-        return;
-      }
-      const uint32_t *word = (const uint32_t *)(address & ~3ull);
-      const int shift = (int)(address & 3) * 8;
-      uint32_t low = __ldg(word);
-#pragma unroll
-      for (int i = 0; i < kBytes / 4; i++) {
-        const bool more = i + 1 < kBytes / 4 || shift;
-        const uint32_t high = more ? __ldg(word + i + 1) : 0;
-        ((uint32_t *)x)[i] = __funnelshift_r(low, high, shift);
-        low = high;
-      }
+      for (int i = 0; i < kBlocks; i++)
+        if (16 * i < hi && 16 * i + 16 > lo) ((uint4 *)x)[i] = __ldg(block + i);
       return;
     }
-  }
+    uint32_t w[4 * kBlocks + 4] __attribute__((aligned(16)));
 #pragma unroll
-  for (int i = 0; i < V; i++)
-    if (i >= begin && i < end) x[i] = load(p + i);
+    for (int i = 0; i <= kBlocks; i++)
+      if (16 * i < hi && 16 * i + 16 > lo) ((uint4 *)w)[i] = __ldg(block + i);
+    if (address & 8) {
+#pragma unroll
+      for (int i = 0; i < 4 * kBlocks + 2; i++) w[i] = w[i + 2];
+    }
+    if (address & 4) {
+#pragma unroll
+      for (int i = 0; i < 4 * kBlocks + 1; i++) w[i] = w[i + 1];
+    }
+    const int shift = (int)(address & 3) * 8;
+#pragma unroll
+    for (int i = 0; i < 4 * kBlocks; i++) ((uint32_t *)x)[i] = __funnelshift_r(w[i], w[i + 1], shift);
+  } else if constexpr (kBytes % 4 == 0 && sizeof(T) < 8) {
+    const int ahead = (int)(address & 3), lo = begin * (int)sizeof(T) + ahead, hi = end * (int)sizeof(T) + ahead;
+    const uint32_t *word = (const uint32_t *)(address & ~3ull);
+    if (kBytes == 8 && (address & 7) == 0 && begin <= 0 && end >= V) {
+      *(uint2 *)x = __ldg((const uint2 *)p);
+    } else if (ahead == 0) {
+#pragma unroll
+      for (int i = 0; i < kBytes / 4; i++)
+        if (4 * i < hi && 4 * i + 4 > lo) ((uint32_t *)x)[i] = __ldg(word + i);
+    } else {
+      uint32_t w[kBytes / 4 + 1];
+#pragma unroll
+      for (int i = 0; i <= kBytes / 4; i++)
+        if (4 * i < hi && 4 * i + 4 > lo) w[i] = __ldg(word + i);
+#pragma unroll
+      for (int i = 0; i < kBytes / 4; i++) ((uint32_t *)x)[i] = __funnelshift_r(w[i], w[i + 1], ahead * 8);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < V; i++)
+      if (i >= begin && i < end) x[i] = load(p + i);
+  }
 }
 
 // What a run's address must be a multiple of to be written at once.
@@ -65,10 +65,36 @@ constexpr int alignment_of_run() {
   return kBytes % 16 == 0 ? 16 : kBytes % 8 == 0 ? 8 : kBytes % 4 == 0 ? 4 : sizeof(T);
 }
 
+// Bytes [begin, end) of a block of 16, in elements of T.
+template <class T>
+DEVICE void store_part(unsigned char *p, uint4 block, int begin, int end) {
+  const uint32_t w[4] = {block.x, block.y, block.z, block.w};
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    if (4 * i >= begin && 4 * i + 4 <= end) ((uint32_t *)p)[i] = w[i];
+  if constexpr (sizeof(T) < 4) {  // words that are cut
+#pragma unroll
+    for (int side = 0; side < 2; side++) {
+      const int at = side ? end : begin, first = at & ~3;
+      if (first == at || (side && first == (begin & ~3) && first != begin)) continue;
+      const uint32_t word = first == 0 ? w[0] : first == 4 ? w[1] : first == 8 ? w[2] : w[3];
+#pragma unroll
+      for (int b = 0; b < 4; b += sizeof(T))
+        if (first + b >= begin && first + b < end) {
+          if constexpr (sizeof(T) == 1)
+            p[first + b] = (unsigned char)(word >> 8 * b);
+          else
+            *(unsigned short *)(p + first + b) = (unsigned short)(word >> 8 * b);
+        }
+    }
+  }
+}
+
 template <class T, int V>
 DEVICE void store_run(T *p, const T (&x)[V], int begin, int end) {
   constexpr int kBytes = V * sizeof(T), kAlign = alignment_of_run<T, V>();
-  if (begin <= 0 && end >= V && kAlign > (int)sizeof(T) && ((unsigned long long)p & (kAlign - 1)) == 0) {
+  const bool aligned = kAlign > (int)sizeof(T) && ((unsigned long long)p & (kAlign - 1)) == 0;
+  if (aligned && begin <= 0 && end >= V) {
 #pragma unroll
     for (int i = 0; i < kBytes / kAlign; i++) {
       if constexpr (kAlign == 16)
@@ -79,6 +105,23 @@ DEVICE void store_run(T *p, const T (&x)[V], int begin, int end) {
         ((uint32_t *)p)[i] = ((const uint32_t *)x)[i];
     }
     return;
+  }
+  if constexpr (kAlign == 16 && sizeof(T) < 8) {
+    if (aligned) {
+      const int lo = (begin < 0 ? 0 : begin) * (int)sizeof(T), hi = (end > V ? V : end) * (int)sizeof(T);
+      const int first = lo / 16, last = (hi - 1) / 16;
+      uint4 head = ((const uint4 *)x)[0], tail = head;
+#pragma unroll
+      for (int i = 0; i < kBytes / 16; i++) {
+        const uint4 block = ((const uint4 *)x)[i];
+        if (i == first) head = block;
+        if (i == last) tail = block;
+        if (i > first && i < last) ((uint4 *)p)[i] = block;
+      }
+      store_part<T>((unsigned char *)p + 16 * first, head, lo - 16 * first, last == first ? hi - 16 * first : 16);
+      if (last != first) store_part<T>((unsigned char *)p + 16 * last, tail, 0, hi - 16 * last);
+      return;
+    }
   }
 #pragma unroll
   for (int i = 0; i < V; i++)
@@ -93,8 +136,9 @@ DEVICE void run_values(const Launch &l) {
   typedef typename Chain::From::T In;
   constexpr int V = Chain::Kind::C;
   FOR_SAMPLES(sample, l) {
-    const int64_t n = l.tensors[0][sample].volume();
-    Out *out = l.tensors[0][sample].template as<Out>();
+    const Tensor to = l.tensors[0][sample];
+    const int64_t n = volume_of(to);
+    Out *out = to.template as<Out>();
     const In *in = l.tensors[IN][sample].template as<In>();
     const int lead = (int)((unsigned long long)out / sizeof(Out) & (V - 1));  // elements before the first run begins
     const int64_t n_runs = (n + lead + V - 1) / V;
@@ -197,11 +241,11 @@ DEVICE void run_pixels(const Launch &l) {
   typedef typename K::T In;
   constexpr int N = To::N, CO = To::C, CI = K::C;
   FOR_SAMPLES(sample, l) {
-    const Tensor &out = l.tensors[0][sample];
+    const Tensor out = l.tensors[0][sample];
     int32_t extent[N], rows = 1;
 #pragma unroll
     for (int d = 0; d < N; d++) {
-      extent[d] = N == 1 ? (int32_t)(out.volume() / CO) : (int32_t)To::extent(out, d);
+      extent[d] = N == 1 ? (int32_t)(volume_of(out) / CO) : (int32_t)To::extent(out, d);
       if (d < N - 1) rows *= extent[d];
     }
     const int32_t columns = extent[N - 1], per_row = (columns + P - 1) / P + 1, n_runs = columns ? rows * per_row : 0;
@@ -269,6 +313,9 @@ DEVICE void run_pixels(const Launch &l) {
           continue;
         }
         Out y[P * CO] __attribute__((aligned(16)));
+        Found<Chain::kSteps> inside;  // the compiler sees that nothing is filled
+#pragma unroll
+        for (int i = 0; i <= Chain::kSteps; i++) inside.channel[i] = found[k].channel[i];
 #pragma unroll
         for (int p = 0; p < P; p++) {
           In in[CI];
@@ -279,7 +326,7 @@ DEVICE void run_pixels(const Launch &l) {
             const int back = K::kInterleaved ? (P - 1 - p) * CI + c : c * P + P - 1 - p;
             in[c] = backwards[k] ? x[k][back] : x[k][ahead];
           }
-          chain.map(pixel, in, found[k]);
+          chain.map(pixel, in, inside);
 #pragma unroll
           for (int c = 0; c < CO; c++) y[To::kInterleaved ? p * CO + c : c * P + p] = pixel[c];
         }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two launches for a batch: jpeg_blocks makes the components' planes, jpeg_pixels the pixels from them.
 // Tensors: pixels (HWC, of type OUT), the pictures' packed coefficients. Scratch: the planes.
+#include "core/gpu.h"
 #include "decode/colours.h"
 #include "decode/decode.h"
 #include "decode/inverse_dct.h"
 #include "decode/jpeg_coefficients.h"
 #include "decode/jpeg_pixels.h"
-#include "core/gpu.h"
 
-constexpr int kBlocks = 32;         // of 8 x 8, in a block of threads: 8 threads each
+constexpr int kBlocks = 32;          // of 8 x 8, in a block of threads: 8 threads each
 constexpr int kRow = 9, kTile = 72;  // with these strides no two threads of a warp meet in a bank
 
 // Grid: x any number, y the samples. 256 threads.
@@ -87,8 +87,8 @@ struct Plane {
     x = x < 0 ? 0 : x < width ? x : width - 1;
     return data[(y - first_y) * stride + (x - first_x)];
   }
-  // The sample at a pixel of the image. A factor of 2 is interpolated linearly, 3/4 of the nearer and 1/4 of the farther
-  // neighbour, rounding alternately down and up; other factors, and very narrow planes, repeat samples.
+  // The sample at a pixel of the image. A factor of 2 is interpolated linearly, 3/4 of the nearer and 1/4 of the
+  // farther neighbour, rounding alternately down and up; other factors, and very narrow planes, repeat samples.
   __device__ int pixel(int y, int x) const {
     if (x_factor == 1 && y_factor == 1) return at(y, x);
     const int down = y & 1, right = x & 1;
@@ -171,8 +171,8 @@ __device__ void write_pixels(const Launch &l) {
     if (DTypeOf<OUT>::value == UINT8 && m == kRun && (uint64_t)to % 4 == 0) {
 #pragma unroll
       for (int k = 0; k < kChannels; k++)
-        reinterpret_cast<uint32_t *>(to)[k] = bytes[4 * k] | bytes[4 * k + 1] << 8 | bytes[4 * k + 2] << 16 |
-                                              (uint32_t)bytes[4 * k + 3] << 24;
+        reinterpret_cast<uint32_t *>(to)[k] =
+            bytes[4 * k] | bytes[4 * k + 1] << 8 | bytes[4 * k + 2] << 16 | (uint32_t)bytes[4 * k + 3] << 24;
     } else {
       for (int k = 0; k < m * kChannels; k++) to[k] = stretched<OUT>(bytes[k]);
     }

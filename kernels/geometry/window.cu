@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: places
+// constants: border
 #include "core/gpu_chain.h"
 #include "geometry/truncated.h"
 #include "geometry/window.h"
 
-template <class To, class From>
+template <class To, class From, int BORDER>
 struct Window : Local<To, From> {
   typedef WindowArgs Args;
   typedef typename To::T Out;
-  static constexpr bool kFills = true;
-  int32_t start[To::N], extent[To::N], origin[To::N], border;
+  static constexpr bool kFills = BORDER == BORDER_CONSTANT;
+  int32_t start[To::N], extent[To::N], origin[To::N];
   bool per_channel;
   const float *value;
   DEVICE void begin(const Args &a, const Tensor &out, const Tensor &) {
@@ -19,7 +20,7 @@ struct Window : Local<To, From> {
       start[d] = (int32_t)a.start[axis], origin[d] = (int32_t)a.origin[axis];
       extent[d] = out.ndim ? (int32_t)a.extent[axis] : 1;
     }
-    border = a.border, per_channel = a.channels >= 0, value = a.fill;
+    per_channel = a.channels >= 0, value = a.fill;
   }
   DEVICE bool locate(int32_t (&at)[To::N]) const {
     bool inside = true;
@@ -27,16 +28,16 @@ struct Window : Local<To, From> {
     for (int d = 0; d < To::N; d++) {
       int32_t i = start[d] + at[d];
       if ((uint32_t)i >= (uint32_t)extent[d]) {
-        if (border == BORDER_CONSTANT)
+        if (BORDER == BORDER_CONSTANT)
           inside = false;
         else
-          i = (int32_t)border_index(i, extent[d], border);
+          i = (int32_t)border_index(i, extent[d], BORDER);
       }
       at[d] = i - origin[d];
     }
     return inside;
   }
-  DEVICE bool is_straight() const { return border == BORDER_CONSTANT; }
+  DEVICE bool is_straight() const { return BORDER == BORDER_CONSTANT; }
   DEVICE bool clamp(int32_t (&lo)[To::N], int32_t (&hi)[To::N]) const {
     bool any = true;
 #pragma unroll

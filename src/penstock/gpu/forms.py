@@ -29,6 +29,15 @@ def form_of(kernel: str) -> str:
     return found[1]
 
 
+@cache
+def constants_of(kernel: str) -> tuple[str, ...]:
+    """The fields of a LOCAL's arguments that are compiled in, by its line `// constants: from, to`. They are the same for
+    all samples."""
+    with open(os.path.join(kernels.ROOT, f"{kernel}.cu"), encoding="utf-8") as f:
+        found = re.search(r"^// constants: (.*)", f.read(), re.M)
+    return tuple(re.split(r",\s*", found[1].strip())) if found else ()
+
+
 def struct_of(kernel: str) -> str:
     """The name of a kernel's template: "color_matrix" gives "ColorMatrix"."""
     return "".join(w[:1].upper() + w[1:] for w in kernel.rsplit("/", 1)[-1].split("_"))

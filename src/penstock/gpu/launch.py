@@ -20,7 +20,7 @@ MAX_TENSORS, MAX_ARGS = 16, 12
 _MOST_LOCALS = 6
 _THREADS, _UNROLL = 256, 4
 _MOST_ROWS_OF_BLOCKS = 65535  # gridDim.y
-_WAVE = 132 * 16  # blocks that keep a large GPU busy
+_WAVE = 132 * 8  # blocks that keep a large GPU busy
 
 
 class Call(NamedTuple):
@@ -157,7 +157,7 @@ class Fusion:
                     parts = _split(g, calls, at or (0 if head else 1))
                     return [x for part in parts for x in self._plan(part, calls, specs, n)]
         steps = [
-            Step(c.kernel, k, order.index(i), where[c.outs[0]], where[c.ins[0]])
+            Step(c.kernel, k, order.index(i), where[c.outs[0]], where[c.ins[0]], _constants(c))
             for i, c, k in zip(g.locals, locals_, kinds[1:])
         ]
         if head is None or form == "gather":
@@ -196,6 +196,11 @@ def _split(g: _Group, calls: list[Call], at: int) -> list[_Group]:
     first, rest = _Group(g.head, g.locals[:at], out), _Group(-1, g.locals[at:], g.out)
     first.forms, rest.forms = g.forms[:at], g.forms[at:]
     return [first, rest]
+
+
+def _constants(call: Call) -> tuple[int, ...]:
+    """The values that are compiled into a LOCAL."""
+    return tuple(int(call.args[name][0]) for name in forms.constants_of(call.kernel)) if call.args is not None else ()
 
 
 def _reflects(call: Call) -> bool:
@@ -254,6 +259,8 @@ def grid_of(blocks: np.ndarray, n: int) -> tuple[int, int, int]:
 def _goes_in_runs(kinds: list[Kind], specs: list[Spec], locals_: list[Call]) -> bool:
     """Whether the source and the last output are best read and written in runs along their last coordinates."""
     last, out = kinds[-1], specs[-1]
+    if last.c > 1 and last.axis == last.n and out.dtype.itemsize > specs[0].dtype.itemsize:
+        return False  # as fast without, and simpler
     if last.n == 1:
         return True
     if not last.unit and any(k.axis == k.n - 1 for k in kinds):
@@ -282,13 +289,19 @@ def _extents(k: Kind, s: Spec) -> np.ndarray:
     return s.stored if not k.unit else np.delete(s.stored, k.axis, axis=1)
 
 
+def _several_each(blocks: np.ndarray) -> np.ndarray:
+    """Fewer blocks that go round several times, where there are many: what a block begins with takes as long as a round."""
+    rounds = min(max(int(blocks.sum()) // (2 * _WAVE), 1), 4)
+    return -(-blocks // rounds)
+
+
 def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, at: dict[int, int], n: int) -> Phase:
     """A launch that needs no companion."""
     last, out = kinds[-1], specs[-1]
     if form == "values":
         most_runs = -(-out.volumes() // last.c) + 1
         blocks = -(-most_runs // (_THREADS * _UNROLL))
-        return Phase(f"run_values<Chain, 1, {_THREADS}, {_UNROLL}>(l);", grid_of(blocks, n))
+        return Phase(f"run_values<Chain, 1, {_THREADS}, {_UNROLL}>(l);", grid_of(_several_each(blocks), n))
     if last.n == 1 or not out.ndim:
         columns, rows = out.volumes() // last.c, np.ones(out.n, "i8")
     else:
@@ -302,7 +315,7 @@ def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, a
         at_once = max(1, min(_UNROLL, 64 // most))
         blocks = np.where(columns > 0, -(-rows * (-(-columns // p) + 1) // (_THREADS * at_once)), 0)
         body = f"run_pixels<{kinds[0]}, 1, Chain, {p}, {_THREADS}, {at_once}>(l);"
-        return Phase(body, grid_of(blocks, n))
+        return Phase(body, grid_of(_several_each(blocks), n), resident=3)
     bx = min(32, max(4, 1 << (int(columns.max(initial=1)) - 1).bit_length()))
     by = _THREADS // bx
     along, down = (_THREADS * _UNROLL, 1) if last.n == 1 else (bx, by * _UNROLL)
@@ -312,4 +325,5 @@ def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, a
     load = f"Load<{kinds[0]}, 1>"
     if head:
         load = f"Gather<{forms.struct_of(head.kernel)}, To0, From0, {at[head.outs[0]]}, {at[head.ins[0]]}>"
-    return Phase(f"run_local<{load}, Chain, {bx}, {by}, {_UNROLL}>(l);", grid_of(blocks, n), (bx, by, 1))
+    body = f"run_local<{load}, Chain, {bx}, {by}, {_UNROLL}>(l);"
+    return Phase(body, grid_of(_several_each(blocks), n), (bx, by, 1))

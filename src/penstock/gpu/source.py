@@ -55,6 +55,7 @@ class Step(NamedTuple):
     args: int
     out: int
     in_: int
+    constants: tuple[int, ...] = ()
 
 
 def runs(dtypes: list[np.dtype]) -> list[Kind]:
@@ -95,9 +96,12 @@ def write(
     lines = [f'#include "{f}"' for f in files]
     lines.append(f"typedef Source<{source}> Chain0;")
     for i, s in enumerate(steps):
-        lines.append(
-            f"typedef Then<Chain{i}, {forms.struct_of(s.kernel)}, {s.to}, {s.args}, {s.out}, {s.in_}> Chain{i + 1};"
-        )
+        name = forms.struct_of(s.kernel)
+        if s.constants:
+            values = "".join(f", {c}" for c in s.constants)
+            lines.append(f"template <class To, class From> using Step{i} = {name}<To, From{values}>;")
+            name = f"Step{i}"
+        lines.append(f"typedef Then<Chain{i}, {name}, {s.to}, {s.args}, {s.out}, {s.in_}> Chain{i + 1};")
     lines += [f"typedef Chain{len(steps)} Chain;", *more]
     lines.append(f'extern "C" __global__ void {bounds}{entry}(Launch l) {{ {body} }}')
     return "\n".join(lines) + "\n"
