@@ -89,7 +89,8 @@ def main() -> None:
         "",
         measure.machine(),
         f"Batches of {o.batch}, {o.threads} threads; processor time per image, of all threads, medians of {o.rounds} "
-        f"interleaved runs of {o.seconds:g} s. {measure.versions('nvidia-dali-cuda130', 'numpy')}. Half of the samples go "
+        f"interleaved runs of {o.seconds:g} s. {measure.versions('nvidia-dali-cuda130', 'numpy')}. Half of the "
+        f"samples go "
         "into one branch, half into the other; without the conditional the two differ in an argument. Written by "
         "`bench/conditionals.py`.",
         "",

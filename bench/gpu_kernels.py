@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resampling with what is fused behind it, warping, reductions, and the GPU's half of the hybrid JPEG decoder, by the
-GPU's clock, beside the time that moving the same bytes takes. Writes bench/results/gpu_kernels.md. Needs a GPU and NVRTC;
-the JPEG part (--jpeg FOLDER) needs the native library too."""
+GPU's clock, beside the time that moving the same bytes takes. Writes bench/results/gpu_kernels.md. Needs a GPU and
+NVRTC; the JPEG part (--jpeg FOLDER) needs the native library too."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "src")]
-from gpu_pointwise import Bench, Chain, LaunchArgument, eight
+from gpu_pointwise import Bench, Chain, LaunchArgument, eight  # noqa: E402
 
-from penstock.core import kernels
-from penstock.core.batch import Batch, Spec
-from penstock.gpu import compile
-from penstock.gpu.driver import driver_version
+from penstock.core import kernels  # noqa: E402
+from penstock.core.batch import Batch, Spec  # noqa: E402
+from penstock.gpu import compile  # noqa: E402
+from penstock.gpu.driver import driver_version  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 NN, LINEAR, CUBIC, LANCZOS3, TRIANGULAR, _ = range(6)
@@ -122,7 +122,8 @@ def jpeg(bench: Bench, folder: str, n: int) -> list[str]:
         seconds = bench.seconds(lambda f=function, g=grid: bench.stream.launch(f, g, (256, 1, 1), 0, argument))
         moved = int(planes.sum()) + (int(used[0]) if name == "jpeg_blocks" else int(nbytes.sum()))
         lines.append(
-            f"| {name} ({n} pictures; CPU half {cpu:.0f} us each) | {moved / seconds / 1e9:.0f} | | {seconds * 1e3:.3f} |"
+            f"| {name} ({n} pictures; CPU half {cpu:.0f} us each) | {moved / seconds / 1e9:.0f} | | "
+            f"{seconds * 1e3:.3f} |"
         )
     return lines
 

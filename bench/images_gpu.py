@@ -155,12 +155,14 @@ def main() -> None:
         "# From JPEG files to training batches on the GPU",
         "",
         measure.machine(),
-        f"{_gpu()}. {len(files(o, 'photos500'))} photographs, batch {o.batch}, {THREADS} threads where nothing is said, "
+        f"{_gpu()}. {len(files(o, 'photos500'))} photographs, batch {o.batch}, {THREADS} threads where nothing is "
+        f"said, "
         f"medians of {o.rounds} interleaved runs of {o.seconds:g} s. "
         f"{measure.versions('nvidia-dali-cuda130', 'torch', 'torchvision', 'numpy')}.",
         "Written by `bench/images_gpu.py`.",
         "",
-        "| | images/s | resident MB | CPU s per 1000 images | Python, ms a batch | decoders' shares | kernels, ms a batch |",
+        "| | images/s | resident MB | CPU s per 1000 images | Python, ms a batch | decoders' shares | kernels, ms a "
+        "batch |",
         "|---|---|---|---|---|---|---|",
     ]
     for name, r in results.items():

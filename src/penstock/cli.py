@@ -11,10 +11,13 @@ from .doctor import examine
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="penstock", description="Feeds training with images, audio and video. The library itself is used from Python."
+        prog="penstock",
+        description="Feeds training with images, audio and video. The library itself is used from Python.",
     )
     commands = parser.add_subparsers(dest="command", metavar="command")
-    commands.add_parser("doctor", help="what this machine offers: CPU, GPU, codecs, libraries; what is missing; what follows")
+    commands.add_parser(
+        "doctor", help="what this machine offers: CPU, GPU, codecs, libraries; what is missing; what follows"
+    )
     commands.add_parser("version", help="the version of penstock")
     options = parser.parse_args(arguments)
     if options.command == "doctor":

@@ -10,7 +10,8 @@ from typing import Any
 from .exec.eager import Again, Eager
 from .graph import trace
 from .graph.node import DataNode, Node
-from .pipeline import Pipeline, _outputs_of
+from .pipeline import Pipeline
+from .python_workers import outputs_of
 from .tensors import TensorListCPU
 
 __all__ = ["DataNodeDebug", "DebugPipeline"]
@@ -87,7 +88,7 @@ class DebugPipeline(Pipeline):
             self.definition = _Definition(self._eager)
             try:
                 with self:
-                    nodes = [self._as_output(o, i) for i, o in enumerate(_outputs_of(self._define()))]
+                    nodes = [self._as_output(o, i) for i, o in enumerate(outputs_of(self._define()))]
                 break
             except Again:
                 continue

@@ -13,23 +13,11 @@ from .core.batch import Batch, Spec
 from .core.dtypes import DALIDataType
 from .gpu import dlpack
 from .gpu.batch import DeviceBatch
-from .gpu.driver import Device, ForeignStream, Stream
+from .gpu.driver import ForeignStream
+from .gpu.interchange import LEGACY_STREAM, borrowed, copy_out, foreign, is_packed, stream_handle
 from .tensors import ShapeError, TensorCPU, TensorListCPU, check_layout, describe, same_size
 
 __all__ = ["TensorGPU", "TensorListGPU"]
-
-_LEGACY_STREAM = 1  # how CUDA's driver calls the default stream
-
-
-def stream_handle(stream: Any) -> int:
-    """The handle of a stream: an integer, a ctypes pointer, or the stream of another library."""
-    if isinstance(stream, int):
-        return stream
-    for name in ("cuda_stream", "ptr", "value", "handle"):
-        handle = getattr(stream, name, None)
-        if isinstance(handle, int):
-            return handle
-    raise TypeError(f"a CUDA stream is an integer, a ctypes pointer or a stream of PyTorch or CuPy; got {stream!r}")
 
 
 class TensorGPU:
@@ -51,12 +39,12 @@ class TensorGPU:
     _batch: DeviceBatch  # of one sample
 
     def __init__(self, object: Any, layout: str | None = None, device_id: int = -1, stream: Any = None):
-        address, shape, dtype, device_id, owner = _foreign(object, device_id)
+        address, shape, dtype, device_id, owner = foreign(object, device_id)
         dtypes.from_numpy(dtype)
         spec = Spec(
             np.array([shape], "i8").reshape(1, len(shape)), dtype, check_layout(layout, len(shape), "the tensor")
         )
-        self._batch = _borrowed(spec, [address], (owner,), device_id)
+        self._batch = borrowed(spec, [address], (owner,), device_id)
         self._source = ""
 
     @classmethod
@@ -85,7 +73,7 @@ class TensorGPU:
     def __dlpack__(self, *, stream: Any = None, **kwargs: Any) -> Any:
         b = self._batch
         if stream != -1:
-            handle = _LEGACY_STREAM if stream in (None, 0) else stream_handle(stream)
+            handle = LEGACY_STREAM if stream in (None, 0) else stream_handle(stream)
             with b.device:
                 b.used_on(ForeignStream(b.device, handle))
         return dlpack.capsule(self.data_ptr(), self._shape, b.spec.dtype, b.device.id, b)
@@ -144,7 +132,7 @@ class TensorGPU:
         self, ptr: Any, cuda_stream: Any = None, non_blocking: bool = False, use_copy_kernel: bool = False
     ) -> None:
         """Copies the content to memory of the same GPU, in `cuda_stream` (by default one of its own)."""
-        _copy_out(self._batch, ptr, cuda_stream, non_blocking)
+        copy_out(self._batch, ptr, cuda_stream, non_blocking)
 
     def reinterpret(self, new_type: DALIDataType) -> None:
         """Takes the bytes for elements of another type of the same size."""
@@ -174,8 +162,8 @@ class TensorListGPU:
     Parameters
     ----------
     source
-        A list of `TensorGPU` or arrays on the GPU of one type and number of dimensions, an array whose first axis is the
-        batch, a DLPack capsule of one, or a `TensorListGPU`.
+        A list of `TensorGPU` or arrays on the GPU of one type and number of dimensions, an array whose first axis is
+        the batch, a DLPack capsule of one, or a `TensorListGPU`.
     layout
         The layout of a sample, such as "HWC"; by default that of the samples.
     contiguous
@@ -199,12 +187,12 @@ class TensorListGPU:
         elif isinstance(source, (list, tuple)):
             self._batch = _batch_of([t if isinstance(t, TensorGPU) else TensorGPU(t) for t in source], contiguous)
         else:
-            address, shape, dtype, device_id, owner = _foreign(source, device_id)
+            address, shape, dtype, device_id, owner = foreign(source, device_id)
             if not shape:
                 raise ValueError("the first axis of an array is the batch; got a scalar")
             spec = Spec.uniform(shape[0], shape[1:], dtype)
             step = int(np.prod(shape[1:])) * dtype.itemsize
-            self._batch = _borrowed(spec, [address + i * step for i in range(shape[0])], (owner,), device_id)
+            self._batch = borrowed(spec, [address + i * step for i in range(shape[0])], (owner,), device_id)
         if layout is not None:
             self.set_layout(layout)
 
@@ -216,7 +204,7 @@ class TensorListGPU:
             batch.wait()
         else:
             with batch.device:
-                batch.used_on(ForeignStream(batch.device, stream_handle(cuda_stream) or _LEGACY_STREAM))
+                batch.used_on(ForeignStream(batch.device, stream_handle(cuda_stream) or LEGACY_STREAM))
         return cls(batch)
 
     @staticmethod
@@ -258,7 +246,7 @@ class TensorListGPU:
         return self._as_one(shape, "N" + spec.layout if spec.layout else "")
 
     def _as_one(self, shape: Sequence[int], layout: str = "") -> TensorGPU:
-        batch = self._batch if _is_packed(self._batch) else self._batch.packed_copy()
+        batch = self._batch if is_packed(self._batch) else self._batch.packed_copy()
         one = Spec(np.array([shape], "i8"), batch.spec.dtype, layout)
         rows = one.packed()
         rows["data"] = batch.rows["data"][0] if len(batch) else 0
@@ -329,7 +317,7 @@ class TensorListGPU:
     ) -> None:
         """Copies all samples, one behind the other, to memory of the same GPU, in `cuda_stream` (by default one of its
         own)."""
-        _copy_out(self._batch, ptr, cuda_stream, non_blocking)
+        copy_out(self._batch, ptr, cuda_stream, non_blocking)
 
     def reset(self) -> None:
         """Lets go of the samples."""
@@ -350,48 +338,10 @@ class TensorListGPU:
         return self.as_cpu()._repr_html_()
 
 
-def _foreign(object: Any, device_id: int) -> tuple[int, tuple[int, ...], np.dtype, int, Any]:
-    """Address, shape, type, device and owner of somebody's array."""
-    if isinstance(object, TensorGPU):
-        b = object._batch
-        return object.data_ptr(), tuple(object.shape()), b.spec.dtype, b.device.id, b
-    interface = getattr(object, "__cuda_array_interface__", None)
-    if interface is not None:
-        if interface.get("strides") is not None:
-            dense = np.empty(interface["shape"], interface["typestr"]).strides
-            if tuple(interface["strides"]) != dense:
-                raise ValueError(f"a dense row-major array is needed; got strides {interface['strides']}, not {dense}")
-        number = getattr(getattr(object, "device", None), "index", None) or getattr(
-            getattr(object, "device", None), "id", 0
-        )
-        number = device_id if device_id >= 0 else number if isinstance(number, int) else 0
-        return interface["data"][0], tuple(interface["shape"]), np.dtype(interface["typestr"]), number, object
-    if hasattr(object, "__dlpack__"):
-        object = object.__dlpack__(stream=_LEGACY_STREAM)
-    if type(object).__name__ == "PyCapsule":
-        return dlpack.take(object)
-    raise TypeError(f"expected an array on the GPU (__cuda_array_interface__ or DLPack); got {type(object).__name__}")
-
-
-def _borrowed(spec: Spec, addresses: list[int], owners: tuple, device_id: int) -> DeviceBatch:
-    rows = spec.packed()
-    rows["data"] = addresses
-    batch = DeviceBatch(spec, rows, owners)
-    batch.device = Device.get(device_id)
-    batch.stream, batch.ready = ForeignStream(batch.device, _LEGACY_STREAM), None
-    return batch
-
-
 def _relabelled(batch: DeviceBatch, shape: Any = None, layout: str | None = None, dtype: Any = None) -> DeviceBatch:
     out = batch.relabel(batch.spec.like(shape, dtype, layout))
     assert isinstance(out, DeviceBatch)
     return out
-
-
-def _is_packed(batch: DeviceBatch) -> bool:
-    data = batch.rows["data"]
-    step = int(batch.spec.volumes()[0]) * batch.spec.dtype.itemsize if len(data) else 0
-    return bool((data == data[:1] + step * np.arange(len(data), dtype="u8")).all())
 
 
 def _batch_of(tensors: list[TensorGPU], contiguous: bool) -> DeviceBatch:
@@ -411,29 +361,8 @@ def _batch_of(tensors: list[TensorGPU], contiguous: bool) -> DeviceBatch:
         layout,
     )
     owners = tuple(t._batch for t in tensors)
-    batch = _borrowed(spec, [t.data_ptr() for t in tensors], owners, first.device_id())
+    batch = borrowed(spec, [t.data_ptr() for t in tensors], owners, first.device_id())
     batch.sources = [t.source_info() for t in tensors]
     for t in tensors:
         t._batch.wait()
     return batch.packed_copy() if contiguous else batch
-
-
-def _copy_out(batch: DeviceBatch, ptr: Any, cuda_stream: Any, non_blocking: bool) -> None:
-    address = getattr(ptr, "value", ptr)
-    if not isinstance(address, int):
-        address = _foreign(ptr, batch.device.id)[0]
-    with batch.device:
-        stream = (
-            Stream(batch.device) if cuda_stream is None else ForeignStream(batch.device, stream_handle(cuda_stream))
-        )
-        batch.used_on(stream)
-        at = address
-        nbytes = (batch.spec.volumes() * batch.spec.dtype.itemsize).tolist()
-        if _is_packed(batch):
-            stream.copy(at, int(batch.rows["data"][0]), sum(nbytes))
-        else:
-            for source, n in zip(batch.rows["data"].tolist(), nbytes):
-                stream.copy(at, source, n)
-                at += n
-        if not non_blocking or cuda_stream is None:
-            stream.synchronize()

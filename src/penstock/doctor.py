@@ -44,7 +44,9 @@ def examine() -> str:
     r = _Report()
     r.part("penstock")
     r.say("Python", f"{platform.python_version()}, {'no GIL' if not _has_gil() else 'with GIL'}, {sys.executable}")
-    r.try_("native library", lambda: f"built from the kernels beside it ({kernels.library().kernels_digest().decode()})")
+    r.try_(
+        "native library", lambda: f"built from the kernels beside it ({kernels.library().kernels_digest().decode()})"
+    )
     r.part("CPU")
     r.say("processor", f"{_processor()}; {available_cpus()} of {os.cpu_count()} CPUs for this process")
     r.say("instruction sets", _instruction_sets())
@@ -68,7 +70,8 @@ def _gpu(r: _Report) -> None:
     install = "pip install penstock[cuda13] (for drivers of CUDA 12: penstock[cuda12])"
     if not r.try_("driver", lambda: f"supports CUDA {driver.driver_version()}"):
         r.advice.append(
-            "Pipelines run on the CPU: leave `device` out and pass device_id=None. For the GPU, an NVIDIA driver is needed."
+            "Pipelines run on the CPU: leave `device` out and pass device_id=None. For the GPU, an NVIDIA driver is "
+            "needed."
         )
         return
     if driver.device_count() == 0:
@@ -82,7 +85,8 @@ def _gpu(r: _Report) -> None:
     )
     if has_compiler and compile.version()[0] > int(driver.driver_version().split(".")[0]):
         r.advice.append(
-            f"NVRTC is of CUDA {compile.version()[0]} and the driver of CUDA {driver.driver_version()}: install penstock[cuda12]"
+            f"NVRTC is of CUDA {compile.version()[0]} and the driver of CUDA {driver.driver_version()}: install "
+            f"penstock[cuda12]"
         )
     if r.try_("nvJPEG", nvjpeg.version, f"JPEG is decoded without the GPU's engine until nvJPEG is there: {install}"):
 
@@ -92,16 +96,17 @@ def _gpu(r: _Report) -> None:
                 nvjpeg.HardwareDecoder(device).close()
             return "takes baseline JPEG beside the CPU's threads"
 
-        r.try_("JPEG engine of GPU 0", engine, "JPEG is decoded by CPU and GPU together; this GPU has no engine for it.")
+        r.try_(
+            "JPEG engine of GPU 0", engine, "JPEG is decoded by CPU and GPU together; this GPU has no engine for it."
+        )
 
 
 def _describe(device) -> str:
     with device:
         free = device.free_memory()
     major, minor = device.capability
-    return (
-        f"{device.name}, compute capability {major}.{minor}, {device.total_memory >> 20} MiB, {free >> 20} MiB of it free"
-    )
+    memory = f"{device.total_memory >> 20} MiB, {free >> 20} MiB of it free"
+    return f"{device.name}, compute capability {major}.{minor}, {memory}"
 
 
 def _has_gil() -> bool:

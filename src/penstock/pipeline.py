@@ -197,7 +197,8 @@ class Pipeline(PythonWorkers, Serialization):
     def _gpu_session(self) -> Any:
         if self._device_id is None:
             raise ValueError(
-                f"the pipeline{self._defined_at} has operators on the GPU and no device_id: say which GPU, for instance "
+                f"the pipeline{self._defined_at} has operators on the GPU and no device_id: say which GPU, for "
+                f"instance "
                 "device_id=0"
             )
         from .exec.gpu import Session  # only pipelines with a GPU pay for its modules

@@ -148,7 +148,8 @@ class Segment:
         return out
 
     def check(self, steps: float = 0, offsets: tuple[int, ...] = (0,)) -> None:
-        """The device's samples are those of the CPU, up to `steps` for integers and relative `steps` * eps for floats."""
+        """The device's samples are those of the CPU, up to `steps` for integers and relative `steps` * eps for
+        floats."""
         want = self.on_cpu()
         for offset in offsets:
             got = self.on_device(offset)

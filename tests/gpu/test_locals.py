@@ -28,8 +28,8 @@ def spec_of(samples, layout="HWC"):
     return Spec(np.array([x.shape for x in samples]), samples[0].dtype, layout)
 
 
-def column(lo, hi, n=len(SIZES)):
-    return RNG.uniform(lo, hi, n).astype("f4")
+def column(lo, hi, n=None):
+    return RNG.uniform(lo, hi, len(SIZES) if n is None else n).astype("f4")
 
 
 @pytest.mark.parametrize("offset", (0, 1, 3))

@@ -43,7 +43,9 @@ def test_moments(dtype, reduced, center):
         np.testing.assert_allclose(b, a, rtol=1e-11, atol=1e-9)
 
 
-def normalize_segment(dtype, to, reduced, mean=COMPUTED, stddev=COMPUTED, shapes=SHAPES, given="f4", one=False, **columns):
+def normalize_segment(
+    dtype, to, reduced, mean=COMPUTED, stddev=COMPUTED, shapes=SHAPES, given="f4", one=False, **columns
+):
     samples, params = samples_of(dtype, shapes), parameters_of(shapes, reduced)
     specs = {0: Spec(np.array(shapes), np.dtype(dtype), "HWC"[: len(shapes[0])])}
     specs[1] = specs[0].like(dtype=np.dtype(to))

@@ -20,7 +20,7 @@ def case(dtype="u1", to=None, channels=3, sizes=SIZES, dims=2, linear=1, clamp=0
     else:
         samples = [RNG.integers(0, 200, s).astype(dtype) for s in shapes[0]]
     matrix = np.zeros((n, 12), "f4")
-    for m, (size, _) in zip(matrix, sizes):
+    for m in matrix[: len(sizes)]:
         part = np.eye(dims) + RNG.normal(0, 0.3, (dims, dims))
         shift = RNG.normal(0, 2, dims)
         m[: dims * (dims + 1)] = np.concatenate([part, shift[:, None]], 1).reshape(-1)

@@ -309,7 +309,8 @@ def take_memory(nbytes: int) -> int:
 
 
 def lay_out_batch(stored: np.ndarray, dtype: int, guard: int, rows: int) -> tuple[int, bool]:
-    """Fills the n rows, at the address `rows`, of samples of the extents `stored` (n, ndim), with their places in one block for `data`:
+    """Fills the n rows, at the address `rows`, of samples of the extents `stored` (n, ndim), with their places in one
+    block for `data`:
     packed if they have one shape, else each 64-byte aligned, with `guard` bytes behind each. Gives the size of the
     block, and whether they have one shape; raises MemoryError for sizes beyond all memory."""
     n, ndim = stored.shape

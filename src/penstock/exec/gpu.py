@@ -26,6 +26,7 @@ class Session:
 
     def __init__(self, device_id: int, memory_limit: int | None):
         self.device = Device.get(device_id)
+        compile.library()  # whoever lacks it hears so when the pipeline is built
         self.budget = Budget(memory_limit)
         with self.device:
             self._streams = deque(Stream(self.device) for _ in range(_STREAMS))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stages between CPU and GPU: copies of whole batches, and mixed decoders, which read on the CPU and write on the GPU."""
+"""Stages between CPU and GPU: copies of whole batches, and mixed decoders, which read on the CPU and write on the
+GPU."""
 
 from __future__ import annotations
 

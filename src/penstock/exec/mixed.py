@@ -163,7 +163,8 @@ class _Job:
 
 
 class Engines:
-    """The decoders of a pipeline; the JPEG engine has a thread of its own, which sleeps while there is nothing to do."""
+    """The decoders of a pipeline; the JPEG engine has a thread of its own, which sleeps while there is nothing to
+    do."""
 
     def __init__(self, session: Session):
         self.session = session

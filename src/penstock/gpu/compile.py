@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA C++ compiled at run time by NVRTC, through ctypes. Results are kept in memory and in a folder of the user's cache
-(XDG_CACHE_HOME/penstock), under a name that stands for everything they depend on."""
+"""CUDA C++ compiled at run time by NVRTC, through ctypes. Results are kept in memory and in a folder of the user's
+cache (XDG_CACHE_HOME/penstock), under a name that stands for everything they depend on."""
 
 from __future__ import annotations
 
@@ -82,14 +82,16 @@ def _sources() -> str:
 
 
 def _target(arch: str) -> str:
-    """The option for "sm_90": machine code, or for a GPU that NVRTC does not know yet PTX, which the driver finishes."""
+    """The option for "sm_90": machine code, or for a GPU that NVRTC does not know yet PTX, which the driver
+    finishes."""
     number, known = int(arch.removeprefix("sm_")), _architectures()
     if number in known:
         return f"sm_{number}"
     below = [k for k in known if k <= number]
     if not below:
         raise RuntimeError(
-            f"this GPU ({arch}) is too old for NVRTC {version()[0]}.{version()[1]}, which knows sm_{known[0]} and newer; "
+            f"this GPU ({arch}) is too old for NVRTC {version()[0]}.{version()[1]}, which knows sm_{known[0]} and "
+            f"newer; "
             "`pip install penstock[cuda12]` brings one that may know it"
         )
     return f"compute_{below[-1]}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of CUDA's driver API that is used, through ctypes: it comes with every NVIDIA driver, works with every Python
-and drops the GIL. The library is loaded when a GPU is first asked for.
+"""The part of CUDA's driver API that is used, through ctypes: it comes with every NVIDIA driver, works with every
+Python and drops the GIL. The library is loaded when a GPU is first asked for.
 
 Handles are integers. Calls that need a context are made inside `with device:`, which leaves the thread's own context as
 it was: frameworks in the same process don't notice.
@@ -104,7 +104,8 @@ def _lib() -> ctypes.CDLL:
     global _started_in
     if _started_in not in (0, os.getpid()):
         raise CudaError(
-            "this process was forked from one that had used CUDA already, and CUDA does not survive a fork; use the GPU "
+            "this process was forked from one that had used CUDA already, and CUDA does not survive a fork; use the "
+            "GPU "
             "in the child only, or start it by spawn"
         )
     lib = _library()
@@ -341,5 +342,5 @@ class ForeignStream(Stream):
     def __init__(self, device: Device, handle: int):
         self.device, self.handle = device, handle
 
-    def __del__(self) -> None:
+    def __del__(self, library=_library) -> None:
         """It is not ours."""

@@ -67,7 +67,8 @@ class Phase(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What a companion is told: the head's call, the specs of its outputs and inputs, the spec of the last output of the
+    """What a companion is told: the head's call, the specs of its outputs and inputs, the spec of the last output of
+    the
     chain behind it (the head's own if there is none), and the Kinds that the head's first output and the last output
     have in the source."""
 
@@ -249,8 +250,8 @@ def _shifts_channels(call: Call, specs: list[Spec]) -> bool:
 
 
 def grid_of(blocks: np.ndarray, n: int) -> tuple[int, int, int]:
-    """The grid for samples that could use `blocks` (n,) blocks each, for kernels that loop over both: no more than a few
-    times what the average sample needs, so that one huge sample does not launch idle blocks for all."""
+    """The grid for samples that could use `blocks` (n,) blocks each, for kernels that loop over both: no more than a
+    few times what the average sample needs, so that one huge sample does not launch idle blocks for all."""
     most = int(blocks.max(initial=0))
     few = max(-(-4 * int(blocks.sum()) // n), -(-_WAVE // n))
     return min(most, few), min(n, _MOST_ROWS_OF_BLOCKS), 1
@@ -290,7 +291,8 @@ def _extents(k: Kind, s: Spec) -> np.ndarray:
 
 
 def _several_each(blocks: np.ndarray) -> np.ndarray:
-    """Fewer blocks that go round several times, where there are many: what a block begins with takes as long as a round."""
+    """Fewer blocks that go round several times, where there are many: what a block begins with takes as long as a
+    round."""
     rounds = min(max(int(blocks.sum()) // (2 * _WAVE), 1), 4)
     return -(-blocks // rounds)
 

@@ -47,8 +47,8 @@ class Kind(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A LOCAL of a chain: its kernel, the kind of its output, and where its arguments, output and input are found in the
-    launch."""
+    """A LOCAL of a chain: its kernel, the kind of its output, and where its arguments, output and input are found in
+    the launch."""
 
     kernel: str
     to: Kind
@@ -82,7 +82,8 @@ def places(specs: list[Spec], flat: bool, shifts_channels: bool) -> list[Kind]:
 
 
 def run_length(source: Kind, last: Kind, dtypes: list[np.dtype]) -> int:
-    """How many pixels a thread takes at once: 16 bytes of the larger of both types for each channel of an odd number."""
+    """How many pixels a thread takes at once: 16 bytes of the larger of both types for each channel of an odd
+    number."""
     p = 16 // max(d.itemsize for d in dtypes)
     return p if source.c % 2 and last.c % 2 else max(p // max(source.c, last.c), 1)
 

@@ -13,7 +13,8 @@ class Stage:
     """What runs at once: one source or batch-wise operator, or a chain of native operators through which each sample
     goes at a time.
 
-    `kind` is "source", "batch", "chain" (on the CPU), "gpu" (a chain there), "mixed" (a decoder), "upload" or "download".
+    `kind` is "source", "batch", "chain" (on the CPU), "gpu" (a chain there), "mixed" (a decoder), "upload" or
+    "download".
     """
 
     __slots__ = ("kind", "nodes")

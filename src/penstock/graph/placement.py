@@ -79,7 +79,8 @@ def place(cls: type[Operator], device: str, inputs: tuple[DataNode, ...], argume
         for d in value if isinstance(value, list) else [value]:
             if isinstance(d, DataNode) and d.device == "gpu":
                 raise ValueError(
-                    f"{cls.display_name()}: argument '{name}' is on the GPU; arguments are read by the CPU: compute them "
+                    f"{cls.display_name()}: argument '{name}' is on the GPU; arguments are read by the CPU: compute "
+                    f"them "
                     "there, or copy them with .cpu()"
                 )
     if device != "gpu" or not inputs:

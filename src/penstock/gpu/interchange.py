@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays and streams of other libraries on the GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.batch import Spec
+from . import dlpack
+from .batch import DeviceBatch
+from .driver import Device, ForeignStream, Stream
+
+LEGACY_STREAM = 1  # how CUDA's driver calls the default stream
+
+
+def stream_handle(stream: Any) -> int:
+    """The handle of a stream: an integer, a ctypes pointer, or the stream of another library."""
+    if isinstance(stream, int):
+        return stream
+    for name in ("cuda_stream", "ptr", "value", "handle"):
+        handle = getattr(stream, name, None)
+        if isinstance(handle, int):
+            return handle
+    raise TypeError(f"a CUDA stream is an integer, a ctypes pointer or a stream of PyTorch or CuPy; got {stream!r}")
+
+
+def foreign(object: Any, device_id: int) -> tuple[int, tuple[int, ...], np.dtype, int, Any]:
+    """Address, shape, type, device and owner of somebody's array."""
+    interface = getattr(object, "__cuda_array_interface__", None)
+    if interface is not None:
+        if interface.get("strides") is not None:
+            dense = np.empty(interface["shape"], interface["typestr"]).strides
+            if tuple(interface["strides"]) != dense:
+                raise ValueError(f"a dense row-major array is needed; got strides {interface['strides']}, not {dense}")
+        number = device_id if device_id >= 0 else _device_of(object)
+        return interface["data"][0], tuple(interface["shape"]), np.dtype(interface["typestr"]), number, object
+    if hasattr(object, "__dlpack__"):
+        object = object.__dlpack__(stream=LEGACY_STREAM)
+    if type(object).__name__ == "PyCapsule":
+        return dlpack.take(object)
+    raise TypeError(f"expected an array on the GPU (__cuda_array_interface__ or DLPack); got {type(object).__name__}")
+
+
+def _device_of(object: Any) -> int:
+    """The number of the GPU an array of PyTorch, CuPy or penstock lies on."""
+    device = getattr(object, "device", None)
+    for number in (getattr(device, "index", None), getattr(device, "id", None), getattr(object, "device_id", None)):
+        number = number() if callable(number) else number
+        if isinstance(number, int):
+            return number
+    return 0
+
+
+def borrowed(spec: Spec, addresses: list[int], owners: tuple, device_id: int) -> DeviceBatch:
+    """A batch of memory that others own and have finished writing."""
+    rows = spec.packed()
+    rows["data"] = addresses
+    batch = DeviceBatch(spec, rows, owners)
+    batch.device = Device.get(device_id)
+    batch.stream, batch.ready = ForeignStream(batch.device, LEGACY_STREAM), None
+    return batch
+
+
+def is_packed(batch: DeviceBatch) -> bool:
+    """Whether samples of one shape lie one behind the other."""
+    data = batch.rows["data"]
+    step = int(batch.spec.volumes()[0]) * batch.spec.dtype.itemsize if len(data) else 0
+    return bool((data == data[:1] + step * np.arange(len(data), dtype="u8")).all())
+
+
+def copy_out(batch: DeviceBatch, ptr: Any, cuda_stream: Any, non_blocking: bool) -> None:
+    """Copies all samples, one behind the other, to an address or an array on the same GPU."""
+    address = getattr(ptr, "value", ptr)
+    if not isinstance(address, int):
+        address = foreign(ptr, batch.device.id)[0]
+    with batch.device:
+        stream = (
+            Stream(batch.device) if cuda_stream is None else ForeignStream(batch.device, stream_handle(cuda_stream))
+        )
+        batch.used_on(stream)
+        at = address
+        nbytes = (batch.spec.volumes() * batch.spec.dtype.itemsize).tolist()
+        if is_packed(batch):
+            stream.copy(at, int(batch.rows["data"][0]), sum(nbytes))
+        else:
+            for source, n in zip(batch.rows["data"].tolist(), nbytes):
+                stream.copy(at, source, n)
+                at += n
+        if not non_blocking or cuda_stream is None:
+            stream.synchronize()

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole pipelines on the GPU against the same on the CPU."""
+
+import gc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import encoded_images
+from penstock import fn, pipeline_def, types
+from penstock.gpu.driver import CudaError, Device
+from penstock.gpu.memory import OutOfDeviceMemory, pool
+from penstock.pipeline import PipelineError
+
+PHOTOS = Path(__file__).parents[2] / "examples" / "data"
+FILES = sorted(map(str, PHOTOS.rglob("*.jpg")))[:6]
+
+
+def both(define, n=2, batch_size=3, **kwargs):
+    """Outputs of `define(device)` on the GPU (copied to the CPU) and on the CPU, n batches of each."""
+    pipes = [
+        pipeline_def(lambda d=d: define(d), batch_size=batch_size, num_threads=2, seed=5, **kwargs)(device_id=i)
+        for d, i in (("gpu", 0), ("cpu", None))
+    ]
+    for _ in range(n):
+        gpu, cpu = (p.run() for p in pipes)
+        yield [g.as_cpu() for g in gpu], cpu
+
+
+def assert_close(got, want, steps=0.0):
+    assert len(got) == len(want) and got.layout() == want.layout() and got.dtype == want.dtype
+    for i in range(len(got)):
+        a, b = np.asarray(got.at(i)), np.asarray(want.at(i))
+        assert a.shape == b.shape
+        assert np.abs(a.astype("f8") - b.astype("f8")).max(initial=0) <= steps
+
+
+def decoded(device, **kwargs):
+    jpegs, _ = fn.readers.file(files=FILES, random_shuffle=True, name="reader")
+    return fn.decoders.image(jpegs, device="mixed" if device == "gpu" else "cpu", **kwargs)
+
+
+def moved(node, device):
+    return node.gpu() if device == "gpu" else node
+
+
+@pytest.mark.parametrize("output_type", [types.RGB, types.BGR, types.GRAY, types.YCbCr, types.ANY_DATA])
+def test_decoding(output_type):
+    for got, want in both(lambda d: decoded(d, output_type=output_type)):
+        assert_close(got[0], want[0])
+
+
+@pytest.mark.parametrize("operator", ["image_crop", "image_random_crop", "image_slice"])
+def test_decoding_a_part(operator):
+    def define(device):
+        jpegs, _ = fn.readers.file(files=FILES, name="reader")
+        place = "mixed" if device == "gpu" else "cpu"
+        kwargs = {"image_crop": {"crop": (40, 50)}, "image_slice": {"start": [10, 20], "shape": [30, 40]}}
+        return getattr(fn.decoders, operator)(jpegs, device=place, **kwargs.get(operator, {}))
+
+    for got, want in both(define):
+        assert_close(got[0], want[0])
+
+
+def test_files_of_other_formats_and_damaged_headers(tmp_path):
+    """What is no plain JPEG is decoded by the CPU and copied."""
+    names = []
+    for i, kind in enumerate(("PNG", "BMP", "PPM", "JPEG", "TIFF")):
+        path = tmp_path / f"{i}.img"
+        path.write_bytes(encoded_images.encode(encoded_images.photograph(i, 20 + i, 30), kind).tobytes())
+        names.append(str(path))
+
+    def define(device):
+        data, _ = fn.readers.file(files=names, name="reader")
+        return fn.decoders.image(data, device="mixed" if device == "gpu" else "cpu")
+
+    for got, want in both(define, batch_size=5):
+        assert_close(got[0], want[0])
+
+
+def test_validation_and_training():
+    def define(device):
+        x = decoded(device)
+        y = fn.resize(x, resize_shorter=64)
+        kwargs = {"dtype": types.FLOAT, "output_layout": "CHW", "mean": [120.0] * 3, "std": [60.0] * 3}
+        z = fn.random_resized_crop(x, size=(48, 40), random_area=[0.2, 1.0])
+        mirror = fn.random.coin_flip()
+        return (
+            fn.crop_mirror_normalize(y, crop=(56, 48), mirror=mirror, **kwargs),
+            fn.crop_mirror_normalize(z, mirror=mirror, **kwargs),
+            fn.flip(y, horizontal=mirror),
+        )
+
+    for got, want in both(define):
+        assert_close(got[0], want[0], 1.01 / 60)
+        assert_close(got[1], want[1], 1.01 / 60)
+        assert_close(got[2], want[2], 1)
+
+
+def test_a_chain_of_colours_is_that_of_the_cpu():
+    def define(device):
+        x = fn.brightness_contrast(decoded(device), brightness=1.2, contrast=0.8)
+        x = fn.color_twist(x, hue=20.0, saturation=1.3)
+        return fn.cast(fn.flip(x, vertical=1), dtype=types.FLOAT)
+
+    for got, want in both(define):
+        assert_close(got[0], want[0], 1)
+
+
+def test_copies_between_the_devices():
+    def define(device):
+        x = fn.random.uniform(range=(0, 1), shape=(4, 5))
+        y = moved(x, device)
+        z = (y * 2 + 1).cpu() if device == "gpu" else y * 2 + 1
+        return moved(z - 1, device), moved(x, device)
+
+    for got, want in both(define):
+        assert_close(got[0], want[0])
+        assert_close(got[1], want[1])
+
+
+def test_a_gpu_operator_takes_data_of_the_cpu():
+    def define(device):
+        x = fn.random.uniform(range=(0, 255), shape=(6, 7, 3))
+        return fn.brightness(x, brightness=2.0, device=device)
+
+    for got, want in both(define):
+        assert_close(got[0], want[0])
+
+
+def test_sources_for_the_gpu():
+    def define(device):
+        return fn.external_source(lambda: np.arange(6, dtype="f4").reshape(3, 2), device=device, batch=True)
+
+    for got, want in both(define):
+        assert_close(got[0], want[0])
+
+
+@pytest.mark.parametrize("on_error", ["skip", "replace"])
+def test_bad_pictures(on_error, tmp_path):
+    names = list(FILES)
+    whole = Path(FILES[1]).read_bytes()
+    names[1] = str(tmp_path / "cut.jpg")
+    Path(names[1]).write_bytes(whole[: len(whole) // 2])
+
+    def define(device):
+        jpegs, labels = fn.readers.file(files=names, labels=list(range(6)), name="reader")
+        return fn.decoders.image(jpegs, device="mixed" if device == "gpu" else "cpu"), moved(labels, device)
+
+    for got, want in both(define, on_error=on_error):
+        assert_close(got[0], want[0])
+        assert_close(got[1], want[1])
+
+
+def test_a_bad_picture_is_raised_and_the_pipeline_runs_on(tmp_path):
+    bad = tmp_path / "bad.jpg"
+    bad.write_bytes(Path(FILES[0]).read_bytes()[:2000])
+
+    @pipeline_def(batch_size=2, num_threads=2, device_id=0)
+    def pipe():
+        jpegs, _ = fn.readers.file(files=[FILES[0], str(bad), FILES[1], FILES[2]], name="reader")
+        return fn.decoders.image(jpegs, device="mixed")
+
+    p = pipe()
+    with pytest.raises(PipelineError, match=r"bad\.jpg"):
+        p.run()
+    assert len(p.run()[0]) == 2
+
+
+def test_what_cannot_be():
+    with pytest.raises(ValueError, match="no device_id"):
+        pipeline_def(lambda: decoded("gpu"), batch_size=1)().build()
+    with pytest.raises(CudaError, match="device_id=99 can't be used"):
+        pipeline_def(lambda: decoded("gpu"), batch_size=1, device_id=99)().build()
+    with pytest.raises(ValueError, match=r"arguments are read by the CPU"):
+        pipeline_def(
+            lambda: fn.brightness(decoded("gpu"), brightness=fn.random.uniform(device="gpu")), batch_size=1, device_id=0
+        )()
+    with pytest.raises(ValueError, match=r"copy it with \.cpu\(\)|use device='gpu'"):
+        pipeline_def(lambda: fn.brightness(decoded("gpu"), device="cpu"), batch_size=1, device_id=0)()
+    with pytest.raises(ValueError, match="can't be used: it takes 'cpu'"):
+        pipeline_def(lambda: fn.readers.file(files=FILES, device="gpu")[0], batch_size=1, device_id=0)()
+
+
+def test_memory_is_bounded_counted_and_given_back():
+    def pipe(limit=None):
+        return pipeline_def(lambda: fn.resize(decoded("gpu"), size=(64, 64)), batch_size=4, device_id=0, num_threads=2)(
+            device_memory_limit=limit
+        )
+
+    p = pipe(1 << 16)
+    with pytest.raises((OutOfDeviceMemory, PipelineError), match="device_memory_limit"):
+        p.run()
+    p.close()
+    p = pipe()
+    for _ in range(3):
+        out = p.run()
+    assert p.stats()["gpu"]["memory_mb"] > 0
+    p.close()
+    del p, out
+    gc.collect()
+    device = Device.get(0)
+    with device:
+        pool(device).trim()
+    assert pool(device).held == 0
+
+
+def test_containers():
+    p = pipeline_def(lambda: decoded("gpu"), batch_size=3, device_id=0, num_threads=1)()
+    (out,) = p.run()
+    assert len(out) == 3 and out.layout() == "HWC" and out.ndim() == 3 and not out.is_dense_tensor()
+    one = out[1]
+    assert one.shape() == list(out.shape()[1]) and one.dtype == types.UINT8 and one.source_info().endswith(".jpg")
+    interface = one.__cuda_array_interface__
+    assert interface["shape"] == tuple(one.shape()) and interface["data"][0] == one.data_ptr()
+    assert one.__dlpack_device__() == (2, 0)
+    assert "TensorListGPU" in repr(out) and 'device="gpu"' in repr(out)
+    with pytest.raises(ValueError, match="differ in shape"):
+        out.as_tensor()
+    again = type(out)([out[0], out[2]])
+    assert again.shape() == [out.shape()[0], out.shape()[2]]
+    np.testing.assert_array_equal(again.as_cpu().at(1), out.as_cpu().at(2))
+    taken = type(one)(one.__dlpack__())
+    np.testing.assert_array_equal(np.asarray(taken.as_cpu()), np.asarray(one.as_cpu()))
+
+
+def test_several_pipelines_and_a_small_last_batch():
+    pipes = [pipeline_def(lambda: decoded("gpu"), batch_size=4, device_id=0, num_threads=1, seed=3)() for _ in range(2)]
+    for _ in range(3):
+        a, b = (p.run()[0].as_cpu() for p in pipes)
+        assert_close(a, b)
+    text = pipes[0].explain()
+    assert "decoding by CPU and GPU" in text
+    assert "decoded by" in str(pipes[0].stats())
