@@ -23,10 +23,10 @@ struct ColorSpace : Local<To, From> {
       uint8_t a = in[0], b = in[1], c = in[2];
       if (from == BGR) a = in[2], c = in[0];
       if (to == YCBCR && from != YCBCR) {
-        const float red = widened(a), green = widened(b), blue = widened(c);
+        const float red = a, green = b, blue = c;
         a = rgb_to_y(red, green, blue), b = rgb_to_cb(red, green, blue), c = rgb_to_cr(red, green, blue);
       } else if (from == YCBCR && to != YCBCR) {
-        const float y = widened(a), cb = widened(b), cr = widened(c);
+        const float y = a, cb = b, cr = c;
         a = ycbcr_to_r(y, cb, cr), b = ycbcr_to_g(y, cb, cr), c = ycbcr_to_b(y, cb, cr);
       }
       const bool exchange = to == BGR;

@@ -10,6 +10,6 @@ struct Linear : Local<To, From> {
   DEVICE void begin(const Args &a, const Tensor &, const Tensor &) { mul = a.mul, add = a.add; }
   DEVICE void map(typename To::T (&out)[To::C], const typename From::T (&in)[From::C], int) const {
 #pragma unroll
-    for (int c = 0; c < To::C; c++) out[c] = linear<typename To::T>(widened(in[c]), mul, add);
+    for (int c = 0; c < To::C; c++) out[c] = linear<typename To::T>(in[c], mul, add);
   }
 };

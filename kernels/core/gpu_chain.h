@@ -3,19 +3,6 @@
 #pragma once
 #include "core/gpu.h"
 
-// A byte as a float without the unit for conversions, which is slow; other values as they are.
-template <class T>
-DEVICE T widened(T x) {
-  return x;
-}
-DEVICE float widened(uint8_t x) {
-#ifdef __CUDA_ARCH__
-  return __uint_as_float(0x4b000000u | x) - 8388608.0f;
-#else
-  return x;
-#endif
-}
-
 // Base of LOCALs with what most of them do. `c` is the coordinate along the channels of the step's output; where a
 // pixel is a unit it is 0, and the index into the pixel is the channel.
 template <class To_, class From_>

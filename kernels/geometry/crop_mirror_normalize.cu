@@ -60,9 +60,9 @@ struct CropMirrorNormalize : Local<To, From> {
       if (To::kUnit && c >= From::C)  // channels that are added
         out[c] = truncated<Out>(load(value + c));
       else if constexpr (To::kUnit)
-        out[c] = normalized<Out>(widened(in[c < From::C ? c : 0]), mean[c], scale[c]);
+        out[c] = normalized<Out>(in[c < From::C ? c : 0], mean[c], scale[c]);
       else
-        out[c] = normalized<Out>(widened(in[c]), load(means + channel), load(scales + channel));
+        out[c] = normalized<Out>(in[c], load(means + channel), load(scales + channel));
     }
   }
 };

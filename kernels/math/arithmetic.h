@@ -118,6 +118,35 @@ SHARED T integer_operation(T a, T b) {
   if constexpr (OP == INVERT) return (T)~a;
 }
 
+#if defined(__CUDACC_RTC__)
+namespace std {
+using ::acos;
+using ::acosh;
+using ::asin;
+using ::asinh;
+using ::atan;
+using ::atan2;
+using ::atanh;
+using ::cbrt;
+using ::ceil;
+using ::cos;
+using ::cosh;
+using ::exp;
+using ::fabs;
+using ::floor;
+using ::fmod;
+using ::log;
+using ::log10;
+using ::log2;
+using ::pow;
+using ::sin;
+using ::sinh;
+using ::sqrt;
+using ::tan;
+using ::tanh;
+}  // namespace std
+#endif
+
 // Operations on floats. MIN and MAX give b where one of them is NaN.
 template <int OP, class T>
 SHARED T real_operation(T a, T b) {
