@@ -44,10 +44,11 @@ struct OutputTaps {
   DEVICE int64_t index(const GpuAxis &g, int k) const { return clamp_index(first + k, g.x.in_size) - g.in_origin; }
 };
 
-// Nodes that are computed when asked for.
+// Nodes that are computed when asked for. Sines and exponentials in double precision are long: one copy will do.
+static __device__ __noinline__ float computed_node(int filter, int i) { return (float)filter_node(filter, i); }
 struct ComputedNodes {
   int filter;
-  DEVICE float operator[](int i) const { return (float)filter_node(filter, i); }
+  DEVICE float operator[](int i) const { return computed_node(filter, i); }
 };
 
 // Writes the weights of output j to w[0], w[stride], ...; returns the first input they belong to.

@@ -69,7 +69,7 @@ __device__ __noinline__ void begin_sample(Tile &tile, const ResampleArgs &a, int
   for (int i = threadIdx.x; i < 2 * kMostNodes; i += blockDim.x) {
     const int axis = i >= kMostNodes, filter = axis ? tile.x.x.filter : tile.y.x.filter;
     if (filter == CUBIC || filter == LANCZOS3 || filter == GAUSSIAN)
-      tile.nodes[axis][i - axis * kMostNodes] = (float)filter_node(filter, i - axis * kMostNodes);
+      tile.nodes[axis][i - axis * kMostNodes] = computed_node(filter, i - axis * kMostNodes);
   }
 }
 
