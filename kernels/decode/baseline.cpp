@@ -92,7 +92,8 @@ bool describe(Component &c, const jpeg_decompress_struct &d, const jpeg_componen
                  : fancy && c.times_x == 1 && c.times_y == 2         ? V2
                  : fancy && wide && c.times_x == 2 && c.times_y == 2 ? H2V2
                                                                      : REPEAT;
-  if (!d.quant_tbl_ptrs[info.quant_tbl_no]) return false;
+  if (info.quant_tbl_no < 0 || info.quant_tbl_no >= NUM_QUANT_TBLS || !d.quant_tbl_ptrs[info.quant_tbl_no])
+    return false;
   c.quantisers = d.quant_tbl_ptrs[info.quant_tbl_no]->quantval;
   c.inverse_dct = inverse_dct(c.size);
   return true;

@@ -99,7 +99,7 @@ bool is_supported(const jpeg_decompress_struct &d) {
   for (int c = 0; c < d.num_components; c++) {
     const jpeg_component_info &k = d.comp_info[c];
     if (d.max_h_samp_factor % k.h_samp_factor || d.max_v_samp_factor % k.v_samp_factor) return false;
-    if (!d.quant_tbl_ptrs[k.quant_tbl_no]) return false;
+    if (k.quant_tbl_no < 0 || k.quant_tbl_no >= NUM_QUANT_TBLS || !d.quant_tbl_ptrs[k.quant_tbl_no]) return false;
   }
   switch (d.jpeg_color_space) {
     case JCS_GRAYSCALE:

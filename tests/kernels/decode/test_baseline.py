@@ -174,6 +174,13 @@ def test_fractional_sampling_is_libjpegs_error(limit):
         decode(data)
 
 
+def test_number_of_a_table_that_cannot_be():
+    data = bytearray(encode(smooth(np.random.default_rng(1), 30, 40), "JPEG"))
+    data[data.index(b"\xff\xc0") + 12] = 40
+    with pytest.raises(ValueError, match="JPEG: Quantization table 0x28 was not defined"):
+        decode(bytes(data))
+
+
 def test_colours_are_exact(limit):
     """Flat blocks of all values of chroma: 256 x 256 combinations."""
     rng = np.random.default_rng(11)
