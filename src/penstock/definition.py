@@ -7,7 +7,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from . import pipeline as _pipeline
 from .core.errors import suggest
@@ -18,9 +18,18 @@ from .settings import Settings
 if TYPE_CHECKING:
     from .pipeline import Pipeline
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 _PIPELINE_ARGS = frozenset(inspect.signature(Settings.__init__).parameters) - {"self"}
 
 
+@overload
+def pipeline_def(
+    fn: Callable[..., Any], *, enable_conditionals: bool = ..., debug: bool = ..., **pipeline_kwargs: Any
+) -> Callable[..., Pipeline]: ...
+@overload
+def pipeline_def(
+    fn: None = None, *, enable_conditionals: bool = ..., debug: bool = ..., **pipeline_kwargs: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Pipeline]]: ...
 def pipeline_def(
     fn: Callable[..., Any] | None = None,
     *,
@@ -90,6 +99,10 @@ def _debug_pipeline() -> Any:
     return DebugPipeline
 
 
+@overload
+def do_not_convert(func: _F) -> _F: ...
+@overload
+def do_not_convert(func: None = None) -> Callable[[_F], _F]: ...
 def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
     """Marks a function that `enable_conditionals` must leave as it is, with all that it calls.
 

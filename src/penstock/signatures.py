@@ -105,7 +105,8 @@ def remark(arg: Arg) -> str:
 
 
 def returns(cls: type[Operator]) -> str:
-    """The type of what a call gives: Any where that depends on the arguments."""
+    """The type of what a call gives by default. (A DataNode may be unpacked as far as type checkers know, for calls
+    whose arguments ask for more outputs.)"""
     if cls.returns_list is not Operator.returns_list:
         return "Any"
     if cls.n_outputs is Operator.n_outputs:
@@ -113,7 +114,7 @@ def returns(cls: type[Operator]) -> str:
     op = object.__new__(cls)
     op.values = {n: None if a.required else a.default for n, a in cls.schema.items()}
     n = op.n_outputs()
-    return "Any" if n == 1 else f"tuple[{', '.join(['DataNode'] * n)}]"
+    return "DataNode" if n == 1 else f"tuple[{', '.join(['DataNode'] * n)}]"
 
 
 def docstring(cls: type[Operator], warning: str = "") -> str:

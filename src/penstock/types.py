@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from .core import dtypes as _dtypes
-from .core.dtypes import DALIDataType, DALIImageType, DALIInterpType
-from .core.sample_info import BatchInfo, SampleInfo  # noqa: F401  public names
+from .core.dtypes import DALIDataType as DALIDataType
+from .core.dtypes import DALIImageType as DALIImageType
+from .core.dtypes import DALIInterpType as DALIInterpType
+from .core.sample_info import BatchInfo as BatchInfo
+from .core.sample_info import SampleInfo as SampleInfo
 from .graph import trace as _trace
 from .graph.node import DataNode as _DataNode
 

@@ -269,7 +269,7 @@ class Batch:
         rows["data"] = self.rows["data"]
         return self.with_rows(spec, rows, self.owners, self.sources)
 
-    def take(self, indices: np.ndarray) -> Batch:
+    def take(self, indices: np.ndarray) -> Self:
         """The samples at `indices`, without a copy."""
         s = self.spec
         spec = Spec(s.shape[indices], s.dtype, s.layout, s.origin[indices], s.stored[indices])

@@ -110,8 +110,8 @@ class GpuSegment(_Segment):
                 scratch[group] = gpu.take(size)
                 if launch.zero:
                     gpu.stream.fill(scratch[group].address, 0, size)
-            tensors = [packing.base + at_rows[t] for t in launch.tensors]
-            tensors += [packing.base + at_shapes[t] for t in launch.shapes]
+            at_tensors = [packing.base + at_rows[t] for t in launch.tensors]
+            at_tensors += [packing.base + at_shapes[t] for t in launch.shapes]
             args = [packing.base + at_args[c] for c in launch.calls]
             where = scratch[group].address if group in scratch else 0
             start(

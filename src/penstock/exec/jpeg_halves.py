@@ -5,6 +5,7 @@ pixels of it, the same as those of the CPU's decoder."""
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def decode_halves(
     capacity = int((encoded.spec.volumes() * 3 + blocks * 4).sum()) + 4096 * n
     arena = gpu.pinned(capacity)
     used = np.zeros(1, "i8")
-    columns = {k: args[k] for k in ("y", "x", "format", "height", "width", "orientation")}
+    columns: dict[str, Any] = {k: args[k] for k in ("y", "x", "format", "height", "width", "orientation")}
     columns |= {"window_height": shape[:, 0], "window_width": shape[:, 1], "gray": shape[:, 2] == 1}
     columns |= {"arena": arena.address, "capacity": capacity, "used": used.ctypes.data}
     arguments, _ = kernel.rows(n, columns)

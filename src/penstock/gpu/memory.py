@@ -149,7 +149,7 @@ class Pool:
                     event = self._events.pop()
                 except IndexError:
                     event = Event(self.device)
-                events.append((stream.record(event), stream.handle))
+                events.append((stream.record(event), stream.handle or 0))
         self._returned.append((address, block.size, events))
 
     def _collect(self) -> None:

@@ -93,7 +93,7 @@ class DataNode:
             "@pipeline_def(enable_conditionals=True), and in what these call; `while`, `assert` and bool() do not"
         )
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         raise TypeError(f"'{self.name}' is one output of an operator and can't be unpacked")
 
     def __add__(self, other: Any) -> DataNode:

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -98,6 +98,12 @@ class DALIGenericIterator(DaliIterator):
             prepare_first_batch,
         )
 
+    if TYPE_CHECKING:
+
+        def __next__(self) -> list[dict[str, torch.Tensor]]: ...
+        def next(self) -> list[dict[str, torch.Tensor]]: ...
+        def __iter__(self) -> Iterator[list[dict[str, torch.Tensor]]]: ...
+
     def _convert(self, batches: list[Batch]) -> list[dict[str, Any]]:
         return [{n: dense_tensor(o, n)[: b.keep] for n, o in zip(self._names, b.outputs)} for b in batches]
 
@@ -181,6 +187,12 @@ class DALIRaggedIterator(DaliIterator):
             last_batch_policy,
             prepare_first_batch,
         )
+
+    if TYPE_CHECKING:
+
+        def __next__(self) -> list[dict[str, Any]]: ...
+        def next(self) -> list[dict[str, Any]]: ...
+        def __iter__(self) -> Iterator[list[dict[str, Any]]]: ...
 
     def _convert(self, batches: list[Batch]) -> list[dict[str, Any]]:
         return [{n: f(o, n, b.keep) for n, o, f in zip(self._names, b.outputs, self._convert_output)} for b in batches]
