@@ -228,7 +228,7 @@ class TensorListGPU:
             raise TypeError(f"a batch is indexed by the number of a sample; got {type(i).__name__}")
         if not -n <= i < n:
             raise IndexError(f"a batch of {n} samples has no sample {i}")
-        return TensorGPU._of(self._batch.take(np.array([i % n])))  # type: ignore[arg-type]
+        return TensorGPU._of(self._batch.take(np.array([i % n])))
 
     def __iter__(self) -> Iterator[TensorGPU]:
         return (self[i] for i in range(len(self)))
@@ -321,7 +321,7 @@ class TensorListGPU:
 
     def reset(self) -> None:
         """Lets go of the samples."""
-        self._batch = self._batch.take(np.zeros(0, "i8"))  # type: ignore[assignment]
+        self._batch = self._batch.take(np.zeros(0, "i8"))
 
     def __repr__(self) -> str:
         return self._describe("")

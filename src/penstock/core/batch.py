@@ -259,11 +259,11 @@ class Batch:
                 self._rows, self._rows_address, self.owners = None, 0, (self._array,)
         return self._array
 
-    def with_rows(self, spec: Spec, rows: np.ndarray, owners: tuple, sources: list[str] | None = None) -> Batch:
+    def with_rows(self, spec: Spec, rows: np.ndarray, owners: tuple, sources: list[str] | None = None) -> Self:
         """Other samples in memory of the same kind."""
-        return Batch(spec, rows, owners, sources)
+        return type(self)(spec, rows, owners, sources)
 
-    def relabel(self, spec: Spec) -> Batch:
+    def relabel(self, spec: Spec) -> Self:
         """The same memory seen with another shape or layout."""
         rows = spec.packed()
         rows["data"] = self.rows["data"]

@@ -112,20 +112,10 @@ class GpuSegment(_Segment):
                     gpu.stream.fill(scratch[group].address, 0, size)
             at_tensors = [packing.base + at_rows[t] for t in launch.tensors]
             at_tensors += [packing.base + at_shapes[t] for t in launch.shapes]
-            args = [packing.base + at_args[c] for c in launch.calls]
+            addresses = [packing.base + at_args[c] for c in launch.calls]
             where = scratch[group].address if group in scratch else 0
-            start(
-                gpu,
-                launch.source,
-                launch.entry,
-                launch.grid,
-                launch.block,
-                launch.shared,
-                tensors,
-                args,
-                where,
-                self.n_rows,
-            )
+            shape = (launch.grid, launch.block, launch.shared)
+            start(gpu, launch.source, launch.entry, *shape, at_tensors, addresses, where, self.n_rows)
         del block
 
     def _arguments(

@@ -61,7 +61,7 @@ def _share(ctx: Context, pool: kernels.Pool, node: Node, a: Arguments, inputs: l
     hardware = np.zeros(ctx.n, bool)
     nbytes = encoded.spec.volumes()
     rows = np.flatnonzero(_fits_hardware(a, args, out.spec))
-    if engines.hardware is not None and len(rows):
+    if engines.hardware is not None and len(rows) and a.hw_decoder_load > 0:
         hardware[rows] = engines.sharing.split(nbytes[rows], HARDWARE, HYBRID)
     job = None
     if hardware.any():

@@ -33,8 +33,8 @@ class DeviceBatch(Batch):
         batch.device, batch.stream, batch.ready = device, stream, None
         return batch
 
-    def with_rows(self, spec: Spec, rows: np.ndarray, owners: tuple, sources: list[str] | None = None) -> DeviceBatch:
-        batch = DeviceBatch(spec, rows, owners, sources)
+    def with_rows(self, spec: Spec, rows: np.ndarray, owners: tuple, sources: list[str] | None = None) -> Self:
+        batch = super().with_rows(spec, rows, owners, sources)
         batch.device, batch.stream, batch.ready = self.device, self.stream, self.ready
         return batch
 

@@ -275,8 +275,12 @@ def _goes_in_runs(kinds: list[Kind], specs: list[Spec], locals_: list[Call]) -> 
             return False
     for call, x, to in zip(locals_, kinds, kinds[1:]):
         for name in ("perm", "axis"):
-            names = () if call.args is None else call.args.dtype.names or ()
-            if name in names and call.args[name][0, _axis(to, to.n - 1)] != _axis(x, x.n - 1):
+            args = call.args
+            if (
+                args is not None
+                and name in (args.dtype.names or ())
+                and args[name][0, _axis(to, to.n - 1)] != _axis(x, x.n - 1)
+            ):
                 return False
     return True
 

@@ -74,11 +74,12 @@ def places(specs: list[Spec], flat: bool, shifts_channels: bool) -> list[Kind]:
         c = s.stored[:, axis][s.volumes() > 0] if axis >= 0 and s.ndim > 1 else np.zeros(1, "i8")
         c = c if len(c) else np.ones(1, "i8")  # nothing but empty samples
         units.append((axis, int(c[0])) if 1 <= c[0] <= _MOST_CHANNELS and (c == c[0]).all() else None)
-    if None in units or shifts_channels:
+    known = [u for u in units if u is not None]
+    if len(known) < len(units) or shifts_channels:
         return [Kind(c_type(s.dtype), max(s.ndim, 1), 1, s.axis("C"), False) for s in specs]
-    if flat and all(u[0] == s.ndim - 1 for u, s in zip(units, specs)):
-        return [Kind(c_type(s.dtype), 1, u[1], 1, True) for u, s in zip(units, specs)]
-    return [Kind(c_type(s.dtype), s.ndim - 1, u[1], u[0], True) for u, s in zip(units, specs)]
+    if flat and all(u[0] == s.ndim - 1 for u, s in zip(known, specs)):
+        return [Kind(c_type(s.dtype), 1, u[1], 1, True) for u, s in zip(known, specs)]
+    return [Kind(c_type(s.dtype), s.ndim - 1, u[1], u[0], True) for u, s in zip(known, specs)]
 
 
 def run_length(source: Kind, last: Kind, dtypes: list[np.dtype]) -> int:

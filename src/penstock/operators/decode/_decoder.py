@@ -56,7 +56,12 @@ class Decoder(Operator, abstract=True):
     device_memory_padding_jpeg2k = Arg(int, 0, _NO_EFFECT, hidden=True)
     host_memory_padding = Arg(int, 8388608, _NO_EFFECT, hidden=True)
     host_memory_padding_jpeg2k = Arg(int, 0, _NO_EFFECT, hidden=True)
-    hw_decoder_load = Arg(float, 0.65, _NO_EFFECT, hidden=True)
+    hw_decoder_load = Arg(
+        float,
+        0.65,
+        "On the GPU, 0 keeps pictures from its JPEG engine, so that all pixels are those of the CPU, the same in every "
+        "run; any other value lets the engines share by their measured speeds.",
+    )
     hybrid_huffman_threshold = Arg(int, 1000000, _NO_EFFECT, hidden=True)
     memory_stats = Arg(bool, False, _NO_EFFECT, hidden=True, deprecated=_REMOVED)
     preallocate_height_hint = Arg(int, 0, _NO_EFFECT, hidden=True)
