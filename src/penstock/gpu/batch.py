@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..core.batch import Batch, Spec
 from .driver import Device, Event, Stream
 from .memory import Block, Budget, pool
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class DeviceBatch(Batch):
