@@ -42,7 +42,7 @@ class Decoder(Operator, abstract=True):
         "becomes the largest of the type, 1.0 for FLOAT.",
     )
     adjust_orientation = Arg(bool, True, "Turns and mirrors the image as its EXIF orientation says.")
-    use_fast_idct = Arg(bool, False, "Decodes JPEG with the faster, less exact integer DCT.")
+    use_fast_idct = Arg(bool, False, "Decodes JPEG with libjpeg's less exact integer DCT. It is not faster here.")
     jpeg_fancy_upsampling = Arg(
         bool, False, "Chroma of JPEG is always interpolated on the CPU, as DALI does; this changes nothing."
     )
