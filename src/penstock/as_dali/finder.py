@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lets `import nvidia.dali...` find the modules of penstock.
 
-Imports the standard library only, and penstock not before a program asks for `nvidia.dali`: processes that are started
-by a program load this file when they begin.
+Processes that are started by a program load this file when they begin. So it imports next to nothing, and penstock not
+before the program asks for `nvidia.dali`.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from types import ModuleType
+from importlib.machinery import ModuleSpec
+
+TYPE_CHECKING = False  # as in typing, whose import takes longer than all the rest
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import ModuleType
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DALI = "nvidia.dali"
@@ -30,6 +31,8 @@ def target(name: str) -> str:
 
 def _penstock() -> None:
     """Imports penstock, also where it is not on the path of a process: from where this file is."""
+    import importlib.util
+
     if "penstock" in sys.modules or importlib.util.find_spec("penstock") is not None:
         return
     where = os.path.join(PACKAGE, "__init__.py")
@@ -47,39 +50,41 @@ class _NvidiaFolders(list):
         return (f for f in folders if os.path.isdir(f))
 
 
-class DaliFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class DaliFinder:
     """Finds `nvidia.dali` and all below it; of everything else under `nvidia` it keeps out."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target_module: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
+    ) -> ModuleSpec | None:
         if name == "nvidia":
             return self._nvidia()
         if name != DALI and not name.startswith(DALI + "."):
             return None
         _penstock()
+        from importlib.util import find_spec
+
         known = sys.modules.get(target(name))
         if known is not None:
-            return importlib.machinery.ModuleSpec(name, self, is_package=hasattr(known, "__path__"))
+            return ModuleSpec(name, self, is_package=hasattr(known, "__path__"))
         try:
-            found = importlib.util.find_spec(target(name))
+            found = find_spec(target(name))
         except ImportError:  # its parent is no package
             return None
         if found is None:
             return None
-        return importlib.machinery.ModuleSpec(name, self, is_package=found.submodule_search_locations is not None)
+        return ModuleSpec(name, self, is_package=found.submodule_search_locations is not None)
 
-    def _nvidia(self) -> importlib.machinery.ModuleSpec | None:
+    def _nvidia(self) -> ModuleSpec | None:
         for finder in sys.meta_path:
             if finder is not self and getattr(finder, "find_spec", None) is not None:
                 spec = finder.find_spec("nvidia", None, None)
                 if spec is not None:
                     return spec
-        spec = importlib.machinery.ModuleSpec("nvidia", None, is_package=True)
+        spec = ModuleSpec("nvidia", None, is_package=True)
         spec.submodule_search_locations = _NvidiaFolders()
         return spec
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return None
 
     def exec_module(self, module: ModuleType) -> None:

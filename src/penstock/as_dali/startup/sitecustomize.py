@@ -3,11 +3,14 @@
 PYTHONPATH. Then runs the `sitecustomize` that would have been found without it."""
 
 import os
-import runpy
 import sys
+from importlib.machinery import SourceFileLoader
 
 _folder = os.path.dirname(os.path.abspath(__file__))
-runpy.run_path(os.path.join(os.path.dirname(_folder), "finder.py"), run_name="penstock_as_dali_finder")["install"]()
+_finder = os.path.join(os.path.dirname(_folder), "finder.py")
+_names = {"__name__": "penstock_as_dali_finder", "__file__": _finder}
+exec(SourceFileLoader(_names["__name__"], _finder).get_code(_names["__name__"]), _names)  # from its byte code
+_names["install"]()
 
 sys.path[:] = [p for p in sys.path if os.path.abspath(p) != _folder]
 _this = sys.modules.pop("sitecustomize", None)
