@@ -23,7 +23,7 @@ class Calling:
         self.is_iterable = is_generator_function(source) or (not callable(source) and hasattr(source, "__iter__"))
         self.takes_argument = False
         self._iterator: Iterator[Any] | None = None
-        self._given = False  # since the iterator was started, it has given something
+        self._given = 0  # how often the iterator has given something since it was started
         self._epoch = 0
         if not self.is_iterable:
             if not callable(source):
@@ -92,12 +92,39 @@ class Calling:
                 raise DataError("the source has nothing to give, so that cycle would start it again for ever") from None
             self._begin()
             return self._next(epoch)
-        self._given = True
+        self._given += 1
         return data
 
     def _begin(self) -> None:
         self._iterator = iter(self.source() if is_generator_function(self.source) else self.source)
-        self._given = False
+        self._given = 0
+
+    # Going on from a checkpoint
+
+    @property
+    def starts_anew(self) -> bool:
+        """Whether it can be iterated again from its beginning."""
+        return self.is_iterable and (is_generator_function(self.source) or not hasattr(self.source, "__next__"))
+
+    @property
+    def given(self) -> int:
+        """How often it has given something since it was started for the last time."""
+        return 0 if self._iterator is None else self._given
+
+    def pass_over(self, given: int, epoch: int) -> None:
+        """Starts it and takes what it has `given` already in this epoch."""
+        self._epoch, self._iterator = epoch, None
+        if not given:
+            return
+        self._begin()
+        for i in range(given):
+            try:
+                next(self._iterator)  # type: ignore[arg-type]
+            except StopIteration:
+                raise ValueError(
+                    f"the source gave {i} times only; {given} had been taken of it when the checkpoint was saved"
+                ) from None
+        self._given = given
 
 
 def is_generator_function(source: Any) -> bool:

@@ -66,12 +66,21 @@ def bring(definition: Definition, data: DataNode, scope: Scope | None) -> DataNo
             "used: lists that are appended to, attributes and globals are not"
         )
     assert scope is not None
+    _on_cpu(data)
     key = (data.source.number, data.index, id(scope))
     if key not in definition.splits:
         outer = bring(definition, data, scope.parent)
         inputs, values = (outer, scope.condition), {"branch": scope.branch}
         definition.splits[key] = add(definition, "_conditional.split", inputs, values, scope.sites, scope.parent, scope)
     return definition.splits[key]
+
+
+def _on_cpu(data: DataNode) -> None:
+    if data.device != "cpu":
+        raise ValueError(
+            f"'{data.name}' is on the GPU; conditionals split and merge batches on the CPU in this version: branch "
+            "before .gpu(), or compute both and choose by arithmetic"
+        )
 
 
 def add(
@@ -96,5 +105,7 @@ def add(
 def merge(definition: Definition, then: DataNode, otherwise: DataNode, branches: tuple[Scope, Scope]) -> DataNode:
     """The samples of both branches as one batch, in the scope around them."""
     inputs = (bring(definition, then, branches[0]), bring(definition, otherwise, branches[1]))
+    for data in inputs:
+        _on_cpu(data)
     scope = branches[0].parent
     return add(definition, "_conditional.merge", (*inputs, branches[0].condition), {}, branches[0].sites, scope, scope)

@@ -16,9 +16,10 @@ from ...external import samples
 from ...external.ahead import Ahead, Position
 from ...external.calling import CYCLES, Calling
 from ._fed import Feed
+from ._resume import Resumable
 
 
-class ExternalSource(Source):
+class ExternalSource(Resumable, Source):
     """Feeds data from Python: from a callable, an iterable, or `Pipeline.feed_input`.
 
     In batch mode a call returns the samples of a batch as an array (n, ...) or a list of arrays; the batch may be
