@@ -35,6 +35,7 @@ MAY_IMPORT = {
     "settings": {"core", "exec"},
     "inspection": {"core", "exec", "settings"},
     "scheduling": set(),
+    "external_source": {"fn", "ops"},
     "backend": {"core", "tensors", "types"},
     "plugin_manager": set(),
     "as_dali": {""},

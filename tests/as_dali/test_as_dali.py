@@ -72,9 +72,12 @@ def test_names_that_programs_import():
         from nvidia.dali._backend_enums import DALIInterpType
         from nvidia.dali.types import FLOAT, CUDAStream, ScalarConstant, PipelineAPIType, to_dali_type
         from nvidia.dali.fn import readers, decoders
+        from nvidia.dali.external_source import ExternalSource, external_source
+        from nvidia.dali.pickling import pickle_by_value
         import nvidia.dali.fn.readers, nvidia.dali.ops.readers
         from nvidia.dali.plugin.base_iterator import LastBatchPolicy, _DaliBaseIterator
         assert FromImpl is TensorListCPU and types.DALIDataType is DALIDataType and readers.file and ops.readers.File
+        assert external_source is fn.external_source and ExternalSource is ops.ExternalSource
         try:
             import nvidia.dali.no_such_module
         except ModuleNotFoundError as e:
