@@ -206,7 +206,7 @@ for name in ("", "initialised", "context"):
     seen.append(told())
 print(seen)
 """
-    assert run_script(text).communicate(timeout=30)[0].strip() == "[False, False, False, True]"
+    assert ended(run_script(text))[0].strip() == "[False, False, False, True]"
 
 
 # Main processes that end --------------------------------------------------------------------------------------------
@@ -215,6 +215,7 @@ SCRIPT = """
 import os, signal, sys, time
 import numpy as np
 import sources
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what is started in the background
 pipe = sources.build(sources.Does(int(sys.argv[1]), "time.sleep(1000)", sys.argv[2]), sys.argv[3])
 pipe.run()
 print(*pipe._workers.pids(), flush=True)
@@ -232,6 +233,14 @@ def run_script(text, *arguments, **kwargs):
         env=env,
         **kwargs,
     )
+
+
+def ended(process, seconds=30):
+    """What it said; killed if it does not end."""
+    try:
+        return process.communicate(timeout=seconds)
+    finally:
+        process.kill()
 
 
 def gone(pids, seconds=5):
@@ -276,7 +285,7 @@ def test_the_main_process_is_killed(method, stuck_at, tmp_path):
 def test_the_main_process_ends(method, ending, tmp_path):
     begin = time.monotonic()
     process = run_script(SCRIPT + ending, 9, tmp_path / "done", method)  # a worker is stuck
-    out, err = process.communicate(timeout=30)
+    out, err = ended(process)
     assert gone(list(map(int, out.split()))) and time.monotonic() - begin < 12
     assert process.returncode == {"": 0, "s": 3, "r": 1, "o": -15}[ending[:1]]
     assert (err == "") if ending[:1] != "r" else err.strip().endswith("ValueError: an end")
@@ -288,7 +297,7 @@ def test_control_c(method, tmp_path):
     pids = list(map(int, process.stdout.readline().split()))
     time.sleep(0.3)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers, too
-    _, err = process.communicate(timeout=20)
+    _, err = ended(process)
     assert gone(pids)
     assert err.strip().endswith("KeyboardInterrupt") and err.count("Traceback") == 1
 
@@ -298,7 +307,7 @@ def test_control_c_while_a_source_is_stuck(tmp_path):
     pids = list(map(int, process.stdout.readline().split()))
     time.sleep(0.5)
     os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = ended(process)
     assert gone(pids) and err.strip().endswith("KeyboardInterrupt")
 
 
@@ -315,7 +324,7 @@ def test_no_use_is_made_of_dev_shm(tmp_path):
     for method in PROCESSES:
         command = ["unshare", "-m", sys.executable, "-c", text, str(10**9), str(tmp_path / "done"), method]
         done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=60)
-        assert (done.returncode, done.stderr) == (0, "")
+        assert (done.returncode, done.stderr) == (0, ""), method
 
 
 def test_a_limit_for_files_is_named():
@@ -327,5 +336,5 @@ try:
 except OSError as e:
     print(e)
 """
-    out, err = run_script(text).communicate(timeout=30)
+    out, err = ended(run_script(text))
     assert "shared memory for worker processes can't be had" in out and "ulimit -f" in out, err
