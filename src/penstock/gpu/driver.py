@@ -97,25 +97,33 @@ def _library() -> ctypes.CDLL:
     return lib
 
 
-_started_in = 0
+_started = _forked = False
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = _started
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _lib() -> ctypes.CDLL:
-    global _started_in
-    if _started_in not in (0, os.getpid()):
+    global _started
+    if _forked:
         raise CudaError(
             "this process was forked from one that had used CUDA already, and CUDA does not survive a fork; use the "
             "GPU "
             "in the child only, or start it by spawn"
         )
     lib = _library()
-    _started_in = os.getpid()
+    _started = True
     return lib
 
 
 def was_used() -> bool:
     """Whether this process, or the one it was forked from, has started CUDA through this module."""
-    return _started_in != 0
+    return _started
 
 
 def _dotted(version: int) -> str:
@@ -278,7 +286,7 @@ class Event:
         return ms.value
 
     def __del__(self, library=_library) -> None:
-        if getattr(self, "handle", None) and _started_in == os.getpid():
+        if getattr(self, "handle", None) and not _forked:
             library().cuEventDestroy_v2(self.handle)
 
 
@@ -330,7 +338,7 @@ class Stream:
         )
 
     def __del__(self, library=_library) -> None:
-        if getattr(self, "handle", None) and _started_in == os.getpid():
+        if getattr(self, "handle", None) and not _forked:
             library().cuStreamDestroy_v2(self.handle)
 
 
