@@ -14,7 +14,7 @@ import numpy as np
 # Half of the samples are done one way, half the other; without the conditional the difference is in an argument.
 
 
-def _photos(fn: Any, types: Any, options: argparse.Namespace, split: bool) -> Any:
+def _photos(fn: Any, types: Any, options: argparse.Namespace, split: bool, crop: Any = (224, 224)) -> Any:
     files = sorted(map(str, Path(options.data, "photos500").rglob("*.jpg")))
     jpegs, _ = fn.readers.file(files=files, name="reader")
     images = fn.resize(fn.decoders.image(jpegs), size=[256, 256])
@@ -27,7 +27,12 @@ def _photos(fn: Any, types: Any, options: argparse.Namespace, split: bool) -> An
     else:
         angle = fn.cast(coin, dtype=types.FLOAT) * 20.0 - 10.0
         images = fn.rotate(images, angle=angle, keep_size=True, fill_value=0)
-    return fn.crop_mirror_normalize(images, crop=(224, 224), mean=[128.0] * 3, std=[64.0] * 3)
+    return fn.crop_mirror_normalize(images, crop=crop, mean=[128.0] * 3, std=[64.0] * 3)
+
+
+def _uncropped(fn: Any, types: Any, options: argparse.Namespace, split: bool) -> Any:
+    """Without a crop behind, whose region a branch does not know and the operator without one does."""
+    return _photos(fn, types, options, split, None)
 
 
 def _arrays(fn: Any, types: Any, options: argparse.Namespace, split: bool) -> Any:
@@ -47,6 +52,7 @@ def _arrays(fn: Any, types: Any, options: argparse.Namespace, split: bool) -> An
 
 TASKS: dict[str, Callable[..., Any]] = {
     "JPEG, resize, rotate to the left or to the right, crop, normalise": _photos,
+    "JPEG, resize, rotate to the left or to the right, normalise": _uncropped,
     "brighter or darker, crop, normalise, from memory": _arrays,
 }
 
@@ -89,9 +95,8 @@ def main() -> None:
         "",
         measure.machine(),
         f"Batches of {o.batch}, {o.threads} threads; processor time per image, of all threads, medians of {o.rounds} "
-        f"interleaved runs of {o.seconds:g} s. {measure.versions('nvidia-dali-cuda130', 'numpy')}. Half of the "
-        f"samples go "
-        "into one branch, half into the other; without the conditional the two differ in an argument. Written by "
+        f"interleaved runs of {o.seconds:g} s. {measure.versions('nvidia-dali-cuda130', 'numpy')}. Half of the samples "
+        "go into one branch, half into the other; without the conditional the two differ in an argument. Written by "
         "`bench/conditionals.py`.",
         "",
         "| | library | without, ms | with, ms | cost |",
