@@ -102,8 +102,8 @@ $(VENV)/.core: pyproject.toml tools/system_packages.sh
 
 $(VENV)/.test: pyproject.toml | $(VENV)/.core
 	@echo "Installing the test requirements"
-	@$(call INSTALL,test jax)
-	@$(if $(TORCH),$(PIP) $(TORCH),echo "No PyTorch for this Python: its tests are skipped (have it: make test TORCH=torch)")
+	@$(call INSTALL,test jax tutorials cuda13)
+	@$(if $(TORCH),$(PIP) $(TORCH) lightning,echo "No PyTorch for this Python: its tests are skipped (have it: make test TORCH=torch)")
 	@touch $@
 
 $(VENV)/.%: pyproject.toml | $(VENV)/.core
