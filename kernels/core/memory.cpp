@@ -16,6 +16,7 @@
 namespace {
 
 constexpr int64_t kHuge = 2 << 20;
+constexpr int64_t kMostIdle = 512ll << 20;
 
 // Four classes per power of two: at most a quarter is wasted, and neighbouring sizes meet in one class.
 constexpr int kSmallestShift = 10;  // 4096 bytes in quarters
@@ -64,17 +65,12 @@ class Cache {
       idle_ += size_of(h->number);
       free_[h->number].push_back(h);
     }
-    if (idle_ > limit_) release(limit_);
+    if (idle_ > kMostIdle) release(kMostIdle);
   }
   // Returns idle blocks to the system, largest first, until at most `keep` bytes are idle.
   void trim(int64_t keep) {
     std::lock_guard<std::mutex> lock(mutex_);
     release(keep);
-  }
-  void set_limit(int64_t bytes) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    limit_ = bytes;
-    release(limit_);
   }
   // A process must not be forked while another thread holds the mutex: in the child nobody would ever let go of it.
   void lock() { mutex_.lock(); }
@@ -103,7 +99,7 @@ class Cache {
   static constexpr int kClasses = 4 * (62 - kSmallestShift - 2);
   std::mutex mutex_;
   std::array<std::vector<Header *>, kClasses> free_;
-  int64_t used_ = 0, idle_ = 0, limit_ = 512ll << 20;
+  int64_t used_ = 0, idle_ = 0;
 };
 
 // Never destroyed: arrays may outlive every static object.
@@ -130,6 +126,5 @@ EXPORT void memory_give(void *p) { cache().give(&p, 1, 0); }
 EXPORT void memory_give_all(const Tensor *rows, int64_t n) { cache().give(&rows->data, n, sizeof(Tensor)); }
 
 EXPORT void memory_trim(int64_t keep) { cache().trim(keep); }
-EXPORT void memory_limit(int64_t bytes) { cache().set_limit(bytes); }
 EXPORT int64_t memory_used() { return cache().used(); }
 EXPORT int64_t memory_idle() { return cache().idle(); }

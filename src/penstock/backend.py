@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from . import types
+from .core.kernels import library
 from .core.op import REGISTRY
 from .tensors import TensorCPU, TensorGPU, TensorListCPU, TensorListGPU
 
@@ -44,6 +45,12 @@ def RegisteredMixedOps() -> list[str]:
     return _schema_names("mixed")
 
 
+def ReleaseUnusedMemory() -> None:
+    """Gives the memory that the pools of the host keep for the next batches back to the system. Pipelines may be
+    running; they take new memory when they need it."""
+    library().memory_trim(0)
+
+
 def _without_effect(name: str, doc: str, result: Any = None) -> Any:
     def function(*args: Any, **kwargs: Any) -> Any:
         return result
@@ -54,7 +61,6 @@ def _without_effect(name: str, doc: str, result: Any = None) -> Any:
 
 
 Init = _without_effect("Init", "Nothing has to be initialised.")
-ReleaseUnusedMemory = _without_effect("ReleaseUnusedMemory", "Without effect: what is free is reused by the pool.")
 PreallocateDeviceMemory = _without_effect("PreallocateDeviceMemory", "Without effect: memory comes from a pool.")
 PreallocatePinnedMemory = _without_effect("PreallocatePinnedMemory", "Without effect: memory comes from a pool.")
 RestrictPinnedMemUsage = _without_effect("RestrictPinnedMemUsage", "Without effect.", False)

@@ -96,7 +96,6 @@ def library() -> ctypes.CDLL:
         ("pool_destroy", None, (p,)),
         ("pool_run", i32, (p, p)),
         ("memory_trim", None, (i64,)),
-        ("memory_limit", None, (i64,)),
         ("plan_images", i64, (p, i64, i64, i32, i32, p, p, p)),
         ("distribution_rows", i32, (p, i64, i64, i32, p)),
         ("buffer_shuffle", None, (u64, u32, u64, i64, i64, p)),
@@ -310,9 +309,8 @@ def take_memory(nbytes: int) -> int:
 
 def lay_out_batch(stored: np.ndarray, dtype: int, guard: int, rows: int) -> tuple[int, bool]:
     """Fills the n rows, at the address `rows`, of samples of the extents `stored` (n, ndim), with their places in one
-    block for `data`:
-    packed if they have one shape, else each 64-byte aligned, with `guard` bytes behind each. Gives the size of the
-    block, and whether they have one shape; raises MemoryError for sizes beyond all memory."""
+    block for `data`: packed if they have one shape, else each 64-byte aligned, with `guard` bytes behind each. Gives
+    the size of the block, and whether they have one shape; raises MemoryError for sizes beyond all memory."""
     n, ndim = stored.shape
     about = (ctypes.c_int64 * 2)()
     if not library().lay_out_batch(stored.tobytes(), n, ndim, dtype, guard, rows, about):

@@ -18,7 +18,8 @@ from ..core.errors import DataError, PipelineError, WorkerError
 from .checkpoint import State
 from .context import BadSamples, Context, explain_failure
 from .plan import Plan
-from .policy import Policy, Producer
+from .policy import Policy
+from .producer import Producer
 from .statistics import Statistics
 from .workers import Ticket, Workers
 

@@ -13,6 +13,7 @@ from ...core.batch import Batch, Spec
 from ...core.dtypes import DALIDataType, from_numpy, to_numpy
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, PerSample, Seeded
+from ...core.rows import address, allocate
 
 # The order of `enum Distribution` in kernels/random/distribution.h.
 UNIFORM, NORMAL, COIN, VALUES, BETA, INDEX, WEIGHTED = range(7)
@@ -24,7 +25,7 @@ _FEW = 64
 def rows(a: Arguments, kind: int, low: Any = 0.0, high: Any = 0.0, table: np.ndarray | None = None) -> np.ndarray:
     """Argument rows of the kernel. A `table` (n, k) or (1, k) must be float64 and outlive them."""
     random = a.random
-    out = np.zeros(a.n, kernels.kernel(_KERNEL).args)
+    out = allocate(a.n, kernels.kernel(_KERNEL).args)[0]
     out["key"] = random.key - (random.key >> 63 << 64)
     out["position"] = random.position
     out["epoch"] = random.epoch
@@ -32,18 +33,18 @@ def rows(a: Arguments, kind: int, low: Any = 0.0, high: Any = 0.0, table: np.nda
     out["a"] = low
     out["b"] = high
     if table is not None:
-        step = 0 if len(table) == 1 else table.strides[0]
-        out["table"] = table.ctypes.data + step * np.arange(a.n, dtype="u8")
+        if len(table) == 1:
+            out["table"] = address(table)
+        else:
+            out["table"] = address(table) + table.strides[0] * np.arange(a.n, dtype="u8")
         out["n_table"] = table.shape[1]
     return out
 
 
 def fill(rows: np.ndarray, count: int, dtype: np.dtype) -> np.ndarray:
     """(n, count) numbers, `count` for each row."""
-    out = np.empty((len(rows), count), dtype)
-    known = kernels.library().distribution_rows(
-        rows.ctypes.data, len(rows), count, int(from_numpy(dtype)), out.ctypes.data
-    )
+    out, at = allocate((len(rows), count), dtype)
+    known = kernels.library().distribution_rows(address(rows), len(rows), count, int(from_numpy(dtype)), at)
     if not known:
         raise TypeError(f"[internal error] no random numbers of type {dtype.name}")
     return out

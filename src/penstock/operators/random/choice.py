@@ -38,6 +38,7 @@ class Choice(Seeded):
     shape = PerSample([int], None, "Shape of the choices; a single one by default.")
 
     def setup(self) -> None:
+        self._shared: np.ndarray | None = None  # the table of constant probabilities
         shape = self.values["shape"]
         if shape is not None and min(shape, default=0) < 0:
             raise ValueError(f"fn.random.choice: extents of the shape can't be negative; got {shape}")
@@ -74,18 +75,25 @@ class Choice(Seeded):
     def _rows(self, a: Arguments, counts: np.ndarray) -> np.ndarray:
         if a.p is None:
             return rows(a, INDEX, counts)
-        p = np.asarray(a.p, "f8")
-        bad = counts != p.shape[1]
-        SampleErrors.where(bad, lambda i: f"there are {p.shape[1]} probabilities for {counts[i]} choices")
+        bad = counts != a.p.shape[1]
+        SampleErrors.where(bad, lambda i: f"there are {a.p.shape[1]} probabilities for {counts[i]} choices")
+        a.table = self._table(a.p) if self._shared is None else self._shared
+        if self.values["p"] is not None and a.n and self._shared is None:
+            self._shared = a.table[:1].copy()
+        return rows(a, WEIGHTED, table=a.table)
+
+    def _table(self, p: np.ndarray) -> np.ndarray:
+        """(n, k) cumulative probabilities."""
+        p = p.astype("f8")
         bad = ((p < 0) | (p > 1) | np.isnan(p)).any(axis=1)
         SampleErrors.where(bad, lambda i: f"probabilities must be in [0, 1]; got {p[i].tolist()}")
         total = p.sum(axis=1)
         bad = np.abs(total - 1) >= _SUM_TOLERANCE
         SampleErrors.where(bad, lambda i: f"the probabilities must add up to 1; their sum is {total[i]:.6g}")
-        a.table = np.cumsum(p, axis=1)
+        table = np.cumsum(p, axis=1)
         # Nothing may lie beyond the last choice that is possible at all, however the sum was rounded.
-        a.table[a.table >= a.table[:, -1:]] = np.inf
-        return rows(a, WEIGHTED, table=a.table)
+        table[table >= table[:, -1:]] = np.inf
+        return table
 
     def _of_dense(self, x: Batch, index: np.ndarray, shape: tuple[int, ...]) -> Batch:
         n = len(index)

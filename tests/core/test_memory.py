@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The memory pool, and rows that are filled again and again."""
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from penstock import backend, fn, pipeline_def
+from penstock.core.batch import Batch, Spec
+from penstock.core.kernels import library
+from penstock.core.rows import ArgumentRows, TensorRows, address, allocate
+
+
+def test_blocks_are_aligned_apart_and_used_again():
+    rng = np.random.default_rng(1)
+    sizes = [1, 4096, 4097, 5120, 5121, 8192, 8193, (2 << 20) - 64, 2 << 20, *rng.integers(1, 9 << 20, 60).tolist()]
+    for _ in range(3):
+        blocks = [(library().memory_take(n), n) for n in sizes]
+        for i, (at, n) in enumerate(blocks):
+            assert at % 64 == 0
+            ctypes.memset(at, i % 251, n)
+        for i, (at, n) in enumerate(blocks):
+            assert set(ctypes.string_at(at, n)) == {i % 251}, n
+        for at, _ in blocks:
+            library().memory_give(at)
+    used = library().memory_used()
+    again = library().memory_take(5121)
+    assert again in [at for at, _ in blocks] and library().memory_used() - used == 6144
+    library().memory_give(again)
+    library().memory_give(again)  # what is not taken is left alone
+    assert library().memory_used() == used
+
+
+def test_release_unused_memory():
+    @pipeline_def(batch_size=4, num_threads=1)
+    def pipe():
+        return fn.brightness(fn.external_source(source=lambda i: np.zeros((4, 300, 300, 3), "u1"), layout="HWC"))
+
+    p = pipe()
+    kept = p.run()[0].as_array()
+    backend.ReleaseUnusedMemory()
+    assert (p.run()[0].as_array() == 0).all() and (kept == 0).all()
+    p.close()
+    del p
+    backend.ReleaseUnusedMemory()
+    assert library().memory_idle() == 0
+
+
+def test_a_batch_beyond_all_memory_is_an_error():
+    with pytest.raises(MemoryError, match="no memory is large enough for samples of the shapes"):
+        Batch.allocate(Spec(np.full((3, 4), 1 << 20), "u1"))
+
+
+@pytest.mark.parametrize("guard", [0, 8])
+def test_places_of_samples(guard, monkeypatch):
+    """Packed if they are alike, else each 64-byte aligned; never one on another."""
+    monkeypatch.setattr(Batch, "guard_bytes", guard)
+    for shape, dense in (([[2, 3], [2, 3], [2, 3]], True), ([[2, 3], [0, 3], [7, 30]], False)):
+        batch = Batch.allocate(Spec(np.array(shape), "f4"))
+        places, volumes = batch.rows["data"].astype("i8"), np.prod(shape, axis=1) * 4
+        assert batch.spec.is_dense == dense and batch.is_packed == (dense and not guard)
+        assert (places[1:] >= places[:-1] + volumes[:-1] + guard).all()
+        if not dense or guard:
+            assert not (places % 64).any()
+        else:
+            assert (np.diff(places) == volumes[0]).all()
+        assert batch.rows["shape"][:, :2].tolist() == shape and set(batch.rows["ndim"]) == {2}
+
+
+RECORD = np.dtype([("scalar", "f4"), ("wide", "i8", 4), ("table", "u8")], align=True)
+
+
+def test_argument_rows_hold_what_was_last_filled_in():
+    """Random columns and constants, in any order of kinds, against rows that are filled for the first time."""
+    rng = np.random.default_rng(2)
+    constant = np.arange(12.0).reshape(3, 4).astype("i8")
+    constant.setflags(write=False)
+    shared = np.arange(5.0)[None]
+    shared.setflags(write=False)
+    rows = ArgumentRows(3, RECORD, frozenset(["table"]))
+    for _ in range(300):
+        columns = {
+            "scalar": [1, 2.5, rng.random(3)][rng.integers(3)],
+            "wide": [7, constant, rng.integers(0, 99, (3, 4)), rng.integers(1, 99, (3, 2))][rng.integers(4)],
+            "table": [shared, rng.random((3, 5)), rng.random((1, 5))][rng.integers(3)],
+        }
+        for name in rng.permutation(list(columns))[: rng.integers(0, 2)]:
+            del columns[name]
+        alive = rows.fill(columns)
+        want = np.zeros(3, RECORD)
+        for name in set(columns) - {"table"}:
+            column = np.asarray(columns[name])
+            if name == "wide" and column.ndim == 2:
+                want[name][:, : column.shape[1]] = column
+            else:
+                want[name] = column
+        np.testing.assert_array_equal(rows.array[["scalar", "wide"]], want[["scalar", "wide"]])
+        if "table" in columns:
+            for i, at in enumerate(rows.array["table"].tolist()):
+                values = np.frombuffer(ctypes.string_at(at, 40), "f8")
+                np.testing.assert_array_equal(values, columns["table"][i % len(columns["table"])])
+        else:
+            assert not rows.array["table"].any() and not alive
+
+
+def test_tensor_rows_change_their_type():
+    rows = TensorRows(2)
+    for shape, dtype in (([[1, 2, 3], [4, 5, 6]], "u1"), ([[7, 8], [9, 10]], "u1"), ([[7, 8], [9, 10]], "f4")):
+        array = rows.describe(np.array(shape), np.dtype(dtype)).array
+        ndim = len(shape[0])
+        assert array["shape"][:, :ndim].tolist() == shape and not array["shape"][:, ndim:].any()
+        assert set(array["ndim"]) == {ndim} and set(array["dtype"]) == {{"u1": 0, "f4": 9}[dtype]}
+
+
+def test_addresses():
+    array, at = allocate((3, 4), np.dtype("i4"))
+    assert at == array.ctypes.data == address(array) and not array.any()
+    array.setflags(write=False)
+    assert address(array) == at
+    assert allocate(0, RECORD)[0].shape == (0,)
