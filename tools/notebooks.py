@@ -145,6 +145,8 @@ def main() -> int:
     if args.here:
         return run(paths[0], args.save)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])}
+    # On busy machines small models with several threads wait for each other: a minute instead of seconds.
+    environment.setdefault("OMP_NUM_THREADS", "1")
     failed = []
     for path in paths:
         command = [sys.executable, __file__, "--here", str(path), *(["--save"] if args.save else [])]
