@@ -117,9 +117,10 @@ class Calling:
         if not given:
             return
         self._begin()
+        assert self._iterator is not None
         for i in range(given):
             try:
-                next(self._iterator)  # type: ignore[arg-type]
+                next(self._iterator)
             except StopIteration:
                 raise ValueError(
                     f"the source gave {i} times only; {given} had been taken of it when the checkpoint was saved"
