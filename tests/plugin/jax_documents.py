@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What DALI's two documents on JAX show, in their order, with its module names: first steps, and T5X. Run by
-test_jax_documents.py under `python -m penstock.as_dali` with two CPU devices: `jax_documents.py FOLDER_OF_IMAGES`.
-Each check is a fact that a document prints."""
+"""What DALI's two documents on JAX show, in their order, with its module names: first steps, and T5X.
+
+Run by test_jax_documents.py as `python -m penstock.as_dali jax_documents.py FOLDER_OF_IMAGES [gpu]` with two CPU devices;
+with `gpu`, on a machine that has two, on them. Each check is a fact that a document prints."""
 
 import io
 import sys
 from contextlib import redirect_stdout
+from importlib.util import find_spec
 
 import jax
 import numpy as np
@@ -16,6 +18,10 @@ from nvidia.dali.plugin.jax import DALIGenericIterator, data_iterator
 from nvidia.dali.plugin.jax.clu import peekable_data_iterator
 
 FOLDER = sys.argv[1]
+GPU = sys.argv[2:] == ["gpu"]
+DECODER = "mixed" if GPU else "cpu"
+CPU = jax.devices("cpu")[0]
+FIRST, SECOND = jax.devices()
 NAMES = ["images", "labels"]
 
 
@@ -23,6 +29,12 @@ def resized(size, device="cpu", **reader):
     jpegs, labels = fn.readers.file(file_root=FOLDER, name="image_reader", **reader)
     images = fn.decoders.image(jpegs, device=device)
     return fn.resize(images, resize_x=size, resize_y=size), labels
+
+
+def spread(size, num_shards=1, shard_id=0):
+    """On the device of the shard, the labels too."""
+    images, labels = resized(size, DECODER, num_shards=num_shards, shard_id=shard_id)
+    return images, labels.gpu() if GPU else labels
 
 
 def device_of(array):
@@ -34,7 +46,7 @@ def device_of(array):
 # First steps: the decorator.
 @data_iterator(output_map=NAMES, reader_name="image_reader")
 def iterator_fn():
-    return resized(256)
+    return resized(256, DECODER)
 
 
 batch = next(iterator_fn(batch_size=8))
@@ -59,15 +71,34 @@ assert f"Iterator size: {len(iterator)}" == "Iterator size: 21"
 assert [i for i, _ in enumerate(iterator)] == list(range(21))
 batch = next(iterator_fn(batch_size=8))
 assert type(batch["images"]).__name__ == "ArrayImpl" and batch["images"].shape == (8, 256, 256, 3)
-assert device_of(batch["images"]) == jax.devices("cpu")[0]
+assert device_of(batch["images"]) == device_of(batch["labels"]) == CPU
 assert np.asarray(batch["images"]).std() > 20  # pictures, not noise or nothing
+
+
+# Work on the GPU, from the decoder or from later on, and on another GPU.
+@data_iterator(output_map=NAMES, reader_name="image_reader")
+def on_gpu(decoder):
+    jpegs, labels = fn.readers.file(file_root=FOLDER, name="image_reader")
+    images = fn.decoders.image(jpegs, device=decoder)
+    images = images.gpu() if decoder == "cpu" else images
+    return fn.resize(images, resize_x=256, resize_y=256), labels
+
+
+if GPU:
+    on_cpu = np.asarray(batch["images"]).astype("i4")
+    for decoder in ("cpu", "mixed"):
+        batch = next(on_gpu(decoder, batch_size=8))
+        assert device_of(batch["images"]) == FIRST and device_of(batch["labels"]) == CPU
+        assert abs(np.asarray(batch["images"]) - on_cpu).mean() < 1
+        batch = next(on_gpu(decoder, batch_size=1, device_id=1))
+        assert device_of(batch["images"]) == SECOND and device_of(batch["labels"]) == CPU
 
 
 # Shuffling with a seed, and a random rotation.
 @data_iterator(output_map=NAMES, reader_name="image_reader")
 def shuffled(rotate=False):
     jpegs, labels = fn.readers.file(file_root=FOLDER, name="image_reader", random_shuffle=True)
-    images = fn.decoders.image(jpegs, device="cpu")
+    images = fn.decoders.image(jpegs, device=DECODER)
     if rotate:
         images = fn.rotate(images, angle=fn.random.uniform(range=(-10.0, 10.0)), fill_value=0)
     return fn.resize(images, resize_x=256, resize_y=256), labels
@@ -79,14 +110,13 @@ for rotate in (False, True):
 
 
 # A batch over several devices.
-assert len(jax.devices()) == 2
 mesh = Mesh(jax.devices(), axis_names=("batch",))
 sharding = NamedSharding(mesh, PartitionSpec("batch"))
 assert "NamedSharding(mesh=Mesh('batch': 2" in str(sharding) and "'batch'" in str(sharding.spec)
 
 
 def sharded_pipeline(num_shards=1, shard_id=0):
-    return resized(256, num_shards=num_shards, shard_id=shard_id)
+    return spread(256, num_shards, shard_id)
 
 
 single = data_iterator(sharded_pipeline, output_map=NAMES, reader_name="image_reader")(batch_size=8)
@@ -95,10 +125,12 @@ sharded_fn = data_iterator(sharded_pipeline, output_map=NAMES, reader_name="imag
 images = next(sharded_fn(batch_size=8))["images"]
 assert images.shape == (8, 256, 256, 3) and images.sharding == sharding
 assert images.devices() == set(jax.devices())
-printed = io.StringIO()
-with redirect_stdout(printed):
-    jax.debug.visualize_array_sharding(images.ravel())
-assert "CPU 0" in printed.getvalue() and "CPU 1" in printed.getvalue()
+if find_spec("rich"):  # which JAX draws with
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        jax.debug.visualize_array_sharding(images.ravel())
+    kind = "GPU" if GPU else "CPU"
+    assert f"{kind} 0" in printed.getvalue() and f"{kind} 1" in printed.getvalue()
 shards = images.addressable_shards
 assert [(s.device, s.data.shape) for s in shards] == [(d, (4, 256, 256, 3)) for d in jax.devices()]
 for num_threads in (1, 8):
@@ -117,11 +149,11 @@ assert type(iterator) is DALIGenericIterator and next(iterator)["images"].shape 
 
 # T5X: iterators that can be peeked at.
 def small_pipeline(num_shards=1, shard_id=0):
-    return resized(128, num_shards=num_shards, shard_id=shard_id)
+    return spread(128, num_shards, shard_id)
 
 
-for spread in ({}, {"sharding": sharding}):
-    iterator = peekable_data_iterator(small_pipeline, output_map=NAMES, reader_name="image_reader", **spread)(
+for settings in ({}, {"sharding": sharding}):
+    iterator = peekable_data_iterator(small_pipeline, output_map=NAMES, reader_name="image_reader", **settings)(
         batch_size=8
     )
     peeked, promised = iterator.peek(), iterator.peek_async().result()
@@ -130,5 +162,5 @@ for spread in ({}, {"sharding": sharding}):
     for other in (peeked, promised):
         assert all((other[n] == batch[n]).all() for n in NAMES)
     assert (next(iterator)["images"] != batch["images"]).any()
-    assert batch["images"].devices() == (set(jax.devices()) if spread else {jax.devices()[0]})
+    assert batch["images"].devices() == batch["labels"].devices() == (set(jax.devices()) if settings else {FIRST})
 print("all as documented")

@@ -20,9 +20,9 @@ from ..base_iterator import dense
 def tensor(output: Any, name: str) -> Any:
     """A batch as one tensor: a NumPy array in host memory, or what speaks DLPack on a GPU. ValueError if its samples
     differ in shape."""
-    if isinstance(output, TensorListCPU) or not output.is_dense_tensor():
+    if isinstance(output, TensorListCPU):
         return dense(output, name)
-    return output.as_tensor()
+    return output.as_tensor() if output.is_dense_tensor() else dense(output.as_cpu(), name)
 
 
 def to_jax(tensor: Any, device: Any = None) -> jax.Array:
