@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What DALI's two documents on JAX show, in their order, with its module names: first steps, and T5X.
 
-Run by test_jax_documents.py as `python -m penstock.as_dali jax_documents.py FOLDER_OF_IMAGES [gpu]` with two CPU devices;
+Run by test_jax_documents.py as `python -m penstock.as_dali jax_documents.py FOLDER [gpu]` with two CPU devices;
 with `gpu`, on a machine that has two, on them. Each check is a fact that a document prints."""
 
 import io
