@@ -15,6 +15,11 @@ from penstock.gpu import compile, launch
 from penstock.gpu.driver import Device, Stream
 
 
+def _whole_blocks(nbytes: int) -> int:
+    """Kernels read blocks of 16 bytes of which a part exists, as the pool's memory allows."""
+    return max(nbytes + 15 & ~15, 16)
+
+
 class LaunchArgument(ctypes.Structure):
     """struct Launch of kernels/core/gpu.h."""
 
@@ -89,7 +94,7 @@ class Segment:
 
             def upload(array: np.ndarray, shift: int = 0) -> int:
                 array = np.ascontiguousarray(array)
-                address = device.allocate(array.nbytes + shift or 1)
+                address = device.allocate(_whole_blocks(array.nbytes + shift))
                 owned.append(address)
                 if array.nbytes:
                     stream.upload(address + shift, array.ctypes.data, array.nbytes)
@@ -104,7 +109,7 @@ class Segment:
                 data[t] = []
                 for v in spec.volumes():
                     nbytes = int(v) * spec.dtype.itemsize
-                    owned.append(device.allocate(nbytes + offset * spec.dtype.itemsize or 1))
+                    owned.append(device.allocate(_whole_blocks(nbytes + offset * spec.dtype.itemsize)))
                     data[t].append(owned[-1] + offset * spec.dtype.itemsize)
             assert self.kept <= data.keys(), "a kept tensor is fused away"
             rows = {}
