@@ -47,7 +47,7 @@ def test_every_operator_is_there(stubs):
                 tree = ast.parse(files.get(f"{base}/__init__.pyi") or files[f"{base}.pyi"])
                 (found,) = [n for n in tree.body if isinstance(n, kind) and n.name == spelled]
                 if kind is ast.FunctionDef:
-                    assert {a.arg for a in found.args.kwonlyargs} >= set(cls.schema), spelled
+                    assert {a.arg for a in (*found.args.args, *found.args.kwonlyargs)} >= set(cls.schema), spelled
 
 
 def test_those_beside_the_package_are_fresh(stubs):

@@ -36,6 +36,8 @@ def foreign(object: Any, device_id: int) -> tuple[int, tuple[int, ...], np.dtype
                 raise ValueError(f"a dense row-major array is needed; got strides {interface['strides']}, not {dense}")
         number = device_id if device_id >= 0 else _device_of(object)
         return interface["data"][0], tuple(interface["shape"]), np.dtype(interface["typestr"]), number, object
+    if hasattr(object, "__dlpack_device__") and object.__dlpack_device__()[0] != 2:
+        raise TypeError(f"expected an array on the GPU; this {type(object).__name__} is not on a GPU")
     if hasattr(object, "__dlpack__"):
         object = object.__dlpack__(stream=LEGACY_STREAM)
     if type(object).__name__ == "PyCapsule":

@@ -340,4 +340,6 @@ class _Names(Sequence):
         return self.n
 
     def __getitem__(self, i: Any) -> str:
+        if not -self.n <= i < self.n:
+            raise IndexError(i)
         return f"idx_in_epoch {self.position.in_epoch + int(i)} of epoch {self.position.epoch}, by {self.source}"
