@@ -137,7 +137,7 @@ void read_runs(Bytes in, const Header &h, uint8_t *out) {
 
 ImageInfo peek_bmp(Bytes in) {
   Header h = parse(in);
-  return {FORMAT_BMP, (int32_t)h.height, (int32_t)h.width, h.channels, 8, 1, h.coded() ? 0 : h.least_bytes()};
+  return {FORMAT_BMP, (int32_t)h.height, (int32_t)h.width, h.channels, 8, 1, h.coded() ? 0 : h.least_bytes(), 0};
 }
 
 void decode_bmp(Bytes in, Canvas &canvas) {

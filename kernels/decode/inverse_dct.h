@@ -10,16 +10,16 @@ template <int shift>
 SHARED void inverse_dct(int32_t *v) {
   constexpr int kBits = 13;
   constexpr int32_t half = 1 << (shift - 1);
-  const int32_t even = (v[2] + v[6]) * 4433;                                    // 0.541196100
-  const int32_t e2 = even - v[6] * 15137, e3 = even + v[2] * 6270;              // 1.847759065, 0.765366865
+  const int32_t even = (v[2] + v[6]) * 4433;                        // 0.541196100
+  const int32_t e2 = even - v[6] * 15137, e3 = even + v[2] * 6270;  // 1.847759065, 0.765366865
   const int32_t e0 = (v[0] + v[4]) << kBits, e1 = (v[0] - v[4]) << kBits;
   const int32_t a0 = e0 + e3 + half, a3 = e0 - e3 + half, a1 = e1 + e2 + half, a2 = e1 - e2 + half;
 
-  const int32_t both = (v[7] + v[3] + v[5] + v[1]) * 9633;                      // 1.175875602
-  const int32_t z1 = (v[7] + v[1]) * -7373, z2 = (v[5] + v[3]) * -20995;        // 0.899976223, 2.562915447
+  const int32_t both = (v[7] + v[3] + v[5] + v[1]) * 9633;                              // 1.175875602
+  const int32_t z1 = (v[7] + v[1]) * -7373, z2 = (v[5] + v[3]) * -20995;                // 0.899976223, 2.562915447
   const int32_t z3 = (v[7] + v[3]) * -16069 + both, z4 = (v[5] + v[1]) * -3196 + both;  // 1.961570560, 0.390180644
-  const int32_t o0 = v[7] * 2446 + z1 + z3, o1 = v[5] * 16819 + z2 + z4;        // 0.298631336, 2.053119869
-  const int32_t o2 = v[3] * 25172 + z2 + z3, o3 = v[1] * 12299 + z1 + z4;       // 3.072711026, 1.501321110
+  const int32_t o0 = v[7] * 2446 + z1 + z3, o1 = v[5] * 16819 + z2 + z4;                // 0.298631336, 2.053119869
+  const int32_t o2 = v[3] * 25172 + z2 + z3, o3 = v[1] * 12299 + z1 + z4;               // 3.072711026, 1.501321110
 
   v[0] = (a0 + o3) >> shift;
   v[7] = (a0 - o3) >> shift;

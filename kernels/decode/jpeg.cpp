@@ -10,7 +10,8 @@
 // Message codes, to tell harmless warnings from lost data.
 #include <jerror.h>
 
-// Whether the frame header at `at` (behind its length) is of 8-bit YCbCr with chroma sampled at full or half resolution.
+// Whether the frame header at `at` (behind its length) is of 8-bit YCbCr with chroma sampled at full or half
+// resolution.
 static bool has_usual_components(Bytes in, int64_t at) {
   const int h = in.u8(at + 7) >> 4, v = in.u8(at + 7) & 15;
   const bool is_rgb = in.u8(at + 6) == 'R' && in.u8(at + 9) == 'G' && in.u8(at + 12) == 'B';

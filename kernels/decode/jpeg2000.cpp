@@ -161,7 +161,7 @@ void write(const opj_image_t &image, int64_t height, int64_t width, T *out) {
 ImageInfo peek_jpeg2000(Bytes in) {
   Size s = parse(in);
   int channels = s.palette_columns ? s.palette_columns : s.components;
-  return {FORMAT_JPEG2000, (int32_t)s.height, (int32_t)s.width, channels, s.depth, 1, 0};
+  return {FORMAT_JPEG2000, (int32_t)s.height, (int32_t)s.width, channels, s.depth, 1, 0, 0};
 }
 
 void decode_jpeg2000(Bytes in, Canvas &canvas) {

@@ -5,8 +5,8 @@
 #include "core/tensor.h"
 
 // What the GPU has to know of a picture. Components and blocks are those of the file; what lies outside of the window
-// is not stored. `bytes` of 0: not a flawless baseline file of one or three components, to be decoded by `decode`, whose
-// verdict holds.
+// is not stored. `bytes` of 0: not a flawless baseline file of one or three components, to be decoded by `decode`,
+// whose verdict holds.
 //
 // A picture's bytes are one uint32 per stored block, component by component and row by row: the number of its first
 // word << 7 | its words after the first; then the words, uint16. A block's first word is its DC coefficient. Each of
@@ -15,14 +15,14 @@
 struct JpegRecord {
   int64_t offset, bytes;  // of the picture's part of the arena
   int32_t n_components, colour;
-  int32_t n_blocks;            // stored, of all components
-  int32_t max_h, max_v;        // largest sampling factors
-  int32_t h[3], v[3];          // sampling factors
-  int32_t width[3], height[3]; // samples of the whole component
-  int32_t first_x[3], first_y[3];        // first stored block
-  int32_t wide[3], high[3];    // stored blocks
-  int32_t first_block[3];      // number of the component's first block among the stored ones
-  uint16_t quantization[192];  // per component, in natural order
+  int32_t n_blocks;                // stored, of all components
+  int32_t max_h, max_v;            // largest sampling factors
+  int32_t h[3], v[3];              // sampling factors
+  int32_t width[3], height[3];     // samples of the whole component
+  int32_t first_x[3], first_y[3];  // first stored block
+  int32_t wide[3], high[3];        // stored blocks
+  int32_t first_block[3];          // number of the component's first block among the stored ones
+  uint16_t quantization[192];      // per component, in natural order
 };
 
 enum JpegColour : int32_t { JPEG_GRAY, JPEG_YCC, JPEG_RGB };

@@ -8,7 +8,7 @@
 #include "decode/codec.h"
 
 ImageInfo peek_png(Bytes in) {
-  ImageInfo info{FORMAT_PNG, 0, 0, 0, 0, 1, 0};
+  ImageInfo info{FORMAT_PNG, 0, 0, 0, 0, 1, 0, 0};
   if (!in.starts(12, "IHDR", 4)) fail("PNG: the first chunk is not IHDR");
   uint32_t width = in.be32(16), height = in.be32(20);
   check_extent("PNG", height, width);

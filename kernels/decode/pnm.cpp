@@ -79,7 +79,7 @@ void read(Bytes in, const Header &h, T *out) {
 ImageInfo peek_pnm(Bytes in) {
   Header h = parse(in);
   int depth = h.bitmap() ? 1 : h.maximum < 256 ? 8 : 16;
-  return {FORMAT_PNM, (int32_t)h.height, (int32_t)h.width, (int32_t)h.channels, depth, 1, h.least_bytes()};
+  return {FORMAT_PNM, (int32_t)h.height, (int32_t)h.width, (int32_t)h.channels, depth, 1, h.least_bytes(), 0};
 }
 
 void decode_pnm(Bytes in, Canvas &canvas) {

@@ -269,7 +269,7 @@ void read_rgba(Source &s, const Directory &d, void *image) {
 
 ImageInfo peek_tiff(Bytes in) {
   Directory d = peek_directory(in);
-  return {FORMAT_TIFF, (int32_t)d.height, (int32_t)d.width, d.channels(), d.bits, d.orientation, 0};
+  return {FORMAT_TIFF, (int32_t)d.height, (int32_t)d.width, d.channels(), d.bits, d.orientation, 0, 0};
 }
 
 void decode_tiff(Bytes in, Canvas &canvas) {

@@ -17,7 +17,7 @@ static WebPBitstreamFeatures features(Bytes in) {
 ImageInfo peek_webp(Bytes in) {
   WebPBitstreamFeatures f = features(in);
   check_extent("WebP", f.height, f.width);
-  ImageInfo info{FORMAT_WEBP, f.height, f.width, f.has_alpha ? 4 : 3, 8, 1, 0};
+  ImageInfo info{FORMAT_WEBP, f.height, f.width, f.has_alpha ? 4 : 3, 8, 1, 0, 0};
   // RIFF: chunks of (name, size, bytes), padded to even sizes. Only extended files have EXIF.
   if (in.starts(12, "VP8X", 4) && in.u8(20) & 8)
     for (int64_t at = 12; in.has(at, 8); at += 8 + ((int64_t)in.le32(at + 4) + 1) / 2 * 2)

@@ -19,8 +19,7 @@ DEVICE void moments_alone(const Launch &l) {
       const double mean = count ? sum / (double)count : 0, center = a.has_center ? a.center : mean;
       out[p] = (double)count;
       out[g.n_params + p] = mean;
-      out[2 * g.n_params + p] =
-          sum_elements(in, g, 0, count, 1, [&](double x) { return (x - center) * (x - center); });
+      out[2 * g.n_params + p] = sum_elements(in, g, 0, count, 1, [&](double x) { return (x - center) * (x - center); });
     });
   }
 }
@@ -49,7 +48,8 @@ DEVICE void moments_squares(const Launch &l) {
     const int64_t count = g.count();
     each_part<MOST>(g, [&](int64_t p, int part, int64_t begin, int64_t end) {
       const In *in = l.tensors[1][sample].as<In>() + g.first(p);
-      const double mean = count ? parts.total(parts.sums(p)) / (double)count : 0, center = a.has_center ? a.center : mean;
+      const double mean = count ? parts.total(parts.sums(p)) / (double)count : 0,
+                   center = a.has_center ? a.center : mean;
       const double sum = sum_block(sum_elements(in, g, begin + threadIdx.x, end, blockDim.x,
                                                 [&](double x) { return (x - center) * (x - center); }));
       if (threadIdx.x == 0) parts.squares(p)[part] = sum;

@@ -54,8 +54,7 @@ DEVICE void normalize_alone(const Launch &l) {
     each_of(n.g.n_params, [&](int64_t p) {
       const int64_t first = n.g.first(p);
       double sum = 0, squares = 0;
-      if (n.a.mean_origin == COMPUTED)
-        sum = sum_elements(n.in + first, n.g, 0, n.count, 1, [](double x) { return x; });
+      if (n.a.mean_origin == COMPUTED) sum = sum_elements(n.in + first, n.g, 0, n.count, 1, [](double x) { return x; });
       const double mean = n.mean(p, sum / (double)n.count);
       if (n.a.stddev_origin == COMPUTED)
         squares = sum_elements(n.in + first, n.g, 0, n.count, 1, [&](double x) { return (x - mean) * (x - mean); });

@@ -40,7 +40,7 @@ DEVICE int32_t dot_high(int32_t w, uint32_t x, int32_t sum) {
 // several channels in 8 bytes. Two taps are one instruction.
 template <int C>
 struct FixedPasses {
-  static constexpr int kWords = C;              // of 4 pixels in the input
+  static constexpr int kWords = C;               // of 4 pixels in the input
   static constexpr int kPixel = C == 1 ? 1 : 4;  // int16 of a pixel
   static constexpr int kDownShift = kGpuWeightBits - 7, kAcrossShift = kGpuWeightBits + 7;
   DEVICE static int words(int pixels) { return (pixels + 3) / 4 * 4 * kPixel / 2; }
@@ -124,9 +124,9 @@ struct FixedPasses {
 #pragma unroll
         for (int i = 0; i < 4; i += 2) {
           const int32_t *s = sum + i * C;
-          ((uint4 *)to)[i / 2] = make_uint4(__byte_perm(s[0], s[1], 0x5410), __byte_perm(s[2], C == 4 ? s[3] : 0, 0x5410),
-                                            __byte_perm(s[C], s[C + 1], 0x5410),
-                                            __byte_perm(s[C + 2], C == 4 ? s[C + 3] : 0, 0x5410));
+          ((uint4 *)to)[i / 2] =
+              make_uint4(__byte_perm(s[0], s[1], 0x5410), __byte_perm(s[2], C == 4 ? s[3] : 0, 0x5410),
+                         __byte_perm(s[C], s[C + 1], 0x5410), __byte_perm(s[C + 2], C == 4 ? s[C + 3] : 0, 0x5410));
         }
       }
     }

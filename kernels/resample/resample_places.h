@@ -71,8 +71,8 @@ struct Resampled {
 
 // Takes a pixel of the source through the chain, to p.
 template <class Last, class Chain, class T, int C>
-DEVICE void write_pixel(const Chain &chain, const Found<Chain::kSteps> &found, const T (&source)[C], typename Last::T *p,
-                        int64_t channel) {
+DEVICE void write_pixel(const Chain &chain, const Found<Chain::kSteps> &found, const T (&source)[C],
+                        typename Last::T *p, int64_t channel) {
   typename Last::T x[Last::C];
   chain.map(x, source, found);
 #pragma unroll
@@ -123,6 +123,6 @@ DEVICE void resample_places(const Launch &l) {
     source.begin(a, in);
     chain.begin(l, sample);
     to.begin(out);
-    each_place<Last>(out, [&](int32_t (&at)[Last::N]) { write_place<To, Last>(source, chain, to, at); });
+    each_place<Last>(out, [&](int32_t(&at)[Last::N]) { write_place<To, Last>(source, chain, to, at); });
   }
 }

@@ -74,7 +74,7 @@ void check_guards(const std::string &doing) {
 }
 
 EmulatedStream &stream_of(void *handle) {
-  static EmulatedStream standard;  // stream 0
+  static EmulatedStream standard;                                       // stream 0
   return (uintptr_t)handle > 2 ? *(EmulatedStream *)handle : standard;  // 1 and 2 stand for default streams too
 }
 void synchronize_all() {

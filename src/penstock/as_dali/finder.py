@@ -65,14 +65,15 @@ class DaliFinder:
 
         known = sys.modules.get(target(name))
         if known is not None:
-            return ModuleSpec(name, self, is_package=hasattr(known, "__path__"))
+            return ModuleSpec(name, self, is_package=hasattr(known, "__path__"))  # type: ignore[arg-type]
         try:
             found = find_spec(target(name))
         except ImportError:  # its parent is no package
             return None
         if found is None:
             return None
-        return ModuleSpec(name, self, is_package=found.submodule_search_locations is not None)
+        package = found.submodule_search_locations is not None
+        return ModuleSpec(name, self, is_package=package)  # type: ignore[arg-type]
 
     def _nvidia(self) -> ModuleSpec | None:
         for finder in sys.meta_path:

@@ -2,14 +2,22 @@
 """Run by Python when a process begins that was started by a program under `penstock.as_dali`: this folder is on its
 PYTHONPATH. Then runs the `sitecustomize` that would have been found without it."""
 
+from __future__ import annotations
+
 import os
 import sys
 from importlib.machinery import SourceFileLoader
 
+TYPE_CHECKING = False  # without importing typing
+if TYPE_CHECKING:
+    from typing import Any
+
 _folder = os.path.dirname(os.path.abspath(__file__))
 _finder = os.path.join(os.path.dirname(_folder), "finder.py")
-_names = {"__name__": "penstock_as_dali_finder", "__file__": _finder}
-exec(SourceFileLoader(_names["__name__"], _finder).get_code(_names["__name__"]), _names)  # from its byte code
+_names: dict[str, Any] = {"__name__": "penstock_as_dali_finder", "__file__": _finder}
+_code = SourceFileLoader(_names["__name__"], _finder).get_code(_names["__name__"])  # from its byte code
+assert _code is not None
+exec(_code, _names)
 _names["install"]()
 
 sys.path[:] = [p for p in sys.path if os.path.abspath(p) != _folder]
