@@ -14,8 +14,22 @@ OPERATIONS = (
     "RSQRT CBRT EXP LOG LOG2 LOG10 FLOOR CEIL SIN COS TAN ASIN ACOS ATAN SINH COSH TANH ASINH ACOSH ATANH"
 ).split()
 SHAPES = ((3, 5, 3), (1, 1, 3), (0, 4, 3), (17, 9, 3))
-INTEGER = "ADD SUB MUL FLOORDIV MOD POW BITAND BITOR BITXOR SHL SHR MIN MAX NEG ABS INVERT EQ LT GE".split()
-REAL = [o for o in OPERATIONS if o not in ("BITAND", "BITOR", "BITXOR", "SHL", "SHR", "INVERT")]
+_BITS = "BITAND BITOR BITXOR SHL SHR INVERT".split()
+_REAL = [o for o in OPERATIONS if o not in _BITS]
+_INTEGER = "ADD SUB MUL FLOORDIV MOD POW MIN MAX NEG ABS EQ NE LT LE GT GE".split() + _BITS
+# A few of each form; test_compile.py has them all.
+INTEGER = "ADD MUL FLOORDIV MOD POW SHL SHR MIN ABS INVERT LT".split()
+REAL = "DIV MOD POW MIN ATAN2 SQRT RSQRT LOG GE".split()
+
+# All operations, for compilers.
+_CALLS = [f"a[{i}] = arithmetic_of<{o}, float>(a[{i}], b[{i}]);" for i, o in enumerate(OPERATIONS) if o in _REAL]
+_CALLS += [f"c[{i}] = arithmetic_of<{o}, int>(c[{i}], d[{i}]);" for i, o in enumerate(OPERATIONS) if o in _INTEGER]
+_CALLS += ["c[99] = arithmetic_of<LE, bool>(Wide(c[98]), Wide((uint64_t)c[97]));"]
+ARITHMETIC = (
+    '#include "math/arithmetic.cu"\nextern "C" __global__ void all(float *a, float *b, int *c, int *d) {'
+    + "\n".join(_CALLS)
+    + "}\n"
+)
 
 
 def random(shape, dtype):

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from segments import Step
+from test_arithmetic import ARITHMETIC
+from test_locals import typical_segments
 from test_reductions import normalize_segment
 from test_resample import LANCZOS3, TRIANGULAR, Case, normalized
 from test_warp import case as warp_case
@@ -46,8 +48,11 @@ def sources():
     ]
     moments = normalize_segment("i2", "f8", (1, 1, 1))
     moments.steps = [Step("math/moments", [1], [0], {"reduced": np.ones((1, 8), "u1")})]
-    found = {(x.source, x.entry) for s in [*segments, moments] for x in s.launches()[1]}
-    return sorted(found) + [('#define OUT uint8_t\n#include "decode/jpeg_pixels.cu"\n', "jpeg_pixels")]
+    found = {(x.source, x.entry) for s in [*segments, *typical_segments(), moments] for x in s.launches()[1]}
+    return sorted(found) + [
+        ('#define OUT uint8_t\n#include "decode/jpeg_pixels.cu"\n', "jpeg_pixels"),
+        (ARITHMETIC, "all"),
+    ]
 
 
 def test_the_real_compiler_takes_them():

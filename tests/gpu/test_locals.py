@@ -122,11 +122,25 @@ class Chain:
         columns = {"perm": eight(np.array([perm], "i4"))}
         return self.add("generic/transpose", columns, x.shape[:, list(perm)], None, layout)
 
+    def segment(self, kept=()):
+        return Segment(self.steps, dict(enumerate(self.specs)), {0: self.samples}, {len(self.steps), *kept})
+
     def check(self, kept=(), **options):
-        specs = dict(enumerate(self.specs))
-        segment = Segment(self.steps, specs, {0: self.samples}, {len(self.steps), *kept})
+        segment = self.segment(kept)
         segment.check(**options)
         return segment
+
+
+def typical_segments():
+    """One of each form, for compilers."""
+    chains = [Chain(images(a)).add("generic/cast", {}, dtype=b) for a, b in (("u1", "f2"), ("f8", "?"), ("i8", "u4"))]
+    chains += [Chain(images(a)).matrix(b) for a, b in (("u1", "u1"), ("f4", "u1"), ("f2", "i4"))]
+    chains += [Chain(images()).space(0, 3), Chain(images()).space(0, 2), Chain(images("u1", 1)).space(2, 0)]
+    chains += [Chain(images("u1", c)).flip(0, 1) for c in (1, 4, 7)] + [Chain(images()).transpose(1, 0, 2)]
+    chains += [Chain(images("f4")).window(border, "u1") for border in (0, 2)] + [Chain(images("u1", 6)).window(4)]
+    chains += [Chain(images()).cmn(to, d, c) for to, d, c in (("CHW", "f4", None), ("HWC", "f2", 4), ("CHW", "u1", 4))]
+    chains += [Chain(images()).linear().matrix().flip(1).cmn(), Chain(images()).add("generic/copy", {})]
+    return [c.segment() for c in chains]
 
 
 @pytest.mark.parametrize("to", ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", "?"))
