@@ -13,7 +13,6 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "fibers.h"
@@ -31,9 +30,9 @@ constexpr uint8_t kPoison = 0xCD, kGuardByte = 0xA7;
 std::mutex state;
 std::map<uint64_t, size_t> allocations, pinned;
 size_t used;
-std::set<EmulatedStream *> streams;
-std::string failure;  // what went wrong on the device; sticky
-std::mutex kernels;   // one launch at a time: shared memory is static
+std::map<void *, std::shared_ptr<EmulatedStream>> streams;  // shared with who waits while another thread destroys one
+std::string failure;                                        // what went wrong on the device; sticky
+std::mutex kernels;                                         // one launch at a time: shared memory is static
 thread_local std::vector<void *> contexts;
 
 size_t capacity() {
@@ -78,12 +77,12 @@ EmulatedStream &stream_of(void *handle) {
   return (uintptr_t)handle > 2 ? *(EmulatedStream *)handle : standard;  // 1 and 2 stand for default streams too
 }
 void synchronize_all() {
-  std::set<EmulatedStream *> all;
+  std::map<void *, std::shared_ptr<EmulatedStream>> all;
   {
     std::lock_guard<std::mutex> lock(state);
     all = streams;
   }
-  for (auto *s : all) s->synchronize();
+  for (auto &s : all) s.second->synchronize();
   stream_of(nullptr).synchronize();
 }
 
@@ -229,17 +228,18 @@ API cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream
 }
 
 API cuStreamCreate(void **stream, unsigned) {
-  auto *s = new EmulatedStream();
+  auto s = std::make_shared<EmulatedStream>();
   std::lock_guard<std::mutex> lock(state);
-  streams.insert(s);
-  return *stream = s, OK;
+  streams[s.get()] = s;
+  return *stream = s.get(), OK;
 }
 API cuStreamDestroy_v2(void *stream) {
-  {
-    std::lock_guard<std::mutex> lock(state);
-    streams.erase((EmulatedStream *)stream);
-  }
-  return delete (EmulatedStream *)stream, OK;
+  std::shared_ptr<EmulatedStream> last;  // ends behind the lock, when its work is done
+  std::lock_guard<std::mutex> lock(state);
+  auto s = streams.find(stream);
+  if (s == streams.end()) return INVALID_VALUE;
+  last = s->second;
+  return streams.erase(s), OK;
 }
 API cuStreamSynchronize(void *stream) { return stream_of(stream).synchronize(), status(); }
 API cuStreamWaitEvent(void *stream, void *event, unsigned) {

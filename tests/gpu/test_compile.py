@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from segments import Step
-from test_arithmetic import ARITHMETIC
+from test_arithmetic_gpu import ARITHMETIC
 from test_locals import typical_segments
 from test_reductions import normalize_segment
-from test_resample import LANCZOS3, TRIANGULAR, Case, normalized
+from test_resample_gpu import LANCZOS3, TRIANGULAR, Case, normalized
 from test_warp import case as warp_case
 
 _SCRIPT = """
