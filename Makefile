@@ -60,7 +60,7 @@ bench: build $(VENV)/.test $(VENV)/.conformance ## run the benchmarks on DATA=fo
 	@$(PY) tools/readme_bench.py
 
 gpu-test: build $(VENV)/.test ## run the GPU's tests on a GPU of this machine (without one: on an emulated device, by `make test`)
-	PENSTOCK_TEST_GPU=1 $(PY) -m pytest -q tests/gpu
+	PENSTOCK_TEST_GPU=1 $(PY) -m pytest -q tests/gpu tests/operators -k gpu
 
 fuzz: build $(VENV)/.test ## decode damaged files under AddressSanitizer for SECONDS=300
 	$(PY) tests/fuzz/fuzz_decode.py --seconds $$(($(SECONDS) / 2))

@@ -1,11 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
+"""What runs on a GPU runs on an emulated device, or on GPU 0 where PENSTOCK_TEST_GPU=1 (`make gpu-test`)."""
+
+import ctypes
 import os
 import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "emulator")]
+
+
+def pytest_configure(config):
+    if os.environ.get("PENSTOCK_TEST_GPU") == "1":
+        return
+    from build import build
+
+    os.environ.update(build())
+
+
+@pytest.fixture(autouse=True)
+def emulated_device():
+    """Fails a test in which the device failed, by a write outside of its memory, say."""
+    yield
+    path = os.environ.get("PENSTOCK_CUDA_DRIVER")
+    if path:
+        driver = ctypes.CDLL(path)
+        driver.emulated_failure.restype = ctypes.c_char_p
+        assert not driver.emulated_failure(), driver.emulated_failure().decode()
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ break each of these. `make conformance` runs the same cases against the real DAL
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,7 @@ from probes import cut, probes
 # Height and width of the samples of a batch: odd, single pixel, empty, wide, and large enough for SIMD and a remainder.
 SIZES = ((5, 4), (1, 1), (0, 4), (33, 17), (8, 67))
 FRAMES = (2, 1, 3, 1, 2)
+ON_REAL_GPU = os.environ.get("PENSTOCK_TEST_GPU") == "1"
 
 
 @dataclass(frozen=True)
@@ -141,12 +143,14 @@ def build(
     extra=None,
     before: bool = False,
     behind: bool = False,
+    device: str = "cpu",
 ) -> penstock.Pipeline:
     """A pipeline that applies the operator to the samples; `before` and `behind` put operators there that make and read
     windows."""
     whole, cut = probes(REGISTRY[name].frames)
+    on = {} if device == "cpu" else {"device": device}
 
-    @pipeline_def(batch_size=len(samples), num_threads=num_threads, seed=1)
+    @pipeline_def(batch_size=len(samples), num_threads=num_threads, seed=1, device_id=0 if on else None)
     def pipe():
         x = fn.external_source(source=lambda i: samples, no_copy=True, layout=case.layout or None)
         more = [fn.external_source(source=lambda i, e=e: e) for e in (extra or [])]
@@ -158,7 +162,7 @@ def build(
         if before:
             x = trace.call(whole, (x,), {})
         if face == "fn":
-            out = _face(fn, name)(x, *more, **kwargs)
+            out = _face(fn, name)(x, *more, **on, **kwargs)
         else:
             out = _face(ops, REGISTRY[name].module + "." * bool(REGISTRY[name].module) + REGISTRY[name].__name__)(
                 **kwargs
@@ -259,6 +263,23 @@ def op_test(
                     f"output {j}: {differ} of {total} values are off; allowed is a share of {declared.share}"
                 )
 
+        @pytest.mark.parametrize("case", params if ON_REAL_GPU else params[:: max(1, len(params) // 2)])
+        def test_gpu(self, case: Case):
+            """The same cases on the GPU (`make gpu-test`: all; else a few, on an emulated device)."""
+            samples, extra, columns = declared.data(case)
+            pipe = build(name, samples, case, columns, extra=extra, device="gpu")
+            for j, out in enumerate(t.as_cpu() for t in pipe.run()):
+                differ = total = 0
+                for i, x in enumerate(samples):
+                    want = _expected(declared, case, x, [e[i] for e in extra], {k: v[i] for k, v in columns.items()}, j)
+                    got = np.asarray(out.at(i))
+                    assert_close(
+                        got, want, declared.steps, declared.ulps, declared.atol, f"GPU: output {j}, sample {i}"
+                    )
+                    differ += np.count_nonzero(got != want) * (want.dtype.kind in "iu")
+                    total += want.size
+                assert differ <= max(declared.share * total, 3), f"GPU: output {j}: {differ} of {total} values are off"
+
         @pytest.mark.parametrize("case", params[:: max(1, len(params) // 4)])
         def test_faces_and_threads_agree(self, case: Case):
             samples, extra, columns = declared.data(case)
@@ -320,6 +341,8 @@ def op_test(
 
     if not errors:
         del TestOperator.test_errors
+    if "gpu" not in REGISTRY[name].devices or REGISTRY[name].inputs[0] == 0:
+        del TestOperator.test_gpu
     return TestOperator
 
 
