@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <ctime>
 
+#include "core/native_time.h"
+
 namespace {
 
 // What one extraordinary sample may leave behind in a thread, per buffer.
@@ -162,4 +164,7 @@ EXPORT Pool *pool_create(int n_threads) {
   }
 }
 EXPORT void pool_destroy(Pool *pool) { delete pool; }
-EXPORT int32_t pool_run(Pool *pool, const Chain *chain) { return pool->run(*chain); }
+EXPORT int32_t pool_run(Pool *pool, const Chain *chain) {
+  NativeTime time;
+  return pool->run(*chain);
+}

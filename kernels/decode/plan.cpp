@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the headers of a whole batch say, and whether its images can be decoded, before any pixel is touched.
+#include "core/native_time.h"
 #include "decode/image.h"
 
 namespace {
@@ -25,6 +26,7 @@ void check(const ImageInfo &image, int64_t size, int64_t max_pixels) {
 // unless that is null.
 EXPORT int64_t plan_images(const Tensor *in, int64_t n, int64_t max_pixels, int32_t oriented, int32_t channels,
                            ImageInfo *info, int64_t *shape, char *errors) {
+  NativeTime time;
   int64_t failed = 0;
   for (int64_t i = 0; i < n; i++) {
     try {

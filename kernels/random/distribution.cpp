@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/kernel.h"
+#include "core/native_time.h"
 
 namespace {
 
@@ -189,6 +190,7 @@ EXPORT_KERNEL(distribution, DistributionArgs, run)
 // The same for a whole batch whose samples have `count` elements each, one behind the other: for few numbers, which are
 // made before a thread would have woken up. False if there is no such type.
 EXPORT int32_t distribution_rows(const DistributionArgs *rows, int64_t n, int64_t count, int32_t dtype, char *out) {
+  NativeTime time;
   try {
     for (int64_t i = 0; i < n; i++) fill_any(rows[i], out + i * count * item_size(dtype), count, dtype);
     return 1;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/kernel.h"
+#include "core/native_time.h"
 #include "core/philox.h"
 
 namespace {
@@ -60,6 +61,7 @@ EXPORT void permute(uint64_t key, uint32_t epoch, int64_t n, const int64_t *posi
 // the end the buffer runs empty. The buffer is the window of `out` that begins at i. `shard` makes the draws of shards
 // differ.
 EXPORT void buffer_shuffle(uint64_t key, uint32_t epoch, uint64_t shard, int64_t n, int64_t fill, int64_t *out) {
+  NativeTime time;
   Philox p{{(uint32_t)key, (uint32_t)(key >> 32)}};
   for (int64_t i = 0; i < n; i++) out[i] = i;
   uint32_t words[4];

@@ -101,6 +101,7 @@ def library() -> ctypes.CDLL:
         ("buffer_shuffle", None, (u64, u32, u64, i64, i64, p)),
     ]
     short: list[tuple[str, Any, tuple]] = [
+        ("native_time", i64, ()),
         ("memory_take", p, (i64,)),
         ("memory_give", None, (p,)),
         ("memory_give_all", None, (p, i64)),

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import atexit
 import threading
-import time
 import weakref
 from collections import deque
 
@@ -20,7 +19,7 @@ from .context import BadSamples, Context, explain_failure
 from .plan import Plan
 from .policy import Policy
 from .producer import Producer
-from .statistics import Statistics
+from .statistics import Statistics, python_time
 from .workers import Ticket, Workers
 
 # While one batch keeps the native threads busy the next is planned, so they never wait for Python.
@@ -156,7 +155,7 @@ class _Production:
 
     def load(self, ticket: Ticket) -> None:
         """Takes picks, in order, so that an iteration depends on nothing but those before it, and loads them."""
-        begin = time.thread_time_ns()
+        begin = python_time()
         try:
             context = ticket.context = self._pick(ticket)
         finally:
@@ -168,7 +167,7 @@ class _Production:
             context.values.clear()  # `run` loads again and applies the policy
         if self.plan.turns is not None:
             self.plan.turns.enter(ticket.index)
-        self.statistics.worked(time.thread_time_ns() - begin)
+        self.statistics.worked(python_time() - begin)
 
     def state(self, iteration: int) -> State:
         states = [self.plan.source_op(n).saved() for n in self.plan.sources]
@@ -205,13 +204,13 @@ class _Production:
 
     def run(self, ticket: Ticket) -> None:
         assert ticket.context is not None
-        begin = time.thread_time_ns()
+        begin = python_time()
         try:
             ticket.outputs, ticket.rows = self.producer.produce(ticket.context, ticket.picks)
         finally:
             if self.plan.turns is not None:
                 self.plan.turns.leave(ticket.index)
-        self.statistics.worked(time.thread_time_ns() - begin)
+        self.statistics.worked(python_time() - begin)
 
     def end(self) -> None:
         """Tells sources that wait for something that the pipeline ends."""

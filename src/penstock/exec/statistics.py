@@ -9,9 +9,16 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ..core.kernels import library
 from .context import Context, Timing
 
 _KEPT_BATCHES = 256  # for the trace
+
+
+def python_time() -> int:
+    """Processor time of this thread in nanoseconds, without that of long native calls: those that read headers and those
+    that hand batches to the native threads."""
+    return time.thread_time_ns() - library().native_time()
 
 
 class Statistics:
@@ -47,7 +54,7 @@ class Statistics:
         ctx.timings = []
 
     def worked(self, ns: int) -> None:
-        """Adds processor time of a thread that runs Python; native work runs on other threads."""
+        """Adds processor time of a thread that runs Python (see `python_time`); native work runs on other threads."""
         with self.lock:
             self.cpu_ns += ns
 

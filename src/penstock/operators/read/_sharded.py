@@ -18,6 +18,7 @@ from ._order import Course
 
 # Keys of orders on which all shards have to agree whatever seeds their pipelines have.
 _SHARED_SEED = 0
+_AHEAD = 1024  # samples whose picks are made at once
 # Of picks: offset and epoch as the shard counts them, the sample's number, and what random numbers depend on.
 _COLUMNS = ("offset", "place", "index", "epoch", "position")
 _INT64 = np.dtype("i8")
@@ -101,6 +102,7 @@ class ShardedSource(Source, Seeded, abstract=True):
         self.since = self.taken = 0  # samples taken in all since an epoch that began with no sample taken
         self.past: list[dict[str, int]] = []  # where the run was when the number of shards changed
         self.course: Course
+        self._ahead: tuple[Course | None, int, int, np.ndarray] = (None, 0, 0, np.empty((len(_COLUMNS), 0), _INT64))
 
     def open(self, max_batch_size: int, seed: int) -> None:
         v = self.values
@@ -157,7 +159,7 @@ class ShardedSource(Source, Seeded, abstract=True):
         while left:
             length = int(self._length(self.epoch))
             count = left if pad else min(left, length - self.offset)
-            parts.append(self._of_epoch(self.epoch, np.arange(self.offset, self.offset + count), length))
+            parts.append(self._next(count, length))
             left -= count
             self.offset += count
             if self.offset >= (self.course.padded_length(self.epoch) if pad else length):
@@ -165,6 +167,17 @@ class ShardedSource(Source, Seeded, abstract=True):
         self.last = n
         self.taken += n
         return _picks(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
+
+    def _next(self, count: int, length: int) -> np.ndarray:
+        """(5, count) columns of the next picks of the epoch. They are a function of epoch and offset, so they are made
+        for some batches at once."""
+        course, epoch, first, columns = self._ahead
+        begin = self.offset - first
+        if course is not self.course or epoch != self.epoch or begin < 0 or begin + count > columns.shape[1]:
+            end = max(self.offset + count, min(self.offset + _AHEAD, length))
+            columns = self._of_epoch(self.epoch, np.arange(self.offset, end), length)
+            self._ahead, begin = (self.course, self.epoch, self.offset, columns), 0
+        return columns[:, begin : begin + count]
 
     def _of_epoch(self, epoch: int, offset: np.ndarray, length: int) -> np.ndarray:
         """(5, n) columns of picks. Offsets beyond the end of the shard are its last sample again."""

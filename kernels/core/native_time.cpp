@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/native_time.h"
+
+#include "core/kernel.h"
+
+thread_local int64_t NativeTime::total = 0;
+
+EXPORT int64_t native_time() { return NativeTime::total; }
