@@ -16,8 +16,8 @@ _KEPT_BATCHES = 256  # for the trace
 
 
 def python_time() -> int:
-    """Processor time of this thread in nanoseconds, without that of long native calls: those that read headers and those
-    that hand batches to the native threads."""
+    """Processor time of this thread in nanoseconds, without that of long native calls: those that
+    read headers and those that hand batches to the native threads."""
     return time.thread_time_ns() - library().native_time()
 
 
