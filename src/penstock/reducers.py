@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pickler of sources that are sent to worker processes."""
+
+from .external.by_value import Pickler as DaliCallbackPickler
+
+__all__ = ["DaliCallbackPickler"]
