@@ -11,6 +11,7 @@ import numpy as np
 from .core import dtypes
 from .core.batch import Batch, Spec
 from .core.dtypes import DALIDataType
+from .core.source_name import given_name
 from .gpu import dlpack
 from .gpu.batch import DeviceBatch
 from .gpu.driver import ForeignStream
@@ -110,12 +111,13 @@ class TensorGPU:
         return self._batch.stream.handle or 0
 
     def source_info(self) -> str:
-        """Where the sample came from: a file name, or a record of a container."""
-        return self._source
+        """Where the sample came from: a file name, relative to `file_root` if it was read with one, or a record of a
+        container."""
+        return given_name(self._source)
 
     def get_property(self, key: str) -> Any:
         """`"layout"` or `"source_info"`; None for what there is not."""
-        return {"layout": self.layout(), "source_info": self._source}.get(key) or None
+        return {"layout": self.layout(), "source_info": given_name(self._source)}.get(key) or None
 
     def data_ptr(self) -> int:
         """The address of the first element."""
@@ -362,7 +364,7 @@ def _batch_of(tensors: list[TensorGPU], contiguous: bool) -> DeviceBatch:
     )
     owners = tuple(t._batch for t in tensors)
     batch = borrowed(spec, [t.data_ptr() for t in tensors], owners, first.device_id())
-    batch.sources = [t.source_info() for t in tensors]
+    batch.sources = [t._source for t in tensors]
     for t in tensors:
         t._batch.wait()
     return batch.packed_copy() if contiguous else batch

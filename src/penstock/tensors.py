@@ -12,6 +12,7 @@ from .arrays import as_numpy, copy_out, dlpack
 from .core import dtypes
 from .core.batch import Batch, Spec
 from .core.dtypes import DALIDataType
+from .core.source_name import given_name
 
 __all__ = ["TensorCPU", "TensorGPU", "TensorListCPU", "TensorListGPU"]  # noqa: F822 (by __getattr__)
 
@@ -109,12 +110,13 @@ class TensorCPU:
         self._layout = check_layout(layout, self._array.ndim, "the tensor")
 
     def source_info(self) -> str:
-        """Where the sample came from: a file name, or a record of a container."""
-        return self._source
+        """Where the sample came from: a file name, relative to `file_root` if it was read with one, or a record of a
+        container."""
+        return given_name(self._source)
 
     def get_property(self, key: str) -> Any:
         """`"layout"` or `"source_info"`; None for what there is not."""
-        return {"layout": self._layout, "source_info": self._source}.get(key) or None
+        return {"layout": self._layout, "source_info": given_name(self._source)}.get(key) or None
 
     def data_ptr(self) -> int:
         """The address of the first element."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import tempfile
 from functools import cache
@@ -16,13 +17,20 @@ HERE = Path(__file__).parent
 @cache
 def build() -> dict[str, str]:
     """The environment that makes penstock use the emulated device; builds it at first use."""
-    sources = sorted(HERE.glob("*.h")) + sorted(HERE.glob("*.cpp"))
+    sources = [Path(__file__), *sorted(HERE.glob("*.h")), *sorted(HERE.glob("*.cpp"))]
     name = hashlib.sha256(b"".join(p.read_bytes() for p in sources)).hexdigest()[:16]
     root = os.environ.get("PENSTOCK_EMULATOR") or os.path.join(
         tempfile.gettempdir(), f"penstock-emulator-{os.getuid()}"
     )
     folder = Path(root) / name
     folder.mkdir(parents=True, exist_ok=True)
+    # The library outlives this checkout: what it compiles with lies beside it.
+    for header in HERE.glob("*.h"):
+        copy = folder / header.name
+        if not copy.exists():
+            fd, temporary = tempfile.mkstemp(dir=folder)
+            os.close(fd)
+            os.replace(shutil.copyfile(header, temporary), copy)
     libraries = {"PENSTOCK_CUDA_DRIVER": folder / "libcuda.so", "PENSTOCK_NVRTC": folder / "libnvrtc.so"}
     for library, source in zip(libraries.values(), ("driver.cpp", "nvrtc.cpp")):
         if library.exists():
@@ -38,7 +46,7 @@ def build() -> dict[str, str]:
             "-U_FORTIFY_SOURCE",
             "-pthread",
         ]
-        command += [f'-DSHIM="{HERE / "shim.h"}"', str(HERE / source), "-o", temporary, "-ldl"]
+        command += [f'-DSHIM="{folder / "shim.h"}"', str(HERE / source), "-o", temporary, "-ldl"]
         subprocess.run(command, check=True)
         os.replace(temporary, library)
     return {k: str(v) for k, v in libraries.items()}

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
+from ...core.source_name import SourceName
+
 
 class FileNames:
     """Names under `root`, as bytes ending in a zero one behind the other; absolute ones ignore the root."""
@@ -36,7 +38,7 @@ class FileNames:
 
     def path(self, index: int) -> str:
         name = os.fsdecode(self.text[int(self._begins[index]) : int(self._begins[index + 1]) - 1].tobytes())
-        return os.path.join(os.fsdecode(self.root[:-1].tobytes()), name)
+        return SourceName(os.path.join(os.fsdecode(self.root[:-1].tobytes()), name), name)
 
 
 class Paths(Sequence):
