@@ -26,9 +26,8 @@ pytestmark = pytest.mark.skipif(not (ROOT / "kernels").is_dir() or not shutil.wh
 def tree(tmp_path_factory) -> Path:
     """A copy of the tree with the operator in it, built."""
     root = tmp_path_factory.mktemp("tree")
-    for part in ("src", "kernels", "tools"):
+    for part in ("src", "kernels", "tools", "tests/emulator"):
         shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("__pycache__"))
-    (root / "tests").mkdir()
     for name in ("conftest.py", "harness.py", "probes.py", "test_coverage.py", "test_docstrings.py"):
         shutil.copy(ROOT / "tests" / name, root / "tests")
     for path, content in FILES.items():

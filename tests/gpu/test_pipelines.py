@@ -9,7 +9,7 @@ import pytest
 
 import encoded_images
 from penstock import fn, pipeline_def, types
-from penstock.gpu.driver import CudaError, Device
+from penstock.gpu.driver import CudaError, Device, Stream
 from penstock.gpu.memory import OutOfDeviceMemory, pool
 from penstock.pipeline import PipelineError
 
@@ -251,3 +251,17 @@ def test_the_engines_agree_on_average():
         got, want = shared.run()[0].as_cpu(), alone.run()[0]
         for i in range(6):
             assert np.abs(got.at(i).astype("f4") - want.at(i)).mean() < 3
+
+
+def test_memory_may_outlive_the_stream_that_used_it():
+    """In a cycle of garbage a stream may end before blocks of memory that its work was done on."""
+    device = Device.get(0)
+    with device:
+        stream = Stream(device)
+        block = pool(device).take(1 << 20, stream)
+        stream.fill(block.address, 1, 1 << 20)
+    stream.__del__()
+    address = block.address
+    del block
+    assert pool(device)._returned[-1][0] == address and not pool(device)._returned[-1][2]
+    stream.handle = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
 from functools import cache
 from typing import Any
@@ -293,13 +294,13 @@ class Event:
 class Stream:
     """Work of the GPU in order. Made inside `with device:`."""
 
-    __slots__ = ("device", "handle")
+    __slots__ = ("closed", "device", "handle")
 
     def __init__(self, device: Device):
         self.device = device
         handle = _P()
         check(_lib().cuStreamCreate(ctypes.byref(handle), _NON_BLOCKING), "making a stream")
-        self.handle = handle.value
+        self.handle, self.closed = handle.value, False
 
     def record(self, event: Event | None = None) -> Event:
         event = event or Event(self.device)
@@ -337,8 +338,12 @@ class Stream:
             f"launching a kernel of {grid} blocks of {block} threads",
         )
 
-    def __del__(self, library=_library) -> None:
-        if getattr(self, "handle", None) and not _forked:
+    def __del__(self, library=_library, finalizing=sys.is_finalizing) -> None:
+        if getattr(self, "handle", None) and not _forked and not finalizing():
+            # In a cycle of garbage, blocks of memory that its work uses may end after it: all is done by then.
+            with self.device:
+                library().cuStreamSynchronize(self.handle)
+            self.closed = True
             library().cuStreamDestroy_v2(self.handle)
 
 
@@ -348,7 +353,7 @@ class ForeignStream(Stream):
     __slots__ = ()
 
     def __init__(self, device: Device, handle: int):
-        self.device, self.handle = device, handle
+        self.device, self.handle, self.closed = device, handle, False
 
     def __del__(self, library=_library) -> None:
         """It is not ours."""

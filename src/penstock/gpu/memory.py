@@ -145,6 +145,8 @@ class Pool:
         events = []
         with self.device:
             for stream in block._streams:
+                if stream.closed:
+                    continue
                 try:
                     event = self._events.pop()
                 except IndexError:

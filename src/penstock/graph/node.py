@@ -84,6 +84,26 @@ class DataNode:
 
         return move(self, "cpu")
 
+    def shape(self, *, dtype: Any = None, device: str = "cpu") -> DataNode:
+        """The shape of each sample, as a vector of integers; `dtype` is int64 unless given."""
+        from ..core.op import REGISTRY
+        from .trace import call
+
+        shapes = call(REGISTRY["shapes"], (self.cpu(),), {} if dtype is None else {"dtype": dtype})
+        return shapes.gpu() if device == "gpu" else shapes
+
+    def property(self, key: str, *, device: str = "cpu") -> DataNode:
+        """What is known of each sample, as a vector of bytes: "source_info", where it came from, or "layout"."""
+        from ..core.op import REGISTRY
+        from .trace import call
+
+        known = call(REGISTRY["get_property"], (self.cpu(),), {"key": key})
+        return known.gpu() if device == "gpu" else known
+
+    def source_info(self, *, device: str = "cpu") -> DataNode:
+        """Where each sample came from, such as a file's name, as a vector of bytes."""
+        return self.property("source_info", device=device)
+
     __hash__ = object.__hash__  # comparisons are operators of the graph
 
     def __bool__(self) -> bool:

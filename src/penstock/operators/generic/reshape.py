@@ -42,14 +42,17 @@ class Reshape(Operator):
             raise ValueError("`rel_shape` is empty")
 
     def outputs(self, a: Arguments, x: Spec, *more: Spec) -> Spec:
-        shape = self._shape(a, x, *more)
-        shape = _completed(shape, x)
+        shape = _completed(self._shape(a, x, *more), x, self._volume(a, x))
         layout = x.layout if shape.shape[1] == x.ndim else ""
         if a.layout is not None:
             if len(a.layout) not in (0, shape.shape[1]):
                 raise ValueError(f"layout='{a.layout}' does not fit an output of {shape.shape[1]} axes")
             layout = str(a.layout)
         return x.like(shape=shape, layout=layout)
+
+    def _volume(self, a: Arguments, x: Spec) -> np.ndarray:
+        """(n,) elements of the output."""
+        return x.shape.prod(axis=1)
 
     def _shape(self, a: Arguments, x: Spec, *more: Spec) -> np.ndarray:
         """(n, ndim) with a negative extent for what is left."""
@@ -91,9 +94,8 @@ class Reshape(Operator):
         )
 
 
-def _completed(shape: np.ndarray, x: Spec) -> np.ndarray:
-    """With the negative extent replaced; raises SampleErrors where the volume is not that of the input."""
-    volume = x.shape.prod(axis=1)
+def _completed(shape: np.ndarray, x: Spec, volume: np.ndarray) -> np.ndarray:
+    """With the negative extent replaced; raises SampleErrors where the volume is another one."""
     unknown = shape < 0
     SampleErrors.where(unknown.sum(axis=1) > 1, lambda i: f"only one extent may be negative, got {shape[i].tolist()}")
     known = np.where(unknown, 1, shape).prod(axis=1)

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "generic/frames.h"
+
+#include <cstring>
+
+#include "core/kernel.h"
+
+static void run(const Tensor *out, const Tensor *in, const FramesArgs &a, Scratch &) {
+  const int64_t bytes = frame_bytes(*in);
+  if (!bytes) return;
+  for (int i = 0; i < a.count; i++)
+    std::memcpy((char *)out->data + i * bytes, (const char *)in->data + a.order[i] * bytes, bytes);
+}
+
+EXPORT_KERNEL(frames, FramesArgs, run)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels that only move bytes: by which unit, and by how many threads; see kernels/core/gpu_units.h."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.batch import Spec
+from ..launch import grid_of
+
+_THREADS = 256
+_EACH = 4  # units that a thread moves
+
+
+def unit_of(pieces: list[np.ndarray]) -> int:
+    """The largest power of two, at most 16, that divides all of these numbers of bytes."""
+    both = 16
+    for p in pieces:
+        both |= int(np.bitwise_or.reduce(p, initial=0))
+    return both & -both
+
+
+def grid_of_units(out: Spec, unit: int, n: int) -> tuple[int, int, int]:
+    nbytes = out.volumes() * out.dtype.itemsize
+    if int(nbytes.max(initial=0)) // out.dtype.itemsize >= 1 << 32:
+        raise ValueError(f"a sample of shape {out.shape.max(axis=0).tolist()} is too large for the GPU")
+    return grid_of(-(-nbytes // (unit * _THREADS * _EACH)), n)

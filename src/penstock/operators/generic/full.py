@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays filled with a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.batch import Spec
+from ...core.op import Arg, Arguments, Layout, Operator, PerSample
+from ._filled import check_broadcast, layout_of, shape_of
+
+
+class Full(Operator):
+    """An array of the given shape, filled with the input.
+
+    The input is a number, or an array that is repeated along the axes in which it has one element or none at all
+    (NumPy's broadcasting). The type is that of the input. Without a `shape` the
+    output is a scalar.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     return fn.full(types.Constant([1, 2, 3]), shape=[2, 3])
+    >>> pipe().run()[0].at(0).tolist()
+    [[1, 2, 3], [1, 2, 3]]
+    """
+
+    frames = False
+    kernel = "generic/full"
+    shape = PerSample([int], None, "Shape of the output.")
+    layout = Arg(Layout, None, "Layout of the output: as many names as there are axes.")
+
+    def outputs(self, a: Arguments, value: Spec) -> Spec:
+        shape = shape_of(a)
+        check_broadcast(value, shape)
+        return Spec(shape, value.dtype, layout_of(a.layout, shape.shape[1]))
+
+    def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
+        return {"from": 0, "value": 0}

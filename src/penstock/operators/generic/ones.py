@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of ones."""
+
+from ._filled import _OfShape
+
+
+class Ones(_OfShape):
+    """An array of ones, of any shape and type.
+
+    The shape may differ from sample to sample. Without it the output is a scalar.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     return fn.ones(shape=[2, 3], dtype=types.UINT8)
+    >>> pipe().run()[0].at(0).tolist()
+    [[1, 1, 1], [1, 1, 1]]
+    """
+
+    number = 1

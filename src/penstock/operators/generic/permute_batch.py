@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The samples of a batch in another order."""
+
+import numpy as np
+
+from ...core.batch import Batch
+from ...core.op import Arguments, Operator, PerSample
+
+
+class PermuteBatch(Operator):
+    """Sample i of the output is sample `indices[i]` of the input; samples may be left out and repeated. Nothing is
+    copied.
+
+    >>> from penstock import fn, pipeline_def
+    >>> import numpy as np
+    >>> @pipeline_def(batch_size=3)
+    ... def pipe():
+    ...     x = fn.external_source(source=lambda i: np.int32([[10], [20], [30]]))
+    ...     return fn.permute_batch(x, indices=[2, 0, 0])
+    >>> pipe().run()[0].as_array().ravel().tolist()
+    [30, 10, 10]
+    """
+
+    frames = False
+    mixes_samples = True
+    indices = PerSample([int], doc="As many indices as there are samples, or a batch of scalars: one for each sample.")
+
+    def run(self, a: Arguments, x: Batch) -> Batch:
+        indices = np.asarray(a.indices)
+        if "indices" in self.values:  # a list for the whole batch
+            indices = indices[0] if len(indices) else np.zeros(0, "i4")
+        elif indices.shape[1] != 1:
+            raise ValueError(f"indices needs one number for each sample; got vectors of {indices.shape[1]}")
+        indices = indices.ravel()
+        if len(indices) != a.n:
+            raise ValueError(f"there are {len(indices)} indices for a batch of {a.n} samples")
+        wrong = (indices < 0) | (indices >= len(x))
+        if wrong.any():
+            i = int(wrong.argmax())
+            raise ValueError(f"indices[{i}] is {indices[i]}; the batch has the samples 0 to {len(x) - 1}")
+        return x.take(indices)
