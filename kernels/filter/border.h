@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands outside of an image, and images and volumes as filters see them.
+#pragma once
+#include "core/tensor.h"
+
+enum Border : int32_t { REFLECT_101, REFLECT_1001, WRAP, CLAMP, CONSTANT };  // dcb|abcd|cba, cba|abcd|dcb, bcd|abcd|abc
+
+// The place along an axis of n elements (at least 1) that stands for i, which may lie outside; -1 for CONSTANT there.
+SHARED int64_t border_place(int64_t i, int64_t n, int border) {
+  if (i >= 0 && i < n) return i;
+  if (border == CONSTANT) return -1;
+  if (border == CLAMP) return i < 0 ? 0 : n - 1;
+  const int64_t period = border == WRAP ? n : border == REFLECT_1001 ? 2 * n : n > 1 ? 2 * n - 2 : 1;
+  i %= period;
+  if (i < 0) i += period;
+  if (i < n) return i;
+  return border == REFLECT_101 ? period - i : period - 1 - i;
+}
+
+// `outer` images or volumes, one behind the other, of d slices, h rows, w columns and c channels.
+struct Grid {
+  int64_t outer, d, h, w, c;
+  // The first n_outer axes count images, the n_space axes behind them are those of space, and channels may follow.
+  SHARED Grid(const Tensor &x, int n_outer, int n_space) {
+    int64_t space[3] = {1, 1, 1};
+    outer = c = 1;
+    for (int i = 0; i < x.ndim; i++) {
+      if (i < n_outer)
+        outer *= x.shape[i];
+      else if (i < n_outer + n_space)
+        space[3 - n_space + i - n_outer] = x.shape[i];
+      else
+        c *= x.shape[i];
+    }
+    d = space[0], h = space[1], w = space[2];
+  }
+  SHARED int64_t row() const { return w * c; }
+  SHARED int64_t slice() const { return h * w * c; }
+  SHARED int64_t image() const { return d * h * w * c; }
+};

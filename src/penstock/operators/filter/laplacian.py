@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Laplacian: the sum of the second derivatives."""
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, PerFrame
+from ._linear_filter import Separable, per_axis
+
+_LONGEST = 31
+
+
+def _windows() -> tuple[np.ndarray, np.ndarray]:
+    """Smoothing and derivative windows by size: powers of (1, 1), and of these the second differences."""
+    smooth = np.zeros((_LONGEST + 1, _LONGEST))
+    smooth[1, 0] = 1
+    for n in range(2, _LONGEST + 1):
+        smooth[n] = smooth[n - 1]
+        smooth[n, 1:] += smooth[n - 1, :-1]
+    derive = np.zeros_like(smooth)
+    for n in range(3, _LONGEST + 1):
+        for shift, factor in ((0, 1), (1, -2), (2, 1)):
+            derive[n, shift:] += factor * smooth[n - 2, : _LONGEST - shift]
+    return smooth, derive
+
+
+_SMOOTH, _DERIVE = _windows()
+
+
+class Laplacian(Separable):
+    """The sum of the second partial derivatives along the axes of space, each times its `scale`.
+
+    The derivative along an axis is a convolution with the second difference (1, -2, 1), smoothed to the size
+    `window_size` by (1, 2, 1) as often as needed, along that axis and with smoothing windows (binomial coefficients)
+    along the others: of size `smoothing_size`, or of the derivative's window size if that is not given; a
+    `smoothing_size` of 1 does not smooth. At the border the input is reflected without its outermost element. Sums are
+    computed in float32.
+
+    The input has one to three axes of space, channels first or last or none (HWC, CHW, HW, DHWC, ...), and any type but
+    bool; without a layout all axes are those of space. Frames of a sequence are handled one by one.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> import numpy as np
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     x = types.Constant(np.float32([[0, 0, 0], [0, 1, 0], [0, 0, 0]]), layout="HW")
+    ...     return fn.laplacian(x, smoothing_size=1)
+    >>> pipe().run()[0].at(0).tolist()
+    [[0.0, 2.0, 0.0], [2.0, -4.0, 2.0], [0.0, 2.0, 0.0]]
+    """
+
+    window_size = PerFrame([int], [3], "Size of the derivatives' windows, odd, 3 to 31; one for all axes or one per axis.")
+    smoothing_size = PerFrame(
+        [int], None, "Size of the smoothing windows, odd, 1 to 31; one for all axes or one per axis."
+    )
+    scale = PerFrame([float], [1.0], "What each partial derivative is multiplied by; one for all axes or one per axis.")
+    normalized_kernel = Arg(
+        bool,
+        False,
+        "Multiplies each derivative by `2^(n + 2 - s)`, with s the sum of the sizes of its windows and n the number of "
+        "axes of space; not together with `scale`.",
+    )
+
+    def setup(self) -> None:
+        if self.values["normalized_kernel"] and "scale" in self.values["given"]:
+            raise ValueError("`normalized_kernel=True` sets the factors; leave out `scale`")
+
+    def plan(self, a: Arguments, x: Spec, *more: Spec) -> None:
+        super().plan(a, x)
+        axes = a.n_space
+        size = per_axis(a.window_size, "window_size", axes)
+        _check("window_size", size, 3)
+        a.size = np.repeat(size[:, :, None], axes, axis=2)
+        if a.smoothing_size is not None:
+            smooth = per_axis(a.smoothing_size, "smoothing_size", axes)
+            _check("smoothing_size", smooth, 1)
+            a.size = np.where(np.eye(axes, dtype=bool), a.size, smooth[:, None, :])
+        derives = np.eye(axes, dtype=bool)[..., None]
+        a.windows = np.where(derives, _DERIVE[a.size], _SMOOTH[a.size])
+        scale = per_axis(a.scale, "scale", axes)
+        if a.normalized_kernel:
+            scale = np.exp2(axes + 2.0 - a.size.sum(axis=2))
+        a.windows[:, :, 0] *= scale[..., None]
+
+
+def _check(name: str, size: np.ndarray, least: int) -> None:
+    SampleErrors.where(
+        ((size < least) | (size > _LONGEST) | (size % 2 == 0)).any(axis=1),
+        lambda i: f"`{name}` must be odd and between {least} and {_LONGEST}, got {size[i].tolist()}",
+    )
