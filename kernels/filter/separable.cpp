@@ -14,8 +14,10 @@ class Rows {
   const float *get(int64_t z, int64_t y, const float *window, int64_t size) {
     const int64_t n = g_.row();
     if (size == 1) {
-      if (y != held_ || z != slice_) to_floats(row_, at(z, y), n);
-      else return row_;
+      if (y != held_ || z != slice_)
+        to_floats(row_, at(z, y), n);
+      else
+        return row_;
       held_ = y, slice_ = z;
     } else {
       RowSum sum(row_, n);
@@ -83,13 +85,13 @@ static void run(const Tensor *out, const Tensor *in, const SeparableArgs &a, Scr
   if (in->volume() == 0) return;
   for_types<uint8_t, uint16_t, uint32_t, uint64_t, int8_t, int16_t, int32_t, int64_t, half, float, double>(
       in->dtype, [&](auto i) {
-    using In = decltype(i);
-    auto both = [&](auto o) {
-      for (int64_t p = 0; p < g.outer; p++)
-        filter(out->as<decltype(o)>() + p * g.image(), in->as<In>() + p * g.image(), g, a, scratch);
-    };
-    out->dtype == FLOAT ? both(float{}) : both(In{});
-  });
+        using In = decltype(i);
+        auto both = [&](auto o) {
+          for (int64_t p = 0; p < g.outer; p++)
+            filter(out->as<decltype(o)>() + p * g.image(), in->as<In>() + p * g.image(), g, a, scratch);
+        };
+        out->dtype == FLOAT ? both(float{}) : both(In{});
+      });
 }
 
 EXPORT_KERNEL(separable, SeparableArgs, run)

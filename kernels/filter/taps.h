@@ -46,8 +46,8 @@ class RowSum {
  private:
   void flush() {
     switch (held_) {
-#define TAPS(N)                                        \
-  case N:                                              \
+#define TAPS(N)                                     \
+  case N:                                           \
     add_taps<N>(to_, rows_, weights_, n_, begins_); \
     break;
       TAPS(1) TAPS(2) TAPS(3) TAPS(4) TAPS(5) TAPS(6) TAPS(7) TAPS(8)

@@ -32,20 +32,22 @@ class GaussianBlur(Separable):
     [[0, 5, 24, 40, 24, 5, 0]]
     """
 
-    sigma = PerFrame([float], [0.0], "Standard deviation in elements, for all axes or one per axis; 0: from the window.")
+    sigma = PerFrame(
+        [float], [0.0], "Standard deviation in elements, for all axes or one per axis; 0: from the window."
+    )
     window_size = PerFrame([int], [0], "Size of the window, odd, for all axes or one per axis; 0: from `sigma`.")
 
     def plan(self, a: Arguments, x: Spec, *more: Spec) -> None:
         super().plan(a, x)
         sigma, size = per_axis(a.sigma, "sigma", a.n_space), per_axis(a.window_size, "window_size", a.n_space)
-        for name, column in (("sigma", sigma), ("window_size", size)):
-            SampleErrors.where(
-                ~(column >= 0).all(axis=1), lambda i: f"`{name}` must not be negative, got {column[i].tolist()}"
-            )
+        _check_sign("sigma", sigma)
+        _check_sign("window_size", size)
         SampleErrors.where(
             ((sigma == 0) & (size == 0)).any(axis=1),
-            lambda i: "neither `sigma` nor `window_size` is given for all axes: "
-            f"sigma={sigma[i].tolist()}, window_size={size[i].tolist()}",
+            lambda i: (
+                "neither `sigma` nor `window_size` is given for all axes: "
+                f"sigma={sigma[i].tolist()}, window_size={size[i].tolist()}"
+            ),
         )
         with np.errstate(over="ignore"):
             wide = 2 * np.ceil(np.float32(3) * sigma).astype("f8") + 1
@@ -64,3 +66,7 @@ class GaussianBlur(Separable):
         with np.errstate(under="ignore"):
             windows = np.where(at <= radius[..., None], np.exp(-(at**2) / (2 * spread[..., None] ** 2)), 0)
         a.windows = (windows / windows.sum(axis=2, keepdims=True))[:, None]
+
+
+def _check_sign(name: str, column: np.ndarray) -> None:
+    SampleErrors.where(~(column >= 0).all(axis=1), lambda i: f"`{name}` must not be negative, got {column[i].tolist()}")

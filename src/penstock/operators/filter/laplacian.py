@@ -50,7 +50,9 @@ class Laplacian(Separable):
     [[0.0, 2.0, 0.0], [2.0, -4.0, 2.0], [0.0, 2.0, 0.0]]
     """
 
-    window_size = PerFrame([int], [3], "Size of the derivatives' windows, odd, 3 to 31; one for all axes or one per axis.")
+    window_size = PerFrame(
+        [int], [3], "Size of the derivatives' windows, odd, 3 to 31; one for all axes or one per axis."
+    )
     smoothing_size = PerFrame(
         [int], None, "Size of the smoothing windows, odd, 1 to 31; one for all axes or one per axis."
     )
@@ -81,7 +83,7 @@ class Laplacian(Separable):
         scale = per_axis(a.scale, "scale", axes)
         if a.normalized_kernel:
             scale = np.exp2(axes + 2.0 - a.size.sum(axis=2))
-        a.windows[:, :, 0] *= scale[..., None]
+        a.windows[:, :, -1] *= scale[..., None]
 
 
 def _check(name: str, size: np.ndarray, least: int) -> None:
