@@ -26,7 +26,7 @@ class Rows {
         to_floats(next, at(border_place(z + k - size / 2, g_.d, REFLECT_101), y), n);
         sum.add(next, window[k]);
       }
-      sum.finish();
+      sum.finish(row_);
       held_ = -1;
     }
     pad_row(row_, g_.w, g_.c, radius_, radius_, REFLECT_101, 0);
@@ -65,17 +65,17 @@ static void filter(Out *out, const In *in, const Grid &g, const SeparableArgs &a
         const int32_t *size = a.size + 3 * t;
         for (; next[t] <= y + size[1] / 2; next[t]++) {
           const float *x = rows.get(z, border_place(next[t], g.h, REFLECT_101), window, size[0]);
-          RowSum across(ring + (next[t] + size[1]) % size[1] * n, n);
+          float *to = ring + (next[t] + size[1]) % size[1] * n;
+          RowSum across(to, n);
           const float *w = window + 2 * a.stride;
           for (int64_t k = 0; k < size[2]; k++) across.add(x + (k - size[2] / 2) * g.c, w[k]);
-          across.finish();
+          across.finish(to);
         }
         for (int64_t k = 0; k < size[1]; k++)
           sum.add(ring + (y + k - size[1] / 2 + size[1]) % size[1] * n, window[a.stride + k]);
         ring += size[1] * n;
       }
-      sum.finish();
-      from_floats(out + z * g.slice() + y * n, sums, n);
+      sum.finish(out + z * g.slice() + y * n);
     }
   }
 }
