@@ -29,7 +29,7 @@ class Rows {
       sum.finish(row_);
       held_ = -1;
     }
-    pad_row(row_, g_.w, g_.c, radius_, radius_, REFLECT_101, 0);
+    pad_row(row_, g_.w, g_.c, radius_, radius_, REFLECT_101, 0.0f);
     return row_;
   }
 

@@ -2,10 +2,7 @@
 // Sums of weighted rows in float32, from which all linear filters are made: along a row the taps are the same row,
 // shifted by whole pixels.
 #pragma once
-#include <algorithm>
-
-#include "core/kernel.h"
-#include "filter/border.h"
+#include "filter/rows.h"
 
 constexpr int kMostTaps = 9;  // summed in registers at once
 
@@ -81,13 +78,3 @@ class RowSum {
   int held_ = 0;
   bool begins_ = true;
 };
-
-// Fills `left` and `right` pixels of c channels beside the w pixels at `row`.
-inline void pad_row(float *row, int64_t w, int64_t c, int64_t left, int64_t right, int border, float fill) {
-  auto copy = [&](int64_t x) {
-    const int64_t from = border_place(x, w, border);
-    for (int64_t i = 0; i < c; i++) row[x * c + i] = from < 0 ? fill : row[from * c + i];
-  };
-  for (int64_t x = 1; x <= left; x++) copy(-x);
-  for (int64_t x = w; x < w + right; x++) copy(x);
-}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "filter/median.h"
+
+#include <cstring>
+
+#include "filter/rows.h"
+
+constexpr int64_t kVector = 64;  // bytes that are handled at once
+
+template <class T>
+struct VectorOf {
+  typedef T Type __attribute__((vector_size(kVector)));
+};
+
+template <class V, class T>
+MEDIAN_INLINE void load_vector(V &v, const T *p) {
+  memcpy(&v, p, kVector);
+}
+
+// The median of N rows at each of n places; kVector bytes behind each row may be read.
+template <int N, class T>
+CLONES static void select_rows(T *out, const T *const *rows, int64_t n) {
+  typedef typename VectorOf<T>::Type V;
+  constexpr int64_t kLanes = kVector / sizeof(T);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    V v[kHeld<N>];
+    int k = 0;
+#pragma GCC unroll 16
+    for (; k < kHeld<N>; k++) load_vector(v[k], rows[k] + i);
+    forget_extremes<kHeld<N>>(
+        v, [&](V & x) __attribute__((always_inline)) { load_vector(x, rows[k++] + i); });
+    memcpy(out + i, &v[1], (n - i < kLanes ? n - i : kLanes) * sizeof(T));
+  }
+}
+
+// The same for any odd number of rows of unsigned integers: the median's bits, highest first. Fewer than half of the
+// values lie below it.
+template <class Key>
+CLONES static void search_rows(Key *out, const Key *const *rows, int64_t n_rows, int64_t n, int bits) {
+  typedef typename VectorOf<Key>::Type V;
+  constexpr int64_t kLanes = kVector / sizeof(Key);
+  const V half = V{} + (Key)(n_rows / 2);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    V median{};
+    for (int bit = bits - 1; bit >= 0; bit--) {
+      const V least = median | (Key)((Key)1 << bit);
+      V below{};
+      for (int64_t k = 0; k < n_rows; k++) {
+        V x;
+        load_vector(x, rows[k] + i);
+        below -= (V)(x < least);
+      }
+      median = below <= half ? least : median;
+    }
+    memcpy(out + i, &median, (n - i < kLanes ? n - i : kLanes) * sizeof(Key));
+  }
+}
+
+template <class Key, class T>
+static Key key_of(T x) {
+  if constexpr (DTypeOf<T>::value == FLOAT) {
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    return float_key(bits);
+  } else {
+    return (Key)x;
+  }
+}
+
+template <class T, class Key>
+static T value_of(Key key) {
+  if constexpr (DTypeOf<T>::value == FLOAT) {
+    const uint32_t bits = key_float(key);
+    T x;
+    memcpy(&x, &bits, 4);
+    return x;
+  } else {
+    return (T)key;
+  }
+}
+
+// Calls f(place of the output row, pointers to the rows under the window) for each row of an image.
+template <class Key, class T, class Convert, class F>
+static void each_row(const T *in, const Grid &g, const Window &window, Scratch &scratch, const Convert &convert,
+                     const F &f) {
+  const int64_t n = g.row();
+  RowRing<Key> ring(g, window, CLAMP, 0, kVector / sizeof(Key), scratch, 0);
+  const Key **rows = scratch.array<const Key *>(window.h * window.w, 1);
+  for (int64_t y = 0; y < g.h; y++) {
+    ring.advance(y, [&](Key *to, int64_t row) { convert(to, in + row * n, n); });
+    for (int64_t i = 0; i < window.h; i++)
+      for (int64_t j = 0; j < window.w; j++) rows[i * window.w + j] = ring.at(y, i, j);
+    f(y * n, rows);
+  }
+}
+
+template <int N, class T>
+static void select(T *out, const T *in, const Grid &g, const Window &window, Scratch &scratch) {
+  each_row<T>(
+      in, g, window, scratch, [](T *to, const T *from, int64_t n) { memcpy(to, from, n * sizeof(T)); },
+      [&](int64_t at, const T **rows) { select_rows<N>(out + at, rows, g.row()); });
+}
+
+template <class Key, class T>
+static void search(T *out, const T *in, const Grid &g, const Window &window, Scratch &scratch) {
+  const int64_t n = g.row();
+  Key *found = scratch.array<Key>(n, 2);
+  each_row<Key>(
+      in, g, window, scratch,
+      [](Key *to, const T *from, int64_t n) {
+        for (int64_t i = 0; i < n; i++) to[i] = key_of<Key>(from[i]);
+      },
+      [&](int64_t at, const Key **rows) {
+        search_rows(found, rows, window.h * window.w, n, sizeof(T) * 8);
+        for (int64_t i = 0; i < n; i++) out[at + i] = value_of<T>(found[i]);
+      });
+}
+
+template <class T>
+static void median(T *out, const T *in, const Grid &g, const Window &window, Scratch &scratch) {
+  switch (window.h * window.w) {
+    case 1:
+      memcpy(out, in, g.slice() * sizeof(T));
+      return;
+#define SELECT(N)                           \
+  case N:                                   \
+    select<N>(out, in, g, window, scratch); \
+    return;
+      SELECT(3) SELECT(5) SELECT(9) SELECT(15) SELECT(25)
+#undef SELECT
+  }
+  if constexpr (DTypeOf<T>::value == FLOAT)
+    search<uint32_t>(out, in, g, window, scratch);
+  else if (sizeof(T) == 1 && window.h * window.w < 256)
+    search<uint8_t>(out, in, g, window, scratch);
+  else
+    search<uint16_t>(out, in, g, window, scratch);
+}
+
+static void run(const Tensor *out, const Tensor *in, const MedianArgs &a, Scratch &scratch) {
+  const Grid g(*in, a.n_outer, 2);
+  if (in->volume() == 0) return;
+  const Window window{a.size[0], a.size[1], a.size[0] / 2, a.size[1] / 2};
+  for_types<uint8_t, uint16_t, float>(in->dtype, [&](auto t) {
+    using T = decltype(t);
+    for (int64_t p = 0; p < g.outer; p++)
+      median(out->as<T>() + p * g.slice(), in->as<T>() + p * g.slice(), g, window, scratch);
+  });
+}
+
+EXPORT_KERNEL(median, MedianArgs, run)

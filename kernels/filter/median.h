@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The median of the elements under a window; the border is repeated.
+#pragma once
+#include "core/tensor.h"
+#include "filter/border.h"
+
+struct MedianArgs {
+  int32_t size[2];  // of the window, odd, along H and W
+  int32_t n_outer;  // axes before H
+};
+
+#ifdef __CUDACC__
+#define MEDIAN_INLINE __device__ __forceinline__
+#else
+#define MEDIAN_INLINE inline __attribute__((always_inline))
+#endif
+
+// Orders two values, or each lane of two vectors of them.
+template <class V>
+MEDIAN_INLINE void order(V &a, V &b) {
+  const V low = a < b ? a : b;
+  b = a < b ? b : a;
+  a = low;
+}
+
+// Brings the smallest of M values to the front and the largest to the end.
+template <int M, class V>
+MEDIAN_INLINE void extremes(V *v) {
+#pragma GCC unroll 16
+  for (int i = 0; i < M / 2; i++) order(v[i], v[M - 1 - i]);
+#pragma GCC unroll 16
+  for (int i = 1; i < (M + 1) / 2; i++) order(v[0], v[i]);
+#pragma GCC unroll 16
+  for (int i = M / 2; i < M - 1; i++) order(v[i], v[M - 1]);
+}
+
+// The median of N values, N odd and above 1, into v[1]: v holds the first kHeld<N> of them, next(x) gives the others.
+// Of as many the smallest and the largest are not the median, so the next value takes the place of both.
+template <int N>
+constexpr int kHeld = N / 2 + 2;
+
+template <int M, class V, class Next>
+MEDIAN_INLINE void forget_extremes(V *v, const Next &next) {
+  extremes<M>(v);
+  if constexpr (M > 3) {
+    next(v[0]);
+    forget_extremes<M - 1>(v, next);
+  }
+}
+
+// Floats as integers of the same order.
+SHARED uint32_t float_key(uint32_t bits) { return bits >> 31 ? ~bits : bits | 0x80000000u; }
+SHARED uint32_t key_float(uint32_t key) { return key >> 31 ? key & 0x7fffffffu : ~key; }

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Erosion and dilation."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, PerFrame
+from ._image_window import ImageWindow
+
+# enum Border of the kernel, under the names of these operators.
+_BORDERS = {"reflect_101": 0, "reflect": 1, "wrap": 2, "replicate": 3, "constant": 4}
+
+
+class Morphology(ImageWindow, abstract=True):
+    """Base of what takes the smallest or the largest value under a rectangle."""
+
+    kernel = "filter/morphology"
+    dilates: ClassVar[bool] = False
+
+    mask_size = PerFrame([int], [3, 3], "Width and height of the rectangle; -1 is 3 x 3.")
+    anchor = PerFrame(
+        [int],
+        [-1, -1],
+        "Column and row of the rectangle that lie on the output's place; negative: the middle (size / 2).",
+    )
+    iterations = Arg(int, 1, "How often the operation is done.")
+    border_mode = Arg(
+        str,
+        "constant",
+        "What lies outside: constant (does not count), replicate (aaa|abcd|ddd), reflect (cba|abcd|dcb), reflect_101 "
+        "(dcb|abcd|cba) or wrap (bcd|abcd|abc).",
+    )
+
+    def setup(self) -> None:
+        if self.values["border_mode"] not in _BORDERS:
+            raise ValueError(
+                f"border_mode='{self.values['border_mode']}' is not known; known are {', '.join(_BORDERS)}"
+            )
+        if self.values["iterations"] < 1:
+            raise ValueError(f"iterations={self.values['iterations']} must be at least 1")
+
+    def plan(self, a: Arguments, x: Spec) -> None:
+        super().plan(a, x)
+        size, anchor = two(a.mask_size, "mask_size"), two(a.anchor, "anchor")
+        size = np.where((size == -1).any(axis=1, keepdims=True), 3, size)
+        SampleErrors.where(
+            (size < 1).any(axis=1), lambda i: f"`mask_size` must be positive, got {a.mask_size[i].tolist()}"
+        )
+        anchor = np.where(anchor < 0, size // 2, anchor)
+        SampleErrors.where(
+            (anchor >= size).any(axis=1),
+            lambda i: f"`anchor` {anchor[i].tolist()} is not inside of the mask of size {size[i].tolist()}",
+        )
+        a.size, a.place = size, anchor
+
+    def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
+        return {
+            "size": a.size[:, ::-1],
+            "anchor": a.place[:, ::-1],
+            "border": _BORDERS[a.border_mode],
+            "dilates": self.dilates,
+            "iterations": a.iterations,
+            "n_outer": a.n_outer,
+        }
+
+
+def two(column: np.ndarray, name: str) -> np.ndarray:
+    """(n, 2) from a column of widths and heights, or of one value for both."""
+    if column.shape[1] not in (1, 2):
+        raise ValueError(f"`{name}` has {column.shape[1]} values; it takes one, or two: along the width and the height")
+    return np.broadcast_to(column, (len(column), 2))

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dilation of images."""
+
+from ._morphology import Morphology
+
+
+class Dilate(Morphology):
+    """Each element becomes the largest value of its channel under a rectangle.
+
+    Images (HW, HWC, CHW) or sequences of them, of type uint8, uint16 or float32. What lies outside does not count
+    unless `border_mode` says otherwise.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> import numpy as np
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     return fn.experimental.dilate(types.Constant(np.uint8([[0, 0, 9, 0, 0]]), layout="HW"))
+    >>> pipe().run()[0].at(0).tolist()
+    [[0, 9, 9, 9, 0]]
+    """
+
+    dilates = True
