@@ -17,13 +17,12 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi"))) inline void look_up(uint8
                                                                            const uint8_t *table) {
   const __m512i a = _mm512_loadu_si512(table), b = _mm512_loadu_si512(table + 64);
   const __m512i c = _mm512_loadu_si512(table + 128), d = _mm512_loadu_si512(table + 192);
-  int64_t i = 0;
-  for (; i + 64 <= n; i += 64) {
-    __m512i x = _mm512_loadu_si512(in + i);
+  for (int64_t i = 0; i < n; i += 64) {
+    const __mmask64 inside = n - i < 64 ? ((uint64_t)1 << (n - i)) - 1 : ~(uint64_t)0;
+    __m512i x = _mm512_maskz_loadu_epi8(inside, in + i);
     __m512i low = _mm512_permutex2var_epi8(a, x, b), high = _mm512_permutex2var_epi8(c, x, d);
-    _mm512_storeu_si512(out + i, _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), low, high));
+    _mm512_mask_storeu_epi8(out + i, inside, _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), low, high));
   }
-  for (; i < n; i++) out[i] = table[in[i]];
 }
 #else
 inline bool can_look_up() { return false; }
