@@ -15,7 +15,8 @@ _MOST_ELEMENTS = 65535
 class MedianBlur(ImageWindow):
     """Each element becomes the median of its channel under a rectangle around it.
 
-    The border is repeated (`aaa|abcd|ddd`). Images (HW, HWC, CHW) or sequences of them, of type uint8, uint16 or float32.
+    The border is repeated (`aaa|abcd|ddd`). Images (HW, HWC, CHW) or sequences of them, of type uint8, uint16 or
+    float32.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
