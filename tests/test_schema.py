@@ -52,6 +52,7 @@ _TYPES = {
 
 
 def snake(name: str) -> str:
+    name = name.replace("BBox", "Bbox")
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 

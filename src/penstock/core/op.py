@@ -24,8 +24,8 @@ REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "required"})()
 
 
 def snake_case(name: str) -> str:
-    """The name in fn of a class in ops: "CoordFlip" gives "coord_flip"."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+    """The name in fn of a class in ops: "CoordFlip" gives "coord_flip". BBox is one word."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name.replace("BBox", "Bbox")).lower()
 
 
 class Layout(str):
@@ -127,16 +127,16 @@ class Arguments:
     not given.
 
     Columns are not to be written to. `n` is the number of samples (of frames, where sequences are handled frame by
-    frame), `random` the operator's
-    random numbers. `batches` are the inputs that the operator `peeks` into, None for the others. `given` is the set of
-    the arguments' names that the user said. `Operator.plan` may add attributes for what `outputs`, `region` and
-    `params` share.
+    frame), `random` the operator's random numbers. `batches` are the inputs that the operator `peeks` into, None for
+    the others. `given` is the set of the arguments' names that the user said. `Operator.plan` may add attributes for
+    what `outputs`, `region` and `params` share.
     """
 
     n: int
     random: rng.Random
     batches: list[Batch | None]
     sample_of: np.ndarray | None = None  # where rows are frames: the sample of each
+    pool: kernels.Pool  # in `run`: threads for kernels, see core/each_sample.py
 
     def __init__(self, n: int, random: rng.Random, values: dict[str, Any]):
         self.n, self.random = n, random

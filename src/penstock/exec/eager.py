@@ -101,7 +101,7 @@ class Eager:
             else:
 
                 def run(ctx: Context, pool: kernels.Pool) -> None:
-                    run_batchwise(node, resolver, ctx)
+                    run_batchwise(node, resolver, ctx, pool)
 
             (branches.runner_of([node], run) if node.scope is not None else run)(self.ctx, self.pools[0])
             if self.ctx.failed:

@@ -71,12 +71,12 @@ class Plan:
 
             return runner(stage, self.resolvers)
         if stage.kind == "batch":
-            return lambda ctx, pool: self._run_batchwise(stage.nodes[0], ctx)
+            return lambda ctx, pool: self._run_batchwise(stage.nodes[0], ctx, pool)
         return lambda ctx, pool: None  # sources are loaded before
 
-    def _run_batchwise(self, node: Node, ctx: Context) -> None:
+    def _run_batchwise(self, node: Node, ctx: Context, pool: kernels.Pool) -> None:
         turn = self.turns.of(node.number, ctx.iteration) if self.turns and node.op.in_order else _ANY_TIME
-        run_batchwise(node, self.resolvers[node.number], ctx, turn)
+        run_batchwise(node, self.resolvers[node.number], ctx, pool, turn)
 
     def run(self, ctx: Context, pool: kernels.Pool) -> list[Batch]:
         """Takes the samples of `ctx`, whose sources are loaded, through all stages. Raises BadSamples for samples that
@@ -102,11 +102,14 @@ class Plan:
         return [b.packed_copy() if b.is_borrowed else b for b in outputs]
 
 
-def run_batchwise(node: Node, resolver: Resolver, ctx: Context, turn: AbstractContextManager = _ANY_TIME) -> None:
+def run_batchwise(
+    node: Node, resolver: Resolver, ctx: Context, pool: kernels.Pool, turn: AbstractContextManager = _ANY_TIME
+) -> None:
     """Runs an operator without a kernel; its code while it has its `turn`."""
     begin = time.monotonic_ns()
     try:
         a = resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
+        a.pool = pool
         inputs = [ctx.values[d.source.number, d.index] for d in node.inputs]
         with turn:
             outs = node.op.run(a, *inputs)
