@@ -123,8 +123,7 @@ class PerFrame(PerSample):
 
 
 class Arguments:
-    """The arguments of an operator for one batch, by name: fixed ones as values, per-sample ones as columns; None if
-    not given.
+    """The arguments of an operator for one batch, by name: fixed values, columns per sample; None if not given.
 
     Columns are not to be written to. `n` is the number of samples (of frames, where sequences are handled frame by
     frame), `random` the operator's random numbers. `batches` are the inputs that the operator `peeks` into, None for
@@ -164,6 +163,7 @@ class Operator:
     windowed: ClassVar[str] = ""  # axes along which it can make a window of its output, e.g. "HW"
     peeks: ClassVar[tuple[int, ...]] = ()  # inputs whose data `plan` reads (a.batches[i]): made before its chain begins
     aliases: ClassVar[bool] = False  # no kernel: output 0 is the memory of input 0 with another spec
+    n_inputs: int = 0  # of this call; for `n_outputs`
     in_order: ClassVar[bool] = False  # `run` is called for one batch after the other, never for two at once
     mixes_samples: ClassVar[bool] = False  # an output sample depends on other samples of the batch
     # Old public names: "ImageDecoder" gives ops.ImageDecoder and fn.image_decoder.

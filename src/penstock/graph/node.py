@@ -39,6 +39,7 @@ class Node:
             device,
             sites,
         )
+        op.n_inputs = len(inputs)
         self.scope: Scope | None = None  # the branch of a conditional in which it runs
         self.branch: Scope | None = None  # the one that its outputs belong to
         place = "gpu" if device == "mixed" else device
