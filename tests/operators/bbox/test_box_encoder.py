@@ -69,7 +69,7 @@ def labels(rng, case):
 
 
 def special_boxes(rng, case):
-    """Twice the same, without an area, turned around, beyond the image, touching anchors only, the anchors themselves."""
+    """Twice the same, without area, turned around, beyond the image, touching anchors only, the anchors themselves."""
     return [
         np.float32([[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5]]),
         np.float32([[0.2, 0.2, 0.2, 0.2], [0.1, 0.1, 0.5, 0.5]]),
