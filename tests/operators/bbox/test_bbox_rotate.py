@@ -137,9 +137,7 @@ ERRORS = [
     ({"size": [10.0, 0.0]}, RuntimeError, r"size must be positive, got \[10.0, 0.0\]"),
     ({"size": [10.0]}, RuntimeError, "size takes two numbers, height and width; got 1"),
 ]
-DIFFERS = {
-    "size=per_sample": "sizes are rounded, as fn.rotate does; DALI's bbox_rotate cuts off what its rotate rounds"
-}
+DIFFERS = {"size=per_sample": "sizes are rounded, as fn.rotate does; DALI cuts off what its rotate rounds"}
 SHARED = {"ulps": 8, "make_input": boxes, "dali_differs": DIFFERS}
 TestBoxes = op_test("bbox_rotate", reference, ("f4",), ("",), ARGS, ERRORS, **SHARED)
 TestLabels = op_test("bbox_rotate", reference, ("f4",), ("",), ARGS[::3], extra_inputs=labels, **SHARED)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import each_sample
-from ...core.batch import Batch, Spec
+from ...core.batch import Batch
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Layout, Operator, PerSample
 from ._boxes import check_boxes, check_labels

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The random numbers of one sample, one after the other: for searches that need nobody knows how many. They are a
+// function of (key, epoch, position), so it does not matter which thread draws them, or when.
+#pragma once
+#include "core/philox.h"
+
+class Draws {
+ public:
+  SHARED Draws(uint64_t key, uint64_t position, uint32_t epoch)
+      : philox_{{(uint32_t)key, (uint32_t)(key >> 32)}}, position_(position), epoch_(epoch) {}
+  // 32 random bits.
+  SHARED uint32_t word() {
+    if (next_ == 4) {
+      words_[0] = block_++;
+      words_[1] = (uint32_t)position_;
+      words_[2] = (uint32_t)(position_ >> 32);
+      words_[3] = epoch_;
+      philox_.block(words_);
+      next_ = 0;
+    }
+    return words_[next_++];
+  }
+  // In [0, 1), of 53 bits.
+  SHARED double unit() {
+    const uint64_t high = word();
+    return (high * 2097152 + (word() >> 11)) * (1 / 9007199254740992.0);
+  }
+  SHARED double between(double low, double high) { return low + (high - low) * unit(); }
+  // One of 0 .. n - 1.
+  SHARED int64_t below(int64_t n) {
+    const int64_t i = (int64_t)(unit() * (double)n);
+    return i < n ? i : n - 1;
+  }
+
+ private:
+  Philox philox_;
+  uint64_t position_;
+  uint32_t epoch_, block_ = 0, words_[4] = {};
+  int next_ = 4;
+};

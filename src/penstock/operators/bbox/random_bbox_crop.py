@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random windows in which boxes can be seen."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core import each_sample
+from ...core.batch import Batch, Spec
+from ...core.draws import draws
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, Layout, PerSample, Seeded
+from ._boxes import check_boxes, check_labels
+
+_ENDLESS = 100_000  # attempts of a search without a limit of its own
+
+
+class RandomBBoxCrop(Seeded):
+    """Draws a random window of an image in which its bounding boxes can be seen, and moves the boxes there.
+
+    Inputs are boxes, float32 (boxes, 4) or, of volumes, (boxes, 6), relative to the image, in [0, 1]; and optionally
+    their labels, int32, one each. Outputs are the window's anchor and shape, as `slice` takes them, the boxes that are
+    kept, cut to the window and relative to it, the labels of these, and, with `output_bbox_indices`, their indices.
+
+    The search (Liu et al., SSD: Single Shot MultiBox Detector, 2016, section 2.2): one of the `thresholds` is chosen,
+    or, with `allow_no_crop`, the whole image; then up to `num_attempts` windows are drawn; a window is taken if its aspect
+    ratio is allowed, if all boxes, or any, overlap it by the threshold, and if at least one box would be kept. If none
+    of them is, another threshold is chosen. After `total_num_attempts` windows the one with the largest overlap is
+    taken, or, if none had an allowed aspect ratio, the whole image. Without boxes every window will do.
+
+    Extents of a window are drawn uniformly from the range `scaling` of those of the image. If the range of aspect
+    ratios is a single value, as by default, the longer side decides and the other follows. With `crop_shape` and
+    `input_shape` windows have that size, in pixels, and so do anchor and shape: give `slice` normalized_anchor=False,
+    normalized_shape=False.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> import numpy as np
+    >>> @pipeline_def(batch_size=1, seed=1)
+    ... def pipe():
+    ...     boxes = types.Constant(np.float32([[0.25, 0.25, 0.75, 0.75], [0.0, 0.0, 0.01, 0.01]]))
+    ...     return fn.random_bbox_crop(boxes, scaling=[0.5, 0.5], thresholds=[0.5], allow_no_crop=False,
+    ...                                all_boxes_above_threshold=False, threshold_type="overlap")
+    >>> anchor, shape, boxes = pipe().run()
+    >>> shape.at(0).tolist(), boxes.at(0).shape
+    ([0.5, 0.5], (1, 4))
+    """
+
+    inputs = (1, 2)
+    frames = False
+    all_boxes_above_threshold = Arg(bool, True, "Whether all boxes must overlap the window, not just any of them.")
+    allow_no_crop = Arg(bool, True, "Whether the whole image is one of the outcomes, chosen like one more threshold.")
+    aspect_ratio = Arg(
+        [float],
+        [1.0, 1.0],
+        "Range of width / height of windows; of volumes one range for all or three, of x/y, x/z and y/z. Relative to "
+        "the image's own ratio unless `input_shape` is given.",
+    )
+    bbox_layout = Arg(
+        Layout, None, 'Order of a box\'s numbers: "xyXY" (default), "xyWH", "xyzXYZ", "xyzWHD" or permutations of them.'
+    )
+    bbox_prune_threshold = Arg(
+        float,
+        None,
+        "Boxes are kept if at least that share of them is inside of the window; by default if their centre is.",
+    )
+    crop_shape = PerSample([int], None, "Size of the window in pixels, in the order of `shape_layout`.")
+    input_shape = PerSample([int], None, "Size of the image in pixels, in the order of `shape_layout`.")
+    ltrb = Arg(bool, True, 'The former way to say bbox_layout="xyXY" (True) or "xyWH" (False).')
+    num_attempts = Arg(int, 1, "How many windows are drawn before another threshold is chosen.")
+    output_bbox_indices = Arg(bool, False, "Whether the indices of the boxes that were kept are one more output.")
+    quiet = Arg(bool, False, "Accepted for compatibility; a search that finds nothing prints nothing.", hidden=True)
+    scaling = Arg([float], [1.0, 1.0], "Range of the window's extents, as shares of the image's.")
+    shape_layout = Arg(
+        Layout, None, 'Order of the numbers of `crop_shape` and `input_shape`; "WH" or "WHD" by default.'
+    )
+    threshold_type = Arg(str, "iou", '"iou": intersection over union; "overlap": the share of the box inside.')
+    thresholds = Arg([float], [0.0], "Least overlaps, in [0, 1], one of which is chosen at random.")
+    total_num_attempts = Arg(
+        int, -1, f"How many windows are drawn at most; {_ENDLESS} by default, where DALI would search on for ever."
+    )
+
+    def setup(self) -> None:
+        v = self.values
+        given = v["given"]
+        aspect, scaling, prune = v["aspect_ratio"], v["scaling"], v["bbox_prune_threshold"]
+        if len(aspect) not in (2, 6) or not all(0 <= lo <= hi for lo, hi in zip(aspect[::2], aspect[1::2])):
+            raise ValueError(f"aspect_ratio takes one or three ranges [smallest, largest], from 0 on; got {aspect}")
+        if len(scaling) != 2 or not 0 <= scaling[0] <= scaling[1]:
+            raise ValueError(f"scaling takes a range [smallest, largest], from 0 on; got {scaling}")
+        if not v["thresholds"] or not all(0 <= t <= 1 for t in v["thresholds"]):
+            raise ValueError(f"thresholds takes numbers in [0, 1], at least one; got {v['thresholds']}")
+        if v["threshold_type"] not in ("iou", "overlap"):
+            raise ValueError(f"threshold_type takes 'iou' or 'overlap', got {v['threshold_type']!r}")
+        if prune is not None and not 0 <= prune <= 1:
+            raise ValueError(f"bbox_prune_threshold must be in [0, 1], got {prune}")
+        if v["num_attempts"] < 1 or "total_num_attempts" in given and v["total_num_attempts"] < 1:
+            raise ValueError(
+                f"num_attempts and total_num_attempts must be at least 1, got {v['num_attempts']} and "
+                f"{v['total_num_attempts']}"
+            )
+        if {"ltrb", "bbox_layout"} <= given:
+            raise ValueError("ltrb is the former way to give a bbox_layout; give the layout only")
+        if "crop_shape" in given:
+            if "input_shape" not in given:
+                raise ValueError("crop_shape needs the input_shape, the image's size in pixels, too")
+            if given & {"scaling", "aspect_ratio"}:
+                raise ValueError("crop_shape says how large windows are; leave scaling and aspect_ratio out")
+        self._check_layouts()
+
+    def _check_layouts(self) -> None:
+        boxes, shape = self.values["bbox_layout"], self.values["shape_layout"]
+        known = ("xyXY", "xyWH", "xyzXYZ", "xyzWHD")
+        if boxes is not None and not any(sorted(boxes) == sorted(k) for k in known):
+            raise ValueError(f"bbox_layout takes {', '.join(known)}, in any order; got {boxes!r}")
+        if shape is not None and sorted(shape) not in (sorted("WH"), sorted("WHD")):
+            raise ValueError(f"shape_layout takes WH or WHD, in any order; got {shape!r}")
+
+    def n_outputs(self) -> int:
+        return 3 + (self.n_inputs > 1) + bool(self.values["output_bbox_indices"])
+
+    def run(self, a: Arguments, boxes: Batch, labels: Batch | None = None) -> tuple[Batch, ...]:
+        dims = self._dims(boxes.spec)
+        counts = boxes.spec.shape[:, 0]
+        f4, n = np.dtype("f4"), a.n
+        anchor, shape = (Batch.allocate(Spec.uniform(n, (dims,), f4)) for _ in range(2))
+        kept = Batch.from_array(np.zeros((n, 1), "i8"))
+        columns = {
+            **self._columns(a, dims),
+            "has_labels": labels is not None,
+            "has_indices": self.values["output_bbox_indices"],
+        }
+        along, ins = [Batch.allocate(boxes.spec.like(layout=""))], [boxes]
+        if labels is not None:
+            check_labels(labels.spec, counts)
+            along.append(Batch.allocate(labels.spec.like(layout="")))
+            ins.append(labels)
+        if self.values["output_bbox_indices"]:
+            along.append(Batch.allocate(Spec(counts[:, None], np.dtype("i4"))))
+        each_sample.run(a, "bbox/random_bbox_crop", columns, [anchor, shape, kept, *along], ins)
+        n_kept = kept.array()[:, 0]
+        return anchor, shape, *(each_sample.beginnings(b, n_kept) for b in along)
+
+    def _dims(self, boxes: Spec) -> int:
+        layout = self.values["bbox_layout"]
+        check_boxes(boxes, (4, 6) if layout is None else (len(layout),))
+        widths = boxes.shape[boxes.shape[:, 0] > 0, 1]
+        if not len(widths):
+            widths = boxes.shape[np.isin(boxes.shape[:, 1], (4, 6)), 1]
+        first = len(layout) if layout is not None else int(widths[0]) if len(widths) else 4
+        if (widths != first).any():
+            raise ValueError(f"boxes of one batch must have the same number of coordinates; got {set(widths.tolist())}")
+        return first // 2
+
+    def _columns(self, a: Arguments, dims: int) -> dict[str, object]:
+        v = self.values
+        layout = v["bbox_layout"] or ("xyzXYZ" if dims == 3 else "xyXY" if v["ltrb"] else "xyWH")
+        if v["bbox_layout"] is None and dims == 3 and not v["ltrb"]:
+            layout = "xyzWHD"
+        sizes = "W" in layout
+        prune = v["bbox_prune_threshold"]
+        has_crop = a.crop_shape is not None
+        total = v["total_num_attempts"]
+        return {
+            **draws(a),
+            "dims": dims,
+            "start": np.array([[layout.index(c) for c in "xyz"[:dims]]]),
+            "end": np.array([[layout.index(c) for c in ("WHD" if sizes else "XYZ")[:dims]]]),
+            "sizes": sizes,
+            "scaling": np.array([v["scaling"]], "f4"),
+            "aspect": np.resize(np.array([v["aspect_ratio"]], "f4"), (1, 6)),
+            "thresholds": np.array([v["thresholds"]], "f4"),
+            "n_thresholds": len(v["thresholds"]),
+            "no_crop": v["allow_no_crop"] and not has_crop,
+            "all_boxes": v["all_boxes_above_threshold"],
+            "overlap": v["threshold_type"] == "overlap",
+            "attempts": v["num_attempts"],
+            "total_attempts": total if total > 0 else _ENDLESS,
+            "prune": -1.0 if prune is None else prune,
+            "input": self._in_pixels(a.input_shape, "input_shape", dims),
+            "crop": self._in_pixels(a.crop_shape, "crop_shape", dims),
+            "has_crop": has_crop,
+        }
+
+    def _in_pixels(self, shape: np.ndarray | None, name: str, dims: int) -> np.ndarray:
+        """(n, dims) in x, y, z from the argument; ones if it is not given."""
+        if shape is None:
+            return np.ones((1, dims), "f4")
+        layout = self.values["shape_layout"] or "WHD"[:dims]
+        if len(layout) != dims:
+            raise ValueError(f"shape_layout {layout!r} does not fit boxes of {dims} dimensions")
+        if shape.shape[1] != dims:
+            raise ValueError(f"{name} takes {dims} numbers, in the order {layout}; got {shape.shape[1]}")
+        ordered = shape[:, [layout.index(c) for c in "WHD"[:dims]]]
+        SampleErrors.where((ordered < 1).any(axis=1), lambda i: f"{name} must be positive, got {shape[i].tolist()}")
+        return ordered.astype("f4")

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random operators on boxes and masks against the real DALI: the same distributions, by tests of fixed seeds."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import penstock
+from conformance import oracle, report
+
+sys.path.append(str(Path(__file__).parents[1] / "operators" / "bbox"))
+from windows import NONE, draw, least_p_value
+
+P_VALUE = 1e-4
+FAR = np.float32([[0.2, 0.2, 0.3, 0.3], [0.7, 0.7, 0.8, 0.8]])
+MANY = np.float32([[0.1, 0.1, 0.5, 0.3], [0.55, 0.5, 0.95, 0.9], [0, 0, 0.2, 0.1], [0.9, 0.9, 1, 1]])
+WIDE = {"scaling": [0.3, 1.0], "aspect_ratio": [0.5, 2.0], "quiet": True}
+SSD = {**WIDE, "thresholds": [0.0, 0.1, 0.3, 0.5, 0.7, 0.9], "num_attempts": 50, "total_num_attempts": 1000}
+CROPS = [
+    (NONE, {**WIDE, "allow_no_crop": False}),
+    (NONE, {"scaling": [0.3, 1.0], "allow_no_crop": False}),
+    (NONE, {"scaling": [0.3, 1.0], "aspect_ratio": [2.0, 2.0]}),
+    (NONE, {**WIDE, "input_shape": [100, 300]}),
+    (NONE, {**WIDE, "input_shape": [300, 100], "shape_layout": "HW"}),
+    (NONE, {"crop_shape": [10, 8], "input_shape": [13, 30]}),
+    (MANY, {"crop_shape": [10, 8], "input_shape": [13, 30], "total_num_attempts": 100, "quiet": True}),
+    (FAR, {**WIDE, "thresholds": [0.01], "total_num_attempts": 1000}),
+    (FAR, {**WIDE, "thresholds": [0.05], "all_boxes_above_threshold": False}),
+    (FAR, {**WIDE, "thresholds": [0.5, 1.0], "threshold_type": "overlap", "num_attempts": 5}),
+    (MANY, {**WIDE, "thresholds": [0.2], "all_boxes_above_threshold": False, "bbox_prune_threshold": 0.3}),
+    (MANY, {**WIDE, "thresholds": [0.3], "total_num_attempts": 3, "allow_no_crop": False}),
+    (MANY, {**SSD, "all_boxes_above_threshold": False}),
+    (MANY, {**SSD, "bbox_layout": "xyWH"}),
+]
+
+
+def dali():
+    return oracle.dali_fn, oracle.pipeline_def, {"device_id": None}
+
+
+def allowed(windows):
+    """Without those that DALI gives where no attempt had an allowed aspect ratio, which are empty."""
+    return windows[(windows[:, 2:] > 0).all(axis=1)]
+
+
+@pytest.mark.parametrize("boxes, kwargs", CROPS, ids=[str(i) for i in range(len(CROPS))])
+def test_random_bbox_crop(boxes, kwargs):
+    tally = report.tally("random_bbox_crop")
+    tally.cases += 1
+    kwargs = {**kwargs, "output_bbox_indices": True}
+    if kwargs.get("bbox_layout") == "xyWH":
+        boxes = np.hstack([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]])
+    labels = np.arange(len(boxes), dtype="i4")
+    ours, theirs = (draw(boxes, n=1200, labels=labels, library=x, **kwargs) for x in (None, dali()))
+    problems = []
+    for got, want in zip(ours[1:], theirs[1:]):
+        seen = {(x[0].dtype.name, x[0].ndim) for x in (got, want)}
+        if len(seen) > 1:
+            problems.append(f"types and dimensions {seen}")
+        for rows in zip(got[:50], ours[2][:50]):
+            assert len(rows[0]) == len(rows[1])
+    p = least_p_value(ours[0], allowed(theirs[0]))
+    if p < P_VALUE:
+        problems.append(f"windows are distributed otherwise, p = {p:.2g}")
+    counts = np.stack([np.bincount([len(x) for x in side[1]], minlength=5) for side in (ours, theirs)])
+    counts = counts[:, counts.sum(axis=0) > 0]
+    if counts.shape[1] > 1 and stats.chi2_contingency(counts).pvalue < P_VALUE:
+        problems.append(f"numbers of boxes kept: {counts.tolist()}")
+    if problems:
+        tally.failures.append(f"{kwargs}: {problems}")
+        pytest.fail(f"{kwargs}: {problems}", pytrace=False)
+
+
+MASK = np.array([[1, 0, 0, 0, 5], [0, 0, 3, 0, 0], [0, 3, 0, 0, 0], [0, 0, 0, 0, 7]])
+
+
+OURS = (penstock.fn, penstock.pipeline_def, {})
+
+
+def places(library, mask, kwargs):
+    """(1000, ndim) pixels of the mask."""
+    fn, define, options = library
+
+    @define(batch_size=1000, num_threads=2, seed=5, **options)
+    def pipe():
+        x = fn.external_source(source=[[mask] * 1000], cycle=True)
+        return fn.segmentation.random_mask_pixel(x, **kwargs)
+
+    out = pipe().run()[0]
+    found = np.stack([np.array(out.at(i)) for i in range(1000)])
+    assert found.dtype == np.int64
+    return found
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i2", "u8", "f4", "b1"])
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {},
+        {"foreground": 1},
+        {"foreground": 1, "threshold": 3.0},
+        {"foreground": 1, "threshold": 2.5},
+        {"foreground": 1, "value": 3},
+        {"foreground": 1, "value": 30},
+        {"foreground": 1, "threshold": -1.0},
+    ],
+    ids=str,
+)
+def test_random_mask_pixel(dtype, kwargs):
+    tally = report.tally("segmentation.random_mask_pixel")
+    tally.cases += 1
+    counts = [np.bincount(places(x, MASK.astype(dtype), kwargs) @ [5, 1], minlength=20) for x in (OURS, dali())]
+    table = np.stack(counts)
+    table = table[:, table.sum(axis=0) > 0]
+    if table.shape[1] > 1 and stats.chi2_contingency(table).pvalue < P_VALUE:
+        tally.failures.append(f"{dtype}, {kwargs}: {table.tolist()}")
+        pytest.fail(tally.failures[-1], pytrace=False)
