@@ -2,6 +2,7 @@
 """Random operators on boxes and masks against the real DALI: the same distributions, by tests of fixed seeds."""
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -117,4 +118,65 @@ def test_random_mask_pixel(dtype, kwargs):
     table = table[:, table.sum(axis=0) > 0]
     if table.shape[1] > 1 and stats.chi2_contingency(table).pvalue < P_VALUE:
         tally.failures.append(f"{dtype}, {kwargs}: {table.tolist()}")
+        pytest.fail(tally.failures[-1], pytrace=False)
+
+
+LABELS = np.zeros((6, 8), "u1")
+LABELS[0, 0:5] = LABELS[2:4, 3:5] = LABELS[5, 0] = 1
+LABELS[5, 7], LABELS[4, 5:7], LABELS[0, 7] = 2, 3, 3
+
+
+def drawn_objects(library, mask, kwargs):
+    """How often each box, with its label if there is one, was drawn of 2000."""
+    fn, define, options = library
+
+    @define(batch_size=2000, num_threads=2, seed=5, **options)
+    def pipe():
+        x = fn.external_source(source=[[mask] * 2000], cycle=True)
+        out = fn.segmentation.random_object_bbox(x, **kwargs)
+        return tuple(out) if isinstance(out, (tuple, list)) else out
+
+    outputs = [[np.array(x.at(i)) for i in range(2000)] for x in pipe().run()]
+    form = [(x[0].dtype.name, x[0].shape) for x in outputs]
+    return form, Counter(tuple(np.hstack([np.atleast_1d(v) for v in row]).tolist()) for row in zip(*outputs))
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {},
+        {"format": "start_end"},
+        {"format": "box", "output_class": True},
+        {"output_class": True, "classes": [3, 1]},
+        {"output_class": True, "classes": [3, 1, 8], "class_weights": [1.0, 2.0, 5.0]},
+        {"output_class": True, "class_weights": [1.0, 0.0, 4.0]},
+        {"output_class": True, "background": 1},
+        {"output_class": True, "background": 1, "class_weights": [1.0, 2.0, 1.0]},
+        {"output_class": True, "background": 3, "class_weights": [1.0, 2.0, 1.0]},
+        {"output_class": True, "classes": [0, 2], "foreground_prob": 0.6},
+        {"output_class": True, "classes": [-1, 0], "foreground_prob": 0.6},
+        {"output_class": True, "threshold": [1, 2]},
+        {"output_class": True, "threshold": [2], "k_largest": 1},
+        {"output_class": True, "threshold": [2, 1], "k_largest": 2},
+        {"k_largest": 1},
+        {"k_largest": 2},
+        {"output_class": True, "threshold": [9, 1]},
+        {"ignore_class": True},
+        {"ignore_class": True, "k_largest": 2},
+        {"ignore_class": True, "threshold": [1, 2]},
+        {"ignore_class": True, "background": 2},
+        {"foreground_prob": 0.3},
+        {"cache_objects": True},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", ["u1", "i4"])
+def test_random_object_bbox(dtype, kwargs):
+    tally = report.tally("segmentation.random_object_bbox")
+    tally.cases += 1
+    (form, ours), (wanted, theirs) = (drawn_objects(x, LABELS.astype(dtype), kwargs) for x in (OURS, dali()))
+    keys = sorted({*ours, *theirs})
+    table = np.array([[side[k] for k in keys] for side in (ours, theirs)])
+    if form != wanted or len(keys) > 1 and stats.chi2_contingency(table).pvalue < P_VALUE:
+        tally.failures.append(f"{dtype}, {kwargs}: {form} {ours}, DALI has {wanted} {theirs}")
         pytest.fail(tally.failures[-1], pytrace=False)

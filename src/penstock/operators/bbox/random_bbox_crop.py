@@ -23,7 +23,7 @@ class RandomBBoxCrop(Seeded):
     kept, cut to the window and relative to it, the labels of these, and, with `output_bbox_indices`, their indices.
 
     The search (Liu et al., SSD: Single Shot MultiBox Detector, 2016, section 2.2): one of the `thresholds` is chosen,
-    or, with `allow_no_crop`, the whole image; then up to `num_attempts` windows are drawn; a window is taken if its aspect
+    or, with `allow_no_crop`, the whole image; then up to `num_attempts` windows are drawn; one is taken if its aspect
     ratio is allowed, if all boxes, or any, overlap it by the threshold, and if at least one box would be kept. If none
     of them is, another threshold is chosen. After `total_num_attempts` windows the one with the largest overlap is
     taken, or, if none had an allowed aspect ratio, the whole image. Without boxes every window will do.
