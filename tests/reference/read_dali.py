@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes operators.json beside it: facts of the schemas of the installed DALI, for the operators listed here.
+"""Writes operators.json beside it: facts of the schemas of all public operators of the installed DALI.
 
 Names, types, defaults and flags only; none of DALI's text. `python tests/reference/read_dali.py`, with DALI installed.
 """
@@ -12,12 +12,8 @@ from pathlib import Path
 from typing import Any
 
 PATH = Path(__file__).with_name("operators.json")
-SCHEMAS = """
-    Brightness BrightnessContrast Cast ColorSpaceConversion ColorTwist Constant Contrast Copy Crop CropMirrorNormalize
-    ExternalSource Flip Hsv Hue Normalize Pad PeekImageShape RandomResizedCrop Reshape Resize ResizeCropMirror Rotate
-    Saturation Slice Transpose WarpAffine decoders__Image decoders__ImageCrop decoders__ImageRandomCrop
-    decoders__ImageSlice random__Beta random__Choice random__CoinFlip random__Normal random__Uniform readers__File
-""".split()
+# Deprecated in favour of operators that do something else, so that they are no other names of these.
+_OF_THEIR_OWN = ("SSDRandomCrop",)
 
 
 def facts(name: str) -> dict[str, Any]:
@@ -44,7 +40,7 @@ def facts(name: str) -> dict[str, Any]:
         "devices": sorted(s.GetSupportedBackends()),
         "inputs": [s.MinNumInput(), n],
         "layouts": [str(layout) for layout in s.GetSupportedLayouts(0)] if n else [],
-        "aliases": sorted(o for o in _names() if backend.GetSchema(o).DeprecatedInFavorOf() == name),
+        "aliases": sorted(o for o in _names() if _current(o) == name != o),
         "arguments": arguments,
     }
 
@@ -53,6 +49,17 @@ def _names() -> list[str]:
     from nvidia.dali import backend
 
     return sorted({*backend.RegisteredCPUOps(), *backend.RegisteredMixedOps(), *backend.RegisteredGPUOps()})
+
+
+def _current(name: str) -> str:
+    """The name that replaced a deprecated one."""
+    from nvidia.dali import backend
+
+    return name if name in _OF_THEIR_OWN else backend.GetSchema(name).DeprecatedInFavorOf() or name
+
+
+def _is_public(name: str) -> bool:
+    return not name.startswith("_") and "___" not in name and _current(name) == name
 
 
 def _literal(text: str) -> Any:
@@ -65,7 +72,7 @@ def _literal(text: str) -> Any:
 def text() -> str:
     """The file's content: one line an argument."""
     blocks = []
-    for name in SCHEMAS:
+    for name in filter(_is_public, _names()):
         about = facts(name)
         arguments = about.pop("arguments")
         head = ",\n  ".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in about.items())
