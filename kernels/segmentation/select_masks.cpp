@@ -15,7 +15,8 @@ struct Polygon {
 // Calls use(k, polygon) for the polygons of mask number k of those chosen, mask by mask, each as they come.
 template <class F>
 void for_chosen(const Tensor *in, Scratch &scratch, F use) {
-  const int64_t n_ids = in[0].shape[0], n = in[1].shape[0], n_vertices = in[2].shape[0];
+  const int64_t n_ids = in[0].volume(), n = in[1].shape[0], n_vertices = in[2].shape[0];
+  if (n_ids < 0 || n < 0) return;  // they never are, but the compiler warns otherwise
   const int32_t *ids = in[0].as<int32_t>();
   const Polygon *polygons = in[1].as<Polygon>();
   for (int64_t i = 0; i < n; i++) {
@@ -30,8 +31,7 @@ void for_chosen(const Tensor *in, Scratch &scratch, F use) {
     return polygons[a].id < polygons[b].id || polygons[a].id == polygons[b].id && a < b;
   });
   int32_t *sorted = scratch.array<int32_t>(n_ids, 1);
-  std::copy(ids, ids + n_ids, sorted);
-  std::sort(sorted, sorted + n_ids);
+  std::partial_sort_copy(ids, ids + n_ids, sorted, sorted + n_ids);
   for (int64_t i = 1; i < n_ids; i++)
     if (sorted[i] == sorted[i - 1]) fail("the mask %d is selected twice", sorted[i]);
   for (int64_t k = 0; k < n_ids; k++) {

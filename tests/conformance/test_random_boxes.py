@@ -180,3 +180,38 @@ def test_random_object_bbox(dtype, kwargs):
     if form != wanted or len(keys) > 1 and stats.chi2_contingency(table).pvalue < P_VALUE:
         tally.failures.append(f"{dtype}, {kwargs}: {form} {ours}, DALI has {wanted} {theirs}")
         pytest.fail(tally.failures[-1], pytrace=False)
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"num_attempts": 50}], ids=str)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_ssd_random_crop(kwargs):
+    tally = report.tally("ssd_random_crop")
+    tally.cases += 1
+    image = np.stack([*np.mgrid[:60, :80], np.zeros((60, 80))], axis=-1).astype("u1")  # says where it is
+    sides = []
+    for library in (OURS, dali()):
+        outputs = cropped(library, image, MANY, np.arange(4, dtype="i4"), kwargs)
+        assert outputs[1][0].dtype == np.float32 and outputs[2][0].dtype == np.int32
+        assert all(len(b) == len(c) for b, c in zip(*outputs[1:]))
+        windows = np.array([[i[0, 0, 1], i[0, 0, 0], i.shape[1], i.shape[0]] for i in outputs[0]], "f8")
+        sides.append((windows, np.bincount([len(b) for b in outputs[1]], minlength=5)))
+    (ours, counts), (theirs, expected) = sides
+    table = np.stack([counts, expected])[:, counts + expected > 0]
+    # A window's edges are rounded to pixels in another way.
+    far = max(stats.ks_2samp(a, b).statistic for a, b in zip(ours.T, theirs.T))
+    if far > 0.06 or stats.chi2_contingency(table).pvalue < P_VALUE:
+        tally.failures.append(f"{kwargs}: windows differ by {far:.3g}, numbers of boxes {table.tolist()}")
+        pytest.fail(tally.failures[-1], pytrace=False)
+
+
+def cropped(library, image, boxes, labels, kwargs):
+    """The outputs of ssd_random_crop, 2000 samples each."""
+    fn, define, options = library
+
+    @define(batch_size=2000, num_threads=2, seed=5, **options)
+    def pipe():
+        fed = [fn.external_source(source=[[x] * 2000], cycle=True, layout=k) for x, k in ((image, "HWC"),)]
+        fed += [fn.external_source(source=[[x] * 2000], cycle=True) for x in (boxes, labels)]
+        return tuple(fn.ssd_random_crop(*fed, **kwargs))
+
+    return [[np.array(x.at(i)) for i in range(2000)] for x in pipe().run()]
