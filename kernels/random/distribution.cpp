@@ -1,129 +1,119 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "random/distribution.h"
 
-#include <cstring>
-
 #include "core/kernel.h"
 #include "core/native_time.h"
+#include "random/beta.h"
 
 namespace {
 
 constexpr int kBlocks = 256;  // a multiple of what fits into a SIMD register
 constexpr int kElements = 4 * kBlocks;
+constexpr int kLanes = 32;
+
+// Words of `kLanes` blocks from `first` on.
+struct Lanes {
+  uint32_t w[4][kLanes];
+};
+
+inline void lanes_of(const DistributionArgs &r, uint32_t first, uint32_t stream, Lanes &c) {
+  const uint32_t low = (uint32_t)(uint64_t)r.position, high = (uint32_t)((uint64_t)r.position >> 32) ^ stream << 16;
+  uint32_t(&c0)[kLanes] = c.w[0], (&c1)[kLanes] = c.w[1], (&c2)[kLanes] = c.w[2], (&c3)[kLanes] = c.w[3];
+  for (int i = 0; i < kLanes; i++) c0[i] = first + i, c1[i] = low, c2[i] = high, c3[i] = (uint32_t)r.epoch;
+  uint32_t k0 = (uint32_t)(uint64_t)r.key, k1 = (uint32_t)((uint64_t)r.key >> 32);
+  for (int round = 0; round < 10; round++) {
+    for (int i = 0; i < kLanes; i++) {
+      uint64_t x = (uint64_t)0xD2511F53u * c0[i], y = (uint64_t)0xCD9E8D57u * c2[i];
+      c0[i] = (uint32_t)(y >> 32) ^ c1[i] ^ k0;
+      c2[i] = (uint32_t)(x >> 32) ^ c3[i] ^ k1;
+      c1[i] = (uint32_t)y;
+      c3[i] = (uint32_t)x;
+    }
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+}
 
 // The words of `kBlocks` blocks: word 4 i + j is the j-th of block first + i.
 CLONES void words_of(const DistributionArgs &r, uint32_t first, uint32_t *words) {
-  constexpr int kLanes = 32;
-  const uint32_t low = (uint32_t)(uint64_t)r.position, high = (uint32_t)((uint64_t)r.position >> 32);
   for (int start = 0; start < kBlocks; start += kLanes) {
-    uint32_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];
-    for (int i = 0; i < kLanes; i++) c0[i] = first + start + i, c1[i] = low, c2[i] = high, c3[i] = (uint32_t)r.epoch;
-    uint32_t k0 = (uint32_t)(uint64_t)r.key, k1 = (uint32_t)((uint64_t)r.key >> 32);
-    for (int round = 0; round < 10; round++) {
-      for (int i = 0; i < kLanes; i++) {
-        uint64_t x = (uint64_t)0xD2511F53u * c0[i], y = (uint64_t)0xCD9E8D57u * c2[i];
-        c0[i] = (uint32_t)(y >> 32) ^ c1[i] ^ k0;
-        c2[i] = (uint32_t)(x >> 32) ^ c3[i] ^ k1;
-        c1[i] = (uint32_t)y;
-        c3[i] = (uint32_t)x;
-      }
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
-    }
+    Lanes c;
+    lanes_of(r, first + start, 0, c);
     for (int i = 0; i < kLanes; i++) {
       uint32_t *w = words + 4 * (start + i);
-      w[0] = c0[i], w[1] = c1[i], w[2] = c2[i], w[3] = c3[i];
+      for (int j = 0; j < 4; j++) w[j] = c.w[j][i];
     }
   }
 }
 
-// u[i] in [0, 1) from one word each, or from two.
 CLONES void units(const uint32_t *words, bool fine, int n, double *u) {
   if (!fine)
-    for (int i = 0; i < n; i++) u[i] = words[i] * (1 / 4294967296.0);
+    for (int i = 0; i < n; i++) u[i] = unit_of(words[i]);
   else
-    for (int i = 0; i < n; i++) u[i] = (words[2 * i] * 2097152.0 + (words[2 * i + 1] >> 11)) * (1 / 9007199254740992.0);
+    for (int i = 0; i < n; i++) u[i] = unit_of(words[2 * i], words[2 * i + 1]);
 }
 
-// Box, Muller: A Note on the Generation of Random Normal Deviates (1958): two normal variates from two uniform ones.
-void normals(int n, double *u) {
-  for (int i = 0; i < n; i += 2) {
-    double radius = std::sqrt(-2 * std::log1p(-u[i])), angle = 6.283185307179586 * u[i + 1];
-    u[i] = radius * std::cos(angle);
-    u[i + 1] = radius * std::sin(angle);
-  }
+CLONES void normals(int n, double *u) {
+  for (int i = 0; i < n; i += 2) normal_pair(1 - u[i], u[i + 1], u[i], u[i + 1]);
 }
 
-// ln of x in (0, 1]: of the exponent, and of the rest m in [sqrt(1/2), sqrt(2)) by 2 artanh((m - 1) / (m + 1)) as a
-// series.
-SHARED float log_unit(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, 4);
-  int32_t exponent = (int32_t)(bits - 0x3F3504F3u) >> 23;  // the bits of sqrt(1/2)
-  bits -= (uint32_t)exponent << 23;
-  float m;
-  memcpy(&m, &bits, 4);
-  float s = (m - 1) / (m + 1), z = s * s;
-  return (float)exponent * 0.6931472f + 2 * s * (1 + z * (1 / 3.f + z * (1 / 5.f + z * (1 / 7.f + z * (1 / 9.f)))));
-}
-
-// The same in single precision, from a word each. The angle is a multiple of a quarter turn, which swaps and negates,
-// and a rest of at most an eighth, whose sine and cosine are Taylor series. No library function, so that it becomes
-// SIMD code, which gives the same bits for every instruction set.
 CLONES void normals(const uint32_t *words, int n, double *z) {
   for (int i = 0; i < n; i += 2) {
-    float radius = std::sqrt(-2 * log_unit(((float)words[i] + 1) * (1 / 4294967296.f)));
-    uint32_t quarter = (words[i + 1] + 0x20000000u) >> 30;
-    float t = (float)(int32_t)(words[i + 1] - (quarter << 30)) * (float)(6.283185307179586 / 4294967296.0), q = t * t;
-    float sine = t * (1 - q * (1 / 6.f - q * (1 / 120.f - q * (1 / 5040.f - q * (1 / 362880.f)))));
-    float cosine = 1 - q * (1 / 2.f - q * (1 / 24.f - q * (1 / 720.f - q * (1 / 40320.f - q * (1 / 3628800.f)))));
-    float x = quarter & 1 ? -sine : cosine, y = quarter & 1 ? cosine : sine, sign = quarter & 2 ? -radius : radius;
-    z[i] = sign * x;
-    z[i + 1] = sign * y;
+    float a, b;
+    normal_pair(words[i], words[i + 1], a, b);
+    z[i] = a;
+    z[i + 1] = b;
   }
 }
 
-int lower(const double *table, int n, double u) {
-  int lo = 0, hi = n - 1;
-  while (lo < hi) {
-    int mid = (lo + hi) / 2;
-    if (u < table[mid])
-      hi = mid;
-    else
-      lo = mid + 1;
+// The variates that the first try gives for sure; the others are made one by one.
+template <bool kLogs>
+CLONES void betas(const DistributionArgs &r, uint32_t first, int n, double *out) {
+  const GammaShape a(r.a), b(r.b);
+  for (int start = 0; start < n; start += kLanes) {
+    Lanes c, p;
+    uint64_t sure[kLanes];
+    double value[kLanes];
+    lanes_of(r, first + start, kFirstTry, c);
+    if (kLogs) lanes_of(r, first + start, kPowers, p);
+    for (int i = 0; i < kLanes; i++) {
+      double z0, z1;
+      normal_pair(open_unit_of(c.w[0][i]), unit_of(c.w[1][i]), z0, z1);
+      const double u0 = open_unit_of(c.w[2][i]), u1 = open_unit_of(c.w[3][i]);
+      sure[i] = (uint64_t)a.surely(z0, u0) & (uint64_t)b.surely(z1, u1);
+      const double v = a.cube(z0), x = b.cube(z1);
+      if (kLogs)
+        value[i] = beta_of_logs(a.log_variate(v, open_unit_of(p.w[0][i])), b.log_variate(x, open_unit_of(p.w[1][i])));
+      else
+        value[i] = beta_of(a.d * v, b.d * x);
+    }
+    for (int i = 0; i < kLanes && start + i < n; i++)
+      out[start + i] = sure[i] ? value[i] : beta_variate(a, b, r, first + start + i);
   }
-  return lo;
+}
+
+// How many of the cumulative probabilities are at most u. All of few are looked at, many elements at a time.
+CLONES void weighted_few(const double *table, int n_table, int n, double *u) {
+  for (int i = 0; i < n; i++) {
+    double k = 0;
+    for (int j = 0; j < n_table; j++) k += u[i] >= table[j] ? 1.0 : 0.0;
+    u[i] = k;
+  }
+}
+
+double weighted(const double *table, int n, double u) {
+  const double *first = table;
+  while (n > 1) {  // without a branch that could be foretold wrongly
+    const int half = n / 2;
+    first += u >= first[half - 1] ? half : 0;
+    n -= half;
+  }
+  return (double)(first - table);
 }
 
 template <class Out>
 CLONES void store(const double *v, int n, double limit, Out *out) {
-  for (int i = 0; i < n; i++) out[i] = saturate<Out>(v[i] < limit ? v[i] : limit);
-}
-
-// To the integers of up to 31 bits by way of int32, which is a SIMD instruction.
-template <class Out>
-CLONES void store_small(const double *v, int n, Out *out) {
-  constexpr double lo = Range<Out>::lo, hi = Range<Out>::hi;
-  for (int i = 0; i < n; i++) {
-    double x = v[i] > lo ? v[i] : lo;
-    x = x < hi ? x : hi;
-    out[i] = (Out)(int32_t)(x + (x < 0 ? -0.5 : 0.5));
-  }
-}
-template <>
-CLONES void store(const double *v, int n, double, uint8_t *out) {
-  store_small(v, n, out);
-}
-template <>
-CLONES void store(const double *v, int n, double, int32_t *out) {
-  store_small(v, n, out);
-}
-
-// The largest value below b: u < 1, yet a + (b - a) u may be rounded up to b.
-double below(double b, double a, int dtype) {
-  if (dtype == FLOAT64) return std::nextafter(b, a);
-  if (dtype == FLOAT) return std::nextafter((float)b, (float)a);
-  return INFINITY;
+  for (int i = 0; i < n; i++) out[i] = deviate_as<Out>(v[i], limit);
 }
 
 template <class Out>
@@ -132,12 +122,19 @@ void fill(const DistributionArgs &r, Out *out, int64_t n, int dtype) {
   double u[kElements];
   const bool fine = sizeof(Out) == 8;  // 53 random bits instead of 32
   const int step = fine ? kElements / 2 : kElements;
-  const double limit = r.kind == kUniform ? below(r.b, r.a, dtype) : INFINITY, scale = r.b - r.a;
+  const double limit = r.kind == kUniform ? limit_below(r.b, r.a, dtype) : no_limit(), scale = r.b - r.a;
   for (int64_t begin = 0; begin < n; begin += step) {
     const int m = n - begin < step ? (int)(n - begin) : step;
     if (r.kind == kBeta) {
-      for (int i = 0; i < m; i++) u[i] = beta_variate(r, (uint32_t)(begin + i));
-      store(u, m, INFINITY, out + begin);
+      if (m <= 4) {
+        const GammaShape a(r.a), b(r.b);
+        for (int i = 0; i < m; i++) u[i] = beta_variate(a, b, r, (uint32_t)(begin + i));
+      } else if (r.a < 1 || r.b < 1) {
+        betas<true>(r, (uint32_t)begin, m, u);
+      } else {
+        betas<false>(r, (uint32_t)begin, m, u);
+      }
+      store(u, m, no_limit(), out + begin);
       continue;
     }
     const uint32_t first = (uint32_t)(begin / step) * kBlocks;
@@ -169,7 +166,10 @@ void fill(const DistributionArgs &r, Out *out, int64_t n, int dtype) {
         for (int i = 0; i < m; i++) u[i] = std::floor(u[i] * r.a);
         break;
       default:
-        for (int i = 0; i < m; i++) u[i] = lower(r.table, r.n_table, u[i]);
+        if (r.n_table <= 16)
+          weighted_few(r.table, r.n_table, m, u);
+        else
+          for (int i = 0; i < m; i++) u[i] = weighted(r.table, r.n_table, u[i]);
     }
     store(u, m, limit, out + begin);
   }

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from segments import Step
+from segments import Segment, Step
 from test_arithmetic_gpu import ARITHMETIC
 from test_locals import typical_segments
 from test_reductions import normalize_segment
 from test_resample_gpu import LANCZOS3, TRIANGULAR, Case, normalized
 from test_warp import case as warp_case
+
+from penstock.core.batch import Spec
 
 _SCRIPT = """
 import json, sys
@@ -48,7 +50,13 @@ def sources():
     ]
     moments = normalize_segment("i2", "f8", (1, 1, 1))
     moments.steps = [Step("math/moments", [1], [0], {"reduced": np.ones((1, 8), "u1")})]
-    found = {(x.source, x.entry) for s in [*segments, *typical_segments(), moments] for x in s.launches()[1]}
+    drawn = [
+        Segment(
+            [Step("random/distribution", [0], [], {"kind": kind})], {0: Spec.uniform(2, (5, 6), np.dtype(t))}, {}, {0}
+        )
+        for kind, t in ((0, "u1"), (0, "f8"), (1, "f4"), (1, "f8"), (2, "?"), (3, "i8"))
+    ]
+    found = {(x.source, x.entry) for s in [*segments, *drawn, *typical_segments(), moments] for x in s.launches()[1]}
     return sorted(found) + [
         ('#define OUT uint8_t\n#include "decode/jpeg_pixels.cu"\n', "jpeg_pixels"),
         (ARITHMETIC, "all"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core import kernels
 from ..core.op import Operator, Source
 from .node import DataNode, Node
 
@@ -89,6 +90,6 @@ def place(cls: type[Operator], device: str, inputs: tuple[DataNode, ...], argume
 
 
 def is_made_on_cpu(cls: type[Operator], device: str) -> bool:
-    """Whether an operator asked for on the GPU is done by the CPU and its outputs are copied: those that bring data in
-    or make it from nothing."""
-    return device == "gpu" and (not cls.is_native() or issubclass(cls, Source))
+    """Whether an operator asked for on the GPU is done by the CPU and its outputs are copied: those that bring data in,
+    or make it from nothing by no kernel that the GPU has."""
+    return device == "gpu" and (issubclass(cls, Source) or not (cls.is_native() or kernels.has_gpu_form(cls.kernel)))

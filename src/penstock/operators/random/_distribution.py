@@ -86,13 +86,15 @@ class Distribution(Seeded, abstract=True):
     def plan(self, a: Arguments, *like: Spec) -> None:
         if like and "shape" in a.given:
             raise ValueError("the shape is given twice: by 'shape' and by an input")
-        if not like:
+        if not like and a.shape is not None:
             shape = np.asarray(a.shape)
             SampleErrors.where((shape < 0).any(axis=1), lambda i: f"negative extents: shape is {shape[i].tolist()}")
         a.rows = self.draw(a)
 
     def outputs(self, a: Arguments, *like: Spec) -> Spec:
-        return Spec(like[0].shape if like else a.shape, self.type)
+        if like:
+            return Spec(like[0].shape, self.type)
+        return Spec(np.zeros((a.n, 0), "i8") if a.shape is None else a.shape, self.type)
 
     def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
         columns = {name: a.rows[name] for name in a.rows.dtype.names if name != "table"}
