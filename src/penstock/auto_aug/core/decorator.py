@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The decorator that makes augmentations of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...data_node import DataNode
+from ._augmentation import Augmentation
+
+
+def augmentation(
+    function: Callable[..., DataNode] | None = None,
+    *,
+    mag_range: tuple[float, float] | np.ndarray | None = None,
+    randomly_negate: bool | None = None,
+    mag_to_param: Callable[[float], Any] | None = None,
+    param_device: str | None = None,
+    name: str | None = None,
+    augmentation_cls: type[Augmentation] | None = None,
+) -> Any:
+    """Makes an augmentation of a function of a batch and a parameter, for policies and suites of augmentations.
+
+    Instead of the parameter the augmentation takes `magnitude_bin` and `num_magnitude_bins`; see `Augmentation`.
+
+    * `mag_range`: smallest and largest magnitude, between which bins are evenly spaced, or an array of all magnitudes.
+      Without it the function gets None for a parameter.
+    * `randomly_negate`: whether magnitudes get a random sign for each sample.
+    * `mag_to_param`: makes the parameter, an array, of a magnitude; by default it is the magnitude. It is called when
+      the pipeline is defined, and has to give the same type and shape for all magnitudes.
+    * `param_device`: where the parameter lies: "cpu" (the default), "gpu", or "auto" for where the data is.
+    * `name`: by default that of the function.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> from penstock.auto_aug.core import augmentation
+    >>> import numpy as np
+    >>> @augmentation(mag_range=(0, 100))
+    ... def lighter(data, value):
+    ...     return fn.cast(data + value, dtype=types.UINT8)
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     x = types.Constant(np.uint8([[[1, 2, 3]]]), layout="HWC")
+    ...     return lighter(x, magnitude_bin=5, num_magnitude_bins=11)
+    >>> pipe().run()[0].at(0).tolist()
+    [[[51, 52, 53]]]
+    """
+
+    def decorate(function: Callable[..., DataNode]) -> Augmentation:
+        if not callable(function):
+            raise TypeError(f"`@augmentation` decorates a function; {function!r} is not callable")
+        if isinstance(function, Augmentation):
+            raise TypeError(
+                f"`@augmentation` was applied to already decorated Augmentation `{function.name}`; use "
+                f"`{function.name}.augmentation(...)` for one with other settings, or decorate `{function.name}.op`"
+            )
+        return (augmentation_cls or Augmentation)(
+            function,
+            mag_range=mag_range,
+            randomly_negate=randomly_negate,
+            mag_to_param=mag_to_param,
+            param_device=param_device,
+            name=name,
+        )
+
+    return decorate if function is None else decorate(function)

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Automatic augmentation: each sample is changed in a way of its own, all by one kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.dtypes import DALIInterpType
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, PerSample, Seeded
+from ._steps import CHANNELS, FLOATS, NAMES, PROBABILITY, STEPS, WARP, rows_of
+
+
+class Augment(Seeded):
+    """Takes each image through the steps that are drawn, or given, for it. `penstock.auto_aug` makes these.
+
+    `table` has a row for each way to change an image: of each item, for each of `bins` magnitudes, with positive sign
+    and with negative. For each of `stages` an item, a bin and a sign are drawn; with `policies` the items are groups of
+    `stages` neighbours, one of which is drawn for the sample. A step is done with the probability that is in its row.
+    If `item` and `bin` are given, nothing is drawn; `bin` is twice the magnitude's, plus one for the negative sign. Or
+    `kind` names the one way and `parameter` has its values. Images are uint8; the result has their shape. Contrast
+    needs one or three channels, colour three. All frames of a sequence are changed in the same way.
+
+    >>> from penstock import auto_aug, fn, pipeline_def, types
+    >>> import numpy as np
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     x = types.Constant(np.uint8([[[10, 200, 255]]]), layout="HWC")
+    ...     return auto_aug.augmentations.posterize(x, magnitude_bin=4, num_magnitude_bins=5)
+    >>> pipe().run()[0].at(0).tolist()
+    [[[0, 192, 240]]]
+    """
+
+    module = "_auto_aug"
+    layouts = ("HWC", "FHWC")
+    kernel = "augment/augment"
+    table = Arg(object, None, "The ways to change an image, an array of rows; see `_steps.py`.")
+    stages = Arg(int, 1, "Steps of each sample.")
+    bins = Arg(int, 1, "Magnitudes of each item in the table.")
+    policies = Arg(bool, False, "Whether the items of all stages are drawn together.")
+    item = PerSample([int], None, "The item for each stage.")
+    bin = PerSample([int], None, "The signed magnitude for each stage.")
+    kind = Arg(str, None, "The one way to change images, whose values are in `parameter`.")
+    parameter = PerSample([float], None, "Values of the way that `kind` names.")
+    shape = PerSample([float], None, "Height and width that shifts relative to the shape refer to.")
+    fill_value = Arg(float, None, "What lies outside of an image; the border is repeated if not given.")
+    interp_type = Arg(DALIInterpType, DALIInterpType.INTERP_LINEAR, "INTERP_LINEAR or INTERP_NN.")
+
+    def setup(self) -> None:
+        v = self.values
+        self.array = np.zeros((0, FLOATS), "f4") if v["table"] is None else np.asarray(v["table"], "f4")
+        if v["interp_type"] not in (DALIInterpType.INTERP_LINEAR, DALIInterpType.INTERP_NN):
+            raise ValueError(
+                f"interp_type={v['interp_type']!r} is not supported; supported: INTERP_LINEAR, INTERP_NN"
+            )
+        kinds = set(self.array[:, 0].astype(int).tolist())
+        if v["kind"] is not None:
+            kinds.add(STEPS[v["kind"]][0])
+        self.channels = {k: n for k, n in CHANNELS.items() if k in kinds}
+        self.relative = bool((self.array[:, 8] != 0)[self.array[:, 0] == WARP].any()) or v["kind"] == "translate_relative"
+        items = len(self.array) // (2 * v["bins"])
+        self.choices = items // v["stages"] if v["policies"] else items
+        self.certain = bool((self.array[:, PROBABILITY] == 1).all())
+
+    def plan(self, a: Arguments, x: Spec) -> None:
+        if x.dtype != np.uint8:
+            raise TypeError(f"images are uint8, got {x.dtype.name}; convert them first (fn.cast)")
+        for kind, accepted in self.channels.items():
+            channels = x.shape[:, -1]
+            SampleErrors.where(
+                ~np.isin(channels, accepted),
+                lambda i: f"{NAMES[kind]} needs {' or '.join(map(str, accepted))} channels, got {channels[i]}",
+            )
+        if self.relative and (a.shape is None or a.shape.shape[1] < 2):
+            raise ValueError("a translation relative to the size of the image needs `shape`, its height and width")
+        if a.parameter is not None:
+            a.steps = rows_of(self.values["kind"], a.parameter)
+            return
+        a.steps = self._given(a) if a.item is not None else self._drawn(a)
+
+    def _given(self, a: Arguments) -> np.ndarray:
+        rows = a.item * (2 * self.values["bins"])
+        if a.bin is not None:
+            rows = rows + a.bin
+        bad = ((rows < 0) | (rows >= len(self.array))).any(axis=1)
+        SampleErrors.where(bad, lambda i: f"item {a.item[i].tolist()} with bin {a.bin[i].tolist()} is out of range")
+        return self.array[rows]
+
+    def _drawn(self, a: Arguments) -> np.ndarray:
+        """(n, stages, FLOATS) steps."""
+        stages, bins = self.values["stages"], self.values["bins"]
+        bits = a.random.bits(3 * stages + 1).astype("u8")
+        if self.values["policies"]:
+            rows = _choose(bits[:, -1:], self.choices) * stages + np.arange(stages)
+        else:
+            rows = _choose(bits[:, :stages], self.choices)
+        # The sign is the lowest bit of the word that the bin is drawn from by its highest ones.
+        word = bits[:, stages : 2 * stages]
+        rows = (rows * bins + _choose(word, bins)) * 2 + (word & np.uint64(1)).astype("i8")
+        steps = self.array[rows]
+        if not self.certain:
+            u = bits[:, 2 * stages : 3 * stages].astype("f8") * 2.0**-32
+            steps[..., 0] *= u < steps[..., PROBABILITY]
+        return steps
+
+    def outputs(self, a: Arguments, x: Spec) -> Spec:
+        return x.like()
+
+    def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
+        fill = self.values["fill_value"]
+        return {
+            "steps": a.steps,
+            "n_steps": a.steps.shape[1],
+            "fill": 0.0 if fill is None else fill,
+            "clamp": fill is None,
+            "linear": self.values["interp_type"] == DALIInterpType.INTERP_LINEAR,
+            "shape": np.zeros((1, 2), "f4") if a.shape is None else a.shape[:, :2],
+        }
+
+
+def _choose(bits: np.ndarray, n: int) -> np.ndarray:
+    """Integers below n from 32-bit words, each as likely but for 2^-32 n."""
+    return ((bits * np.uint64(n)) >> np.uint64(32)).astype("i8")
