@@ -32,6 +32,10 @@ struct AugmentArgs {
   uint8_t clamp;   // instead of `fill`, the border is repeated
   uint8_t linear;  // interpolates; else the nearest pixel
   float shape[2];  // height and width that shifts refer to
+  // For the GPU, the same for all samples: bytes of the largest image, in whole units of 16, the most channels, and
+  // which steps are for any sample such that the image is counted first, one bit each.
+  int64_t image_bytes;
+  int32_t channels, counted;
 };
 
 SHARED int augment_kind(const float *step) { return (int)step[0]; }

@@ -11,7 +11,7 @@ from ...core.batch import Spec
 from ...core.dtypes import DALIInterpType
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, PerSample, Seeded
-from ._steps import CHANNELS, FLOATS, NAMES, PROBABILITY, STEPS, WARP, rows_of
+from ._steps import CHANNELS, CONTRAST, FLOATS, NAMES, PROBABILITY, STEPS, WARP, rows_of
 
 
 class Augment(Seeded):
@@ -51,7 +51,7 @@ class Augment(Seeded):
 
     def setup(self) -> None:
         v = self.values
-        self.array = np.zeros((0, FLOATS), "f4") if v["table"] is None else np.asarray(v["table"], "f4")
+        self.array = np.asarray(() if v["table"] is None else v["table"], "f4").reshape(-1, FLOATS)
         if v["interp_type"] not in (DALIInterpType.INTERP_LINEAR, DALIInterpType.INTERP_NN):
             raise ValueError(
                 f"interp_type={v['interp_type']!r} is not supported; supported: INTERP_LINEAR, INTERP_NN"
@@ -110,7 +110,7 @@ class Augment(Seeded):
         return x.like()
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
-        fill = self.values["fill_value"]
+        fill, counts = self.values["fill_value"], (a.steps[..., 0] >= CONTRAST).any(axis=0)
         return {
             "steps": a.steps,
             "n_steps": a.steps.shape[1],
@@ -118,6 +118,9 @@ class Augment(Seeded):
             "clamp": fill is None,
             "linear": self.values["interp_type"] == DALIInterpType.INTERP_LINEAR,
             "shape": np.zeros((1, 2), "f4") if a.shape is None else a.shape[:, :2],
+            "image_bytes": int(x.volumes().max(initial=0)) + 15 & ~15,
+            "channels": int(x.shape[:, -1].max(initial=1)),
+            "counted": int(counts @ (1 << np.arange(len(counts)))),
         }
 
 
