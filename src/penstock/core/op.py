@@ -194,7 +194,7 @@ class Operator:
         REGISTRY[cls.fn_name] = cls
 
     def __init__(self, values: dict[str, Any]):
-        """`values` are checked constants; arguments that are DataNodes are absent."""
+        """`values` are checked constants; an argument that is a DataNode or not given has its default there."""
         self.values = values
         self.setup()
 

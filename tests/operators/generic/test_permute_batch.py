@@ -49,7 +49,7 @@ def test_behind_and_before_others():
 
     (out,) = pipe().run()
     for k, got in enumerate(out):
-        assert got[-1, 0] == batches(0)[k ^ 1][0, 0]
+        assert np.asarray(got)[-1, 0] == batches(0)[k ^ 1][0, 0]
 
 
 @pytest.mark.parametrize(

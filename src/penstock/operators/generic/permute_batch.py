@@ -27,7 +27,7 @@ class PermuteBatch(Operator):
 
     def run(self, a: Arguments, x: Batch) -> Batch:
         indices = np.asarray(a.indices)
-        if "indices" in self.values:  # a list for the whole batch
+        if self.values["indices"] is not None:  # a list for the whole batch
             indices = indices[0] if len(indices) else np.zeros(0, "i4")
         elif indices.shape[1] != 1:
             raise ValueError(f"indices needs one number for each sample; got vectors of {indices.shape[1]}")
