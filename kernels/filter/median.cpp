@@ -39,11 +39,13 @@ template <class Key>
 CLONES static void search_rows(Key *out, const Key *const *rows, int64_t n_rows, int64_t n, int bits) {
   typedef typename VectorOf<Key>::Type V;
   constexpr int64_t kLanes = kVector / sizeof(Key);
-  const V half = V{} + (Key)(n_rows / 2);
+  const Key under = (Key)(n_rows / 2);
+  const V half = V{} + under;
   for (int64_t i = 0; i < n; i += kLanes) {
     V median{};
     for (int bit = bits - 1; bit >= 0; bit--) {
-      const V least = median | (Key)((Key)1 << bit);
+      const Key one = (Key)(1u << bit);
+      const V least = median | one;
       V below{};
       for (int64_t k = 0; k < n_rows; k++) {
         V x;

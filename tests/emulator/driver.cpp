@@ -27,12 +27,13 @@ constexpr int ILLEGAL_ADDRESS = 700, INVALID_DEVICE = 101, INVALID_CONTEXT = 201
 constexpr size_t kGuard = 256;
 constexpr uint8_t kPoison = 0xCD, kGuardByte = 0xA7;
 
-std::mutex state;
-std::map<uint64_t, size_t> allocations, pinned;
+// Nothing here is ever destroyed: streams may still be at work when the process exits.
+std::mutex &state = *new std::mutex;
+std::map<uint64_t, size_t> &allocations = *new std::map<uint64_t, size_t>, &pinned = *new std::map<uint64_t, size_t>;
 size_t used;
-std::map<void *, std::shared_ptr<EmulatedStream>> streams;  // shared with who waits while another thread destroys one
-std::string failure;                                        // what went wrong on the device; sticky
-std::mutex kernels;                                         // one launch at a time: shared memory is static
+auto &streams = *new std::map<void *, std::shared_ptr<EmulatedStream>>;  // shared with who waits while one is destroyed
+std::string &failure = *new std::string;                                 // what went wrong on the device; sticky
+std::mutex &kernels = *new std::mutex;  // one launch at a time: shared memory is static
 thread_local std::vector<void *> contexts;
 
 size_t capacity() {
@@ -55,11 +56,13 @@ int status() {
   return failure.empty() ? OK : ILLEGAL_ADDRESS;
 }
 
-bool guards_intact(uint64_t address, size_t size) {
-  const uint8_t *p = (const uint8_t *)address;
-  for (size_t i = 1; i <= kGuard; i++)
-    if (p[-(ptrdiff_t)i] != kGuardByte || p[size + i - 1] != kGuardByte) return false;
+bool guard_intact(uint64_t address) {
+  for (size_t i = 0; i < kGuard; i++)
+    if (((const uint8_t *)address)[i] != kGuardByte) return false;
   return true;
+}
+bool guards_intact(uint64_t address, size_t size) {
+  return guard_intact(address - kGuard) && guard_intact(address + size);
 }
 void check_guards(const std::string &doing) {
   std::string found;
@@ -68,12 +71,15 @@ void check_guards(const std::string &doing) {
     for (auto &a : allocations)
       if (!guards_intact(a.first, a.second))
         found = doing + " wrote outside of an allocation of " + std::to_string(a.second) + " bytes";
+    for (auto &a : pinned)
+      if (!guard_intact(a.first + a.second))
+        found = "pinned memory was written to behind its " + std::to_string(a.second) + " bytes";
   }
   if (!found.empty()) report(found);
 }
 
 EmulatedStream &stream_of(void *handle) {
-  static EmulatedStream standard;                                       // stream 0
+  static EmulatedStream &standard = *new EmulatedStream;                // stream 0
   return (uintptr_t)handle > 2 ? *(EmulatedStream *)handle : standard;  // 1 and 2 stand for default streams too
 }
 void synchronize_all() {
@@ -95,9 +101,17 @@ struct Function {
   void (*call)(const void *);
   const int *argument_size;
 };
-std::map<std::pair<void *, std::string>, std::unique_ptr<Function>> functions;
+auto &functions = *new std::map<std::pair<void *, std::string>, std::unique_ptr<Function>>;
 
 void fail_kernel(const char *text) { report(std::string("a kernel failed: ") + text); }
+
+uint64_t checksum(const void *data, size_t bytes) {
+  const uint8_t *p = (const uint8_t *)data;
+  uint64_t sum = bytes, word;
+  for (; bytes >= 8; p += 8, bytes -= 8) memcpy(&word, p, 8), sum = (sum ^ word) * 0x9E3779B97F4A7C15ull;
+  for (; bytes; p++, bytes--) sum = (sum ^ *p) * 0x9E3779B97F4A7C15ull;
+  return sum;
+}
 
 bool in_allocation(uint64_t address, size_t size) {
   std::lock_guard<std::mutex> lock(state);
@@ -177,13 +191,15 @@ API cuMemGetInfo_v2(size_t *available, size_t *total) {
 }
 API cuMemHostAlloc(void **address, size_t bytes, unsigned) {
   if (contexts.empty()) return INVALID_CONTEXT;
-  if (posix_memalign(address, 4096, bytes ? bytes : 1)) return OUT_OF_MEMORY;
+  if (posix_memalign(address, 4096, bytes + kGuard)) return OUT_OF_MEMORY;
   memset(*address, kPoison, bytes);
+  memset((char *)*address + bytes, kGuardByte, kGuard);
   std::lock_guard<std::mutex> lock(state);
   return pinned[(uint64_t)*address] = bytes, OK;
 }
 API cuMemFreeHost(void *address) {
   synchronize_all();
+  check_guards("something");
   std::lock_guard<std::mutex> lock(state);
   return pinned.erase((uint64_t)address), free(address), OK;
 }
@@ -204,7 +220,11 @@ API cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stre
     is_pinned = a != pinned.begin() && (--a, (uint64_t)from < a->first + a->second);
   }
   if (is_pinned) {
-    stream_of(stream).add([=] { memcpy((void *)to, from, bytes); });
+    const uint64_t before = checksum(from, bytes);
+    stream_of(stream).add([=] {
+      if (checksum(from, bytes) != before) report("the host wrote into pinned memory that was still to be copied");
+      memcpy((void *)to, from, bytes);
+    });
   } else {  // the driver stages what is not pinned before it returns
     std::string copy((const char *)from, bytes);
     stream_of(stream).add([=] { memcpy((void *)to, copy.data(), bytes); });
@@ -243,41 +263,21 @@ API cuStreamDestroy_v2(void *stream) {
 }
 API cuStreamSynchronize(void *stream) { return stream_of(stream).synchronize(), status(); }
 API cuStreamWaitEvent(void *stream, void *event, unsigned) {
-  auto *e = (EmulatedEvent *)event;
-  unsigned long long ticket;
-  {
-    std::lock_guard<std::mutex> lock(e->mutex);
-    ticket = e->asked;
-  }
-  return stream_of(stream).add([=] { e->wait(ticket); }), OK;
+  auto recorded = ((EmulatedEvent *)event)->last();
+  return stream_of(stream).add([=] { recorded->wait(); }), OK;
 }
 
-// Events are never deleted: streams may still have to wait for them.
 API cuEventCreate(void **event, unsigned) { return *event = new EmulatedEvent(), OK; }
-API cuEventDestroy_v2(void *) { return OK; }
+API cuEventDestroy_v2(void *event) { return delete (EmulatedEvent *)event, OK; }
 API cuEventRecord(void *event, void *stream) {
-  auto *e = (EmulatedEvent *)event;
-  const auto ticket = e->ask();
-  return stream_of(stream).add([=] { e->happen(ticket); }), OK;
+  auto recorded = ((EmulatedEvent *)event)->record();
+  return stream_of(stream).add([=] { recorded->happen(); }), OK;
 }
-API cuEventQuery(void *event) {
-  auto *e = (EmulatedEvent *)event;
-  std::lock_guard<std::mutex> lock(e->mutex);
-  return e->done >= e->asked ? OK : NOT_READY;
-}
-API cuEventSynchronize(void *event) {
-  auto *e = (EmulatedEvent *)event;
-  unsigned long long ticket;
-  {
-    std::lock_guard<std::mutex> lock(e->mutex);
-    ticket = e->asked;
-  }
-  return e->wait(ticket), status();
-}
+API cuEventQuery(void *event) { return ((EmulatedEvent *)event)->last()->is_done() ? OK : NOT_READY; }
+API cuEventSynchronize(void *event) { return ((EmulatedEvent *)event)->last()->wait(), status(); }
 API cuEventElapsedTime(float *ms, void *from, void *to) {
-  return *ms = std::chrono::duration<float, std::milli>(((EmulatedEvent *)to)->when - ((EmulatedEvent *)from)->when)
-                   .count(),
-         OK;
+  const auto time = ((EmulatedEvent *)to)->last()->when - ((EmulatedEvent *)from)->last()->when;
+  return *ms = std::chrono::duration<float, std::milli>(time).count(), OK;
 }
 
 // An image is what nvrtc.cpp makes: a word that says so, the size, and a shared library.
@@ -322,7 +322,7 @@ API cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
   stream_of(stream).add([=] {
     if (status()) return;
     std::lock_guard<std::mutex> lock(kernels);
-    static Fibers fibers;
+    static Fibers &fibers = *new Fibers;
     static unsigned long long slots[1024];
     std::vector<unsigned long long> dynamic(shared / 8 + 2);
     EmulatedContext &c = *f->context;

@@ -5,29 +5,51 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 
-struct EmulatedEvent {
+// One record of an event. Who waits for it is not affected when the event is recorded again, on whatever stream.
+struct Recorded {
   std::mutex mutex;
   std::condition_variable happened;
-  unsigned long long asked = 0, done = 0;  // how often it was recorded, and how often it has happened
+  bool done = false;
   std::chrono::steady_clock::time_point when;
 
-  void wait(unsigned long long ticket) {
+  void wait() {
     std::unique_lock<std::mutex> lock(mutex);
-    happened.wait(lock, [&] { return done >= ticket; });
+    happened.wait(lock, [&] { return done; });
   }
-  unsigned long long ask() {
+  bool is_done() {
     std::lock_guard<std::mutex> lock(mutex);
-    return ++asked;
+    return done;
   }
-  void happen(unsigned long long ticket) {
+  void happen() {
     std::lock_guard<std::mutex> lock(mutex);
-    if (ticket > done) done = ticket;
+    done = true;
     when = std::chrono::steady_clock::now();
     happened.notify_all();
   }
+};
+
+class EmulatedEvent {
+ public:
+  std::shared_ptr<Recorded> record() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return last_ = std::make_shared<Recorded>();
+  }
+  std::shared_ptr<Recorded> last() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return last_;
+  }
+
+ private:
+  static std::shared_ptr<Recorded> never() {
+    auto r = std::make_shared<Recorded>();
+    return r->done = true, r;
+  }
+  std::mutex mutex_;
+  std::shared_ptr<Recorded> last_ = never();  // nothing waits for an event that was never recorded
 };
 
 class EmulatedStream {

@@ -54,7 +54,7 @@ class Block:
 
     def used_on(self, stream: Stream) -> None:
         """Says that work of another stream reads or writes it too."""
-        if all(s.handle != stream.handle for s in self._streams):
+        if all(s.closed or s.handle != stream.handle for s in self._streams):
             self._streams.append(stream)
 
     def __del__(self, finalizing=sys.is_finalizing) -> None:
