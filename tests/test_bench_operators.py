@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench/operators.py measures every operator, or says where it is measured."""
+
+import importlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from penstock.core.op import REGISTRY
+
+ROOT = Path(__file__).parents[1]
+REFERENCE = json.loads((ROOT / "tests" / "reference" / "operators.json").read_text())
+
+
+@pytest.fixture
+def table(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    return importlib.import_module("operator_cases")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"^experimental\.|_", "", name.replace("__", ".").lower())
+
+
+def test_every_operator_has_a_case_or_a_reason(table):
+    cases = {_plain(c.name) for c in table.CASES}
+    reasons = tuple(table.ELSEWHERE)
+    missing = [n for n in REGISTRY if _plain(n) not in cases and not n.startswith(reasons)]
+    assert not missing, "give bench/operator_cases.py a case for each"
+    dalis = [n for n in REFERENCE if _plain(n) not in cases and not _plain(n).startswith(tuple(map(_plain, reasons)))]
+    assert not dalis
+
+
+def test_a_case_names_what_there_is(table):
+    known = {_plain(n) for n in [*REGISTRY, *REFERENCE]}
+    assert [c.name for c in table.CASES if _plain(c.name) not in known] == []
+    assert [k for c in table.CASES for k in c.inputs if k not in table.KINDS] == []
+    titles = [c.title for c in table.CASES]
+    assert sorted(titles) == sorted(set(titles)), "cases of an operator need notes that differ"
