@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from . import catalogue
 from .doctor import examine
 
 
@@ -18,12 +19,18 @@ def main(arguments: list[str] | None = None) -> int:
     commands.add_parser(
         "doctor", help="what this machine offers: CPU, GPU, codecs, libraries; what is missing; what follows"
     )
+    ops = commands.add_parser("ops", help="the operators, by family; with a name what one does and its arguments")
+    ops.add_argument("name", nargs="?", default="", help="an operator (resize), or part of names")
     commands.add_parser("version", help="the version of penstock")
     options = parser.parse_args(arguments)
     if options.command == "doctor":
         report = examine()
         print(report)
         return 0
+    if options.command == "ops":
+        text = catalogue.show(options.name)
+        print(text or f"no operator has {options.name!r} in its name; `penstock ops` lists all")
+        return 0 if text else 2
     if options.command == "version":
         from importlib.metadata import PackageNotFoundError, version
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 from enum import Enum
 
@@ -11,6 +12,12 @@ from .core.op import Arg, Layout, Operator, PerFrame
 
 _SCALARS = {float: "float", int: "int", bool: "bool", str: "str", Layout: "str", object: "Any"}
 _CALL = {"device": 'Where it runs: "cpu".', "name": "Name of the operator in the graph."}
+
+
+def summary(cls: type[Operator]) -> str:
+    """The first sentence of the operator's text."""
+    paragraph = " ".join(inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0].split())
+    return re.split(r"(?<=[.:]) (?=[A-Z])", paragraph)[0].rstrip(".:")
 
 
 def type_text(arg: Arg, scalar_of_data: bool = True) -> str:

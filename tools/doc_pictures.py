@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures of the catalogue: what operators make of the photographs in examples/data."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock import fn, pipeline_def, types
+from penstock.core.op import REGISTRY
+
+PHOTOS = Path(__file__).resolve().parents[1] / "examples" / "data"
+WIDTH = 320  # pixels of the photographs
+
+
+@dataclass
+class Shown:
+    """A call of an operator: the arguments that are shown, and what it gets."""
+
+    args: dict[str, Any] = field(default_factory=dict)
+    photo: str = "animals/cat.jpg"
+    draws: int = 1  # of random operators
+    call: Callable[[Any], Any] | None = None  # image -> image, where it is no plain call
+    text: str = ""  # what is written below it then
+
+
+def _shown(photo: str, *calls: dict[str, Any], draws: int = 1) -> list[Shown]:
+    return [Shown(args, photo, draws) for args in calls]
+
+
+CAT, RACCOON, PALACE, FLOWER = "animals/cat.jpg", "animals/raccoon.jpg", "places/palace.jpg", "things/flower.jpg"
+LAUNCH, COFFEE, PETALS, FACE = "places/launch.jpg", "things/coffee.jpg", "things/petals.jpg", "animals/cat_face.jpg"
+ASTRONAUT, RETINA = "people/astronaut.jpg", "science/retina.jpg"
+SHEAR = [0.9, 0.3, -20.0, -0.1, 0.9, 30.0]
+HOMOGRAPHY = [1.1, 0.15, -30.0, 0.05, 1.05, -5.0, 0.0003, 0.0009, 1.0]
+
+
+def _coordinates(x: Any, shift: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]) -> tuple[Any, Any]:
+    h, w = photograph(RACCOON).shape[:2]
+    v, u = np.mgrid[:h, :w].astype("f4")
+    u, v = shift(u, v)
+    return types.Constant(u.astype("f4"), layout="HW"), types.Constant(v.astype("f4"), layout="HW")
+
+
+def _waves(x: Any) -> Any:
+    maps = _coordinates(x, lambda u, v: (u + 8 * np.sin(v / 12), v + 8 * np.cos(u / 12)))
+    return fn.experimental.remap(x, *maps)
+
+
+def _bayer(x: Any) -> Any:
+    """The photograph as a sensor with the pattern BGGR sees it, and back."""
+    image = photograph(PETALS)
+    h, w = (n & ~1 for n in image.shape[:2])
+    mosaic = image[:h, :w, 1].copy()
+    mosaic[::2, ::2], mosaic[1::2, 1::2] = image[:h:2, :w:2, 2], image[1:h:2, 1:w:2, 0]
+    return fn.debayer(types.Constant(mosaic, layout="HW"), blue_position=[0, 0], algorithm="bilinear_npp")
+
+
+def _emboss(x: Any) -> Any:
+    kernel = np.float32([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])
+    return fn.filter(x, types.Constant(kernel), dtype=types.UINT8)
+
+
+def _pasted(x: Any) -> Any:
+    anchors, sizes = [[0, 0], [60, 150]], [[110, 160], [110, 150]]
+    return fn.multi_paste(x, in_ids=[0, 0], output_size=[200, 320], out_anchors=anchors, shapes=sizes)
+
+
+def _augmented(module: str, **args: Any) -> Callable[[Any], Any]:
+    def call(x: Any) -> Any:
+        package = import_module(f"penstock.auto_aug.{module.removesuffix('_wide')}")
+        return getattr(package, module)(x, **args)
+
+    return call
+
+
+PICTURES: dict[str, list[Shown]] = {
+    "_auto_aug.augment": [
+        Shown(photo=CAT, draws=4, call=_augmented("auto_augment"), text="auto_augment.auto_augment(image)"),
+        Shown(photo=CAT, draws=4, call=_augmented("rand_augment", n=2, m=12), text="rand_augment(image, n=2, m=12)"),
+        Shown(photo=CAT, draws=4, call=_augmented("trivial_augment_wide"), text="trivial_augment_wide(image)"),
+    ],
+    "brightness": _shown(COFFEE, {"brightness": 1.5}, {"brightness": 0.5}, {"brightness_shift": 0.2}),
+    "brightness_contrast": _shown(COFFEE, {"brightness": 1.3, "contrast": 0.6}, {"brightness": 0.8, "contrast": 1.6}),
+    "contrast": _shown(COFFEE, {"contrast": 0.5}, {"contrast": 1.8}),
+    "color_space_conversion": _shown(
+        FLOWER,
+        {"image_type": types.RGB, "output_type": types.GRAY},
+        {"image_type": types.RGB, "output_type": types.BGR},
+        {"image_type": types.RGB, "output_type": types.YCbCr},
+    ),
+    "color_twist": _shown(FLOWER, {"hue": 60, "saturation": 1.4}, {"brightness": 1.2, "contrast": 0.7, "hue": -40}),
+    "hsv": _shown(FLOWER, {"hue": 120}, {"saturation": 0.3, "value": 1.2}),
+    "hue": _shown(FLOWER, {"hue": 60}, {"hue": 180}),
+    "saturation": _shown(FLOWER, {"saturation": 0}, {"saturation": 2.5}),
+    "crop": _shown(CAT, {"crop": (160, 160)}, {"crop": (160, 160), "crop_pos_x": 1, "crop_pos_y": 0}),
+    "crop_mirror_normalize": _shown(
+        CAT, {"crop": (200, 200), "mirror": 1, "mean": [124, 116, 104], "std": [58, 57, 57]}
+    ),
+    "flip": _shown(CAT, {"horizontal": 1}, {"horizontal": 0, "vertical": 1}),
+    "pad": _shown(
+        CAT, {"axis_names": "HW", "shape": (260, 360), "fill_value": 128}, {"axis_names": "HW", "align": 128}
+    ),
+    "slice": _shown(CAT, {"rel_start": (0.1, 0.4), "rel_end": (0.8, 1.0), "axis_names": "HW"}),
+    "resize": _shown(
+        PALACE,
+        {"resize_shorter": 120},
+        {"size": (120, 320)},
+        {"size": (24, 36), "interp_type": types.INTERP_TRIANGULAR},
+        {"roi_start": (0.1, 0.3), "roi_end": (0.6, 0.8), "roi_relative": True, "size": (200, 300)},
+    ),
+    "resize_crop_mirror": _shown(PALACE, {"resize_shorter": 200, "crop": (180, 180), "mirror": 1}),
+    "tensor_resize": _shown(PALACE, {"sizes": [100, 320], "axes": [0, 1]}),
+    "random_resized_crop": _shown(CAT, {"size": (200, 200), "random_area": (0.1, 0.8)}, draws=4),
+    "rotate": _shown(PALACE, {"angle": 20, "fill_value": 0}, {"angle": 20, "keep_size": True}),
+    "warp_affine": _shown(PALACE, {"matrix": SHEAR, "fill_value": 0}, {"matrix": SHEAR}),
+    "experimental.warp_perspective": _shown(PALACE, {"matrix": HOMOGRAPHY, "fill_value": 0}),
+    "experimental.remap": [Shown(photo=RACCOON, call=_waves, text="remap(image, u, v), maps in waves")],
+    "transpose": _shown(CAT, {"perm": (1, 0, 2)}),
+    "sphere": _shown(ASTRONAUT, {}),
+    "water": _shown(RACCOON, {}, {"ampl_x": 4, "ampl_y": 4, "freq_x": 0.1, "freq_y": 0.1}),
+    "jitter": _shown(RACCOON, {"nDegree": 8}),
+    "grid_mask": _shown(CAT, {"tile": 60, "ratio": 0.5}, {"tile": 80, "ratio": 0.4, "angle": 0.5}),
+    "erase": _shown(CAT, {"anchor": (30, 60, 90, 180), "shape": (50, 80, 70, 90), "axis_names": "HW"}),
+    "paste": _shown(CAT, {"ratio": 1.6, "fill_value": (70, 110, 160), "paste_x": 0.2, "paste_y": 0.7}),
+    "multi_paste": [Shown(photo=CAT, call=_pasted, text="multi_paste(image, in_ids=[0, 0], ...)")],
+    "gaussian_blur": _shown(RACCOON, {"sigma": 1.5}, {"sigma": 5}),
+    "laplacian": _shown(RACCOON, {"window_size": 3, "dtype": types.FLOAT}),
+    "filter": [Shown(photo=RACCOON, call=_emboss, text="filter(image, kernel), which embosses")],
+    "experimental.median_blur": _shown(RACCOON, {"window_size": 7}),
+    "experimental.dilate": _shown(RACCOON, {"mask_size": 7}),
+    "experimental.erode": _shown(RACCOON, {"mask_size": 7}),
+    "clahe": _shown(
+        LAUNCH, {"clip_limit": 2.0, "tiles_x": 8, "tiles_y": 8}, {"clip_limit": 8.0, "tiles_x": 4, "tiles_y": 4}
+    ),
+    "equalize": _shown(LAUNCH, {}),
+    "debayer": [Shown(photo=PETALS, call=_bayer, text="debayer(mosaic, blue_position=[0, 0], ...)")],
+    "jpeg_compression_distortion": _shown(FACE, {"quality": 20}, {"quality": 3}),
+    "lookup_table": _shown(
+        LAUNCH, {"keys": list(range(256)), "values": [255 - i for i in range(256)], "dtype": types.UINT8}
+    ),
+    "noise.gaussian": _shown(FACE, {"stddev": 30}),
+    "noise.shot": _shown(FACE, {"factor": 30}),
+    "noise.salt_and_pepper": _shown(FACE, {"prob": 0.1}),
+    "normalize": _shown(RETINA, {"axes": (0, 1)}),
+}
+
+
+def photograph(name: str) -> np.ndarray:
+    """RGB (height, WIDTH, 3), uint8."""
+
+    @pipeline_def(batch_size=1, num_threads=1)
+    def load() -> Any:
+        data = fn.external_source(lambda: [np.fromfile(PHOTOS / name, "u1")], batch=True)
+        return fn.resize(fn.decoders.image(data), resize_x=WIDTH)
+
+    return np.array(load().run()[0].at(0))
+
+
+def make(name: str, shown: Shown) -> list[np.ndarray]:
+    """What the operator makes of the photograph, `draws` times."""
+    image = photograph(shown.photo)
+
+    @pipeline_def(batch_size=shown.draws, num_threads=1, seed=5)
+    def define() -> Any:
+        x = types.Constant(image, layout="HWC")
+        if shown.call is not None:
+            return shown.call(x)
+        call: Any = fn
+        for part in name.split("."):
+            call = getattr(call, part)
+        return call(x, **shown.args)
+
+    out = define().run()[0]
+    return [as_picture(np.asarray(out.at(i)), out.layout() or "HWC") for i in range(shown.draws)]
+
+
+def as_picture(x: np.ndarray, layout: str) -> np.ndarray:
+    """RGB, uint8. Floats are shown from their least to their largest value."""
+    if "C" in layout and layout[-1] != "C":
+        x = np.moveaxis(x, layout.index("C"), -1)
+    if x.ndim == 2:
+        x = x[..., None]
+    if x.dtype != np.uint8:
+        low, high = float(x.min()), float(x.max())
+        x = np.rint((x - low) * (255 / max(high - low, 1e-9))).astype(np.uint8)
+    return np.ascontiguousarray(np.broadcast_to(x[..., :3], (*x.shape[:2], 3)))
+
+
+def png(image: np.ndarray) -> bytes:
+    """An RGB picture (HWC, uint8) as a file."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    h, w, _ = image.shape
+    lines = np.zeros((h, 1 + 3 * w), np.uint8)
+    lines[0, 0], lines[1:, 0] = 1, 4  # each line predicted from what is left of it and above: Paeth
+    pixels = image.astype(np.int16)
+    left, above, corner = (np.zeros_like(pixels) for _ in range(3))
+    left[:, 1:], above[1:], corner[1:, 1:] = pixels[:, :-1], pixels[:-1], pixels[:-1, :-1]
+    guess = left + above - corner
+    a, b, c = (abs(guess - near) for near in (left, above, corner))
+    near = np.where((a <= b) & (a <= c), left, np.where(b <= c, above, corner))
+    near[0] = left[0]
+    lines[:, 1:] = (pixels - near).astype(np.uint8).reshape(h, -1)
+    header = struct.pack(">IIBBBBB", w, h, 8, 2, 0, 0, 0)
+    body = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines.tobytes(), 6)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + body
+
+
+def caption(name: str, shown: Shown) -> str:
+    """The call as it is written."""
+    if shown.text:
+        return f"`{shown.text}`"
+    values = {k: f"types.{v.name}" if hasattr(v, "name") else repr(v) for k, v in shown.args.items()}
+    values = {k: v if len(v) < 60 else "[...]" for k, v in values.items()}
+    return f"`{name.split('.')[-1]}({', '.join(['image', *(f'{k}={v}' for k, v in values.items())])})`"
+
+
+def known(name: str) -> list[Shown]:
+    """What is shown of an operator; nothing if there is none of that name (yet)."""
+    return PICTURES.get(name, []) if name in REGISTRY else []
