@@ -280,8 +280,8 @@ class Batch:
     def is_borrowed(self) -> bool:
         return any(type(o) is Borrowed for o in self.owners)
 
-    def packed_copy(self) -> Batch:
-        """The samples copied into one new block."""
+    def packed_copy(self, pool: kernels.Pool | None = None) -> Batch:
+        """The samples copied into one new block, by the threads of `pool` if there is one."""
         out = Batch.allocate(self.spec, self.sources)
         if len(self) and not self.guard_bytes and self.spec.is_dense:
             if self.is_packed:
@@ -290,6 +290,12 @@ class Batch:
             if (self.rows["data"] == self.rows["data"][0]).all():  # a constant
                 out.array()[...] = self.sample(0)
                 return out
+        if pool is not None and len(self) > 1:
+            assert out.rows_address and self.rows_address  # makes both contiguous
+            copy, n = kernels.kernel("generic/copy"), len(self)
+            step = kernels.Step(copy, copy.rows(n, {})[0], [(out.rows, -1)], [(self.rows, -1)])
+            pool.run([step], n, kernels.Outcome(np.zeros(n, "i4"), n, 1))
+            return out
         for i in range(len(self)):
             out.sample(i)[...] = self.sample(i)
         return out

@@ -99,7 +99,7 @@ class Plan:
             for edge in release:
                 ctx.values.pop(edge, None)
         outputs = [ctx.values[e] for e in self.outputs]
-        return [b.packed_copy() if b.is_borrowed else b for b in outputs]
+        return [b.packed_copy(pool) if b.is_borrowed else b for b in outputs]
 
 
 def run_batchwise(
