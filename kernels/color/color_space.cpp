@@ -45,10 +45,12 @@ CLONES static void ycbcr_rgb(Pixels out, ConstPixels in, int64_t n_pixels, bool 
 CLONES static void rgb_gray(Pixels out, ConstPixels in, int64_t n_pixels, bool swap) {
   Planes<uint8_t> from;
   const uint8_t *red = swap ? from.c : from.a, *blue = swap ? from.a : from.c;
+  GrayWeights weights;
+  asm("" : "+m"(weights));  // Known weights would become shifts and additions, which are slower.
   for_blocks(
       n_pixels, [&](int64_t first, int n) __attribute__((always_inline)) {
         from.load(in + 3 * first, n);
-        for (int i = 0; i < n; i++) out[first + i] = rgb_to_gray(red[i], from.b[i], blue[i]);
+        for (int i = 0; i < n; i++) out[first + i] = rgb_to_gray(red[i], from.b[i], blue[i], weights);
       });
 }
 

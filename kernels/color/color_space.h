@@ -15,9 +15,15 @@ enum Space : int32_t { RGB, BGR, GRAY, YCBCR };
 constexpr double kRed = 0.299, kGreen = 0.587, kBlue = 0.114;
 constexpr double kLuma = 219.0 / 255, kChroma = 224.0 / 255;
 
-// The weights in units of 2^-15.
-SHARED uint8_t rgb_to_gray(int r, int g, int b) {
-  return (uint8_t)((r * 9798 + g * 19235 + b * 3735 + (1 << 14)) >> 15);
+// The weights in units of 2^-15 are 9798, 19235 and 3735. Doubled they are split into bytes, so that all of it is
+// 16 bit arithmetic without loss: (256 high + low + 2^15) >> 16 = (high + (low >> 8) + 2^7) >> 8.
+struct GrayWeights {
+  uint16_t high[3] = {76, 150, 29}, low[3] = {140, 70, 46};
+};
+SHARED uint8_t rgb_to_gray(uint8_t r, uint8_t g, uint8_t b, const GrayWeights &w = {}) {
+  const uint16_t high = (uint16_t)(r * w.high[0] + g * w.high[1] + b * w.high[2]);
+  const uint16_t low = (uint16_t)(r * w.low[0] + g * w.low[1] + b * w.low[2]);
+  return (uint8_t)((uint16_t)(high + (low >> 8) + 128) >> 8);
 }
 
 SHARED uint8_t rgb_to_y(float r, float g, float b) {

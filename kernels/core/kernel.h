@@ -42,6 +42,7 @@ class Scratch {
     for (Block &b : blocks_)
       if (b.size > keep) std::free(b.data), b = Block{};
   }
+  bool is_output_large = false;  // the outputs of all samples are larger than caches: see core/stream.h
   Scratch() = default;
   Scratch(const Scratch &) = delete;
   ~Scratch() { trim(-1); }

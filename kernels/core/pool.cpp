@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "core/native_time.h"
+#include "core/stream.h"
 
 namespace {
 
@@ -32,6 +33,20 @@ struct ThreadMemory {
   }
 };
 
+// Outputs of a step that are larger in total do not stay in any cache until somebody reads them.
+constexpr int64_t kLargeBytes = 16 << 20;
+
+// What a step writes to memory of the batch.
+int64_t bytes_out(const Chain &c, const Step &step) {
+  int64_t bytes = 0;
+  for (int t = 0; t < step.n_out; t++) {
+    const Slot &s = step.tensors[t];
+    for (int row = 0; row < (s.buffer < 0 ? c.n_rows : 0); row++)
+      bytes += s.rows[row].volume() * item_size(s.rows[row].dtype);
+  }
+  return bytes;
+}
+
 // What a row costs, roughly: the bytes that go into the chain and those that come out of it.
 int64_t cost_of(const Chain &c, int row) {
   int64_t bytes = 0;
@@ -43,7 +58,7 @@ int64_t cost_of(const Chain &c, int row) {
 }
 
 // Takes one row through all steps, or up to the first that fails; says whether its sample is the first to fail by this.
-bool run_row(const Chain &c, int row, int thread, ThreadMemory &memory) {
+bool run_row(const Chain &c, const uint8_t *is_large, int row, int thread, ThreadMemory &memory) {
   int sample = c.sample_of ? c.sample_of[row] : row;
   if (c.threads) c.threads[row] = thread;
   if (c.spans) std::fill_n(c.spans + (int64_t)row * c.n_steps, c.n_steps, Span{0, 0});
@@ -62,11 +77,13 @@ bool run_row(const Chain &c, int row, int thread, ThreadMemory &memory) {
         if (slot.buffer >= 0)
           tensors[t].data = memory.buffer(slot.buffer, tensors[t].volume() * item_size(tensors[t].dtype));
       }
+      memory.scratch.is_output_large = is_large[s];
       failed = step.kernel(tensors, tensors + step.n_out, step.args + row * step.args_stride, &memory.scratch, error);
     } catch (const std::exception &e) {
       snprintf(error, kErrorSize, "out of memory (%s)", e.what());
       failed = 1;
     }
+    if (is_large[s]) end_of_stream();
     if (span) span->end = now_ns();
     if (failed) {
       int32_t none = 0;
@@ -91,6 +108,7 @@ Pool::Job::Job(const Chain *c, int n_threads) : chain(c), n_rows(c->n_rows), chu
     least = std::min(least, cost[i]);
   }
   if (chunk <= 0) chunk = total < kSmallBytes * n_rows ? std::max(1, n_rows / (8 * n_threads)) : 1;
+  for (int s = 0; s < c->n_steps; s++) is_large.push_back(bytes_out(*c, c->steps[s]) > kLargeBytes);
   if (most == least) return;
   order.resize(n_rows);
   for (int i = 0; i < n_rows; i++) order[i] = i;
@@ -143,7 +161,7 @@ void Pool::work(int thread) {
       if (first >= job->n_rows) break;
       int last = first + job->chunk < job->n_rows ? first + job->chunk : job->n_rows;
       for (int i = first; i < last; i++)
-        if (run_row(c, job->order.empty() ? i : job->order[i], thread, memory)) job->failed++;
+        if (run_row(c, job->is_large.data(), job->order.empty() ? i : job->order[i], thread, memory)) job->failed++;
       if (job->left.fetch_sub(last - first) == last - first) {
         std::lock_guard<std::mutex> lock(job->mutex);
         job->done = true;

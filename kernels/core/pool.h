@@ -61,7 +61,8 @@ class Pool {
     const Chain *chain;
     const int n_rows;  // a copy: once its last row is done the chain is its caller's again
     int chunk;
-    std::vector<int32_t> order;  // empty: as they come
+    std::vector<int32_t> order;     // empty: as they come
+    std::vector<uint8_t> is_large;  // per step: whether its outputs in the batch are larger than caches
     std::atomic<int> next{0};
     std::atomic<int> left, failed{0};
     std::mutex mutex;

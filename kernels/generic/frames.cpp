@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "generic/frames.h"
 
-#include <cstring>
+#include "core/stream.h"
 
-#include "core/kernel.h"
-
-static void run(const Tensor *out, const Tensor *in, const FramesArgs &a, Scratch &) {
+static void run(const Tensor *out, const Tensor *in, const FramesArgs &a, Scratch &scratch) {
   const int64_t bytes = frame_bytes(*in);
   if (!bytes) return;
   for (int i = 0; i < a.count; i++)
-    std::memcpy((char *)out->data + i * bytes, (const char *)in->data + a.order[i] * bytes, bytes);
+    copy_out((char *)out->data + i * bytes, (const char *)in->data + a.order[i] * bytes, bytes, scratch);
 }
 
 EXPORT_KERNEL(frames, FramesArgs, run)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "geometry/flip.h"
 
-#include "core/kernel.h"
+#include "core/stream.h"
 #include "geometry/reverse_pixels.h"
 
 namespace {
@@ -11,14 +11,16 @@ struct Walk {
   const uint8_t *flip;
   int last;                                       // behind this axis input and output are alike
   int64_t in_step[kMaxDims], out_step[kMaxDims];  // bytes
+  Scratch &scratch;
 
   void visit(char *out, const char *in, int d) const {
     const int64_t n = extent[d];
     if (d == last) {
-      if (flip[d])
-        reverse_pixels(out, in, n, out_step[d]);
-      else
-        std::memcpy(out, in, n * out_step[d]);
+      if (!flip[d]) return copy_out(out, in, n * out_step[d], scratch);
+      if (!scratch.is_output_large) return reverse_pixels(out, in, n, out_step[d]);
+      char *row = scratch.array<char>(n * out_step[d]);
+      reverse_pixels(row, in, n, out_step[d]);
+      stream_copy(out, row, n * out_step[d]);
       return;
     }
     for (int64_t i = 0; i < n; i++) visit(out + i * out_step[d], in + (flip[d] ? n - 1 - i : i) * in_step[d], d + 1);
@@ -27,10 +29,9 @@ struct Walk {
 
 }  // namespace
 
-static void run(const Tensor *out, const Tensor *in, const FlipArgs &a, Scratch &) {
+static void run(const Tensor *out, const Tensor *in, const FlipArgs &a, Scratch &scratch) {
   if (out->volume() == 0) return;
-  Walk w;
-  w.extent = out->shape, w.flip = a.flip, w.last = 0;
+  Walk w{out->shape, a.flip, 0, {}, {}, scratch};
   int64_t in_step = item_size(in->dtype), out_step = in_step, offset = 0;
   for (int d = in->ndim - 1; d >= 0; d--) {
     w.in_step[d] = in_step, w.out_step[d] = out_step;

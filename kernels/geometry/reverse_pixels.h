@@ -10,20 +10,35 @@ inline void reverse_pixels_of(char *__restrict out, const char *__restrict in, i
   for (int64_t i = 0; i < n; i++) __builtin_memcpy(out + (n - 1 - i) * kBytes, in + i * kBytes, kBytes);
 }
 
-// Five pixels of three bytes at a time, moved about within a vector.
-CLONES inline void reverse_pixels_of_3(char *__restrict out, const char *__restrict in, int64_t n) {
-  typedef uint8_t Bytes __attribute__((vector_size(16)));
-  const Bytes order = {0, 12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2};
+typedef uint8_t ReversedBytes __attribute__((vector_size(16)));
+
+// As many pixels at a time as a vector has room for, moved about within it. `order` says from where its bytes come.
+template <int kBytes>
+inline __attribute__((always_inline)) void reverse_vectors(char *__restrict out, const char *__restrict in, int64_t n,
+                                                           ReversedBytes order) {
+  constexpr int kPixels = 16 / kBytes, kMore = 16 - kPixels * kBytes;
   int64_t i = 0;
-  // A vector has one byte more than five pixels: it comes from the next pixel, and goes to the place of the pixel
-  // written next.
-  for (; i + 6 <= n; i += 5) {
-    Bytes five;
-    __builtin_memcpy(&five, in + 3 * i, 16);
-    five = __builtin_shuffle(five, order);
-    __builtin_memcpy(out + 3 * (n - 5 - i) - 1, &five, 16);
+  // A vector has more bytes than its pixels: they come from the next pixels, and go to the place of those written next.
+  for (; kBytes * i + 16 <= kBytes * n; i += kPixels) {
+    ReversedBytes x;
+    __builtin_memcpy(&x, in + kBytes * i, 16);
+    x = __builtin_shuffle(x, order);
+    __builtin_memcpy(out + kBytes * (n - kPixels - i) - kMore, &x, 16);
   }
-  reverse_pixels_of<3>(out, in + 3 * i, n - i);
+  reverse_pixels_of<kBytes>(out, in + kBytes * i, n - i);
+}
+
+CLONES inline void reverse_pixels_of_3(char *__restrict out, const char *__restrict in, int64_t n) {
+  reverse_vectors<3>(out, in, n, ReversedBytes{0, 12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2});
+}
+CLONES inline void reverse_pixels_of_4(char *__restrict out, const char *__restrict in, int64_t n) {
+  reverse_vectors<4>(out, in, n, ReversedBytes{12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3});
+}
+CLONES inline void reverse_pixels_of_6(char *__restrict out, const char *__restrict in, int64_t n) {
+  reverse_vectors<6>(out, in, n, ReversedBytes{0, 0, 0, 0, 6, 7, 8, 9, 10, 11, 0, 1, 2, 3, 4, 5});
+}
+CLONES inline void reverse_pixels_of_12(char *__restrict out, const char *__restrict in, int64_t n) {
+  reverse_vectors<12>(out, in, n, ReversedBytes{0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
 }
 
 inline void reverse_pixels(char *out, const char *in, int64_t n, int64_t bytes) {
@@ -35,13 +50,13 @@ inline void reverse_pixels(char *out, const char *in, int64_t n, int64_t bytes) 
     case 3:
       return reverse_pixels_of_3(out, in, n);
     case 4:
-      return reverse_pixels_of<4>(out, in, n);
+      return reverse_pixels_of_4(out, in, n);
     case 6:
-      return reverse_pixels_of<6>(out, in, n);
+      return reverse_pixels_of_6(out, in, n);
     case 8:
       return reverse_pixels_of<8>(out, in, n);
     case 12:
-      return reverse_pixels_of<12>(out, in, n);
+      return reverse_pixels_of_12(out, in, n);
     case 16:
       return reverse_pixels_of<16>(out, in, n);
     default:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/stream.h"
 #include "math/arithmetic_loops.h"
 
 typedef void (*Load)(void *to, const void *from, int64_t n);
@@ -166,7 +167,10 @@ static void run(const Tensor *out, const Tensor *in, const ArithmeticArgs &a, Sc
   if (total == 0) return;
   Operand operands[2] = {size, size};
   bool is_unary = a.operation >= NEG;
-  int64_t block = kBlock, repeats = 1;  // blocks begin where repeating operands begin
+  int64_t out_size = item_size(out->dtype);
+  char *made = scratch.is_output_large ? scratch.array<char>(kBlock * 16, 2) : nullptr;
+  const int64_t most = made ? kStreamBlock / out_size : kBlock;
+  int64_t block = most, repeats = 1;  // blocks begin where repeating operands begin
   for (int i = 0; i < 2 - is_unary; i++) {
     char *room = scratch.array<char>(kBlock * 16, i);
     if (a.constant_at == i) {
@@ -175,16 +179,17 @@ static void run(const Tensor *out, const Tensor *in, const ArithmeticArgs &a, Sc
       operands[i].tensor(*in++, *out, a.compute, room);
       int64_t period = operands[i].period();
       if (period && (repeats == 1 || repeats % period == 0)) {
-        if (repeats == 1) repeats = period, block = kBlock / period * period;
+        if (repeats == 1) repeats = period, block = std::max<int64_t>(most / period, 1) * period;
         operands[i].fix(block);
       }
     }
   }
-  int64_t out_size = item_size(out->dtype);
   for (int64_t i = 0; i < total; i += block) {
     int64_t n = std::min(block, total - i);
     const void *x = operands[0].block(i, n), *y = is_unary ? x : operands[1].block(i, n);
-    loop(out->as<char>() + i * out_size, x, y, n);
+    char *to = out->as<char>() + i * out_size;
+    loop(made ? made : to, x, y, n);
+    if (made) stream_copy(to, made, n * out_size);
   }
 }
 
