@@ -83,9 +83,31 @@ struct Rows {
   }
 };
 
+// The mask without its axes of extent 1, so that rows are long: an image (H, W, 1) has rows along W. At least one axis
+// stays.
+Tensor squeezed(const Tensor &mask) {
+  Tensor out = mask;
+  out.ndim = 0;
+  for (int d = 0; d < mask.ndim; d++)
+    if (mask.shape[d] != 1) out.shape[out.ndim++] = mask.shape[d];
+  if (!out.ndim) out.shape[out.ndim++] = 1;
+  return out;
+}
+
+// Puts the axes back that `squeezed` has taken out.
+void unsqueeze(Blob &b, const Tensor &mask, int from) {
+  for (int d = mask.ndim - 1; d >= 0; d--) {
+    const bool stays = mask.shape[d] != 1 && from > 0;
+    if (stays) from--;
+    b.low[d] = stays ? b.low[from] : 0;
+    b.high[d] = stays ? b.high[from] : 1;
+  }
+}
+
 }  // namespace
 
-Blob *find_blobs(const Tensor &mask, const Labels &labels, Scratch &scratch, int64_t &n_blobs) {
+Blob *find_blobs(const Tensor &original, const Labels &labels, Scratch &scratch, int64_t &n_blobs) {
+  const Tensor mask = squeezed(original);
   const int axes = mask.ndim, last = axes - 1;
   const int64_t volume = mask.volume(), width = mask.shape[last], rows = volume ? volume / width : 0;
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
@@ -134,5 +156,7 @@ Blob *find_blobs(const Tensor &mask, const Labels &labels, Scratch &scratch, int
       b.low[last] = std::min(b.low[last], runs[i].begin);
       b.high[last] = std::max(b.high[last], runs[i].end);
     }
+  if (axes != original.ndim)
+    for (int64_t i = 0; i < n_blobs; i++) unsqueeze(blobs[i], original, axes);
   return blobs;
 }

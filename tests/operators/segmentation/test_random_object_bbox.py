@@ -208,3 +208,15 @@ def test_ragged_masks_arguments_and_threads():
 def test_errors(mask, kwargs, exception, text):
     with pytest.raises(exception, match=text):
         draw([mask, mask, mask, mask], **kwargs)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_an_axis_of_extent_1_changes_nothing(axis):
+    boxes = draw([MASK] * 50, format="box")[0]
+    for got, (y, x, y_end, x_end) in zip(draw([np.expand_dims(MASK, axis)] * 50, format="box")[0], boxes):
+        assert got.tolist() == [*np.insert([y, x], axis, 0), *np.insert([y_end, x_end], axis, 1)]
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1, 1), (5, 1), (1, 5)])
+def test_one_blob_is_all(shape):
+    assert draw([np.ones(shape, "u1")], format="box")[0][0].tolist() == [*(0 for _ in shape), *shape]
