@@ -5,10 +5,12 @@
 #include "core/tensor.h"
 
 struct BboxRotateArgs {
-  double cosine, sine;
-  double extent[2], canvas[2];  // width and height of the input and the output
   double threshold;
-  int32_t sizes, normalized, mode, has_labels;
+  float angle;        // degrees, counter-clockwise
+  int32_t extent[2];  // width and height of the input
+  float size[2];      // height and width of the output, if `canvas` says kGiven
+  int32_t canvas, sizes, normalized, mode, has_labels;
 };
 
+enum Canvas : int32_t { kEnclosing, kSame, kGiven };
 enum RotatedBox : int32_t { kExpand, kHalfway, kFixed };

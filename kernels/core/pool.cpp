@@ -13,12 +13,16 @@ namespace {
 constexpr int64_t kKeepBytes = 32 << 20;
 // Rows of less than this on average are handed out several at a time.
 constexpr int64_t kSmallBytes = 16 << 10;
+// A chain of less in total is done sooner than another thread wakes up.
+constexpr int64_t kTinyBytes = 64 << 10;
 
 int64_t now_ns() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
+
+}  // namespace
 
 struct ThreadMemory {
   std::vector<std::unique_ptr<Scratch>> buffers;
@@ -32,6 +36,8 @@ struct ThreadMemory {
     scratch.trim(kKeepBytes);
   }
 };
+
+namespace {
 
 // Outputs of a step that are larger in total do not stay in any cache until somebody reads them.
 constexpr int64_t kLargeBytes = 16 << 20;
@@ -108,6 +114,7 @@ Pool::Job::Job(const Chain *c, int n_threads) : chain(c), n_rows(c->n_rows), chu
     least = std::min(least, cost[i]);
   }
   if (chunk <= 0) chunk = total < kSmallBytes * n_rows ? std::max(1, n_rows / (8 * n_threads)) : 1;
+  is_small = total < kTinyBytes;
   for (int s = 0; s < c->n_steps; s++) is_large.push_back(bytes_out(*c, c->steps[s]) > kLargeBytes);
   if (most == least) return;
   order.resize(n_rows);
@@ -131,18 +138,41 @@ Pool::~Pool() {
 int Pool::run(const Chain &chain) {
   if (chain.n_rows == 0) return 0;
   auto job = std::make_shared<Job>(&chain, size());
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    jobs_.push_back(job);
+  if (job->is_small) {
+    thread_local ThreadMemory memory;
+    take_rows(*job, 0, memory);
+  } else {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      jobs_.push_back(job);
+    }
+    wake_.notify_all();
+    std::unique_lock<std::mutex> lock(job->mutex);
+    job->finished.wait(lock, [&] { return job->done; });
   }
-  wake_.notify_all();
-  std::unique_lock<std::mutex> lock(job->mutex);
-  job->finished.wait(lock, [&] { return job->done; });
   if (!chain.spans || !chain.step_ns) return job->failed;
   for (int s = 0; s < chain.n_steps; s++) chain.step_ns[s] = 0;
   for (int64_t i = 0; i < (int64_t)chain.n_rows * chain.n_steps; i++)
     chain.step_ns[i % chain.n_steps] += chain.spans[i].end - chain.spans[i].begin;
   return job->failed;
+}
+
+// Takes rows until none is left to begin with.
+void Pool::take_rows(Job &job, int thread, ThreadMemory &memory) {
+  const Chain &c = *job.chain;  // alive while this thread has rows of it that are not done
+  for (;;) {
+    int first = job.next.fetch_add(job.chunk);
+    if (first >= job.n_rows) break;
+    int last = first + job.chunk < job.n_rows ? first + job.chunk : job.n_rows;
+    for (int i = first; i < last; i++)
+      if (run_row(c, job.is_large.data(), job.order.empty() ? i : job.order[i], thread, memory)) job.failed++;
+    if (job.left.fetch_sub(last - first) == last - first) {
+      std::lock_guard<std::mutex> lock(job.mutex);
+      job.done = true;
+      job.finished.notify_all();
+    }
+  }
+  memory.trim();
 }
 
 void Pool::work(int thread) {
@@ -155,20 +185,7 @@ void Pool::work(int thread) {
       if (jobs_.empty()) return;
       job = jobs_.front();
     }
-    const Chain &c = *job->chain;  // alive while this thread has rows of it that are not done
-    for (;;) {
-      int first = job->next.fetch_add(job->chunk);
-      if (first >= job->n_rows) break;
-      int last = first + job->chunk < job->n_rows ? first + job->chunk : job->n_rows;
-      for (int i = first; i < last; i++)
-        if (run_row(c, job->is_large.data(), job->order.empty() ? i : job->order[i], thread, memory)) job->failed++;
-      if (job->left.fetch_sub(last - first) == last - first) {
-        std::lock_guard<std::mutex> lock(job->mutex);
-        job->done = true;
-        job->finished.notify_all();
-      }
-    }
-    memory.trim();
+    take_rows(*job, thread, memory);
     std::lock_guard<std::mutex> lock(mutex_);
     if (!jobs_.empty() && jobs_.front() == job) jobs_.pop_front();
   }

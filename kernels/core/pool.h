@@ -47,6 +47,8 @@ struct Chain {
   int32_t chunk;  // rows taken at a time; 0: several if they are small
 };
 
+struct ThreadMemory;
+
 class Pool {
  public:
   explicit Pool(int n_threads);
@@ -67,10 +69,11 @@ class Pool {
     std::atomic<int> left, failed{0};
     std::mutex mutex;
     std::condition_variable finished;
-    bool done = false;
+    bool done = false, is_small = false;
     Job(const Chain *c, int n_threads);
   };
   void work(int thread);
+  static void take_rows(Job &job, int thread, ThreadMemory &memory);
   std::vector<std::thread> threads_;
   std::deque<std::shared_ptr<Job>> jobs_;
   std::mutex mutex_;

@@ -6,13 +6,13 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import each_sample
-from ...core.batch import Batch
+from ...core.batch import Batch, Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Layout, Operator, PerSample
 from ._boxes import check_boxes, check_labels
 
 _MODES = ("expand", "halfway", "fixed")  # in the order of kernels/bbox/bbox_rotate.h
-_SLACK = 1e-2  # as in fn.rotate
+_GIVEN = 2  # what is neither the enclosing size nor keep_size
 
 
 class BBoxRotate(Operator):
@@ -69,7 +69,7 @@ class BBoxRotate(Operator):
     def run(self, a: Arguments, boxes: Batch, labels: Batch | None = None) -> Batch | tuple[Batch, ...]:
         check_boxes(boxes.spec)
         n_boxes = boxes.spec.shape[:, 0]
-        outs = [Batch.allocate(boxes.spec.like(layout="")), Batch.from_array(np.zeros((a.n, 1), "i8"))]
+        outs = [Batch.allocate(boxes.spec.like(layout="")), Batch.allocate(Spec.uniform(a.n, (1,), np.dtype("i8")))]
         ins = [boxes]
         if labels is not None:
             check_labels(labels.spec, n_boxes)
@@ -91,36 +91,20 @@ class BBoxRotate(Operator):
         layout = v["shape_layout"]
         if a.input_shape.shape[1] < len(layout):
             raise ValueError(f"input_shape has {a.input_shape.shape[1]} numbers for the shape_layout {layout!r}")
-        extent = a.input_shape[:, [layout.index("W"), layout.index("H")]].astype("f8")
-        # As fn.rotate does it, so that both agree about which of two sides contributes more at 45 degrees.
-        radians = (a.angle.astype("f4") * np.float32(np.pi / 180)).astype("f8")
-        with np.errstate(invalid="ignore"):
-            cosine, sine = np.cos(radians), np.sin(radians)
-        if a.size is not None and a.size.shape[1]:
-            if a.size.shape[1] != 2:
-                raise ValueError(f"size takes two numbers, height and width; got {a.size.shape[1]}")
-            canvas = np.floor(a.size[:, ::-1].astype("f8") + 0.5)
-            bad = ~(canvas > 0).all(axis=1)
-            SampleErrors.where(bad, lambda i: f"size must be positive, got {a.size[i].tolist()}")
-        elif v["keep_size"]:
-            canvas = extent
-        else:
-            canvas = _enclosing(np.abs(cosine), np.abs(sine), extent)
+        size = a.size if a.size is not None and a.size.shape[1] else None
+        if size is not None:
+            if size.shape[1] != 2:
+                raise ValueError(f"size takes two numbers, height and width; got {size.shape[1]}")
+            bad = ~(np.floor(size + 0.5) > 0).all(axis=1)
+            SampleErrors.where(bad, lambda i: f"size must be positive, got {size[i].tolist()}")
+        height, width = layout.index("H"), layout.index("W")
         return {
-            "cosine": cosine,
-            "sine": sine,
-            "extent": extent,
-            "canvas": canvas,
+            "angle": a.angle,
+            "extent": a.input_shape[:, [width, height]],
+            "canvas": _GIVEN if size is not None else v["keep_size"],
+            "size": 0 if size is None else size,
             "threshold": v["remove_threshold"],
             "sizes": v["bbox_layout"] == "xyWH",
             "normalized": v["bbox_normalized"],
             "mode": _MODES.index(v["mode"]),
         }
-
-
-def _enclosing(cosine: np.ndarray, sine: np.ndarray, extent: np.ndarray) -> np.ndarray:
-    """Width and height (n, 2) of the image that `rotate` makes of one of `extent` (n, 2)."""
-    reach = cosine[:, None] * extent + sine[:, None] * extent[:, ::-1]
-    canvas = np.ceil(np.nan_to_num(reach) - _SLACK)
-    odd = np.where((cosine >= sine)[:, None], extent, extent[:, ::-1]) % 2
-    return canvas + (canvas - odd) % 2
