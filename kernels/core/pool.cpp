@@ -14,7 +14,7 @@ constexpr int64_t kKeepBytes = 32 << 20;
 // Rows of less than this on average are handed out several at a time.
 constexpr int64_t kSmallBytes = 16 << 10;
 // A chain of less in total is done sooner than another thread wakes up.
-constexpr int64_t kTinyBytes = 64 << 10;
+constexpr int64_t kTinyBytes = 128 << 10;
 
 int64_t now_ns() {
   timespec t;
