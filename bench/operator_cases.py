@@ -101,6 +101,8 @@ KINDS: dict[str, tuple[str, Callable[[Samples], Samples]]] = {
     "anchor": ("", lambda p: _draw(p, lambda r: r.uniform(0, 0.2, 2).astype("f4"))),
     "extent": ("", lambda p: _draw(p, lambda r: r.uniform(0.5, 0.7, 2).astype("f4"))),
     "shape": ("", lambda p: [np.array(x.shape, "i8") for x in p]),
+    "extents to paste": ("", lambda p: [np.array([[150, 150]] * 2, "i4")] * len(p)),
+    "places to paste": ("", lambda p: [np.array([[0, 0], [150, 90]], "i4")] * len(p)),
     "number": ("", lambda p: _draw(p, lambda r: np.float32(r.random()))),
     "angles": ("", lambda p: _draw(p, lambda r: np.float32(r.uniform(-30, 30)))),
     "coins": ("", lambda p: _draw(p, lambda r: np.int32(r.integers(0, 2)))),
@@ -209,8 +211,8 @@ CASES = [
         "photo",
         in_ids=[0, 1],
         output_size=[400, 500],
-        shapes=[[150, 150]] * 2,
-        out_anchors=[[0, 0], [150, 90]],
+        shapes="extents to paste",
+        out_anchors="places to paste",
     ),
     case("bbox_paste", "boxes", ratio=1.3, paste_x=0.3, paste_y=0.4),
     # filters
@@ -224,7 +226,7 @@ CASES = [
     case("experimental.erode", "photo", mask_size=[3, 3]),
     case("clahe", "photo", tiles_x=8, tiles_y=8, clip_limit=2.0),
     case("equalize", "photo"),
-    case("debayer", "mosaic", blue_position=[0, 0], algorithm="bilinear_npp"),
+    case("debayer", "mosaic", blue_position=[0, 0]),
     case("jpeg_compression_distortion", "photo", quality=40, times=1),
     case("lookup_table", "photo", keys=list(range(256)), values=[float(255 - i) for i in range(256)], dtype=U8),
     case(

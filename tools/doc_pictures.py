@@ -27,7 +27,7 @@ class Shown:
     args: dict[str, Any] = field(default_factory=dict)
     photo: str = "animals/cat.jpg"
     draws: int = 1  # of random operators
-    call: Callable[[Any], Any] | None = None  # image -> image, where it is no plain call
+    call: Callable[[Any, np.ndarray], Any] | None = None  # (image in the graph, its pixels), where it is no plain call
     text: str = ""  # what is written below it then
 
 
@@ -42,39 +42,38 @@ SHEAR = [0.9, 0.3, -20.0, -0.1, 0.9, 30.0]
 HOMOGRAPHY = [1.1, 0.15, -30.0, 0.05, 1.05, -5.0, 0.0003, 0.0009, 1.0]
 
 
-def _coordinates(x: Any, shift: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]) -> tuple[Any, Any]:
-    h, w = photograph(RACCOON).shape[:2]
-    v, u = np.mgrid[:h, :w].astype("f4")
-    u, v = shift(u, v)
-    return types.Constant(u.astype("f4"), layout="HW"), types.Constant(v.astype("f4"), layout="HW")
+def _waves(x: Any, image: np.ndarray) -> Any:
+    v, u = np.mgrid[: image.shape[0], : image.shape[1]].astype("f4")
+    maps = (u + 8 * np.sin(v / 12), v + 8 * np.cos(u / 12))
+    return fn.experimental.remap(x, *(types.Constant(m.astype("f4"), layout="HW") for m in maps))
 
 
-def _waves(x: Any) -> Any:
-    maps = _coordinates(x, lambda u, v: (u + 8 * np.sin(v / 12), v + 8 * np.cos(u / 12)))
-    return fn.experimental.remap(x, *maps)
-
-
-def _bayer(x: Any) -> Any:
+def _bayer(x: Any, image: np.ndarray) -> Any:
     """The photograph as a sensor with the pattern BGGR sees it, and back."""
-    image = photograph(PETALS)
     h, w = (n & ~1 for n in image.shape[:2])
     mosaic = image[:h, :w, 1].copy()
     mosaic[::2, ::2], mosaic[1::2, 1::2] = image[:h:2, :w:2, 2], image[1:h:2, 1:w:2, 0]
-    return fn.debayer(types.Constant(mosaic, layout="HW"), blue_position=[0, 0], algorithm="bilinear_npp")
+    return fn.debayer(types.Constant(mosaic, layout="HW"), blue_position=[0, 0])
 
 
-def _emboss(x: Any) -> Any:
+def _emboss(x: Any, image: np.ndarray) -> Any:
     kernel = np.float32([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])
     return fn.filter(x, types.Constant(kernel), dtype=types.UINT8)
 
 
-def _pasted(x: Any) -> Any:
-    anchors, sizes = [[0, 0], [60, 150]], [[110, 160], [110, 150]]
-    return fn.multi_paste(x, in_ids=[0, 0], output_size=[200, 320], out_anchors=anchors, shapes=sizes)
+def _pasted(x: Any, image: np.ndarray) -> Any:
+    anchors, sizes = np.int32([[0, 0], [60, 150]]), np.int32([[110, 160], [110, 150]])
+    return fn.multi_paste(
+        x,
+        in_ids=[0, 0],
+        output_size=[200, 320],
+        out_anchors=types.Constant(anchors),
+        shapes=types.Constant(sizes),
+    )
 
 
-def _augmented(module: str, **args: Any) -> Callable[[Any], Any]:
-    def call(x: Any) -> Any:
+def _augmented(module: str, **args: Any) -> Callable[[Any, np.ndarray], Any]:
+    def call(x: Any, image: np.ndarray) -> Any:
         package = import_module(f"penstock.auto_aug.{module.removesuffix('_wide')}")
         return getattr(package, module)(x, **args)
 
@@ -141,7 +140,7 @@ PICTURES: dict[str, list[Shown]] = {
         LAUNCH, {"clip_limit": 2.0, "tiles_x": 8, "tiles_y": 8}, {"clip_limit": 8.0, "tiles_x": 4, "tiles_y": 4}
     ),
     "equalize": _shown(LAUNCH, {}),
-    "debayer": [Shown(photo=PETALS, call=_bayer, text="debayer(mosaic, blue_position=[0, 0], ...)")],
+    "debayer": [Shown(photo=PETALS, call=_bayer, text="debayer(mosaic, blue_position=[0, 0])")],
     "jpeg_compression_distortion": _shown(FACE, {"quality": 20}, {"quality": 3}),
     "lookup_table": _shown(
         LAUNCH, {"keys": list(range(256)), "values": [255 - i for i in range(256)], "dtype": types.UINT8}
@@ -172,7 +171,7 @@ def make(name: str, shown: Shown) -> list[np.ndarray]:
     def define() -> Any:
         x = types.Constant(image, layout="HWC")
         if shown.call is not None:
-            return shown.call(x)
+            return shown.call(x, image)
         call: Any = fn
         for part in name.split("."):
             call = getattr(call, part)
