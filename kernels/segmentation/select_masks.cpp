@@ -44,22 +44,19 @@ void for_chosen(const Tensor *in, Scratch &scratch, F use) {
 
 void run(const Tensor *out, const Tensor *in, const SelectMasksArgs &a, Scratch &scratch) {
   int64_t n_polygons = 0, n_vertices = 0;
-  if (!a.fill) {
-    for_chosen(in, scratch, [&](int64_t, const Polygon &p) { n_polygons++, n_vertices += p.end - p.begin; });
-    int64_t *counts = out->as<int64_t>();
-    counts[0] = n_polygons, counts[1] = n_vertices;
-    return;
-  }
   Polygon *polygons = out[0].as<Polygon>();
   char *vertices = out[1].as<char>();
-  const int64_t size = in[2].shape[1] * item_size(in[2].dtype);
+  const int64_t room = out[1].shape[0], size = in[2].shape[1] * item_size(in[2].dtype);
   for_chosen(in, scratch, [&](int64_t k, const Polygon &p) {
     const int32_t count = p.end - p.begin;
     polygons[n_polygons++] = {a.reindex ? (int32_t)k : p.id, (int32_t)n_vertices, (int32_t)n_vertices + count};
     const int64_t bytes = count * size;
-    if (bytes > 0) std::memcpy(vertices + n_vertices * size, in[2].as<char>() + p.begin * size, bytes);
+    if (bytes > 0 && n_vertices + count <= room)
+      std::memcpy(vertices + n_vertices * size, in[2].as<char>() + p.begin * size, bytes);
     n_vertices += count;
   });
+  int64_t *counts = out[2].as<int64_t>();
+  counts[0] = n_polygons, counts[1] = n_vertices;
 }
 
 }  // namespace

@@ -8,10 +8,12 @@ import numpy as np
 from ...core.batch import Spec
 from ...core.errors import SampleErrors
 
+_FLOAT32, _INT32 = np.dtype("f4"), np.dtype("i4")
+
 
 def check_boxes(boxes: Spec, numbers: tuple[int, ...] = (4,)) -> None:
     """Boxes are float32 of the shape (boxes, one of `numbers`)."""
-    if boxes.dtype.name != "float32":
+    if boxes.dtype != _FLOAT32:
         raise ValueError(f"boxes (input 0) must be float32, got {boxes.dtype.name}; fn.cast them")
     accepted = " or ".join(f"(boxes, {k})" for k in numbers)
     if boxes.ndim != 2:
@@ -25,7 +27,7 @@ def check_boxes(boxes: Spec, numbers: tuple[int, ...] = (4,)) -> None:
 
 def check_labels(labels: Spec, counts: np.ndarray) -> None:
     """Labels are int32, with one slice along the first axis for each of `counts` boxes."""
-    if labels.dtype.name != "int32":
+    if labels.dtype != _INT32:
         raise ValueError(f"labels (input 1) must be int32, got {labels.dtype.name}; fn.cast them")
     given = labels.shape[:, 0] if labels.ndim else np.zeros(labels.n, "i8")
     SampleErrors.where(

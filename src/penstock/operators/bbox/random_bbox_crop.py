@@ -15,6 +15,12 @@ from ._boxes import check_boxes, check_labels
 _ENDLESS = 100_000  # attempts of a search without a limit of its own
 
 
+_INT64 = np.dtype("i8")
+_ONES = {dims: np.ones((1, dims), "f4") for dims in (2, 3)}
+for _ones in _ONES.values():
+    _ones.setflags(write=False)
+
+
 class RandomBBoxCrop(Seeded):
     """Draws a random window of an image in which its bounding boxes can be seen, and moves the boxes there.
 
@@ -106,6 +112,7 @@ class RandomBBoxCrop(Seeded):
             if given & {"scaling", "aspect_ratio"}:
                 raise ValueError("crop_shape says how large windows are; leave scaling and aspect_ratio out")
         self._check_layouts()
+        self._kept: dict[int, dict[str, object]] = {}
 
     def _check_layouts(self) -> None:
         boxes, shape = self.values["bbox_layout"], self.values["shape_layout"]
@@ -123,9 +130,13 @@ class RandomBBoxCrop(Seeded):
         counts = boxes.spec.shape[:, 0]
         f4, n = np.dtype("f4"), a.n
         anchor, shape = (Batch.allocate(Spec.uniform(n, (dims,), f4)) for _ in range(2))
-        kept = Batch.from_array(np.zeros((n, 1), "i8"))
+        kept = Batch.allocate(Spec.uniform(n, (1,), _INT64))
         columns = {
-            **self._columns(a, dims),
+            **draws(a),
+            **self._columns(dims),
+            "input": self._in_pixels(a.input_shape, "input_shape", dims),
+            "crop": self._in_pixels(a.crop_shape, "crop_shape", dims),
+            "has_crop": a.crop_shape is not None,
             "has_labels": labels is not None,
             "has_indices": self.values["output_bbox_indices"],
         }
@@ -143,6 +154,9 @@ class RandomBBoxCrop(Seeded):
     def _dims(self, boxes: Spec) -> int:
         layout = self.values["bbox_layout"]
         check_boxes(boxes, (4, 6) if layout is None else (len(layout),))
+        width = len(layout or "xyXY")
+        if (boxes.shape[:, 1] == width).all():
+            return width // 2
         widths = boxes.shape[boxes.shape[:, 0] > 0, 1]
         if not len(widths):
             widths = boxes.shape[np.isin(boxes.shape[:, 1], (4, 6)), 1]
@@ -151,17 +165,25 @@ class RandomBBoxCrop(Seeded):
             raise ValueError(f"boxes of one batch must have the same number of coordinates; got {set(widths.tolist())}")
         return first // 2
 
-    def _columns(self, a: Arguments, dims: int) -> dict[str, object]:
+    def _columns(self, dims: int) -> dict[str, object]:
+        """Those that are the same for every batch; kept, as rows of arguments that have them already keep them."""
+        if dims not in self._kept:
+            columns = self._make_columns(dims)
+            for column in columns.values():
+                if isinstance(column, np.ndarray):
+                    column.setflags(write=False)
+            self._kept[dims] = columns
+        return self._kept[dims]
+
+    def _make_columns(self, dims: int) -> dict[str, object]:
         v = self.values
         layout = v["bbox_layout"] or ("xyzXYZ" if dims == 3 else "xyXY" if v["ltrb"] else "xyWH")
         if v["bbox_layout"] is None and dims == 3 and not v["ltrb"]:
             layout = "xyzWHD"
         sizes = "W" in layout
         prune = v["bbox_prune_threshold"]
-        has_crop = a.crop_shape is not None
         total = v["total_num_attempts"]
         return {
-            **draws(a),
             "dims": dims,
             "start": np.array([[layout.index(c) for c in "xyz"[:dims]]]),
             "end": np.array([[layout.index(c) for c in ("WHD" if sizes else "XYZ")[:dims]]]),
@@ -170,21 +192,18 @@ class RandomBBoxCrop(Seeded):
             "aspect": np.resize(np.array([v["aspect_ratio"]], "f4"), (1, 6)),
             "thresholds": np.array([v["thresholds"]], "f4"),
             "n_thresholds": len(v["thresholds"]),
-            "no_crop": v["allow_no_crop"] and not has_crop,
+            "no_crop": v["allow_no_crop"] and "crop_shape" not in v["given"],
             "all_boxes": v["all_boxes_above_threshold"],
             "overlap": v["threshold_type"] == "overlap",
             "attempts": v["num_attempts"],
             "total_attempts": total if total > 0 else _ENDLESS,
             "prune": -1.0 if prune is None else prune,
-            "input": self._in_pixels(a.input_shape, "input_shape", dims),
-            "crop": self._in_pixels(a.crop_shape, "crop_shape", dims),
-            "has_crop": has_crop,
         }
 
     def _in_pixels(self, shape: np.ndarray | None, name: str, dims: int) -> np.ndarray:
         """(n, dims) in x, y, z from the argument; ones if it is not given."""
         if shape is None:
-            return np.ones((1, dims), "f4")
+            return _ONES[dims]
         layout = self.values["shape_layout"] or "WHD"[:dims]
         if len(layout) != dims:
             raise ValueError(f"shape_layout {layout!r} does not fit boxes of {dims} dimensions")

@@ -10,6 +10,8 @@ from ...core.batch import Batch, Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator
 
+_INT32, _INT64 = np.dtype("i4"), np.dtype("i8")
+
 
 class SelectMasks(Operator):
     """Selects the polygons that belong to certain masks, and their vertices.
@@ -40,17 +42,23 @@ class SelectMasks(Operator):
 
     def run(self, a: Arguments, ids: Batch, polygons: Batch, vertices: Batch) -> tuple[Batch, Batch]:
         _check(ids.spec, polygons.spec, vertices.spec)
-        ins, n = (ids, polygons, vertices), a.n
-        counted = Batch.from_array(np.zeros((n, 2), "i8"))
-        each_sample.run(a, "segmentation/select_masks", {"fill": False}, [counted], ins)
-        counts = counted.array()
-        chosen = Batch.allocate(Spec(np.stack([counts[:, 0], np.full(n, 3)], axis=1), np.dtype("i4")))
-        shape = vertices.spec.shape.copy()
-        shape[:, 0] = counts[:, 1]
-        kept = Batch.allocate(Spec(shape, vertices.spec.dtype))
-        columns = {"fill": True, "reindex": self.values["reindex_masks"]}
-        each_sample.run(a, "segmentation/select_masks", columns, [chosen, kept], ins)
-        return chosen, kept
+        shape = polygons.spec.shape.copy()
+        shape[:, 1] = 3
+        chosen = Batch.allocate(Spec(shape, _INT32))
+        counted = Batch.allocate(Spec.uniform(a.n, (2,), _INT64))
+        room = vertices.spec
+        # Where polygons share vertices there may be more of them than before: then there is a second round.
+        for _ in range(2):
+            kept = Batch.allocate(room.like(layout=""))
+            columns = {"reindex": self.values["reindex_masks"]}
+            each_sample.run(a, "segmentation/select_masks", columns, [chosen, kept, counted], (ids, polygons, vertices))
+            counts = counted.array()
+            if (counts[:, 1] <= room.shape[:, 0]).all():
+                break
+            shape = room.shape.copy()
+            shape[:, 0] = counts[:, 1]
+            room = room.like(shape=shape)
+        return each_sample.beginnings(chosen, counts[:, 0]), each_sample.beginnings(kept, counts[:, 1])
 
 
 def _check(ids: Spec, polygons: Spec, vertices: Spec) -> None:
@@ -59,7 +67,7 @@ def _check(ids: Spec, polygons: Spec, vertices: Spec) -> None:
         ("polygons (input 1)", polygons, 2),
         ("vertices (input 2)", vertices, 2),
     ):
-        if x is not vertices and x.dtype.name != "int32":
+        if x is not vertices and x.dtype != _INT32:
             raise ValueError(f"{what} must be int32, got {x.dtype.name}; fn.cast them")
         if x.ndim != ndim:
             raise ValueError(f"{what} must have {ndim} dimension{'s' * (ndim > 1)}, got {x.ndim}")
