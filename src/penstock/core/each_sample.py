@@ -62,6 +62,6 @@ def run(a: Arguments, kernel: str, columns: Mapping[str, Any], outs: Sequence[Ba
 
 def beginnings(batch: Batch, counts: np.ndarray) -> Batch:
     """The first `counts` (n,) slices of each sample, along its first axis, in the same memory."""
-    shape = batch.spec.shape.copy()
-    shape[:, 0] = counts
-    return batch.relabel(Spec(shape, batch.spec.dtype, batch.spec.layout))
+    shape, rows = batch.spec.shape.copy(), batch.rows.copy()
+    shape[:, 0] = rows["shape"][:, 0] = counts
+    return batch.with_rows(Spec(shape, batch.spec.dtype, batch.spec.layout), rows, batch.owners, batch.sources)
