@@ -74,7 +74,7 @@ class DeviceBatch(Batch):
             stream.synchronize()
         return out
 
-    def packed_copy(self) -> DeviceBatch:
+    def packed_copy(self, pool: object = None) -> DeviceBatch:
         with self.device:
             out = DeviceBatch.on(self.stream, self.spec, None, self.sources)
             copy_samples(self, out, self.stream.copy)
