@@ -162,6 +162,7 @@ class Operator:
     frames: ClassVar[bool] = True  # a sequence ("F...") reaches the operator frame by frame, without its F
     windowed: ClassVar[str] = ""  # axes along which it can make a window of its output, e.g. "HW"
     peeks: ClassVar[tuple[int, ...]] = ()  # inputs whose data `plan` reads (a.batches[i]): made before its chain begins
+    metadata: ClassVar[bool] = False  # `run` reads specs and sources only: inputs may lie on either device
     aliases: ClassVar[bool] = False  # no kernel: output 0 is the memory of input 0 with another spec
     n_inputs: int = 0  # of this call; for `n_outputs`
     in_order: ClassVar[bool] = False  # `run` is called for one batch after the other, never for two at once
@@ -170,8 +171,7 @@ class Operator:
     deprecated: ClassVar[tuple[str, ...]] = ()
     former_defaults: ClassVar[dict[str, dict[str, Any]]] = {}  # where an old name had other defaults: {"Old": {"x": 1}}
     experimental: ClassVar[bool] = False  # also reachable under fn.experimental (a former place)
-    # Arguments that may also be arrays of any shape, which `expand` makes inputs.
-    tensors: ClassVar[tuple[str, ...]] = ()
+    tensors: ClassVar[tuple[str, ...]] = ()  # arguments that may also be arrays, which `expand` makes inputs
     schema: ClassVar[dict[str, Arg]] = {}
     fn_name: ClassVar[str] = ""
 

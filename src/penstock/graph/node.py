@@ -90,7 +90,7 @@ class DataNode:
         from ..core.op import REGISTRY
         from .trace import call
 
-        shapes = call(REGISTRY["shapes"], (self.cpu(),), {} if dtype is None else {"dtype": dtype})
+        shapes = call(REGISTRY["shapes"], (self,), {"device": "cpu"} | ({} if dtype is None else {"dtype": dtype}))
         return shapes.gpu() if device == "gpu" else shapes
 
     def property(self, key: str, *, device: str = "cpu") -> DataNode:
@@ -98,7 +98,7 @@ class DataNode:
         from ..core.op import REGISTRY
         from .trace import call
 
-        known = call(REGISTRY["get_property"], (self.cpu(),), {"key": key})
+        known = call(REGISTRY["get_property"], (self,), {"key": key, "device": "cpu"})
         return known.gpu() if device == "gpu" else known
 
     def source_info(self, *, device: str = "cpu") -> DataNode:

@@ -65,7 +65,7 @@ def choose(cls: type[Operator], device: str | None, inputs: tuple) -> str:
         hint = " Its outputs can be sent to the GPU with .gpu()." if device == "gpu" and not cls.inputs[1] else ""
         raise ValueError(f"{name}: device='{device}' can't be used: it takes {accepted}.{hint}")
     for i, x in enumerate(inputs):
-        if device != "gpu" and isinstance(x, DataNode) and x.device == "gpu":
+        if device != "gpu" and not cls.metadata and isinstance(x, DataNode) and x.device == "gpu":
             raise ValueError(
                 f"{name}: input {i} ('{x.name}') is on the GPU and device='{device}' reads from the CPU; "
                 + ("use device='gpu'" if "gpu" in cls.devices else "copy it with .cpu()")
@@ -84,12 +84,12 @@ def place(cls: type[Operator], device: str, inputs: tuple[DataNode, ...], argume
                     f"them "
                     "there, or copy them with .cpu()"
                 )
-    if device != "gpu" or not inputs:
-        return inputs
+    if device != "gpu":  # those on the GPU are of an operator asked for there that the CPU does
+        return inputs if cls.metadata else tuple(move(x, "cpu") for x in inputs)
     return tuple(x if i in cls.peeks else move(x, "gpu") for i, x in enumerate(inputs))
 
 
 def is_made_on_cpu(cls: type[Operator], device: str) -> bool:
     """Whether an operator asked for on the GPU is done by the CPU and its outputs are copied: those that bring data in,
-    or make it from nothing by no kernel that the GPU has."""
+    or make it by no kernel that the GPU has."""
     return device == "gpu" and (issubclass(cls, Source) or not (cls.is_native() or kernels.has_gpu_form(cls.kernel)))

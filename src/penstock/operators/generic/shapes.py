@@ -22,6 +22,8 @@ class Shapes(Operator):
     [4, 5, 3]
     """
 
+    devices = ("cpu", "gpu")
+    metadata = True
     frames = False
     dtype = Arg(DALIDataType, DALIDataType.INT64, "Type of the output.")
     type = Arg(DALIDataType, None, "Type of the output.", deprecated="dtype")
