@@ -14,6 +14,7 @@ from ...core.dtypes import DALIDataType
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Picks
 from ...core.rows import ArgumentRows, TensorRows
+from ._blocks import Blocks
 from ._file_names import FileNames, Paths, read_list, scan
 from ._sharded import ShardedSource
 
@@ -123,7 +124,7 @@ class File(ShardedSource):
         n = len(index)
         encoded = TensorRows(n)
         encoded.array["ndim"], encoded.array["dtype"] = 1, DALIDataType.UINT8
-        sources, owner = Paths(names, index), _Blocks(encoded)
+        sources, owner = Paths(names, index), Blocks(encoded)
         try:
             reading = self._idle.pop()
         except IndexError:
@@ -155,19 +156,6 @@ class _Reading:
         outcome = kernels.Outcome(np.zeros(self.n, "i4"), self.n, 1)
         self._program.run(io, outcome, chunk=1)
         return outcome
-
-
-class _Blocks:
-    """Owns the memory of tensors, each a block of the pool."""
-
-    __slots__ = ("address", "give", "rows")
-
-    def __init__(self, rows: TensorRows):
-        # Looked up now, as the interpreter may be shutting down when the memory is given back.
-        self.rows, self.address, self.give = rows.array, rows.address, kernels.library().memory_give_all
-
-    def __del__(self) -> None:
-        self.give(self.address, len(self.rows))
 
 
 def _nothing_found(root: str, folders: list[str], dir_filters: list[str] | None, file_filters: list[str]) -> str:

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes images to files, to be looked at."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.batch import Batch
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, Layout, Operator
+
+
+class DumpImage(Operator):
+    """Writes each image of a batch to a file of the working folder, and gives the images on as they are. For debugging.
+
+    Images are uint8 of shape (height, width, channels) with 3 channels or 1. Sample i is written to `i-suffix-0.ppm`,
+    as text in the format PPM (PGM if it is grey); the next batch overwrites the files. The call is left out like any
+    other if nothing uses its output: give `preserve=True` then.
+
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from penstock import fn, pipeline_def, types
+    >>> os.chdir(tempfile.mkdtemp())
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     return fn.dump_image(types.Constant(np.uint8([[[1, 2, 3]]])), suffix="in")
+    >>> _ = pipe().run()
+    >>> open("0-in-0.ppm").read().split()
+    ['P3', '1', '1', '255', '1', '2', '3']
+    """
+
+    devices = ("cpu", "gpu")  # the CPU writes them
+    frames = False
+    in_order = True  # two batches would write to the same files
+    suffix = Arg(str, "", "Part of the files' names.")
+    input_layout = Arg(Layout, "HWC", "Layout of the images; HWC is the only one.")
+
+    def setup(self) -> None:
+        if self.values["input_layout"] != "HWC":
+            raise ValueError(
+                f"{self.display_name()}: input_layout takes HWC; got {self.values['input_layout']}: fn.transpose first"
+            )
+
+    def run(self, a: Arguments, x: Batch) -> Batch:
+        s = x.spec
+        if s.ndim != 3 or s.layout not in ("", "HWC"):
+            raise ValueError(f"images have the layout HWC; got {s.layout or 'none'} and {s.ndim} dimensions")
+        if s.dtype != np.uint8:
+            raise ValueError(f"images are of type uint8; got {s.dtype.name}: fn.cast first")
+        SampleErrors.where(
+            ~np.isin(s.shape[:, 2], (1, 3)),
+            lambda i: f"images have 1 or 3 channels; got shape {s.shape[i].tolist()}",
+        )
+        SampleErrors.where(
+            (s.shape == 0).any(axis=1), lambda i: f"an image without pixels can't be written: {s.shape[i].tolist()}"
+        )
+        for i in range(a.n):
+            self._write(f"{i}-{self.values['suffix']}-0.ppm", x.sample(i))
+        return x
+
+    def _write(self, path: str, image: np.ndarray) -> None:
+        h, w, c = image.shape
+        rows = ("".join(f"{v} " for v in row) for row in image.reshape(h, w * c).tolist())
+        with open(path, "w") as f:
+            f.write(f"P{3 if c == 3 else 2}\n{w} {h}\n255\n" + "\n".join(rows) + "\n")

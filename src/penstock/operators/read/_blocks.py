@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory that native code took from the pool, as it learnt only then how much it needs."""
+
+from ...core import kernels
+from ...core.rows import TensorRows
+
+
+class Blocks:
+    """Owns the memory of tensors, each a block of the pool."""
+
+    __slots__ = ("address", "give", "rows")
+
+    def __init__(self, rows: TensorRows):
+        # Looked up now, as the interpreter may be shutting down when the memory is given back.
+        self.rows, self.address, self.give = rows.array, rows.address, kernels.library().memory_give_all
+
+    def __del__(self) -> None:
+        self.give(self.address, len(self.rows))

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the files whose paths are data."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from ...core import kernels
+from ...core.batch import Batch, Spec
+from ...core.dtypes import DALIDataType
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, Operator
+from ...core.rows import TensorRows
+from ._blocks import Blocks
+
+
+class Read(Operator):
+    """Reads a file for each sample, whose path is the sample: bytes, uint8 or int8 of shape (length,).
+
+    Such paths come from an `external_source`, by `np.frombuffer(path.encode(), np.uint8)`; what follows a zero byte is
+    ignored. The output is the content, uint8 of shape (size,), and knows the path (`source_info`); that of an empty
+    file is empty. A path that leads to no regular file, or to one that can't be read, is a bad sample: see `on_error`
+    of the pipeline. The threads of the pipeline read.
+
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from penstock import fn, pipeline_def
+    >>> path = os.path.join(tempfile.mkdtemp(), "greeting")
+    >>> _ = open(path, "w").write("hello")
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     return fn.io.file.read(np.frombuffer(path.encode(), np.uint8))
+    >>> bytes(pipe().run()[0].at(0))
+    b'hello'
+    """
+
+    module = "io.file"
+    frames = False
+    dont_use_mmap = Arg(
+        bool, False, "No effect: files are always read, as one that is cut short while mapped ends the process."
+    )
+    use_o_direct = Arg(
+        bool,
+        False,
+        "Reads past the system's cache, where the file system can do that: for data read once, or larger than memory.",
+    )
+
+    def run(self, a: Arguments, x: Batch) -> Batch:
+        if x.spec.ndim != 1 or x.spec.dtype.name not in ("uint8", "int8"):
+            raise ValueError(
+                "a path is a vector of bytes, such as np.frombuffer(path.encode(), np.uint8); got "
+                f"{x.spec.ndim} dimensions of {x.spec.dtype.name}"
+            )
+        paths = [os.fsdecode(x.sample(i).tobytes().partition(b"\0")[0]) for i in range(a.n)]
+        contents, places = TensorRows(a.n), TensorRows(a.n)
+        contents.array["ndim"], contents.array["dtype"] = 1, DALIDataType.UINT8
+        places.data[...] = contents.address + kernels.TENSOR.itemsize * np.arange(a.n, dtype="u8")
+        owner = Blocks(contents)
+        if a.n:
+            kernel = kernels.kernel("read/whole_file")
+            rows, _ = kernel.rows(a.n, {"allow_empty": 1, "direct": int(self.values["use_o_direct"])})
+            outcome = kernels.Outcome(np.zeros(a.n, "i4"), a.n, 1)
+            a.pool.run([kernels.Step(kernel, rows, [(places.array, -1)], [(x.rows, -1)])], a.n, outcome)
+            if outcome.failed:
+                reasons = {int(i): f"{paths[i]}: {outcome.reason(i)}" for i in outcome.status.nonzero()[0]}
+                raise SampleErrors(reasons, paths)
+        return Batch(Spec(contents.shape[:, :1], np.dtype("u1")), contents.array, (owner,), paths)
