@@ -20,6 +20,7 @@ class DumpImage(Operator):
     >>> import os, tempfile
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def, types
+    >>> before = os.getcwd()
     >>> os.chdir(tempfile.mkdtemp())
     >>> @pipeline_def(batch_size=1)
     ... def pipe():
@@ -27,6 +28,7 @@ class DumpImage(Operator):
     >>> _ = pipe().run()
     >>> open("0-in-0.ppm").read().split()
     ['P3', '1', '1', '255', '1', '2', '3']
+    >>> os.chdir(before)
     """
 
     devices = ("cpu", "gpu")  # the CPU writes them
