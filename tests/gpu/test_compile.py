@@ -56,7 +56,18 @@ def sources():
         )
         for kind, t in ((0, "u1"), (0, "f8"), (1, "f4"), (1, "f8"), (2, "?"), (3, "i8"))
     ]
-    found = {(x.source, x.entry) for s in [*segments, *drawn, *typical_segments(), moments] for x in s.launches()[1]}
+    cut = [
+        Segment(
+            [Step("generic/subscript", [1], [0], {"base": 1, "step": np.full((2, 8), s, "i8")})],
+            {0: Spec.uniform(2, (9, 9, 9), np.dtype(t)), 1: Spec.uniform(2, shape, np.dtype(t))},
+            {},
+            {1},
+        )
+        for t, s, shape in (("u1", 3, (4, 5)), ("f2", -1, (2, 3, 2)), ("f8", 1, (3,)), ("i4", 1, ()))
+    ]
+    found = {
+        (x.source, x.entry) for s in [*segments, *drawn, *cut, *typical_segments(), moments] for x in s.launches()[1]
+    }
     return sorted(found) + [
         ('#define OUT uint8_t\n#include "decode/jpeg_pixels.cu"\n', "jpeg_pixels"),
         (ARITHMETIC, "all"),

@@ -18,18 +18,21 @@ def samples(dtype="u1", shapes=SHAPES):
     return [rng.integers(0, 2 if dtype == "?" else 100, s).astype(dtype) for s in shapes]
 
 
-def run(key, x=None, layout="HWC", columns=(), before=None):
+def run(key, x=None, layout="HWC", columns=(), before=None, device="cpu"):
     x = samples() if x is None else x
 
-    @pipeline_def(batch_size=len(x), num_threads=1)
+    @pipeline_def(batch_size=len(x), num_threads=1, device_id=0 if device == "gpu" else None)
     def pipe():
         data = fn.external_source(source=lambda i: x, layout=layout)
+        data = data.gpu() if device == "gpu" else data
         nodes = [fn.external_source(source=lambda i, c=c: [np.asarray(v) for v in c]) for c in columns]
         data = data if before is None else before(data)
         return (key(data, *nodes) if isinstance(key, FunctionType) else data[key]), data
 
     out = pipe().run()[0]
-    return [out.at(i) for i in range(len(x))], out.layout()
+    assert type(out).__name__ == ("TensorListGPU" if device == "gpu" else "TensorListCPU")
+    out = out.as_cpu()
+    return [np.asarray(out.at(i)) for i in range(len(x))], out.layout()
 
 
 def numpy_key(key):
@@ -48,21 +51,41 @@ KEYS = [
 ]
 
 
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
 @pytest.mark.parametrize("key", KEYS, ids=str)
-def test_as_numpy(key):
-    got, _ = run(key)
+def test_as_numpy(key, device):
+    got, _ = run(key, device=device)
     for g, x in zip(got, samples()):
         want = x[numpy_key(key)]
         assert g.shape == want.shape and g.dtype == want.dtype
         np.testing.assert_array_equal(g, want)
 
 
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f2", "i4", "f4", "i8", "f8", "?"])
-def test_types(dtype):
+def test_types(dtype, device):
     x = samples(dtype)
     for key in ((slice(None, None, -1), slice(1, None)), (Ellipsis, -1), (slice(None), 0)):
-        for g, want in zip(run(key, x)[0], x):
+        for g, want in zip(run(key, x, device=device)[0], x):
+            assert g.dtype == want.dtype
             np.testing.assert_array_equal(g, want[key])
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8"])
+def test_long_rows_on_the_gpu(dtype):
+    """Sixteen bytes at a time, from any place, forwards and backwards, over the ends of rows."""
+    x = samples(dtype, ((9, 70, 3), (2, 33, 1), (0, 5, 2), (1, 300, 5), (40, 17, 4)))
+    for key in (
+        (slice(None), slice(1, None)),
+        (slice(1, None), slice(2, -1)),
+        (slice(None, None, -1), slice(None, None, -1), slice(None, None, -1)),
+        (slice(None), slice(None, None, -1), 0),
+        (slice(None, None, 2),),
+        (Ellipsis, slice(None, None, 2)),
+        (slice(None), slice(3, None, 3)),
+    ):
+        for g, want in zip(run(key, x, device="gpu")[0], x):
+            np.testing.assert_array_equal(g, want[key], err_msg=str(key))
 
 
 def test_made_up_keys():
@@ -74,10 +97,11 @@ def test_made_up_keys():
         return r.choice([0, -1, slice(bound(), bound(), step), slice(bound(), bound(), step)])
 
     x = samples("i4", ((3, 4, 2, 5), (1, 2, 3, 1), (4, 1, 1, 2)))
-    for _ in range(120):
+    for i in range(120):
         key = tuple(part() for _ in range(r.randint(1, 4)))
-        for g, want in zip(run(key, x, "ABCD")[0], x):
-            np.testing.assert_array_equal(g, want[key], err_msg=str(key))
+        for device in ("cpu", "gpu")[: 1 + (i % 6 == 0)]:
+            for g, want in zip(run(key, x, "ABCD", device=device)[0], x):
+                np.testing.assert_array_equal(g, want[key], err_msg=str(key))
 
 
 def test_layouts():
@@ -87,7 +111,8 @@ def test_layouts():
     assert run(named)[1] == "AHBC" and run(newaxis)[1] == "" and run((0, 0, 0))[1] == ""
 
 
-def test_subscripts_that_differ_from_sample_to_sample():
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_subscripts_that_differ_from_sample_to_sample(device):
     i, j, s = [1, 0, -1, 2], [2, 0, 3, 1], [1, -1, 2, -2]
     x = samples()
     for key in (
@@ -97,11 +122,12 @@ def test_subscripts_that_differ_from_sample_to_sample():
         lambda d, i, j, s: d[::s, ..., 0],
         lambda d, i, j, s: d[i:j:s],
     ):
-        for k, g in enumerate(run(key, columns=(np.int32(i), np.int32(j), np.int32(s)))[0]):
+        for k, g in enumerate(run(key, columns=(np.int32(i), np.int32(j), np.int32(s)), device=device)[0]):
             np.testing.assert_array_equal(g, key(x[k], i[k], j[k], s[k]))
 
 
-def test_only_the_region_is_made():
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_only_the_region_is_made(device):
     """A decoder or a resize in front makes what is read, with the same values."""
     x = samples(shapes=((40, 50, 3), (33, 20, 3)))
 
@@ -109,8 +135,8 @@ def test_only_the_region_is_made():
         return fn.resize(d, size=[30, 40])
 
     for key in ((slice(5, 20), slice(10, 12)), (slice(None, None, -3), slice(7, 30, 4), 1), (3, 4)):
-        inside, _ = run(lambda d, key=key: resized(d)[key], x)
-        outside, _ = run(key, run(lambda d: resized(d), x)[0])
+        inside, _ = run(lambda d, key=key: resized(d)[key], x, device=device)
+        outside, _ = run(key, run(lambda d: resized(d), x, device=device)[0])
         for a, b in itertools.zip_longest(inside, outside):
             np.testing.assert_array_equal(a, b)
 
