@@ -18,6 +18,7 @@ from . import dtypes, kernels, rng
 from .batch import Batch, Spec
 from .dtypes import DALIDataType, DALIImageType, DALIInterpType
 from .errors import suggest
+from .picks import Picks
 
 REGISTRY: dict[str, type[Operator]] = {}  # by public name: "resize", "readers.file"
 REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "required"})()
@@ -40,18 +41,26 @@ class Arg:
     """A keyword argument fixed when the pipeline is built.
 
     `type` is float, int, bool, str, Layout, an enumeration, object, or a list of one of them for a vector ([float]).
-    A `default` of None means: not given. `hidden` arguments are accepted for compatibility and have no effect.
+    A `default` of None means: not given. `hidden` arguments are accepted for compatibility and have no effect. Samples
+    may have vectors of different lengths if it is `ragged`: `Arguments.lengths` tells them.
     """
 
     tensor = False
     per_frame = False
 
     def __init__(
-        self, type: Any, default: Any = REQUIRED, doc: str = "", *, hidden: bool = False, deprecated: str = ""
+        self,
+        type: Any,
+        default: Any = REQUIRED,
+        doc: str = "",
+        *,
+        hidden: bool = False,
+        deprecated: str = "",
+        ragged: bool = False,
     ):
         self.vector = isinstance(type, list)
         self.type = type[0] if isinstance(type, list) else type
-        self.default, self.doc, self.hidden, self.deprecated = default, doc, hidden, deprecated
+        self.default, self.doc, self.hidden, self.deprecated, self.ragged = default, doc, hidden, deprecated, ragged
         self.name = ""
 
     def __set_name__(self, owner, name):
@@ -140,6 +149,11 @@ class Arguments:
     def __init__(self, n: int, random: rng.Random, values: dict[str, Any]):
         self.n, self.random = n, random
         self.__dict__.update(values)
+
+    def lengths(self, name: str) -> np.ndarray:
+        """(n,) how many values the vector `name` of each sample has; behind them its row of the column holds zeros."""
+        lengths = self.__dict__.get(f"lengths of {name}")
+        return np.full(self.n, getattr(self, name).shape[1], "i8") if lengths is None else lengths
 
     def __getattr__(self, name: str) -> Any:  # only for type checkers: arguments are attributes
         raise AttributeError(f"[internal error] the operator has no argument '{name}'")
@@ -286,33 +300,6 @@ class Pointwise(Operator, abstract=True):
 
     def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray] | None:
         return out.origin, out.stored
-
-
-class Picks:
-    """Which samples a source brings in next, as columns (n, ...). `epoch` and `position`, where present, name each
-    sample's place in the order of the whole data set; random operators draw from them."""
-
-    def __init__(self, **columns: np.ndarray):
-        self.columns = columns
-
-    def __len__(self) -> int:
-        return len(next(iter(self.columns.values())))
-
-    def __getattr__(self, name: str) -> np.ndarray:
-        try:
-            return self.__dict__["columns"][name]
-        except KeyError:
-            raise AttributeError(name) from None
-
-    def select(self, rows: np.ndarray) -> Picks:
-        return type(self)(**{k: v[rows] for k, v in self.columns.items()})
-
-    def put(self, rows: np.ndarray, other: Picks) -> Picks:
-        """The same picks with `other` at `rows`."""
-        columns = {k: v.copy() for k, v in self.columns.items()}
-        for k, v in columns.items():
-            v[rows] = other.columns[k]
-        return type(self)(**columns)
 
 
 class Source(Operator, abstract=True):

@@ -50,7 +50,13 @@ class Resolver:
         for name, data in self.node.args.items():
             arg = self.node.op.schema[name]
             if isinstance(data, DataNode):
-                column = _data_column(arg, values[data.source.number, data.index], n, counts)
+                batch = values[data.source.number, data.index]
+                if arg.ragged and not batch.spec.is_dense:
+                    column, lengths = _ragged_column(arg, batch, counts)
+                    setattr(a, f"lengths of {name}", lengths)
+                    setattr(a, name, column)
+                    continue
+                column = _data_column(arg, batch, n, counts)
             else:
                 parts = [
                     _data_column(arg, values[d.source.number, d.index], n, counts, scalar=True)
@@ -105,6 +111,16 @@ def _data_column(arg: Arg, batch: Batch, n: int, counts: np.ndarray | None, scal
         raise ValueError(f"argument '{arg.name}' takes one value per sample; got samples of shape {values.shape[1:]}")
     column = _cast(arg, column)
     return column if counts is None else np.repeat(column, counts, axis=0)
+
+
+def _ragged_column(arg: Arg, batch: Batch, counts: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """(rows, k) and (rows,): vectors of different lengths, with zeros behind the shorter ones, and their lengths."""
+    lengths = batch.spec.volumes()
+    column = np.zeros((len(batch), int(lengths.max())), batch.spec.dtype)
+    for i, length in enumerate(lengths):
+        column[i, :length] = batch.sample(i).ravel()
+    column = _cast(arg, column)
+    return (column, lengths) if counts is None else (np.repeat(column, counts, axis=0), np.repeat(lengths, counts))
 
 
 def _cast(arg: Arg, column: np.ndarray) -> np.ndarray:

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which samples come next."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class Picks:
+    """Which samples a source brings in next, as columns (n, ...). `epoch` and `position`, where present, name each
+    sample's place in the order of the whole data set; random operators draw from them."""
+
+    def __init__(self, **columns: np.ndarray):
+        self.columns = columns
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        try:
+            return self.__dict__["columns"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def select(self, rows: np.ndarray) -> Picks:
+        return type(self)(**{k: v[rows] for k, v in self.columns.items()})
+
+    def put(self, rows: np.ndarray, other: Picks) -> Picks:
+        """The same picks with `other` at `rows`."""
+        columns = {k: v.copy() for k, v in self.columns.items()}
+        for k, v in columns.items():
+            v[rows] = other.columns[k]
+        return type(self)(**columns)
