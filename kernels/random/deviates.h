@@ -121,6 +121,6 @@ SHARED Out deviate_as(double v, double limit) {
     x = x < Range<Out>::hi ? x : Range<Out>::hi;
     return (Out)(int32_t)(x + (x < 0 ? -0.5 : 0.5));
   } else {
-    return saturate<Out>(v < limit ? v : limit);
+    return saturate<Out>(limit < v ? limit : v);
   }
 }

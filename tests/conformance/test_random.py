@@ -18,6 +18,13 @@ DIFFERS = {
 }
 P_VALUE = 1e-4  # the seeds are fixed, so a test passes always or never
 
+
+class Cycle(list):
+    """Values of an argument: the first sample has the first, and so on, from the beginning again."""
+
+
+EVERY = [types.DALIDataType[s + str(8 * n)] for s in ("INT", "UINT") for n in (1, 2, 4, 8)]
+EVERY += [types.FLOAT, types.FLOAT64, types.FLOAT16, types.BOOL]
 _P = np.float32([0.1, 0.2, 0.7])
 CASES = [
     ("random.uniform", {"shape": [2000]}),
@@ -53,6 +60,20 @@ CASES = [
     ("random.beta", {"shape": [2000], "alpha": 0.2, "beta": 3.0, "dtype": types.FLOAT64}),
     ("random.beta", {"alpha": 3.0}),
     ("random.beta", {"alpha": -1.0}),
+    *(("random.uniform", {"shape": [2000], "range": [0.0, 100.0], "dtype": t}) for t in EVERY),
+    *(("random.normal", {"shape": [2000], "mean": 100.0, "stddev": 90.0, "dtype": t}) for t in EVERY),
+    *(("random.uniform", {"shape": [2000], "values": [-3.0, 1.5, 300.0], "dtype": t}) for t in EVERY),
+    ("random.normal", {"mean": float("nan"), "shape": [9]}),
+    ("random.uniform", {"range": Cycle(np.float32([[0, 1], [5, 9]])), "shape": [2000]}),
+    ("random.uniform", {"values": Cycle([np.float32([1, 2]), np.float32([5, 6, 7])]), "shape": [2000]}),
+    ("random.normal", {"mean": Cycle(np.float32([0, 9])), "stddev": Cycle(np.float32([1, 2, 3])), "shape": [2000]}),
+    ("random.coin_flip", {"probability": Cycle(np.float32([0, 0.25, 1])), "shape": [2000]}),
+    ("random.beta", {"alpha": Cycle(np.float32([1, 3])), "beta": Cycle(np.float32([0.5, 2])), "shape": [2000]}),
+    ("random.uniform", {"shape": Cycle(np.int32([[3, 40], [60, 5], [1, 1], [0, 7]]))}),
+    ("random.normal", {"shape": Cycle(np.int32([3, 40, 1, 0]))}),
+    ("random.uniform", {"range": [float("nan"), 1.0]}),
+    ("random.uniform", {"range": Cycle(np.float32([[0, 1], [1, 0]]))}),
+    ("random.beta", {"alpha": Cycle(np.float32([1, 0]))}),
 ]
 CHOICES = [
     (np.int32(5), {"shape": [2000]}),
@@ -63,7 +84,19 @@ CHOICES = [
     (np.int32([[1, 2], [3, 4], [5, 6]]), {"shape": [1000]}),
     (np.int32([3, 4, 9]), {"p": [0.5, 0.5]}),
     (np.int32(-1), {}),
+    (np.int32([3, 4, 9]), {"p": Cycle(np.float32([[1, 0, 0], [0.2, 0.3, 0.5]])), "shape": [2000]}),
+    (np.int32([3, 4, 9]), {"p": Cycle([np.float32([1, 0, 0]), np.float32([0.5, 0.5])])}),
+    (np.int32([3, 4, 9]), {"shape": Cycle(np.int32([[3, 40], [60, 5], [1, 1], [0, 7]]))}),
+    (np.uint64(2**40), {"shape": [2000]}),
+    (np.bool_([True, False, False]), {"shape": [2000]}),
+    (np.float32(3), {}),
+    (np.zeros((0, 3), "u1"), {}),
 ]
+
+
+def _column(fn, values):
+    samples = [np.asarray(values[i % len(values)]) for i in range(BATCH)]
+    return fn.external_source(source=lambda i: samples)
 
 
 def _repeated(fn, value):
@@ -81,7 +114,8 @@ def draw(side, name, inputs, kwargs, seed=3):
     @define(batch_size=BATCH, num_threads=2, seed=seed, **options)
     def pipe():
         fed = [_repeated(fn, v) for v in inputs]
-        out = _face(fn, name)(*fed, **kwargs)
+        data = {k: _column(fn, v) if isinstance(v, Cycle) else v for k, v in kwargs.items()}
+        out = _face(fn, name)(*fed, **data)
         return tuple(out) if isinstance(out, (tuple, list)) else (out,)
 
     try:

@@ -23,9 +23,10 @@ def draws(device, op, **kwargs):
     return call(x, **kwargs), call(shape=shape, **kwargs), call(shape=[5000], **kwargs), call(**kwargs)
 
 
+INTEGERS = [types.DALIDataType[s + str(8 * n)] for s in ("INT", "UINT") for n in (1, 2, 4, 8)]
 KINDS = [
-    ("uniform", {"range": (-3.0, 200.0)}, (types.UINT8, types.INT16, types.UINT32, types.INT64, types.FLOAT)),
-    ("normal", {"mean": 100.0, "stddev": 60.0}, (types.UINT8, types.INT32, types.FLOAT, types.FLOAT64)),
+    ("uniform", {"range": (-3.0, 200.0)}, (*INTEGERS, types.FLOAT, types.FLOAT64)),
+    ("normal", {"mean": 100.0, "stddev": 60.0}, (*INTEGERS, types.FLOAT, types.FLOAT64)),
     ("uniform", {"values": [1.0, 7.0, 250.0]}, (types.UINT8, types.FLOAT)),
     ("coin_flip", {"probability": 0.3}, (types.UINT8, types.INT64)),
 ]
@@ -58,6 +59,7 @@ def test_arguments_per_sample():
         return (
             r.uniform(range=column([1, 2], [10, 20], [-5, -4]), **kwargs),
             r.uniform(values=column([1, 2], [10, 20], [-5, -4]), **kwargs),
+            r.uniform(values=column([1], [10, 20, 30], [-5, -4]), **kwargs),
             r.normal(mean=column(5, 6, 7), stddev=column(0, 1, 2), **kwargs),
             r.coin_flip(probability=column(0, 0.5, 1), **kwargs),
         )

@@ -22,8 +22,11 @@ _KERNEL = "random/distribution"
 _FEW = 64
 
 
-def rows(a: Arguments, kind: int, low: Any = 0.0, high: Any = 0.0, table: np.ndarray | None = None) -> np.ndarray:
-    """Argument rows of the kernel. A `table` (n, k) or (1, k) must be float64 and outlive them."""
+def rows(
+    a: Arguments, kind: int, low: Any = 0.0, high: Any = 0.0, table: np.ndarray | None = None, lengths: Any = None
+) -> np.ndarray:
+    """Argument rows of the kernel. A `table` (n, k) or (1, k) must be float64 and outlive them; `lengths` (n,) say how
+    much of it counts, all by default."""
     random = a.random
     out = allocate(a.n, kernels.kernel(_KERNEL).args)[0]
     out["key"] = random.key - (random.key >> 63 << 64)
@@ -37,7 +40,7 @@ def rows(a: Arguments, kind: int, low: Any = 0.0, high: Any = 0.0, table: np.nda
             out["table"] = address(table)
         else:
             out["table"] = address(table) + table.strides[0] * np.arange(a.n, dtype="u8")
-        out["n_table"] = table.shape[1]
+        out["n_table"] = table.shape[1] if lengths is None else lengths
     return out
 
 

@@ -34,7 +34,7 @@ class Choice(Seeded):
     module = "random"
     inputs = (1, 2)
     frames = False
-    p = PerSample([float], None, "Probability of each choice; they add up to 1. All the same by default.")
+    p = PerSample([float], None, "Probability of each choice; they add up to 1. All the same by default.", ragged=True)
     shape = PerSample([int], None, "Shape of the choices; a single one by default.")
 
     def setup(self) -> None:
@@ -46,7 +46,7 @@ class Choice(Seeded):
     def run(self, a: Arguments, x: Batch, like: Batch | None = None) -> Batch:
         if like is not None and "shape" in a.given:
             raise ValueError("the shape is given twice: by 'shape' and by an input")
-        counts = self._counts(x)
+        counts = np.broadcast_to(self._counts(x), (a.n,))
         bad = counts <= 0
         SampleErrors.where(bad, lambda i: f"there must be at least one thing to choose from; got {counts[i]}")
         drawn = self._rows(a, counts)
@@ -75,8 +75,8 @@ class Choice(Seeded):
     def _rows(self, a: Arguments, counts: np.ndarray) -> np.ndarray:
         if a.p is None:
             return rows(a, INDEX, counts)
-        bad = counts != a.p.shape[1]
-        SampleErrors.where(bad, lambda i: f"there are {a.p.shape[1]} probabilities for {counts[i]} choices")
+        given = a.lengths("p")
+        SampleErrors.where(counts != given, lambda i: f"there are {given[i]} probabilities for {counts[i]} choices")
         a.table = self._table(a.p) if self._shared is None else self._shared
         if self.values["p"] is not None and a.n and self._shared is None:
             self._shared = a.table[:1].copy()

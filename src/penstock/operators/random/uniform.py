@@ -15,7 +15,7 @@ class Uniform(Distribution):
 
     The output is a scalar unless a `shape` is given, or an input, whose shape it then takes. Floating point numbers lie
     in [low, high). Integers are real numbers of the range rounded to the nearest, so that both ends are possible and
-    half as frequent as the others.
+    half as frequent as the others; what lies beyond the range of their type becomes its end (DALI wraps it around).
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=100, seed=1)
@@ -28,7 +28,9 @@ class Uniform(Distribution):
 
     deprecated = ("Uniform",)
     range = PerSample([float], [-1.0, 1.0], "The range [low, high).")
-    values = PerSample([float], None, "Values to choose from, each with the same probability; instead of `range`.")
+    values = PerSample(
+        [float], None, "Values to choose from, each with the same probability; instead of `range`.", ragged=True
+    )
 
     def setup(self) -> None:
         super().setup()
@@ -40,16 +42,20 @@ class Uniform(Distribution):
                 raise ValueError(f"fn.random.uniform: range takes two numbers, low and high; got {v['range']}")
             if "values" not in v["given"] and not v["range"][0] < v["range"][1]:
                 raise ValueError(f"fn.random.uniform: range takes low < high; got {v['range']}")
+            if not np.isfinite(v["range"]).all():
+                raise ValueError(f"fn.random.uniform: range takes finite numbers; got {v['range']}")
 
     def draw(self, a: Arguments) -> np.ndarray:
         if a.values is not None:
             a.table = np.ascontiguousarray(a.values, "f8")
-            if not a.table.shape[1]:
-                raise ValueError("'values' has no values to choose from")
-            return rows(a, VALUES, table=a.table)
+            lengths = a.lengths("values")
+            SampleErrors.where(lengths == 0, lambda i: "'values' has no values to choose from")
+            return rows(a, VALUES, table=a.table, lengths=lengths)
         if a.range.shape[1] != 2:
             raise ValueError(f"range takes two numbers, low and high; got {a.range.shape[1]}")
         if "range" not in self.values or self.values["range"] is None:
             bad = ~(a.range[:, 0] < a.range[:, 1])
             SampleErrors.where(bad, lambda i: f"range takes low < high; got {a.range[i].tolist()}")
+            bad = ~np.isfinite(a.range).all(axis=1)
+            SampleErrors.where(bad, lambda i: f"range takes finite numbers; got {a.range[i].tolist()}")
         return rows(a, UNIFORM, a.range[:, 0], a.range[:, 1])
