@@ -258,3 +258,19 @@ def test_iter_setup_may_end_the_epoch(depth):
         assert got == [0, 2, 4]
         pipe.i = 0
         pipe.reset()
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize("sizes", [(2, 1), (1, 2), (3, 0), (0, 3)])
+def test_sources_of_different_batch_sizes(sizes, debug):
+    """An operator of both would read samples that are not there."""
+
+    @pipeline_def(batch_size=3, num_threads=1, debug=debug)
+    def pipe():
+        a, b = (fn.external_source(source=lambda i, n=n: [np.uint8([n])] * n) for n in sizes)
+        return a, b, a + b
+
+    with pytest.raises(
+        RuntimeError, match="all sources of a pipeline give batches of one size|all outputs need the same"
+    ):
+        pipe().run()

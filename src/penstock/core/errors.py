@@ -103,6 +103,11 @@ def describe(display_name: str, device: str, sites: tuple[Site, ...], cause: str
     return f"Error in {device.upper()} operator `penstock.{display_name}`,\n{where}encountered:\n\n{cause}"
 
 
+def different_sizes(n: int, other: str, n_other: int) -> str:
+    """The text of an error: a source of n samples beside another one."""
+    return f"the batch has {n} samples, that of '{other}' {n_other}; all sources of a pipeline give batches of one size"
+
+
 def suggest(name: str, valid) -> str:
     """' Did you mean ...?' with the nearest valid name, or nothing."""
     import difflib  # costs an import of its own, for errors only

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core import kernels
 from ..core.batch import Batch
+from ..core.errors import DataError, PipelineError, different_sizes
 from ..core.op import Picks, Source
 from ..graph.node import Node
 from . import branches
@@ -49,6 +50,7 @@ class Eager:
         if self.ended:
             raise StopIteration
         self._begun, self._picks, self._n = True, [], batch_size
+        self._decided = ""  # the source that said how many samples there are
         self._place: Picks | None = None
         for node, op in sorted(self.sources, key=lambda s: not s[1].sets_batch_size):
             self._take(node, op)
@@ -71,6 +73,12 @@ class Eager:
         except StopIteration:
             self.ended, self._begun = True, False
             raise
+        except DataError as e:
+            raise PipelineError(node.describe(str(e))) from e.__cause__
+        if op.sets_batch_size:
+            if self._decided and len(picks) != self._n:
+                raise PipelineError(node.describe(different_sizes(len(picks), self._decided, self._n)))
+            self._decided = node.name
         self._picks.append(picks)
         changed = len(picks) != self._n
         self._n = len(picks)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core import kernels
 from ..core.batch import Batch
-from ..core.errors import DataError, PipelineError, WorkerError
+from ..core.errors import DataError, PipelineError, WorkerError, different_sizes
 from .checkpoint import State
 from .context import BadSamples, Context, explain_failure
 from .plan import Plan
@@ -180,6 +180,7 @@ class _Production:
             raise StopIteration
         n = ticket.batch_size
         epoch = position = None
+        decided = ""  # the source that said how many samples there are
         for node, op in sources:
             try:
                 picks = op.take(n, ticket.index)
@@ -192,7 +193,10 @@ class _Production:
                 if op.sets_batch_size:  # an exception of the user's own code stays what it is
                     raise
                 raise explain_failure(Context(0, np.zeros(0), np.zeros(0), ticket.index), node, e) from None
-            n = len(picks) if op.sets_batch_size else n
+            if op.sets_batch_size:
+                if decided and len(picks) != n:
+                    raise PipelineError(node.describe(different_sizes(len(picks), decided, n)))
+                n, decided = len(picks), node.name
             ticket.picks[node.number] = picks
             if epoch is None and "position" in picks.columns:
                 epoch, position = picks.columns["epoch"], picks.columns["position"]
