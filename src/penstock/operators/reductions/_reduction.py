@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bases of the operators that reduce tensors along some axes."""
+
+from typing import Any
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.dtypes import DALIDataType, to_numpy
+from ...core.errors import SampleErrors
+from ...core.kernels import MAX_DIMS
+from ...core.op import Arg, Arguments, Layout, Operator
+
+TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float32")
+
+
+class Reduction(Operator, abstract=True):
+    """`plan` leaves on the arguments: `a.reduced` (ndim,), whether an axis is reduced, and `a.mask`, the same as
+    kernels take it. A sequence is one tensor: F is an axis like others."""
+
+    module = "reductions"
+    frames = False
+    axes = Arg([int], None, "The axes that are reduced; -1 is the last. All if not given, none if empty.")
+    axis_names = Arg(Layout, None, "The same as names of the layout, such as 'HW'; not together with `axes`.")
+    keep_dims = Arg(bool, False, "Whether reduced axes stay, with extent 1.")
+
+    def setup(self) -> None:
+        axes, names = self.values["axes"], self.values["axis_names"]
+        if axes is not None and names is not None:
+            raise ValueError("arguments 'axes' and 'axis_names' say the same; give one of them")
+        for name, value in (("axes", axes), ("axis_names", names)):
+            if value is not None and len(set(value)) < len(value):
+                raise ValueError(f"argument '{name}' has an axis twice: {value}")
+
+    def plan(self, a: Arguments, x: Spec, *more: Spec) -> None:
+        if x.dtype.name not in TYPES:
+            raise TypeError(
+                f"input type {x.dtype.name} is not supported; supported: {', '.join(TYPES)}; fn.cast converts others"
+            )
+        a.reduced = np.zeros(x.ndim, bool)
+        for axis in self._axes(x):
+            if a.reduced[axis]:
+                raise ValueError(f"argument 'axes' has an axis twice: {self.values['axes']}")
+            a.reduced[axis] = True
+        a.mask = np.zeros(MAX_DIMS, "u1")
+        a.mask[: x.ndim] = a.reduced
+
+    def _axes(self, x: Spec) -> list[int]:
+        axes, names = self.values["axes"], self.values["axis_names"]
+        if names is not None:
+            for name in names:
+                if name not in x.layout:
+                    raise ValueError(f"axis '{name}' of 'axis_names' is not in the input's layout '{x.layout}'")
+            return [x.axis(name) for name in names]
+        for axis in axes or ():
+            if not -x.ndim <= axis < x.ndim:
+                raise ValueError(f"axis {axis} of 'axes' is not in {-x.ndim} .. {x.ndim - 1}")
+        return list(range(x.ndim)) if axes is None else axes
+
+    def output_type(self, x: Spec) -> np.dtype:
+        """The type of the output for an input."""
+        return np.dtype("f4")
+
+    def outputs(self, a: Arguments, x: Spec, *more: Spec) -> Spec:
+        dtype = self.output_type(x)
+        if a.keep_dims:
+            return x.like(shape=np.where(a.reduced, 1, x.shape), dtype=dtype)
+        layout = "".join(name for name, gone in zip(x.layout, a.reduced) if not gone)
+        return x.like(shape=x.shape[:, ~a.reduced], dtype=dtype, layout=layout)
+
+    def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
+        return {"reduced": a.mask[None]}
+
+
+class TypedReduction(Reduction, abstract=True):
+    """With a type of the output that can be chosen."""
+
+    dtype = Arg(DALIDataType, None, "Type of the output.")
+
+    def choices(self, x: np.dtype) -> list[str]:
+        """The types that the output can have, the default first."""
+        raise NotImplementedError
+
+    def output_type(self, x: Spec) -> np.dtype:
+        choices = self.choices(x.dtype)
+        dtype = np.dtype(choices[0]) if self.values["dtype"] is None else to_numpy(self.values["dtype"])
+        if dtype.name not in choices:
+            raise TypeError(
+                f"output type {dtype.name} is not supported for input type {x.dtype.name}; "
+                f"supported: {', '.join(choices)}"
+            )
+        return dtype
+
+
+class Spread(Reduction, abstract=True):
+    """Squared distances from means, which are the second input."""
+
+    inputs = (2, 2)
+    kernel = "reductions/variance"
+    ddof = Arg(int, 0, "Subtracted from the number of elements before it divides.")
+
+    def plan(self, a: Arguments, x: Spec, *more: Spec) -> None:
+        super().plan(a, x)
+        (mean,) = more
+        if mean.dtype != np.float32:
+            raise TypeError(f"the mean takes float32, got {mean.dtype.name}; fn.cast converts it")
+        expected = x.shape[:, ~a.reduced].prod(axis=1)
+        wrong = (mean.volumes() != expected) & (mean.volumes() != 1)
+        SampleErrors.where(
+            wrong,
+            lambda i: (
+                f"the mean has the shape {mean.shape[i].tolist()}; an input of shape {x.shape[i].tolist()} reduced "
+                f"along the axes {a.reduced.nonzero()[0].tolist()} needs "
+                f"{x.shape[i][~a.reduced].tolist()}, or one value"
+            ),
+        )
+
+
+def wide(x: np.dtype) -> str:
+    """The 64-bit type of an integer's signedness."""
+    return "uint64" if x.kind == "u" else "int64"

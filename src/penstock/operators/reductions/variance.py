@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Variances."""
+
+from typing import Any
+
+from ...core.batch import Spec
+from ...core.op import Arguments
+from ._reduction import Spread
+
+
+class Variance(Spread):
+    """Mean squared distances of the elements from a mean along some axes:
+    `sum((x - mean)^2) / (count - ddof)`, in float32.
+
+    The second input is the mean, float32: of the shape of the output (reduced axes may be there with extent 1), or one
+    value for all. Computed in float64 from the distances, so small variances beside a large mean keep their digits.
+    `ddof=1` makes of a sample's mean the unbiased estimate. The variance of no elements is NaN; a divisor of 0 gives
+    infinity.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     x = types.Constant([[1.0, 3.0], [2.0, 8.0]])
+    ...     return fn.reductions.variance(x, types.Constant([2.0, 5.0]), axes=[1])
+    >>> pipe().run()[0].at(0).tolist()
+    [1.0, 9.0]
+    """
+
+    def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
+        return {**super().params(a, *specs), "ddof": a.ddof, "root": False}
