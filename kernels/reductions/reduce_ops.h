@@ -73,8 +73,8 @@ template <>
 struct Limits<float> {
   SHARED static float most() { return 3.402823466e38f; }
   SHARED static float least() { return -most(); }
-  SHARED static float highest() { return __builtin_inff(); }
-  SHARED static float lowest() { return -__builtin_inff(); }
+  SHARED static float highest() { return most() * most(); }  // infinity
+  SHARED static float lowest() { return -highest(); }
 };
 
 // The least element; comparisons skip NaN.
@@ -99,3 +99,36 @@ struct Greatest : Least<T> {
   SHARED static T merge(T a, T b) { return b > a ? b : a; }
   SHARED static T of_none() { return Limits<T>::least(); }
 };
+
+// The GPU sums bytes in words, squares of 16-bit numbers in whole numbers, and distances of narrow numbers in float32,
+// a few at a time.
+template <class T, int SIZE>
+struct DeviceSum : WholeSum<T> {};
+template <class T>
+struct DeviceSum<T, 1> : WholeSumBy<T, int32_t, 65536> {};
+
+template <class T, int SIZE>
+struct DeviceSquares : RealSquares<T> {};
+template <class T>
+struct DeviceSquares<T, 1> : WholeSquares<T> {};
+template <class T>
+struct DeviceSquares<T, 2> : WholeSumBy<T, uint64_t, kAny> {
+  SHARED static uint64_t add(uint64_t to, T x, double) { return to + (uint64_t)(uint32_t)((int64_t)x * x); }
+};
+
+template <class T, int SIZE>
+struct DeviceCentered : CenteredSquares<T> {};
+template <class T>
+struct NarrowCentered : CenteredSquares<T> {
+  typedef float Fast;
+  SHARED static float begin() { return 0; }
+  SHARED static float add(float to, T x, double center) {
+    const float d = (float)x - (float)center;
+    return to + d * d;
+  }
+  SHARED static double join(double a, float b) { return a + (double)b; }
+};
+template <class T>
+struct DeviceCentered<T, 1> : NarrowCentered<T> {};
+template <class T>
+struct DeviceCentered<T, 2> : NarrowCentered<T> {};

@@ -12,6 +12,7 @@ import pytest
 from segments import Segment, Step
 from test_arithmetic_gpu import ARITHMETIC
 from test_locals import typical_segments
+from test_reduce import typical as reductions
 from test_reductions import normalize_segment
 from test_resample_gpu import LANCZOS3, TRIANGULAR, Case, normalized
 from test_warp import case as warp_case
@@ -66,7 +67,9 @@ def sources():
         for t, s, shape in (("u1", 3, (4, 5)), ("f2", -1, (2, 3, 2)), ("f8", 1, (3,)), ("i4", 1, ()))
     ]
     found = {
-        (x.source, x.entry) for s in [*segments, *drawn, *cut, *typical_segments(), moments] for x in s.launches()[1]
+        (x.source, x.entry)
+        for s in [*segments, *drawn, *cut, *typical_segments(), *reductions(), moments]
+        for x in s.launches()[1]
     }
     return sorted(found) + [
         ('#define OUT uint8_t\n#include "decode/jpeg_pixels.cu"\n', "jpeg_pixels"),
