@@ -265,3 +265,50 @@ def test_memory_may_outlive_the_stream_that_used_it():
     del block
     assert pool(device)._returned[-1][0] == address and not pool(device)._returned[-1][2]
     stream.handle = None
+
+
+def test_a_batch_that_is_repeated_is_uploaded_once():
+    images = [np.full((20 + k, 30, 3), 10 * k, "u1") for k in range(3)]
+    uploads = []
+
+    @pipeline_def(batch_size=3, num_threads=1, device_id=0)
+    def pipe():
+        x = fn.external_source(name="x", layout="HWC", repeat_last=True, device="gpu")
+        y = types.Constant(np.float32([1, 2]), device="cpu").gpu()
+        return x, fn.flip(x), y * 2
+
+    def run(p):
+        before = len(uploads)
+        x, flipped, y = (o.as_cpu() for o in p.run())
+        return [np.array(x.at(k)) for k in range(3)], flipped, np.array(y.at(2)), len(uploads) - before
+
+    p = pipe()
+    p.build()
+    p.feed_input("x", images)
+    upload = Stream.upload
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stream, "upload", lambda s, *a: uploads.append(a[2]) or upload(s, *a))
+        results = [run(p) for _ in range(6)]
+        p.feed_input("x", [i + 1 for i in images])
+        later = [run(p) for _ in range(6)][-1]
+    for x, flipped, y, _ in results:
+        assert all(np.array_equal(a, b) for a, b in zip(x, images)) and y.tolist() == [2, 4]
+        assert all(np.array_equal(np.asarray(flipped.at(k)), i[:, ::-1]) for k, i in enumerate(images))
+    assert all(np.array_equal(a, b + 1) for a, b in zip(later[0], images))
+    nbytes = sum(i.nbytes for i in images)
+    assert sum(n >= nbytes for n in uploads) == 2  # once for each that was fed
+
+
+def test_a_repeated_batch_can_be_written_to():
+    """What comes out of the pipeline is a copy of what it keeps on the GPU."""
+
+    @pipeline_def(batch_size=2, num_threads=1, device_id=0)
+    def pipe():
+        return fn.external_source(name="x", repeat_last=True, device="gpu")
+
+    p = pipe()
+    p.build()
+    p.feed_input("x", [np.arange(5, dtype="f4")] * 2)
+    outputs = [p.run()[0] for _ in range(3)]
+    places = {int(address) for o in outputs for address in o._batch.rows["data"]}
+    assert len(places) == 6

@@ -7,8 +7,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import numpy as np
+
 from ..core import kernels
-from ..core.batch import Batch
+from ..core.batch import Batch, Borrowed
 from ..gpu.batch import DeviceBatch, upload
 from ..graph.node import Node
 from ..graph.passes import Stage
@@ -23,7 +25,7 @@ def runner(stage: Stage, resolvers: dict[int, Resolver]) -> Callable[[Context, k
     node = stage.nodes[0]
     if stage.kind == "mixed":
         return lambda ctx, pool: decode(ctx, pool, node, resolvers[node.number])
-    move = _upload if stage.kind == "upload" else _download
+    move = _Upload() if stage.kind == "upload" else _download
     return lambda ctx, pool: _transfer(ctx, node, stage.kind, move)
 
 
@@ -37,8 +39,26 @@ def _transfer(ctx: Context, node: Node, kind: str, move: Callable[[GpuPass, Batc
     ctx.timings.append(Timing("batch", [node.number], begin, time.monotonic_ns()))
 
 
-def _upload(gpu: GpuPass, batch: Batch) -> Batch:
-    return upload(batch, gpu.stream, gpu.session.budget)
+class _Upload:
+    """Copies batches to the GPU. One that its owner gives out again and again, as constants and sources that repeat
+    their last batch do, is copied once."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[Borrowed, np.ndarray, DeviceBatch] | None = None
+
+    def __call__(self, gpu: GpuPass, batch: Batch) -> Batch:
+        borrowed = next((o for o in batch.owners if type(o) is Borrowed), None)
+        if borrowed is None:
+            return upload(batch, gpu.stream, gpu.session.budget)
+        if (kept := self._kept) is None or kept[0] is not borrowed or not np.array_equal(kept[1], batch.rows):
+            copy = upload(batch, gpu.stream, gpu.session.budget)
+            copy.ready = gpu.stream.record()
+            copy.owners = (*copy.owners, borrowed)  # so that nobody gets it to write to
+            kept = self._kept = borrowed, batch.rows.copy(), copy
+        again = kept[2].relabel(batch.spec)
+        again.sources = batch.sources
+        again.used_on(gpu.stream)
+        return again
 
 
 def _download(gpu: GpuPass, batch: Batch) -> Batch:

@@ -44,9 +44,10 @@ class Constant(Operator):
                 raise ValueError(f"fn.constant: {array.size} values do not fill the shape {v['shape']}")
             array = array.reshape(v["shape"])
         self.array = np.ascontiguousarray(array).reshape(array.shape)
+        self.owner = Borrowed(self.array)
 
     def run(self, a: Arguments) -> Batch:
         spec = Spec.uniform(a.n, self.array.shape, self.array.dtype, self.values["layout"])
         rows = spec.packed()
         rows["data"] = self.array.ctypes.data  # every sample is the same memory
-        return Batch(spec, rows, (Borrowed(self.array),))
+        return Batch(spec, rows, (self.owner,))
