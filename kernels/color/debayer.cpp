@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "color/debayer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "core/kernel.h"
+#include "decode/ycc.h"
+
+// The mean of four in no wider numbers than it needs.
+template <class T>
+static inline T mean4(T a, T b, T c, T d) {
+  typedef std::conditional_t<sizeof(T) == 1, uint16_t, uint32_t> Sum;
+  return (T)((Sum)((Sum)(a + b) + (Sum)(c + d) + 2) >> 2);
+}
+
+// Three rows of colours: of the row's own colour, green, and the other one.
+template <class T>
+struct Planes {
+  T *__restrict own, *__restrict green, *__restrict other;
+};
+
+// Columns [0, n) of a row; rows[2] is it, the others are those above and below, and all have two columns more on each
+// side. `is_green` is all ones or zero per column.
+template <class T, class Green>
+static inline __attribute__((always_inline)) void colors(Planes<T> out, const T *const (&rows)[5], int64_t n,
+                                                         const T *__restrict is_green, Green green) {
+  const T *__restrict up = rows[1], *__restrict in = rows[2], *__restrict down = rows[3];
+  for (int64_t x = 0; x < n; x++) {
+    const T side = (T)mean2(in[x - 1], in[x + 1]), above = (T)mean2(up[x], down[x]);
+    const T corners = mean4(up[x - 1], up[x + 1], down[x - 1], down[x + 1]), g = green(side, above, x);
+    const T m = is_green[x], v = in[x];
+    out.own[x] = (T)((side & m) | (v & ~m));
+    out.green[x] = (T)((v & m) | (g & ~m));
+    out.other[x] = (T)((above & m) | (corners & ~m));
+  }
+}
+
+template <class T>
+CLONES static void bilinear(Planes<T> out, const T *const (&rows)[5], int64_t n, const T *is_green) {
+  const T *up = rows[1], *in = rows[2], *down = rows[3];
+  colors(out, rows, n, is_green, [=](T, T, int64_t x) { return mean4(in[x - 1], in[x + 1], up[x], down[x]); });
+}
+template <class T>
+CLONES static void edge_aware(Planes<T> out, const T *const (&rows)[5], int64_t n, const T *is_green) {
+  const T *up = rows[1], *in = rows[2], *down = rows[3];
+  colors(out, rows, n, is_green, [=](T side, T above, int64_t x) {
+    const T across = (T)(in[x - 1] > in[x + 1] ? in[x - 1] - in[x + 1] : in[x + 1] - in[x - 1]);
+    const T along = (T)(up[x] > down[x] ? up[x] - down[x] : down[x] - up[x]);
+    return along < across ? above : side;
+  });
+}
+template <class T>
+CLONES static void chroma(Planes<T> out, const T *const (&rows)[5], int64_t n, const T *is_green) {
+  typedef std::conditional_t<sizeof(T) == 1, int16_t, int32_t> Wide;
+  const T *up2 = rows[0], *up = rows[1], *in = rows[2], *down = rows[3], *down2 = rows[4];
+  colors(out, rows, n, is_green, [=](T side, T above, int64_t x) {
+    const Wide across = (Wide)(2 * in[x] - in[x - 2] - in[x + 2]), along = (Wide)(2 * in[x] - up2[x] - down2[x]);
+    const Wide a = (Wide)(across < 0 ? -across : across), b = (Wide)(along < 0 ? -along : along);
+    const T all = mean4(in[x - 1], in[x + 1], up[x], down[x]);
+    return a < b ? side : b < a ? above : all;
+  });
+}
+template <class T>
+CLONES static void gray(T *__restrict out, const T *const (&rows)[5], int64_t n, const T *__restrict is_green,
+                        uint16_t own, uint16_t other) {
+  typedef std::conditional_t<sizeof(T) == 1, uint16_t, uint32_t> Sum;
+  const T *__restrict up = rows[1], *__restrict in = rows[2], *__restrict down = rows[3];
+  const uint16_t green = kLumaGreen;
+  for (int64_t x = 0; x < n; x++) {
+    // Four times each colour.
+    const Sum m = is_green[x] ? (Sum)-1 : (Sum)0, v = (Sum)(4 * in[x]), side = (Sum)(in[x - 1] + in[x + 1]);
+    const Sum above = (Sum)(up[x] + down[x]);
+    const Sum corners = (Sum)(up[x - 1] + up[x + 1] + down[x - 1] + down[x + 1]);
+    const Sum g = (Sum)((v & m) | ((Sum)(side + above) & ~m)), mine = (Sum)((Sum)(2 * side) & m) | (v & ~m);
+    const Sum theirs = (Sum)(((Sum)(2 * above) & m) | (corners & ~m));
+    out[x] = (T)(((uint32_t)g * (uint32_t)green + (uint32_t)mine * (uint32_t)own + (uint32_t)theirs * (uint32_t)other +
+                  (1u << 15)) >>
+                 16);
+  }
+}
+
+static void interleave_colors(const uint8_t *r, const uint8_t *g, const uint8_t *b, int64_t n, uint8_t *out) {
+  interleave(r, g, b, n, out);
+}
+CLONES static void interleave_colors(const uint16_t *__restrict r, const uint16_t *__restrict g,
+                                     const uint16_t *__restrict b, int64_t n, uint16_t *__restrict out) {
+  for (int64_t x = 0; x < n; x++) out[3 * x] = r[x], out[3 * x + 1] = g[x], out[3 * x + 2] = b[x];
+}
+
+template <class T>
+static void debayer(const Tensor &out, const Tensor &in, const DebayerArgs &a, Scratch &scratch) {
+  const int64_t h = in.shape[0], w = in.shape[1], channels = a.algorithm == BAYER_GRAY ? 1 : 3, line = w * channels;
+  const bool mirrors = a.algorithm == BAYER_CHROMA;
+  T *to = out.as<T>();
+  const T *from = in.as<T>();
+  if (!mirrors && (h < 3 || w < 3)) {
+    if (h > 0 && w > 0) memset(to, 0, h * line * sizeof(T));
+    return;
+  }
+  // Ones at even columns, or one later at odd ones; then the planes of a row.
+  T *const all = scratch.array<T>(5 * (w + 64), 1), *const masks[2] = {all, all + 1};
+  for (int64_t x = 0; x <= w; x++) all[x] = x & 1 ? (T)0 : (T)-1;
+  const Planes<T> planes = {all + 2 * (w + 64), all + 3 * (w + 64), all + 4 * (w + 64)};
+  // Five rows with two columns more on each side, used in turn.
+  const int64_t step = (w + 4 + 63) / 64 * 64;
+  T *buffer = scratch.array<T>(5 * step);
+  int64_t next = 0;  // the first row that is not in the buffer yet; rows count from -2
+  const auto row = [&](int64_t y) { return buffer + (y + 2) % 5 * step + 2; };
+  for (int64_t y = 0; y < h; y++) {
+    for (; next < y + 5; next++) {
+      T *b = row(next - 2);
+      memcpy(b, from + (int64_t)mirrored((int32_t)next - 2, (int32_t)h) * w, w * sizeof(T));
+      for (int32_t x : {-2, -1, (int32_t)w, (int32_t)w + 1}) b[x] = b[mirrored(x, (int32_t)w)];
+    }
+    if (!mirrors && (y == 0 || y == h - 1)) continue;
+    const T *const rows[5] = {row(y - 2), row(y - 1), row(y), row(y + 1), row(y + 2)};
+    const bool red = (y & 1) == a.row;
+    const T *const is_green = masks[red ? 1 - a.column : a.column];
+    T *const y_out = to + y * line;
+    if (a.algorithm == BAYER_GRAY) {
+      gray(y_out, rows, w, is_green, red ? kLumaRed : kLumaBlue, red ? kLumaBlue : kLumaRed);
+    } else {
+      (a.algorithm == BAYER_BILINEAR     ? bilinear<T>
+       : a.algorithm == BAYER_EDGE_AWARE ? edge_aware<T>
+                                         : chroma<T>)(planes, rows, w, is_green);
+      interleave_colors(red ? planes.own : planes.other, planes.green, red ? planes.other : planes.own, w, y_out);
+    }
+    if (mirrors) continue;
+    std::copy_n(y_out + channels, channels, y_out);
+    std::copy_n(y_out + (w - 2) * channels, channels, y_out + (w - 1) * channels);
+  }
+  if (mirrors) return;
+  memcpy(to, to + line, line * sizeof(T));
+  memcpy(to + (h - 1) * line, to + (h - 2) * line, line * sizeof(T));
+}
+
+static void run(const Tensor *out, const Tensor *in, const DebayerArgs &a, Scratch &scratch) {
+  for_types<uint8_t, uint16_t>(in->dtype, [&](auto t) { debayer<decltype(t)>(*out, *in, a, scratch); });
+}
+
+EXPORT_KERNEL(debayer, DebayerArgs, run)

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// form: gather
+#include "color/debayer.h"
+#include "core/gpu.h"
+
+template <class To, class From>
+struct Debayer {
+  typedef DebayerArgs Args;
+  typedef typename From::T T;
+  static constexpr int kPlaces = To::kUnit ? To::N : To::N - 1;  // coordinates that are not the channel's
+  const T *in;
+  int32_t h, w, algorithm, row, column;
+
+  DEVICE void begin(const Args &a, const Tensor &, const Tensor &from) {
+    in = from.as<T>();
+    h = (int32_t)from.shape[0], w = (int32_t)from.shape[1];
+    algorithm = a.algorithm, row = a.row, column = a.column;
+  }
+
+  DEVICE int32_t at(int32_t y, int32_t x) const { return load(in + (int64_t)y * w + x); }
+
+  DEVICE void read(const int32_t (&place)[To::N], typename To::T (&pixel)[To::C]) const {
+    int32_t y = place[kPlaces - 2], x = place[kPlaces - 1], color[3] = {};
+    if (algorithm == BAYER_CHROMA || (h > 2 && w > 2)) {
+      if (algorithm != BAYER_CHROMA) {  // the border repeats
+        y = y < 1 ? 1 : y > h - 2 ? h - 2 : y;
+        x = x < 1 ? 1 : x > w - 2 ? w - 2 : x;
+      }
+      colors(y, x, color);
+    }
+#pragma unroll
+    for (int c = 0; c < To::C; c++)
+      pixel[c] = (typename To::T)(To::kUnit || place[To::N - 1] == 0 ? color[c]
+                                  : place[To::N - 1] == 1            ? color[1]
+                                                                     : color[2]);
+  }
+
+  DEVICE void colors(int32_t y, int32_t x, int32_t (&color)[3]) const {
+    const int32_t above = mirrored(y - 1, h), below = mirrored(y + 1, h);
+    const int32_t before = mirrored(x - 1, w), behind = mirrored(x + 1, w);
+    Mosaic m;
+    m.v = at(y, x), m.left = at(y, before), m.right = at(y, behind), m.up = at(above, x), m.down = at(below, x);
+    const bool red_row = (y & 1) == row, red_column = (x & 1) == column, is_green = red_row != red_column;
+    if (!is_green || algorithm == BAYER_GRAY)
+      m.diagonals = at(above, before) + at(above, behind) + at(below, before) + at(below, behind);
+    else
+      m.diagonals = 0;
+    if (algorithm == BAYER_GRAY) {
+      const uint32_t mine = red_row ? kLumaRed : kLumaBlue, other = red_row ? kLumaBlue : kLumaRed;
+      color[0] = (int32_t)(is_green ? gray_at_green(m, mine, other) : gray_at_color(m, mine, other));
+      return;
+    }
+    int32_t own, other, green;
+    if (is_green) {
+      green = m.v, own = mean2(m.left, m.right), other = mean2(m.up, m.down);
+    } else {
+      own = m.v, other = mean4(m.diagonals);
+      if (algorithm == BAYER_BILINEAR)
+        green = green_bilinear(m);
+      else if (algorithm == BAYER_EDGE_AWARE)
+        green = green_edge_aware(m);
+      else
+        green = green_chroma(m, at(y, mirrored(x - 2, w)), at(y, mirrored(x + 2, w)), at(mirrored(y - 2, h), x),
+                             at(mirrored(y + 2, h), x));
+    }
+    color[0] = red_row ? own : other, color[1] = green, color[2] = red_row ? other : own;
+  }
+};

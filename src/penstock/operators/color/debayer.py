@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Colours from the mosaic of a sensor."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, Operator, PerFrame
+
+# enum DebayerAlgorithm of the kernel.
+_ALGORITHMS = {"bilinear_ocv": 0, "edgeaware_ocv": 1, "gray_ocv": 2, "default_npp": 3}
+
+
+class Debayer(Operator):
+    """Makes RGB images from those of a sensor whose elements see one colour each, in tiles of 2 x 2.
+
+    Images are HW, or HWC with one channel, uint8 or uint16, of even height and width; the output is HWC. A missing red
+    or blue is the mean of the two or four nearest elements of that colour; how green is made says `algorithm`:
+
+    * `bilinear_ocv`: the mean of the four neighbours; the default on the CPU;
+    * `edgeaware_ocv`: the mean of the two above and below, or beside, whichever differ less;
+    * `default_npp`: the mean of the two along the direction in which the element's own colour, two elements on, differs
+      less from it, of all four where both are alike; the border is mirrored (`dcb|abcd|cba`); the default on the GPU;
+    * `gray_ocv`: gives one channel, the luma of the bilinear colours (0.299 R + 0.587 G + 0.114 B).
+
+    In those of OpenCV the outermost rows and columns repeat those inside of them, and images of 2 rows or columns,
+    which have none, are black. All of them run on the CPU and the GPU.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> import numpy as np
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     mosaic = np.tile(np.uint8([[200, 100], [100, 50]]), (2, 2))  # red 200, green 100, blue 50
+    ...     return fn.debayer(types.Constant(mosaic, layout="HW"), blue_position=[0, 0])
+    >>> pipe().run()[0].at(0)[1, 2].tolist()
+    [200, 100, 50]
+    """
+
+    kernel = "color/debayer"
+    layouts = ("HW", "HWC", "FHW", "FHWC")
+    experimental = True
+    blue_position = PerFrame(
+        [int],
+        doc="Row and column of blue in the tile that begins at the second row and column of the image: [0, 0] is BGGR, "
+        "[0, 1] GBRG, [1, 0] GRBG, [1, 1] RGGB.",
+    )
+    algorithm = Arg(str, None, f"One of {', '.join(_ALGORITHMS)}; see above.")
+
+    @classmethod
+    def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:
+        device = kwargs.get("device") or next((getattr(x, "device", "cpu") for x in inputs), "cpu")
+        if device == "gpu" and kwargs.get("algorithm") is None:
+            return call(cls, inputs, {**kwargs, "algorithm": "default_npp"})
+        return None
+
+    def setup(self) -> None:
+        name = self.values["algorithm"]
+        if name == "vng_ocv":
+            raise ValueError("algorithm='vng_ocv' is not supported; 'edgeaware_ocv' keeps edges, too")
+        if name is not None and name not in _ALGORITHMS:
+            raise ValueError(f"algorithm='{name}' is not known; known are {', '.join(_ALGORITHMS)}")
+
+    def plan(self, a: Arguments, x: Spec) -> None:
+        if x.dtype.name not in ("uint8", "uint16"):
+            raise TypeError(f"input type {x.dtype.name} is not supported; supported: uint8, uint16")
+        if x.ndim not in (2, 3):
+            raise ValueError(f"input 0 has {x.ndim} dimensions; images are HW, or HWC with one channel")
+        if x.ndim == 3:
+            SampleErrors.where(
+                x.shape[:, 2] != 1,
+                lambda i: f"the image has {x.shape[i, 2]} channels; a sensor's mosaic has one (HW or HWC)",
+            )
+        SampleErrors.where(
+            (x.shape[:, :2] % 2 != 0).any(axis=1),
+            lambda i: f"the image of shape {x.shape[i, :2].tolist()} must have an even height and width",
+        )
+        if a.blue_position.shape[1] > 2:
+            raise ValueError(f"argument 'blue_position' takes row and column, got {a.blue_position.shape[1]} values")
+        a.blue = np.broadcast_to(a.blue_position, (x.n, 2))
+        SampleErrors.where(
+            ((a.blue < 0) | (a.blue > 1)).any(axis=1),
+            lambda i: f"`blue_position` must lie in a tile of 2 x 2, got {a.blue[i].tolist()}",
+        )
+
+    def outputs(self, a: Arguments, x: Spec) -> Spec:
+        channels = np.full((x.n, 1), 1 if a.algorithm == "gray_ocv" else 3)
+        return x.like(shape=np.concatenate([x.shape[:, :2], channels], axis=1), layout="HWC")
+
+    def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
+        # The tile of `blue_position` begins where blue is red's diagonal neighbour.
+        return {"algorithm": _ALGORITHMS[a.algorithm or "bilinear_ocv"], "row": a.blue[:, 0], "column": a.blue[:, 1]}

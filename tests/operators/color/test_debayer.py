@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+import pytest
+
+from harness import Case, op_test, per_sample, random_array, run
+from penstock import types
+
+
+def shifted(x, dy, dx):
+    """x at (row + dy, column + dx), mirrored at the border, as large as x."""
+    padded = np.pad(x.astype("i8"), 2, mode="reflect")
+    return padded[2 + dy : 2 + dy + x.shape[0], 2 + dx : 2 + dx + x.shape[1]]
+
+
+def reference(x, blue_position, algorithm):
+    """From the descriptions of OpenCV's demosaicing and NPP's CFAToRGB."""
+    x = x.reshape(x.shape[:2])
+    inner = algorithm != "default_npp"
+    if x.size == 0 or (inner and min(x.shape) < 3):
+        return np.zeros((*x.shape, 1 if algorithm == "gray_ocv" else 3), x.dtype)
+    row, column = np.broadcast_to(blue_position, 2)
+    y, z = np.mgrid[: x.shape[0], : x.shape[1]]
+    red, blue = (y % 2 == row) & (z % 2 == column), (y % 2 != row) & (z % 2 != column)
+    v, up, down, left, right = (shifted(x, *d) for d in ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1)))
+    cross = up + down + left + right
+    corners = sum(shifted(x, dy, dx) for dy in (-1, 1) for dx in (-1, 1))
+    in_red_row = y % 2 == row
+    if algorithm == "gray_ocv":
+        reds = np.select([red, blue, in_red_row], [4 * v, corners, 2 * (left + right)], 2 * (up + down))
+        blues = np.select([blue, red, in_red_row], [4 * v, corners, 2 * (up + down)], 2 * (left + right))
+        luma = 4899 * reds + 9617 * np.where(red | blue, cross, 4 * v) + 1868 * blues
+        out = ((luma + 2**15) // 2**16)[..., None]
+    else:
+        beside, above = (left + right + 1) // 2, (up + down + 1) // 2
+        if algorithm == "bilinear_ocv":
+            green = (cross + 2) // 4
+        elif algorithm == "edgeaware_ocv":
+            green = np.where(abs(up - down) < abs(left - right), above, beside)
+        else:
+            across = abs(2 * v - shifted(x, 0, -2) - shifted(x, 0, 2))
+            along = abs(2 * v - shifted(x, -2, 0) - shifted(x, 2, 0))
+            green = np.select([across < along, along < across], [beside, above], (cross + 2) // 4)
+        corners = (corners + 2) // 4
+        reds = np.select([red, blue, in_red_row], [v, corners, beside], above)
+        blues = np.select([blue, red, in_red_row], [v, corners, above], beside)
+        out = np.stack([reds, np.where(red | blue, green, v), blues], axis=-1)
+    if inner:
+        out = np.pad(out[1:-1, 1:-1], ((1, 1), (1, 1), (0, 0)), mode="edge")
+    return out.astype(x.dtype)
+
+
+ALGORITHMS = ("bilinear_ocv", "edgeaware_ocv", "gray_ocv")
+SIZES = ((6, 4), (2, 4), (0, 4), (34, 18), (8, 68))
+OPTIONS = dict(channels=1, sizes=SIZES, dali_differs={"default_npp": "DALI has it on the GPU only"})
+TestDebayer = op_test(
+    "debayer",
+    reference,
+    dtypes=("u1", "u2"),
+    layouts=("HW", "HWC"),
+    args=[
+        *({"blue_position": [y, x], "algorithm": a} for y in (0, 1) for x in (0, 1) for a in ALGORITHMS),
+        {"blue_position": [0, 1], "algorithm": "default_npp"},
+        {"blue_position": [1, 0], "algorithm": "default_npp"},
+        {"blue_position": per_sample(0, 2, (2,), "i4"), "algorithm": "edgeaware_ocv"},
+        {"blue_position": 1, "algorithm": "bilinear_ocv"},
+    ],
+    errors=[
+        ({"algorithm": "vng_ocv"}, ValueError, "'vng_ocv' is not supported"),
+        ({"algorithm": "best"}, ValueError, "algorithm='best' is not known; known are bilinear_ocv"),
+        ({"blue_position": [0, 2]}, RuntimeError, r"must lie in a tile of 2 x 2, got \[0, 2\]"),
+        ({"blue_position": [0, 1, 1]}, RuntimeError, "takes row and column, got 3 values"),
+    ],
+    **OPTIONS,
+)
+TestFrames = op_test(
+    "debayer",
+    reference,
+    layouts=("FHW", "FHWC"),
+    args=[
+        {"blue_position": per_sample(0, 2, (2,), "i4", frames=True), "algorithm": "gray_ocv"},
+        {"blue_position": [1, 1], "algorithm": "bilinear_ocv"},
+    ],
+    **OPTIONS,
+)
+
+
+@pytest.mark.parametrize("device, algorithm", [("cpu", "bilinear_ocv"), ("gpu", "default_npp")])
+def test_default(device, algorithm):
+    x = random_array(np.random.default_rng(1), (8, 12), "u1")
+    from penstock import fn, pipeline_def
+
+    @pipeline_def(batch_size=1, device_id=0 if device == "gpu" else None)
+    def pipe():
+        return fn.debayer(types.Constant(x, layout="HW", device=device), blue_position=[0, 1])
+
+    (out,) = pipe().run()
+    out = out.as_cpu() if device == "gpu" else out
+    assert out.layout() == "HWC"
+    np.testing.assert_array_equal(out.at(0), reference(x, [0, 1], algorithm))
+
+
+@pytest.mark.parametrize("algorithm", (*ALGORITHMS, "default_npp"))
+def test_one_colour_stays(algorithm):
+    """A picture of one colour comes out as it was."""
+    mosaic = np.tile(np.uint8([[30, 90], [90, 240]]), (4, 5))  # red, green; green, blue
+    ((y,),) = run("debayer", [mosaic], Case("u1", "HW", {"blue_position": [0, 0], "algorithm": algorithm}), {})
+    assert (y == ([30, 90, 240] if y.shape[2] == 3 else round(0.299 * 30 + 0.587 * 90 + 0.114 * 240))).all()
+
+
+@pytest.mark.parametrize(
+    "shape, layout, text",
+    [((5, 4), "HW", r"shape \[5, 4\] must have an even height and width"), ((4, 4, 3), "HWC", "has 3 channels")],
+)
+def test_images_that_are_no_mosaic(shape, layout, text):
+    with pytest.raises(RuntimeError, match=text):
+        run("debayer", [np.zeros(shape, "u1")], Case("u1", layout, {"blue_position": [0, 0]}), {})
+
+
+def test_types():
+    with pytest.raises(RuntimeError, match="input type float32 is not supported"):
+        run("debayer", [np.zeros((4, 4), "f4")], Case("f4", "HW", {"blue_position": [0, 0]}), {})
