@@ -204,7 +204,7 @@ template <class K, class Chain>
 DEVICE void write_places(const Chain &chain, const Place<K> &from, const Place<typename Chain::Kind> &to,
                          const int32_t (&at)[K::N], int n) {
   typedef typename Chain::Kind To;
-  constexpr int N = To::N, kAtOnce = 4;
+  constexpr int N = To::N, kAtOnce = 1;
 #pragma unroll 1
   for (int i = 0; i < n; i += kAtOnce) {
     typename K::T in[kAtOnce][K::C];
@@ -232,111 +232,181 @@ DEVICE void write_places(const Chain &chain, const Place<K> &from, const Place<t
   }
 }
 
-// Chains over pixels of few channels: a thread takes runs of P pixels of a row of the last output. Runs are aligned in
-// the output, so that the first and the last of a row may be cut. U runs are read before the first is written.
-template <class K, int IN, class Chain, int P, int THREADS, int U>
-DEVICE void run_pixels(const Launch &l) {
+// Where a run of P pixels of a row of the last output is read: [begin, end) of them exist.
+template <class K, class Chain, int P>
+struct Run {
   typedef typename Chain::Kind To;
   typedef typename To::T Out;
   typedef typename K::T In;
-  constexpr int N = To::N, CO = To::C, CI = K::C;
+  static constexpr int CO = To::C, CI = K::C, kStep = To::kInterleaved ? CO : 1;
+  int32_t first, begin, end;
+
+  // Run j of a row whose first run begins `ahead` pixels before it.
+  DEVICE Run(int32_t j, int32_t ahead, int32_t columns) {
+    first = j * P - ahead;
+    begin = first < 0 ? -first : 0;
+    end = columns - first < P ? columns - first : P;
+  }
+  DEVICE bool exists() const { return begin < end; }
+  // From the source of the row's column 0, from which on columns follow each other, or go back.
+  DEVICE void read(In (&x)[P * CI], const Place<K> &from, const In *zero, bool backwards) const {
+    const In *p = zero + (int64_t)(backwards ? -(first + P - 1) : first) * (K::kInterleaved ? CI : 1);
+    const int lo = backwards ? P - end : begin, hi = backwards ? P - begin : end;
+    if constexpr (K::kInterleaved) {
+      load_run(x, p, lo * CI, hi * CI);
+    } else {
+#pragma unroll
+      for (int c = 0; c < CI; c++) load_run(*(In(*)[P])(x + c * P), p + c * from.channel, lo, hi);
+    }
+  }
+  // Takes what was read to the row that begins at `line`.
+  DEVICE void write(const Chain &chain, const In (&x)[P * CI], const Place<To> &to, Out *line,
+                    const Found<Chain::kSteps> &inside, bool backwards) const {
+    Out y[P * CO] __attribute__((aligned(16)));
+#pragma unroll
+    for (int p = 0; p < P; p++) {
+      In in[CI];
+      Out pixel[CO];
+#pragma unroll
+      for (int c = 0; c < CI; c++) {
+        const int ahead = K::kInterleaved ? p * CI + c : c * P + p;
+        const int back = K::kInterleaved ? (P - 1 - p) * CI + c : c * P + P - 1 - p;
+        in[c] = backwards ? x[back] : x[ahead];
+      }
+      chain.map(pixel, in, inside);
+#pragma unroll
+      for (int c = 0; c < CO; c++) y[To::kInterleaved ? p * CO + c : c * P + p] = pixel[c];
+    }
+    Out *const out = line + (int64_t)first * kStep;
+    if constexpr (To::kInterleaved) {
+      store_run(out, y, begin * CO, end * CO);
+    } else {
+#pragma unroll
+      for (int c = 0; c < CO; c++) store_run(out + c * to.channel, *(const Out(*)[P])(y + c * P), begin, end);
+    }
+  }
+};
+
+// Whether columns [from, to] of the row that begins at `at` come from neighbours in one row of the source. Then `at`
+// becomes the place of column `from` there, and `step` is 1, or -1 where it goes back.
+template <int N, class Chain>
+DEVICE bool is_stretch(const Chain &chain, int32_t (&at)[N], int32_t from, int32_t to, Found<Chain::kSteps> &found,
+                       int32_t &step) {
+  int32_t last[N];
+#pragma unroll
+  for (int d = 0; d < N; d++) last[d] = at[d];
+  at[N - 1] = from, last[N - 1] = to;
+  Found<Chain::kSteps> found_last;
+  chain.locate(at, found);
+  chain.locate(last, found_last);
+  bool same = !Chain::kFills || (!found.filled && !found_last.filled);
+#pragma unroll
+  for (int d = 0; d < N - 1; d++) same = same && at[d] == last[d];
+  const int32_t length = last[N - 1] - at[N - 1];
+  step = length < 0 ? -1 : 1;
+  return same && length * step == to - from && chain.is_straight();
+}
+
+// Chains over pixels of few channels: G neighbouring threads take a row of the last output, each of them runs of P
+// pixels. Runs are aligned in the output, so that the first and the last of a row may be cut. U runs are read before
+// the first is written.
+template <class K, int IN, class Chain, int P, int G, int THREADS, int U>
+DEVICE void run_rows(const Launch &l) {
+  typedef typename Chain::Kind To;
+  typedef typename To::T Out;
+  typedef typename K::T In;
+  constexpr int N = To::N, CO = To::C, CI = K::C, kRows = THREADS / G;
   FOR_SAMPLES(sample, l) {
     const Tensor out = l.tensors[0][sample];
     int32_t extent[N], rows = 1;
 #pragma unroll
     for (int d = 0; d < N; d++) {
-      extent[d] = N == 1 ? (int32_t)(volume_of(out) / CO) : (int32_t)To::extent(out, d);
+      extent[d] = (int32_t)To::extent(out, d);
       if (d < N - 1) rows *= extent[d];
     }
-    const int32_t columns = extent[N - 1], per_row = (columns + P - 1) / P + 1, n_runs = columns ? rows * per_row : 0;
-    int32_t run = blockIdx.x * (THREADS * U) + threadIdx.x;
-    if (run >= n_runs) continue;
+    const int32_t columns = extent[N - 1];
+    int32_t row = blockIdx.x * kRows + threadIdx.x / G;
+    if (row >= rows || columns == 0) continue;
     Chain chain;
     Place<To> to;
     Place<K> from;
     chain.begin(l, sample);
     to.begin(out);
     from.begin(l.tensors[IN][sample]);
-    for (; run < n_runs; run += gridDim.x * (THREADS * U)) {
+    for (; row < rows; row += gridDim.x * kRows) {
+      int32_t at[N], step;
+      place_of_row(at, row, extent);
+      Out *const line = to.at(at);
+      const int32_t ahead = (P - lead_of_row < Out, To::kInterleaved ? CO : 1, P > (line)) % P;
+      Found<Chain::kSteps> found;
+      const bool is_whole = is_stretch(chain, at, 0, columns - 1, found, step);
+      const In *zero = from.at(at);
+      for (int32_t j = threadIdx.x % G; j * P < columns + ahead; j += is_whole ? U * G : G) {
+        if (!is_whole) {
+          const Run<K, Chain, P> run(j, ahead, columns);
+          if (!run.exists()) continue;
+          place_of_row(at, row, extent);
+          if (!is_stretch(chain, at, run.first + run.begin, run.first + run.end - 1, found, step)) {
+            place_of_row(at, row, extent);
+            at[N - 1] = run.first + run.begin;
+            write_places<K, Chain>(chain, from, to, at, run.end - run.begin);
+            continue;
+          }
+          at[N - 1] -= step * (run.first + run.begin);
+          zero = from.at(at);
+        }
+        Found<Chain::kSteps> inside;  // the compiler sees that nothing is filled
+#pragma unroll
+        for (int i = 0; i <= Chain::kSteps; i++) inside.channel[i] = found.channel[i];
+        In x[U][P * CI] __attribute__((aligned(16)));
+#pragma unroll
+        for (int k = 0; k < U; k++) {
+          const Run<K, Chain, P> run(j + k * G, ahead, columns);
+          if (run.exists() && (k == 0 || is_whole)) run.read(x[k], from, zero, step < 0);
+        }
+#pragma unroll
+        for (int k = 0; k < U; k++) {
+          const Run<K, Chain, P> run(j + k * G, ahead, columns);
+          if (run.exists() && (k == 0 || is_whole)) run.write(chain, x[k], to, line, inside, step < 0);
+        }
+      }
+    }
+  }
+}
+
+// The same for chains of one coordinate: runs of the whole sample.
+template <class K, int IN, class Chain, int P, int THREADS, int U>
+DEVICE void run_pixels(const Launch &l) {
+  typedef typename Chain::Kind To;
+  typedef typename To::T Out;
+  typedef typename K::T In;
+  constexpr int CO = To::C, CI = K::C;
+  static_assert(To::N == 1 && To::kInterleaved && !Chain::kFills, "");
+  FOR_SAMPLES(sample, l) {
+    const Tensor out = l.tensors[0][sample];
+    const int32_t columns = (int32_t)(volume_of(out) / CO);
+    Out *const line = out.template as<Out>();
+    const int32_t ahead = (P - lead_of_row<Out, CO, P>(line)) % P, n_runs = (columns + ahead + P - 1) / P;
+    int32_t first = blockIdx.x * (THREADS * U) + threadIdx.x;
+    if (first >= n_runs) continue;
+    Chain chain;
+    Place<To> to;
+    Place<K> from;
+    chain.begin(l, sample);
+    to.begin(out);
+    from.begin(l.tensors[IN][sample]);
+    const Found<Chain::kSteps> inside;
+    for (; first < n_runs; first += gridDim.x * (THREADS * U)) {
       In x[U][P * CI] __attribute__((aligned(16)));
-      Found<Chain::kSteps> found[U];
-      Out *pointer[U];               // the run's first pixel
-      int begin[U], end[U];          // its pixels that exist
-      bool backwards[U], is_run[U];  // in the source
 #pragma unroll
       for (int k = 0; k < U; k++) {
-        const int32_t r = run + k * THREADS;
-        begin[k] = end[k] = 0;
-        if (r >= n_runs) continue;
-        const int32_t row = N == 1 ? 0 : (uint32_t)r / (uint32_t)per_row, j = r - row * per_row;
-        int32_t at[N], last[N];
-        place_of_row(at, row, extent);
-        Out *const line = to.at(at);
-        const int lead = lead_of_row < Out, To::kInterleaved ? CO : 1, P > (line);
-        const int32_t first = j * P - (P - lead) % P;
-        pointer[k] = line + (int64_t)first * (To::kInterleaved ? CO : 1);
-        begin[k] = first < 0 ? -first : 0;
-        end[k] = columns - first < P ? columns - first : P;
-        if (begin[k] >= end[k]) continue;
-#pragma unroll
-        for (int d = 0; d < N; d++) last[d] = at[d];
-        at[N - 1] = first + begin[k], last[N - 1] = first + end[k] - 1;
-        Found<Chain::kSteps> found_last;
-        chain.locate(at, found[k]);
-        chain.locate(last, found_last);
-        bool same = !Chain::kFills || (!found[k].filled && !found_last.filled);
-#pragma unroll
-        for (int d = 0; d < N - 1; d++) same = same && at[d] == last[d];
-        const int32_t length = last[N - 1] - at[N - 1], n = end[k] - begin[k] - 1;
-        backwards[k] = length < 0;
-        is_run[k] = same && (length == n || length == -n) && chain.is_straight();
-        if (!is_run[k]) continue;
-        at[N - 1] = backwards[k] ? last[N - 1] - (P - end[k]) : at[N - 1] - begin[k];
-        const int lo = backwards[k] ? P - end[k] : begin[k], hi = backwards[k] ? P - begin[k] : end[k];
-        const In *p = from.at(at);
-        if constexpr (K::kInterleaved) {
-          load_run(x[k], p, lo * CI, hi * CI);
-        } else {
-#pragma unroll
-          for (int c = 0; c < CI; c++) load_run(*(In(*)[P])(x[k] + c * P), p + c * from.channel, lo, hi);
-        }
+        const Run<K, Chain, P> run(first + k * THREADS, ahead, columns);
+        if (run.exists()) run.read(x[k], from, from.data, false);
       }
 #pragma unroll
       for (int k = 0; k < U; k++) {
-        if (begin[k] >= end[k]) continue;
-        if (!is_run[k]) {
-          const int32_t r = run + k * THREADS, row = N == 1 ? 0 : (uint32_t)r / (uint32_t)per_row;
-          int32_t at[N];
-          place_of_row(at, row, extent);
-          at[N - 1] = (int32_t)(pointer[k] - to.at(at)) / (To::kInterleaved ? CO : 1) + begin[k];
-          write_places<K, Chain>(chain, from, to, at, end[k] - begin[k]);
-          continue;
-        }
-        Out y[P * CO] __attribute__((aligned(16)));
-        Found<Chain::kSteps> inside;  // the compiler sees that nothing is filled
-#pragma unroll
-        for (int i = 0; i <= Chain::kSteps; i++) inside.channel[i] = found[k].channel[i];
-#pragma unroll
-        for (int p = 0; p < P; p++) {
-          In in[CI];
-          Out pixel[CO];
-#pragma unroll
-          for (int c = 0; c < CI; c++) {
-            const int ahead = K::kInterleaved ? p * CI + c : c * P + p;
-            const int back = K::kInterleaved ? (P - 1 - p) * CI + c : c * P + P - 1 - p;
-            in[c] = backwards[k] ? x[k][back] : x[k][ahead];
-          }
-          chain.map(pixel, in, inside);
-#pragma unroll
-          for (int c = 0; c < CO; c++) y[To::kInterleaved ? p * CO + c : c * P + p] = pixel[c];
-        }
-        if constexpr (To::kInterleaved) {
-          store_run(pointer[k], y, begin[k] * CO, end[k] * CO);
-        } else {
-#pragma unroll
-          for (int c = 0; c < CO; c++)
-            store_run(pointer[k] + c * to.channel, *(const Out(*)[P])(y + c * P), begin[k], end[k]);
-        }
+        const Run<K, Chain, P> run(first + k * THREADS, ahead, columns);
+        if (run.exists()) run.write(chain, x[k], to, line, inside, false);
       }
     }
   }

@@ -196,6 +196,39 @@ def test_crop_mirror_normalize_of_planes():
     Chain(x, "CHW").cmn("HWC").check()
 
 
+# Planes that are aligned by 4, 8 or 16 bytes only, and rows that a thread has several runs of.
+WIDE = {4: ((4, 35), (8, 517), (12, 33), (0, 4)), 8: ((8, 35), (8, 300), (4, 34)), 16: ((16, 17), (1, 1024), (3, 144))}
+
+
+@pytest.mark.parametrize("dtype", ("u1", "f2", "f4"))
+@pytest.mark.parametrize("aligned", WIDE)
+def test_planes_that_are_aligned_alike(aligned, dtype):
+    x = images("u1", 3, WIDE[aligned])
+    n = len(x)
+    planes = np.array([(3, h, w) for h, w in WIDE[aligned]])
+    for mirrored, by in ((np.arange(n) % 2 == 0, 0), (np.arange(n) % 2 == 1, 3)):
+        first = np.zeros((n, 3), "i8")
+        first[:, 1] = by - 2 * by * (np.arange(n) % 2)  # reaches out at one side
+        first[:, 2] = np.where(mirrored, planes[:, 2] - 1, 0) + by
+        columns = {"axis": eight(np.array([[2, 0, 1]], "i4")), "first": eight(first), "channels": 0}
+        columns |= {"mirrored": np.where(mirrored, 2, -1)}
+        values = RNG.uniform(0.2, 1.5, (3, n, 3)).astype("f4")
+        columns |= {"mean": values[0] * 50, "scale": values[1], "fill": values[2] * 9}
+        Chain(x).add("geometry/crop_mirror_normalize", columns, planes, dtype, "CHW").check(offsets=(0, 2))
+    if dtype == "u1":
+        chain = Chain(x).transpose(2, 0, 1)
+        chain.check()
+        (launch,) = chain.segment().launches()[1]
+        assert "run_rows" in launch.source
+
+
+def test_wide_rows():
+    x = images("u1", 3, ((2, 700), (3, 512), (2, 129), (1, 1), (0, 5)))
+    Chain(x).flip(0, 1).check(offsets=(0, 1))
+    Chain(x).window().check(offsets=(0, 1))
+    Chain(x).linear().matrix().flip(1).cmn("HWC").check()
+
+
 @pytest.mark.parametrize("perm", ((0, 1, 2), (2, 0, 1), (1, 0, 2), (2, 1, 0)))
 @pytest.mark.parametrize("channels", (3, 5))
 def test_transpose(channels, perm):

@@ -163,7 +163,8 @@ class Fusion:
         ]
         if head is None or form == "gather":
             in_runs = not head and form != "values" and _goes_in_runs(kinds, seen, locals_)
-            phases = [_phase("runs" if in_runs else form, kinds, seen, head, where, n)]
+            along = ("rows" if "places" in g.forms else "runs") if in_runs else form
+            phases = [_phase(along, kinds, seen, head, where, n)]
         else:
             task = Task(
                 head, [specs[t] for t in head.outs], [specs[t] for t in head.ins], seen[-1], kinds[0], kinds[-1], n
@@ -260,19 +261,16 @@ def grid_of(blocks: np.ndarray, n: int) -> tuple[int, int, int]:
 def _goes_in_runs(kinds: list[Kind], specs: list[Spec], locals_: list[Call]) -> bool:
     """Whether the source and the last output are best read and written in runs along their last coordinates."""
     last, out = kinds[-1], specs[-1]
-    if last.c > 1 and last.axis == last.n and out.dtype.itemsize > specs[0].dtype.itemsize:
-        return False  # as fast without, and simpler
     if last.n == 1:
-        return True
+        # Wider pixels are as fast without, and simpler.
+        return last.c == 1 or last.axis < last.n or out.dtype.itemsize <= specs[0].dtype.itemsize
     if not last.unit and any(k.axis == k.n - 1 for k in kinds):
         return False  # neighbours are channels
     columns = [_extents(k, s)[:, -1] for k, s in ((kinds[0], specs[0]), (last, out))]
     if min(int(c.mean()) for c in columns) < 16:
         return False
-    if last.unit and last.c > 1 and last.axis < last.n:  # all planes are to be aligned alike
-        plane = out.stored[:, last.axis + 1 :].prod(axis=1) * out.dtype.itemsize
-        if (plane % 16).any():
-            return False
+    if _alignment_of_planes(last, out) < max(4, 2 * out.dtype.itemsize):
+        return False
     for call, x, to in zip(locals_, kinds, kinds[1:]):
         for name in ("perm", "axis"):
             args = call.args
@@ -283,6 +281,19 @@ def _goes_in_runs(kinds: list[Kind], specs: list[Spec], locals_: list[Call]) -> 
             ):
                 return False
     return True
+
+
+def _alignment_of_planes(k: Kind, s: Spec) -> int:
+    """Bytes, at most 16, that divide the distances between the planes that a thread writes; 16 if there is one."""
+    if not (k.unit and k.c > 1 and k.axis < k.n):
+        return 16
+    distances = 16 | int(np.bitwise_or.reduce(s.stored[:, k.axis + 1 :].prod(axis=1) * s.dtype.itemsize, initial=0))
+    return distances & -distances
+
+
+def _threads_of_row(runs: int) -> int:
+    """How many threads share a row of so many runs: a power of two, few of which are idle at the end of the row."""
+    return next((g for g in (32, 16) if -(-runs // g) * g * 7 <= runs * 8), 8)
 
 
 def _axis(k: Kind, coordinate: int) -> int:
@@ -315,11 +326,22 @@ def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, a
         columns, rows = extents[:, -1], extents[:, :-1].prod(axis=1)
     if int((columns * rows).max(initial=0)) >= 1 << 31:
         raise ValueError(f"a sample of shape {out.shape.max(axis=0).tolist()} is too large for the GPU")
+    if form == "rows":
+        p = run_length(kinds[0], last, [specs[0].dtype, out.dtype], _alignment_of_planes(last, out))
+        runs_each = int(columns.mean()) // p + 1
+        g = _threads_of_row(runs_each)
+        # What a thread has in registers at once.
+        most = p * (kinds[0].c * specs[0].dtype.itemsize + last.c * out.dtype.itemsize)
+        u = max(1, min(_UNROLL // (len(kinds) - 1), 128 // most, -(-runs_each // g)))
+        u = 1 << (u.bit_length() - 1)
+        blocks = np.where(columns > 0, -(-rows // (_THREADS // g)), 0)
+        body = f"run_rows<{kinds[0]}, 1, Chain, {p}, {g}, {_THREADS}, {u}>(l);"
+        return Phase(body, grid_of(_several_each(blocks), n), resident=3)
     if form == "runs":
         p = run_length(kinds[0], last, [specs[0].dtype, out.dtype])
         most = p * max(kinds[0].c * specs[0].dtype.itemsize, last.c * out.dtype.itemsize)
         at_once = max(1, min(_UNROLL, 64 // most))
-        blocks = np.where(columns > 0, -(-rows * (-(-columns // p) + 1) // (_THREADS * at_once)), 0)
+        blocks = np.where(columns > 0, -(-(-(-columns // p) + 1) // (_THREADS * at_once)), 0)
         body = f"run_pixels<{kinds[0]}, 1, Chain, {p}, {_THREADS}, {at_once}>(l);"
         return Phase(body, grid_of(_several_each(blocks), n), resident=3)
     bx = min(32, max(4, 1 << (int(columns.max(initial=1)) - 1).bit_length()))

@@ -82,11 +82,12 @@ def places(specs: list[Spec], flat: bool, shifts_channels: bool) -> list[Kind]:
     return [Kind(c_type(s.dtype), s.ndim - 1, u[1], u[0], True) for u, s in zip(known, specs)]
 
 
-def run_length(source: Kind, last: Kind, dtypes: list[np.dtype]) -> int:
+def run_length(source: Kind, last: Kind, dtypes: list[np.dtype], planes: int = 16) -> int:
     """How many pixels a thread takes at once: 16 bytes of the larger of both types for each channel of an odd
-    number."""
+    number; in planes no more than the bytes by which all of them are aligned alike."""
     p = 16 // max(d.itemsize for d in dtypes)
-    return p if source.c % 2 and last.c % 2 else max(p // max(source.c, last.c), 1)
+    p = p if source.c % 2 and last.c % 2 else max(p // max(source.c, last.c), 1)
+    return min(p, planes // dtypes[-1].itemsize)
 
 
 def write(
