@@ -9,7 +9,7 @@ in `auto_augment`, `rand_augment`, `trivial_augment` and `select` one operator d
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from ..types import DALIInterpType
 from .core import _native
 from .core._native import step
 from .core.decorator import augmentation
-
-_Fill = Optional[int]
-_Interp = Optional[DALIInterpType]
 
 
 def warp_x_param(magnitude: float) -> list[float]:
@@ -34,20 +31,26 @@ def warp_y_param(magnitude: float) -> list[float]:
     return [0, magnitude]
 
 
-def _warp(kind: str, data: DataNode, parameter: Any, fill_value: _Fill, interp_type: _Interp, **more: Any) -> DataNode:
+def _warp(
+    kind: str, data: DataNode, parameter: Any, fill_value: int | None, interp_type: DALIInterpType | None, **more: Any
+) -> DataNode:
     return _native.apply(kind, data, parameter, fill_value=fill_value, interp_type=interp_type, **more)
 
 
 @augmentation(mag_range=(0, 0.3), randomly_negate=True, mag_to_param=warp_x_param)
 @step("shear")
-def shear_x(data: DataNode, shear: Any, fill_value: _Fill = 128, interp_type: _Interp = None) -> DataNode:
+def shear_x(
+    data: DataNode, shear: Any, fill_value: int | None = 128, interp_type: DALIInterpType | None = None
+) -> DataNode:
     """Moves each row to the right by `shear` (x, y) times its distance from the upper border."""
     return _warp("shear", data, shear, fill_value, interp_type)
 
 
 @augmentation(mag_range=(0, 0.3), randomly_negate=True, mag_to_param=warp_y_param)
 @step("shear")
-def shear_y(data: DataNode, shear: Any, fill_value: _Fill = 128, interp_type: _Interp = None) -> DataNode:
+def shear_y(
+    data: DataNode, shear: Any, fill_value: int | None = 128, interp_type: DALIInterpType | None = None
+) -> DataNode:
     """Moves each column down by `shear` (x, y) times its distance from the left border."""
     return _warp("shear", data, shear, fill_value, interp_type)
 
@@ -55,7 +58,7 @@ def shear_y(data: DataNode, shear: Any, fill_value: _Fill = 128, interp_type: _I
 @augmentation(mag_range=(0.0, 1.0), randomly_negate=True, mag_to_param=warp_x_param)
 @step("translate_relative")
 def translate_x(
-    data: DataNode, rel_offset: Any, shape: Any, fill_value: _Fill = 128, interp_type: _Interp = None
+    data: DataNode, rel_offset: Any, shape: Any, fill_value: int | None = 128, interp_type: DALIInterpType | None = None
 ) -> DataNode:
     """Moves to the right by `rel_offset` (x, y) times the width in `shape` (height, width)."""
     return _warp("translate_relative", data, rel_offset, fill_value, interp_type, shape=shape)
@@ -63,7 +66,9 @@ def translate_x(
 
 @augmentation(mag_range=(0, 250), randomly_negate=True, mag_to_param=warp_x_param, name="translate_x")
 @step("translate")
-def translate_x_no_shape(data: DataNode, offset: Any, fill_value: _Fill = 128, interp_type: _Interp = None) -> DataNode:
+def translate_x_no_shape(
+    data: DataNode, offset: Any, fill_value: int | None = 128, interp_type: DALIInterpType | None = None
+) -> DataNode:
     """Moves to the right by `offset` (x, y) pixels."""
     return _warp("translate", data, offset, fill_value, interp_type)
 
@@ -71,7 +76,7 @@ def translate_x_no_shape(data: DataNode, offset: Any, fill_value: _Fill = 128, i
 @augmentation(mag_range=(0.0, 1.0), randomly_negate=True, mag_to_param=warp_y_param)
 @step("translate_relative")
 def translate_y(
-    data: DataNode, rel_offset: Any, shape: Any, fill_value: _Fill = 128, interp_type: _Interp = None
+    data: DataNode, rel_offset: Any, shape: Any, fill_value: int | None = 128, interp_type: DALIInterpType | None = None
 ) -> DataNode:
     """Moves down by `rel_offset` (x, y) times the height in `shape` (height, width)."""
     return _warp("translate_relative", data, rel_offset, fill_value, interp_type, shape=shape)
@@ -79,7 +84,9 @@ def translate_y(
 
 @augmentation(mag_range=(0, 250), randomly_negate=True, mag_to_param=warp_y_param, name="translate_y")
 @step("translate")
-def translate_y_no_shape(data: DataNode, offset: Any, fill_value: _Fill = 128, interp_type: _Interp = None) -> DataNode:
+def translate_y_no_shape(
+    data: DataNode, offset: Any, fill_value: int | None = 128, interp_type: DALIInterpType | None = None
+) -> DataNode:
     """Moves down by `offset` (x, y) pixels."""
     return _warp("translate", data, offset, fill_value, interp_type)
 
@@ -89,8 +96,8 @@ def translate_y_no_shape(data: DataNode, offset: Any, fill_value: _Fill = 128, i
 def rotate(
     data: DataNode,
     angle: Any,
-    fill_value: _Fill = 128,
-    interp_type: _Interp = None,
+    fill_value: int | None = 128,
+    interp_type: DALIInterpType | None = None,
     rotate_keep_size: bool = True,
 ) -> DataNode:
     """Turns counter-clockwise by `angle` degrees around the centre; without `rotate_keep_size` the image grows so that

@@ -20,7 +20,6 @@ from .core._suites import kwargs_of, native_table
 from .core._utils import get_translations, pretty_select
 
 
-
 def auto_augment(
     data: DataNode,
     policy_name: str = "image_net",
@@ -84,9 +83,7 @@ def auto_augment_image_net(
     seed: int | None = None,
 ) -> DataNode:
     """`auto_augment` with the policy "image_net"."""
-    return auto_augment(
-        data, "image_net", shape, fill_value, interp_type, max_translate_abs, max_translate_rel, seed
-    )
+    return auto_augment(data, "image_net", shape, fill_value, interp_type, max_translate_abs, max_translate_rel, seed)
 
 
 def apply_auto_augment(policy: Policy, data: DataNode, seed: int | None = None, **kwargs: Any) -> DataNode:

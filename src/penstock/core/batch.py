@@ -147,6 +147,7 @@ class Batch:
 
     __slots__ = ("_array", "_packed", "_rows", "_rows_address", "owners", "sources", "spec")
 
+    on_host: ClassVar[bool] = True  # whether the CPU can read the samples
     guard_bytes: ClassVar[int] = 0  # tests set it: that many bytes of _GUARD lie behind every sample allocated
     _GUARD: ClassVar[int] = 0xA5
 

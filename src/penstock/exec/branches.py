@@ -47,10 +47,13 @@ def runner_of(nodes: list[Node], run: Run) -> Run:
             ctx.values.update(dict.fromkeys(edges, NOTHING))
             return
         assert isinstance(sub, ScopedContext)
+        sub.gpu = ctx.gpu
         try:
             run(sub, pool)
         except BadSamples as bad:
             raise BadSamples({int(sub.within[i]): what for i, what in bad.samples.items()}) from None
+        finally:
+            sub.gpu = None
         for i, what in sub.failed.items():
             ctx.failed[int(sub.within[i])] = what
         sub.failed.clear()

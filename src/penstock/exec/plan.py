@@ -70,6 +70,10 @@ class Plan:
             from .gpu_stages import runner
 
             return runner(stage, self.resolvers)
+        if stage.kind == "batch" and stage.nodes[0].device == "gpu":
+            from .gpu_branches import runner as batchwise
+
+            return batchwise(stage.nodes[0], self.resolvers)
         if stage.kind == "batch":
             return lambda ctx, pool: self._run_batchwise(stage.nodes[0], ctx, pool)
         return lambda ctx, pool: None  # sources are loaded before

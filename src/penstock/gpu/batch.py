@@ -21,6 +21,7 @@ class DeviceBatch(Batch):
     """Samples in GPU memory, made by the work of `stream`; `ready`, once set, is when they are there."""
 
     __slots__ = ("device", "ready", "stream")
+    on_host = False
     guard_bytes = 0  # the emulated device and compute-sanitizer look after that
 
     device: Device

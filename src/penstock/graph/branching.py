@@ -64,6 +64,11 @@ def _definition() -> trace.Definition:
 
 def _branches(condition: DataNode) -> tuple[Scope, Scope]:
     definition, sites = _definition(), user_sites()
+    if condition.device != "cpu":
+        raise ValueError(
+            f"'{condition.name}' is on the GPU and can't be a condition: which samples go into a branch is decided by "
+            "the CPU. Compute it there, or copy it with .cpu()"
+        )
     condition = bring(definition, condition, definition.scope)
     return (
         Scope(definition.scope, condition, True, sites),

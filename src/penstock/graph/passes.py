@@ -44,7 +44,7 @@ _CHAINS = ("chain", "gpu")
 def _kind(node: Node) -> str:
     if isinstance(node.op, Transfer):
         return "upload" if node.op.to == "gpu" else "download"
-    if node.device in ("gpu", "mixed"):
+    if node.device == "mixed" or (node.device == "gpu" and node.op.is_native()):
         return node.device
     return "source" if isinstance(node.op, Source) else "chain" if node.op.in_chain(len(node.inputs)) else "batch"
 

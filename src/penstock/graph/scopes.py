@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import Site
 from ..core.op import REGISTRY
 from .node import DataNode, Node
+from .placement import move
 
 if TYPE_CHECKING:
     from .trace import Definition
@@ -66,21 +67,12 @@ def bring(definition: Definition, data: DataNode, scope: Scope | None) -> DataNo
             "used: lists that are appended to, attributes and globals are not"
         )
     assert scope is not None
-    _on_cpu(data)
     key = (data.source.number, data.index, id(scope))
     if key not in definition.splits:
         outer = bring(definition, data, scope.parent)
         inputs, values = (outer, scope.condition), {"branch": scope.branch}
         definition.splits[key] = add(definition, "_conditional.split", inputs, values, scope.sites, scope.parent, scope)
     return definition.splits[key]
-
-
-def _on_cpu(data: DataNode) -> None:
-    if data.device != "cpu":
-        raise ValueError(
-            f"'{data.name}' is on the GPU; conditionals split and merge batches on the CPU in this version: branch "
-            "before .gpu(), or compute both and choose by arithmetic"
-        )
 
 
 def add(
@@ -92,20 +84,21 @@ def add(
     scope: Scope | None,
     branch: Scope | None,
 ) -> DataNode:
-    """Adds a node of the conditional operator `name`, which runs in `scope` and whose output belongs to `branch`."""
+    """Adds a node of the conditional operator `name`, which runs in `scope` and whose output belongs to `branch`, where
+    its first input is."""
     cls = REGISTRY[name]
     constants = {n: values.get(n, a.default) for n, a in cls.schema.items()} | {"given": set(values)}
     number = len(definition.nodes)
-    node = Node(cls(constants), inputs, {}, f"__{cls.__name__}_{number}", number, "cpu", sites)
+    node = Node(cls(constants), inputs, {}, f"__{cls.__name__}_{number}", number, inputs[0].device, sites)
     node.scope, node.branch = scope, branch
     definition.add(node)
     return node.outputs[0]
 
 
 def merge(definition: Definition, then: DataNode, otherwise: DataNode, branches: tuple[Scope, Scope]) -> DataNode:
-    """The samples of both branches as one batch, in the scope around them."""
+    """The samples of both branches as one batch, in the scope around them; on the GPU if those of one are."""
     inputs = (bring(definition, then, branches[0]), bring(definition, otherwise, branches[1]))
-    for data in inputs:
-        _on_cpu(data)
+    if any(data.device == "gpu" for data in inputs):
+        inputs = (move(inputs[0], "gpu"), move(inputs[1], "gpu"))
     scope = branches[0].parent
     return add(definition, "_conditional.merge", (*inputs, branches[0].condition), {}, branches[0].sites, scope, scope)

@@ -69,5 +69,6 @@ def forbid_unused_kwargs(augmentations: Iterable[Any], kwargs: dict[str, Any], c
     if unused:
         names = ", ".join(f"`{n}`" for n in unused)
         raise UnusedArgException(
-            f"{call_name} got unexpected kwarg{'s' * (len(unused) > 1)}: none of the augmentations takes {names}", unused
+            f"{call_name} got unexpected kwarg{'s' * (len(unused) > 1)}: none of the augmentations takes {names}",
+            unused,
         )

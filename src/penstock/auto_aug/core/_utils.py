@@ -31,7 +31,9 @@ def parse_validate_offset(
     """The largest shifts: in units of the shape with `use_shape`, else in pixels."""
     if not isinstance(use_shape, bool):
         raise TypeError(f"`use_shape` is True or False, got {use_shape!r}")
-    wrong, right = ("max_translate_abs", "max_translate_rel") if use_shape else ("max_translate_rel", "max_translate_abs")
+    wrong, right = (
+        ("max_translate_abs", "max_translate_rel") if use_shape else ("max_translate_rel", "max_translate_abs")
+    )
     values = {"max_translate_abs": max_translate_abs, "max_translate_rel": max_translate_rel}
     if values[wrong] is not None:
         how = "with" if use_shape else "without"

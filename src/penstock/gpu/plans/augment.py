@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-
 from ..launch import Phase, Task, grid_of
 
 _PIXELS = 1024  # of a block
@@ -28,5 +27,3 @@ def plan(task: Task) -> list[Phase]:
             phases.append(Phase(f"augment_tables(l, {i});", (1, min(task.n, 65535), 1), scratch=scratch))
         phases.append(Phase(f"augment_apply(l, {i});", grid_of(-(-pixels // _PIXELS), task.n), scratch=scratch))
     return phases
-
-

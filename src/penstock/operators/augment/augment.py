@@ -53,14 +53,14 @@ class Augment(Seeded):
         v = self.values
         self.array = np.asarray(() if v["table"] is None else v["table"], "f4").reshape(-1, FLOATS)
         if v["interp_type"] not in (DALIInterpType.INTERP_LINEAR, DALIInterpType.INTERP_NN):
-            raise ValueError(
-                f"interp_type={v['interp_type']!r} is not supported; supported: INTERP_LINEAR, INTERP_NN"
-            )
+            raise ValueError(f"interp_type={v['interp_type']!r} is not supported; supported: INTERP_LINEAR, INTERP_NN")
         kinds = set(self.array[:, 0].astype(int).tolist())
         if v["kind"] is not None:
             kinds.add(STEPS[v["kind"]][0])
         self.channels = {k: n for k, n in CHANNELS.items() if k in kinds}
-        self.relative = bool((self.array[:, 8] != 0)[self.array[:, 0] == WARP].any()) or v["kind"] == "translate_relative"
+        self.relative = (
+            bool((self.array[:, 8] != 0)[self.array[:, 0] == WARP].any()) or v["kind"] == "translate_relative"
+        )
         items = len(self.array) // (2 * v["bins"])
         self.choices = items // v["stages"] if v["policies"] else items
         self.certain = bool((self.array[:, PROBABILITY] == 1).all())
@@ -68,12 +68,10 @@ class Augment(Seeded):
     def plan(self, a: Arguments, x: Spec) -> None:
         if x.dtype != np.uint8:
             raise TypeError(f"images are uint8, got {x.dtype.name}; convert them first (fn.cast)")
+        channels = x.shape[:, -1]
         for kind, accepted in self.channels.items():
-            channels = x.shape[:, -1]
-            SampleErrors.where(
-                ~np.isin(channels, accepted),
-                lambda i: f"{NAMES[kind]} needs {' or '.join(map(str, accepted))} channels, got {channels[i]}",
-            )
+            what = f"{NAMES[kind]} needs {' or '.join(map(str, accepted))} channels, got "
+            SampleErrors.where(~np.isin(channels, accepted), lambda i, what=what: f"{what}{channels[i]}")
         if self.relative and (a.shape is None or a.shape.shape[1] < 2):
             raise ValueError("a translation relative to the size of the image needs `shape`, its height and width")
         if a.parameter is not None:

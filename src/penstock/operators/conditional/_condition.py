@@ -24,6 +24,8 @@ def truth(condition: Batch, what: str = "a condition of `if`") -> np.ndarray:
 
 
 def is_small(batch: Batch) -> bool:
-    """Whether the samples are few bytes each and have one shape."""
+    """Whether the samples are few bytes each and have one shape, and can be copied at once."""
     spec = batch.spec
-    return spec.n > 0 and spec.is_dense and int(spec.volumes()[0]) * spec.dtype.itemsize <= SMALL_BYTES
+    return (
+        batch.on_host and spec.n > 0 and spec.is_dense and int(spec.volumes()[0]) * spec.dtype.itemsize <= SMALL_BYTES
+    )

@@ -31,6 +31,7 @@ class Merge(Operator):
     """
 
     module = "_conditional"
+    devices = ("cpu", "gpu")
     inputs = (3, 3)
     frames = False
 
@@ -55,7 +56,7 @@ class Merge(Operator):
         shape, rows = np.empty((n, x.spec.ndim), "i8"), np.empty(n, x.rows.dtype)
         for batch, place in zip((x, y), places):
             shape[place], rows[place] = batch.spec.shape, batch.rows
-        return Batch(Spec(shape, x.spec.dtype, x.spec.layout), rows, (*x.owners, *y.owners), sources)
+        return x.with_rows(Spec(shape, x.spec.dtype, x.spec.layout), rows, (*x.owners, *y.owners), sources)
 
 
 def _check_alike(x: Batch, y: Batch) -> None:

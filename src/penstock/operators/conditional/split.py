@@ -25,6 +25,7 @@ class Split(Operator):
     """
 
     module = "_conditional"
+    devices = ("cpu", "gpu")
     inputs = (2, 2)
     frames = False
     branch = Arg(bool, True, "Which samples: those for which the condition is true, or those for which it is false.")

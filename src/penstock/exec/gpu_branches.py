@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conditionals on batches of the GPU: samples are split and merged by their addresses, on the CPU; none is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..core import kernels
+from ..gpu.batch import DeviceBatch
+from ..graph.node import Node
+from .arguments import Resolver
+from .context import Context
+
+
+def runner(node: Node, resolvers: dict[int, Resolver]) -> Callable[[Context, kernels.Pool], None]:
+    """What runs a split or a merge for one batch."""
+    from .plan import run_batchwise  # which imports this module
+
+    def run(ctx: Context, pool: kernels.Pool) -> None:
+        stream = ctx.gpu.stream
+        for d in node.inputs:
+            batch = ctx.values[d.source.number, d.index]
+            if isinstance(batch, DeviceBatch):
+                batch.used_on(stream)
+        run_batchwise(node, resolvers[node.number], ctx)
+        out = ctx.values[node.number, 0]
+        if isinstance(out, DeviceBatch) and all(out is not ctx.values[d.source.number, d.index] for d in node.inputs):
+            out.stream, out.ready = stream, None  # the stream waits for both inputs
+
+    return run
