@@ -292,3 +292,9 @@ def test_class_style(n_shards):
     out = python("-W", "always", "-m", "penstock.as_dali", PROGRAMS / "class_style.py", IMAGES, n_shards)
     size = 20 * (n_shards or 1)
     assert out.splitlines() == [f"{size} {size} (4, 3, 224, 224) torch.float32 (4,) torch.int64"] * 2
+
+
+def test_automatic_augmentation():
+    lines = python("-W", "ignore", "-m", "penstock.as_dali", PROGRAMS / "augmented.py", IMAGES).splitlines()
+    ways = ["auto", "auto_image_net", "rand", "trivial", "own policy", "own suite", "select"]
+    assert lines == [f"{way} done" for way in ways]

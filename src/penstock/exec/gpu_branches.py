@@ -22,7 +22,7 @@ def runner(node: Node, resolvers: dict[int, Resolver]) -> Callable[[Context, ker
             batch = ctx.values[d.source.number, d.index]
             if isinstance(batch, DeviceBatch):
                 batch.used_on(stream)
-        run_batchwise(node, resolvers[node.number], ctx)
+        run_batchwise(node, resolvers[node.number], ctx, pool)
         out = ctx.values[node.number, 0]
         if isinstance(out, DeviceBatch) and all(out is not ctx.values[d.source.number, d.index] for d in node.inputs):
             out.stream, out.ready = stream, None  # the stream waits for both inputs
