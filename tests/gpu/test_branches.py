@@ -200,3 +200,17 @@ def test_bad_samples_in_a_branch_are_named():
 
     with pytest.raises(RuntimeError, match=r"fn\.crop"):
         run(define, MIXED, "gpu")
+
+
+def test_operators_with_a_kernel_stay_on_the_gpu():
+    """Only conditionals, which have none, are done on the CPU."""
+
+    @pipeline_def(batch_size=5, num_threads=1, device_id=0, enable_conditionals=True)
+    def pipe():
+        x = fn.external_source(source=images, layout="HWC").gpu()
+        if fn.external_source(source=lambda i: [np.array(c) for c in MIXED[0]]):
+            x = fn.flip(x)
+        return x, fn.random.uniform(device="gpu"), fn.random.uniform(x, device="gpu")
+
+    text = pipe().explain()
+    assert "chain, sample by sample" not in text and text.count("batch-wise") == 3, text

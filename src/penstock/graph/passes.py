@@ -44,7 +44,8 @@ _CHAINS = ("chain", "gpu")
 def _kind(node: Node) -> str:
     if isinstance(node.op, Transfer):
         return "upload" if node.op.to == "gpu" else "download"
-    if node.device == "mixed" or (node.device == "gpu" and node.op.is_native()):
+    moves_pointers = not node.op.kernel and not node.op.aliases  # conditionals, which need no kernel on the GPU
+    if node.device == "mixed" or (node.device == "gpu" and not moves_pointers):
         return node.device
     return "source" if isinstance(node.op, Source) else "chain" if node.op.in_chain(len(node.inputs)) else "batch"
 
