@@ -48,7 +48,7 @@ class Chain:
 
     def __init__(self, nodes: list[Node], needed: set[Edge], resolvers: dict[int, Resolver]):
         self.nodes, self.needed = nodes, needed
-        self._links = [Link(n, resolvers[n.number]) for n in nodes]
+        self.links = [Link(n, resolvers[n.number]) for n in nodes]
         self._wirings: dict[tuple[int, ...], Wiring] = {}
         self.fusions: dict[tuple, Any] = {}  # of a chain on the GPU: which calls are one launch
 
@@ -65,7 +65,7 @@ class Chain:
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
         segment: _Segment | None = None
-        for link in self._links:
+        for link in self.links:
             try:
                 while True:
                     if segment is None:
@@ -90,6 +90,7 @@ class _Segment:
         self.calls: list[_Call] = []
         self.specs: dict[Edge, Spec] = {}
         self.imported: dict[Edge, Batch] = {}
+        self.given: dict[Edge, Batch] = {}  # memory for outputs, where it is there already
         self.counts = self._frames_of(first)
         self.sample_of = None if self.counts is None else np.repeat(np.arange(ctx.n, dtype="i4"), self.counts)
         self.n_rows = ctx.n if self.sample_of is None else len(self.sample_of)
@@ -163,6 +164,10 @@ class _Segment:
         for e, batch in self.imported.items():
             places[e], rows[e] = batch.rows_address, batch.rows
         for e in wiring.allocated:
+            if e in self.given:
+                batch = batches[e] = self.given[e]
+                rows[e], places[e] = batch.rows, batch.rows_address
+                continue
             batch, rows[e] = fold(specs[e], self.counts)
             batches[e], places[e] = batch, batch.rows_address if self.counts is None else address(rows[e])
         if wiring.native and self.n_rows:

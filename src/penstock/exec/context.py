@@ -70,10 +70,11 @@ class ScopedContext(Context):
     """The samples of a branch of a conditional: `within` are their rows in `whole`, the context of the batch. Values
     and timings are those of the batch."""
 
-    __slots__ = ("n_whole", "within")
+    __slots__ = ("n_whole", "planned_ns", "within")
 
     def __init__(self, whole: Context, within: np.ndarray):
         super().__init__(len(within), whole.epoch[within], whole.position[within], whole.iteration, whole.rows[within])
+        self.planned_ns = 0  # when the plan for these samples was made, if they are not processed at once
         self.n_whole, self.within = whole.n, within  # not `whole` itself, which refers to this
         self.values, self.timings = whole.values, whole.timings
 

@@ -11,13 +11,16 @@ from typing import Any
 from ..core import kernels
 from ..core.batch import Batch
 from ..core.op import Source
+from ..graph.joining import Branches, join_branches
 from ..graph.node import DataNode, Node
 from ..graph.passes import Stage, last_uses, prune, schedule
 from . import branches
 from .arguments import Resolver
 from .chain import Chain
 from .context import BadSamples, Context, Timing, explain_failure
+from .joined import Joined
 from .turns import Turns
+from .wiring import Wiring
 
 _ANY_TIME = nullcontext()
 
@@ -29,7 +32,7 @@ class Plan:
         """`sinks` are computed although they are no outputs."""
         self.outputs = [(o.source.number, o.index) for o in outputs]
         self.nodes = prune(nodes, outputs + sinks)
-        self.stages = schedule(self.nodes)
+        self.stages = join_branches(schedule(self.nodes), outputs)
         # Counted among those that draw random numbers, so that an operator that draws none changes nobody's numbers.
         self.seed, self.drawing = seed, [n for n in nodes if "seed" in n.op.schema]
         self.described: dict[str, Any] | None = None  # by checkpoint.describe
@@ -44,15 +47,22 @@ class Plan:
         self.uses_gpu = any(s.kind in ("gpu", "mixed", "upload", "download") for s in self.stages)
         self.session: Any = None  # the GPU's Session, once the pipeline is built
         self.chains: dict[int, Chain] = {}  # by the number of their first node
-        self._run: list[Callable[[Context, kernels.Pool], None]] = [
-            branches.runner(s, self._runner(s)) if s.nodes[0].scope else self._runner(s) for s in self.stages
-        ]
+        self.joined: dict[int, Wiring] = {}  # by the id of an Alternative
+        self._run: list[Callable[[Context, kernels.Pool], None]] = [self._runner(s) for s in self.stages]
 
     def source_op(self, node: Node) -> Source:
         assert isinstance(node.op, Source)
         return node.op
 
     def _runner(self, stage: Stage) -> Callable[[Context, kernels.Pool], None]:
+        if isinstance(stage, Branches):
+            joined = Joined(stage, [self._runner(s) for s in stage.apart], self.resolvers)
+            self.joined.update(zip(map(id, stage.alternatives), joined.wirings))
+            return joined.run
+        run = self._runner_in_scope(stage)
+        return branches.runner(stage, run) if stage.nodes[0].scope else run
+
+    def _runner_in_scope(self, stage: Stage) -> Callable[[Context, kernels.Pool], None]:
         if stage.kind in ("chain", "gpu"):
             inside = {n.number for n in stage.nodes}
             needed = {e for e in self.outputs if e[0] in inside}

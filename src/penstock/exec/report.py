@@ -8,6 +8,7 @@ from typing import Any
 
 from ..core.kernels import library
 from ..core.op import Operator
+from ..graph.joining import Branches
 from ..graph.node import Node
 from ..graph.passes import Stage
 from .plan import Plan
@@ -21,6 +22,7 @@ _TITLES = {
     "mixed": "decoding by CPU and GPU",
     "upload": "copy to the GPU",
     "download": "copy to the CPU",
+    "branches": "a chain for each branch, sample by sample",
 }
 
 
@@ -37,7 +39,7 @@ def explain(plan: Plan, num_threads: int, depth: int) -> str:
             notes = []
             if any((node.number, j) in wanted for j in range(len(node.outputs))):
                 notes.append("output")
-            elif stage.kind == "chain" and len(stage.nodes) > 1:
+            elif stage.kind in ("chain", "branches") and len(stage.nodes) > 1:
                 notes.append(
                     "stays in the thread's scratch memory" if _inner(plan, stage, node) else "used by a later stage"
                 )
@@ -59,11 +61,17 @@ def _inner(plan: Plan, stage: Stage, node: Node) -> bool:
 
 def _windows(plan: Plan, stage: Stage) -> dict[int, str]:
     """Which nodes of a chain are made in part, by number, and the operator that reads this part."""
-    if stage.kind not in ("chain", "gpu"):
+    if isinstance(stage, Branches):
+        narrow = [n for a in stage.alternatives for n in plan.joined[id(a)].narrow]
+    elif stage.kind in ("chain", "gpu"):
+        narrow = plan.chains[stage.nodes[0].number].wiring(stage.nodes).narrow
+    else:
         return {}
-    narrow = plan.chains[stage.nodes[0].number].wiring(stage.nodes).narrow
     asks = [consumer for consumer, _ in narrow if type(consumer.op).region is not Operator.region]
-    return {n.inputs[0].source.number: n.op.display_name() for n in asks}
+    readers: dict[int, list[str]] = {}
+    for n in asks:  # of the branches of a conditional there may be several
+        readers.setdefault(n.inputs[0].source.number, []).append(n.op.display_name())
+    return {number: " or ".join(dict.fromkeys(names)) for number, names in readers.items()}
 
 
 class Table:

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the chains of both branches of a conditional, each for the samples that go into it, into the same batch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from ..core import kernels
+from ..core.batch import Batch, Spec
+from ..graph.joining import Alternative, Branches
+from .arguments import Resolver
+from .chain import Chain, _Segment
+from .context import BadSamples, Context, ScopedContext
+
+# Samples up to this many bytes are copied: an array is quicker to make and to read than as many pointers.
+_SMALL_BYTES = 256
+
+Run = Callable[[Context, kernels.Pool], None]
+_Planned = tuple["_Part", _Segment, ScopedContext]  # one branch, for one batch
+
+
+class Joined:
+    """`apart` runs the stages one by one, where they can't be joined for a batch: for sequences, and for errors."""
+
+    def __init__(self, stage: Branches, apart: list[Run], resolvers: dict[int, Resolver]):
+        self.outputs, self._apart = stage.outputs, apart
+        self._alternatives = [_Part(a, resolvers) for a in stage.alternatives]
+        self.wirings = [p.chain.wiring(p.chain.nodes) for p in self._alternatives]
+        # What is seen in the memory of something else can't be put into a batch.
+        self._can = all(w.root[e] == e for p, w in zip(self._alternatives, self.wirings) for e in p.gives)
+
+    def run(self, ctx: Context, pool: kernels.Pool) -> None:
+        planned = self._plan(ctx) if self._can else None
+        if planned is None:
+            for run in self._apart:
+                run(ctx, pool)
+            return
+        wholes = self._place(ctx.n, planned) if len(planned) > 1 else None
+        for _, segment, sub in planned:
+            segment.begin += time.monotonic_ns() - sub.planned_ns  # not what the other branch takes
+            try:
+                segment.run(pool)
+            except BadSamples as bad:
+                raise BadSamples({int(sub.within[i]): what for i, what in bad.samples.items()}) from None
+            for i, what in sub.failed.items():
+                ctx.failed[int(sub.within[i])] = what
+        for i, e in enumerate(self.outputs):
+            parts = [(sub.values[part.gives[i]], sub.within) for part, _, sub in planned]
+            ctx.values[e] = parts[0][0] if wholes is None else wholes[i]
+            if wholes is not None:
+                wholes[i].sources = _sources(ctx.n, parts)
+
+    def _plan(self, ctx: Context) -> list[_Planned] | None:
+        """The segments of the branches that samples go into; None if it has to be done stage by stage."""
+        planned = []
+        for part in self._alternatives:
+            condition = ctx.values[part.scope.condition_edge]
+            if condition.spec.ndim:
+                return None
+            rows = ((condition.array() != 0) == part.scope.branch).nonzero()[0]
+            if not len(rows):
+                continue
+            sub = ScopedContext(ctx, rows)
+            try:
+                sub.values = part.values(ctx, rows)
+                segment = part.plan(sub)
+            except Exception:  # which comes again, with an explanation, stage by stage
+                return None
+            if segment is None:
+                return None
+            sub.planned_ns = time.monotonic_ns()
+            planned.append((part, segment, sub))
+        return planned if planned and self._alike(planned) else None
+
+    def _alike(self, planned: list[_Planned]) -> bool:
+        """Whether what is merged, and what comes out, can be one batch."""
+        first, one, _ = planned[0]
+        for part, other, _ in planned[1:]:
+            for e, f in zip((*first.gives, *first.merged), (*part.gives, *part.merged)):
+                a, b = one.specs.get(e), other.specs.get(f)
+                if a and b and (a.dtype, a.ndim, a.layout) != (b.dtype, b.ndim, b.layout):
+                    return False
+        return True
+
+    def _place(self, n: int, planned: list[_Planned]) -> list[Batch]:
+        """Memory for the outputs of all samples, of which each branch is given its part."""
+        wholes = []
+        for i in range(len(self.outputs)):
+            specs = [segment.specs[part.gives[i]] for part, segment, _ in planned]
+            shape = np.empty((n, specs[0].ndim), "i8")
+            for spec, (_, _, sub) in zip(specs, planned):
+                shape[sub.within] = spec.shape
+            wholes.append(Batch.allocate(Spec(shape, specs[0].dtype, specs[0].layout)))
+            for part, segment, sub in planned:
+                segment.given[part.gives[i]] = wholes[i].take(sub.within)
+        return wholes
+
+
+class _Part:
+    """The chain of one branch."""
+
+    def __init__(self, alternative: Alternative, resolvers: dict[int, Resolver]):
+        self.scope, self.gives, self.merged = alternative.scope, alternative.gives, alternative.merged
+        self.chain = Chain(alternative.nodes, set(self.gives), resolvers)
+        made = {n.number for n in alternative.nodes}
+        reads = [d for n in alternative.nodes for d in (*n.inputs, *n.arg_nodes())]
+        # Edges from outside, and whether they are of the branch's samples already.
+        self.reads = {
+            (d.source.number, d.index): d.source.branch is self.scope for d in reads if d.source.number not in made
+        }
+
+    def values(self, ctx: Context, rows: np.ndarray) -> dict[tuple[int, int], Batch]:
+        values = {}
+        for e, is_split in self.reads.items():
+            batch = ctx.values[e]
+            values[e] = batch if is_split or len(rows) == ctx.n else _take(batch, rows)
+        return values
+
+    def plan(self, sub: ScopedContext) -> _Segment | None:
+        links = self.chain.links
+        segment = self.chain.segment(sub, links[0])
+        if segment.counts is not None or not all(segment.add(link) for link in links):
+            return None
+        return segment
+
+
+def _take(batch: Batch, rows: np.ndarray) -> Batch:
+    spec = batch.spec
+    if spec.is_dense and int(spec.volumes()[0]) * spec.dtype.itemsize <= _SMALL_BYTES:
+        sources = None if batch.sources is None else [batch.sources[i] for i in rows.tolist()]
+        return Batch.from_array(batch.array()[rows], spec.layout, sources)
+    return batch.take(rows)
+
+
+def _sources(n: int, parts: list[tuple[Batch, np.ndarray]]) -> list[str] | None:
+    names = [""] * n
+    for batch, rows in parts:
+        if batch.sources is None:
+            return None
+        for i, name in zip(rows.tolist(), batch.sources):
+            names[i] = name
+    return names
