@@ -174,6 +174,7 @@ class Operator:
     layouts: ClassVar[tuple[str, ...]] = ()  # accepted for input 0; () accepts all
     kernel: ClassVar[str] = ""  # "color/linear" for kernels/color/linear.h
     frames: ClassVar[bool] = True  # a sequence ("F...") reaches the operator frame by frame, without its F
+    runs_frames: ClassVar[bool] = False  # `run`, too, gets frames as rows: of inputs, else of arguments per frame
     windowed: ClassVar[str] = ""  # axes along which it can make a window of its output, e.g. "HW"
     peeks: ClassVar[tuple[int, ...]] = ()  # inputs whose data `plan` reads (a.batches[i]): made before its chain begins
     metadata: ClassVar[bool] = False  # `run` reads specs and sources only: inputs may lie on either device
@@ -185,7 +186,7 @@ class Operator:
     deprecated: ClassVar[tuple[str, ...]] = ()
     former_defaults: ClassVar[dict[str, dict[str, Any]]] = {}  # where an old name had other defaults: {"Old": {"x": 1}}
     experimental: ClassVar[bool] = False  # also reachable under fn.experimental (a former place)
-    tensors: ClassVar[tuple[str, ...]] = ()  # arguments that may also be arrays, which `expand` makes inputs
+    tensors: ClassVar[tuple[str, ...]] = ()  # arguments that may also be arrays of any shape: `expand`'s inputs
     schema: ClassVar[dict[str, Arg]] = {}
     fn_name: ClassVar[str] = ""
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.batch import Batch, Spec
+from ..graph.node import DataNode, Node
 
 
 def expand(batch: Batch, counts: np.ndarray) -> Batch:
@@ -19,6 +20,41 @@ def expand(batch: Batch, counts: np.ndarray) -> Batch:
     nbytes = frame.volumes() * spec.dtype.itemsize
     rows["data"] = np.repeat(batch.rows["data"], counts) + (within * nbytes).astype("u8")
     return batch.with_rows(frame, rows, batch.owners)
+
+
+def frames_of(node: Node, values: dict[tuple[int, int], Batch]) -> np.ndarray | None:
+    """Frames per sample if an input of an operator that `runs_frames`, or else an argument, has them."""
+    if not node.op.runs_frames:
+        return None
+    inputs = [values[d.source.number, d.index].spec for d in node.inputs]
+    columns = [(node.op.schema[name].per_frame, data) for name, data in node.args.items()]
+    given = [values[d.source.number, d.index].spec for per_frame, d in columns if per_frame and isinstance(d, DataNode)]
+    for spec in (*(s for s in inputs if s.ndim > 1), *(s for s in given if s.ndim)):
+        if spec.layout.startswith("F"):
+            return spec.shape[:, 0]
+    return None
+
+
+def as_rows(batch: Batch, counts: np.ndarray, sample_of: np.ndarray) -> Batch:
+    """The frames of an input as rows, or each sample as many times as there are frames."""
+    if not batch.spec.layout.startswith("F") or batch.spec.ndim < 2:
+        return batch.take(sample_of)
+    frames = batch.spec.shape[:, 0]
+    if (frames != counts).any():
+        i = int((frames != counts).nonzero()[0][0])
+        raise ValueError(f"the inputs have {frames[i]} and {counts[i]} frames in sample {i}; they need equally many")
+    return expand(batch, counts)
+
+
+def as_sequences(rows: Batch, counts: np.ndarray) -> Batch:
+    """Frames of one shape, one behind the other, as sequences; nothing is copied."""
+    array = rows.array()
+    shape = np.zeros((len(counts), array.ndim), "i8")
+    shape[:, 0], shape[:, 1:] = counts, array.shape[1:]
+    spec = Spec(shape, array.dtype, "F" + (rows.spec.layout or "*" * (array.ndim - 1)))
+    packed = spec.packed()
+    packed["data"] = array.ctypes.data + ((np.cumsum(counts) - counts) * array[:1].nbytes).astype("u8")
+    return rows.with_rows(spec, packed, (array,))
 
 
 def fold(spec: Spec, counts: np.ndarray | None, allocate: Any = Batch.allocate) -> tuple[Batch, np.ndarray]:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import numpy as np
+
 from ..core import kernels
 from ..core.batch import Batch
 from ..core.op import Source
@@ -18,6 +20,7 @@ from . import branches
 from .arguments import Resolver
 from .chain import Chain
 from .context import BadSamples, Context, Timing, explain_failure
+from .frames import as_rows, as_sequences, frames_of
 from .joined import Joined
 from .turns import Turns
 from .wiring import Wiring
@@ -121,14 +124,20 @@ def run_batchwise(
 ) -> None:
     """Runs an operator without a kernel; its code while it has its `turn`."""
     begin = time.monotonic_ns()
+    inputs = [ctx.values[d.source.number, d.index] for d in node.inputs]
+    counts = frames_of(node, ctx.values)
+    sample_of = None if counts is None else np.repeat(np.arange(ctx.n, dtype="i4"), counts)
     try:
-        a = resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
-        a.pool = pool
-        inputs = [ctx.values[d.source.number, d.index] for d in node.inputs]
+        a = resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values, counts)
+        a.pool, a.sample_of = pool, sample_of
         with turn:
-            outs = node.op.run(a, *inputs)
+            if counts is None or sample_of is None:
+                outs = node.op.run(a, *inputs)
+            else:
+                rows = node.op.run(a, *(as_rows(b, counts, sample_of) for b in inputs))
+                outs = tuple(as_sequences(b, counts) for b in (rows if isinstance(rows, tuple) else (rows,)))
     except Exception as e:
-        raise explain_failure(ctx, node, e) from (e if not isinstance(e, (ValueError, TypeError)) else None)
+        raise explain_failure(ctx, node, e, sample_of) from (e if not isinstance(e, (ValueError, TypeError)) else None)
     sources = next((b.sources for b in inputs if b.sources is not None), None)
     for i, batch in enumerate(outs if isinstance(outs, tuple) else (outs,)):
         if batch.sources is None:
