@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches that read by themselves, or by a gather, place by place; what does not suit gpu_runs.h.
+// Launches that read by themselves, or by a gather, place by place; what does not suit gpu_rows.h.
 #pragma once
 #include "core/gpu_chain.h"
 

@@ -2,6 +2,7 @@
 // form: places
 // constants: border
 #include "core/gpu_chain.h"
+#include "geometry/gpu_window.h"
 #include "geometry/truncated.h"
 #include "geometry/window.h"
 

@@ -178,6 +178,26 @@ def test_window(channels, border):
     Chain(images("f4", channels)).window(border, "u1").check()
 
 
+@pytest.mark.parametrize("dtype", ("u1", "f2", "f4", "f8"))
+def test_a_window_alone_is_copied(dtype):
+    shapes = {
+        "rows": (((9, 40), (3, 5), (0, 4)), ((-2, -3), (1, 2), (0, 0)), ((12, 46), (2, 2), (3, 3))),
+        "whole pixels": (((9, 40, 3), (3, 70, 3), (4, 4, 3)), ((-2, 3, 0), (0, 0, 0), (9, 9, 0)), ((9, 30, 3),) * 3),
+        "whole rows": (((9, 8, 3), (5, 8, 3)), ((2, 0, 0), (-1, 0, 0)), ((5, 8, 3), (7, 8, 3))),
+        "cut channels": (((4, 9, 5), (2, 3, 5)), ((0, 1, 1), (0, -1, -2)), ((4, 5, 3), (2, 8, 6))),
+        "everything": (((40, 50),), ((0, 0),), ((40, 50),)),
+        "volumes": (((2, 3, 20, 3), (3, 2, 9, 3)), ((-1, 1, 2, 0), (1, 0, 0, 0)), ((3, 3, 25, 3), (1, 4, 9, 3))),
+        "one axis": (((100,), (7,)), ((-3,), (2,)), ((120,), (4,))),
+    }
+    for samples, start, shape in shapes.values():
+        x = [(RNG.random(s) * 250).astype(dtype) for s in samples]
+        columns = {"start": eight(start), "extent": eight(samples), "channels": -1, "fill": np.array([[7.7]], "f4")}
+        chain = Chain(x, "").add("geometry/window", columns, np.array(shape))
+        chain.check(offsets=(0, 1, 5))
+        (launch,) = chain.segment().launches()[1]
+        assert "copy_window" in launch.source
+
+
 def test_window_with_a_fill_per_channel():
     Chain(images("u1", 3)).window(channels=2).check()
     Chain(images("u1", 6)).window(channels=2).check()

@@ -164,6 +164,8 @@ class Fusion:
         if head is None or form == "gather":
             in_runs = not head and form != "values" and _goes_in_runs(kinds, seen, locals_)
             along = ("rows" if "places" in g.forms else "runs") if in_runs else form
+            if not head and _copies_window(locals_, seen):
+                along = "window"
             phases = [_phase(along, kinds, seen, head, where, n)]
         else:
             task = Task(
@@ -283,6 +285,17 @@ def _goes_in_runs(kinds: list[Kind], specs: list[Spec], locals_: list[Call]) -> 
     return True
 
 
+def _copies_window(locals_: list[Call], specs: list[Spec]) -> bool:
+    """Whether all that is done is a window with one constant outside."""
+    x, out = specs[0], specs[-1]
+    if [c.kernel for c in locals_] != ["geometry/window"] or x.dtype != out.dtype or not out.ndim:
+        return False
+    args = locals_[0].args
+    if args is None or args["border"].any() or (args["channels"] >= 0).any():
+        return False
+    return int(max(out.volumes().max(initial=0), x.volumes().max(initial=0))) < 1 << 30
+
+
 def _alignment_of_planes(k: Kind, s: Spec) -> int:
     """Bytes, at most 16, that divide the distances between the planes that a thread writes; 16 if there is one."""
     if not (k.unit and k.c > 1 and k.axis < k.n):
@@ -315,6 +328,10 @@ def _several_each(blocks: np.ndarray) -> np.ndarray:
 def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, at: dict[int, int], n: int) -> Phase:
     """A launch that needs no companion."""
     last, out = kinds[-1], specs[-1]
+    if form == "window":
+        blocks = -(-(out.volumes() * out.dtype.itemsize + 16) // (16 * _THREADS * _UNROLL))
+        body = f"copy_window<Chain::Kind::T, {out.ndim}, {_THREADS}, {_UNROLL}>(l);"
+        return Phase(body, grid_of(_several_each(blocks), n))
     if form == "values":
         most_runs = -(-out.volumes() // last.c) + 1
         blocks = -(-most_runs // (_THREADS * _UNROLL))
