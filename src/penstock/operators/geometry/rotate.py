@@ -4,8 +4,8 @@
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, PerFrame
+from ._rotation import around
 from ._warp import Warp, spatial
 
 _SLACK = 1e-2  # of a pixel: what rounding alone makes larger does not enlarge the output
@@ -50,23 +50,10 @@ class Rotate(Warp):
         a.matrix = np.concatenate([rotation, shift[..., None]], axis=2).reshape(x.n, -1)
 
     def _around(self, a: Arguments, x: Spec, radians: np.ndarray) -> np.ndarray:
-        """(n, 3, 3), output to input: Rodrigues' formula for the opposite angle."""
+        """(n, 3, 3), output to input: a rotation by the opposite angle."""
         if a.axis is None:
             raise ValueError("the rotation of a volume needs `axis` (x, y, z)")
-        if a.axis.shape[1] != 3:
-            raise ValueError(f"`axis` takes three values (x, y, z), got {a.axis.shape[1]}")
-        axis = a.axis.astype("f8")
-        length = np.sqrt((axis * axis).sum(axis=1))
-        SampleErrors.where(length == 0, lambda i: "`axis` must have a length, got [0, 0, 0]")
-        x, y, z = (axis / length[:, None]).T
-        c, s = np.cos(radians), -np.sin(radians)
-        t = 1 - c
-        rows = [
-            [t * x * x + c, t * x * y - s * z, t * x * z + s * y],
-            [t * x * y + s * z, t * y * y + c, t * y * z - s * x],
-            [t * x * z - s * y, t * y * z + s * x, t * z * z + c],
-        ]
-        return np.moveaxis(np.array(rows), 2, 0).astype("f4").astype("f8")
+        return around(a.axis, np.cos(radians), -np.sin(radians)).astype("f4").astype("f8")
 
 
 def _planar(radians: np.ndarray) -> np.ndarray:

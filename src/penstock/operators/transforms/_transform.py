@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the operators that make affine transforms share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.batch import Batch, Spec
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, Operator
+
+LAYOUT = "**"
+
+
+class Transform(Operator, abstract=True):
+    """Base of operators that make one transform from their arguments: `matrix` gives it.
+
+    With an input, float32 (d, d + 1), the transform is applied after the one of the input."""
+
+    module = "transforms"
+    devices = ("cpu",)
+    inputs = (0, 1)
+    runs_frames = True
+    reverse_order = Arg(bool, False, "With an input: the new transform is applied before that of the input.")
+
+    def matrix(self, a: Arguments, dims: int | None) -> np.ndarray:
+        """(n, d, d + 1), float64; `dims` is the d of the input, if there is one."""
+        raise NotImplementedError
+
+    def run(self, a: Arguments, *inputs: Batch) -> Batch:
+        of_input = [matrices(x, f"input {i}") for i, x in enumerate(inputs)]
+        dims = of_input[0].shape[1] if of_input else None
+        with np.errstate(all="ignore"):
+            matrix = self.matrix(a, dims)
+        d = matrix.shape[1]
+        if dims is not None and d != dims:
+            raise ValueError(f"the input is a transform of {dims} dimensions, the arguments describe one of {d}")
+        SampleErrors.where(
+            ~np.isfinite(matrix).all(axis=(1, 2)),
+            lambda i: f"the arguments describe no finite transform: {matrix[i].tolist()}",
+        )
+        for earlier in of_input:
+            matrix = compose(earlier, matrix) if self.values["reverse_order"] else compose(matrix, earlier)
+        return as_batch(matrix)
+
+
+def matrices(batch: Batch, what: str) -> np.ndarray:
+    """The transforms of a batch as an array (n, d, d + 1) float64."""
+    spec: Spec = batch.spec
+    if spec.dtype.name != "float32":
+        raise ValueError(f"{what} needs transforms of float32, got {spec.dtype.name}; fn.cast it")
+    if spec.ndim != 2 or (spec.shape[:, 0] + 1 != spec.shape[:, 1]).any():
+        raise ValueError(
+            f"{what} needs transforms of shape (d, d + 1), such as (2, 3), or sequences of them, marked by "
+            f"fn.per_frame; got shapes {spec.shape.tolist()[:4]}"
+        )
+    return batch.array().astype("f8")
+
+
+def compose(after: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """The transforms that apply `before` and then `after`."""
+    d = after.shape[1]
+    product = after[..., :d] @ before
+    product[..., d] += after[..., d]
+    return product
+
+
+def about(linear: np.ndarray, center: np.ndarray | None) -> np.ndarray:
+    """(n, d, d + 1) of linear maps (n, d, d) that leave `center` (n, d) where it is."""
+    n, d = linear.shape[:2]
+    if center is None:
+        shift = np.zeros((n, d))
+    else:
+        if center.shape[1] != d:
+            raise ValueError(f"`center` needs {d} values, one per dimension of the transform; got {center.shape[1]}")
+        center = center.astype("f8")
+        shift = center - (linear @ center[..., None])[..., 0]
+    return np.concatenate([linear, shift[..., None]], axis=2)
+
+
+def diagonal(values: np.ndarray) -> np.ndarray:
+    """(n, d) as matrices (n, d, d)."""
+    return values[..., None] * np.eye(values.shape[1])
+
+
+def as_batch(matrix: np.ndarray) -> Batch:
+    return Batch.from_array(matrix.astype("f4"), LAYOUT)

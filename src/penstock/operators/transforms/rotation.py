@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transforms that turn."""
+
+import numpy as np
+
+from ...core.op import Arguments, PerFrame
+from ..geometry._rotation import around
+from ._transform import Transform, about
+
+
+class Rotation(Transform):
+    """A transform, float32, that turns by `angle`: (2, 3), or, if there is an `axis`, (3, 4).
+
+    In two dimensions a positive angle turns the x axis towards the y axis; in three it turns counter-clockwise for who
+    looks against the axis (Rodrigues' formula). With an input, a transform of the same shape, the output is that one
+    followed by the rotation. Of an input that is a sequence of transforms, and of arguments with one value per frame,
+    the output is a sequence.
+
+    >>> from penstock import fn, pipeline_def
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     return fn.transforms.rotation(angle=90, center=[2, 0])
+    >>> pipe().run()[0].at(0).round(3).tolist()
+    [[-0.0, -1.0, 2.0], [1.0, -0.0, -2.0]]
+    """
+
+    angle = PerFrame(float, doc="The angle in degrees.")
+    axis = PerFrame([float], None, "The axis (x, y, z) of a rotation in space, of any length but zero.")
+    center = PerFrame([float], None, "The point that stays where it is; the origin if not given.")
+
+    def matrix(self, a: Arguments, dims: int | None) -> np.ndarray:
+        radians = (a.angle.astype("f4") * np.float32(np.pi / 180)).astype("f8")
+        c, s = np.cos(radians), np.sin(radians)
+        linear = np.moveaxis(np.array([[c, -s], [s, c]]), 2, 0) if a.axis is None else around(a.axis, c, s)
+        return about(linear, a.center)
