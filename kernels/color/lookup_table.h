@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Integers become values of a table.
+#pragma once
+#include "core/convert.h"
+
+struct LookupTableArgs {
+  const uint8_t *table;  // of `size` values of the output's type, and behind them the one for all other integers
+  int32_t size;          // at most 65536
+};
+
+// Where the value of x stands: `size` for what has none.
+template <class In>
+SHARED uint32_t table_index(In x, uint32_t size) {
+  if constexpr (sizeof(In) == 8) {
+    return (uint64_t)x < size ? (uint32_t)x : size;
+  } else {
+    const uint32_t i = (uint32_t)(int32_t)x;  // negative numbers become large ones
+    return i < size ? i : size;
+  }
+}
