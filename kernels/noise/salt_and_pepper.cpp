@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "noise/salt_and_pepper.h"
+
+#include <cstring>
+
+#include "core/kernel.h"
+#include "random/lanes.h"
+
+namespace {
+
+// Comparisons of 32 bits: of the words below `noise`, those below `salt`. All or none of them are told apart before.
+template <class T>
+struct Spots {
+  uint32_t last_noise, last_salt;  // the largest words that count
+  bool any, any_salt;
+  T bright, dark;
+  explicit Spots(const SaltAndPepperArgs &a)
+      : last_noise((uint32_t)(a.noise - 1)),
+        last_salt((uint32_t)(a.salt - 1)),
+        any(a.noise > 0),
+        any_salt(a.salt > 0),
+        bright(saturate<T>(a.bright)),
+        dark(saturate<T>(a.dark)) {
+    if (!any_salt) bright = dark;
+  }
+  T at(T x, uint32_t w) const {
+    const T spot = w <= last_salt ? bright : dark;
+    return w <= last_noise ? spot : x;
+  }
+};
+
+// A word for each element; `first` is the number of the first one, a multiple of 4.
+template <class T>
+CLONES void by_element(T *__restrict out, const T *__restrict in, int64_t n, const DistributionArgs &r, Spots<T> s) {
+  for (int64_t begin = 0; begin < n; begin += kLaneWords) {
+    uint32_t w[kLaneWords];
+    lane_words(r, (uint32_t)(begin / 4), w);
+    if (n - begin >= kLaneWords)
+      for (int i = 0; i < kLaneWords; i++) out[begin + i] = s.at(in[begin + i], w[i]);
+    else
+      for (int i = 0; i < (int)(n - begin); i++) out[begin + i] = s.at(in[begin + i], w[i]);
+  }
+}
+
+// A word for each pixel of C channels side by side.
+template <class T, int C>
+CLONES void by_pixel(T *__restrict out, const T *__restrict in, int64_t n, const DistributionArgs &r, Spots<T> s) {
+  for (int64_t begin = 0; begin < n; begin += kLaneWords) {
+    uint32_t w[kLaneWords], each[kLaneWords * C];
+    lane_words(r, (uint32_t)(begin / 4), w);
+    for (int i = 0; i < kLaneWords; i++)
+      for (int c = 0; c < C; c++) each[C * i + c] = w[i];
+    const T *x = in + begin * C;
+    T *y = out + begin * C;
+    if (n - begin >= kLaneWords)
+      for (int i = 0; i < kLaneWords * C; i++) y[i] = s.at(x[i], each[i]);
+    else
+      for (int i = 0; i < (int)(n - begin) * C; i++) y[i] = s.at(x[i], each[i]);
+  }
+}
+
+template <class T>
+CLONES void by_many_channels(T *__restrict out, const T *__restrict in, int64_t n, int64_t channels,
+                             const DistributionArgs &r, Spots<T> s) {
+  for (int64_t begin = 0; begin < n; begin += kLaneWords) {
+    uint32_t w[kLaneWords];
+    lane_words(r, (uint32_t)(begin / 4), w);
+    for (int i = 0; i < kLaneWords && begin + i < n; i++)
+      for (int64_t c = 0; c < channels; c++)
+        out[(begin + i) * channels + c] = s.at(in[(begin + i) * channels + c], w[i]);
+  }
+}
+
+template <class T>
+void disturb(T *out, const T *in, int64_t n, const SaltAndPepperArgs &a) {
+  const Spots<T> s(a);
+  if (!s.any || n == 0) {
+    if (n) std::memcpy(out, in, n * sizeof(T));
+    return;
+  }
+  const DistributionArgs r = noise_draws(a);
+  const int64_t pixels = n / a.channels;
+  if (a.channels == 1) return by_element(out, in, n, r, s);
+  if (!a.inner) {
+    for (int64_t c = 0; c < a.channels; c++) by_element(out + c * pixels, in + c * pixels, pixels, r, s);
+    return;
+  }
+  if (a.channels == 3) return by_pixel<T, 3>(out, in, pixels, r, s);
+  by_many_channels(out, in, pixels, a.channels, r, s);
+}
+
+}  // namespace
+
+static void run(const Tensor *out, const Tensor *in, const SaltAndPepperArgs &a, Scratch &) {
+  for_types<uint8_t, uint16_t, uint32_t, uint64_t, int8_t, int16_t, int32_t, int64_t, float>(in->dtype, [&](auto t) {
+    typedef decltype(t) T;
+    disturb(out->as<T>(), in->as<T>(), in->volume(), a);
+  });
+}
+
+EXPORT_KERNEL(salt_and_pepper, SaltAndPepperArgs, run)
