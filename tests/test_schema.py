@@ -115,16 +115,26 @@ def argument_differences(operator: str, arg: Arg, theirs: dict) -> list[str]:
     return wrong
 
 
+# Devices of DALI's that operators lack: their data is copied.
+ELSEWHERE = {
+    **dict.fromkeys(["equalize", "filter", "gaussian_blur", "laplacian", "clahe", "permute_batch"], {"gpu"}),
+    **dict.fromkeys(["experimental.dilate", "experimental.erode", "experimental.median_blur"], {"gpu"}),
+    "external_source": {"gpu"},  # its device argument decides what is handed out
+}
+
+
 @pytest.mark.parametrize("schema", HERE)
 def test_schema(schema):
     theirs, name = REFERENCE[schema], name_of(schema)
     cls = REGISTRY[name]
     wrong = []
-    if set(cls.devices) - set(theirs["devices"]):
+    # An operator may run where DALI's does not, and take more layouts.
+    missing = set(theirs["devices"]) - set(cls.devices)
+    if missing != ELSEWHERE.get(name, set()):
         wrong.append(f"devices {cls.devices}, DALI's are {theirs['devices']}")
     if list(cls.inputs) != theirs["inputs"]:
         wrong.append(f"takes {cls.inputs} inputs, DALI's {theirs['inputs']}")
-    if set(cls.layouts) != set(theirs["layouts"]):
+    if cls.layouts and (not theirs["layouts"] or set(theirs["layouts"]) - set(cls.layouts)):
         wrong.append(f"layouts {sorted(cls.layouts)}, DALI's {sorted(theirs['layouts'])}")
     for argument, about in theirs["arguments"].items():
         if argument not in cls.schema:

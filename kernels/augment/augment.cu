@@ -166,8 +166,7 @@ DEVICE void augment_warped(uint8_t *out, const AugmentImage &im, const WarpArgs 
     }
     const float b = (float)(tap[1] ? load(tap[1] + c) : fill);
     const float d = (float)(tap[2] ? load(tap[2] + c) : fill), e = (float)(tap[3] ? load(tap[3] + c) : fill);
-    out[c] = saturate<uint8_t>(
-        warp_mix(warp_mix((float)a, b, weight[0]), warp_mix(d, e, weight[0]), weight[1]));
+    out[c] = saturate<uint8_t>(warp_mix(warp_mix((float)a, b, weight[0]), warp_mix(d, e, weight[0]), weight[1]));
   }
 }
 
@@ -175,7 +174,8 @@ DEVICE void augment_filtered(uint8_t *out, const AugmentImage &im, const float *
   const uint8_t *tap[9];
 #pragma unroll
   for (int i = 0; i < 9; i++)
-    tap[i] = im.at((int32_t)augment_reflect(y + i / 3 - 1, im.height), (int32_t)augment_reflect(x + i % 3 - 1, im.width));
+    tap[i] =
+        im.at((int32_t)augment_reflect(y + i / 3 - 1, im.height), (int32_t)augment_reflect(x + i % 3 - 1, im.width));
   for (int c = 0; c < im.channels; c++) {
     if (even) {
       int sum = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Automatic augmentation of an image: each sample goes through its own short program of steps. One kernel knows all
-// kinds of steps, so that samples of a batch that are augmented in different ways stay one batch. Images are uint8, HWC.
+// kinds of steps, so that samples of a batch that are augmented in different ways stay one batch. Images are uint8,
+// HWC.
 #pragma once
 #include "core/convert.h"
 #include "geometry/warp.h"

@@ -27,7 +27,7 @@ class DataNodeDebug(DataNode):
         """The batch. In a branch of a conditional: the samples that go into it."""
         return TensorListCPU(self._eager.value(self.source, self.index))
 
-    def shape(self) -> list[tuple[int, ...]]:
+    def shape(self) -> list[tuple[int, ...]]:  # type: ignore[override]  # shapes, where a graph has a node for them
         """The shape of each sample."""
         return self.get().shape()
 

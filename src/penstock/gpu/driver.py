@@ -355,5 +355,5 @@ class ForeignStream(Stream):
     def __init__(self, device: Device, handle: int):
         self.device, self.handle, self.closed = device, handle, False
 
-    def __del__(self, library=_library) -> None:
+    def __del__(self, library=_library, finalizing=sys.is_finalizing) -> None:
         """It is not ours."""
