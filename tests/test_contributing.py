@@ -134,8 +134,8 @@ def test_the_code_is_in_the_house_style(tmp_path):
 # Of `Operator`, but nothing that a new operator begins with.
 RARE = {
     "by_name",
-    *("deprecated", "former_defaults", "experimental", "hidden", "tensors", "expand", "returns_list", "is_native", "n_inputs"),
-    *("in_chain", "display_name", "find_arg", "schema", "fn_name", "preserve", "bytes_per_sample_hint"),
+    *("deprecated", "former_defaults", "experimental", "hidden", "tensors", "expand", "returns_list", "is_native"),
+    *("n_inputs", "in_chain", "display_name", "find_arg", "schema", "fn_name", "preserve", "bytes_per_sample_hint"),
 }
 
 
