@@ -98,6 +98,8 @@ def stubs() -> dict[str, str]:
         children = sorted(p[-1] for p in found if p[:-1] == path)
         package = bool(children) or len(path) == 1
         names = "".join(f"from . import {c} as {c}\n" for c in children)
+        if path == ("ops",):
+            names += "".join(f"from .composing import {n} as {n}\n" for n in ("Compose", "Reload", "python_op_factory"))
         content = _HEAD + (f"\n{names}" if names else "") + "".join(f"\n{d}" for d in definitions)
         files["/".join(path) + ("/__init__.pyi" if package else ".pyi")] = content
     return files
