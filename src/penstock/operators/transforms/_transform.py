@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import operator
+from typing import Any, ClassVar
+
 import numpy as np
 
 from ...core.batch import Batch, Spec
 from ...core.errors import SampleErrors
-from ...core.op import Arg, Arguments, Operator
+from ...core.op import Arg, Arguments, Operator, PerSample
 
 LAYOUT = "**"
 
@@ -21,7 +24,13 @@ class Transform(Operator, abstract=True):
     devices = ("cpu",)
     inputs = (0, 1)
     runs_frames = True
+    _described: ClassVar[list[str]] = []  # the arguments that may differ per sample
+    _kept: tuple[list[Any], int | None, np.ndarray] | None = None
     reverse_order = Arg(bool, False, "With an input: the new transform is applied before that of the input.")
+
+    def __init_subclass__(cls, abstract: bool = False) -> None:
+        super().__init_subclass__(abstract)
+        cls._described = [n for n, arg in cls.schema.items() if isinstance(arg, PerSample)]
 
     def matrix(self, a: Arguments, dims: int | None) -> np.ndarray:
         """(n, d, d + 1), float64; `dims` is the d of the input, if there is one."""
@@ -30,31 +39,43 @@ class Transform(Operator, abstract=True):
     def run(self, a: Arguments, *inputs: Batch) -> Batch:
         of_input = [matrices(x, f"input {i}") for i, x in enumerate(inputs)]
         dims = of_input[0].shape[1] if of_input else None
-        with np.errstate(all="ignore"):
-            matrix = self.matrix(a, dims)
+        matrix = self._matrix(a, dims)
         d = matrix.shape[1]
         if dims is not None and d != dims:
             raise ValueError(f"the input is a transform of {dims} dimensions, the arguments describe one of {d}")
+        for earlier in of_input:
+            earlier = earlier.astype("f8")
+            matrix = compose(earlier, matrix) if self.values["reverse_order"] else compose(matrix, earlier)
+        return as_batch(matrix)
+
+    def _matrix(self, a: Arguments, dims: int | None) -> np.ndarray:
+        """Of constants it is kept: their columns are the same arrays in each batch of a size, and can't be written
+        to."""
+        columns, kept = [getattr(a, name) for name in self._described], self._kept
+        if kept is not None and kept[1] == dims and all(map(operator.is_, kept[0], columns)):
+            return kept[2]
+        with np.errstate(all="ignore"):
+            matrix = self.matrix(a, dims)
         SampleErrors.where(
             ~np.isfinite(matrix).all(axis=(1, 2)),
             lambda i: f"the arguments describe no finite transform: {matrix[i].tolist()}",
         )
-        for earlier in of_input:
-            matrix = compose(earlier, matrix) if self.values["reverse_order"] else compose(matrix, earlier)
-        return as_batch(matrix)
+        if all(c is None or not c.flags.writeable for c in columns):
+            self._kept = columns, dims, matrix
+        return matrix
 
 
 def matrices(batch: Batch, what: str) -> np.ndarray:
-    """The transforms of a batch as an array (n, d, d + 1) float64."""
+    """The transforms of a batch as an array (n, d, d + 1)."""
     spec: Spec = batch.spec
-    if spec.dtype.name != "float32":
+    if spec.dtype != np.float32:
         raise ValueError(f"{what} needs transforms of float32, got {spec.dtype.name}; fn.cast it")
     if spec.ndim != 2 or (spec.shape[:, 0] + 1 != spec.shape[:, 1]).any():
         raise ValueError(
             f"{what} needs transforms of shape (d, d + 1), such as (2, 3), or sequences of them, marked by "
             f"fn.per_frame; got shapes {spec.shape.tolist()[:4]}"
         )
-    return batch.array().astype("f8")
+    return batch.array()
 
 
 def compose(after: np.ndarray, before: np.ndarray) -> np.ndarray:

@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transforms one after the other."""
 
+import ctypes
+
+import numpy as np
+
+from ...core import kernels
 from ...core.batch import Batch
 from ...core.op import Arg, Arguments, Operator
-from ._transform import as_batch, compose, matrices
+from ...core.rows import address, allocate
+from ._transform import LAYOUT, matrices
+
+_FLOAT = np.dtype("f4")
 
 
 class Combine(Operator):
@@ -34,7 +42,10 @@ class Combine(Operator):
             raise ValueError(f"all transforms need the same shape; got {sorted(shapes)}")
         if self.values["reverse_order"]:
             transforms.reverse()
-        product = transforms[0]
-        for t in transforms[1:]:
-            product = compose(t, product)
-        return as_batch(product)
+        n, d = transforms[0].shape[:2]
+        transforms = [np.ascontiguousarray(t) for t in transforms]
+        places = [address(t) for t in transforms]
+        out, at = allocate(transforms[0].shape, _FLOAT)
+        if not kernels.library().combine_transforms((ctypes.c_void_p * len(places))(*places), len(places), n, d, at):
+            raise ValueError(f"transforms of {d} dimensions are too large; at most 16 are supported")
+        return Batch.from_array(out, LAYOUT)

@@ -3,9 +3,13 @@
 
 import numpy as np
 
+from ...core import kernels
 from ...core.op import Arguments, PerFrame
+from ...core.rows import address, allocate
 from ..geometry._rotation import around
 from ._transform import Transform, about
+
+_DOUBLE = np.dtype("f8")
 
 
 class Rotation(Transform):
@@ -27,6 +31,17 @@ class Rotation(Transform):
     angle = PerFrame(float, doc="The angle in degrees.")
     axis = PerFrame([float], None, "The axis (x, y, z) of a rotation in space, of any length but zero.")
     center = PerFrame([float], None, "The point that stays where it is; the origin if not given.")
+
+    def _matrix(self, a: Arguments, dims: int | None) -> np.ndarray:
+        center = a.center
+        if a.axis is None and (center is None or center.shape[1] == 2):
+            angle = np.ascontiguousarray(a.angle)
+            center = None if center is None else np.ascontiguousarray(center)
+            out, at = allocate((a.n, 2, 3), _DOUBLE)
+            where = None if center is None else address(center)
+            if kernels.library().rotation_transforms(address(angle), where, a.n, at):
+                return out
+        return super()._matrix(a, dims)
 
     def matrix(self, a: Arguments, dims: int | None) -> np.ndarray:
         radians = (a.angle.astype("f4") * np.float32(np.pi / 180)).astype("f8")
