@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,7 @@ def _data_column(arg: Arg, batch: Batch, n: int, counts: np.ndarray | None, scal
             f"{batch.spec.shape.tolist()[:4]}..."
         )
     values = batch.array()
-    per_sample = int(np.prod(values.shape[1:]))
+    per_sample = math.prod(values.shape[1:])
     if is_vector:
         column = values.reshape(n, per_sample)
     elif per_sample == 1:
@@ -124,6 +125,9 @@ def _ragged_column(arg: Arg, batch: Batch, counts: np.ndarray | None) -> tuple[n
 
 
 def _cast(arg: Arg, column: np.ndarray) -> np.ndarray:
-    if arg.column_type.kind in "i" and column.dtype.kind == "f":
+    wanted = arg.column_type
+    if column.dtype == wanted:
+        return column
+    if wanted.kind in "i" and column.dtype.kind == "f":
         raise ValueError(f"argument '{arg.name}' takes integers; got {column.dtype.name}; cast it first (fn.cast)")
-    return column.astype(arg.column_type, copy=False)
+    return column.astype(wanted, copy=False)

@@ -70,7 +70,8 @@ def matrices(batch: Batch, what: str) -> np.ndarray:
     spec: Spec = batch.spec
     if spec.dtype != np.float32:
         raise ValueError(f"{what} needs transforms of float32, got {spec.dtype.name}; fn.cast it")
-    if spec.ndim != 2 or (spec.shape[:, 0] + 1 != spec.shape[:, 1]).any():
+    some = spec.shape[:1] if spec.is_dense else spec.shape
+    if spec.ndim != 2 or (some[:, 0] + 1 != some[:, 1]).any():
         raise ValueError(
             f"{what} needs transforms of shape (d, d + 1), such as (2, 3), or sequences of them, marked by "
             f"fn.per_frame; got shapes {spec.shape.tolist()[:4]}"
