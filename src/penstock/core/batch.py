@@ -190,7 +190,8 @@ class Batch:
                 "all samples of a batch need the same number of dimensions and the same type; got "
                 f"{sorted(ndims)} dimensions and types {sorted(t.name for t in types)}"
             )
-        shape = np.array([a.shape for a in arrays], "i8").reshape(len(arrays), arrays[0].ndim if arrays else 0)
+        ndim = arrays[0].ndim if arrays else len(layout)
+        shape = np.array([a.shape for a in arrays], "i8").reshape(len(arrays), ndim)
         spec = Spec(shape, arrays[0].dtype if arrays else np.dtype("f4"), layout)
         rows = spec.packed()
         rows["data"] = [a.ctypes.data for a in arrays]

@@ -40,6 +40,11 @@ def allocate(shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray,
     return np.ndarray(shape, dtype, memory), ctypes.addressof(memory)
 
 
+def too_many_dims(ndim: int) -> str:
+    """The text of an error."""
+    return f"samples of {ndim} dimensions are not possible; at most {MAX_DIMS} are"
+
+
 class TensorRows:
     """Rows of `n` tensors. `array` are the records, `data` (n,) uint64 and `shape` (n, 8) int64 views of them."""
 
@@ -53,6 +58,8 @@ class TensorRows:
     def describe(self, stored: np.ndarray, dtype: np.dtype) -> TensorRows:
         """Fills in the extents `stored` (n, ndim) and the type; `data` stays."""
         ndim = stored.shape[1]
+        if ndim > MAX_DIMS:
+            raise ValueError(too_many_dims(ndim))
         if self._type != (ndim, dtype):
             self.shape[...] = 0
             self.array["ndim"], self.array["dtype"] = ndim, dtypes.from_numpy(dtype)

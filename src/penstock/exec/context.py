@@ -100,6 +100,8 @@ def explain_failure(ctx: Context, node: Node, error: Exception, sample_of: np.nd
     if isinstance(error, (PipelineError, StopIteration, BadSamples)):
         return error
     text = str(error)
-    if not isinstance(error, (ValueError, TypeError, RuntimeError, MemoryError, OSError, NotImplementedError)):
+    if isinstance(error, MemoryError):
+        text = text or "out of memory"
+    elif not isinstance(error, (ValueError, TypeError, RuntimeError, OSError, NotImplementedError)):
         text = f"[internal error] {type(error).__name__}: {text}"
     return PipelineError(node.describe(text))

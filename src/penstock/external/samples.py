@@ -163,6 +163,14 @@ def _counts() -> tuple[int, int]:
 _ONE, _ONE_BASE = _counts()
 
 
+def nothing(spec: Spec, dtype: Any, ndim: int | None) -> Batch:
+    """A batch without samples, of the type and the dimensions that are known, or of as many as the layout has."""
+    if dtype is None or dtype == dtypes.DALIDataType.NO_TYPE:
+        dtype = spec.dtype
+    n_axes = len(spec.layout) or ndim or spec.ndim
+    return Batch.from_array(np.empty((0,) * (1 + n_axes), dtypes.to_numpy(dtype)), spec.layout)
+
+
 def check(batch: Batch, i: int, dtype: Any, ndim: int | None, layout: str) -> None:
     """Raises DataError if a batch of output `i` is not what the arguments ask for."""
     spec = batch.spec

@@ -285,6 +285,9 @@ class ExternalSource(Resumable, Source):
             )
         for i, b in enumerate(batches):
             b.spec.layout = self._of_output("layout", i) or (layouts[i] if layouts else b.spec.layout)
+            if not len(b) and type(b) is Batch:
+                declared = self._of_output("dtype", i), self._of_output("ndim", i)
+                batches[i] = samples.nothing(b.spec, *self.kinds.get(i, declared))
             if not len(b):
                 continue
             samples.check(b, i, self._of_output("dtype", i), self._of_output("ndim", i), b.spec.layout)

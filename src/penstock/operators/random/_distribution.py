@@ -46,6 +46,8 @@ def rows(
 
 def fill(rows: np.ndarray, count: int, dtype: np.dtype) -> np.ndarray:
     """(n, count) numbers, `count` for each row."""
+    if len(rows) * count * dtype.itemsize >= 1 << 62:
+        raise MemoryError(f"no memory is large enough for {count} numbers a sample")
     out, at = allocate((len(rows), count), dtype)
     known = kernels.library().distribution_rows(address(rows), len(rows), count, int(from_numpy(dtype)), at)
     if not known:

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is too large, of too many dimensions, or nothing at all."""
+
+import numpy as np
+import pytest
+
+from penstock import fn, pipeline_def
+
+
+def run(graph, n=2):
+    @pipeline_def(batch_size=n, num_threads=1)
+    def pipe():
+        return graph()
+
+    return pipe().run()[0]
+
+
+def nine():
+    return fn.external_source(source=lambda i: [np.zeros((1,) * 9, "u1")] * 2)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        lambda: fn.ones(shape=[1] * 9),
+        lambda: fn.random.uniform(shape=[2] * 9),
+        lambda: fn.random.uniform(nine()),
+        lambda: fn.reshape(fn.ones(shape=[1]), shape=[1] * 9),
+        lambda: fn.copy(nine()),
+        lambda: nine() + 1,
+    ],
+)
+def test_at_most_eight_dimensions(graph):
+    with pytest.raises((RuntimeError, ValueError), match="samples of 9 dimensions are not possible; at most 8 are"):
+        run(graph)
+
+
+@pytest.mark.parametrize(
+    "graph", [lambda: fn.ones(shape=[2**31 - 1] * 3), lambda: fn.random.choice(3, shape=[2**31 - 1] * 2)]
+)
+def test_no_memory_is_large_enough(graph):
+    with pytest.raises(RuntimeError, match="no memory is large enough for"):
+        run(graph)
+
+
+@pytest.mark.parametrize("layout", ["HWC", "FHWC", "HW", None])
+def test_batches_without_samples(layout):
+    """They have the dimensions that their layout says."""
+    with_layout = layout in ("HWC", "FHWC")
+
+    def graph():
+        x = fn.external_source(source=lambda i: [], layout=layout)
+        return fn.crop(fn.flip(fn.hsv(x, hue=3.0)), crop=[1, 1]) if with_layout else fn.copy(x)
+
+    assert len(run(graph)) == 0
