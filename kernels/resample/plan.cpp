@@ -11,7 +11,8 @@ namespace {
 // What becomes of extents; the order is that of penstock.operators.geometry._resize_size.
 enum Mode : int32_t { kDefault, kStretch, kNotLarger, kNotSmaller };
 enum Problem : int32_t { kNone, kSize, kRegion, kTooLarge };
-constexpr float kLargest = 1 << 30;  // pixels along an axis
+constexpr float kLargest = 1 << 30;   // pixels along an axis
+constexpr float kFarthest = 1 << 24;  // pixels from the origin to where a region begins or ends
 
 // The extents before rounding, in single precision as in DALI, from those wanted (0: absent) and those of the region.
 // `limit` is null, or has infinity where there is none.
@@ -65,7 +66,7 @@ EXPORT int64_t resize_plan(const int64_t *shape, int64_t n, int32_t ndim, int32_
       if (roi_start) {
         from = roi_start[i * k + d], to = roi_end[i * k + d];
         if (roi_relative) from *= (float)extent[d], to *= (float)extent[d];
-        if (!std::isfinite(from) || !std::isfinite(to)) wrong = kRegion;
+        if (!(std::fabs(from) <= kFarthest && std::fabs(to) <= kFarthest)) wrong = kRegion;
       }
       start[d] = from, end[d] = to;
       region[d] = std::fabs(to - from);
@@ -93,8 +94,8 @@ EXPORT int64_t resize_plan(const int64_t *shape, int64_t n, int32_t ndim, int32_
       bool forward = (mode == kDefault || mode == kStretch) && wanted[d] == 0 && start[d] > end[d];
       if (forward || wanted[d] < 0) std::swap(start[d], end[d]);
       if (!subpixel) continue;
-      // Only the part of the region that the whole pixels show.
-      double shown = real[d] > 0 ? (double)size[d] / (double)real[d] : 1;
+      // Only the part of the region that the whole pixels show; a tenth of a pixel at least, as in DALI.
+      double shown = real[d] > 0 ? (double)size[d] / (double)std::fmax(real[d], 0.1f) : 1;
       double middle = (start[d] + end[d]) / 2, half = (end[d] - start[d]) / 2 * shown;
       start[d] = middle - half, end[d] = middle + half;
     }

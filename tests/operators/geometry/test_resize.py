@@ -51,7 +51,7 @@ def reference(x, layout, **kw):
         if want[d] < 0:
             lo[d], hi[d] = hi[d], lo[d]
         if kw.get("subpixel_scale", True) and real[d] > 0:
-            middle, half = (lo[d] + hi[d]) / 2, (hi[d] - lo[d]) / 2 * size[d] / real[d]
+            middle, half = (lo[d] + hi[d]) / 2, (hi[d] - lo[d]) / 2 * size[d] / max(real[d], np.float32(0.1))
             lo[d], hi[d] = middle - half, middle + half
     interp = kw.get("interp_type", 1)
     out = resample(
@@ -100,6 +100,9 @@ TestImages = op_test(
         {"size": (7, 12), "interp_type": per_sample(1, 5, dtype="i4")},
         {"size": (7, 12), "dtype": types.FLOAT},
         {"size": (7, 12), "save_attrs": True},
+        {"size": 1e-30},
+        {"size": (0.03, 4.0)},
+        {"size": (9, 7), "max_size": (1e-9, 0.2)},
     ],
     steps=1,
     atol=3e-3,  # float32 sums of values up to 255
@@ -109,9 +112,13 @@ TestImages = op_test(
         ({"dtype": types.INT32}, RuntimeError, "must have the type of the input"),
         ({"roi_start": [0, 0]}, ValueError, "specified together"),
         ({"max_size": [1, 2, 3]}, RuntimeError, "'max_size' takes a single value or 2 values"),
+        ({"roi_start": [0, -3e7], "roi_end": [3, 3]}, RuntimeError, r"must lie within 2\*\*24 pixels of the image"),
+        ({"roi_start": [0, 0], "roi_end": [3, np.nan]}, RuntimeError, r"must lie within 2\*\*24 pixels of the image"),
     ],
     dali_differs={
         "INTERP_GAUSSIAN": "which samples on the rim of the filter count is decided in double precision",
+        "form:size=1e-30": "an axis with pixels keeps one, also where another axis has none",
+        "form:max_size=(1e-09": "an axis with pixels keeps one, also where another axis has none",
         "INTERP_NN": "DALI adds up the vertical coordinate row by row in float32 and so decides ties otherwise",
         "size=[7.0]/sample": "one number per sample may stand for all axes, as a constant may",
         "interp_type=per_sample": "integers are accepted for interpolation types; DALI wants data of that type",

@@ -107,7 +107,10 @@ class ResizeSize(Operator, abstract=True):
             SampleErrors.where(problem == 1, lambda i: f"the size must be finite numbers, got {wanted[i].tolist()}")
             SampleErrors.where(
                 problem == 2,
-                lambda i: f"the region of interest must be finite, got {a.start[i].tolist()} to {a.end[i].tolist()}",
+                lambda i: (
+                    "the region of interest must lie within 2**24 pixels of the image, got "
+                    f"{a.start[i].tolist()} to {a.end[i].tolist()}"
+                ),
             )
             SampleErrors.where(problem == 3, lambda i: f"the output would have the size {a.start[i].tolist()}")
 
