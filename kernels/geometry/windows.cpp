@@ -8,14 +8,15 @@
 // Places windows along one axis `d` of samples of these shapes: `size` (n), cut to integers, zero or less keeping the
 // axis whole, as is null; at `position` (n) of the room that is left, 0 to 1, rounded to the nearest (halves away from
 // zero) or truncated. Fills column d of `start` and `extent` (n, ndim). Returns how many positions are outside of [0,
-// 1].
+// 1], or sizes not finite.
 EXPORT int64_t crop_windows(const int64_t *shape, int64_t n, int32_t ndim, int32_t d, const float *size,
                             const float *position, int32_t truncate, int64_t *start, int64_t *extent) {
   int64_t bad = 0;
   for (int64_t i = 0; i < n; i++) {
     const int64_t j = i * ndim + d;
-    extent[j] = size && size[i] >= 1 && size[i] < 9e18f ? (int64_t)size[i] : shape[j];
-    if (!(position[i] >= 0 && position[i] <= 1)) {
+    constexpr float kHuge = 1e15f;  // larger than any image, and far from where integers end
+    extent[j] = size && size[i] >= 1 ? (int64_t)(size[i] < kHuge ? size[i] : kHuge) : shape[j];
+    if (!(position[i] >= 0 && position[i] <= 1) || (size && !std::isfinite(size[i]))) {
       bad++;
       continue;
     }

@@ -52,6 +52,9 @@ TestImageCrop = op_test(
         ({"crop": [5, 5], "crop_h": 5.0}, ValueError, "either as `crop` or as `crop_h` and `crop_w`"),
         ({"crop_h": 5.0}, ValueError, "must be given together"),
         ({"crop": [5]}, ValueError, "`crop` takes"),
+        ({"crop": per_sample(3, 5, (1,))}, RuntimeError, "`crop` takes 2 or 3 values per sample, got 1"),
+        ({"crop": [5, np.inf]}, RuntimeError, r"the size of the window is \[5.0, inf\]"),
+        ({"crop": [5, 1e30]}, RuntimeError, "is not inside the image of 67 x 45"),
         ({"rounding": "floor"}, ValueError, "supported: round, truncate"),
     ],
 )

@@ -167,6 +167,24 @@ def test_window_arithmetic(height, width, crop, position, policy):
     np.testing.assert_array_equal(_run(x, **kwargs), reference_for("HWC")(x, **kwargs))
 
 
+@pytest.mark.parametrize("dtype", [penstock.types.FLOAT64, penstock.types.INT32])
+def test_types_that_are_no_output(dtype):
+    with pytest.raises(RuntimeError, match="no conversion from uint8 to DALIDataType"):
+        _run(np.zeros((2, 2, 3), "u1"), crop=(1, 1), dtype=dtype)
+
+
+@pytest.mark.parametrize("size", [np.nan, np.inf, -np.inf])
+def test_sizes_that_are_no_number(size):
+    with pytest.raises(RuntimeError, match=f"the size of the window along W is {size:g}"):
+        _run(np.zeros((2, 2, 3), "u1"), crop=(1, size))
+
+
+def test_a_huge_window_reaches_out():
+    with pytest.raises(RuntimeError, match="reaches out of the input"):
+        _run(np.zeros((2, 2, 3), "u1"), crop=(1, 1e30))
+    assert _run(np.zeros((2, 2, 3), "u1"), crop=(1, 1e30), out_of_bounds_policy="trim_to_shape").shape == (1, 2, 3)
+
+
 def test_five_dimensions():
     x = np.arange(2 * 3 * 4 * 5 * 3, dtype="u2").reshape(2, 3, 4, 5, 3)
     kwargs = {"crop": (2, 5, 2), "out_of_bounds_policy": "pad", "fill_values": [1, 2, 3]}

@@ -138,7 +138,8 @@ class WindowCopy(WindowedInput, abstract=True):
             self.same = None
 
     def outputs(self, a: Arguments, x: Spec, *arguments: Spec) -> Spec:
-        if self.same not in (None, x.dtype) or (self.converts_to is not None and x.dtype.kind == "b"):
+        # Not `in (None, x.dtype)`: NumPy holds None to be float64.
+        if (self.same is not None and self.same != x.dtype) or (self.converts_to is not None and x.dtype.kind == "b"):
             names = ", ".join(t.name for t in _CONVERTED)
             raise ValueError(
                 f"no conversion from {x.dtype.name} to {self.converts_to}; supported: {names}, or the type of the input"
@@ -222,6 +223,10 @@ class CropWindow(WindowedInput, abstract=True):
                 *(self.values["rounding"] == "truncate", at_start, at_extent),
             )
             if outside:
+                size = sizes.get(name, position)
+                SampleErrors.where(
+                    ~np.isfinite(size), lambda i, s=size, n=name: f"the size of the window along {n} is {s[i]:g}"
+                )
                 SampleErrors.where(
                     ~((position >= 0) & (position <= 1)),
                     lambda i, p=position, n=name: f"the position {p[i]:g} of the window along {n} is outside of [0, 1]",
