@@ -10,6 +10,21 @@ def outside(dtype):
 
 
 NAME = "experimental.dilate"
+# So many reach all of the image; the reference does as many as that takes.
+REACHED = 60
+_reached = lambda x, iterations, **kw: extreme(0, np.max, outside)(x, iterations=REACHED, **kw)  # noqa: E731
+TestEndless = op_test(
+    NAME,
+    _reached,
+    args=[
+        {"iterations": 2**31 - 1},
+        {"iterations": 2**31 - 1, "mask_size": [2, 1], "anchor": [0, 0]},
+        {"iterations": 2**31 - 1, "mask_size": [1, 3], "border_mode": "wrap"},
+        {"iterations": 2**31 - 1, "mask_size": [4, 3], "anchor": [3, 0], "border_mode": "reflect_101"},
+    ],
+    sizes=((5, 4), (1, 1), (9, 17), (30, 3)),
+    **GPU_ONLY,
+)
 TestImages = op_test(NAME, extreme(0, np.max, outside), dtypes=("u1", "u2", "f4"), args=ARGS, errors=ERRORS, **GPU_ONLY)
 TestPlanes = op_test(NAME, extreme(1, np.max, outside), layouts=("CHW", "FCHW"), args=ARGS[:3], **GPU_ONLY)
 TestGray = op_test(NAME, extreme(0, np.max, outside), layouts=("HW", "FHW"), args=ARGS[:3], **GPU_ONLY)

@@ -62,7 +62,8 @@ class Morphology(ImageWindow, abstract=True):
             "anchor": a.place[:, ::-1],
             "border": _BORDERS[a.border_mode],
             "dilates": self.dilates,
-            "iterations": a.iterations,
+            # Each goes on by a pixel at least; when all of the image is reached nothing changes any more.
+            "iterations": np.minimum(a.iterations, x.extent("H") + x.extent("W")).astype("i4"),
             "n_outer": a.n_outer,
         }
 
