@@ -119,6 +119,11 @@ def test_tiles_are_positive(name, value):
         run(np.zeros((4, 4, 3), "u1"), **{"tiles_x": 2, "tiles_y": 2, "clip_limit": 1.0, name: value})
 
 
+def test_too_many_tiles():
+    with pytest.raises(ValueError, match="tiles_x=2147483647 by tiles_y=2147483647 are too many tiles"):
+        run(np.zeros((4, 4, 3), "u1"), tiles_x=2**31 - 1, tiles_y=2**31 - 1, clip_limit=1.0)
+
+
 @pytest.mark.parametrize(
     "x, text",
     [

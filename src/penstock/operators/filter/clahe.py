@@ -11,6 +11,9 @@ from ...core.op import Arg, Arguments, Operator
 from . import _lab
 
 
+_MOST_TILES = 1 << 20  # each has a table of 256 bytes
+
+
 class Clahe(Operator):
     """Equalises the histograms of the tiles of an image, with a limit to what contrast gains (CLAHE).
 
@@ -44,6 +47,11 @@ class Clahe(Operator):
         for name in ("tiles_x", "tiles_y"):
             if self.values[name] < 1:
                 raise ValueError(f"{name}={self.values[name]} must be at least 1")
+        if self.values["tiles_x"] * self.values["tiles_y"] > _MOST_TILES:
+            raise ValueError(
+                f"tiles_x={self.values['tiles_x']} by tiles_y={self.values['tiles_y']} are too many tiles; at most "
+                f"{_MOST_TILES} are possible"
+            )
 
     def plan(self, a: Arguments, x: Spec) -> None:
         if x.dtype.name != "uint8":
