@@ -140,6 +140,7 @@ def typical_segments():
     chains += [Chain(images("f4")).window(border, "u1") for border in (0, 2)] + [Chain(images("u1", 6)).window(4)]
     chains += [Chain(images()).cmn(to, d, c) for to, d, c in (("CHW", "f4", None), ("HWC", "f2", 4), ("CHW", "u1", 4))]
     chains += [Chain(images()).linear().matrix().flip(1).cmn(), Chain(images()).add("generic/copy", {})]
+    chains += [Chain(images(dtype, 3, WIDE[8] + ((20, 20),) * 2)).transpose(1, 0, 2) for dtype in ("u1", "f4")]
     return [c.segment() for c in chains]
 
 
@@ -240,6 +241,16 @@ def test_planes_that_are_aligned_alike(aligned, dtype):
         chain.check()
         (launch,) = chain.segment().launches()[1]
         assert "run_rows" in launch.source
+
+
+@pytest.mark.parametrize("channels, perm", ((1, (1, 0, 2)), (3, (1, 0, 2)), (3, (2, 1, 0)), (20, (2, 1, 0))))
+def test_turned_tiles(channels, perm):
+    chain = Chain(images("u1", channels, ((40, 33), (1, 70), (32, 32), (0, 4), (15, 64)))).transpose(*perm)
+    chain.check(offsets=(0, 1))
+    (launch,) = chain.segment().launches()[1]
+    assert "run_tiles" in launch.source
+    chain = Chain(images("f4", channels, ((40, 33), (1, 70), (32, 32), (0, 4), (35, 64)))).window().linear("u1")
+    chain.transpose(*perm).check()
 
 
 def test_wide_rows():

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core.batch import Spec
 from . import forms
+from .access import alignment_of_planes, copies_window, extents_of, goes_in_runs, threads_of_row, turned_coordinate
 from .source import Kind, Step, places, run_length, runs, write
 
 MAX_TENSORS, MAX_ARGS = 16, 12
@@ -162,11 +163,15 @@ class Fusion:
             for i, c, k in zip(g.locals, locals_, kinds[1:])
         ]
         if head is None or form == "gather":
-            in_runs = not head and form != "values" and _goes_in_runs(kinds, seen, locals_)
+            in_runs = not head and form != "values" and goes_in_runs(kinds, seen, locals_)
             along = ("rows" if "places" in g.forms else "runs") if in_runs else form
-            if not head and _copies_window(locals_, seen):
+            if not head and copies_window(locals_, seen):
                 along = "window"
-            phases = [_phase(along, kinds, seen, head, where, n)]
+            turned = turned_coordinate(kinds, seen, locals_) if along == "local" else -1
+            if turned >= 0:
+                phases = [_tiles(kinds, seen[-1], turned, n)]
+            else:
+                phases = [_phase(along, kinds, seen, head, where, n)]
         else:
             task = Task(
                 head, [specs[t] for t in head.outs], [specs[t] for t in head.ins], seen[-1], kinds[0], kinds[-1], n
@@ -260,62 +265,11 @@ def grid_of(blocks: np.ndarray, n: int) -> tuple[int, int, int]:
     return min(most, few), min(n, _MOST_ROWS_OF_BLOCKS), 1
 
 
-def _goes_in_runs(kinds: list[Kind], specs: list[Spec], locals_: list[Call]) -> bool:
-    """Whether the source and the last output are best read and written in runs along their last coordinates."""
-    last, out = kinds[-1], specs[-1]
-    if last.n == 1:
-        # Wider pixels are as fast without, and simpler.
-        return last.c == 1 or last.axis < last.n or out.dtype.itemsize <= specs[0].dtype.itemsize
-    if not last.unit and any(k.axis == k.n - 1 for k in kinds):
-        return False  # neighbours are channels
-    columns = [_extents(k, s)[:, -1] for k, s in ((kinds[0], specs[0]), (last, out))]
-    if min(int(c.mean()) for c in columns) < 16:
-        return False
-    if _alignment_of_planes(last, out) < max(4, 2 * out.dtype.itemsize):
-        return False
-    for call, x, to in zip(locals_, kinds, kinds[1:]):
-        for name in ("perm", "axis"):
-            args = call.args
-            if (
-                args is not None
-                and name in (args.dtype.names or ())
-                and args[name][0, _axis(to, to.n - 1)] != _axis(x, x.n - 1)
-            ):
-                return False
-    return True
-
-
-def _copies_window(locals_: list[Call], specs: list[Spec]) -> bool:
-    """Whether all that is done is a window with one constant outside."""
-    x, out = specs[0], specs[-1]
-    if [c.kernel for c in locals_] != ["geometry/window"] or x.dtype != out.dtype or not out.ndim:
-        return False
-    args = locals_[0].args
-    if args is None or args["border"].any() or (args["channels"] >= 0).any():
-        return False
-    return int(max(out.volumes().max(initial=0), x.volumes().max(initial=0))) < 1 << 30
-
-
-def _alignment_of_planes(k: Kind, s: Spec) -> int:
-    """Bytes, at most 16, that divide the distances between the planes that a thread writes; 16 if there is one."""
-    if not (k.unit and k.c > 1 and k.axis < k.n):
-        return 16
-    distances = 16 | int(np.bitwise_or.reduce(s.stored[:, k.axis + 1 :].prod(axis=1) * s.dtype.itemsize, initial=0))
-    return distances & -distances
-
-
-def _threads_of_row(runs: int) -> int:
-    """How many threads share a row of so many runs: a power of two, few of which are idle at the end of the row."""
-    return next((g for g in (32, 16) if -(-runs // g) * g * 7 <= runs * 8), 8)
-
-
-def _axis(k: Kind, coordinate: int) -> int:
-    return coordinate + (k.unit and coordinate >= k.axis)
-
-
-def _extents(k: Kind, s: Spec) -> np.ndarray:
-    """(n, k.n) sizes along the coordinates."""
-    return s.stored if not k.unit else np.delete(s.stored, k.axis, axis=1)
+def _tiles(kinds: list[Kind], out: Spec, at: int, n: int) -> Phase:
+    extents = extents_of(kinds[-1], out).copy()
+    extents[:, [at, -1]] = -(-extents[:, [at, -1]] // 32)
+    body = f"run_tiles<{kinds[0]}, 1, Chain, {at}>(l);"
+    return Phase(body, grid_of(_several_each(extents.prod(axis=1)), n))
 
 
 def _several_each(blocks: np.ndarray) -> np.ndarray:
@@ -339,14 +293,14 @@ def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, a
     if last.n == 1 or not out.ndim:
         columns, rows = out.volumes() // last.c, np.ones(out.n, "i8")
     else:
-        extents = _extents(last, out)
+        extents = extents_of(last, out)
         columns, rows = extents[:, -1], extents[:, :-1].prod(axis=1)
     if int((columns * rows).max(initial=0)) >= 1 << 31:
         raise ValueError(f"a sample of shape {out.shape.max(axis=0).tolist()} is too large for the GPU")
     if form == "rows":
-        p = run_length(kinds[0], last, [specs[0].dtype, out.dtype], _alignment_of_planes(last, out))
+        p = run_length(kinds[0], last, [specs[0].dtype, out.dtype], alignment_of_planes(last, out))
         runs_each = int(columns.mean()) // p + 1
-        g = _threads_of_row(runs_each)
+        g = threads_of_row(runs_each)
         # What a thread has in registers at once.
         most = p * (kinds[0].c * specs[0].dtype.itemsize + last.c * out.dtype.itemsize)
         u = max(1, min(_UNROLL // (len(kinds) - 1), 128 // most, -(-runs_each // g)))

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the threads of a launch of LOCALs go over memory: what suits the shapes, types and axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..core.batch import Spec
+from .source import Kind
+
+if TYPE_CHECKING:
+    from .launch import Call
+
+
+def goes_in_runs(kinds: list[Kind], specs: list[Spec], locals_: list[Call]) -> bool:
+    """Whether the source and the last output are best read and written in runs along their last coordinates."""
+    last, out = kinds[-1], specs[-1]
+    if last.n == 1:
+        # Wider pixels are as fast without, and simpler.
+        return last.c == 1 or last.axis < last.n or out.dtype.itemsize <= specs[0].dtype.itemsize
+    if not last.unit and any(k.axis == k.n - 1 for k in kinds):
+        return False  # neighbours are channels
+    columns = [extents_of(k, s)[:, -1] for k, s in ((kinds[0], specs[0]), (last, out))]
+    if min(int(c.mean()) for c in columns) < 16:
+        return False
+    if alignment_of_planes(last, out) < max(4, 2 * out.dtype.itemsize):
+        return False
+    return _coordinate_of_rows(kinds, locals_) == last.n - 1
+
+
+def turned_coordinate(kinds: list[Kind], specs: list[Spec], locals_: list[Call]) -> int:
+    """The coordinate of the last output that counts along rows of the source, if tiles are to be turned; else -1."""
+    at = _coordinate_of_rows(kinds, locals_)
+    last = kinds[-1]
+    if not 0 <= at < last.n - 1:
+        return -1
+    extents = extents_of(last, specs[-1])
+    return at if min(extents[:, at].mean(), extents[:, -1].mean()) >= 16 else -1
+
+
+def _coordinate_of_rows(kinds: list[Kind], locals_: list[Call]) -> int:
+    """Which coordinate of the last output counts along rows of the source; -1: none."""
+    at = kinds[0].n - 1
+    for call, x, to in zip(locals_, kinds, kinds[1:]):
+        for name in ("perm", "axis"):
+            args = call.args
+            if args is not None and name in (args.dtype.names or ()):
+                axis = _axis(x, at)
+                at = next((d for d in range(to.n) if args[name][0, _axis(to, d)] == axis), -1)
+                if at < 0:
+                    return -1
+    return at
+
+
+def copies_window(locals_: list[Call], specs: list[Spec]) -> bool:
+    """Whether all that is done is a window with one constant outside."""
+    x, out = specs[0], specs[-1]
+    if [c.kernel for c in locals_] != ["geometry/window"] or x.dtype != out.dtype or not out.ndim:
+        return False
+    args = locals_[0].args
+    if args is None or args["border"].any() or (args["channels"] >= 0).any():
+        return False
+    return int(max(out.volumes().max(initial=0), x.volumes().max(initial=0))) < 1 << 30
+
+
+def alignment_of_planes(k: Kind, s: Spec) -> int:
+    """Bytes, at most 16, that divide the distances between the planes that a thread writes; 16 if there is one."""
+    if not (k.unit and k.c > 1 and k.axis < k.n):
+        return 16
+    distances = 16 | int(np.bitwise_or.reduce(s.stored[:, k.axis + 1 :].prod(axis=1) * s.dtype.itemsize, initial=0))
+    return distances & -distances
+
+
+def threads_of_row(runs: int) -> int:
+    """How many threads share a row of so many runs: a power of two, few of which are idle at the end of the row."""
+    return next((g for g in (32, 16) if -(-runs // g) * g * 7 <= runs * 8), 8)
+
+
+def _axis(k: Kind, coordinate: int) -> int:
+    return coordinate + (k.unit and coordinate >= k.axis)
+
+
+def extents_of(k: Kind, s: Spec) -> np.ndarray:
+    """(n, k.n) sizes along the coordinates."""
+    return s.stored if not k.unit else np.delete(s.stored, k.axis, axis=1)
