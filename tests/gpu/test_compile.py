@@ -51,6 +51,12 @@ def sources():
     ]
     moments = normalize_segment("i2", "f8", (1, 1, 1))
     moments.steps = [Step("math/moments", [1], [0], {"reduced": np.ones((1, 8), "u1")})]
+    augmented = Segment(
+        [Step("augment/augment", [1], [0], {"n_steps": 2, "image_bytes": 64, "channels": 3, "counted": 2})],
+        {i: Spec.uniform(2, (4, 5, 3), np.dtype("u1"), "HWC") for i in (0, 1)},
+        {},
+        {1},
+    )
     drawn = [
         Segment(
             [Step("random/distribution", [0], [], {"kind": kind})], {0: Spec.uniform(2, (5, 6), np.dtype(t))}, {}, {0}
@@ -66,11 +72,8 @@ def sources():
         )
         for t, s, shape in (("u1", 3, (4, 5)), ("f2", -1, (2, 3, 2)), ("f8", 1, (3,)), ("i4", 1, ()))
     ]
-    found = {
-        (x.source, x.entry)
-        for s in [*segments, *drawn, *cut, *typical_segments(), *reductions(), moments]
-        for x in s.launches()[1]
-    }
+    segments += [*drawn, *cut, *typical_segments(), *reductions(), moments, augmented]
+    found = {(x.source, x.entry) for s in segments for x in s.launches()[1]}
     return sorted(found) + [
         ('#define OUT uint8_t\n#include "decode/jpeg_pixels.cu"\n', "jpeg_pixels"),
         (ARITHMETIC, "all"),
