@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conditionals inside of chains: whatever is joined gives what the stages one by one give."""
 
-import struct
-import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from penstock import PipelineError, fn, pipeline_def, types
+from penstock import fn, pipeline_def, types
 from penstock.core.batch import Batch
 from penstock.exec import plan as plan_module
 
@@ -52,6 +50,7 @@ def run(define, batches=4, size=N, **kwargs):
 
 
 def is_joined(define, size=N):
+    """Whether chains are joined."""
     return "a chain for each branch" in pipeline(define, size).explain()
 
 
@@ -65,6 +64,13 @@ def apart(monkeypatch):
             return run(*args, **kwargs)
 
     return run_apart
+
+
+def same(a, b):
+    assert len(a) == len(b)
+    for (layout, x, dtype), (other_layout, y, other_dtype) in zip(a, b):
+        assert (layout, dtype) == (other_layout, other_dtype)
+        np.testing.assert_array_equal(x, y)
 
 
 # What is joined. ------------------------------------------------------------------------------------------------------
@@ -152,6 +158,53 @@ def one_after_the_other():
     return fn.crop(x, crop=(1, 1))
 
 
+def nested():
+    x = fn.flip(fed())
+    c = coin()
+    if c == 1:
+        if fn.random.coin_flip() == 1:
+            x = fn.brightness(x, brightness=0.5)
+        else:
+            x = fn.contrast(x, contrast=0.5)
+    return fn.crop(x, crop=(1, 1))
+
+
+def three_ways():
+    c = fn.external_source(source=lambda i: [np.array((i + j * j) % 3) for j in range(size_of_batch[0])])
+    x = fn.resize(fed(), size=[12, 13])
+    if c == 0:
+        x = fn.brightness(x, brightness=0.5)
+    elif c == 1:
+        x = fn.rotate(x, angle=30.0, keep_size=True)
+    return fn.crop(x, crop=(5, 5))
+
+
+def nested_data():
+    """Arguments and images from every scope around, and a chain between the conditionals."""
+    a, b, c = (fn.random.uniform(range=[0.5, 1.5]) for _ in range(3))
+    x, y = fn.resize(fed(), size=[12, 13]), fn.resize(fed(), size=[12, 13])
+    if coin() == 1:
+        x = fn.brightness(x, brightness=a)
+        if fn.random.coin_flip() == 1:
+            x = fn.contrast(fn.brightness(x, brightness=b), contrast=a)
+        else:
+            x = x + y
+            x = fn.cast(x, dtype=types.UINT8)
+        x = fn.brightness(x, brightness=b)
+    else:
+        x = fn.flip(y)
+    return fn.brightness(x, brightness=c)
+
+
+def two_outputs():
+    x, y = fed(), fed()
+    if coin() == 1:
+        x, y = fn.flip(x), fn.brightness(y, brightness=0.5)
+    else:
+        x = fn.brightness(x, brightness=0.5)
+    return x * 2 + y, x
+
+
 def decoded():
     jpegs, labels = fn.readers.file(files=PHOTOS, labels=list(range(len(PHOTOS))))
     x = fn.decoders.image(jpegs)
@@ -163,7 +216,7 @@ def decoded():
 
 
 JOINED = [crop_behind, chain_before, chains_around, data_per_sample, random_inside, two_variables, ragged_outputs]
-JOINED += [other_types_inside, one_after_the_other, decoded]
+JOINED += [other_types_inside, one_after_the_other, decoded, nested, three_ways, nested_data, two_outputs]
 
 
 # What is not. ---------------------------------------------------------------------------------------------------------
@@ -179,23 +232,17 @@ def used_elsewhere():
     return y, x
 
 
-def two_outputs():
-    x, y = fed(), fed()
-    if coin() == 1:
-        x, y = fn.flip(x), fn.brightness(y, brightness=0.5)
-    else:
-        x = fn.brightness(x, brightness=0.5)
-    return x * 2 + y, x
-
-
-def nested():
+def five_ways():
+    c = fn.external_source(source=lambda i: [np.array((i + j) % 5) for j in range(size_of_batch[0])])
     x = fn.flip(fed())
-    c = coin()
-    if c == 1:
-        if fn.random.coin_flip() == 1:
-            x = fn.brightness(x, brightness=0.5)
-        else:
-            x = fn.contrast(x, contrast=0.5)
+    if c == 0:
+        x = fn.brightness(x, brightness=0.5)
+    elif c == 1:
+        x = fn.contrast(x, contrast=0.5)
+    elif c == 2:
+        x = fn.flip(x)
+    elif c == 3:
+        x = fn.brightness(x, brightness=1.5)
     return fn.crop(x, crop=(1, 1))
 
 
@@ -221,14 +268,7 @@ def whole_batches():
     return fn.permute_batch(x, indices=fn.batch_permutation(seed=1))
 
 
-NOT_JOINED = [nested, two_outputs, argument_of_the_chain]
-
-
-def same(a, b):
-    assert len(a) == len(b)
-    for (layout, x, dtype), (other_layout, y, other_dtype) in zip(a, b):
-        assert (layout, dtype) == (other_layout, other_dtype)
-        np.testing.assert_array_equal(x, y)
+NOT_JOINED = [five_ways, argument_of_the_chain]
 
 
 @pytest.mark.parametrize(
@@ -273,76 +313,6 @@ def test_sequences_go_stage_by_stage(apart):
         return fn.crop(x, crop=(1, 1))
 
     same(run(define), apart(define))
-
-
-# Mistakes. ------------------------------------------------------------------------------------------------------------
-
-
-def test_branches_of_different_types():
-    def define():
-        x = fn.flip(fed())
-        if coin() == 1:
-            y = fn.cast(x, dtype=types.FLOAT)
-        else:
-            y = x
-        return fn.cast(y, dtype=types.INT32)
-
-    assert is_joined(define)
-    with pytest.raises(PipelineError, match="different types: float32 where the condition is true, uint8"):
-        run(define)
-
-
-def test_bad_samples_have_their_names_and_lines():
-    """A crop that is too large, for a sample in one branch; then a file that is no image, before."""
-
-    def define():
-        x = fn.flip(fed())
-        if coin() == 1:
-            x = fn.crop(x, crop=(9, 8))
-        return fn.cast(x, dtype=types.FLOAT)
-
-    assert is_joined(define)
-    with pytest.raises(PipelineError, match=r"fn\.crop[\s\S]*Sample 2 of iteration 0"):
-        run(define)
-
-
-def png_without_pixels():
-    """Its header is right, so that it fails while samples go through the chain."""
-
-    def chunk(name, data):
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-
-    head = struct.pack(">IIBBBBB", 40, 30, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", b"rubbish") + chunk(b"IEND", b"")
-
-
-@pytest.mark.parametrize("on_error", ["raise", "skip", "replace"])
-@pytest.mark.parametrize("damaged", [b"no image", png_without_pixels()], ids=["header", "pixels"])
-def test_files_that_are_damaged(on_error, damaged, tmp_path, apart):
-    whole = Path(PHOTOS[0]).read_bytes()
-    names = []
-    for i in range(12):
-        path = tmp_path / f"{i:02}.img"
-        path.write_bytes(damaged if i == 4 else whole)
-        names.append(str(path))
-
-    def define():
-        jpegs, labels = fn.readers.file(files=names, labels=list(range(12)))
-        x = fn.decoders.image(jpegs)
-        if coin() == 1:
-            x = fn.flip(x)
-        return fn.resize(x, size=[20, 30]), labels
-
-    assert is_joined(define)
-    if on_error == "raise":
-        for how in (run, apart):
-            with pytest.raises(PipelineError, match=r"04\.img"):
-                how(define, on_error=on_error)
-        return
-    same(run(define, 2, on_error=on_error), apart(define, 2, on_error=on_error))
-    p = pipeline(define, on_error=on_error)
-    p.run()
-    assert [e.source for e in p.errors()] == [names[4]]
 
 
 def test_samples_keep_the_names_of_their_files():

@@ -5,18 +5,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from ..core import kernels
 from ..core.batch import Batch, Spec
-from ..graph.joining import Alternative, Branches
+from ..graph.joining import Alternative, Branches, lineage
 from .arguments import Resolver
 from .chain import Chain, _Segment
 from .context import BadSamples, Context, ScopedContext
 
 # Samples up to this many bytes are copied: an array is quicker to make and to read than as many pointers.
 _SMALL_BYTES = 256
+_NONE = np.zeros(0, "i8")
 
 Run = Callable[[Context, kernels.Pool], None]
 _Planned = tuple["_Part", _Segment, ScopedContext]  # one branch, for one batch
@@ -55,17 +57,17 @@ class Joined:
 
     def _plan(self, ctx: Context) -> list[_Planned] | None:
         """The segments of the branches that samples go into; None if it has to be done stage by stage."""
-        planned = []
+        planned: list[_Planned] = []
         for part in self._alternatives:
-            condition = ctx.values[part.scope.condition_edge]
-            if condition.spec.ndim:
+            found = part.rows(ctx)
+            if found is None:
                 return None
-            rows = ((condition.array() != 0) == part.scope.branch).nonzero()[0]
+            rows = found[-1]
             if not len(rows):
                 continue
             sub = ScopedContext(ctx, rows)
             try:
-                sub.values = part.values(ctx, rows)
+                sub.values = part.values(ctx, found)
                 segment = part.plan(sub)
             except Exception:  # which comes again, with an explanation, stage by stage
                 return None
@@ -77,12 +79,14 @@ class Joined:
 
     def _alike(self, planned: list[_Planned]) -> bool:
         """Whether what is merged, and what comes out, can be one batch."""
-        first, one, _ = planned[0]
-        for part, other, _ in planned[1:]:
-            for e, f in zip((*first.gives, *first.merged), (*part.gives, *part.merged)):
-                a, b = one.specs.get(e), other.specs.get(f)
-                if a and b and (a.dtype, a.ndim, a.layout) != (b.dtype, b.ndim, b.layout):
-                    return False
+        seen: dict[Any, tuple] = {}
+        for part, segment, _ in planned:
+            for name, e in (*zip(self.outputs, part.gives), *part.merged.items()):
+                spec = segment.specs.get(e)
+                if spec is not None:
+                    form = spec.dtype, spec.ndim, spec.layout
+                    if seen.setdefault(name, form) != form:
+                        return False
         return True
 
     def _place(self, n: int, planned: list[_Planned]) -> list[Batch]:
@@ -107,16 +111,35 @@ class _Part:
         self.chain = Chain(alternative.nodes, set(self.gives), resolvers)
         made = {n.number for n in alternative.nodes}
         reads = [d for n in alternative.nodes for d in (*n.inputs, *n.arg_nodes())]
-        # Edges from outside, and whether they are of the branch's samples already.
+        self.scopes = lineage(self.scope)[::-1]
+        # Edges from outside, and how many scopes they have been split for.
         self.reads = {
-            (d.source.number, d.index): d.source.branch is self.scope for d in reads if d.source.number not in made
+            (d.source.number, d.index): d.source.branch.depth if d.source.branch is not None else 0
+            for d in reads
+            if d.source.number not in made
         }
 
-    def values(self, ctx: Context, rows: np.ndarray) -> dict[tuple[int, int], Batch]:
+    def rows(self, ctx: Context) -> list[np.ndarray] | None:
+        """For each scope, from the outermost on, the rows that go into it, as rows of the one around it, and last as
+        rows of the batch; None if a condition is not a scalar."""
+        found, within = [], None
+        for scope in self.scopes:
+            condition = ctx.values[scope.condition_edge]
+            if condition.spec.ndim and len(condition):
+                return None
+            chosen = ((condition.array() != 0) == scope.branch).nonzero()[0] if condition.spec.ndim == 0 else _NONE
+            found.append(chosen)
+            within = chosen if within is None else within[chosen]
+        assert within is not None
+        return [*found, within]
+
+    def values(self, ctx: Context, rows: list[np.ndarray]) -> dict[tuple[int, int], Batch]:
         values = {}
-        for e, is_split in self.reads.items():
+        for e, depth in self.reads.items():
             batch = ctx.values[e]
-            values[e] = batch if is_split or len(rows) == ctx.n else _take(batch, rows)
+            for chosen in rows[depth:-1]:
+                batch = batch if len(chosen) == len(batch) else _take(batch, chosen)
+            values[e] = batch
         return values
 
     def plan(self, sub: ScopedContext) -> _Segment | None:

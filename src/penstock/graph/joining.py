@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conditionals inside of chains: the chain before an `if`, those in its branches and the chain behind it become a chain
-per branch, through which the samples of the branch go at a time."""
+per branch, through which the samples of the branch go at a time. What is nested has more than two branches."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from .scopes import Scope
 
 Edge = tuple[int, int]
 SPLIT, MERGE = "_conditional.split", "_conditional.merge"
+MOST = 4  # branches; each is planned by itself
 
 
 class Alternative:
     """What the samples of one branch go through: `nodes` in order, copies whose inputs know of no split or merge.
-    `gives` are the edges that the outputs of the whole have here, `merged` those that are merged."""
+    `gives` are the edges that the outputs of the whole have here, `merged` those that are merged, by the merge."""
 
-    def __init__(self, scope: Scope, nodes: list[Node], gives: list[Edge], merged: list[Edge]):
+    def __init__(self, scope: Scope, nodes: list[Node], gives: list[Edge], merged: dict[int, Edge]):
         self.scope, self.nodes, self.gives, self.merged = scope, nodes, gives, merged
 
 
 class Branches(Stage):
-    """Chains of both branches. `outputs` are the edges that later stages read, `apart` the stages in place of which
+    """Chains of all branches. `outputs` are the edges that later stages read, `apart` the stages in place of which
     this one is, which do the same."""
 
     __slots__ = ("alternatives", "apart", "outputs")
@@ -36,7 +37,7 @@ class Branches(Stage):
 
 def join_branches(stages: list[Stage], outputs: list[DataNode]) -> list[Stage]:
     """The stages, where some are replaced by Branches."""
-    wanted = {(o.source.number, o.index) for o in outputs}
+    wanted = {_edge(o) for o in outputs}
     for scopes in list(_conditionals(stages)):
         found = _Search(stages, wanted, scopes).join()
         if found is not None:
@@ -45,8 +46,20 @@ def join_branches(stages: list[Stage], outputs: list[DataNode]) -> list[Stage]:
     return stages
 
 
+def _edge(d: DataNode) -> Edge:
+    return d.source.number, d.index
+
+
+def _once(stages: list[Stage]) -> list[Stage]:
+    return list(dict.fromkeys(stages))
+
+
 def _is(stage: Stage, name: str) -> bool:
     return stage.kind == "batch" and stage.nodes[0].op.fn_name == name and stage.nodes[0].device == "cpu"
+
+
+def _scopes_of(merge: Node) -> tuple[Scope | None, ...]:
+    return tuple(d.source.branch for d in merge.inputs[:2])
 
 
 def _conditionals(stages: list[Stage]) -> Iterator[tuple[Scope, Scope]]:
@@ -54,10 +67,19 @@ def _conditionals(stages: list[Stage]) -> Iterator[tuple[Scope, Scope]]:
     seen = set()
     for s in stages:
         if _is(s, MERGE) and s.nodes[0].scope is None:
-            then, otherwise = (d.source.branch for d in s.nodes[0].inputs[:2])
+            then, otherwise = _scopes_of(s.nodes[0])
             if then is not None and otherwise is not None and id(then) not in seen:
                 seen.add(id(then))
                 yield then, otherwise
+
+
+def lineage(scope: Scope | None) -> list[Scope]:
+    """The scope and those around it."""
+    found = []
+    while scope is not None:
+        found.append(scope)
+        scope = scope.parent
+    return found
 
 
 class _Search:
@@ -71,76 +93,93 @@ class _Search:
         for s in stages:
             for n in s.nodes:
                 for d in (*n.inputs, *n.arg_nodes()):
-                    self.readers.setdefault((d.source.number, d.index), []).append(s)
+                    self.readers.setdefault(_edge(d), []).append(s)
 
     def join(self) -> Branches | None:
-        merges = [s for s in self.stages if _is(s, MERGE) and s.nodes[0].inputs[0].source.branch is self.scopes[0]]
-        inside: list[Stage] = []
-        splits: list[Stage] = []
-        for m in merges:
-            for d in m.nodes[0].inputs[:2]:
-                made = self.made_by[d.source.number]
-                if _is(made, SPLIT):
-                    splits.append(made)
-                elif made.kind == "chain" and made.nodes[0].scope in self.scopes:
-                    inside.append(made)
-                else:
-                    return None
-        inside = _once(inside)
-        if not all(self._only(self._outgoing(s), merges) for s in inside):
-            return None
+        merges = [s for s in self.stages if _is(s, MERGE) and _scopes_of(s.nodes[0])[0] is self.scopes[0]]
+        inside, splits = self._inside(merges)
         members = [*inside, *merges]
+        if not all(self._only(self._outgoing(s), [*members, *splits]) for s in inside):
+            return None
         behind = self._behind(merges)
-        if behind is not None:
-            members.append(behind)
-        for s in inside:
-            splits += [p for n in s.nodes for d in n.inputs if _is(p := self.made_by[d.source.number], SPLIT)]
-        splits = [s for s in _once(splits) if s.nodes[0].branch in self.scopes]
+        members += behind
         before = self._before(splits, members)
-        if before is not None:
-            members += [before, *[s for s in splits if self.made_by[s.nodes[0].inputs[0].source.number] is before]]
-        members = sorted(_once(members), key=lambda s: self.place[id(s)])
-        if (behind is None and before is None) or not _joinable(members):
+        members += before
+        # Splits of what is made by others are done before, unless what they give is split again.
+        kept = [s for s in splits if self._only(self._outgoing(s), [*members, *splits])]
+        made = [*members]
+        for s in sorted(kept, key=lambda s: self.place[id(s)]):
+            if self.made_by[s.nodes[0].inputs[0].source.number] in made:
+                made.append(s)
+        members = sorted(_once(made), key=lambda s: self.place[id(s)])
+        if not (behind or before) or not _joinable(members):
             return None
         return self._joined(members)
+
+    def _inside(self, merges: list[Stage]) -> tuple[list[Stage], list[Stage]]:
+        """The chains and merges in the branches that what is merged depends on, and the splits that they read."""
+        inside: list[Stage] = []
+        splits: list[Stage] = []
+        left = [*merges]
+        while left:
+            stage = left.pop()
+            for n in stage.nodes:
+                for d in n.inputs[:1] if _is(stage, SPLIT) else n.inputs[:2] if _is(stage, MERGE) else n.inputs:
+                    made = self.made_by[d.source.number]
+                    if made is stage or made in inside or made in splits:
+                        continue
+                    scope = made.nodes[0].scope
+                    within = any(s.holds(scope) for s in self.scopes) if scope is not None else False
+                    if _is(made, SPLIT) and made.nodes[0].branch is not None:
+                        splits.append(made)
+                        left.append(made)
+                    elif within and (made.kind == "chain" or _is(made, MERGE)):
+                        inside.append(made)
+                        left.append(made)
+        return inside, splits
 
     def _outgoing(self, stage: Stage) -> list[Edge]:
         """The edges that others read."""
         edges = [(n.number, i) for n in stage.nodes for i in range(len(n.outputs))]
         return [e for e in edges if e in self.wanted or any(s is not stage for s in self.readers.get(e, ()))]
 
-    def _only(self, edges: list[Edge], readers: list[Stage], also: Stage | None = None) -> bool:
+    def _only(self, edges: list[Edge], readers: list[Stage]) -> bool:
         """Whether nobody but `readers`, and the stage that makes it, reads any of the edges."""
-        allowed = [*readers, also]
         return all(
-            e not in self.wanted and all(s in allowed or s is self.made_by[e[0]] for s in self.readers.get(e, ()))
+            e not in self.wanted and all(s in readers or s is self.made_by[e[0]] for s in self.readers.get(e, ()))
             for e in edges
         )
 
-    def _behind(self, merges: list[Stage]) -> Stage | None:
-        """The chain that reads all that is merged, if nobody else does."""
+    def _behind(self, merges: list[Stage]) -> list[Stage]:
+        """The chains that read what is merged."""
         readers = _once([s for m in merges for e in self._outgoing(m) for s in self.readers.get(e, ())])
-        if len(readers) != 1 or readers[0].kind != "chain" or readers[0].nodes[0].scope is not None:
-            return None
-        return readers[0] if all(self._only(self._outgoing(m), readers) for m in merges) else None
+        return [s for s in readers if s.kind == "chain" and s.nodes[0].scope is None]
 
-    def _before(self, splits: list[Stage], members: list[Stage]) -> Stage | None:
-        """The chain that makes what is split, if nobody reads it but the branches, and the chain behind."""
-        made = [self.made_by[s.nodes[0].inputs[0].source.number] for s in splits]
-        chains = _once([s for s in made if s.kind == "chain" and s.nodes[0].scope is None])
-        if len(chains) != 1 or chains[0] in members:
-            return None
-        splits = [s for s, m in zip(splits, made) if m is chains[0]]
-        if not all(self._only(self._outgoing(s), members) for s in splits):
-            return None
-        return chains[0] if self._only(self._outgoing(chains[0]), [*splits, *members]) else None
+    def _before(self, splits: list[Stage], members: list[Stage]) -> list[Stage]:
+        """The chains that make what is split, if nobody reads it but the branches, and the chains behind."""
+        above = {s: self.made_by[s.nodes[0].inputs[0].source.number] for s in splits}
+        chains = _once([s for s in above.values() if s.kind == "chain" and s.nodes[0].scope is None])
+        found = []
+        for chain in chains:
+            ours = [s for s in splits if above[s] is chain or above.get(above[s]) is chain]
+            if chain not in members and all(self._only(self._outgoing(s), [*splits, *members]) for s in (*ours, chain)):
+                found.append(chain)
+        return found
+
+    def _leaves(self, members: list[Stage]) -> list[Scope]:
+        """The branches that have no conditional inside."""
+        scopes: list[Scope] = []
+        for s in members:
+            if _is(s, MERGE):
+                scopes += [b for b in _scopes_of(s.nodes[0]) if b is not None and b not in scopes]
+        return [s for s in scopes if not any(other.parent is s for other in scopes)]
 
     def _joined(self, members: list[Stage]) -> Branches | None:
-        numbers = {n.number for s in members for n in s.nodes}
+        nodes = [n for s in members for n in s.nodes]
+        numbers = {n.number for n in nodes}
         outputs = [
             (n.number, i)
-            for s in members
-            for n in s.nodes
+            for n in nodes
             for i in range(len(n.outputs))
             if (n.number, i) in self.wanted or any(r not in members for r in self.readers.get((n.number, i), ()))
         ]
@@ -148,42 +187,52 @@ class _Search:
         last = max(self.place[id(s)] for s in members)
         if any(self.place[id(r)] < last for e in outputs for r in self.readers.get(e, ()) if r not in members):
             return None
-        alternatives = []
-        for k, scope in enumerate(self.scopes):
-            same: dict[Edge, DataNode] = {}
-            nodes: list[Node] = []
-            for n in (n for s in members for n in s.nodes):
-                if n.op.fn_name in (SPLIT, MERGE):
-                    if n.op.fn_name == MERGE or n.branch is scope:
-                        d = n.inputs[k if n.op.fn_name == MERGE else 0]
-                        same[n.number, 0] = same.get((d.source.number, d.index), d)
-                elif n.scope is None or n.scope is scope:
-                    own = copy.copy(n)
-                    own.inputs = tuple(same.get((d.source.number, d.index), d) for d in n.inputs)
-                    nodes.append(own)
-            gives = [_edge(same[e]) if e in same else e for e in outputs]
-            merged = [_edge(same[n.number, 0]) for s in members for n in s.nodes if n.op.fn_name == MERGE]
-            nodes = _reached(nodes, gives)
-            made = {n.number for n in nodes}
-            known = all(d.source.number not in numbers for n in nodes for d in n.arg_nodes())
-            known &= all(n.inputs[i].source.number not in made for n in nodes for i in n.op.peeks if i < len(n.inputs))
-            if not nodes or not known or any(e[0] not in made for e in gives) or len(set(gives)) < len(gives):
-                return None
-            alternatives.append(Alternative(scope, nodes, gives, merged))
-        return Branches(members, outputs, alternatives)
+        # Which samples go where is known before.
+        conditions = [d for n in nodes for d in _condition(n)]
+        leaves = self._leaves(members)
+        if len(leaves) > MOST or any(d.source.number in numbers for d in conditions):
+            return None
+        alternatives = [_alternative(nodes, leaf, outputs) for leaf in leaves]
+        return None if None in alternatives else Branches(members, outputs, [a for a in alternatives if a is not None])
+
+
+def _condition(node: Node) -> tuple[DataNode, ...]:
+    return node.inputs[1:] if node.op.fn_name == SPLIT else node.inputs[2:] if node.op.fn_name == MERGE else ()
 
 
 def _joinable(members: list[Stage]) -> bool:
-    nodes = [n for s in members for n in s.nodes if s.kind == "chain"]
-    return not any(n.op.mixes_samples or n.op.aliases for n in nodes)
+    return not any(n.op.mixes_samples or n.op.aliases for s in members if s.kind == "chain" for n in s.nodes)
 
 
-def _once(stages: list[Stage]) -> list[Stage]:
-    return list(dict.fromkeys(stages))
-
-
-def _edge(d: DataNode) -> Edge:
-    return d.source.number, d.index
+def _alternative(nodes: list[Node], leaf: Scope, outputs: list[Edge]) -> Alternative | None:
+    """The chain of one branch; None if its samples need what is made on the way."""
+    around = lineage(leaf)
+    same: dict[Edge, DataNode] = {}
+    merged: dict[int, Edge] = {}
+    own: list[Node] = []
+    for n in nodes:
+        if n.op.fn_name == SPLIT:
+            if n.branch in around:
+                same[n.number, 0] = same.get(_edge(n.inputs[0]), n.inputs[0])
+        elif n.op.fn_name == MERGE:
+            branch = next((k for k, s in enumerate(_scopes_of(n)) if s in around), None)
+            if branch is not None:
+                d = n.inputs[branch]
+                same[n.number, 0] = same.get(_edge(d), d)
+                merged[n.number] = _edge(same[n.number, 0])
+        elif n.scope is None or n.scope in around:
+            own.append(copy.copy(n))
+            own[-1].inputs = tuple(same.get(_edge(d), d) for d in n.inputs)
+    gives = [_edge(same[e]) if e in same else e for e in outputs]
+    own = _reached(own, gives)
+    inner = {n.number for n in nodes}
+    made = {n.number for n in own}
+    known = all(d.source.number not in inner for n in own for d in n.arg_nodes())
+    known &= all(n.inputs[i].source.number not in made for n in own for i in n.op.peeks if i < len(n.inputs))
+    known &= all(d.source.number in made or d.source.number not in inner for n in own for d in n.inputs)
+    if not own or not known or any(e[0] not in made for e in gives) or len(set(gives)) < len(gives):
+        return None
+    return Alternative(leaf, own, gives, merged)
 
 
 def _reached(nodes: list[Node], gives: list[Edge]) -> list[Node]:
