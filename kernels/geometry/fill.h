@@ -28,7 +28,7 @@ struct Fill {
   // Fills [from, to) of axis d and all that is below, where `out` is index 0 of that axis; c is the channel if an axis
   // above d counts them.
   void range(char *out, int d, int64_t from, int64_t to, int64_t c) const {
-    if (to <= from) return;
+    if (to <= from || d >= kMaxDims) return;
     out += from * step[d] * size;
     const int64_t bytes = (to - from) * step[d] * size;
     if (channels < d) {

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Regions that are filled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.axes import axes_at, axes_named
+from ...core.batch import Spec
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, PerSample, Pointwise
+
+_NAN = float("nan")
+
+
+class Erase(Pointwise):
+    """Fills one or more regions of each sample.
+
+    `anchor` says where regions begin and `shape` how large they are, along each of `axes` or `axis_names`: as many
+    values as there are axes for a region, and so on for further ones. Samples may have different numbers of regions.
+    A region covers the axes that are not named as a whole, channels and frames for example, and may reach out of the
+    sample. Its borders are computed as real numbers and cut to integers. Without `anchor` regions begin at 0, without
+    both the output is the input. Takes integers, float16 and float32.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> import numpy as np
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     x = types.Constant(np.arange(12, dtype=np.uint8).reshape(3, 4, 1), layout="HWC")
+    ...     return fn.erase(x, anchor=[1, 1], shape=[2, 2], fill_value=99)
+    >>> pipe().run()[0].at(0)[..., 0].tolist()
+    [[0, 1, 2, 3], [4, 99, 99, 7], [8, 99, 99, 11]]
+    """
+
+    kernel = "geometry/erase"
+    frames = False
+    anchor = PerSample([float], [], "Where each region begins, for each axis.", ragged=_NAN)
+    shape = PerSample([float], [], "Size of each region, for each axis.", ragged=_NAN)
+    axes = Arg([int], [1, 0], "The axes that `anchor` and `shape` speak of; negative ones count from the last.")
+    axis_names = Arg(str, "HW", "The same axes by name; used unless `axes` is given.")
+    fill_value = PerSample(
+        [float], [0.0], "One value, or one for each channel; without its fraction in integers, clamped."
+    )
+    normalized = Arg(bool, False, "Whether `anchor` and `shape` are relative: 1.0 is the extent of the sample.")
+    normalized_anchor = Arg(bool, False, "Whether `anchor` is relative.")
+    normalized_shape = Arg(bool, False, "Whether `shape` is relative.")
+    centered_anchor = Arg(bool, False, "Whether `anchor` is the middle of each region.")
+
+    def setup(self) -> None:
+        if {"axes", "axis_names"} <= self.values["given"]:
+            raise ValueError("give the axes either by `axes` or by `axis_names`, not both")
+
+    def plan(self, a: Arguments, x: Spec) -> None:
+        if x.dtype.kind not in "iuf" or x.dtype.itemsize == 8 and x.dtype.kind == "f":
+            raise TypeError(
+                f"input type {x.dtype.name} is not supported; supported: integers, float16, float32; fn.cast converts"
+            )
+        if "axes" in self.values["given"]:
+            axes = axes_at(x, np.broadcast_to(np.array(self.values["axes"]), (x.n, len(self.values["axes"]))))
+        else:  # an input without a layout is taken for an image or a volume
+            axes = axes_named(x, self.values["axis_names"], x.layout or {2: "HW", 3: "HWC", 4: "DHWC"}.get(x.ndim, ""))
+        self._place(a, x, axes)
+        self._fill(a, x)
+
+    def _place(self, a: Arguments, x: Spec, axes: np.ndarray) -> None:
+        """Begin and end (n, regions, ndim), in the whole sample."""
+        v, n_axes = self.values, axes.shape[1]
+        anchor, shape = (self._regions(a, name, n_axes) for name in ("anchor", "shape"))
+        if anchor.shape[1] and not shape.shape[1]:
+            raise ValueError("`anchor` needs a `shape` of the same length")
+        if not anchor.shape[1]:
+            anchor = np.where(np.isnan(shape), np.float32(_NAN), np.float32(0))
+        counts = [(~np.isnan(c)).reshape(x.n, -1).sum(axis=1) for c in (anchor, shape)]
+        SampleErrors.where(
+            counts[0] != counts[1],
+            lambda i: f"`anchor` and `shape` need as many values as each other; got {counts[0][i]} and {counts[1][i]}",
+        )
+        regions = min(anchor.shape[1], shape.shape[1])  # the rest of the longer is not there
+        anchor, shape = anchor[:, :regions], shape[:, :regions]
+        rows = np.arange(x.n)[:, None]
+        extent = x.shape[rows, axes].astype("f4")[:, None, :]
+        if v["normalized"] or v["normalized_anchor"]:
+            anchor = anchor * extent
+        if v["normalized"] or v["normalized_shape"]:
+            shape = shape * extent
+        if v["centered_anchor"]:
+            anchor = anchor - shape / 2
+        a.begin = np.zeros((x.n, regions, x.ndim), "i8")
+        a.end = np.repeat(x.shape[:, None, :], regions, axis=1)
+        at = rows[:, :, None], np.arange(regions)[None, :, None], axes[:, None, :]
+        # What is not there has no extent.
+        a.begin[at] = np.clip(np.nan_to_num(anchor, nan=0), -(2.0**40), 2.0**40)
+        a.end[at] = np.clip(np.nan_to_num(anchor + shape, nan=0), -(2.0**40), 2.0**40)
+
+    def _regions(self, a: Arguments, name: str, n_axes: int) -> np.ndarray:
+        values = getattr(a, name)
+        if n_axes == 0 or values.shape[1] % n_axes:
+            raise ValueError(
+                f"`{name}` needs {n_axes} values for each region, one for each axis; got {values.shape[1]}"
+            )
+        SampleErrors.where(
+            (~np.isnan(values)).sum(axis=1) % n_axes != 0, lambda i: f"`{name}` needs {n_axes} values for each region"
+        )
+        return values.reshape(len(values), -1, n_axes)
+
+    def _fill(self, a: Arguments, x: Spec) -> None:
+        count = a.fill_value.shape[1]
+        a.channels = -1
+        if count == 0:
+            raise ValueError("`fill_value` needs one value, or one for each channel")
+        if count > 1:
+            a.channels = x.axis("C") if x.layout else x.ndim - 1
+            if a.channels < 0:
+                raise ValueError(f"`fill_value` has {count} values, but the layout '{x.layout}' has no channels")
+            channels = x.shape[:, a.channels]
+            SampleErrors.where(
+                channels != count, lambda i: f"`fill_value` has {count} values for {channels[i]} channels"
+            )
+
+    def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
+        origin = out.origin[:, None, :]
+        channels = a.channels
+        fill = a.fill_value.astype("f4")
+        if channels >= 0 and out.origin[:, channels].any():
+            wide = np.pad(fill, ((0, 0), (0, fill.shape[1])))
+            fill = np.take_along_axis(wide, out.origin[:, channels, None] + np.arange(fill.shape[1]), axis=1)
+        regions = a.begin.shape[1]
+        empty = np.zeros((x.n, 1), "i8")
+        return {
+            "begin": (a.begin - origin).reshape(x.n, -1) if regions and x.ndim else empty,
+            "end": (a.end - origin).reshape(x.n, -1) if regions and x.ndim else empty,
+            "regions": regions,
+            "fill": fill,
+            "channels": channels,
+        }
