@@ -36,8 +36,8 @@ class Erase(Pointwise):
 
     kernel = "geometry/erase"
     frames = False
-    anchor = PerSample([float], [], "Where each region begins, for each axis.", ragged=_NAN)
-    shape = PerSample([float], [], "Size of each region, for each axis.", ragged=_NAN)
+    anchor = PerSample([float], [], "Where each region begins, for each axis.", ragged=True)
+    shape = PerSample([float], [], "Size of each region, for each axis.", ragged=True)
     axes = Arg([int], [1, 0], "The axes that `anchor` and `shape` speak of; negative ones count from the last.")
     axis_names = Arg(str, "HW", "The same axes by name; used unless `axes` is given.")
     fill_value = PerSample(
@@ -95,7 +95,8 @@ class Erase(Pointwise):
         a.end[at] = np.clip(np.nan_to_num(anchor + shape, nan=0), -(2.0**40), 2.0**40)
 
     def _regions(self, a: Arguments, name: str, n_axes: int) -> np.ndarray:
-        values = getattr(a, name)
+        values = np.array(getattr(a, name), "f4")
+        values[np.arange(values.shape[1]) >= a.lengths(name)[:, None]] = _NAN  # what a sample does not have
         if n_axes == 0 or values.shape[1] % n_axes:
             raise ValueError(
                 f"`{name}` needs {n_axes} values for each region, one for each axis; got {values.shape[1]}"
