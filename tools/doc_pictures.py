@@ -49,10 +49,10 @@ def _waves(x: Any, image: np.ndarray) -> Any:
 
 
 def _bayer(x: Any, image: np.ndarray) -> Any:
-    """The photograph as a sensor with the pattern BGGR sees it, and back."""
+    """The photograph as a sensor sees it whose tiles are, from their second row and column on, BGGR, and back."""
     h, w = (n & ~1 for n in image.shape[:2])
     mosaic = image[:h, :w, 1].copy()
-    mosaic[::2, ::2], mosaic[1::2, 1::2] = image[:h:2, :w:2, 2], image[1:h:2, 1:w:2, 0]
+    mosaic[::2, ::2], mosaic[1::2, 1::2] = image[:h:2, :w:2, 0], image[1:h:2, 1:w:2, 2]
     return fn.debayer(types.Constant(mosaic, layout="HW"), blue_position=[0, 0])
 
 
