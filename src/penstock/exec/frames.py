@@ -26,12 +26,15 @@ def frames_of(node: Node, values: dict[tuple[int, int], Batch]) -> np.ndarray | 
     """Frames per sample if an input of an operator that `runs_frames`, or else an argument, has them."""
     if not node.op.runs_frames:
         return None
-    inputs = [values[d.source.number, d.index].spec for d in node.inputs]
-    columns = [(node.op.schema[name].per_frame, data) for name, data in node.args.items()]
-    given = [values[d.source.number, d.index].spec for per_frame, d in columns if per_frame and isinstance(d, DataNode)]
-    for spec in (*(s for s in inputs if s.ndim > 1), *(s for s in given if s.ndim)):
-        if spec.layout.startswith("F"):
+    for d in node.inputs:
+        spec = values[d.source.number, d.index].spec
+        if spec.layout.startswith("F") and spec.ndim > 1:
             return spec.shape[:, 0]
+    for name, data in node.args.items():
+        if isinstance(data, DataNode) and node.op.schema[name].per_frame:
+            spec = values[data.source.number, data.index].spec
+            if spec.layout.startswith("F") and spec.ndim:
+                return spec.shape[:, 0]
     return None
 
 

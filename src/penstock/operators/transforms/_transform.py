@@ -13,6 +13,7 @@ from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerSample
 
 LAYOUT = "**"
+_FLOAT = np.dtype("f4")
 
 
 class Transform(Operator, abstract=True):
@@ -68,10 +69,10 @@ class Transform(Operator, abstract=True):
 def matrices(batch: Batch, what: str) -> np.ndarray:
     """The transforms of a batch as an array (n, d, d + 1)."""
     spec: Spec = batch.spec
-    if spec.dtype != np.float32:
+    if spec.dtype != _FLOAT:
         raise ValueError(f"{what} needs transforms of float32, got {spec.dtype.name}; fn.cast it")
-    some = spec.shape[:1] if spec.is_dense else spec.shape
-    if spec.ndim != 2 or (some[:, 0] + 1 != some[:, 1]).any():
+    shapes = (spec.shape[:1] if spec.is_dense else spec.shape).tolist()
+    if spec.ndim != 2 or any(rows + 1 != columns for rows, columns in shapes):
         raise ValueError(
             f"{what} needs transforms of shape (d, d + 1), such as (2, 3), or sequences of them, marked by "
             f"fn.per_frame; got shapes {spec.shape.tolist()[:4]}"
