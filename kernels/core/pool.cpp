@@ -13,8 +13,10 @@ namespace {
 constexpr int64_t kKeepBytes = 32 << 20;
 // Rows of less than this on average are handed out several at a time.
 constexpr int64_t kSmallBytes = 16 << 10;
-// A chain of less in total is done sooner than another thread wakes up.
+// A chain of less in total is begun by the thread that asks for it, as it may be done sooner than another thread wakes
+// up. If it isn't, the other threads go on with it.
 constexpr int64_t kTinyBytes = 128 << 10;
+constexpr int64_t kPatience = 50'000;  // ns
 
 int64_t now_ns() {
   timespec t;
@@ -113,8 +115,8 @@ Pool::Job::Job(const Chain *c, int n_threads) : chain(c), n_rows(c->n_rows), chu
     most = std::max(most, cost[i]);
     least = std::min(least, cost[i]);
   }
-  if (chunk <= 0) chunk = total < kSmallBytes * n_rows ? std::max(1, n_rows / (8 * n_threads)) : 1;
   is_small = total < kTinyBytes;
+  if (chunk <= 0) chunk = !is_small && total < kSmallBytes * n_rows ? std::max(1, n_rows / (8 * n_threads)) : 1;
   for (int s = 0; s < c->n_steps; s++) is_large.push_back(bytes_out(*c, c->steps[s]) > kLargeBytes);
   if (most == least) return;
   order.resize(n_rows);
@@ -138,10 +140,8 @@ Pool::~Pool() {
 int Pool::run(const Chain &chain) {
   if (chain.n_rows == 0) return 0;
   auto job = std::make_shared<Job>(&chain, size());
-  if (job->is_small) {
-    thread_local ThreadMemory memory;
-    take_rows(*job, 0, memory);
-  } else {
+  thread_local ThreadMemory memory;
+  if (!job->is_small || !take_rows(*job, size(), memory, now_ns() + kPatience)) {
     {
       std::lock_guard<std::mutex> lock(mutex_);
       jobs_.push_back(job);
@@ -157,8 +157,8 @@ int Pool::run(const Chain &chain) {
   return job->failed;
 }
 
-// Takes rows until none is left to begin with.
-void Pool::take_rows(Job &job, int thread, ThreadMemory &memory) {
+// Takes rows until none is left to begin with, or, which it then says by false, until the time is over.
+bool Pool::take_rows(Job &job, int thread, ThreadMemory &memory, int64_t end_ns) {
   const Chain &c = *job.chain;  // alive while this thread has rows of it that are not done
   for (;;) {
     int first = job.next.fetch_add(job.chunk);
@@ -171,8 +171,10 @@ void Pool::take_rows(Job &job, int thread, ThreadMemory &memory) {
       job.done = true;
       job.finished.notify_all();
     }
+    if (end_ns && last < job.n_rows && now_ns() > end_ns) return false;
   }
   memory.trim();
+  return true;
 }
 
 void Pool::work(int thread) {
@@ -185,7 +187,7 @@ void Pool::work(int thread) {
       if (jobs_.empty()) return;
       job = jobs_.front();
     }
-    take_rows(*job, thread, memory);
+    take_rows(*job, thread, memory, 0);
     std::lock_guard<std::mutex> lock(mutex_);
     if (!jobs_.empty() && jobs_.front() == job) jobs_.pop_front();
   }

@@ -73,7 +73,7 @@ class Pool {
     Job(const Chain *c, int n_threads);
   };
   void work(int thread);
-  static void take_rows(Job &job, int thread, ThreadMemory &memory);
+  static bool take_rows(Job &job, int thread, ThreadMemory &memory, int64_t end_ns);
   std::vector<std::thread> threads_;
   std::deque<std::shared_ptr<Job>> jobs_;
   std::mutex mutex_;
