@@ -111,6 +111,10 @@ DATA |= {
     "window": [np.ones((3, 3), "f4")] * 2,
     "no window": [np.zeros((0, 3), "f4")] * 2,
     "count": [np.int32(3)] * 2,
+    "points": [np.float32([[0, 0], [0.5, 1]])] * 2,
+    "mosaic": [_numbers((6, 8)), _numbers((4, 6))],
+    "mean": [np.float32(50)] * 2,
+    "transform": [np.float32([[1, 0, 2], [0, 1, 3]])] * 2,
     "path": [np.frombuffer(b"/no/such/file", "u1")] * 2,
 }
 # What an operator takes: its inputs, where they are not an image each.
@@ -130,6 +134,19 @@ INPUTS: dict[str, tuple[str, ...]] = {
     "reinterpret": ("image", "shape"),
     "random.choice": ("count",),
     "io.file.read": ("path",),
+    "arithmetic": ("image", "image"),
+    "bbox_paste": ("boxes",),
+    "coord_flip": ("points",),
+    "coord_transform": ("points",),
+    "debayer": ("mosaic",),
+    "element_extract": ("sequence",),
+    "full": ("count",),
+    "per_frame": ("sequence",),
+    "sequence_rearrange": ("sequence",),
+    "squeeze": ("pixel",),
+    "reductions.std_dev": ("image", "mean"),
+    "reductions.variance": ("image", "mean"),
+    "transforms.combine": ("transform", "transform"),
 }
 # Required arguments, by operator or for all.
 REQUIRED: dict[str, dict[str, Any]] = {
@@ -148,7 +165,16 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "resize_crop_mirror": {"size": [4, 4], "crop": [3, 3]},
     "warp_affine": {"matrix": [1.0, 0.2, 0.0, 0.1, 1.0, 0.0]},
     "gaussian_blur": {"sigma": 1.0},
-    "permute_batch": {"indices": 0},
+    "permute_batch": {"indices": [0, 1]},
+    "bbox_paste": {"ratio": 2.0},
+    "debayer": {"blue_position": [0, 0]},
+    "paste": {"ratio": 2.0, "fill_value": [1, 2, 3]},
+    "squeeze": {"axes": [0]},
+    "reductions.std_dev": {"axes": [0, 1, 2]},
+    "reductions.variance": {"axes": [0, 1, 2]},
+    "transforms.scale": {"scale": [2.0, 3.0]},
+    "transforms.shear": {"shear": [0.1, 0.2]},
+    "transforms.translation": {"offset": [1.0, 2.0]},
 }
 
 
@@ -195,8 +221,9 @@ def cases() -> list[Case]:
             continue
         encoded = "photograph" if name.startswith(("decoders.", "peek")) else "image"
         base = INPUTS.get(name, (encoded,) * cls.inputs[0])
-        required = {k: v for k, v in REQUIRED[""].items() if k in cls.schema and cls.schema[k].required}
-        required |= REQUIRED.get(name, {})
+        asked = {k: a for k, a in cls.schema.items() if a.required}
+        required = {k: [1] if a.vector else 1 for k, a in asked.items() if a.type in (int, float)}
+        required |= {k: v for k, v in REQUIRED[""].items() if k in asked} | REQUIRED.get(name, {})
         usual = tuple((n, layout_of(n)) for n in base)
 
         def add(inputs=usual, constants=required, data=None, name=name):
