@@ -220,3 +220,27 @@ def test_an_axis_of_extent_1_changes_nothing(axis):
 @pytest.mark.parametrize("shape", [(1,), (1, 1, 1), (5, 1), (1, 5)])
 def test_one_blob_is_all(shape):
     assert draw([np.ones(shape, "u1")], format="box")[0][0].tolist() == [*(0 for _ in shape), *shape]
+
+
+def test_classes_of_different_number():
+    n = 300
+    classes = [np.int32([2]), np.int32([1, 3]), np.int32([0, 1, 2])] * n
+    weights = [np.float32([1]), np.float32([0, 5]), np.float32([0, 1, 3])] * n
+    for kwargs, expected in (
+        ({"classes": classes}, ({2: 1}, {1: 0.5, 3: 0.5}, {0: 1 / 3, 1: 1 / 3, 2: 1 / 3})),
+        ({"classes": classes, "class_weights": weights}, ({2: 1}, {3: 1}, {1: 0.25, 2: 0.75})),
+        ({"class_weights": weights}, ({1: 1}, {2: 1}, {2: 0.25, 3: 0.75})),
+    ):
+        labels = [int(x) for x in draw([MASK] * (3 * n), output_class=True, format="box", **kwargs)[1]]
+        for i, frequencies in enumerate(expected):
+            seen = Counter(labels[i::3])
+            assert set(seen) == set(frequencies)
+            if len(seen) > 1:
+                wanted = [frequencies[k] * n for k in seen]
+                assert stats.chisquare(list(seen.values()), wanted).pvalue > P_VALUE
+
+
+def test_class_weights_of_another_number():
+    masks, classes = [MASK] * 3, [np.int32([1]), np.int32([1, 2]), np.int32([1])]
+    with pytest.raises(RuntimeError, match="there are 1 class_weights for 2 classes"):
+        draw(masks, classes=classes, class_weights=[np.float32([1])] * 3)

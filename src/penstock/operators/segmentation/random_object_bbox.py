@@ -45,12 +45,13 @@ class RandomObjectBBox(Seeded):
     background = PerSample(
         int, 0, "Label of what is no object. By default 0, or, if that is one of the `classes`, one less than these."
     )
-    classes = PerSample([int], None, "Labels of objects; by default all but the background.")
+    classes = PerSample([int], None, "Labels of objects; by default all but the background.", ragged=True)
     class_weights = PerSample(
         [float],
         None,
         "How probable each of the `classes` is, relative to the others. Without `classes` they are those of the "
         "smallest labels from 0 on but the background.",
+        ragged=True,
     )
     foreground_prob = PerSample(float, 1.0, "Probability of choosing an object.")
     threshold = PerSample([int], None, "Least extents of a box along each axis, or one number for all.")
@@ -95,18 +96,27 @@ class RandomObjectBBox(Seeded):
             bad = ~(np.isfinite(weights) & (weights >= 0)).all(axis=1)
             SampleErrors.where(bad, lambda i: f"class_weights can't be negative, got {weights[i].tolist()}")
         a.labels, a.other = a.classes, a.background
+        a.n_labels = np.zeros(a.n, "i8")
         if a.classes is None:
             if weights is not None:
+                a.n_labels = a.lengths("class_weights")
                 a.labels = np.arange(weights.shape[1], dtype="i4") + np.zeros((a.n, 1), "i4")
                 a.labels += (a.other[:, None] >= 0) & (a.labels >= a.other[:, None])
             return
-        if weights is not None and weights.shape[1] != a.classes.shape[1]:
-            raise ValueError(f"there are {weights.shape[1]} class_weights for {a.classes.shape[1]} classes")
+        a.n_labels = a.lengths("classes")
+        if weights is not None:
+            n_weights = a.lengths("class_weights")
+            SampleErrors.where(
+                n_weights != a.n_labels,
+                lambda i: f"there are {n_weights[i]} class_weights for {a.n_labels[i]} classes",
+            )
+        is_class = np.arange(a.classes.shape[1]) < a.n_labels[:, None]
         if "background" in a.given:
-            same = (a.classes == a.other[:, None]).any(axis=1)
+            same = (is_class & (a.classes == a.other[:, None])).any(axis=1)
             SampleErrors.where(same, lambda i: f"the background label {a.other[i]} is one of the classes")
-        elif a.classes.shape[1]:
-            a.other = np.where((a.classes == 0).any(axis=1), a.classes.min(axis=1) - 1, 0)
+        else:
+            least = np.where(is_class, a.classes, np.iinfo("i4").max).min(axis=1, initial=np.iinfo("i4").max)
+            a.other = np.where((is_class & (a.classes == 0)).any(axis=1), least - 1, 0)
 
     def outputs(self, a: Arguments, x: Spec) -> tuple[Spec, ...]:
         box = self.values["format"] == "box"
@@ -134,5 +144,5 @@ class RandomObjectBBox(Seeded):
             if values is not None and values.shape[1]:
                 columns[name] = values
                 if count:
-                    columns[count] = values.shape[1]
+                    columns[count] = a.n_labels if values is a.labels else values.shape[1]
         return columns
