@@ -44,9 +44,40 @@ struct GpuGroups : Groups {
   }
 };
 
+// The same where the kept axes are the first ones and those that make P parameters come in turn: no axis is looked at
+// twice.
+template <int P>
+struct RunGroups {
+  static constexpr int64_t period = P;
+  int64_t n_params = 1, n_blocks, rows;
+  DEVICE RunGroups(const Tensor &x, const uint8_t *reduced) {
+    int64_t volume = 1;
+#pragma unroll
+    for (int d = 0; d < kMaxDims; d++) {
+      const int64_t e = d < x.ndim ? x.shape[d] : 1;
+      volume *= e;
+      if (!reduced[d]) n_params *= e;
+    }
+    n_blocks = n_params / P;
+    rows = n_params ? volume / n_params : 0;
+  }
+  DEVICE int64_t count() const { return rows; }
+  DEVICE int64_t first(int64_t param) const { return param / P * rows * P + param % P; }
+  DEVICE int64_t element(int64_t k) const { return k * P; }
+  DEVICE int64_t param_of(int64_t i) const { return i / P / rows * P + i % P; }
+};
+template <int P>
+struct GroupsOf {
+  typedef RunGroups<P> type;
+};
+template <>
+struct GroupsOf<0> {
+  typedef GpuGroups type;
+};
+
 // Sum of f(element) over elements begin, begin + step, ... below end of a parameter, in float64.
-template <class In, class F>
-DEVICE double sum_elements(const In *in, const GpuGroups &g, int64_t begin, int64_t end, int64_t step, const F &f) {
+template <class In, class G, class F>
+DEVICE double sum_elements(const In *in, const G &g, int64_t begin, int64_t end, int64_t step, const F &f) {
   double total[2] = {};
   int64_t k = begin;
   for (; k + step < end; k += 2 * step) {
@@ -90,8 +121,8 @@ struct Parts {
 };
 
 // Calls f(parameter, part, first and last element of the part) for what this block of threads sums.
-template <int MOST, class F>
-DEVICE void each_part(const GpuGroups &g, const F &f) {
+template <int MOST, class G, class F>
+DEVICE void each_part(const G &g, const F &f) {
   constexpr int kParts = Parts<MOST>::kParts;
   const int64_t count = g.count(), length = (count + kParts - 1) / kParts;
   for (int64_t i = blockIdx.x; i < g.n_params * kParts; i += gridDim.x) {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
 #include "math/gpu_groups.h"
+#include "math/gpu_normalize_runs.h"
 #include "math/normalize.h"
 
 // A sample as all phases see it.
-template <class In>
+template <class In, int P = 0>
 struct Normalized {
+  typedef In Element;
   const NormalizeArgs &a;
-  GpuGroups g;
+  typename GroupsOf<P>::type g;
   const In *in;
   const Tensor *means, *deviations;  // inputs, or null
   int64_t count;
@@ -64,42 +66,58 @@ DEVICE void normalize_alone(const Launch &l) {
   }
 }
 
-template <class In, int MOST>
+constexpr int kRunThreads = 192;
+
+// P: how many parameters come in turn along runs, see RunGroups; else 0.
+template <class In, int MOST, int P>
 DEVICE void normalize_sums(const Launch &l) {
   FOR_SAMPLES(sample, l) {
     if (l.tensors[1][sample].volume() == 0) continue;
-    const Normalized<In> n(l, sample);
+    const Normalized<In, P> n(l, sample);
     const Parts<MOST> parts(l, sample);
-    each_part<MOST>(n.g, [&](int64_t p, int part, int64_t begin, int64_t end) {
-      const In *in = n.in + n.g.first(p);
-      const double sum =
-          sum_block(sum_elements(in, n.g, begin + threadIdx.x, end, blockDim.x, [](double x) { return x; }));
-      if (threadIdx.x == 0) parts.sums(p)[part] = sum;
-    });
+    if constexpr (P > 0) {
+      typedef SumOf<In, !IsFloat<In>::value> Op;
+      reduce_runs_of<Op, MOST, P, kRunThreads>(
+          n, [](int64_t) { return 0.0; },
+          [&](int64_t p, int part, typename Op::Wide sum) { parts.sums(p)[part] = real_sum<In>(sum); });
+    } else {
+      each_part<MOST>(n.g, [&](int64_t p, int part, int64_t begin, int64_t end) {
+        const In *in = n.in + n.g.first(p);
+        const double sum =
+            sum_block(sum_elements(in, n.g, begin + threadIdx.x, end, blockDim.x, [](double x) { return x; }));
+        if (threadIdx.x == 0) parts.sums(p)[part] = sum;
+      });
+    }
   }
 }
 
-template <class In, int MOST>
+template <class In, int MOST, int P>
 DEVICE void normalize_squares(const Launch &l) {
   FOR_SAMPLES(sample, l) {
     if (l.tensors[1][sample].volume() == 0) continue;
-    const Normalized<In> n(l, sample);
+    const Normalized<In, P> n(l, sample);
     const Parts<MOST> parts(l, sample);
-    each_part<MOST>(n.g, [&](int64_t p, int part, int64_t begin, int64_t end) {
-      const In *in = n.in + n.g.first(p);
-      const double mean = n.mean(p, parts.total(parts.sums(p)) / (double)n.count);
-      const double sum = sum_block(sum_elements(in, n.g, begin + threadIdx.x, end, blockDim.x,
-                                                [&](double x) { return (x - mean) * (x - mean); }));
-      if (threadIdx.x == 0) parts.squares(p)[part] = sum;
-    });
+    if constexpr (P > 0) {
+      reduce_runs_of<DeviceCentered<In, sizeof(In)>, MOST, P, kRunThreads>(
+          n, [&](int64_t p) { return n.mean(p, parts.total(parts.sums(p)) / (double)n.count); },
+          [&](int64_t p, int part, double sum) { parts.squares(p)[part] = sum; });
+    } else {
+      each_part<MOST>(n.g, [&](int64_t p, int part, int64_t begin, int64_t end) {
+        const In *in = n.in + n.g.first(p);
+        const double mean = n.mean(p, parts.total(parts.sums(p)) / (double)n.count);
+        const double sum = sum_block(sum_elements(in, n.g, begin + threadIdx.x, end, blockDim.x,
+                                                  [&](double x) { return (x - mean) * (x - mean); }));
+        if (threadIdx.x == 0) parts.squares(p)[part] = sum;
+      });
+    }
   }
 }
 
-template <class In, int MOST>
+template <class In, int MOST, int P>
 DEVICE void normalize_finish(const Launch &l) {
   FOR_SAMPLES(sample, l) {
     if (l.tensors[1][sample].volume() == 0) continue;
-    const Normalized<In> n(l, sample);
+    const Normalized<In, P> n(l, sample);
     const Parts<MOST> parts(l, sample);
     each_of(n.g.n_params, [&](int64_t p) {
       parts.mean(p) = n.mean(p, parts.total(parts.sums(p)) / (double)n.count);
@@ -108,17 +126,23 @@ DEVICE void normalize_finish(const Launch &l) {
   }
 }
 
-template <class Out, class In, int MOST>
+template <class Out, class In, int MOST, int P>
 DEVICE void normalize_apply(const Launch &l) {
   FOR_SAMPLES(sample, l) {
     const int64_t volume = l.tensors[1][sample].volume();
     if (volume == 0) continue;
-    const Normalized<In> n(l, sample);
+    const Normalized<In, P> n(l, sample);
     const Parts<MOST> parts(l, sample);
     Out *out = l.tensors[0][sample].as<Out>();
-    each_of(volume, [&](int64_t i) {
-      const int64_t p = n.g.param_of(i);
-      n.write(out, i, parts.mean(p), parts.factor(p));
-    });
+    if constexpr (P > 0) {
+      constexpr int V = 16 / (sizeof(Out) > sizeof(In) ? sizeof(Out) : sizeof(In));
+      apply_runs<Out, P, V, kRunThreads, 4>(
+          n, out, [&](int64_t p) { return parts.mean(p); }, [&](int64_t p) { return parts.factor(p); });
+    } else {
+      each_of(volume, [&](int64_t i) {
+        const int64_t p = n.g.param_of(i);
+        n.write(out, i, parts.mean(p), parts.factor(p));
+      });
+    }
   }
 }

@@ -26,8 +26,8 @@ DEVICE double center_of(const Launch &l, int sample, int64_t param) {
 }
 
 // Elements begin, begin + step, ... below end of a parameter.
-template <class Op>
-DEVICE typename Op::Wide reduce_elements(const typename Op::In *in, const GpuGroups &g, int64_t begin, int64_t end,
+template <class Op, class G>
+DEVICE typename Op::Wide reduce_elements(const typename Op::In *in, const G &g, int64_t begin, int64_t end,
                                          int64_t step, double center) {
   constexpr int kAtOnce = 4;
   typename Op::Wide total = Op::first();
@@ -133,19 +133,19 @@ DEVICE void reduce_run(typename Op::Wide (&total)[P], const typename Op::In *in,
 }
 
 // A block of threads per part of a run of neighbours (P parameters in turn, however often it comes along outer axes),
-// or, in samples of another period or with P = 0, per part of a parameter.
-template <class Job, int P, int PARTS, int THREADS, int64_t MOST>
+// or, in samples of another period or with P = 0, per part of a parameter. SIMPLE: as RunGroups has it.
+template <class Job, int P, int PARTS, int THREADS, int64_t MOST, bool SIMPLE>
 DEVICE void reduce_parts(const Launch &l) {
   typedef typename Job::Op Op;
   typedef typename Op::Wide Wide;
   constexpr int N = P ? P : 1;
   FOR_SAMPLES(sample, l) {
     const auto a = reduce_args<Job>(l, sample);
-    const GpuGroups g(l.tensors[1][sample], a.reduced);
+    const typename GroupsOf<SIMPLE ? P : 0>::type g(l.tensors[1][sample], a.reduced);
     const typename Op::In *in = l.tensors[1][sample].template as<typename Op::In>();
     typename Job::Out *out = l.tensors[0][sample].template as<typename Job::Out>();
     const int64_t count = g.count();
-    const bool in_runs = P && g.period == P;
+    const bool in_runs = SIMPLE || (P && g.period == P);
     const int64_t n = in_runs ? g.n_params / N : g.n_params;
     for (int64_t i = blockIdx.x; i < n * PARTS; i += gridDim.x) {
       const int part = (int)(i % PARTS);
@@ -182,12 +182,12 @@ DEVICE void reduce_parts(const Launch &l) {
 }
 
 // Outputs from parts.
-template <class Job, int PARTS, int64_t MOST>
+template <class Job, int P, int PARTS, int64_t MOST>
 DEVICE void reduce_finish(const Launch &l) {
   typedef typename Job::Op Op;
   FOR_SAMPLES(sample, l) {
     const auto a = reduce_args<Job>(l, sample);
-    const GpuGroups g(l.tensors[1][sample], a.reduced);
+    const typename GroupsOf<P>::type g(l.tensors[1][sample], a.reduced);
     typename Job::Out *out = l.tensors[0][sample].template as<typename Job::Out>();
     const int64_t count = g.count();
     each_of(g.n_params, [&](int64_t p) {

@@ -269,10 +269,10 @@ def _tiles(kinds: list[Kind], out: Spec, at: int, n: int) -> Phase:
     extents = extents_of(kinds[-1], out).copy()
     extents[:, [at, -1]] = -(-extents[:, [at, -1]] // 32)
     body = f"run_tiles<{kinds[0]}, 1, Chain, {at}>(l);"
-    return Phase(body, grid_of(_several_each(extents.prod(axis=1)), n))
+    return Phase(body, grid_of(several_each(extents.prod(axis=1)), n))
 
 
-def _several_each(blocks: np.ndarray) -> np.ndarray:
+def several_each(blocks: np.ndarray) -> np.ndarray:
     """Fewer blocks that go round several times, where there are many: what a block begins with takes as long as a
     round."""
     rounds = min(max(int(blocks.sum()) // (2 * _WAVE), 1), 4)
@@ -285,11 +285,11 @@ def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, a
     if form == "window":
         blocks = -(-(out.volumes() * out.dtype.itemsize + 16) // (16 * _THREADS * _UNROLL))
         body = f"copy_window<Chain::Kind::T, {out.ndim}, {_THREADS}, {_UNROLL}>(l);"
-        return Phase(body, grid_of(_several_each(blocks), n))
+        return Phase(body, grid_of(several_each(blocks), n))
     if form == "values":
         most_runs = -(-out.volumes() // last.c) + 1
         blocks = -(-most_runs // (_THREADS * _UNROLL))
-        return Phase(f"run_values<Chain, 1, {_THREADS}, {_UNROLL}>(l);", grid_of(_several_each(blocks), n))
+        return Phase(f"run_values<Chain, 1, {_THREADS}, {_UNROLL}>(l);", grid_of(several_each(blocks), n))
     if last.n == 1 or not out.ndim:
         columns, rows = out.volumes() // last.c, np.ones(out.n, "i8")
     else:
@@ -307,14 +307,14 @@ def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, a
         u = 1 << (u.bit_length() - 1)
         blocks = np.where(columns > 0, -(-rows // (_THREADS // g)), 0)
         body = f"run_rows<{kinds[0]}, 1, Chain, {p}, {g}, {_THREADS}, {u}>(l);"
-        return Phase(body, grid_of(_several_each(blocks), n), resident=3)
+        return Phase(body, grid_of(several_each(blocks), n), resident=3)
     if form == "runs":
         p = run_length(kinds[0], last, [specs[0].dtype, out.dtype])
         most = p * max(kinds[0].c * specs[0].dtype.itemsize, last.c * out.dtype.itemsize)
         at_once = max(1, min(_UNROLL, 64 // most))
         blocks = np.where(columns > 0, -(-(-(-columns // p) + 1) // (_THREADS * at_once)), 0)
         body = f"run_pixels<{kinds[0]}, 1, Chain, {p}, {_THREADS}, {at_once}>(l);"
-        return Phase(body, grid_of(_several_each(blocks), n), resident=3)
+        return Phase(body, grid_of(several_each(blocks), n), resident=3)
     bx = min(32, max(4, 1 << (int(columns.max(initial=1)) - 1).bit_length()))
     by = _THREADS // bx
     along, down = (_THREADS * _UNROLL, 1) if last.n == 1 else (bx, by * _UNROLL)
@@ -325,4 +325,4 @@ def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, a
     if head:
         load = f"Gather<{forms.struct_of(head.kernel)}, To0, From0, {at[head.outs[0]]}, {at[head.ins[0]]}>"
     body = f"run_local<{load}, Chain, {bx}, {by}, {_UNROLL}>(l);"
-    return Phase(body, grid_of(_several_each(blocks), n), (bx, by, 1))
+    return Phase(body, grid_of(several_each(blocks), n), (bx, by, 1))

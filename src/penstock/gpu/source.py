@@ -95,7 +95,11 @@ def write(
 ) -> str:
     """The text of a launch: `body` is what the launched function does; `more` are further definitions, `bounds` what
     stands before its name."""
-    files = ["core/gpu_rows.h", "core/gpu_tiles.h", *(f"{k}.cu" for k in dict.fromkeys([*includes, *(s.kernel for s in steps)]))]
+    files = [
+        "core/gpu_rows.h",
+        "core/gpu_tiles.h",
+        *(f"{k}.cu" for k in dict.fromkeys([*includes, *(s.kernel for s in steps)])),
+    ]
     lines = [f'#include "{f}"' for f in files]
     lines.append(f"typedef Source<{source}> Chain0;")
     for i, s in enumerate(steps):

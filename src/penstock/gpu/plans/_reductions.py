@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.batch import Spec
-from ..launch import Phase, Task, grid_of
+from ..launch import Phase, Task, grid_of, several_each
 
 _LONG = 512  # bytes of neighbours that are worth a block of threads
 _MOST_PERIOD = 4  # parameters in turn that a thread keeps
@@ -23,8 +23,8 @@ def plan_reduction(task: Task, job: str = "Job") -> list[Phase]:
     counts = x.stored[:, reduced].prod(axis=1)
     period, rows = _inner(x, reduced)
     run = int(np.max(rows * period, initial=0))
-    turns = int(period[0]) if task.n and (period == period[0]).all() else 0
-    in_runs = 1 <= turns <= _MOST_PERIOD and run * x.dtype.itemsize >= _LONG
+    turns = turns_of(x, reduced)
+    in_runs = turns > 0
     many = int(parameters.sum()) >= _MANY or int(counts.max(initial=0)) <= 32
     if not in_runs and (many or int(period.max(initial=1)) >= _SIDE_BY_SIDE):
         return [Phase(f"reduce_alone<{job}>(l);", grid_of(-(-parameters // 256), task.n))]
@@ -35,13 +35,30 @@ def plan_reduction(task: Task, job: str = "Job") -> list[Phase]:
     parts = 1 << (max(1, min(wanted, work // (4 * threads), 64)).bit_length() - 1)
     # A power of two, so that ragged batches share what is compiled.
     most = 1 << max(int(parameters.max(initial=0)) - 1, 0).bit_length() if parts > 1 else 1
-    what = f"{job}, {turns if in_runs else 0}, {parts}, {threads}, {most}"
-    first = Phase(f"reduce_parts<{what}>(l);", grid_of(blocks * parts, task.n), (threads, 1, 1))
+    simple = in_runs and is_simple(reduced)
+    what = f"{job}, {turns}, {parts}, {threads}, {most}, {'true' if simple else 'false'}"
+    first = Phase(f"reduce_parts<{what}>(l);", grid_of(several_each(blocks * parts), task.n), (threads, 1, 1))
     if parts == 1:
         return [first]
-    finish = Phase(f"reduce_finish<{job}, {parts}, {most}>(l);", grid_of(-(-parameters // 256), task.n))
+    finish = Phase(
+        f"reduce_finish<{job}, {turns if simple else 0}, {parts}, {most}>(l);", grid_of(-(-parameters // 256), task.n)
+    )
     scratch = task.n * most * parts * 8
     return [first._replace(scratch=scratch), finish._replace(scratch=scratch)]
+
+
+def turns_of(x: Spec, reduced: np.ndarray) -> int:
+    """How many parameters come in turn along runs that are worth a block of threads; 0: there are no such runs."""
+    period, rows = _inner(x, reduced)
+    run = int(np.max(rows * period, initial=0))
+    turns = int(period[0]) if x.n and (period == period[0]).all() else 0
+    return turns if 1 <= turns <= _MOST_PERIOD and run * x.dtype.itemsize >= _LONG else 0
+
+
+def is_simple(reduced: np.ndarray) -> bool:
+    """Whether the kept axes are the first ones and those that make parameters come in turn."""
+    kept = "".join("r" if r else "k" for r in reduced)
+    return "r" not in kept.rstrip("k").rstrip("r")
 
 
 def _inner(x: Spec, reduced: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

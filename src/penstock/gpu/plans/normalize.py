@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
-from ..launch import Phase, Task
-from ._groups import grids, most_parameters, scratch_of
+from ..launch import Phase, Task, grid_of, several_each
+from ._groups import grids, most_parameters, parameters, parts_of, scratch_of
+from ._reductions import is_simple, turns_of
 
 _COMPUTED = 0
+_RUN_THREADS, _AT_ONCE = 192, 4  # of kernels/math/normalize.cu
 
 
 def plan(task: Task) -> list[Phase]:
@@ -14,14 +16,21 @@ def plan(task: Task) -> list[Phase]:
     assert args is not None
     x, reduced = task.ins[0], args["reduced"][0]
     most = most_parameters(x, reduced)
-    sums, parameters, elements = grids(x, reduced, most)
+    sums, each_parameter, elements = grids(x, reduced, most)
     if not most:
-        return [Phase("normalize_alone<To0::T, From0::T>(l);", parameters)]
+        return [Phase("normalize_alone<To0::T, From0::T>(l);", each_parameter)]
+    axes, block = reduced[: x.ndim].astype(bool), (256, 1, 1)
+    turns = turns_of(x, axes) if is_simple(axes) else 0
+    if turns:
+        block = (_RUN_THREADS, 1, 1)
+        sums = grid_of(several_each(parameters(x, reduced) // turns * parts_of(most)), task.n)
+        at_once = 16 // max(x.dtype.itemsize, task.outs[0].dtype.itemsize) * _RUN_THREADS * _AT_ONCE
+        elements = grid_of(several_each(-(-x.volumes() // at_once)), task.n)
     scratch, phases = scratch_of(most, task.n), []
     if args["mean_origin"][0] == _COMPUTED:
-        phases.append(Phase(f"normalize_sums<From0::T, {most}>(l);", sums, scratch=scratch))
+        phases.append(Phase(f"normalize_sums<From0::T, {most}, {turns}>(l);", sums, block, scratch=scratch))
     if args["stddev_origin"][0] == _COMPUTED:
-        phases.append(Phase(f"normalize_squares<From0::T, {most}>(l);", sums, scratch=scratch))
-    phases.append(Phase(f"normalize_finish<From0::T, {most}>(l);", parameters, scratch=scratch))
-    phases.append(Phase(f"normalize_apply<To0::T, From0::T, {most}>(l);", elements, scratch=scratch))
+        phases.append(Phase(f"normalize_squares<From0::T, {most}, {turns}>(l);", sums, block, scratch=scratch))
+    phases.append(Phase(f"normalize_finish<From0::T, {most}, {turns}>(l);", each_parameter, scratch=scratch))
+    phases.append(Phase(f"normalize_apply<To0::T, From0::T, {most}, {turns}>(l);", elements, block, scratch=scratch))
     return phases
