@@ -65,6 +65,14 @@ def chains(n: int) -> dict[str, Chain]:
         "warp linear u8": photos().add("geometry/warp", **warp),
         "warp linear u8 + normalize f32 CHW": normalize(photos().add("geometry/warp", **warp)),
         "normalize of each image u8 -> f32": photos().add("math/normalize", "f4", reduced=all_axes, **whole),
+        "sum of each image u8": photos().add("reductions/sum", "u8", (1,), "W", reduced=all_axes),
+        "mean of each channel u8": photos().add("reductions/sum", "f4", (3,), "C", reduced=pixels, is_mean=1),
+        "largest of each channel f32": photos("f4").add(
+            "reductions/extremum", "f4", (3,), "C", reduced=pixels, largest=1
+        ),
+        "root mean square of each row u8": photos().add(
+            "reductions/mean_square", "f4", (375,), "H", reduced=np.array([0, 1, 1, 0, 0, 0, 0, 0], "u1"), root=1
+        ),
         "normalize of each channel u8 -> f32": photos().add("math/normalize", "f4", reduced=pixels, **whole),
     }
 
