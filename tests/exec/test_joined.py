@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def, types
+from penstock.auto_aug import rand_augment
 from penstock.core.batch import Batch
 from penstock.exec import plan as plan_module
 
@@ -205,6 +206,23 @@ def two_outputs():
     return x * 2 + y, x
 
 
+def noise():
+    x = fn.resize(fed(), size=[12, 13])
+    x = fn.cast(x + fn.random.normal(x, stddev=20.0), dtype=types.UINT8)
+    if coin() == 1:
+        x = fn.cast(x + fn.random.uniform(x, range=[0.0, 9.0]), dtype=types.UINT8)
+    return fn.crop(x, crop=(5, 5))
+
+
+def augmented():
+    x = fn.random_resized_crop(fed(), size=[12, 13])
+    if coin() == 1:
+        x = rand_augment.rand_augment(x, n=2, m=9)
+    else:
+        x = fn.flip(x)
+    return fn.crop_mirror_normalize(x, mirror=fn.random.coin_flip())
+
+
 def decoded():
     jpegs, labels = fn.readers.file(files=PHOTOS, labels=list(range(len(PHOTOS))))
     x = fn.decoders.image(jpegs)
@@ -217,6 +235,7 @@ def decoded():
 
 JOINED = [crop_behind, chain_before, chains_around, data_per_sample, random_inside, two_variables, ragged_outputs]
 JOINED += [other_types_inside, one_after_the_other, decoded, nested, three_ways, nested_data, two_outputs]
+JOINED += [noise, augmented]
 
 
 # What is not. ---------------------------------------------------------------------------------------------------------

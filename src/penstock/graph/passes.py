@@ -53,12 +53,13 @@ def _kind(node: Node) -> str:
 def schedule(nodes: list[Node]) -> list[Stage]:
     """Orders the nodes into stages.
 
-    Batch-wise operators run as early as they can, so that the arguments they compute are there before a chain begins;
-    a chain then takes in every native operator that depends on nothing but itself and what has run. Data-dependent
-    arguments and inputs whose data decides a shape (encoded images, say) end a chain: shapes of a whole chain are
-    inferred before its pixels are touched.
+    Batch-wise operators run as early as they can, and chains that arguments depend on before others, so that the
+    arguments are there before a chain begins; a chain then takes in every native operator that depends on nothing but
+    itself and what has run. Data-dependent arguments and inputs whose data decides a shape (encoded images, say) end a
+    chain: shapes of a whole chain are inferred before its pixels are touched.
     """
     left = list(nodes)
+    arguments = _for_arguments(nodes)
     done: set[int] = set()
     stages: list[Stage] = []
 
@@ -75,7 +76,8 @@ def schedule(nodes: list[Node]) -> list[Stage]:
         if early is not None:
             finish(Stage(_kind(early), [early]))
             continue
-        first = next(n for n in left if ready(n))
+        first = next((n for n in left if n.number in arguments and ready(n)), None)
+        first = first or next(n for n in left if ready(n))
         chain = [first]
         inside = {first.number}
         for node in left:
@@ -90,6 +92,18 @@ def schedule(nodes: list[Node]) -> list[Stage]:
                 inside.add(node.number)
         finish(Stage(_kind(first), chain))
     return stages
+
+
+def _for_arguments(nodes: list[Node]) -> set[int]:
+    """The nodes that an argument of another one, or the condition of a branch, depends on."""
+    needed: set[int] = set()
+    for n in reversed(nodes):
+        needed.update(d.source.number for d in n.arg_nodes())
+        if n.branch is not None:
+            needed.add(n.branch.condition.source.number)
+        if n.number in needed:
+            needed.update(p.number for p in n.parents())
+    return needed
 
 
 def last_uses(stages: list[Stage], outputs: list[DataNode]) -> list[list[tuple[int, int]]]:
