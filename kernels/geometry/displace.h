@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Images whose pixels come from places that are computed: out(x, y) = in(place(x, y)), in coordinates where (0, 0) is
+// the corner of a pixel.
+#pragma once
+#include "core/philox.h"
+#include "geometry/sampling.h"
+
+enum Displacement { kIdentity, kPerspective, kSphere, kWater, kJitter };
+
+struct DisplaceArgs {
+  float p[9];              // perspective: the matrix; water: amplitude, frequency, phase of x, then of y; jitter: none
+  float fill[4];           // stands outside, per channel
+  int32_t n_fill;          // 1: the first for all channels
+  int32_t range;           // jitter: whole steps from -range to range
+  int64_t extent[2];       // width, height of the image
+  int64_t origin[2];       // x, y of the first pixel in the whole output
+  uint64_t key, position;  // with the epoch: what random numbers follow from
+  uint32_t epoch;
+  uint8_t kind;
+  uint8_t interp;  // 0 nearest, 1 linear, 2 cubic
+  uint8_t border;
+  uint8_t planar;  // rows lie along the last axis: HW, CHW
+};
+
+SHARED float displace_fill(const DisplaceArgs &a, int channel) {
+  return a.fill[a.n_fill == 1 ? 0 : channel < 4 ? channel : 3];
+}
+
+// The random words of four pixels in a row of memory, each for both coordinates.
+SHARED void jitter_words(const DisplaceArgs &a, uint32_t four, uint32_t w[4]) {
+  const Philox philox = {{(uint32_t)a.key, (uint32_t)(a.key >> 32)}};
+  w[0] = four, w[1] = (uint32_t)a.position, w[2] = (uint32_t)(a.position >> 32), w[3] = a.epoch;
+  philox.block(w);
+}
+SHARED float jitter_step(uint32_t half_word, int32_t range) {
+  return (float)((int32_t)(half_word * (uint32_t)(2 * range + 1) >> 16) - range);
+}
+
+// Half of the longer side, in whole pixels.
+SHARED int64_t displace_radius(const DisplaceArgs &a) {
+  const int64_t side = a.extent[0] > a.extent[1] ? a.extent[0] : a.extent[1];
+  return side > 1 ? side / 2 : 1;
+}
+
+// Where the pixel (x, y) of the output comes from, but for what is random.
+SHARED void displace(const DisplaceArgs &a, int64_t column, int64_t row, float *u, float *v) {
+  const float x = (float)column, y = (float)row, cx = x + 0.5f, cy = y + 0.5f;
+  *u = cx, *v = cy;
+  if (a.kind == kPerspective) {
+    const float w = a.p[6] * cx + (a.p[7] * cy + a.p[8]);
+    *u = (a.p[0] * cx + (a.p[1] * cy + a.p[2])) / w;
+    *v = (a.p[3] * cx + (a.p[4] * cy + a.p[5])) / w;
+  } else if (a.kind == kSphere) {
+    const float mx = (float)a.extent[0] * 0.5f, my = (float)a.extent[1] * 0.5f;
+    const float dx = cx - mx, dy = cy - my;
+    const float share = __builtin_sqrtf(dx * dx + dy * dy) / (float)displace_radius(a);
+    *u = mx + dx * share, *v = my + dy * share;
+  } else if (a.kind == kWater) {
+    *u = x + a.p[0] * __builtin_sinf(a.p[1] * y + a.p[2]);
+    *v = y + a.p[3] * __builtin_cosf(a.p[4] * x + a.p[5]);
+  }
+}

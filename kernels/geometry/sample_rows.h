@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// A row of an image taken from any places of another: whole runs inside by fast loops, the rest one by one.
+#pragma once
+#include "geometry/source.h"
+
+namespace {
+
+// Coordinates of a row, and what they become along an axis of the input.
+CLONES void split_row(int32_t *__restrict index, float *__restrict weight, const float *__restrict at, int64_t n,
+                      bool between) {
+  for (int64_t x = 0; x < n; x++) index[x] = warp_split(at[x], 0, between, false, weight + x);
+}
+
+template <class T>
+inline void cubic(T *out, const Source<2, T> &s, int64_t x) {
+  float wx[4], wy[4];
+  cubic_weights(s.weight[0][x], wx);
+  cubic_weights(s.weight[1][x], wy);
+  const T *p[4][4];
+  for (int j = 0; j < 4; j++)
+    for (int i = 0; i < 4; i++) {
+      const int64_t at[2] = {s.index[0][x] - 1 + i, s.index[1][x] - 1 + j};
+      p[j][i] = s.at(at);
+    }
+  for (int c = 0; c < s.channels; c++) {
+    float sum = 0;
+    for (int j = 0; j < 4; j++) {
+      float row = 0;
+      for (int i = 0; i < 4; i++) row += wx[i] * (float)p[j][i][c];
+      sum += wy[j] * row;
+    }
+    out[c] = saturate<T>(sum);
+  }
+}
+
+// s.index and s.weight are set. interp: 0 nearest, 1 linear, 2 cubic.
+template <class T>
+void sample_row(T *out, const Source<2, T> &s, int64_t n, int interp) {
+  const int32_t *ix = s.index[0], *iy = s.index[1];
+  const int64_t width = s.extent[0] - interp, height = s.extent[1] - interp;
+  auto inside = [&](int64_t x) {
+    return interp < 2 && ix[x] >= 0 && ix[x] < width && iy[x] >= 0 && iy[x] < height;
+  };
+  for (int64_t x = 0; x < n;) {
+    int64_t end = x;
+    while (end < n && inside(end)) end++;
+    if (end > x) {
+      interp ? linear_inside_fastest(out, s, x, end) : nearest_inside(out, s, x, end);
+      x = end;
+      continue;
+    }
+    T *o = out + x * s.channels;
+    interp == 2 ? cubic(o, s, x) : interp ? linear(o, s, x) : nearest(o, s, x);
+    x++;
+  }
+}
+
+// An image as planes of pixels whose channels lie side by side: one plane, or one per channel.
+template <class T>
+struct Planes {
+  Source<2, T> source;
+  int count;
+  int64_t in_plane, out_plane;  // elements
+
+  // `channels` is the axis of them, -1 for images without.
+  Planes(const Tensor *out, const Tensor *in, bool planar) {
+    const int first = planar ? in->ndim - 2 : 0;
+    source.channels = planar || in->ndim == 2 ? 1 : (int)in->shape[in->ndim - 1];
+    count = planar && first ? (int)in->shape[0] : 1;
+    source.extent[0] = in->shape[first + 1], source.extent[1] = in->shape[first];
+    source.step[0] = source.channels, source.step[1] = source.extent[0] * source.channels;
+    in_plane = source.step[1] * source.extent[1];
+    out_plane = out->shape[first] * out->shape[first + 1] * source.channels;
+  }
+};
+
+}  // namespace

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands at a place of an image: borders and filters.
+#pragma once
+#include "geometry/warp.h"
+
+enum Border { kBorderConstant, kBorderReplicate, kBorderReflect, kBorderReflect101, kBorderWrap };
+
+// Which index stands for i, any integer, along an axis of n > 0 elements; not for kBorderConstant.
+SHARED int32_t border_index(int32_t i, int32_t n, int border) {
+  if (i >= 0 && i < n) return i;
+  if (border == kBorderReplicate || n == 1) return i < 0 ? 0 : n - 1;
+  const int32_t period = border == kBorderWrap ? n : border == kBorderReflect ? 2 * n : 2 * n - 2;
+  i %= period;
+  i = i < 0 ? i + period : i;
+  return i < n ? i : border == kBorderReflect ? period - 1 - i : period - i;
+}
+
+// Weights of the neighbours -1, 0, 1, 2 at a place q of the way from 0 to 1 (Keys 1981, a = -0.75).
+SHARED void cubic_weights(float q, float *w) {
+  const float a = -0.75f;
+  const float p = q + 1.0f, r = 1.0f - q;
+  w[0] = ((a * p - 5 * a) * p + 8 * a) * p - 4 * a;
+  w[1] = ((a + 2) * q - (a + 3)) * q * q + 1;
+  w[2] = ((a + 2) * r - (a + 3)) * r * r + 1;
+  w[3] = 1.0f - w[0] - w[1] - w[2];
+}
