@@ -17,7 +17,7 @@ class Sphere(Masked):
     ... def pipe():
     ...     return fn.sphere(types.Constant(np.arange(5, dtype=np.uint8).reshape(1, 5, 1), layout="HWC"))
     >>> pipe().run()[0].at(0).ravel().tolist()
-    [0, 2, 2, 2, 4]
+    [0, 2, 2, 3, 4]
     """
 
     kind = SPHERE

@@ -38,7 +38,9 @@ class WarpPerspective(Displaced):
     peeks = (1,)
 
     matrix = PerFrame([float], [], "The rows of the matrix one after the other, 9 values.")
-    size = PerSample([float], [], "Height and width of the output, fractions dropped; those of the input if not given.")
+    size = PerSample(
+        [float], [], "Height and width of the output, rounded to integers; those of the input if not given."
+    )
     border_mode = Arg(
         str,
         "constant",
@@ -88,7 +90,7 @@ class WarpPerspective(Displaced):
         if a.size is not None and a.size.shape[1]:
             if a.size.shape[1] != 2:
                 raise ValueError(f"`size` takes height and width, got {a.size.shape[1]} values")
-            a.canvas = np.nan_to_num(a.size).astype("i8")
+            a.canvas = np.floor(np.nan_to_num(a.size).astype("f8") + 0.5).astype("i8")
             SampleErrors.where(
                 (a.canvas <= 0).any(axis=1), lambda i: f"the size must be positive, got {a.size[i].tolist()}"
             )
