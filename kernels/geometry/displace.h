@@ -53,10 +53,10 @@ SHARED void displace(const DisplaceArgs &a, int64_t column, int64_t row, float *
   } else if (a.kind == kSphere) {
     const float mx = (float)a.extent[0] * 0.5f, my = (float)a.extent[1] * 0.5f;
     const float dx = cx - mx, dy = cy - my;
-    const float share = __builtin_sqrtf(dx * dx + dy * dy) / (float)displace_radius(a);
+    const float share = sqrtf(dx * dx + dy * dy) / (float)displace_radius(a);
     *u = mx + dx * share, *v = my + dy * share;
   } else if (a.kind == kWater) {
-    *u = x + a.p[0] * __builtin_sinf(a.p[1] * y + a.p[2]);
-    *v = y + a.p[3] * __builtin_cosf(a.p[4] * x + a.p[5]);
+    *u = x + a.p[0] * sinf(a.p[1] * y + a.p[2]);
+    *v = y + a.p[3] * cosf(a.p[4] * x + a.p[5]);
   }
 }
