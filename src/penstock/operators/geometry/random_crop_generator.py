@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random crop windows for images of which the sizes are known."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.batch import Batch
+from ...core.errors import SampleErrors
+from ...core.op import Arguments, Seeded
+from ._random_window import RandomWindow, draw
+
+
+class RandomCropGenerator(Seeded, RandomWindow):
+    """Draws a crop window of random area and aspect ratio for an image of a given shape, as `random_resized_crop` does.
+
+    The input is a vector of integers that begins with height and width, for example what `peek_image_shape` gives. The
+    outputs are the window's anchor (y, x) and shape (height, width), int32, for `slice` or `decoders.image_slice`.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> @pipeline_def(batch_size=1, seed=1)
+    ... def pipe():
+    ...     return tuple(fn.random_crop_generator(types.Constant([200, 300, 3]), random_area=[0.25, 0.5]))
+    >>> anchor, shape = (x.at(0) for x in pipe().run())
+    >>> bool((anchor >= 0).all() and (anchor + shape <= [200, 300]).all() and shape.prod() < 31000)
+    True
+    """
+
+    def n_outputs(self) -> int:
+        return 2
+
+    def run(self, a: Arguments, *inputs: Batch) -> tuple[Batch, ...]:
+        spec = inputs[0].spec
+        if spec.dtype.kind not in "iu":
+            raise TypeError(f"image shapes must be integers; got {spec.dtype.name}; fn.cast them")
+        if spec.ndim != 1:
+            raise ValueError(f"an image shape must be a vector (height, width, ...); got {spec.ndim} dimensions")
+        SampleErrors.where(
+            spec.shape[:, 0] < 2,
+            lambda i: f"an image shape needs height and width; got {spec.shape[i, 0]} values",
+        )
+        size = np.array([inputs[0].sample(i)[:2] for i in range(a.n)], "i8").reshape(-1, 2)
+        SampleErrors.where((size < 0).any(axis=1), lambda i: f"negative height or width: {size[i].tolist()}")
+        origin, window = draw(a, np.maximum(size[:, 0], 1), np.maximum(size[:, 1], 1))
+        empty = (size == 0).any(axis=1)
+        origin[empty], window[empty] = 0, 0
+        return Batch.from_array(origin.astype("i4")), Batch.from_array(window.astype("i4"))
