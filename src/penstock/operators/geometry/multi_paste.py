@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Regions of several images on one canvas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import each_sample
+from ...core.batch import Batch, Spec
+from ...core.dtypes import DALIDataType, from_numpy, to_numpy
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, Operator, PerFrame, PerSample
+
+_TYPES = ("uint8", "int16", "int32", "float32")
+_NONE = -(2**31)
+_NAN = float("nan")
+
+
+class MultiPaste(Operator):
+    """Puts regions of several images together on a black canvas, as for mosaics; later ones cover earlier ones.
+
+    Either there are several inputs, and sample i of the output is made of sample i of each of them, or there is one,
+    and `in_ids` says which of its samples each sample of the output is made of. All further arguments have two numbers,
+    y and x (height and width), for each region, so that their samples have the shape (regions, 2). Relative ones count
+    in sizes of the image or of the canvas; positions are rounded down, sizes up.
+
+    Takes images (HWC) of type uint8, int16, int32 or float32 with the same number of channels. Regions must lie inside
+    of their image and of the canvas. Without `output_size` the canvas has the size of the images.
+
+    >>> from penstock import fn, pipeline_def
+    >>> import numpy as np
+    >>> @pipeline_def(batch_size=2)
+    ... def pipe():
+    ...     x = fn.external_source(source=lambda: [np.full((1, 2, 1), i + 1, np.uint8) for i in range(2)], layout="HWC")
+    ...     ids = fn.external_source(source=lambda: [np.int32([0, 1]), np.int32([1])])
+    ...     at = fn.external_source(source=lambda: [np.int32([[0, 0], [1, 1]]), np.int32([[0, 1]])])
+    ...     return fn.multi_paste(x, in_ids=ids, out_anchors=at, output_size=[2, 3])
+    >>> out = pipe().run()[0]
+    >>> out.at(0)[..., 0].tolist(), out.at(1)[..., 0].tolist()
+    ([[1, 1, 0], [0, 2, 2]], [[0, 2, 2], [0, 0, 0]])
+    """
+
+    inputs = (1, 64)
+    layouts = ("HWC", "FHWC")
+    mixes_samples = True
+    in_ids = PerSample([int], None, "Indices of the samples that regions are taken from.", ragged=_NONE)
+    output_size = PerSample([int], None, "Height and width of the canvas.")
+    in_anchors = PerFrame(int, None, "Where regions begin in their images, in pixels.", ragged=_NONE)
+    in_anchors_rel = PerFrame(
+        float, None, "Where regions begin in their images, as a share of their size.", ragged=_NAN
+    )
+    shapes = PerFrame(int, None, "Sizes of the regions in pixels; by default all from the anchor on.", ragged=_NONE)
+    shapes_rel = PerFrame(float, None, "Sizes of the regions, as a share of their image's size.", ragged=_NAN)
+    out_anchors = PerFrame(int, None, "Where regions are put on the canvas, in pixels; 0 by default.", ragged=_NONE)
+    out_anchors_rel = PerFrame(float, None, "Where regions are put, as a share of the canvas's size.", ragged=_NAN)
+    dtype = Arg(DALIDataType, None, "Type of the output; that of the input by default. Rounded and clamped.")
+
+    def setup(self) -> None:
+        given = self.values["given"]
+        for name in ("in_anchors", "shapes", "out_anchors"):
+            if {name, f"{name}_rel"} <= given:
+                raise ValueError(f"give either `{name}` or `{name}_rel`, not both")
+        dtype = self.values["dtype"]
+        if dtype is not None and to_numpy(dtype).name not in _TYPES:
+            raise ValueError(f"output type {to_numpy(dtype).name} is not supported; supported: {', '.join(_TYPES)}")
+
+    def run(self, a: Arguments, *inputs: Batch) -> Batch:
+        first = inputs[0].spec
+        self._check(a, inputs)
+        image, batch, count = self._sources(a, inputs)
+        shape = np.stack([b.spec.stored for b in inputs])[batch, image]  # (n, regions, 3)
+        there = np.arange(image.shape[1]) < count[:, None]
+        size = shape[:, :, :2]
+        channels = shape[:, 0, 2] if shape.shape[1] else first.shape[:, 2]
+        channels = np.where(count > 0, channels, first.shape[:, 2])
+        SampleErrors.where(
+            (there & (shape[:, :, 2] != channels[:, None])).any(axis=1),
+            lambda i: f"images of different numbers of channels: {shape[i, : count[i], 2].tolist()}",
+        )
+        canvas = self._canvas(a, size, there)
+        in_at = self._numbers(a, "in_anchors", count, size, np.floor)
+        out_at = self._numbers(a, "out_anchors", count, canvas[:, None], np.floor)
+        region = self._numbers(a, "shapes", count, size, np.ceil)
+        in_at = np.zeros_like(size) if in_at is None else in_at
+        out_at = np.zeros_like(size) if out_at is None else out_at
+        region = size - in_at if region is None else region
+        for what, at, whole in (("its image", in_at, size), ("the canvas", out_at, canvas[:, None])):
+            wrong = there & ((at < 0) | (region < 0) | (at + region > whole)).any(axis=2)
+            SampleErrors.where(wrong.any(axis=1), lambda i, p=(what, wrong, at, whole): _text(i, *p, region))
+        out = Batch.allocate(
+            Spec(np.concatenate([canvas, channels[:, None]], axis=1), self._type(first), first.layout),
+            inputs[0].sources,
+        )
+        places = np.concatenate([in_at, np.where(there[:, :, None], region, 0), out_at], axis=2)
+        address = np.stack([b.rows["data"] for b in inputs])[batch, image].astype("i8")
+        columns: dict[str, Any] = {
+            "sources": _wide(address),
+            "widths": _wide(np.ascontiguousarray(shape[:, :, 1])),
+            "places": _wide(places.reshape(a.n, -1)),
+            "regions": count,
+            "dtype": int(from_numpy(first.dtype)),
+        }
+        each_sample.run(a, "geometry/multi_paste", columns, [out], [])
+        return out
+
+    def _type(self, x: Spec) -> np.dtype:
+        return x.dtype if self.values["dtype"] is None else to_numpy(self.values["dtype"])
+
+    def _check(self, a: Arguments, inputs: tuple[Batch, ...]) -> None:
+        for i, b in enumerate(inputs):
+            if b.spec.dtype.name not in _TYPES or b.spec.dtype != inputs[0].spec.dtype:
+                raise TypeError(
+                    f"input {i} has the type {b.spec.dtype.name}; supported: {', '.join(_TYPES)}, the same for all inputs"
+                )
+            if b.spec.ndim != 3:
+                raise ValueError(
+                    f"input {i} must be images (HWC); got {b.spec.ndim} dimensions; sequences are not supported yet"
+                )
+        if a.in_ids is not None and len(inputs) > 1:
+            raise ValueError(f"`in_ids` needs a single input; got {len(inputs)}")
+
+    def _sources(self, a: Arguments, inputs: tuple[Batch, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(n, regions) indices of samples and of inputs, and (n,) numbers of regions."""
+        if a.in_ids is None:
+            image = np.repeat(np.arange(a.n)[:, None], len(inputs), axis=1)
+            batch = np.repeat(np.arange(len(inputs))[None], a.n, axis=0)
+            return image, batch, np.full(a.n, len(inputs))
+        ids, there = a.in_ids, a.in_ids != _NONE
+        wrong = there & ((ids < 0) | (ids >= a.n))
+        SampleErrors.where(
+            wrong.any(axis=1),
+            lambda i: f"`in_ids` must be in [0, {a.n - 1}], the samples of the batch; got {ids[i][there[i]].tolist()}",
+        )
+        return np.where(there, ids, 0), np.zeros_like(ids), there.sum(axis=1)
+
+    def _canvas(self, a: Arguments, size: np.ndarray, there: np.ndarray) -> np.ndarray:
+        """(n, 2)"""
+        if a.output_size is not None:
+            if a.output_size.shape[1] != 2:
+                raise ValueError(f"`output_size` needs two numbers, height and width; got {a.output_size.shape[1]}")
+            canvas = a.output_size.astype("i8")
+            SampleErrors.where((canvas < 0).any(axis=1), lambda i: f"negative `output_size` {canvas[i].tolist()}")
+            return canvas
+        if not size.shape[1]:
+            raise ValueError("`output_size` is needed where there are no regions")
+        different = there & (size != size[:, :1]).any(axis=2)
+        SampleErrors.where(
+            different.any(axis=1) | ~there[:, 0],
+            lambda i: f"without `output_size` images must have one size; got {size[i][there[i]].tolist()}",
+        )
+        return size[:, 0]
+
+    def _numbers(self, a: Arguments, name: str, count: np.ndarray, whole: np.ndarray, rounded: Any) -> Any:
+        """(n, regions, 2) of an argument in pixels, None if it is not given."""
+        absolute, relative = getattr(a, name), getattr(a, f"{name}_rel")
+        values = absolute if relative is None else relative
+        if values is None:
+            return None
+        name = name if relative is None else f"{name}_rel"
+        given = (values != _NONE if relative is None else ~np.isnan(values)).reshape(a.n, -1).sum(axis=1)
+        SampleErrors.where(
+            given != 2 * count,
+            lambda i: f"`{name}` needs two numbers for each of {count[i]} regions; got {given[i]} numbers",
+        )
+        most = int(count.max(initial=0))
+        values = values.reshape(a.n, -1)[:, : 2 * most].reshape(a.n, most, 2)
+        if relative is None:
+            return values.astype("i8")
+        wrong = ((values < 0) | (values > 1)).reshape(a.n, -1).any(axis=1)
+        SampleErrors.where(wrong, lambda i: f"`{name}` must be in [0, 1]; got {values[i].tolist()}")
+        return rounded(np.nan_to_num(values) * whole.astype("f4")).astype("i8")
+
+
+def _text(i: int, what: str, wrong: np.ndarray, at: np.ndarray, whole: np.ndarray, region: np.ndarray) -> str:
+    r = int(wrong[i].argmax())
+    extent = np.broadcast_to(whole, at.shape)[i, r]
+    return (
+        f"region {r} reaches out of {what}: it begins at {at[i, r].tolist()} and has the size {region[i, r].tolist()}; "
+        f"the size of {what} is {extent.tolist()}"
+    )
+
+
+def _wide(x: np.ndarray) -> np.ndarray:
+    """At least one element a row, as arrays of kernels need."""
+    return x if x.shape[1] else np.zeros((len(x), 1), x.dtype)

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+import warnings
+
+import numpy as np
+import pytest
+
+from harness import saturate
+from penstock import fn, pipeline_def, types
+
+try:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from nvidia.dali import fn as dali_fn
+        from nvidia.dali import pipeline_def as dali_pipeline_def
+        from nvidia.dali import types as dali_types
+except ImportError:
+    dali_fn = None
+
+SIZES = ((9, 12), (5, 7), (16, 6), (10, 10), (1, 1))
+
+
+def define(face, define_pipeline, options, inputs, columns, constants):
+    def feed(values, layout=None):
+        return face.external_source(source=lambda i: values, layout=layout)
+
+    @define_pipeline(batch_size=len(inputs[0]), num_threads=2, **options)
+    def pipe():
+        return face.multi_paste(
+            *(feed(x, "HWC") for x in inputs), **{k: feed(v) for k, v in columns.items()}, **constants
+        )
+
+    (out,) = pipe().run()
+    return [np.array(out.at(i)) for i in range(len(inputs[0]))]
+
+
+def paste(inputs, columns=None, **constants):
+    return define(fn, pipeline_def, {}, inputs, columns or {}, constants)
+
+
+def reference(inputs, dtype=None, output_size=None, **columns):
+    """Region by region, in plain Python."""
+    out = []
+    for i in range(len(inputs[0])):
+        images = [x[i] for x in inputs]
+        if "in_ids" in columns:
+            images = [inputs[0][k] for k in columns["in_ids"][i]]
+        size = images[0].shape[:2] if output_size is None else output_size[i]
+        t = images[0].dtype if dtype is None else np.dtype(types.to_numpy_type(dtype))
+        canvas = np.zeros((*size, images[0].shape[2]), t)
+
+        def at(name, k, whole, default, rounded=np.floor):
+            if name in columns:
+                return columns[name][i][k].tolist()
+            if f"{name}_rel" in columns:
+                return rounded(columns[f"{name}_rel"][i][k] * np.float32(whole)).astype(int).tolist()
+            return default
+
+        for k, x in enumerate(images):
+            y0, x0 = at("in_anchors", k, x.shape[:2], (0, 0))
+            h, w = at("shapes", k, x.shape[:2], (x.shape[0] - y0, x.shape[1] - x0), np.ceil)
+            y1, x1 = at("out_anchors", k, size, (0, 0))
+            canvas[y1 : y1 + h, x1 : x1 + w] = saturate(x[y0 : y0 + h, x0 : x0 + w], t)
+        out.append(canvas)
+    return out
+
+
+def images(rng, dtype="u1", channels=3):
+    if np.dtype(dtype).kind == "f":
+        return [(rng.random((*s, channels)) * 400 - 50).astype(dtype) for s in SIZES]
+    info = np.iinfo(dtype)
+    return [rng.integers(info.min, info.max, (*s, channels)).astype(dtype) for s in SIZES]
+
+
+def regions(rng, sources, canvas, relative):
+    """Random regions that fit; `relative` has the names of arguments that are given as shares."""
+    columns = {name: [] for name in ("in_anchors", "shapes", "out_anchors")}
+    for chosen, size in zip(sources, canvas):
+        rows = []
+        for shape in chosen:
+            h, w = (int(rng.integers(0, min(a, b) + 1)) for a, b in zip(shape, size))
+            rows.append(
+                [[rng.integers(0, a - n + 1) for a, n in zip(shape, (h, w))], [h, w],
+                 [rng.integers(0, b - n + 1) for b, n in zip(size, (h, w))]]
+            )  # fmt: skip
+        rows = np.array(rows, "i4").reshape(-1, 3, 2)
+        for j, name in enumerate(columns):
+            columns[name].append(rows[:, j].copy())
+    for name in relative:
+        absolute = columns.pop(name)
+        # Shares that mean the same number in pixels, whichever way they are rounded.
+        away = -0.25 if name == "shapes" else 0.25
+        columns[f"{name}_rel"] = []
+        for v, chosen, size in zip(absolute, sources, canvas):
+            whole = np.float32(size) if name == "out_anchors" else np.array(chosen, "f4").reshape(-1, 2)
+            moved = v + away * (v > 0 if name == "shapes" else 1)
+            columns[f"{name}_rel"].append(np.minimum(moved / whole, 1).astype("f4"))
+    return columns
+
+
+CASES = [
+    (dtype, by_ids, relative, out)
+    for dtype, out in (
+        ("u1", None),
+        ("i2", None),
+        ("i4", None),
+        ("f4", None),
+        ("u1", "FLOAT"),
+        ("f4", "UINT8"),
+        ("i4", "INT16"),
+    )
+    for by_ids in (True, False)
+    for relative in ((), ("in_anchors",), ("shapes", "out_anchors"), ("in_anchors", "shapes", "out_anchors"))
+]
+
+
+@pytest.mark.parametrize("dtype, by_ids, relative, out", CASES)
+def test_random_regions(dtype, by_ids, relative, out):
+    """Against the definition, and against DALI where it is there. Numbers of regions differ from sample to sample."""
+    rng = np.random.default_rng(len(relative) + by_ids)
+    inputs = [images(rng, dtype) for _ in range(1 if by_ids else 3)]
+    n = len(SIZES)
+    columns = {"output_size": [np.int32([20, 17])] * n}
+    if by_ids:
+        columns["in_ids"] = [rng.integers(0, n, c).astype("i4") for c in (3, 1, 5, 2, 4)]
+        sources = [[SIZES[k] for k in ids] for ids in columns["in_ids"]]
+    else:
+        sources = [[s] * 3 for s in SIZES]
+    columns.update(regions(rng, sources, columns["output_size"], relative))
+    constants = {} if out is None else {"dtype": getattr(types, out)}
+    got = paste(inputs, columns, **constants)
+    for a, b in zip(got, reference(inputs, **constants, **columns)):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+    if dali_fn is not None:
+        constants = {k: dali_types.DALIDataType(int(v)) for k, v in constants.items()}
+        theirs = define(dali_fn, dali_pipeline_def, {"device_id": None}, inputs, columns, constants)
+        for a, b in zip(got, theirs):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_defaults():
+    rng = np.random.default_rng(0)
+    x, y = ([rng.integers(0, 255, (4, 5, 3)).astype("u1") for _ in range(2)] for _ in range(2))
+    for a, b in zip(paste([x, y]), y):  # the last covers all
+        np.testing.assert_array_equal(a, b)
+    for a, b in zip(paste([x], output_size=[6, 6]), x):
+        np.testing.assert_array_equal(a, np.pad(b, [(0, 2), (0, 1), (0, 0)]))
+    for a in paste([x], in_ids=[1, 0]):
+        np.testing.assert_array_equal(a, x[0])
+
+
+def test_no_regions_and_full_cover():
+    x = [np.full((2, 2, 1), 7, "u1")] * 2
+    got = paste(
+        [x],
+        {
+            "in_ids": [np.int32([]), np.int32([0, 0])],
+            "out_anchors": [np.zeros((0, 2), "i4"), np.int32([[0, 0], [0, 2]])],
+        },
+        output_size=[2, 4],
+    )
+    assert not got[0].any() and (got[1] == 7).all()
+
+
+X = [np.zeros((4, 5, 3), "u1"), np.zeros((4, 6, 3), "u1")]
+
+
+@pytest.mark.parametrize(
+    "inputs, columns, constants, text",
+    [
+        ([X], {"in_ids": [np.int32([0, 2])] * 2}, {"output_size": [9, 9]}, r"`in_ids` must be in \[0, 1\].* got \[0, 2\]"),
+        ([X], {"in_ids": [np.int32([0, 1])] * 2}, {}, "without `output_size` images must have one size"),
+        ([X, X], {"in_ids": [np.int32([0, 1])] * 2}, {}, "`in_ids` needs a single input; got 2"),
+        ([X], {}, {"output_size": [3, 9]}, r"region 0 reaches out of the canvas: it begins at \[0, 0\] and has the size \[4, 5\]"),
+        ([X], {"in_anchors": [np.int32([[-1, 0]])] * 2}, {"output_size": [9, 9]}, "reaches out of its image"),
+        ([X], {"shapes": [np.int32([[4, 7]])] * 2}, {"output_size": [9, 9]}, "reaches out of its image"),
+        ([X], {"out_anchors": [np.int32([[0, 0], [0, 0]])] * 2}, {"output_size": [9, 9]}, "each of 1 regions; got 4 numbers"),
+        ([X], {}, {"output_size": [-3, 9]}, "negative `output_size`"),
+        ([X], {}, {"output_size": [3]}, "needs two numbers"),
+        ([X, [x[..., :1] for x in X]], {}, {"output_size": [9, 9]}, "different numbers of channels"),
+        ([X, [x.astype("f4") for x in X]], {}, {"output_size": [9, 9]}, "input 1 has the type float32"),
+        ([X], {"shapes_rel": [np.float32([[0.5, 1.5]])] * 2}, {"output_size": [9, 9]}, r"`shapes_rel` must be in \[0, 1\]"),
+        ([[x.astype("u2") for x in X]], {}, {"output_size": [9, 9]}, "input 0 has the type uint16"),
+    ],
+)  # fmt: skip
+def test_errors(inputs, columns, constants, text):
+    with pytest.raises(RuntimeError, match=text):
+        paste(inputs, columns, **constants)
+
+
+def test_wrong_when_defined():
+    at = [np.int32([[0, 0]])] * 2
+    with pytest.raises(ValueError, match="either `out_anchors` or `out_anchors_rel`"):
+        paste([X], {"out_anchors": at, "out_anchors_rel": [a.astype("f4") for a in at]})
+    with pytest.raises(ValueError, match="output type uint16 is not supported"):
+        paste([X], dtype=types.UINT16)
+    with pytest.raises(TypeError, match="Did you mean 'in_ids'"):
+        paste([X], in_id=[0])
