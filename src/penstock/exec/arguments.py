@@ -52,7 +52,8 @@ class Resolver:
             arg = self.node.op.schema[name]
             if isinstance(data, DataNode):
                 batch = values[data.source.number, data.index]
-                if arg.ragged and not batch.spec.is_dense:
+                frames = counts is not None and arg.per_frame and batch.spec.layout.startswith("F")
+                if arg.ragged and not batch.spec.is_dense and not frames:
                     column, lengths = _ragged_column(arg, batch, counts)
                     setattr(a, f"lengths of {name}", lengths)
                     setattr(a, name, column)
@@ -84,7 +85,7 @@ def _constant_column(arg: Arg, value: Any, rows: int) -> Any:
 
 def _data_column(arg: Arg, batch: Batch, n: int, counts: np.ndarray | None, scalar: bool = False) -> np.ndarray:
     """(rows,) for a scalar argument, (rows, k) for a vector."""
-    is_vector = arg.vector and not scalar
+    is_vector = (arg.vector or arg.ragged) and not scalar
     column: np.ndarray
     per_frame = batch.spec.layout.startswith("F") and arg.per_frame
     if per_frame and counts is not None:
