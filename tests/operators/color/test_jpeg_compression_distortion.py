@@ -42,8 +42,8 @@ TestJpeg = op_test(
     dali_steps=0,
 )
 TestSequence = op_test(
-    "jpeg_compression_distortion", reference, layouts=("FHWC",), args=[*ARGS[:4], ARGS[-1]], make_input=pictures, steps=1,
-    dali_steps=0,
+    "jpeg_compression_distortion", reference, layouts=("FHWC",), args=[*ARGS[:4], ARGS[-1]],
+    make_input=pictures, steps=1, dali_steps=0,
 )  # fmt: skip
 
 

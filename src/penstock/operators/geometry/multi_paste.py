@@ -14,8 +14,6 @@ from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerFrame, PerSample
 
 _TYPES = ("uint8", "int16", "int32", "float32")
-_NONE = -(2**31)
-_NAN = float("nan")
 
 
 class MultiPaste(Operator):
@@ -26,7 +24,7 @@ class MultiPaste(Operator):
     y and x (height and width), for each region, so that their samples have the shape (regions, 2). Relative ones count
     in sizes of the image or of the canvas; positions are rounded down, sizes up.
 
-    Takes images (HWC) of type uint8, int16, int32 or float32 with the same number of channels. Regions must lie inside
+    Takes images (HWC), or sequences of them with as many frames in each input, of type uint8, int16, int32 or float32 with the same number of channels. Regions must lie inside
     of their image and of the canvas. Without `output_size` the canvas has the size of the images.
 
     >>> from penstock import fn, pipeline_def
@@ -45,16 +43,17 @@ class MultiPaste(Operator):
     inputs = (1, 64)
     layouts = ("HWC", "FHWC")
     mixes_samples = True
-    in_ids = PerSample([int], None, "Indices of the samples that regions are taken from.", ragged=_NONE)
+    runs_frames = True
+    in_ids = PerSample([int], None, "Indices of the samples that regions are taken from.", ragged=True)
     output_size = PerSample([int], None, "Height and width of the canvas.")
-    in_anchors = PerFrame(int, None, "Where regions begin in their images, in pixels.", ragged=_NONE)
+    in_anchors = PerFrame(int, None, "Where regions begin in their images, in pixels.", ragged=True)
     in_anchors_rel = PerFrame(
-        float, None, "Where regions begin in their images, as a share of their size.", ragged=_NAN
+        float, None, "Where regions begin in their images, as a share of their size.", ragged=True
     )
-    shapes = PerFrame(int, None, "Sizes of the regions in pixels; by default all from the anchor on.", ragged=_NONE)
-    shapes_rel = PerFrame(float, None, "Sizes of the regions, as a share of their image's size.", ragged=_NAN)
-    out_anchors = PerFrame(int, None, "Where regions are put on the canvas, in pixels; 0 by default.", ragged=_NONE)
-    out_anchors_rel = PerFrame(float, None, "Where regions are put, as a share of the canvas's size.", ragged=_NAN)
+    shapes = PerFrame(int, None, "Sizes of the regions in pixels; by default all from the anchor on.", ragged=True)
+    shapes_rel = PerFrame(float, None, "Sizes of the regions, as a share of their image's size.", ragged=True)
+    out_anchors = PerFrame(int, None, "Where regions are put on the canvas, in pixels; 0 by default.", ragged=True)
+    out_anchors_rel = PerFrame(float, None, "Where regions are put, as a share of the canvas's size.", ragged=True)
     dtype = Arg(DALIDataType, None, "Type of the output; that of the input by default. Rounded and clamped.")
 
     def setup(self) -> None:
@@ -112,14 +111,14 @@ class MultiPaste(Operator):
         for i, b in enumerate(inputs):
             if b.spec.dtype.name not in _TYPES or b.spec.dtype != inputs[0].spec.dtype:
                 raise TypeError(
-                    f"input {i} has the type {b.spec.dtype.name}; supported: {', '.join(_TYPES)}, the same for all inputs"
+                    f"input {i} has the type {b.spec.dtype.name}; supported, and the same for all: {', '.join(_TYPES)}"
                 )
             if b.spec.ndim != 3:
-                raise ValueError(
-                    f"input {i} must be images (HWC); got {b.spec.ndim} dimensions; sequences are not supported yet"
-                )
+                raise ValueError(f"input {i} must be images (HWC); got {b.spec.ndim} dimensions")
         if a.in_ids is not None and len(inputs) > 1:
             raise ValueError(f"`in_ids` needs a single input; got {len(inputs)}")
+        if a.in_ids is not None and a.sample_of is not None:
+            raise ValueError("`in_ids` can't be used with sequences; give the images as several inputs")
 
     def _sources(self, a: Arguments, inputs: tuple[Batch, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(n, regions) indices of samples and of inputs, and (n,) numbers of regions."""
@@ -127,13 +126,14 @@ class MultiPaste(Operator):
             image = np.repeat(np.arange(a.n)[:, None], len(inputs), axis=1)
             batch = np.repeat(np.arange(len(inputs))[None], a.n, axis=0)
             return image, batch, np.full(a.n, len(inputs))
-        ids, there = a.in_ids, a.in_ids != _NONE
+        ids, counts = a.in_ids, a.lengths("in_ids")
+        there = np.arange(ids.shape[1]) < counts[:, None]
         wrong = there & ((ids < 0) | (ids >= a.n))
         SampleErrors.where(
             wrong.any(axis=1),
             lambda i: f"`in_ids` must be in [0, {a.n - 1}], the samples of the batch; got {ids[i][there[i]].tolist()}",
         )
-        return np.where(there, ids, 0), np.zeros_like(ids), there.sum(axis=1)
+        return np.where(there, ids, 0), np.zeros_like(ids), counts
 
     def _canvas(self, a: Arguments, size: np.ndarray, there: np.ndarray) -> np.ndarray:
         """(n, 2)"""
@@ -159,18 +159,19 @@ class MultiPaste(Operator):
         if values is None:
             return None
         name = name if relative is None else f"{name}_rel"
-        given = (values != _NONE if relative is None else ~np.isnan(values)).reshape(a.n, -1).sum(axis=1)
+        values = values.reshape(a.n, -1)
+        given = a.lengths(name) if values.shape[1] and getattr(a, name).ndim > 1 else np.full(a.n, values.shape[1])
         SampleErrors.where(
             given != 2 * count,
             lambda i: f"`{name}` needs two numbers for each of {count[i]} regions; got {given[i]} numbers",
         )
         most = int(count.max(initial=0))
-        values = values.reshape(a.n, -1)[:, : 2 * most].reshape(a.n, most, 2)
+        values = values[:, : 2 * most].reshape(a.n, most, 2)
         if relative is None:
             return values.astype("i8")
         wrong = ((values < 0) | (values > 1)).reshape(a.n, -1).any(axis=1)
         SampleErrors.where(wrong, lambda i: f"`{name}` must be in [0, 1]; got {values[i].tolist()}")
-        return rounded(np.nan_to_num(values) * whole.astype("f4")).astype("i8")
+        return rounded(values * whole.astype("f4")).astype("i8")
 
 
 def _text(i: int, what: str, wrong: np.ndarray, at: np.ndarray, whole: np.ndarray, region: np.ndarray) -> str:
