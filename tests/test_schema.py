@@ -119,6 +119,8 @@ def argument_differences(operator: str, arg: Arg, theirs: dict) -> list[str]:
 ELSEWHERE = {
     **dict.fromkeys(["equalize", "filter", "gaussian_blur", "laplacian", "clahe", "permute_batch"], {"gpu"}),
     **dict.fromkeys(["experimental.dilate", "experimental.erode", "experimental.median_blur"], {"gpu"}),
+    "jpeg_compression_distortion": {"gpu"},
+    "multi_paste": {"gpu"},
     "external_source": {"gpu"},  # its device argument decides what is handed out
 }
 

@@ -48,7 +48,7 @@ def reference(inputs, dtype=None, output_size=None, **columns):
         t = images[0].dtype if dtype is None else np.dtype(types.to_numpy_type(dtype))
         canvas = np.zeros((*size, images[0].shape[2]), t)
 
-        def at(name, k, whole, default, rounded=np.floor):
+        def at(name, k, whole, default, rounded=np.floor, i=i):
             if name in columns:
                 return columns[name][i][k].tolist()
             if f"{name}_rel" in columns:

@@ -24,8 +24,9 @@ class MultiPaste(Operator):
     y and x (height and width), for each region, so that their samples have the shape (regions, 2). Relative ones count
     in sizes of the image or of the canvas; positions are rounded down, sizes up.
 
-    Takes images (HWC), or sequences of them with as many frames in each input, of type uint8, int16, int32 or float32 with the same number of channels. Regions must lie inside
-    of their image and of the canvas. Without `output_size` the canvas has the size of the images.
+    Takes images (HWC), or sequences of them with as many frames in each input, of type uint8, int16, int32 or float32
+    and with the same number of channels. Regions must lie inside of their image and of the canvas. Without
+    `output_size` the canvas has the size of the images.
 
     >>> from penstock import fn, pipeline_def
     >>> import numpy as np
