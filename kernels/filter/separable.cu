@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// form: own
+#include "filter/gpu_tile.h"
+#include "filter/separable.h"
+
+// acc[j] += the sum over k < size of weight[k] * x(j + k), in the order of k, as on the CPU. SIZE is the size, or 0 if
+// it is not known when this is compiled.
+template <int SIZE, int V, class X>
+DEVICE void slide(float (&acc)[V], const float *weight, int size, const X &x) {
+  if constexpr (SIZE > 0) {
+#pragma unroll
+    for (int i = 0; i < SIZE + V - 1; i++) {
+      const float value = x(i);
+#pragma unroll
+      for (int j = 0; j < V; j++)
+        if (i - j >= 0 && i - j < SIZE) acc[j] += weight[i - j] * value;
+    }
+  } else {
+    float w[V];  // the last V weights
+    for (int begin = 0; begin < size + V - 1; begin += V) {
+      const bool inner = begin >= V && begin + V <= size;
+#pragma unroll
+      for (int u = 0; u < V; u++) {
+        const int i = begin + u;
+        if (inner) {
+          w[u] = weight[i];
+          const float value = x(i);
+#pragma unroll
+          for (int j = 0; j < V; j++) acc[j] += w[(u - j + V) % V] * value;
+        } else if (i < size + V - 1) {
+          w[u] = i < size ? weight[i] : 0.0f;
+          const float value = x(i);
+#pragma unroll
+          for (int j = 0; j < V; j++)
+            if (i >= j && i - j < size) acc[j] += w[(u - j + V) % V] * value;
+        }
+      }
+    }
+  }
+}
+
+DEVICE SeparableArgs separable_args(const Launch &l, int sample) { return ((const SeparableArgs *)l.args[0])[sample]; }
+
+// Tiles of images, along W and then along H. SH and SW are the sizes of all windows, or 0. ROWS and ELEMENTS are those
+// of a tile; LONGEST is the longest window.
+template <class Out, class In, int SH, int SW, int ROWS, int ELEMENTS, int LONGEST>
+DEVICE void separable_tiles(const Launch &l) {
+  constexpr int kThreads = 256, kAcross = SW > 0 ? 8 : 4, kDown = SH > 0 ? 8 : 4;
+  constexpr int kColumn = ROWS / kDown, kHeld = (kColumn * ELEMENTS + kThreads - 1) / kThreads;
+  constexpr int kPitch = ELEMENTS | 1;  // odd, so that the rows of a column lie in different banks
+  DYNAMIC_SHARED(float, shared);
+  float *weights = shared, *rest = shared + 3 * 2 * LONGEST;
+  FOR_SAMPLES(sample, l) {
+    const Tensor x = l.tensors[1][sample];
+    if (x.volume() == 0) continue;
+    const SeparableArgs a = separable_args(l, sample);
+    const Grid g(x, a.n_outer, a.n_space);
+    const Tiles tiles(g, ROWS, ELEMENTS);
+    if (blockIdx.x >= tiles.n) continue;
+    int radius_y = 0, radius_x = 0;
+    for (int t = 0; t < a.terms; t++) {
+      radius_y = max(radius_y, a.size[3 * t + 1] / 2);
+      radius_x = max(radius_x, a.size[3 * t + 2] / 2);
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < a.terms * 2 * LONGEST; i += kThreads) {
+      const int window = i / LONGEST, k = i % LONGEST, t = window / 2, axis = 1 + window % 2;
+      if (k < a.size[3 * t + axis]) weights[i] = a.windows[(3 * t + axis) * a.stride + k];
+    }
+    const int pitch = ((tiles.columns + kAcross - 1) / kAcross * kAcross + 2 * radius_x) * tiles.channels | 1;
+    float *whole = rest, *across = rest + (ROWS + 2 * radius_y) * pitch;
+    for (int64_t i = blockIdx.x; i < tiles.n; i += gridDim.x) {
+      const Tile tile(tiles, g, ROWS, i);
+      const int c = tile.channels, n = tile.columns * c;
+      __syncthreads();
+      load_rectangle(whole, pitch, x.as<In>() + tile.slice * g.slice(), g, tile.y - radius_y, tile.x - radius_x,
+                     tile.rows + 2 * radius_y, tile.columns + 2 * radius_x, tile.channel, c, REFLECT_101, 0.0f);
+      float sums[kHeld][kDown] = {};
+      for (int t = 0; t < a.terms; t++) {
+        const int height = SH > 0 ? SH : a.size[3 * t + 1], width = SW > 0 ? SW : a.size[3 * t + 2];
+        const float *w = weights + 2 * t * LONGEST, *first = whole + (radius_y - height / 2) * pitch;
+        const int rows = tile.rows + height - 1;
+        __syncthreads();
+        // Neighbouring threads take a row each, as columns that are kAcross pixels apart would share banks.
+        const uint32_t items = rows * c * ((tile.columns + kAcross - 1) / kAcross);
+        for (uint32_t item = threadIdx.x; item < items; item += kThreads) {
+          const uint32_t group = item / (uint32_t)rows, r = item - group * rows;
+          const int run = (int)(group / (uint32_t)c), column = run * kAcross * c + (int)group - run * c;
+          const float *from = first + r * pitch + (radius_x - width / 2) * c + column;
+          float sum[kAcross] = {};
+          slide<SW>(sum, w + LONGEST, width, [&](int k) { return from[k * c]; });
+          float *to = across + r * kPitch + column;
+#pragma unroll
+          for (int j = 0; j < kAcross; j++)
+            if (column + j * c < n) to[j * c] = sum[j];
+        }
+        __syncthreads();
+#pragma unroll
+        for (int h = 0; h < kHeld; h++) {
+          const int item = threadIdx.x + h * kThreads, column = item % ELEMENTS, row = item / ELEMENTS * kDown;
+          if (column < n && row < tile.rows) {
+            // Rows below those that were made are read, but not for an output that is written.
+            const float *from = across + row * kPitch + column;
+            slide<SH>(sums[h], w, height, [&](int k) { return from[k * kPitch]; });
+          }
+        }
+      }
+      Out *to = l.tensors[0][sample].as<Out>() + tile.slice * g.slice();
+#pragma unroll
+      for (int h = 0; h < kHeld; h++) {
+        const int item = threadIdx.x + h * kThreads, column = item % ELEMENTS, row = item / ELEMENTS * kDown;
+        if (column >= n) continue;
+        const int64_t at =
+            c == g.c ? (int64_t)tile.x * c + column : (int64_t)(tile.x + column / c) * g.c + tile.channel + column % c;
+#pragma unroll
+        for (int j = 0; j < kDown; j++)
+          if (row + j < tile.rows) to[(tile.y + row + j) * g.row() + at] = saturate<Out>(sums[h][j]);
+      }
+    }
+  }
+}
+
+// One pass of volumes or long windows, along AXIS (0, 1, 2: D, H, W) for one term, from `in` to `out`. With ADDS the
+// sums go on from what `before` holds.
+template <int AXIS, bool ADDS, class Out, class In>
+DEVICE void separable_line(Out *out, const float *before, const In *in, const Grid &g, const SeparableArgs &a,
+                           int term) {
+  constexpr int kRun = 4;
+  const int64_t step = AXIS == 0 ? g.slice() : AXIS == 1 ? g.row() : g.c;
+  const int extent = (int)(AXIS == 0 ? g.d : AXIS == 1 ? g.h : g.w), runs = (extent + kRun - 1) / kRun;
+  const int size = a.size[3 * term + AXIS];
+  const float *weight = a.windows + (3 * term + AXIS) * a.stride;
+  const int64_t n = g.outer * g.image() / extent * runs;
+  for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
+    const int64_t line = i / step, inner = i - line * step, outer = line / runs;
+    const int first = (int)(line - outer * runs) * kRun;
+    const int64_t at = outer * extent * step + inner;
+    float sum[kRun] = {};
+    if constexpr (ADDS)
+      for (int j = 0; j < kRun && first + j < extent; j++) sum[j] = before[at + (first + j) * step];
+    slide<0>(sum, weight, size, [&](int k) {
+      return (float)load(in + at + border_place(first + k - size / 2, extent, REFLECT_101) * step);
+    });
+    for (int j = 0; j < kRun && first + j < extent; j++) out[at + (first + j) * step] = saturate<Out>(sum[j]);
+  }
+}
+
+// FROM is -1 for the input or the number of a part of the scratch memory, of VOLUME floats each; TO likewise.
+template <int AXIS, int TERM, int FROM, int TO, class Out, class In>
+DEVICE void separable_pass(const Launch &l, int64_t volume) {
+  constexpr int kParts = 3, kSums = 2;
+  FOR_SAMPLES(sample, l) {
+    const Tensor x = l.tensors[1][sample];
+    if (x.volume() == 0) continue;
+    const SeparableArgs a = separable_args(l, sample);
+    const Grid g(x, a.n_outer, a.n_space);
+    float *parts = (float *)l.scratch + sample * kParts * volume, *sums = parts + kSums * volume;
+    constexpr bool kAdds = AXIS == 1 && TERM > 0;
+    auto to = [&](auto *from) {
+      if constexpr (TO < 0)
+        separable_line<AXIS, kAdds>(l.tensors[0][sample].as<Out>(), sums, from, g, a, TERM);
+      else
+        separable_line<AXIS, kAdds>(parts + TO * volume, sums, from, g, a, TERM);
+    };
+    if constexpr (FROM < 0)
+      to(x.as<In>());
+    else
+      to((const float *)(parts + FROM * volume));
+  }
+}

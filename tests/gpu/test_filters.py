@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Filters on the device give exactly what they give on the CPU."""
+
+import numpy as np
+import pytest
+from segments import Segment, Step
+
+from penstock.core.batch import Spec
+
+# Single pixels, empty ones, several tiles of a GPU each way, and odd ones.
+SIZES = ((37, 150), (1, 1), (0, 4), (70, 45), (3, 2))
+
+
+def images(dtype, channels=3, sizes=SIZES, seed=5):
+    rng = np.random.default_rng(seed)
+    shapes = [(*s, channels) if channels else s for s in sizes]
+    if np.dtype(dtype).kind == "f":
+        return [rng.normal(10, 5, s).astype(dtype) for s in shapes]
+    info = np.iinfo(dtype)
+    return [rng.integers(max(info.min, -30000), min(info.max, 60000), s).astype(dtype) for s in shapes]
+
+
+def segment(kernel, samples, columns, to=None, more=(), layout=""):
+    """A kernel over samples; `more` are samples of further inputs."""
+    inputs = {0: samples, **{i + 2: m for i, m in enumerate(more)}}
+    specs = {i: Spec(np.array([np.shape(x) for x in s]), s[0].dtype, "") for i, s in inputs.items()}
+    specs[0] = Spec(specs[0].shape, specs[0].dtype, layout)
+    specs[1] = specs[0].like(dtype=np.dtype(to or specs[0].dtype))
+    step = Step(kernel, [1], [0, *range(2, 2 + len(more))], columns)
+    return Segment([step], dict(sorted(specs.items())), inputs, {1})
+
+
+def separable(samples, sizes, to=None, outer=0, axes=2):
+    """`sizes` (n or 1, terms, axes) of windows of random weights."""
+    n = len(samples)
+    sizes = np.broadcast_to(np.asarray(sizes), (n, *np.shape(sizes)[1:]))
+    terms, longest = sizes.shape[1], int(sizes.max())
+    weights = np.random.default_rng(1).uniform(-0.5, 1, (n, terms, 3, longest)).astype("f4")
+    all_ = np.ones((n, 3, 3), "i4")
+    all_[:, :terms, 3 - axes :] = sizes
+    weights[:, :, : 3 - axes] = 1
+    weights /= np.where(np.arange(longest) < all_[:, :terms, :, None], weights, 0).sum(axis=3, keepdims=True)
+    columns = {
+        "windows": weights.reshape(n, -1),
+        "size": all_.reshape(n, -1),
+        "stride": longest,
+        "terms": terms,
+        "n_outer": outer,
+        "n_space": axes,
+    }
+    return segment("filter/separable", samples, columns, to)
+
+
+RAGGED = [[[3, 9]], [[1, 1]], [[5, 7]], [[9, 1]], [[3, 11]]]
+CUBES = ((4, 9, 20), (1, 1, 1), (7, 5, 6))
+
+
+@pytest.mark.parametrize("dtype", ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8"))
+def test_separable_of_all_types(dtype):
+    separable(images(dtype), [[[5, 3]]]).check(offsets=(0, 1))
+    separable(images(dtype), [[[3, 7]]], "f4").check()
+
+
+@pytest.mark.parametrize("channels", (0, 1, 2, 4, 5, 9, 200))
+def test_separable_of_channels(channels):
+    sizes = SIZES if channels < 9 else ((11, 13), (1, 1), (4, 0))
+    separable(images("u1", channels, sizes), [[[5, 7]]]).check()
+
+
+@pytest.mark.parametrize(
+    "sizes", [[[[1, 1]]], RAGGED, [[[3, 5], [7, 1]]], [[[35, 3]]], [[[3, 25]]], [[[3, 301]]], [[[131, 5], [1, 3]]]]
+)
+def test_separable_of_windows(sizes):
+    separable(images("u1", sizes=SIZES), sizes, "f4").check()
+
+
+def test_separable_of_planes_lines_and_volumes():
+    planes = [np.moveaxis(x, 2, 0) for x in images("u1")]
+    separable(planes, [[[5, 3]]], outer=1).check()
+    separable([x[:, :, 0].ravel() for x in images("u1")], [[[9]]], axes=1).check()
+    volumes = [x.reshape(*s, 2) for s, x in zip(CUBES, images("i2", 2, [(s[0] * s[1], s[2]) for s in CUBES]))]
+    separable(volumes, [[[3, 5, 1]]], axes=3).check()
+    separable(volumes, [[[1, 5, 3]]], axes=3).check()
+    separable(volumes, [[[3, 1, 1], [1, 5, 1], [1, 1, 7]]], "f4", axes=3).check()
+
+
+def typical():
+    """Segments whose sources differ much."""
+    return [
+        separable(images("u1"), [[[7, 7]]]),
+        separable(images("f2", 1), RAGGED),
+        separable(images("i8"), [[[3, 301]]], "f4"),
+    ]
