@@ -84,9 +84,33 @@ def test_separable_of_planes_lines_and_volumes():
     separable(volumes, [[[3, 1, 1], [1, 5, 1], [1, 1, 7]]], "f4", axes=3).check()
 
 
+def equalize(samples, axis):
+    return segment("filter/equalize", samples, {"axis": axis})
+
+
+@pytest.mark.parametrize("channels", (0, 1, 2, 3, 4, 5))
+def test_equalize(channels):
+    samples = images("u1", channels)
+    samples[0] //= 3
+    samples[3][:] = 7
+    equalize(samples, 2 if channels else -1).check(offsets=(0, 1))
+
+
+def test_equalize_of_planes_and_channels_that_differ():
+    equalize([np.ascontiguousarray(np.moveaxis(x, 2, 0)) for x in images("u1")], 0).check()
+    equalize([x[:, :, : 1 + i % 3].copy() for i, x in enumerate(images("u1"))], 2).check()
+
+
+def test_equalize_of_parts():
+    equalize(images("u1", 3, [(130, 141), (77, 333)]), 2).check(offsets=(0, 3))
+
+
 def typical():
     """Segments whose sources differ much."""
     return [
+        equalize(images("u1"), 2),
+        equalize(images("u1", 0), -1),
+        equalize(images("u1", 5), 2),
         separable(images("u1"), [[[7, 7]]]),
         separable(images("f2", 1), RAGGED),
         separable(images("i8"), [[[3, 301]]], "f4"),
