@@ -101,3 +101,16 @@ DEVICE void load_rectangle(S *to, int pitch, const T *slice, const Grid &g, int 
     *at = row < 0 || from < 0 ? fill : (S)load(slice + ((int64_t)row * w + from) * c + channel + ch);
   }
 }
+
+// The least number of elements of a row of n at which the rows of a column lie in different banks.
+template <class S>
+DEVICE constexpr int odd_pitch(int n) {
+  return ((n * (int)sizeof(S) + 3) / 4 | 1) * 4 / (int)sizeof(S);
+}
+
+// Where the elements of a tile's row lie in a row of the image.
+DEVICE int64_t place_in_row(const Tile &tile, const Grid &g, int column) {
+  if (tile.channels == g.c) return (int64_t)tile.x * tile.channels + column;
+  const int p = column / tile.channels;
+  return (int64_t)(tile.x + p) * g.c + tile.channel + column - p * tile.channels;
+}

@@ -110,8 +110,7 @@ DEVICE void separable_tiles(const Launch &l) {
       for (int h = 0; h < kHeld; h++) {
         const int item = threadIdx.x + h * kThreads, column = item % ELEMENTS, row = item / ELEMENTS * kDown;
         if (column >= n) continue;
-        const int64_t at =
-            c == g.c ? (int64_t)tile.x * c + column : (int64_t)(tile.x + column / c) * g.c + tile.channel + column % c;
+        const int64_t at = place_in_row(tile, g, column);
 #pragma unroll
         for (int j = 0; j < kDown; j++)
           if (row + j < tile.rows) to[(tile.y + row + j) * g.row() + at] = saturate<Out>(sums[h][j]);

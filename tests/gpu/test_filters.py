@@ -105,9 +105,40 @@ def test_equalize_of_parts():
     equalize(images("u1", 3, [(130, 141), (77, 333)]), 2).check(offsets=(0, 3))
 
 
+def morphology(samples, size, outer=0, dilates=1, border=4, iterations=1):
+    size = np.asarray(size, "i4")
+    columns = {"size": size, "anchor": size // 3, "border": border, "dilates": dilates}
+    return segment("filter/morphology", samples, {**columns, "iterations": iterations, "n_outer": outer})
+
+
+@pytest.mark.parametrize("dtype", ("u1", "u2", "f4"))
+@pytest.mark.parametrize("dilates", (0, 1))
+def test_morphology(dtype, dilates):
+    for border, size in enumerate(([3, 3], [9, 2], [1, 12], [5, 40], [2, 5])):
+        morphology(images(dtype), [size], dilates=dilates, border=border).check(offsets=(0, 1))
+
+
+def test_morphology_of_sizes_that_differ_iterations_planes_and_channels():
+    sizes = [[3, 5], [1, 1], [4, 4], [7, 1], [2, 13]]
+    morphology(images("u1"), sizes, border=0).check()
+    morphology(images("u1"), sizes, border=3, iterations=4).check()
+    planes = [np.ascontiguousarray(np.moveaxis(x, 2, 0)) for x in images("u2")]
+    morphology(planes, [[3, 3]], outer=1, iterations=2).check()
+    for channels in (0, 2, 11):
+        morphology(images("u1", channels), [[3, 4]], iterations=3).check()
+
+
+def test_morphology_of_large_rectangles():
+    for border in range(5):
+        morphology(images("f4"), [[50, 120]], border=border, iterations=border % 3 + 1).check()
+
+
 def typical():
     """Segments whose sources differ much."""
     return [
+        morphology(images("u1"), [[3, 3]], iterations=2),
+        morphology(images("f4"), [[3, 3], [1, 7], [2, 3], [9, 1], [1, 1]], dilates=0),
+        morphology(images("f4"), [[50, 120]]),
         equalize(images("u1"), 2),
         equalize(images("u1", 0), -1),
         equalize(images("u1", 5), 2),

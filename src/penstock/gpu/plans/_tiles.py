@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many tiles samples have; see kernels/filter/gpu_tile.h."""
+"""How samples are cut into tiles in shared memory; see kernels/filter/gpu_tile.h."""
 
 from __future__ import annotations
 
@@ -7,15 +7,37 @@ import numpy as np
 
 from ...core.batch import Spec
 
+MOST_SHARED = 64 << 10  # bytes that all GPUs have
+TILES = ((32, 128), (16, 128), (32, 64), (16, 64))  # rows and elements of a row, the best first
+_UNROLLED = 33  # the longest window whose size is compiled in
 _MOST_CHANNELS = 8  # side by side in a tile
 
 
+def channels_of(x: Spec, outer: int, axes: int) -> np.ndarray:
+    """(n,) channels of samples with `outer` axes of images and `axes` of space, the last of which are H and W."""
+    return x.stored[:, outer + axes :].prod(axis=1)
+
+
 def tiles_of(x: Spec, outer: int, axes: int, rows: int, elements: int) -> np.ndarray:
-    """(n,) tiles of samples with `outer` axes of images and `axes` of space, the last of which are H and W."""
-    shape = x.stored
-    channels = shape[:, outer + axes :].prod(axis=1)
+    """(n,) tiles of samples."""
+    shape, channels = x.stored, channels_of(x, outer, axes)
     width = shape[:, outer + axes - 1]
     height = shape[:, outer + axes - 2] if axes > 1 else np.ones_like(width)
     above = shape[:, : outer + max(axes - 2, 0)].prod(axis=1)
     together = np.clip(channels, 1, _MOST_CHANNELS)
     return above * -(-height // rows) * -(-width // (elements // together)) * -(-channels // together)
+
+
+def elements_of_tiles(size: np.ndarray, channels: np.ndarray, rows: int, elements: int, passes: int = 2) -> int:
+    """The most elements that a tile takes with what lies under a window of `size` (n, 2) around it; with two passes
+    also what the first one writes."""
+    c = np.clip(channels, 1, _MOST_CHANNELS)
+    across = (-(-(elements // c) // 8) * 8 + size[:, 1]) * c + 8
+    if passes == 2:
+        across = across + elements + 8
+    return int(((rows + size[:, 0]) * across).max(initial=0))
+
+
+def same_size(size: np.ndarray) -> int:
+    """The size of all windows, if it is worth to be compiled in, else 0."""
+    return int(size.flat[0]) if (size == size.flat[0]).all() and size.flat[0] <= _UNROLLED else 0
