@@ -11,7 +11,9 @@ struct MedianArgs {
 
 #ifdef __CUDACC__
 #define MEDIAN_INLINE __device__ __forceinline__
+#define MEDIAN_UNROLL _Pragma("unroll")
 #else
+#define MEDIAN_UNROLL _Pragma("GCC unroll 16")
 #define MEDIAN_INLINE inline __attribute__((always_inline))
 #endif
 
@@ -23,14 +25,24 @@ MEDIAN_INLINE void order(V &a, V &b) {
   a = low;
 }
 
+#ifdef __CUDACC__
+// One instruction each, as integers have.
+template <>
+MEDIAN_INLINE void order(float &a, float &b) {
+  const float low = fminf(a, b);
+  b = fmaxf(a, b);
+  a = low;
+}
+#endif
+
 // Brings the smallest of M values to the front and the largest to the end.
 template <int M, class V>
 MEDIAN_INLINE void extremes(V *v) {
-#pragma GCC unroll 16
+  MEDIAN_UNROLL
   for (int i = 0; i < M / 2; i++) order(v[i], v[M - 1 - i]);
-#pragma GCC unroll 16
+  MEDIAN_UNROLL
   for (int i = 1; i < (M + 1) / 2; i++) order(v[0], v[i]);
-#pragma GCC unroll 16
+  MEDIAN_UNROLL
   for (int i = M / 2; i < M - 1; i++) order(v[i], v[M - 1]);
 }
 

@@ -16,7 +16,7 @@ struct MorphologyArgs {
 template <class T>
 SHARED T worst(bool dilates) {
   if constexpr (DTypeOf<T>::value == FLOAT)
-    return dilates ? -__builtin_inff() : __builtin_inff();
+    return (dilates ? -1e38f : 1e38f) * 1e38f;  // infinite
   else
     return dilates ? (T)0 : (T)Range<T>::hi;
 }

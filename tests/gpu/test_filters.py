@@ -133,9 +133,32 @@ def test_morphology_of_large_rectangles():
         morphology(images("f4"), [[50, 120]], border=border, iterations=border % 3 + 1).check()
 
 
+def median(samples, size, outer=0):
+    return segment("filter/median", samples, {"size": np.asarray(size, "i4"), "n_outer": outer})
+
+
+@pytest.mark.parametrize("dtype", ("u1", "u2", "f4"))
+def test_median(dtype):
+    for size in ([1, 1], [3, 3], [1, 5], [5, 3], [5, 5], [7, 5], [1, 55]):
+        median(images(dtype), [size]).check(offsets=(0, 1))
+
+
+def test_median_of_sizes_that_differ_large_windows_planes_and_channels():
+    median(images("u1"), [[3, 3], [1, 1], [9, 9], [7, 1], [1, 13]]).check()
+    median(images("u1", 3, ((5, 7), (20, 3))), [[151, 301]]).check()
+    median(images("f4", 9, ((5, 7), (3, 3))), [[151, 121]]).check()
+    median([np.ascontiguousarray(np.moveaxis(x, 2, 0)) for x in images("u2")], [[3, 3]], outer=1).check()
+    for channels in (0, 2, 11):
+        median(images("u1", channels), [[3, 3]]).check()
+
+
 def typical():
     """Segments whose sources differ much."""
     return [
+        median(images("u1"), [[5, 5]]),
+        median(images("f4"), [[3, 3]]),
+        median(images("u2"), [[3, 3], [1, 1], [9, 9], [7, 1], [1, 13]]),
+        median(images("f4"), [[151, 121]]),
         morphology(images("u1"), [[3, 3]], iterations=2),
         morphology(images("f4"), [[3, 3], [1, 7], [2, 3], [9, 1], [1, 1]], dilates=0),
         morphology(images("f4"), [[50, 120]]),
