@@ -152,9 +152,60 @@ def test_median_of_sizes_that_differ_large_windows_planes_and_channels():
         median(images("u1", channels), [[3, 3]]).check()
 
 
+def correlate(samples, sizes, to=None, border=0, anchor=0, fill=None, outer=0, less=0):
+    """`sizes` of filters in turn; `less` (axes,) is by how much outputs are smaller."""
+    rng = np.random.default_rng(3)
+    sizes = [sizes[i % len(sizes)] for i in range(len(samples))]
+    weights = [rng.uniform(-0.3, 0.5, s).astype("f4") for s in sizes]
+    more = [weights] if fill is None else [weights, [np.full(1, fill + i, x.dtype) for i, x in enumerate(samples)]]
+    axes = len(sizes[0])
+    columns = {"anchor": [[*[0] * (3 - axes), *[anchor] * axes]], "border": border, "has_fill": fill is not None}
+    found = segment("filter/correlate", samples, {**columns, "n_outer": outer, "n_space": axes}, to, more)
+    if np.any(less):
+        shape = found.specs[0].shape.copy()
+        shape[:, outer : outer + axes] -= np.asarray(less)
+        found.specs[1] = Spec(shape, found.specs[1].dtype, "")
+    return found
+
+
+@pytest.mark.parametrize("dtype", ("u1", "u2", "i1", "i2", "f2", "f4"))
+def test_correlate_of_all_types(dtype):
+    correlate(images(dtype), [(3, 5)], anchor=1).check(offsets=(0, 1))
+    correlate(images(dtype), [(3, 5), (1, 1), (9, 4)], "f4").check()
+
+
+@pytest.mark.parametrize("border", range(5))
+def test_correlate_of_borders(border):
+    correlate(images("u1"), [(3, 3)], border=border, anchor=2).check()
+    correlate(images("u1"), [(2, 3), (6, 7)], border=border, fill=9).check()
+
+
+def test_correlate_of_planes_channels_and_large_filters():
+    planes = [np.ascontiguousarray(np.moveaxis(x, 2, 0)) for x in images("u2")]
+    correlate(planes, [(3, 3)], outer=1).check()
+    for channels in (0, 2, 11):
+        correlate(images("u1", channels), [(3, 4)]).check()
+    correlate(images("u1", 3, ((20, 30), (5, 6))), [(90, 120)]).check()
+    correlate(images("u1", 9, ((9, 11), (5, 6))), [(90, 120)], fill=3, border=4).check()
+
+
+def test_correlate_where_filters_lie_inside():
+    correlate(images("u1", 3, ((70, 150), (9, 9))), [(3, 6)], less=(2, 5)).check()
+
+
+def test_correlate_of_volumes():
+    volumes = [x.reshape(*s, 2) for s, x in zip(CUBES, images("i2", 2, [(s[0] * s[1], s[2]) for s in CUBES]))]
+    for border in (0, 4):
+        correlate(volumes, [(3, 3, 2)], border=border, fill=5).check()
+    correlate(volumes, [(2, 3, 2), (1, 7, 1)], anchor=0, border=2).check()
+
+
 def typical():
     """Segments whose sources differ much."""
     return [
+        correlate(images("u1"), [(3, 3)]),
+        correlate(images("f2"), [(3, 3), (11, 7)], "f4", fill=1),
+        correlate(images("u1"), [(90, 120)]),
         median(images("u1"), [[5, 5]]),
         median(images("f4"), [[3, 3]]),
         median(images("u2"), [[3, 3], [1, 1], [9, 9], [7, 1], [1, 13]]),

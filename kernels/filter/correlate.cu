@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// form: own
+#include "filter/correlate.h"
+#include "filter/gpu_tile.h"
+
+// A sample: where images, filter and outputs are.
+template <class Out, class In, bool HAS_FILL>
+struct Correlation {
+  const CorrelateArgs &a;
+  Grid from, to;
+  const In *in;
+  Out *out;
+  const float *filter;
+  float fill;
+  int d, h, w;  // of the filter
+  bool empty;
+  DEVICE Correlation(const Launch &l, int sample)
+      : a(((const CorrelateArgs *)l.args[0])[sample]),
+        from(l.tensors[1][sample], a.n_outer, a.n_space),
+        to(l.tensors[0][sample], a.n_outer, a.n_space) {
+    in = l.tensors[1][sample].template as<In>();
+    out = l.tensors[0][sample].template as<Out>();
+    empty = l.tensors[0][sample].volume() == 0;
+    const Tensor f = l.tensors[2][sample];
+    filter = f.template as<float>();
+    d = f.ndim > 2 ? (int)f.shape[0] : 1, h = (int)f.shape[f.ndim - 2], w = (int)f.shape[f.ndim - 1];
+    fill = 0;
+    if constexpr (HAS_FILL) fill = (float)load(l.tensors[3][sample].template as<In>());
+  }
+  // The slice of the input under slice k of the filter for slice i of the output; null if it lies outside.
+  DEVICE const In *slice(int64_t i, int k) const {
+    const int64_t image = i / to.d, z = i - image * to.d;
+    const int64_t under = border_place(z - a.anchor[0] + k, from.d, a.border);
+    return under < 0 ? nullptr : in + image * from.image() + under * from.slice();
+  }
+};
+
+// By tiles of ROWS rows of ELEMENTS elements. FH and FW are the sizes of all filters if they are small, or 0; WEIGHTS
+// is room for the largest filter.
+template <class Out, class In, bool HAS_FILL, int FH, int FW, int ROWS, int ELEMENTS, int WEIGHTS>
+DEVICE void correlate_tiles(const Launch &l) {
+  constexpr int kThreads = 256, kDown = FH > 0 ? 8 : 4, kHeld = (ROWS / kDown * ELEMENTS + kThreads - 1) / kThreads;
+  DYNAMIC_SHARED(float, weights);
+  float *whole = weights + WEIGHTS;
+  FOR_SAMPLES(sample, l) {
+    const Correlation<Out, In, HAS_FILL> s(l, sample);
+    if (s.empty) continue;
+    const Tiles tiles(s.to, ROWS, ELEMENTS);
+    if (blockIdx.x >= tiles.n) continue;
+    __syncthreads();
+    for (int i = threadIdx.x; i < s.d * s.h * s.w; i += kThreads) weights[i] = load(s.filter + i);
+    const int pitch = odd_pitch<float>((tiles.columns + s.w - 1) * tiles.channels);
+    for (int64_t i = blockIdx.x; i < tiles.n; i += gridDim.x) {
+      const Tile tile(tiles, s.to, ROWS, i);
+      const int c = tile.channels, n = tile.columns * c, rows = tile.rows + s.h - 1, columns = tile.columns + s.w - 1;
+      float sums[kHeld][kDown] = {};
+      for (int k = 0; k < s.d; k++) {
+        __syncthreads();
+        if (const In *slice = s.slice(tile.slice, k))
+          load_rectangle(whole, pitch, slice, s.from, tile.y - s.a.anchor[1], tile.x - s.a.anchor[2], rows, columns,
+                         tile.channel, c, s.a.border, s.fill);
+        else
+          for (int j = threadIdx.x; j < rows * pitch; j += kThreads) whole[j] = s.fill;
+        __syncthreads();
+        const float *weight = weights + k * s.h * s.w;
+#pragma unroll
+        for (int held = 0; held < kHeld; held++) {
+          const int item = threadIdx.x + held * kThreads, column = item % ELEMENTS, row = item / ELEMENTS * kDown;
+          if (column >= n || row >= tile.rows) continue;
+          // In the order of the CPU's sums. Rows below the tile's are read, but not for an output that is written.
+          const float *x = whole + row * pitch + column;
+          float *sum = sums[held];
+          if constexpr (FH > 0) {
+            float w[FH * FW];
+#pragma unroll
+            for (int j = 0; j < FH * FW; j++) w[j] = weight[j];
+#pragma unroll
+            for (int r = 0; r < FH + kDown - 1; r++)
+#pragma unroll
+              for (int j = 0; j < FW; j++) {
+                const float value = x[r * pitch + j * c];
+#pragma unroll
+                for (int v = 0; v < kDown; v++)
+                  if (r >= v && r - v < FH) sum[v] += w[(r - v) * FW + j] * value;
+              }
+          } else {
+            for (int r = 0; r < s.h + kDown - 1; r++)
+              for (int j = 0; j < s.w; j++) {
+                const float value = x[r * pitch + j * c];
+#pragma unroll
+                for (int v = 0; v < kDown; v++)
+                  if (r >= v && r - v < s.h) sum[v] += weight[(r - v) * s.w + j] * value;
+              }
+          }
+        }
+      }
+      Out *to = s.out + tile.slice * s.to.slice();
+#pragma unroll
+      for (int held = 0; held < kHeld; held++) {
+        const int item = threadIdx.x + held * kThreads, column = item % ELEMENTS, row = item / ELEMENTS * kDown;
+        if (column >= n) continue;
+        const int64_t at = place_in_row(tile, s.to, column);
+#pragma unroll
+        for (int v = 0; v < kDown; v++)
+          if (row + v < tile.rows) to[(tile.y + row + v) * s.to.row() + at] = saturate<Out>(sums[held][v]);
+      }
+    }
+  }
+}
+
+// Filters that are too large for that.
+template <class Out, class In, bool HAS_FILL>
+DEVICE void correlate_places(const Launch &l) {
+  FOR_SAMPLES(sample, l) {
+    const Correlation<Out, In, HAS_FILL> s(l, sample);
+    if (s.empty) continue;
+    const int64_t n = s.to.outer * s.to.image(), c = s.to.c;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
+      const int64_t slice = i / s.to.slice(), rest = i - slice * s.to.slice(), y = rest / s.to.row();
+      const int64_t x = (rest - y * s.to.row()) / c, channel = rest - y * s.to.row() - x * c;
+      const float *weight = s.filter;
+      float sum = 0;
+      for (int k = 0; k < s.d; k++) {
+        const In *in = s.slice(slice, k);
+        for (int p = 0; p < s.h; p++) {
+          const int64_t row = border_place(y - s.a.anchor[1] + p, s.from.h, s.a.border);
+          for (int q = 0; q < s.w; q++) {
+            const int64_t column = border_place(x - s.a.anchor[2] + q, s.from.w, s.a.border);
+            const bool outside = !in || row < 0 || column < 0;
+            sum += *weight++ * (outside ? s.fill : (float)load(in + row * s.from.row() + column * c + channel));
+          }
+        }
+      }
+      s.out[i] = saturate<Out>(sum);
+    }
+  }
+}

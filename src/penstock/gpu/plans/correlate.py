@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dense filters: tiles through shared memory; small filters of one size are unrolled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..launch import Phase, Task, grid_of
+from ..source import c_type
+from ._tiles import MOST_SHARED, TILES, channels_of, elements_of_tiles, tiles_of
+
+_MOST_WEIGHTS = 25  # of a filter in registers
+
+
+def plan(task: Task) -> list[Phase]:
+    args, x, weights, out = task.call.args, task.ins[0], task.ins[1], task.outs[0]
+    assert args is not None
+    outer, axes = int(args["n_outer"][0]), int(args["n_space"][0])
+    size = weights.stored[:, -2:]
+    most = 1 << max(int(weights.volumes().max(initial=1)) - 1, 0).bit_length()
+    channels = channels_of(x, outer, axes)
+    types = f"{c_type(out.dtype)}, {c_type(x.dtype)}, {'true' if args['has_fill'][0] else 'false'}"
+    small = (size == size[0]).all() and int(np.prod(size[0])) <= _MOST_WEIGHTS
+    for rows, elements in TILES:
+        shared = 4 * (most + elements_of_tiles(size, channels, rows, elements, 1))
+        if shared <= MOST_SHARED:
+            height, width = size[0] if small else (0, 0)
+            body = f"correlate_tiles<{types}, {height}, {width}, {rows}, {elements}, {most}>(l);"
+            return [Phase(body, grid_of(tiles_of(out, outer, axes, rows, elements), task.n), shared=shared)]
+    return [Phase(f"correlate_places<{types}>(l);", grid_of(-(-out.volumes() // 256), task.n))]
