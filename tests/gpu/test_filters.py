@@ -6,6 +6,7 @@ import pytest
 from segments import Segment, Step
 
 from penstock.core.batch import Spec
+from penstock.operators.filter import _lab
 
 # Single pixels, empty ones, several tiles of a GPU each way, and odd ones.
 SIZES = ((37, 150), (1, 1), (0, 4), (70, 45), (3, 2))
@@ -200,9 +201,28 @@ def test_correlate_of_volumes():
     correlate(volumes, [(2, 3, 2), (1, 7, 1)], anchor=0, border=2).check()
 
 
+def clahe(samples, tiles=(3, 4), luma=1, limit=2.0):
+    forward, backward = _lab.matrices()
+    columns = {"tables": _lab.tables(), "forward": forward[None], "backward": backward[None], "tiles": [tiles]}
+    return segment("filter/clahe", samples, {**columns, "clip_limit": limit, "luma": luma})
+
+
+@pytest.mark.parametrize("channels, luma", ((1, 1), (3, 1), (3, 0)))
+def test_clahe(channels, luma):
+    samples = images("u1", channels)
+    samples[0] //= 3
+    for tiles, limit in (((3, 4), 2.0), ((1, 1), 0.0), ((8, 8), 40.0)):
+        clahe(samples, tiles, luma, limit).check(offsets=(0, 1))
+
+
+def test_clahe_of_gray_and_colours():
+    clahe([x[..., : 1 + 2 * (i % 2)].copy() for i, x in enumerate(images("u1"))]).check()
+
+
 def typical():
     """Segments whose sources differ much."""
     return [
+        clahe(images("u1")),
         correlate(images("u1"), [(3, 3)]),
         correlate(images("f2"), [(3, 3), (11, 7)], "f4", fill=1),
         correlate(images("u1"), [(90, 120)]),
