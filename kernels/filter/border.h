@@ -6,16 +6,18 @@
 enum Border : int32_t { REFLECT_101, REFLECT_1001, WRAP, CLAMP, CONSTANT };  // dcb|abcd|cba, cba|abcd|dcb, bcd|abcd|abc
 
 // The place along an axis of n elements (at least 1) that stands for i, which may lie outside; -1 for CONSTANT there.
-SHARED int64_t border_place(int64_t i, int64_t n, int border) {
+template <class Int>
+SHARED Int border_place_of(Int i, Int n, int border) {
   if (i >= 0 && i < n) return i;
   if (border == CONSTANT) return -1;
   if (border == CLAMP) return i < 0 ? 0 : n - 1;
-  const int64_t period = border == WRAP ? n : border == REFLECT_1001 ? 2 * n : n > 1 ? 2 * n - 2 : 1;
+  const Int period = border == WRAP ? n : border == REFLECT_1001 ? 2 * n : n > 1 ? 2 * n - 2 : 1;
   i %= period;
   if (i < 0) i += period;
   if (i < n) return i;
   return border == REFLECT_101 ? period - i : period - 1 - i;
 }
+SHARED int64_t border_place(int64_t i, int64_t n, int border) { return border_place_of<int64_t>(i, n, border); }
 
 // `outer` images or volumes, one behind the other, of d slices, h rows, w columns and c channels.
 struct Grid {

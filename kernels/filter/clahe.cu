@@ -80,8 +80,8 @@ DEVICE void clahe_tables(const Launch &l) {
       uint32_t *own = counts[threadIdx.x / 32];
       for (uint32_t p = threadIdx.x; p < pixels; p += kCounters) {
         const uint32_t down = p / width;
-        const int y = (int)border_place(top + (int)down, im.h, REFLECT_101);
-        const int z = (int)border_place(left + (int)(p - down * width), im.w, REFLECT_101);
+        const int y = border_place_of<int32_t>(top + (int)down, im.h, REFLECT_101);
+        const int z = border_place_of<int32_t>(left + (int)(p - down * width), im.w, REFLECT_101);
         const uint8_t *from = im.in + ((int64_t)y * im.w + z) * im.c + plane;
         int value = load(from) & 255;
         if (im.in_lab) value = clahe_lab(value, load(from + 1), load(from + 2), lab, im.a.forward).l;

@@ -71,7 +71,7 @@ DEVICE void spread_word(S *to, const T *from, int q, int n) {
 template <class S, class T>
 DEVICE void load_rectangle(S *to, int pitch, const T *slice, const Grid &g, int y, int x, int rows, int columns,
                            int channel, int channels, int border, S fill) {
-  const int w = (int)g.w, c = (int)g.c;
+  const int h = (int)g.h, w = (int)g.w, c = (int)g.c;
   int begin = x < 0 ? -x : 0, end = w - x < columns ? w - x : columns;  // what lies inside
   if (channels != c || end < begin) begin = end = 0;
   if (begin < end) {
@@ -81,7 +81,7 @@ DEVICE void load_rectangle(S *to, int pitch, const T *slice, const Grid &g, int 
 #pragma unroll 4
     for (uint32_t i = threadIdx.x; i < rows * words; i += blockDim.x) {
       const uint32_t r = i / words;
-      const int row = (int)border_place(y + (int)r, g.h, border);
+      const int row = border_place_of<int32_t>(y + (int)r, h, border);
       S *at = to + r * pitch + begin * c;
       if (row >= 0) {
         spread_word(at, slice + ((int64_t)row * w + x + begin) * c, i - r * words, n);
@@ -96,7 +96,8 @@ DEVICE void load_rectangle(S *to, int pitch, const T *slice, const Grid &g, int 
   for (uint32_t i = threadIdx.x; i < rows * per_row; i += blockDim.x) {
     const uint32_t r = i / per_row, rest = i - r * per_row, p = rest / (uint32_t)channels;
     const int ch = rest - p * channels, column = (int)p < begin ? p : p + (end - begin);
-    const int row = (int)border_place(y + (int)r, g.h, border), from = (int)border_place(x + column, w, border);
+    const int row = border_place_of<int32_t>(y + (int)r, h, border),
+              from = border_place_of<int32_t>(x + column, w, border);
     S *at = to + r * pitch + column * channels + ch;
     *at = row < 0 || from < 0 ? fill : (S)load(slice + ((int64_t)row * w + from) * c + channel + ch);
   }

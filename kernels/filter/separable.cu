@@ -42,8 +42,8 @@ DEVICE void slide(float (&acc)[V], const float *weight, int size, const X &x) {
 DEVICE SeparableArgs separable_args(const Launch &l, int sample) { return ((const SeparableArgs *)l.args[0])[sample]; }
 
 // Tiles of images, along W and then along H. SH and SW are the sizes of all windows, or 0. ROWS and ELEMENTS are those
-// of a tile; LONGEST is the longest window.
-template <class Out, class In, int SH, int SW, int ROWS, int ELEMENTS, int LONGEST>
+// of a tile; LONGEST is the longest window. With ONE term sums need not be held from term to term.
+template <class Out, class In, bool ONE, int SH, int SW, int ROWS, int ELEMENTS, int LONGEST>
 DEVICE void separable_tiles(const Launch &l) {
   constexpr int kThreads = 256, kAcross = SW > 0 ? 8 : 4, kDown = SH > 0 ? 8 : 4;
   constexpr int kColumn = ROWS / kDown, kHeld = (kColumn * ELEMENTS + kThreads - 1) / kThreads;
@@ -75,7 +75,16 @@ DEVICE void separable_tiles(const Launch &l) {
       __syncthreads();
       load_rectangle(whole, pitch, x.as<In>() + tile.slice * g.slice(), g, tile.y - radius_y, tile.x - radius_x,
                      tile.rows + 2 * radius_y, tile.columns + 2 * radius_x, tile.channel, c, REFLECT_101, 0.0f);
-      float sums[kHeld][kDown] = {};
+      Out *to = l.tensors[0][sample].as<Out>() + tile.slice * g.slice() + tile.y * g.row();
+      auto write = [&](int h, const float(&sum)[kDown]) {
+        const int item = threadIdx.x + h * kThreads, column = item % ELEMENTS, row = item / ELEMENTS * kDown;
+        if (column >= n) return;
+        Out *at = to + row * g.row() + place_in_row(tile, g, column);
+#pragma unroll
+        for (int j = 0; j < kDown; j++)
+          if (row + j < tile.rows) at[j * g.row()] = saturate<Out>(sum[j]);
+      };
+      float sums[ONE ? 1 : kHeld][kDown] = {};
       for (int t = 0; t < a.terms; t++) {
         const int height = SH > 0 ? SH : a.size[3 * t + 1], width = SW > 0 ? SW : a.size[3 * t + 2];
         const float *w = weights + 2 * t * LONGEST, *first = whole + (radius_y - height / 2) * pitch;
@@ -95,25 +104,28 @@ DEVICE void separable_tiles(const Launch &l) {
             if (column + j * c < n) to[j * c] = sum[j];
         }
         __syncthreads();
-#pragma unroll
-        for (int h = 0; h < kHeld; h++) {
+        auto add = [&](int h, float(&sum)[kDown]) {
           const int item = threadIdx.x + h * kThreads, column = item % ELEMENTS, row = item / ELEMENTS * kDown;
-          if (column < n && row < tile.rows) {
-            // Rows below those that were made are read, but not for an output that is written.
-            const float *from = across + row * kPitch + column;
-            slide<SH>(sums[h], w, height, [&](int k) { return from[k * kPitch]; });
+          if (column >= n || row >= tile.rows) return;
+          // Rows below those that were made are read, but not for an output that is written.
+          const float *from = across + row * kPitch + column;
+          slide<SH>(sum, w, height, [&](int k) { return from[k * kPitch]; });
+        };
+        if constexpr (ONE) {
+#pragma unroll 1
+          for (int h = 0; h < kHeld; h++) {
+            float sum[kDown] = {};
+            add(h, sum);
+            write(h, sum);
           }
+        } else {
+#pragma unroll
+          for (int h = 0; h < kHeld; h++) add(h, sums[h]);
         }
       }
-      Out *to = l.tensors[0][sample].as<Out>() + tile.slice * g.slice();
+      if constexpr (!ONE) {
 #pragma unroll
-      for (int h = 0; h < kHeld; h++) {
-        const int item = threadIdx.x + h * kThreads, column = item % ELEMENTS, row = item / ELEMENTS * kDown;
-        if (column >= n) continue;
-        const int64_t at = place_in_row(tile, g, column);
-#pragma unroll
-        for (int j = 0; j < kDown; j++)
-          if (row + j < tile.rows) to[(tile.y + row + j) * g.row() + at] = saturate<Out>(sums[h][j]);
+        for (int h = 0; h < kHeld; h++) write(h, sums[h]);
       }
     }
   }

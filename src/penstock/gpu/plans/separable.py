@@ -24,9 +24,11 @@ def plan(task: Task) -> list[Phase]:
         for rows, elements in TILES:
             shared = 4 * (6 * longest + elements_of_tiles(most, channels, rows, elements))
             if shared <= MOST_SHARED:
+                one = "true" if terms == 1 else "false"
                 sizes = f"{same_size(size[:, :, 1])}, {same_size(size[:, :, 2])}"
-                body = f"separable_tiles<{types}, {sizes}, {rows}, {elements}, {longest}>(l);"
-                return [Phase(body, grid_of(tiles_of(x, outer, axes, rows, elements), task.n), shared=shared)]
+                body = f"separable_tiles<{types}, {one}, {sizes}, {rows}, {elements}, {longest}>(l);"
+                grid = grid_of(tiles_of(x, outer, axes, rows, elements), task.n)
+                return [Phase(body, grid, shared=shared, resident=3)]
     return _passes(task, size, types)
 
 
