@@ -36,8 +36,8 @@ struct Correlation {
 };
 
 // By tiles of ROWS rows of ELEMENTS elements. FH and FW are the sizes of all filters if they are small, or 0; WEIGHTS
-// is room for the largest filter.
-template <class Out, class In, bool HAS_FILL, int FH, int FW, int ROWS, int ELEMENTS, int WEIGHTS>
+// is room for the largest filter. With ONE slice sums need not be held from slice to slice.
+template <class Out, class In, bool HAS_FILL, bool ONE, int FH, int FW, int ROWS, int ELEMENTS, int WEIGHTS>
 DEVICE void correlate_tiles(const Launch &l) {
   constexpr int kThreads = 256, kDown = FH > 0 ? 8 : 4, kHeld = (ROWS / kDown * ELEMENTS + kThreads - 1) / kThreads;
   DYNAMIC_SHARED(float, weights);
@@ -53,7 +53,16 @@ DEVICE void correlate_tiles(const Launch &l) {
     for (int64_t i = blockIdx.x; i < tiles.n; i += gridDim.x) {
       const Tile tile(tiles, s.to, ROWS, i);
       const int c = tile.channels, n = tile.columns * c, rows = tile.rows + s.h - 1, columns = tile.columns + s.w - 1;
-      float sums[kHeld][kDown] = {};
+      Out *to = s.out + tile.slice * s.to.slice() + tile.y * s.to.row();
+      auto write = [&](int held, const float(&sum)[kDown]) {
+        const int item = threadIdx.x + held * kThreads, column = item % ELEMENTS, row = item / ELEMENTS * kDown;
+        if (column >= n) return;
+        Out *at = to + row * s.to.row() + place_in_row(tile, s.to, column);
+#pragma unroll
+        for (int v = 0; v < kDown; v++)
+          if (row + v < tile.rows) at[v * s.to.row()] = saturate<Out>(sum[v]);
+      };
+      float sums[ONE ? 1 : kHeld][kDown] = {};
       for (int k = 0; k < s.d; k++) {
         __syncthreads();
         if (const In *slice = s.slice(tile.slice, k))
@@ -63,13 +72,11 @@ DEVICE void correlate_tiles(const Launch &l) {
           for (int j = threadIdx.x; j < rows * pitch; j += kThreads) whole[j] = s.fill;
         __syncthreads();
         const float *weight = weights + k * s.h * s.w;
-#pragma unroll
-        for (int held = 0; held < kHeld; held++) {
+        auto add = [&](int held, float(&sum)[kDown]) {
           const int item = threadIdx.x + held * kThreads, column = item % ELEMENTS, row = item / ELEMENTS * kDown;
-          if (column >= n || row >= tile.rows) continue;
+          if (column >= n || row >= tile.rows) return;
           // In the order of the CPU's sums. Rows below the tile's are read, but not for an output that is written.
           const float *x = whole + row * pitch + column;
-          float *sum = sums[held];
           if constexpr (FH > 0) {
             float w[FH * FW];
 #pragma unroll
@@ -92,17 +99,22 @@ DEVICE void correlate_tiles(const Launch &l) {
                   if (r >= v && r - v < s.h) sum[v] += weight[(r - v) * s.w + j] * value;
               }
           }
+        };
+        if constexpr (ONE) {
+#pragma unroll 1
+          for (int held = 0; held < kHeld; held++) {
+            float sum[kDown] = {};
+            add(held, sum);
+            write(held, sum);
+          }
+        } else {
+#pragma unroll
+          for (int held = 0; held < kHeld; held++) add(held, sums[held]);
         }
       }
-      Out *to = s.out + tile.slice * s.to.slice();
+      if constexpr (!ONE) {
 #pragma unroll
-      for (int held = 0; held < kHeld; held++) {
-        const int item = threadIdx.x + held * kThreads, column = item % ELEMENTS, row = item / ELEMENTS * kDown;
-        if (column >= n) continue;
-        const int64_t at = place_in_row(tile, s.to, column);
-#pragma unroll
-        for (int v = 0; v < kDown; v++)
-          if (row + v < tile.rows) to[(tile.y + row + v) * s.to.row() + at] = saturate<Out>(sums[held][v]);
+        for (int held = 0; held < kHeld; held++) write(held, sums[held]);
       }
     }
   }

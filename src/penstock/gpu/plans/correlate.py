@@ -25,6 +25,8 @@ def plan(task: Task) -> list[Phase]:
         shared = 4 * (most + elements_of_tiles(size, channels, rows, elements, 1))
         if shared <= MOST_SHARED:
             height, width = size[0] if small else (0, 0)
-            body = f"correlate_tiles<{types}, {height}, {width}, {rows}, {elements}, {most}>(l);"
-            return [Phase(body, grid_of(tiles_of(out, outer, axes, rows, elements), task.n), shared=shared)]
+            one = "true" if weights.ndim == 2 else "false"
+            body = f"correlate_tiles<{types}, {one}, {height}, {width}, {rows}, {elements}, {most}>(l);"
+            grid = grid_of(tiles_of(out, outer, axes, rows, elements), task.n)
+            return [Phase(body, grid, shared=shared, resident=3)]
     return [Phase(f"correlate_places<{types}>(l);", grid_of(-(-out.volumes() // 256), task.n))]
