@@ -20,7 +20,7 @@ struct View {
 View view_of(const Tensor &out, const Tensor &in, const ResampleArgs &a) {
   View v;
   const int n = a.n_axes, last = a.first_axis + n;
-  if (n < 2 || n > 3 || a.first_axis < 0 || last > in.ndim || in.ndim != out.ndim)
+  if (n < 1 || n > 3 || a.first_axis < 0 || last > in.ndim || in.ndim != out.ndim)
     fail("[internal error] cannot resample %d axes from axis %d on of %d dimensions", n, a.first_axis, in.ndim);
   for (int d = 0; d < a.first_axis; d++) v.outer *= in.shape[d];
   for (int d = last; d < in.ndim; d++) v.channels *= in.shape[d];
@@ -154,6 +154,10 @@ void run(const Tensor *out, const Tensor *in, const ResampleArgs &a, Scratch &sc
     const int slot = 3 - a.n_axes + d;
     taps[slot] =
         &taps_for(slot, resample_axis(a, d), a.in_origin[d], p.view.in[slot], a.out_origin[d], p.view.out[slot]);
+  }
+  if (!taps[1]) {  // a line is a plane of one row
+    const ResampleAxis row{0, 1, 1, 0.5, 1, NN};
+    taps[1] = &taps_for(1, row, 0, 1, 0, 1);
   }
   p.slices = taps[0];
   p.rows = taps[1];

@@ -65,7 +65,9 @@ struct Resampled {
       unit[d] = 1 / total;
     }
     for (int c = 0; c < To::C; c++)
-      pixel[c] = saturate<typename To::T>(n_axes == 3 ? sum<2>(taps, unit, at, c) : sum<1>(taps, unit, at, c));
+      pixel[c] = saturate<typename To::T>(n_axes == 3   ? sum<2>(taps, unit, at, c)
+                                          : n_axes == 2 ? sum<1>(taps, unit, at, c)
+                                                        : sum<0>(taps, unit, at, c));
   }
 };
 

@@ -152,7 +152,8 @@ class Fusion:
             if form == "block" and any(_reflects(c) or _turns(c, specs) for c in locals_):
                 return [x for part in _split(g, calls, 0) for x in self._plan(part, calls, specs, n)]
             flat = not head and "places" not in g.forms
-            kinds = places(seen, flat, any(_shifts_channels(calls[i], specs) for i in g.locals))
+            shifts = any(_shifts_channels(calls[i], specs) for i in g.locals)
+            kinds = places(seen, flat, shifts or (head is not None and _resamples_channels(head, specs)))
             if "pixels" in g.forms and not kinds[0].unit:  # what needs whole pixels goes apart
                 at = g.forms.index("pixels")
                 if head or len(g.forms) > 1:
@@ -235,6 +236,14 @@ def _named(head: Call, specs: list[Spec], kind: Kind) -> list[tuple[str, Kind]]:
         in_ = places([specs[t]], False, not kind.unit)[0]
         named.append((f"From{i}", in_))
     return named
+
+
+def _resamples_channels(call: Call, specs: list[Spec]) -> bool:
+    """Whether a head computes along the channels: they are among the `n_axes` axes from `first_axis` on."""
+    if call.args is None or not len(call.args) or "first_axis" not in (call.args.dtype.names or ()):
+        return False
+    first = int(call.args["first_axis"][0])
+    return first <= specs[call.ins[0]].axis("C") < first + int(call.args["n_axes"][0])
 
 
 def _shifts_channels(call: Call, specs: list[Spec]) -> bool:
