@@ -21,7 +21,7 @@ def reference(x, axes=None, axis_names=None, sizes=None, scales=None, alignment=
         unit = extent if kw.get("roi_relative") else np.float32(1)
         lo, hi = each(kw["roi_start"]) * unit, each(kw["roi_end"]) * unit
     region = np.abs(hi - lo)
-    want = each(sizes) if scales is None else each(scales) * region
+    want = each(sizes) if scales is None else each(scales) * extent
     most, share_of = each(kw.get("max_size", np.inf)), each(alignment)
     for d in range(x.ndim):  # the other axes ask for their own extent
         if d not in axes:
@@ -47,6 +47,7 @@ def reference(x, axes=None, axis_names=None, sizes=None, scales=None, alignment=
     for d in range(k):
         start, end, share = float(lo[d]), float(hi[d]), float(share_of[d])
         if kw.get("subpixel_scale", True):
+            share = 1 - share if want[d] < 0 else share  # of the flipped region
             point, grown = (1 - share) * start + share * end, size[d] / real[d]
             start, end = point + (start - point) * grown, point + (end - point) * grown
         if want[d] < 0:
@@ -85,6 +86,8 @@ TestTensorResize = op_test(
         {"scales": [0.7, 1.6], "axes": [0, 1], "alignment": [1.0, 0.2], "size_rounding": "ceil"},
         {"scales": 1.3, "axes": [0, 1], "size_rounding": "truncate", "subpixel_scale": False},
         {"sizes": 6, "axes": [0, 1], **ROI},
+        {"scales": [0.8, 0.7], "axes": [0, 1], **ROI},
+        {"scales": [-0.61, 1.3], "axes": [0, 1], "alignment": [0.2, 0.9]},
         {"sizes": [5, 3], "axes": [0, 1], "interp_type": types.INTERP_CUBIC},
         {"sizes": [5, 3], "axes": [0, 1], "antialias": False, "dtype": types.FLOAT},
     ],
@@ -96,4 +99,20 @@ TestTensorResize = op_test(
     ],
     steps=1,
     atol=1e-2,
+)
+TestChannels = op_test(  # the GPU must not take pixels as units here
+    "tensor_resize",
+    reference,
+    layouts=("HWC",),
+    make_input=lambda rng, case: [(rng.random((*s, 3)) * 255).astype(case.dtype) for s in ((5, 6), (9, 2))],
+    args=[{"sizes": 6, "axis_names": "HC"}, {"sizes": 2, "axis_names": "C"}],
+    steps=1,
+)
+TestLines = op_test(
+    "tensor_resize",
+    reference,
+    layouts=("",),
+    make_input=lambda rng, case: [(rng.random(n) * 255).astype(case.dtype) for n in (9, 30)],
+    args=[{"sizes": 12}, {"scales": 0.6}],
+    steps=1,
 )

@@ -35,11 +35,12 @@ class TensorResize(Resampling):
     """
 
     layouts = ()
+    experimental = True
     frames = False
     windowed = ""
     sizes = PerSample([float], None, "Extents of the output, one per axis or one for all; 0 is absent, negative flips.")
     scales = PerSample(
-        [float], None, "Factors by which the axes grow, one per axis or one for all; instead of `sizes`."
+        [float], None, "Factors of the input's extents, one per axis or one for all; instead of `sizes`."
     )
     axes = Arg([int], None, "The axes that the other arguments are about, negative ones from the back; all by default.")
     axis_names = Arg(Layout, None, "The same axes by name; instead of `axes`.")
@@ -69,6 +70,8 @@ class TensorResize(Resampling):
             raise ValueError("roi_start and roi_end must be specified together")
         if self.values["mode"] not in _MODES:
             raise ValueError(f"invalid resize mode: {self.values['mode']!r}; accepted: {', '.join(_MODES)}")
+        if "scales" in given and self.values["mode"] in ("not_larger", "not_smaller"):
+            raise ValueError(f"mode {self.values['mode']!r} needs `sizes`; it can't be used with `scales`")
         if self.values["size_rounding"] not in _ROUNDING:
             raise ValueError(
                 f"invalid size_rounding: {self.values['size_rounding']!r}; accepted: {', '.join(_ROUNDING)}"
@@ -92,7 +95,7 @@ class TensorResize(Resampling):
                 ),
             )
         region = np.abs(end - start)
-        wanted = per_axis(a.sizes, "sizes", k) if a.scales is None else per_axis(a.scales, "scales", k) * region
+        wanted = per_axis(a.sizes, "sizes", k) if a.scales is None else per_axis(a.scales, "scales", k) * extent
         SampleErrors.where(
             ~np.isfinite(wanted).all(axis=1), lambda i: f"the size must be finite numbers, got {wanted[i].tolist()}"
         )
@@ -126,8 +129,7 @@ class TensorResize(Resampling):
         lo, hi = np.where(flip, end, start).astype("f8"), np.where(flip, start, end).astype("f8")
         if a.subpixel_scale:
             shown = np.where(real > 0, size / np.maximum(real, np.float32(0.1)).astype("f8"), 1)
-            share = np.where(flip, 1 - share, share).astype("f8")
-            point = lo + (hi - lo) * share
+            point = lo + (hi - lo) * share.astype("f8")
             lo, hi = point - (point - lo) * shown, point + (hi - point) * shown
         self._choose(a, x, lo, hi, size)
 
