@@ -32,6 +32,8 @@ _Input: TypeAlias = DataNode | Sequence[DataNode] | NDArray[Any] | float
 _Type: TypeAlias = DALIDataType | type[Any] | _dtype[Any]
 """
 
+_BESIDE_CLASSES = ("Compose", "Reload", "python_op_factory")
+
 
 def _keywords(cls: type[Operator], of_call: bool = False) -> list[str]:
     lines = []
@@ -99,7 +101,9 @@ def stubs() -> dict[str, str]:
         package = bool(children) or len(path) == 1
         names = "".join(f"from . import {c} as {c}\n" for c in children)
         if path == ("ops",):
-            names += "".join(f"from .composing import {n} as {n}\n" for n in ("Compose", "Reload", "python_op_factory"))
+            names += "".join(
+                f"from penstock.composing import {n} as {n}\n" for n in ("Compose", "Reload", "python_op_factory")
+            )
         content = _HEAD + (f"\n{names}" if names else "") + "".join(f"\n{d}" for d in definitions)
         files["/".join(path) + ("/__init__.pyi" if package else ".pyi")] = content
     return files

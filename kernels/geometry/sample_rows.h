@@ -38,9 +38,7 @@ template <class T>
 void sample_row(T *out, const Source<2, T> &s, int64_t n, int interp) {
   const int32_t *ix = s.index[0], *iy = s.index[1];
   const int64_t width = s.extent[0] - interp, height = s.extent[1] - interp;
-  auto inside = [&](int64_t x) {
-    return interp < 2 && ix[x] >= 0 && ix[x] < width && iy[x] >= 0 && iy[x] < height;
-  };
+  auto inside = [&](int64_t x) { return interp < 2 && ix[x] >= 0 && ix[x] < width && iy[x] >= 0 && iy[x] < height; };
   for (int64_t x = 0; x < n;) {
     int64_t end = x;
     while (end < n && inside(end)) end++;

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.errors import suggest
-from ..core.op import REGISTRY
+from .core.errors import suggest
+from .core.op import REGISTRY
 
 
 class _Composed:
@@ -56,8 +56,8 @@ def python_op_factory(
     >>> python_op_factory("Shrink", "Resize")(size=8)
     ops.Resize(size=8)
     """
-    from ..core.op import snake_case
-    from ..registry import _class
+    from .core.op import snake_case
+    from .registry import _class
 
     *modules, class_name = (internal_schema_name or schema_name).split("__")
     found = REGISTRY.get(".".join([*modules, snake_case(class_name)]))
