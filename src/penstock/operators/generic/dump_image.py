@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 
 from ...core.batch import Batch
@@ -63,5 +65,8 @@ class DumpImage(Operator):
     def _write(self, path: str, image: np.ndarray) -> None:
         h, w, c = image.shape
         rows = ("".join(f"{v} " for v in row) for row in image.reshape(h, w * c).tolist())
-        with open(path, "w") as f:
+        # The next batch may be on its way while someone reads: a file is whole or not there.
+        unfinished = f"{path}.{os.getpid()}"
+        with open(unfinished, "w") as f:
             f.write(f"P{3 if c == 3 else 2}\n{w} {h}\n255\n" + "\n".join(rows) + "\n")
+        os.replace(unfinished, path)
