@@ -67,6 +67,9 @@ class DumpImage(Operator):
         rows = ("".join(f"{v} " for v in row) for row in image.reshape(h, w * c).tolist())
         # The next batch may be on its way while someone reads: a file is whole or not there.
         unfinished = f"{path}.{os.getpid()}"
-        with open(unfinished, "w") as f:
-            f.write(f"P{3 if c == 3 else 2}\n{w} {h}\n255\n" + "\n".join(rows) + "\n")
-        os.replace(unfinished, path)
+        try:
+            with open(unfinished, "w") as f:
+                f.write(f"P{3 if c == 3 else 2}\n{w} {h}\n255\n" + "\n".join(rows) + "\n")
+            os.replace(unfinished, path)
+        except OSError as e:
+            raise type(e)(e.errno, e.strerror, path) from None
