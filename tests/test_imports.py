@@ -139,8 +139,8 @@ def test_import_brings_in_no_framework():
 
 
 def test_import_is_quick(tmp_path):
-    """`import penstock` takes at most 0.08 s more than `import numpy`. The least CPU time of several runs, as what else a
-    test machine does only adds to it."""
+    """`import penstock` takes at most 0.08 s more than `import numpy`. The least CPU time of several runs, as what else
+    a test machine does only adds to it."""
     timer = "import time, numpy; t = time.process_time(); import penstock; print(time.process_time() - t)"
     run(timer, PYTHONPYCACHEPREFIX=str(tmp_path))  # writes the byte code, as an installation does
     assert min(float(run(timer, PYTHONPYCACHEPREFIX=str(tmp_path))) for _ in range(5)) < 0.08
