@@ -46,7 +46,7 @@ TestFromTheBack = op_test(
     args=[{"axes": [-1]}],
     layouts=("FHWC",),
     make_input=ones_at(3),
-    dali_differs={"axes": "DALI takes negative indices for none"},
+    dali_differs={"form:axes": "DALI takes negative indices for none"},
 )
 
 
