@@ -77,6 +77,20 @@ def test_the_same_batches(files, tmp_path):
     assert set(pipe.reader_meta()) == {"reader"}
 
 
+def test_both_devices():
+    @pipeline_def(batch_size=4, num_threads=1, seed=3, device_id=0)
+    def pipe():
+        fed = fn.external_source(name="fed", layout="HWC")
+        image = fn.flip(fed.gpu(), horizontal=fn.random.coin_flip())
+        return image, fn.permute_batch(image, indices=[3, 1, 1, 0]).cpu(), fn.crop(image, crop=[9, 9]).cpu() + 1
+
+    again = Pipeline.deserialize(pipe().serialize())
+    for got, want in zip(again.run(fed=FED), pipe().run(fed=FED)):
+        assert type(got) is type(want)
+        for i in range(4):
+            np.testing.assert_array_equal(got.as_cpu().at(i), want.as_cpu().at(i))
+
+
 def test_arguments_come_back(files):
     pipe = everything(files, prefetch_queue_depth=5, on_error="skip", max_errors=0.1, output_ndim=[3, 1, 1, 2, 0, 0, 3])
     again = Pipeline.deserialize(pipe.serialize())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from ..core import dtypes
 from ..core.op import REGISTRY, Operator
 from .node import DataNode, Node
+from .placement import ToCpu, ToGpu
 from .scopes import Scope
 from .trace import Definition
 
@@ -100,13 +101,13 @@ def dump(definition: Definition, functions: dict[str, Any]) -> dict[str, Any]:
     nodes = []
     for node in definition.nodes:
         arguments = {}
-        for name in sorted(node.op.values["given"] - node.args.keys()):
+        for name in sorted(node.op.values.get("given", set()) - node.args.keys()):
             try:
                 arguments[name] = _encode(node.op.values[name], functions)
             except TypeError as e:
                 raise NotSerializable(node.describe(f"argument '{name}': {e}")) from None
         entry: dict[str, Any] = {"operator": node.op.fn_name, "name": node.name, "device": node.device}
-        if type(node.op) is not REGISTRY[node.op.fn_name]:
+        if type(node.op) is not _known(node.op.fn_name):
             entry["kind"] = type(node.op).__name__
         entry |= {"inputs": [_edge(d) for d in node.inputs], "arguments": arguments}
         entry["data"] = {
@@ -171,11 +172,21 @@ def load(content: dict[str, Any], definition: Definition, functions: Mapping[str
     return data
 
 
+def _known(name: str) -> type[Operator] | None:
+    return {"gpu": ToGpu, "cpu": ToCpu}.get(name) or REGISTRY.get(name)
+
+
 def _class(entry: dict[str, Any]) -> type[Operator]:
-    cls = REGISTRY.get(entry["operator"])
+    cls = _known(entry["operator"])
     kind = entry.get("kind")
     if cls is not None and kind is not None:
-        cls = next((c for c in cls.__subclasses__() if c.__name__ == kind), None)
+        cls = next((c for c in _subclasses(Operator) if c.__name__ == kind and c.fn_name == entry["operator"]), None)
     if cls is None:
         raise ValueError(f"this version of penstock has no operator fn.{entry['operator']}")
     return cls
+
+
+def _subclasses(cls: type[Operator]) -> Iterator[type[Operator]]:
+    for c in cls.__subclasses__():
+        yield c
+        yield from _subclasses(c)
