@@ -117,7 +117,7 @@ def argument_differences(operator: str, arg: Arg, theirs: dict) -> list[str]:
 
 # Devices of DALI's that operators lack: their data is copied.
 ELSEWHERE = {
-    **dict.fromkeys(["permute_batch", "multi_paste", "jpeg_compression_distortion"], {"gpu"}),
+    **dict.fromkeys(["multi_paste", "jpeg_compression_distortion"], {"gpu"}),
     "external_source": {"gpu"},  # its device argument decides what is handed out
 }
 

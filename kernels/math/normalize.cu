@@ -126,13 +126,80 @@ DEVICE void normalize_finish(const Launch &l) {
   }
 }
 
+// Where all samples share their parameters, which are put where sample 0 has its own: a block of threads for each.
+// Variances are added as in Chan, Golub, LeVeque: Updating Formulae and a Pairwise Algorithm for Computing Sample
+// Variances (1979).
+template <class In, int MOST, int P>
+DEVICE void normalize_join(const Launch &l) {
+  __shared__ double joined[2];
+  Normalized<In, P> n(l, 0);
+  const Parts<MOST> shared(l, 0);
+  for (int64_t p = blockIdx.x; p < n.g.n_params; p += gridDim.x) {
+    double count = 0, sum = 0, squares = 0;
+    for (int s = threadIdx.x; s < l.n; s += blockDim.x) {
+      const int64_t here = Normalized<In, P>(l, s).count;
+      count += (double)here;
+      if (here && n.a.mean_origin == COMPUTED) sum += Parts<MOST>(l, s).total(Parts<MOST>(l, s).sums(p));
+    }
+    count = sum_block(count);
+    sum = sum_block(sum);
+    if (threadIdx.x == 0) joined[0] = n.mean(p, sum / count), joined[1] = count;
+    __syncthreads();
+    const double mean = joined[0];
+    n.count = (int64_t)joined[1];
+    if (n.a.stddev_origin == COMPUTED) {
+      for (int s = threadIdx.x; s < l.n; s += blockDim.x) {
+        const Normalized<In, P> of(l, s);
+        if (of.count == 0) continue;
+        const Parts<MOST> parts(l, s);
+        const double off = n.a.mean_origin == COMPUTED ? parts.total(parts.sums(p)) / (double)of.count - mean : 0;
+        squares += parts.total(parts.squares(p)) + (double)of.count * off * off;
+      }
+      squares = sum_block(squares);
+    }
+    if (threadIdx.x == 0) shared.mean(p) = mean, shared.factor(p) = n.factor(p, squares);
+    __syncthreads();
+  }
+}
+
+// The same where there are many parameters: each by a thread, in all samples.
+template <class Out, class In>
+DEVICE void normalize_alone_together(const Launch &l) {
+  Normalized<In> first(l, 0);
+  each_of(first.g.n_params, [&](int64_t p) {
+    // Calls use(sample, its first element of the parameter) for all samples that have one.
+    const auto each_sample = [&](auto use) {
+      for (int s = 0; s < l.n; s++) {
+        const Normalized<In> n(l, s);
+        if (n.count) use(s, n, n.g.first(p));
+      }
+    };
+    double sum = 0, squares = 0;
+    first.count = 0;
+    each_sample([&](int, const Normalized<In> &n, int64_t at) {
+      first.count += n.count;
+      if (n.a.mean_origin == COMPUTED) sum += sum_elements(n.in + at, n.g, 0, n.count, 1, [](double x) { return x; });
+    });
+    const double mean = first.mean(p, sum / (double)first.count);
+    each_sample([&](int, const Normalized<In> &n, int64_t at) {
+      if (n.a.stddev_origin == COMPUTED)
+        squares += sum_elements(n.in + at, n.g, 0, n.count, 1, [&](double x) { return (x - mean) * (x - mean); });
+    });
+    const double factor = first.factor(p, squares);
+    each_sample([&](int s, const Normalized<In> &n, int64_t at) {
+      Out *out = l.tensors[0][s].template as<Out>();
+      for (int64_t k = 0; k < n.count; k++) n.write(out, at + n.g.element(k), mean, factor);
+    });
+  });
+}
+
 template <class Out, class In, int MOST, int P>
-DEVICE void normalize_apply(const Launch &l) {
+DEVICE void normalize_apply(const Launch &l, bool together) {
   FOR_SAMPLES(sample, l) {
     const int64_t volume = l.tensors[1][sample].volume();
     if (volume == 0) continue;
     const Normalized<In, P> n(l, sample);
-    const Parts<MOST> parts(l, sample);
+    const Parts<MOST> parts(l, together ? 0 : sample);
     Out *out = l.tensors[0][sample].as<Out>();
     if constexpr (P > 0) {
       constexpr int V = 16 / (sizeof(Out) > sizeof(In) ? sizeof(Out) : sizeof(In));

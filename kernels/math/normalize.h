@@ -11,6 +11,7 @@ struct NormalizeArgs {
   uint8_t reduced[kMaxDims];           // per axis: whether it is reduced
   int32_t mean_origin, stddev_origin;  // inputs follow the data, the mean first
   int32_t is_estimate;                 // the stddev that is an input was computed from the data
+  int32_t together;                    // on the GPU only: what is computed is that of all samples
   int32_t ddof;
   float mean, stddev;
   float epsilon, scale, shift;

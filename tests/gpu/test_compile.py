@@ -49,9 +49,9 @@ def sources():
         warp_case(sizes=[((4, 8, 9), (5, 9, 7))], dims=3),
         normalize_segment("u1", "f4", (1, 1, 0)),
         normalize_segment("f4", "i2", (0, 1, 1)),
+        normalize_segment("u1", "f4", (1, 1, 0), together=1),
+        normalize_segment("f4", "u1", (0, 1, 0), shapes=((2300, 4, 3),), together=1),
     ]
-    moments = normalize_segment("i2", "f8", (1, 1, 1))
-    moments.steps = [Step("math/moments", [1], [0], {"reduced": np.ones((1, 8), "u1")})]
     augmented = Segment(
         [Step("augment/augment", [1], [0], {"n_steps": 2, "image_bytes": 64, "channels": 3, "counted": 2})],
         {i: Spec.uniform(2, (4, 5, 3), np.dtype("u1"), "HWC") for i in (0, 1)},
@@ -73,7 +73,7 @@ def sources():
         )
         for t, s, shape in (("u1", 3, (4, 5)), ("f2", -1, (2, 3, 2)), ("f8", 1, (3,)), ("i4", 1, ()))
     ]
-    segments += [*drawn, *cut, *typical_segments(), *reductions(), *filters(), moments, augmented]
+    segments += [*drawn, *cut, *typical_segments(), *reductions(), *filters(), augmented]
     found = {(x.source, x.entry) for s in segments for x in s.launches()[1]}
     return sorted(found) + [
         ('#define OUT uint8_t\n#include "decode/jpeg_pixels.cu"\n', "jpeg_pixels"),

@@ -178,6 +178,7 @@ class Operator:
     windowed: ClassVar[str] = ""  # axes along which it can make a window of its output, e.g. "HW"
     peeks: ClassVar[tuple[int, ...]] = ()  # inputs whose data `plan` reads (a.batches[i]): made before its chain begins
     metadata: ClassVar[bool] = False  # `run` reads specs and sources only: inputs may lie on either device
+    regroups: ClassVar[bool] = False  # `run` gives out samples of its inputs, not copies: it can do so on either device
     aliases: ClassVar[bool] = False  # no kernel: output 0 is the memory of input 0 with another spec
     n_inputs: int = 0  # of this call; for `n_outputs`
     in_order: ClassVar[bool] = False  # `run` is called for one batch after the other, never for two at once
@@ -200,7 +201,7 @@ class Operator:
         if all("devices" not in vars(c) for c in cls.__mro__ if c is not Operator):
             makes = cls.inputs[0] == 0 and not cls.is_native() and not issubclass(cls, Source)
             runs = cls.is_native() and (cls.aliases or kernels.has_gpu_form(cls.kernel))
-            cls.devices = ("cpu", "gpu") if runs or makes else ("cpu",)
+            cls.devices = ("cpu", "gpu") if runs or makes or cls.regroups else ("cpu",)
         name = snake_case(cls.__name__)
         cls.fn_name = f"{cls.module}.{name}" if cls.module else name
         known = REGISTRY.get(cls.fn_name)

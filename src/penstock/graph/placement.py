@@ -15,6 +15,7 @@ class Transfer(Operator, abstract=True):
     on the CPU."""
 
     to = ""
+    devices = ("cpu", "gpu")
 
     @classmethod
     def display_name(cls) -> str:
@@ -92,4 +93,5 @@ def place(cls: type[Operator], device: str, inputs: tuple[DataNode, ...], argume
 def is_made_on_cpu(cls: type[Operator], device: str) -> bool:
     """Whether an operator asked for on the GPU is done by the CPU and its outputs are copied: those that bring data in,
     or make it by no kernel that the GPU has."""
-    return device == "gpu" and (issubclass(cls, Source) or not (cls.is_native() or kernels.has_gpu_form(cls.kernel)))
+    runs = cls.is_native() or cls.regroups or kernels.has_gpu_form(cls.kernel)
+    return device == "gpu" and (issubclass(cls, Source) or not runs)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from harness import Case, op_test, per_sample, run, saturate
-from penstock import fn, pipeline_def, types
+from penstock import Pipeline, fn, pipeline_def, types
 
 
 def reference(
@@ -112,12 +112,12 @@ TestPerSample = op_test(
 )
 
 
-def normalized(samples, layout="HWC", **kwargs):
-    @pipeline_def(batch_size=len(samples), num_threads=2)
+def normalized(samples, layout="HWC", device="cpu", **kwargs):
+    @pipeline_def(batch_size=len(samples), num_threads=2, device_id=None if device == "cpu" else 0)
     def pipe():
-        return fn.normalize(fn.external_source(source=lambda i: samples, layout=layout), **kwargs)
+        return fn.normalize(fn.external_source(source=lambda i: samples, layout=layout, device=device), **kwargs)
 
-    (out,) = pipe().run()
+    out = pipe().run()[0].as_cpu()
     return [np.array(out.at(i)) for i in range(len(samples))]
 
 
@@ -154,23 +154,53 @@ def random_batch(dtype):
         {"axes": [0, 1], "ddof": 1, "scale": 64.0, "shift": 128.0, "dtype": types.UINT8},
     ],
 )
-def test_batch(dtype, kwargs):
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_batch(dtype, kwargs, device):
     samples = random_batch(dtype)
     together = np.concatenate([s.reshape(-1, 1, 3) for s in samples])
-    for x, y in zip(samples, normalized(samples, batch=True, **kwargs)):
+    for x, y in zip(samples, normalized(samples, device=device, batch=True, **kwargs)):
         want = reference(x, data=together, **kwargs)
         np.testing.assert_allclose(y, want, rtol=0, atol=1 if want.dtype == "u1" else 1e-5)
 
 
-def test_batch_needs_equal_kept_extents():
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+@pytest.mark.parametrize(
+    "axes, shapes",
+    [
+        ([0], ((0, 3, 40), (5, 3, 40), (2, 3, 40))),  # neighbours
+        ([1, 2], ((7, 0, 5), (7, 30, 5), (7, 2, 9))),  # planes
+        ([0, 2], ((3, 2500, 2), (1, 2500, 1))),  # more than are put together from parts
+        ([0, 1], ((30, 20, 100), (1, 7, 100))),
+        ([0], ((4, 1, 1), (0, 1, 1))),
+    ],
+)
+def test_batch_of_other_shapes(axes, shapes, device):
+    rng = np.random.default_rng(2)
+    samples = [rng.normal(5, 2, s).astype("f4") for s in shapes]
+    kept = [i for i in range(3) if i not in axes]
+    # The reduced axes of all samples one behind the other, as one.
+    flat = [np.moveaxis(s, kept, range(len(kept))).reshape([s.shape[k] for k in kept] + [-1]) for s in samples]
+    together = np.concatenate(flat, -1).astype("f8")
+    for given in ({}, {"mean": 4.0}, {"stddev": 3.0, "epsilon": 0.25}):
+        mean = np.full(together.shape[:-1], given["mean"]) if "mean" in given else together.mean(-1)
+        deviation = np.sqrt(((together - mean[..., None]) ** 2).mean(-1))
+        deviation = np.full_like(mean, np.sqrt(9.25)) if "stddev" in given else deviation
+        mean, deviation = (np.expand_dims(v, axes) for v in (mean, deviation))
+        for x, y in zip(samples, normalized(samples, device=device, batch=True, axes=axes, **given)):
+            np.testing.assert_allclose(y, (x - mean) / deviation, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_batch_needs_equal_kept_extents(device):
     with pytest.raises(RuntimeError, match=r"sample 0 has the shape \[5, 4, 3\], sample 1 \[1, 1, 3\]"):
-        normalized(random_batch("u1"), batch=True, axes=[1])
+        normalized(random_batch("u1"), device=device, batch=True, axes=[1])
 
 
 @pytest.mark.parametrize("batch", [False, True])
-def test_what_does_not_vary_becomes_the_shift(batch):
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_what_does_not_vary_becomes_the_shift(batch, device):
     x = np.full((4, 5, 3), 7, "u1")
-    (y,) = normalized([x], shift=2.0, batch=batch)
+    (y,) = normalized([x], device=device, shift=2.0, batch=batch)
     assert (y == 2).all()
 
 
@@ -180,26 +210,30 @@ def test_a_given_deviation_of_zero_divides():
 
 
 @pytest.mark.parametrize("batch", [False, True])
-def test_deviations_that_are_small_against_the_mean(batch):
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_deviations_that_are_small_against_the_mean(batch, device):
     x = np.random.default_rng(1).normal(1e6, 1, (100, 100, 1)).astype("f4")
-    (y,) = normalized([x], batch=batch)
+    (y,) = normalized([x], device=device, batch=batch)
     np.testing.assert_allclose(y, reference(x), rtol=0, atol=1e-5)
     i = np.random.default_rng(1).integers(10**9, 10**9 + 99, (100, 100, 1)).astype("i4")
-    (y,) = normalized([i], batch=batch)
+    (y,) = normalized([i], device=device, batch=batch)
     np.testing.assert_allclose(y, reference(i), rtol=0, atol=1e-5)
 
 
-def test_batch_is_part_of_a_graph():
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_batch_is_part_of_a_graph(device):
     samples = random_batch("u1")
 
-    @pipeline_def(batch_size=len(samples), num_threads=2)
+    @pipeline_def(batch_size=len(samples), num_threads=2, device_id=None if device == "cpu" else 0)
     def pipe():
-        x = fn.brightness(fn.external_source(source=lambda i: samples, layout="HWC"), brightness=0.5)
+        x = fn.external_source(name="x", layout="HWC", device=device)
+        x = fn.brightness(x, brightness=0.5)
         return fn.normalize(x, batch=True, name="normalized"), x
 
-    p = pipe()
+    p = Pipeline.deserialize(pipe().serialize())
     for _ in range(2):
-        out, x = p.run()
+        p.feed_input("x", samples)
+        out, x = (o.as_cpu() for o in p.run())
         together = np.concatenate([np.array(x.at(i)).ravel() for i in range(len(x))]).astype("f8")
         for i in range(len(x)):
             want = (np.array(x.at(i), "f8") - together.mean()) / together.std()

@@ -18,8 +18,9 @@ def parameters(x: Spec, reduced: np.ndarray) -> np.ndarray:
     return x.stored[:, kept].prod(axis=1)
 
 
-def most_parameters(x: Spec, reduced: np.ndarray) -> int:
-    """A power of two, if blocks of threads are to sum; 0: threads."""
+def most_parameters(x: Spec, reduced: np.ndarray, together: bool = False) -> int:
+    """A power of two, if blocks of threads are to sum; 0: threads. `together`: samples share their parameters, so that
+    a thread for each would be few threads."""
     most = int(parameters(x, reduced).max(initial=1))
     period = 1
     for d in range(x.ndim - 1, -1, -1):
@@ -27,7 +28,7 @@ def most_parameters(x: Spec, reduced: np.ndarray) -> int:
             break
         period *= int(x.stored[:, d].max(initial=1))
     whole = period >= _MANY and not bool(reduced[: x.ndim].all())
-    return 0 if most > _MOST or whole else 1 << max(most - 1, 0).bit_length()
+    return 0 if most > _MOST or (whole and not together) else 1 << max(most - 1, 0).bit_length()
 
 
 def parts_of(most: int) -> int:

@@ -15,8 +15,11 @@ def plan(task: Task) -> list[Phase]:
     args = task.call.args
     assert args is not None
     x, reduced = task.ins[0], args["reduced"][0]
-    most = most_parameters(x, reduced)
+    together = bool(args["together"][0])
+    most = most_parameters(x, reduced, together)
     sums, each_parameter, elements = grids(x, reduced, most)
+    if not most and together:
+        return [Phase("normalize_alone_together<To0::T, From0::T>(l);", (each_parameter[0], 1, 1))]
     if not most:
         return [Phase("normalize_alone<To0::T, From0::T>(l);", each_parameter)]
     axes, block = reduced[: x.ndim].astype(bool), (256, 1, 1)
@@ -31,6 +34,11 @@ def plan(task: Task) -> list[Phase]:
         phases.append(Phase(f"normalize_sums<From0::T, {most}, {turns}>(l);", sums, block, scratch=scratch))
     if args["stddev_origin"][0] == _COMPUTED:
         phases.append(Phase(f"normalize_squares<From0::T, {most}, {turns}>(l);", sums, block, scratch=scratch))
-    phases.append(Phase(f"normalize_finish<From0::T, {most}, {turns}>(l);", each_parameter, scratch=scratch))
-    phases.append(Phase(f"normalize_apply<To0::T, From0::T, {most}, {turns}>(l);", elements, block, scratch=scratch))
+    what, apply = f"{most}, {turns}", "true" if together else "false"
+    if together:
+        each = (max(int(parameters(x, reduced).max(initial=0)), 1), 1, 1)
+        phases.append(Phase(f"normalize_join<From0::T, {what}>(l);", each, scratch=scratch))
+    else:
+        phases.append(Phase(f"normalize_finish<From0::T, {what}>(l);", each_parameter, scratch=scratch))
+    phases.append(Phase(f"normalize_apply<To0::T, From0::T, {what}>(l, {apply});", elements, block, scratch=scratch))
     return phases

@@ -10,6 +10,20 @@ from ...core.op import Arg, Arguments, Operator
 from ._reduced import Reduced
 
 
+def parameters(x: Spec, reduced: np.ndarray) -> int:
+    """How many parameters all samples share; an error if their extents differ along the other axes."""
+    kept = np.where(reduced, 1, x.shape)
+    differs = (kept != kept[:1]).any(axis=1)
+    if differs.any():
+        i = int(differs.nonzero()[0][0])
+        raise ValueError(
+            f"batch=True needs samples of the same extents along the axes that are not reduced; sample 0 has "
+            f"the shape {x.shape[0].tolist()}, sample {i} {x.shape[i].tolist()}; reduced are the axes "
+            f"{reduced[0].nonzero()[0].tolist()}"
+        )
+    return int(kept[0].prod()) if x.n else 0
+
+
 class _Moments(Reduced):
     """(3, parameters) float64 for each sample: number of elements, their mean, the sum of their squared distances from
     `center` or the mean."""
@@ -19,16 +33,7 @@ class _Moments(Reduced):
     center = Arg(float, None, "What distances are measured from; the mean of each sample if not given.")
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
-        kept = np.where(a.reduced, 1, x.shape)
-        differs = (kept != kept[:1]).any(axis=1)
-        if differs.any():
-            i = int(differs.nonzero()[0][0])
-            raise ValueError(
-                f"batch=True needs samples of the same extents along the axes that are not reduced; sample 0 has "
-                f"the shape {x.shape[0].tolist()}, sample {i} {x.shape[i].tolist()}; reduced are the axes "
-                f"{a.reduced[0].nonzero()[0].tolist()}"
-            )
-        return Spec.uniform(x.n, (3, int(kept[0].prod()) if x.n else 0), np.dtype("f8"))
+        return Spec.uniform(x.n, (3, parameters(x, a.reduced)), np.dtype("f8"))
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         return {

@@ -10,7 +10,7 @@ from ...core.batch import Spec
 from ...core.dtypes import DALIDataType, to_numpy
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, PerSample
-from ._moments import _Moments, _PooledMoments
+from ._moments import _Moments, _PooledMoments, parameters
 from ._reduced import TYPES, Reduced
 
 _COMPUTED, _ARGUMENT, _INPUT = range(3)  # enum Origin of the kernel
@@ -65,6 +65,8 @@ class Normalize(Reduced):
         given = [k for k in cls.tensors if kwargs.get(k) is not None]
         if not kwargs.get("batch") or len(given) == 2 or len(inputs) != 1:
             return None
+        if kwargs.get("device") == "gpu" or ("device" not in kwargs and getattr(inputs[0], "device", "cpu") == "gpu"):
+            return call(_NormalizeTogether, inputs, kwargs)
         axes = {k: kwargs[k] for k in ("axes", "axis_names") if k in kwargs}
         moments = call(_Moments, inputs, {**axes, "center": kwargs.get("mean")})
         pooled = call(_PooledMoments, (moments,), {"ddof": kwargs.get("ddof"), "centered": "mean" in given})
@@ -125,6 +127,24 @@ class _NormalizeBy(Normalize):
     def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
         columns = super().params(a, *specs)
         return {**columns, **{f"{name}_origin": _INPUT for name in a.roles}, "is_estimate": a.estimated}
+
+
+class _NormalizeTogether(Normalize):
+    """Normalises by what the kernel computes of all samples together, as the GPU does."""
+
+    devices = ("gpu",)
+    mixes_samples = True
+
+    @classmethod
+    def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> None:
+        return None
+
+    def outputs(self, a: Arguments, x: Spec, *more: Spec) -> Spec:
+        parameters(x, a.reduced)
+        return super().outputs(a, x)
+
+    def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
+        return {**super().params(a, *specs), "together": True}
 
 
 def _check_shape(name: str, given: Spec, x: Spec, reduced: np.ndarray | None) -> None:
