@@ -118,7 +118,6 @@ def argument_differences(operator: str, arg: Arg, theirs: dict) -> list[str]:
 # Devices of DALI's that operators lack: their data is copied.
 ELSEWHERE = {
     **dict.fromkeys(["multi_paste", "jpeg_compression_distortion"], {"gpu"}),
-    "external_source": {"gpu"},  # its device argument decides what is handed out
 }
 
 

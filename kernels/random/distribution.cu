@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
 #include "core/gpu.h"
-#include "random/distribution.h"
+#include "random/beta.h"
 
 struct __attribute__((aligned(16))) Bytes16 {
   uint32_t w[4];
@@ -72,5 +72,19 @@ DEVICE void distribution_all(const Launch &l) {
           if (k < left) to[at + k] = v[k];
       }
     }
+  }
+}
+
+// Numbers of the beta distribution: a thread makes one at a time.
+template <class Out>
+DEVICE void distribution_beta(const Launch &l) {
+  FOR_SAMPLES(sample, l) {
+    const Tensor out = l.tensors[0][sample];
+    const uint32_t total = (uint32_t)volume_of(out);
+    if (blockIdx.x * blockDim.x >= total) continue;
+    const DistributionArgs r = ((const DistributionArgs *)l.args[0])[sample];
+    const GammaShape a(r.a), b(r.b);
+    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < total; i += gridDim.x * blockDim.x)
+      out.template as<Out>()[i] = deviate_as<Out>(beta_variate(a, b, r, i), no_limit());
   }
 }

@@ -62,7 +62,16 @@ def sources():
         Segment(
             [Step("random/distribution", [0], [], {"kind": kind})], {0: Spec.uniform(2, (5, 6), np.dtype(t))}, {}, {0}
         )
-        for kind, t in ((0, "u1"), (0, "f8"), (1, "f4"), (1, "f8"), (2, "?"), (3, "i8"))
+        for kind, t in ((0, "u1"), (0, "f8"), (1, "f4"), (1, "f8"), (2, "?"), (3, "i8"), (4, "f4"), (4, "f8"))
+    ]
+    filled = [
+        Segment(
+            [Step("generic/full", [1], [0], {"from": source})],
+            {i: Spec.uniform(2, (5, 6), np.dtype(t)) for i, t in enumerate(of_to)},
+            {},
+            {1},
+        )
+        for source, *of_to in ((-1, "u1", "f2"), (0, "f4", "u1"), (0, "i8", "f8"))
     ]
     cut = [
         Segment(
@@ -73,7 +82,7 @@ def sources():
         )
         for t, s, shape in (("u1", 3, (4, 5)), ("f2", -1, (2, 3, 2)), ("f8", 1, (3,)), ("i4", 1, ()))
     ]
-    segments += [*drawn, *cut, *typical_segments(), *reductions(), *filters(), augmented]
+    segments += [*drawn, *filled, *cut, *typical_segments(), *reductions(), *filters(), augmented]
     found = {(x.source, x.entry) for s in segments for x in s.launches()[1]}
     return sorted(found) + [
         ('#define OUT uint8_t\n#include "decode/jpeg_pixels.cu"\n', "jpeg_pixels"),

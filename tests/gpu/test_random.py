@@ -29,6 +29,8 @@ KINDS = [
     ("normal", {"mean": 100.0, "stddev": 60.0}, (*INTEGERS, types.FLOAT, types.FLOAT64)),
     ("uniform", {"values": [1.0, 7.0, 250.0]}, (types.UINT8, types.FLOAT)),
     ("coin_flip", {"probability": 0.3}, (types.UINT8, types.INT64)),
+    ("beta", {"alpha": 2.0, "beta": 5.0}, (types.FLOAT, types.FLOAT64)),
+    ("beta", {"alpha": 0.3, "beta": 7.0}, (types.FLOAT, types.FLOAT64)),
 ]
 
 
@@ -62,6 +64,7 @@ def test_arguments_per_sample():
             r.uniform(values=column([1], [10, 20, 30], [-5, -4]), **kwargs),
             r.normal(mean=column(5, 6, 7), stddev=column(0, 1, 2), **kwargs),
             r.coin_flip(probability=column(0, 0.5, 1), **kwargs),
+            r.beta(alpha=column(0.5, 1, 20), beta=column(3, 0.1, 0.9), **kwargs),
         )
 
     for got, want in both(define):

@@ -177,7 +177,7 @@ class Operator:
     runs_frames: ClassVar[bool] = False  # `run`, too, gets frames as rows: of inputs, else of arguments per frame
     windowed: ClassVar[str] = ""  # axes along which it can make a window of its output, e.g. "HW"
     peeks: ClassVar[tuple[int, ...]] = ()  # inputs whose data `plan` reads (a.batches[i]): made before its chain begins
-    metadata: ClassVar[bool] = False  # `run` reads specs and sources only: inputs may lie on either device
+    metadata: ClassVar[tuple[int, ...]] = ()  # inputs of which only spec and sources are read: they may lie anywhere
     regroups: ClassVar[bool] = False  # `run` gives out samples of its inputs, not copies: it can do so on either device
     aliases: ClassVar[bool] = False  # no kernel: output 0 is the memory of input 0 with another spec
     n_inputs: int = 0  # of this call; for `n_outputs`

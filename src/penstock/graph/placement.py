@@ -66,7 +66,7 @@ def choose(cls: type[Operator], device: str | None, inputs: tuple) -> str:
         hint = " Its outputs can be sent to the GPU with .gpu()." if device == "gpu" and not cls.inputs[1] else ""
         raise ValueError(f"{name}: device='{device}' can't be used: it takes {accepted}.{hint}")
     for i, x in enumerate(inputs):
-        if device != "gpu" and not cls.metadata and isinstance(x, DataNode) and x.device == "gpu":
+        if device != "gpu" and i not in cls.metadata and isinstance(x, DataNode) and x.device == "gpu":
             raise ValueError(
                 f"{name}: input {i} ('{x.name}') is on the GPU and device='{device}' reads from the CPU; "
                 + ("use device='gpu'" if "gpu" in cls.devices else "copy it with .cpu()")
@@ -75,8 +75,8 @@ def choose(cls: type[Operator], device: str | None, inputs: tuple) -> str:
 
 
 def place(cls: type[Operator], device: str, inputs: tuple[DataNode, ...], arguments: dict[str, Any]) -> tuple:
-    """The inputs where an operator of `device` reads them: a GPU operator everything on the GPU but what it reads to
-    plan its work."""
+    """The inputs where an operator of `device` reads them: a GPU operator everything on the GPU but what is read to
+    plan its work, a CPU operator everything on the CPU, either of them metadata anywhere."""
     for name, value in arguments.items():
         for d in value if isinstance(value, list) else [value]:
             if isinstance(d, DataNode) and d.device == "gpu":
@@ -85,9 +85,9 @@ def place(cls: type[Operator], device: str, inputs: tuple[DataNode, ...], argume
                     f"them "
                     "there, or copy them with .cpu()"
                 )
-    if device != "gpu":  # those on the GPU are of an operator asked for there that the CPU does
-        return inputs if cls.metadata else tuple(move(x, "cpu") for x in inputs)
-    return tuple(x if i in cls.peeks else move(x, "gpu") for i, x in enumerate(inputs))
+    # A CPU operator has inputs on the GPU where it was asked for there and the CPU does it.
+    where = "gpu" if device == "gpu" else "cpu"
+    return tuple(x if i in cls.metadata else move(x, "cpu" if i in cls.peeks else where) for i, x in enumerate(inputs))
 
 
 def is_made_on_cpu(cls: type[Operator], device: str) -> bool:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers: the type and the distribution are compiled in; a thread makes 16 bytes at a time."""
+"""Random numbers: the type and the distribution are compiled in; a thread makes 16 bytes at a
+time, or a number of the beta distribution."""
 
 from __future__ import annotations
 
@@ -7,15 +8,16 @@ from ..launch import Phase, Task, grid_of
 from ..source import c_type
 
 _THREADS = 256
+_BETA = 4  # of enum Distribution
 _UNIT = 16  # bytes
 
 
 def plan(task: Task) -> list[Phase]:
     assert task.call.args is not None
     (out,), kind = task.outs, int(task.call.args["kind"][0])
-    nbytes = out.volumes() * out.dtype.itemsize
-    if int(nbytes.max(initial=0)) >= _UNIT << 32:
+    nbytes, unit = out.volumes() * out.dtype.itemsize, out.dtype.itemsize if kind == _BETA else _UNIT
+    if int(nbytes.max(initial=0)) >= unit << 32:
         raise ValueError(f"a sample of shape {out.shape.max(axis=0).tolist()} is too large for the GPU")
-    return [
-        Phase(f"distribution_all<{c_type(out.dtype)}, {kind}>(l);", grid_of(-(-nbytes // (_UNIT * _THREADS)), task.n))
-    ]
+    t = c_type(out.dtype)
+    body = f"distribution_beta<{t}>(l);" if kind == _BETA else f"distribution_all<{t}, {kind}>(l);"
+    return [Phase(body, grid_of(-(-nbytes // (unit * _THREADS)), task.n))]

@@ -43,6 +43,7 @@ class ExternalSource(Resumable, Source):
     [[0], [1]]
     """
 
+    devices = ("cpu", "gpu")
     sets_batch_size = True
     positional = ("source", "num_outputs")
     source = Arg(object, None, "A callable, an iterable, or a generator function; None to use `feed_input`.")

@@ -38,6 +38,7 @@ class _Like(Operator, abstract=True):
     """The same number in every element of an array of the shape of the input."""
 
     frames = False
+    metadata = (0,)
     kernel = "generic/full"
     number: ClassVar[int] = 0
     dtype = Arg(DALIDataType, None, "Type of the output; that of the input if not given.")

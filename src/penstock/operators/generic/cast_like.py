@@ -17,6 +17,7 @@ class CastLike(Pointwise):
     """
 
     inputs = (2, 2)
+    metadata = (1,)
     kernel = "generic/cast"
 
     def outputs(self, a: Arguments, x: Spec, like: Spec) -> Spec:

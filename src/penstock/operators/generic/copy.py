@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A copy."""
 
+from collections.abc import Callable
+from typing import Any
+
 from ...core.op import Pointwise
 
 
 class Copy(Pointwise):
     """Copies its input, of any type and layout, into memory of its own.
+
+    With `device="cpu"` and an input on the GPU it copies to the CPU, as `.cpu()` does.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
@@ -16,3 +21,9 @@ class Copy(Pointwise):
     """
 
     kernel = "generic/copy"
+
+    @classmethod
+    def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:
+        if kwargs.get("device") == "cpu" and len(inputs) == 1 and getattr(inputs[0], "device", "cpu") == "gpu":
+            return inputs[0].cpu()
+        return None

@@ -28,6 +28,7 @@ class FullLike(Operator):
 
     inputs = (2, 2)
     frames = False
+    metadata = (0,)
     kernel = "generic/full"
 
     def outputs(self, a: Arguments, x: Spec, value: Spec) -> Spec:

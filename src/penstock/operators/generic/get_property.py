@@ -31,7 +31,7 @@ class GetProperty(Operator):
     """
 
     devices = ("cpu", "gpu")
-    metadata = True
+    metadata = (0,)
     frames = False
     key = Arg(str, doc="Which property: source_info or layout.")
 

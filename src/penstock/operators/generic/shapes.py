@@ -23,7 +23,7 @@ class Shapes(Operator):
     """
 
     devices = ("cpu", "gpu")
-    metadata = True
+    metadata = (0,)
     frames = False
     dtype = Arg(DALIDataType, DALIDataType.INT64, "Type of the output.")
     type = Arg(DALIDataType, None, "Type of the output.", deprecated="dtype")

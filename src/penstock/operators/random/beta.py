@@ -24,7 +24,6 @@ class Beta(Distribution):
     True
     """
 
-    devices = ("cpu",)
     types = "f"
     alpha = PerSample(float, 1.0, "First shape parameter, positive.")
     beta = PerSample(float, 1.0, "Second shape parameter, positive.")
