@@ -16,6 +16,11 @@ def _weights(interp, at):
     q = at - low
     if interp == 1:
         return low[..., None] + [0, 1], np.stack([1 - q, q], -1)
+    if interp == 3:  # Lanczos
+        index = low[..., None] + [-2, -1, 0, 1, 2, 3]
+        d = at[..., None] - index
+        weights = np.sinc(d) * np.sinc(d / 3)
+        return index, weights / weights.sum(-1, keepdims=True)
     index = low[..., None] + [-1, 0, 1, 2]
     d, a = np.abs(at[..., None] - index), -0.75
     near = (a + 2) * d**3 - (a + 3) * d**2 + 1

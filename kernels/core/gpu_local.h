@@ -15,12 +15,28 @@ struct Load {
   }
 };
 
+template <class X>
+constexpr int inputs_of(decltype(X::kInputs) *) {
+  return X::kInputs;
+}
+template <class X>
+constexpr int inputs_of(...) {
+  return 1;
+}
+
 template <template <class, class> class X, class To, class From, int OUT, int IN>
 struct Gather {
   typedef To Kind;
   X<To, From> head;
   DEVICE void begin(const Launch &l, int sample) {
-    head.begin(((const typename X<To, From>::Args *)l.args[0])[sample], l.tensors[OUT][sample], l.tensors[IN][sample]);
+    constexpr int kInputs = inputs_of<X<To, From>>(nullptr);
+    static_assert(kInputs == 1 || kInputs == 3, "");
+    const auto &args = ((const typename X<To, From>::Args *)l.args[0])[sample];
+    const Tensor &out = l.tensors[OUT][sample], &in = l.tensors[IN][sample];
+    if constexpr (kInputs == 3)
+      head.begin(args, out, in, l.tensors[IN + 1][sample], l.tensors[IN + 2][sample]);
+    else
+      head.begin(args, out, in);
   }
   DEVICE void read(const int32_t (&at)[To::N], typename To::T (&pixel)[To::C]) const { head.read(at, pixel); }
 };

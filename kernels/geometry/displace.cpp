@@ -6,6 +6,12 @@
 
 namespace {
 
+// Coordinates of a row, and what they become along an axis of the input.
+CLONES void split_row(int32_t *__restrict index, float *__restrict weight, const float *__restrict at, int64_t n,
+                      bool between) {
+  for (int64_t x = 0; x < n; x++) index[x] = warp_split(at[x], 0, between, false, weight + x);
+}
+
 CLONES void perspective_row(float *__restrict u, float *__restrict v, int64_t n, const DisplaceArgs &args, float y) {
   const DisplaceArgs a = args;
   const float cy = y + 0.5f, w0 = a.p[7] * cy + a.p[8], u0 = a.p[1] * cy + a.p[2], v0 = a.p[4] * cy + a.p[5];

@@ -5,35 +5,30 @@
 
 namespace {
 
-// Coordinates of a row, and what they become along an axis of the input.
-CLONES void split_row(int32_t *__restrict index, float *__restrict weight, const float *__restrict at, int64_t n,
-                      bool between) {
-  for (int64_t x = 0; x < n; x++) index[x] = warp_split(at[x], 0, between, false, weight + x);
-}
-
-template <class T>
-inline void cubic(T *out, const Source<2, T> &s, int64_t x) {
-  float wx[4], wy[4];
-  cubic_weights(s.weight[0][x], wx);
-  cubic_weights(s.weight[1][x], wy);
-  const T *p[4][4];
-  for (int j = 0; j < 4; j++)
-    for (int i = 0; i < 4; i++) {
-      const int64_t at[2] = {s.index[0][x] - 1 + i, s.index[1][x] - 1 + j};
+// Any element, from TAPS neighbours along each axis.
+template <int TAPS, class T>
+inline void filtered(T *out, const Source<2, T> &s, int64_t x) {
+  float wx[TAPS], wy[TAPS];
+  tap_weights<TAPS>(s.weight[0][x], wx);
+  tap_weights<TAPS>(s.weight[1][x], wy);
+  const T *p[TAPS][TAPS];
+  for (int j = 0; j < TAPS; j++)
+    for (int i = 0; i < TAPS; i++) {
+      const int64_t at[2] = {s.index[0][x] + 1 - TAPS / 2 + i, s.index[1][x] + 1 - TAPS / 2 + j};
       p[j][i] = s.at(at);
     }
   for (int c = 0; c < s.channels; c++) {
     float sum = 0;
-    for (int j = 0; j < 4; j++) {
+    for (int j = 0; j < TAPS; j++) {
       float row = 0;
-      for (int i = 0; i < 4; i++) row += wx[i] * (float)p[j][i][c];
+      for (int i = 0; i < TAPS; i++) row += wx[i] * (float)p[j][i][c];
       sum += wy[j] * row;
     }
     out[c] = saturate<T>(sum);
   }
 }
 
-// s.index and s.weight are set. interp: 0 nearest, 1 linear, 2 cubic.
+// s.index and s.weight are set; `interp` is an Interpolation.
 template <class T>
 void sample_row(T *out, const Source<2, T> &s, int64_t n, int interp) {
   const int32_t *ix = s.index[0], *iy = s.index[1];
@@ -48,7 +43,12 @@ void sample_row(T *out, const Source<2, T> &s, int64_t n, int interp) {
       continue;
     }
     T *o = out + x * s.channels;
-    interp == 2 ? cubic(o, s, x) : interp ? linear(o, s, x) : nearest(o, s, x);
+    if (interp == kNearest)
+      nearest(o, s, x);
+    else if (interp == kLinear)
+      linear(o, s, x);
+    else
+      interp == kCubic ? filtered<4>(o, s, x) : filtered<6>(o, s, x);
     x++;
   }
 }

@@ -24,3 +24,23 @@ SHARED void cubic_weights(float q, float *w) {
   w[2] = ((a + 2) * r - (a + 3)) * r * r + 1;
   w[3] = 1.0f - w[0] - w[1] - w[2];
 }
+
+// Weights of the neighbours -2 .. 3: a sinc under a window of three periods, with the sum 1.
+SHARED void lanczos_weights(float q, float *w) {
+  const float pi = 3.14159265358979f;
+  float sum = 0;
+  for (int i = 0; i < 6; i++) {
+    const float t = (q + (float)(2 - i)) * pi, square = t * t;
+    w[i] = t > -1e-4f && t < 1e-4f ? 1.0f : 3.0f * sinf(t) * sinf(t / 3.0f) / square;
+    sum += w[i];
+  }
+  for (int i = 0; i < 6; i++) w[i] /= sum;
+}
+
+// How an image is interpolated: from how many neighbours along an axis, and by which weights.
+enum Interpolation { kNearest, kLinear, kCubic, kLanczos3 };
+
+template <int TAPS>
+SHARED void tap_weights(float q, float *w) {
+  TAPS == 4 ? cubic_weights(q, w) : lanczos_weights(q, w);
+}

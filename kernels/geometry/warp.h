@@ -21,10 +21,14 @@ SHARED float warp_rest(const float *row, int dims, float y, float z) {
   return dims == 2 ? row[1] * (y + 0.5f) + row[2] : row[1] * (y + 0.5f) + (row[2] * (z + 0.5f) + row[3]);
 }
 
-// The largest integer that is not above x; NaN and what is far outside of any input become far outside.
-SHARED int32_t warp_floor(float x) {
+// x, or a place far outside of any input for what is farther, and for NaN.
+SHARED float warp_near(float x) {
   x = x > -1e9f ? x : -1e9f;
-  x = x < 1e9f ? x : 1e9f;
+  return x < 1e9f ? x : 1e9f;
+}
+
+// The largest integer that is not above x, which is `warp_near`.
+SHARED int32_t warp_floor(float x) {
   int32_t i = (int32_t)x;
   return i - (x < (float)i);
 }
@@ -38,6 +42,7 @@ SHARED int32_t warp_split(float x, int64_t n, bool linear, bool clamp, float *we
     x = x > 0.0f ? x : 0.0f;
     x = x < last ? x : last;
   }
+  x = warp_near(x);
   int32_t i = warp_floor(x);
   if (clamp && linear) i = i > (int32_t)n - 2 && n > 1 ? (int32_t)n - 2 : i;
   *weight = x - (float)i;

@@ -12,7 +12,12 @@ from ...core.dtypes import DALIInterpType
 from ...core.op import Arg, Arguments, Operator, PerSample
 
 _TYPES = ("uint8", "uint16", "int16", "float32")
-INTERP = {DALIInterpType.INTERP_NN: 0, DALIInterpType.INTERP_LINEAR: 1, DALIInterpType.INTERP_CUBIC: 2}
+INTERP = {  # enum Interpolation of kernels/geometry/sampling.h
+    DALIInterpType.INTERP_NN: 0,
+    DALIInterpType.INTERP_LINEAR: 1,
+    DALIInterpType.INTERP_CUBIC: 2,
+    DALIInterpType.INTERP_LANCZOS3: 3,
+}
 IDENTITY, PERSPECTIVE, SPHERE, WATER, JITTER = range(5)  # as in kernels/geometry/displace.h
 
 

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pixels from the places that two maps say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.dtypes import DALIInterpType
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, Operator
+from ._displaced import check_interp, check_type
+
+_ACCEPTED = (
+    DALIInterpType.INTERP_NN,
+    DALIInterpType.INTERP_LINEAR,
+    DALIInterpType.INTERP_CUBIC,
+    DALIInterpType.INTERP_LANCZOS3,
+)
+
+
+class Remap(Operator):
+    """Takes each pixel from where two maps say: `out(x, y) = in(map_x(x, y), map_y(x, y))`.
+
+    The inputs are images (HWC, or sequences FHWC) of uint8, uint16, int16 or float32, and two maps of float32, in
+    pixels: the columns and the rows. Maps are HW, or HWC with one channel, and for sequences one (HW) for all frames or
+    one each (FHW). The output has the height and width of the maps and the channels and type of the image; DALI asks
+    for maps of the image's size. What lies outside of the image is 0, also where a map says infinity or NaN, and takes
+    part in the interpolation beside the border. Sums are computed in float32 and rounded, halves away from zero.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> import numpy as np
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     x = types.Constant(np.uint8([[[10], [20], [40]]]), layout="HWC")
+    ...     columns = types.Constant(np.float32([[2, 0.5, 7]]), layout="HW")
+    ...     rows = types.Constant(np.float32([[0, 0, 0]]), layout="HW")
+    ...     return fn.experimental.remap(x, columns, rows, pixel_origin="center")
+    >>> pipe().run()[0].at(0)[..., 0].tolist()
+    [[40, 15, 0]]
+    """
+
+    module = "experimental"
+    layouts = ("HWC", "FHWC")
+    inputs = (3, 3)
+    kernel = "geometry/remap"
+    windowed = "HW"
+    interp = Arg(
+        DALIInterpType,
+        DALIInterpType.INTERP_LINEAR,
+        "INTERP_NN, INTERP_LINEAR, INTERP_CUBIC (Keys 1981, a = -0.75) or INTERP_LANCZOS3.",
+    )
+    pixel_origin = Arg(
+        str, "corner", 'Where (0, 0) is: at the "corner" of the first pixel, or at its "center", as in OpenCV.'
+    )
+
+    def setup(self) -> None:
+        self.number = check_interp(self, "interp", _ACCEPTED)
+        if self.values["pixel_origin"] not in ("corner", "center"):
+            raise ValueError(
+                f"{self.display_name()}: pixel_origin={self.values['pixel_origin']!r}; accepted: corner, center"
+            )
+
+    def plan(self, a: Arguments, x: Spec, *maps: Spec) -> None:
+        check_type(x)
+        for i, m in enumerate(maps):
+            if m.dtype.name != "float32":
+                raise ValueError(f"input {i + 1} needs maps of float32; got {m.dtype.name}; cast it first (fn.cast)")
+            if m.ndim not in (2, 3):
+                raise ValueError(
+                    f"input {i + 1} needs maps of height and width (HW); got {m.ndim} dimensions, layout '{m.layout}'"
+                )
+            if m.ndim == 3:
+                SampleErrors.where(
+                    m.shape[:, 2] != 1,
+                    lambda i, m=m: f"maps have one channel; got the shape {m.shape[i].tolist()}",
+                )
+        across, down = (m.shape[:, :2] for m in maps)
+        SampleErrors.where(
+            (across != down).any(axis=1),
+            lambda i: f"both maps need the same size; got {across[i].tolist()} and {down[i].tolist()}",
+        )
+        a.canvas = across
+
+    def outputs(self, a: Arguments, x: Spec, *maps: Spec) -> Spec:
+        return x.like(shape=np.concatenate([a.canvas, x.shape[:, 2:]], axis=1))
+
+    def params(self, a: Arguments, x: Spec, *specs: Spec) -> dict[str, Any]:
+        nearest = self.number == 0  # rounds down
+        center = self.values["pixel_origin"] == "center"
+        return {
+            "origin": specs[-1].origin[:, [1, 0]],
+            "shift": (0.5 if nearest else 0.0) if center else (0.0 if nearest else -0.5),
+            "interp": self.number,
+        }

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from harness import FRAMES, SIZES, Case, full_shape, op_test, random_array, run, saturate
+from penstock import fn, pipeline_def, types
+from sampling_reference import places, sampled
+
+NAME = "experimental.remap"
+NN, LINEAR, CUBIC, LANCZOS = types.INTERP_NN, types.INTERP_LINEAR, types.INTERP_CUBIC, types.INTERP_LANCZOS3
+WEIRD = np.float32([np.nan, np.inf, -np.inf, 1e30, -1e30, -1, 0, 1e9])
+
+
+def reference(x, across, down, interp=LINEAR, pixel_origin="corner"):
+    offset = 0.0 if pixel_origin == "corner" else 0.5
+    u, v = (m.astype("f8").reshape(m.shape[:2]) + offset for m in (across, down))
+    return sampled(x, u, v, int(interp))
+
+
+def maps(move, size=lambda hw: hw, channel=False):
+    """Two maps for each sample: where pixels are, moved by what `move(rng, shape)` gives."""
+
+    def make(rng, case):
+        made = []
+        for h, w in (size(s) for s in SIZES):
+            x, y = places(h, w)
+            made.append([(c + 0.5 + move(rng, c.shape)).astype("f4") for c in (x, y)])
+        return [[m[d][..., None] if channel else m[d] for m in made] for d in range(2)]
+
+    return make
+
+
+def jumps(rng, shape):
+    return rng.uniform(-40, 40, shape)
+
+
+def shakes(rng, shape):
+    return rng.normal(0, 1, shape)
+
+
+OPTIONS = [{"interp": i, "pixel_origin": o} for i in (NN, LINEAR, CUBIC, LANCZOS) for o in ("corner", "center")]
+CLOSE = {"steps": 1, "share": 0.01, "atol": 1e-3}
+TestImages = op_test(
+    NAME,
+    reference,
+    ("u1", "f4"),
+    args=OPTIONS,
+    extra_inputs=maps(shakes),
+    errors=[
+        ({"interp": types.INTERP_GAUSSIAN}, ValueError, "supported: INTERP_NN, INTERP_LINEAR, INTERP_CUBIC"),
+        ({"pixel_origin": "middle"}, ValueError, "accepted: corner, center"),
+        ({"pixel_orign": "center"}, TypeError, "Did you mean 'pixel_origin'"),
+    ],
+    **CLOSE,
+)
+TestTypes = op_test(
+    NAME, reference, ("u2", "i2"), args=[{}, {"interp": NN}, {"interp": CUBIC}], extra_inputs=maps(shakes), steps=30,
+    share=1,
+)  # fmt: skip
+TestFarPlaces = op_test(NAME, reference, ("u1", "f4"), args=[{}, {"interp": CUBIC}], extra_inputs=maps(jumps), **CLOSE)
+TestOtherSizes = op_test(
+    NAME, reference, args=[{}, {"interp": NN}], extra_inputs=maps(shakes, lambda hw: (hw[1], hw[0] + 3)), **CLOSE
+)
+TestMapsWithChannel = op_test(NAME, reference, args=[{}], extra_inputs=maps(shakes, channel=True), **CLOSE)
+TestGray = op_test(NAME, reference, ("u1", "f4"), args=[{}, {"interp": CUBIC}], channels=1, extra_inputs=maps(shakes),
+                   **CLOSE)  # fmt: skip
+TestMany = op_test(NAME, reference, args=[{}, {"interp": NN}], channels=6, extra_inputs=maps(shakes), **CLOSE)
+
+
+def test_it_is_what_scipy_computes():
+    """Zeros beside the border take part: scipy calls it "grid-constant"."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (20, 30, 3)).astype("u1")
+    u, v = rng.uniform(-3, 33, (2, 25, 40)).astype("f4")
+    (got,) = run(NAME, [x], Case("u1", "HWC", {"pixel_origin": "center"}), {}, extra=[[u], [v]])
+    for c in range(3):
+        want = ndimage.map_coordinates(x[..., c].astype("f8"), [v, u], order=1, mode="grid-constant")
+        assert np.abs(got[0][..., c] - want).max() < 0.5001
+    (exact,) = run(NAME, [x], Case("u1", "HWC", {"pixel_origin": "center"}), {}, extra=[[u.round()], [v.round()]])
+    want = ndimage.map_coordinates(x[..., 1], [v.round(), u.round()], order=0, mode="grid-constant")
+    np.testing.assert_array_equal(exact[0][..., 1], want)
+
+
+@pytest.mark.parametrize("device", ("cpu", "gpu"))
+@pytest.mark.parametrize("dtype", ("u1", "f4"))
+@pytest.mark.parametrize("interp", (NN, LINEAR, CUBIC, LANCZOS))
+def test_what_is_no_place_is_outside(interp, dtype, device):
+    x = random_array(np.random.default_rng(1), (4, 5, 3), dtype)
+    across = np.resize(WEIRD, (8, 8))
+    down = np.resize(WEIRD, (8, 8)).T.copy()
+    case = Case(dtype, "HWC", {"interp": interp, "pixel_origin": "center"})
+    (got,) = run(NAME, [x], case, {}, extra=[[across], [down]], device=device) if device == "cpu" else (
+        on_gpu(x, across, down, case.kwargs),
+    )  # fmt: skip
+    far = ~(np.abs(across) < 100) | ~(np.abs(down) < 100)
+    assert far.sum() == 64 - 4 and not got[0][far].any()
+    np.testing.assert_allclose(got[0][6, 6], x[0, 0], atol=1e-6)
+
+
+def on_gpu(x, across, down, kwargs):
+    @pipeline_def(batch_size=1, num_threads=1, device_id=0)
+    def pipe():
+        y, u, v = (fn.external_source(source=lambda i, s=s: [s]) for s in (x, across, down))
+        return fn.experimental.remap(fn.reshape(y, layout="HWC"), u, v, device="gpu", **kwargs)
+
+    return [np.array(pipe().run()[0].as_cpu().at(0))]
+
+
+@pytest.mark.parametrize("each", (True, False))
+def test_sequences(each):
+    """Each frame has a map, or all have one."""
+    rng = np.random.default_rng(0)
+    samples = [rng.integers(0, 256, full_shape("FHWC", s, 3, i)).astype("u1") for i, s in enumerate(SIZES)]
+    shapes = [(f, *s) if each else s for s, f in zip(SIZES, FRAMES)]
+    two = [[(rng.random(s) * s[-1 - d]).astype("f4") if min(s) else np.zeros(s, "f4") for s in shapes]
+           for d in (0, 1)]  # fmt: skip
+
+    @pipeline_def(batch_size=len(SIZES), num_threads=2)
+    def pipe():
+        x = fn.external_source(source=lambda i: samples, layout="FHWC")
+        u, v = (fn.external_source(source=lambda i, m=m: m, layout="FHW" if each else "HW") for m in two)
+        return fn.experimental.remap(x, u, v)
+
+    (out,) = pipe().run()
+    assert out.layout() == "FHWC"
+    for i, x in enumerate(samples):
+        for f in range(len(x)):
+            u, v = (m[i][f] if each else m[i] for m in two)
+            want = reference(x[f], u, v)
+            assert np.abs(out.at(i)[f].astype(int) - want).max(initial=0) <= 1
+
+
+@pytest.mark.parametrize(
+    "across, down, text",
+    [
+        (np.zeros((4, 5), "f8"), np.zeros((4, 5), "f4"), "input 1 needs maps of float32; got float64"),
+        (np.zeros((4, 5), "f4"), np.zeros((4, 5), "i4"), "input 2 needs maps of float32; got int32"),
+        (np.zeros((4, 5), "f4"), np.zeros((4, 6), "f4"), r"the same size; got \[4, 5\] and \[4, 6\]"),
+        (np.zeros((4, 5, 2), "f4"), np.zeros((4, 5, 2), "f4"), "maps have one channel"),
+        (np.zeros(4, "f4"), np.zeros(4, "f4"), "got 1 dimensions"),
+    ],
+)
+def test_wrong_maps(across, down, text):
+    with pytest.raises(RuntimeError, match=text):
+        run(NAME, [np.zeros((4, 5, 3), "u1")], Case("u1", "HWC", {}), {}, extra=[[across], [down]])
+
+
+def test_wrong_images():
+    flat = [np.zeros((4, 5), "f4")]
+    with pytest.raises(RuntimeError, match="float64 is not supported"):
+        run(NAME, [np.zeros((4, 5, 3), "f8")], Case("f8", "HWC", {}), {}, extra=[flat, flat])
+    with pytest.raises(RuntimeError, match="CHW"):
+        run(NAME, [np.zeros((3, 4, 5), "u1")], Case("u1", "CHW", {}), {}, extra=[flat, flat])
+
+
+def test_an_empty_image_gives_zeros():
+    flat = [np.zeros((2, 3), "f4")]
+    (out,) = run(NAME, [np.zeros((0, 5, 3), "f4")], Case("f4", "HWC", {}), {}, extra=[flat, flat])
+    assert out[0].shape == (2, 3, 3) and not out[0].any()
+
+
+def test_halves_are_rounded_away_from_zero():
+    x = np.array([[[-3], [-2], [4], [5]]], "i2")
+    across = np.float32([[0.5, 2.5]])
+    case = Case("i2", "HWC", {"pixel_origin": "center"})
+    (out,) = run(NAME, [x], case, {}, extra=[[across], [np.zeros_like(across)]])
+    np.testing.assert_array_equal(out[0][0, :, 0], saturate(np.array([-2.5, 4.5]), "i2"))
