@@ -11,21 +11,44 @@ struct Image {
   int32_t width, height;
 };
 
-// From TAPS neighbours along each axis; `tap(i, j, c)` is a channel of the pixel (i, j).
-template <int TAPS, int C, class Tap>
-DEVICE void filter_taps(float (&pixel)[C], int32_t x, int32_t y, float qx, float qy, Tap tap) {
+// The pixel (x, y), or what stands there.
+template <int C, class T>
+DEVICE void read_pixel(float (&pixel)[C], const Image<T> &image, int32_t x, int32_t y, int border,
+                       const float (&fill)[C]) {
+  if (x < 0 || x >= image.width || y < 0 || y >= image.height) {
+    if (border == kBorderConstant || image.width == 0 || image.height == 0) {
+#pragma unroll
+      for (int c = 0; c < C; c++) pixel[c] = fill[c];
+      return;
+    }
+    x = border_index(x, image.width, border), y = border_index(y, image.height, border);
+  }
+  const T *p = image.data + x * image.across + y * image.down;
+#pragma unroll
+  for (int c = 0; c < C; c++) pixel[c] = (float)load(p + c * image.channel);
+}
+
+// From TAPS neighbours along each axis, by loops that stay loops: the code of all borders is long.
+template <int TAPS, int C, class T>
+DEVICE void filter_taps(float (&pixel)[C], const Image<T> &image, int32_t x, int32_t y, float qx, float qy, int border,
+                        const float (&fill)[C]) {
   float wx[TAPS], wy[TAPS];
   tap_weights<TAPS>(qx, wx);
   tap_weights<TAPS>(qy, wy);
 #pragma unroll
-  for (int c = 0; c < C; c++) {
-    float sum = 0;
-    for (int j = 0; j < TAPS; j++) {
-      float row = 0;
-      for (int i = 0; i < TAPS; i++) row += wx[i] * tap(x + 1 - TAPS / 2 + i, y + 1 - TAPS / 2 + j, c);
-      sum += wy[j] * row;
+  for (int c = 0; c < C; c++) pixel[c] = 0;
+#pragma unroll 1
+  for (int j = 0; j < TAPS; j++) {
+    float row[C] = {};
+#pragma unroll 1
+    for (int i = 0; i < TAPS; i++) {
+      float tap[C];
+      read_pixel(tap, image, x + 1 - TAPS / 2 + i, y + 1 - TAPS / 2 + j, border, fill);
+#pragma unroll
+      for (int c = 0; c < C; c++) row[c] += wx[i] * tap[c];
     }
-    pixel[c] = sum;
+#pragma unroll
+    for (int c = 0; c < C; c++) pixel[c] += wy[j] * row[c];
   }
 }
 
@@ -34,38 +57,37 @@ DEVICE void filter_taps(float (&pixel)[C], int32_t x, int32_t y, float qx, float
 template <int MOST = kCubic, int C, class T>
 DEVICE void sample_between(float (&pixel)[C], const Image<T> &image, int32_t x, int32_t y, float qx, float qy,
                            int interp, int border, const float (&fill)[C]) {
-  const bool inside = interp < kCubic && x >= 0 && y >= 0 && x < image.width - interp && y < image.height - interp;
-  if (inside) {
-    const T *p = image.data + x * image.across + y * image.down;
-#pragma unroll
-    for (int c = 0; c < C; c++, p += image.channel) {
-      const float v = (float)load(p);
-      pixel[c] = v;
-      if (interp == kLinear)
-        pixel[c] = warp_mix(warp_mix(v, (float)load(p + image.across), qx),
-                            warp_mix((float)load(p + image.down), (float)load(p + image.across + image.down), qx), qy);
-    }
-    return;
-  }
-  auto tap = [&](int32_t i, int32_t j, int c) {
-    if (i < 0 || i >= image.width || j < 0 || j >= image.height) {
-      if (border == kBorderConstant || image.width == 0 || image.height == 0) return fill[c];
-      i = border_index(i, image.width, border), j = border_index(j, image.height, border);
-    }
-    return (float)load(image.data + c * image.channel + i * image.across + j * image.down);
-  };
   if (interp == kNearest) {
-#pragma unroll
-    for (int c = 0; c < C; c++) pixel[c] = tap(x, y, c);
+    read_pixel(pixel, image, x, y, border, fill);
   } else if (interp == kLinear) {
+    if (x >= 0 && y >= 0 && x < image.width - 1 && y < image.height - 1) {
+      const T *p = image.data + x * image.across + y * image.down;
 #pragma unroll
-    for (int c = 0; c < C; c++)
-      pixel[c] = warp_mix(warp_mix(tap(x, y, c), tap(x + 1, y, c), qx),
-                          warp_mix(tap(x, y + 1, c), tap(x + 1, y + 1, c), qx), qy);
+      for (int c = 0; c < C; c++, p += image.channel) {
+        const float upper = warp_mix((float)load(p), (float)load(p + image.across), qx);
+        const float lower = warp_mix((float)load(p + image.down), (float)load(p + image.across + image.down), qx);
+        pixel[c] = warp_mix(upper, lower, qy);
+      }
+      return;
+    }
+    float row[2][C] = {};
+#pragma unroll 1
+    for (int j = 0; j < 2; j++) {
+      float left[C], right[C];
+      read_pixel(left, image, x, y + j, border, fill);
+      read_pixel(right, image, x + 1, y + j, border, fill);
+#pragma unroll
+      for (int c = 0; c < C; c++) {
+        row[0][c] = row[1][c];
+        row[1][c] = warp_mix(left[c], right[c], qx);
+      }
+    }
+#pragma unroll
+    for (int c = 0; c < C; c++) pixel[c] = warp_mix(row[0][c], row[1][c], qy);
   } else if (MOST < kLanczos3 || interp == kCubic) {
-    filter_taps<4>(pixel, x, y, qx, qy, tap);
+    filter_taps<4>(pixel, image, x, y, qx, qy, border, fill);
   } else {
-    filter_taps<6>(pixel, x, y, qx, qy, tap);
+    filter_taps<6>(pixel, image, x, y, qx, qy, border, fill);
   }
 }
 

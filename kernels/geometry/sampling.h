@@ -29,6 +29,9 @@ SHARED void cubic_weights(float q, float *w) {
 SHARED void lanczos_weights(float q, float *w) {
   const float pi = 3.14159265358979f;
   float sum = 0;
+#ifdef __CUDACC__
+#pragma unroll 1  // a sine is long
+#endif
   for (int i = 0; i < 6; i++) {
     const float t = (q + (float)(2 - i)) * pi, square = t * t;
     w[i] = t > -1e-4f && t < 1e-4f ? 1.0f : 3.0f * sinf(t) * sinf(t / 3.0f) / square;
