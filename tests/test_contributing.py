@@ -135,6 +135,7 @@ def test_the_code_is_in_the_house_style(tmp_path):
 RARE = {
     "by_name",
     *("deprecated", "former_defaults", "experimental", "hidden", "tensors", "expand", "returns_list", "is_native"),
+    "ahead",
     *("n_inputs", "in_chain", "display_name", "find_arg", "schema", "fn_name", "preserve", "bytes_per_sample_hint"),
 }
 

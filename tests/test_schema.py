@@ -117,7 +117,7 @@ def argument_differences(operator: str, arg: Arg, theirs: dict) -> list[str]:
 
 # Devices of DALI's that operators lack: their data is copied.
 ELSEWHERE = {
-    **dict.fromkeys(["multi_paste", "jpeg_compression_distortion"], {"gpu"}),
+    **dict.fromkeys(["jpeg_compression_distortion"], {"gpu"}),
 }
 
 

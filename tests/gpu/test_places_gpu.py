@@ -25,6 +25,9 @@ def segments():
         image = Spec.uniform(2, (5, 6, channels), np.dtype(dtype), "HWC")
         specs = {0: image, 1: image, **dict.fromkeys((2, 3), Spec.uniform(2, (5, 6), np.dtype("f4"), "HW"))}
         yield Segment([Step("geometry/remap", [1], [0, 2, 3], {})], specs, {}, {1})
+    for dtype, of in (("u1", 0), ("f4", 0), ("u1", 9), ("i2", 6)):
+        canvas = Spec.uniform(2, (5, 6, 3), np.dtype(dtype), "HWC")
+        yield Segment([Step("geometry/multi_paste", [0], [], {"dtype": of})], {0: canvas}, {}, {0})
 
 
 def test_the_real_compiler_takes_them():

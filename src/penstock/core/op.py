@@ -179,6 +179,7 @@ class Operator:
     peeks: ClassVar[tuple[int, ...]] = ()  # inputs whose data `plan` reads (a.batches[i]): made before its chain begins
     metadata: ClassVar[tuple[int, ...]] = ()  # inputs of which only spec and sources are read: they may lie anywhere
     regroups: ClassVar[bool] = False  # `run` gives out samples of its inputs, not copies: it can do so on either device
+    by_address: ClassVar[bool] = False  # its kernel gets no inputs; `params` says where they lie (a.batches[i].rows)
     aliases: ClassVar[bool] = False  # no kernel: output 0 is the memory of input 0 with another spec
     n_inputs: int = 0  # of this call; for `n_outputs`
     in_order: ClassVar[bool] = False  # `run` is called for one batch after the other, never for two at once
@@ -242,6 +243,10 @@ class Operator:
 
         None: the call stays what it is."""
         return None
+
+    def ahead(self, n_inputs: int) -> tuple[int, ...]:
+        """The inputs that are made before its chain begins, so that the rules have them."""
+        return tuple(range(n_inputs)) if self.by_address else tuple(i for i in self.peeks if i < n_inputs)
 
     # What an operator defines ------------------------------------------------------------------------------------
 

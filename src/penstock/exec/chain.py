@@ -16,7 +16,7 @@ from ..core.rows import address, allocate
 from ..graph.node import Node
 from .arguments import Resolver
 from .context import Context, Timing, explain_failure
-from .frames import expand, fold
+from .frames import as_rows, fold
 from .wiring import Edge, Wiring, inputs_of, outputs_of
 
 _INT64 = np.dtype("i8")
@@ -30,7 +30,7 @@ class Link:
     def __init__(self, node: Node, resolver: Resolver):
         self.node, self.op, self.resolver = node, node.op, resolver
         self.ins, self.outs = inputs_of(node), outputs_of(node)
-        self.peeks = [(i, e) for i, e in enumerate(self.ins) if i in node.op.peeks]
+        self.peeks = [(i, self.ins[i]) for i in node.op.ahead(len(self.ins))]
 
 
 class _Call:
@@ -145,7 +145,7 @@ class _Segment:
         """Makes a batch an input of the segment."""
         batch = rows = self.ctx.values[e]
         if self.counts is not None and self.sample_of is not None:
-            rows = expand(batch, self.counts) if batch.spec.layout.startswith("F") else batch.take(self.sample_of)
+            rows = as_rows(batch, self.counts, self.sample_of)
         self.imported[e], self.specs[e] = rows, rows.spec
 
     def _is_sequence(self, edge: Edge) -> bool:

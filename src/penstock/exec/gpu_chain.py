@@ -79,7 +79,7 @@ class GpuSegment(_Segment):
                 args = self._arguments(kernel, op.params(c.a, *of_call), packing, pointers)
             except Exception as e:
                 raise explain_failure(self.ctx, c.node, e, self.sample_of) from (e if "[internal" in str(e) else None)
-            ins = [tensor(e) for i, e in enumerate(c.ins) if i not in op.peeks]
+            ins = [tensor(e) for i, e in enumerate(c.ins) if i not in op.ahead(len(c.ins))]
             calls.append(Call(kernel.path, [tensor(e) for e in c.outs], ins, args))
         if not calls:
             return

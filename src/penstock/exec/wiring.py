@@ -53,7 +53,9 @@ class Wiring:
         self.unkept = [e for e in self._producer if e not in self.kept]
         self.views = [(e, r) for e in self.unkept if (r := self.root[e]) != e and r not in self.buffers]
         self.launches = Launches(self)
-        self.slots = {n.number: [self._slots(outputs_of(n)), self._slots(inputs_of(n))] for n in nodes}
+        self.slots = {
+            n.number: [self._slots(outputs_of(n)), [] if n.op.by_address else self._slots(inputs_of(n))] for n in nodes
+        }
 
     def _slots(self, edges: list[Edge]) -> list[tuple[Edge, int]]:
         return [(e, self.buffers.get(self.root.get(e, e), -1)) for e in edges]

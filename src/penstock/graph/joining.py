@@ -228,7 +228,7 @@ def _alternative(nodes: list[Node], leaf: Scope, outputs: list[Edge]) -> Alterna
     inner = {n.number for n in nodes}
     made = {n.number for n in own}
     known = all(d.source.number not in inner for n in own for d in n.arg_nodes())
-    known &= all(n.inputs[i].source.number not in made for n in own for i in n.op.peeks if i < len(n.inputs))
+    known &= all(n.inputs[i].source.number not in made for n in own for i in n.op.ahead(len(n.inputs)))
     known &= all(d.source.number in made or d.source.number not in inner for n in own for d in n.inputs)
     if not own or not known or any(e[0] not in made for e in gives) or len(set(gives)) < len(gives):
         return None

@@ -86,7 +86,7 @@ def schedule(nodes: list[Node]) -> list[Stage]:
             joins = any(i.source.number in inside for i in node.inputs)
             inputs_known = all(i.source.number in inside or i.source.number in done for i in node.inputs)
             arguments_known = all(d.source.number in done for d in node.arg_nodes())
-            arguments_known &= all(node.inputs[i].source.number in done for i in node.op.peeks if i < len(node.inputs))
+            arguments_known &= all(node.inputs[i].source.number in done for i in node.op.ahead(len(node.inputs)))
             if joins and inputs_known and arguments_known:
                 chain.append(node)
                 inside.add(node.number)

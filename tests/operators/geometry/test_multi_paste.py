@@ -19,22 +19,25 @@ except ImportError:
 SIZES = ((9, 12), (5, 7), (16, 6), (10, 10), (1, 1))
 
 
-def define(face, define_pipeline, options, inputs, columns, constants):
+def define(face, define_pipeline, options, inputs, columns, constants, layout="HWC", device="cpu"):
     def feed(values, layout=None):
         return face.external_source(source=lambda i: values, layout=layout)
 
     @define_pipeline(batch_size=len(inputs[0]), num_threads=2, **options)
     def pipe():
-        return face.multi_paste(
-            *(feed(x, "HWC") for x in inputs), **{k: feed(v) for k, v in columns.items()}, **constants
-        )
+        images = [feed(x, layout) for x in inputs]
+        if device == "gpu":
+            images = [x.gpu() for x in images]
+        return face.multi_paste(*images, **{k: feed(v) for k, v in columns.items()}, **constants)
 
     (out,) = pipe().run()
+    out = out.as_cpu() if device == "gpu" else out
     return [np.array(out.at(i)) for i in range(len(inputs[0]))]
 
 
-def paste(inputs, columns=None, **constants):
-    return define(fn, pipeline_def, {}, inputs, columns or {}, constants)
+def paste(inputs, columns=None, layout="HWC", device="cpu", **constants):
+    options = {"device_id": 0} if device == "gpu" else {}
+    return define(fn, pipeline_def, options, inputs, columns or {}, constants, layout, device)
 
 
 def reference(inputs, dtype=None, output_size=None, **columns):
@@ -128,9 +131,12 @@ def test_random_regions(dtype, by_ids, relative, out):
     columns.update(regions(rng, sources, columns["output_size"], relative))
     constants = {} if out is None else {"dtype": getattr(types, out)}
     got = paste(inputs, columns, **constants)
-    for a, b in zip(got, reference(inputs, **constants, **columns)):
+    for a, b, c in zip(
+        got, reference(inputs, **constants, **columns), paste(inputs, columns, device="gpu", **constants)
+    ):
         assert a.dtype == b.dtype
         np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(c, b, err_msg="GPU")
     if dali_fn is not None:
         constants = {k: dali_types.DALIDataType(int(v)) for k, v in constants.items()}
         theirs = define(dali_fn, dali_pipeline_def, {"device_id": None}, inputs, columns, constants)
@@ -149,7 +155,8 @@ def test_defaults():
         np.testing.assert_array_equal(a, x[0])
 
 
-def test_no_regions_and_full_cover():
+@pytest.mark.parametrize("device", ("cpu", "gpu"))
+def test_no_regions_and_full_cover(device):
     x = [np.full((2, 2, 1), 7, "u1")] * 2
     got = paste(
         [x],
@@ -158,6 +165,7 @@ def test_no_regions_and_full_cover():
             "out_anchors": [np.zeros((0, 2), "i4"), np.int32([[0, 0], [0, 2]])],
         },
         output_size=[2, 4],
+        device=device,
     )
     assert not got[0].any() and (got[1] == 7).all()
 
@@ -182,6 +190,51 @@ def test_sequences():
         for f in range(len(x[i])):
             want = reference([[x[i][f]], [y[i][f]]], output_size=[[6, 7]], out_anchors=[at[i][f]])[0]
             np.testing.assert_array_equal(both.at(i)[f], want)
+
+
+@pytest.mark.parametrize("device", ("cpu", "gpu"))
+def test_sequences_by_numbers(device):
+    """Frame by frame from the sequences that are named; of one frame they are what DALI pastes."""
+    rng = np.random.default_rng(0)
+    x = [rng.integers(0, 255, (f, 4, 5, 3)).astype("u1") for f in (2, 3, 2, 3)]
+    ids = [np.int32([2, 0]), np.int32([3]), np.int32([]), np.int32([1, 3, 1])]
+    at = [rng.integers(0, 3, (len(i), 2)).astype("i4") for i in ids]
+    got = paste([x], {"in_ids": ids, "out_anchors": at}, "FHWC", device, output_size=[6, 7])
+    for i, sequence in enumerate(got):
+        assert len(sequence) == len(x[i])
+        for f in range(len(sequence)):
+            want = np.zeros((6, 7, 3), "u1")
+            for k, (v, u) in zip(ids[i], at[i]):
+                want[v : v + 4, u : u + 5] = x[k][f]
+            np.testing.assert_array_equal(sequence[f], want)
+    single = [s[:1] for s in x]
+    got = paste([single], {"in_ids": ids, "out_anchors": at}, "FHWC", device, output_size=[6, 7])
+    if dali_fn is not None:
+        data = {"in_ids": ids, "out_anchors": at}
+        theirs = define(
+            dali_fn, dali_pipeline_def, {"device_id": None}, [single], data, {"output_size": [6, 7]}, "FHWC"
+        )
+        for a, b in zip(got, theirs):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_sequences_by_numbers_need_as_many_frames():
+    x = [np.zeros((f, 4, 5, 3), "u1") for f in (2, 3)]
+    with pytest.raises(
+        RuntimeError, match=r"sequences of 2 frames, as the sample itself has; those of \[1\] have \[3\]"
+    ):
+        paste([x], {"in_ids": [np.int32([1]), np.int32([1])]}, "FHWC", output_size=[6, 7])
+    with pytest.raises(RuntimeError, match=r"`in_ids` must be in \[0, 1\]"):
+        paste([x], {"in_ids": [np.int32([2]), np.int32([1])]}, "FHWC", output_size=[6, 7])
+
+
+def test_many_inputs():
+    """More than a kernel takes by name."""
+    x = [[np.full((1, 1, 1), k + 1, "u1")] for k in range(64)]
+    at = {"out_anchors": [np.int32([[k // 8, k % 8] for k in range(64)])]}
+    for device in ("cpu", "gpu"):
+        (got,) = paste(x, at, device=device, output_size=[8, 8])
+        np.testing.assert_array_equal(got.ravel(), np.arange(1, 65))
 
 
 NINE = {"output_size": [9, 9]}

@@ -131,6 +131,17 @@ def test_sequences(each):
             assert np.abs(out.at(i)[f].astype(int) - want).max(initial=0) <= 1
 
 
+def test_as_many_maps_as_frames():
+    @pipeline_def(batch_size=2, num_threads=1)
+    def pipe():
+        x = fn.external_source(source=lambda i: [np.zeros((f, 4, 5, 3), "u1") for f in (3, 2)], layout="FHWC")
+        u = fn.external_source(source=lambda i: [np.zeros((f, 4, 5), "f4") for f in (3, 1)], layout="FHW")
+        return fn.experimental.remap(x, u, u)
+
+    with pytest.raises(RuntimeError, match="1 and 2 frames in sample 1; they need equally many"):
+        pipe().run()
+
+
 @pytest.mark.parametrize(
     "across, down, text",
     [

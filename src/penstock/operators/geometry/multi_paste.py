@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import each_sample
-from ...core.batch import Batch, Spec
+from ...core.batch import Spec
 from ...core.dtypes import DALIDataType, from_numpy, to_numpy
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerFrame, PerSample
@@ -24,8 +23,9 @@ class MultiPaste(Operator):
     y and x (height and width), for each region, so that their samples have the shape (regions, 2). Relative ones count
     in sizes of the image or of the canvas; positions are rounded down, sizes up.
 
-    Takes images (HWC), or sequences of them with as many frames in each input, of type uint8, int16, int32 or float32
-    and with the same number of channels. Regions must lie inside of their image and of the canvas. Without
+    Takes images (HWC), or sequences of them with as many frames in each input (with `in_ids`: in each sequence that is
+    put together; frame by frame, where DALI fails), of type uint8, int16, int32 or float32 and with the same number of
+    channels. Regions must lie inside of their image and of the canvas. Without
     `output_size` the canvas has the size of the images.
 
     >>> from penstock import fn, pipeline_def
@@ -44,7 +44,8 @@ class MultiPaste(Operator):
     inputs = (1, 64)
     layouts = ("HWC", "FHWC")
     mixes_samples = True
-    runs_frames = True
+    by_address = True
+    kernel = "geometry/multi_paste"
     in_ids = PerSample([int], None, "Indices of the samples that regions are taken from.", ragged=True)
     output_size = PerSample([int], None, "Height and width of the canvas.")
     in_anchors = PerFrame(int, None, "Where regions begin in their images, in pixels.", ragged=True)
@@ -66,75 +67,89 @@ class MultiPaste(Operator):
         if dtype is not None and to_numpy(dtype).name not in _TYPES:
             raise ValueError(f"output type {to_numpy(dtype).name} is not supported; supported: {', '.join(_TYPES)}")
 
-    def run(self, a: Arguments, *inputs: Batch) -> Batch:
-        first = inputs[0].spec
+    def plan(self, a: Arguments, *inputs: Spec) -> None:
+        first = inputs[0]
         self._check(a, inputs)
-        image, batch, count = self._sources(a, inputs)
-        shape = np.stack([b.spec.stored for b in inputs])[batch, image]  # (n, regions, 3)
-        there = np.arange(image.shape[1]) < count[:, None]
+        image, batch, a.count = self._sources(a, inputs)
+        shape = np.stack([x.stored for x in inputs])[batch, image]  # (n, regions, 3)
+        there = np.arange(image.shape[1]) < a.count[:, None]
         size = shape[:, :, :2]
         channels = shape[:, 0, 2] if shape.shape[1] else first.shape[:, 2]
-        channels = np.where(count > 0, channels, first.shape[:, 2])
+        channels = np.where(a.count > 0, channels, first.shape[:, 2])
         SampleErrors.where(
             (there & (shape[:, :, 2] != channels[:, None])).any(axis=1),
-            lambda i: f"images of different numbers of channels: {shape[i, : count[i], 2].tolist()}",
+            lambda i: f"images of different numbers of channels: {shape[i, : a.count[i], 2].tolist()}",
         )
         canvas = self._canvas(a, size, there)
-        in_at = self._numbers(a, "in_anchors", count, size, np.floor)
-        out_at = self._numbers(a, "out_anchors", count, canvas[:, None], np.floor)
-        region = self._numbers(a, "shapes", count, size, np.ceil)
+        in_at = self._numbers(a, "in_anchors", a.count, size, np.floor)
+        out_at = self._numbers(a, "out_anchors", a.count, canvas[:, None], np.floor)
+        region = self._numbers(a, "shapes", a.count, size, np.ceil)
         in_at = np.zeros_like(size) if in_at is None else in_at
         out_at = np.zeros_like(size) if out_at is None else out_at
         region = size - in_at if region is None else region
         for what, at, whole in (("its image", in_at, size), ("the canvas", out_at, canvas[:, None])):
             wrong = there & ((at < 0) | (region < 0) | (at + region > whole)).any(axis=2)
             SampleErrors.where(wrong.any(axis=1), lambda i, p=(what, wrong, at, whole): _text(i, *p, region))
-        out = Batch.allocate(
-            Spec(np.concatenate([canvas, channels[:, None]], axis=1), self._type(first), first.layout),
-            inputs[0].sources,
-        )
-        places = np.concatenate([in_at, np.where(there[:, :, None], region, 0), out_at], axis=2)
-        address = np.stack([b.rows["data"] for b in inputs])[batch, image].astype("i8")
-        columns: dict[str, Any] = {
-            "sources": _wide(address),
-            "widths": _wide(np.ascontiguousarray(shape[:, :, 1])),
-            "places": _wide(places.reshape(a.n, -1)),
-            "regions": count,
-            "dtype": int(from_numpy(first.dtype)),
+        a.shape = np.concatenate([canvas, channels[:, None]], axis=1)
+        a.places = np.concatenate([in_at, np.where(there[:, :, None], region, 0), out_at], axis=2)
+        a.widths = np.ascontiguousarray(shape[:, :, 1])
+        a.addresses = np.stack([b.rows["data"] for b in a.batches if b is not None])[batch, image].astype("i8")
+
+    def outputs(self, a: Arguments, *inputs: Spec) -> Spec:
+        return inputs[0].like(shape=a.shape, dtype=self._type(inputs[0]))
+
+    def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
+        return {
+            "sources": _wide(a.addresses),
+            "widths": _wide(a.widths),
+            "places": _wide(a.places.reshape(a.n, -1)),
+            "regions": a.count,
+            "dtype": int(from_numpy(specs[0].dtype)),
         }
-        each_sample.run(a, "geometry/multi_paste", columns, [out], [])
-        return out
 
     def _type(self, x: Spec) -> np.dtype:
         return x.dtype if self.values["dtype"] is None else to_numpy(self.values["dtype"])
 
-    def _check(self, a: Arguments, inputs: tuple[Batch, ...]) -> None:
-        for i, b in enumerate(inputs):
-            if b.spec.dtype.name not in _TYPES or b.spec.dtype != inputs[0].spec.dtype:
+    def _check(self, a: Arguments, inputs: tuple[Spec, ...]) -> None:
+        for i, x in enumerate(inputs):
+            if x.dtype.name not in _TYPES or x.dtype != inputs[0].dtype:
                 raise TypeError(
-                    f"input {i} has the type {b.spec.dtype.name}; supported, and the same for all: {', '.join(_TYPES)}"
+                    f"input {i} has the type {x.dtype.name}; supported, and the same for all: {', '.join(_TYPES)}"
                 )
-            if b.spec.ndim != 3:
-                raise ValueError(f"input {i} must be images (HWC); got {b.spec.ndim} dimensions")
+            if x.ndim != 3:
+                raise ValueError(f"input {i} must be images (HWC); got {x.ndim} dimensions")
         if a.in_ids is not None and len(inputs) > 1:
             raise ValueError(f"`in_ids` needs a single input; got {len(inputs)}")
-        if a.in_ids is not None and a.sample_of is not None:
-            raise ValueError("`in_ids` can't be used with sequences; give the images as several inputs")
 
-    def _sources(self, a: Arguments, inputs: tuple[Batch, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(n, regions) indices of samples and of inputs, and (n,) numbers of regions."""
+    def _sources(self, a: Arguments, inputs: tuple[Spec, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(n, regions) indices of rows and of inputs, and (n,) numbers of regions."""
         if a.in_ids is None:
             image = np.repeat(np.arange(a.n)[:, None], len(inputs), axis=1)
             batch = np.repeat(np.arange(len(inputs))[None], a.n, axis=0)
             return image, batch, np.full(a.n, len(inputs))
+        sample_of = np.arange(a.n) if a.sample_of is None else a.sample_of
+        frames = np.bincount(sample_of)  # of each sample; those behind the last that has any don't matter
+        samples, first = len(frames), np.cumsum(frames) - frames
         ids, counts = a.in_ids, a.lengths("in_ids")
         there = np.arange(ids.shape[1]) < counts[:, None]
-        wrong = there & ((ids < 0) | (ids >= a.n))
+        wrong = there & ((ids < 0) | (ids >= samples))
         SampleErrors.where(
             wrong.any(axis=1),
-            lambda i: f"`in_ids` must be in [0, {a.n - 1}], the samples of the batch; got {ids[i][there[i]].tolist()}",
+            lambda i: (
+                f"`in_ids` must be in [0, {samples - 1}], the samples of the batch; got {ids[i][there[i]].tolist()}"
+            ),
         )
-        return np.where(there, ids, 0), np.zeros_like(ids), counts
+        ids = np.where(there, ids, 0)
+        wrong = there & (frames[ids] != frames[sample_of][:, None])
+        SampleErrors.where(
+            wrong.any(axis=1),
+            lambda i: (
+                f"`in_ids` must name sequences of {frames[sample_of[i]]} frames, as the sample itself has; those of "
+                f"{ids[i][there[i]].tolist()} have {frames[ids[i][there[i]]].tolist()}"
+            ),
+        )
+        frame = np.arange(a.n) - first[sample_of]
+        return first[ids] + frame[:, None], np.zeros_like(ids), counts
 
     def _canvas(self, a: Arguments, size: np.ndarray, there: np.ndarray) -> np.ndarray:
         """(n, 2)"""
