@@ -115,12 +115,6 @@ def argument_differences(operator: str, arg: Arg, theirs: dict) -> list[str]:
     return wrong
 
 
-# Devices of DALI's that operators lack: their data is copied.
-ELSEWHERE = {
-    **dict.fromkeys(["jpeg_compression_distortion"], {"gpu"}),
-}
-
-
 @pytest.mark.parametrize("schema", HERE)
 def test_schema(schema):
     theirs, name = REFERENCE[schema], name_of(schema)
@@ -128,7 +122,7 @@ def test_schema(schema):
     wrong = []
     # An operator may run where DALI's does not, and take more layouts.
     missing = set(theirs["devices"]) - set(cls.devices)
-    if missing != ELSEWHERE.get(name, set()):
+    if missing:
         wrong.append(f"devices {cls.devices}, DALI's are {theirs['devices']}")
     if list(cls.inputs) != theirs["inputs"]:
         wrong.append(f"takes {cls.inputs} inputs, DALI's {theirs['inputs']}")

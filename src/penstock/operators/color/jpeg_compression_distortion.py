@@ -11,12 +11,16 @@ from ...core.batch import Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arguments, Operator, PerSample
 
+_MOST = 65500  # pixels a side that libjpeg takes
+_PLANES = 384  # samples of YCbCr in a macroblock
+
 
 class JpegCompressionDistortion(Operator):
     """Gives images the artefacts of JPEG compression: encodes and decodes them.
 
     The file that is made in between is of baseline JPEG with chroma of half the resolution (4:2:0), by libjpeg-turbo's
-    accurate transform. Takes RGB images (HWC) and sequences of them, of type uint8.
+    accurate transform. The GPU makes no file, and the same pixels to the bit. Takes RGB images (HWC) and sequences of
+    them, of type uint8, of at most 65500 pixels a side.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -40,9 +44,20 @@ class JpegCompressionDistortion(Operator):
         SampleErrors.where(
             channels != 3, lambda i: f"RGB images have 3 channels; got {channels[i]} (shape {x.shape[i].tolist()})"
         )
+        SampleErrors.where(
+            x.shape[:, :2].max(axis=1, initial=0) > _MOST,
+            lambda i: f"JPEG: images have at most {_MOST} pixels a side; got shape {x.shape[i].tolist()}",
+        )
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
         return x.like()
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
-        return {"quality": np.clip(a.quality, 1, 100), "y": out.origin[:, 0], "x": out.origin[:, 1]}
+        origin, stored = out.origin[:, :2], out.stored[:, :2]
+        # Macroblocks of 16 x 16 pixels that the window needs, with a sample of chroma (2 x 2 pixels) around it.
+        first = np.maximum((origin >> 1) - 1, 0) >> 3
+        last = np.minimum(((origin + stored - 1) >> 1) + 1, ((x.shape[:, :2] + 1) >> 1) - 1) >> 3
+        macroblocks = (last - first + 1).prod(axis=1) * (stored > 0).all(axis=1)
+        ends = np.cumsum(macroblocks * _PLANES)
+        planes = np.stack([ends - macroblocks * _PLANES, ends], axis=1)
+        return {"quality": np.clip(a.quality, 1, 100), "y": origin[:, 0], "x": origin[:, 1], "planes": planes}
