@@ -291,6 +291,14 @@ def test_the_main_process_ends(method, ending, tmp_path):
     assert (err == "") if ending[:1] != "r" else err.strip().endswith("ValueError: an end")
 
 
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_no_worker_is_replaced_at_exit(method, tmp_path):
+    """multiprocessing kills its processes and removes its sockets at exit; somebody still waits for a batch then."""
+    wait = "from multiprocessing import util\nutil.Finalize(None, time.sleep, (1,), exitpriority=-200)\ntime.sleep(0.3)"
+    out, err = ended(run_script(SCRIPT + wait, 9, tmp_path / "done", method))
+    assert err == "" and gone(list(map(int, out.split())))
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_control_c(method, tmp_path):
     process = run_script(SCRIPT + "while True: pipe.run()", 10**9, tmp_path / "done", method, start_new_session=True)

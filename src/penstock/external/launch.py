@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
@@ -102,6 +103,7 @@ class Process:
 
         from . import worker
 
+        _before_multiprocessing_ends()
         context: Any = multiprocessing.get_context(method)
         setup.dies_with_thread &= method == "spawn"
         self._process = context.Process(target=worker.main, args=(setup,), daemon=True, name="penstock-worker")
@@ -144,6 +146,26 @@ class Process:
             time.sleep(pause)
             pause = min(pause * 2, 0.02)
         return True
+
+
+AT_EXIT: list[Callable[[], None]] = []  # called before multiprocessing kills its processes and removes its sockets
+_told = 0  # the process that knows
+
+
+def _before_multiprocessing_ends() -> None:
+    """At exit multiprocessing ends its processes before modules that were imported earlier are asked: whoever still
+    waits for a worker would take it for a dead one and ask a server that is gone for another."""
+    global _told
+    if _told == os.getpid():
+        return
+    from multiprocessing import util
+
+    def end() -> None:
+        for each in AT_EXIT:
+            each()
+
+    util.Finalize(None, end, exitpriority=100)
+    _told = os.getpid()
 
 
 def check_fork() -> None:

@@ -344,3 +344,6 @@ def _end_pools() -> None:
     for pool in list(_LIVE):
         if pool._pid == os.getpid():
             pool.close()
+
+
+launch.AT_EXIT.append(_end_pools)
