@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What iterating through PyTorch's and JAX's iterators costs over the bare `pipe.run()` on the val pipeline."""
+"""What iterating through PyTorch's and JAX's iterators costs over the bare `pipe.run()` on the val pipeline.
+
+`--device gpu` decodes by the mixed decoders and leaves the batches on the GPU."""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import statistics
 import sys
 import time
 
+import images_gpu
 import measure
 from images_cpu import pipeline
 
@@ -18,10 +21,21 @@ def sources(o) -> dict:
     """A callable per face that gives the next batch; each has a pipeline of its own."""
     from penstock.plugin import jax, pytorch
 
-    pipes = [pipeline(o, "penstock", "val", "photos500") for _ in FACES]
+    if o.device == "gpu":
+        pipes = [images_gpu.pipeline(o, "penstock", "val", o.threads, "mixed", None) for _ in FACES]
+    else:
+        pipes = [pipeline(o, "penstock", "val", "photos500") for _ in FACES]
     endless = {"output_map": ["images", "labels"], "size": 10**9}
     iterators = [pytorch.DALIGenericIterator(pipes[1], **endless), jax.DALIGenericIterator(pipes[2], **endless)]
     return dict(zip(FACES, [pipes[0].run, *(i.__next__ for i in iterators), pipes[3].run]))
+
+
+def finish(o) -> None:
+    """Waits for all that the GPU was asked for."""
+    if o.device == "gpu":
+        import torch
+
+        torch.cuda.synchronize()
 
 
 def work(o) -> dict[str, tuple[float, float]]:
@@ -34,13 +48,16 @@ def work(o) -> dict[str, tuple[float, float]]:
             begin, own = time.perf_counter(), time.thread_time()
             for _ in range(SLICE):
                 kept = following()  # noqa: F841  as a training step keeps its batch
+            finish(o)
             if round_:
                 rows[face].append(((time.perf_counter() - begin) / SLICE, (time.thread_time() - own) / SLICE))
     return {f: (statistics.median(t for t, _ in r), statistics.median(t for _, t in r)) for f, r in rows.items()}
 
 
 def main() -> None:
-    o = measure.arguments(__doc__).parse_args()
+    parser = measure.arguments(__doc__)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="where the batches are made")
+    o = parser.parse_args()
     if not o.data:
         sys.exit("no data: give --data FOLDER with JPEG files, or set PENSTOCK_DATA")
     times = work(o)
@@ -48,9 +65,10 @@ def main() -> None:
     lines = ["| | images/s | over pipe.run() | consumer's own time per batch |", "|---|---|---|---|"]
     for face, (wall, own) in times.items():
         lines.append(f"| {face} | {o.batch / wall:,.0f} | {wall / bare - 1:+.1%} | {own * 1e6:,.0f} us |")
-    text = f"""# Iterators
+    where = ", on the GPU" if o.device == "gpu" else ""
+    text = f"""# Iterators{where}
 
-{__doc__}
+{__doc__.splitlines()[0]}
 At most 3 % is wanted. Batch {o.batch}, {o.threads} threads; the faces take turns in slices of {SLICE} batches in one
 process, medians of {2 * o.rounds} slices; `pipe.run()` is measured twice to show the noise. The consumer's own time is
 the processor time of the thread that asks for batches.
@@ -59,7 +77,7 @@ the processor time of the thread that asks for batches.
 
 {measure.machine()} {measure.versions("torch", "jax")}.
 """
-    measure.write(o.out, "iterators.md", text)
+    measure.write(o.out, f"iterators{'_gpu' * (o.device == 'gpu')}.md", text)
 
 
 if __name__ == "__main__":

@@ -22,9 +22,13 @@ class BatchFunction(Operator, abstract=True):
     """Calls `function` with one array (n, ...) per input, which shares the memory of the batch. It returns a tuple of
     `num_outputs` arrays (n, ...) that nobody changes afterwards; they are not copied.
 
+    On the GPU it is called with `TensorGPU`s, and the number of the GPU as `device_id`, and returns what speaks DLPack.
+
     Calls don't overlap. They are made by threads of the pipeline, the batches in any order.
     """
 
+    devices = ("cpu", "gpu")
+    runs_on_gpu = True
     inputs = (0, _MOST_INPUTS)
     frames = False
     mixes_samples = True
@@ -58,45 +62,34 @@ class BatchFunction(Operator, abstract=True):
         return n
 
     def run(self, a: Arguments, *inputs: Batch) -> tuple[Batch, ...]:
-        arrays = []
+        stream = None if a.gpu is None else a.gpu.stream
+        arrays: list[Any] = []
         for i, x in enumerate(inputs):
             if not x.spec.is_dense:
                 raise ValueError(
                     f"input {i}: a batch whose samples differ in shape can't become one array; make them alike first "
                     f"(resize, crop, pad). Shapes: {x.spec.shape.tolist()[:4]}..."
                 )
-            arrays.append(x.array())
+            arrays.append(x.array() if stream is None else _given(x, stream))
         with self.lock:
             try:
-                results = self.values["function"](*arrays)
+                where = {} if stream is None else {"device_id": stream.device.id}
+                results = self.values["function"](*arrays, **where)
             except Exception as e:
                 raise RuntimeError(f"the function raised {type(e).__name__}: {e}") from e
         if len(results) != self.n_outputs():
             raise ValueError(f"the function returned {len(results)} arrays, num_outputs is {self.n_outputs()}")
+        if stream is not None:
+            return tuple(self._on_gpu(r, i, a.n, inputs, stream) for i, r in enumerate(results))
         own = {array.ctypes.data for array in arrays if array.size}
         return tuple(self._batch(r, i, a.n, inputs, own) for i, r in enumerate(results))
 
     def _batch(self, result: np.ndarray, i: int, n: int, inputs: tuple[Batch, ...], own: set[int]) -> Batch:
-        if not result.ndim or len(result) != n:
-            raise ValueError(
-                f"output {i} of the function has the shape {result.shape}; its first axis has to be the batch of {n} "
-                f"samples"
-            )
         try:
             from_numpy(result.dtype)
         except (KeyError, TypeError, ValueError) as e:
             raise TypeError(f"output {i} of the function: {e}") from None
-        layout = self.layouts_of_outputs
-        if layout is not None:
-            layout = layout if isinstance(layout, str) else layout[i]
-        elif i < len(inputs) and inputs[i].spec.ndim == result.ndim - 1:
-            layout = inputs[i].spec.layout
-        layout = layout or ""
-        if layout and len(layout) != result.ndim - 1:
-            raise ValueError(
-                f"output {i} of the function has samples of {result.ndim - 1} dimensions, which the layout '{layout}' "
-                f"does not fit"
-            )
+        layout = self._layout(result.shape, i, n, inputs)
         result = np.ascontiguousarray(result)
         spec = Spec.uniform(n, result.shape[1:], result.dtype, layout)
         rows = spec.packed()
@@ -105,6 +98,41 @@ class BatchFunction(Operator, abstract=True):
         # What is given out may be written to, so an input handed through must not be given out twice.
         shared = result.ctypes.data in own
         return Batch(spec, rows, (Borrowed(result) if shared else result,))
+
+
+    def _on_gpu(self, result: Any, i: int, n: int, inputs: tuple[Batch, ...], stream: Any) -> Batch:
+        from .gpu.interchange import taken
+
+        try:
+            batch = taken(result, lambda shape: self._layout(shape, i, n, inputs), stream)
+            from_numpy(batch.spec.dtype)
+        except (KeyError, TypeError) as e:
+            raise TypeError(f"output {i} of the function: {e}") from None
+        return batch
+
+    def _layout(self, shape: tuple[int, ...], i: int, n: int, inputs: tuple[Batch, ...]) -> str:
+        """That of output i, whose shape has to fit."""
+        if not shape or shape[0] != n:
+            raise ValueError(
+                f"output {i} of the function has the shape {shape}; its first axis has to be the batch of {n} samples"
+            )
+        layout = self.layouts_of_outputs
+        if layout is not None:
+            layout = layout if isinstance(layout, str) else layout[i]
+        elif i < len(inputs) and inputs[i].spec.ndim == len(shape) - 1:
+            layout = inputs[i].spec.layout
+        if layout and len(layout) != len(shape) - 1:
+            raise ValueError(
+                f"output {i} of the function has samples of {len(shape) - 1} dimensions, which the layout '{layout}' "
+                f"does not fit"
+            )
+        return layout or ""
+
+
+def _given(batch: Batch, stream: Any) -> Any:
+    from .gpu.interchange import given  # only pipelines with a GPU pay for its modules
+
+    return given(batch, stream)  # type: ignore[arg-type]
 
 
 def call(cls: type[BatchFunction], inputs: tuple[Any, ...], **arguments: Any) -> DataNode | tuple[DataNode, ...] | None:

@@ -20,6 +20,8 @@ from .tensors import ShapeError, TensorCPU, TensorListCPU, check_layout, describ
 
 __all__ = ["TensorGPU", "TensorListGPU"]
 
+UNORDERED = -1  # as a stream: nothing waits, as in DLPack
+
 
 class TensorGPU:
     """One sample, or a whole dense batch, in GPU memory.
@@ -200,11 +202,11 @@ class TensorListGPU:
 
     @classmethod
     def given_out(cls, batch: Batch, cuda_stream: Any) -> TensorListGPU:
-        """A pipeline's output: ready for the host, or for work of `cuda_stream`."""
+        """A pipeline's output: ready for the host, or for work of `cuda_stream`; -1: for nobody yet."""
         assert isinstance(batch, DeviceBatch)
         if cuda_stream is None:
             batch.wait()
-        else:
+        elif not isinstance(cuda_stream, int) or cuda_stream != UNORDERED:
             with batch.device:
                 batch.used_on(ForeignStream(batch.device, stream_handle(cuda_stream) or LEGACY_STREAM))
         return cls(batch)

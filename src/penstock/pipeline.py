@@ -227,8 +227,11 @@ class Pipeline(PythonWorkers, Serialization):
         return self._executor
 
     def run(self, cuda_stream: Any = None, /, **pipeline_inputs: Any) -> tuple[TensorListCPU, ...]:
-        """The next batch: one `TensorListCPU` per output. Keyword arguments feed the pipeline's inputs of these
-        names."""
+        """The next batch: one `TensorListCPU` or `TensorListGPU` per output. Keyword arguments feed the pipeline's
+        inputs of these names.
+
+        Outputs on the GPU are there when it returns. With a `cuda_stream` it does not wait: work of that stream waits
+        for them, on the GPU. With -1 nothing waits; whoever takes them by DLPack then does, on the GPU."""
         executor = self._ready()
         for name, data in pipeline_inputs.items():
             self.feed_input(name, data)
@@ -236,7 +239,7 @@ class Pipeline(PythonWorkers, Serialization):
             self._fill_queue(executor)
             if executor.pending == 0 and not self._iter_setup_ended:
                 self._schedule(executor)
-            outputs = self.outputs()
+            outputs = self.outputs(cuda_stream)
             # The native threads go on at once, unless the next batch needs something of the user first.
             if self._ahead and not self._has_iter_setup and self._has_data():
                 executor.schedule(self._batch_size_now())
@@ -283,7 +286,7 @@ class Pipeline(PythonWorkers, Serialization):
         self._primed = True
 
     def share_outputs(self, cuda_stream: Any = None) -> tuple[TensorListCPU, ...]:
-        """The oldest batch asked for; waits for it."""
+        """The oldest batch asked for; waits for it, on the GPU only if there is a `cuda_stream`, as `run` does."""
         executor = self._ready()
         if self._iter_setup_ended and executor.pending == 0:
             raise StopIteration

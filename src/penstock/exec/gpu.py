@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.batch import Batch, Spec
-from ..gpu import compile
+from ..gpu import compile, lent
 from ..gpu.batch import DeviceBatch
 from ..gpu.driver import Device, Event, Stream
 from ..gpu.memory import Block, Budget, pool
@@ -88,6 +88,7 @@ class Session:
                 self.engines.close()
             for stream in self._streams:
                 stream.synchronize()
+            lent.collect()
             pool(self.device).trim()
             pool(self.device, True).trim()
 

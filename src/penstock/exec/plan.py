@@ -48,6 +48,7 @@ class Plan:
         self.turns = Turns() if any(n.op.in_order for n in self.nodes) else None
         self._release = last_uses(self.stages, outputs)
         self.uses_gpu = any(s.kind in ("gpu", "mixed", "upload", "download") for s in self.stages)
+        self.uses_gpu |= any(n.op.runs_on_gpu and n.device == "gpu" for n in self.nodes)
         self.session: Any = None  # the GPU's Session, once the pipeline is built
         self.chains: dict[int, Chain] = {}  # by the number of their first node
         self.joined: dict[int, Wiring] = {}  # by the id of an Alternative
@@ -86,7 +87,7 @@ class Plan:
         if stage.kind == "batch" and stage.nodes[0].device == "gpu":
             from .gpu_branches import runner as batchwise
 
-            return batchwise(stage.nodes[0], self.resolvers)
+            return batchwise(stage.nodes[0], self.resolvers, self.turns)
         if stage.kind == "batch":
             return lambda ctx, pool: self._run_batchwise(stage.nodes[0], ctx, pool)
         return lambda ctx, pool: None  # sources are loaded before
@@ -120,7 +121,12 @@ class Plan:
 
 
 def run_batchwise(
-    node: Node, resolver: Resolver, ctx: Context, pool: kernels.Pool, turn: AbstractContextManager = _ANY_TIME
+    node: Node,
+    resolver: Resolver,
+    ctx: Context,
+    pool: kernels.Pool,
+    turn: AbstractContextManager = _ANY_TIME,
+    gpu: Any = None,
 ) -> None:
     """Runs an operator without a kernel; its code while it has its `turn`."""
     begin = time.monotonic_ns()
@@ -129,7 +135,7 @@ def run_batchwise(
     sample_of = None if counts is None else np.repeat(np.arange(ctx.n, dtype="i4"), counts)
     try:
         a = resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values, counts)
-        a.pool, a.sample_of = pool, sample_of
+        a.pool, a.sample_of, a.gpu = pool, sample_of, gpu
         with turn:
             if counts is None or sample_of is None:
                 outs = node.op.run(a, *inputs)

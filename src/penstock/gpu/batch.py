@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core.batch import Batch, Spec
 from .driver import Device, Event, Stream
+from .lent import Lent
 from .memory import Block, Budget, pool
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class DeviceBatch(Batch):
     def used_on(self, stream: Stream) -> None:
         """Says that work of another stream uses the memory, and makes it begin after `ready`."""
         for owner in self.owners:
-            if isinstance(owner, Block):
+            if isinstance(owner, (Block, Lent)):
                 owner.used_on(stream)
         if self.ready is not None and stream.handle != self.stream.handle:
             stream.wait(self.ready)

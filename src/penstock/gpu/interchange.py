@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +12,10 @@ from ..core.batch import Spec
 from . import dlpack
 from .batch import DeviceBatch
 from .driver import Device, ForeignStream, Stream
+from .lent import Lent
+
+if TYPE_CHECKING:
+    from ..device_tensors import TensorGPU
 
 LEGACY_STREAM = 1  # how CUDA's driver calls the default stream
 
@@ -62,6 +67,37 @@ def borrowed(spec: Spec, addresses: list[int], owners: tuple, device_id: int) ->
     batch = DeviceBatch(spec, rows, owners)
     batch.device = Device.get(device_id)
     batch.stream, batch.ready = ForeignStream(batch.device, LEGACY_STREAM), None
+    return batch
+
+
+def given(batch: DeviceBatch, stream: Stream) -> TensorGPU:
+    """A dense batch that work of `stream` has made so far, as one tensor for other libraries."""
+    from ..device_tensors import TensorListGPU
+
+    batch = batch.with_rows(batch.spec, batch.rows, batch.owners)
+    if batch.ready is None:
+        batch.ready = stream.record()
+    return TensorListGPU(batch).as_tensor()
+
+
+def taken(result: Any, layout_of: Callable[[tuple[int, ...]], str], stream: Stream) -> DeviceBatch:
+    """Another library's array (n, ...) on the GPU, for work of `stream`, which waits for it there. Not copied.
+
+    `layout_of` checks its shape and says the layout of its samples."""
+    if hasattr(result, "__dlpack__"):
+        if getattr(result, "__dlpack_device__", lambda: (2, 0))()[0] != 2:
+            raise TypeError(f"the {type(result).__name__} is not on a GPU")
+        result = result.__dlpack__(stream=stream.handle)
+    if type(result).__name__ != "PyCapsule":
+        raise TypeError(f"it has to be an array on the GPU that speaks DLPack; got {type(result).__name__}")
+    address, shape, dtype, number, owner = dlpack.take(result)
+    if number != stream.device.id:
+        raise ValueError(f"the array is on GPU {number}; the pipeline uses GPU {stream.device.id}")
+    spec = Spec.uniform(shape[0] if shape else 0, shape[1:], dtype, layout_of(shape))
+    rows = spec.packed()
+    rows["data"] = address + int(np.prod(shape[1:])) * dtype.itemsize * np.arange(shape[0], dtype="u8")
+    batch = DeviceBatch(spec, rows, (Lent(owner, stream),))
+    batch.device, batch.stream, batch.ready = stream.device, stream, None
     return batch
 
 

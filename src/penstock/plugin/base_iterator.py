@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 import warnings
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -64,6 +65,10 @@ def dense(output: TensorListCPU, name: str) -> np.ndarray:
 
 def _few(shapes: list[tuple[int, ...]]) -> str:
     return ", ".join(map(str, shapes[:4])) + (f" and {len(shapes) - 4} more" if len(shapes) > 4 else "")
+
+
+# Batches on the GPU that are given out and not yet made: more would only take memory of the host.
+_UNDER_WAY = 2
 
 
 class Batch:
@@ -157,6 +162,9 @@ class DaliIterator:
         self._ended = False
         self._running = False
         self._continues = False  # whether the pipelines go on from the epoch before
+        # Outputs on the GPU are given out at once; frameworks wait for them there.
+        self._without_waiting = [(-1,) if p._plan is not None and p._plan.uses_gpu else () for p in self._pipes]
+        self._under_way: deque[list[Any]] = deque()
         self._first: list[Any] = []
         self._before_first: list[tuple[Any, dict[str, Any]]] = []
         saved = resume.of(self._pipes)
@@ -217,13 +225,18 @@ class DaliIterator:
                 p.schedule_run()
             self._running = True
         batches, error = [], None
-        for p in self._pipes:
+        for p, arguments in zip(self._pipes, self._without_waiting):
             try:
-                batches.append(p.run())
+                batches.append(p.run(*arguments))
             except (Exception, StopIteration) as e:
                 error = error or e
         if error is not None:
             raise error
+        if any(self._without_waiting):
+            self._under_way.append([o._batch.ready for b in batches for o in b if hasattr(o._batch, "ready")])
+            if len(self._under_way) > _UNDER_WAY:
+                for event in self._under_way.popleft():
+                    event.wait()
         return batches
 
     def _take(self) -> Any:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, overload
@@ -58,6 +59,9 @@ def jax_function(
     The function is given one `jax.Array` (batch, ...) per input and returns one, or a tuple of `num_outputs`. Nothing
     is copied on the way in or out. Samples have to have one shape. Calls don't overlap; they are made by threads of the
     pipeline, for batches in any order, so a function should have no state.
+
+    Where the inputs are on the GPU, so are the arrays and the results. JAX's kernels wait there for those of the
+    pipeline, and the other way round; the host waits for neither.
 
     Parameters
     ----------
@@ -122,15 +126,17 @@ def jax_function(
     return operator
 
 
-def _of_arrays(function: Callable[..., Any], num_outputs: int, sharding: Any) -> Callable[..., tuple[np.ndarray, ...]]:
-    """The function for arrays in host memory."""
+def _of_arrays(function: Callable[..., Any], num_outputs: int, sharding: Any) -> Callable[..., tuple[Any, ...]]:
+    """The function for arrays in host memory, or for tensors on a GPU."""
 
-    def run(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    def run(*arrays: Any, device_id: int | None = None) -> tuple[Any, ...]:
+        gpu = None if device_id is None else placement.gpu(device_id)
         if sharding is None:
             given = [placement.to_jax(a) for a in arrays]
         else:
             given = [placement.spread([a], sharding, f"input {i}") for i, a in enumerate(arrays)]
-        result = function(*given)
+        with jax.default_device(gpu) if gpu is not None else contextlib.nullcontext():
+            result = function(*given)
         if num_outputs == 0:
             if result is not None and result != ():
                 raise ValueError(f"a function with num_outputs=0 returns nothing; got {type(result).__name__}")
@@ -138,12 +144,13 @@ def _of_arrays(function: Callable[..., Any], num_outputs: int, sharding: Any) ->
         results = (result,) if num_outputs == 1 and not isinstance(result, (tuple, list)) else result
         if not isinstance(results, (tuple, list)):
             raise TypeError(f"returns a tuple of {num_outputs} arrays; got {type(result).__name__}")
-        return tuple(_to_host(r) for r in results)
+        mine = (_addressable(r) for r in results)
+        return tuple(np.asarray(r) if gpu is None else jax.device_put(r, gpu) for r in mine)
 
     return run
 
 
-def _to_host(result: Any) -> np.ndarray:
-    if isinstance(result, jax.Array) and not result.is_fully_addressable:
-        result = result.addressable_data(0)
-    return np.asarray(result)
+def _addressable(result: Any) -> Any:
+    if isinstance(result, jax.Array) and (not result.is_fully_addressable or len(result.devices()) > 1):
+        return result.addressable_data(0)
+    return result

@@ -36,6 +36,18 @@ def to_jax(tensor: Any, device: Any = None) -> jax.Array:
     return array if device is None or array.devices() == {device} else jax.device_put(array, device)
 
 
+def gpu(number: int) -> jax.Device:
+    """JAX's device for the GPU of that number, as pipelines count them."""
+    try:
+        devices = jax.local_devices(backend="gpu")
+    except RuntimeError as e:
+        raise RuntimeError(f"JAX finds no GPU here; is it installed with CUDA (pip install jax[cuda13])? {e}") from None
+    for d in devices:
+        if getattr(d, "local_hardware_id", d.id) == number:
+            return d
+    raise RuntimeError(f"JAX does not use GPU {number} of this machine; it has {devices}")
+
+
 def check_sharding(sharding: Any) -> None:
     if not isinstance(sharding, Sharding):
         raise TypeError(f"sharding takes a jax.sharding.Sharding, such as NamedSharding; got {type(sharding).__name__}")
