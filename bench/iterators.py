@@ -14,7 +14,7 @@ import measure
 from images_cpu import pipeline
 
 FACES = ("pipe.run()", "PyTorch", "JAX", "pipe.run() again")
-SLICE = 16  # batches; faces take turns, so that drift of the machine meets all of them
+SLICE = {"cpu": 16, "gpu": 64}  # batches; faces take turns, so that drift of the machine meets all of them
 
 
 def sources(o) -> dict:
@@ -46,11 +46,13 @@ def work(o) -> dict[str, tuple[float, float]]:
         for face, following in faces.items():
             time.sleep(0.3)  # the queue is full for all of them
             begin, own = time.perf_counter(), time.thread_time()
-            for _ in range(SLICE):
+            for _ in range(SLICE[o.device]):
                 kept = following()  # noqa: F841  as a training step keeps its batch
             finish(o)
             if round_:
-                rows[face].append(((time.perf_counter() - begin) / SLICE, (time.thread_time() - own) / SLICE))
+                rows[face].append(
+                    ((time.perf_counter() - begin) / SLICE[o.device], (time.thread_time() - own) / SLICE[o.device])
+                )
     return {f: (statistics.median(t for t, _ in r), statistics.median(t for _, t in r)) for f, r in rows.items()}
 
 
@@ -69,9 +71,9 @@ def main() -> None:
     text = f"""# Iterators{where}
 
 {__doc__.splitlines()[0]}
-At most 3 % is wanted. Batch {o.batch}, {o.threads} threads; the faces take turns in slices of {SLICE} batches in one
-process, medians of {2 * o.rounds} slices; `pipe.run()` is measured twice to show the noise. The consumer's own time is
-the processor time of the thread that asks for batches.
+At most 3 % is wanted. Batch {o.batch}, {o.threads} threads; the faces take turns in slices of {SLICE[o.device]}
+batches in one process, medians of {2 * o.rounds} slices; `pipe.run()` is measured twice to show the noise. The
+consumer's own time is the processor time of the thread that asks for batches.
 
 {chr(10).join(lines)}
 

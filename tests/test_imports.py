@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "device_tensors": {"core", "gpu", "tensors"},
     "math": {"core", "graph", "types"},
     "thumbnails": set(),
-    "batch_function": {"core", "graph"},
+    "batch_function": {"core", "graph", "gpu", "device_tensors"},
     "settings": {"core", "exec"},
     "inspection": {"core", "exec", "settings"},
     "scheduling": set(),

@@ -99,7 +99,6 @@ class BatchFunction(Operator, abstract=True):
         shared = result.ctypes.data in own
         return Batch(spec, rows, (Borrowed(result) if shared else result,))
 
-
     def _on_gpu(self, result: Any, i: int, n: int, inputs: tuple[Batch, ...], stream: Any) -> Batch:
         from .gpu.interchange import taken
 
@@ -130,9 +129,9 @@ class BatchFunction(Operator, abstract=True):
 
 
 def _given(batch: Batch, stream: Any) -> Any:
-    from .gpu.interchange import given  # only pipelines with a GPU pay for its modules
+    from .device_tensors import TensorListGPU  # only pipelines with a GPU pay for its modules
 
-    return given(batch, stream)  # type: ignore[arg-type]
+    return TensorListGPU.of_work(batch, stream).as_tensor()
 
 
 def call(cls: type[BatchFunction], inputs: tuple[Any, ...], **arguments: Any) -> DataNode | tuple[DataNode, ...] | None:

@@ -14,7 +14,7 @@ from .core.dtypes import DALIDataType
 from .core.source_name import given_name
 from .gpu import dlpack
 from .gpu.batch import DeviceBatch
-from .gpu.driver import ForeignStream
+from .gpu.driver import ForeignStream, Stream
 from .gpu.interchange import LEGACY_STREAM, borrowed, copy_out, foreign, is_packed, stream_handle
 from .tensors import ShapeError, TensorCPU, TensorListCPU, check_layout, describe, same_size
 
@@ -209,6 +209,15 @@ class TensorListGPU:
         elif not isinstance(cuda_stream, int) or cuda_stream != UNORDERED:
             with batch.device:
                 batch.used_on(ForeignStream(batch.device, stream_handle(cuda_stream) or LEGACY_STREAM))
+        return cls(batch)
+
+    @classmethod
+    def of_work(cls, batch: Batch, stream: Stream) -> TensorListGPU:
+        """What work of `stream` has made so far, for other libraries."""
+        assert isinstance(batch, DeviceBatch)
+        batch = batch.with_rows(batch.spec, batch.rows, batch.owners)
+        if batch.ready is None:
+            batch.ready = stream.record()
         return cls(batch)
 
     @staticmethod

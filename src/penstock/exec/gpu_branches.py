@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators without a kernel on batches of the GPU. Conditionals split and merge samples by their addresses, on the CPU:
-none is copied. Functions of the user's are called."""
+"""Operators without a kernel on batches of the GPU. Conditionals split and merge samples by their addresses, on the
+CPU: none is copied. Functions of the user's are called."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from .context import Context
 from .turns import Turns
 
 
-def runner(
-    node: Node, resolvers: dict[int, Resolver], turns: Turns | None
-) -> Callable[[Context, kernels.Pool], None]:
+def runner(node: Node, resolvers: dict[int, Resolver], turns: Turns | None) -> Callable[[Context, kernels.Pool], None]:
     """What runs the operator for one batch."""
     from .plan import run_batchwise  # which imports this module
 

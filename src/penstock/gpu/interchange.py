@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from . import dlpack
 from .batch import DeviceBatch
 from .driver import Device, ForeignStream, Stream
 from .lent import Lent
-
-if TYPE_CHECKING:
-    from ..device_tensors import TensorGPU
 
 LEGACY_STREAM = 1  # how CUDA's driver calls the default stream
 
@@ -68,16 +65,6 @@ def borrowed(spec: Spec, addresses: list[int], owners: tuple, device_id: int) ->
     batch.device = Device.get(device_id)
     batch.stream, batch.ready = ForeignStream(batch.device, LEGACY_STREAM), None
     return batch
-
-
-def given(batch: DeviceBatch, stream: Stream) -> TensorGPU:
-    """A dense batch that work of `stream` has made so far, as one tensor for other libraries."""
-    from ..device_tensors import TensorListGPU
-
-    batch = batch.with_rows(batch.spec, batch.rows, batch.owners)
-    if batch.ready is None:
-        batch.ready = stream.record()
-    return TensorListGPU(batch).as_tensor()
 
 
 def taken(result: Any, layout_of: Callable[[tuple[int, ...]], str], stream: Stream) -> DeviceBatch:

@@ -56,11 +56,15 @@ def dense(output: TensorListCPU, name: str) -> np.ndarray:
     try:
         return output.as_array()
     except ValueError:
-        raise ValueError(
-            f"output '{name}': a batch whose samples differ in shape can't become one tensor. Shapes: "
-            f"{_few(output.shape())}. "
-            "Make them alike in the pipeline (resize, crop, pad), or, with PyTorch, use DALIRaggedIterator"
-        ) from None
+        raise not_dense(output.shape(), name) from None
+
+
+def not_dense(shapes: list[tuple[int, ...]], name: str) -> ValueError:
+    """The error of a batch that can't become one tensor."""
+    return ValueError(
+        f"output '{name}': a batch whose samples differ in shape can't become one tensor. Shapes: {_few(shapes)}. "
+        "Make them alike in the pipeline (resize, crop, pad), or, with PyTorch, use DALIRaggedIterator"
+    )
 
 
 def _few(shapes: list[tuple[int, ...]]) -> str:

@@ -15,7 +15,7 @@ from ...types import to_numpy_type
 from ..base_iterator import Batch, DaliIterator, LastBatchPolicy
 from . import fn
 from ._torch_function import TorchPythonFunction
-from .torch_utils import dense_tensor, feed_ndarray, to_torch_type
+from .torch_utils import dense_tensor, feed_ndarray, on_gpu, to_torch_type
 
 __all__ = [
     "DALIClassificationIterator",
@@ -198,11 +198,15 @@ class DALIRaggedIterator(DaliIterator):
         return [{n: f(o, n, b.keep) for n, o, f in zip(self._names, b.outputs, self._convert_output)} for b in batches]
 
 
-def _list_of_tensors(output: TensorListCPU, name: str, keep: int) -> list[torch.Tensor]:
-    return [torch.from_numpy(output.at(i)) for i in range(keep)]
+def _list_of_tensors(output: Any, name: str, keep: int) -> list[torch.Tensor]:
+    if isinstance(output, TensorListCPU):
+        return [torch.from_numpy(output.at(i)) for i in range(keep)]
+    return [on_gpu(output[i], name) for i in range(keep)]
 
 
-def _coo_tensor(output: TensorListCPU, name: str, keep: int) -> torch.Tensor:
+def _coo_tensor(output: Any, name: str, keep: int) -> torch.Tensor:
+    if not isinstance(output, TensorListCPU):
+        return _coo_on_gpu(_list_of_tensors(output, name, keep), output)
     samples = [output.at(i) for i in range(keep)]
     extents = np.array([s.shape for s in samples], "i8").reshape(keep, output.ndim()).max(axis=0, initial=0)
     index = [
@@ -217,5 +221,21 @@ def _coo_tensor(output: TensorListCPU, name: str, keep: int) -> torch.Tensor:
         torch.from_numpy(np.concatenate(index, axis=1)),
         torch.from_numpy(np.concatenate(values)),
         shape,
+        check_invariants=False,
+    )
+
+
+def _coo_on_gpu(samples: list[torch.Tensor], output: Any) -> torch.Tensor:
+    device, ndim = f"cuda:{output.device_id()}", output.ndim()
+    extents = np.array([s.shape for s in samples], "i8").reshape(len(samples), ndim).max(axis=0, initial=0)
+    index = [
+        torch.cat([torch.full((1, s.numel()), i, device=device), torch.ones_like(s, dtype=torch.bool).nonzero().T])
+        for i, s in enumerate(samples)
+    ]
+    return torch.sparse_coo_tensor(
+        torch.cat(index, 1) if index else torch.empty((1 + ndim, 0), dtype=torch.int64, device=device),
+        torch.cat([s.reshape(-1) for s in samples]) if samples else torch.empty(0, dtype=to_torch_type[output.dtype]),
+        (len(samples), *map(int, extents)),
+        device=device,
         check_invariants=False,
     )

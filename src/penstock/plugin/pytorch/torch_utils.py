@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
 import torch
 
-from ...tensors import TensorCPU, TensorListCPU
+from ...tensors import TensorGPU, TensorListCPU, TensorListGPU
 from ...types import DALIDataType, to_numpy_type
-from ..base_iterator import dense
+from ..base_iterator import dense, not_dense
 
 
 class _TorchTypes(dict):
@@ -27,28 +28,53 @@ def dense_tensor(output: Any, name: str, keep: int | None = None) -> torch.Tenso
     """The first `keep` samples of a batch as one tensor that shares its memory."""
     if isinstance(output, TensorListCPU):
         return torch.from_numpy(dense(output, name))[:keep]
-    return torch.from_dlpack(output.as_tensor())[:keep]
+    return on_gpu(output, name)[:keep]
 
 
-def feed_ndarray(dali_tensor: TensorCPU | TensorListCPU, arr: torch.Tensor, cuda_stream: Any = None) -> torch.Tensor:
+def on_gpu(output: Any, name: str) -> torch.Tensor:
+    """A sample or batch on the GPU as one tensor there, which shares its memory; PyTorch's stream waits for it."""
+    if isinstance(output, TensorListGPU):
+        if not output.is_dense_tensor():
+            raise not_dense(output.shape(), name)
+        output = output.as_tensor()
+    return torch.from_dlpack(output)
+
+
+def _as_torch(source: Any) -> torch.Tensor:
+    if isinstance(source, (TensorGPU, TensorListGPU)):
+        return on_gpu(source, "dali_tensor")
+    return torch.from_numpy(dense(source, "dali_tensor") if isinstance(source, TensorListCPU) else np.asarray(source))
+
+
+def feed_ndarray(dali_tensor: Any, arr: torch.Tensor, cuda_stream: Any = None) -> torch.Tensor:
     """Copies a tensor, or a batch whose samples have one shape, into the PyTorch tensor `arr` of the same shape and
-    type.
+    type; on the GPU in `cuda_stream`, by default PyTorch's current one.
 
     Tensors of the iterators need no copy; this is for memory that you own already.
     """
-    source = dense(dali_tensor, "dali_tensor") if isinstance(dali_tensor, TensorListCPU) else np.asarray(dali_tensor)
-    if tuple(arr.shape) != source.shape:
-        raise ValueError(
-            f"the shapes differ: {list(source.shape)} can't be copied into a tensor of shape {list(arr.shape)}"
-        )
-    tensor = torch.from_numpy(source)
-    if arr.dtype != tensor.dtype:
-        raise TypeError(f"the types differ: {tensor.dtype} can't be copied into a tensor of type {arr.dtype}")
-    return arr.copy_(tensor)
+    with _stream(cuda_stream, arr.device) if arr.is_cuda else contextlib.nullcontext():
+        tensor = _as_torch(dali_tensor)
+        if arr.shape != tensor.shape:
+            raise ValueError(
+                f"the shapes differ: {list(tensor.shape)} can't be copied into a tensor of shape {list(arr.shape)}"
+            )
+        if arr.dtype != tensor.dtype:
+            raise TypeError(f"the types differ: {tensor.dtype} can't be copied into a tensor of type {arr.dtype}")
+        return arr.copy_(tensor, non_blocking=arr.is_cuda and tensor.is_cuda)
 
 
-def to_torch_tensor(dali_tensor: TensorCPU | TensorListCPU, copy: bool) -> torch.Tensor:
-    """A sample, or a batch whose samples have one shape, as a PyTorch tensor; shares its memory unless `copy`."""
-    source = dense(dali_tensor, "dali_tensor") if isinstance(dali_tensor, TensorListCPU) else np.asarray(dali_tensor)
-    tensor = torch.from_numpy(source)
+def _stream(stream: Any, device: torch.device) -> Any:
+    """PyTorch's context of a stream: its own, or the handle of one."""
+    if stream is None:
+        return contextlib.nullcontext()
+    if not isinstance(stream, torch.cuda.Stream):
+        handle = getattr(stream, "ptr", getattr(stream, "value", stream))  # CuPy's, ctypes'
+        stream = torch.cuda.ExternalStream(handle, device)
+    return torch.cuda.stream(stream)
+
+
+def to_torch_tensor(dali_tensor: Any, copy: bool) -> torch.Tensor:
+    """A sample, or a batch whose samples have one shape, as a PyTorch tensor on its device; shares its memory unless
+    `copy`."""
+    tensor = _as_torch(dali_tensor)
     return tensor.clone() if copy else tensor
