@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// 64-byte aligned memory for batches, in size classes that are kept and handed out again.
+#include "core/memory.h"
+
 #include <pthread.h>
 
 #include <array>
@@ -10,8 +11,6 @@
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
-
-#include "core/kernel.h"
 
 namespace {
 

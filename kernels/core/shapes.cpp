@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic on the shapes of a batch.
-#include "core/kernel.h"
+#include <cstring>
+
+#include "core/memory.h"
+#include "core/replay.h"
 
 // Fills the rows of n samples of the extents `stored` (n, ndim), where `data` is the place in one block of memory:
 // packed if they have one shape, else each 64-byte aligned, with `guard` bytes left free behind each. `about` receives
@@ -35,5 +38,28 @@ EXPORT int32_t settle_windows(int64_t *origin, int64_t *size, const int64_t *sha
     if (whole >> i % ndim & 1) origin[i] = 0, size[i] = shape[i];
     if (origin[i] < 0 || size[i] < 0 || origin[i] > shape[i] - size[i]) return 0;
   }
+  return 1;
+}
+EXPORT_RECORDED(settle_windows)
+
+// The columns `axes` (k) of an array (n, ndim), as an array (n, k).
+EXPORT void take_axes(const int64_t *in, int64_t n, int32_t ndim, const int32_t *axes, int32_t k, int64_t *out) {
+  for (int64_t i = 0; i < n; i++)
+    for (int32_t j = 0; j < k; j++) out[i * k + j] = in[i * ndim + axes[j]];
+}
+EXPORT_RECORDED(take_axes)
+
+// As `lay_out_batch`, with the memory taken from the pool, whose address goes to about[2]. about[3] receives 1 if
+// `stored` is the same as `before`, else 0, and is then copied there.
+EXPORT int32_t place_batch(const int64_t *stored, int64_t n, int32_t ndim, int32_t dtype, Tensor *rows, int64_t *before,
+                           int64_t *about) {
+  if (!lay_out_batch(stored, n, ndim, dtype, 0, rows, about)) return 0;
+  char *memory = (char *)memory_take(about[0] > 0 ? about[0] : 1);
+  if (!memory) return 0;
+  for (int64_t i = 0; i < n; i++) rows[i].data = memory + (intptr_t)rows[i].data;
+  about[2] = (int64_t)memory;
+  const size_t bytes = sizeof(int64_t) * n * ndim;
+  about[3] = !std::memcmp(stored, before, bytes);
+  if (!about[3]) std::memcpy(before, stored, bytes);
   return 1;
 }

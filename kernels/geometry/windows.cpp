@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/kernel.h"
+#include "core/replay.h"
 
 // Places windows along one axis `d` of samples of these shapes: `size` (n), cut to integers, zero or less keeping the
 // axis whole, as is null; at `position` (n) of the room that is left, 0 to 1, rounded to the nearest (halves away from
@@ -25,6 +25,7 @@ EXPORT int64_t crop_windows(const int64_t *shape, int64_t n, int32_t ndim, int32
   }
   return bad;
 }
+EXPORT_RECORDED(crop_windows)
 
 // The parts of samples that lie in windows of them: all arrays have `count` elements.
 EXPORT void parts_inside(const int64_t *start, const int64_t *extent, const int64_t *shape, int64_t count,
@@ -34,3 +35,20 @@ EXPORT void parts_inside(const int64_t *start, const int64_t *extent, const int6
     size[i] = std::max<int64_t>(std::clamp<int64_t>(start[i] + extent[i], 0, shape[i]) - origin[i], 0);
   }
 }
+EXPORT_RECORDED(parts_inside)
+
+// Where a kernel begins to read: per axis of the output, the index of the input's stored window, which begins at
+// `origin`, that the first element of a window at `start` comes from (n, k). `axes` (k) are the axes of the input in
+// the order of the output. Where `mirror` (n, or null) is not 0, axis `width` of the output, `extent` (n, k) long, goes
+// backwards: `mirrored` (n) receives its number, or -1.
+EXPORT void first_elements(const int64_t *start, const int64_t *origin, int64_t n, const int32_t *axes, int32_t k,
+                           const int32_t *mirror, int32_t width, const int64_t *extent, int64_t *first,
+                           int32_t *mirrored) {
+  for (int64_t i = 0; i < n; i++) {
+    for (int32_t j = 0; j < k; j++) first[i * k + j] = start[i * k + axes[j]] - origin[i * k + axes[j]];
+    if (!mirror) continue;
+    mirrored[i] = mirror[i] ? width : -1;
+    if (mirror[i]) first[i * k + width] += extent[i * k + width] - 1;
+  }
+}
+EXPORT_RECORDED(first_elements)

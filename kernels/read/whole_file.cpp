@@ -8,10 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/kernel.h"
-
-extern "C" void *memory_take(int64_t bytes);
-extern "C" void memory_give(void *p);
+#include "core/memory.h"
 
 namespace {
 

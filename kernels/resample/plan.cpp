@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/kernel.h"
+#include "core/replay.h"
 #include "resample/resample.h"
 
 namespace {
@@ -102,6 +102,7 @@ EXPORT int64_t resize_plan(const int64_t *shape, int64_t n, int32_t ndim, int32_
   }
   return problems;
 }
+EXPORT_RECORDED(resize_plan)
 
 // Which windows `origin`, `extent` (n, ndim) of inputs of these shapes are read by windows of the outputs. Along the k
 // axes from `first`, they are resampled from `start`, `end` to `size` (n, k each), of which the windows `at`, `stored`
@@ -122,3 +123,4 @@ EXPORT void resample_windows(const int64_t *shape, int64_t n, int32_t ndim, int3
     }
   }
 }
+EXPORT_RECORDED(resample_windows)

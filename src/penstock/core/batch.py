@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -26,6 +27,13 @@ class Buffer:
     def __init__(self, nbytes: int):
         self.nbytes = nbytes
         self.address = kernels.take_memory(max(nbytes, 1))
+
+    @classmethod
+    def at(cls, address: int, nbytes: int) -> Self:
+        """That of memory which was taken from the pool."""
+        buffer = cls.__new__(cls)
+        buffer.nbytes, buffer.address = nbytes, address
+        return buffer
 
     # Frameworks may let go of the last arrays when the interpreter ends and modules are gone already.
     def __del__(self, give_memory=kernels.give_memory, finalizing=sys.is_finalizing) -> None:
@@ -49,6 +57,13 @@ def view(address: int, shape: tuple[int, ...], dtype: np.dtype, owner: object) -
     if 0 in shape:
         return np.empty(shape, dtype)
     return np.asarray(_View(int(address), shape, dtype, owner))
+
+
+@lru_cache(64)
+def _zeros(shape: tuple[int, int]) -> np.ndarray:
+    zeros = np.zeros(shape, _INT64)
+    zeros.setflags(write=False)
+    return zeros
 
 
 class Spec:
@@ -85,6 +100,10 @@ class Spec:
             self.layout if layout is None else layout,
         )
 
+    def copy(self) -> Spec:
+        """The same for whole samples, in memory of its own."""
+        return Spec(self.shape.copy(), self.dtype, self.layout)
+
     def windowed(self, origin: np.ndarray, stored: np.ndarray) -> Spec:
         """The same samples, of which only a window is kept."""
         return Spec(self.shape, self.dtype, self.layout, np.asarray(origin, _INT64), np.asarray(stored, _INT64))
@@ -92,7 +111,7 @@ class Spec:
     @property
     def origin(self) -> np.ndarray:
         if self._origin is None:
-            self._origin = np.zeros(self.shape.shape, _INT64)
+            self._origin = _zeros(self.shape.shape)
         return self._origin
 
     @property

@@ -19,6 +19,7 @@ from .batch import Batch, Spec
 from .dtypes import DALIDataType, DALIImageType, DALIInterpType
 from .errors import suggest
 from .picks import Picks
+from .recording import IMMEDIATE, Native
 
 REGISTRY: dict[str, type[Operator]] = {}  # by public name: "resize", "readers.file"
 REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "required"})()
@@ -144,6 +145,7 @@ class Arguments:
     random: rng.Random
     batches: list[Batch | None]
     sample_of: np.ndarray | None = None  # where rows are frames: the sample of each
+    native: Native = IMMEDIATE  # calls native functions with columns
     pool: kernels.Pool  # in `run`: threads for kernels, see core/each_sample.py
 
     def __init__(self, n: int, random: rng.Random, values: dict[str, Any]):
@@ -185,6 +187,8 @@ class Operator:
     n_inputs: int = 0  # of this call; for `n_outputs`
     in_order: ClassVar[bool] = False  # `run` is called for one batch after the other, never for two at once
     mixes_samples: ClassVar[bool] = False  # an output sample depends on other samples of the batch
+    # The rules read columns by `a.native` only, so that they need not run for every batch: see core/recording.py.
+    replays: ClassVar[bool] = False
     # Old public names: "ImageDecoder" gives ops.ImageDecoder and fn.image_decoder.
     deprecated: ClassVar[tuple[str, ...]] = ()
     former_defaults: ClassVar[dict[str, dict[str, Any]]] = {}  # where an old name had other defaults: {"Old": {"x": 1}}

@@ -71,12 +71,12 @@ class TensorRows:
 class ArgumentRows:
     """Rows of `n` samples of a kernel's arguments, a record type of which the fields `pointers` are addresses."""
 
-    __slots__ = ("_last", "_order", "_pointers", "_views", "_widths", "address", "array")
+    __slots__ = ("_last", "_order", "_widths", "address", "array", "pointers", "views")
 
     def __init__(self, n: int, record: np.dtype, pointers: frozenset[str]):
         self.array, self.address = allocate(n, record)
-        self._pointers = pointers
-        self._views = {name: self.array[name] for name in record.names or ()}
+        self.pointers = pointers
+        self.views = {name: self.array[name] for name in record.names or ()}
         self._order = np.arange(n, dtype="u8")
         self._last: dict[str, Any] = {}
         self._widths: dict[str, int] = {}  # how many columns of a field are not zero
@@ -94,8 +94,8 @@ class ArgumentRows:
             last.clear()
             self._widths.clear()
         for field, column in columns.items():
-            before, rows = last.get(field), self._views[field]
-            if field in self._pointers:
+            before, rows = last.get(field), self.views[field]
+            if field in self.pointers:
                 values = np.ascontiguousarray(column)
                 alive.append(values)
                 if values is not before:

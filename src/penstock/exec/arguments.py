@@ -70,6 +70,12 @@ class Resolver:
             setattr(a, name, column)
         return a
 
+    def column(self, name: str, n: int, values: dict[tuple[int, int], Batch]) -> np.ndarray:
+        """That of an argument which is one DataNode."""
+        data = self.node.args[name]
+        assert isinstance(data, DataNode)
+        return _data_column(self.node.op.schema[name], values[data.source.number, data.index], n, None)
+
 
 def _constant_column(arg: Arg, value: Any, rows: int) -> Any:
     """Can't be written to: it serves many batches, and rows of arguments that have it already keep it."""

@@ -12,11 +12,14 @@ import numpy as np
 from ..core import kernels
 from ..core.batch import Batch, Spec
 from ..core.op import Arguments
-from ..core.rows import address, allocate
+from ..core.recording import IMMEDIATE, Native
+from ..core.rows import address
 from ..graph.node import Node
 from .arguments import Resolver
-from .context import Context, Timing, explain_failure
+from .context import Context, explain_failure
 from .frames import as_rows, fold
+from .launch import Launch, execute
+from .replay import Record, Replays
 from .wiring import Edge, Wiring, inputs_of, outputs_of
 
 _INT64 = np.dtype("i8")
@@ -46,14 +49,17 @@ class Chain:
     """`needed` are the outputs that later stages or the user want; everything else stays in the threads' scratch
     memory."""
 
+    can_replay = True
+
     def __init__(self, nodes: list[Node], needed: set[Edge], resolvers: dict[int, Resolver]):
         self.nodes, self.needed = nodes, needed
         self.links = [Link(n, resolvers[n.number]) for n in nodes]
         self._wirings: dict[tuple[int, ...], Wiring] = {}
         self.fusions: dict[tuple, Any] = {}  # of a chain on the GPU: which calls are one launch
+        self.replays = Replays(self) if self.can_replay and Replays.suit(self.links) else None
 
-    def segment(self, ctx: Context, first: Link) -> _Segment:
-        return _Segment(self, ctx, first)
+    def segment(self, ctx: Context, first: Link, record: Record | None = None) -> _Segment:
+        return _Segment(self, ctx, first, record)
 
     def wiring(self, nodes: list[Node]) -> Wiring:
         """That of a part of the chain; made once."""
@@ -64,12 +70,17 @@ class Chain:
         return self._wirings[key]
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
+        record = kind = None
+        if self.replays is not None and (kind := self.replays.kind(ctx)) is not None:
+            if self.replays.run(kind, ctx, pool):
+                return
+            record = self.replays.record(kind)
         segment: _Segment | None = None
         for link in self.links:
             try:
                 while True:
                     if segment is None:
-                        segment = self.segment(ctx, link)
+                        segment = self.segment(ctx, link, record)
                     if segment.add(link):
                         break
                     segment.run(pool)
@@ -79,13 +90,17 @@ class Chain:
                 raise explain_failure(ctx, link.node, e, sample_of) from (e if "[internal" in str(e) else None)
         assert segment is not None
         segment.run(pool)
+        if record is not None and kind is not None and self.replays is not None:
+            self.replays.keep(kind, segment, record)
 
 
 class _Segment:
     """Neighbouring operators of a chain that agree on what a row is: a sample, or a frame of a sequence."""
 
-    def __init__(self, chain: Chain, ctx: Context, first: Link):
-        self.chain, self.ctx = chain, ctx
+    def __init__(self, chain: Chain, ctx: Context, first: Link, record: Record | None = None):
+        self.chain, self.ctx, self.record = chain, ctx, record
+        self.native: Native = IMMEDIATE if record is None else record
+        self.launch: Launch | None = None
         self.begin = time.monotonic_ns()
         self.calls: list[_Call] = []
         self.specs: dict[Edge, Spec] = {}
@@ -116,7 +131,10 @@ class _Segment:
             self.specs[e] = _with_layout(link.node, self.specs[e], self.counts is not None)
         ctx, op = self.ctx, link.op
         a = link.resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values, self.counts)
-        a.sample_of = self.sample_of
+        a.native, a.sample_of = self.native, self.sample_of
+        if self.record is not None:
+            for name in link.node.args:
+                setattr(a, name, self.record.argument(link, name, getattr(a, name)))
         specs = [self.specs[e] for e in link.ins]
         a.batches = [None] * len(specs)
         for i, e in link.peeks:
@@ -146,6 +164,8 @@ class _Segment:
         batch = rows = self.ctx.values[e]
         if self.counts is not None and self.sample_of is not None:
             rows = as_rows(batch, self.counts, self.sample_of)
+        elif self.record is not None:
+            rows = self.record.input(e, batch)
         self.imported[e], self.specs[e] = rows, rows.spec
 
     def _is_sequence(self, edge: Edge) -> bool:
@@ -168,7 +188,9 @@ class _Segment:
                 batch = batches[e] = self.given[e]
                 rows[e], places[e] = batch.rows, batch.rows_address
                 continue
-            batch, rows[e] = fold(specs[e], self.counts)
+            # What is given out must not be memory that a record goes on using.
+            spec = specs[e] if self.record is None else specs[e].copy()
+            batch, rows[e] = fold(spec, self.counts)
             batches[e], places[e] = batch, batch.rows_address if self.counts is None else address(rows[e])
         if wiring.native and self.n_rows:
             self._execute(pool, wiring, rows, places)
@@ -186,26 +208,21 @@ class _Segment:
                     around = [self.specs[e] for e in (*c.ins, *c.outs)]
                     chosen.append(kernels.kernel(node.op.kernel_for(c.a, *around)))
                     params.append(node.op.params(c.a, *around))
-            launch = wiring.launches.take(tuple(chosen), self.n_rows)
+            key = tuple(chosen), self.n_rows
+            launch = self.launch = wiring.launches.take(*key) if self.record is None else Launch(wiring, *key)
             for i, columns in enumerate(params):
                 node = wiring.native[i]
                 alive.append(launch.arguments[i].fill(columns))
         except Exception as e:
             raise explain_failure(ctx, node, e, self.sample_of) from (e if "[internal" in str(e) else None)
-        outcome = kernels.Outcome(ctx.status, self.n_rows, len(chosen))
-        native = time.monotonic_ns()
-        failed_before = ctx.status.copy() if ctx.failed else None
-        launch.run(pool, outcome, self.specs, rows, places, self.sample_of)
-        end = time.monotonic_ns()
+        launch.prepare(self.specs, rows, places)
+        if self.record is not None:
+            self.record.filled(launch, params)
+            self.record.described(launch, self.specs)
+        execute(ctx, wiring.native, launch.program, pool, self.begin, self.sample_of)
         del alive
-        numbers = [n.number for n in wiring.native]
-        ctx.timings.append(Timing("chain", numbers, self.begin, end, native, outcome))
-        if outcome.failed:
-            new = ctx.status != 0 if failed_before is None else (ctx.status != 0) & (failed_before == 0)
-            for i in new.nonzero()[0].tolist():
-                node = wiring.native[ctx.status[i] - 1]
-                ctx.failed[i] = (node, outcome.reason(i), ctx.source_of(node, i))
-        wiring.launches.give(tuple(chosen), self.n_rows, launch)
+        if self.record is None:
+            wiring.launches.give(*key, launch)
 
     def _narrow(self, c: _Call, axes: str) -> None:
         """Lets the producer of a call's first input make only the window that the call reads."""
@@ -216,10 +233,12 @@ class _Segment:
             raise explain_failure(self.ctx, c.node, error, self.sample_of) from None
         if region is None:
             return
-        windows, at = allocate((2, x.n, x.ndim), _INT64)
-        windows[0], windows[1] = region
+        native = self.native
+        windows, at = native.allocate((2, x.n, x.ndim), _INT64)
+        native.assign(windows[0], region[0])
+        native.assign(windows[1], region[1])
         whole = sum(1 << d for d, name in enumerate(x.layout or "?" * x.ndim) if name not in axes)
-        if not kernels.library().settle_windows(at, at + windows.nbytes // 2, x.shape.tobytes(), x.n, x.ndim, whole):
+        if not native.call("settle_windows", at, at + windows.nbytes // 2, x.shape, x.n, x.ndim, whole):
             raise RuntimeError(f"[internal error] {c.node!r} asks for a region outside of its input")
         self.specs[c.ins[0]] = x.windowed(*windows)
 

@@ -25,7 +25,9 @@ from .wiring import Edge, Wiring
 class GpuChain(Chain):
     """A chain whose nodes run on the GPU."""
 
-    def segment(self, ctx: Context, first: Link) -> GpuSegment:
+    can_replay = False
+
+    def segment(self, ctx: Context, first: Link, record: Any = None) -> GpuSegment:
         return GpuSegment(self, ctx, first)
 
 

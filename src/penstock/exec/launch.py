@@ -4,12 +4,15 @@ written again."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..core.batch import Spec
 from ..core.kernels import Kernel, Outcome, Pool, Program, Step
 from ..core.rows import ArgumentRows, TensorRows
+from ..graph.node import Node
+from .context import Context, Timing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,43 +29,50 @@ class Launch:
 
     def __init__(self, wiring: Wiring, kernels: Sequence[Kernel], n_rows: int):
         self.arguments = [ArgumentRows(n_rows, k.args, k.pointers) for k in kernels]
-        self._tensors: dict[Edge, TensorRows] = {e: TensorRows(n_rows) for e in wiring.unkept}
+        self.tensors: dict[Edge, TensorRows] = {e: TensorRows(n_rows) for e in wiring.unkept}
         steps = []
         for node, kernel, arguments in zip(wiring.native, kernels, self.arguments):
             outs, ins = (
-                [(self._tensors[e].array if e in self._tensors else None, buffer) for e, buffer in slots]
+                [(self.tensors[e].array if e in self.tensors else None, buffer) for e, buffer in slots]
                 for slots in wiring.slots[node.number]
             )
             steps.append(Step(kernel, arguments.array, outs, ins))
-        self._program = Program(steps, n_rows)
+        self.program = Program(steps, n_rows)
         edges = [[e for slots in wiring.slots[n.number] for e, _ in slots] for n in wiring.native]
-        self._of_batches = [
+        self.of_batches = [
             (slot, e)
-            for of_step, names in zip(self._program.slots, edges)
+            for of_step, names in zip(self.program.slots, edges)
             for slot, e in zip(of_step, names)
-            if e not in self._tensors
+            if e not in self.tensors
         ]
         self._views = wiring.views
 
-    def run(
-        self,
-        pool: Pool,
-        outcome: Outcome,
-        specs: dict[Edge, Spec],
-        rows: dict[Edge, np.ndarray],
-        places: dict[Edge, int],
-        sample_of: np.ndarray | None,
-    ) -> None:
+    def prepare(self, specs: dict[Edge, Spec], rows: dict[Edge, np.ndarray], places: dict[Edge, int]) -> None:
         """`specs` are those of all edges, `rows` the tensors' rows of those that are batches, `places` their
         addresses."""
-        for e, tensors in self._tensors.items():
+        for e, tensors in self.tensors.items():
             spec = specs[e]
             tensors.describe(spec.stored, spec.dtype)
         for e, root in self._views:
-            self._tensors[e].data[...] = rows[root]["data"]
-        for slot, e in self._of_batches:
+            self.tensors[e].data[...] = rows[root]["data"]
+        for slot, e in self.of_batches:
             slot.rows = places[e]
-        self._program.run(pool, outcome, sample_of)
+
+
+def execute(
+    ctx: Context, nodes: list[Node], program: Program, pool: Pool, begin: int, sample_of: np.ndarray | None = None
+) -> None:
+    """Runs the steps, which are those of `nodes`, and notes which samples failed; the stage began at `begin`."""
+    outcome = Outcome(ctx.status, program.n_rows, len(nodes))
+    native = time.monotonic_ns()
+    failed_before = ctx.status.copy() if ctx.failed else None
+    program.run(pool, outcome, sample_of)
+    ctx.timings.append(Timing("chain", [n.number for n in nodes], begin, time.monotonic_ns(), native, outcome))
+    if outcome.failed:
+        new = ctx.status != 0 if failed_before is None else (ctx.status != 0) & (failed_before == 0)
+        for i in new.nonzero()[0].tolist():
+            node = nodes[ctx.status[i] - 1]
+            ctx.failed[i] = (node, outcome.reason(i), ctx.source_of(node, i))
 
 
 class Launches:

@@ -82,7 +82,7 @@ class Decoder(Operator, abstract=True):
             )
 
     def plan(self, a: Arguments, *inputs: Spec) -> None:
-        a.info, a.whole = read_headers(a.batches[0], a.output_type, a.adjust_orientation, a.max_pixels)
+        a.info, a.whole = read_headers(a.batches[0], a.output_type, a.adjust_orientation, a.max_pixels, a.native)
         a.scale = self.scale(a, a.info)
         if a.scale is not None:
             a.whole[:, :2] = -(-a.whole[:, :2] // a.scale[:, None])
@@ -109,8 +109,8 @@ class Decoder(Operator, abstract=True):
     def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
         out = specs[-1]
         return {
-            "y": a.y + out.origin[:, 0],
-            "x": a.x + out.origin[:, 1],
+            "y": out.origin[:, 0] if a.h is a.height else a.y + out.origin[:, 0],
+            "x": out.origin[:, 1] if a.w is a.width else a.x + out.origin[:, 1],
             **{k: a.info[k] for k in ("format", "height", "width", "orientation")},
             "output_type": a.output_type,
             "scale_denom": 1 if a.scale is None else a.scale,

@@ -11,6 +11,7 @@ from ...core import kernels
 from ...core.batch import Batch
 from ...core.dtypes import DALIImageType
 from ...core.errors import SampleErrors
+from ...core.recording import IMMEDIATE, Native
 from ...core.rows import allocate
 
 JPEG = 1
@@ -23,7 +24,11 @@ def _info_type() -> np.dtype:
 
 
 def read_headers(
-    batch: Batch | None, image_type: DALIImageType, oriented: bool = True, max_pixels: int = -1
+    batch: Batch | None,
+    image_type: DALIImageType,
+    oriented: bool = True,
+    max_pixels: int = -1,
+    native: Native = IMMEDIATE,
 ) -> tuple[np.ndarray, np.ndarray]:
     """(n,) records of format, height, width, channels, depth (bits) and EXIF orientation, and the (n, 3) shapes of the
     images decoded to a colour space: height, width, channels, turned as the orientation says if `oriented`.
@@ -38,12 +43,12 @@ def read_headers(
             "dimensions"
         )
     n = spec.n
-    (info, at_info), (shape, at_shape) = allocate(n, _info_type()), allocate((n, 3), _INT64)
+    (info, at_info), (shape, at_shape) = native.allocate(n, _info_type()), native.allocate((n, 3), _INT64)
     channels = 0 if image_type == DALIImageType.ANY_DATA else 1 if image_type == DALIImageType.GRAY else 3
 
     def read(errors: int | None) -> int:
-        return kernels.library().plan_images(
-            batch.rows_address, n, max_pixels, oriented, channels, at_info, at_shape, errors
+        return native.call(
+            "plan_images", batch.rows_address, n, max_pixels, oriented, channels, at_info, at_shape, errors
         )
 
     if read(None):

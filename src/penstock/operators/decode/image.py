@@ -29,6 +29,7 @@ class Image(Decoder):
     """
 
     deprecated = ("ImageDecoder",)
+    replays = True
 
     dct_scaling = Arg(
         int,

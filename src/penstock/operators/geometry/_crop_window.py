@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core import kernels
 from ...core.batch import Spec
 from ...core.dtypes import DALIDataType, DALIImageType, to_numpy
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerSample
-from ...core.rows import allocate
 
 _INT64 = np.dtype("i8")
 
@@ -72,7 +70,7 @@ class WindowedInput(Operator, abstract=True):
             start = np.clip(start, 0, x.shape)
             extent = np.maximum(end - start, 0)
         elif self.policy == "error":
-            if not windows_inside(start, extent, x.shape):
+            if not windows_inside(a, start, extent, x.shape):
                 SampleErrors.where(
                     ((start < 0) | (start + extent > x.shape)).any(axis=1),
                     lambda i: (
@@ -105,20 +103,17 @@ class WindowedInput(Operator, abstract=True):
         return row
 
 
-def windows_inside(start: np.ndarray, extent: np.ndarray, shape: np.ndarray) -> bool:
+def windows_inside(a: Arguments, start: np.ndarray, extent: np.ndarray, shape: np.ndarray) -> bool:
     """Whether all windows (n, ndim) lie inside of samples of `shape`."""
-    n, ndim = shape.shape
-    columns = (c.astype(_INT64, copy=False).tobytes() for c in (start, extent, shape))
-    return bool(kernels.library().settle_windows(*columns, n, ndim, 0))
+    columns = (c.astype(_INT64, copy=False) for c in (start, extent, shape))
+    return bool(a.native.call("settle_windows", *columns, *shape.shape, 0))
 
 
-def needed_of(start: np.ndarray, extent: np.ndarray, shape: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def needed_of(a: Arguments, start: np.ndarray, extent: np.ndarray, shape: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The part (origin, size) of an input of `shape` that lies in a window."""
-    (origin, at_origin), (size, at_size) = allocate(shape.shape, _INT64), allocate(shape.shape, _INT64)
-    kernels.library().parts_inside(
-        *(c.astype(_INT64, copy=False).tobytes() for c in (start, extent, shape)),
-        *(shape.size, at_origin, at_size),
-    )
+    columns = (c.astype(_INT64, copy=False) for c in (start, extent, shape))
+    (origin, at_origin), (size, at_size) = (a.native.allocate(shape.shape, _INT64) for _ in range(2))
+    a.native.call("parts_inside", *columns, shape.size, at_origin, at_size)
     return origin, size
 
 
@@ -150,7 +145,7 @@ class WindowCopy(WindowedInput, abstract=True):
     def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray]:
         start = a.start + out.origin
         if self.policy in ("error", "trim", "constant"):
-            return needed_of(start, out.stored, x.shape)
+            return needed_of(a, start, out.stored, x.shape)
         inside = (start >= 0) & (start + out.stored <= x.shape)
         return np.where(inside, start, 0), np.where(inside, out.stored, x.shape)
 
@@ -209,17 +204,18 @@ class CropWindow(WindowedInput, abstract=True):
             if a.crop.shape[1] not in (2, 3):
                 raise ValueError(f"`crop` takes 2 or 3 values per sample, got {a.crop.shape[1]}")
             sizes = dict(zip("WHD", a.crop.T[::-1]))
-        shape = x.shape.tobytes()
-        (start, at_start), (extent, at_extent) = allocate(x.shape.shape, _INT64), allocate(x.shape.shape, _INT64)
-        extent[...] = x.shape
+        native, size = a.native, x.shape.shape
+        (start, at_start), (extent, at_extent) = native.allocate(size, _INT64), native.allocate(size, _INT64)
+        native.assign(extent, x.shape)
         for name, position in (("D", a.crop_pos_z), ("H", a.crop_pos_y), ("W", a.crop_pos_x)):
             d = x.axis(name)
             if name == "D" and d < 0:
                 d = x.axis("F")  # without a depth the third value is a number of frames
             if d < 0:
                 continue
-            outside = kernels.library().crop_windows(
-                *(shape, x.n, x.ndim, d, sizes[name].tobytes() if name in sizes else None, position.tobytes()),
+            outside = native.call(
+                "crop_windows",
+                *(x.shape, x.n, x.ndim, d, sizes.get(name), position),
                 *(self.values["rounding"] == "truncate", at_start, at_extent),
             )
             if outside:

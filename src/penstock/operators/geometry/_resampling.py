@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core import kernels
 from ...core.batch import Spec
 from ...core.dtypes import DALIDataType, DALIInterpType, from_numpy
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerSample
-from ...core.rows import allocate
 
 _GAUSSIAN = DALIInterpType.INTERP_GAUSSIAN
 _LINEAR = DALIInterpType.INTERP_LINEAR
@@ -63,14 +61,16 @@ class Resampling(Operator, abstract=True):
         for name, column in (("min_filter", a.min), ("mag_filter", a.mag)):
             if self.values[name if name in a.given else "interp_type"] is not None:
                 continue  # a constant, which is a DALIInterpType
+            a.native.expect(column)
             bad = (column < 0) | (column > _GAUSSIAN)
             SampleErrors.where(
                 bad, lambda i, n=name, c=column: f"{n} is {c[i]}, which is no interpolation type (0 to 5)"
             )
 
     def outputs(self, a: Arguments, x: Spec) -> Spec | tuple[Spec, ...]:
-        shape = x.shape.copy()
-        shape[:, spatial(x)] = a.size
+        shape, _ = a.native.allocate((x.n, x.ndim), _INT64)
+        a.native.assign(shape, x.shape)
+        a.native.assign(shape[:, spatial(x)], a.size)
         return x.like(shape=shape, dtype=a.dtype)
 
     def origin(self, a: Arguments, out: Spec) -> np.ndarray:
@@ -109,10 +109,10 @@ def source_windows(
     """Which windows (origin, size) of inputs of `shape` (n, ndim) the windows of the output read that begin `at` and
     have the size `stored` (n, k) along the `axes` that are resampled."""
     n, ndim = shape.shape
-    (origin, at_origin), (size, at_size) = allocate((n, ndim), _INT64), allocate((n, ndim), _INT64)
-    kernels.library().resample_windows(
-        *(shape.tobytes(), n, ndim, axes.start, axes.stop - axes.start),
-        *(a.start.tobytes(), a.end.tobytes(), a.size.tobytes(), a.min.tobytes(), a.mag.tobytes(), a.antialias),
-        *(at.tobytes(), stored.tobytes(), at_origin, at_size),
+    (origin, at_origin), (size, at_size) = a.native.allocate((n, ndim), _INT64), a.native.allocate((n, ndim), _INT64)
+    a.native.call(
+        "resample_windows",
+        *(shape, n, ndim, axes.start, axes.stop - axes.start, a.start, a.end, a.size, a.min, a.mag, a.antialias),
+        *(at, stored, at_origin, at_size),
     )
     return origin, size

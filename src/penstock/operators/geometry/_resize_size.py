@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core import kernels
 from ...core.batch import Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerSample
+from ...core.recording import constant_if
 from ...core.rows import allocate
 from ._resampling import spatial
 
@@ -88,16 +88,18 @@ class ResizeSize(Operator, abstract=True):
         wanted, mode = _wanted(a, k)
         start = end = limit = None
         if a.roi_start is not None:
-            start, end = per_axis(a.roi_start, "roi_start", k).tobytes(), per_axis(a.roi_end, "roi_end", k).tobytes()
+            start, end = per_axis(a.roi_start, "roi_start", k), per_axis(a.roi_end, "roi_end", k)
         if a.max_size is not None:
             limit = per_axis(np.array([a.max_size], _FLOAT32), "max_size", k)
-            limit = np.where(limit > 0, limit, np.float32(np.inf)).tobytes()
-        (region, at), (a.size, at_size) = allocate((2, n, k), _FLOAT64), allocate((n, k), _INT64)
+            limit = np.where(limit > 0, limit, np.float32(np.inf))
+            limit.setflags(write=False)  # constant
+        (region, at), (a.size, at_size) = a.native.allocate((2, n, k), _FLOAT64), a.native.allocate((n, k), _INT64)
         a.start, a.end = region
 
         def plan(problem: int | None) -> int:
-            return kernels.library().resize_plan(
-                *(x.shape.tobytes(), n, x.ndim, axes.start, k, wanted.tobytes(), start, end, a.roi_relative, limit),
+            return a.native.call(
+                "resize_plan",
+                *(x.shape, n, x.ndim, axes.start, k, wanted, start, end, a.roi_relative, limit),
                 *(_MODES.index(mode), a.subpixel_scale, at_size, at, at + region.nbytes // 2, problem),
             )
 
@@ -121,7 +123,7 @@ def per_axis(column: np.ndarray, name: str, k: int) -> np.ndarray:
         raise ValueError(
             f"argument '{name}' takes a single value or {k} values, one per spatial axis; got {column.shape[1]}"
         )
-    return column if column.shape[1] == k else np.repeat(column, k, axis=1)
+    return column if column.shape[1] == k else constant_if(np.repeat(column, k, axis=1), column)
 
 
 def _wanted(a: Arguments, k: int) -> tuple[np.ndarray, str]:
@@ -130,5 +132,15 @@ def _wanted(a: Arguments, k: int) -> tuple[np.ndarray, str]:
         return per_axis(a.size, "size", k), a.mode
     for name, mode in (("resize_shorter", "not_smaller"), ("resize_longer", "not_larger")):
         if name in a.given:
-            return np.repeat(getattr(a, name), k).reshape(-1, k), mode
-    return np.stack([a.resize_z, a.resize_y, a.resize_x][-k:], axis=1), a.mode
+            return _together(a, [getattr(a, name)] * k), mode
+    return _together(a, [a.resize_z, a.resize_y, a.resize_x][-k:]), a.mode
+
+
+def _together(a: Arguments, columns: list[np.ndarray]) -> np.ndarray:
+    """Columns (n,) as one array (n, k)."""
+    if not any(c.flags.writeable for c in columns):
+        return constant_if(np.stack(columns, axis=1), *columns)
+    out, _ = a.native.allocate((a.n, len(columns)), _FLOAT32)
+    for i, column in enumerate(columns):
+        a.native.assign(out[:, i], column)
+    return out

@@ -13,6 +13,7 @@ from ._crop_window import CropWindow, needed_of
 
 _OUTPUTS = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8, DALIDataType.INT8)
 _KEPT = 16
+_INT32, _INT64 = np.dtype("i4"), np.dtype("i8")
 _INPUT_NAMES = ("uint8", "uint16", "int16", "int32", "float16", "float32")
 _INPUTS = frozenset(map(np.dtype, _INPUT_NAMES))
 
@@ -38,6 +39,7 @@ class CropMirrorNormalize(CropWindow):
     kernel = "geometry/crop_mirror_normalize"
     frames = False  # the output may have F elsewhere
     policies = ("error", "constant", "pad", "trim_to_shape")
+    replays = True
 
     dtype = Arg(DALIDataType, DALIDataType.FLOAT, "Type of the output: FLOAT, FLOAT16, UINT8 or INT8.")
     mean = PerSample([float], [0.0], "Subtracted: one value, or one per channel.")
@@ -76,7 +78,10 @@ class CropMirrorNormalize(CropWindow):
         self.crop_window(a, x)
         channels = x.extent("C")
         # For constants, all that follows depends on the channels only, which seldom change.
-        key = channels.tobytes() if self.normalises_alike else None
+        key = None
+        if self.normalises_alike:
+            a.native.expect(channels)
+            key = channels.tobytes()
         known = self._normalisations.get(key)
         if known is None:
             known = self._normalisation(a, channels)
@@ -126,21 +131,26 @@ class CropMirrorNormalize(CropWindow):
             return padded, fill, _wide(a.mean - shift * a.std / scale, most), _wide(scale / a.std, most)
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
-        shape = a.extent[:, a.axes]
+        k = len(a.axes)
+        shape, at = a.native.allocate((x.n, k), _INT64)
+        a.native.call("take_axes", a.extent, x.n, k, a.axis, k, at)
         if a.pad_output:
             shape[:, a.layout.find("C")] = a.channels
         return x.like(shape=shape, dtype=self.type, layout=a.layout)
 
     def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray]:
-        return (a.start, a.extent) if self.policy == "error" else needed_of(a.start, a.extent, x.shape)
+        return (a.start, a.extent) if self.policy == "error" else needed_of(a, a.start, a.extent, x.shape)
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
-        first = (a.start - x.origin)[:, a.axes]
-        mirrored: Any = -1
+        first, at = a.native.allocate((x.n, len(a.axes)), _INT64)
+        mirror, mirrored, at_mirrored = None, -1, None
         if self.values["mirror"] != 0:
-            width = a.layout.find("W")
-            mirrored = np.where(a.mirror != 0, width, -1)
-            first[:, width] += np.where(a.mirror != 0, out.shape[:, width] - 1, 0)
+            mirror = a.mirror
+            mirrored, at_mirrored = a.native.allocate(x.n, _INT32)
+        a.native.call(
+            "first_elements",
+            *(a.start, x.origin, x.n, a.axis, len(a.axes), mirror, a.layout.find("W"), out.shape, at, at_mirrored),
+        )
         return {
             "axis": a.axis,
             "first": first,

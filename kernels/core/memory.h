@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// 64-byte aligned memory for batches, in size classes that are kept and handed out again.
+#pragma once
+#include "core/kernel.h"
+
+EXPORT void *memory_take(int64_t bytes);  // null: there is none
+EXPORT void memory_give(void *p);

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans of batches that are made by calling again what made the plan of an earlier one.
+#include "core/replay.h"
+
+#include <cstring>
+
+namespace {
+
+template <class Out, class In>
+void convert(Out *out, int64_t out_row, int64_t out_column, const In *in, int64_t in_row, int64_t in_column, int64_t n,
+             int64_t k) {
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = 0; j < k; j++)
+      *(Out *)((char *)out + i * out_row + j * out_column) =
+          (Out) * (const In *)((const char *)in + i * in_row + j * in_column);
+}
+
+}  // namespace
+
+// Calls them one after the other, up to the first whose result is another one than recorded; returns how many agreed.
+EXPORT int32_t replay(const Recorded *calls, int32_t n) {
+  for (int32_t i = 0; i < n; i++)
+    if (calls[i].function(calls[i].arguments) != calls[i].result) return i;
+  return n;
+}
+
+// Writes columns (n, k) to columns of another type; the distances of rows and of columns are in bytes.
+EXPORT int32_t assign_columns(void *out, int32_t out_type, int64_t out_row, int64_t out_column, const void *in,
+                              int32_t in_type, int64_t in_row, int64_t in_column, int64_t n, int64_t k) {
+  try {
+    for_types<uint8_t, int32_t, int64_t, uint64_t, float, double, bool>(out_type, [&](auto o) {
+      for_types<uint8_t, int32_t, int64_t, uint64_t, float, double, bool>(in_type, [&](auto i) {
+        convert((decltype(o) *)out, out_row, out_column, (const decltype(i) *)in, in_row, in_column, n, k);
+      });
+    });
+    return 1;
+  } catch (const std::exception &) {
+    return 0;
+  }
+}
+EXPORT_RECORDED(assign_columns)
+
+// Whether n elements of `bytes` each, `stride` bytes apart, are what they are expected to be.
+EXPORT int32_t same_column(const char *column, int64_t stride, int64_t bytes, int64_t n, const char *expected) {
+  for (int64_t i = 0; i < n; i++)
+    if (std::memcmp(column + i * stride, expected + i * bytes, bytes)) return 0;
+  return 1;
+}
+EXPORT_RECORDED(same_column)
+
+// Copies the rows of n samples that `*from` refers to, and their extents to `shape` (n, ndim).
+EXPORT void take_in(const Tensor *const *from, int64_t n, int32_t ndim, Tensor *rows, int64_t *shape) {
+  for (int64_t i = 0; i < n; i++) {
+    rows[i] = (*from)[i];
+    for (int32_t d = 0; d < ndim; d++) shape[i * ndim + d] = rows[i].shape[d];
+  }
+}
+EXPORT_RECORDED(take_in)

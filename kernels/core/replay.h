@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Planning functions that can be replayed: called again with the same arguments, by address, on what then lies there.
+#pragma once
+#include <type_traits>
+#include <utility>
+
+#include "core/kernel.h"
+
+// One call of a plan: it is as it was recorded if the function gives the same result.
+struct Recorded {
+  int64_t (*function)(const int64_t *arguments);
+  const int64_t *arguments;
+  int64_t result;
+};
+
+namespace replaying {
+
+template <class T>
+T unpacked(int64_t value) {
+  if constexpr (std::is_pointer_v<T>)
+    return (T)value;
+  else
+    return static_cast<T>(value);
+}
+
+template <class R, class... A, size_t... I>
+int64_t call(R (*function)(A...), const int64_t *a, std::index_sequence<I...>) {
+  if constexpr (std::is_void_v<R>) {
+    function(unpacked<A>(a[I])...);
+    return 0;
+  } else {
+    return (int64_t)function(unpacked<A>(a[I])...);
+  }
+}
+
+template <class R, class... A>
+int64_t call(R (*function)(A...), const int64_t *a) {
+  return call(function, a, std::index_sequence_for<A...>());
+}
+
+}  // namespace replaying
+
+// Exports `name` once more as `name_recorded`, which takes its arguments from an array.
+#define EXPORT_RECORDED(name) \
+  EXPORT int64_t name##_recorded(const int64_t *arguments) { return replaying::call(name, arguments); }

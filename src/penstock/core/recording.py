@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How rules of operators reach native code: at once, or on record, so that the plan of a later batch of the same kind
+can be made without them, by calling the same functions again on the same memory (exec/replay.py)."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from .dtypes import from_numpy
+from .kernels import library
+from .rows import address, allocate
+
+
+class Native:
+    """Calls native functions with columns."""
+
+    def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, int]:
+        """A new array, filled with zeros, and its address."""
+        return allocate(shape, dtype)
+
+    def call(self, name: str, *arguments: Any) -> int:
+        """The result of a function of `library()`. Arrays are read only, in row-major order; what is written to is
+        given by its address."""
+        return getattr(library(), name)(*[x.tobytes() if type(x) is np.ndarray else x for x in arguments])
+
+    def assign(self, to: np.ndarray, values: np.ndarray) -> None:
+        """Writes values to memory of `allocate`, (n,) or (n, k)."""
+        to[...] = values
+
+    def expect(self, column: np.ndarray) -> None:
+        """What a rule does in Python depends on the values of this column (n,)."""
+
+
+IMMEDIATE = Native()
+
+_CONVERTED = frozenset(np.dtype(t) for t in ("u1", "i4", "i8", "u8", "f4", "f8", "?"))
+
+
+def constant_if(result: np.ndarray, *columns: np.ndarray) -> np.ndarray:
+    """What was computed from columns; it can't be written to if they are constants."""
+    if not any(c.flags.writeable for c in columns):
+        result.setflags(write=False)
+    return result
+
+
+class _Recorded(ctypes.Structure):
+    _fields_ = [("function", ctypes.c_void_p), ("arguments", ctypes.c_void_p), ("result", ctypes.c_int64)]
+
+
+class Recorder(Native):
+    """Also keeps the calls. `fault` says why they can't be replayed, if they can't: that a column was computed by NumPy
+    from data, for instance. Arrays that can't be written to are constants."""
+
+    def __init__(self) -> None:
+        self.fault = ""
+        self._calls: list[tuple[str, list[int], int]] = []
+        self._alive: list[Any] = []
+        self._blocks: list[tuple[int, int]] = []
+
+    def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, int]:
+        array, at = allocate(shape, dtype)
+        self.adopt(array)
+        return array, at
+
+    def adopt(self, array: np.ndarray) -> None:
+        """Counts an array as memory that replayed calls write to."""
+        at = address(array)
+        self._alive.append(array)
+        self._blocks.append((at, at + array.nbytes))
+
+    def knows(self, array: Any) -> bool:
+        """Whether an array will have the right values after the calls were replayed."""
+        if not isinstance(array, np.ndarray):
+            return True
+        at = array.__array_interface__["data"][0]
+        return any(begin <= at < end for begin, end in self._blocks) or not array.flags.writeable
+
+    def check(self, array: Any, what: str) -> None:
+        if not self.fault and not self.knows(array):
+            self.fault = f"{what} is computed from data"
+
+    def call(self, name: str, *arguments: Any) -> int:
+        values = [self._value(name, x) for x in arguments]
+        result = getattr(library(), name)(*values)
+        self._calls.append((name, values, int(result or 0)))
+        return result
+
+    def _value(self, name: str, x: Any) -> int:
+        if isinstance(x, bytes):
+            self.fault = self.fault or f"what {name} is given is computed from data"
+            self._alive.append(x)
+            return ctypes.cast(ctypes.c_char_p(x), ctypes.c_void_p).value or 0
+        if not isinstance(x, np.ndarray):
+            return 0 if x is None else int(x)
+        self.check(x, f"what {name} is given")
+        if not x.flags.writeable:
+            x = np.ascontiguousarray(x)
+        elif not x.flags.c_contiguous:
+            whole, _ = self.allocate(x.shape, x.dtype)
+            self.assign(whole, x)
+            x = whole
+        self._alive.append(x)
+        return address(x)
+
+    def assign(self, to: np.ndarray, values: np.ndarray) -> None:
+        self.check(values, "a column")
+        to[...] = values
+        if to.ndim > 2 or to.shape != values.shape or not {to.dtype, values.dtype} <= _CONVERTED:
+            self.fault = self.fault or f"a column of {values.dtype.name} and shape {values.shape} can't be assigned"
+            return
+        self._alive += [to, values]
+        self.call("assign_columns", *_layout(to), *_layout(values), len(to), to.shape[1] if to.ndim == 2 else 1)
+
+    def expect(self, column: np.ndarray) -> None:
+        self.check(column, "a column")
+        self._alive.append(column)
+        expected = column.copy()
+        expected.setflags(write=False)
+        at = column.__array_interface__["data"][0]
+        self.call("same_column", at, column.strides[0], column.itemsize, len(column), expected)
+
+    def end(self) -> tuple[int, int, list[Any]]:
+        """The calls as `replay` takes them: address, number, and what has to be kept alive."""
+        calls = (_Recorded * len(self._calls))()
+        alive = [calls, *self._alive]
+        for call, (name, values, result) in zip(calls, self._calls):
+            arguments = (ctypes.c_int64 * max(1, len(values)))(*values)
+            alive.append(arguments)
+            call.function = ctypes.cast(getattr(library(), f"{name}_recorded"), ctypes.c_void_p).value
+            call.arguments, call.result = ctypes.addressof(arguments), result
+        return ctypes.addressof(calls), len(calls), alive
+
+
+def _layout(column: np.ndarray) -> tuple[int, int, int, int]:
+    """Address, type and distances in bytes of rows and columns."""
+    strides = (*column.strides, 0)
+    return column.__array_interface__["data"][0], int(from_numpy(column.dtype)), strides[0], strides[1]

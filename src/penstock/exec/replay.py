@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans a batch by what was recorded of an earlier one: one native call instead of the rules of all operators.
+
+What operators of a chain do in their rules follows from the number of samples, the types and layouts of the inputs, and
+the columns that native functions compute, if they say so (`Operator.replays`). While a chain is planned with a
+`Recorder`, it keeps these functions' calls; memory of the plan is kept too, so that the same calls with the same
+addresses make the plan of another batch. A call with another result than before, such as a bad sample, means that the
+rules have to run after all.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core import kernels
+from ..core.batch import Batch, Buffer, Spec
+from ..core.dtypes import from_numpy
+from ..core.recording import Recorder
+from ..core.rows import TENSOR, address, allocate
+from ..graph.node import DataNode
+from .context import Context
+from .launch import Launch, execute
+from .wiring import Edge, Wiring, inputs_of
+
+if TYPE_CHECKING:
+    from .chain import Chain, Link, _Segment
+
+_KEPT_KINDS = 16
+_KEPT_EACH = 4
+_WAIT = 2  # batches of a kind before one is recorded, which takes longer
+_PATIENCE = 8  # batches one after the other for which a record was of no use
+
+
+class Record(Recorder):
+    """What is recorded of one segment."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inputs: list[tuple[Edge, Any]] = []  # and where the address of its rows is put
+        self.columns: list[tuple[Link, str, np.ndarray]] = []  # arguments that are data
+
+    def input(self, e: Edge, batch: Batch) -> Batch:
+        """The same batch, whose rows lie where they will be for every batch."""
+        spec = batch.spec
+        (rows, at), (shape, at_shape) = (
+            self.allocate(spec.n, TENSOR),
+            self.allocate((spec.n, spec.ndim), np.dtype("i8")),
+        )
+        place = ctypes.c_void_p(batch.rows_address)
+        self.inputs.append((e, place))
+        self.call("take_in", ctypes.addressof(place), spec.n, spec.ndim, at, at_shape)
+        return Batch(Spec(shape, spec.dtype, spec.layout), rows, (), batch.sources)
+
+    def argument(self, link: Link, name: str, column: np.ndarray) -> np.ndarray:
+        """A column of data, where it will be for every batch."""
+        twin, _ = self.allocate(column.shape, column.dtype)
+        twin[...] = column
+        self.columns.append((link, name, twin))
+        return twin
+
+    def filled(self, launch: Launch, params: list[dict[str, Any]]) -> None:
+        """Records how the arguments of kernels were filled."""
+        for rows, columns in zip(launch.arguments, params):
+            for field, column in columns.items():
+                if not isinstance(column, np.ndarray):
+                    continue
+                self.check(column, f"the column '{field}'")
+                if field in rows.pointers:
+                    if not column.flags.c_contiguous:
+                        self.fault = self.fault or f"the column '{field}' is copied"
+                    self._alive.append(column)
+                elif column.flags.writeable:
+                    to = rows.views[field]
+                    self.assign(to if column.ndim < 2 or to.ndim < 2 else to[:, : column.shape[1]], column)
+
+    def described(self, launch: Launch, specs: dict[Edge, Spec]) -> None:
+        """Records how the shapes of tensors were filled in."""
+        for e, tensors in launch.tensors.items():
+            self.assign(tensors.shape[:, : specs[e].ndim], specs[e].stored)
+
+
+class Replays:
+    """The records of one chain that are not in use, by the kind of batch."""
+
+    def __init__(self, chain: Chain):
+        self.chain = chain
+        made = {n.number for n in chain.nodes}
+        self._reads = list(dict.fromkeys(e for n in chain.nodes for e in inputs_of(n) if e[0] not in made))
+        self._seen: dict[tuple, int] = {}
+        self._idle: dict[tuple, list[_Replay]] = {}
+        self._vain: dict[tuple, int] = {}
+
+    @staticmethod
+    def suit(links: list[Link]) -> bool:
+        """Whether a chain of these can be recorded at all."""
+        return all(
+            link.op.replays
+            and not link.op.aliases
+            and all(isinstance(d, DataNode) and not link.op.schema[name].ragged for name, d in link.node.args.items())
+            for link in links
+        )
+
+    def kind(self, ctx: Context) -> tuple | None:
+        """All that the rules may decide by, other than columns; None for what is not recorded."""
+        if not ctx.n or Batch.guard_bytes:
+            return None
+        kind: list[Any] = [ctx.n]
+        for e in self._reads:
+            batch = ctx.values[e]
+            spec = batch.spec
+            if spec.stored is not spec.shape:
+                return None
+            kind += spec.shape.shape[1], spec.dtype, spec.layout, batch.sources is None
+        return tuple(kind)
+
+    def run(self, kind: tuple, ctx: Context, pool: kernels.Pool) -> bool:
+        """Whether there was a record that fits."""
+        try:
+            replay = self._idle[kind].pop()
+        except (KeyError, IndexError):
+            return False
+        if replay.run(ctx, pool):
+            self._vain[kind] = 0
+            self._idle[kind].append(replay)
+            return True
+        self._vain[kind] += 1
+        if self._vain[kind] < _PATIENCE:
+            self._idle[kind].append(replay)
+        return False
+
+    def record(self, kind: tuple) -> Record | None:
+        """To record a batch with, if that pays."""
+        seen = self._seen.get(kind, 0)
+        if seen == 0 and len(self._seen) >= _KEPT_KINDS:
+            return None
+        self._seen[kind] = seen + 1
+        if seen < _WAIT or self._vain.get(kind, 0) >= _PATIENCE or len(self._idle.get(kind, ())) >= _KEPT_EACH:
+            return None
+        return Record()
+
+    def keep(self, kind: tuple, segment: _Segment, record: Record) -> None:
+        """Keeps what was recorded of a segment, if it is of use."""
+        if record.fault or segment.launch is None or len(segment.calls) < len(self.chain.links):
+            self._vain[kind] = _PATIENCE
+            return
+        self._vain.setdefault(kind, 0)
+        self._idle.setdefault(kind, []).append(_Replay(self.chain, segment, record))
+
+
+class _Replay:
+    """Used by one batch at a time."""
+
+    def __init__(self, chain: Chain, segment: _Segment, record: Record):
+        wiring: Wiring = chain.wiring(chain.nodes)
+        assert segment.launch is not None
+        self._launch, self._wiring = segment.launch, wiring
+        self._inputs, self._columns = record.inputs, record.columns
+        self._outputs = []
+        named = {e: e for e, _ in record.inputs if segment.ctx.values[e].sources is not None}
+        for link in chain.links:
+            name = next((named[e] for e in link.ins if e in named), None)
+            if name is not None:
+                named.update(dict.fromkeys(link.outs, name))
+        for e in wiring.allocated:
+            slots = [slot for slot, edge in self._launch.of_batches if edge == e]
+            output = _Output(e, segment.specs[e], slots, named.get(e), e in wiring.wanted)
+            record.check(output.stored, "the shape of an output")
+            if not output.stored.flags.c_contiguous:
+                record.fault = record.fault or "the shape of an output is a view"
+            self._outputs.append(output)
+        self._calls, self._n_calls, self._alive = record.end()
+        self._usable = not record.fault
+
+    def run(self, ctx: Context, pool: kernels.Pool) -> bool:
+        begin = time.monotonic_ns()
+        values = ctx.values
+        for e, place in self._inputs:
+            place.value = values[e].rows_address
+        for link, name, twin in self._columns:
+            column = link.resolver.column(name, ctx.n, values)
+            if column.shape != twin.shape or column.dtype != twin.dtype:
+                return False
+            twin[...] = column
+        library = kernels.library()
+        if not self._usable or library.replay(self._calls, self._n_calls) != self._n_calls:
+            return False
+        made = []
+        for output in self._outputs:
+            batch = output.make(library, values)
+            if batch is None:
+                return False
+            made.append(batch)
+        execute(ctx, self._wiring.native, self._launch.program, pool, begin)
+        for output, batch in zip(self._outputs, made):
+            if output.wanted:
+                values[output.edge] = batch
+        return True
+
+
+class _Output:
+    """An output that becomes a batch."""
+
+    def __init__(self, edge: Edge, spec: Spec, slots: list[Any], named: Edge | None, wanted: bool):
+        self.edge, self.stored, self.wanted = edge, spec.stored, wanted
+        self._slots, self._named = slots, named
+        self._spec = Spec(spec.stored.copy(), spec.dtype, spec.layout)
+        self._at, self._type = address(self.stored), int(from_numpy(spec.dtype))
+        self._before, self._at_before = allocate(self.stored.shape, np.dtype("i8"))
+        self._before[...] = -1
+        self._about = (ctypes.c_int64 * 4)()
+
+    def make(self, library: Any, values: dict[Edge, Batch]) -> Batch | None:
+        """Memory for it; None if there is not so much."""
+        spec, about = self._spec, self._about
+        n, ndim = spec.shape.shape
+        rows, at = allocate(n, TENSOR)
+        if not library.place_batch(self._at, n, ndim, self._type, at, self._at_before, about):
+            return None
+        nbytes, dense, place, same = about
+        buffer = Buffer.at(place, nbytes)
+        if not same:
+            spec = self._spec = Spec(self.stored.copy(), spec.dtype, spec.layout)
+            spec._dense = bool(dense)
+        batch = Batch(spec, rows, (buffer,), values[self._named].sources if self._named is not None else None)
+        batch._rows_address, batch._packed = at, bool(dense)
+        for slot in self._slots:
+            slot.rows = at
+        return batch
