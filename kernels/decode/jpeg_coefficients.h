@@ -12,6 +12,9 @@
 // word << 7 | its words after the first; then the words, uint16. A block's first word is its DC coefficient. Each of
 // the others is an AC coefficient: position in natural order << 10 | the low 10 bits of its value. A word of position 0
 // holds the high 6 bits of the value before it; without it, bit 9 is the sign.
+//
+// If `mcu_blocks` is not 0, the GPU has read the words (see jpeg_huffman.cu): then there is one uint32 for each block of
+// the whole picture in the order of the scan, the number of its first word, and one more for the end of the last.
 struct JpegRecord {
   int64_t offset, bytes;  // of the picture's part of the arena
   int32_t n_components, colour;
@@ -22,6 +25,9 @@ struct JpegRecord {
   int32_t first_x[3], first_y[3];  // first stored block
   int32_t wide[3], high[3];        // stored blocks
   int32_t first_block[3];          // number of the component's first block among the stored ones
+  int32_t n_places;                // uint32 before the words
+  int32_t mcu_blocks;              // blocks of an MCU, or 0
+  int32_t mcus_per_row;            // of the whole picture
   uint16_t quantization[192];      // per component, in natural order
 };
 

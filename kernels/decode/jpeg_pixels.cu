@@ -11,13 +11,30 @@
 constexpr int kBlocks = 32;          // of 8 x 8, in a block of threads: 8 threads each
 constexpr int kRow = 9, kTile = 72;  // with these strides no two threads of a warp meet in a bank
 
+// Where the words of a stored block of component c begin; returns how many follow the first.
+__device__ int words_of(const JpegRecord &r, int c, int number, const uint32_t *places, const uint16_t *words,
+                        const uint16_t *&from) {
+  if (r.mcu_blocks == 0) {
+    const uint32_t place = places[number];
+    from = words + (place >> kJpegCountBits);
+    return place & ((1 << kJpegCountBits) - 1);
+  }
+  const int inside = number - r.first_block[c], by = inside / r.wide[c], bx = inside - by * r.wide[c];
+  const int y = r.first_y[c] + by, x = r.first_x[c] + bx, v = r.v[c], h = r.h[c];
+  int at = (y / v * r.mcus_per_row + x / h) * r.mcu_blocks + y % v * h + x % h;
+  for (int before = 0; before < c; before++) at += r.h[before] * r.v[before];
+  const uint32_t first = places[at];
+  from = words + first;
+  return (int)(places[at + 1] - first) - 1;
+}
+
 // Grid: x any number, y the samples. 256 threads.
 extern "C" __global__ void __launch_bounds__(256) jpeg_blocks(Launch l) {
   __shared__ int32_t tiles[kBlocks * kTile];
   const JpegPixelsArgs &a = static_cast<const JpegPixelsArgs *>(l.args[0])[blockIdx.y];
   const JpegRecord &r = *reinterpret_cast<const JpegRecord *>(a.record);
   const uint32_t *places = l.tensors[1][blockIdx.y].as<const uint32_t>();
-  const uint16_t *words = reinterpret_cast<const uint16_t *>(places + r.n_blocks);
+  const uint16_t *words = reinterpret_cast<const uint16_t *>(places + r.n_places);
   uint8_t *planes = static_cast<uint8_t *>(l.scratch) + a.planes;
   const int lane = threadIdx.x % 8, slot = threadIdx.x / 8;
   int32_t *tile = tiles + slot * kTile;
@@ -32,9 +49,8 @@ extern "C" __global__ void __launch_bounds__(256) jpeg_blocks(Launch l) {
     for (int k = 0; k < 8; k++) tile[lane * kRow + k] = 0;
     __syncthreads();
     if (valid) {
-      const uint32_t place = places[number];
-      const uint16_t *from = words + (place >> kJpegCountBits);
-      const int n = place & ((1 << kJpegCountBits) - 1);
+      const uint16_t *from;
+      const int n = words_of(r, c, number, places, words, from);
       if (lane == 0) tile[0] = (int16_t)from[0] * (int32_t)quantization[0];
       for (int i = 1 + lane; i <= n; i += 8) {
         const int32_t word = from[i], next = i < n ? from[i + 1] : ~0, at = word >> kJpegPlaceBits;

@@ -7,8 +7,8 @@ namespace {
 // noticed.
 constexpr int64_t kSlack = 10 * 64 * 4 + 64;
 
-// Copies the scan without the zeros stuffed behind 0xff, up to the end marker (D9), and notes where restart intervals
-// end (D0 to D7 in turn). Returns the number of intervals; 0 if there are other markers, or too few.
+}  // namespace
+
 int unstuff(Bytes in, uint8_t *out, uint8_t **out_end, uint32_t *ends, int most_intervals) {
   const uint8_t *from = in.data, *end = in.data + in.size;
   uint8_t *begin = out;
@@ -32,8 +32,6 @@ int unstuff(Bytes in, uint8_t *out, uint8_t **out_end, uint32_t *ends, int most_
     return n == most_intervals && code == 0xd9 ? n : 0;
   }
 }
-
-}  // namespace
 
 void Scan::start_interval(const uint8_t *begin, const uint8_t *interval_end) {
   bits = {0, 0, begin};

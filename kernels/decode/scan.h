@@ -63,3 +63,7 @@ struct Scan {
   bool next_interval();
   void start_interval(const uint8_t *begin, const uint8_t *end);
 };
+
+// Copies the scan without the zeros stuffed behind 0xff, up to the end marker (D9), and notes where restart intervals
+// end (D0 to D7 in turn). Returns the number of intervals; 0 if there are other markers, or too few.
+int unstuff(Bytes in, uint8_t *out, uint8_t **out_end, uint32_t *ends, int most_intervals);

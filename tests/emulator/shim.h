@@ -90,6 +90,15 @@ inline void __stcs(T *p, T v) {
 }
 
 inline void __syncthreads() { emulated_context.wait(0); }
+inline int __syncthreads_or(int predicate) {
+  static int any;
+  emulated_context.wait(0);
+  any = 0;
+  emulated_context.wait(0);
+  any |= predicate != 0;
+  emulated_context.wait(0);
+  return any;
+}
 inline void __syncwarp(unsigned = ~0u) { emulated_context.wait(1); }
 inline void __threadfence() {}
 inline void __threadfence_block() {}

@@ -14,12 +14,13 @@ from penstock.core import kernels
 from penstock.core.batch import Batch, Spec
 from penstock.exec.gpu import Session
 from penstock.exec.jpeg_halves import decode_halves
+from penstock.exec.jpeg_scans import decode_scans
 
 RGB, BGR, GRAY, YCBCR = range(4)
 RNG = np.random.default_rng(3)
 
 
-def decode_both(files, output_type=RGB, dtype="u1", orientation=None, windows=None):
+def decode_both(files, output_type=RGB, dtype="u1", orientation=None, windows=None, by="CPU and GPU"):
     """Samples of the CPU's decoder and of the hybrid one, None where it declined."""
     encoded = Batch.from_samples([np.frombuffer(f, "u1") for f in files], "")
     n, (width, height) = len(files), zip(*(Image.open(io.BytesIO(f)).size for f in files))
@@ -47,7 +48,12 @@ def decode_both(files, output_type=RGB, dtype="u1", orientation=None, windows=No
     session = Session(0, None)
     with session.begin() as gpu:
         out = gpu.allocate(spec)
-        declined, _ = decode_halves(gpu, pool, args, encoded, out)
+        if by == "GPU":
+            declined, verdict = decode_scans(gpu, pool, args, encoded, out)
+            if verdict is not None:
+                declined |= verdict.wait()
+        else:
+            declined, _ = decode_halves(gpu, pool, args, encoded, out)
         gpu.finish([out])
         got = out.download()
         gpu.stream.synchronize()
@@ -56,10 +62,15 @@ def decode_both(files, output_type=RGB, dtype="u1", orientation=None, windows=No
     return cpu, [None if declined[i] else got.sample(i) for i in range(n)]
 
 
-def check(files, **options):
-    for i, (a, b) in enumerate(zip(*decode_both(files, **options))):
-        assert b is not None, f"picture {i} was declined"
-        np.testing.assert_array_equal(b, a, err_msg=f"picture {i}")
+def check(files, declined=(), **options):
+    """`declined`: the pictures that the GPU alone does not take."""
+    for by in ("GPU", "CPU and GPU"):
+        for i, (a, b) in enumerate(zip(*decode_both(files, by=by, **options))):
+            if by == "GPU" and i in declined:
+                assert b is None
+                continue
+            assert b is not None, f"{by} declined picture {i}"
+            np.testing.assert_array_equal(b, a, err_msg=f"picture {i} by {by}")
 
 
 SAMPLINGS = {
@@ -79,7 +90,8 @@ SAMPLINGS = {
 @pytest.mark.parametrize("name", SAMPLINGS)
 def test_samplings_and_sizes(name):
     sizes = [(1, 1), (2, 3), (5, 4), (8, 8), (17, 9), (16, 33), (40, 31), (37, 40)]
-    check([jpeg_file(RNG, h, w, SAMPLINGS[name], restart=i % 3) for i, (h, w) in enumerate(sizes)])
+    files = [jpeg_file(RNG, h, w, SAMPLINGS[name], restart=i % 3) for i, (h, w) in enumerate(sizes)]
+    check(files, declined=[i for i in range(len(sizes)) if i % 3])
 
 
 @pytest.mark.parametrize("output_type", (RGB, BGR, GRAY, YCBCR))
@@ -114,7 +126,8 @@ def encode(image, **options):
     return out.getvalue()
 
 
-def test_what_is_not_plain_is_declined():
+@pytest.mark.parametrize("by", ("GPU", "CPU and GPU"))
+def test_what_is_not_plain_is_declined(by):
     """And the others of the batch are decoded."""
     image = RNG.integers(0, 256, (40, 50, 3)).astype("u1")
     plain = encode(image)
@@ -124,7 +137,7 @@ def test_what_is_not_plain_is_declined():
     cmyk = io.BytesIO()
     Image.new("CMYK", (20, 30)).save(cmyk, "JPEG")
     files = [plain, encode(image, progressive=True), plain[:-500], bytes(damaged), cmyk.getvalue(), plain]
-    cpu, gpu = decode_both(files)
+    cpu, gpu = decode_both(files, by=by)
     assert [x is None for x in gpu] == [False, True, True, True, True, False]
     np.testing.assert_array_equal(gpu[0], cpu[0])
     np.testing.assert_array_equal(gpu[5], cpu[5])
@@ -136,7 +149,8 @@ def data_files():
 
 
 @pytest.mark.skipif(not data_files(), reason="PENSTOCK_DATA is not set")
-def test_real_files():
+@pytest.mark.parametrize("by", ("GPU", "CPU and GPU"))
+def test_real_files(by):
     """What the hybrid decoder takes has the CPU's pixels; it takes all plain photographs."""
     files = data_files()
     taken = 0
@@ -152,7 +166,7 @@ def test_real_files():
                 contents.append(data)
         if not contents:
             continue
-        for i, (a, b) in enumerate(zip(*decode_both(contents))):
+        for i, (a, b) in enumerate(zip(*decode_both(contents, by=by))):
             if b is not None:
                 taken += 1
                 assert a is not None

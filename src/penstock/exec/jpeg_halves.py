@@ -22,12 +22,12 @@ _MOST_GROUPS = 64
 
 
 @cache
-def _record_type() -> np.dtype:
+def record_type() -> np.dtype:
     return kernels.read_struct(kernels.read_header("decode/jpeg_coefficients.h"), "JpegRecord")[0]
 
 
 @cache
-def _arguments_type() -> np.dtype:
+def pixels_type() -> np.dtype:
     return kernels.read_struct(kernels.read_header("decode/jpeg_pixels.h"), "JpegPixelsArgs")[0]
 
 
@@ -44,7 +44,7 @@ def decode_halves(
     what is no flawless baseline file."""
     n = len(args)
     kernel = kernels.kernel("decode/jpeg_coefficients")
-    records = np.zeros(n, _record_type())
+    records = np.zeros(n, record_type())
     rows = Spec.uniform(n, (records.itemsize,), "u1").packed()
     rows["data"] = records.ctypes.data + records.itemsize * np.arange(n, dtype="u8")
     shape = out.spec.shape
@@ -71,7 +71,7 @@ def _to_pixels(gpu: GpuPass, args: np.ndarray, records: np.ndarray, arena: int, 
     n = len(args)
     block = gpu.take(nbytes)
     gpu.stream.upload(block.address, arena, nbytes)
-    kernel_args = np.zeros(n, _arguments_type())
+    kernel_args = np.zeros(n, pixels_type())
     for k in ("y", "x", "height", "width", "orientation", "output_type"):
         kernel_args[k] = args[k]
     planes = 64 * records["n_blocks"].astype("i8")
@@ -86,13 +86,20 @@ def _to_pixels(gpu: GpuPass, args: np.ndarray, records: np.ndarray, arena: int, 
     packing.send(gpu)
     scratch = gpu.take(int(planes.sum()) or 1)
     tensors, rows = [packing.base + at_out, packing.base + at_in], [packing.base + at_args]
-    source = _source(out.spec.dtype.name)
-    groups = min(-(-int(records["n_blocks"].max()) // _BLOCKS_A_GROUP), _MOST_GROUPS)
-    launch(gpu, source, "jpeg_blocks", (max(groups, 1), n, 1), (256, 1, 1), 0, tensors, rows, scratch.address, n)
-    pixels = int((out.spec.shape[:, 0] * out.spec.shape[:, 1]).max())
-    groups = min(-(-pixels // _PIXELS_A_GROUP), _MOST_GROUPS)
-    launch(gpu, source, "jpeg_pixels", (max(groups, 1), n, 1), (256, 1, 1), 0, tensors, rows, scratch.address, n)
+    launch_pixels(gpu, out.spec, int(records["n_blocks"].max()), tensors, rows, scratch.address)
     del block, where, scratch
+
+
+def launch_pixels(
+    gpu: GpuPass, spec: Spec, most_blocks: int, tensors: list[int], rows: list[int], scratch: int
+) -> None:
+    """The two launches that make pixels of coefficients."""
+    n, source = spec.n, _source(spec.dtype.name)
+    groups = min(-(-most_blocks // _BLOCKS_A_GROUP), _MOST_GROUPS)
+    launch(gpu, source, "jpeg_blocks", (max(groups, 1), n, 1), (256, 1, 1), 0, tensors, rows, scratch, n)
+    pixels = int((spec.shape[:, 0] * spec.shape[:, 1]).max())
+    groups = min(-(-pixels // _PIXELS_A_GROUP), _MOST_GROUPS)
+    launch(gpu, source, "jpeg_pixels", (max(groups, 1), n, 1), (256, 1, 1), 0, tensors, rows, scratch, n)
 
 
 @cache

@@ -17,7 +17,7 @@ from typing import Any
 
 _OLDEST_DRIVER = 12000  # CUDA 12.0
 _OUT_OF_MEMORY, _NOT_READY = 2, 600
-_NO_TIMING, _NON_BLOCKING, _PORTABLE = 2, 1, 1
+_NO_TIMING, _SLEEPS, _NON_BLOCKING, _PORTABLE = 2, 1, 1, 1
 
 
 class CudaError(RuntimeError):
@@ -263,10 +263,12 @@ class Event:
 
     __slots__ = ("device", "handle")
 
-    def __init__(self, device: Device, timed: bool = False):
+    def __init__(self, device: Device, timed: bool = False, sleeps: bool = False):
+        """`sleeps`: who waits for it sleeps, where it would otherwise ask again and again."""
         self.device = device
         handle = _P()
-        check(_lib().cuEventCreate(ctypes.byref(handle), 0 if timed else _NO_TIMING), "making an event")
+        flags = (0 if timed else _NO_TIMING) | (_SLEEPS if sleeps else 0)
+        check(_lib().cuEventCreate(ctypes.byref(handle), flags), "making an event")
         self.handle = handle.value
 
     def done(self) -> bool:

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/jpeg_scan.h"
+
+#include "decode/jpeg_headers.h"
+#include "decode/scan.h"
+
+namespace {
+
+constexpr int64_t kMostBytes = 1 << 27;  // bits are counted by int32_t
+
+// The number of a table among the first `n` at `tables`, added if it is new; -1 if there is no room.
+int number_of(const CodeLengths *codes, const CodeLengths **tables, int most) {
+  for (int i = 0; i < most; i++) {
+    if (!tables[i]) tables[i] = codes;
+    if (tables[i] == codes) return i;
+  }
+  return -1;
+}
+
+// The tables of each block of an MCU. False: more than baseline files have, or none at all.
+bool describe_codes(JpegScan &s, const jpeg_decompress_struct &d) {
+  const CodeLengths *tables[kScanTables] = {};
+  s.mcu_blocks = 0;
+  for (int i = 0; i < d.comps_in_scan; i++) {
+    const jpeg_component_info &c = *d.cur_comp_info[i];
+    if (c.component_index != i) return false;
+    if (c.dc_tbl_no < 0 || c.dc_tbl_no > 3 || c.ac_tbl_no < 0 || c.ac_tbl_no > 3) return false;
+    const JHUFF_TBL *dc = d.dc_huff_tbl_ptrs[c.dc_tbl_no], *ac = d.ac_huff_tbl_ptrs[c.ac_tbl_no];
+    if (!dc || !ac) return false;
+    const DcTable *dc_codes = dc_table(dc->bits, dc->huffval);
+    const AcTable *ac_codes = ac_table(ac->bits, ac->huffval, false);
+    if (!dc_codes || !ac_codes) return false;
+    const int dc_number = number_of(&dc_codes->codes, tables, 2), ac_number = number_of(&ac_codes->codes, tables + 2, 2);
+    if (dc_number < 0 || ac_number < 0) return false;
+    const int n = d.comps_in_scan > 1 ? c.h_samp_factor * c.v_samp_factor : 1;
+    if (s.mcu_blocks + n > D_MAX_BLOCKS_IN_MCU) return false;
+    for (int k = 0; k < n; k++, s.mcu_blocks++) {
+      s.component[s.mcu_blocks] = (uint8_t)i;
+      s.dc[s.mcu_blocks] = (uint8_t)dc_number;
+      s.ac[s.mcu_blocks] = (uint8_t)(2 + ac_number);
+    }
+  }
+  for (int t = 0; t < kScanTables; t++) {
+    if (!tables[t]) continue;
+    memcpy(s.limit + 18 * t, tables[t]->limit, sizeof tables[t]->limit);
+    memcpy(s.offset + 18 * t, tables[t]->offset, sizeof tables[t]->offset);
+    memcpy(s.symbols + 256 * t, tables[t]->symbols, 256);
+  }
+  return true;
+}
+
+// False: to be left to others.
+bool read(JpegHeaders &j, const JpegScanArgs &a, JpegRecord &r, JpegScan &s) {
+  if (!read_headers(j, a.height, a.width)) return false;
+  const jpeg_decompress_struct &d = j.d;
+  if (d.data_precision != 8 || d.Ss != 0 || d.Se != 63 || d.Ah != 0 || d.Al != 0 || d.unread_marker != 0) return false;
+  if (d.restart_interval || !describe_codes(s, d)) return false;
+  const Window oriented{a.y, a.x, a.window_height, a.window_width};
+  describe_picture(r, d, stored_window(oriented, a.orientation, a.height, a.width), a.gray);
+
+  const bool interleaved = r.n_components > 1;
+  auto mcus = [&](int64_t extent, int most, int of_component) {
+    return interleaved ? (extent + 8 * most - 1) / (8 * most) : (of_component + 7) / 8;
+  };
+  const int64_t wide = mcus(a.width, r.max_h, r.width[0]), high = mcus(a.height, r.max_v, r.height[0]);
+  const int64_t n_blocks = wide * high * s.mcu_blocks, size = (int64_t)j.source.bytes_in_buffer;
+  if (size > kMostBytes || n_blocks > kMostBytes || n_blocks > 8 * size) return false;
+  auto *data = reinterpret_cast<uint8_t *>(a.data);
+  uint8_t *end = nullptr;
+  uint32_t end_of_interval;
+  if (unstuff({j.source.next_input_byte, size}, data, &end, &end_of_interval, 1) != 1) return false;
+  memset(end, 0, kScanSlack);
+  s.bits = 8 * (end - data);
+  s.n_blocks = (int32_t)n_blocks;
+  r.n_places = (int32_t)n_blocks + 1;
+  r.mcus_per_row = (int32_t)wide;
+  r.mcu_blocks = s.mcu_blocks;
+  r.bytes = end - data;
+  return true;
+}
+
+void run(const Tensor *out, const Tensor *in, const JpegScanArgs &a, Scratch &) {
+  JpegRecord &r = *out[0].as<JpegRecord>();
+  JpegScan &s = *out[1].as<JpegScan>();
+  if (out[0].volume() != sizeof r || out[1].volume() != sizeof s) fail("[internal error] the records' size is wrong");
+  memset(&r, 0, sizeof r);
+  memset(&s, 0, sizeof s);
+  if (a.format != FORMAT_JPEG || a.window_height < 1 || a.window_width < 1) return;
+  const Bytes bytes{in->as<const uint8_t>(), in->volume() * item_size(in->dtype)};
+  if (!with_headers(bytes, [&](JpegHeaders &j) { return read(j, a, r, s); })) {
+    memset(&r, 0, sizeof r);
+    s.n_blocks = 0;
+  }
+}
+
+}  // namespace
+
+EXPORT_KERNEL(jpeg_scan, JpegScanArgs, run)
