@@ -54,6 +54,15 @@ class Context:
         self.gpu: Any = None  # the GPU's part, while the stages run
         self.scopes: dict[Scope, ScopedContext] = {}
 
+    def start_again(self, loaded: dict[tuple[int, int], Batch]) -> None:
+        """Back to where only the sources are loaded."""
+        self.values.clear()
+        self.values.update(loaded)
+        self.status[:] = 0
+        self.failed.clear()
+        self.timings.clear()
+        self.scopes.clear()
+
     def source_of(self, node: Node, row: int) -> str:
         """Where the sample of a row came from, as far as the inputs of `node` know."""
         for d in node.inputs:

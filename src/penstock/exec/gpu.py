@@ -59,6 +59,14 @@ class Session:
                 function = self._functions[key]
         return function
 
+    def timer(self, stream: Stream) -> Event:
+        """The time at which a stream comes here."""
+        try:
+            event = self.timers.pop()
+        except IndexError:
+            event = Event(self.device, timed=True, sleeps=True)
+        return stream.record(event)
+
     def timed(self, number: int, begin: Event, end: Event) -> None:
         self._pending.append((number, begin, end))
 
@@ -98,6 +106,8 @@ class GpuPass:
 
     def __init__(self, session: Session, stream: Stream):
         self.session, self.stream = session, stream
+        self.verdicts: list[tuple[int, np.ndarray, int, Any]] = []  # node, rows, of how many; see exec/jpeg_scans.py
+        self.doubted: dict[int, np.ndarray] = {}  # by node, which rows (n,) the GPU has found irregular before
 
     def take(self, nbytes: int) -> Block:
         """Memory of the GPU for this batch."""
@@ -111,11 +121,18 @@ class GpuPass:
         return DeviceBatch.on(self.stream, spec, self.session.budget)
 
     def timer(self) -> Event:
-        try:
-            event = self.session.timers.pop()
-        except IndexError:
-            event = Event(self.stream.device, timed=True)
-        return self.stream.record(event)
+        return self.session.timer(self.stream)
+
+    def doubts(self) -> dict[int, np.ndarray]:
+        """Waits for what the GPU says of the pictures it has decoded: which of them others have to judge, for each node
+        that has any."""
+        doubted: dict[int, np.ndarray] = {}
+        for number, rows, n, verdict in self.verdicts:
+            bad = rows[verdict.wait()]
+            if len(bad):
+                doubted.setdefault(number, np.zeros(n, bool))[bad] = True
+        self.verdicts.clear()
+        return doubted
 
     def finish(self, outputs: list[Batch]) -> None:
         """Marks when the outputs are ready."""

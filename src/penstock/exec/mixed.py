@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mixed decoders: encoded images on the CPU become pixels on the GPU. Three engines share each batch: the GPU's JPEG
-engine; the CPU's threads for entropy decoding with kernels for the rest; the CPU alone for what is no plain JPEG. What
-one refuses goes to the next."""
+"""Mixed decoders: encoded images on the CPU become pixels on the GPU. Two engines share each batch: the GPU's JPEG
+engine, and kernels that do all of the decoding. What one refuses goes to the next: CPU threads for entropy decoding with
+kernels for the rest; the CPU alone."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from .arguments import Resolver
 from .context import Context, Timing, explain_failure
 from .gpu import GpuPass, Session
 from .jpeg_halves import decode_halves, fits
+from .jpeg_scans import decode_scans
 
-HARDWARE, HYBRID, CPU = "hardware engine", "CPU and GPU", "CPU"
+HARDWARE, KERNELS, HYBRID, CPU = "hardware engine", "GPU", "CPU and GPU", "CPU"
 _FORMATS = {0: RGB, 1: BGR}  # by the number of types.DALIImageType
 
 
@@ -55,6 +56,7 @@ def decode(ctx: Context, pool: kernels.Pool, node: Node, resolver: Resolver) -> 
 def _share(ctx: Context, pool: kernels.Pool, node: Node, a: Arguments, inputs: list[Batch], out: DeviceBatch) -> None:
     gpu: GpuPass = ctx.gpu
     engines = engines_of(gpu.session)
+    engines.collect()
     # Names of sources are made from paths when they are read: parts of the batch go without them.
     encoded = inputs[0].with_rows(inputs[0].spec, inputs[0].rows, inputs[0].owners)
     args = kernels.kernel("decode/decode").rows(ctx.n, node.op.params(a, *[b.spec for b in inputs], out.spec))[0]
@@ -62,7 +64,7 @@ def _share(ctx: Context, pool: kernels.Pool, node: Node, a: Arguments, inputs: l
     nbytes = encoded.spec.volumes()
     rows = np.flatnonzero(_fits_hardware(a, args, out.spec))
     if engines.hardware is not None and len(rows) and a.hw_decoder_load > 0:
-        hardware[rows] = engines.sharing.split(nbytes[rows], HARDWARE, HYBRID)
+        hardware[rows] = engines.sharing.split(nbytes[rows], HARDWARE, KERNELS)
     job = None
     if hardware.any():
         mine = np.flatnonzero(hardware)
@@ -70,7 +72,6 @@ def _share(ctx: Context, pool: kernels.Pool, node: Node, a: Arguments, inputs: l
     try:
         _by_cpu(ctx, pool, node, args, encoded, out, ~hardware, engines)
     finally:
-        engines.sharing.finished(HYBRID, float(nbytes[rows][~hardware[rows]].sum()))
         refused = job is not None and not job.wait(gpu)
     if refused:
         _by_cpu(ctx, pool, node, args, encoded, out, hardware, engines)
@@ -105,17 +106,43 @@ def _by_cpu(
 ) -> None:
     """What the hardware does not take: JPEG in two halves, the rest by the CPU alone."""
     gpu: GpuPass = ctx.gpu
-    rows = np.flatnonzero(todo & fits(args, out.spec))
-    if len(rows):
+    todo, fitting, doubted = todo.copy(), fits(args, out.spec), gpu.doubted.get(node.number)
+    for engine in (KERNELS, HYBRID):
+        alone = engine == KERNELS
+        rows = np.flatnonzero(todo & fitting & ~doubted if alone and doubted is not None else todo & fitting)
+        if not len(rows):
+            continue
         part = encoded.take(rows)
-        undone, outcome = decode_halves(gpu, pool, args[rows], part, out.take(rows))
-        busy = float((outcome.spans["end"] - outcome.spans["begin"]).sum()) / 1e9 / pool.n
-        engines.sharing.measured(HYBRID, int(part.spec.volumes().sum()), busy, len(rows))
-        todo = todo.copy()
+        if alone:
+            undone = _by_kernels(ctx, pool, node, args[rows], part, out.take(rows), rows, engines)
+        else:
+            undone, _ = decode_halves(gpu, pool, args[rows], part, out.take(rows))
+            engines.sharing.decoded[HYBRID] += len(rows) - int(undone.sum())
         todo[rows[~undone]] = False
     rows = np.flatnonzero(todo)
     if len(rows):
         _whole(ctx, pool, node, args[rows], encoded.take(rows), out.take(rows), rows, engines)
+
+
+def _by_kernels(
+    ctx: Context,
+    pool: kernels.Pool,
+    node: Node,
+    args: np.ndarray,
+    part: Batch,
+    out: DeviceBatch,
+    rows: np.ndarray,
+    engines: Engines,
+) -> np.ndarray:
+    """Lets the GPU decode a part of the batch, the samples `rows`; returns which of them it did not take."""
+    gpu: GpuPass = ctx.gpu
+    begin = gpu.timer()
+    undone, verdict = decode_scans(gpu, pool, args, part, out)
+    if verdict is not None:
+        gpu.verdicts.append((node.number, rows, ctx.n, verdict))
+        sizes = part.spec.volumes()[~undone]
+        engines.began(KERNELS, begin, gpu.timer(), int(sizes.sum()), len(sizes))
+    return undone
 
 
 def _whole(
@@ -149,6 +176,7 @@ class _Job:
 
     def __init__(self, gpu: GpuPass, encoded: Batch, out: DeviceBatch, output_type: int):
         self.encoded, self.out, self.format = encoded, out, _FORMATS[output_type]
+        self.nbytes = int(encoded.spec.volumes().sum())
         self.writable = gpu.stream.record()  # who had the memory before is through
         self.done = threading.Event()
         self.ready: Event | None = None  # when the pixels are there; None: refused
@@ -168,9 +196,11 @@ class Engines:
 
     def __init__(self, session: Session):
         self.session = session
-        self.sharing = Sharing((HARDWARE, HYBRID, CPU))
+        self.sharing = Sharing((HARDWARE, KERNELS, HYBRID, CPU))
         self.hardware: HardwareDecoder | None = None
         self.why_not = ""
+        self._measured: dict[str, deque[tuple[Event, Event, int, int]]] = {HARDWARE: deque(), KERNELS: deque()}
+        self._collecting = threading.Lock()
         try:
             self.hardware = HardwareDecoder(session.device)
         except (CudaError, Refused, OSError) as e:
@@ -180,12 +210,12 @@ class Engines:
         self._stream = Stream(session.device)
         self._last: Event | None = None
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._measured: deque[tuple[Event, Event, int, int]] = deque()
         self._thread = threading.Thread(target=self._work, name="penstock-jpeg-engine", daemon=True)
         self._thread.start()
 
     def submit(self, gpu: GpuPass, encoded: Batch, out: DeviceBatch, output_type: int) -> _Job:
         job = _Job(gpu, encoded, out, output_type)
+        self.sharing.began(HARDWARE, job.nbytes)
         self._jobs.put(job)
         return job
 
@@ -196,7 +226,8 @@ class Engines:
                     self._decode(job)
             except BaseException as e:  # the batch takes another way
                 self.why_not = str(e)
-            self.sharing.finished(HARDWARE, float(job.encoded.spec.volumes().sum()))
+            if job.ready is None:
+                self.sharing.finished(HARDWARE, job.nbytes)
             job.done.set()
             job = None
 
@@ -206,20 +237,33 @@ class Engines:
         if self._last is not None:
             self._last.wait()  # nvJPEG hangs when a batch comes before the last one is through
         stream.wait(job.writable)
-        begin = stream.record(Event(device, timed=True))
+        begin = self.session.timer(stream)
         out, encoded = job.out, job.encoded
         pitches = out.spec.shape[:, 1] * out.spec.shape[:, 2]
         sizes = encoded.spec.volumes()
         self.hardware.decode(encoded.rows["data"], sizes, out.rows["data"], pitches, job.format, stream)
-        end = self._last = stream.record(Event(device, timed=True))
-        self._measured.append((begin, end, int(sizes.sum()), len(sizes)))
-        while self._measured and self._measured[0][1].done():
-            a, b, nbytes, n = self._measured.popleft()
-            self.sharing.measured(HARDWARE, nbytes, b.since(a) / 1000, n)
+        end = self._last = self.session.timer(stream)
+        self._measured[HARDWARE].append((begin, end, job.nbytes, len(sizes)))
         for owner in out.owners:
             if isinstance(owner, Block):
                 owner.used_on(stream)
         job.ready = end
+
+    def began(self, engine: str, begin: Event, end: Event, nbytes: int, n: int) -> None:
+        """An engine works on `n` files of `nbytes` bytes between two timed events."""
+        self.sharing.began(engine, nbytes)
+        self._measured[engine].append((begin, end, nbytes, n))
+
+    def collect(self) -> None:
+        """Learns how fast the engines were with what they are through with. Called inside `with device:`."""
+        with self._collecting:
+            for engine, measured in self._measured.items():
+                while measured and measured[0][1].done():
+                    begin, end, nbytes, n = measured.popleft()
+                    self.sharing.measured(engine, nbytes, end.since(begin) / 1000, n)
+                    self.sharing.finished(engine, nbytes)
+                    # The engine's thread may be about to wait for its last event.
+                    self.session.timers += (begin,) if engine == HARDWARE else (begin, end)
 
     def close(self) -> None:
         """Ends the thread, then frees stream and decoder, in this order. Called inside `with device:`."""
@@ -228,6 +272,5 @@ class Engines:
         self._jobs.put(None)
         self._thread.join()
         self._stream.synchronize()
-        self._measured.clear()
         self.hardware.close()
         self.hardware = None

@@ -102,8 +102,13 @@ class Plan:
         `ctx.failed`."""
         if self.session is None:
             return self._run_stages(ctx, pool)
+        loaded = dict(ctx.values)
         with self.session.begin() as ctx.gpu:
             outputs = self._run_stages(ctx, pool)
+            if ctx.gpu.verdicts and (doubted := ctx.gpu.doubts()):
+                ctx.start_again(loaded)
+                ctx.gpu.doubted = doubted
+                outputs = self._run_stages(ctx, pool)
             ctx.gpu.finish(outputs)
         ctx.gpu = None
         return outputs

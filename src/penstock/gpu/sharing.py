@@ -35,8 +35,13 @@ class Sharing:
         with self._lock:
             self.speeds.pop(engine, None)
 
+    def began(self, engine: str, nbytes: float) -> None:
+        """An engine was given work."""
+        with self._lock:
+            self._waiting[engine] += nbytes
+
     def finished(self, engine: str, nbytes: float) -> None:
-        """What `split` gave an engine is done."""
+        """That work is done."""
         with self._lock:
             self._waiting[engine] -= nbytes
 
@@ -53,8 +58,4 @@ class Sharing:
                 x = (a * (self._waiting[second] + total) - b * self._waiting[first]) / (a + b)
                 share = min(max(x / total, _LEAST), 1 - _LEAST)
             # Spread evenly over the batch, so that both engines meet the same mixture of sizes.
-            mask = np.diff(np.floor(np.arange(n + 1) * share)) > 0
-            taken = float(nbytes[mask].sum())
-            self._waiting[first] += taken
-            self._waiting[second] += total - taken
-        return mask
+            return np.diff(np.floor(np.arange(n + 1) * share)) > 0
