@@ -157,6 +157,34 @@ def test_bad_pictures(on_error, tmp_path):
         assert_close(got[1], want[1])
 
 
+@pytest.mark.parametrize("on_error", ["skip", "replace"])
+def test_pictures_damaged_inside(on_error, tmp_path):
+    """The GPU decodes them and only finds out in the end; then the CPU judges, and its reasons are told."""
+    names, rng = list(FILES) * 2, np.random.default_rng(1)
+    for i in (1, 4, 6, 7):
+        data = bytearray(Path(names[i]).read_bytes())
+        at = int(rng.integers(len(data) * 2 // 3, len(data) - 60))
+        del data[at : at + 50]
+        names[i] = str(tmp_path / f"damaged{i}.jpg")
+        Path(names[i]).write_bytes(data)
+
+    def define(device):
+        jpegs, labels = fn.readers.file(files=names, labels=list(range(len(names))), name="reader")
+        images = fn.decoders.image(jpegs, **decoder_of(device))
+        return fn.resize(images, size=(20, 30)), images, moved(labels, device)
+
+    pipes = [
+        pipeline_def(lambda d=d: define(d), batch_size=4, num_threads=2, seed=5, on_error=on_error)(device_id=i)
+        for d, i in (("gpu", 0), ("cpu", None))
+    ]
+    for _ in range(3):
+        gpu, cpu = (p.run() for p in pipes)
+        for got, want, steps in zip(gpu, cpu, (1, 0, 0)):
+            assert_close(got.as_cpu(), want, steps)
+    errors = [{(e.source, e.operator, e.reason) for e in p.errors() if e.iteration < 3} for p in pipes]
+    assert errors[0] == errors[1] and errors[0]
+
+
 def test_a_bad_picture_is_raised_and_the_pipeline_runs_on(tmp_path):
     bad = tmp_path / "bad.jpg"
     bad.write_bytes(Path(FILES[0]).read_bytes()[:2000])
