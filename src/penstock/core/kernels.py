@@ -99,6 +99,7 @@ def library() -> ctypes.CDLL:
         ("replay", i32, (p, i32)),
         ("plan_images", i64, (p, i64, i64, i32, i32, p, p, p)),
         ("distribution_rows", i32, (p, i64, i64, i32, p)),
+        ("select_masks", i64, (p, p, p, i64, i32, p, i64, p, p, p)),
         ("buffer_shuffle", None, (u64, u32, u64, i64, i64, p)),
     ]
     short: list[tuple[str, Any, tuple]] = [
@@ -124,6 +125,7 @@ def library() -> ctypes.CDLL:
         ("combine_transforms", i32, (p, i32, i64, i32, p)),
         ("rotation_transforms", i32, (p, p, i64, p)),
         ("permute", None, (u64, u32, i64, p, i64, p)),
+        ("select_masks_room", i64, (p, p, i64)),
     ]
     for kind, signatures in ((lib, long), (keeping, short)):
         for name, result, arguments in signatures:

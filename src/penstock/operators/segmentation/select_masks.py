@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 
-from ...core import each_sample
-from ...core.batch import Batch, Spec
+from ...core import kernels
+from ...core.batch import Batch, Buffer, Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator
+from ...core.rows import TENSOR, allocate
 
 _INT32, _INT64 = np.dtype("i4"), np.dtype("i8")
+_INPUTS = (("mask ids (input 0)", 1, _INT32), ("polygons (input 1)", 2, _INT32), ("vertices (input 2)", 2, None))
 
 
 class SelectMasks(Operator):
@@ -41,38 +45,30 @@ class SelectMasks(Operator):
         return 2
 
     def run(self, a: Arguments, ids: Batch, polygons: Batch, vertices: Batch) -> tuple[Batch, Batch]:
-        _check(ids.spec, polygons.spec, vertices.spec)
-        shape = polygons.spec.shape.copy()
-        shape[:, 1] = 3
-        chosen = Batch.allocate(Spec(shape, _INT32))
-        counted = Batch.allocate(Spec.uniform(a.n, (2,), _INT64))
-        room = vertices.spec
+        for x, what in zip((ids, polygons, vertices), _INPUTS):
+            _check(x.spec, *what)
+        library, n = kernels.library(), a.n
+        rows, at = allocate(2 * n, TENSOR)
+        shapes, shapes_at = allocate((2, n, 2), _INT64)
+        inputs = ids.rows_address, polygons.rows_address, vertices.rows_address, n, self.values["reindex_masks"]
+        needed = library.select_masks_room(*inputs[1:4])
+        memory = None
         # Where polygons share vertices there may be more of them than before: then there is a second round.
-        for _ in range(2):
-            kept = Batch.allocate(room.like(layout=""))
-            columns = {"reindex": self.values["reindex_masks"]}
-            each_sample.run(a, "segmentation/select_masks", columns, [chosen, kept, counted], (ids, polygons, vertices))
-            counts = counted.array()
-            if (counts[:, 1] <= room.shape[:, 0]).all():
-                break
-            shape = room.shape.copy()
-            shape[:, 0] = counts[:, 1]
-            room = room.like(shape=shape)
-        return each_sample.beginnings(chosen, counts[:, 0]), each_sample.beginnings(kept, counts[:, 1])
+        while memory is None or needed > memory.nbytes:
+            memory = Buffer(needed)
+            needed = library.select_masks(*inputs, memory.address, memory.nbytes, at, shapes_at, None)
+        if needed < 0:
+            errors = ctypes.create_string_buffer(kernels.ERROR_SIZE * n)
+            library.select_masks(*inputs, memory.address, memory.nbytes, at, shapes_at, errors)
+            texts = (errors[kernels.ERROR_SIZE * i : kernels.ERROR_SIZE * (i + 1)] for i in range(n))
+            reasons = {i: t.split(b"\0")[0].decode("utf-8", "replace") for i, t in enumerate(texts)}
+            raise SampleErrors({i: text for i, text in reasons.items() if text})
+        chosen = Batch(Spec(shapes[0], _INT32), rows[:n], (memory,))
+        return chosen, Batch(Spec(shapes[1], vertices.spec.dtype), rows[n:], (memory,))
 
 
-def _check(ids: Spec, polygons: Spec, vertices: Spec) -> None:
-    for what, x, ndim in (
-        ("mask ids (input 0)", ids, 1),
-        ("polygons (input 1)", polygons, 2),
-        ("vertices (input 2)", vertices, 2),
-    ):
-        if x is not vertices and x.dtype != _INT32:
-            raise ValueError(f"{what} must be int32, got {x.dtype.name}; fn.cast them")
-        if x.ndim != ndim:
-            raise ValueError(f"{what} must have {ndim} dimension{'s' * (ndim > 1)}, got {x.ndim}")
-    shape = polygons.shape
-    bad = (shape[:, 0] > 0) & (shape[:, 1] != 3)
-    SampleErrors.where(
-        bad, lambda i: f"polygons (input 1) have three columns: id, begin, end; got the shape {shape[i].tolist()}"
-    )
+def _check(x: Spec, what: str, ndim: int, dtype: np.dtype | None) -> None:
+    if dtype is not None and x.dtype != dtype:
+        raise ValueError(f"{what} must be {dtype.name}, got {x.dtype.name}; fn.cast them")
+    if x.ndim != ndim:
+        raise ValueError(f"{what} must have {ndim} dimension{'s' * (ndim > 1)}, got {x.ndim}")
