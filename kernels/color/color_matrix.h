@@ -10,5 +10,5 @@ struct ColorMatrixArgs {
 
 template <class Out, class In>
 SHARED Out color_matrix_row(In a, In b, In c, const float *row, float offset) {
-  return saturate<Out>((float)a * row[0] + (float)b * row[1] + (float)c * row[2] + offset);
+  return saturate<Out>(to_float(a) * row[0] + to_float(b) * row[1] + to_float(c) * row[2] + offset);
 }

@@ -9,5 +9,5 @@ struct LinearArgs {
 
 template <class Out, class In>
 SHARED Out linear(In x, float mul, float add) {
-  return saturate<Out>((float)x * mul + add);
+  return saturate<Out>(to_float(x) * mul + add);
 }

@@ -138,6 +138,18 @@ SHARED Int round_half_away(float x) {
   return (Int)(x + __builtin_copysignf(0.49999997f, x));
 }
 
+template <class T>
+SHARED float to_float(T x) {
+  return (float)x;
+}
+#ifdef __CUDA_ARCH__
+// The same without the unit for conversions, which is slow: the bits of 2^23 + x, a byte.
+template <>
+__device__ __forceinline__ float to_float(uint8_t x) {
+  return __uint_as_float(0x4B000000u | x) - 8388608.0f;
+}
+#endif
+
 template <class Out, class In>
 struct Saturate;
 

@@ -11,7 +11,8 @@ struct Local {
   typedef From_ From;
   typedef typename To::T Out;
   typedef typename From::T In;
-  static constexpr bool kFills = false;  // locate may say that a place lies outside
+  static constexpr bool kFills = false;      // locate may say that a place lies outside
+  static constexpr bool kByChannel = false;  // `map` asks for the channel where a pixel is no unit
   template <class Args>
   DEVICE void begin(const Args &, const Tensor &, const Tensor &) {}
   // Turns a place of the output into one of the input; false: it lies outside, so that `fill` gives its value.
@@ -41,7 +42,7 @@ struct Source {
   typedef K Kind;
   typedef K From;
   static constexpr int kSteps = 0;
-  static constexpr bool kFills = false;
+  static constexpr bool kFills = false, kByChannel = false;
   DEVICE void begin(const Launch &, int) {}
   template <int STEPS>
   DEVICE void locate(int32_t (&)[K::N], Found<STEPS> &) const {}
@@ -62,6 +63,7 @@ struct Then {
   typedef X<To, typename Before::Kind> Step;
   static constexpr int kSteps = Before::kSteps + 1;
   static constexpr bool kFills = Before::kFills || Step::kFills;
+  static constexpr bool kByChannel = Before::kByChannel || Step::kByChannel;
   Before before;
   Step step;
 

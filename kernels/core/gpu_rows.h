@@ -80,35 +80,54 @@ struct Run {
     end = columns - first < P ? columns - first : P;
   }
   DEVICE bool exists() const { return begin < end; }
-  // From the source of the row's column 0, from which on columns follow each other, or go back.
-  DEVICE void read(In (&x)[P * CI], const Place<K> &from, const In *zero, bool backwards) const {
-    const In *p = zero + (int64_t)(backwards ? -(first + P - 1) : first) * (K::kInterleaved ? CI : 1);
-    const int lo = backwards ? P - end : begin, hi = backwards ? P - begin : end;
-    if constexpr (K::kInterleaved) {
-      load_run(x, p, lo * CI, hi * CI);
-    } else {
-#pragma unroll
-      for (int c = 0; c < CI; c++) load_run(*(In(*)[P])(x + c * P), p + c * from.channel, lo, hi);
-    }
+  // What is read of a run: pixels, or a part of each plane.
+  struct Read {
+    static constexpr int kParts = K::kInterleaved ? 1 : CI, V = P * CI / kParts;
+    UnalignedRun<In, V> part[kParts];
+  };
+  // Where it is read from the source of the row's column 0, from which on columns follow each other, or go back.
+  DEVICE const In *source(const In *zero, bool backwards) const {
+    return zero + (int64_t)(backwards ? -(first + P - 1) : first) * (K::kInterleaved ? CI : 1);
   }
-  // Takes what was read to the row that begins at `line`.
-  DEVICE void write(const Chain &chain, const In (&x)[P * CI], const Place<To> &to, Out *line,
-                    const Found<Chain::kSteps> &inside, bool backwards) const {
-    Out y[P * CO] __attribute__((aligned(16)));
+  DEVICE void read(Read &x, const Place<K> &from, const In *zero, bool backwards) const {
+    const In *p = source(zero, backwards);
+    constexpr int kEach = Read::V / P;
+    const int lo = backwards ? P - end : begin, hi = backwards ? P - begin : end;
+#pragma unroll
+    for (int c = 0; c < Read::kParts; c++) x.part[c].read(p + c * from.channel, lo * kEach, hi * kEach);
+  }
+  // Where a pixel's channel lies among what is read.
+  DEVICE static constexpr int element(int p, int c) { return K::kInterleaved ? p * CI + c : c * P + p; }
+  // What was read, on its way through the chain.
+  DEVICE void map(Out (&y)[P * CO], const Chain &chain, Read &read, const Place<K> &from, const In *zero,
+                  const Found<Chain::kSteps> &inside, bool backwards) const {
+    In x[P * CI] __attribute__((aligned(16)));
+    const In *p = source(zero, backwards);
+#pragma unroll
+    for (int c = 0; c < Read::kParts; c++) read.part[c].get(*(In(*)[Read::V])(x + c * Read::V), p + c * from.channel);
+    if (backwards) {
+#pragma unroll
+      for (int p = 0; p < P / 2; p++)
+#pragma unroll
+        for (int c = 0; c < CI; c++) {
+          const In other = x[element(p, c)];
+          x[element(p, c)] = x[element(P - 1 - p, c)];
+          x[element(P - 1 - p, c)] = other;
+        }
+    }
 #pragma unroll
     for (int p = 0; p < P; p++) {
       In in[CI];
       Out pixel[CO];
 #pragma unroll
-      for (int c = 0; c < CI; c++) {
-        const int ahead = K::kInterleaved ? p * CI + c : c * P + p;
-        const int back = K::kInterleaved ? (P - 1 - p) * CI + c : c * P + P - 1 - p;
-        in[c] = backwards ? x[back] : x[ahead];
-      }
+      for (int c = 0; c < CI; c++) in[c] = x[element(p, c)];
       chain.map(pixel, in, inside);
 #pragma unroll
       for (int c = 0; c < CO; c++) y[To::kInterleaved ? p * CO + c : c * P + p] = pixel[c];
     }
+  }
+  // To the row that begins at `line`.
+  DEVICE void write(const Out (&y)[P * CO], const Place<To> &to, Out *line) const {
     Out *const out = line + (int64_t)first * kStep;
     if constexpr (To::kInterleaved) {
       store_run(out, y, begin * CO, end * CO);
@@ -118,6 +137,15 @@ struct Run {
     }
   }
 };
+
+// The same in a form in which the compiler sees that nothing is filled.
+template <int STEPS>
+DEVICE Found<STEPS> unfilled(const Found<STEPS> &found) {
+  Found<STEPS> inside;
+#pragma unroll
+  for (int i = 0; i <= STEPS; i++) inside.channel[i] = found.channel[i];
+  return inside;
+}
 
 // Whether columns [from, to] of the row that begins at `at` come from neighbours in one row of the source. Then `at`
 // becomes the place of column `from` there, and `step` is 1, or -1 where it goes back.
@@ -139,6 +167,32 @@ DEVICE bool is_stretch(const Chain &chain, int32_t (&at)[N], int32_t from, int32
   return same && length * step == to - from && chain.is_straight();
 }
 
+// Where runs are longer than what a thread writes at once, a warp that wrote them as they are would write to many
+// places at a time, each of them several times. So it turns them in shared memory.
+template <class T, int V, int THREADS, bool NEEDED>
+struct Staged {
+  static constexpr int kBlocks = V * sizeof(T) / 16;
+  static constexpr bool kUsed = NEEDED && V * sizeof(T) % 16 == 0 && kBlocks > 1;
+};
+
+// Writes a warp's runs of a row, one after the other from that of lane 0 on, to where this begins; `is_whole`: of a
+// lane, whether its run is written. Its blocks lie in `staged`.
+template <int BLOCKS>
+DEVICE void write_staged(uint4 *out, uint4 *staged, const uint4 *mine, bool is_whole, int lane) {
+  if (is_whole) {
+#pragma unroll
+    for (int i = 0; i < BLOCKS; i++) staged[lane * BLOCKS + i] = mine[i];
+  }
+  const unsigned whole = __ballot_sync(~0u, is_whole);  // a barrier, too
+  __syncwarp();
+#pragma unroll
+  for (int i = 0; i < BLOCKS; i++) {
+    const int block = i * 32 + lane;
+    if (whole >> (block / BLOCKS) & 1) out[block] = staged[block];
+  }
+  __syncwarp();
+}
+
 // Chains over pixels of few channels: G neighbouring threads take a row of the last output, each of them runs of P
 // pixels. Runs are aligned in the output, so that the first and the last of a row may be cut. U runs are read before
 // the first is written.
@@ -147,7 +201,11 @@ DEVICE void run_rows(const Launch &l) {
   typedef typename Chain::Kind To;
   typedef typename To::T Out;
   typedef typename K::T In;
-  constexpr int N = To::N, CO = To::C, CI = K::C, kRows = THREADS / G;
+  typedef Run<K, Chain, P> OneRun;
+  typedef Staged<Out, P * To::C, THREADS, To::kInterleaved && G == 32> Stage;
+  constexpr int N = To::N, CO = To::C, kRows = THREADS / G;
+  __shared__ uint4 staged[Stage::kUsed ? THREADS * Stage::kBlocks : 1];
+  const int lane = threadIdx.x % G;
   FOR_SAMPLES(sample, l) {
     const Tensor out = l.tensors[0][sample];
     int32_t extent[N], rows = 1;
@@ -170,36 +228,52 @@ DEVICE void run_rows(const Launch &l) {
       place_of_row(at, row, extent);
       Out *const line = to.at(at);
       const int32_t ahead = (P - lead_of_row < Out, To::kInterleaved ? CO : 1, P > (line)) % P;
+      const int32_t n_runs = (columns + ahead + P - 1) / P;
       Found<Chain::kSteps> found;
-      const bool is_whole = is_stretch(chain, at, 0, columns - 1, found, step);
-      const In *zero = from.at(at);
-      for (int32_t j = threadIdx.x % G; j * P < columns + ahead; j += is_whole ? U * G : G) {
-        if (!is_whole) {
-          const Run<K, Chain, P> run(j, ahead, columns);
-          if (!run.exists()) continue;
+      if (is_stretch(chain, at, 0, columns - 1, found, step)) {
+        const In *const zero = from.at(at);
+        const Found<Chain::kSteps> inside = unfilled(found);
+        const bool is_aligned = ((unsigned long long)(line - ahead * CO) & 15) == 0;
+        for (int32_t j = 0; j < n_runs; j += U * G) {
+          typename OneRun::Read x[U];
+#pragma unroll
+          for (int k = 0; k < U; k++) {
+            const OneRun run(j + k * G + lane, ahead, columns);
+            if (run.exists()) run.read(x[k], from, zero, step < 0);
+          }
+#pragma unroll
+          for (int k = 0; k < U; k++) {
+            const OneRun run(j + k * G + lane, ahead, columns);
+            if (k > 0 && j + k * G >= n_runs) continue;
+            Out y[P * CO] __attribute__((aligned(16)));
+            if (run.exists()) run.map(y, chain, x[k], from, zero, inside, step < 0);
+            bool is_whole = false;
+            if constexpr (Stage::kUsed) {
+              is_whole = is_aligned && run.begin == 0 && run.end == P;
+              uint4 *const first = (uint4 *)(line + (int64_t)((j + k * G) * P - ahead) * CO);
+              write_staged<Stage::kBlocks>(first, staged + (threadIdx.x - lane) * Stage::kBlocks, (const uint4 *)y,
+                                           is_whole, lane);
+            }
+            if (!is_whole && run.exists()) run.write(y, to, line);
+          }
+        }
+      } else {
+        for (int32_t j = lane; j < n_runs; j += G) {
+          const OneRun run(j, ahead, columns);
           place_of_row(at, row, extent);
-          if (!is_stretch(chain, at, run.first + run.begin, run.first + run.end - 1, found, step)) {
+          if (is_stretch(chain, at, run.first + run.begin, run.first + run.end - 1, found, step)) {
+            at[N - 1] -= step * (run.first + run.begin);
+            const In *const zero = from.at(at);
+            typename OneRun::Read x;
+            Out y[P * CO] __attribute__((aligned(16)));
+            run.read(x, from, zero, step < 0);
+            run.map(y, chain, x, from, zero, unfilled(found), step < 0);
+            run.write(y, to, line);
+          } else {
             place_of_row(at, row, extent);
             at[N - 1] = run.first + run.begin;
             write_places<K, Chain>(chain, from, to, at, run.end - run.begin);
-            continue;
           }
-          at[N - 1] -= step * (run.first + run.begin);
-          zero = from.at(at);
-        }
-        Found<Chain::kSteps> inside;  // the compiler sees that nothing is filled
-#pragma unroll
-        for (int i = 0; i <= Chain::kSteps; i++) inside.channel[i] = found.channel[i];
-        In x[U][P * CI] __attribute__((aligned(16)));
-#pragma unroll
-        for (int k = 0; k < U; k++) {
-          const Run<K, Chain, P> run(j + k * G, ahead, columns);
-          if (run.exists() && (k == 0 || is_whole)) run.read(x[k], from, zero, step < 0);
-        }
-#pragma unroll
-        for (int k = 0; k < U; k++) {
-          const Run<K, Chain, P> run(j + k * G, ahead, columns);
-          if (run.exists() && (k == 0 || is_whole)) run.write(chain, x[k], to, line, inside, step < 0);
         }
       }
     }
@@ -229,7 +303,7 @@ DEVICE void run_pixels(const Launch &l) {
     from.begin(l.tensors[IN][sample]);
     const Found<Chain::kSteps> inside;
     for (; first < n_runs; first += gridDim.x * (THREADS * U)) {
-      In x[U][P * CI] __attribute__((aligned(16)));
+      typename Run<K, Chain, P>::Read x[U];
 #pragma unroll
       for (int k = 0; k < U; k++) {
         const Run<K, Chain, P> run(first + k * THREADS, ahead, columns);
@@ -238,7 +312,10 @@ DEVICE void run_pixels(const Launch &l) {
 #pragma unroll
       for (int k = 0; k < U; k++) {
         const Run<K, Chain, P> run(first + k * THREADS, ahead, columns);
-        if (run.exists()) run.write(chain, x[k], to, line, inside, false);
+        if (!run.exists()) continue;
+        Out y[P * CO] __attribute__((aligned(16)));
+        run.map(y, chain, x[k], from, from.data, inside, false);
+        run.write(y, to, line);
       }
     }
   }

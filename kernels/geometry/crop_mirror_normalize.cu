@@ -8,7 +8,7 @@ template <class To, class From>
 struct CropMirrorNormalize : Local<To, From> {
   typedef CropMirrorNormalizeArgs Args;
   typedef typename To::T Out;
-  static constexpr bool kFills = true;
+  static constexpr bool kFills = true, kByChannel = true;
   int32_t from[To::N], first[To::N], step[To::N], extent[To::N];  // from, first, step: per coordinate of the output
   float mean[To::C], scale[To::C];
   const float *means, *scales, *value;

@@ -19,5 +19,5 @@ struct CropMirrorNormalizeArgs {
 
 template <class Out, class In>
 SHARED Out normalized(In x, float mean, float scale) {
-  return saturate<Out>(((float)x - mean) * scale);
+  return saturate<Out>((to_float(x) - mean) * scale);
 }

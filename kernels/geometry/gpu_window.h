@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A window alone, with its constant outside of the input, is copied by 16 bytes of the output, whatever its rows are.
+// A window alone, with its constant outside of the input, is copied row by row by aligned blocks of 16 bytes.
 #pragma once
 #include "core/gpu_runs.h"
 #include "geometry/truncated.h"
@@ -8,27 +8,32 @@
 // A sample as rows: the last axis that is cut or padded, and those behind it, which are whole.
 template <class T, int DIMS>
 struct WindowRows {
-  int64_t start[DIMS], step[DIMS];  // per axis: the first index in what there is of the input; elements of the input
-  int32_t out[DIMS], in[DIMS];
+  // Per axis: the first index in what there is of the input, elements of the input, and sizes. Samples have less than
+  // 2^30 elements: what begins farther away lies outside altogether.
+  int32_t start[DIMS], step[DIMS], out[DIMS], in[DIMS];
   int32_t row, lo, hi;  // elements of a row of the output, and those of them that the input has
   int axis;             // the row's
   const T *data;
 
   DEVICE WindowRows(const WindowArgs &a, const Tensor &to, const Tensor &from) {
     data = from.as<T>();
-    int64_t n = 1;
+    constexpr int64_t kFar = 1 << 30;
+    int32_t n = 1;
 #pragma unroll
     for (int d = DIMS - 1; d >= 0; d--) {
+      const int64_t first = a.start[d] - a.origin[d];
       out[d] = (int32_t)to.shape[d], in[d] = (int32_t)from.shape[d];
-      start[d] = a.start[d] - a.origin[d], step[d] = n;
+      start[d] = (int32_t)(first < -kFar ? -kFar : first > kFar ? kFar : first), step[d] = n;
       n *= in[d];
     }
     axis = 0;
     bool is_whole = true;
+    int32_t unit = 1;
     row = 1;
 #pragma unroll
     for (int d = DIMS - 1; d >= 0; d--) {
       if (!is_whole) continue;
+      unit = row;
       row *= out[d];
       is_whole = start[d] == 0 && out[d] == in[d];
       axis = d;
@@ -36,24 +41,23 @@ struct WindowRows {
     lo = hi = 0;
 #pragma unroll
     for (int d = 0; d < DIMS; d++) {
-      if (d != axis || out[d] == 0) continue;
-      const int64_t unit = row / out[d], first = start[d] < 0 ? -start[d] : 0;
-      const int64_t last = in[d] - start[d] < out[d] ? in[d] - start[d] : out[d];
-      lo = (int32_t)((first < out[d] ? first : out[d]) * unit), hi = (int32_t)((last > 0 ? last : 0) * unit);
-      data += start[d] * step[d];
+      if (d != axis) continue;
+      const int32_t first = start[d] < 0 ? -start[d] : 0, rest = in[d] - start[d], last = rest < out[d] ? rest : out[d];
+      lo = (first < out[d] ? first : out[d]) * unit, hi = (last > 0 ? last : 0) * unit;
+      data += (int64_t)start[d] * step[d];
     }
   }
   // Where column 0 of a row lies in the input; columns [from, to) are there.
   DEVICE const T *find(int32_t r, int32_t &from, int32_t &to) const {
     const T *p = data;
-    bool inside = true;
+    bool inside = lo < hi;
 #pragma unroll
     for (int d = DIMS - 2; d >= 0; d--) {
       if (d >= axis) continue;
       const int32_t above = d == 0 ? 0 : (int32_t)((uint32_t)r / (uint32_t)out[d]);
-      const int64_t i = r - (int64_t)above * out[d] + start[d];
-      inside = inside && i >= 0 && i < in[d];
-      p += i * step[d];
+      const int32_t i = r - above * out[d] + start[d];
+      inside = inside && (uint32_t)i < (uint32_t)in[d];
+      p += (int64_t)i * step[d];
       r = above;
     }
     from = inside ? lo : 0, to = inside ? hi : 0;
@@ -61,89 +65,99 @@ struct WindowRows {
   }
 };
 
-// Elements [begin, end) of x become those from column `column` on of a row, begin standing there.
-template <class T, int E, int DIMS>
-DEVICE void read_window(T (&x)[E], const WindowRows<T, DIMS> &rows, int32_t r, int32_t column, int begin, int end,
-                        T outside) {
-  int32_t from, to;
-  const T *p = rows.find(r, from, to) + column - begin;
-  from += begin - column, to += begin - column;
-  const int lo = from < begin ? begin : from > end ? end : from, hi = to > end ? end : to < lo ? lo : to;
-  if (begin == 0 && end == E) {
-    if (lo < hi) load_run(x, p, lo, hi);
-    if (lo == 0 && hi == E) return;
-#pragma unroll
-    for (int e = 0; e < E; e++)
-      if (e < lo || e >= hi) x[e] = outside;
-    return;
+// 16 bytes from any address on, read as the aligned blocks that hold them: what is read is put together later, so that
+// many can be on their way.
+struct Unaligned {
+  uint4 low, high;
+  // Block i behind the one that p points into; p is `ahead` bytes behind the latter's beginning.
+  DEVICE void read(const void *p, int32_t i, int ahead) {
+    const uint4 *block = (const uint4 *)((unsigned long long)p & ~15ull) + i;
+    low = __ldg(block);
+    if (ahead) high = __ldg(block + 1);
   }
-  T y[E] __attribute__((aligned(16)));
-  if (lo < hi) load_run(y, p, lo, hi);
+  DEVICE uint4 get(int ahead) const {
+    if (ahead == 0) return low;
+    uint32_t w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
 #pragma unroll
-  for (int e = 0; e < E; e++)
-    if (e >= begin && e < end) x[e] = e >= lo && e < hi ? y[e] : outside;
-}
-
-// Run i of E elements that begin at a multiple of 16 bytes.
-template <int E>
-struct WindowRun {
-  int32_t e, row, column;  // its first element, which may lie before the output, and where its first one inside lies
-  int begin, end;
-  template <class Rows>
-  DEVICE WindowRun(int32_t i, int32_t lead, int32_t n, const Rows &rows) {
-    e = i * E - lead;
-    begin = e < 0 ? -e : 0, end = n - e < E ? n - e : E;
-    row = (int32_t)((uint32_t)(e + begin) / (uint32_t)rows.row), column = e + begin - row * rows.row;
-  }
-  template <class Rows>
-  DEVICE bool is_simple(const Rows &rows) const {
-    return begin == 0 && end == E && column + E <= rows.row;
+    for (int i = 0; i < 6; i++) w[i] = ahead & 8 ? w[i + 2] : w[i];
+#pragma unroll
+    for (int i = 0; i < 5; i++) w[i] = ahead & 4 ? w[i + 1] : w[i];
+    const int shift = (ahead & 3) * 8;
+    return {__funnelshift_r(w[0], w[1], shift), __funnelshift_r(w[1], w[2], shift), __funnelshift_r(w[2], w[3], shift),
+            __funnelshift_r(w[3], w[4], shift)};
   }
 };
 
-// Threads take runs of the output; U of them are read before the first is written.
-template <class T, int DIMS, int THREADS, int U>
+// G neighbouring threads take PIECE blocks of a row, which are aligned in the output; U of a thread are read before the
+// first is written. Blocks that do not belong to the row altogether, or lie on the border of the input, are written
+// element by element, by the threads that take the row's first piece.
+template <class T, int DIMS, int G, int THREADS, int U, int PIECE>
 DEVICE void copy_window(const Launch &l) {
-  constexpr int E = 16 / sizeof(T);
+  constexpr int E = 16 / sizeof(T), kTogether = THREADS / G, kEdges = (4 * E + G - 1) / G;
+  const int lane = threadIdx.x % G;
   FOR_SAMPLES(sample, l) {
     const WindowArgs a = ((const WindowArgs *)l.args[0])[sample];
     const Tensor to = l.tensors[0][sample];
     const int32_t n = (int32_t)volume_of(to);
-    T *out = to.template as<T>();
-    const int32_t lead = (int32_t)((unsigned long long)out / sizeof(T) & (E - 1)), n_runs = (n + lead + E - 1) / E;
-    int32_t first = blockIdx.x * (THREADS * U) + threadIdx.x;
-    if (n == 0 || first >= n_runs) continue;
+    if (n == 0) continue;
     const WindowRows<T, DIMS> rows(a, to, l.tensors[1][sample]);
+    const int32_t row = rows.row, pieces = ((row + 2 * (E - 1)) / E + PIECE - 1) / PIECE;
+    const int32_t n_items = n / row * pieces;
     const T outside = truncated<T>(load(a.fill));
-    for (; first < n_runs; first += gridDim.x * (THREADS * U)) {
-      T x[U][E] __attribute__((aligned(16)));
-      int others = 0;  // those of several rows, or cut
+    for (int32_t item = blockIdx.x * kTogether + threadIdx.x / G; item < n_items; item += gridDim.x * kTogether) {
+      const int32_t r = pieces == 1 ? item : item / pieces, piece = item - r * pieces;
+      int32_t from, to_column;
+      const T *const p = rows.find(r, from, to_column);
+      T *const line = to.template as<T>() + (int64_t)r * row;
+      const int32_t lead = (int32_t)((unsigned long long)line / sizeof(T) & (E - 1));  // elements of block 0 before it
+      const int32_t n_blocks = (row + lead + E - 1) / E;
+
+      const auto has = [&](int32_t column) { return column >= from && column + E <= to_column; };
+      const auto fills = [&](int32_t column) {
+        return column >= 0 && column + E <= row && (column + E <= from || column >= to_column);
+      };
+      T edge[kEdges];
+      int32_t place[kEdges];  // its column; -1: none
 #pragma unroll
-      for (int k = 0; k < U; k++) {
-        if (first + k * THREADS >= n_runs) continue;
-        const WindowRun<E> run(first + k * THREADS, lead, n, rows);
-        if (run.is_simple(rows))
-          read_window(x[k], rows, run.row, run.column, 0, E, outside);
-        else
-          others |= 1 << k;
+      for (int m = 0; m < kEdges; m++) {
+        const int i = lane + m * G, q = i / E;
+        const int32_t first = (from + lead) / E, last = (to_column + lead) / E;
+        const int32_t block = q == 0 ? 0 : q == 1 ? first : q == 2 ? last : n_blocks - 1;
+        const int32_t before = q == 0 ? -1 : q == 1 ? 0 : q == 2 ? first : last;
+        const int32_t begin = block * E - lead, column = begin + i % E;
+        const bool is_mixed = piece == 0 && q < 4 && block != before && !has(begin) && !fills(begin);
+        place[m] = is_mixed && (uint32_t)column < (uint32_t)row ? column : -1;
+        if (place[m] >= from && place[m] < to_column) edge[m] = load(p + column);
       }
+
+      const void *const source = p - lead;
+      const int ahead = (int)((unsigned long long)source & 15);
+      const int32_t end = n_blocks < (piece + 1) * PIECE ? n_blocks : (piece + 1) * PIECE;
+      for (int32_t j = piece * PIECE + lane; j < end; j += U * G) {
+        Unaligned x[U];
 #pragma unroll
-      for (int k = 0; k < U; k++)
-        if (first + k * THREADS < n_runs && !(others >> k & 1))
-          *(uint4 *)(out + (first + k * THREADS) * E - lead) = *(const uint4 *)x[k];
-#pragma unroll 1
-      for (int k = 0; others >> k; k++) {
-        if (!(others >> k & 1)) continue;
-        const WindowRun<E> run(first + k * THREADS, lead, n, rows);
-        T y[E] __attribute__((aligned(16)));
-        int32_t row = run.row, column = run.column;
-#pragma unroll 1
-        for (int begin = run.begin, end; begin < run.end; begin = end, column = 0, row++) {
-          end = begin + (rows.row - column < run.end - begin ? rows.row - column : run.end - begin);
-          read_window(y, rows, row, column, begin, end, outside);
+        for (int k = 0; k < U; k++) {
+          const int32_t block = j + k * G, column = block * E - lead;
+          if (block < end && has(column)) x[k].read(source, block, ahead);
         }
-        store_run(out + run.e, y, run.begin, run.end);
+#pragma unroll
+        for (int k = 0; k < U; k++) {
+          const int32_t block = j + k * G, column = block * E - lead;
+          if (block >= end) continue;
+          uint4 *const out = (uint4 *)(line - lead) + block;
+          if (has(column)) {
+            *out = x[k].get(ahead);
+          } else if (fills(column)) {
+            T y[E] __attribute__((aligned(16)));
+#pragma unroll
+            for (int e = 0; e < E; e++) y[e] = outside;
+            *out = *(const uint4 *)y;
+          }
+        }
       }
+#pragma unroll
+      for (int m = 0; m < kEdges; m++)
+        if (place[m] >= 0) line[place[m]] = place[m] >= from && place[m] < to_column ? edge[m] : outside;
     }
   }
 }

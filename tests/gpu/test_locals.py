@@ -185,18 +185,21 @@ def test_a_window_alone_is_copied(dtype):
         "rows": (((9, 40), (3, 5), (0, 4)), ((-2, -3), (1, 2), (0, 0)), ((12, 46), (2, 2), (3, 3))),
         "whole pixels": (((9, 40, 3), (3, 70, 3), (4, 4, 3)), ((-2, 3, 0), (0, 0, 0), (9, 9, 0)), ((9, 30, 3),) * 3),
         "whole rows": (((9, 8, 3), (5, 8, 3)), ((2, 0, 0), (-1, 0, 0)), ((5, 8, 3), (7, 8, 3))),
-        "cut channels": (((4, 9, 5), (2, 3, 5)), ((0, 1, 1), (0, -1, -2)), ((4, 5, 3), (2, 8, 6))),
+        "cut channels": (((4, 9, 25), (2, 3, 25)), ((0, 1, 1), (0, -1, -2)), ((4, 5, 23), (2, 8, 26))),
+        "narrow rows": (((4, 9, 5), (2, 3, 5)), ((0, 1, 1), (0, -1, -2)), ((4, 5, 3), (2, 8, 6))),
+        "long rows": (((3, 30000), (9, 4)), ((0, 5), (0, 0)), ((3, 29000), (9, 4))),
+        "beside the input": (((9, 40), (9, 40)), ((0, 45), (-20, 0)), ((4, 40), (12, 40))),
         "everything": (((40, 50),), ((0, 0),), ((40, 50),)),
         "volumes": (((2, 3, 20, 3), (3, 2, 9, 3)), ((-1, 1, 2, 0), (1, 0, 0, 0)), ((3, 3, 25, 3), (1, 4, 9, 3))),
         "one axis": (((100,), (7,)), ((-3,), (2,)), ((120,), (4,))),
     }
-    for samples, start, shape in shapes.values():
+    for name, (samples, start, shape) in shapes.items():
         x = [(RNG.random(s) * 250).astype(dtype) for s in samples]
         columns = {"start": eight(start), "extent": eight(samples), "channels": -1, "fill": np.array([[7.7]], "f4")}
         chain = Chain(x, "").add("geometry/window", columns, np.array(shape))
         chain.check(offsets=(0, 1, 5))
         (launch,) = chain.segment().launches()[1]
-        assert "copy_window" in launch.source
+        assert ("copy_window" in launch.source) == (name != "narrow rows" or dtype in ("f4", "f8"))
 
 
 def test_window_with_a_fill_per_channel():
@@ -258,6 +261,26 @@ def test_wide_rows():
     Chain(x).flip(0, 1).check(offsets=(0, 1))
     Chain(x).window().check(offsets=(0, 1))
     Chain(x).linear().matrix().flip(1).cmn("HWC").check()
+
+
+def test_rows_of_a_whole_warp():
+    sizes = ((3, 500), (2, 517), (1, 480), (2, 499), (2, 482))
+    for dtype in ("u1", "f4"):
+        Chain(images(dtype, 3, sizes)).flip(0, 1).check(offsets=(0, 1))
+        Chain(images(dtype, 3, sizes)).cmn("HWC").check(offsets=(0, 3))
+    Chain(images("u1", 4, sizes)).linear("f4").flip(1).check(offsets=(0, 1))
+    (launch,) = Chain(images("u1", 3, sizes)).flip(1).segment().launches()[1]
+    assert "run_rows" in launch.source and ", 32, 256, " in launch.source
+
+
+def test_large_tiles():
+    sizes = ((70, 130), (129, 66), (64, 64), (1, 90), (127, 65))
+    for dtype, channels in (("u1", 1), ("f2", 3), ("f4", 1), ("f8", 1)):
+        chain = Chain(images(dtype, channels, sizes)).transpose(1, 0, 2)
+        chain.check(offsets=(0, 1))
+        (launch,) = chain.segment().launches()[1]
+        assert "run_tiles" in launch.source and ", 64>" in launch.source
+    Chain(images("u1", 3, sizes)).window().flip(0).transpose(1, 0, 2).check()
 
 
 @pytest.mark.parametrize("perm", ((0, 1, 2), (2, 0, 1), (1, 0, 2), (2, 1, 0)))

@@ -62,7 +62,20 @@ def copies_window(locals_: list[Call], specs: list[Spec]) -> bool:
     args = locals_[0].args
     if args is None or args["border"].any() or (args["channels"] >= 0).any():
         return False
-    return int(max(out.volumes().max(initial=0), x.volumes().max(initial=0))) < 1 << 30
+    if int(max(out.volumes().max(initial=0), x.volumes().max(initial=0))) >= 1 << 30:
+        return False
+    rows = row_of_window(locals_[0], x, out)
+    return int(rows.mean()) * out.dtype.itemsize >= 16
+
+
+def row_of_window(call: Call, x: Spec, out: Spec) -> np.ndarray:
+    """(n,) elements of the last axis that a window cuts or pads and of those behind it."""
+    begin = call.args["start"][:, : out.ndim] - call.args["origin"][:, : out.ndim]
+    is_whole = (begin == 0) & (x.stored == out.stored)
+    is_whole[:, 0] = False
+    behind = np.logical_and.accumulate(is_whole[:, ::-1], axis=1)[:, ::-1]
+    behind[:, :-1], behind[:, -1] = behind[:, 1:], True  # whether all axes behind one are whole
+    return np.where(behind, out.stored, 1).prod(axis=1)
 
 
 def alignment_of_planes(k: Kind, s: Spec) -> int:

@@ -14,7 +14,15 @@ import numpy as np
 
 from ..core.batch import Spec
 from . import forms
-from .access import alignment_of_planes, copies_window, extents_of, goes_in_runs, threads_of_row, turned_coordinate
+from .access import (
+    alignment_of_planes,
+    copies_window,
+    extents_of,
+    goes_in_runs,
+    row_of_window,
+    threads_of_row,
+    turned_coordinate,
+)
 from .source import Kind, Step, places, run_length, runs, write
 
 MAX_TENSORS, MAX_ARGS = 16, 12
@@ -171,6 +179,8 @@ class Fusion:
             turned = turned_coordinate(kinds, seen, locals_) if along == "local" else -1
             if turned >= 0:
                 phases = [_tiles(kinds, seen[-1], turned, n)]
+            elif along == "window":
+                phases = [_window(locals_[0], seen[0], seen[-1], n)]
             else:
                 phases = [_phase(along, kinds, seen, head, where, n)]
         else:
@@ -276,9 +286,23 @@ def grid_of(blocks: np.ndarray, n: int) -> tuple[int, int, int]:
 
 def _tiles(kinds: list[Kind], out: Spec, at: int, n: int) -> Phase:
     extents = extents_of(kinds[-1], out).copy()
-    extents[:, [at, -1]] = -(-extents[:, [at, -1]] // 32)
-    body = f"run_tiles<{kinds[0]}, 1, Chain, {at}>(l);"
+    is_large = extents[:, [at, -1]].mean() > 48 and kinds[-1].c * out.dtype.itemsize <= 8
+    side = 64 if is_large else 32
+    extents[:, [at, -1]] = -(-extents[:, [at, -1]] // side)
+    body = f"run_tiles<{kinds[0]}, 1, Chain, {at}, {side}>(l);"
     return Phase(body, grid_of(several_each(extents.prod(axis=1)), n))
+
+
+def _window(call: Call, x: Spec, out: Spec, n: int) -> Phase:
+    """Threads share pieces of rows: rows are counted as in kernels/geometry/gpu_window.h."""
+    volumes, row = out.volumes(), row_of_window(call, x, out)
+    runs = -(-row * out.dtype.itemsize // 16) + 1
+    g = min(threads_of_row(int(runs.mean())), 16)
+    u = max(1, min(3, -(-int(runs.mean()) // g)))
+    piece = 4 * u * g
+    items = volumes // np.maximum(row, 1) * -(-runs // piece)
+    body = f"copy_window<Chain::Kind::T, {out.ndim}, {g}, {_THREADS}, {u}, {piece}>(l);"
+    return Phase(body, grid_of(several_each(-(-items * g // _THREADS)), n), resident=4)
 
 
 def several_each(blocks: np.ndarray) -> np.ndarray:
@@ -291,14 +315,11 @@ def several_each(blocks: np.ndarray) -> np.ndarray:
 def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, at: dict[int, int], n: int) -> Phase:
     """A launch that needs no companion."""
     last, out = kinds[-1], specs[-1]
-    if form == "window":
-        blocks = -(-(out.volumes() * out.dtype.itemsize + 16) // (16 * _THREADS * _UNROLL))
-        body = f"copy_window<Chain::Kind::T, {out.ndim}, {_THREADS}, {_UNROLL}>(l);"
-        return Phase(body, grid_of(several_each(blocks), n))
     if form == "values":
         most_runs = -(-out.volumes() // last.c) + 1
-        blocks = -(-most_runs // (_THREADS * _UNROLL))
-        return Phase(f"run_values<Chain, 1, {_THREADS}, {_UNROLL}>(l);", grid_of(several_each(blocks), n))
+        u = _UNROLL // 2 if out.dtype.itemsize > specs[0].dtype.itemsize else _UNROLL
+        blocks = -(-most_runs // (_THREADS * u))
+        return Phase(f"run_values<Chain, 1, {_THREADS}, {u}>(l);", grid_of(several_each(blocks), n), resident=4)
     if last.n == 1 or not out.ndim:
         columns, rows = out.volumes() // last.c, np.ones(out.n, "i8")
     else:
