@@ -14,6 +14,8 @@ from . import dtypes, kernels
 from .rows import TENSOR, TensorRows, address, allocate
 
 _INT64 = np.dtype("i8")
+_WORTH_THREADS = 1 << 15  # bytes that take longer to copy than threads to be woken
+_WORTH_STREAMING = 4 << 20  # bytes of a copy that is read only when other batches have gone through the caches
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -202,7 +204,7 @@ class Batch:
     @classmethod
     def from_samples(cls, samples: Sequence[np.ndarray], layout: str = "", sources: list[str] | None = None) -> Batch:
         """One array a sample, all of one type and number of dimensions; not copied if contiguous."""
-        arrays = [np.ascontiguousarray(s) if np.ndim(s) else np.asarray(s) for s in samples]
+        arrays = [np.asarray(s, order="C") for s in samples]
         ndims, types = {a.ndim for a in arrays}, {a.dtype for a in arrays}
         if len(ndims) > 1 or len(types) > 1:
             raise ValueError(
@@ -213,7 +215,7 @@ class Batch:
         shape = np.array([a.shape for a in arrays], "i8").reshape(len(arrays), ndim)
         spec = Spec(shape, arrays[0].dtype if arrays else np.dtype("f4"), layout)
         rows = spec.packed()
-        rows["data"] = [a.ctypes.data for a in arrays]
+        rows["data"] = [address(a) for a in arrays]
         return cls(spec, rows, tuple(arrays), sources)
 
     def __len__(self) -> int:
@@ -304,6 +306,15 @@ class Batch:
     def packed_copy(self, pool: kernels.Pool | None = None) -> Batch:
         """The samples copied into one new block, by the threads of `pool` if there is one."""
         out = Batch.allocate(self.spec, self.sources)
+        nbytes = int(self.spec.volumes().sum()) * self.spec.dtype.itemsize
+        if pool is not None and len(self) > 1 and nbytes >= _WORTH_THREADS:
+            assert out.rows_address and self.rows_address  # makes both contiguous
+            copy, n = kernels.kernel("generic/copy"), len(self)
+            step = kernels.Step(
+                copy, copy.rows(n, {"streams": nbytes >= _WORTH_STREAMING})[0], [(out.rows, -1)], [(self.rows, -1)]
+            )
+            pool.run([step], n, kernels.Outcome(np.zeros(n, "i4"), n, 1))
+            return out
         if len(self) and not self.guard_bytes and self.spec.is_dense:
             if self.is_packed:
                 out.array()[...] = self.array()
@@ -311,12 +322,6 @@ class Batch:
             if (self.rows["data"] == self.rows["data"][0]).all():  # a constant
                 out.array()[...] = self.sample(0)
                 return out
-        if pool is not None and len(self) > 1:
-            assert out.rows_address and self.rows_address  # makes both contiguous
-            copy, n = kernels.kernel("generic/copy"), len(self)
-            step = kernels.Step(copy, copy.rows(n, {})[0], [(out.rows, -1)], [(self.rows, -1)])
-            pool.run([step], n, kernels.Outcome(np.zeros(n, "i4"), n, 1))
-            return out
         for i in range(len(self)):
             out.sample(i)[...] = self.sample(i)
         return out

@@ -19,9 +19,11 @@ TENSOR = np.dtype([("data", "u8"), ("shape", "i8", MAX_DIMS), ("ndim", "i4"), ("
 
 def address(array: np.ndarray) -> int:
     """That of the first element of a contiguous array. Much cheaper than `array.ctypes.data`."""
+    if not array.flags.writeable:
+        return array.ctypes.data
     try:
         return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
-    except (TypeError, ValueError):  # read-only, or empty
+    except (TypeError, ValueError):  # empty
         return array.ctypes.data
 
 

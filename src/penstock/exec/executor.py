@@ -148,6 +148,8 @@ class _Production:
     def __init__(self, plan: Plan, num_threads: int, policy: Policy, statistics: Statistics):
         self.plan, self.policy, self.statistics = plan, policy, statistics
         self.pools = (kernels.Pool(num_threads), kernels.Pool(min(num_threads, _MAX_IO_THREADS)))
+        for node in plan.sources:
+            plan.source_op(node).copier = self.pools[1]
         self.producer = Producer(plan, policy, *self.pools, statistics.record)
         self.position = 0
         self.keeps_state = False  # for checkpoints

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..core import dtypes
-from ..core.batch import Batch, Spec
+from ..core.batch import Batch, Borrowed, Spec
 from ..core.errors import DataError
+from ..core.kernels import Pool
 
 _ACCEPTED = "NumPy, PyTorch, CuPy and DLPack arrays, penstock tensors, numbers and lists of them are accepted"
 _NARROW = {"int64": np.dtype("i4"), "float64": np.dtype("f4")}  # Python numbers are 32 bit in DALI
@@ -98,43 +99,43 @@ def check_alike(samples: Sequence[np.ndarray]) -> None:
             )
 
 
-def pack(samples: Sequence[np.ndarray]) -> Batch:
-    """The samples copied into memory of the pool."""
+def pack(samples: Sequence[np.ndarray], pool: Pool | None = None) -> Batch:
+    """The samples copied into memory of the pipeline, by the threads of `pool` if there is one."""
+    if samples:
+        check_alike(samples)
+    batch = Batch.from_samples(samples)
+    return batch.packed_copy(pool) if samples else batch
+
+
+def adopt(samples: list[np.ndarray], copy: bool, pool: Pool | None = None) -> Batch:
+    """The samples as a batch: in place with `copy=False`; otherwise in place if nobody else can reach their memory or
+    nobody can write to it, and packed if somebody can."""
     if not samples:
-        return Batch.from_samples(samples)
-    check_alike(samples)
-    shapes = [s.shape for s in samples]
-    shape = np.array(shapes, "i8").reshape(len(samples), samples[0].ndim)
-    out = Batch.allocate(Spec(shape, samples[0].dtype))
-    if out.spec.is_dense and not out.guard_bytes:
-        array = out.array()
-        for i, s in enumerate(samples):
-            array[i] = s
-    else:
-        for i, s in enumerate(samples):
-            out.sample(i)[...] = s
-    return out
-
-
-def adopt(samples: list[np.ndarray], copy: bool) -> Batch:
-    """The samples as a batch: in place with `copy=False`; otherwise in place if nobody else can reach their memory,
-    and packed if somebody can."""
-    if samples and (not copy or all(is_sole(samples, i) for i in range(len(samples)))):
+        return pack(samples)
+    if not copy or all(is_sole(samples, i) for i in range(len(samples))):
         check_alike(samples)
         return Batch.from_samples(samples)
-    return pack(samples)
+    if all(is_frozen(samples, i) or is_sole(samples, i) for i in range(len(samples))):
+        check_alike(samples)
+        batch = Batch.from_samples(samples)
+        batch.owners = (*batch.owners, Borrowed(None))  # who gets the outputs may write to them
+        return batch
+    return pack(samples, pool)
 
 
-def batches_of(outputs: list[Any], copy: bool) -> list[Batch]:
+def batches_of(outputs: list[Any], copy: bool, pool: Pool | None = None) -> list[Batch]:
     """One batch per output from what `samples_of` gave, which is emptied. Copied as by `adopt`."""
     batches = []
     while outputs:
         if isinstance(outputs[0], list):
-            batches.append(adopt(outputs.pop(0), copy))
+            batches.append(adopt(outputs.pop(0), copy, pool))
         elif not copy or is_sole(outputs, 0):
             batches.append(Batch.from_array(outputs.pop(0)))
+        elif is_frozen(outputs, 0):
+            batches.append(Batch.from_array(outputs.pop(0)))
+            batches[-1].owners = (*batches[-1].owners, Borrowed(None))
         else:
-            batches.append(Batch.from_array(outputs.pop(0)).packed_copy())
+            batches.append(Batch.from_array(outputs.pop(0)).packed_copy(pool))
     return batches
 
 
@@ -150,6 +151,23 @@ def is_sole(samples: list[Any], i: int) -> bool:
     if type(base) is np.ndarray:
         return sys.getrefcount(base) <= _ONE_BASE and base.flags.owndata and base.nbytes <= 2 * array.nbytes
     return type(base) is bytes and sys.getrefcount(base) <= _ONE_BASE and len(base) <= 2 * array.nbytes
+
+
+def is_frozen(samples: list[Any], i: int) -> bool:
+    """Whether a contiguous array is read-only down to its memory, which is an array's or that of bytes."""
+    array = samples[i]
+    if array.flags.writeable or type(array) is not np.ndarray or not array.flags.c_contiguous:
+        return False
+    base = array
+    while type(base.base) is np.ndarray:
+        base = base.base
+        if base.flags.writeable:
+            return False
+    if base.base is None:
+        return base.flags.owndata
+    # Bytes that nobody else has are not kept for a small part of them.
+    bytes_of = base.base
+    return type(bytes_of) is bytes and (len(bytes_of) <= 2 * array.nbytes or sys.getrefcount(bytes_of) > _ONE_BASE)
 
 
 def _counts() -> tuple[int, int]:

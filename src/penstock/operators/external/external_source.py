@@ -12,6 +12,7 @@ from ...core.batch import Batch
 from ...core.errors import DataError
 from ...core.kernels import Pool
 from ...core.op import Arg, Picks, Source
+from ...core.sample_info import SampleInfo
 from ...external import samples
 from ...external.ahead import Ahead, Position
 from ...external.calling import CYCLES, Calling
@@ -177,7 +178,7 @@ class ExternalSource(Resumable, Source):
                 raise DataError(f"{len(outputs)} outputs were fed, num_outputs is {self.n_outputs()}")
         layouts = [layout or samples.layout_of(o) for o in outputs]
         outputs = samples.samples_of(outputs)
-        batches = samples.batches_of(outputs, not self.values["no_copy"])
+        batches = samples.batches_of(outputs, not self.values["no_copy"], self.copier)
         self._check(batches, self.room, layouts)
         self.feeding.put(batches)
 
@@ -257,7 +258,7 @@ class ExternalSource(Resumable, Source):
             outputs = calling.outputs(calling.batch(p.iteration, p.epoch))
             layouts = [samples.layout_of(o) for o in outputs]
             outputs[:] = samples.samples_of(outputs)
-            batches = samples.batches_of(outputs, copy)
+            batches = samples.batches_of(outputs, copy, self.copier)
             self._check(batches, n, layouts)
             return batches
         columns: list[list[Any]] = [[] for _ in range(self.n_outputs())]
@@ -270,12 +271,17 @@ class ExternalSource(Resumable, Source):
                 data = None
             else:
                 (column,) = columns
-                for i in range(n):
-                    column.append(samples.as_array(calling.sample(p.in_epoch + i, i, *p[1::-1])))
+                first, iteration, epoch, call = p.in_epoch, p.iteration, p.epoch, calling.source
+                if calling.takes_argument:  # without a call in between, which would cost as much as a quick source
+                    for i in range(n):
+                        column.append(samples.as_array(call(SampleInfo(first + i, i, iteration, epoch))))
+                else:
+                    for i in range(n):
+                        column.append(samples.as_array(calling.sample(first + i, i, iteration, epoch)))
         except DataError as e:
             where = f"sample {i} of iteration {p.iteration}, epoch {p.epoch}"
             raise DataError(f"{e}\nfrom {calling.name}, {where}") from None
-        return [samples.adopt(c, copy) for c in columns]
+        return [samples.adopt(c, copy, self.copier) for c in columns]
 
     def _check(self, batches: list[Batch], n: int, layouts: list[str] | None = None) -> None:
         """Raises DataError if batches are not what was asked for; gives them their layouts."""
