@@ -65,7 +65,7 @@ def examine() -> str:
 
 def _gpu(r: _Report) -> None:
     r.part("GPU")
-    from .gpu import compile, driver, nvjpeg
+    from .gpu import compile, driver, nvjpeg, optical_flow
 
     install = "pip install penstock[cuda13] (for drivers of CUDA 12: penstock[cuda12])"
     if not r.try_("driver", lambda: f"supports CUDA {driver.driver_version()}"):
@@ -99,6 +99,17 @@ def _gpu(r: _Report) -> None:
         r.try_(
             "JPEG engine of GPU 0", engine, "JPEG is decoded by CPU and GPU together; this GPU has no engine for it."
         )
+
+    def flow() -> str:
+        device = driver.Device.get(0)
+        with device:
+            engine = optical_flow.Engine(device)
+            try:
+                return f"for fn.optical_flow; grids of {', '.join(map(str, engine.grids()[0]))} pixels"
+            finally:
+                engine.close()
+
+    r.try_("flow engine of GPU 0", flow, "fn.optical_flow can't be used; the line above says why.")
 
 
 def _describe(device) -> str:

@@ -178,6 +178,7 @@ class Pipeline(PythonWorkers, Serialization):
         plan = Plan(self.definition.nodes, outputs, self._sinks, self._seed)
         if plan.uses_gpu:
             plan.session = self._gpu_session()
+            plan.require_engines()
             self._depth += self._ahead  # what the GPU is working on
         for node in plan.sources:
             try:

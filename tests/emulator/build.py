@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the emulated device: a driver and an NVRTC for machines without a GPU (see driver.cpp and nvrtc.cpp)."""
+"""Builds the emulated device: a driver, an NVRTC and an optical flow engine for machines without a GPU (see driver.cpp,
+nvrtc.cpp and optical_flow.cpp)."""
 
 from __future__ import annotations
 
@@ -31,8 +32,12 @@ def build() -> dict[str, str]:
             fd, temporary = tempfile.mkstemp(dir=folder)
             os.close(fd)
             os.replace(shutil.copyfile(header, temporary), copy)
-    libraries = {"PENSTOCK_CUDA_DRIVER": folder / "libcuda.so", "PENSTOCK_NVRTC": folder / "libnvrtc.so"}
-    for library, source in zip(libraries.values(), ("driver.cpp", "nvrtc.cpp")):
+    libraries = {
+        "PENSTOCK_CUDA_DRIVER": folder / "libcuda.so",
+        "PENSTOCK_NVRTC": folder / "libnvrtc.so",
+        "PENSTOCK_OPTICAL_FLOW": folder / "libnvidia-opticalflow.so",
+    }
+    for library, source in zip(libraries.values(), ("driver.cpp", "nvrtc.cpp", "optical_flow.cpp")):
         if library.exists():
             continue
         fd, temporary = tempfile.mkstemp(dir=folder)

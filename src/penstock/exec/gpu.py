@@ -36,6 +36,7 @@ class Session:
         self.timers: deque[Event] = deque()  # read already
         self._times: dict[int, tuple[float, int]] = {}  # ms and batches by the number of a stage's first node
         self.engines: Any = None  # those of exec/mixed.py, once a picture is decoded
+        self.kept: dict[str, Any] = {}  # what stages keep until the end, with a `close`
 
     @contextmanager
     def begin(self) -> Iterator[GpuPass]:
@@ -96,6 +97,9 @@ class Session:
                 self.engines.close()
             for stream in self._streams:
                 stream.synchronize()
+            for kept in self.kept.values():
+                kept.close()
+            self.kept.clear()
             lent.collect()
             pool(self.device).trim()
             pool(self.device, True).trim()

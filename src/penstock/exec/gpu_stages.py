@@ -21,8 +21,12 @@ from .mixed import decode
 
 
 def runner(stage: Stage, resolvers: dict[int, Resolver]) -> Callable[[Context, kernels.Pool], None]:
-    """What runs a stage of kind "upload", "download" or "mixed" for one batch."""
+    """What runs a stage of kind "upload", "download", "mixed" or "engine" for one batch."""
     node = stage.nodes[0]
+    if stage.kind == "engine":
+        from . import optical_flow
+
+        return lambda ctx, pool: optical_flow.run(ctx, node, resolvers[node.number])
     if stage.kind == "mixed":
         return lambda ctx, pool: decode(ctx, pool, node, resolvers[node.number])
     move = _Upload() if stage.kind == "upload" else _download

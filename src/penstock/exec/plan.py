@@ -47,12 +47,20 @@ class Plan:
         self.mixes_samples = any(n.op.mixes_samples for n in self.nodes)
         self.turns = Turns() if any(n.op.in_order for n in self.nodes) else None
         self._release = last_uses(self.stages, outputs)
-        self.uses_gpu = any(s.kind in ("gpu", "mixed", "upload", "download") for s in self.stages)
+        self.uses_gpu = any(s.kind in ("gpu", "mixed", "engine", "upload", "download") for s in self.stages)
         self.uses_gpu |= any(n.op.runs_on_gpu and n.device == "gpu" for n in self.nodes)
         self.session: Any = None  # the GPU's Session, once the pipeline is built
         self.chains: dict[int, Chain] = {}  # by the number of their first node
         self.joined: dict[int, Wiring] = {}  # by the id of an Alternative
         self._run: list[Callable[[Context, kernels.Pool], None]] = [self._runner(s) for s in self.stages]
+
+    def require_engines(self) -> None:
+        """Raises RuntimeError if the GPU lacks an engine that an operator is done by."""
+        for node in self.nodes:
+            if node.op.engine:
+                from .optical_flow import require
+
+                require(self.session, node)
 
     def source_op(self, node: Node) -> Source:
         assert isinstance(node.op, Source)
@@ -80,7 +88,7 @@ class Plan:
                 from .gpu_chain import GpuChain as kind  # only pipelines with a GPU pay for its modules
             chain = self.chains[stage.nodes[0].number] = kind(stage.nodes, needed, self.resolvers)
             return chain.run
-        if stage.kind in ("mixed", "upload", "download"):
+        if stage.kind in ("mixed", "engine", "upload", "download"):
             from .gpu_stages import runner
 
             return runner(stage, self.resolvers)

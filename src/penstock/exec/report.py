@@ -20,6 +20,7 @@ _TITLES = {
     "chain": "chain, sample by sample",
     "gpu": "chain on the GPU",
     "mixed": "decoding by CPU and GPU",
+    "engine": "an engine of the GPU",
     "upload": "copy to the GPU",
     "download": "copy to the CPU",
     "branches": "a chain for each branch, sample by sample",

@@ -13,8 +13,8 @@ class Stage:
     """What runs at once: one source or batch-wise operator, or a chain of native operators through which each sample
     goes at a time.
 
-    `kind` is "source", "batch", "chain" (on the CPU), "gpu" (a chain there), "mixed" (a decoder), "upload" or
-    "download".
+    `kind` is "source", "batch", "chain" (on the CPU), "gpu" (a chain there), "mixed" (a decoder), "engine" (of
+    the GPU), "upload" or "download".
     """
 
     __slots__ = ("kind", "nodes")
@@ -44,6 +44,8 @@ _CHAINS = ("chain", "gpu")
 def _kind(node: Node) -> str:
     if isinstance(node.op, Transfer):
         return "upload" if node.op.to == "gpu" else "download"
+    if node.op.engine:
+        return "engine"
     moves_pointers = not node.op.kernel and not node.op.aliases  # conditionals, which need no kernel on the GPU
     if node.device == "mixed" or (node.device == "gpu" and not moves_pointers):
         return node.device

@@ -1,49 +1,120 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optical flow, which is refused."""
+"""Motion between frames, by the GPU's optical flow engine."""
+
+from __future__ import annotations
+
+import numpy as np
 
 from ...core.batch import Spec
 from ...core.dtypes import DALIImageType
+from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator
+
+_COLORS = (DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY)
 
 
 class OpticalFlow(Operator):
-    """Motion between the frames of a sequence (FHWC), by the GPU's optical flow engine: not supported.
+    """Motion between the frames of a sequence, by the engine that NVIDIA GPUs from Turing on have for it.
 
-    The engine is reached through a library of NVIDIA's Optical Flow SDK that this library does not drive. The operator
-    takes DALI's arguments and is refused with a NotImplementedError when the pipeline is defined, so that a program
-    fails in its first second and at the line that has to change.
+    Takes sequences (FHWC) of uint8, of three channels or, with `image_type=types.GRAY`, of one. Of F frames it makes
+    F - 1 (FHWC, float): frame i says for the pixels of frame i + 1 how far away, in pixels to the right and down, the
+    same thing is in frame i. Values are multiples of 1/32. One vector stands for `output_grid` x `output_grid` pixels,
+    so that a side of n pixels has ceil(n / output_grid) of them; vectors count pixels of the input always.
+
+    The second input, with `enable_external_hints`, has vectors to begin with: F - 1 frames (FHWC, float) of
+    ceil(n / hint_grid) vectors a side.
+
+    Where the GPU has no such engine, or its driver's library is missing, a RuntimeError says so when the pipeline is
+    built.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
+    >>> frames = np.zeros((3, 64, 96, 3), np.uint8)
     >>> @pipeline_def(batch_size=1, device_id=0)
     ... def pipe():
-    ...     x = types.Constant(np.zeros((2, 64, 64, 3), "u1"), layout="FHWC", device="gpu")
-    ...     return fn.optical_flow(x)
-    >>> try:
-    ...     pipe()
-    ... except NotImplementedError as e:
-    ...     print("refused")
-    refused
+    ...     x = types.Constant(frames, layout="FHWC", device="gpu")
+    ...     return fn.optical_flow(x, preset=1.0)
+    >>> pipe().run()[0].as_cpu().at(0).shape
+    (2, 16, 24, 2)
     """
 
     devices = ("gpu",)
     inputs = (1, 2)
     layouts = ("FHWC",)
     frames = False
-    preset = Arg(float, 0.0, "Speed and quality: 0.0, 0.5 or 1.0, the fastest.", hidden=True)
-    output_grid = Arg(int, 4, "How many pixels each way have a common vector.", hidden=True)
-    output_format = Arg(int, None, "An old name.", deprecated="use output_grid")
-    hint_grid = Arg(int, 4, "The same for hints.", hidden=True)
-    enable_temporal_hints = Arg(bool, False, "Whether the flow before is a hint.", hidden=True)
-    enable_external_hints = Arg(bool, False, "Whether a second input has hints.", hidden=True)
-    image_type = Arg(DALIImageType, DALIImageType.RGB, "Colours of the frames.", hidden=True)
+    engine = True
+    preset = Arg(float, 0.0, "From 0.0, the best, to 1.0, the fastest; 0.5 lies between.")
+    output_grid = Arg(int, 4, "How many pixels each way have a common vector: 1, 2 or 4; on Turing 4 only.")
+    output_format = Arg(int, None, "A former name of `output_grid`.", deprecated="use `output_grid`")
+    hint_grid = Arg(int, 4, "The same for external hints: 1, 2, 4 or 8; on Turing 4 only.")
+    enable_temporal_hints = Arg(
+        bool, False, "Whether the vectors of the frames before, within a sequence, are what the search begins with."
+    )
+    enable_external_hints = Arg(bool, False, "Whether the second input has vectors that the search begins with.")
+    image_type = Arg(DALIImageType, DALIImageType.RGB, "Colours of the frames: RGB, BGR or GRAY.")
 
     def setup(self) -> None:
-        raise NotImplementedError(
-            "fn.optical_flow is not supported: this library does not drive the GPU's optical flow engine; compute the "
-            "flow before (by OpenCV, say) and read it by fn.external_source, or call a function on the GPU by "
-            "fn.dl_tensor_python_function"
+        v = self.values
+        if {"output_grid", "output_format"} <= v["given"]:
+            raise ValueError("give `output_grid` only, not `output_format` as well")
+        if not 0 <= v["preset"] <= 1:
+            raise ValueError(f"preset={v['preset']:g} is not in [0, 1]")
+        for name, value, accepted in (
+            ("output_grid", self._grid(), (1, 2, 4)),
+            ("hint_grid", v["hint_grid"], (1, 2, 4, 8)),
+        ):
+            if value not in accepted:
+                raise ValueError(f"{name}={value} is not supported; supported: {', '.join(map(str, accepted))}")
+        if v["image_type"] not in _COLORS:
+            raise ValueError(f"image_type={v['image_type'].name} is not supported; supported: RGB, BGR, GRAY")
+
+    def n_outputs(self) -> int:
+        if self.values["enable_external_hints"] and self.n_inputs < 2:
+            raise ValueError("fn.optical_flow: with enable_external_hints=True the hints are to be given as input 1")
+        return 1
+
+    def settings(self) -> tuple[int, int, int, bool, bool]:
+        """The fields of gpu.optical_flow.Settings."""
+        v = self.values
+        level = 5 if v["preset"] < 0.375 else 10 if v["preset"] < 0.75 else 20
+        hint_grid = v["hint_grid"] if v["enable_external_hints"] else 0
+        image_type = v["image_type"]
+        return self._grid(), hint_grid, level, image_type == DALIImageType.GRAY, image_type == DALIImageType.BGR
+
+    def _grid(self) -> int:
+        v = self.values
+        return v["output_grid"] if v["output_format"] is None else v["output_format"]
+
+    def plan(self, a: Arguments, x: Spec, *hints: Spec) -> None:
+        if x.dtype.name != "uint8":
+            raise TypeError(f"input type {x.dtype.name} is not supported; supported: uint8; fn.cast converts others")
+        channels, wanted = x.shape[:, 3], 1 if a.image_type == DALIImageType.GRAY else 3
+        SampleErrors.where(
+            channels != wanted,
+            lambda i: (
+                f"{a.image_type.name} frames have {wanted} channel{'s' * (wanted > 1)}; got shape {x.shape[i].tolist()}"
+            ),
+        )
+        SampleErrors.where(x.shape[:, 0] < 1, lambda i: "the sequence has no frames")
+        if not a.enable_external_hints:
+            return
+        given = hints[0]
+        if given.dtype.name != "float32" or given.ndim != 4:
+            raise TypeError(f"hints are sequences (FHWC) of float; got {given.ndim} dimensions of {given.dtype.name}")
+        shape = _vectors(x, a.hint_grid)
+        SampleErrors.where(
+            (given.shape != shape).any(axis=1),
+            lambda i: (
+                f"hints for frames of shape {x.shape[i].tolist()} with hint_grid={a.hint_grid} have the shape "
+                f"{shape[i].tolist()}; got {given.shape[i].tolist()}"
+            ),
         )
 
-    def outputs(self, a: Arguments, *inputs: Spec) -> Spec:
-        raise NotImplementedError
+    def outputs(self, a: Arguments, x: Spec, *hints: Spec) -> Spec:
+        return x.like(shape=_vectors(x, self._grid()), dtype=np.dtype("f4"), layout="FHWC")
+
+
+def _vectors(x: Spec, grid: int) -> np.ndarray:
+    """(n, 4) shapes of the vectors of sequences."""
+    n, height, width = x.shape[:, 0], x.shape[:, 1], x.shape[:, 2]
+    return np.stack([n - 1, -(-height // grid), -(-width // grid), np.full_like(n, 2)], axis=1)
