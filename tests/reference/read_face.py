@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes face.json: what the modules of the real DALI offer, read off the installed package.
+
+Names and parameters only; none of DALI's text. `python tests/reference/read_face.py`, with DALI installed."""
+
+import enum
+import importlib
+import inspect
+import json
+import pkgutil
+import sys
+import types
+import warnings
+from pathlib import Path
+
+import nvidia.dali
+
+OPERATORS = ("nvidia.dali.fn", "nvidia.dali.ops", "nvidia.dali.experimental.dynamic.ops")  # in operators.json
+ROOT = "nvidia.dali"
+
+
+def is_public(name: str) -> bool:
+    return not any(part.startswith("_") for part in name.split("."))
+
+
+def parameters(function) -> list[str] | None:
+    """Names of parameters, with * and ** before those that take all the rest; None if there is no telling."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except Exception:  # some types compare badly
+        return None
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    return [stars.get(p.kind, "") + p.name for p in found if p.name != "self"]
+
+
+def described(value) -> dict:
+    if isinstance(value, type) and hasattr(value, "__members__"):
+        return {"kind": "enumeration", "members": {n: int(m.value) if isinstance(m.value, int) else None
+                                                   for n, m in value.__members__.items()}}  # fmt: skip
+    if isinstance(value, type):
+        members = sorted({n for c in value.__mro__ if c.__module__.startswith(ROOT) for n in vars(c) if is_public(n)})
+        return {"kind": "class", "parameters": parameters(value), "members": members}
+    if callable(value):
+        return {"kind": "function", "parameters": parameters(value)}
+    return {"kind": "value"}
+
+
+def is_import(value, module: str) -> bool:
+    """Whether a module has the name only because it imports it for itself: the name's home is another public module,
+    not within this one."""
+    home = str(getattr(value, "__module__", "") or "")
+    return home != module and is_public(home) and not home.startswith((module + ".", ROOT + ".backend_impl"))
+
+
+def belongs(value) -> bool:
+    """Whether a name of a module is its own, or DALI's, and not something it imports."""
+    if isinstance(value, types.ModuleType):
+        return False
+    if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
+        return str(getattr(value, "__module__", "")).startswith(ROOT)
+    return isinstance(value, (int, float, str, enum.Enum)) or type(value).__module__.startswith(ROOT)
+
+
+def modules() -> tuple[list[str], dict[str, str]]:
+    """All modules, and why some can't be imported."""
+    names, missing = [ROOT], {}
+
+    def failed(name):
+        missing[name] = type(sys.exc_info()[1]).__name__
+
+    for found in pkgutil.walk_packages(nvidia.dali.__path__, ROOT + ".", onerror=failed):
+        if is_public(found.name) and ".libdali" not in found.name:
+            names.append(found.name)
+    names += [n for n in sys.modules if n.startswith(ROOT + ".") and is_public(n)]
+    return sorted(set(names)), missing
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    face, (names, missing) = {}, modules()
+    for name in names:
+        try:
+            module = importlib.import_module(name)
+        except Exception as e:
+            missing[name] = type(e).__name__
+            continue
+        if name.startswith(OPERATORS):
+            face[name] = {n: {"kind": "operator"} for n in vars(module) if is_public(n) and belongs(vars(module)[n])}
+            continue
+        own = {n: v for n, v in vars(module).items() if is_public(n) and belongs(v) and not is_import(v, name)}
+        face[name] = {n: described(v) for n, v in sorted(own.items())}
+    Path(__file__).with_name("face.json").write_text(json.dumps({"modules": face, "missing": missing}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
