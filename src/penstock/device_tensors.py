@@ -74,12 +74,7 @@ class TensorGPU:
         }
 
     def __dlpack__(self, *, stream: Any = None, **kwargs: Any) -> Any:
-        b = self._batch
-        if stream != -1:
-            handle = LEGACY_STREAM if stream in (None, 0) else stream_handle(stream)
-            with b.device:
-                b.used_on(ForeignStream(b.device, handle))
-        return dlpack.capsule(self.data_ptr(), self._shape, b.spec.dtype, b.device.id, b)
+        return _capsule(self._batch, self._shape, stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (2, self._batch.device.id)
@@ -276,8 +271,11 @@ class TensorListGPU:
         """A copy in CPU memory."""
         return TensorListCPU(self._batch.download())
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        return self.as_tensor().__dlpack__(**kwargs)
+    def __dlpack__(self, *, stream: Any = None, **kwargs: Any) -> Any:
+        b = self._batch
+        if not len(b) or not b.is_packed:
+            return self.as_tensor().__dlpack__(stream=stream, **kwargs)
+        return _capsule(b, (len(b), *b.spec.shape[0].tolist()), stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (2, self._batch.device.id)
@@ -349,6 +347,15 @@ class TensorListGPU:
 
     def _repr_html_(self) -> str | None:
         return self.as_cpu()._repr_html_()
+
+
+def _capsule(batch: DeviceBatch, shape: Sequence[int], stream: Any) -> Any:
+    """A DLPack capsule for work of `stream`, of a batch whose samples lie one behind the other."""
+    if stream != UNORDERED:
+        handle = LEGACY_STREAM if stream in (None, 0) else stream_handle(stream)
+        with batch.device:
+            batch.used_on(ForeignStream(batch.device, handle))
+    return dlpack.capsule(int(batch.rows["data"][0]), shape, batch.spec.dtype, batch.device.id, batch)
 
 
 def _relabelled(batch: DeviceBatch, shape: Any = None, layout: str | None = None, dtype: Any = None) -> DeviceBatch:

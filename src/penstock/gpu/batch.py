@@ -55,14 +55,15 @@ class DeviceBatch(Batch):
         for owner in self.owners:
             if isinstance(owner, (Block, Lent)):
                 owner.used_on(stream)
-        if self.ready is not None and stream.handle != self.stream.handle:
+        if self.ready is not None and stream.handle != self.stream.handle and not self.ready.done():
             stream.wait(self.ready)
 
     def wait(self) -> None:
         """Blocks the calling thread until the samples are there."""
         with self.device:
             if self.ready is not None:
-                self.ready.wait()
+                if not self.ready.done():
+                    self.ready.wait()
             else:
                 self.stream.synchronize()
 

@@ -67,6 +67,11 @@ _FUNCTIONS: dict[str, tuple] = {
     "cuGetErrorName": (_I, _P),
     "cuGetErrorString": (_I, _P),
 }
+# Calls that only queue or ask keep the GIL: giving it up and waiting for it again takes longer than they do.
+_SHORT = (
+    *("cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuStreamWaitEvent"),
+    *("cuEventCreate", "cuEventRecord", "cuEventQuery", "cuEventDestroy_v2"),
+)
 # Numbers of CUdevice_attribute.
 _SM_COUNT, _MAJOR, _MINOR = 16, 75, 76
 _MAX_DYNAMIC_SHARED = 8  # CUfunction_attribute
@@ -76,15 +81,16 @@ _MAX_DYNAMIC_SHARED = 8  # CUfunction_attribute
 def _library() -> ctypes.CDLL:
     path = os.environ.get("PENSTOCK_CUDA_DRIVER") or "libcuda.so.1"
     try:
-        lib = ctypes.CDLL(path)
+        lib, short = ctypes.CDLL(path), ctypes.PyDLL(path)
     except OSError as e:
         raise CudaError(
             f"no NVIDIA driver was found ({e}). A GPU pipeline needs an NVIDIA GPU and its driver; without them leave "
             "`device` out and pass device_id=None"
         ) from None
     for name, arguments in _FUNCTIONS.items():
-        function = getattr(lib, name)
+        function = getattr(short if name in _SHORT else lib, name)
         function.argtypes, function.restype = arguments, ctypes.c_int
+        setattr(lib, name, function)
     code = lib.cuInit(0)
     if code:
         raise CudaError(f"the NVIDIA driver could not be started: {_explain(lib, code)}")

@@ -168,7 +168,7 @@ class DaliIterator:
         self._continues = False  # whether the pipelines go on from the epoch before
         # Outputs on the GPU are given out at once; frameworks wait for them there.
         self._without_waiting = [(-1,) if p._plan is not None and p._plan.uses_gpu else () for p in self._pipes]
-        self._under_way: deque[list[Any]] = deque()
+        self._under_way: deque[set[Any]] = deque()
         self._first: list[Any] = []
         self._before_first: list[tuple[Any, dict[str, Any]]] = []
         saved = resume.of(self._pipes)
@@ -237,10 +237,11 @@ class DaliIterator:
         if error is not None:
             raise error
         if any(self._without_waiting):
-            self._under_way.append([o._batch.ready for b in batches for o in b if hasattr(o._batch, "ready")])
+            self._under_way.append({o._batch.ready for b in batches for o in b if hasattr(o._batch, "ready")})
             if len(self._under_way) > _UNDER_WAY:
                 for event in self._under_way.popleft():
-                    event.wait()
+                    if not event.done():
+                        event.wait()
         return batches
 
     def _take(self) -> Any:

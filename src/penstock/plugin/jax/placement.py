@@ -22,7 +22,7 @@ def tensor(output: Any, name: str) -> Any:
     differ in shape."""
     if isinstance(output, TensorListCPU):
         return dense(output, name)
-    return output.as_tensor() if output.is_dense_tensor() else dense(output.as_cpu(), name)
+    return output if output.is_dense_tensor() else dense(output.as_cpu(), name)
 
 
 def to_jax(tensor: Any, device: Any = None) -> jax.Array:
@@ -139,7 +139,7 @@ def stack(tensors: Sequence[Any], devices: Sequence[Any], name: str) -> jax.Arra
 
 
 def _shape_of_all(tensors: Sequence[Any], name: str) -> tuple[int, ...]:
-    shapes = {t.shape if isinstance(t, np.ndarray) else tuple(t.shape()) for t in tensors}
+    shapes = {t.shape if isinstance(t, np.ndarray) else (len(t), *t.shape()[0]) for t in tensors}
     if len(shapes) > 1:
         raise ValueError(
             f"output '{name}': all pipelines have to give batches of one shape to make one array of them; got "
