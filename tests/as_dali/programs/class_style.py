@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A loader in the style of DALI's first versions: operators are made in the constructor, readers named in the call, two
-pipelines wrapped as one data set. `class_style.py FOLDER N_SHARDS`, where 0 shards means a single pipeline."""
+pipelines wrapped as one data set. `class_style.py FOLDER N_SHARDS [gpu]`, where 0 shards means a single pipeline."""
 
 import sys
 
 from nvidia.dali import ops, types
 from nvidia.dali.pipeline import Pipeline
 from nvidia.dali.plugin.pytorch import DALIClassificationIterator
+
+GPU = sys.argv[3:] == ["gpu"]
 
 
 class HybridPipeline(Pipeline):
@@ -16,10 +18,11 @@ class HybridPipeline(Pipeline):
             self.input = ops.FileReader(file_root=file_root)
         else:
             self.input = ops.FileReader(file_root=file_root, num_shards=num_shards, shard_id=shard_id)
-        self.decode = ops.ImageDecoder(device="cpu", output_type=types.RGB)
-        self.res = ops.RandomResizedCrop(device="cpu", size=224)
+        device = "gpu" if GPU else "cpu"
+        self.decode = ops.ImageDecoder(device="mixed" if GPU else "cpu", output_type=types.RGB)
+        self.res = ops.RandomResizedCrop(device=device, size=224)
         dtype = {"output_dtype": types.FLOAT} if old_name else {"dtype": types.FLOAT}
-        self.cmnp = ops.CropMirrorNormalize(device="cpu", output_layout=types.NCHW, mean=0.0, std=1.0, **dtype)
+        self.cmnp = ops.CropMirrorNormalize(device=device, output_layout=types.NCHW, mean=0.0, std=1.0, **dtype)
 
     def define_graph(self):
         jpegs, labels = self.input(name="Reader")
