@@ -356,7 +356,8 @@ class Pipeline(PythonWorkers, Serialization):
     def sample_indices(self) -> np.ndarray | None:
         """Which samples of its iteration the last batch has, in ascending order: fewer than were asked for if some were
         left out by on_error="skip". None before the first batch."""
-        return None if self._executor is None else self._executor.rows
+        rows = None if self._executor is None else self._executor.rows
+        return None if rows is None else rows.copy()
 
     def input_feed_count(self, input_name: str) -> int:
         """How often `feed_input` has to be called before the first `schedule_run` for a full prefetch queue; fewer will

@@ -245,6 +245,11 @@ class Batch:
             self._rows_address = address(self._rows)
         return self._rows_address
 
+    @rows_address.setter
+    def rows_address(self, address: int) -> None:
+        """Known to whoever made the rows."""
+        self._rows_address = address
+
     def sample(self, i: int) -> np.ndarray:
         """Sample i as an array that shares the memory."""
         if self._array is not None:
@@ -301,7 +306,10 @@ class Batch:
 
     @property
     def is_borrowed(self) -> bool:
-        return any(type(o) is Borrowed for o in self.owners)
+        for owner in self.owners:  # quicker than any()
+            if type(owner) is Borrowed:
+                return True
+        return False
 
     def packed_copy(self, pool: kernels.Pool | None = None) -> Batch:
         """The samples copied into one new block, by the threads of `pool` if there is one."""

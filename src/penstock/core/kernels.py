@@ -116,6 +116,7 @@ def library() -> ctypes.CDLL:
         ("assign_columns", i32, (p, i32, i64, i64, p, i32, i64, i64, i64, i64)),
         ("same_column", i32, (p, i64, i64, i64, p)),
         ("first_elements", None, (p, p, i64, p, i32, p, i32, p, p, p)),
+        ("name_files", None, (p, i64, p, p, p, p, p, p, p, p, p)),
         ("settle_windows", i32, (p, p, p, i64, i32, u32)),
         ("crop_windows", i64, (p, i64, i32, i32, p, p, i32, p, p)),
         ("parts_inside", None, (p, p, p, i64, p, p)),

@@ -33,17 +33,20 @@ class Native:
     def expect(self, column: np.ndarray) -> None:
         """What a rule does in Python depends on the values of this column (n,)."""
 
+    def is_constant(self, column: np.ndarray) -> bool:
+        """Whether it is the same for every batch: it can't be written to."""
+        return not column.flags.writeable
+
+    def constant_if(self, result: np.ndarray, *columns: np.ndarray) -> np.ndarray:
+        """What was computed from columns, as a constant if they are constants."""
+        if all(map(self.is_constant, columns)):
+            result.setflags(write=False)
+        return result
+
 
 IMMEDIATE = Native()
 
 _CONVERTED = frozenset(np.dtype(t) for t in ("u1", "i4", "i8", "u8", "f4", "f8", "?"))
-
-
-def constant_if(result: np.ndarray, *columns: np.ndarray) -> np.ndarray:
-    """What was computed from columns; it can't be written to if they are constants."""
-    if not any(c.flags.writeable for c in columns):
-        result.setflags(write=False)
-    return result
 
 
 class _Recorded(ctypes.Structure):
@@ -52,7 +55,7 @@ class _Recorded(ctypes.Structure):
 
 class Recorder(Native):
     """Also keeps the calls. `fault` says why they can't be replayed, if they can't: that a column was computed by NumPy
-    from data, for instance. Arrays that can't be written to are constants."""
+    from data, for instance. The arrays of `allocate` can be written to by the calls only."""
 
     def __init__(self) -> None:
         self.fault = ""
@@ -62,24 +65,27 @@ class Recorder(Native):
 
     def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, int]:
         array, at = allocate(shape, dtype)
-        self.adopt(array)
-        return array, at
-
-    def adopt(self, array: np.ndarray) -> None:
-        """Counts an array as memory that replayed calls write to."""
-        at = address(array)
+        array.setflags(write=False)
         self._alive.append(array)
         self._blocks.append((at, at + array.nbytes))
+        return array, at
 
-    def knows(self, array: Any) -> bool:
-        """Whether an array will have the right values after the calls were replayed."""
-        if not isinstance(array, np.ndarray):
-            return True
+    def _is_made(self, array: np.ndarray) -> bool:
+        """Whether replayed calls make it."""
         at = array.__array_interface__["data"][0]
-        return any(begin <= at < end for begin, end in self._blocks) or not array.flags.writeable
+        return any(begin <= at < end for begin, end in self._blocks)
+
+    def is_constant(self, column: np.ndarray) -> bool:
+        base: Any = column
+        while isinstance(base, np.ndarray):  # a view may be less than what it is a view of
+            if base.flags.writeable:
+                return False
+            base = base.base
+        return not self._is_made(column)
 
     def check(self, array: Any, what: str) -> None:
-        if not self.fault and not self.knows(array):
+        """A fault if replayed calls don't give an array the right values."""
+        if not self.fault and isinstance(array, np.ndarray) and not (self._is_made(array) or self.is_constant(array)):
             self.fault = f"{what} is computed from data"
 
     def call(self, name: str, *arguments: Any) -> int:
@@ -96,7 +102,7 @@ class Recorder(Native):
         if not isinstance(x, np.ndarray):
             return 0 if x is None else int(x)
         self.check(x, f"what {name} is given")
-        if not x.flags.writeable:
+        if self.is_constant(x):
             x = np.ascontiguousarray(x)
         elif not x.flags.c_contiguous:
             whole, _ = self.allocate(x.shape, x.dtype)
@@ -107,10 +113,8 @@ class Recorder(Native):
 
     def assign(self, to: np.ndarray, values: np.ndarray) -> None:
         self.check(values, "a column")
-        to[...] = values
         if to.ndim > 2 or to.shape != values.shape or not {to.dtype, values.dtype} <= _CONVERTED:
-            self.fault = self.fault or f"a column of {values.dtype.name} and shape {values.shape} can't be assigned"
-            return
+            raise ValueError(f"[internal error] no record of {values.dtype.name} {values.shape} to {to.dtype.name}")
         self._alive += [to, values]
         self.call("assign_columns", *_layout(to), *_layout(values), len(to), to.shape[1] if to.ndim == 2 else 1)
 

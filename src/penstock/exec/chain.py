@@ -70,11 +70,11 @@ class Chain:
         return self._wirings[key]
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
-        record = kind = None
-        if self.replays is not None and (kind := self.replays.kind(ctx)) is not None:
-            if self.replays.run(kind, ctx, pool):
-                return
-            record = self.replays.record(kind)
+        if self.replays is None or not self.replays.run(ctx, pool):
+            self.run_by_rules(ctx, pool)
+
+    def run_by_rules(self, ctx: Context, pool: kernels.Pool, record: Record | None = None) -> _Segment:
+        """`record` to have it on record, of which only the last segment is any good."""
         segment: _Segment | None = None
         for link in self.links:
             try:
@@ -90,8 +90,7 @@ class Chain:
                 raise explain_failure(ctx, link.node, e, sample_of) from (e if "[internal" in str(e) else None)
         assert segment is not None
         segment.run(pool)
-        if record is not None and kind is not None and self.replays is not None:
-            self.replays.keep(kind, segment, record)
+        return segment
 
 
 class _Segment:

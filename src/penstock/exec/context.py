@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,13 @@ class Timing:
         self.native, self.outcome = native or end, outcome
 
 
+@lru_cache(16)
+def _numbers(n: int) -> np.ndarray:
+    numbers = np.arange(n)
+    numbers.setflags(write=False)
+    return numbers
+
+
 class Context:
     """`n` samples with their `epoch` and `position`, the batches computed so far, and the samples that failed.
 
@@ -45,7 +53,7 @@ class Context:
     )
 
     def __init__(self, n: int, epoch: np.ndarray, position: np.ndarray, iteration: int, rows: np.ndarray | None = None):
-        self.rows = np.arange(n) if rows is None else rows
+        self.rows = _numbers(n) if rows is None else rows
         self.n, self.epoch, self.position, self.iteration = n, epoch, position, iteration
         self.values: dict[tuple[int, int], Batch] = {}
         self.status = np.zeros(n, "i4")

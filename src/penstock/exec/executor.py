@@ -147,6 +147,7 @@ class _Production:
 
     def __init__(self, plan: Plan, num_threads: int, policy: Policy, statistics: Statistics):
         self.plan, self.policy, self.statistics = plan, policy, statistics
+        self._sources = [(node, plan.source_op(node)) for node in plan.sources]
         self.pools = (kernels.Pool(num_threads), kernels.Pool(min(num_threads, _MAX_IO_THREADS)))
         for node in plan.sources:
             plan.source_op(node).copier = self.pools[1]
@@ -176,14 +177,13 @@ class _Production:
         return State(iteration, self.position, self.ended, states)
 
     def _pick(self, ticket: Ticket) -> Context:
-        sources = [(node, self.plan.source_op(node)) for node in self.plan.sources]
-        ticket.before, ticket.position = [op.state() for _, op in sources], self.position
+        ticket.before, ticket.position = [op.state() for _, op in self._sources], self.position
         if self.ended:
             raise StopIteration
         n = ticket.batch_size
         epoch = position = None
         decided = ""  # the source that said how many samples there are
-        for node, op in sources:
+        for node, op in self._sources:
             try:
                 picks = op.take(n, ticket.index)
             except StopIteration:

@@ -58,9 +58,11 @@ class Record(Recorder):
     def argument(self, link: Link, name: str, column: np.ndarray) -> np.ndarray:
         """A column of data, where it will be for every batch."""
         twin, _ = self.allocate(column.shape, column.dtype)
+        ours = twin.view()
+        twin.setflags(write=True)
         twin[...] = column
         self.columns.append((link, name, twin))
-        return twin
+        return ours
 
     def filled(self, launch: Launch, params: list[dict[str, Any]]) -> None:
         """Records how the arguments of kernels were filled."""
@@ -73,7 +75,7 @@ class Record(Recorder):
                     if not column.flags.c_contiguous:
                         self.fault = self.fault or f"the column '{field}' is copied"
                     self._alive.append(column)
-                elif column.flags.writeable:
+                elif not self.is_constant(column):
                     to = rows.views[field]
                     self.assign(to if column.ndim < 2 or to.ndim < 2 else to[:, : column.shape[1]], column)
 
@@ -104,7 +106,22 @@ class Replays:
             for link in links
         )
 
-    def kind(self, ctx: Context) -> tuple | None:
+    def run(self, ctx: Context, pool: kernels.Pool) -> bool:
+        """Runs the chain by a record, or while it is recorded; False if neither can be."""
+        kind = self._kind(ctx)
+        if kind is None:
+            return False
+        idle = self._idle.get(kind)
+        if not idle:
+            return self._pays(kind) and self._record(kind, ctx, pool)
+        replay = idle.pop()
+        agrees = replay.run(ctx, pool)
+        self._vain[kind] = 0 if agrees else self._vain[kind] + 1
+        if agrees or self._vain[kind] < _PATIENCE:
+            idle.append(replay)
+        return agrees
+
+    def _kind(self, ctx: Context) -> tuple | None:
         """All that the rules may decide by, other than columns; None for what is not recorded."""
         if not ctx.n or Batch.guard_bytes:
             return None
@@ -117,38 +134,26 @@ class Replays:
             kind += spec.shape.shape[1], spec.dtype, spec.layout, batch.sources is None
         return tuple(kind)
 
-    def run(self, kind: tuple, ctx: Context, pool: kernels.Pool) -> bool:
-        """Whether there was a record that fits."""
-        try:
-            replay = self._idle[kind].pop()
-        except (KeyError, IndexError):
-            return False
-        if replay.run(ctx, pool):
-            self._vain[kind] = 0
-            self._idle[kind].append(replay)
-            return True
-        self._vain[kind] += 1
-        if self._vain[kind] < _PATIENCE:
-            self._idle[kind].append(replay)
-        return False
-
-    def record(self, kind: tuple) -> Record | None:
-        """To record a batch with, if that pays."""
+    def _pays(self, kind: tuple) -> bool:
+        """Whether it pays to record a batch of a kind."""
         seen = self._seen.get(kind, 0)
-        if seen == 0 and len(self._seen) >= _KEPT_KINDS:
-            return None
+        if seen > _WAIT + _KEPT_EACH or (seen == 0 and len(self._seen) >= _KEPT_KINDS):
+            return False
         self._seen[kind] = seen + 1
-        if seen < _WAIT or self._vain.get(kind, 0) >= _PATIENCE or len(self._idle.get(kind, ())) >= _KEPT_EACH:
-            return None
-        return Record()
+        return seen >= _WAIT and self._vain.get(kind, 0) < _PATIENCE
 
-    def keep(self, kind: tuple, segment: _Segment, record: Record) -> None:
-        """Keeps what was recorded of a segment, if it is of use."""
+    def _record(self, kind: tuple, ctx: Context, pool: kernels.Pool) -> bool:
+        record = Record()
+        try:
+            segment = self.chain.run_by_rules(ctx, pool, record)
+        except Exception:  # which comes again if it is not about the record
+            return False
         if record.fault or segment.launch is None or len(segment.calls) < len(self.chain.links):
             self._vain[kind] = _PATIENCE
-            return
-        self._vain.setdefault(kind, 0)
-        self._idle.setdefault(kind, []).append(_Replay(self.chain, segment, record))
+        else:
+            self._vain.setdefault(kind, 0)
+            self._idle.setdefault(kind, []).append(_Replay(self.chain, segment, record))
+        return True
 
 
 class _Replay:
@@ -226,7 +231,7 @@ class _Output:
             spec = self._spec = Spec(self.stored.copy(), spec.dtype, spec.layout)
             spec._dense = bool(dense)
         batch = Batch(spec, rows, (buffer,), values[self._named].sources if self._named is not None else None)
-        batch._rows_address, batch._packed = at, bool(dense)
+        batch.rows_address, batch._packed = at, bool(dense)
         for slot in self._slots:
             slot.rows = at
         return batch

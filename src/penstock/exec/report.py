@@ -114,6 +114,7 @@ class Table:
 
 def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
     with s.lock:
+        s.settle()
         samples, batches = max(s.samples, 1), max(s.batches, 1)
         total = sum(map(sum, (s.kernel_ns.values(), s.python_ns.values(), s.load_ns.values()))) or 1
         seconds = max((s.last - s.started) / 1e9, 1e-9)

@@ -8,7 +8,6 @@ import numpy as np
 from ...core.batch import Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerSample
-from ...core.recording import constant_if
 from ...core.rows import allocate
 from ._resampling import spatial
 
@@ -88,9 +87,9 @@ class ResizeSize(Operator, abstract=True):
         wanted, mode = _wanted(a, k)
         start = end = limit = None
         if a.roi_start is not None:
-            start, end = per_axis(a.roi_start, "roi_start", k), per_axis(a.roi_end, "roi_end", k)
+            start, end = per_axis(a, a.roi_start, "roi_start", k), per_axis(a, a.roi_end, "roi_end", k)
         if a.max_size is not None:
-            limit = per_axis(np.array([a.max_size], _FLOAT32), "max_size", k)
+            limit = per_axis(a, np.array([a.max_size], _FLOAT32), "max_size", k)
             limit = np.where(limit > 0, limit, np.float32(np.inf))
             limit.setflags(write=False)  # constant
         (region, at), (a.size, at_size) = a.native.allocate((2, n, k), _FLOAT64), a.native.allocate((n, k), _INT64)
@@ -117,19 +116,19 @@ class ResizeSize(Operator, abstract=True):
             SampleErrors.where(problem == 3, lambda i: f"the output would have the size {a.start[i].tolist()}")
 
 
-def per_axis(column: np.ndarray, name: str, k: int) -> np.ndarray:
+def per_axis(a: Arguments, column: np.ndarray, name: str, k: int) -> np.ndarray:
     """One value for all axes, or one for each."""
     if column.shape[1] not in (1, k):
         raise ValueError(
             f"argument '{name}' takes a single value or {k} values, one per spatial axis; got {column.shape[1]}"
         )
-    return column if column.shape[1] == k else constant_if(np.repeat(column, k, axis=1), column)
+    return column if column.shape[1] == k else a.native.constant_if(np.repeat(column, k, axis=1), column)
 
 
 def _wanted(a: Arguments, k: int) -> tuple[np.ndarray, str]:
     """(n, k) requested extents (0: absent, negative: flipped) and the mode that goes with them."""
     if a.size is not None:
-        return per_axis(a.size, "size", k), a.mode
+        return per_axis(a, a.size, "size", k), a.mode
     for name, mode in (("resize_shorter", "not_smaller"), ("resize_longer", "not_larger")):
         if name in a.given:
             return _together(a, [getattr(a, name)] * k), mode
@@ -138,8 +137,8 @@ def _wanted(a: Arguments, k: int) -> tuple[np.ndarray, str]:
 
 def _together(a: Arguments, columns: list[np.ndarray]) -> np.ndarray:
     """Columns (n,) as one array (n, k)."""
-    if not any(c.flags.writeable for c in columns):
-        return constant_if(np.stack(columns, axis=1), *columns)
+    if all(map(a.native.is_constant, columns)):
+        return a.native.constant_if(np.stack(columns, axis=1), *columns)
     out, _ = a.native.allocate((a.n, len(columns)), _FLOAT32)
     for i, column in enumerate(columns):
         a.native.assign(out[:, i], column)

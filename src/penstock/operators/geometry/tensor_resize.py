@@ -85,7 +85,7 @@ class TensorResize(Resampling):
         start, end = np.zeros_like(extent), extent
         if a.roi_start is not None:
             unit = extent if a.roi_relative else np.float32(1)
-            start, end = per_axis(a.roi_start, "roi_start", k) * unit, per_axis(a.roi_end, "roi_end", k) * unit
+            start, end = per_axis(a, a.roi_start, "roi_start", k) * unit, per_axis(a, a.roi_end, "roi_end", k) * unit
             far = ~((np.abs(start) <= _FARTHEST) & (np.abs(end) <= _FARTHEST)).all(axis=1)
             SampleErrors.where(
                 far,
@@ -95,11 +95,11 @@ class TensorResize(Resampling):
                 ),
             )
         region = np.abs(end - start)
-        wanted = per_axis(a.sizes, "sizes", k) if a.scales is None else per_axis(a.scales, "scales", k) * extent
+        wanted = per_axis(a, a.sizes, "sizes", k) if a.scales is None else per_axis(a, a.scales, "scales", k) * extent
         SampleErrors.where(
             ~np.isfinite(wanted).all(axis=1), lambda i: f"the size must be finite numbers, got {wanted[i].tolist()}"
         )
-        share = per_axis(a.alignment, "alignment", k)
+        share = per_axis(a, a.alignment, "alignment", k)
         if k < x.ndim or axes != list(range(x.ndim)):
             # Axes that are not named take part in the modes, as in DALI: their own extent is asked for.
             every = x.shape.astype("f4")
@@ -116,7 +116,7 @@ class TensorResize(Resampling):
             extent = every
         limit = np.full(x.ndim, np.inf, "f4")
         if a.max_size is not None:
-            most = per_axis(np.array([a.max_size], "f4"), "max_size", k)[0]
+            most = per_axis(a, np.array([a.max_size], "f4"), "max_size", k)[0]
             limit[axes] = np.where(most > 0, most, np.inf)
         real = _extents(a, np.abs(wanted), region, extent > 0, limit)
         SampleErrors.where(

@@ -26,15 +26,12 @@ class FileNames:
                 lengths.append(np.fromiter(map(len, names), "i8", len(names)) + 1)
         blocks.append(b"")
         self.text = np.frombuffer(b"\0".join(blocks), "u1")
-        self.root_address, self._text_address = self.root.ctypes.data, self.text.ctypes.data
+        self.root_address, self.text_address = self.root.ctypes.data, self.text.ctypes.data
         self._begins = np.cumsum(np.concatenate([np.zeros(1, "i8"), *lengths]))  # and where the last one ends
+        self.begins_address = self._begins.ctypes.data
 
     def __len__(self) -> int:
         return len(self._begins) - 1
-
-    def addresses(self, indices: np.ndarray) -> np.ndarray:
-        """(n,) addresses of the names at `indices`."""
-        return self._begins[indices] + self._text_address
 
     def path(self, index: int) -> str:
         name = os.fsdecode(self.text[int(self._begins[index]) : int(self._begins[index + 1]) - 1].tobytes())

@@ -102,7 +102,10 @@ class ShardedSource(Source, Seeded, abstract=True):
         self.since = self.taken = 0  # samples taken in all since an epoch that began with no sample taken
         self.past: list[dict[str, int]] = []  # where the run was when the number of shards changed
         self.course: Course
-        self._ahead: tuple[Course | None, int, int, np.ndarray] = (None, 0, 0, np.empty((len(_COLUMNS), 0), _INT64))
+        # Picks made ahead: of which course, and where in it and in them the next one is.
+        self._ahead: tuple[Course | None, tuple[int, int], np.ndarray, int] = (
+            *(None, (0, 0), np.empty((len(_COLUMNS), 0), _INT64), 0),
+        )
 
     def open(self, max_batch_size: int, seed: int) -> None:
         v = self.values
@@ -153,31 +156,47 @@ class ShardedSource(Source, Seeded, abstract=True):
 
     def take(self, n: int, iteration: int) -> Picks:
         self._prepare()
-        pad = self.values["pad_last_batch"]
-        parts: list[np.ndarray] = []
-        left = n
-        while left:
-            length = int(self._length(self.epoch))
-            count = left if pad else min(left, length - self.offset)
-            parts.append(self._next(count, length))
-            left -= count
-            self.offset += count
-            if self.offset >= (self.course.padded_length(self.epoch) if pad else length):
-                self.epoch, self.offset = self.epoch + 1, 0
+        columns = self._take_padded(n) if self.values["pad_last_batch"] else self._take(n)
         self.last = n
         self.taken += n
-        return _picks(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
+        return _picks(columns)
 
-    def _next(self, count: int, length: int) -> np.ndarray:
-        """(5, count) columns of the next picks of the epoch. They are a function of epoch and offset, so they are made
-        for some batches at once."""
-        course, epoch, first, columns = self._ahead
-        begin = self.offset - first
-        if course is not self.course or epoch != self.epoch or begin < 0 or begin + count > columns.shape[1]:
-            end = max(self.offset + count, min(self.offset + _AHEAD, length))
-            columns = self._of_epoch(self.epoch, np.arange(self.offset, end), length)
-            self._ahead, begin = (self.course, self.epoch, self.offset, columns), 0
-        return columns[:, begin : begin + count]
+    def _take(self, n: int) -> np.ndarray:
+        """(5, n) columns of the next picks. They are a function of epoch and offset, so they are made for some batches
+        at once."""
+        course, place, columns, begin = self._ahead
+        end = begin + n
+        if course is not self.course or place != (self.epoch, self.offset) or end >= columns.shape[1]:
+            columns, begin, end = self._following(max(n + 1, _AHEAD)), 0, n
+        self.offset, self.epoch = columns[:2, end].tolist()
+        self._ahead = self.course, (self.epoch, self.offset), columns, end
+        return columns[:, begin:end]
+
+    def _following(self, count: int) -> np.ndarray:
+        """(5, `count` or more) columns of the next picks, of as many epochs as that takes."""
+        parts: list[np.ndarray] = []
+        epoch, offset = self.epoch, self.offset
+        while count > 0:
+            length = int(self._length(epoch))
+            end = min(offset + count, length)
+            parts.append(self._of_epoch(epoch, np.arange(offset, end), length))
+            count -= end - offset
+            epoch, offset = epoch + 1, 0
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def _take_padded(self, n: int) -> np.ndarray:
+        """The same, of one epoch, which ends with them if it is over."""
+        course, place, columns, begin = self._ahead
+        end = begin + n
+        if course is not self.course or place != (self.epoch, self.offset) or end > columns.shape[1]:
+            length = int(self._length(self.epoch))
+            last = max(self.offset + n, min(self.offset + _AHEAD, length))
+            columns, begin, end = self._of_epoch(self.epoch, np.arange(self.offset, last), length), 0, n
+        self.offset += n
+        if self.offset >= self.course.padded_length(self.epoch):
+            self.epoch, self.offset = self.epoch + 1, 0
+        self._ahead = self.course, (self.epoch, self.offset), columns, end
+        return columns[:, begin:end]
 
     def _of_epoch(self, epoch: int, offset: np.ndarray, length: int) -> np.ndarray:
         """(5, n) columns of picks. Offsets beyond the end of the shard are its last sample again."""
@@ -209,8 +228,11 @@ class ShardedSource(Source, Seeded, abstract=True):
 
     def state(self) -> dict[str, Any]:
         v = self.values
-        state = {"epoch": self.epoch, "offset": self.offset, "last": self.last, "since": self.since}
-        state |= {
+        state = {
+            "epoch": self.epoch,
+            "offset": self.offset,
+            "last": self.last,
+            "since": self.since,
             "taken": self.taken,
             "shared_seed": self.shared_seed,
             "num_shards": v["num_shards"],

@@ -10,16 +10,15 @@ import numpy as np
 
 from ...core import kernels
 from ...core.batch import Batch, Spec
-from ...core.dtypes import DALIDataType
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Picks
-from ...core.rows import ArgumentRows, TensorRows
+from ...core.rows import ArgumentRows, TensorRows, address, allocate
 from ._blocks import Blocks
 from ._file_names import FileNames, Paths, read_list, scan
 from ._sharded import ShardedSource
 
 _MEDIA = ("jpg", "jpeg", "png", "bmp", "tif", "tiff", "pnm", "ppm", "pgm", "pbm", "jp2", "webp", "flac", "ogg", "wav")
-_BYTE = np.dtype("u1")
+_BYTE, _INT32, _INT64 = np.dtype("u1"), np.dtype("i4"), np.dtype("i8")
 
 
 class File(ShardedSource):
@@ -114,30 +113,38 @@ class File(ShardedSource):
             )
             if not len(self.names):
                 raise ValueError(_nothing_found(root, folders, v["dir_filters"], v["file_filters"]))
+        self._labels_address = self.labels_of.ctypes.data
         return len(self.names)
 
     def fingerprint(self) -> int:
         return zlib.crc32(self.labels_of.tobytes(), zlib.crc32(self.names.text.tobytes()))
 
     def load(self, picks: Picks, io: kernels.Pool) -> tuple[Batch, ...]:
-        names, index = self.names, picks.columns["index"]
+        index = np.ascontiguousarray(picks.columns["index"], _INT64)
         n = len(index)
-        encoded = TensorRows(n)
-        encoded.array["ndim"], encoded.array["dtype"] = 1, DALIDataType.UINT8
-        sources, owner = Paths(names, index), Blocks(encoded)
         try:
             reading = self._idle.pop()
         except IndexError:
             reading = _Reading(n)
         if reading.n != n:
             reading = _Reading(n)
-        outcome = reading.run(io, names, index, encoded.address)
+        (encoded, at), (label, at_label) = allocate(n, kernels.TENSOR), allocate((n, 1), _INT32)
+        label_rows, at_label_rows = allocate(n, kernels.TENSOR)
+        sources, owner = Paths(self.names, index), Blocks(encoded, at)
+        kernels.library().name_files(
+            *(address(index), n, self.names.root_address, self.names.text_address, self.names.begins_address),
+            *(self._labels_address, reading.arguments, at, reading.out, at_label, at_label_rows),
+        )
+        outcome = reading.run(io)
         if outcome.failed:
             raise SampleErrors({int(i): outcome.reason(i) for i in outcome.status.nonzero()[0]}, sources)
         if not self._idle:
             self._idle.append(reading)
-        labels = Batch.from_array(self.labels_of[index].reshape(n, 1), sources=sources)
-        return Batch(Spec(encoded.shape[:, :1], _BYTE), encoded.array, (owner,), sources), labels
+        labels = Batch(reading.label_spec, label_rows, (label,), sources, label)
+        labels.rows_address = at_label_rows
+        batch = Batch(Spec(encoded["shape"][:, :1], _BYTE), encoded, (owner,), sources)
+        batch.rows_address = at
+        return batch, labels
 
 
 class _Reading:
@@ -145,14 +152,13 @@ class _Reading:
 
     def __init__(self, n: int):
         kernel = kernels.kernel("read/whole_file")
-        self.n, self._arguments, self._out = n, ArgumentRows(n, kernel.args, kernel.pointers), TensorRows(n)
-        self._program = kernels.Program([kernels.Step(kernel, self._arguments.array, [(self._out.array, -1)], [])], n)
-        self._offsets = kernels.TENSOR.itemsize * np.arange(n, dtype="u8")
+        arguments, out = ArgumentRows(n, kernel.args, kernel.pointers), TensorRows(n)
+        self.n, self.arguments, self.out = n, arguments.address, out.address
+        self.label_spec = Spec.uniform(n, (1,), _INT32)
+        self._program = kernels.Program([kernels.Step(kernel, arguments.array, [(out.array, -1)], [])], n)
 
-    def run(self, io: kernels.Pool, names: FileNames, index: np.ndarray, rows: int) -> kernels.Outcome:
-        """Fills in address and extent of encoded samples, whose rows are at the address `rows`."""
-        self._arguments.fill({"root": names.root_address, "path": names.addresses(index)})
-        np.add(self._offsets, np.uint64(rows), out=self._out.data)
+    def run(self, io: kernels.Pool) -> kernels.Outcome:
+        """Fills in addresses and extents of encoded samples."""
         outcome = kernels.Outcome(np.zeros(self.n, "i4"), self.n, 1)
         self._program.run(io, outcome, chunk=1)
         return outcome

@@ -57,7 +57,7 @@ class Read(Operator):
         contents, places = TensorRows(a.n), TensorRows(a.n)
         contents.array["ndim"], contents.array["dtype"] = 1, DALIDataType.UINT8
         places.data[...] = contents.address + kernels.TENSOR.itemsize * np.arange(a.n, dtype="u8")
-        owner = Blocks(contents)
+        owner = Blocks(contents.array, contents.address)
         if a.n:
             kernel = kernels.kernel("read/whole_file")
             rows, _ = kernel.rows(a.n, {"allow_empty": 1, "direct": int(self.values["use_o_direct"])})
