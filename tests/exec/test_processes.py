@@ -17,6 +17,7 @@ def run_script(text, *arguments, timeout=60, **kwargs):
 
 SCRIPT = """
 import sys, time, threading, os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored in the background
 import numpy as np
 from penstock import fn, pipeline_def
 @pipeline_def(batch_size=4, num_threads=2)
