@@ -22,7 +22,7 @@ CMAKE := $(VENV)/bin/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/
   -DPython_EXECUTABLE=$(abspath $(PY)) $(if $(CCACHE),-DCMAKE_CXX_COMPILER_LAUNCHER=$(CCACHE))
 C_FILES := $(shell find kernels tools tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.c' 2>/dev/null)
 
-.PHONY: help demo test check lint format build conformance bench fuzz soak gpu-test wheel stubs notebooks docs clean
+.PHONY: help demo test check lint format build conformance bench fuzz soak gpu-test gpu-sanitize wheel stubs notebooks docs clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets (the default)
@@ -61,6 +61,11 @@ bench: build $(VENV)/.test $(VENV)/.conformance ## run the benchmarks on DATA=fo
 
 gpu-test: build $(VENV)/.test ## run the GPU's tests on a GPU of this machine (without one: on an emulated device, by `make test`)
 	PENSTOCK_TEST_GPU=1 $(PY) -m pytest -q tests/gpu tests/operators -k gpu
+
+gpu-sanitize: build $(VENV)/.test ## the same under compute-sanitizer's memcheck and racecheck (EVERY=10: a tenth of it)
+	@set -e; for tool in memcheck racecheck; do echo "== $$tool"; \
+	  PENSTOCK_TEST_GPU=1 compute-sanitizer --tool $$tool --error-exitcode 86 --print-limit 20 \
+	    $(PY) -m pytest -q tests/gpu tests/operators -k gpu --every $(or $(EVERY),1); done
 
 fuzz: build $(VENV)/.test ## decode damaged files under AddressSanitizer for SECONDS=300
 	$(PY) tests/fuzz/fuzz_decode.py --seconds $$(($(SECONDS) / 2))

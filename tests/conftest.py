@@ -11,6 +11,17 @@ import pytest
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "emulator")]
 
 
+def pytest_addoption(parser):
+    parser.addoption("--every", type=int, default=1, help="run one test of so many (for slow checkers)")
+
+
+def pytest_collection_modifyitems(config, items):
+    every = config.getoption("--every")
+    if every > 1:
+        config.hook.pytest_deselected(items=[x for i, x in enumerate(items) if i % every])
+        items[:] = items[::every]
+
+
 def pytest_configure(config):
     if os.environ.get("PENSTOCK_TEST_GPU") == "1":
         return

@@ -64,89 +64,6 @@ DEVICE void write_places(const Chain &chain, const Place<K> &from, const Place<t
   }
 }
 
-// Where a run of P pixels of a row of the last output is read: [begin, end) of them exist.
-template <class K, class Chain, int P>
-struct Run {
-  typedef typename Chain::Kind To;
-  typedef typename To::T Out;
-  typedef typename K::T In;
-  static constexpr int CO = To::C, CI = K::C, kStep = To::kInterleaved ? CO : 1;
-  int32_t first, begin, end;
-
-  // Run j of a row whose first run begins `ahead` pixels before it.
-  DEVICE Run(int32_t j, int32_t ahead, int32_t columns) {
-    first = j * P - ahead;
-    begin = first < 0 ? -first : 0;
-    end = columns - first < P ? columns - first : P;
-  }
-  DEVICE bool exists() const { return begin < end; }
-  // What is read of a run: pixels, or a part of each plane.
-  struct Read {
-    static constexpr int kParts = K::kInterleaved ? 1 : CI, V = P * CI / kParts;
-    UnalignedRun<In, V> part[kParts];
-  };
-  // Where it is read from the source of the row's column 0, from which on columns follow each other, or go back.
-  DEVICE const In *source(const In *zero, bool backwards) const {
-    return zero + (int64_t)(backwards ? -(first + P - 1) : first) * (K::kInterleaved ? CI : 1);
-  }
-  DEVICE void read(Read &x, const Place<K> &from, const In *zero, bool backwards) const {
-    const In *p = source(zero, backwards);
-    constexpr int kEach = Read::V / P;
-    const int lo = backwards ? P - end : begin, hi = backwards ? P - begin : end;
-#pragma unroll
-    for (int c = 0; c < Read::kParts; c++) x.part[c].read(p + c * from.channel, lo * kEach, hi * kEach);
-  }
-  // Where a pixel's channel lies among what is read.
-  DEVICE static constexpr int element(int p, int c) { return K::kInterleaved ? p * CI + c : c * P + p; }
-  // What was read, on its way through the chain.
-  DEVICE void map(Out (&y)[P * CO], const Chain &chain, Read &read, const Place<K> &from, const In *zero,
-                  const Found<Chain::kSteps> &inside, bool backwards) const {
-    In x[P * CI] __attribute__((aligned(16)));
-    const In *p = source(zero, backwards);
-#pragma unroll
-    for (int c = 0; c < Read::kParts; c++) read.part[c].get(*(In(*)[Read::V])(x + c * Read::V), p + c * from.channel);
-    if (backwards) {
-#pragma unroll
-      for (int p = 0; p < P / 2; p++)
-#pragma unroll
-        for (int c = 0; c < CI; c++) {
-          const In other = x[element(p, c)];
-          x[element(p, c)] = x[element(P - 1 - p, c)];
-          x[element(P - 1 - p, c)] = other;
-        }
-    }
-#pragma unroll
-    for (int p = 0; p < P; p++) {
-      In in[CI];
-      Out pixel[CO];
-#pragma unroll
-      for (int c = 0; c < CI; c++) in[c] = x[element(p, c)];
-      chain.map(pixel, in, inside);
-#pragma unroll
-      for (int c = 0; c < CO; c++) y[To::kInterleaved ? p * CO + c : c * P + p] = pixel[c];
-    }
-  }
-  // To the row that begins at `line`.
-  DEVICE void write(const Out (&y)[P * CO], const Place<To> &to, Out *line) const {
-    Out *const out = line + (int64_t)first * kStep;
-    if constexpr (To::kInterleaved) {
-      store_run(out, y, begin * CO, end * CO);
-    } else {
-#pragma unroll
-      for (int c = 0; c < CO; c++) store_run(out + c * to.channel, *(const Out(*)[P])(y + c * P), begin, end);
-    }
-  }
-};
-
-// The same in a form in which the compiler sees that nothing is filled.
-template <int STEPS>
-DEVICE Found<STEPS> unfilled(const Found<STEPS> &found) {
-  Found<STEPS> inside;
-#pragma unroll
-  for (int i = 0; i <= STEPS; i++) inside.channel[i] = found.channel[i];
-  return inside;
-}
-
 // Whether columns [from, to] of the row that begins at `at` come from neighbours in one row of the source. Then `at`
 // becomes the place of column `from` there, and `step` is 1, or -1 where it goes back.
 template <int N, class Chain>
@@ -167,12 +84,131 @@ DEVICE bool is_stretch(const Chain &chain, int32_t (&at)[N], int32_t from, int32
   return same && length * step == to - from && chain.is_straight();
 }
 
-// Where runs are longer than what a thread writes at once, a warp that wrote them as they are would write to many
-// places at a time, each of them several times. So it turns them in shared memory.
-template <class T, int V, int THREADS, bool NEEDED>
+// Pixels of a row that come from neighbours in one row of the source, or go back there.
+template <class K, class Chain, int P>
+struct Stretch {
+  typedef typename Chain::Kind To;
+  typedef typename To::T Out;
+  typedef typename K::T In;
+  static constexpr int CO = To::C, CI = K::C, kIn = K::kInterleaved ? CI : 1, kOut = To::kInterleaved ? CO : 1;
+  static constexpr int kParts = K::kInterleaved ? 1 : CI, V = P * CI / kParts;
+  typedef UnalignedRun<In, V> Read[kParts];
+  const Chain &chain;
+  const Place<K> &from;
+  const Place<To> &to;
+  const In *zero;  // the source of column 0
+  Out *line;       // column 0
+  bool backwards;
+  Found<Chain::kSteps> inside;
+
+  DEVICE Stretch(const Chain &chain, const Place<K> &from, const Place<To> &to, const In *zero, Out *line,
+                 bool backwards, const Found<Chain::kSteps> &found)
+      : chain(chain), from(from), to(to), zero(zero), line(line), backwards(backwards) {
+    // In this form the compiler sees that nothing is filled.
+#pragma unroll
+    for (int i = 0; i <= Chain::kSteps; i++) inside.channel[i] = found.channel[i];
+  }
+  // Where the P pixels from a column on are read.
+  DEVICE const In *source(int32_t column) const {
+    return zero + (int64_t)(backwards ? -(column + P - 1) : column) * kIn;
+  }
+  DEVICE bool reads_aligned(int32_t column) const {
+    unsigned long long bits = (unsigned long long)source(column);
+    if constexpr (kParts > 1) bits |= (unsigned long long)(from.channel * sizeof(In));
+    return (bits & (alignment_of_run<In, V>() - 1)) == 0;
+  }
+  DEVICE bool writes_aligned(int32_t column) const {
+    constexpr unsigned kAlign = To::kInterleaved ? alignment_of_run<Out, P * CO>() : alignment_of_run<Out, P>();
+    unsigned long long bits = (unsigned long long)(line + (int64_t)column * kOut);
+    if constexpr (!To::kInterleaved) bits |= (unsigned long long)(to.channel * sizeof(Out));
+    return (bits & (kAlign - 1)) == 0;
+  }
+  DEVICE void read(Read &x, int32_t column, bool is_aligned) const {
+    const In *p = source(column);
+#pragma unroll
+    for (int c = 0; c < kParts; c++) x[c].read(p + c * from.channel, is_aligned);
+  }
+  // Where a pixel's channel lies among what is read.
+  DEVICE static constexpr int element(int p, int c) { return K::kInterleaved ? p * CI + c : c * P + p; }
+  // What was read, on its way through the chain.
+  DEVICE void map(Out (&y)[P * CO], Read &read, int32_t column) const {
+    In x[P * CI] __attribute__((aligned(16)));
+    const In *p = source(column);
+#pragma unroll
+    for (int c = 0; c < kParts; c++) read[c].get(*(In(*)[V])(x + c * V), p + c * from.channel);
+    constexpr bool kTurned = P * CI * sizeof(In) <= 16;  // longer runs would take too many registers
+    if (kTurned && backwards) {
+#pragma unroll
+      for (int p = 0; p < P / 2; p++)
+#pragma unroll
+        for (int c = 0; c < CI; c++) {
+          const In other = x[element(p, c)];
+          x[element(p, c)] = x[element(P - 1 - p, c)];
+          x[element(P - 1 - p, c)] = other;
+        }
+    }
+#pragma unroll
+    for (int p = 0; p < P; p++) {
+      In in[CI];
+      Out pixel[CO];
+#pragma unroll
+      for (int c = 0; c < CI; c++) in[c] = !kTurned && backwards ? x[element(P - 1 - p, c)] : x[element(p, c)];
+      chain.map(pixel, in, inside);
+#pragma unroll
+      for (int c = 0; c < CO; c++) y[To::kInterleaved ? p * CO + c : c * P + p] = pixel[c];
+    }
+  }
+  DEVICE void write(const Out (&y)[P * CO], int32_t column, bool is_aligned) const {
+    Out *const out = line + (int64_t)column * kOut;
+    constexpr int kRuns = To::kInterleaved ? 1 : CO, kEach = P * CO / kRuns;
+#pragma unroll
+    for (int c = 0; c < kRuns; c++) {
+      const Out(&part)[kEach] = *(const Out(*)[kEach])(y + c * kEach);
+      if (is_aligned)
+        store_aligned(out + c * to.channel, part);
+      else
+        store_run(out + c * to.channel, part, 0, kEach);
+    }
+  }
+  DEVICE void write_pixel(int32_t column) const {
+    const In *p = zero + (int64_t)(backwards ? -column : column) * kIn;
+    In in[CI];
+    Out pixel[CO], *const out = line + (int64_t)column * kOut;
+#pragma unroll
+    for (int c = 0; c < CI; c++) in[c] = load(p + (K::kInterleaved ? c : c * from.channel));
+    chain.map(pixel, in, inside);
+#pragma unroll
+    for (int c = 0; c < CO; c++) out[To::kInterleaved ? c : c * to.channel] = pixel[c];
+  }
+};
+
+// A row of `columns` pixels as runs of P of which the first begins `ahead` pixels before it: those in [lo, hi) lie in
+// it altogether; what comes before and behind is cut.
+template <int P>
+struct Cut {
+  int32_t columns, ahead, lo, hi;
+  DEVICE Cut(int32_t columns, int32_t ahead) : columns(columns), ahead(ahead) {
+    lo = ahead > 0, hi = (columns + ahead) / P;
+  }
+  DEVICE int32_t first(int32_t run) const { return run * P - ahead; }
+  DEVICE bool has(int32_t run) const { return run >= lo && run < hi; }
+  // Calls do_(column) for each pixel of cut runs, which `n` threads share.
+  template <class Do>
+  DEVICE void rest(int thread, int n, Do do_) const {
+    if (ahead == 0 && hi * P == columns) return;
+    const int32_t before = ahead == 0 ? 0 : P - ahead < columns ? P - ahead : columns;
+    const int32_t behind = hi < lo ? columns : first(hi);
+    for (int32_t i = thread; i < before + columns - behind; i += n) do_(i < before ? i : behind + i - before);
+  }
+};
+
+// Where runs are longer than what a thread writes at once, and more is written than is read, a warp that wrote them as
+// they are would write to many places at a time, each of them several times. So it turns them in shared memory.
+template <class Out, class In, int V, bool NEEDED>
 struct Staged {
-  static constexpr int kBlocks = V * sizeof(T) / 16;
-  static constexpr bool kUsed = NEEDED && V * sizeof(T) % 16 == 0 && kBlocks > 1;
+  static constexpr int kBlocks = V * sizeof(Out) / 16;
+  static constexpr bool kUsed = NEEDED && V * sizeof(Out) % 16 == 0 && kBlocks > 1 && sizeof(Out) > sizeof(In) &&
+                                sizeof(Out) < 8;
 };
 
 // Writes a warp's runs of a row, one after the other from that of lane 0 on, to where this begins; `is_whole`: of a
@@ -183,7 +219,7 @@ DEVICE void write_staged(uint4 *out, uint4 *staged, const uint4 *mine, bool is_w
 #pragma unroll
     for (int i = 0; i < BLOCKS; i++) staged[lane * BLOCKS + i] = mine[i];
   }
-  const unsigned whole = __ballot_sync(~0u, is_whole);  // a barrier, too
+  const unsigned whole = __ballot_sync(~0u, is_whole);
   __syncwarp();
 #pragma unroll
   for (int i = 0; i < BLOCKS; i++) {
@@ -200,9 +236,8 @@ template <class K, int IN, class Chain, int P, int G, int THREADS, int U>
 DEVICE void run_rows(const Launch &l) {
   typedef typename Chain::Kind To;
   typedef typename To::T Out;
-  typedef typename K::T In;
-  typedef Run<K, Chain, P> OneRun;
-  typedef Staged<Out, P * To::C, THREADS, To::kInterleaved && G == 32> Stage;
+  typedef Stretch<K, Chain, P> Pixels;
+  typedef Staged<Out, typename K::T, P * To::C, To::kInterleaved && G == 32> Stage;
   constexpr int N = To::N, CO = To::C, kRows = THREADS / G;
   __shared__ uint4 staged[Stage::kUsed ? THREADS * Stage::kBlocks : 1];
   const int lane = threadIdx.x % G;
@@ -227,52 +262,52 @@ DEVICE void run_rows(const Launch &l) {
       int32_t at[N], step;
       place_of_row(at, row, extent);
       Out *const line = to.at(at);
-      const int32_t ahead = (P - lead_of_row < Out, To::kInterleaved ? CO : 1, P > (line)) % P;
-      const int32_t n_runs = (columns + ahead + P - 1) / P;
+      const Cut<P> cut(columns, (P - lead_of_row < Out, To::kInterleaved ? CO : 1, P > (line)) % P);
       Found<Chain::kSteps> found;
       if (is_stretch(chain, at, 0, columns - 1, found, step)) {
-        const In *const zero = from.at(at);
-        const Found<Chain::kSteps> inside = unfilled(found);
-        const bool is_aligned = ((unsigned long long)(line - ahead * CO) & 15) == 0;
-        for (int32_t j = 0; j < n_runs; j += U * G) {
-          typename OneRun::Read x[U];
+        const Pixels pixels(chain, from, to, from.at(at), line, step < 0, found);
+        const bool reads_aligned = pixels.reads_aligned(cut.first(0)),
+                   writes_aligned = pixels.writes_aligned(cut.first(0));
+        for (int32_t j = 0; j < cut.hi; j += U * G) {
+          typename Pixels::Read x[U];
 #pragma unroll
           for (int k = 0; k < U; k++) {
-            const OneRun run(j + k * G + lane, ahead, columns);
-            if (run.exists()) run.read(x[k], from, zero, step < 0);
+            const int32_t run = j + k * G + lane;
+            if (cut.has(run)) pixels.read(x[k], cut.first(run), reads_aligned);
           }
 #pragma unroll
           for (int k = 0; k < U; k++) {
-            const OneRun run(j + k * G + lane, ahead, columns);
-            if (k > 0 && j + k * G >= n_runs) continue;
+            const int32_t run = j + k * G + lane;
+            if (k > 0 && j + k * G >= cut.hi) continue;
             Out y[P * CO] __attribute__((aligned(16)));
-            if (run.exists()) run.map(y, chain, x[k], from, zero, inside, step < 0);
-            bool is_whole = false;
-            if constexpr (Stage::kUsed) {
-              is_whole = is_aligned && run.begin == 0 && run.end == P;
-              uint4 *const first = (uint4 *)(line + (int64_t)((j + k * G) * P - ahead) * CO);
+            if (cut.has(run)) pixels.map(y, x[k], cut.first(run));
+            if (Stage::kUsed && writes_aligned) {
+              uint4 *const first = (uint4 *)(line + (int64_t)cut.first(j + k * G) * CO);
               write_staged<Stage::kBlocks>(first, staged + (threadIdx.x - lane) * Stage::kBlocks, (const uint4 *)y,
-                                           is_whole, lane);
+                                           cut.has(run), lane);
+            } else if (cut.has(run)) {
+              pixels.write(y, cut.first(run), writes_aligned);
             }
-            if (!is_whole && run.exists()) run.write(y, to, line);
           }
         }
+        cut.rest(lane, G, [&](int32_t column) { pixels.write_pixel(column); });
       } else {
-        for (int32_t j = lane; j < n_runs; j += G) {
-          const OneRun run(j, ahead, columns);
+        for (int32_t j = lane; cut.first(j) < columns; j += G) {
+          const int32_t begin = cut.first(j) < 0 ? 0 : cut.first(j), last = cut.first(j) + P,
+                        end = last < columns ? last : columns;
           place_of_row(at, row, extent);
-          if (is_stretch(chain, at, run.first + run.begin, run.first + run.end - 1, found, step)) {
-            at[N - 1] -= step * (run.first + run.begin);
-            const In *const zero = from.at(at);
-            typename OneRun::Read x;
+          if (cut.has(j) && is_stretch(chain, at, begin, end - 1, found, step)) {
+            at[N - 1] -= step * begin;
+            const Pixels pixels(chain, from, to, from.at(at), line, step < 0, found);
+            typename Pixels::Read x;
             Out y[P * CO] __attribute__((aligned(16)));
-            run.read(x, from, zero, step < 0);
-            run.map(y, chain, x, from, zero, unfilled(found), step < 0);
-            run.write(y, to, line);
+            pixels.read(x, begin, pixels.reads_aligned(begin));
+            pixels.map(y, x, begin);
+            pixels.write(y, begin, pixels.writes_aligned(begin));
           } else {
             place_of_row(at, row, extent);
-            at[N - 1] = run.first + run.begin;
-            write_places<K, Chain>(chain, from, to, at, run.end - run.begin);
+            at[N - 1] = begin;
+            write_places<K, Chain>(chain, from, to, at, end - begin);
           }
         }
       }
@@ -285,38 +320,40 @@ template <class K, int IN, class Chain, int P, int THREADS, int U>
 DEVICE void run_pixels(const Launch &l) {
   typedef typename Chain::Kind To;
   typedef typename To::T Out;
-  typedef typename K::T In;
-  constexpr int CO = To::C, CI = K::C;
+  typedef Stretch<K, Chain, P> Pixels;
+  constexpr int CO = To::C;
   static_assert(To::N == 1 && To::kInterleaved && !Chain::kFills, "");
   FOR_SAMPLES(sample, l) {
     const Tensor out = l.tensors[0][sample];
     const int32_t columns = (int32_t)(volume_of(out) / CO);
     Out *const line = out.template as<Out>();
-    const int32_t ahead = (P - lead_of_row<Out, CO, P>(line)) % P, n_runs = (columns + ahead + P - 1) / P;
-    int32_t first = blockIdx.x * (THREADS * U) + threadIdx.x;
-    if (first >= n_runs) continue;
+    const Cut<P> cut(columns, (P - lead_of_row<Out, CO, P>(line)) % P);
+    int32_t first = blockIdx.x * (THREADS * U);
+    if (columns == 0 || (first >= cut.hi && blockIdx.x > 0)) continue;
     Chain chain;
     Place<To> to;
     Place<K> from;
     chain.begin(l, sample);
     to.begin(out);
     from.begin(l.tensors[IN][sample]);
-    const Found<Chain::kSteps> inside;
-    for (; first < n_runs; first += gridDim.x * (THREADS * U)) {
-      typename Run<K, Chain, P>::Read x[U];
+    const Pixels pixels(chain, from, to, from.data, line, false, Found<Chain::kSteps>());
+    const bool reads_aligned = pixels.reads_aligned(cut.first(0)), writes_aligned = pixels.writes_aligned(cut.first(0));
+    for (first += threadIdx.x; first < cut.hi; first += gridDim.x * (THREADS * U)) {
+      typename Pixels::Read x[U];
 #pragma unroll
       for (int k = 0; k < U; k++) {
-        const Run<K, Chain, P> run(first + k * THREADS, ahead, columns);
-        if (run.exists()) run.read(x[k], from, from.data, false);
+        const int32_t run = first + k * THREADS;
+        if (cut.has(run)) pixels.read(x[k], cut.first(run), reads_aligned);
       }
 #pragma unroll
       for (int k = 0; k < U; k++) {
-        const Run<K, Chain, P> run(first + k * THREADS, ahead, columns);
-        if (!run.exists()) continue;
+        const int32_t run = first + k * THREADS;
+        if (!cut.has(run)) continue;
         Out y[P * CO] __attribute__((aligned(16)));
-        run.map(y, chain, x[k], from, from.data, inside, false);
-        run.write(y, to, line);
+        pixels.map(y, x[k], cut.first(run));
+        pixels.write(y, cut.first(run), writes_aligned);
       }
     }
+    if (blockIdx.x == 0) cut.rest(threadIdx.x, THREADS, [&](int32_t column) { pixels.write_pixel(column); });
   }
 }

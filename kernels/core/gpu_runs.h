@@ -3,6 +3,45 @@
 #pragma once
 #include "core/gpu_local.h"
 
+// What a run's address must be a multiple of to be written at once.
+template <class T, int V>
+constexpr int alignment_of_run() {
+  constexpr int kBytes = V * sizeof(T);
+  return kBytes % 16 == 0 ? 16 : kBytes % 8 == 0 ? 8 : kBytes % 4 == 0 ? 4 : sizeof(T);
+}
+
+// V elements at a multiple of their alignment.
+template <class T, int V>
+DEVICE void load_aligned(T (&x)[V], const T *p) {
+  constexpr int kAlign = alignment_of_run<T, V>(), kUnits = V * sizeof(T) / kAlign;
+#pragma unroll
+  for (int i = 0; i < kUnits; i++) {
+    if constexpr (kAlign == 16)
+      ((uint4 *)x)[i] = __ldg((const uint4 *)p + i);
+    else if constexpr (kAlign == 8)
+      ((uint2 *)x)[i] = __ldg((const uint2 *)p + i);
+    else if constexpr (kAlign == 4)
+      ((uint32_t *)x)[i] = __ldg((const uint32_t *)p + i);
+    else
+      x[i] = load(p + i);
+  }
+}
+template <class T, int V>
+DEVICE void store_aligned(T *p, const T (&x)[V]) {
+  constexpr int kAlign = alignment_of_run<T, V>(), kUnits = V * sizeof(T) / kAlign;
+#pragma unroll
+  for (int i = 0; i < kUnits; i++) {
+    if constexpr (kAlign == 16)
+      ((uint4 *)p)[i] = ((const uint4 *)x)[i];
+    else if constexpr (kAlign == 8)
+      ((uint2 *)p)[i] = ((const uint2 *)x)[i];
+    else if constexpr (kAlign == 4)
+      ((uint32_t *)p)[i] = ((const uint32_t *)x)[i];
+    else
+      p[i] = x[i];
+  }
+}
+
 // A run of V elements as it lies in memory: what is read first and put together later, so that many can be on their
 // way. p[begin..end) exist. Blocks of 16 bytes (words for short runs) that hold one of them are read as a whole:
 // allocations begin and end at multiples of 16.
@@ -37,6 +76,13 @@ struct UnalignedRun {
         if (i >= begin && i < end) ((T *)w)[i] = load(p + i);
     }
   }
+  // The same for a run that exists altogether.
+  DEVICE void read(const T *p, bool is_aligned) {
+    if (is_aligned)
+      load_aligned(*(T(*)[V])w, p);
+    else
+      read(p, 0, V);
+  }
   // The elements from p on, where it was read.
   DEVICE void get(T (&x)[V], const T *p) {
     const int ahead = (int)((unsigned long long)p & (kByBlocks ? 15 : 3));
@@ -50,15 +96,14 @@ struct UnalignedRun {
         for (int i = 0; i < kWords - 1; i++) w[i] = w[i + 1];
       }
     }
-    if constexpr (kByBlocks || kByWords) {
-      const int shift = (ahead & 3) * 8;
+    if constexpr ((kByBlocks || kByWords) && sizeof(T) < 4) {
+      if (ahead & 3) {
 #pragma unroll
-      for (int i = 0; i < kBytes / 4; i++)
-        ((uint32_t *)x)[i] = sizeof(T) == 4 ? w[i] : __funnelshift_r(w[i], w[i + 1], shift);
-    } else {
-#pragma unroll
-      for (int i = 0; i < V; i++) x[i] = ((const T *)w)[i];
+        for (int i = 0; i < kBytes / 4; i++) w[i] = __funnelshift_r(w[i], w[i + 1], (ahead & 3) * 8);
+      }
     }
+#pragma unroll
+    for (int i = 0; i < V; i++) x[i] = ((const T *)w)[i];
   }
 };
 
@@ -86,13 +131,6 @@ DEVICE void load_run(T (&x)[V], const T *p, int begin, int end) {
   run.get(x, p);
 }
 
-// What a run's address must be a multiple of to be written at once.
-template <class T, int V>
-constexpr int alignment_of_run() {
-  constexpr int kBytes = V * sizeof(T);
-  return kBytes % 16 == 0 ? 16 : kBytes % 8 == 0 ? 8 : kBytes % 4 == 0 ? 4 : sizeof(T);
-}
-
 // Bytes [begin, end) of a block of 16, in elements of T.
 template <class T>
 DEVICE void store_part(unsigned char *p, uint4 block, int begin, int end) {
@@ -115,38 +153,6 @@ DEVICE void store_part(unsigned char *p, uint4 block, int begin, int end) {
             *(unsigned short *)(p + first + b) = (unsigned short)(word >> 8 * b);
         }
     }
-  }
-}
-
-// V elements at a multiple of their alignment.
-template <class T, int V>
-DEVICE void load_aligned(T (&x)[V], const T *p) {
-  constexpr int kAlign = alignment_of_run<T, V>(), kUnits = V * sizeof(T) / kAlign;
-#pragma unroll
-  for (int i = 0; i < kUnits; i++) {
-    if constexpr (kAlign == 16)
-      ((uint4 *)x)[i] = __ldg((const uint4 *)p + i);
-    else if constexpr (kAlign == 8)
-      ((uint2 *)x)[i] = __ldg((const uint2 *)p + i);
-    else if constexpr (kAlign == 4)
-      ((uint32_t *)x)[i] = __ldg((const uint32_t *)p + i);
-    else
-      x[i] = load(p + i);
-  }
-}
-template <class T, int V>
-DEVICE void store_aligned(T *p, const T (&x)[V]) {
-  constexpr int kAlign = alignment_of_run<T, V>(), kUnits = V * sizeof(T) / kAlign;
-#pragma unroll
-  for (int i = 0; i < kUnits; i++) {
-    if constexpr (kAlign == 16)
-      ((uint4 *)p)[i] = ((const uint4 *)x)[i];
-    else if constexpr (kAlign == 8)
-      ((uint2 *)p)[i] = ((const uint2 *)x)[i];
-    else if constexpr (kAlign == 4)
-      ((uint32_t *)p)[i] = ((const uint32_t *)x)[i];
-    else
-      p[i] = x[i];
   }
 }
 

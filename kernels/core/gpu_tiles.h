@@ -9,7 +9,7 @@ constexpr int pitch_of_tile(int side, int bytes) { return side + (bytes % 4 == 0
 // A block takes tiles of SIDE x SIDE places of the last output: along its last coordinate and along A, which counts
 // along rows of the source. It reads along A and writes along the last one.
 template <class K, int IN, class Chain, int A, int SIDE>
-struct Tiles {
+struct Turning {
   typedef typename Chain::Kind To;
   typedef typename K::T In;
   typedef typename To::T Out;
@@ -115,7 +115,7 @@ struct Tiles {
 
 template <class K, int IN, class Chain, int A, int SIDE>
 DEVICE void run_tiles(const Launch &l) {
-  typedef Tiles<K, IN, Chain, A, SIDE> Work;
+  typedef Turning<K, IN, Chain, A, SIDE> Work;
   constexpr int N = Work::N, B = Work::B;
   __shared__ typename Work::Turned turned;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;

@@ -66,7 +66,7 @@ struct Groups {
 
 template <class T, int N, unsigned BEGINS>
 DEVICE void subscript_all(const Launch &l) {
-  constexpr int V = 16 / sizeof(T);
+  constexpr int V = 16 / sizeof(T), U = Groups<T, N, BEGINS>::kGroups == 1 ? 4 : 1;  // runs that are read at once
   FOR_SAMPLES(sample, l) {
     const Tensor out = l.tensors[0][sample];
     const uint32_t total = (uint32_t)volume_of(out);
@@ -74,10 +74,19 @@ DEVICE void subscript_all(const Launch &l) {
     Groups<T, N, BEGINS> groups;
     groups.begin(out, l.tensors[1][sample], ((const SubscriptArgs *)l.args[0])[sample]);
     const uint32_t runs = (total + V - 1) / V;
-    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < runs; i += gridDim.x * blockDim.x) {
-      T x[V] __attribute__((aligned(16)));
-      groups.template read<V>(x, i * V, total);
-      store_run<T, V>((T *)out.data + i * V, x, 0, (int)(total - i * V < V ? total - i * V : V));
+    for (uint32_t i = blockIdx.x * blockDim.x * U + threadIdx.x; i < runs; i += gridDim.x * blockDim.x * U) {
+      T x[U][V] __attribute__((aligned(16)));
+#pragma unroll
+      for (int k = 0; k < U; k++) {
+        const uint32_t run = i + k * blockDim.x;
+        if (run < runs) groups.template read<V>(x[k], run * V, total);
+      }
+#pragma unroll
+      for (int k = 0; k < U; k++) {
+        const uint32_t run = i + k * blockDim.x;
+        if (run < runs)
+          store_run<T, V>((T *)out.data + run * V, x[k], 0, (int)(total - run * V < V ? total - run * V : V));
+      }
     }
   }
 }

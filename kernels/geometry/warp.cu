@@ -63,6 +63,29 @@ struct Warp {
       for (int c = 0; c < To::C; c++) pixel[c] = saturate<Out>(load(base + c * in.channel));
       return;
     }
+    if (all) {  // what no neighbour is missing of needs no questions
+      int64_t step[DIMS];
+#pragma unroll
+      for (int d = 0; d < DIMS; d++) {
+        step[d] = in.step[kPlaces - 1 - d];
+        base += index[d] * step[d];
+      }
+#pragma unroll
+      for (int c = 0; c < To::C; c++) {
+        const In *from = base + (From::kInterleaved ? c : c * in.channel);
+        float v[kTaps];
+#pragma unroll
+        for (int t = 0; t < kTaps; t++) {
+          const In *p = from;
+#pragma unroll
+          for (int d = 0; d < DIMS; d++)
+            if (t >> d & 1) p += step[d];
+          v[t] = to_float(load(p));
+        }
+        pixel[c] = mixed<DIMS>(v, weight);
+      }
+      return;
+    }
     const In *tap[kTaps];
 #pragma unroll
     for (int t = 0; t < kTaps; t++) {
@@ -70,12 +93,9 @@ struct Warp {
       bool inside = true;
 #pragma unroll
       for (int d = 0; d < DIMS; d++) {
-        int32_t i = index[d] + (t >> d & 1);
-        if (!all) {
-          inside = inside && i >= 0 && i < extent[d];
-          i = clamped(i, extent[d]);
-        }
-        tap[t] += i * in.step[kPlaces - 1 - d];
+        const int32_t i = index[d] + (t >> d & 1);
+        inside = inside && i >= 0 && i < extent[d];
+        tap[t] += clamped(i, extent[d]) * in.step[kPlaces - 1 - d];
       }
       if (!clamp && !inside) tap[t] = nullptr;
     }
@@ -84,12 +104,16 @@ struct Warp {
       float v[kTaps];
 #pragma unroll
       for (int t = 0; t < kTaps; t++) v[t] = (float)(tap[t] ? load(tap[t] + c * in.channel) : fill);
-#pragma unroll
-      for (int d = 0; d < DIMS; d++)
-#pragma unroll
-        for (int t = 0; t < kTaps >> (d + 1); t++) v[t] = warp_mix(v[2 * t], v[2 * t + 1], weight[d]);
-      pixel[c] = saturate<Out>(v[0]);
+      pixel[c] = mixed<DIMS>(v, weight);
     }
+  }
+  template <int DIMS>
+  DEVICE static Out mixed(float (&v)[1 << DIMS], const float (&weight)[DIMS]) {
+#pragma unroll
+    for (int d = 0; d < DIMS; d++)
+#pragma unroll
+      for (int t = 0; t < 1 << (DIMS - d - 1); t++) v[t] = warp_mix(v[2 * t], v[2 * t + 1], weight[d]);
+    return saturate<Out>(v[0]);
   }
   DEVICE static int32_t clamped(int32_t i, int32_t n) { return i < 0 ? 0 : i < n ? i : n - 1; }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
+// form with one input: values
+// constants: operation, compute, constant_at
+#include "core/gpu_chain.h"
 #include "core/gpu_runs.h"
 #include "math/arithmetic.h"
 
@@ -39,8 +42,35 @@ DEVICE Out arithmetic_of(T a, T b) {
     return integer_operation<OP>(a, b);
 }
 
-// How an operand lies beside the output.
-enum Operand { ALIKE, SINGLE, BROADCAST, CONSTANT };
+template <int DTYPE>
+struct ComputeType {
+  typedef Wide type;
+};
+#define COMPUTE_TYPE(T)                   \
+  template <>                             \
+  struct ComputeType<DTypeOf<T>::value> { \
+    typedef T type;                       \
+  };
+COMPUTE_TYPE(uint8_t)
+COMPUTE_TYPE(uint16_t)
+COMPUTE_TYPE(uint32_t)
+COMPUTE_TYPE(uint64_t)
+COMPUTE_TYPE(int8_t)
+COMPUTE_TYPE(int16_t)
+COMPUTE_TYPE(int32_t)
+COMPUTE_TYPE(int64_t)
+COMPUTE_TYPE(float)
+COMPUTE_TYPE(double)
+COMPUTE_TYPE(bool)
+#undef COMPUTE_TYPE
+
+template <class T, class X>
+DEVICE T computed_in(X x) {
+  if constexpr (DTypeOf<X>::value == UINT8 && IsFloat<T>::value)
+    return (T)to_float(x);
+  else
+    return (T)x;
+}
 
 template <class T>
 DEVICE T constant_of(const ArithmeticArgs &a) {
@@ -50,59 +80,93 @@ DEVICE T constant_of(const ArithmeticArgs &a) {
     return (T)a.integer;
 }
 
-// Operands as large as the output, of one element, or constants: runs of V elements.
+// One tensor, or one and a constant.
+template <class To, class From, int OPERATION, int COMPUTE, int CONSTANT_AT>
+struct Arithmetic : Local<To, From> {
+  typedef ArithmeticArgs Args;
+  typedef typename To::T Out;
+  typedef typename ComputeType<COMPUTE>::type T;
+  T constant;
+  DEVICE void begin(const Args &a, const Tensor &, const Tensor &) { constant = constant_of<T>(a); }
+  DEVICE void map(Out (&out)[To::C], const typename From::T (&in)[From::C], int) const {
+#pragma unroll
+    for (int c = 0; c < To::C; c++) {
+      const T x = computed_in<T>(in[c]);
+      out[c] = arithmetic_of<OPERATION, Out>(CONSTANT_AT == 0 ? constant : x, CONSTANT_AT == 1 ? constant : x);
+    }
+  }
+};
+
+// How an operand lies beside the output.
+enum Operand { ALIKE, SINGLE, BROADCAST };
+
+// An operand as large as the output, or of one element, which is the same for all.
+template <class T, class X, Operand KIND, int V>
+struct OperandRun {
+  X x[V] __attribute__((aligned(16)));
+  DEVICE void read(const X *p, bool is_aligned) {
+    if constexpr (KIND == ALIKE) {
+      if (is_aligned)
+        load_aligned(x, p);
+      else
+        load_run(x, p, 0, V);
+    }
+  }
+  DEVICE T get(int i, T single) const {
+    if constexpr (KIND == ALIKE) return computed_in<T>(x[i]);
+    return single;
+  }
+};
+
+// Runs of V elements, which are aligned in the output. The first and the last may be cut: they are done apart.
 template <int OP, class Out, class T, class A, class B, Operand KIND_A, Operand KIND_B, int AT_A, int AT_B, int V,
           int U>
 DEVICE void arithmetic_runs(const Launch &l) {
   constexpr int kThreads = 256;
   FOR_SAMPLES(sample, l) {
     const Tensor to = l.tensors[0][sample];
-    const ArithmeticArgs args = ((const ArithmeticArgs *)l.args[0])[sample];
     const int64_t n = volume_of(to);
     Out *out = to.template as<Out>();
     const int lead = (int)((unsigned long long)out / sizeof(Out) & (V - 1));
-    const int64_t n_runs = n ? (n + lead + V - 1) / V : 0;
+    const int64_t n_runs = n ? (n + lead + V - 1) / V : 0, whole = (n + lead) / V;
     int64_t first = (int64_t)blockIdx.x * (kThreads * U) + threadIdx.x;
-    if (first >= n_runs) continue;
-    const A *a = KIND_A == CONSTANT ? nullptr : l.tensors[AT_A][sample].template as<A>();
-    const B *b = KIND_B == CONSTANT ? nullptr : l.tensors[AT_B][sample].template as<B>();
+    if (first - threadIdx.x >= n_runs) continue;
+    const A *a = l.tensors[AT_A][sample].template as<A>();
+    const B *b = l.tensors[AT_B][sample].template as<B>();
     T left, right;
-    if constexpr (KIND_A == CONSTANT) left = constant_of<T>(args);
-    if constexpr (KIND_A == SINGLE) left = (T)load(a);
-    if constexpr (KIND_B == CONSTANT) right = constant_of<T>(args);
-    if constexpr (KIND_B == SINGLE) right = (T)load(b);
+    if constexpr (KIND_A == SINGLE) left = computed_in<T>(load(a));
+    if constexpr (KIND_B == SINGLE) right = computed_in<T>(load(b));
+    a -= lead, b -= lead, out -= lead;
+    const bool a_is_aligned = ((unsigned long long)a & (alignment_of_run<A, V>() - 1)) == 0;
+    const bool b_is_aligned = ((unsigned long long)b & (alignment_of_run<B, V>() - 1)) == 0;
     for (; first < n_runs; first += (int64_t)gridDim.x * (kThreads * U)) {
-      A x[U][V] __attribute__((aligned(16)));
-      B y[U][V] __attribute__((aligned(16)));
+      OperandRun<T, A, KIND_A, V> x[U];
+      OperandRun<T, B, KIND_B, V> y[U];
 #pragma unroll
       for (int k = 0; k < U; k++) {
-        const int64_t e = (first + k * kThreads) * V - lead, rest = n - e;
-        if (first + k * kThreads >= n_runs) continue;
-        const int begin = e < 0 ? (int)-e : 0, end = rest < V ? (int)rest : V;
-        if constexpr (KIND_A == ALIKE) load_run(x[k], a + e, begin, end);
-        if constexpr (KIND_B == ALIKE) load_run(y[k], b + e, begin, end);
+        const int64_t i = first + k * kThreads;
+        if (i >= whole || (i == 0 && lead)) continue;
+        x[k].read(a + i * V, a_is_aligned);
+        y[k].read(b + i * V, b_is_aligned);
       }
 #pragma unroll
       for (int k = 0; k < U; k++) {
-        const int64_t e = (first + k * kThreads) * V - lead, rest = n - e;
-        if (first + k * kThreads >= n_runs) continue;
-        const int begin = e < 0 ? (int)-e : 0, end = rest < V ? (int)rest : V;
+        const int64_t i = first + k * kThreads;
+        if (i >= whole || (i == 0 && lead)) continue;
         Out z[V] __attribute__((aligned(16)));
 #pragma unroll
-        for (int i = 0; i < V; i++) {
-          if (i < begin || i >= end) continue;
-          T p, q;
-          if constexpr (KIND_A == ALIKE)
-            p = (T)x[k][i];
-          else
-            p = left;
-          if constexpr (KIND_B == ALIKE)
-            q = (T)y[k][i];
-          else
-            q = right;
-          z[i] = arithmetic_of<OP, Out>(p, q);
-        }
-        store_run(out + e, z, begin, end);
+        for (int e = 0; e < V; e++) z[e] = arithmetic_of<OP, Out>(x[k].get(e, left), y[k].get(e, right));
+        store_aligned(out + i * V, z);
+      }
+    }
+    // Block 0 has the first elements, if their run is cut, and the last ones.
+    if (blockIdx.x == 0 && threadIdx.x < 2 * V) {
+      const int64_t run = threadIdx.x < V ? 0 : n_runs - 1, e = run * V + threadIdx.x % V;
+      const bool is_cut = threadIdx.x < V ? lead > 0 || whole == 0 : n_runs > 1 && whole < n_runs;
+      if (is_cut && e >= lead && e < n + lead) {
+        if constexpr (KIND_A == ALIKE) left = computed_in<T>(load(a + e));
+        if constexpr (KIND_B == ALIKE) right = computed_in<T>(load(b + e));
+        out[e] = arithmetic_of<OP, Out>(left, right);
       }
     }
   }
@@ -125,42 +189,29 @@ struct Repeated {
 };
 
 // Any operands: element by element.
-template <int OP, class Out, class T, class A, class B, Operand KIND_A, Operand KIND_B, int AT_A, int AT_B, int N>
+template <int OP, class Out, class T, class A, class B, int AT_A, int AT_B, int N>
 DEVICE void arithmetic_broadcast(const Launch &l) {
   FOR_SAMPLES(sample, l) {
     const Tensor to = l.tensors[0][sample];
-    const ArithmeticArgs args = ((const ArithmeticArgs *)l.args[0])[sample];
     const int64_t n = volume_of(to);
     int64_t first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (first >= n) continue;
     Out *out = to.template as<Out>();
     Repeated<N> left, right;
-    const A *a = nullptr;
-    const B *b = nullptr;
-    if constexpr (KIND_A != CONSTANT)
-      a = l.tensors[AT_A][sample].template as<A>(), left.begin(l.tensors[AT_A][sample], N);
-    if constexpr (KIND_B != CONSTANT)
-      b = l.tensors[AT_B][sample].template as<B>(), right.begin(l.tensors[AT_B][sample], N);
+    const A *a = l.tensors[AT_A][sample].template as<A>();
+    const B *b = l.tensors[AT_B][sample].template as<B>();
+    left.begin(l.tensors[AT_A][sample], N);
+    right.begin(l.tensors[AT_B][sample], N);
     for (int64_t i = first; i < n; i += (int64_t)gridDim.x * blockDim.x) {
       uint32_t rest = (uint32_t)i;
       int64_t at_a = 0, at_b = 0;
 #pragma unroll
       for (int d = N - 1; d >= 0; d--) {
         const uint32_t extent = (uint32_t)to.shape[d], above = d ? rest / extent : 0, at = rest - above * extent;
-        if constexpr (KIND_A != CONSTANT) at_a += at * left.step[d];
-        if constexpr (KIND_B != CONSTANT) at_b += at * right.step[d];
+        at_a += at * left.step[d], at_b += at * right.step[d];
         rest = above;
       }
-      T p, q;
-      if constexpr (KIND_A == CONSTANT)
-        p = constant_of<T>(args);
-      else
-        p = (T)load(a + at_a);
-      if constexpr (KIND_B == CONSTANT)
-        q = constant_of<T>(args);
-      else
-        q = (T)load(b + at_b);
-      out[i] = arithmetic_of<OP, Out>(p, q);
+      out[i] = arithmetic_of<OP, Out>((T)load(a + at_a), (T)load(b + at_b));
     }
   }
 }

@@ -172,12 +172,15 @@ struct FixedPasses {
 template <class To, class From>
 struct FloatPasses {
   typedef Place<From> Input;
-  static constexpr int C = From::C;
-  DEVICE static int words(int pixels) { return pixels * C; }
+  typedef typename From::T In;
+  static constexpr int C = From::C, kFour = 4 * sizeof(In);
+  DEVICE static int words(int pixels) { return (pixels * C + 3) & ~3; }
   DEVICE static void prepare_column(float *, int, int) {}
   DEVICE static void prepare_row(float *, int, int) {}
   DEVICE static void down(const Input &in, int32_t *buffer, int row_words, const int32_t *first, const int32_t *weights,
                           int stride, int n, int height, int lo, int pixels) {
+    if constexpr (From::kInterleaved)
+      return down_fours(in, buffer, row_words, first, weights, stride, n, height, lo, pixels);
     const int row_items = pixels * C;
     for (int item = threadIdx.x; item < n * row_items; item += blockDim.x) {
       const int row = (int)((uint32_t)item / (uint32_t)row_items), e = item - row * row_items;
@@ -190,6 +193,52 @@ struct FloatPasses {
       for (int k = 0; k < most; k++, p += in.step[0])
         if (w[k] != 0) sum += w[k] * (float)load(p);
       ((float *)buffer)[row * row_words + e] = sum;
+    }
+  }
+  // The `valid` of four neighbours that exist; `aligned`: all fours begin at multiples of their size.
+  DEVICE static void read_four(float (&v)[4], const In *p, int valid, bool aligned) {
+    In x[4] __attribute__((aligned(16)));
+    if (aligned && kFour <= 16) {
+      if constexpr (kFour == 16)
+        *(uint4 *)x = __ldg((const uint4 *)p);
+      else if constexpr (kFour == 8)
+        *(uint2 *)x = __ldg((const uint2 *)p);
+      else if constexpr (kFour == 4)
+        *(uint32_t *)x = __ldg((const uint32_t *)p);
+    } else if constexpr (kFour == 4) {
+      const uint32_t *word = (const uint32_t *)((unsigned long long)p & ~3ull);
+      const int rest = (int)((unsigned long long)p & 3);
+      const uint32_t low = __ldg(word), high = rest + valid > 4 ? __ldg(word + 1) : 0;
+      *(uint32_t *)x = __funnelshift_r(low, high, rest * 8);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; i++) x[i] = load(p + (i < valid ? i : 0));
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) v[i] = to_float(x[i]);
+  }
+  // Rows of interleaved pixels, four neighbouring elements a thread.
+  DEVICE static void down_fours(const Input &in, int32_t *buffer, int row_words, const int32_t *first,
+                                const int32_t *weights, int stride, int n, int height, int lo, int pixels) {
+    const int elements = pixels * C, groups = (elements + 3) / 4;
+    const int64_t pitch = in.step[0];
+    const bool aligned = (((unsigned long long)in.data | (unsigned long long)(pitch * sizeof(In))) & (kFour - 1)) == 0;
+    for (int item = threadIdx.x; item < n * groups; item += blockDim.x) {
+      const int row = (int)((uint32_t)item / (uint32_t)groups), e = (item - row * groups) * 4;
+      const int valid = elements - e < 4 ? elements - e : 4;
+      const In *p = in.data + first[row] * pitch + (int64_t)lo * C + e;
+      const float *w = (const float *)weights + row * stride;
+      const int most = height - first[row] < stride ? height - first[row] : stride;
+      float sum[4] = {};
+#pragma unroll 4
+      for (int k = 0; k < most; k++, p += pitch) {
+        if (IsFloat<In>::value && w[k] == 0) continue;
+        float v[4];
+        read_four(v, p, valid, aligned);
+#pragma unroll
+        for (int i = 0; i < 4; i++) sum[i] += w[k] * v[i];
+      }
+      *(float4 *)(buffer + row * row_words + e) = make_float4(sum[0], sum[1], sum[2], sum[3]);
     }
   }
   DEVICE static void across(typename To::T (&pixel)[kQuad][C], const int32_t *buffer, int row_words, int r, int n,

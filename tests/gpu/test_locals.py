@@ -257,7 +257,7 @@ def test_turned_tiles(channels, perm):
 
 
 def test_wide_rows():
-    x = images("u1", 3, ((2, 700), (3, 512), (2, 129), (1, 1), (0, 5)))
+    x = images("u1", 3, ((6, 700), (3, 512), (2, 129), (1, 1), (0, 5)))
     Chain(x).flip(0, 1).check(offsets=(0, 1))
     Chain(x).window().check(offsets=(0, 1))
     Chain(x).linear().matrix().flip(1).cmn("HWC").check()

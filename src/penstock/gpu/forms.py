@@ -17,13 +17,17 @@ FORMS = (*LOCAL, "gather", "block", "own")
 
 
 @cache
-def form_of(kernel: str) -> str:
-    """The form of "color/linear", one of FORMS; "" if the kernel runs on the CPU only."""
+def form_of(kernel: str, inputs: int = 0) -> str:
+    """The form of "color/linear", one of FORMS; "" if the kernel runs on the CPU only. A kernel may have another form
+    where it is given one input."""
     path = os.path.join(kernels.ROOT, f"{kernel}.cu")
     if not os.path.exists(path):
         return ""
     with open(path, encoding="utf-8") as f:
-        found = re.search(r"^// form: (\w+)", f.read(), re.M)
+        text = f.read()
+    found = re.search(r"^// form: (\w+)", text, re.M)
+    if inputs == 1:
+        found = re.search(r"^// form with one input: (\w+)", text, re.M) or found
     if not found or found[1] not in FORMS:
         raise ImportError(f"[internal error] {kernel}.cu does not say which form it has: {', '.join(FORMS)}")
     return found[1]

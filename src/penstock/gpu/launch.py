@@ -110,7 +110,7 @@ class Fusion:
         self._groups: list[_Group] = []
         open_: dict[int, _Group] = {}  # by the last output
         for i, c in enumerate(calls):
-            form = forms.form_of(c.kernel)
+            form = forms.form_of(c.kernel, len(c.ins))
             if not form:
                 raise ValueError(f"[internal error] the kernel {c.kernel} has no GPU form")
             group = None
@@ -126,7 +126,7 @@ class Fusion:
                 group = _Group(i, [], -1)
                 self._groups.append(group)
             group.out = c.outs[0]
-            if group.head < 0 or forms.form_of(calls[group.head].kernel) != "own":
+            if group.head < 0 or forms.form_of(calls[group.head].kernel, len(calls[group.head].ins)) != "own":
                 open_[group.out] = group
         self._texts: dict[tuple, tuple[str, str]] = {}
 
@@ -153,7 +153,9 @@ class Fusion:
         where = {t: i for i, t in reversed(list(enumerate([*tensors, *shapes])))}
         order = [g.head, *g.locals] if head else g.locals
         seen = [specs[t] for t in chain]
-        form = forms.form_of(head.kernel) if head else "values" if set(g.forms) == {"values"} else "local"
+        form = (
+            forms.form_of(head.kernel, len(head.ins)) if head else "values" if set(g.forms) == {"values"} else "local"
+        )
         if form == "values":
             kinds = runs([s.dtype for s in seen])
         else:
@@ -290,7 +292,7 @@ def _tiles(kinds: list[Kind], out: Spec, at: int, n: int) -> Phase:
     side = 64 if is_large else 32
     extents[:, [at, -1]] = -(-extents[:, [at, -1]] // side)
     body = f"run_tiles<{kinds[0]}, 1, Chain, {at}, {side}>(l);"
-    return Phase(body, grid_of(several_each(extents.prod(axis=1)), n))
+    return Phase(body, grid_of(several_each(extents.prod(axis=1)), n), resident=4)
 
 
 def _window(call: Call, x: Spec, out: Spec, n: int) -> Phase:
@@ -333,11 +335,12 @@ def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, a
         g = threads_of_row(runs_each)
         # What a thread has in registers at once.
         most = p * (kinds[0].c * specs[0].dtype.itemsize + last.c * out.dtype.itemsize)
-        u = max(1, min(_UNROLL // (len(kinds) - 1), 128 // most, -(-runs_each // g)))
+        u = max(1, min(_UNROLL, 128 // most, -(-runs_each // g)))
         u = 1 << (u.bit_length() - 1)
         blocks = np.where(columns > 0, -(-rows // (_THREADS // g)), 0)
         body = f"run_rows<{kinds[0]}, 1, Chain, {p}, {g}, {_THREADS}, {u}>(l);"
-        return Phase(body, grid_of(several_each(blocks), n), resident=3)
+        resident = 2 if out.dtype.itemsize >= 4 * specs[0].dtype.itemsize else 3
+        return Phase(body, grid_of(several_each(blocks), n), resident=resident)
     if form == "runs":
         p = run_length(kinds[0], last, [specs[0].dtype, out.dtype])
         most = p * max(kinds[0].c * specs[0].dtype.itemsize, last.c * out.dtype.itemsize)
