@@ -38,15 +38,17 @@ def _huffman_type() -> np.dtype:
 
 
 class Verdict(NamedTuple):
-    """What the GPU says of pictures: `bad` (n,) is not 0, once `ready`, where the data was irregular."""
+    """What the GPU says of pictures that it decodes between two timed events: in the end, `bad` (n,) is not 0 where the
+    data was irregular."""
 
     bad: np.ndarray
-    ready: Event
+    begin: Event
+    end: Event
     memory: Block
 
     def wait(self) -> np.ndarray:
         """Blocks until it is known which pictures (n,) were irregular."""
-        self.ready.wait()
+        self.end.wait()
         return self.bad != 0
 
 
@@ -96,14 +98,14 @@ def decode_scans(
     for k in ("y", "x", "height", "width", "orientation", "output_type"):
         pixels[k] = args[k]
     pixels["planes"], pixels["record"] = np.cumsum(planes) - planes, place_of
+    begin = gpu.timer()
     gpu.stream.upload(base, arena.address, size)
     launch(gpu, _SOURCE, "jpeg_huffman", (1, n, 1), (_THREADS, 1, 1), 0, [base + starts[3]], [base + starts[4]], 0, n)
     tensors, rows = [base + starts[2], base + starts[3]], [base + starts[5]]
     launch_pixels(gpu, out.spec, int(records["n_blocks"].max()), tensors, rows, scratch.address)
     told = gpu.pinned(n)
     gpu.stream.download(told.address, base + starts[6], n)
-    ready = gpu.stream.record(Event(gpu.stream.device, sleeps=True))
-    return ~taken, Verdict(np.frombuffer((ctypes.c_ubyte * n).from_address(told.address), "u1"), ready, told)
+    return ~taken, Verdict(np.frombuffer((ctypes.c_ubyte * n).from_address(told.address), "u1"), begin, gpu.timer(), told)
 
 
 def _step(args: np.ndarray, encoded: Batch, spec: Spec, arena: int, starts: list[int], at_data: np.ndarray):

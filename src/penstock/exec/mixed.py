@@ -61,10 +61,9 @@ def _share(ctx: Context, pool: kernels.Pool, node: Node, a: Arguments, inputs: l
     encoded = inputs[0].with_rows(inputs[0].spec, inputs[0].rows, inputs[0].owners)
     args = kernels.kernel("decode/decode").rows(ctx.n, node.op.params(a, *[b.spec for b in inputs], out.spec))[0]
     hardware = np.zeros(ctx.n, bool)
-    nbytes = encoded.spec.volumes()
     rows = np.flatnonzero(_fits_hardware(a, args, out.spec))
     if engines.hardware is not None and len(rows) and a.hw_decoder_load > 0:
-        hardware[rows] = engines.sharing.split(nbytes[rows], HARDWARE, KERNELS)
+        hardware[rows] = engines.sharing.split(encoded.spec.volumes()[rows])
     job = None
     if hardware.any():
         mine = np.flatnonzero(hardware)
@@ -136,12 +135,11 @@ def _by_kernels(
 ) -> np.ndarray:
     """Lets the GPU decode a part of the batch, the samples `rows`; returns which of them it did not take."""
     gpu: GpuPass = ctx.gpu
-    begin = gpu.timer()
     undone, verdict = decode_scans(gpu, pool, args, part, out)
     if verdict is not None:
         gpu.verdicts.append((node.number, rows, ctx.n, verdict))
         sizes = part.spec.volumes()[~undone]
-        engines.began(KERNELS, begin, gpu.timer(), int(sizes.sum()), len(sizes))
+        engines.measured[KERNELS].append((verdict.begin, verdict.end, int(sizes.sum()), len(sizes)))
     return undone
 
 
@@ -196,16 +194,18 @@ class Engines:
 
     def __init__(self, session: Session):
         self.session = session
-        self.sharing = Sharing((HARDWARE, KERNELS, HYBRID, CPU))
+        self.sharing = Sharing(HARDWARE, KERNELS, (HYBRID, CPU))
         self.hardware: HardwareDecoder | None = None
         self.why_not = ""
-        self._measured: dict[str, deque[tuple[Event, Event, int, int]]] = {HARDWARE: deque(), KERNELS: deque()}
+        # Between two events, so many bytes of so many files were decoded.
+        self.measured: dict[str, deque[tuple[Event, Event, int, int]]] = {HARDWARE: deque(), KERNELS: deque()}
+        self._ends: dict[str, Event] = {}
         self._collecting = threading.Lock()
         try:
             self.hardware = HardwareDecoder(session.device)
         except (CudaError, Refused, OSError) as e:
             self.why_not = str(e)
-            self.sharing.drop(HARDWARE)
+            self.sharing.has_engine = False
             return
         self._stream = Stream(session.device)
         self._last: Event | None = None
@@ -215,7 +215,6 @@ class Engines:
 
     def submit(self, gpu: GpuPass, encoded: Batch, out: DeviceBatch, output_type: int) -> _Job:
         job = _Job(gpu, encoded, out, output_type)
-        self.sharing.began(HARDWARE, job.nbytes)
         self._jobs.put(job)
         return job
 
@@ -226,8 +225,6 @@ class Engines:
                     self._decode(job)
             except BaseException as e:  # the batch takes another way
                 self.why_not = str(e)
-            if job.ready is None:
-                self.sharing.finished(HARDWARE, job.nbytes)
             job.done.set()
             job = None
 
@@ -243,27 +240,29 @@ class Engines:
         sizes = encoded.spec.volumes()
         self.hardware.decode(encoded.rows["data"], sizes, out.rows["data"], pitches, job.format, stream)
         end = self._last = self.session.timer(stream)
-        self._measured[HARDWARE].append((begin, end, job.nbytes, len(sizes)))
+        self.measured[HARDWARE].append((begin, end, job.nbytes, len(sizes)))
         for owner in out.owners:
             if isinstance(owner, Block):
                 owner.used_on(stream)
         job.ready = end
 
-    def began(self, engine: str, begin: Event, end: Event, nbytes: int, n: int) -> None:
-        """An engine works on `n` files of `nbytes` bytes between two timed events."""
-        self.sharing.began(engine, nbytes)
-        self._measured[engine].append((begin, end, nbytes, n))
-
     def collect(self) -> None:
-        """Learns how fast the engines were with what they are through with. Called inside `with device:`."""
-        with self._collecting:
-            for engine, measured in self._measured.items():
+        """Learns how fast both were with what they are through with. Called inside `with device:`."""
+        if not self._collecting.acquire(blocking=False):
+            return
+        try:
+            for engine, measured in self.measured.items():
                 while measured and measured[0][1].done():
                     begin, end, nbytes, n = measured.popleft()
-                    self.sharing.measured(engine, nbytes, end.since(begin) / 1000, n)
-                    self.sharing.finished(engine, nbytes)
-                    # The engine's thread may be about to wait for its last event.
-                    self.session.timers += (begin,) if engine == HARDWARE else (begin, end)
+                    seconds, between, last = end.since(begin) / 1000, 0.0, self._ends.get(engine)
+                    if last is not None:  # what was done on another stream meanwhile counts once
+                        between = max(end.since(last) / 1000, 0.0)
+                        seconds = min(seconds, between)
+                    self.sharing.measured(engine, nbytes, seconds, n, between if engine == KERNELS else 0.0)
+                    self._ends[engine] = end
+                    self.session.timers.append(begin)
+        finally:
+            self._collecting.release()
 
     def close(self) -> None:
         """Ends the thread, then frees stream and decoder, in this order. Called inside `with device:`."""

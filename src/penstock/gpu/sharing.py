@@ -1,61 +1,80 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How engines share the pictures of a batch: by the speeds measured so far, so that they end at the same time."""
+"""How the JPEG engine and the kernels share pictures, by what is measured while they work."""
 
 from __future__ import annotations
 
 import threading
+import time
 
 import numpy as np
 
 _WEIGHT = 0.15  # of the newest measurement
-_LEAST = 0.02  # an engine that is left out could never show that it got faster
+_EASY, _HARD = 1.5, 1.0  # the engine's speed, as a multiple of what is asked for, at which it takes all, or nothing
+_BUSY = 0.9  # share of the time from which on the kernels are what all wait for
+
+
+class _Rate:
+    """Bytes a second, over the last batches."""
+
+    def __init__(self) -> None:
+        self.nbytes = self.seconds = 0.0
+
+    def add(self, nbytes: float, seconds: float) -> None:
+        if seconds > 0:
+            self.nbytes += _WEIGHT * (nbytes - self.nbytes) if self.nbytes else nbytes
+            self.seconds += _WEIGHT * (seconds - self.seconds) if self.seconds else seconds
+
+    @property
+    def value(self) -> float:
+        return self.nbytes / self.seconds if self.seconds else 0.0
 
 
 class Sharing:
-    """Speeds in bytes of encoded data a second, and what each engine has still to do."""
+    """The engine costs the GPU's multiprocessors nothing but is slow, the kernels are fast: so the engine takes all
+    where it is fast enough for what is asked for, as when a training step takes longer; nothing where more is wanted
+    and the kernels can do it; and as much as makes both end at the same time where the kernels can't."""
 
-    def __init__(self, engines: tuple[str, ...]):
-        self.speeds: dict[str, float] = dict.fromkeys(engines, 0.0)
-        self.decoded: dict[str, int] = dict.fromkeys(engines, 0)
-        self._waiting: dict[str, float] = dict.fromkeys(engines, 0.0)
+    def __init__(self, engine: str, kernels: str, others: tuple[str, ...] = ()):
+        self.engine, self.kernels = engine, kernels
+        self.decoded: dict[str, int] = dict.fromkeys((engine, kernels, *others), 0)
+        self.has_engine = True
+        self._rates = {engine: _Rate(), kernels: _Rate()}
+        self._asked = _Rate()
+        self._busy = _Rate()  # seconds of work in the seconds there were
+        self._last = 0.0
         self._lock = threading.Lock()
 
-    def measured(self, engine: str, nbytes: int, seconds: float, samples: int) -> None:
-        """An engine has been busy for `seconds` with `nbytes`."""
-        if seconds <= 0 or nbytes <= 0:
-            return
-        with self._lock:
-            if engine in self.speeds:
-                speed, old = nbytes / seconds, self.speeds[engine]
-                self.speeds[engine] = speed if not old else old + _WEIGHT * (speed - old)
-            self.decoded[engine] += samples
+    @property
+    def speeds(self) -> dict[str, float]:
+        """Bytes of files a second that the two can do, and what is asked for."""
+        return {name: rate.value for name, rate in (*self._rates.items(), ("asked for", self._asked))}
 
-    def drop(self, engine: str) -> None:
-        """An engine that does not work."""
+    def measured(self, name: str, nbytes: int, seconds: float, samples: int, between: float = 0.0) -> None:
+        """One of the two was busy for `seconds` with `nbytes`, which were done `between` seconds after the last."""
         with self._lock:
-            self.speeds.pop(engine, None)
+            self._rates[name].add(nbytes, seconds)
+            if between:
+                self._busy.add(seconds, between)
+            self.decoded[name] += samples
 
-    def began(self, engine: str, nbytes: float) -> None:
-        """An engine was given work."""
+    def split(self, nbytes: np.ndarray, now: float | None = None) -> np.ndarray:
+        """Which pictures (n,) of these sizes the engine takes; the kernels take the others."""
+        n, now = len(nbytes), time.monotonic() if now is None else now
         with self._lock:
-            self._waiting[engine] += nbytes
+            if self._last:
+                self._asked.add(float(nbytes.sum()), now - self._last)
+            self._last = now
+            share = self._share()
+        # Spread evenly over the batch, so that both meet the same mixture of sizes.
+        return np.diff(np.floor(np.arange(n + 1) * share)) > 0
 
-    def finished(self, engine: str, nbytes: float) -> None:
-        """That work is done."""
-        with self._lock:
-            self._waiting[engine] -= nbytes
-
-    def split(self, nbytes: np.ndarray, first: str, second: str) -> np.ndarray:
-        """Which pictures (n,) of these sizes the engine `first` takes; `second` takes the others."""
-        n, total = len(nbytes), float(nbytes.sum())
-        with self._lock:
-            a, b = self.speeds.get(first), self.speeds.get(second)
-            if a is None or b is None:
-                return np.full(n, a is not None)
-            share = 0.5
-            if a and b and total:
-                # Both end at the same time: (waiting_a + x) / a == (waiting_b + total - x) / b.
-                x = (a * (self._waiting[second] + total) - b * self._waiting[first]) / (a + b)
-                share = min(max(x / total, _LEAST), 1 - _LEAST)
-            # Spread evenly over the batch, so that both engines meet the same mixture of sizes.
-            return np.diff(np.floor(np.arange(n + 1) * share)) > 0
+    def _share(self) -> float:
+        if not self.has_engine:
+            return 0.0
+        engine, kernels, asked = self._rates[self.engine].value, self._rates[self.kernels].value, self._asked.value
+        if not (engine and kernels and asked):
+            return 0.5
+        share = min(max((engine / asked - _HARD) / (_EASY - _HARD), 0.0), 1.0)
+        if self._busy.value > _BUSY:
+            share = max(share, engine / (engine + kernels))
+        return share

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the JPEG engine and the kernels share what is asked for."""
+
+import numpy as np
+
+from penstock.gpu.sharing import Sharing
+
+
+def shares(engine, kernels, asked, n=60):
+    """The share of the engine after each batch of 100 pictures of a byte: what is asked for is `asked` pictures a
+    second at most, what comes is limited by both decoders' speeds."""
+    sharing, now, found = Sharing("engine", "kernels", ()), 0.0, []
+    for _ in range(n):
+        taken = int(sharing.split(np.ones(100), now).sum())
+        a, b = taken / engine, (100 - taken) / kernels
+        step = max(a, b, 100 / asked)
+        now += step
+        if taken:
+            sharing.measured("engine", taken, a, taken)
+        if taken < 100:
+            sharing.measured("kernels", 100 - taken, b, 100 - taken, step)
+        found.append(taken / 100)
+    return found
+
+
+def test_the_engine_takes_all_that_it_is_fast_enough_for():
+    assert shares(engine=30e3, kernels=200e3, asked=10e3)[-1] == 1
+
+
+def test_the_engine_is_left_out_where_more_is_wanted_than_it_can_do():
+    assert shares(engine=30e3, kernels=200e3, asked=100e3)[-20:] == [0] * 20
+
+
+def test_both_end_at_the_same_time_where_the_kernels_are_what_all_wait_for():
+    found = shares(engine=30e3, kernels=60e3, asked=1e9)[-20:]
+    assert abs(np.mean(found) - 1 / 3) < 0.05
+
+
+def test_between_there_is_a_bit_of_both():
+    assert 0.3 < np.mean(shares(engine=30e3, kernels=200e3, asked=24e3)[-20:]) < 0.7
+
+
+def test_without_an_engine():
+    sharing = Sharing("engine", "kernels")
+    sharing.has_engine = False
+    assert not sharing.split(np.ones(5)).any()
+
+
+def test_pictures_are_spread_over_the_batch():
+    taken = Sharing("engine", "kernels").split(np.ones(8))
+    assert taken.sum() == 4 and np.diff(np.flatnonzero(taken)).max() == 2
