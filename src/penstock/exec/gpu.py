@@ -143,7 +143,7 @@ class GpuPass:
         event: Event | None = None
         for batch in outputs:
             if isinstance(batch, DeviceBatch) and batch.ready is None:
-                event = event or self.stream.record()
+                event = event or self.stream.mark()
                 batch.ready = event
 
 

@@ -175,7 +175,7 @@ class _Job:
     def __init__(self, gpu: GpuPass, encoded: Batch, out: DeviceBatch, output_type: int):
         self.encoded, self.out, self.format = encoded, out, _FORMATS[output_type]
         self.nbytes = int(encoded.spec.volumes().sum())
-        self.writable = gpu.stream.record()  # who had the memory before is through
+        self.writable = gpu.stream.mark()  # who had the memory before is through
         self.done = threading.Event()
         self.ready: Event | None = None  # when the pixels are there; None: refused
 
@@ -239,6 +239,7 @@ class Engines:
         pitches = out.spec.shape[:, 1] * out.spec.shape[:, 2]
         sizes = encoded.spec.volumes()
         self.hardware.decode(encoded.rows["data"], sizes, out.rows["data"], pitches, job.format, stream)
+        stream.work += 1
         end = self._last = self.session.timer(stream)
         self.measured[HARDWARE].append((begin, end, job.nbytes, len(sizes)))
         for owner in out.owners:

@@ -12,11 +12,13 @@ import ctypes
 import os
 import sys
 import threading
+from collections import deque
 from functools import cache
 from typing import Any
 
 _OLDEST_DRIVER = 12000  # CUDA 12.0
 _OUT_OF_MEMORY, _NOT_READY = 2, 600
+_MOST_MARKS = 64
 _NO_TIMING, _SLEEPS, _NON_BLOCKING, _PORTABLE = 2, 1, 1, 1
 
 
@@ -300,15 +302,52 @@ class Event:
 
 
 class Stream:
-    """Work of the GPU in order. Made inside `with device:`."""
+    """Work of the GPU in order. Made inside `with device:`.
 
-    __slots__ = ("closed", "device", "handle")
+    `work` counts what was asked for, so that what depends on it can be told by a number, and one event serves many."""
+
+    __slots__ = ("__weakref__", "_lock", "_marks", "_through", "closed", "device", "handle", "work")
 
     def __init__(self, device: Device):
         self.device = device
         handle = _P()
         check(_lib().cuStreamCreate(ctypes.byref(handle), _NON_BLOCKING), "making a stream")
         self.handle, self.closed = handle.value, False
+        self.work = self._through = 0
+        self._marks: deque[tuple[int, Event]] = deque()
+        self._lock = threading.Lock()
+
+    def mark(self) -> Event:
+        """An event behind all that was asked for until now."""
+        with self._lock:
+            return self._mark()
+
+    def _mark(self) -> Event:
+        marks = self._marks
+        if marks and marks[-1][0] == self.work:
+            return marks[-1][1]
+        work, event = self.work, self.record()
+        marks.append((work, event))
+        if len(marks) > _MOST_MARKS:
+            marks.popleft()
+        return event
+
+    def is_through(self, work: int) -> bool:
+        """Whether the first `work` of what was asked for is done. If not, it is marked, so that it will be known."""
+        if work <= self._through or self.closed:
+            return True
+        with self._lock:
+            marks = self._marks
+            while marks and marks[0][1].done():
+                self._through = marks[0][0]
+                if len(marks) == 1 and self._through == self.work:
+                    break  # still good for those who want to wait
+                marks.popleft()
+            if work <= self._through:
+                return True
+            if not marks or marks[-1][0] < work:
+                self._mark()
+        return False
 
     def record(self, event: Event | None = None) -> Event:
         event = event or Event(self.device)
@@ -324,22 +363,27 @@ class Stream:
 
     def upload(self, to: int, address: int, nbytes: int) -> None:
         if nbytes:
+            self.work += 1
             check(_lib().cuMemcpyHtoDAsync_v2(to, address, nbytes, self.handle), f"copying {nbytes} bytes to the GPU")
 
     def download(self, to: int, address: int, nbytes: int) -> None:
         if nbytes:
+            self.work += 1
             check(_lib().cuMemcpyDtoHAsync_v2(to, address, nbytes, self.handle), f"copying {nbytes} bytes from the GPU")
 
     def copy(self, to: int, address: int, nbytes: int) -> None:
         if nbytes:
+            self.work += 1
             check(_lib().cuMemcpyDtoDAsync_v2(to, address, nbytes, self.handle), f"copying {nbytes} bytes on the GPU")
 
     def fill(self, address: int, value: int, nbytes: int) -> None:
         if nbytes:
+            self.work += 1
             check(_lib().cuMemsetD8Async(address, value, nbytes, self.handle), f"filling {nbytes} bytes of the GPU")
 
     def launch(self, function: int, grid: tuple, block: tuple, shared: int, argument: Any) -> None:
         """Launches a kernel whose only argument is the ctypes structure `argument`, passed by value."""
+        self.work += 1
         parameters = (_P * 1)(ctypes.addressof(argument))
         check(
             _lib().cuLaunchKernel(function, *grid, *block, shared, self.handle, parameters, None),
@@ -362,6 +406,11 @@ class ForeignStream(Stream):
 
     def __init__(self, device: Device, handle: int):
         self.device, self.handle, self.closed = device, handle, False
+        self.work = self._through = 0
 
     def __del__(self, library=_library, finalizing=sys.is_finalizing) -> None:
         """It is not ours."""
+
+    def mark(self) -> Event:
+        """Nobody counts what others ask for."""
+        return self.record()

@@ -7,13 +7,51 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import weakref
 from collections import deque
 from typing import Any
 
 from .driver import Device, Event, ForeignStream, OutOfDeviceMemory, Stream
 
 _SMALLEST = 512
-_IDLE_EVENTS = 256
+
+
+class _Use:
+    """Work of a stream that may still use a block: the first `work` that the stream was asked for, or, if it is another
+    library's, what is before `event`."""
+
+    __slots__ = ("_event", "_stream", "_work", "handle")
+
+    def __init__(self, stream: Stream):
+        self.handle, self._work = stream.handle, stream.work
+        self._stream = self._event = None
+        if type(stream) is ForeignStream:
+            with stream.device:
+                self._event = stream.record()
+        else:
+            self._stream = weakref.ref(stream)  # a stream ends when its work is done
+
+    def done(self) -> bool:
+        if self._stream is None:
+            return self._event is None or self._event.done()
+        stream = self._stream()
+        return stream is None or stream.is_through(self._work)
+
+    def wait(self, waiting: Stream) -> None:
+        """Makes a stream wait for it."""
+        stream = self._stream() if self._stream is not None else None
+        if stream is not None and not stream.closed:
+            waiting.wait(stream.mark())
+        elif self._event is not None:
+            waiting.wait(self._event)
+
+    def block(self) -> None:
+        """Makes this thread wait for it."""
+        stream = self._stream() if self._stream is not None else None
+        if stream is not None and not stream.closed:
+            stream.mark().wait()
+        elif self._event is not None:
+            self._event.wait()
 
 
 def size_class(nbytes: int) -> int:
@@ -67,11 +105,10 @@ class Pool:
 
     def __init__(self, device: Device, pinned: bool):
         self.device, self.pinned = device, pinned
-        self._free: dict[int, list[tuple[int, list[tuple[Event, int]]]]] = {}
+        self._free: dict[int, list[tuple[int, list[_Use]]]] = {}
         # Blocks come back from __del__, in whatever thread and at whatever moment: nothing may be locked there.
-        self._returned: deque[tuple[int, int, list[tuple[Event, int]]]] = deque()
+        self._returned: deque[tuple[int, int, list[_Use]]] = deque()
         self._lock = threading.Lock()
-        self._events: deque[Event] = deque()
         self._pid = os.getpid()
         self.held = 0  # bytes taken from the driver
 
@@ -95,25 +132,21 @@ class Pool:
             free = self._free.get(size)
             if not free:
                 return 0
-            best = 0
-            for i, (_, events) in enumerate(free):
-                if all(handle == stream.handle for _, handle in events):
+            if self.pinned:  # the host is about to write: the GPU must be through
+                for i, (address, uses) in enumerate(free):
+                    if all(use.done() for use in uses):
+                        del free[i]
+                        return address
+                return 0
+            handle, best = stream.handle, 0
+            for i, (_, uses) in enumerate(free):
+                if len(uses) == 1 and uses[0].handle == handle:
                     best = i
                     break
-            else:
-                if self.pinned:  # the host is about to write: the GPU must be through
-                    ready = [i for i, (_, events) in enumerate(free) if all(e.done() for e, _ in events)]
-                    if not ready:
-                        return 0
-                    best = ready[0]
-            if self.pinned and not all(e.done() for e, _ in free[best][1]):
-                return 0
-            address, events = free.pop(best)
-        for event, handle in events:
-            if handle != stream.handle and not self.pinned:
-                stream.wait(event)
-            if len(self._events) < _IDLE_EVENTS:
-                self._events.append(event)
+            address, uses = free.pop(best)
+        for use in uses:
+            if use.handle != handle:
+                use.wait(stream)
         return address
 
     def _allocate(self, size: int) -> int:
@@ -142,22 +175,12 @@ class Pool:
             block._budget.used -= block.size
         if self._pid != os.getpid():
             return
-        events = []
-        with self.device:
-            for stream in block._streams:
-                if stream.closed:
-                    continue
-                try:
-                    event = self._events.pop()
-                except IndexError:
-                    event = Event(self.device)
-                events.append((stream.record(event), stream.handle or 0))
-        self._returned.append((address, block.size, events))
+        self._returned.append((address, block.size, [_Use(s) for s in block._streams if not s.closed]))
 
     def _collect(self) -> None:
         while self._returned:
-            address, size, events = self._returned.popleft()
-            self._free.setdefault(size, []).append((address, events))
+            address, size, uses = self._returned.popleft()
+            self._free.setdefault(size, []).append((address, uses))
 
     def idle(self) -> int:
         """Bytes that nobody uses."""
@@ -171,9 +194,9 @@ class Pool:
             self._collect()
             free, self._free = self._free, {}
         for size, blocks in free.items():
-            for address, events in blocks:
-                for event, _ in events:
-                    event.wait()
+            for address, uses in blocks:
+                for use in uses:
+                    use.block()
                 (self.device.free_pinned if self.pinned else self.device.free)(address)
                 self.held -= size
 
