@@ -66,14 +66,14 @@ def run(steps, source, on_error="raise"):
 def replayed(monkeypatch):
     """Counts batches whose plan was replayed, and those for which that was tried in vain."""
     counts = {True: 0, False: 0}
-    original = replay._Replay.run
+    original = replay.Replay.plan
 
-    def counted(self, ctx, pool):
-        result = original(self, ctx, pool)
+    def counted(self, ctx):
+        result = original(self, ctx)
         counts[result] += 1
         return result
 
-    monkeypatch.setattr(replay._Replay, "run", counted)
+    monkeypatch.setattr(replay.Replay, "plan", counted)
     return counts
 
 

@@ -300,7 +300,11 @@ class Batch:
     def take(self, indices: np.ndarray) -> Self:
         """The samples at `indices`, without a copy."""
         s = self.spec
-        spec = Spec(s.shape[indices], s.dtype, s.layout, s.origin[indices], s.stored[indices])
+        spec = Spec(s.shape[indices], s.dtype, s.layout)
+        if s.stored is not s.shape:
+            spec = Spec(spec.shape, s.dtype, s.layout, s.origin[indices], s.stored[indices])
+        if s._dense:
+            spec._dense = True
         sources = None if self.sources is None else [self.sources[i] for i in indices]
         return self.with_rows(spec, self.rows[indices], self.owners, sources)
 

@@ -13,6 +13,9 @@ from ..core.batch import Batch
 from ..core.op import Arg, Arguments
 from ..graph.node import DataNode, Node
 
+# Columns of constants are kept for so many rows in total.
+_KEPT_ROWS = 16384
+
 
 class Resolver:
     """Makes the `Arguments` of one node for a batch; `ordinal` tells the operators of a pipeline that draw random
@@ -30,6 +33,7 @@ class Resolver:
             if n in op.schema and op.schema[n].tensor and n not in node.args
         }
         self.values: dict[int, dict[str, Any]] = {}
+        self._kept = 0  # rows of them
 
     def resolve(
         self, n: int, epoch, position, values: dict[tuple[int, int], Batch], counts: np.ndarray | None = None
@@ -45,7 +49,8 @@ class Resolver:
                 name: _constant_column(arg, self.node.op.values[name], rows) for name, arg in self.constants.items()
             }
             values_of_rows = {**self.fixed, **columns}
-            if len(self.values) < 16:
+            if self._kept <= _KEPT_ROWS:
+                self._kept += rows
                 self.values[rows] = values_of_rows
         a = Arguments(rows, random, values_of_rows)
         for name, data in self.node.args.items():

@@ -15,13 +15,14 @@ from ..graph.joining import Alternative, Branches, lineage
 from .arguments import Resolver
 from .chain import Chain, _Segment
 from .context import BadSamples, Context, ScopedContext
+from .replay import Replay
 
 # Samples up to this many bytes are copied: an array is quicker to make and to read than as many pointers.
 _SMALL_BYTES = 256
 _NONE = np.zeros(0, "i8")
 
 Run = Callable[[Context, kernels.Pool], None]
-_Planned = tuple["_Part", _Segment, ScopedContext]  # one branch, for one batch
+_Planned = tuple["_Part", "_Segment | Replay", ScopedContext]  # one branch, for one batch
 
 
 class Joined:
@@ -41,7 +42,7 @@ class Joined:
                 run(ctx, pool)
             return
         wholes = self._place(ctx.n, planned) if len(planned) > 1 else None
-        for _, segment, sub in planned:
+        for part, segment, sub in planned:
             segment.begin += time.monotonic_ns() - sub.planned_ns  # not what the other branch takes
             try:
                 segment.run(pool)
@@ -49,6 +50,8 @@ class Joined:
                 raise BadSamples({int(sub.within[i]): what for i, what in bad.samples.items()}) from None
             for i, what in sub.failed.items():
                 ctx.failed[int(sub.within[i])] = what
+            if part.chain.replays is not None:
+                part.chain.replays.take_back(segment, sub)
         for i, e in enumerate(self.outputs):
             parts = [(sub.values[part.gives[i]], sub.within) for part, _, sub in planned]
             ctx.values[e] = parts[0][0] if wholes is None else wholes[i]
@@ -142,9 +145,14 @@ class _Part:
             values[e] = batch
         return values
 
-    def plan(self, sub: ScopedContext) -> _Segment | None:
-        links = self.chain.links
-        segment = self.chain.segment(sub, links[0])
+    def plan(self, sub: ScopedContext) -> _Segment | Replay | None:
+        links, replays, record = self.chain.links, self.chain.replays, None
+        if replays is not None:
+            replay = replays.segment(sub)
+            if replay is not None:
+                return replay
+            record = replays.for_segment(sub)
+        segment = self.chain.segment(sub, links[0], record)
         if segment.counts is not None or not all(segment.add(link) for link in links):
             return None
         return segment

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from .wiring import Edge, Wiring
 
-_KEPT_SIZES = 16  # numbers of rows (and kernels) that launches are kept for
+# Launches are kept for so many rows in total: the branches of conditionals have batches of many sizes, but small ones.
+_KEPT_ROWS = 16384
 _KEPT_EACH = 4
 
 
@@ -81,6 +82,7 @@ class Launches:
     def __init__(self, wiring: Wiring):
         self._wiring = wiring
         self._idle: dict[tuple, list[Launch]] = {}
+        self._rows = 0  # of the launches kept
 
     def take(self, kernels: tuple[Kernel, ...], n_rows: int) -> Launch:
         idle = self._idle.get((n_rows, kernels))
@@ -92,8 +94,9 @@ class Launches:
     def give(self, kernels: tuple[Kernel, ...], n_rows: int, launch: Launch) -> None:
         idle = self._idle.get((n_rows, kernels))
         if idle is None:
-            if len(self._idle) >= _KEPT_SIZES:
+            if self._rows > _KEPT_ROWS:
                 return
+            self._rows += _KEPT_EACH * n_rows
             idle = self._idle.setdefault((n_rows, kernels), [])
         if len(idle) < _KEPT_EACH:
             idle.append(launch)

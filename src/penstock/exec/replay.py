@@ -29,7 +29,8 @@ from .wiring import Edge, Wiring, inputs_of
 if TYPE_CHECKING:
     from .chain import Chain, Link, _Segment
 
-_KEPT_KINDS = 16
+# Records are kept for kinds of so many rows in total, at most so many of each.
+_KEPT_ROWS = 4096
 _KEPT_EACH = 4
 _WAIT = 2  # batches of a kind before one is recorded, which takes longer
 _PATIENCE = 8  # batches one after the other for which a record was of no use
@@ -46,10 +47,8 @@ class Record(Recorder):
     def input(self, e: Edge, batch: Batch) -> Batch:
         """The same batch, whose rows lie where they will be for every batch."""
         spec = batch.spec
-        (rows, at), (shape, at_shape) = (
-            self.allocate(spec.n, TENSOR),
-            self.allocate((spec.n, spec.ndim), np.dtype("i8")),
-        )
+        rows, at = self.allocate(spec.n, TENSOR)
+        shape, at_shape = self.allocate((spec.n, spec.ndim), np.dtype("i8"))
         place = ctypes.c_void_p(batch.rows_address)
         self.inputs.append((e, place))
         self.call("take_in", ctypes.addressof(place), spec.n, spec.ndim, at, at_shape)
@@ -93,7 +92,8 @@ class Replays:
         made = {n.number for n in chain.nodes}
         self._reads = list(dict.fromkeys(e for n in chain.nodes for e in inputs_of(n) if e[0] not in made))
         self._seen: dict[tuple, int] = {}
-        self._idle: dict[tuple, list[_Replay]] = {}
+        self._rows = 0  # of the kinds seen
+        self._idle: dict[tuple, list[Replay]] = {}
         self._vain: dict[tuple, int] = {}
 
     @staticmethod
@@ -111,15 +111,46 @@ class Replays:
         kind = self._kind(ctx)
         if kind is None:
             return False
-        idle = self._idle.get(kind)
-        if not idle:
+        replay = self._planned(kind, ctx)
+        if replay is None:
             return self._pays(kind) and self._record(kind, ctx, pool)
-        replay = idle.pop()
-        agrees = replay.run(ctx, pool)
+        replay.run(pool)
+        self._idle[kind].append(replay)
+        return True
+
+    def segment(self, ctx: Context) -> Replay | None:
+        """The plan of a batch by a record, if there is one. Whoever has run it gives it back."""
+        kind = self._kind(ctx)
+        return None if kind is None else self._planned(kind, ctx)
+
+    def take_back(self, segment: Replay | _Segment, ctx: Context) -> None:
+        """Takes back what `segment` gave, or what was planned with the record of `for_segment`, after it has run."""
+        kind = self._kind(ctx)
+        if kind is None:
+            return
+        if isinstance(segment, Replay):
+            self._idle[kind].append(segment)
+        elif segment.record is not None:
+            self._keep(kind, segment, segment.record)
+
+    def for_segment(self, ctx: Context) -> Record | None:
+        """To plan a batch with."""
+        kind = self._kind(ctx)
+        return Record() if kind is not None and self._pays(kind) else None
+
+    def _planned(self, kind: tuple, ctx: Context) -> Replay | None:
+        idle = self._idle.get(kind)
+        try:
+            replay = idle.pop()  # type: ignore[union-attr]
+        except (AttributeError, IndexError):
+            return None
+        agrees = replay.plan(ctx)
         self._vain[kind] = 0 if agrees else self._vain[kind] + 1
-        if agrees or self._vain[kind] < _PATIENCE:
-            idle.append(replay)
-        return agrees
+        if agrees:
+            return replay
+        if self._vain[kind] < _PATIENCE:
+            self._idle[kind].append(replay)
+        return None
 
     def _kind(self, ctx: Context) -> tuple | None:
         """All that the rules may decide by, other than columns; None for what is not recorded."""
@@ -137,8 +168,10 @@ class Replays:
     def _pays(self, kind: tuple) -> bool:
         """Whether it pays to record a batch of a kind."""
         seen = self._seen.get(kind, 0)
-        if seen > _WAIT + _KEPT_EACH or (seen == 0 and len(self._seen) >= _KEPT_KINDS):
+        if seen > _WAIT + _KEPT_EACH or (seen == 0 and self._rows > _KEPT_ROWS):
             return False
+        if seen == 0:
+            self._rows += kind[0]
         self._seen[kind] = seen + 1
         return seen >= _WAIT and self._vain.get(kind, 0) < _PATIENCE
 
@@ -148,16 +181,22 @@ class Replays:
             segment = self.chain.run_by_rules(ctx, pool, record)
         except Exception:  # which comes again if it is not about the record
             return False
-        if record.fault or segment.launch is None or len(segment.calls) < len(self.chain.links):
-            self._vain[kind] = _PATIENCE
-        else:
-            self._vain.setdefault(kind, 0)
-            self._idle.setdefault(kind, []).append(_Replay(self.chain, segment, record))
+        self._keep(kind, segment, record)
         return True
 
+    def _keep(self, kind: tuple, segment: _Segment, record: Record) -> None:
+        if record.fault or segment.launch is None or len(segment.calls) < len(self.chain.links):
+            self._vain[kind] = _PATIENCE
+            return
+        replay = Replay(self.chain, segment, record)
+        self._vain.setdefault(kind, 0)
+        self._idle.setdefault(kind, []).append(replay)
 
-class _Replay:
-    """Used by one batch at a time."""
+
+class Replay:
+    """A segment of a chain that is planned by a record. Used by one batch at a time."""
+
+    begin: int
 
     def __init__(self, chain: Chain, segment: _Segment, record: Record):
         wiring: Wiring = chain.wiring(chain.nodes)
@@ -179,31 +218,46 @@ class _Replay:
             self._outputs.append(output)
         self._calls, self._n_calls, self._alive = record.end()
         self._usable = not record.fault
+        # As of a segment: the types and layouts of all edges, and memory for outputs, where it is there already.
+        self.specs, self.counts = dict(segment.specs), None
+        self.given: dict[Edge, Batch] = {}
+        self._ctx: Context | None = None
 
-    def run(self, ctx: Context, pool: kernels.Pool) -> bool:
-        begin = time.monotonic_ns()
+    def plan(self, ctx: Context) -> bool:
+        """Says whether the record is of use for a batch, whose plan is then in place."""
+        self.begin, self._ctx, self.given = time.monotonic_ns(), ctx, {}
         values = ctx.values
         for e, place in self._inputs:
             place.value = values[e].rows_address
         for link, name, twin in self._columns:
-            column = link.resolver.column(name, ctx.n, values)
+            try:
+                column = link.resolver.column(name, ctx.n, values)
+            except ValueError:  # which the rules raise with an explanation
+                return False
             if column.shape != twin.shape or column.dtype != twin.dtype:
                 return False
             twin[...] = column
-        library = kernels.library()
-        if not self._usable or library.replay(self._calls, self._n_calls) != self._n_calls:
-            return False
+        return self._usable and kernels.library().replay(self._calls, self._n_calls) == self._n_calls
+
+    def run(self, pool: kernels.Pool) -> None:
+        """Runs what is planned."""
+        ctx, self._ctx = self._ctx, None  # which an idle record doesn't keep alive
+        assert ctx is not None
+        values = ctx.values
         made = []
         for output in self._outputs:
-            batch = output.make(library, values)
+            batch = self.given.get(output.edge)
             if batch is None:
-                return False
+                batch = output.make()
+            if output.named is not None:
+                batch.sources = values[output.named].sources
+            output.put(batch)
             made.append(batch)
-        execute(ctx, self._wiring.native, self._launch.program, pool, begin)
+        self.given = {}
+        execute(ctx, self._wiring.native, self._launch.program, pool, self.begin)
         for output, batch in zip(self._outputs, made):
             if output.wanted:
                 values[output.edge] = batch
-        return True
 
 
 class _Output:
@@ -211,27 +265,31 @@ class _Output:
 
     def __init__(self, edge: Edge, spec: Spec, slots: list[Any], named: Edge | None, wanted: bool):
         self.edge, self.stored, self.wanted = edge, spec.stored, wanted
-        self._slots, self._named = slots, named
+        self._slots, self.named = slots, named
         self._spec = Spec(spec.stored.copy(), spec.dtype, spec.layout)
         self._at, self._type = address(self.stored), int(from_numpy(spec.dtype))
         self._before, self._at_before = allocate(self.stored.shape, np.dtype("i8"))
         self._before[...] = -1
         self._about = (ctypes.c_int64 * 4)()
 
-    def make(self, library: Any, values: dict[Edge, Batch]) -> Batch | None:
-        """Memory for it; None if there is not so much."""
+    def put(self, batch: Batch) -> None:
+        """Has kernels write to a batch."""
+        at = batch.rows_address
+        for slot in self._slots:
+            slot.rows = at
+
+    def make(self) -> Batch:
+        """Memory for it."""
         spec, about = self._spec, self._about
         n, ndim = spec.shape.shape
         rows, at = allocate(n, TENSOR)
-        if not library.place_batch(self._at, n, ndim, self._type, at, self._at_before, about):
-            return None
+        if not kernels.library().place_batch(self._at, n, ndim, self._type, at, self._at_before, about):
+            return Batch.allocate(Spec(self.stored.copy(), spec.dtype, spec.layout))  # says what the matter is
         nbytes, dense, place, same = about
         buffer = Buffer.at(place, nbytes)
         if not same:
             spec = self._spec = Spec(self.stored.copy(), spec.dtype, spec.layout)
             spec._dense = bool(dense)
-        batch = Batch(spec, rows, (buffer,), values[self._named].sources if self._named is not None else None)
+        batch = Batch(spec, rows, (buffer,))
         batch.rows_address, batch._packed = at, bool(dense)
-        for slot in self._slots:
-            slot.rows = at
         return batch

@@ -7,3 +7,4 @@ from ._value import ValueOperator
 class Linear(ValueOperator, abstract=True):
     layouts = ("FHWC", "DHWC", "HWC")
     kernel = "color/linear"
+    replays = True

@@ -105,7 +105,7 @@ class DALIGenericIterator(DaliIterator):
         def __iter__(self) -> Iterator[list[dict[str, torch.Tensor]]]: ...
 
     def _convert(self, batches: list[Batch]) -> list[dict[str, Any]]:
-        return [{n: dense_tensor(o, n)[: b.keep] for n, o in zip(self._names, b.outputs)} for b in batches]
+        return [{n: dense_tensor(o, n, b.keep) for n, o in zip(self._names, b.outputs)} for b in batches]
 
 
 class DALIClassificationIterator(DALIGenericIterator):
