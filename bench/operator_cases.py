@@ -248,7 +248,7 @@ CASES = [
     case("random_crop_generator", "shape"),
     case("segmentation.random_mask_pixel", "masks", foreground=1),
     case("segmentation.random_object_bbox", "masks"),
-    case("segmentation.select_masks", "mask numbers", "polygons", "vertices"),
+    case("segmentation.select_masks", "mask numbers", "polygons", "vertices", times=16),
     # tensors
     case("arithmetic", "photo", note="x * 0.5 + 3", call=lambda fn, types, x, i: x[0] * 0.5 + float(3 + i), times=2),
     case("arithmetic", "photo", "photo", note="x + y in uint8", call=lambda fn, types, x, i: x[0] + (x[1] + i)),

@@ -8,8 +8,10 @@
 namespace {
 constexpr int kMostDims = 16;
 
-// out = after * before, both without their last row, which is (0, ..., 0, 1).
-void multiply(double *out, const double *after, const double *before, int d) {
+// out = after * before, both without their last row, which is (0, ..., 0, 1). D is d, or 0 where it is another.
+template <int D>
+void multiply(double *out, const float *after, const double *before, int dims) {
+  const int d = D ? D : dims;
   for (int i = 0; i < d; i++)
     for (int j = 0; j <= d; j++) {
       double sum = j == d ? after[i * (d + 1) + d] : 0;
@@ -17,35 +19,46 @@ void multiply(double *out, const double *after, const double *before, int d) {
       out[i * (d + 1) + j] = sum;
     }
 }
-}  // namespace
 
-// The transform that applies n of each of `count` columns one after the other. 0 if there are too many dimensions.
-EXPORT int32_t combine_transforms(const float *const *columns, int32_t count, int64_t n, int32_t d, float *out) {
-  if (d > kMostDims) return 0;
-  const int size = d * (d + 1);
-  double buffers[3][kMostDims * (kMostDims + 1)];
+template <int D>
+void combine(const float *const *columns, int count, bool reversed, int64_t n, int dims, float *out) {
+  const int d = D ? D : dims, size = d * (d + 1), first = reversed ? count - 1 : 0, step = reversed ? -1 : 1;
+  double buffers[2][kMostDims * (kMostDims + 1)];
   for (int64_t i = 0; i < n; i++) {
     double *product = buffers[0], *next = buffers[1];
-    for (int k = 0; k < size; k++) product[k] = columns[0][i * size + k];
+    for (int k = 0; k < size; k++) product[k] = columns[first][i * size + k];
     for (int c = 1; c < count; c++) {
-      for (int k = 0; k < size; k++) buffers[2][k] = columns[c][i * size + k];
-      multiply(next, buffers[2], product, d);
+      multiply<D>(next, columns[first + c * step] + i * size, product, d);
       std::swap(product, next);
     }
     for (int k = 0; k < size; k++) out[i * size + k] = (float)product[k];
   }
+}
+}  // namespace
+
+// The transform that applies n of each of `count` columns one after the other, the last first if `reversed`. 0 if there
+// are too many dimensions.
+EXPORT int32_t combine_transforms(const float *const *columns, int32_t count, int32_t reversed, int64_t n, int32_t d,
+                                  float *out) {
+  if (d > kMostDims) return 0;
+  (d == 2 ? combine<2> : d == 3 ? combine<3> : combine<0>)(columns, count, reversed, n, d, out);
   return 1;
 }
 
-// Turns in the plane by `angle` (n) degrees about `center` (n, 2), or about the origin if that is null: (n, 2, 3). 0 if
-// one is not finite.
-EXPORT int32_t rotation_transforms(const float *angle, const float *center, int64_t n, double *out) {
+template <class T>
+static bool rotate(const float *angle, const float *center, int64_t n, T *out) {
   for (int64_t i = 0; i < n; i++, out += 6) {
     const double radians = angle[i] * (float)(M_PI / 180), c = std::cos(radians), s = std::sin(radians);
     const double x = center ? center[2 * i] : 0, y = center ? center[2 * i + 1] : 0;
-    out[0] = c, out[1] = -s, out[2] = x - (c * x - s * y);
-    out[3] = s, out[4] = c, out[5] = y - (s * x + c * y);
-    if (!std::isfinite(out[2] + out[5] + c)) return 0;
+    out[0] = (T)c, out[1] = (T)-s, out[2] = (T)(x - (c * x - s * y));
+    out[3] = (T)s, out[4] = (T)c, out[5] = (T)(y - (s * x + c * y));
+    if (!std::isfinite(out[2] + out[5] + c)) return false;
   }
-  return 1;
+  return true;
+}
+
+// Turns in the plane by `angle` (n) degrees about `center` (n, 2), or about the origin if that is null: (n, 2, 3), of
+// doubles if `wide`, else of floats. 0 if one is not finite.
+EXPORT int32_t rotation_transforms(const float *angle, const float *center, int64_t n, int32_t wide, void *out) {
+  return wide ? rotate(angle, center, n, (double *)out) : rotate(angle, center, n, (float *)out);
 }

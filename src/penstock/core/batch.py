@@ -61,6 +61,9 @@ def view(address: int, shape: tuple[int, ...], dtype: np.dtype, owner: object) -
     return np.asarray(_View(int(address), shape, dtype, owner))
 
 
+_uniform: dict[tuple[int, tuple[int, ...]], np.ndarray] = {}  # shapes of batches
+
+
 @lru_cache(64)
 def _zeros(shape: tuple[int, int]) -> np.ndarray:
     zeros = np.zeros(shape, _INT64)
@@ -78,7 +81,7 @@ class Spec:
     __slots__ = ("_dense", "_origin", "dtype", "layout", "shape", "stored")
 
     def __init__(self, shape, dtype, layout: str = "", origin=None, stored=None):
-        self.shape = np.asarray(shape, _INT64)
+        self.shape = shape if type(shape) is np.ndarray and shape.dtype is _INT64 else np.asarray(shape, _INT64)
         self.dtype = dtype if type(dtype) is np.dtype else dtypes.to_numpy(dtype)
         self.layout = layout
         self._origin = origin
@@ -88,9 +91,15 @@ class Spec:
     @classmethod
     def uniform(cls, n: int, shape: Sequence[int], dtype, layout: str = "") -> Spec:
         """n samples of one shape."""
-        shapes = np.empty((n, len(shape)), _INT64)
-        shapes[...] = shape
-        spec = cls(shapes, dtype, layout)
+        key = n, tuple(shape)
+        shapes = _uniform.get(key)
+        if shapes is None:
+            shapes = np.empty((n, len(shape)), _INT64)
+            shapes[...] = shape
+            if len(_uniform) >= 64:
+                _uniform.clear()
+            _uniform[key] = shapes
+        spec = cls(shapes.copy(), dtype, layout)  # dearer to fill than to copy
         spec._dense = True
         return spec
 

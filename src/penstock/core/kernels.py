@@ -123,10 +123,11 @@ def library() -> ctypes.CDLL:
         ("resize_plan", i64, (p, i64, i32, i32, i32, p, p, p, i32, p, i32, i32, p, p, p, p)),
         ("resample_windows", None, (p, i64, i32, i32, i32, p, p, p, p, p, i32, p, p, p, p)),
         ("philox", None, (u64, p, p, i64, u32, i64, i64, p)),
-        ("combine_transforms", i32, (p, i32, i64, i32, p)),
-        ("rotation_transforms", i32, (p, p, i64, p)),
+        ("combine_transforms", i32, (p, i32, i32, i64, i32, p)),
+        ("rotation_transforms", i32, (p, p, i64, i32, p)),
         ("permute", None, (u64, u32, i64, p, i64, p)),
         ("select_masks_room", i64, (p, p, i64)),
+        ("batch_permutation", None, (u64, p, p, i64, i32, i32, p)),
     ]
     for kind, signatures in ((lib, long), (keeping, short)):
         for name, result, arguments in signatures:

@@ -157,7 +157,11 @@ def run_batchwise(
                 outs = tuple(as_sequences(b, counts) for b in (rows if isinstance(rows, tuple) else (rows,)))
     except Exception as e:
         raise explain_failure(ctx, node, e, sample_of) from (e if not isinstance(e, (ValueError, TypeError)) else None)
-    sources = next((b.sources for b in inputs if b.sources is not None), None)
+    sources = None
+    for batch in inputs:
+        if batch.sources is not None:
+            sources = batch.sources
+            break
     for i, batch in enumerate(outs if isinstance(outs, tuple) else (outs,)):
         if batch.sources is None:
             batch.sources = sources

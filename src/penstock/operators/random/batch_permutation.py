@@ -3,8 +3,12 @@
 
 import numpy as np
 
+from ...core import kernels
 from ...core.batch import Batch
 from ...core.op import Arg, Arguments, Seeded
+from ...core.rows import address, allocate
+
+_INT32, _UINT32, _UINT64 = np.dtype("i4"), np.dtype("u4"), np.dtype("u8")
 
 _HALF = np.uint64(32)
 
@@ -30,23 +34,8 @@ class BatchPermutation(Seeded):
     no_fixed_points = Arg(bool, False, "No sample gets its own index.")
 
     def run(self, a: Arguments) -> Batch:
-        n, fixed = a.n, not self.values["no_fixed_points"] or a.n < 2
-        bits = a.random.bits(1)[:, 0]
-        if fixed and not self.values["allow_repetitions"]:
-            return Batch.from_array(bits.argsort(kind="stable").astype("i4"))
-        # The upper half of 32 bits times `below` is a number below it: Lemire, Fast Random Integer Generation in an
-        # Interval (2019), without the rejection, which would change a probability by 2^-32 * below at most.
-        drawn = bits.astype("u8")
-        if self.values["allow_repetitions"]:
-            out = (drawn * np.uint64(n if fixed else n - 1) >> _HALF).astype("i4")
-            if not fixed:
-                out += out >= np.arange(n)
-            return Batch.from_array(out)
-        # From the back, each exchanged with one before it.
-        drawn *= np.arange(n, dtype="u8")
-        partners = (drawn >> _HALF).tolist()
-        out = list(range(n))
-        for i in range(n - 1, 0, -1):
-            j = partners[i]
-            out[i], out[j] = out[j], out[i]
-        return Batch.from_array(np.array(out, "i4"))
+        out, at = allocate(a.n, _INT32)
+        draw, repeats, moves = a.random, self.values["allow_repetitions"], self.values["no_fixed_points"]
+        epoch, position = np.ascontiguousarray(draw.epoch, _UINT32), np.ascontiguousarray(draw.position, _UINT64)
+        kernels.library().batch_permutation(draw.key, address(epoch), address(position), a.n, repeats, moves, at)
+        return Batch.from_array(out)

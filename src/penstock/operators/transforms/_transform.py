@@ -38,11 +38,13 @@ class Transform(Operator, abstract=True):
         raise NotImplementedError
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:
-        of_input = [matrices(x, f"input {i}") for i, x in enumerate(inputs)]
-        dims = of_input[0].shape[1] if of_input else None
+        if not inputs:
+            return as_batch(self._matrix(a, None))
+        of_input = [matrices(x, i) for i, x in enumerate(inputs)]
+        dims = of_input[0].shape[1]
         matrix = self._matrix(a, dims)
         d = matrix.shape[1]
-        if dims is not None and d != dims:
+        if d != dims:
             raise ValueError(f"the input is a transform of {dims} dimensions, the arguments describe one of {d}")
         for earlier in of_input:
             earlier = earlier.astype("f8")
@@ -66,9 +68,14 @@ class Transform(Operator, abstract=True):
         return matrix
 
 
-def matrices(batch: Batch, what: str) -> np.ndarray:
-    """The transforms of a batch as an array (n, d, d + 1)."""
+def matrices(batch: Batch, i: int) -> np.ndarray:
+    """The transforms of input `i` as an array (n, d, d + 1)."""
     spec: Spec = batch.spec
+    if spec.dtype == _FLOAT and spec.ndim == 2 and spec.is_dense:
+        array = batch.array()
+        if array.shape[1] + 1 == array.shape[2]:
+            return array
+    what = f"input {i}"
     if spec.dtype != _FLOAT:
         raise ValueError(f"{what} needs transforms of float32, got {spec.dtype.name}; fn.cast it")
     shapes = (spec.shape[:1] if spec.is_dense else spec.shape).tolist()
@@ -107,4 +114,4 @@ def diagonal(values: np.ndarray) -> np.ndarray:
 
 
 def as_batch(matrix: np.ndarray) -> Batch:
-    return Batch.from_array(matrix.astype("f4"), LAYOUT)
+    return Batch.from_array(matrix.astype(_FLOAT, copy=False), LAYOUT)

@@ -36,16 +36,14 @@ class Combine(Operator):
     reverse_order = Arg(bool, False, "Applies the last input first.")
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:
-        transforms = [matrices(x, f"input {i}") for i, x in enumerate(inputs)]
-        shapes = {t.shape[1:] for t in transforms}
-        if len(shapes) > 1:
-            raise ValueError(f"all transforms need the same shape; got {sorted(shapes)}")
-        if self.values["reverse_order"]:
-            transforms.reverse()
-        n, d = transforms[0].shape[:2]
-        transforms = [np.ascontiguousarray(t) for t in transforms]
-        places = [address(t) for t in transforms]
-        out, at = allocate(transforms[0].shape, _FLOAT)
-        if not kernels.library().combine_transforms((ctypes.c_void_p * len(places))(*places), len(places), n, d, at):
+        transforms = [np.ascontiguousarray(matrices(x, i)) for i, x in enumerate(inputs)]
+        shape = transforms[0].shape
+        for t in transforms:
+            if t.shape != shape:
+                raise ValueError(f"all transforms need the same shape; got {sorted({t.shape[1:] for t in transforms})}")
+        count, (n, d, _) = len(transforms), shape
+        places = (ctypes.c_void_p * count)(*map(address, transforms))
+        out, at = allocate(shape, _FLOAT)
+        if not kernels.library().combine_transforms(places, count, self.values["reverse_order"], n, d, at):
             raise ValueError(f"transforms of {d} dimensions are too large; at most 16 are supported")
         return Batch.from_array(out, LAYOUT)

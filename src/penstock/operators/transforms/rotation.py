@@ -9,7 +9,7 @@ from ...core.rows import address, allocate
 from ..geometry._rotation import around
 from ._transform import Transform, about
 
-_DOUBLE = np.dtype("f8")
+_FLOAT, _DOUBLE = np.dtype("f4"), np.dtype("f8")
 
 
 class Rotation(Transform):
@@ -30,16 +30,22 @@ class Rotation(Transform):
 
     angle = PerFrame(float, doc="The angle in degrees.")
     axis = PerFrame([float], None, "The axis (x, y, z) of a rotation in space, of any length but zero.")
+    # The last column of centres and its address, which is dear to ask for: constants are the same array in each batch.
+    _center: tuple[np.ndarray, np.ndarray, int] | None = None
     center = PerFrame([float], None, "The point that stays where it is; the origin if not given.")
 
     def _matrix(self, a: Arguments, dims: int | None) -> np.ndarray:
         center = a.center
         if a.axis is None and (center is None or center.shape[1] == 2):
-            angle = np.ascontiguousarray(a.angle)
-            center = None if center is None else np.ascontiguousarray(center)
-            out, at = allocate((a.n, 2, 3), _DOUBLE)
-            where = None if center is None else address(center)
-            if kernels.library().rotation_transforms(address(angle), where, a.n, at):
+            angle, kept, where = np.ascontiguousarray(a.angle), self._center, None
+            if center is not None:
+                if kept is None or kept[0] is not center:
+                    row = np.ascontiguousarray(center)
+                    kept = self._center = center, row, address(row)
+                where = kept[2]
+            # What is to be put together with another transform stays precise.
+            out, at = allocate((a.n, 2, 3), _FLOAT if dims is None else _DOUBLE)
+            if kernels.library().rotation_transforms(address(angle), where, a.n, dims is not None, at):
                 return out
         return super()._matrix(a, dims)
 

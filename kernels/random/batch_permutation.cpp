@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random orders of the samples of a batch, of one random word for each of them.
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "core/kernel.h"
+#include "core/philox.h"
+
+// out (n): a permutation, or, if `repeats`, numbers that are independent of each other; if `moves`, no sample keeps its
+// own number: the permutation is one cycle through all (Sattolo, 1986). A number below k is the upper half of a word
+// times k: Lemire, Fast Random Integer Generation in an Interval (2019), without the rejection, which would change a
+// probability by 2^-32 * k at most.
+EXPORT void batch_permutation(uint64_t key, const uint32_t *epoch, const uint64_t *position, int64_t n, int32_t repeats,
+                              int32_t moves, int32_t *out) {
+  const Philox p{{(uint32_t)key, (uint32_t)(key >> 32)}};
+  const auto word = [&](int64_t i) {
+    uint32_t words[4] = {0, (uint32_t)position[i], (uint32_t)(position[i] >> 32), epoch[i]};
+    p.block(words);
+    return (uint64_t)words[0];
+  };
+  moves = moves && n > 1;
+  if (repeats) {
+    for (int64_t i = 0; i < n; i++) {
+      const int32_t x = (int32_t)(word(i) * (uint64_t)(n - moves) >> 32);
+      out[i] = x + (moves && x >= i);
+    }
+    return;
+  }
+  std::iota(out, out + n, 0);
+  if (moves) {  // from the back, each exchanged with one before it
+    for (int64_t i = n - 1; i > 0; i--) std::swap(out[i], out[word(i) * (uint64_t)i >> 32]);
+    return;
+  }
+  static thread_local std::vector<uint64_t> order;
+  order.resize(n);
+  for (int64_t i = 0; i < n; i++) order[i] = word(i) << 32 | (uint64_t)i;
+  std::sort(order.begin(), order.end());
+  for (int64_t i = 0; i < n; i++) out[i] = (int32_t)order[i];
+}
