@@ -54,7 +54,8 @@ class Inspection(Settings):
     # Where the time goes ------------------------------------------------------------------------------------------
 
     def errors(self) -> list[SampleError]:
-        """All bad samples so far: source, operator, reason, iteration, sample, action."""
+        """All bad samples so far: source, operator, reason, iteration, sample, action. A pipeline that goes on from a
+        checkpoint lists the last eight of those before it; `max_errors` counts them all."""
         return sorted(self._policy.errors, key=lambda e: (e.iteration, e.sample))
 
     def explain(self) -> str:

@@ -68,7 +68,8 @@ class Pipeline(PythonWorkers, Serialization):
         Makes `checkpoint()` possible, at no cost worth mentioning. Warns of sources whose place it can't hold.
     checkpoint
         What `checkpoint()` of a pipeline of the same definition returned: goes on from there. ValueError that names the
-        difference if it is of another one. Without a `seed`, that of the checkpoint is taken.
+        difference if it is of another one. Without a `seed`, that of the checkpoint is taken. A list of the checkpoints
+        of all shards where their number changes.
     output_dtype, output_ndim, output_layout
         What the outputs have to be; one value for all or a list. A batch that differs raises PipelineError.
 

@@ -48,7 +48,8 @@ class Saving(Inspection):
         That is, from behind the last batch that was taken, whatever was prepared ahead. What is random is the same, for
         any number of threads and any prefetch depth. A few hundred bytes of JSON, also written to `filename` if it is
         given. A reader's shards may be others when going on: what the shards before had left of their epoch is divided
-        among them, and then the order is theirs.
+        among them, and then the order is theirs. For this the new ones take the checkpoint of any of the old ones, or a
+        list of all of them where these had different seeds.
 
         >>> from penstock import fn, pipeline_def
         >>> @pipeline_def(batch_size=2, seed=7, enable_checkpointing=True)

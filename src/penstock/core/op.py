@@ -370,6 +370,10 @@ class Source(Operator, abstract=True):
         """Goes on, in a pipeline just built, from where a source was that `saved` this."""
         self.restore(state)
 
+    def resume_from_all(self, states: list[dict[str, Any]], seeds: list[int]) -> None:
+        """The same from what all shards saved, whose pipelines had these seeds."""
+        self.resume(states[0])
+
     def left_over(self) -> tuple[int, int]:
         """Where it went on with another number of shards: the epoch, and the samples that they had left of it."""
         return 0, 0

@@ -21,12 +21,13 @@ _KIND = "penstock checkpoint"
 
 class State:
     """Where a pipeline is between two batches: the number of the next one, how many samples were asked for before it,
-    whether a source has ended, and the states of the sources."""
+    whether a source has ended, the states of the sources, and what `Policy.saved` tells of bad samples."""
 
-    __slots__ = ("ended", "iteration", "position", "sources")
+    __slots__ = ("ended", "errors", "iteration", "position", "sources")
 
-    def __init__(self, iteration: int, position: int, ended: bool, sources: Sequence[Any]):
+    def __init__(self, iteration: int, position: int, ended: bool, sources: Sequence[Any], errors: Any = None):
         self.iteration, self.position, self.ended, self.sources = iteration, position, ended, sources
+        self.errors: dict[str, Any] = errors or {}
 
 
 def describe(plan: Plan) -> dict[str, Any]:
@@ -50,28 +51,41 @@ def _source(plan: Plan, node: Node) -> dict[str, Any]:
     return {"operator": node.op.fn_name, "name": name, "identity": plan.source_op(node).identity()}
 
 
-class Checkpoint:
+def _read(content: Any) -> dict[str, Any]:
     """The content of a checkpoint, or ValueError if it is none."""
+    try:
+        found = json.loads(content)
+    except (TypeError, ValueError) as e:
+        got = f"{type(content).__name__} of length {len(content)}" if hasattr(content, "__len__") else content
+        raise ValueError(
+            f"checkpoint= takes what Pipeline.checkpoint() returned; this {got} is not JSON: {e}"
+        ) from None
+    version = found.get(_KIND) if isinstance(found, dict) else None
+    if version is None:
+        raise ValueError("checkpoint= takes what Pipeline.checkpoint() returned; this is other JSON")
+    if version != VERSION:
+        raise ValueError(
+            f"the checkpoint has format {version}, this version of penstock reads format {VERSION}; it was written "
+            f"by penstock {found.get('version')}"
+        )
+    kinds = {"seed": int, "iteration": int, "position": int, "sources": list, "random": list}
+    for key, kind in kinds.items():
+        if not isinstance(found.get(key), kind):
+            raise ValueError(f"the checkpoint is damaged: '{key}' is {found.get(key)!r}")
+    if not all(isinstance(s, dict) for s in (*found["sources"], found.get("errors", {}))):
+        raise ValueError("the checkpoint is damaged: what it says of sources and errors are no JSON objects")
+    return found
+
+
+class Checkpoint:
+    """What checkpoints hold: one, or a list of those of all shards."""
 
     def __init__(self, content: Any):
-        try:
-            self.content = json.loads(content)
-        except (TypeError, ValueError) as e:
-            got = f"{type(content).__name__} of length {len(content)}" if hasattr(content, "__len__") else content
-            raise ValueError(
-                f"checkpoint= takes what Pipeline.checkpoint() returned; this {got} is not JSON: {e}"
-            ) from None
-        version = self.content.get(_KIND) if isinstance(self.content, dict) else None
-        if version is None:
-            raise ValueError("checkpoint= takes what Pipeline.checkpoint() returned; this is other JSON")
-        if version != VERSION:
-            raise ValueError(
-                f"the checkpoint has format {version}, this version of penstock reads format {VERSION}; it was written "
-                f"by penstock {self.content.get('version')}"
-            )
-        for key, kind in (("seed", int), ("iteration", int), ("position", int), ("sources", list), ("random", list)):
-            if not isinstance(self.content.get(key), kind):
-                raise ValueError(f"the checkpoint is damaged: '{key}' is {self.content.get(key)!r}")
+        several = isinstance(content, (list, tuple))
+        if several and not content:
+            raise ValueError("checkpoint= takes what Pipeline.checkpoint() returned; this is an empty list")
+        self.all = [_read(c) for c in content] if several else [_read(content)]
+        self.content = self.all[0]
 
     @property
     def seed(self) -> int:
@@ -87,20 +101,26 @@ class Checkpoint:
         the same pipeline."""
         ours, theirs = describe(plan), self.content
         problems = list(_differences(ours, theirs))
+        for other in self.all[1:]:  # whose seed may be another
+            problems += [p for p in _differences(ours, {**other, "seed": ours["seed"]}) if p not in problems]
         if problems:
             raise ValueError(
                 "the checkpoint is of another pipeline:\n" + "\n".join(f"  {p}" for p in problems) + "\n"
                 "Go on with the same sources, seed and random operators, or start anew without checkpoint="
             )
-        for node, saved in zip(plan.sources, theirs["sources"]):
-            if saved.get("state") is None:
+        for i, node in enumerate(plan.sources):
+            states = [c["sources"][i].get("state") for c in self.all]
+            if states[0] is None:
                 continue  # a stream, which goes on wherever it is
             try:
-                plan.source_op(node).resume(saved["state"])
+                if len(states) > 1:
+                    plan.source_op(node).resume_from_all(states, [c["seed"] for c in self.all])
+                else:
+                    plan.source_op(node).resume(states[0])
             except (KeyError, TypeError, ValueError) as e:
                 why = f"its state lacks {e}" if isinstance(e, KeyError) else str(e)
                 raise ValueError(node.describe(f"the checkpoint can't be restored: {why}")) from None
-        return State(theirs["iteration"], theirs["position"], bool(theirs.get("ended")), [])
+        return State(theirs["iteration"], theirs["position"], bool(theirs.get("ended")), [], theirs.get("errors"))
 
 
 def _differences(ours: dict[str, Any], theirs: dict[str, Any]):
@@ -142,6 +162,8 @@ def save(plan: Plan, state: State, version: str, iterator: dict[str, Any] | None
     content = {_KIND: VERSION, "version": version, **described}
     content |= {"iteration": state.iteration, "position": state.position, "ended": state.ended}
     content["sources"] = [{**source, "state": its} for source, its in zip(described["sources"], state.sources)]
+    if state.errors:
+        content["errors"] = state.errors
     if iterator is not None:
         content["iterator"] = iterator
     try:

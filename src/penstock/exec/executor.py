@@ -106,12 +106,16 @@ class Executor:
     def state(self) -> State:
         """Where the pipeline is, as seen from the last batch that was given out: whatever was prepared ahead."""
         with self._sharing:
-            return self._seen or self._production.state(self._next)
+            state = self._seen or self._production.state(self._next)
+            state.errors = self._production.policy.saved(state.iteration)
+            return state
 
     def restore(self, state: State) -> None:
         """Goes on from a checkpoint, whose sources are restored, before the first batch is asked for."""
         self._next, self._production.position = state.iteration, state.position
         self._production.ended = state.ended
+        self._production.policy.restore(state.errors)
+        self._production.policy.seen = state.position
 
     def reset(self) -> bool:
         """Takes the sources to the beginning of their next epoch, as seen from the last batch that was given out.
@@ -205,7 +209,7 @@ class _Production:
         if position is None or epoch is None:
             epoch, position = np.zeros(n, "u4"), np.arange(self.position, self.position + n)
         self.position += n
-        self.policy.saw(n)
+        self.policy.seen = self.position
         return Context(n, epoch, position, ticket.index)
 
     def run(self, ticket: Ticket) -> None:

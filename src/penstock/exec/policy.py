@@ -4,9 +4,15 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from ..core.errors import PipelineError, SampleError
 from ..graph.node import Node
+
+# Of the bad samples that a checkpoint lists: how many, and how much of each text. A few KB.
+_LISTED = 8
+_TEXT = 240
+_TOGETHER = 8  # batches that may be in flight at once, at most
 
 
 class Policy:
@@ -23,12 +29,9 @@ class Policy:
         self.on_error, self.max_errors = on_error, max_errors
         self.errors: list[SampleError] = []
         self._known: set[tuple[str, int, int]] = set()
-        self.seen = 0
+        self._before = 0  # bad samples that a checkpoint counts and does not list
+        self.seen = 0  # samples asked for
         self._lock = threading.Lock()
-
-    def saw(self, n: int) -> None:
-        with self._lock:
-            self.seen += n
 
     def record(self, samples: dict[int, tuple[Node, str, str]], iteration: int) -> None:
         """Lists bad samples, each once an iteration; raises PipelineError if they are to be raised or too many."""
@@ -39,7 +42,7 @@ class Policy:
                     self._known.add((source, node.number, iteration))
                     operator = node.op.display_name()
                     self.errors.append(SampleError(source, operator, reason, iteration, row, self.on_error))
-            count, seen = len(self.errors), self.seen
+            count, seen = self._before + len(self.errors), self.seen
         if self.on_error == "raise":
             row, (node, reason, source) = min(samples.items())
             more = f"\n({len(samples) - 1} more bad samples in this batch)" if len(samples) > 1 else ""
@@ -50,3 +53,40 @@ class Policy:
             raise PipelineError(
                 f"{count} of {seen} samples were bad, more than max_errors={limit} allows; the last:\n{last}"
             )
+
+    # Checkpoints
+
+    def saved(self, iteration: int) -> dict[str, Any]:
+        """What a checkpoint holds of the batches before an iteration: how many samples were bad, and the last of them.
+        Nothing if none was."""
+        with self._lock:
+            later, last = 0, []
+            for e in reversed(self.errors):  # in order but for the batches that were in flight together
+                if e.iteration >= iteration:
+                    later += 1
+                elif len(last) >= _LISTED and e.iteration < last[-1].iteration - _TOGETHER:
+                    break
+                else:
+                    last.append(e)
+            count = self._before + len(self.errors) - later
+        if not count:
+            return {}
+        last = sorted(last, key=lambda e: (e.iteration, e.sample))[-_LISTED:]
+        return {"count": count, "last": [[x[:_TEXT] if isinstance(x, str) else int(x) for x in e] for e in last]}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Goes on counting. ValueError if that is not what `saved` gave."""
+        if not saved:
+            return
+        count, last = saved.get("count"), saved.get("last")
+        kinds = [str, str, str, int, int, str]
+        if (
+            not isinstance(count, int)
+            or not isinstance(last, list)
+            or not all(isinstance(e, list) and [type(x) for x in e] == kinds for e in last)
+            or count < len(last)
+        ):
+            raise ValueError(f"the checkpoint is damaged: 'errors' is {saved!r}")
+        with self._lock:
+            self.errors = [SampleError(*e) for e in last]
+            self._before = count - len(last)

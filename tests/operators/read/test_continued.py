@@ -9,11 +9,14 @@ from hypothesis import strategies as st
 from sample_order import numbers
 
 WAYS = {"in order": {}, "sticking": {"stick_to_shard": True}, "after epoch": {"shuffle_after_epoch": True}}
-WAYS["global"] = {"shuffle": "global"}
+WAYS |= {"global": {"shuffle": "global"}, "buffer": {"random_shuffle": True, "initial_fill": 7}}
+WAYS["sticking buffer"] = {"random_shuffle": True, "stick_to_shard": True}
 
 
 def shards_of(size, n, **kwargs):
-    return [numbers(size, num_shards=n, shard_id=i, seed=i, **kwargs) for i in range(n)]
+    """Seeds of shards play no part, but for buffers."""
+    seeds = [0] * n if kwargs.get("random_shuffle") else range(n)
+    return [numbers(size, num_shards=n, shard_id=i, seed=seeds[i], **kwargs) for i in range(n)]
 
 
 def take(source, n) -> list[tuple[int, int]]:
@@ -74,9 +77,3 @@ def test_padded_shards_stay_equally_long():
             seen += take(s, 2)
         assert s.offset == 0
     assert set(seen) == {(0, i) for i in range(21)} and len(seen) - 21 == 3  # 13 are left: 7 each, in whole batches: 8
-
-
-def test_buffered_shuffles_refuse():
-    state = shards_of(21, 3, random_shuffle=True)[0].saved()
-    with pytest.raises(ValueError, match="3 shards can't be continued as 2 with random_shuffle"):
-        shards_of(21, 2, random_shuffle=True)[0].resume(state)

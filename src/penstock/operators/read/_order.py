@@ -29,10 +29,11 @@ class Course:
         self.size, self.num_shards, self.pads, self.sticks = size, num_shards, pads, sticks
         self.way, self.shared_key = way, shared_key
         self.buffer_key = self.initial_fill = 0  # of random_shuffle
+        self.buffer_keys: list[int] = []  # of the shards, where they differ
         self.first = 0
         self.head: tuple[np.ndarray, np.ndarray] | None = None
         self._lock = threading.Lock()
-        self._orders: dict[int, np.ndarray] = {}
+        self._orders: dict[tuple[int, int], np.ndarray] = {}  # of (epoch, part)
         self._shuffled: np.ndarray | None = None  # the data set as `random_shuffle` shuffles it once, if it is small
 
     def begin(self, part) -> Any:
@@ -98,16 +99,18 @@ class Course:
 
     def _buffer_order(self, shard: int, epoch: int, part: int) -> np.ndarray:
         with self._lock:
-            order = self._orders.get(epoch)
+            order = self._orders.get((epoch, part))
             if order is None:
                 order, at = allocate(int(self.length(shard, epoch)), _INT64)
-                library().buffer_shuffle(self.buffer_key, epoch % 2**32, part, len(order), self.initial_fill, at)
+                key = self.buffer_keys[shard] if self.buffer_keys else self.buffer_key
+                library().buffer_shuffle(key, epoch % 2**32, part, len(order), self.initial_fill, at)
                 if self.size <= _SMALL:
                     if self._shuffled is None:
                         self._shuffled = self._permute(0, np.arange(self.size))
                     order = self._shuffled[self.begin(part) + order]
                 # Batches on their way and replacements of bad samples are at most one epoch apart.
-                self._orders = {e: o for e, o in self._orders.items() if e >= epoch - 1} | {epoch: order}
+                recent = {k: o for k, o in self._orders.items() if k[0] >= epoch - 1}
+                self._orders = recent | {(epoch, part): order}
             return order
 
     # Going on with another number of shards ---------------------------------------------------------------------
@@ -139,6 +142,7 @@ class Course:
         new = Course(
             self.size, num_shards, pads=self.pads, sticks=self.sticks, way=self.way, shared_key=self.shared_key
         )
+        new.buffer_key, new.initial_fill = self.buffer_key, self.initial_fill
         new.first = last
         if indices:
             which, offset, shard = np.concatenate(epochs), np.concatenate(offsets), np.concatenate(shards)

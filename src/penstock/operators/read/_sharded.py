@@ -109,7 +109,7 @@ class ShardedSource(Source, Seeded, abstract=True):
 
     def open(self, max_batch_size: int, seed: int) -> None:
         v = self.values
-        own = v["seed"] if v["seed"] is not None and v["seed"] >= 0 else None
+        own = v["seed"] if self._has_own_seed() else None
         self._buffer_key = rng.key(seed if own is None else own, None)
         if v["shuffle"]:
             shared = own if own is not None else seed if v["num_shards"] == 1 else _SHARED_SEED
@@ -118,6 +118,9 @@ class ShardedSource(Source, Seeded, abstract=True):
         self.shared_seed = shared
         if not v["lazy_init"]:
             self._prepare()
+
+    def _has_own_seed(self) -> bool:
+        return self.values["seed"] is not None and self.values["seed"] >= 0
 
     def _prepare(self) -> None:
         if self.size:
@@ -240,22 +243,37 @@ class ShardedSource(Source, Seeded, abstract=True):
         }
         return {**state, "past": self.past} if self.past else state
 
+    def resume_from_all(self, states: list[dict[str, Any]], seeds: list[int]) -> None:
+        """Shards whose buffers were shuffled with seeds of their own are known only together."""
+        same = ("num_shards", "since", "taken", "shared_seed", "past")
+        n = states[0]["num_shards"]
+        if sorted(s["shard_id"] for s in states) != list(range(n)):
+            got = ", ".join(str(s["shard_id"]) for s in states)
+            raise ValueError(f"of {n} shards the checkpoints of all are needed, each once; got those of shards {got}")
+        if any(s.get(k) != states[0].get(k) for s in states for k in same):
+            raise ValueError(
+                "the shards' checkpoints are of different moments: they have not taken equally many samples"
+            )
+        if n == self.values["num_shards"] and len(set(seeds)) > 1:
+            raise ValueError(f"there are {n} shards, as before; give each its own checkpoint")
+        by_shard = dict(zip((s["shard_id"] for s in states), seeds))
+        self.restore({**states[0], "seeds": [by_shard[i] for i in range(n)]})
+
     def restore(self, state: dict[str, Any]) -> None:
         self._prepare()
         v, n = self.values, state["num_shards"]
         past = list(state.get("past", ()))
         if n != v["num_shards"]:
-            if v["random_shuffle"]:
-                raise ValueError(
-                    f"{n} shards can't be continued as {v['num_shards']} with random_shuffle, as each shard has an "
-                    "order of its own; use shuffle='global' or shuffle_after_epoch"
-                )
             past.append({k: state[k] for k in ("epoch", "offset", "since", "taken", "num_shards")})
+            seeds = state.get("seeds")
+            if v["random_shuffle"] and not self._has_own_seed() and seeds is not None and len(set(seeds)) > 1:
+                past[-1]["seeds"] = seeds
         if past != self.past or state["shared_seed"] != self.shared_seed:
             self.past, self.shared_seed = past, state["shared_seed"]
             numbers = [*(p["num_shards"] for p in past), v["num_shards"]]
             self.course = self._course(numbers[0])
             for place, after in zip(past, numbers[1:]):
+                self.course.buffer_keys = [rng.key(s, None) for s in place.get("seeds", ())]
                 self.course = self.course.divide(place, after)
         self.last = state["last"]
         if n != v["num_shards"]:
