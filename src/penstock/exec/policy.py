@@ -60,7 +60,8 @@ class Policy:
         """What a checkpoint holds of the batches before an iteration: how many samples were bad, and the last of them.
         Nothing if none was."""
         with self._lock:
-            later, last = 0, []
+            later = 0
+            last: list[SampleError] = []
             for e in reversed(self.errors):  # in order but for the batches that were in flight together
                 if e.iteration >= iteration:
                     later += 1

@@ -142,20 +142,20 @@ class If:
     def merged(self, name: str) -> Any:
         values = [s.get(name, _MISSING) for s in self._states]
         sites = self._scopes[0].sites
-        where = f" of line {sites[-1].line}" if sites else ""
+        where, line = (f" of line {sites[-1].line}", f"\n{sites[-1]}") if sites else ("", "")
         who = "what is returned" if name == RETURNED else f"the variable '{name}'"
         if _MISSING in [v if v is _MISSING else None for v in values]:
             missing = ("first", "second")[0 if values[0] is _MISSING else 1]
             return Unmerged(
                 f"{who} is not assigned in the {missing} branch of the conditional{where}; what is used "
-                "after it has to be assigned in both branches, or before"
+                f"after it has to be assigned in both branches, or before{line}"
             )
         try:
             return _merge(values[0], values[1], self._scopes)
         except _Divergent as e:
             return Unmerged(
                 f"{who} has different structures after the branches of the conditional{where}: {e}. It needs the same "
-                "one in both: data or numbers, or lists, tuples and dictionaries of equal length of them"
+                f"one in both: data or numbers, or lists, tuples and dictionaries of equal length of them{line}"
             )
 
 

@@ -60,11 +60,11 @@ def bring(definition: Definition, data: DataNode, scope: Scope | None) -> DataNo
     if its is scope:
         return data
     if its is not None and not its.holds(scope):
-        where = f" of line {its.sites[-1].line}" if its.sites else ""
+        where, line = (f" of line {its.sites[-1].line}", f"\n{its.sites[-1]}") if its.sites else ("", "")
         raise ValueError(
             f"'{data.name}' was computed inside of a branch of the conditional{where}, for some of the samples "
             "only, and is used outside of it. What both branches assign to one variable is merged and can be "
-            "used: lists that are appended to, attributes and globals are not"
+            f"used: lists that are appended to, attributes and globals are not{line}"
         )
     assert scope is not None
     key = (data.source.number, data.index, id(scope))
