@@ -7,8 +7,8 @@ import warnings
 from typing import Any
 
 from . import types
+from .composing import cpu_ops, gpu_ops, mixed_ops
 from .core.kernels import library
-from .core.op import REGISTRY
 from .tensors import TensorCPU, TensorGPU, TensorListCPU, TensorListGPU
 
 __path__: list[str] = []  # a package, as programs import `nvidia.dali.backend_impl.types`
@@ -24,25 +24,19 @@ def check_cuda_runtime() -> None:
     """Nothing is checked: what needs CUDA says so itself."""
 
 
-def _schema_names(device: str) -> list[str]:
-    """The operators that run on a device, as DALI's schemas are called: "readers__File"."""
-    found = (c for c in REGISTRY.values() if device in c.devices)
-    return sorted("__".join([*filter(None, c.module.split(".")), c.__name__]) for c in found)
-
-
 def RegisteredCPUOps() -> list[str]:
     """Names of the operators that run on the CPU."""
-    return _schema_names("cpu")
+    return sorted(cpu_ops())
 
 
 def RegisteredGPUOps() -> list[str]:
     """Names of the operators that run on the GPU."""
-    return _schema_names("gpu")
+    return sorted(gpu_ops())
 
 
 def RegisteredMixedOps() -> list[str]:
     """Names of the operators that take data on the CPU and give it on the GPU."""
-    return _schema_names("mixed")
+    return sorted(mixed_ops())
 
 
 def ReleaseUnusedMemory() -> None:

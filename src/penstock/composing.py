@@ -46,6 +46,26 @@ def Reload() -> None:
     """Without effect: operators that are declared later are found when they are asked for."""
 
 
+def _schema_names(device: str) -> list[str]:
+    found = (c for c in REGISTRY.values() if device in c.devices)
+    return sorted("__".join([*filter(None, c.module.split(".")), c.__name__]) for c in found)
+
+
+def cpu_ops() -> set[str]:
+    """The operators that run on the CPU, as DALI's schemas are called: "readers__File"."""
+    return set(_schema_names("cpu"))
+
+
+def gpu_ops() -> set[str]:
+    """The operators that run on the GPU."""
+    return set(_schema_names("gpu"))
+
+
+def mixed_ops() -> set[str]:
+    """The operators that take data on the CPU and give it on the GPU."""
+    return set(_schema_names("mixed"))
+
+
 def python_op_factory(
     name: str, schema_name: str, internal_schema_name: str | None = None, generated: bool = True
 ) -> type:

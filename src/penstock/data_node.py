@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-from .graph.node import DataNode
+"""`DataNode`, an edge of the graph, and `newaxis` for its subscripts."""
 
-__all__ = ["DataNode"]
+from .graph.node import DataNode
+from .graph.subscript import newaxis
+
+__all__ = ["DataNode", "newaxis"]

@@ -27,6 +27,7 @@ from .serialization import Serialization
 from .settings import Settings, available_cpus
 from .tensors import TensorListCPU
 
+__path__: list[str] = []  # a package, as programs import `nvidia.dali.pipeline.experimental`
 __all__ = ["DataNode", "OperatorConcurrency", "Pipeline", "StreamPolicy", "do_not_convert", "pipeline_def"]
 
 # The JPEG engine's thread, Python, and the driver's own work.

@@ -114,16 +114,20 @@ class ScalarConstant:
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return self._array if dtype is None else self._array.astype(dtype)
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in ("bool", *(f"{u}int{b}" for u in ("u", "") for b in (8, 16, 32, 64)), *_FLOATS):
-            raise AttributeError(f"'ScalarConstant' has no attribute '{name}'")
-        return lambda: ScalarConstant(self._array.astype(name), np.dtype(name))
-
     def __repr__(self) -> str:
         return f"ScalarConstant({self.value}, {self.dtype})"
 
 
-_FLOATS = ("float16", "float32", "float64")
+def _as_type(name: str) -> Any:
+    def as_type(self: ScalarConstant) -> ScalarConstant:
+        return ScalarConstant(self._array.astype(name), np.dtype(name))
+
+    as_type.__name__, as_type.__doc__ = name, f"The number as {name}."
+    return as_type
+
+
+for _name in ("bool", "float16", "float32", "float64", *(f"{u}int{b}" for u in ("u", "") for b in (8, 16, 32, 64))):
+    setattr(ScalarConstant, _name, _as_type(_name))
 
 
 def ConstantNode(device: str, value: Any, dtype: Any, shape: Any, layout: str | None, **kwargs: Any) -> _DataNode:

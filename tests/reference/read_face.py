@@ -35,8 +35,8 @@ def parameters(function) -> list[str] | None:
 
 def described(value) -> dict:
     if isinstance(value, type) and hasattr(value, "__members__"):
-        return {"kind": "enumeration", "members": {n: int(m.value) if isinstance(m.value, int) else None
-                                                   for n, m in value.__members__.items()}}  # fmt: skip
+        found = {n: getattr(m, "value", m) for n, m in value.__members__.items() if is_public(n)}
+        return {"kind": "enumeration", "members": {n: v if isinstance(v, int) else None for n, v in found.items()}}
     if isinstance(value, type):
         members = sorted({n for c in value.__mro__ if c.__module__.startswith(ROOT) for n in vars(c) if is_public(n)})
         return {"kind": "class", "parameters": parameters(value), "members": members}
@@ -89,7 +89,10 @@ def main() -> None:
             continue
         own = {n: v for n, v in vars(module).items() if is_public(n) and belongs(v) and not is_import(v, name)}
         face[name] = {n: described(v) for n, v in sorted(own.items())}
-    Path(__file__).with_name("face.json").write_text(json.dumps({"modules": face, "missing": missing}, indent=1) + "\n")
+    lines = [f" {json.dumps(m)}: {{\n" + ",\n".join(f"  {json.dumps(n)}: {json.dumps(d)}" for n, d in names.items()) + "}"
+             for m, names in face.items()]  # fmt: skip
+    text = '{"modules": {\n' + ",\n".join(lines) + f'}},\n"missing": {json.dumps(missing)}}}\n'
+    Path(__file__).with_name("face.json").write_text(text)
 
 
 if __name__ == "__main__":

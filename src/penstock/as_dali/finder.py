@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DALI = "nvidia.dali"
 # Modules of DALI whose content is in a module of another name here.
-ELSEWHERE = {"backend_impl": "backend", "backend_impl.types": "types", "_backend_enums": "types"}
+ELSEWHERE = {
+    "backend_impl": "backend",
+    "backend_impl.types": "types",
+    "backend_impl.tfrecord": "tfrecord",
+    "_backend_enums": "types",
+    "pipeline.experimental": "pipeline",
+    "plugin.numba.experimental": "plugin.numba.ops.experimental",
+}
 
 
 def target(name: str) -> str:

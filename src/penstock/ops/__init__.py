@@ -3,8 +3,11 @@
 
 from ..composing import Compose as Compose
 from ..composing import Reload as Reload
+from ..composing import cpu_ops as cpu_ops
+from ..composing import gpu_ops as gpu_ops
+from ..composing import mixed_ops as mixed_ops
 from ..composing import python_op_factory as python_op_factory
 from ..registry import build_classes as _build_classes
 
 _build_classes(__name__)
-__all__ = sorted([*globals()["__all__"], "Compose", "Reload", "python_op_factory"])
+__all__ = sorted([*globals()["__all__"], "Compose", "Reload", "cpu_ops", "gpu_ops", "mixed_ops", "python_op_factory"])

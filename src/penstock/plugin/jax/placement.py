@@ -13,7 +13,7 @@ import jax.dlpack
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
-from ...tensors import TensorListCPU
+from ...tensors import TensorListCPU, TensorListGPU
 from ..base_iterator import dense
 
 
@@ -139,10 +139,16 @@ def stack(tensors: Sequence[Any], devices: Sequence[Any], name: str) -> jax.Arra
 
 
 def _shape_of_all(tensors: Sequence[Any], name: str) -> tuple[int, ...]:
-    shapes = {t.shape if isinstance(t, np.ndarray) else (len(t), *t.shape()[0]) for t in tensors}
+    shapes = {_shape(t) for t in tensors}
     if len(shapes) > 1:
         raise ValueError(
             f"output '{name}': all pipelines have to give batches of one shape to make one array of them; got "
             f"{', '.join(map(str, sorted(shapes)))}"
         )
     return shapes.pop()
+
+
+def _shape(tensor: Any) -> tuple[int, ...]:
+    if isinstance(tensor, np.ndarray):
+        return tensor.shape
+    return (len(tensor), *tensor.shape()[0]) if isinstance(tensor, TensorListGPU) else tuple(tensor.shape())

@@ -132,3 +132,11 @@ class NumbaFunction:
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
         return numba_function(*inputs, **{**self._kwargs, **kwargs})
+
+    @property
+    def device(self) -> str:
+        return str(self._kwargs["device"])
+
+    @property
+    def preserve(self) -> bool:
+        return bool(self._kwargs.get("preserve", False))

@@ -67,3 +67,11 @@ class TorchPythonFunction:
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
         return torch_python_function(*inputs, **{**self._kwargs, **kwargs})
+
+    @property
+    def device(self) -> str:
+        return str(self._kwargs["device"])
+
+    @property
+    def preserve(self) -> bool:
+        return bool(self._kwargs.get("preserve", False))

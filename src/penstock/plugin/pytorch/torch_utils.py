@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.dlpack import from_dlpack
 
 from ...tensors import TensorGPU, TensorListCPU, TensorListGPU
 from ...types import DALIDataType, to_numpy_type
@@ -38,9 +39,18 @@ def on_gpu(output: Any, name: str) -> torch.Tensor:
     if isinstance(output, TensorListGPU) and not output.is_dense_tensor():
         raise not_dense(output.shape(), name)
     # What torch.from_dlpack does, by way of fewer questions.
-    stream = torch.cuda.current_stream(output.device_id()).cuda_stream
-    tensor: torch.Tensor = torch.utils.dlpack.from_dlpack(output.__dlpack__(stream=stream or 1))
+    tensor: torch.Tensor = from_dlpack(output.__dlpack__(stream=_current_stream(output.device_id()) or 1))
     return tensor
+
+
+def _current_stream(device_id: int) -> int:
+    """The handle of PyTorch's current stream."""
+    if _raw_stream is not None and torch.cuda.is_initialized():
+        return int(_raw_stream(device_id))
+    return int(torch.cuda.current_stream(device_id).cuda_stream)
+
+
+_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # without making an object of it
 
 
 def _as_torch(source: Any) -> torch.Tensor:

@@ -2,5 +2,6 @@
 """Operators as functions."""
 
 from . import experimental
+from .experimental import numba_function
 
-__all__ = ["experimental"]
+__all__ = ["experimental", "numba_function"]
