@@ -22,6 +22,7 @@ SHARED int64_t border_place(int64_t i, int64_t n, int border) { return border_pl
 // `outer` images or volumes, one behind the other, of d slices, h rows, w columns and c channels.
 struct Grid {
   int64_t outer, d, h, w, c;
+  Grid() = default;
   // The first n_outer axes count images, the n_space axes behind them are those of space, and channels may follow.
   SHARED Grid(const Tensor &x, int n_outer, int n_space) {
     int64_t space[3] = {1, 1, 1};

@@ -16,12 +16,12 @@ struct Correlation {
   bool empty;
   DEVICE Correlation(const Launch &l, int sample)
       : a(((const CorrelateArgs *)l.args[0])[sample]),
-        from(l.tensors[1][sample], a.n_outer, a.n_space),
-        to(l.tensors[0][sample], a.n_outer, a.n_space) {
+        from(grid_of(l.tensors[1][sample], a.n_outer, a.n_space)),
+        to(grid_of(l.tensors[0][sample], a.n_outer, a.n_space)) {
     in = l.tensors[1][sample].template as<In>();
     out = l.tensors[0][sample].template as<Out>();
-    empty = l.tensors[0][sample].volume() == 0;
-    const Tensor f = l.tensors[2][sample];
+    empty = to.outer * to.image() == 0;
+    const Tensor &f = l.tensors[2][sample];
     filter = f.template as<float>();
     d = f.ndim > 2 ? (int)f.shape[0] : 1, h = (int)f.shape[f.ndim - 2], w = (int)f.shape[f.ndim - 1];
     fill = 0;
@@ -35,32 +35,37 @@ struct Correlation {
   }
 };
 
-// By tiles of ROWS rows of ELEMENTS elements. FH and FW are the sizes of all filters if they are small, or 0; WEIGHTS
-// is room for the largest filter. With ONE slice sums need not be held from slice to slice.
-template <class Out, class In, bool HAS_FILL, bool ONE, int FH, int FW, int ROWS, int ELEMENTS, int WEIGHTS>
+// By tiles of ROWS rows of ELEMENTS elements. C is the number of channels of all samples if it is small, FH and FW are
+// the sizes of all filters if they are, or 0; WEIGHTS is room for the largest filter. With ONE slice sums need not be
+// held from slice to slice.
+template <class Out, class In, bool HAS_FILL, bool ONE, int C, int FH, int FW, int ROWS, int ELEMENTS, int WEIGHTS>
 DEVICE void correlate_tiles(const Launch &l) {
   constexpr int kThreads = 256, kDown = FH > 0 ? 8 : 4, kHeld = (ROWS / kDown * ELEMENTS + kThreads - 1) / kThreads;
+  constexpr int kWeights = FH > 0 ? FH * FW : 1;
   DYNAMIC_SHARED(float, weights);
   float *whole = weights + WEIGHTS;
   FOR_SAMPLES(sample, l) {
     const Correlation<Out, In, HAS_FILL> s(l, sample);
     if (s.empty) continue;
-    const Tiles tiles(s.to, ROWS, ELEMENTS);
+    const TilesOf<C> tiles(s.to, ROWS, ELEMENTS);
     if (blockIdx.x >= tiles.n) continue;
     __syncthreads();
     for (int i = threadIdx.x; i < s.d * s.h * s.w; i += kThreads) weights[i] = load(s.filter + i);
-    const int pitch = odd_pitch<float>((tiles.columns + s.w - 1) * tiles.channels);
+    const int pitch = C && FW ? odd_pitch<float>((ELEMENTS / (C ? C : 1) + FW - 1) * C)
+                              : odd_pitch<float>((tiles.columns + s.w - 1) * tiles.channels);
+    const int64_t step = s.to.row();
     for (int64_t i = blockIdx.x; i < tiles.n; i += gridDim.x) {
       const Tile tile(tiles, s.to, ROWS, i);
-      const int c = tile.channels, n = tile.columns * c, rows = tile.rows + s.h - 1, columns = tile.columns + s.w - 1;
-      Out *to = s.out + tile.slice * s.to.slice() + tile.y * s.to.row();
+      const int c = C ? C : tile.channels, n = tile.columns * c;
+      const int rows = tile.rows + s.h - 1, columns = tile.columns + s.w - 1;
+      Out *to = s.out + tile.slice * s.to.slice() + tile.y * step;
       auto write = [&](int held, const float(&sum)[kDown]) {
         const int item = threadIdx.x + held * kThreads, column = item % ELEMENTS, row = item / ELEMENTS * kDown;
         if (column >= n) return;
-        Out *at = to + row * s.to.row() + place_in_row(tile, s.to, column);
+        Out *at = to + row * step + place_in_row(tile, s.to, column);
 #pragma unroll
-        for (int v = 0; v < kDown; v++)
-          if (row + v < tile.rows) at[v * s.to.row()] = saturate<Out>(sum[v]);
+        for (int v = 0; v < kDown; v++, at += step)
+          if (row + v < tile.rows) *at = saturate<Out>(sum[v]);
       };
       float sums[ONE ? 1 : kHeld][kDown] = {};
       for (int k = 0; k < s.d; k++) {
@@ -72,15 +77,15 @@ DEVICE void correlate_tiles(const Launch &l) {
           for (int j = threadIdx.x; j < rows * pitch; j += kThreads) whole[j] = s.fill;
         __syncthreads();
         const float *weight = weights + k * s.h * s.w;
+        float w[kWeights];
+#pragma unroll
+        for (int j = 0; j < kWeights; j++) w[j] = weight[j];
         auto add = [&](int held, float(&sum)[kDown]) {
           const int item = threadIdx.x + held * kThreads, column = item % ELEMENTS, row = item / ELEMENTS * kDown;
           if (column >= n || row >= tile.rows) return;
           // In the order of the CPU's sums. Rows below the tile's are read, but not for an output that is written.
           const float *x = whole + row * pitch + column;
           if constexpr (FH > 0) {
-            float w[FH * FW];
-#pragma unroll
-            for (int j = 0; j < FH * FW; j++) w[j] = weight[j];
 #pragma unroll
             for (int r = 0; r < FH + kDown - 1; r++)
 #pragma unroll

@@ -6,100 +6,102 @@
 
 constexpr int kTileChannels = 8;  // side by side in a tile; more are handled apart
 
-DEVICE int ceil_div(int64_t a, int b) { return (int)((a + b - 1) / b); }
+DEVICE int ceil_div(int64_t a, int b) { return (int)(((uint32_t)a + b - 1) / (uint32_t)b); }
 
-// The tiles of a sample: rows and columns of pixels, and a part of the channels, in all images and slices.
-struct Tiles {
+// Division by a number that stays, by a multiplication: exact for i * n < 2^32.
+struct Divisor {
+  uint32_t n, reciprocal;
+  DEVICE explicit Divisor(uint32_t by) : n(by), reciprocal(0xffffffffu / by + 1) {}
+  DEVICE uint32_t of(uint32_t i) const { return n == 1 ? i : (uint32_t)((uint64_t)i * reciprocal >> 32); }
+};
+
+// As the constructor, without arrays that the device would hold in memory.
+DEVICE Grid grid_of(const Tensor &x, int n_outer, int n_space) {
+  Grid g;
+  g.outer = g.d = g.h = g.w = g.c = 1;
+  const int ndim = x.ndim;
+#pragma unroll
+  for (int i = 0; i < kMaxDims; i++) {
+    if (i >= ndim) break;
+    const int64_t n = x.shape[i];
+    const int axis = i < n_outer ? -1 : 3 - n_space + i - n_outer;  // of space
+    if (axis < 0)
+      g.outer *= n;
+    else if (i >= n_outer + n_space)
+      g.c *= n;
+    else if (axis == 0)
+      g.d = n;
+    else if (axis == 1)
+      g.h = n;
+    else
+      g.w = n;
+  }
+  return g;
+}
+
+// The tiles of a sample: rows and columns of pixels, and a part of the channels, in all images and slices. C is the
+// number of channels if it is known and no more than kTileChannels, or 0.
+template <int C = 0>
+struct TilesOf {
   int32_t channels, columns, down, across, chunks;
   int64_t n;
   // A tile has at most `elements` elements in a row.
-  DEVICE Tiles(const Grid &g, int rows, int elements) {
-    channels = g.c < kTileChannels ? (int)g.c : kTileChannels;
-    columns = elements / channels;
-    down = ceil_div(g.h, rows), across = ceil_div(g.w, columns), chunks = ceil_div(g.c, channels);
+  DEVICE TilesOf(const Grid &g, int rows, int elements) {
+    channels = C ? C : g.c < kTileChannels ? (int)g.c : kTileChannels;
+    columns = (uint32_t)elements / (uint32_t)channels;
+    down = ceil_div(g.h, rows), across = ceil_div(g.w, columns), chunks = C ? 1 : ceil_div(g.c, channels);
     n = g.outer * g.d * down * across * chunks;
   }
 };
+typedef TilesOf<> Tiles;
 
 // One of them: its slice among all, its first row, column and channel, and how many there are.
 struct Tile {
   int64_t slice;
   int32_t y, x, channel, rows, columns, channels;
-  DEVICE Tile(const Tiles &t, const Grid &g, int most_rows, int64_t i) {
+  template <int C>
+  DEVICE Tile(const TilesOf<C> &t, const Grid &g, int most_rows, int64_t i) {
     const uint32_t per_slice = t.down * t.across * t.chunks;
-    slice = i / per_slice;
+    slice = i >> 32 ? i / per_slice : (uint32_t)i / per_slice;
     uint32_t rest = (uint32_t)(i - slice * per_slice);
-    const uint32_t down = rest / (t.across * t.chunks);
+    const uint32_t down = rest / (uint32_t)(t.across * t.chunks);
     rest -= down * (t.across * t.chunks);
-    const uint32_t chunk = rest / (uint32_t)t.across;
+    const uint32_t chunk = C ? 0 : rest / (uint32_t)t.across;
     y = down * most_rows, x = (rest - chunk * t.across) * t.columns, channel = chunk * t.channels;
     rows = g.h - y < most_rows ? (int)(g.h - y) : most_rows;
     columns = g.w - x < t.columns ? (int)(g.w - x) : t.columns;
-    channels = g.c - channel < t.channels ? (int)(g.c - channel) : t.channels;
+    channels = C ? C : g.c - channel < t.channels ? (int)(g.c - channel) : t.channels;
   }
 };
 
-// Writes n elements that begin at from, taken by words of 4 bytes; word q begins `lead` elements earlier for q = 0.
-template <class S, class T>
-DEVICE void spread_word(S *to, const T *from, int q, int n) {
-  constexpr int kPer = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
-  if constexpr (kPer == 1) {
-    if (q < n) to[q] = (S)load(from + q);
-  } else {
-    const int lead = (int)((unsigned long long)from / sizeof(T)) & (kPer - 1), first = q * kPer - lead;
-    if (first >= n) return;
-    const uint32_t word = load((const uint32_t *)(from - lead) + q);
-#pragma unroll
-    for (int k = 0; k < kPer; k++) {
-      // Lanes take turns, so that they write to different banks.
-      const int j = sizeof(S) == 4 ? (k + (int)(threadIdx.x & 31) * kPer / 32) & (kPer - 1) : k;
-      T x;
-      if constexpr (sizeof(T) == 1) {
-        const uint8_t bits = (uint8_t)(word >> (8 * j));
-        x = *(const T *)&bits;
-      } else {
-        const uint16_t bits = (uint16_t)(word >> (16 * j));
-        x = *(const T *)&bits;
-      }
-      if (first + j >= 0 && first + j < n) to[first + j] = (S)x;
-    }
-  }
-}
-
 // to[row * pitch + column * channels + channel] = the elements of a slice in a rectangle that begins at (y, x), which
-// may reach beyond the image.
+// may reach beyond the image. A warp takes a row, and each of its lanes kPer elements of it.
 template <class S, class T>
 DEVICE void load_rectangle(S *to, int pitch, const T *slice, const Grid &g, int y, int x, int rows, int columns,
                            int channel, int channels, int border, S fill) {
-  const int h = (int)g.h, w = (int)g.w, c = (int)g.c;
-  int begin = x < 0 ? -x : 0, end = w - x < columns ? w - x : columns;  // what lies inside
-  if (channels != c || end < begin) begin = end = 0;
-  if (begin < end) {
-    constexpr int kPer = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
-    const int n = (end - begin) * c;
-    const uint32_t words = (n + 2 * (kPer - 1)) / kPer;
-#pragma unroll 4
-    for (uint32_t i = threadIdx.x; i < rows * words; i += blockDim.x) {
-      const uint32_t r = i / words;
-      const int row = border_place_of<int32_t>(y + (int)r, h, border);
-      S *at = to + r * pitch + begin * c;
-      if (row >= 0) {
-        spread_word(at, slice + ((int64_t)row * w + x + begin) * c, i - r * words, n);
-      } else {
-        for (int q = i - r * words; q < n; q += words) at[q] = fill;
-      }
+  constexpr int kPer = 5;
+  const int h = (int)g.h, w = (int)g.w, c = (int)g.c, n = columns * channels, warps = blockDim.x / 32;
+  const int64_t step = g.row();
+  const Divisor pixel(channels);
+  for (int first = threadIdx.x & 31; first < n; first += 32 * kPer) {
+    int from[kPer];  // places in a row of the image; below 0: outside
+#pragma unroll
+    for (int k = 0; k < kPer; k++) {
+      const int e = first + 32 * k, p = (int)pixel.of(e), place = border_place_of<int32_t>(x + p, w, border);
+      from[k] = place < 0 ? -1 : place * c + channel + e - p * channels;
     }
-  }
-  const int outside = columns - (end - begin);
-  if (outside == 0) return;
-  const uint32_t per_row = outside * channels;
-  for (uint32_t i = threadIdx.x; i < rows * per_row; i += blockDim.x) {
-    const uint32_t r = i / per_row, rest = i - r * per_row, p = rest / (uint32_t)channels;
-    const int ch = rest - p * channels, column = (int)p < begin ? p : p + (end - begin);
-    const int row = border_place_of<int32_t>(y + (int)r, h, border),
-              from = border_place_of<int32_t>(x + column, w, border);
-    S *at = to + r * pitch + column * channels + ch;
-    *at = row < 0 || from < 0 ? fill : (S)load(slice + ((int64_t)row * w + from) * c + channel + ch);
+#pragma unroll 2
+    for (int r = threadIdx.x / 32; r < rows; r += warps) {
+      const int row = border_place_of<int32_t>(y + r, h, border);
+      const T *line = slice + row * step;
+      S v[kPer];
+#pragma unroll
+      for (int k = 0; k < kPer; k++)
+        if (first + 32 * k < n) v[k] = row < 0 || from[k] < 0 ? fill : (S)load(line + from[k]);
+#pragma unroll
+      for (int k = 0; k < kPer; k++)
+        if (first + 32 * k < n) to[r * pitch + first + 32 * k] = v[k];
+    }
   }
 }
 
@@ -112,6 +114,6 @@ DEVICE constexpr int odd_pitch(int n) {
 // Where the elements of a tile's row lie in a row of the image.
 DEVICE int64_t place_in_row(const Tile &tile, const Grid &g, int column) {
   if (tile.channels == g.c) return (int64_t)tile.x * tile.channels + column;
-  const int p = column / tile.channels;
+  const int p = (uint32_t)column / (uint32_t)tile.channels;
   return (int64_t)(tile.x + p) * g.c + tile.channel + column - p * tile.channels;
 }

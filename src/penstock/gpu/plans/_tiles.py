@@ -41,3 +41,9 @@ def elements_of_tiles(size: np.ndarray, channels: np.ndarray, rows: int, element
 def same_size(size: np.ndarray) -> int:
     """The size of all windows, if it is worth to be compiled in, else 0."""
     return int(size.flat[0]) if (size == size.flat[0]).all() and size.flat[0] <= _UNROLLED else 0
+
+
+def same_channels(x: Spec, channels: np.ndarray) -> int:
+    """The number of channels of all samples that are not empty, if it is worth to be compiled in, else 0."""
+    some = channels[x.volumes() > 0]
+    return int(some[0]) if len(some) and some[0] <= 4 and (some == some[0]).all() else 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..launch import Phase, Task, grid_of
+from ..launch import Phase, Task, grid_of, several_each
 from ..source import c_type
-from ._tiles import MOST_SHARED, TILES, channels_of, elements_of_tiles, tiles_of
+from ._tiles import MOST_SHARED, TILES, channels_of, elements_of_tiles, same_channels, tiles_of
 
 _MOST_WEIGHTS = 25  # of a filter in registers
 
@@ -26,7 +26,7 @@ def plan(task: Task) -> list[Phase]:
         if shared <= MOST_SHARED:
             height, width = size[0] if small else (0, 0)
             one = "true" if weights.ndim == 2 else "false"
-            body = f"correlate_tiles<{types}, {one}, {height}, {width}, {rows}, {elements}, {most}>(l);"
-            grid = grid_of(tiles_of(out, outer, axes, rows, elements), task.n)
+            body = f"correlate_tiles<{types}, {one}, {same_channels(x, channels)}, {height}, {width}, {rows}, {elements}, {most}>(l);"
+            grid = grid_of(several_each(tiles_of(out, outer, axes, rows, elements)), task.n)
             return [Phase(body, grid, shared=shared, resident=3)]
     return [Phase(f"correlate_places<{types}>(l);", grid_of(-(-out.volumes() // 256), task.n))]
