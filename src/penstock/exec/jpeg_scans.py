@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """JPEG by the GPU: the CPU's threads read headers and copy the scans into one pinned block, the GPU decodes the Huffman
-codes and makes the pixels, the same as those of the CPU's decoder. What it finds irregular is known when it is through."""
+codes and makes the pixels, the same as those of the CPU's decoder. What it finds irregular is known when it is
+through."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ def decode_scans(
     at_data = size + np.cumsum(room) - room
     size += int(room.sum())
     arena = gpu.pinned(size)
-    memory = (ctypes.c_char * size).from_address(arena.address)
+    memory = memoryview((ctypes.c_char * size).from_address(arena.address))
     records, scans, at_out, at_packed, huffman, pixels, bad = (
         np.ndarray(n, t, memory, start) for t, start in zip(types, starts)
     )
@@ -105,7 +106,9 @@ def decode_scans(
     launch_pixels(gpu, out.spec, int(records["n_blocks"].max()), tensors, rows, scratch.address)
     told = gpu.pinned(n)
     gpu.stream.download(told.address, base + starts[6], n)
-    return ~taken, Verdict(np.frombuffer((ctypes.c_ubyte * n).from_address(told.address), "u1"), begin, gpu.timer(), told)
+    return ~taken, Verdict(
+        np.frombuffer(memoryview((ctypes.c_ubyte * n).from_address(told.address)), "u1"), begin, gpu.timer(), told
+    )
 
 
 def _step(args: np.ndarray, encoded: Batch, spec: Spec, arena: int, starts: list[int], at_data: np.ndarray):

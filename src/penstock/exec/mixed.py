@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixed decoders: encoded images on the CPU become pixels on the GPU. Two engines share each batch: the GPU's JPEG
-engine, and kernels that do all of the decoding. What one refuses goes to the next: CPU threads for entropy decoding with
-kernels for the rest; the CPU alone."""
+engine, and kernels that do all of the decoding. What one refuses goes to the next: CPU threads for entropy decoding
+with kernels for the rest; the CPU alone."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ class Engines:
 
     def _decode(self, job: _Job) -> None:
         assert self.hardware is not None
-        stream, device = self._stream, self.session.device
+        stream = self._stream
         if self._last is not None:
             self._last.wait()  # nvJPEG hangs when a batch comes before the last one is through
         stream.wait(job.writable)
