@@ -36,6 +36,11 @@ class Chain:
 
     def __init__(self, shape: tuple[int, ...], n: int, dtype: str = "u1", layout: str = "HWC"):
         self.n, self.specs, self.steps = n, [Spec.uniform(n, shape, np.dtype(dtype), layout)], []
+        self.read = 0  # bytes of a sample that are read, where that is not the whole of it
+
+    def reading(self, nbytes: int) -> Chain:
+        self.read = nbytes
+        return self
 
     def add(self, kernel: str, dtype: str = "", shape=None, layout=None, **columns) -> Chain:
         x = self.specs[-1]
@@ -74,7 +79,9 @@ def chains(n: int, h: int, w: int) -> dict[str, Chain]:
         "color_space RGB -> GRAY": u8().add("color/color_space", shape=(h, w, 1), to=2, **{"from": 0}),
         "flip u8": u8().add("geometry/flip", **flip),
         "flip f32": f4().add("geometry/flip", **flip),
-        "crop u8": u8().add("geometry/window", shape=(h - 11, w - 21, 3), start=eight(5, 7), **window),
+        "crop u8": u8()
+        .reading((h - 11) * (w - 21) * 3)
+        .add("geometry/window", shape=(h - 11, w - 21, 3), start=eight(5, 7), **window),
         "pad u8": u8().add("geometry/window", shape=(h + 11, w + 21, 3), start=eight(-5, -7), **window),
         "crop_mirror_normalize u8 -> f32 CHW": u8().add("geometry/crop_mirror_normalize", "f4", planes, "CHW", **cmn),
         "crop_mirror_normalize u8 -> f16 CHW": u8().add("geometry/crop_mirror_normalize", "f2", planes, "CHW", **cmn),
@@ -152,7 +159,7 @@ class Bench:
                 addresses.append(address)
                 self.stream.fill(address, 7, nbytes * n)
                 packed["data"] = address + nbytes * np.arange(n, dtype="u8")
-                total += nbytes * n
+                total += (c.read if c.read and t == 0 else nbytes) * n
             rows[t] = self.upload(packed)
         scratch = max((j.scratch for j in jobs), default=0)
         addresses.append(self.device.allocate(scratch or 1))

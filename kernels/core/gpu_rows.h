@@ -202,13 +202,12 @@ struct Cut {
   }
 };
 
-// Where runs are longer than what a thread writes at once, and more is written than is read, a warp that wrote them as
-// they are would write to many places at a time, each of them several times. So it turns them in shared memory.
-template <class Out, class In, int V, bool NEEDED>
+// Where runs of wide elements are longer than what a thread writes at once, a warp that wrote them as they are would
+// write to many places at a time, each of them several times. So it turns them in shared memory.
+template <class Out, int V, bool NEEDED>
 struct Staged {
   static constexpr int kBlocks = V * sizeof(Out) / 16;
-  static constexpr bool kUsed = NEEDED && V * sizeof(Out) % 16 == 0 && kBlocks > 1 && sizeof(Out) > sizeof(In) &&
-                                sizeof(Out) < 8;
+  static constexpr bool kUsed = NEEDED && V * sizeof(Out) % 16 == 0 && kBlocks > 1 && sizeof(Out) >= 4;
 };
 
 // Writes a warp's runs of a row, one after the other from that of lane 0 on, to where this begins; `is_whole`: of a
@@ -237,7 +236,7 @@ DEVICE void run_rows(const Launch &l) {
   typedef typename Chain::Kind To;
   typedef typename To::T Out;
   typedef Stretch<K, Chain, P> Pixels;
-  typedef Staged<Out, typename K::T, P * To::C, To::kInterleaved && G == 32> Stage;
+  typedef Staged<Out, P * To::C, To::kInterleaved && G == 32> Stage;
   constexpr int N = To::N, CO = To::C, kRows = THREADS / G;
   __shared__ uint4 staged[Stage::kUsed ? THREADS * Stage::kBlocks : 1];
   const int lane = threadIdx.x % G;

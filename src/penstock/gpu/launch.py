@@ -347,7 +347,7 @@ def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, a
         at_once = max(1, min(_UNROLL, 64 // most))
         blocks = np.where(columns > 0, -(-(-(-columns // p) + 1) // (_THREADS * at_once)), 0)
         body = f"run_pixels<{kinds[0]}, 1, Chain, {p}, {_THREADS}, {at_once}>(l);"
-        return Phase(body, grid_of(several_each(blocks), n), resident=3)
+        return Phase(body, grid_of(several_each(blocks), n), resident=0 if out.dtype.itemsize == 1 else 3)
     bx = min(32, max(4, 1 << (int(columns.max(initial=1)) - 1).bit_length()))
     by = _THREADS // bx
     along, down = (_THREADS * _UNROLL, 1) if last.n == 1 else (bx, by * _UNROLL)
