@@ -6,11 +6,11 @@
 // between symbols, and rounds until nothing changes: A. Weissenberger, B. Schmidt: Accelerating JPEG decompression on
 // GPUs, HiPC 2021.) A last round writes, and a sum over the DC differences ends it.
 //
-// One block of threads a picture. Tensors: [0] the packed coefficients (places, then words; see JpegRecord).
+// One block of threads a picture. Scratch: the packed coefficients (places, then words; see JpegRecord).
 #include "core/gpu.h"
 #include "decode/jpeg_huffman.h"
 
-constexpr int kThreads = 512;
+constexpr int kThreads = 256;
 constexpr int kLook = 10;                                // bits of a code that one look-up decides
 constexpr int kLeastBits = 256, kMostBits = 8 * 2048;    // of a thread's piece
 
@@ -222,7 +222,7 @@ DEVICE bool sum_differences(const Codes &codes, const JpegScan &s, const uint32_
 }
 
 // Grid: y the samples. kThreads threads.
-extern "C" __global__ void __launch_bounds__(512, 2) jpeg_huffman(Launch l) {
+extern "C" __global__ void __launch_bounds__(kThreads, 4) jpeg_huffman(Launch l) {
   __shared__ Codes codes;
   __shared__ State ends[kThreads];
   __shared__ int sums[kThreads / 32], any_bad;
@@ -232,7 +232,7 @@ extern "C" __global__ void __launch_bounds__(512, 2) jpeg_huffman(Launch l) {
   const JpegScan &s = *reinterpret_cast<const JpegScan *>(a.scan);
   if (s.n_blocks == 0) return;
   const uint32_t *data = reinterpret_cast<const uint32_t *>(a.data);
-  uint32_t *places = l.tensors[0][blockIdx.y].as<uint32_t>();
+  uint32_t *places = reinterpret_cast<uint32_t *>(static_cast<uint8_t *>(l.scratch) + a.places);
   const int32_t n_bits = (int32_t)s.bits;
   if (t == 0) any_bad = 0;
   read_codes(codes, s);

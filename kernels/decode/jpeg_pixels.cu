@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two launches for a batch: jpeg_blocks makes the components' planes, jpeg_pixels the pixels from them.
-// Tensors: pixels (HWC, of type OUT), the pictures' packed coefficients. Scratch: the planes.
+// Tensors: pixels (HWC, of type OUT), the pictures' packed coefficients unless they are in the scratch. Scratch: the
+// planes.
 #include "core/gpu.h"
 #include "decode/colours.h"
 #include "decode/decode.h"
@@ -33,7 +34,9 @@ extern "C" __global__ void __launch_bounds__(256) jpeg_blocks(Launch l) {
   __shared__ int32_t tiles[kBlocks * kTile];
   const JpegPixelsArgs &a = static_cast<const JpegPixelsArgs *>(l.args[0])[blockIdx.y];
   const JpegRecord &r = *reinterpret_cast<const JpegRecord *>(a.record);
-  const uint32_t *places = l.tensors[1][blockIdx.y].as<const uint32_t>();
+  if (r.n_blocks == 0) return;  // another decoder's
+  const uint32_t *places = reinterpret_cast<const uint32_t *>(static_cast<const uint8_t *>(l.scratch) + a.places);
+  if (r.mcu_blocks == 0) places = l.tensors[1][blockIdx.y].as<const uint32_t>();
   const uint16_t *words = reinterpret_cast<const uint16_t *>(places + r.n_places);
   uint8_t *planes = static_cast<uint8_t *>(l.scratch) + a.planes;
   const int lane = threadIdx.x % 8, slot = threadIdx.x / 8;

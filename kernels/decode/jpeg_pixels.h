@@ -6,10 +6,10 @@
 
 // y, x: origin of the window (oriented); height and width of the stored image, orientation and output_type as in
 // DecodeArgs. `record` is the picture's JpegRecord; `planes` where its decoded blocks begin in the launch's scratch:
-// 64 bytes for each block of the record.
+// 64 bytes for each block of the record. `places` is where the GPU has put its coefficients there, if it was the GPU.
 struct JpegPixelsArgs {
   const uint8_t *record;
-  int64_t planes;
+  int64_t planes, places;
   int64_t y, x;
   int32_t height, width;
   int32_t orientation;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/jpeg_scan.h"
 
+#include <atomic>
+
 #include "decode/jpeg_headers.h"
+#include "decode/jpeg_huffman.h"
+#include "decode/jpeg_pixels.h"
 #include "decode/scan.h"
 
 namespace {
@@ -50,13 +54,12 @@ bool describe_codes(JpegScan &s, const jpeg_decompress_struct &d) {
 }
 
 // False: to be left to others.
-bool read(JpegHeaders &j, const JpegScanArgs &a, JpegRecord &r, JpegScan &s) {
+bool read(JpegHeaders &j, const DecodeArgs &a, Window oriented, bool gray, uint8_t *data, JpegRecord &r, JpegScan &s) {
   if (!read_headers(j, a.height, a.width)) return false;
   const jpeg_decompress_struct &d = j.d;
   if (d.data_precision != 8 || d.Ss != 0 || d.Se != 63 || d.Ah != 0 || d.Al != 0 || d.unread_marker != 0) return false;
   if (d.restart_interval || !describe_codes(s, d)) return false;
-  const Window oriented{a.y, a.x, a.window_height, a.window_width};
-  describe_picture(r, d, stored_window(oriented, a.orientation, a.height, a.width), a.gray);
+  describe_picture(r, d, stored_window(oriented, a.orientation, a.height, a.width), gray);
 
   const bool interleaved = r.n_components > 1;
   auto mcus = [&](int64_t extent, int most, int of_component) {
@@ -65,7 +68,6 @@ bool read(JpegHeaders &j, const JpegScanArgs &a, JpegRecord &r, JpegScan &s) {
   const int64_t wide = mcus(a.width, r.max_h, r.width[0]), high = mcus(a.height, r.max_v, r.height[0]);
   const int64_t n_blocks = wide * high * s.mcu_blocks, size = (int64_t)j.source.bytes_in_buffer;
   if (size > kMostBytes || n_blocks > kMostBytes || n_blocks > 8 * size) return false;
-  auto *data = reinterpret_cast<uint8_t *>(a.data);
   uint8_t *end = nullptr;
   uint32_t end_of_interval;
   if (unstuff({j.source.next_input_byte, size}, data, &end, &end_of_interval, 1) != 1) return false;
@@ -79,18 +81,47 @@ bool read(JpegHeaders &j, const JpegScanArgs &a, JpegRecord &r, JpegScan &s) {
   return true;
 }
 
-void run(const Tensor *out, const Tensor *in, const JpegScanArgs &a, Scratch &) {
-  JpegRecord &r = *out[0].as<JpegRecord>();
-  JpegScan &s = *out[1].as<JpegScan>();
-  if (out[0].volume() != sizeof r || out[1].volume() != sizeof s) fail("[internal error] the records' size is wrong");
+std::atomic<int64_t> &counter(int64_t &c) { return reinterpret_cast<std::atomic<int64_t> &>(c); }
+
+void run(const Tensor *, const Tensor *in, const JpegScanArgs &args, Scratch &) {
+  const DecodeArgs &a = *reinterpret_cast<const DecodeArgs *>(args.decode);
+  JpegScanBatch &batch = *reinterpret_cast<JpegScanBatch *>(args.batch);
+  const int64_t i = args.number, at_record = batch.records + i * (int64_t)sizeof(JpegRecord),
+                at_scan = batch.scans + i * (int64_t)sizeof(JpegScan);
+  auto host = [&](int64_t at) { return reinterpret_cast<uint8_t *>(batch.host + at); };
+  auto device = [&](int64_t at) { return reinterpret_cast<const uint8_t *>(batch.device + at); };
+  JpegRecord &r = *reinterpret_cast<JpegRecord *>(host(at_record));
+  JpegScan &s = *reinterpret_cast<JpegScan *>(host(at_scan));
   memset(&r, 0, sizeof r);
   memset(&s, 0, sizeof s);
-  if (a.format != FORMAT_JPEG || a.window_height < 1 || a.window_width < 1) return;
-  const Bytes bytes{in->as<const uint8_t>(), in->volume() * item_size(in->dtype)};
-  if (!with_headers(bytes, [&](JpegHeaders &j) { return read(j, a, r, s); })) {
+  *host(batch.statuses + i) = 0;
+  const int64_t height = in[1].shape[0], width = in[1].shape[1];
+  bool taken = false;
+  if (a.format == FORMAT_JPEG && height > 0 && width > 0) {
+    const Bytes file{in->as<const uint8_t>(), in->volume() * item_size(in->dtype)};
+    const Window oriented{a.y, a.x, height, width};
+    taken = with_headers(file, [&](JpegHeaders &j) {
+      return read(j, a, oriented, in[1].shape[2] == 1, host(args.data), r, s);
+    });
+  }
+  int64_t places = 0, planes = 0, words = 0;
+  if (taken) {
+    words = kWordsPerByte * (s.bits / 8) + r.n_places + kMoreWords;
+    const int64_t coefficients = (4ll * r.n_places + 2 * words + 15) / 16 * 16, room = coefficients + 64ll * r.n_blocks;
+    places = counter(batch.scratch).fetch_add(room, std::memory_order_relaxed);
+    planes = places + coefficients;
+    counter(batch.taken).fetch_add(1, std::memory_order_relaxed);
+    int64_t most = counter(batch.most_blocks).load(std::memory_order_relaxed);
+    while (most < r.n_blocks && !counter(batch.most_blocks).compare_exchange_weak(most, r.n_blocks)) {
+    }
+  } else {
     memset(&r, 0, sizeof r);
     s.n_blocks = 0;
   }
+  auto &huffman = reinterpret_cast<JpegHuffmanArgs *>(host(batch.huffman))[i];
+  auto &pixels = reinterpret_cast<JpegPixelsArgs *>(host(batch.pixels))[i];
+  huffman = {device(at_record), device(at_scan), device(args.data), device(batch.statuses + i), places, words};
+  pixels = {device(at_record), planes, places, a.y, a.x, a.height, a.width, a.orientation, a.output_type};
 }
 
 }  // namespace

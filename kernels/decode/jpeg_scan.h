@@ -18,13 +18,25 @@ struct JpegScan {
   uint8_t symbols[1024];
 };
 
-// As JpegCoefficientsArgs. `data` is the address of room for the scan's bytes: as many as the file has, and
-// kScanSlack more.
+// A batch's block of memory, on the host and, with the same content, on the GPU: for every picture a JpegRecord, a
+// JpegScan, its rows of JpegHuffmanArgs and JpegPixelsArgs, and a status, which begin at `records`.. and are written by
+// the threads; then the scans. The last three fields are what the pictures add up to.
+struct JpegScanBatch {
+  int64_t host, device;  // addresses of the block
+  int64_t records, scans, huffman, pixels, statuses;
+  int64_t scratch;  // bytes of the launches' scratch
+  int64_t taken;    // pictures
+  int64_t most_blocks;
+};
+
+// `decode` is the address of the picture's DecodeArgs, `batch` that of the JpegScanBatch, `number` the picture's place
+// in it; `data` where in the block the scan's bytes go: room for as many as the file has, and kScanSlack more. Inputs:
+// the file, the picture (of which the shape is read).
 struct JpegScanArgs {
-  int64_t y, x, window_height, window_width;
-  int64_t data;
-  int32_t format, height, width, orientation;
-  int32_t gray;
+  int64_t decode, batch, number, data;
 };
 
 constexpr int kScanSlack = 32;
+
+// Words that a byte of a scan may become, and those of any picture: what needs more is left to the CPU.
+constexpr int kWordsPerByte = 3, kMoreWords = 64;

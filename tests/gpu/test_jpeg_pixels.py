@@ -50,6 +50,7 @@ def decode_both(files, output_type=RGB, dtype="u1", orientation=None, windows=No
         out = gpu.allocate(spec)
         if by == "GPU":
             declined, verdict = decode_scans(gpu, pool, args, encoded, out)
+            declined = np.zeros(n, bool) if declined is None else declined
             if verdict is not None:
                 declined |= verdict.wait()
         else:

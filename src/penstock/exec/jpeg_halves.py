@@ -4,6 +4,7 @@ pixels of it, the same as those of the CPU's decoder."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -91,7 +92,7 @@ def _to_pixels(gpu: GpuPass, args: np.ndarray, records: np.ndarray, arena: int, 
 
 
 def launch_pixels(
-    gpu: GpuPass, spec: Spec, most_blocks: int, tensors: list[int], rows: list[int], scratch: int
+    gpu: GpuPass, spec: Spec, most_blocks: int, tensors: Sequence[int], rows: Sequence[int], scratch: int
 ) -> None:
     """The two launches that make pixels of coefficients."""
     n, source = spec.n, _source(spec.dtype.name)

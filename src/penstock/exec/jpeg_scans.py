@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """JPEG by the GPU: the CPU's threads read headers and copy the scans into one pinned block, the GPU decodes the Huffman
-codes and makes the pixels, the same as those of the CPU's decoder. What it finds irregular is known when it is
-through."""
+codes and makes the pixels, the same as those of the CPU's decoder. What it finds irregular is known when it is through."""
 
 from __future__ import annotations
 
 import ctypes
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..core import kernels
-from ..core.batch import Batch, Spec
-from ..core.rows import TENSOR
+from ..core.batch import Batch
+from ..core.rows import TENSOR, address
 from ..gpu.batch import DeviceBatch
 from ..gpu.driver import Event
 from ..gpu.memory import Block
@@ -21,21 +20,26 @@ from .gpu import GpuPass
 from .gpu_launch import launch
 from .jpeg_halves import launch_pixels, pixels_type, record_type
 
-_THREADS = 512  # of a block; see jpeg_huffman.cu
+_THREADS = 256  # of a block; see jpeg_huffman.cu
 _SLACK = 32  # kScanSlack
-# Words that a byte of the file may become, and those of any picture: what needs more is left to the CPU.
-_WORDS_A_BYTE, _MORE_WORDS = 3, 64
 _SOURCE = '#include "decode/jpeg_huffman.cu"\n'
 
 
 @cache
-def _scan_type() -> np.dtype:
-    return kernels.read_struct(kernels.read_header("decode/jpeg_scan.h"), "JpegScan")[0]
+def _type(header: str, name: str) -> np.dtype:
+    return kernels.read_struct(kernels.read_header(f"decode/{header}.h"), name)[0]
 
 
 @cache
-def _huffman_type() -> np.dtype:
-    return kernels.read_struct(kernels.read_header("decode/jpeg_huffman.h"), "JpegHuffmanArgs")[0]
+def _layout(n: int) -> tuple[list[int], int]:
+    """Where the parts of a batch's block begin, and where they end: records, scans, two kinds of arguments, statuses,
+    rows of the output."""
+    types = (record_type(), _type("jpeg_scan", "JpegScan"), _type("jpeg_huffman", "JpegHuffmanArgs"), pixels_type())
+    starts, size = [], 0
+    for t in (*types, np.dtype("u1"), TENSOR):
+        starts.append(size)
+        size += t.itemsize * n + 15 & ~15
+    return starts, size
 
 
 class Verdict(NamedTuple):
@@ -55,73 +59,39 @@ class Verdict(NamedTuple):
 
 def decode_scans(
     gpu: GpuPass, pool: kernels.Pool, args: np.ndarray, encoded: Batch, out: DeviceBatch
-) -> tuple[np.ndarray, Verdict | None]:
-    """Decodes pictures into their places in `out`. Returns which (n,) it did not take and nothing is written for, and
-    the Verdict on the others."""
-    n, sizes = len(args), encoded.spec.volumes()
-    # One block: what kernels read of the pictures, then the scans.
-    types = (record_type(), _scan_type(), TENSOR, TENSOR, _huffman_type(), pixels_type(), np.dtype("u1"))
-    starts, size = [], 0
-    for t in types:
-        starts.append(size)
-        size += t.itemsize * n + 15 & ~15
-    room = sizes + (_SLACK + 15) & ~15
-    at_data = size + np.cumsum(room) - room
-    size += int(room.sum())
-    arena = gpu.pinned(size)
-    memory = memoryview((ctypes.c_char * size).from_address(arena.address))
-    records, scans, at_out, at_packed, huffman, pixels, bad = (
-        np.ndarray(n, t, memory, start) for t, start in zip(types, starts)
-    )
-    step, alive = _step(args, encoded, out.spec, arena.address, starts, at_data)
+) -> tuple[np.ndarray | None, Verdict | None]:
+    """Decodes pictures into their places in `out`; `args` are rows of `DecodeArgs`. Returns which (n,) it did not take
+    and nothing is written for (None: it took all), and the Verdict on the others."""
+    n = len(args)
+    starts, size = _layout(n)
+    rows = np.empty(n, _type("jpeg_scan", "JpegScanArgs"))
+    room = encoded.spec.volumes()
+    room += _SLACK + 15
+    room &= ~15
+    ends = np.cumsum(room)
+    np.subtract(ends, room - size, out=rows["data"])
+    size += int(ends[-1])
+    host, block = gpu.pinned(size), gpu.take(size)
+    batch = np.zeros(1, _type("jpeg_scan", "JpegScanBatch"))
+    batch[0] = host.address, block.address, *starts[:5], 0, 0, 0
+    rows["number"] = numbers = np.arange(n)
+    rows["decode"], rows["batch"] = address(args) + args.itemsize * numbers, address(batch)
     outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
-    pool.run([step], n, outcome)
-    del alive
-    taken = records["mcu_blocks"] > 0
-    taken &= outcome.status == 0
-    if not taken.any():
-        return ~taken, None
-    block = gpu.take(size)
-    base, numbers = block.address, np.arange(n, dtype="u8")
-    bad[...] = 0
-    places, planes = records["n_places"].astype("i8"), 64 * records["n_blocks"].astype("i8")
-    words = np.where(taken, _WORDS_A_BYTE * sizes + places + _MORE_WORDS, 0)
-    coefficients = 4 * places + 2 * words + 15 & ~15
-    ends = np.cumsum(coefficients)
-    decoded, scratch = gpu.take(int(ends[-1])), gpu.take(int(planes.sum()))
-    at_out[...] = out.rows
-    at_packed[...] = Spec(coefficients[:, None], "u1").packed()
-    at_packed["data"] = (decoded.address + ends - coefficients).astype("u8")
-    place_of = base + starts[0] + records.itemsize * numbers
-    huffman["record"], huffman["scan"] = place_of, base + starts[1] + scans.itemsize * numbers
-    huffman["data"], huffman["status"] = base + at_data, base + starts[6] + numbers
-    huffman["most_words"] = words
-    for k in ("y", "x", "height", "width", "orientation", "output_type"):
-        pixels[k] = args[k]
-    pixels["planes"], pixels["record"] = np.cumsum(planes) - planes, place_of
+    ins = [(np.ascontiguousarray(encoded.rows), -1), (out.rows, -1)]
+    pool.run([kernels.Step(kernels.kernel("decode/jpeg_scan"), rows, [], ins)], n, outcome)
+    scratch_size, taken, most_blocks = batch[["scratch", "taken", "most_blocks"]][0].item()
+    undone = None
+    if taken < n:
+        records = np.ndarray(n, record_type(), memoryview((ctypes.c_char * size).from_address(host.address)), starts[0])
+        undone = records["mcu_blocks"] == 0
+        if not taken:
+            return undone, None
+    ctypes.memmove(host.address + starts[5], address(out.rows), out.rows.nbytes)
+    scratch, base, stream = gpu.take(scratch_size), block.address, gpu.stream
     begin = gpu.timer()
-    gpu.stream.upload(base, arena.address, size)
-    launch(gpu, _SOURCE, "jpeg_huffman", (1, n, 1), (_THREADS, 1, 1), 0, [base + starts[3]], [base + starts[4]], 0, n)
-    tensors, rows = [base + starts[2], base + starts[3]], [base + starts[5]]
-    launch_pixels(gpu, out.spec, int(records["n_blocks"].max()), tensors, rows, scratch.address)
-    told = gpu.pinned(n)
-    gpu.stream.download(told.address, base + starts[6], n)
-    return ~taken, Verdict(
-        np.frombuffer(memoryview((ctypes.c_ubyte * n).from_address(told.address)), "u1"), begin, gpu.timer(), told
-    )
-
-
-def _step(args: np.ndarray, encoded: Batch, spec: Spec, arena: int, starts: list[int], at_data: np.ndarray):
-    """The CPU's part: records, scans and data into the block at `arena`."""
-    n, kernel = len(args), kernels.kernel("decode/jpeg_scan")
-    shape, numbers = spec.shape, np.arange(n, dtype="u8")
-    outs = []
-    for t, start in ((record_type(), starts[0]), (_scan_type(), starts[1])):
-        rows = Spec.uniform(n, (t.itemsize,), "u1").packed()
-        rows["data"] = arena + start + t.itemsize * numbers
-        outs.append((rows, -1))
-    columns: dict[str, Any] = {k: args[k] for k in ("y", "x", "format", "height", "width", "orientation")}
-    columns |= {"window_height": shape[:, 0], "window_width": shape[:, 1], "gray": shape[:, 2] == 1}
-    columns["data"] = arena + at_data
-    rows, alive = kernel.rows(n, columns)
-    return kernels.Step(kernel, rows, outs, [(np.ascontiguousarray(encoded.rows), -1)]), alive
+    stream.upload(base, host.address, size)
+    launch(gpu, _SOURCE, "jpeg_huffman", (1, n, 1), (_THREADS, 1, 1), 0, (), (base + starts[2],), scratch.address, n)
+    launch_pixels(gpu, out.spec, most_blocks, (base + starts[5],), (base + starts[3],), scratch.address)
+    told = (ctypes.c_ubyte * n).from_address(host.address + starts[4])
+    stream.download(host.address + starts[4], base + starts[4], n)
+    return undone, Verdict(np.frombuffer(memoryview(told), "u1"), begin, gpu.timer(), host)

@@ -138,9 +138,10 @@ def _by_kernels(
     undone, verdict = decode_scans(gpu, pool, args, part, out)
     if verdict is not None:
         gpu.verdicts.append((node.number, rows, ctx.n, verdict))
-        sizes = part.spec.volumes()[~undone]
+        sizes = part.spec.volumes()
+        sizes = sizes if undone is None else sizes[~undone]
         engines.measured[KERNELS].append((verdict.begin, verdict.end, int(sizes.sum()), len(sizes)))
-    return undone
+    return np.zeros(len(rows), bool) if undone is None else undone
 
 
 def _whole(

@@ -11,6 +11,8 @@ import numpy as np
 _WEIGHT = 0.15  # of the newest measurement
 _EASY, _HARD = 1.5, 1.0  # the engine's speed, as a multiple of what is asked for, at which it takes all, or nothing
 _BUSY = 0.9  # share of the time from which on the kernels are what all wait for
+_LEAST = 0.25  # fewer pictures cost the engine as much time as these
+_HOPE = 1.01  # a batch; what was measured long ago may have got better, up to the best that was seen
 
 
 class _Rate:
@@ -39,6 +41,7 @@ class Sharing:
         self.decoded: dict[str, int] = dict.fromkeys((engine, kernels, *others), 0)
         self.has_engine = True
         self._rates = {engine: _Rate(), kernels: _Rate()}
+        self._best = 0.0  # of the engine
         self._asked = _Rate()
         self._busy = _Rate()  # seconds of work in the seconds there were
         self._last = 0.0
@@ -53,6 +56,8 @@ class Sharing:
         """One of the two was busy for `seconds` with `nbytes`, which were done `between` seconds after the last."""
         with self._lock:
             self._rates[name].add(nbytes, seconds)
+            if name == self.engine and seconds:
+                self._best = max(self._best, nbytes / seconds)
             if between:
                 self._busy.add(seconds, between)
             self.decoded[name] += samples
@@ -77,4 +82,8 @@ class Sharing:
         share = min(max((engine / asked - _HARD) / (_EASY - _HARD), 0.0), 1.0)
         if self._busy.value > _BUSY:
             share = max(share, engine / (engine + kernels))
+        if share < _LEAST:
+            if engine < self._best:
+                self._rates[self.engine].seconds /= _HOPE
+            return 0.0
         return share
