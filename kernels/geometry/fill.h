@@ -39,7 +39,7 @@ struct Fill {
         std::memcpy(out, values + i * size, size);
         repeat(out, size, step[d] * size);
       }
-    } else if (step[d] > 0) {
+    } else if (step[d] > 0 && d + 1 < kMaxDims) {
       range(out, d + 1, 0, extent[d + 1], c);
       repeat(out, step[d] * size, bytes);
     }

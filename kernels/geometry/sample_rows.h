@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A row of an image taken from any places of another: whole runs inside by fast loops, the rest one by one.
 #pragma once
-#include "geometry/source.h"
+#include "geometry/inside_rows.h"
 
 namespace {
 
@@ -28,17 +28,29 @@ inline void filtered(T *out, const Source<2, T> &s, int64_t x) {
   }
 }
 
+// Without branches, for SIMD.
+CLONES bool all_inside(const int32_t *x, const int32_t *y, int64_t n, int64_t width, int64_t height) {
+  const uint32_t w = width > 0 ? (uint32_t)width : 0, h = height > 0 ? (uint32_t)height : 0;
+  int out = 0;
+  for (int64_t i = 0; i < n; i++) out |= ((uint32_t)x[i] >= w) | ((uint32_t)y[i] >= h);
+  return !out;
+}
+
 // s.index and s.weight are set; `interp` is an Interpolation.
 template <class T>
 void sample_row(T *out, const Source<2, T> &s, int64_t n, int interp) {
   const int32_t *ix = s.index[0], *iy = s.index[1];
   const int64_t width = s.extent[0] - interp, height = s.extent[1] - interp;
-  auto inside = [&](int64_t x) { return interp < 2 && ix[x] >= 0 && ix[x] < width && iy[x] >= 0 && iy[x] < height; };
+  constexpr int64_t kBlock = 32;
+  auto inside = [&](int64_t x) { return ix[x] >= 0 && ix[x] < width && iy[x] >= 0 && iy[x] < height; };
   for (int64_t x = 0; x < n;) {
     int64_t end = x;
-    while (end < n && inside(end)) end++;
+    if (interp < kCubic) {
+      while (end + kBlock <= n && all_inside(ix + end, iy + end, kBlock, width, height)) end += kBlock;
+      while (end < n && inside(end)) end++;
+    }
     if (end > x) {
-      interp ? linear_inside_fastest(out, s, x, end) : nearest_inside(out, s, x, end);
+      interp ? linear_inside_fastest(out, s, x, end) : nearest_inside_fastest(out, s, x, end);
       x = end;
       continue;
     }

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of an output that look at computed places of an input: what the kernels that warp share.
 #pragma once
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
-
 #include "core/kernel.h"
 #include "geometry/sampling.h"
 
@@ -72,94 +68,6 @@ inline void linear(Out *out, const Source<kDims, In> &s, int64_t x) {
     for (int d = 0; d < kDims; d++)
       for (int t = 0; t < kTaps >> (d + 1); t++) v[t] = warp_mix(v[2 * t], v[2 * t + 1], s.weight[d][x]);
     out[c] = saturate<Out>(v[0]);
-  }
-}
-
-// Elements all of whose neighbours lie inside.
-template <class Out, int kDims, class In>
-CLONES void linear_inside(Out *__restrict out, const Source<kDims, In> &s, int64_t begin, int64_t end) {
-  const int channels = s.channels;
-  constexpr int kTaps = 1 << kDims;
-  int64_t neighbour[kTaps];
-  for (int t = 0; t < kTaps; t++) {
-    neighbour[t] = 0;
-    for (int d = 0; d < kDims; d++) neighbour[t] += (t >> d & 1) * s.step[d];
-  }
-  for (int64_t x = begin; x < end; x++) {
-    const In *p = s.data;
-    for (int d = 0; d < kDims; d++) p += s.index[d][x] * s.step[d];
-    for (int c = 0; c < channels; c++) {
-      float v[kTaps];
-      for (int t = 0; t < kTaps; t++) v[t] = (float)p[neighbour[t] + c];
-      for (int d = 0; d < kDims; d++)
-        for (int t = 0; t < kTaps >> (d + 1); t++) v[t] = warp_mix(v[2 * t], v[2 * t + 1], s.weight[d][x]);
-      out[x * channels + c] = saturate<Out>(v[0]);
-    }
-  }
-}
-
-#ifdef __x86_64__
-// As linear_inside for images of three bytes: both rows of neighbours at once.
-template <class Out>
-__attribute__((target("avx2"))) void linear_inside_avx2(Out *__restrict out, const Source<2, uint8_t> &s, int64_t begin,
-                                                        int64_t end) {
-  const __m128i left = _mm_setr_epi8(0, 1, 2, -1, 8, 9, 10, -1, -1, -1, -1, -1, -1, -1, -1, -1);
-  const __m128i right = _mm_setr_epi8(3, 4, 5, -1, 11, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1);
-  const __m128 half_step = _mm_set1_ps(0.5f);
-  const int64_t down = s.step[1];
-  auto word = [](const uint8_t *p) { return (int)p[0] | p[1] << 8; };
-  auto quad = [](const uint8_t *p) {
-    int v;
-    __builtin_memcpy(&v, p, 4);
-    return v;
-  };
-  for (int64_t x = begin; x < end; x++) {
-    const uint8_t *p = s.data + s.index[1][x] * down + (int64_t)s.index[0][x] * 3;
-    __m128i v = _mm_insert_epi16(_mm_cvtsi32_si128(quad(p)), word(p + 4), 2);
-    v = _mm_insert_epi16(_mm_insert_epi32(v, quad(p + down), 2), word(p + down + 4), 6);
-    const __m256 a = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_shuffle_epi8(v, left)));
-    const __m256 b = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_shuffle_epi8(v, right)));
-    const __m256 rows = _mm256_add_ps(a, _mm256_mul_ps(_mm256_sub_ps(b, a), _mm256_set1_ps(s.weight[0][x])));
-    const __m128 upper = _mm256_castps256_ps128(rows), lower = _mm256_extractf128_ps(rows, 1);
-    const __m128 value = _mm_add_ps(upper, _mm_mul_ps(_mm_sub_ps(lower, upper), _mm_set1_ps(s.weight[1][x])));
-    if constexpr (sizeof(Out) == 1) {
-      __m128i whole = _mm_cvttps_epi32(value);
-      const __m128 rest = _mm_sub_ps(value, _mm_cvtepi32_ps(whole));
-      whole = _mm_sub_epi32(whole, _mm_castps_si128(_mm_cmpge_ps(rest, half_step)));
-      whole = _mm_packus_epi16(_mm_packus_epi32(whole, whole), whole);
-      const int pixel = _mm_cvtsi128_si32(whole);
-      __builtin_memcpy(out + 3 * x, &pixel, 3);
-    } else {
-      _mm_storel_pi((__m64 *)(out + 3 * x), value);
-      _mm_store_ss((float *)(out + 3 * x + 2), _mm_movehl_ps(value, value));
-    }
-  }
-}
-#endif
-
-template <class Out, int kDims, class In>
-void linear_inside_fastest(Out *out, const Source<kDims, In> &s, int64_t begin, int64_t end) {
-#ifdef __x86_64__
-  if constexpr (kDims == 2 && sizeof(In) == 1) {
-    static const bool has_avx2 = __builtin_cpu_supports("avx2");
-    if (has_avx2 && s.channels == 3) return linear_inside_avx2(out, s, begin, end);
-  }
-#endif
-  linear_inside(out, s, begin, end);
-}
-
-template <class Out, int kDims, class In>
-CLONES void nearest_inside(Out *__restrict out, const Source<kDims, In> &s, int64_t begin, int64_t end) {
-  const int channels = s.channels;
-  for (int64_t x = begin; x < end; x++) {
-    const In *p = s.data;
-    for (int d = 0; d < kDims; d++) p += s.index[d][x] * s.step[d];
-    if (channels == 3) {
-      const Out o[3] = {saturate<Out>(p[0]), saturate<Out>(p[1]), saturate<Out>(p[2])};
-      __builtin_memcpy(out + 3 * x, o, sizeof o);
-    } else {
-      for (int c = 0; c < channels; c++) out[x * channels + c] = saturate<Out>(p[c]);
-    }
   }
 }
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "core/kernel.h"
-#include "geometry/source.h"
+#include "geometry/inside_rows.h"
 
 namespace {
 
@@ -32,7 +32,7 @@ void warp_row(Out *out, const Source<kDims, In> &s, int64_t n, bool is_linear, O
   each(0, touching, filled);
   each(touching, inside, looked_up);
   if (!is_linear)
-    nearest_inside(out, s, inside, outside);
+    nearest_inside_fastest(out, s, inside, outside);
   else
     linear_inside_fastest(out, s, inside, outside);
   each(outside, untouched, looked_up);

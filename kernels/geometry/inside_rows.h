@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of a row all of whose neighbours lie inside of the input, without tests.
+#pragma once
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+#include "geometry/source.h"
+
+namespace {
+
+// Elements all of whose neighbours lie inside.
+template <class Out, int kDims, class In>
+CLONES void linear_inside(Out *__restrict out, const Source<kDims, In> &s, int64_t begin, int64_t end) {
+  const int channels = s.channels;
+  constexpr int kTaps = 1 << kDims;
+  int64_t neighbour[kTaps];
+  for (int t = 0; t < kTaps; t++) {
+    neighbour[t] = 0;
+    for (int d = 0; d < kDims; d++) neighbour[t] += (t >> d & 1) * s.step[d];
+  }
+  for (int64_t x = begin; x < end; x++) {
+    const In *p = s.data;
+    for (int d = 0; d < kDims; d++) p += s.index[d][x] * s.step[d];
+    for (int c = 0; c < channels; c++) {
+      float v[kTaps];
+      for (int t = 0; t < kTaps; t++) v[t] = (float)p[neighbour[t] + c];
+      for (int d = 0; d < kDims; d++)
+        for (int t = 0; t < kTaps >> (d + 1); t++) v[t] = warp_mix(v[2 * t], v[2 * t + 1], s.weight[d][x]);
+      out[x * channels + c] = saturate<Out>(v[0]);
+    }
+  }
+}
+
+#ifdef __x86_64__
+// Images of three bytes are read by eight bytes a pixel and row, where that many are left of the image.
+inline const uint8_t *end_of(const Source<2, uint8_t> &s) { return s.data + s.step[1] * s.extent[1]; }
+
+// Where the pixels of a row lie: values of its own, which no byte that is written can change.
+struct Places {
+  const uint8_t *data;
+  const int32_t *across, *down;
+  int64_t row;
+  explicit Places(const Source<2, uint8_t> &s) : data(s.data), across(s.index[0]), down(s.index[1]), row(s.step[1]) {}
+  const uint8_t *operator[](int64_t x) const { return data + down[x] * row + (int64_t)across[x] * 3; }
+};
+
+// As linear_inside: both rows of neighbours of a pixel at once.
+template <class Out>
+__attribute__((target("avx2"))) void linear_inside_avx2(Out *__restrict out, const Source<2, uint8_t> &s, int64_t begin,
+                                                        int64_t end) {
+  const __m128i left = _mm_setr_epi8(0, 1, 2, -1, 8, 9, 10, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+  const __m128i right = _mm_setr_epi8(3, 4, 5, -1, 11, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+  const __m128 half = _mm_set1_ps(0.49999997f);
+  const int64_t down = s.step[1];
+  const uint8_t *const last = end_of(s) - 8 - down;
+  const Places places(s);
+  const float *const across = s.weight[0], *const along = s.weight[1];
+  for (int64_t x = begin; x < end; x++) {
+    const uint8_t *p = places[x];
+    if (p > last) {
+      linear_inside(out, s, x, x + 1);
+      continue;
+    }
+    const __m128i v = _mm_castpd_si128(
+        _mm_loadh_pd(_mm_castsi128_pd(_mm_loadl_epi64((const __m128i *)p)), (const double *)(p + down)));
+    const __m256 a = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_shuffle_epi8(v, left)));
+    const __m256 b = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_shuffle_epi8(v, right)));
+    const __m256 rows = _mm256_add_ps(a, _mm256_mul_ps(_mm256_sub_ps(b, a), _mm256_set1_ps(across[x])));
+    const __m128 upper = _mm256_castps256_ps128(rows), lower = _mm256_extractf128_ps(rows, 1);
+    const __m128 value = _mm_add_ps(upper, _mm_mul_ps(_mm_sub_ps(lower, upper), _mm_set1_ps(along[x])));
+    if constexpr (sizeof(Out) == 1) {
+      __m128i whole = _mm_cvttps_epi32(_mm_add_ps(value, half));
+      whole = _mm_packus_epi16(_mm_packus_epi32(whole, whole), whole);
+      const int pixel = _mm_cvtsi128_si32(whole);
+      if (x + 1 < end)
+        __builtin_memcpy(out + 3 * x, &pixel, 4);  // the next pixel comes later
+      else
+        __builtin_memcpy(out + 3 * x, &pixel, 3);
+    } else {
+      _mm_storel_pi((__m64 *)(out + 3 * x), value);
+      _mm_store_ss((float *)(out + 3 * x + 2), _mm_movehl_ps(value, value));
+    }
+  }
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12 takes _mm512_undefined for a mistake
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))
+
+// Eight bytes from two places.
+AVX512 inline __m128i two_rows(const uint8_t *a, const uint8_t *b) {
+  return _mm_unpacklo_epi64(_mm_loadl_epi64((const __m128i *)a), _mm_loadl_epi64((const __m128i *)b));
+}
+
+// The left and the right neighbours of four pixels in a row, as floats: three channels and one that means nothing each.
+AVX512 inline void neighbours_of_four(const uint8_t *const p[4], int64_t offset, __m512 *left, __m512 *right) {
+  const __m256i order =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 2, -1, 8, 9, 10, -1, 3, 4, 5, -1, 11, 12, 13, -1));
+  const __m256i bytes = _mm256_inserti128_si256(_mm256_castsi128_si256(two_rows(p[0] + offset, p[1] + offset)),
+                                                two_rows(p[2] + offset, p[3] + offset), 1);
+  const __m256i sorted = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(bytes, order), 0xd8);
+  *left = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm256_castsi256_si128(sorted)));
+  *right = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm256_extracti128_si256(sorted, 1)));
+}
+
+AVX512 inline __m512 weights_of_four(const float *weight) {
+  const __m512i each = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+  return _mm512_permutexvar_ps(each, _mm512_castps128_ps512(_mm_loadu_ps(weight)));
+}
+AVX512 inline __m512 mix(__m512 a, __m512 b, __m512 q) {
+  return _mm512_add_ps(a, _mm512_mul_ps(_mm512_sub_ps(b, a), q));
+}
+
+// As linear_inside: four pixels at once.
+template <class Out>
+AVX512 void linear_inside_avx512(Out *__restrict out, const Source<2, uint8_t> &s, int64_t begin, int64_t end) {
+  const __m128i pixels = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
+  const __m512 half = _mm512_set1_ps(0.49999997f);
+  const int64_t down = s.step[1];
+  const uint8_t *const last = end_of(s) - 8 - down;
+  const Places places(s);
+  const float *const across = s.weight[0], *const along = s.weight[1];
+  int64_t x = begin;
+  for (; x + 4 <= end; x += 4) {
+    const uint8_t *const p[4] = {places[x], places[x + 1], places[x + 2], places[x + 3]};
+    if (p[0] > last || p[1] > last || p[2] > last || p[3] > last) {
+      linear_inside(out, s, x, x + 4);
+      continue;
+    }
+    __m512 left, right;
+    const __m512 qx = weights_of_four(across + x), qy = weights_of_four(along + x);
+    neighbours_of_four(p, 0, &left, &right);
+    const __m512 upper = mix(left, right, qx);
+    neighbours_of_four(p, down, &left, &right);
+    const __m512 value = mix(upper, mix(left, right, qx), qy);
+    if constexpr (sizeof(Out) == 1) {
+      const __m512i whole = _mm512_cvttps_epi32(_mm512_add_ps(value, half));
+      const __m128i bytes = _mm_shuffle_epi8(_mm512_cvtusepi32_epi8(whole), pixels);
+      _mm_mask_storeu_epi8(out + 3 * x, 0xfff, bytes);
+    } else {
+      _mm512_mask_storeu_ps(out + 3 * x, 0xfff, _mm512_maskz_compress_ps(0x7777, value));
+    }
+  }
+  linear_inside_avx2(out, s, x, end);
+}
+#undef AVX512
+#pragma GCC diagnostic pop
+
+// Images of three bytes: a pixel is moved by four, of which the next one puts the last right.
+inline void nearest_inside_bytes(uint8_t *__restrict out, const Source<2, uint8_t> &s, int64_t begin, int64_t end) {
+  const uint8_t *const last = end_of(s) - 4;
+  const Places places(s);
+  for (int64_t x = begin; x < end; x++) {
+    const uint8_t *p = places[x];
+    if (p <= last && x + 1 < end)
+      __builtin_memcpy(out + 3 * x, p, 4);
+    else
+      __builtin_memcpy(out + 3 * x, p, 3);
+  }
+}
+#endif
+
+template <class Out, int kDims, class In>
+void linear_inside_fastest(Out *out, const Source<kDims, In> &s, int64_t begin, int64_t end) {
+#ifdef __x86_64__
+  if constexpr (kDims == 2 && sizeof(In) == 1) {
+    static const int level = __builtin_cpu_supports("x86-64-v4") ? 2 : __builtin_cpu_supports("avx2") ? 1 : 0;
+    if (level == 2 && s.channels == 3) return linear_inside_avx512(out, s, begin, end);
+    if (level == 1 && s.channels == 3) return linear_inside_avx2(out, s, begin, end);
+  }
+#endif
+  linear_inside(out, s, begin, end);
+}
+
+template <class Out, int kDims, class In>
+CLONES void nearest_inside(Out *__restrict out, const Source<kDims, In> &s, int64_t begin, int64_t end) {
+  const int channels = s.channels;
+  for (int64_t x = begin; x < end; x++) {
+    const In *p = s.data;
+    for (int d = 0; d < kDims; d++) p += s.index[d][x] * s.step[d];
+    if (channels == 3) {
+      const Out o[3] = {saturate<Out>(p[0]), saturate<Out>(p[1]), saturate<Out>(p[2])};
+      __builtin_memcpy(out + 3 * x, o, sizeof o);
+    } else {
+      for (int c = 0; c < channels; c++) out[x * channels + c] = saturate<Out>(p[c]);
+    }
+  }
+}
+
+template <class Out, int kDims, class In>
+void nearest_inside_fastest(Out *out, const Source<kDims, In> &s, int64_t begin, int64_t end) {
+#ifdef __x86_64__
+  if constexpr (kDims == 2 && sizeof(In) == 1 && sizeof(Out) == 1)
+    if (s.channels == 3) return nearest_inside_bytes(out, s, begin, end);
+#endif
+  nearest_inside(out, s, begin, end);
+}
+
+}  // namespace
