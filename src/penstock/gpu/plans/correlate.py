@@ -26,8 +26,8 @@ def plan(task: Task) -> list[Phase]:
         if shared <= MOST_SHARED:
             height, width = size[0] if small else (0, 0)
             one = "true" if weights.ndim == 2 else "false"
-            numbers = f"{same_channels(x, channels)}, {height}, {width}, {rows}, {elements}, {most}"
-            body = f"correlate_tiles<{types}, {one}, {numbers}>(l);"
+            sizes = f"{same_channels(x, channels)}, {height}, {width}"
+            body = f"correlate_tiles<{types}, {one}, {sizes}, {rows}, {elements}, {most}>(l);"
             grid = grid_of(several_each(tiles_of(out, outer, axes, rows, elements)), task.n)
             return [Phase(body, grid, shared=shared, resident=3)]
     return [Phase(f"correlate_places<{types}>(l);", grid_of(-(-out.volumes() // 256), task.n))]
