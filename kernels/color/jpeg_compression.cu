@@ -51,24 +51,47 @@ struct JpegSample {
   DEVICE uint8_t *plane(int plane) const { return planes + (int64_t)(plane ? 3 + plane : 0) * 64 * y.count * x.count; }
 };
 
-// 8 x 2 pixels of two rows, beyond the right border those of the border.
-DEVICE void jpeg_pixel_pairs(uint8_t (&pixels)[2][24], const JpegSample &s, int above, int below, int left) {
+// 8 x 2 pixels of two rows, beyond the right border those of the border. All threads of a warp take the same way,
+// however their rows are aligned.
+DEVICE void jpeg_pixel_pairs(uint32_t (&pixels)[2][6], const JpegSample &s, int above, int below, int left) {
   const uint8_t *rows[2] = {s.in + (int64_t)above * s.x.size * 3, s.in + (int64_t)below * s.x.size * 3};
+  if (left + 8 <= s.x.size) {
+    uint32_t w[2][7];
 #pragma unroll
-  for (int r = 0; r < 2; r++) {
-    if (left + 8 <= s.x.size) {
-      load_run(pixels[r], rows[r] + left * 3, 0, 24);
-    } else {
+    for (int r = 0; r < 2; r++) {
+      const unsigned long long address = (unsigned long long)(rows[r] + left * 3);
+      const uint32_t *words = (const uint32_t *)(address & ~3ull);
 #pragma unroll
-      for (int k = 0; k < 24; k++) pixels[r][k] = load(rows[r] + jpeg_least(left + k / 3, s.x.size - 1) * 3 + k % 3);
+      for (int k = 0; k < 6; k++) w[r][k] = load(words + k);
+      w[r][6] = address & 3 ? load(words + 6) : 0;
     }
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      const int ahead = (int)((unsigned long long)(rows[r] + left * 3) & 3) * 8;
+#pragma unroll
+      for (int k = 0; k < 6; k++) pixels[r][k] = __funnelshift_r(w[r][k], w[r][k + 1], ahead);
+    }
+    return;
   }
+#pragma unroll
+  for (int r = 0; r < 2; r++)
+#pragma unroll
+    for (int k = 0; k < 6; k++) {
+      pixels[r][k] = 0;
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
+        const int byte = 4 * k + j;
+        pixels[r][k] |= (uint32_t)load(rows[r] + jpeg_least(left + byte / 3, s.x.size - 1) * 3 + byte % 3) << 8 * j;
+      }
+    }
 }
+
+DEVICE int32_t jpeg_byte(const uint32_t (&words)[6], int i) { return (int32_t)(words[i / 4] >> i % 4 * 8 & 255); }
 
 // What 8 x 2 pixels of a macroblock are in YCbCr, to their places in blocks of 64 samples.
 DEVICE void jpeg_colors(uint8_t *blocks, const JpegSample &s, int top, int left, int part) {
   const int row = part / 2 * 2, y = top + row, x = left + part % 2 * 8;
-  uint8_t pixels[2][24] __attribute__((aligned(16)));
+  uint32_t pixels[2][6];
   jpeg_pixel_pairs(pixels, s, jpeg_least(y, s.y.size - 1), jpeg_least(y + 1, s.y.size - 1), x);
   uint8_t *luma = blocks + (row / 8 * 2 + part % 2) * 64 + row % 8 * 8;
 #pragma unroll
@@ -76,7 +99,9 @@ DEVICE void jpeg_colors(uint8_t *blocks, const JpegSample &s, int top, int left,
     uint32_t w[2] = {0, 0};
 #pragma unroll
     for (int k = 0; k < 8; k++)
-      w[k / 4] |= (uint32_t)jpeg_luma(pixels[r][3 * k], pixels[r][3 * k + 1], pixels[r][3 * k + 2]) << k % 4 * 8;
+      w[k / 4] |= (uint32_t)jpeg_luma(jpeg_byte(pixels[r], 3 * k), jpeg_byte(pixels[r], 3 * k + 1),
+                                      jpeg_byte(pixels[r], 3 * k + 2))
+                  << k % 4 * 8;
     *(uint2 *)(luma + 8 * r) = make_uint2(w[0], w[1]);
   }
   // Below the image luma repeats its last row, chroma its own, which is a mean of two.
@@ -90,8 +115,10 @@ DEVICE void jpeg_colors(uint8_t *blocks, const JpegSample &s, int top, int left,
     int32_t cb = 1 + k % 2, cr = 1 + k % 2;  // rounds down and up by turns
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      const uint8_t *p = pixels[i / 2] + 3 * (2 * k + i % 2);
-      cb += jpeg_blue(p[0], p[1], p[2]), cr += jpeg_red(p[0], p[1], p[2]);
+      const int at = 3 * (2 * k + i % 2);
+      const int32_t r = jpeg_byte(pixels[i / 2], at), g = jpeg_byte(pixels[i / 2], at + 1);
+      const int32_t b = jpeg_byte(pixels[i / 2], at + 2);
+      cb += jpeg_blue(r, g, b), cr += jpeg_red(r, g, b);
     }
     blue |= (uint32_t)(cb >> 2) << 8 * k, red |= (uint32_t)(cr >> 2) << 8 * k;
   }
@@ -108,12 +135,26 @@ DEVICE int32_t jpeg_quantize(int32_t v, int32_t q, uint32_t reciprocal) {
   return v < 0 ? -n : n;
 }
 
+// Four bytes from numbers that may lie outside, the first one lowest.
+DEVICE uint32_t jpeg_word(int32_t a, int32_t b, int32_t c, int32_t d) {
+#ifdef __CUDA_ARCH__
+  uint32_t high, word;
+  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, 0;" : "=r"(high) : "r"(d), "r"(c));
+  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(word) : "r"(b), "r"(a), "r"(high));
+  return word;
+#else
+  return (uint32_t)dct_sample(a - 128) | (uint32_t)dct_sample(b - 128) << 8 | (uint32_t)dct_sample(c - 128) << 16 |
+         (uint32_t)dct_sample(d - 128) << 24;
+#endif
+}
+
 // 256 threads, 8 for each block of 8 x 8 samples.
 DEVICE void jpeg_squeeze(const Launch &l) {
   constexpr int kThreads = 256, kAtOnce = kThreads / 8, kBlocks = kMacroblocks * kBlocksEach;
   __shared__ __align__(16) uint8_t samples[kBlocks * 64];
-  __shared__ int32_t tiles[kAtOnce * kDctTile], quantizers[2][64];
-  __shared__ uint32_t reciprocals[2][64];
+  __shared__ int32_t tiles[kAtOnce * kDctTile];
+  __shared__ uint2 quantizers[2][64];  // with their reciprocals
+  __shared__ int2 places[kMacroblocks];
   const int lane = threadIdx.x % 8, slot = threadIdx.x / 8;
   int32_t *tile = tiles + slot * kDctTile;
   FOR_SAMPLES(i, l) {
@@ -122,15 +163,15 @@ DEVICE void jpeg_squeeze(const Launch &l) {
     if ((int)blockIdx.x * kMacroblocks >= n) continue;
     __syncthreads();
     if (threadIdx.x < 128) {
-      const int32_t q = jpeg_quantizer((&kQuantizers[0][0])[threadIdx.x], s.a.quality);
-      (&quantizers[0][0])[threadIdx.x] = q;
-      (&reciprocals[0][0])[threadIdx.x] = 0xffffffffu / (8 * q) + 1;
+      const uint32_t q = jpeg_quantizer((&kQuantizers[0][0])[threadIdx.x], s.a.quality);
+      (&quantizers[0][0])[threadIdx.x] = make_uint2(q, 0xffffffffu / (8 * q) + 1);
     }
     for (int first = blockIdx.x * kMacroblocks; first < n; first += gridDim.x * kMacroblocks) {
       __syncthreads();
       {
         const int slot = threadIdx.x / 16, number = first + slot;
         const int down = (uint32_t)number / (uint32_t)s.x.count, across = number - down * s.x.count;
+        if (threadIdx.x % 16 == 0) places[slot] = make_int2(across, down);
         if (number < n)
           jpeg_colors(samples + slot * kBlocksEach * 64, s, (s.y.first + down) * 16, (s.x.first + across) * 16,
                       threadIdx.x % 16);
@@ -142,18 +183,18 @@ DEVICE void jpeg_squeeze(const Launch &l) {
         int32_t v[8];
         const uint2 row = *(const uint2 *)(samples + block * 64 + lane * 8);
 #pragma unroll
-        for (int j = 0; j < 8; j++) v[j] = (int32_t)((j < 4 ? row.x : row.y) >> j % 4 * 8 & 255) - 128;
+        for (int j = 0; j < 8; j++) v[j] = (int32_t)((j < 4 ? row.x : row.y) >> j % 4 * 8 & 255);
         forward_dct<false>(v);
+        v[0] -= 8 * 128 * 4;  // samples are less by 128, which shows in the mean alone
 #pragma unroll
         for (int j = 0; j < 8; j++) tile[lane * kDctRow + j] = v[j];
         __syncwarp();
 #pragma unroll
         for (int j = 0; j < 8; j++) v[j] = tile[j * kDctRow + lane];
         forward_dct<true>(v);
-        const int32_t *q = quantizers[k > 3] + lane;
-        const uint32_t *reciprocal = reciprocals[k > 3] + lane;
+        const uint2 *q = quantizers[k > 3] + lane;
 #pragma unroll
-        for (int j = 0; j < 8; j++) v[j] = jpeg_quantize(v[j], q[8 * j], reciprocal[8 * j]);
+        for (int j = 0; j < 8; j++) v[j] = jpeg_quantize(v[j], (int32_t)q[8 * j].x, q[8 * j].y);
         inverse_dct_column(v);
 #pragma unroll
         for (int j = 0; j < 8; j++) tile[j * kDctRow + lane] = v[j];
@@ -161,18 +202,14 @@ DEVICE void jpeg_squeeze(const Launch &l) {
 #pragma unroll
         for (int j = 0; j < 8; j++) v[j] = tile[lane * kDctRow + j];
         __syncwarp();
+        v[0] += 128 << 5;  // 128 in the samples
         inverse_dct_row(v);
         if (number >= n) continue;
-        uint32_t low = 0, high = 0;
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
-          low |= (uint32_t)dct_sample(v[j]) << 8 * j;
-          high |= (uint32_t)dct_sample(v[j + 4]) << 8 * j;
-        }
-        const int down = (uint32_t)number / (uint32_t)s.x.count, across = number - down * s.x.count;
+        const int2 place = places[macroblock];
         const int plane = k < 4 ? 0 : k - 3, side = plane ? 8 : 16;
-        const int y = down * side + (plane ? 0 : k / 2 * 8) + lane, x = across * side + (plane ? 0 : k % 2 * 8);
-        *(uint2 *)(s.plane(plane) + (int64_t)y * s.stride(plane) + x) = make_uint2(low, high);
+        const int y = place.y * side + (plane ? 0 : k / 2 * 8) + lane, x = place.x * side + (plane ? 0 : k % 2 * 8);
+        *(uint2 *)(s.plane(plane) + (int64_t)y * s.stride(plane) + x) =
+            make_uint2(jpeg_word(v[0], v[1], v[2], v[3]), jpeg_word(v[4], v[5], v[6], v[7]));
       }
     }
   }
@@ -211,19 +248,6 @@ DEVICE void jpeg_interpolate(uint32_t (&c)[4], const JpegChroma &near, const Jpe
   c[3] = (3 * odd + (even >> 16 | behind << 16) + 0x00070007) >> 4 & kBytes;
 }
 
-// Four bytes from numbers that may lie outside, the first one lowest.
-DEVICE uint32_t jpeg_word(int32_t a, int32_t b, int32_t c, int32_t d) {
-#ifdef __CUDA_ARCH__
-  uint32_t high, word;
-  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, 0;" : "=r"(high) : "r"(d), "r"(c));
-  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(word) : "r"(b), "r"(a), "r"(high));
-  return word;
-#else
-  return (uint32_t)dct_sample(a - 128) | (uint32_t)dct_sample(b - 128) << 8 | (uint32_t)dct_sample(c - 128) << 16 |
-         (uint32_t)dct_sample(d - 128) << 24;
-#endif
-}
-
 // 8 pixels from luma and chroma, as in decode/jpeg_pixels.h.
 DEVICE void jpeg_rgb_words(uint32_t (&w)[6], uint2 luma, const uint32_t (&blue)[4], const uint32_t (&red)[4]) {
   int32_t rgb[24];
@@ -246,33 +270,36 @@ DEVICE void jpeg_store(uint8_t *row, const uint32_t (&w)[6], int x, int width, b
   const uint32_t last = __shfl_up_sync(0xffffffffu, w[5], 1);
   if (!valid) return;
   uint8_t *to = row + 3 * x;
-  if (x < 0 || x + 8 > width) {
+  if (x < 0) {  // the first pixels of a window
 #pragma unroll
     for (int k = 0; k < 24; k++)
       if (x + k / 3 >= 0 && x + k / 3 < width) to[k] = (uint8_t)(w[k / 4] >> k % 4 * 8);
     return;
   }
-  const int ahead = (int)((unsigned long long)to & 3);
-  uint32_t *words = (uint32_t *)(to - ahead);
-  if (ahead == 0) {
+  const int ahead = (int)((unsigned long long)to & 3), end = ahead + 3 * jpeg_least(width - x, 8);
+  uint32_t *words = (uint32_t *)(to - ahead), shifted[7];
+  shifted[0] = __funnelshift_l(last, w[0], 8 * ahead);
 #pragma unroll
-    for (int k = 0; k < 6; k++) words[k] = w[k];
-    return;
+  for (int k = 1; k < 6; k++) shifted[k] = __funnelshift_l(w[k - 1], w[k], 8 * ahead);
+  shifted[6] = __funnelshift_l(w[5], 0, 8 * ahead);
+  const bool whole = ahead == 0 || before;  // the first word
+  if (whole && end >= 4) words[0] = shifted[0];
+#pragma unroll
+  for (int k = 1; k < 6; k++)
+    if (4 * k + 4 <= end) words[k] = shifted[k];
+  if (!whole) {
+#pragma unroll
+    for (int j = 1; j < 4; j++)
+      if (j >= ahead && j < end) ((uint8_t *)words)[j] = (uint8_t)(shifted[0] >> 8 * j);
   }
-  if (before) {
-    words[0] = __funnelshift_l(last, w[0], 8 * ahead);
-  } else {
+  if (behind || (end & 3) == 0 || (end < 4 && !whole)) return;
+  uint32_t rest = shifted[0];
 #pragma unroll
-    for (int k = 0; k < 3; k++)
-      if (k < 4 - ahead) to[k] = (uint8_t)(w[0] >> 8 * k);
-  }
+  for (int k = 1; k < 7; k++)
+    if (end / 4 == k) rest = shifted[k];
 #pragma unroll
-  for (int k = 1; k < 6; k++) words[k] = __funnelshift_l(w[k - 1], w[k], 8 * ahead);
-  if (!behind) {
-#pragma unroll
-    for (int k = 21; k < 24; k++)
-      if (k >= 24 - ahead) to[k] = (uint8_t)(w[5] >> k % 4 * 8);
-  }
+  for (int j = 0; j < 3; j++)
+    if (j < (end & 3)) ((uint8_t *)words)[end / 4 * 4 + j] = (uint8_t)(rest >> 8 * j);
 }
 
 // Threads take 8 x 2 pixels, those of a warp side by side.

@@ -84,23 +84,34 @@ DEVICE void load_rectangle(S *to, int pitch, const T *slice, const Grid &g, int 
   const int64_t step = g.row();
   const Divisor pixel(channels);
   for (int first = threadIdx.x & 31; first < n; first += 32 * kPer) {
-    int from[kPer];  // places in a row of the image; below 0: outside
+    int from[kPer];  // places in a row of the image
+    bool outside[kPer];
 #pragma unroll
     for (int k = 0; k < kPer; k++) {
-      const int e = first + 32 * k, p = (int)pixel.of(e), place = border_place_of<int32_t>(x + p, w, border);
-      from[k] = place < 0 ? -1 : place * c + channel + e - p * channels;
+      const int e = first + 32 * k, p = (int)pixel.of(e),
+                place = e < n ? border_place_of<int32_t>(x + p, w, border) : 0;
+      outside[k] = place < 0;
+      from[k] = e < n && place >= 0 ? place * c + channel + e - p * channels : 0;
     }
-#pragma unroll 2
-    for (int r = threadIdx.x / 32; r < rows; r += warps) {
-      const int row = border_place_of<int32_t>(y + r, h, border);
-      const T *line = slice + row * step;
-      S v[kPer];
+    // Everything is read before anything is written, so that a warp waits once for two rows.
+    for (int r = threadIdx.x / 32; r < rows; r += 2 * warps) {
+      T v[2][kPer];
+      int row[2];
 #pragma unroll
-      for (int k = 0; k < kPer; k++)
-        if (first + 32 * k < n) v[k] = row < 0 || from[k] < 0 ? fill : (S)load(line + from[k]);
+      for (int i = 0; i < 2; i++) {
+        row[i] = border_place_of<int32_t>(y + (r + i * warps < rows ? r + i * warps : r), h, border);
+        const T *line = slice + (row[i] < 0 ? 0 : row[i]) * step;
 #pragma unroll
-      for (int k = 0; k < kPer; k++)
-        if (first + 32 * k < n) to[r * pitch + first + 32 * k] = v[k];
+        for (int k = 0; k < kPer; k++) v[i][k] = load(line + from[k]);
+      }
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+        if (r + i * warps >= rows) break;
+        S *line = to + (r + i * warps) * pitch + first;
+#pragma unroll
+        for (int k = 0; k < kPer; k++)
+          if (first + 32 * k < n) line[32 * k] = row[i] < 0 || outside[k] ? fill : (S)v[i][k];
+      }
     }
   }
 }

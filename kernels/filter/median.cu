@@ -50,22 +50,24 @@ DEVICE T median_of(int any_height, int any_width, const X &x) {
   }
 }
 
-// By tiles of ROWS rows of ELEMENTS elements, or, if what lies under large windows does not fit, from the images.
-template <class T, int SH, int SW, int ROWS, int ELEMENTS, bool IN_TILES>
+// By tiles of ROWS rows of ELEMENTS elements; C is the number of channels of all samples, or 0. Or, if what lies under
+// large windows does not fit, from the images.
+template <class T, int C, int SH, int SW, int ROWS, int ELEMENTS, bool IN_TILES>
 DEVICE void median_tiles(const Launch &l) {
   constexpr int kThreads = 256;
   DYNAMIC_SHARED(T, whole);
   FOR_SAMPLES(sample, l) {
-    const Tensor x = l.tensors[1][sample];
-    if (x.volume() == 0) continue;
-    const MedianArgs a = ((const MedianArgs *)l.args[0])[sample];
-    const Grid g(x, a.n_outer, 2);
-    const Tiles tiles(g, ROWS, ELEMENTS);
+    const Tensor &x = l.tensors[1][sample];
+    const MedianArgs &a = ((const MedianArgs *)l.args[0])[sample];
+    const Grid g = grid_of(x, a.n_outer, 2);
+    if (g.outer * g.image() == 0) continue;
+    const TilesOf<C> tiles(g, ROWS, ELEMENTS);
     const int height = SH > 0 ? SH : a.size[0], width = SW > 0 ? SW : a.size[1];
-    const int pitch = odd_pitch<T>((tiles.columns + width - 1) * tiles.channels);
+    const int pitch = C && SW ? odd_pitch<T>((ELEMENTS / (C ? C : 1) + SW - 1) * C)
+                              : odd_pitch<T>((tiles.columns + width - 1) * tiles.channels);
     for (int64_t i = blockIdx.x; i < tiles.n; i += gridDim.x) {
       const Tile tile(tiles, g, ROWS, i);
-      const int c = tile.channels, n = tile.columns * c;
+      const int c = C ? C : tile.channels, n = tile.columns * c;
       const T *in = x.as<T>() + tile.slice * g.slice();
       T *out = l.tensors[0][sample].as<T>() + tile.slice * g.slice();
       if constexpr (IN_TILES) {

@@ -43,26 +43,29 @@ DEVICE T *morphology_memory(const Launch &l, const Tensor &outside, int sample, 
   return WHERE < 0 ? outside.as<T>() : (T *)l.scratch + (2 * (int64_t)sample + WHERE) * volume;
 }
 
-// An iteration by tiles of ROWS rows of ELEMENTS elements, along W and then along H. SH and SW are the sizes of all
-// rectangles, or 0.
-template <class T, bool DILATES, int SH, int SW, int ROWS, int ELEMENTS, int FROM, int TO>
+// An iteration by tiles of ROWS rows of ELEMENTS elements, along W and then along H. C, SH and SW are the
+// channels of all samples and the sizes of all rectangles, or 0.
+template <class T, bool DILATES, int C, int SH, int SW, int ROWS, int ELEMENTS, int FROM, int TO>
 DEVICE void morphology_tiles(const Launch &l, int64_t volume) {
   constexpr int kThreads = 256, kAcross = SW > 0 ? 8 : 4, kDown = SH > 0 ? 8 : 4, kPitch = odd_pitch<T>(ELEMENTS);
   DYNAMIC_SHARED(T, whole);
   FOR_SAMPLES(sample, l) {
-    const Tensor x = l.tensors[1][sample];
-    if (x.volume() == 0) continue;
+    const Tensor &x = l.tensors[1][sample];
     const MorphologyArgs a = morphology_args(l, sample);
-    const Grid g(x, a.n_outer, 2);
-    const Tiles tiles(g, ROWS, ELEMENTS);
+    const Grid g = grid_of(x, a.n_outer, 2);
+    if (g.outer * g.image() == 0) continue;
+    const TilesOf<C> tiles(g, ROWS, ELEMENTS);
     const T *in = morphology_memory<T, FROM>(l, x, sample, volume);
     T *out = morphology_memory<T, TO>(l, l.tensors[0][sample], sample, volume);
     const int height = SH > 0 ? SH : a.size[0], width = SW > 0 ? SW : a.size[1];
-    const int pitch = odd_pitch<T>(((tiles.columns + kAcross - 1) / kAcross * kAcross + width - 1) * tiles.channels);
+    constexpr int kC = C ? C : 1, kColumns = (ELEMENTS / kC + kAcross - 1) / kAcross * kAcross;
+    const int pitch =
+        C && SW ? odd_pitch<T>((kColumns + SW - 1) * kC)
+                : odd_pitch<T>(((tiles.columns + kAcross - 1) / kAcross * kAcross + width - 1) * tiles.channels);
     T *across = whole + (ROWS + height - 1) * pitch;
     for (int64_t i = blockIdx.x; i < tiles.n; i += gridDim.x) {
       const Tile tile(tiles, g, ROWS, i);
-      const int c = tile.channels, n = tile.columns * c, rows = tile.rows + height - 1;
+      const int c = C ? C : tile.channels, n = tile.columns * c, rows = tile.rows + height - 1;
       __syncthreads();
       load_rectangle(whole, pitch, in + tile.slice * g.slice(), g, tile.y - a.anchor[0], tile.x - a.anchor[1], rows,
                      tile.columns + width - 1, tile.channel, c, a.border, worst<T>(DILATES));

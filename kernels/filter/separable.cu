@@ -41,9 +41,10 @@ DEVICE void slide(float (&acc)[V], const float *weight, int size, const X &x) {
 
 DEVICE SeparableArgs separable_args(const Launch &l, int sample) { return ((const SeparableArgs *)l.args[0])[sample]; }
 
-// Tiles of images, along W and then along H. SH and SW are the sizes of all windows, or 0. ROWS and ELEMENTS are those
-// of a tile; LONGEST is the longest window. With ONE term sums need not be held from term to term.
-template <class Out, class In, bool ONE, int SH, int SW, int ROWS, int ELEMENTS, int LONGEST>
+// Tiles of images, along W and then along H. C, SH and SW are the channels of all samples and the sizes of all windows,
+// or 0. ROWS and ELEMENTS are those of a tile; LONGEST is the longest window. With ONE term sums need not be held from
+// term to term.
+template <class Out, class In, bool ONE, int C, int SH, int SW, int ROWS, int ELEMENTS, int LONGEST>
 DEVICE void separable_tiles(const Launch &l) {
   constexpr int kThreads = 256, kAcross = SW > 0 ? 8 : 4, kDown = SH > 0 ? 8 : 4;
   constexpr int kColumn = ROWS / kDown, kHeld = (kColumn * ELEMENTS + kThreads - 1) / kThreads;
@@ -51,11 +52,11 @@ DEVICE void separable_tiles(const Launch &l) {
   DYNAMIC_SHARED(float, shared);
   float *weights = shared, *rest = shared + 3 * 2 * LONGEST;
   FOR_SAMPLES(sample, l) {
-    const Tensor x = l.tensors[1][sample];
-    if (x.volume() == 0) continue;
-    const SeparableArgs a = separable_args(l, sample);
-    const Grid g(x, a.n_outer, a.n_space);
-    const Tiles tiles(g, ROWS, ELEMENTS);
+    const Tensor &x = l.tensors[1][sample];
+    const SeparableArgs &a = ((const SeparableArgs *)l.args[0])[sample];
+    const Grid g = grid_of(x, a.n_outer, a.n_space);
+    if (g.outer * g.image() == 0) continue;
+    const TilesOf<C> tiles(g, ROWS, ELEMENTS);
     if (blockIdx.x >= tiles.n) continue;
     int radius_y = 0, radius_x = 0;
     for (int t = 0; t < a.terms; t++) {
@@ -67,11 +68,14 @@ DEVICE void separable_tiles(const Launch &l) {
       const int window = i / LONGEST, k = i % LONGEST, t = window / 2, axis = 1 + window % 2;
       if (k < a.size[3 * t + axis]) weights[i] = a.windows[(3 * t + axis) * a.stride + k];
     }
-    const int pitch = ((tiles.columns + kAcross - 1) / kAcross * kAcross + 2 * radius_x) * tiles.channels | 1;
+    constexpr int kC = C ? C : 1, kColumns = (ELEMENTS / kC + kAcross - 1) / kAcross * kAcross;
+    const int pitch = ONE && C && SW
+                          ? (kColumns + 2 * (SW / 2)) * kC | 1
+                          : ((tiles.columns + kAcross - 1) / kAcross * kAcross + 2 * radius_x) * tiles.channels | 1;
     float *whole = rest, *across = rest + (ROWS + 2 * radius_y) * pitch;
     for (int64_t i = blockIdx.x; i < tiles.n; i += gridDim.x) {
       const Tile tile(tiles, g, ROWS, i);
-      const int c = tile.channels, n = tile.columns * c;
+      const int c = C ? C : tile.channels, n = tile.columns * c;
       __syncthreads();
       load_rectangle(whole, pitch, x.as<In>() + tile.slice * g.slice(), g, tile.y - radius_y, tile.x - radius_x,
                      tile.rows + 2 * radius_y, tile.columns + 2 * radius_x, tile.channel, c, REFLECT_101, 0.0f);

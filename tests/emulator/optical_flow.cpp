@@ -70,7 +70,8 @@ int create(void *context, Engine **engine) {
 }
 int set_up(Engine *e, const Setup *s) {
   const bool good = s->width >= 32 && s->height >= 32 && (s->grid == 1 || s->grid == 2 || s->grid == 4) &&
-                    s->mode == 1 && (s->level == 5 || s->level == 10 || s->level == 20) && !s->costs && !s->reserved;
+                    s->mode == 1 && (s->level == 5 || s->level == 10 || s->level == 20) && !s->costs && !s->reserved &&
+                    s->hint_grid >= s->grid;
   if (!good || e->ready) return BAD_PARAMETER;
   e->setup = *s, e->ready = true;
   return OK;

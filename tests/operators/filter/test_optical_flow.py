@@ -89,15 +89,17 @@ def test_colours():
     check(gray)
 
 
-@pytest.mark.parametrize("hint_grid", (1, 4, 8))
-def test_external_hints(hint_grid):
+@pytest.mark.parametrize("hint_grid, grid", ((1, 1), (2, 2), (4, 4), (8, 4)))
+def test_external_hints(hint_grid, grid):
     frames = moving(64, 96)
     hints = np.zeros((3, 64 // hint_grid, 96 // hint_grid, 2), "f4") - np.array(MOVES, "f4")[:, None, None]
-    (got,) = flow([frames], [hints], enable_external_hints=True, hint_grid=hint_grid)
-    check(got)
+    (got,) = flow([frames], [hints], enable_external_hints=True, hint_grid=hint_grid, output_grid=grid)
+    check(got, grid=grid)
     if EMULATED:  # which follows hints wherever they lead
-        (got,) = flow([frames], [hints + np.float32([0, 2])], enable_external_hints=True, hint_grid=hint_grid)
-        check(got, np.array(MOVES) - [0, 2])
+        (got,) = flow(
+            [frames], [hints + np.float32([0, 2])], enable_external_hints=True, hint_grid=hint_grid, output_grid=grid
+        )
+        check(got, np.array(MOVES) - [0, 2], grid)
 
 
 def test_hints_are_ignored_unless_they_are_enabled():
@@ -166,6 +168,7 @@ def test_a_missing_engine_is_refused_when_the_pipeline_is_built(monkeypatch, var
         ({"output_format": 3}, "output_grid=3 is not supported"),
         ({"output_format": 4, "output_grid": 4}, "give `output_grid` only"),
         ({"hint_grid": 16}, "hint_grid=16 is not supported; supported: 1, 2, 4, 8"),
+        ({"enable_external_hints": True, "hint_grid": 2}, "hint_grid=2 is less than output_grid=4"),
         ({"image_type": types.YCbCr}, "image_type=YCbCr is not supported; supported: RGB, BGR, GRAY"),
         ({"enable_external_hints": True}, "the hints are to be given as input 1"),
         ({"device": "cpu"}, "device='cpu' can't be used"),

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from ..launch import Phase, Task, grid_of
+from ..launch import Phase, Task, grid_of, several_each
 from ..source import c_type
-from ._tiles import MOST_SHARED, TILES, channels_of, elements_of_tiles, same_size, tiles_of
+from ._tiles import MOST_SHARED, TILES, channels_of, elements_of_tiles, same_channels, same_size, tiles_of
 
 _MOST_HELD = 49  # kMostHeld of kernels/filter/median.cu
 
@@ -23,6 +23,7 @@ def plan(task: Task) -> list[Phase]:
         if shared <= MOST_SHARED:
             break
     in_tiles = shared <= MOST_SHARED
-    body = f"median_tiles<{c_type(x.dtype)}, {height}, {width}, {rows}, {elements}, {str(in_tiles).lower()}>(l);"
-    grid = grid_of(tiles_of(x, outer, 2, rows, elements), task.n)
+    sizes = f"{same_channels(x, channels)}, {height}, {width}, {rows}, {elements}"
+    body = f"median_tiles<{c_type(x.dtype)}, {sizes}, {str(in_tiles).lower()}>(l);"
+    grid = grid_of(several_each(tiles_of(x, outer, 2, rows, elements)), task.n)
     return [Phase(body, grid, shared=shared if in_tiles else 0)]

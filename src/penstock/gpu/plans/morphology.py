@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from ..launch import Phase, Task, grid_of
+from ..launch import Phase, Task, grid_of, several_each
 from ..source import c_type
-from ._tiles import MOST_SHARED, TILES, channels_of, elements_of_tiles, same_size, tiles_of
+from ._tiles import MOST_SHARED, TILES, channels_of, elements_of_tiles, same_channels, same_size, tiles_of
 
 
 def plan(task: Task) -> list[Phase]:
@@ -15,8 +15,9 @@ def plan(task: Task) -> list[Phase]:
     outer, iterations, size = int(args["n_outer"][0]), int(args["iterations"].max()), args["size"]
     volume, width = int(x.volumes().max(initial=0)), x.dtype.itemsize
     types = f"{c_type(x.dtype)}, {'true' if args['dilates'][0] else 'false'}"
+    channels = channels_of(x, outer, 2)
     for rows, elements in TILES:
-        shared = width * elements_of_tiles(size, channels_of(x, outer, 2), rows, elements) + 64
+        shared = width * elements_of_tiles(size, channels, rows, elements) + 64
         if shared <= MOST_SHARED:
             break
     else:
@@ -27,9 +28,11 @@ def plan(task: Task) -> list[Phase]:
             phases.append(Phase(f"morphology_pass<{types}, 1, {source}, 1>(l, {volume});", grid, scratch=scratch))
             phases.append(Phase(f"morphology_pass<{types}, 0, 1, {to}>(l, {volume});", grid, scratch=scratch))
         return phases
-    grid = grid_of(tiles_of(x, outer, 2, rows, elements), task.n)
+    grid = grid_of(several_each(tiles_of(x, outer, 2, rows, elements)), task.n)
     scratch = 2 * task.n * volume * width if iterations > 1 else 0
-    what = f"{types}, {same_size(size[:, 0])}, {same_size(size[:, 1])}, {rows}, {elements}"
+    what = (
+        f"{types}, {same_channels(x, channels)}, {same_size(size[:, 0])}, {same_size(size[:, 1])}, {rows}, {elements}"
+    )
     ends = [-1, *(i % 2 for i in range(iterations - 1)), -1]
     return [
         Phase(f"morphology_tiles<{what}, {a}, {b}>(l, {volume});", grid, shared=shared, scratch=scratch)

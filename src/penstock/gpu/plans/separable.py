@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..launch import Phase, Task, grid_of
+from ..launch import Phase, Task, grid_of, several_each
 from ..source import c_type
-from ._tiles import MOST_SHARED, TILES, channels_of, elements_of_tiles, same_size, tiles_of
+from ._tiles import MOST_SHARED, TILES, channels_of, elements_of_tiles, same_channels, same_size, tiles_of
 
 _SUMS = 2  # a part of the scratch memory
 
@@ -25,9 +25,9 @@ def plan(task: Task) -> list[Phase]:
             shared = 4 * (6 * longest + elements_of_tiles(most, channels, rows, elements))
             if shared <= MOST_SHARED:
                 one = "true" if terms == 1 else "false"
-                sizes = f"{same_size(size[:, :, 1])}, {same_size(size[:, :, 2])}"
+                sizes = f"{same_channels(x, channels)}, {same_size(size[:, :, 1])}, {same_size(size[:, :, 2])}"
                 body = f"separable_tiles<{types}, {one}, {sizes}, {rows}, {elements}, {longest}>(l);"
-                grid = grid_of(tiles_of(x, outer, axes, rows, elements), task.n)
+                grid = grid_of(several_each(tiles_of(x, outer, axes, rows, elements)), task.n)
                 return [Phase(body, grid, shared=shared, resident=3)]
     return _passes(task, size, types)
 

@@ -46,7 +46,7 @@ class OpticalFlow(Operator):
     preset = Arg(float, 0.0, "From 0.0, the best, to 1.0, the fastest; 0.5 lies between.")
     output_grid = Arg(int, 4, "How many pixels each way have a common vector: 1, 2 or 4; on Turing 4 only.")
     output_format = Arg(int, None, "A former name of `output_grid`.", deprecated="use `output_grid`")
-    hint_grid = Arg(int, 4, "The same for external hints: 1, 2, 4 or 8; on Turing 4 only.")
+    hint_grid = Arg(int, 4, "The same for external hints: 1, 2, 4 or 8, not below output_grid; on Turing 4 only.")
     enable_temporal_hints = Arg(
         bool, False, "Whether the vectors of the frames before, within a sequence, are what the search begins with."
     )
@@ -65,6 +65,10 @@ class OpticalFlow(Operator):
         ):
             if value not in accepted:
                 raise ValueError(f"{name}={value} is not supported; supported: {', '.join(map(str, accepted))}")
+        if v["enable_external_hints"] and v["hint_grid"] < self._grid():
+            raise ValueError(
+                f"hint_grid={v['hint_grid']} is less than output_grid={self._grid()}; it has to be as large"
+            )
         if v["image_type"] not in _COLORS:
             raise ValueError(f"image_type={v['image_type'].name} is not supported; supported: RGB, BGR, GRAY")
 
