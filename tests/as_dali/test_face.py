@@ -24,7 +24,7 @@ ABSENT = {
     r"(backend|backend_impl)\.(Get|TryGet)Schema(AndTarget)?": "the same; an operator's schema is its class",
     r"(backend|backend_impl)\.Load\w+": "native plugins can't be loaded; plugin_manager says so",
     r"(backend|backend_impl)\.Get(Cuda|Cufft|Npp|Nvimgcodec|Nvjpeg|OpenCV)Version":
-        "versions of libraries that are not linked; `python -m penstock doctor` tells those that are used",
+        "versions of libraries that are not linked",
     r"(backend|backend_impl)\.(GetCxx11AbiFlag|CheckDLPackCapsule|DLDeviceType|IsDriverInitialized)":
         "facts about the native library",
     r"(backend|backend_impl)\.(CUDAStreamSynchronize|[GS]etCUDACurrentDevice|GetCUDA(DeviceCount|StreamDevice))":
