@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the code of documents about DALI as it stands in them, cell by cell: `python -m penstock.as_dali documents.py FILE
-FOLDER [gpu]`, with two JAX devices. What cells print is compared with what the document says they print.
+"""Runs the code of documents about DALI as it stands in them, cell by cell: `python -m penstock.as_dali documents.py
+FILE FOLDER [gpu]`, with two JAX devices. What cells print is compared with what the document says they print.
 
-What is changed is listed below: paths to pictures, what newer releases of JAX call otherwise, drawing, and, without GPUs,
-the device. The documents are not part of this repository; `PENSTOCK_DOCUMENTS` names their folder."""
+What is changed is listed below: paths to pictures, what newer releases of JAX call otherwise, drawing, and, without
+GPUs, the device. The documents are not part of this repository; `PENSTOCK_DOCUMENTS` names their folder."""
 
 import io
 import re

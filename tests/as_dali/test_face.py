@@ -39,7 +39,7 @@ ABSENT = {
         "objects of the native library",
     r"plugin\.pytorch\.experimental\.proxy\.DALIOutputSampleRef\(.*": "references are made by the proxy, never by hand",
     r"python_function_plugin.*": "what calls Python from DALI's native library",
-    r"reducers\.(?!DaliCallbackPickler).*": "steps of DALI's pickler; sources are pickled by pickling.pickle_by_value",
+    r"reducers\.(?!DaliCallbackPickler).*": "steps of DALI's own pickler",
     r"tensors\.(Pipeline(Batch|Tensor)Adapter|format_(batch|tensor))": "what DALI prints tensors with",
 }  # fmt: skip
 # Operators of families that are still to come; tests/test_schema.py compares the others with DALI's in full.

@@ -90,9 +90,9 @@ def main() -> None:
         own = {n: v for n, v in vars(module).items() if is_public(n) and belongs(v) and not is_import(v, name)}
         face[name] = {n: described(v) for n, v in sorted(own.items())}
     lines = []
-    for m, names in face.items():
-        entries = ",\n".join(f"  {json.dumps(n)}: {json.dumps(d)}" for n, d in names.items())
-        lines.append(f" {json.dumps(m)}: {{\n{entries}}}")
+    for module, names in face.items():
+        within = ",\n".join(f"  {json.dumps(n)}: {json.dumps(d)}" for n, d in names.items())
+        lines.append(f" {json.dumps(module)}: {{\n{within}}}")
     text = '{"modules": {\n' + ",\n".join(lines) + f'}},\n"missing": {json.dumps(missing)}}}\n'
     Path(__file__).with_name("face.json").write_text(text)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """JPEG by the GPU: the CPU's threads read headers and copy the scans into one pinned block, the GPU decodes the Huffman
-codes and makes the pixels, the same as those of the CPU's decoder. What it finds irregular is known when it is through."""
+codes and makes the pixels, the same as those of the CPU's decoder. What it finds irregular is known when it is
+through."""
 
 from __future__ import annotations
 
