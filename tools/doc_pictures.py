@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import doc_boxes as boxes
 import numpy as np
 
 from penstock import fn, pipeline_def, types
@@ -29,6 +30,8 @@ class Shown:
     draws: int = 1  # of random operators
     call: Callable[[Any, np.ndarray], Any] | None = None  # (image in the graph, its pixels), where it is no plain call
     text: str = ""  # what is written below it then
+    draw: Callable[..., np.ndarray] | None = None  # what the further outputs say, into the picture
+    before: Callable[[np.ndarray], np.ndarray] | None = None  # the same into the photograph
 
 
 def _shown(photo: str, *calls: dict[str, Any], draws: int = 1) -> list[Shown]:
@@ -70,6 +73,11 @@ def _pasted(x: Any, image: np.ndarray) -> Any:
         out_anchors=types.Constant(anchors),
         shapes=types.Constant(sizes),
     )
+
+
+def _boxed(call: Callable[[Any, np.ndarray], Any], text: str, draws: int = 1) -> list[Shown]:
+    """A call that gives a picture and boxes, which are drawn."""
+    return [Shown({}, ASTRONAUT, draws, call, text, boxes.with_boxes, boxes.with_boxes)]
 
 
 def _augmented(module: str, **args: Any) -> Callable[[Any, np.ndarray], Any]:
@@ -149,7 +157,63 @@ PICTURES: dict[str, list[Shown]] = {
     "noise.shot": _shown(FACE, {"factor": 30}),
     "noise.salt_and_pepper": _shown(FACE, {"prob": 0.1}),
     "normalize": _shown(RETINA, {"axes": (0, 1)}),
-}
+    "bb_flip": _boxed(boxes.flipped, "flip(image), bb_flip(boxes, ltrb=True)"),
+    "bbox_rotate": _boxed(boxes.rotated, "rotate(image, angle=15, ...), bbox_rotate(boxes, angle=15, ...)"),
+    "bbox_paste": _boxed(boxes.pasted, "paste(image, ratio=1.5, ...), bbox_paste(boxes, ratio=1.5, ...)"),
+    "random_bbox_crop": _boxed(boxes.cropped, "random_bbox_crop(boxes, ...), slice(image, begin, size)", 4),
+    "ssd_random_crop": _boxed(boxes.ssd_cropped, "ssd_random_crop(image, boxes, labels)", 4),
+    "coord_flip": [
+        Shown({}, ASTRONAUT, 1, boxes.points_flipped, "flip(image), coord_flip(points)", boxes.with_points,
+              boxes.with_points)
+    ],
+    "coord_transform": [
+        Shown({}, ASTRONAUT, 1, boxes.points_moved, "warp_affine(image, matrix), coord_transform(points, MT=matrix)",
+              boxes.with_pixels, boxes.with_points)
+    ],
+    **{
+        f"transforms.{name}": [Shown(photo=PALACE, call=boxes.transformed(name, **args), text=text)]
+        for name, args, text in (
+            ("rotation", {"angle": 20.0}, "warp_affine(image, transforms.rotation(angle=20))"),
+            ("scale", {"scale": [0.5, 0.8]}, "warp_affine(image, transforms.scale(scale=[0.5, 0.8]))"),
+            ("shear", {"shear": [0.3, 0.0]}, "warp_affine(image, transforms.shear(shear=[0.3, 0]))"),
+            ("translation", {"offset": [60, 30]}, "warp_affine(image, transforms.translation(offset=[60, 30]))"),
+            ("crop", {"from_end": [320, 240], "to_start": [60, 60], "to_end": [220, 180]},
+             "warp_affine(image, transforms.crop(from_end=..., to_start=..., to_end=...))"),
+        )
+    },
+    "transforms.combine": [
+        Shown(photo=PALACE, call=boxes.combined, text="warp_affine(image, transforms.combine(rotation, scale))")
+    ],
+    "segmentation.random_mask_pixel": [
+        Shown({}, FLOWER, 4, boxes.mask_pixel, "segmentation.random_mask_pixel(mask, foreground=1)", boxes.with_pixels,
+              boxes.with_mask)
+    ],
+    "segmentation.random_object_bbox": [
+        Shown({}, FLOWER, 2, boxes.object_box, "segmentation.random_object_bbox(mask, ...)",
+              lambda image, box: boxes.with_boxes(image, box[None]), boxes.with_mask)
+    ],
+    "segmentation.select_masks": [
+        Shown({}, ASTRONAUT, 1, boxes.masks_selected, "segmentation.select_masks([0, 2], polygons, vertices)",
+              boxes.with_polygons, boxes.with_polygons)
+    ],
+    "roi_random_crop": [
+        Shown({}, ASTRONAUT, 4, boxes.around_roi, "slice(image, roi_random_crop(...), size)", None, boxes.with_roi)
+    ],
+    "random_crop_generator": [
+        Shown({}, PALACE, 4, boxes.window, "slice(image, *random_crop_generator(shape, random_area=[0.2, 0.6]))")
+    ],
+    "decoders.image_crop": [
+        Shown(photo=PALACE, call=boxes.decoded("image_crop", crop=(200, 200)), text="image_crop(jpeg, crop=(200, 200))")
+    ],
+    "decoders.image_slice": [
+        Shown(photo=PALACE, call=boxes.decoded("image_slice", rel_start=[0.1, 0.3], rel_end=[0.6, 0.8], axes=[0, 1]),
+              text="image_slice(jpeg, rel_start=[0.1, 0.3], rel_end=[0.6, 0.8], axes=[0, 1])")
+    ],
+    "decoders.image_random_crop": [
+        Shown(photo=PALACE, draws=4, call=boxes.decoded("image_random_crop", random_area=[0.1, 0.5]),
+              text="image_random_crop(jpeg, random_area=[0.1, 0.5])")
+    ],
+}  # fmt: skip
 
 
 def photograph(name: str) -> np.ndarray:
@@ -177,8 +241,11 @@ def make(name: str, shown: Shown) -> list[np.ndarray]:
             call = getattr(call, part)
         return call(x, **shown.args)
 
-    out = define().run()[0]
-    return [as_picture(np.asarray(out.at(i)), out.layout() or "HWC") for i in range(shown.draws)]
+    out, *drawn = define().run()
+    made = [as_picture(np.asarray(out.at(i)), out.layout() or "HWC") for i in range(shown.draws)]
+    if shown.draw is not None:
+        made = [shown.draw(m, *(np.asarray(d.at(i)) for d in drawn)) for i, m in enumerate(made)]
+    return made
 
 
 def as_picture(x: np.ndarray, layout: str) -> np.ndarray:

@@ -131,8 +131,10 @@ class Catalogue:
         files: list[tuple[str, str]] = []
         for i, shown in enumerate(pictures.known(name)):
             if i == 0:
-                photo = Path(shown.photo).stem
-                files.append((self._picture(f"_{photo}", pictures.photograph(shown.photo)), "before"))
+                photo, image = Path(shown.photo).stem, pictures.photograph(shown.photo)
+                if shown.before is not None:
+                    photo, image = f"{photo}_{name}", shown.before(image)
+                files.append((self._picture(f"_{photo}", image), "before"))
             for j, image in enumerate(pictures.make(name, shown)):
                 files.append((self._picture(f"{name}_{i}_{j}", image), pictures.caption(name, shown)))
         self.files[name] = files
@@ -220,8 +222,9 @@ def _progress(names: list[str]):
 
 
 def main(folder: Path) -> None:
-    Catalogue(folder).write(sorted(REGISTRY))
-    print(f"{len(REGISTRY)} operators: {folder / 'index.html'}, {folder / 'gallery.html'}")
+    names = sorted(n for n in REGISTRY if not n.startswith("_conditional"))  # what `if` and `and` are made of
+    Catalogue(folder).write(names)
+    print(f"{len(names)} operators: {folder / 'index.html'}, {folder / 'gallery.html'}")
 
 
 if __name__ == "__main__":
