@@ -75,7 +75,7 @@ void run_type(const Tensor *out, const Tensor *in, const DisplaceArgs &a, Scratc
     else if (a.kind == kJitter)
       jitter_row(u, v, n, a, row);
     else
-      for (int64_t i = 0; i < n; i++) displace(a, i + a.origin[0], row, u + i, v + i);
+      for (int64_t i = 0; i < n; i++) u[i] = (float)(i + a.origin[0]) + 0.5f, v[i] = (float)row + 0.5f;
     split_row(index, weight, u, n, a.interp);
     split_row(index + n, weight + n, v, n, a.interp);
     for (int p = 0; p < image.count; p++) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: gather
+// constants: interp, border
 #include "core/gpu.h"
 #include "geometry/displace.h"
 #include "geometry/gpu_sampling.h"
 
-template <class To, class From>
+template <class To, class From, int INTERP, int BORDER>
 struct Displace {
   typedef DisplaceArgs Args;
   typedef typename From::T In;
@@ -13,38 +14,40 @@ struct Displace {
   static constexpr bool kLast = !To::kUnit && To::kAxis == To::N - 1;
   static constexpr int kX = To::N - (kLast ? 2 : 1), kY = kX - 1;
   Place<From> in;
-  const Args *args;
   Image<In> image;
+  const Args *args;
+  Displacing how;
+  In fill[To::C];
+  int32_t origin[2], kind;
 
   DEVICE void begin(const Args &a, const Tensor &, const Tensor &from) {
     in.begin(from);
-    args = &a;
-    image.channel = To::kUnit ? in.channel : 0;
-    image.across = in.step[kX], image.down = in.step[kY];
-    image.width = (int32_t)From::extent(from, kX), image.height = (int32_t)From::extent(from, kY);
+    image.template begin<From, kX, kY>(in, from);
+    args = &a, how = Displacing(a), kind = a.kind;
+    origin[0] = (int32_t)a.origin[0], origin[1] = (int32_t)a.origin[1];
+#pragma unroll
+    for (int c = 0; c < To::C; c++) fill[c] = saturate<In>(displace_fill(a, c));
   }
   DEVICE void read(const int32_t (&at)[To::N], Out (&pixel)[To::C]) const {
-    const Args &a = *args;
     Image<In> from = image;
-    from.data = in.data;
-    int channel = 0;
+    In outside[To::C];
+#pragma unroll
+    for (int c = 0; c < To::C; c++) outside[c] = fill[c];
 #pragma unroll
     for (int d = 0; d < To::N; d++)
-      if (d != kX && d != kY) from.data += at[d] * in.step[d], channel = at[d];
-    const int64_t x = at[kX] + a.origin[0], y = at[kY] + a.origin[1];
-    float u, v, fill[To::C], value[To::C];
-    displace(a, x, y, &u, &v);
-    if (a.kind == kJitter) {
-      const int64_t p = y * a.extent[0] + x;
+      if (d != kX && d != kY) from.data += at[d] * in.step[d], outside[0] = saturate<In>(displace_fill(*args, at[d]));
+    const int32_t column = at[kX] + origin[0], row = at[kY] + origin[1];
+    float u, v, qx, qy;
+    how.place(kind, (float)column, (float)row, &u, &v);
+    if (kind == kJitter) {
+      const int64_t p = row * args->extent[0] + column;
       uint32_t words[4];
-      jitter_words(a, (uint32_t)(p >> 2), words);
-      const uint32_t w = words[p & 3];
-      u += jitter_step(w & 0xffff, a.range), v += jitter_step(w >> 16, a.range);
+      jitter_words(*args, (uint32_t)(p >> 2), words);
+      const uint32_t w = p & 2 ? (p & 1 ? words[3] : words[2]) : (p & 1 ? words[1] : words[0]);
+      u += jitter_step(w & 0xffff, args->range), v += jitter_step(w >> 16, args->range);
     }
-#pragma unroll
-    for (int c = 0; c < To::C; c++) fill[c] = (float)saturate<In>(displace_fill(a, channel + c));
-    sample(value, from, u, v, a.interp, a.border, fill);
-#pragma unroll
-    for (int c = 0; c < To::C; c++) pixel[c] = saturate<Out>(value[c]);
+    const int32_t x = warp_split(u, 0, INTERP != kNearest, false, &qx);
+    const int32_t y = warp_split(v, 0, INTERP != kNearest, false, &qy);
+    sample_between<INTERP, BORDER>(pixel, from, x, y, qx, qy, outside);
   }
 };

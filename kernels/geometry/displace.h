@@ -42,21 +42,29 @@ SHARED int64_t displace_radius(const DisplaceArgs &a) {
   return side > 1 ? side / 2 : 1;
 }
 
-// Where the pixel (x, y) of the output comes from, but for what is random.
-SHARED void displace(const DisplaceArgs &a, int64_t column, int64_t row, float *u, float *v) {
-  const float x = (float)column, y = (float)row, cx = x + 0.5f, cy = y + 0.5f;
-  *u = cx, *v = cy;
-  if (a.kind == kPerspective) {
-    const float w = a.p[6] * cx + (a.p[7] * cy + a.p[8]);
-    *u = (a.p[0] * cx + (a.p[1] * cy + a.p[2])) / w;
-    *v = (a.p[3] * cx + (a.p[4] * cy + a.p[5])) / w;
-  } else if (a.kind == kSphere) {
-    const float mx = (float)a.extent[0] * 0.5f, my = (float)a.extent[1] * 0.5f;
-    const float dx = cx - mx, dy = cy - my;
-    const float share = sqrtf(dx * dx + dy * dy) / (float)displace_radius(a);
-    *u = mx + dx * share, *v = my + dy * share;
-  } else if (a.kind == kWater) {
-    *u = x + a.p[0] * sinf(a.p[1] * y + a.p[2]);
-    *v = y + a.p[3] * cosf(a.p[4] * x + a.p[5]);
+// Where pixels of the output come from, but for what is random.
+struct Displacing {
+  float p[9];
+  float middle_x, middle_y, radius;
+  Displacing() = default;
+  SHARED explicit Displacing(const DisplaceArgs &a)
+      : middle_x((float)a.extent[0] * 0.5f), middle_y((float)a.extent[1] * 0.5f), radius((float)displace_radius(a)) {
+    for (int i = 0; i < 9; i++) p[i] = a.p[i];
   }
-}
+  SHARED void place(int kind, float x, float y, float *u, float *v) const {
+    const float cx = x + 0.5f, cy = y + 0.5f;
+    *u = cx, *v = cy;
+    if (kind == kPerspective) {
+      const float w = p[6] * cx + (p[7] * cy + p[8]);
+      *u = (p[0] * cx + (p[1] * cy + p[2])) / w;
+      *v = (p[3] * cx + (p[4] * cy + p[5])) / w;
+    } else if (kind == kSphere) {
+      const float dx = cx - middle_x, dy = cy - middle_y;
+      const float share = sqrtf(dx * dx + dy * dy) / radius;
+      *u = middle_x + dx * share, *v = middle_y + dy * share;
+    } else if (kind == kWater) {
+      *u = x + p[0] * sinf(p[1] * y + p[2]);
+      *v = y + p[3] * cosf(p[4] * x + p[5]);
+    }
+  }
+};

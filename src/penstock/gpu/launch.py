@@ -198,6 +198,10 @@ class Fusion:
             more = [*p.definitions]
             if head:
                 more += [f"typedef {k} {name};" for name, k in _named(head, specs, kinds[0])]
+                values = "".join(f", {c}" for c in _constants(head))
+                if form == "gather":
+                    name = forms.struct_of(head.kernel)
+                    more.append(f"template <class To, class From> using Head = {name}<To, From{values}>;")
             source, entry = self._text(calls, order, kinds[0], steps, head, p, tuple(more))
             launches.append(Launch(source, entry, p.grid, p.block, p.shared, tensors, shapes, order, scratch, p.zero))
         return launches
@@ -356,6 +360,6 @@ def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, a
     blocks = -(-columns // along) * -(-rows // down)
     load = f"Load<{kinds[0]}, 1>"
     if head:
-        load = f"Gather<{forms.struct_of(head.kernel)}, To0, From0, {at[head.outs[0]]}, {at[head.ins[0]]}>"
+        load = f"Gather<Head, To0, From0, {at[head.outs[0]]}, {at[head.ins[0]]}>"
     body = f"run_local<{load}, Chain, {bx}, {by}, {_UNROLL}>(l);"
     return Phase(body, grid_of(several_each(blocks), n), (bx, by, 1))
