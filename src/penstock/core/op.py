@@ -147,6 +147,7 @@ class Arguments:
     sample_of: np.ndarray | None = None  # where rows are frames: the sample of each
     native: Native = IMMEDIATE  # calls native functions with columns
     pool: kernels.Pool  # in `run`: threads for kernels, see core/each_sample.py
+    gpu: Any = None  # in `run` of an operator that `runs_on_gpu`, there: see exec/gpu_functions.py
 
     def __init__(self, n: int, random: rng.Random, values: dict[str, Any]):
         self.n, self.random = n, random
@@ -183,7 +184,9 @@ class Operator:
     metadata: ClassVar[tuple[int, ...]] = ()  # inputs of which only spec and sources are read: they may lie anywhere
     regroups: ClassVar[bool] = False  # `run` gives out samples of its inputs, not copies: it can do so on either device
     by_address: ClassVar[bool] = False  # its kernel gets no inputs; `params` says where they lie (a.batches[i].rows)
-    runs_on_gpu: ClassVar[bool] = False  # `run` takes batches of the GPU, too, where `a.gpu` (exec/gpu.py) is not None
+    runs_on_gpu: ClassVar[bool] = (
+        False  # `run` takes batches of the GPU, too, where `a.gpu` (exec/gpu_functions.py) is given
+    )
     aliases: ClassVar[bool] = False  # no kernel: output 0 is the memory of input 0 with another spec
     n_inputs: int = 0  # of this call; for `n_outputs`
     in_order: ClassVar[bool] = False  # `run` is called for one batch after the other, never for two at once

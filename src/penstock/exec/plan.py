@@ -93,16 +93,22 @@ class Plan:
 
             return runner(stage, self.resolvers)
         if stage.kind == "batch" and stage.nodes[0].device == "gpu":
+            if stage.nodes[0].op.runs_on_gpu:
+                from .gpu_functions import runner as on_gpu
+
+                return on_gpu(stage.nodes[0], self.resolvers, self._turn)
             from .gpu_branches import runner as batchwise
 
-            return batchwise(stage.nodes[0], self.resolvers, self.turns)
+            return batchwise(stage.nodes[0], self.resolvers)
         if stage.kind == "batch":
             return lambda ctx, pool: self._run_batchwise(stage.nodes[0], ctx, pool)
         return lambda ctx, pool: None  # sources are loaded before
 
     def _run_batchwise(self, node: Node, ctx: Context, pool: kernels.Pool) -> None:
-        turn = self.turns.of(node.number, ctx.iteration) if self.turns and node.op.in_order else _ANY_TIME
-        run_batchwise(node, self.resolvers[node.number], ctx, pool, turn)
+        run_batchwise(node, self.resolvers[node.number], ctx, pool, self._turn(node, ctx))
+
+    def _turn(self, node: Node, ctx: Context) -> AbstractContextManager:
+        return self.turns.of(node.number, ctx.iteration) if self.turns and node.op.in_order else _ANY_TIME
 
     def run(self, ctx: Context, pool: kernels.Pool) -> list[Batch]:
         """Takes the samples of `ctx`, whose sources are loaded, through all stages. Raises BadSamples for samples that
@@ -141,7 +147,8 @@ def run_batchwise(
     turn: AbstractContextManager = _ANY_TIME,
     gpu: Any = None,
 ) -> None:
-    """Runs an operator without a kernel; its code while it has its `turn`."""
+    """Runs an operator without a kernel; its code while it has its `turn`. `gpu` is what one that `runs_on_gpu` gets
+    there."""
     begin = time.monotonic_ns()
     inputs = [ctx.values[d.source.number, d.index] for d in node.inputs]
     counts = frames_of(node, ctx.values)

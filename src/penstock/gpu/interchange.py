@@ -57,6 +57,25 @@ def _device_of(object: Any) -> int:
     return 0
 
 
+class Lent:
+    """A sample of a batch, whose data is there or comes on the stream that it is used on, as an array for others."""
+
+    def __init__(self, batch: DeviceBatch, i: int):
+        self.batch, self.address, self.shape = batch, int(batch.rows["data"][i]), tuple(batch.spec.stored[i].tolist())
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        address = self.address if 0 not in self.shape else 0
+        return {"data": (address, False), "shape": self.shape, "typestr": self.batch.spec.dtype.str, "version": 3}
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        b = self.batch
+        return dlpack.capsule(self.address, self.shape, b.spec.dtype, b.device.id, b)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, self.batch.device.id)
+
+
 def borrowed(spec: Spec, addresses: list[int], owners: tuple, device_id: int) -> DeviceBatch:
     """A batch of memory that others own and have finished writing."""
     rows = spec.packed()

@@ -13,6 +13,7 @@ import numpy as np
 from ...core.batch import Batch, Buffer
 from ...core.dtypes import from_numpy
 from ...core.op import Arg, Arguments, Operator
+from ._on_gpu import OfCuPy
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
@@ -23,6 +24,7 @@ class UserFunction(Operator, abstract=True):
     inputs = (0, 256)
     frames = False
     in_order = True  # the function may keep something from call to call
+    runs_on_gpu = True
     batchwise: ClassVar[bool] = False
 
     function = Arg(object, doc="What is called.")
@@ -62,17 +64,64 @@ class UserFunction(Operator, abstract=True):
             return np.asarray(result)
         raise TypeError(f"it has to return NumPy arrays; got {type(result).__name__}")
 
+    def gpu_arrays(self) -> Any:
+        """What gives samples on the GPU to the function and takes what it returns; see _on_gpu.py."""
+        made = getattr(self.values["function"], "gpu_arrays", None)
+        return OfCuPy() if made is None else made()
+
     def run(self, a: Arguments, *inputs: Batch) -> tuple[Batch, ...]:
+        return self._run(a, inputs) if a.gpu is None else self._run_on_gpu(a, inputs)
+
+    def _run_on_gpu(self, a: Arguments, inputs: tuple[Batch, ...]) -> tuple[Batch, ...]:
+        v, gpu, arrays = self.values, a.gpu, self.gpu_arrays()
+        own = [gpu.writable(b) for b in inputs]
+        if arrays.waits:
+            gpu.stream.synchronize()
+        rows: list[list[Any]] = []
+        with arrays.on_stream(gpu.stream.handle):
+            columns = [[arrays.give(gpu.lend(b, i)) for i in range(a.n)] for b in own]
+            if v["batch_processing"]:
+                results = self._columns(self._results(self._called(columns, None), None), a.n)
+                rows = [[self._kept(gpu, arrays, c[i], k) for k, c in enumerate(results)] for i in range(a.n)]
+            else:
+                for i in range(a.n):
+                    outputs = self._results(self._called([c[i] for c in columns], i), i)
+                    rows.append([self._kept(gpu, arrays, r, k) for k, r in enumerate(outputs)])
+        made = [[row[k] for row in rows] for k in range(v["num_outputs"])]
+        return tuple(self._laid_out(gpu.batch(column), k) for k, column in enumerate(made))
+
+    def _kept(self, gpu: Any, arrays: Any, result: Any, output: int) -> Any:
+        """Copied at once, as the function may use its arrays again."""
+        try:
+            return gpu.copy(arrays.take(result), arrays.waits)
+        except (TypeError, ValueError) as e:
+            raise type(e)(f"output {output} of {self._name()}: {e}") from None
+
+    def _laid_out(self, batch: Batch, output: int) -> Batch:
+        layout = self.layouts_out[output]
+        if len(layout) not in (0, batch.spec.ndim):
+            raise ValueError(
+                f"output {output} of {self._name()} has {batch.spec.ndim} dimensions, which the layout '{layout}' does "
+                "not fit"
+            )
+        batch.spec.layout = layout
+        return batch
+
+    def _columns(self, results: Sequence[Any], n: int) -> Sequence[Any]:
+        """A list of samples per output. ValueError if what the function returned is none."""
+        for k, column in enumerate(results):
+            if not isinstance(column, (list, tuple)) or len(column) != n:
+                got = len(column) if isinstance(column, (list, tuple)) else type(column).__name__
+                raise ValueError(f"{self._name()}: output {k} has to be a list of {n} samples; got {got}")
+        return results
+
+    def _run(self, a: Arguments, inputs: tuple[Batch, ...]) -> tuple[Batch, ...]:
         v = self.values
         # The function may write to what it gets, but not to the user's memory or to a constant.
         own = [b if all(isinstance(o, Buffer) for o in b.owners) else b.packed_copy() for b in inputs]
         columns = [[self.give(b.sample(i)) for i in range(a.n)] for b in own]
         if v["batch_processing"]:
-            results = self._results(self._called(columns, None), None)
-            for k, column in enumerate(results):
-                if not isinstance(column, (list, tuple)) or len(column) != a.n:
-                    got = len(column) if isinstance(column, (list, tuple)) else type(column).__name__
-                    raise ValueError(f"{self._name()}: output {k} has to be a list of {a.n} samples; got {got}")
+            results = self._columns(self._results(self._called(columns, None), None), a.n)
         else:
             # Copied at once, as the function may use its arrays again for the next sample.
             rows = []
@@ -123,9 +172,5 @@ class UserFunction(Operator, abstract=True):
             batch = Batch.from_samples(arrays, self.layouts_out[output])
         except (TypeError, ValueError) as e:
             raise type(e)(f"output {output} of {self._name()}: {e}") from None
-        if len(self.layouts_out[output]) not in (0, batch.spec.ndim):
-            raise ValueError(
-                f"output {output} of {self._name()} has {batch.spec.ndim} dimensions, which the layout "
-                f"'{self.layouts_out[output]}' does not fit"
-            )
+        batch = self._laid_out(batch, output)
         return batch.packed_copy() if self.values["batch_processing"] else batch

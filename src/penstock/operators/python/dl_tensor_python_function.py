@@ -7,6 +7,7 @@ import numpy as np
 
 from ...core.op import Arg
 from ._function import UserFunction
+from ._on_gpu import OfDLPack
 
 
 class _Capsule:
@@ -38,7 +39,10 @@ class DLTensorPythonFunction(UserFunction):
     """
 
     batch_processing = Arg(bool, True, UserFunction.schema["batch_processing"].doc)
-    synchronize_stream = Arg(bool, True, "Has no effect on the CPU.", hidden=True)
+    synchronize_stream = Arg(bool, True, "On the GPU the stream is always waited for.", hidden=True)
+
+    def gpu_arrays(self) -> OfDLPack:
+        return OfDLPack()
 
     def give(self, sample: np.ndarray) -> Any:
         return sample.__dlpack__()

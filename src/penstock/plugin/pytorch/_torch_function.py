@@ -25,14 +25,38 @@ def _array(result: Any) -> Any:
     return result
 
 
+class _OfTorch:
+    """Tensors on the GPU. The function runs with the batch's stream as PyTorch's current one, so nobody waits."""
+
+    waits = False
+
+    def on_stream(self, handle: int) -> Any:
+        return torch.cuda.stream(torch.cuda.ExternalStream(handle))
+
+    def give(self, lent: Any) -> torch.Tensor:
+        return torch.from_dlpack(lent.__dlpack__())
+
+    def take(self, result: Any) -> torch.Tensor:
+        if not isinstance(result, torch.Tensor):
+            raise TypeError(f"it has to return tensors of PyTorch; got {type(result).__name__}")
+        if not result.is_cuda:
+            raise TypeError("it has to return tensors on the GPU, where its inputs are; got one on the CPU")
+        return result.detach().contiguous()
+
+
 class _OnTensors:
-    """The function on NumPy arrays that calls one on tensors."""
+    """The function on NumPy arrays that calls one on tensors, and on the GPU is called with tensors."""
+
+    gpu_arrays = _OfTorch
 
     def __init__(self, function: Callable[..., Any]):
         self.function = function
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *arrays: Any) -> Any:
+        first = next((a[0] if isinstance(a, list) else a for a in arrays if not isinstance(a, list) or a), None)
+        if isinstance(first, torch.Tensor):  # on the GPU
+            return self.function(*arrays)
         result = self.function(*map(_tensor, arrays))
         for part in result if isinstance(result, tuple) else (result,):
             for r in part if isinstance(part, list) else [part]:
