@@ -212,7 +212,7 @@ def test_in_a_branch(cupy):
 def test_errors(cupy, function, text):
     with pytest.raises(PipelineError, match=text) as caught:
         run(function)
-    assert "test_functions_gpu.py" in str(caught.value)
+    assert "test_python_functions_gpu.py" in str(caught.value)
 
 
 def test_without_cupy(monkeypatch):
@@ -257,3 +257,25 @@ def test_tensors_of_pytorch():
         out = p.run()[0].as_cpu()
         for k, s in enumerate(samples(i)):
             np.testing.assert_array_equal(out.at(k), (s * 2)[::-1])
+
+
+@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="needs Numba")
+@pytest.mark.parametrize(
+    "kwargs, text",
+    [
+        ({"blocks": [1, 1, 1]}, "`blocks` and `threads_per_block` are needed"),
+        ({"batch_processing": True}, "batch_processing=True is for the CPU"),
+    ],
+)
+def test_what_numba_kernels_need(kwargs, text):
+    from penstock.plugin.numba.fn.experimental import numba_function
+
+    sizes = {"in_types": types.FLOAT, "out_types": types.FLOAT, "ins_ndim": 1, "outs_ndim": 1}
+
+    @pipeline_def(batch_size=1, num_threads=1, device_id=0)
+    def pipe():
+        x = fn.external_source(source=lambda i: np.zeros((1, 3), "f4")).gpu()
+        return numba_function(x, run_fn=lambda out, x: None, **sizes, **kwargs)
+
+    with pytest.raises(PipelineError, match=text):
+        pipe().run()

@@ -184,9 +184,7 @@ class Operator:
     metadata: ClassVar[tuple[int, ...]] = ()  # inputs of which only spec and sources are read: they may lie anywhere
     regroups: ClassVar[bool] = False  # `run` gives out samples of its inputs, not copies: it can do so on either device
     by_address: ClassVar[bool] = False  # its kernel gets no inputs; `params` says where they lie (a.batches[i].rows)
-    runs_on_gpu: ClassVar[bool] = (
-        False  # `run` takes batches of the GPU, too, where `a.gpu` (exec/gpu_functions.py) is given
-    )
+    runs_on_gpu: ClassVar[bool] = False  # `run` takes batches of the GPU, too; `a.gpu` is then given
     aliases: ClassVar[bool] = False  # no kernel: output 0 is the memory of input 0 with another spec
     n_inputs: int = 0  # of this call; for `n_outputs`
     in_order: ClassVar[bool] = False  # `run` is called for one batch after the other, never for two at once

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators without a kernel that regroup batches of the GPU. Conditionals split and merge samples by their addresses, on
-the CPU: none is copied."""
+"""Operators without a kernel that regroup batches of the GPU. Conditionals split and merge samples by their addresses,
+on the CPU: none is copied."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from ..core import dtypes, kernels
 from ..core.batch import Batch, Spec
 from ..gpu.batch import DeviceBatch
 from ..gpu.driver import ForeignStream
-from ..gpu.interchange import LEGACY_STREAM, Lent, foreign
+from ..gpu.interchange import LEGACY_STREAM, LentSample, foreign
 from ..gpu.memory import Block
 from ..graph.node import Node
 from .arguments import Resolver
@@ -43,9 +43,9 @@ class Arrays:
             batch.used_on(self.stream)
         return batch
 
-    def lend(self, batch: Batch, i: int) -> Lent:
+    def lend(self, batch: Batch, i: int) -> LentSample:
         assert isinstance(batch, DeviceBatch)
-        return Lent(batch, i)
+        return LentSample(batch, i)
 
     def copy(self, array: Any, waits: bool) -> Copy:
         """A copy of somebody's dense array. It was made on the stream of the batch or, with `waits`, on any: then on

@@ -35,8 +35,8 @@ def form_of(kernel: str, inputs: int = 0) -> str:
 
 @cache
 def constants_of(kernel: str) -> tuple[str, ...]:
-    """The fields of a LOCAL's or a gather's arguments that are compiled in, by its line `// constants: from, to`. They are the same
-    for all samples."""
+    """The fields of a LOCAL's or a gather's arguments that are compiled in, by its line `// constants: from, to`. They
+    are the same for all samples."""
     with open(os.path.join(kernels.ROOT, f"{kernel}.cu"), encoding="utf-8") as f:
         found = re.search(r"^// constants: (.*)", f.read(), re.M)
     return tuple(re.split(r",\s*", found[1].strip())) if found else ()

@@ -57,7 +57,7 @@ def _device_of(object: Any) -> int:
     return 0
 
 
-class Lent:
+class LentSample:
     """A sample of a batch, whose data is there or comes on the stream that it is used on, as an array for others."""
 
     def __init__(self, batch: DeviceBatch, i: int):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,30 @@ from ... import fn as _fn
 from ...types import DALIDataType, to_numpy_type
 
 
+class _OfNumba:
+    """Arrays of `numba.cuda`. Kernels are launched on the batch's stream, so nobody waits."""
+
+    waits = False
+
+    def __init__(self, compiled: _Compiled):
+        self.compiled, self.cuda = compiled, _cuda()
+
+    def on_stream(self, handle: int) -> AbstractContextManager:
+        self.compiled.stream = self.cuda.external_stream(handle)
+        return nullcontext()
+
+    def give(self, lent: Any) -> Any:
+        return self.cuda.as_cuda_array(lent)
+
+    def take(self, result: Any) -> Any:
+        return result
+
+
 class _Compiled:
-    """The function on NumPy arrays that makes the outputs and lets the compiled one fill them."""
+    """The function on NumPy arrays that makes the outputs and lets the compiled one fill them; on the GPU the compiled
+    kernel."""
+
+    stream: Any = None  # of the GPU, where it runs there
 
     def __init__(
         self,
@@ -23,11 +46,29 @@ class _Compiled:
         types: tuple[Sequence[Any], Sequence[Any]],
         ndims: tuple[Sequence[int], Sequence[int]],
         batch_processing: bool,
+        launch: tuple[Any, Any] = (None, None),
     ):
         functools.update_wrapper(self, run_fn, updated=())
+        self.run_fn, self.launch = run_fn, launch
         (self.out_types, self.in_types), (self.outs_ndim, self.ins_ndim) = types, ndims
         self.batch, self.setup_fn = batch_processing, setup_fn
-        self.run = run_fn if hasattr(run_fn, "py_func") else _compiler()(nogil=True)(run_fn)
+
+    @functools.cached_property
+    def run(self) -> Callable[..., None]:
+        return self.run_fn if hasattr(self.run_fn, "py_func") else _compiler()(nogil=True)(self.run_fn)
+
+    @functools.cached_property
+    def kernel(self) -> Any:
+        return self.run_fn if hasattr(self.run_fn, "py_func") else _cuda().jit(self.run_fn)
+
+    def gpu_arrays(self) -> _OfNumba:
+        if self.batch:
+            raise ValueError("batch_processing=True is for the CPU: on the GPU a kernel gets one sample")
+        if None in self.launch:
+            raise ValueError(
+                "on the GPU `blocks` and `threads_per_block` are needed, with which the kernel is launched"
+            )
+        return _OfNumba(self)
 
     def __call__(self, *columns: list[np.ndarray]) -> Any:
         """`columns` are the samples of each input."""
@@ -38,12 +79,26 @@ class _Compiled:
                         f"input {k} is {x.dtype.name} of {x.ndim} dimensions; in_types and ins_ndim say "
                         f"{dtype.name} of {ndim}"
                     )
+        if self.stream is not None:
+            return self._launched(columns)
         outs = [[np.empty(s, t) for s in shapes] for t, shapes in zip(self.out_types, self._shapes(columns))]
         if self.batch:
             self.run(*map(_typed, outs), *map(_typed, columns))
         else:
             for sample in zip(*outs, *columns):
                 self.run(*sample)
+        return tuple(outs) if len(outs) > 1 else outs[0]
+
+    def _launched(self, columns: tuple[list[Any], ...]) -> Any:
+        cuda, (blocks, threads) = _cuda(), self.launch
+        outs = [
+            [cuda.device_array(s, t, stream=self.stream) for s in shapes]
+            for t, shapes in zip(self.out_types, self._shapes(columns))
+        ]
+        kernel = self.kernel[_extent(blocks), _extent(threads), self.stream]
+        for sample in zip(*outs, *columns):
+            if all(0 not in x.shape for x in sample):
+                kernel(*sample)
         return tuple(outs) if len(outs) > 1 else outs[0]
 
     def _shapes(self, columns: Sequence[list[np.ndarray]]) -> list[list[tuple[int, ...]]]:
@@ -57,6 +112,18 @@ class _Compiled:
         outs = [[np.zeros(ndim, "i8") for _ in range(n)] for ndim in self.outs_ndim]
         self.setup_fn(outs, ins)
         return [[tuple(int(e) for e in s) for s in c] for c in outs]
+
+
+def _extent(value: Any) -> Any:
+    return tuple(int(v) for v in value) if isinstance(value, (list, tuple)) else int(value)
+
+
+def _cuda() -> Any:
+    try:
+        from numba import cuda
+    except ImportError:
+        raise ImportError("numba_function on the GPU needs Numba for CUDA: pip install numba-cuda") from None
+    return cuda
 
 
 def _compiler() -> Any:
@@ -89,8 +156,8 @@ def numba_function(
     """Compiles `run_fn(out0, ..., in0, ...)`, which fills the outputs from the inputs of a sample, and runs it.
 
     With `batch_processing` it gets lists of the samples. The outputs have the shapes of the inputs, or what
-    `setup_fn(outs, ins)` writes: for each output and each sample an array of its extents. `blocks` and
-    `threads_per_block` are for GPUs.
+    `setup_fn(outs, ins)` writes: for each output and each sample an array of its extents. On the GPU `run_fn` becomes a
+    kernel of `numba.cuda`, launched for each sample with `blocks` and `threads_per_block`.
     """
     types = tuple([np.dtype(to_numpy_type(t)) for t in _listed(v)] for v in (out_types, in_types))
     ndims = tuple([int(n) for n in _listed(v)] for v in (outs_ndim, ins_ndim))
@@ -99,7 +166,9 @@ def numba_function(
             raise ValueError(f"numba_function: {what} has {len(t)} entries, the numbers of dimensions {len(n)}")
     if len(inputs) != len(types[1]):
         raise ValueError(f"numba_function: {len(inputs)} inputs, but in_types has {len(types[1])}")
-    compiled = _Compiled(run_fn, setup_fn, (types[0], types[1]), (ndims[0], ndims[1]), batch_processing)
+    compiled = _Compiled(
+        run_fn, setup_fn, (types[0], types[1]), (ndims[0], ndims[1]), batch_processing, (blocks, threads_per_block)
+    )
     return _fn.python_function(*inputs, function=compiled, num_outputs=len(types[0]), batch_processing=True, **kwargs)
 
 
@@ -125,6 +194,7 @@ class NumbaFunction:
         **kwargs: Any,
     ):
         self._kwargs = {
+            **{"blocks": blocks, "threads_per_block": threads_per_block},
             **{"run_fn": run_fn, "out_types": out_types, "in_types": in_types, "outs_ndim": outs_ndim},
             **{"ins_ndim": ins_ndim, "setup_fn": setup_fn, "device": device, "batch_processing": batch_processing},
             **kwargs,
