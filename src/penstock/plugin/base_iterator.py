@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import warnings
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,15 @@ class Batch:
         self.outputs, self.keep = outputs, keep
 
 
+def like(parent: Callable[..., Any], *added: Callable[..., Any], without: Sequence[str] = ()) -> inspect.Signature:
+    """The signature of a constructor that hands its arguments on to that of its parent: that one's parameters behind
+    those of `added`, less those of the names `without`. The parameters are written in one place only."""
+    own = [p for f in added for p in inspect.signature(f).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    names = {p.name for p in own}.union(without)
+    inherited = [p for p in inspect.signature(parent).parameters.values() if p.name not in names]
+    return inspect.Signature(own + inherited)
+
+
 class DaliIterator:
     """Base of the iterators: runs the pipelines, counts batches, ends and begins epochs. A framework overrides
     `_convert`.
@@ -100,6 +110,7 @@ class DaliIterator:
         reader_name: str | None = None,
         auto_reset: str | bool | None = False,
         fill_last_batch: bool | None = None,
+        dynamic_shape: bool | None = False,
         last_batch_padded: bool = False,
         last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
         prepare_first_batch: bool = True,

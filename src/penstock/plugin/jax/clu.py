@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import concurrent.futures
+import inspect
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -17,13 +18,14 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from ...pipeline import Pipeline
 from .. import resume
-from ..base_iterator import Batch, LastBatchPolicy
+from ..base_iterator import Batch, LastBatchPolicy, like
 from . import placement
-from .decorator import iterator_decorator
+from .decorator import IteratorDecorator, iterator_decorator
 from .iterator import DALIGenericIterator
 
 __all__ = ["DALIGenericPeekableIterator", "get_spec_for_array", "peekable_data_iterator"]
 
+_SIGNATURE = inspect.signature(DALIGenericIterator)
 _KIND = "penstock iterator"
 _VERSION = 1
 
@@ -55,39 +57,18 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
 
         def next(self) -> dict[str, jax.Array]: ...
 
-    def __init__(
-        self,
-        pipelines: Pipeline | Sequence[Pipeline],
-        output_map: Sequence[str],
-        size: int = -1,
-        reader_name: str | None = None,
-        auto_reset: str | bool | None = False,
-        last_batch_padded: bool = False,
-        last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
-        prepare_first_batch: bool = True,
-        sharding: jax.sharding.Sharding | None = None,
-        pmap_compatible: bool | None = None,
-        _devices: Sequence[Any] | None = None,
-    ):
+    def __init__(self, pipelines: Pipeline | Sequence[Pipeline], *args: Any, **kwargs: Any):
         self._mutex = threading.RLock()
         self._future: concurrent.futures.Future[dict[str, jax.Array]] | None = None  # of the batch not yet given out
         self._error: Exception | None = None  # met by `peek`; the next `next` raises it, too
         self._spec: dict[str, ArraySpec] | None = None
         self._belonging_taken: list[int] | None = None
         self._belonging_given: list[int] | None = None
-        self._settings: dict[str, Any] = {
-            "output_map": output_map,
-            "size": size,
-            "reader_name": reader_name,
-            "auto_reset": auto_reset,
-            "last_batch_padded": last_batch_padded,
-            "last_batch_policy": last_batch_policy,
-            "prepare_first_batch": prepare_first_batch,
-            "sharding": sharding,
-            "pmap_compatible": pmap_compatible,
-            "_devices": _devices,
-        }
+        settings = _SIGNATURE.bind(pipelines, *args, **kwargs).arguments
+        self._settings = {k: v for k, v in settings.items() if k != "pipelines"}
         super().__init__(pipelines, **self._settings)
+
+    __init__.__signature__ = like(DALIGenericIterator.__init__)  # type: ignore[attr-defined]
 
     def _convert(self, batches: list[Batch]) -> dict[str, jax.Array]:
         value = super()._convert(batches)
@@ -212,7 +193,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
         self._settle()
         with self._mutex:
             pipes, before = self._remake(states), self._pipes
-            spread = self._settings["sharding"] is not None or self._settings["_devices"] is not None
+            spread = any(self._settings.get(k) is not None for k in ("sharding", "_devices"))
             made = type(self)(
                 pipes if spread else pipes[0], **self._settings
             )  # which may fail, and then nothing is lost
@@ -266,71 +247,32 @@ def _fits(shape: tuple[int, ...], spec: tuple[int | None, ...]) -> bool:
     return len(shape) == len(spec) and all(w is None or n == w for n, w in zip(shape, spec))
 
 
-@overload
-def peekable_data_iterator(
-    pipeline_fn: Callable[..., Any],
-    output_map: Sequence[str] = ...,
-    size: int = ...,
-    reader_name: str | None = ...,
-    auto_reset: str | bool | None = ...,
-    last_batch_padded: bool = ...,
-    last_batch_policy: LastBatchPolicy | str = ...,
-    prepare_first_batch: bool = ...,
-    sharding: jax.sharding.Sharding | None = ...,
-    devices: Sequence[jax.Device] | None = ...,
-    pmap_compatible: bool | None = ...,
-) -> Callable[..., DALIGenericPeekableIterator]: ...
+if TYPE_CHECKING:
+    peekable_data_iterator: IteratorDecorator[DALIGenericPeekableIterator]
+else:
 
+    def peekable_data_iterator(
+        pipeline_fn: Callable[..., Any] | None = None,
+        output_map: Sequence[str] = [],  # noqa: B006  never changed
+        size: int = -1,
+        reader_name: str | None = None,
+        auto_reset: str | bool | None = False,
+        last_batch_padded: bool = False,
+        last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
+        prepare_first_batch: bool = True,
+        sharding: jax.sharding.Sharding | None = None,
+        devices: Sequence[jax.Device] | None = None,
+        pmap_compatible: bool | None = None,
+    ) -> Any:
+        """`data_iterator` for `DALIGenericPeekableIterator`: the same arguments, and what it returns can be peeked at.
 
-@overload
-def peekable_data_iterator(
-    pipeline_fn: None = ...,
-    output_map: Sequence[str] = ...,
-    size: int = ...,
-    reader_name: str | None = ...,
-    auto_reset: str | bool | None = ...,
-    last_batch_padded: bool = ...,
-    last_batch_policy: LastBatchPolicy | str = ...,
-    prepare_first_batch: bool = ...,
-    sharding: jax.sharding.Sharding | None = ...,
-    devices: Sequence[jax.Device] | None = ...,
-    pmap_compatible: bool | None = ...,
-) -> Callable[[Callable[..., Any]], Callable[..., DALIGenericPeekableIterator]]: ...
-
-
-def peekable_data_iterator(
-    pipeline_fn: Callable[..., Any] | None = None,
-    output_map: Sequence[str] = [],  # noqa: B006  never changed
-    size: int = -1,
-    reader_name: str | None = None,
-    auto_reset: str | bool | None = False,
-    last_batch_padded: bool = False,
-    last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
-    prepare_first_batch: bool = True,
-    sharding: jax.sharding.Sharding | None = None,
-    devices: Sequence[jax.Device] | None = None,
-    pmap_compatible: bool | None = None,
-) -> Any:
-    """`data_iterator` for `DALIGenericPeekableIterator`: the same arguments, and what it returns can be peeked at.
-
-    >>> import numpy as np
-    >>> from penstock import fn
-    >>> @peekable_data_iterator(output_map=["x"], size=4)
-    ... def numbers():
-    ...     return fn.external_source(source=lambda i: np.float32([[i], [i]]))
-    >>> it = numbers(batch_size=2)
-    >>> [it.peek()["x"][0, 0].item(), next(it)["x"][0, 0].item(), it.peek()["x"][0, 0].item()]
-    [0.0, 0.0, 1.0]
-    """
-    settings = {
-        "output_map": output_map,
-        "size": size,
-        "reader_name": reader_name,
-        "auto_reset": auto_reset,
-        "last_batch_padded": last_batch_padded,
-        "last_batch_policy": last_batch_policy,
-        "prepare_first_batch": prepare_first_batch,
-        "sharding": sharding,
-        "pmap_compatible": pmap_compatible,
-    }
-    return iterator_decorator(DALIGenericPeekableIterator, pipeline_fn, settings, devices)
+        >>> import numpy as np
+        >>> from penstock import fn
+        >>> @peekable_data_iterator(output_map=["x"], size=4)
+        ... def numbers():
+        ...     return fn.external_source(source=lambda i: np.float32([[i], [i]]))
+        >>> it = numbers(batch_size=2)
+        >>> [it.peek()["x"][0, 0].item(), next(it)["x"][0, 0].item(), it.peek()["x"][0, 0].item()]
+        [0.0, 0.0, 1.0]
+        """
+        return iterator_decorator(DALIGenericPeekableIterator, **locals())

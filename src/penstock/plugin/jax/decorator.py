@@ -7,11 +7,12 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeVar, overload
 
 import jax
 
 from ...pipeline import Pipeline, pipeline_def
+from ..epochs import LastBatchPolicy
 from . import placement
 
 
@@ -20,10 +21,49 @@ def default_num_threads_value() -> int:
     return 4
 
 
+_Iterator = TypeVar("_Iterator", covariant=True)
+
+
+class IteratorDecorator(Protocol[_Iterator]):
+    """What type checkers see of `data_iterator` and its like: called with a function or as a decorator."""
+
+    @overload
+    def __call__(
+        self,
+        pipeline_fn: Callable[..., Any],
+        output_map: Sequence[str] = ...,
+        size: int = ...,
+        reader_name: str | None = ...,
+        auto_reset: str | bool | None = ...,
+        last_batch_padded: bool = ...,
+        last_batch_policy: LastBatchPolicy | str = ...,
+        prepare_first_batch: bool = ...,
+        sharding: jax.sharding.Sharding | None = ...,
+        devices: Sequence[jax.Device] | None = ...,
+        pmap_compatible: bool | None = ...,
+    ) -> Callable[..., _Iterator]: ...
+
+    @overload
+    def __call__(
+        self,
+        pipeline_fn: None = ...,
+        output_map: Sequence[str] = ...,
+        size: int = ...,
+        reader_name: str | None = ...,
+        auto_reset: str | bool | None = ...,
+        last_batch_padded: bool = ...,
+        last_batch_policy: LastBatchPolicy | str = ...,
+        prepare_first_batch: bool = ...,
+        sharding: jax.sharding.Sharding | None = ...,
+        devices: Sequence[jax.Device] | None = ...,
+        pmap_compatible: bool | None = ...,
+    ) -> Callable[[Callable[..., Any]], Callable[..., _Iterator]]: ...
+
+
 def iterator_decorator(
-    iterator: type[Any], pipeline_fn: Callable[..., Any] | None, settings: dict[str, Any], devices: Any
+    iterator: type[Any], pipeline_fn: Callable[..., Any] | None, devices: Any, **settings: Any
 ) -> Any:
-    """What `data_iterator` does, for any class of iterators."""
+    """What `data_iterator` does, for any class of iterators; `settings` are arguments of its constructor."""
     sharding = settings["sharding"]
     if sharding is not None and devices is not None:
         raise ValueError("sharding and devices exclude each other")
@@ -33,7 +73,7 @@ def iterator_decorator(
         devices = list(devices)
         placement.check_devices(devices)
     if pipeline_fn is None:
-        return lambda f: iterator_decorator(iterator, f, settings, devices)
+        return lambda f: iterator_decorator(iterator, f, devices, **settings)
     if not callable(pipeline_fn):
         raise TypeError(f"data_iterator decorates a function that defines a graph; got {type(pipeline_fn).__name__}")
     spread = _Spread(pipeline_fn, sharding, devices) if sharding is not None or devices is not None else None

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -13,7 +13,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from ...pipeline import Pipeline
 from ..base_iterator import Batch, DaliIterator, LastBatchPolicy, policy_of
 from . import placement
-from .decorator import default_num_threads_value, iterator_decorator
+from .decorator import IteratorDecorator, default_num_threads_value, iterator_decorator
 
 __all__ = ["DALIGenericIterator", "data_iterator", "default_num_threads_value"]
 
@@ -112,10 +112,9 @@ class DALIGenericIterator(DaliIterator):
             size,
             reader_name,
             auto_reset,
-            None,
-            last_batch_padded,
-            last_batch_policy,
-            prepare_first_batch,
+            last_batch_padded=last_batch_padded,
+            last_batch_policy=last_batch_policy,
+            prepare_first_batch=prepare_first_batch,
         )
 
     def _convert(self, batches: list[Batch]) -> dict[str, jax.Array]:
@@ -135,81 +134,42 @@ class DALIGenericIterator(DaliIterator):
         return values
 
 
-@overload
-def data_iterator(
-    pipeline_fn: Callable[..., Any],
-    output_map: Sequence[str] = ...,
-    size: int = ...,
-    reader_name: str | None = ...,
-    auto_reset: str | bool | None = ...,
-    last_batch_padded: bool = ...,
-    last_batch_policy: LastBatchPolicy | str = ...,
-    prepare_first_batch: bool = ...,
-    sharding: jax.sharding.Sharding | None = ...,
-    devices: Sequence[jax.Device] | None = ...,
-    pmap_compatible: bool | None = ...,
-) -> Callable[..., DALIGenericIterator]: ...
+if TYPE_CHECKING:
+    data_iterator: IteratorDecorator[DALIGenericIterator]
+else:
 
+    def data_iterator(
+        pipeline_fn: Callable[..., Any] | None = None,
+        output_map: Sequence[str] = [],  # noqa: B006  never changed
+        size: int = -1,
+        reader_name: str | None = None,
+        auto_reset: str | bool | None = False,
+        last_batch_padded: bool = False,
+        last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
+        prepare_first_batch: bool = True,
+        sharding: jax.sharding.Sharding | None = None,
+        devices: Sequence[jax.Device] | None = None,
+        pmap_compatible: bool | None = None,
+    ) -> Any:
+        """Makes a function that defines a graph into a function that returns a `DALIGenericIterator`. Also a decorator.
 
-@overload
-def data_iterator(
-    pipeline_fn: None = ...,
-    output_map: Sequence[str] = ...,
-    size: int = ...,
-    reader_name: str | None = ...,
-    auto_reset: str | bool | None = ...,
-    last_batch_padded: bool = ...,
-    last_batch_policy: LastBatchPolicy | str = ...,
-    prepare_first_batch: bool = ...,
-    sharding: jax.sharding.Sharding | None = ...,
-    devices: Sequence[jax.Device] | None = ...,
-    pmap_compatible: bool | None = ...,
-) -> Callable[[Callable[..., Any]], Callable[..., DALIGenericIterator]]: ...
+        The new function takes the arguments of `Pipeline` (`batch_size`, `num_threads`, `seed`, ...) besides its own,
+        and `checkpoints`, what `checkpoints()` of such an iterator gave, to continue from there. The arguments here are
+        those of `DALIGenericIterator`, and:
 
+        sharding
+            There is a pipeline for each shard of the batch in this process. The function has to take `num_shards` and
+            `shard_id`, and is given them; `batch_size` is that of the global batch, over all processes.
+        devices
+            Instead of a sharding: one pipeline for each of these devices of this process; arrays have the axes (device,
+            batch, ...), and `batch_size` is that of all of them together.
 
-def data_iterator(
-    pipeline_fn: Callable[..., Any] | None = None,
-    output_map: Sequence[str] = [],  # noqa: B006  never changed
-    size: int = -1,
-    reader_name: str | None = None,
-    auto_reset: str | bool | None = False,
-    last_batch_padded: bool = False,
-    last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
-    prepare_first_batch: bool = True,
-    sharding: jax.sharding.Sharding | None = None,
-    devices: Sequence[jax.Device] | None = None,
-    pmap_compatible: bool | None = None,
-) -> Any:
-    """Makes a function that defines a graph into a function that returns a `DALIGenericIterator`. Also a decorator.
-
-    The new function takes the arguments of `Pipeline` (`batch_size`, `num_threads`, `seed`, ...) besides its own, and
-    `checkpoints`, what `checkpoints()` of such an iterator gave, to continue from there. The arguments here are those
-    of `DALIGenericIterator`, and:
-
-    sharding
-        There is a pipeline for each shard of the batch in this process. The function has to take `num_shards` and
-        `shard_id`, and is given them; `batch_size` is that of the global batch, over all processes.
-    devices
-        Instead of a sharding: one pipeline for each of these devices of this process; arrays have the axes (device,
-        batch, ...), and `batch_size` is that of all of them together.
-
-    >>> import numpy as np
-    >>> from penstock import fn
-    >>> @data_iterator(output_map=["x"], size=4)
-    ... def numbers():
-    ...     return fn.external_source(source=lambda i: np.float32([[i], [i]]))
-    >>> [batch["x"].shape for batch in numbers(batch_size=2)]
-    [(2, 1), (2, 1)]
-    """
-    settings = {
-        "output_map": output_map,
-        "size": size,
-        "reader_name": reader_name,
-        "auto_reset": auto_reset,
-        "last_batch_padded": last_batch_padded,
-        "last_batch_policy": last_batch_policy,
-        "prepare_first_batch": prepare_first_batch,
-        "sharding": sharding,
-        "pmap_compatible": pmap_compatible,
-    }
-    return iterator_decorator(DALIGenericIterator, pipeline_fn, settings, devices)
+        >>> import numpy as np
+        >>> from penstock import fn
+        >>> @data_iterator(output_map=["x"], size=4)
+        ... def numbers():
+        ...     return fn.external_source(source=lambda i: np.float32([[i], [i]]))
+        >>> [batch["x"].shape for batch in numbers(batch_size=2)]
+        [(2, 1), (2, 1)]
+        """
+        return iterator_decorator(DALIGenericIterator, **locals())

@@ -12,7 +12,7 @@ import torch
 from ...pipeline import Pipeline
 from ...tensors import TensorListCPU
 from ...types import to_numpy_type
-from ..base_iterator import Batch, DaliIterator, LastBatchPolicy
+from ..base_iterator import Batch, DaliIterator, LastBatchPolicy, like
 from . import fn
 from ._torch_function import TorchPythonFunction
 from .torch_utils import dense_tensor, feed_ndarray, on_gpu, to_torch_type
@@ -73,31 +73,6 @@ class DALIGenericIterator(DaliIterator):
     tensor([2., 3.])
     """
 
-    def __init__(
-        self,
-        pipelines: Pipeline | Sequence[Pipeline],
-        output_map: Sequence[str],
-        size: int = -1,
-        reader_name: str | None = None,
-        auto_reset: str | bool | None = False,
-        fill_last_batch: bool | None = None,
-        dynamic_shape: bool | None = False,
-        last_batch_padded: bool = False,
-        last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
-        prepare_first_batch: bool = True,
-    ):
-        super().__init__(
-            pipelines,
-            output_map,
-            size,
-            reader_name,
-            auto_reset,
-            fill_last_batch,
-            last_batch_padded,
-            last_batch_policy,
-            prepare_first_batch,
-        )
-
     if TYPE_CHECKING:
 
         def __next__(self) -> list[dict[str, torch.Tensor]]: ...
@@ -111,31 +86,12 @@ class DALIGenericIterator(DaliIterator):
 class DALIClassificationIterator(DALIGenericIterator):
     """`DALIGenericIterator` for pipelines with two outputs, which it calls "data" and "label"."""
 
-    def __init__(
-        self,
-        pipelines: Pipeline | Sequence[Pipeline],
-        size: int = -1,
-        reader_name: str | None = None,
-        auto_reset: str | bool | None = False,
-        fill_last_batch: bool | None = None,
-        dynamic_shape: bool | None = False,
-        last_batch_padded: bool = False,
-        last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
-        prepare_first_batch: bool = True,
-    ):
-        names = ["data", "label"]
-        super().__init__(
-            pipelines,
-            names,
-            size,
-            reader_name,
-            auto_reset,
-            fill_last_batch,
-            dynamic_shape,
-            last_batch_padded,
-            last_batch_policy,
-            prepare_first_batch,
-        )
+    def __init__(self, pipelines: Pipeline | Sequence[Pipeline], *args: Any, **kwargs: Any):
+        super().__init__(pipelines, ["data", "label"], *args, **kwargs)
+
+    __init__.__signature__ = like(  # type: ignore[attr-defined]
+        DALIGenericIterator.__init__, __init__, without=("output_map",)
+    )
 
 
 class DALIRaggedIterator(DaliIterator):
@@ -157,12 +113,8 @@ class DALIRaggedIterator(DaliIterator):
         size: int = -1,
         reader_name: str | None = None,
         output_types: Sequence[str] | None = None,
-        auto_reset: str | bool | None = False,
-        fill_last_batch: bool | None = None,
-        dynamic_shape: bool | None = False,
-        last_batch_padded: bool = False,
-        last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
-        prepare_first_batch: bool = True,
+        *args: Any,
+        **kwargs: Any,
     ):
         tags: dict[str, Callable[..., Any]] = {
             self.DENSE_TAG: dense_tensor,
@@ -176,17 +128,9 @@ class DALIRaggedIterator(DaliIterator):
             if t not in tags:
                 raise ValueError(f"output_types takes {', '.join(map(repr, tags))}; got {t!r}")
         self._convert_output: list[Callable[..., Any]] = [tags[t] for t in types]
-        super().__init__(
-            pipelines,
-            output_map,
-            size,
-            reader_name,
-            auto_reset,
-            fill_last_batch,
-            last_batch_padded,
-            last_batch_policy,
-            prepare_first_batch,
-        )
+        super().__init__(pipelines, output_map, size, reader_name, *args, **kwargs)
+
+    __init__.__signature__ = like(DaliIterator.__init__, __init__)  # type: ignore[attr-defined]
 
     if TYPE_CHECKING:
 
