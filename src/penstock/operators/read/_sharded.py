@@ -18,7 +18,8 @@ from ._order import Course
 
 # Keys of orders on which all shards have to agree whatever seeds their pipelines have.
 _SHARED_SEED = 0
-_AHEAD = 1024  # samples whose picks are made at once
+_AHEAD = 1024  # samples whose picks are made at once, of at most so many epochs
+_EPOCHS_AHEAD = 16
 # Of picks: offset and epoch as the shard counts them, the sample's number, and what random numbers depend on.
 _COLUMNS = ("offset", "place", "index", "epoch", "position")
 _INT64 = np.dtype("i8")
@@ -102,6 +103,7 @@ class ShardedSource(Source, Seeded, abstract=True):
         self.since = self.taken = 0  # samples taken in all since an epoch that began with no sample taken
         self.past: list[dict[str, int]] = []  # where the run was when the number of shards changed
         self.course: Course
+        self._epochs_ahead = 1
         # Picks made ahead: of which course, and where in it and in them the next one is.
         self._ahead: tuple[Course | None, tuple[int, int], np.ndarray, int] = (
             *(None, (0, 0), np.empty((len(_COLUMNS), 0), _INT64), 0),
@@ -170,21 +172,23 @@ class ShardedSource(Source, Seeded, abstract=True):
         course, place, columns, begin = self._ahead
         end = begin + n
         if course is not self.course or place != (self.epoch, self.offset) or end >= columns.shape[1]:
-            columns, begin, end = self._following(max(n + 1, _AHEAD)), 0, n
+            columns, begin, end = self._following(n + 1), 0, n
         self.offset, self.epoch = columns[:2, end].tolist()
         self._ahead = self.course, (self.epoch, self.offset), columns, end
         return columns[:, begin:end]
 
     def _following(self, count: int) -> np.ndarray:
-        """(5, `count` or more) columns of the next picks, of as many epochs as that takes."""
+        """(5, `count` or more) columns of the next picks. Small data sets have many epochs ahead, but not at once: it
+        may be that nobody wants them."""
         parts: list[np.ndarray] = []
-        epoch, offset = self.epoch, self.offset
-        while count > 0:
+        epoch, offset, made = self.epoch, self.offset, 0
+        while made < count or (made < _AHEAD and len(parts) < self._epochs_ahead):
             length = int(self._length(epoch))
-            end = min(offset + count, length)
+            end = min(offset + max(_AHEAD, count) - made, length)
             parts.append(self._of_epoch(epoch, np.arange(offset, end), length))
-            count -= end - offset
+            made += end - offset
             epoch, offset = epoch + 1, 0
+        self._epochs_ahead = min(2 * self._epochs_ahead, _EPOCHS_AHEAD)
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
     def _take_padded(self, n: int) -> np.ndarray:
