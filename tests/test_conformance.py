@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The comparison with DALI sees what differs: planted differences between two results. Needs no DALI."""
 
+import json
+import math
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from conformance import report
+from conformance import grid, report, test_files_and_facts, test_made
 from conformance.oracle import Bound, Problem, Result, Tally, compare
+from conformance.test_operators import DECLARED, RECIPES
+from penstock.core.op import REGISTRY, Source, snake_case
 
 X = np.arange(24, dtype="u1").reshape(2, 4, 3)
 F = np.linspace(0, 1, 24, dtype="f4").reshape(2, 4, 3)
@@ -79,3 +85,59 @@ def test_the_report_shows_all_of_it(monkeypatch):
     assert (
         "| resize | 1 | 50 % | on purpose |" in text and "- `resize` case: off by 7" in text and "| refuses |" in text
     )
+
+
+AT_LEAST = 20
+# Cases that are no `op_test` and of no recipe: tests that compare with DALI.
+TESTS = {
+    "zeros": [test_made.test_filled, test_made.test_filled_of_shapes_that_are_data],
+    "ones": [test_made.test_filled, test_made.test_filled_of_shapes_that_are_data],
+    "constant": [test_made.test_constant],
+    "permute_batch": [test_made.test_permute_batch],
+    "get_property": [test_files_and_facts.test_layout],
+    "io.file.read": [test_files_and_facts.test_read, test_files_and_facts.test_nothing_to_read],
+    "dump_image": [test_files_and_facts.test_dump_image],
+}
+ELSEWHERE = {
+    "decoders.image": "test_files.py compares it over all files there are",
+    "decoders.image_crop": "the same",
+    "decoders.image_slice": "the same",
+    "peek_image_shape": "the same",
+    "multi_paste": "its own test compares each of its cases with DALI",
+    "arithmetic": "DALI has it as operators of DataNodes; its own test compares with the rules of types",
+    "subscript": "the same",
+    "python_function": "does what its function does",
+    "dl_tensor_python_function": "the same",
+}
+
+
+def comparable():
+    """Operators with one right result, of which DALI has a form for the CPU."""
+    theirs = json.loads((Path(__file__).parent / "reference" / "operators.json").read_text())
+    devices = {}
+    for schema, about in theirs.items():
+        *modules, cls = schema.split("__")
+        devices[".".join([*modules, snake_case(cls)])] = about["devices"]
+    for name, cls in REGISTRY.items():
+        if not (name.startswith("_") or issubclass(cls, Source) or "seed" in cls.schema):
+            if "cpu" in devices.get(name, ["cpu"]):
+                yield name
+
+
+def cases_of(name):
+    count = sum(len(t.cases) for t in DECLARED.get(name, []))
+    for recipe in (RECIPES[r] for r in RECIPES if r.split()[0] == name):
+        count += sum(1 for _ in grid.cases(recipe, REGISTRY[name].schema))
+    for test in TESTS.get(name, []):
+        given = [(m.args[0], len(m.args[1])) for m in test.pytestmark if m.name == "parametrize"]
+        count += math.prod(n for arguments, n in given if arguments != "name")
+    return count
+
+
+def test_every_deterministic_operator_has_enough_cases():
+    """Ragged batches, types, layouts, arguments per sample: `make conformance` runs all of these."""
+    counts = {name: cases_of(name) for name in comparable()}
+    assert len(counts) > 80
+    few = {name: n for name, n in counts.items() if n < AT_LEAST}
+    assert few.keys() <= ELSEWHERE.keys(), {n: c for n, c in few.items() if n not in ELSEWHERE}
+    assert ELSEWHERE.keys() <= few.keys()

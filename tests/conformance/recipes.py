@@ -8,6 +8,7 @@ import numpy as np
 from conformance.geometry_recipes import CROP_ARGS
 from conformance.geometry_recipes import RECIPES as GEOMETRY
 from conformance.grid import Recipe, within
+from conformance.tensor_recipes import RECIPES as TENSORS
 from penstock import types
 
 INTEGERS = ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8")
@@ -102,6 +103,7 @@ _MATRICES = dict.fromkeys(("hue", "saturation", "hsv", "color_twist"), _24_BITS)
 
 RECIPES: dict[str, Recipe] = {
     **GEOMETRY,
+    **TENSORS,
     **{
         name: Recipe(COLOR_TYPES, IMAGES, args, _everywhere(), steps=1, ulps=64, differs=_MATRICES.get(name, {}))
         for name, args in _COLOR.items()

@@ -61,14 +61,19 @@ def view(address: int, shape: tuple[int, ...], dtype: np.dtype, owner: object) -
     return np.asarray(_View(int(address), shape, dtype, owner))
 
 
-_uniform: dict[tuple[int, tuple[int, ...]], np.ndarray] = {}  # shapes of batches
-
-
 @lru_cache(64)
 def _zeros(shape: tuple[int, int]) -> np.ndarray:
     zeros = np.zeros(shape, _INT64)
     zeros.setflags(write=False)
     return zeros
+
+
+@lru_cache(64)
+def _alike(n: int, shape: tuple[int, ...]) -> np.ndarray:
+    """The shapes of n samples that are alike. To be copied, which is cheaper than to fill an array."""
+    shapes = np.empty((n, len(shape)), _INT64)
+    shapes[...] = shape
+    return shapes
 
 
 class Spec:
@@ -91,15 +96,7 @@ class Spec:
     @classmethod
     def uniform(cls, n: int, shape: Sequence[int], dtype, layout: str = "") -> Spec:
         """n samples of one shape."""
-        key = n, tuple(shape)
-        shapes = _uniform.get(key)
-        if shapes is None:
-            shapes = np.empty((n, len(shape)), _INT64)
-            shapes[...] = shape
-            if len(_uniform) >= 64:
-                _uniform.clear()
-            _uniform[key] = shapes
-        spec = cls(shapes.copy(), dtype, layout)  # dearer to fill than to copy
+        spec = cls(_alike(n, tuple(shape)).copy(), dtype, layout)
         spec._dense = True
         return spec
 

@@ -22,6 +22,7 @@ TestPlane = op_test(
         *({"offset": [10, -20.5], "reverse_order": r} for r in (False, True)),
         *({"offset": per_sample(-50, 50, (2,)), "reverse_order": r} for r in (False, True)),
         {"offset": [0, 0]},
+        {"offset": [1e4, -1e-4]},
     ],
     make_input=inputs(2),
     errors=[

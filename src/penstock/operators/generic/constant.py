@@ -11,7 +11,8 @@ from ...core.op import Arg, Arguments, Layout, Operator
 class Constant(Operator):
     """The same value for every sample.
 
-    Given as `fdata` (floats) or `idata` (integers) with a `shape`, or by `types.Constant(value)`.
+    Given as `fdata` (floats) or `idata` (integers) with a `shape`, or by `types.Constant(value)`. Floats become
+    integers by rounding, halves away from zero; what is beyond the range of a type becomes its end.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=2)
@@ -36,13 +37,19 @@ class Constant(Operator):
             raise ValueError("fn.constant: exactly one of 'fdata' and 'idata' is needed")
         data = v[given[0]]
         default = {"fdata": np.dtype("f4"), "idata": np.dtype("i4")}.get(given[0])
-        array = np.asarray(data, default if v["dtype"] is None else to_numpy(v["dtype"]))
+        dtype = None if v["dtype"] is None else to_numpy(v["dtype"])
+        if default is None:
+            array = np.asarray(data, dtype)
+        else:
+            array = _saturated(np.asarray(data, "f4" if default.kind == "f" else "i8"), dtype or default)
         if v["shape"] is not None:
             if array.size == 1:
                 array = np.broadcast_to(array.reshape(()), v["shape"])
             elif array.size != np.prod(v["shape"]):
                 raise ValueError(f"fn.constant: {array.size} values do not fill the shape {v['shape']}")
             array = array.reshape(v["shape"])
+        if v["layout"] and len(v["layout"]) != array.ndim:
+            raise ValueError(f"fn.constant: layout='{v['layout']}' does not fit an array of {array.ndim} dimensions")
         self.array = np.ascontiguousarray(array).reshape(array.shape)
         self.owner = Borrowed(self.array)
 
@@ -51,3 +58,19 @@ class Constant(Operator):
         rows = spec.packed()
         rows["data"] = self.array.ctypes.data  # every sample is the same memory
         return Batch(spec, rows, (self.owner,))
+
+
+def _saturated(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Rounded, halves away from zero, and clamped to the range of the type; NaN becomes 0."""
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return x.astype(dtype)
+    if x.dtype.kind == "f":
+        wide = np.nan_to_num(x.astype("f8"), nan=0.0)
+        x = np.trunc(wide + np.copysign(0.5, wide))
+    if dtype.kind == "b":
+        return x != 0
+    info = np.iinfo(dtype)
+    # Of 64-bit integers the ends are no floats: compared, not clipped.
+    inside = np.where((x >= info.min) & (x <= info.max), x, 0).astype(dtype)
+    return np.where(x >= info.max, dtype.type(info.max), np.where(x <= info.min, dtype.type(info.min), inside))
