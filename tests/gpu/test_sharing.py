@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from penstock.gpu.sharing import Sharing
+from penstock.gpu.sharing import Sharing, spread
 
 
 def shares(engine, kernels, asked, n=60):
@@ -11,7 +11,7 @@ def shares(engine, kernels, asked, n=60):
     second at most, what comes is limited by both decoders' speeds."""
     sharing, now, found = Sharing("engine", "kernels", ()), 0.0, []
     for _ in range(n):
-        taken = int(sharing.split(np.ones(100), now).sum())
+        taken = int(spread(100, sharing.share(100, now)).sum())
         a, b = taken / engine, (100 - taken) / kernels
         step = max(a, b, 100 / asked)
         now += step
@@ -43,9 +43,9 @@ def test_between_there_is_a_bit_of_both():
 def test_without_an_engine():
     sharing = Sharing("engine", "kernels")
     sharing.has_engine = False
-    assert not sharing.split(np.ones(5)).any()
+    assert sharing.share(5) == 0
 
 
 def test_pictures_are_spread_over_the_batch():
-    taken = Sharing("engine", "kernels").split(np.ones(8))
+    taken = spread(8, 0.5)
     assert taken.sum() == 4 and np.diff(np.flatnonzero(taken)).max() == 2

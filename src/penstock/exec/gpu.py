@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..core.batch import Batch, Spec
+from ..core.kernels import Kernel
+from ..core.rows import ArgumentRows, address
 from ..gpu import compile, lent
 from ..gpu.batch import DeviceBatch
 from ..gpu.driver import Device, Event, Stream
@@ -19,6 +22,29 @@ from ..gpu.memory import Block, Budget, pool
 
 # One more than batches in flight, so that the copies of the next batch needn't wait for the kernels of the last.
 _STREAMS = 3
+_KEPT_SIZES, _KEPT_EACH = 64, 8  # kernels and numbers of rows that rows of arguments are kept for, and how many
+
+
+class IdleRows:
+    """Rows of arguments that are not in use: filled again for the next batch, in which most columns are the same."""
+
+    def __init__(self) -> None:
+        self._idle: dict[tuple[str, int], list[ArgumentRows]] = {}
+
+    def take(self, kernel: Kernel, n: int) -> ArgumentRows:
+        idle = self._idle.get((kernel.path, n))
+        try:
+            return idle.pop()  # type: ignore[union-attr]
+        except (AttributeError, IndexError):
+            return ArgumentRows(n, kernel.args, kernel.pointers)
+
+    def give(self, kernel: Kernel, n: int, rows: ArgumentRows) -> None:
+        """Says that what is in them was copied."""
+        if len(self._idle) >= _KEPT_SIZES:
+            self._idle.clear()
+        idle = self._idle.setdefault((kernel.path, n), [])
+        if len(idle) < _KEPT_EACH:
+            idle.append(rows)
 
 
 class Session:
@@ -35,6 +61,7 @@ class Session:
         self._pending: deque[tuple[int, Event, Event]] = deque()
         self.timers: deque[Event] = deque()  # read already
         self._times: dict[int, tuple[float, int]] = {}  # ms and batches by the number of a stage's first node
+        self.rows = IdleRows()
         self.engines: Any = None  # those of exec/mixed.py, once a picture is decoded
         self.kept: dict[str, Any] = {}  # what stages keep until the end, with a `close`
 
@@ -171,13 +198,8 @@ class Packing:
     def send(self, gpu: GpuPass) -> None:
         """Copies everything, as the arrays are now."""
         staging = gpu.pinned(max(self.size, 1))
-        whole = np.frombuffer(_bytes_at(staging.address, max(self.size, 1)), "u1")
         for at, array in self._parts:
-            whole[at : at + array.nbytes] = array.reshape(-1).view("u1")
+            if array.nbytes:
+                array = np.ascontiguousarray(array)
+                ctypes.memmove(staging.address + at, address(array), array.nbytes)
         gpu.stream.upload(self.base, staging.address, self.size)
-
-
-def _bytes_at(address: int, nbytes: int):
-    import ctypes
-
-    return (ctypes.c_ubyte * nbytes).from_address(address)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core import kernels
 from ..core.batch import Batch, Spec
+from ..core.rows import ArgumentRows
 from ..gpu.batch import DeviceBatch
 from ..gpu.launch import Call, Fusion
 from ..gpu.memory import Block
@@ -70,6 +71,7 @@ class GpuSegment(_Segment):
 
         packing = Packing()
         calls: list[Call] = []
+        filled: list[tuple[kernels.Kernel, ArgumentRows]] = []
         pointers: list[tuple[np.ndarray, str, int, np.ndarray]] = []
         for c in self.calls:
             op = c.node.op
@@ -78,7 +80,8 @@ class GpuSegment(_Segment):
             try:
                 of_call = [self.specs[e] for e in (*c.ins, *c.outs)]
                 kernel = kernels.kernel(op.kernel_for(c.a, *of_call))
-                args = self._arguments(kernel, op.params(c.a, *of_call), packing, pointers)
+                filled.append((kernel, rows_of := gpu.session.rows.take(kernel, self.n_rows)))
+                args = self._arguments(kernel, rows_of, op.params(c.a, *of_call), packing, pointers)
             except Exception as e:
                 raise explain_failure(self.ctx, c.node, e, self.sample_of) from (e if "[internal" in str(e) else None)
             ins = [tensor(e) for i, e in enumerate(c.ins) if i not in op.ahead(len(c.ins))]
@@ -104,6 +107,8 @@ class GpuSegment(_Segment):
         for args, field, at, step in pointers:
             args[field] = packing.base + at + step
         packing.send(gpu)
+        for kernel, rows_of in filled:
+            gpu.session.rows.give(kernel, self.n_rows, rows_of)
         scratch: dict[int, Block] = {}  # the launches of a group share theirs
         for launch in launches:
             group = launch.calls[0]
@@ -121,16 +126,19 @@ class GpuSegment(_Segment):
         del block
 
     def _arguments(
-        self, kernel: kernels.Kernel, columns: dict[str, Any], packing: Packing, pointers: list
+        self, kernel: kernels.Kernel, rows: ArgumentRows, columns: dict[str, Any], packing: Packing, pointers: list
     ) -> np.ndarray:
         """The argument rows; the arrays behind pointers are packed too, their addresses filled in later."""
-        args, _ = kernel.rows(self.n_rows, {k: v for k, v in columns.items() if k not in kernel.pointers})
+        if not kernel.pointers:
+            rows.fill(columns)
+            return rows.array
+        rows.fill({k: v for k, v in columns.items() if k not in kernel.pointers})
         for field in kernel.pointers & columns.keys():
             values = np.ascontiguousarray(columns[field])
             step = 0 if len(values) == 1 else values.strides[0]
             steps = step * np.arange(self.n_rows, dtype="u8")
-            pointers.append((args, field, packing.add(values), steps))
-        return args
+            pointers.append((rows.array, field, packing.add(values), steps))
+        return rows.array
 
     def _fusion(self, wiring: Wiring, calls: list[Call], kept: set[int], number: dict[Edge, int]) -> Fusion:
         """How calls are grouped; it depends on kernels and wiring alone and is found once."""

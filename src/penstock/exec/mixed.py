@@ -19,7 +19,7 @@ from ..gpu.batch import DeviceBatch, copy_samples
 from ..gpu.driver import CudaError, Event, Stream
 from ..gpu.memory import Block
 from ..gpu.nvjpeg import BGR, RGB, HardwareDecoder, Refused
-from ..gpu.sharing import Sharing
+from ..gpu.sharing import Sharing, spread
 from ..graph.node import Node
 from .arguments import Resolver
 from .context import Context, Timing, explain_failure
@@ -59,21 +59,24 @@ def _share(ctx: Context, pool: kernels.Pool, node: Node, a: Arguments, inputs: l
     engines.collect()
     # Names of sources are made from paths when they are read: parts of the batch go without them.
     encoded = inputs[0].with_rows(inputs[0].spec, inputs[0].rows, inputs[0].owners)
-    args = kernels.kernel("decode/decode").rows(ctx.n, node.op.params(a, *[b.spec for b in inputs], out.spec))[0]
-    hardware = np.zeros(ctx.n, bool)
-    rows = np.flatnonzero(_fits_hardware(a, args, out.spec))
-    if engines.hardware is not None and len(rows) and a.hw_decoder_load > 0:
-        hardware[rows] = engines.sharing.split(encoded.spec.volumes()[rows])
-    job = None
-    if hardware.any():
-        mine = np.flatnonzero(hardware)
-        job = engines.submit(gpu, encoded.take(mine), out.take(mine), int(args["output_type"][0]))
+    kernel, n = kernels.kernel("decode/decode"), ctx.n
+    rows = gpu.session.rows.take(kernel, n)
+    rows.fill(node.op.params(a, *[b.spec for b in inputs], out.spec))
+    args = rows.array
+    todo = job = None  # None: all
+    if engines.hardware is not None and a.hw_decoder_load > 0 and (share := engines.share(encoded.spec)):
+        hardware = _fits_hardware(a, args, out.spec)
+        hardware[hardware] = spread(int(hardware.sum()), share)
+        if hardware.any():
+            mine, todo = np.flatnonzero(hardware), ~hardware
+            job = engines.submit(gpu, encoded.take(mine), out.take(mine), int(args["output_type"][0]))
     try:
-        _by_cpu(ctx, pool, node, args, encoded, out, ~hardware, engines)
+        _by_cpu(ctx, pool, node, args, encoded, out, todo, engines)
     finally:
         refused = job is not None and not job.wait(gpu)
     if refused:
         _by_cpu(ctx, pool, node, args, encoded, out, hardware, engines)
+    gpu.session.rows.give(kernel, n, rows)
 
 
 def engines_of(session: Session) -> Engines:
@@ -87,10 +90,11 @@ def engines_of(session: Session) -> Engines:
 def _fits_hardware(a: Arguments, args: np.ndarray, spec: Spec) -> np.ndarray:
     """Which files the JPEG engine decodes as they are wanted: whole, upright, 8 bits, RGB or BGR."""
     info = a.info
+    if spec.dtype != np.uint8 or int(args["output_type"][0]) not in _FORMATS:
+        return np.zeros(len(args), bool)
     whole = (args["y"] == 0) & (args["x"] == 0) & (spec.shape[:, 0] == info["height"])
     whole &= (spec.shape[:, 1] == info["width"]) & (args["scale_denom"] == 1)
-    fits = whole & (info["plain"] != 0) & (info["orientation"] <= 1) & (args["fast_idct"] == 0)
-    return fits & np.isin(args["output_type"], list(_FORMATS)) & (spec.dtype == np.uint8)
+    return whole & (info["plain"] != 0) & (info["orientation"] <= 1) & (args["fast_idct"] == 0)
 
 
 def _by_cpu(
@@ -100,12 +104,22 @@ def _by_cpu(
     args: np.ndarray,
     encoded: Batch,
     out: DeviceBatch,
-    todo: np.ndarray,
+    todo: np.ndarray | None,
     engines: Engines,
 ) -> None:
-    """What the hardware does not take: JPEG in two halves, the rest by the CPU alone."""
+    """What the hardware does not take (None: anything): plain JPEG by the GPU, other JPEG in two halves, the rest by
+    the CPU alone."""
     gpu: GpuPass = ctx.gpu
-    todo, fitting, doubted = todo.copy(), fits(args, out.spec), gpu.doubted.get(node.number)
+    fitting, doubted = fits(args, out.spec), gpu.doubted.get(node.number)
+    if todo is None:
+        todo = np.ones(ctx.n, bool)
+        if doubted is None and fitting.all():  # as nearly always: nothing has to be picked
+            undone = _by_kernels(ctx, pool, node, args, encoded, out, np.arange(ctx.n), engines)
+            if undone is None:
+                return
+            todo, doubted = undone, undone
+    else:
+        todo = todo.copy()
     for engine in (KERNELS, HYBRID):
         alone = engine == KERNELS
         rows = np.flatnonzero(todo & fitting & ~doubted if alone and doubted is not None else todo & fitting)
@@ -117,7 +131,7 @@ def _by_cpu(
         else:
             undone, _ = decode_halves(gpu, pool, args[rows], part, out.take(rows))
             engines.sharing.decoded[HYBRID] += len(rows) - int(undone.sum())
-        todo[rows[~undone]] = False
+        todo[rows if undone is None else rows[~undone]] = False
     rows = np.flatnonzero(todo)
     if len(rows):
         _whole(ctx, pool, node, args[rows], encoded.take(rows), out.take(rows), rows, engines)
@@ -132,8 +146,9 @@ def _by_kernels(
     out: DeviceBatch,
     rows: np.ndarray,
     engines: Engines,
-) -> np.ndarray:
-    """Lets the GPU decode a part of the batch, the samples `rows`; returns which of them it did not take."""
+) -> np.ndarray | None:
+    """Lets the GPU decode a part of the batch, the samples `rows`; returns which of them it did not take (None: it took
+    all)."""
     gpu: GpuPass = ctx.gpu
     undone, verdict = decode_scans(gpu, pool, args, part, out)
     if verdict is not None:
@@ -141,7 +156,7 @@ def _by_kernels(
         sizes = part.spec.volumes()
         sizes = sizes if undone is None else sizes[~undone]
         engines.measured[KERNELS].append((verdict.begin, verdict.end, int(sizes.sum()), len(sizes)))
-    return np.zeros(len(rows), bool) if undone is None else undone
+    return undone
 
 
 def _whole(
@@ -247,6 +262,10 @@ class Engines:
             if isinstance(owner, Block):
                 owner.used_on(stream)
         job.ready = end
+
+    def share(self, files: Spec) -> float:
+        """Which share of a batch the JPEG engine takes."""
+        return self.sharing.share(float(files.shape.sum()))
 
     def collect(self) -> None:
         """Learns how fast both were with what they are through with. Called inside `with device:`."""

@@ -62,16 +62,14 @@ class Sharing:
                 self._busy.add(seconds, between)
             self.decoded[name] += samples
 
-    def split(self, nbytes: np.ndarray, now: float | None = None) -> np.ndarray:
-        """Which pictures (n,) of these sizes the engine takes; the kernels take the others."""
-        n, now = len(nbytes), time.monotonic() if now is None else now
+    def share(self, nbytes: float, now: float | None = None) -> float:
+        """Which share of the next batch, of so many bytes, the engine takes; the kernels take the rest."""
+        now = time.monotonic() if now is None else now
         with self._lock:
             if self._last:
-                self._asked.add(float(nbytes.sum()), now - self._last)
+                self._asked.add(nbytes, now - self._last)
             self._last = now
-            share = self._share()
-        # Spread evenly over the batch, so that both meet the same mixture of sizes.
-        return np.diff(np.floor(np.arange(n + 1) * share)) > 0
+            return self._share()
 
     def _share(self) -> float:
         if not self.has_engine:
@@ -87,3 +85,8 @@ class Sharing:
                 self._rates[self.engine].seconds /= _HOPE
             return 0.0
         return share
+
+
+def spread(n: int, share: float) -> np.ndarray:
+    """Which of n pictures (n,) are a share: evenly over all, so that both parts are the same mixture of sizes."""
+    return np.diff(np.floor(np.arange(n + 1) * share)) > 0

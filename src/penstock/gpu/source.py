@@ -64,16 +64,26 @@ def runs(dtypes: list[np.dtype]) -> list[Kind]:
     return [Kind(c_type(d), 1, v, 1, True) for d in dtypes]
 
 
+def _unit(s: Spec) -> tuple[int, int] | None:
+    """The axis that counts channels and how many there are, if a pixel's channels can be a unit."""
+    axis = s.axis("C")
+    if axis < 0 or s.ndim < 2:
+        return None
+    c = s.stored[:, axis]
+    if len(c) and c[0] > 0 and (c == c[0]).all():
+        n = int(c[0])
+    else:  # there are empty samples
+        c = c[s.volumes() > 0]
+        c = c if len(c) else np.ones(1, "i8")
+        n = int(c[0]) if (c == c[0]).all() else 0
+    return (axis, n) if 1 <= n <= _MOST_CHANNELS else None
+
+
 def places(specs: list[Spec], flat: bool, shifts_channels: bool) -> list[Kind]:
     """Kinds for the tensors of a chain that is not of values only: pixels are units where all have few channels.
 
     With `flat` places don't matter, so that one coordinate counts the pixels."""
-    units = []
-    for s in specs:
-        axis = s.axis("C")
-        c = s.stored[:, axis][s.volumes() > 0] if axis >= 0 and s.ndim > 1 else np.zeros(1, "i8")
-        c = c if len(c) else np.ones(1, "i8")  # nothing but empty samples
-        units.append((axis, int(c[0])) if 1 <= c[0] <= _MOST_CHANNELS and (c == c[0]).all() else None)
+    units = [_unit(s) for s in specs]
     known = [u for u in units if u is not None]
     if len(known) < len(units) or shifts_channels:
         return [Kind(c_type(s.dtype), max(s.ndim, 1), 1, s.axis("C"), False) for s in specs]

@@ -36,6 +36,6 @@ def _most_taps(task: Task) -> float:
     """No output has more."""
     args = task.call.args
     assert args is not None
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scale = np.abs(args["roi_end"] - args["roi_start"]) / args["out_size"]
-    return 2 * 3 * float(np.nan_to_num(scale, posinf=0).max(initial=1)) + 1
+    span, size = np.abs(args["roi_end"] - args["roi_start"]), args["out_size"]
+    scale = np.divide(span, size, out=np.zeros(span.shape), where=size > 0)
+    return 2 * 3 * float(scale.max(initial=1)) + 1
