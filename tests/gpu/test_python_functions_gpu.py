@@ -54,6 +54,7 @@ class Array:
         }
 
     shape = property(lambda self: self.memory.shape)
+    flags = property(lambda self: self.memory.flags)
 
     def __mul__(self, other):
         return Array(self.values * other)
@@ -94,7 +95,7 @@ def cupy(monkeypatch):
 
     fake = kinds.ModuleType("cupy")
     fake.asarray = _view
-    fake.ascontiguousarray = lambda a: a if a.memory.flags.c_contiguous else Array(a.values)
+    fake.ascontiguousarray = lambda a: Array(np.ascontiguousarray(a.values))  # which gives scalars an axis, as CuPy's
     fake.cuda = kinds.SimpleNamespace(ExternalStream=external_stream)
     monkeypatch.setitem(sys.modules, "cupy", fake)
     return fake, STREAMS

@@ -92,6 +92,9 @@ def runner(
             batch = ctx.values[d.source.number, d.index]
             if isinstance(batch, DeviceBatch):
                 batch.used_on(ctx.gpu.stream)
-        run_batchwise(node, resolvers[node.number], ctx, pool, turn(node, ctx), Arrays(ctx.gpu))
+        try:
+            run_batchwise(node, resolvers[node.number], ctx, pool, turn(node, ctx), Arrays(ctx.gpu))
+        finally:
+            ctx.gpu.stream.asked()  # by the function
 
     return run

@@ -255,7 +255,7 @@ class Engines:
         pitches = out.spec.shape[:, 1] * out.spec.shape[:, 2]
         sizes = encoded.spec.volumes()
         self.hardware.decode(encoded.rows["data"], sizes, out.rows["data"], pitches, job.format, stream)
-        stream.work += 1
+        stream.asked()
         end = self._last = self.session.timer(stream)
         self.measured[HARDWARE].append((begin, end, job.nbytes, len(sizes)))
         for owner in out.owners:

@@ -356,7 +356,12 @@ class Stream:
 
     def wait(self, event: Event) -> None:
         """What follows in this stream begins when the event has happened."""
+        self.work += 1  # who waits for this stream waits for the event, too
         check(_lib().cuStreamWaitEvent(self.handle, event.handle, 0), "making a stream wait")
+
+    def asked(self) -> None:
+        """Says that others have asked this stream for something, or made it wait."""
+        self.work += 1
 
     def synchronize(self) -> None:
         check(_lib().cuStreamSynchronize(self.handle), "waiting for the GPU")

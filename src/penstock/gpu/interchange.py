@@ -94,6 +94,7 @@ def taken(result: Any, layout_of: Callable[[tuple[int, ...]], str], stream: Stre
         if getattr(result, "__dlpack_device__", lambda: (2, 0))()[0] != 2:
             raise TypeError(f"the {type(result).__name__} is not on a GPU")
         result = result.__dlpack__(stream=stream.handle)
+        stream.asked()
     if type(result).__name__ != "PyCapsule":
         raise TypeError(f"it has to be an array on the GPU that speaks DLPack; got {type(result).__name__}")
     address, shape, dtype, number, owner = dlpack.take(result)

@@ -152,6 +152,7 @@ class Engine:
         to = np.array([self.vectors.handle, 0, 0], "u8")
         self._check("use_streams", stream.handle, stream.handle)
         self._check("execute", what.ctypes.data, to.ctypes.data)
+        stream.asked()
 
     def close(self) -> None:
         """Frees the surfaces and the engine, when the GPU is through."""

@@ -32,7 +32,8 @@ class OfCuPy:
         """Something dense with `__cuda_array_interface__` or DLPack on the GPU."""
         if not hasattr(result, "__cuda_array_interface__"):
             raise TypeError(f"it has to return arrays of CuPy; got {type(result).__name__}")
-        return self.cupy.ascontiguousarray(result)
+        # As it is, if it is dense: `ascontiguousarray` gives scalars an axis.
+        return result if result.flags.c_contiguous else self.cupy.ascontiguousarray(result)
 
 
 class OfDLPack:
