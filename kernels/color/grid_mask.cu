@@ -1,30 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// form: gather
+// form: own
 #include "color/grid_mask.h"
-#include "core/gpu.h"
+#include "core/gpu_paint.h"
 
-// A pixel is read where no square has it.
-template <class To, class From>
-struct GridMask {
+template <class T, int C, int N>
+struct GridMaskPainter {
   typedef GridMaskArgs Args;
-  typedef typename To::T Out;
-  Place<From> in;
   Args a;
-  DEVICE void begin(const Args &args, const Tensor &, const Tensor &from) {
-    in.begin(from);
+  int32_t extent[N];
+
+  DEVICE void begin(const Args &args, const Tensor &sample) {
     a = args;
+#pragma unroll
+    for (int d = 0; d < N; d++) extent[d] = (int32_t)sample.shape[d];
   }
-  DEVICE void read(const int32_t (&at)[To::N], Out (&pixel)[To::C]) const {
-    int32_t y = 0, x = 0;
+  template <int V>
+  DEVICE void paint(T (&x)[V], int32_t row, int32_t column, int begin, int end) const {
+    int32_t at[N], y = 0, fixed = 0;
+    place_of_row(at, row, extent);
 #pragma unroll
-    for (int d = 0; d < To::N; d++) {
-      if (To::axis(d) == a.y_axis) y = at[d] + (int32_t)a.first_y;
-      if (To::axis(d) == a.x_axis) x = at[d] + (int32_t)a.first_x;
+    for (int d = 0; d < N; d++) {
+      if (d == a.y_axis) y = at[d] + (int32_t)a.first_y;
+      if (d == a.x_axis) fixed = at[d] + (int32_t)a.first_x;
     }
-    const float row = (float)y;
-    const bool keep = grid_keeps((float)x, row * a.cosine, row * a.sine, a);
-    const Out *p = in.at(at);
+    const bool across = a.x_axis == N - 1;
+    const float y_cosine = (float)y * a.cosine, y_sine = (float)y * a.sine;
 #pragma unroll
-    for (int c = 0; c < To::C; c++) pixel[c] = keep ? load(p + (To::kInterleaved ? c : c * in.channel)) : Out(0);
+    for (int p = 0; p < V / C; p++) {
+      const bool is_kept = grid_keeps((float)(across ? fixed + column + p - begin : fixed), y_cosine, y_sine, a);
+      if (is_kept || p < begin || p >= end) continue;
+#pragma unroll
+      for (int c = 0; c < C; c++) x[p * C + c] = T(0);
+    }
   }
 };

@@ -28,6 +28,7 @@
 //   core/gpu_chain.h gather:  template <class To, class From> struct X { typedef XArgs Args;
 //              DEVICE void begin(const Args &, const Tensor &out, const Tensor &in);
 //              DEVICE void read(const int32_t (&at)[To::N], typename To::T (&pixel)[To::C]) const; };
+//            a line `// constants: a, b` makes these fields of Args further int parameters of the template;
 //            with `static constexpr int kInputs = 3`, begin gets the rows of two further inputs.
 //   block:   how a chain is used shows run_local in core/gpu_local.h; `chain.region` takes a tile of the last output
 //            back to the rectangle of the head's output that it needs. Then per place of the tile: chain.locate(at,

@@ -1,46 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-// form: gather
-#include "core/gpu.h"
+// form: own
+#include "core/gpu_paint.h"
 #include "geometry/erase.h"
 #include "geometry/truncated.h"
 
-// A pixel is read where no region has it.
-template <class To, class From>
-struct Erase {
+template <class T, int C, int N>
+struct ErasePainter {
   typedef EraseArgs Args;
-  typedef typename To::T Out;
-  Place<From> in;
-  const int64_t *first, *behind;
-  const float *value;
-  int32_t regions, ndim;
-  bool per_channel;
+  Args a;
+  int32_t extent[N];
+  int32_t ndim;
 
-  DEVICE void begin(const Args &a, const Tensor &, const Tensor &from) {
-    in.begin(from);
-    first = a.begin, behind = a.end, value = a.fill, regions = a.regions, ndim = from.ndim;
-    per_channel = a.channels >= 0;
+  DEVICE void begin(const Args &args, const Tensor &sample) {
+    a = args, ndim = sample.ndim;
+#pragma unroll
+    for (int d = 0; d < N; d++) extent[d] = d < ndim ? (int32_t)sample.shape[d] : 1;
   }
-  DEVICE bool inside(int region, int axis, int64_t i) const {
-    const int64_t k = region * ndim + axis;
-    return i >= load(first + k) && i < load(behind + k);
+  // A border of a region, in places from `zero` on that are in [lo, hi].
+  DEVICE static int border(const int64_t *p, int32_t zero, int lo, int hi) {
+    const int64_t i = load(p) - zero;
+    return i < lo ? lo : i > hi ? hi : (int)i;
   }
-  DEVICE void read(const int32_t (&at)[To::N], Out (&pixel)[To::C]) const {
-    const Out *p = in.at(at);
+  template <int V>
+  DEVICE void paint(T (&x)[V], int32_t row, int32_t column, int begin, int end) const {
+    int32_t at[N];
+    place_of_row(at, row, extent);
+#pragma unroll 1
+    for (int r = 0; r < a.regions; r++) {
+      const int64_t *first = a.begin + r * ndim, *behind = a.end + r * ndim;
+      bool inside = true;
 #pragma unroll
-    for (int c = 0; c < To::C; c++) pixel[c] = load(p + (To::kInterleaved ? c : c * in.channel));
-    for (int r = 0; r < regions; r++) {
-      bool filled = true;
+      for (int d = 0; d < N - 1; d++) inside = inside && at[d] >= load(first + d) && at[d] < load(behind + d);
+      if (!inside) continue;
+      const int from = border(first + N - 1, column - begin, begin, end);
+      const int to = border(behind + N - 1, column - begin, begin, end);
+      if (from >= to) continue;
+      const int lowest = C > 1 ? border(first + N, 0, 0, C) : 0, highest = C > 1 ? border(behind + N, 0, 0, C) : 1;
+      const bool along = C == 1 && a.channels == N - 1;  // the row counts channels
+      const int32_t channel = a.channels < 0 || C > 1 || along ? 0 : at[a.channels < N ? a.channels : 0];
+      T fill[C];
 #pragma unroll
-      for (int d = 0; d < To::N; d++)
-        if (To::axis(d) < ndim) filled = filled && inside(r, To::axis(d), at[d]);
-      if (!filled) continue;
+      for (int c = 0; c < C; c++) fill[c] = truncated<T>(load(a.fill + (a.channels >= 0 && C > 1 ? c : channel)));
 #pragma unroll
-      for (int c = 0; c < To::C; c++) {
-        if (To::kUnit && !inside(r, To::kAxis, c)) continue;
-        const int channel = To::kUnit        ? c
-                            : To::kAxis >= 0 ? at[To::kAxis < To::N && To::kAxis >= 0 ? To::kAxis : 0]
-                                             : 0;
-        pixel[c] = truncated<Out>(load(value + (per_channel ? channel : 0)));
+      for (int p = 0; p < V / C; p++) {
+        if (p < from || p >= to) continue;
+        if (along) fill[0] = truncated<T>(load(a.fill + column + p - begin));
+#pragma unroll
+        for (int c = 0; c < C; c++)
+          if (c >= lowest && c < highest) x[p * C + c] = fill[c];
       }
     }
   }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples are copied by 16 bytes and more at a time, while parts of their rows are painted over.
+#pragma once
+#include "core/gpu_rows.h"
+
+// Elements of C channels that lie side by side are a place; places are counted by N coordinates, the last one along a
+// row. Threads take runs of places that begin at multiples of 16 bytes, whatever the rows are. A Painter has
+// begin(args, sample) and paint(x, row, column, begin, end): places [begin, end) of the run x are those from `column`
+// on of a row.
+template <class T, int C, int N, int THREADS, class Painter>
+DEVICE void paint_rows(const Launch &l) {
+  constexpr int kElements = 16 / sizeof(T), kShared = C % 2 ? 1 : C < kElements ? C : kElements;
+  constexpr int P = kElements / kShared;
+  FOR_SAMPLES(sample, l) {
+    const Tensor to = l.tensors[0][sample];
+    const T *in = l.tensors[1][sample].template as<T>();
+    T *out = to.template as<T>();
+    const int32_t n = (int32_t)(volume_of(to) / C);
+    if (n == 0) continue;
+    const int32_t width = N - 1 < to.ndim ? (int32_t)to.shape[N - 1] : 1;
+    const int32_t ahead = (P - lead_of_row<T, C, P>(out)) % P, n_runs = (n + ahead + P - 1) / P;
+    int32_t i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= n_runs) continue;
+    Painter painter;
+    painter.begin(((const typename Painter::Args *)l.args[0])[sample], to);
+    for (; i < n_runs; i += gridDim.x * THREADS) {
+      const int32_t first = i * P - ahead;
+      const int begin = first < 0 ? -first : 0, end = n - first < P ? n - first : P;
+      T x[P * C] __attribute__((aligned(16)));
+      load_run(x, in + (int64_t)first * C, begin * C, end * C);
+      int32_t row = (uint32_t)(first + begin) / (uint32_t)width, column = first + begin - row * width;
+      if (column + end - begin <= width) {
+        painter.paint(x, row, column, begin, end);
+      } else {
+#pragma unroll 1
+        for (int at = begin, behind; at < end; at = behind, column = 0, row++) {
+          behind = at + (width - column < end - at ? width - column : end - at);
+          painter.paint(x, row, column, at, behind);
+        }
+      }
+      store_run(out + (int64_t)first * C, x, begin * C, end * C);
+    }
+  }
+}

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples that are copied and painted over; see kernels/core/gpu_paint.h."""
+
+from __future__ import annotations
+
+from ..launch import Phase, Task, grid_of
+from ..source import c_type
+
+_THREADS = 256
+
+
+def painted(task: Task, painter: str) -> list[Phase]:
+    (out,), kind = task.outs, task.kind
+    if int(out.volumes().max(initial=0)) >= 1 << 31:
+        raise ValueError(f"a sample of shape {out.shape.max(axis=0).tolist()} is too large for the GPU")
+    interleaved = kind.unit and kind.axis == kind.n
+    c, n = (kind.c, kind.n) if interleaved else (1, max(out.ndim, 1))
+    run_bytes = 16 if c % 2 == 0 else 16 * c
+    blocks = -(-(out.volumes() * out.dtype.itemsize // run_bytes + 2) // _THREADS)
+    t = c_type(out.dtype)
+    return [Phase(f"paint_rows<{t}, {c}, {n}, {_THREADS}, {painter}<{t}, {c}, {n}>>(l);", grid_of(blocks, task.n))]
