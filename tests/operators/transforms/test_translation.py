@@ -22,7 +22,7 @@ TestPlane = op_test(
         *({"offset": [10, -20.5], "reverse_order": r} for r in (False, True)),
         *({"offset": per_sample(-50, 50, (2,)), "reverse_order": r} for r in (False, True)),
         {"offset": [0, 0]},
-        {"offset": [1e4, -1e-4]},
+        {"offset": [1e-3, 1e6], "reverse_order": True},
     ],
     make_input=inputs(2),
     errors=[
@@ -48,7 +48,12 @@ TestSpace = op_test(
     make_input=inputs(3),
 )
 TestLine = op_test(
-    "transforms.translation", reference, ("f4",), ("", "F**"), args=[{"offset": 3.5}], make_input=inputs(1)
+    "transforms.translation",
+    reference,
+    ("f4",),
+    ("", "F**"),
+    args=[{"offset": 3.5}, {"offset": -2, "reverse_order": True}],
+    make_input=inputs(1),
 )
 
 
