@@ -160,7 +160,8 @@ def correlate(samples, sizes, to=None, border=0, anchor=0, fill=None, outer=0, l
     weights = [rng.uniform(-0.3, 0.5, s).astype("f4") for s in sizes]
     more = [weights] if fill is None else [weights, [np.full(1, fill + i, x.dtype) for i, x in enumerate(samples)]]
     axes = len(sizes[0])
-    columns = {"anchor": [[*[0] * (3 - axes), *[anchor] * axes]], "border": border, "has_fill": fill is not None}
+    anchor = np.broadcast_to(anchor, axes).tolist()
+    columns = {"anchor": [[*[0] * (3 - axes), *anchor]], "border": border, "has_fill": fill is not None}
     found = segment("filter/correlate", samples, {**columns, "n_outer": outer, "n_space": axes}, to, more)
     if np.any(less):
         shape = found.specs[0].shape.copy()
@@ -171,7 +172,7 @@ def correlate(samples, sizes, to=None, border=0, anchor=0, fill=None, outer=0, l
 
 @pytest.mark.parametrize("dtype", ("u1", "u2", "i1", "i2", "f2", "f4"))
 def test_correlate_of_all_types(dtype):
-    correlate(images(dtype), [(3, 5)], anchor=1).check(offsets=(0, 1))
+    correlate(images(dtype), [(3, 5)], anchor=(1, 3)).check(offsets=(0, 1))
     correlate(images(dtype), [(3, 5), (1, 1), (9, 4)], "f4").check()
 
 
