@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches over pixels of few channels, in runs along the rows of the last output.
+// Launches over pixels of few channels, in runs along the rows of the last
+// output.
 #pragma once
 #include "core/gpu_runs.h"
 
-// How many pixels of a row come before the first one at a multiple of the alignment, so that runs of P pixels begin
-// there; 0 if none does. C channels of T are neighbours.
+// How many pixels of a row come before the first one at a multiple of the
+// alignment, so that runs of P pixels begin there; 0 if none does. C channels
+// of T are neighbours.
 template <class T, int C, int P>
 DEVICE int lead_of_row(const T *row) {
   constexpr unsigned kUnits = alignment_of_run<T, P * C>() / sizeof(T);  // elements, a power of two
   const unsigned first = (unsigned)((unsigned long long)row / sizeof(T)) & (kUnits - 1);
-  if constexpr (C % 2) {                            // C * x = -first modulo kUnits has a solution: by the inverse of C
+  if constexpr (C % 2) {                            // C * x = -first modulo kUnits has a solution: by the
+                                                    // inverse of C
     constexpr unsigned kInverse = C == 3 ? 11 : 1;  // modulo 16
     const unsigned x = (0u - first) * kInverse & (kUnits - 1);
     return (int)(x % P);
@@ -31,7 +34,8 @@ DEVICE void place_of_row(int32_t (&at)[N], int32_t row, const int32_t (&extent)[
   at[N - 1] = 0;
 }
 
-// What stands at `n` places from `at` on along a row, one by one: where they come from several places or are filled.
+// What stands at `n` places from `at` on along a row, one by one: where they
+// come from several places or are filled.
 template <class K, class Chain>
 DEVICE void write_places(const Chain &chain, const Place<K> &from, const Place<typename Chain::Kind> &to,
                          const int32_t (&at)[K::N], int n) {
@@ -64,8 +68,9 @@ DEVICE void write_places(const Chain &chain, const Place<K> &from, const Place<t
   }
 }
 
-// Whether columns [from, to] of the row that begins at `at` come from neighbours in one row of the source. Then `at`
-// becomes the place of column `from` there, and `step` is 1, or -1 where it goes back.
+// Whether columns [from, to] of the row that begins at `at` come from
+// neighbours in one row of the source. Then `at` becomes the place of column
+// `from` there, and `step` is 1, or -1 where it goes back.
 template <int N, class Chain>
 DEVICE bool is_stretch(const Chain &chain, int32_t (&at)[N], int32_t from, int32_t to, Found<Chain::kSteps> &found,
                        int32_t &step) {
@@ -84,7 +89,8 @@ DEVICE bool is_stretch(const Chain &chain, int32_t (&at)[N], int32_t from, int32
   return same && length * step == to - from && chain.is_straight();
 }
 
-// Pixels of a row that come from neighbours in one row of the source, or go back there.
+// Pixels of a row that come from neighbours in one row of the source, or go
+// back there.
 template <class K, class Chain, int P>
 struct Stretch {
   typedef typename Chain::Kind To;
@@ -182,8 +188,9 @@ struct Stretch {
   }
 };
 
-// A row of `columns` pixels as runs of P of which the first begins `ahead` pixels before it: those in [lo, hi) lie in
-// it altogether; what comes before and behind is cut.
+// A row of `columns` pixels as runs of P of which the first begins `ahead`
+// pixels before it: those in [lo, hi) lie in it altogether; what comes before
+// and behind is cut.
 template <int P>
 struct Cut {
   int32_t columns, ahead, lo, hi;
@@ -202,16 +209,18 @@ struct Cut {
   }
 };
 
-// Where runs of wide elements are longer than what a thread writes at once, a warp that wrote them as they are would
-// write to many places at a time, each of them several times. So it turns them in shared memory.
+// Where runs of wide elements are longer than what a thread writes at once, a
+// warp that wrote them as they are would write to many places at a time, each
+// of them several times. So it turns them in shared memory.
 template <class Out, int V, bool NEEDED>
 struct Staged {
   static constexpr int kBlocks = V * sizeof(Out) / 16;
   static constexpr bool kUsed = NEEDED && V * sizeof(Out) % 16 == 0 && kBlocks > 1 && sizeof(Out) >= 4;
 };
 
-// Writes a warp's runs of a row, one after the other from that of lane 0 on, to where this begins; `is_whole`: of a
-// lane, whether its run is written. Its blocks lie in `staged`.
+// Writes a warp's runs of a row, one after the other from that of lane 0 on, to
+// where this begins; `is_whole`: of a lane, whether its run is written. Its
+// blocks lie in `staged`.
 template <int BLOCKS>
 DEVICE void write_staged(uint4 *out, uint4 *staged, const uint4 *mine, bool is_whole, int lane) {
   if (is_whole) {
@@ -228,13 +237,15 @@ DEVICE void write_staged(uint4 *out, uint4 *staged, const uint4 *mine, bool is_w
   __syncwarp();
 }
 
-// Chains over pixels of few channels: G neighbouring threads take a row of the last output, each of them runs of P
-// pixels. Runs are aligned in the output, so that the first and the last of a row may be cut. U runs are read before
+// Chains over pixels of few channels: G neighbouring threads take a row of the
+// last output, each of them runs of P pixels. Runs are aligned in the output,
+// so that the first and the last of a row may be cut. U runs are read before
 // the first is written.
 template <class K, int IN, class Chain, int P, int G, int THREADS, int U>
 DEVICE void run_rows(const Launch &l) {
   typedef typename Chain::Kind To;
   typedef typename To::T Out;
+  typedef typename K::T In;
   typedef Stretch<K, Chain, P> Pixels;
   typedef Staged<Out, P * To::C, To::kInterleaved && G == 32> Stage;
   constexpr int N = To::N, CO = To::C, kRows = THREADS / G;
@@ -257,14 +268,28 @@ DEVICE void run_rows(const Launch &l) {
     chain.begin(l, sample);
     to.begin(out);
     from.begin(l.tensors[IN][sample]);
+    // Of images that come from one part of the source altogether rows follow
+    // each other there, too.
+    Found<Chain::kSteps> found;
+    int32_t at[N] = {}, step = 1;
+    const In *top = nullptr;
+    int64_t pitch = 0;
+    if constexpr (N == 2 && (To::kUnit || !Chain::kByChannel)) {
+      int32_t next[2] = {rows > 1, 0}, last[2] = {rows - 1, 0}, last_step;
+      Found<Chain::kSteps> other;
+      if (is_stretch(chain, last, 0, columns - 1, other, last_step) &&
+          is_stretch(chain, at, 0, columns - 1, found, step) && step == last_step) {
+        chain.locate(next, other);
+        top = from.at(at), pitch = from.at(next) - top;
+      }
+    }
     for (; row < rows; row += gridDim.x * kRows) {
-      int32_t at[N], step;
       place_of_row(at, row, extent);
       Out *const line = to.at(at);
       const Cut<P> cut(columns, (P - lead_of_row < Out, To::kInterleaved ? CO : 1, P > (line)) % P);
-      Found<Chain::kSteps> found;
-      if (is_stretch(chain, at, 0, columns - 1, found, step)) {
-        const Pixels pixels(chain, from, to, from.at(at), line, step < 0, found);
+      if (top || is_stretch(chain, at, 0, columns - 1, found, step)) {
+        const In *const zero = top ? top + row * pitch : from.at(at);
+        const Pixels pixels(chain, from, to, zero, line, step < 0, found);
         const bool reads_aligned = pixels.reads_aligned(cut.first(0)),
                    writes_aligned = pixels.writes_aligned(cut.first(0));
         for (int32_t j = 0; j < cut.hi; j += U * G) {
