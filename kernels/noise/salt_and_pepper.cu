@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
+#include "core/gpu_runs.h"
 #include "noise/gpu_noise.h"
 #include "noise/salt_and_pepper.h"
 
@@ -16,6 +17,33 @@ DEVICE void salt_and_pepper_elements(const Launch &l) {
 #pragma unroll
       for (int i = 0; i < 4; i++) out[i] = disturbed(in[i], w[i], a.noise, a.salt, bright, dark);
     });
+  }
+}
+
+// A word for each pixel of C channels side by side: a thread makes the four pixels that a block of words serves.
+template <class T, int C>
+DEVICE void salt_and_pepper_inner(const Launch &l) {
+  constexpr int V = 4 * C;
+  FOR_SAMPLES(sample, l) {
+    const SaltAndPepperArgs a = ((const SaltAndPepperArgs *)l.args[0])[sample];
+    const DistributionArgs r = noise_draws(a);
+    const T bright = saturate<T>(a.bright), dark = saturate<T>(a.dark);
+    const Tensor to = l.tensors[0][sample];
+    const int64_t n = volume_of(to);
+    T *const out = to.template as<T>();
+    const T *const in = l.tensors[1][sample].template as<T>();
+    const uint32_t fours = (uint32_t)((n + V - 1) / V);
+    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < fours; i += gridDim.x * blockDim.x) {
+      const int64_t at = (int64_t)i * V;
+      const int count = n - at < V ? (int)(n - at) : V;
+      T x[V] __attribute__((aligned(16)));
+      load_run(x, in + at, 0, count);
+      uint32_t w[4];
+      distribution_block(r, i, 0, w);
+#pragma unroll
+      for (int k = 0; k < V; k++) x[k] = disturbed(x[k], w[k / C], a.noise, a.salt, bright, dark);
+      store_run(out + at, x, 0, count);
+    }
   }
 }
 
