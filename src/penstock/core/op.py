@@ -189,8 +189,7 @@ class Operator:
     n_inputs: int = 0  # of this call; for `n_outputs`
     in_order: ClassVar[bool] = False  # `run` is called for one batch after the other, never for two at once
     mixes_samples: ClassVar[bool] = False  # an output sample depends on other samples of the batch
-    # The rules read columns by `a.native` only, so that they need not run for every batch: see core/recording.py.
-    replays: ClassVar[bool] = False
+    replays: ClassVar[bool] = False  # the rules, which read columns by `a.native` only, need not run for every batch
     # Old public names: "ImageDecoder" gives ops.ImageDecoder and fn.image_decoder.
     deprecated: ClassVar[tuple[str, ...]] = ()
     former_defaults: ClassVar[dict[str, dict[str, Any]]] = {}  # where an old name had other defaults: {"Old": {"x": 1}}
@@ -228,11 +227,10 @@ class Operator:
 
     @classmethod
     def find_arg(cls, name: str) -> Arg:
-        try:
+        if name in cls.schema:
             return cls.schema[name]
-        except KeyError:
-            near = suggest(name, cls.schema)
-            raise TypeError(f"{cls.display_name()}() got an unexpected argument '{name}'.{near}") from None
+        near = suggest(name, cls.schema)
+        raise TypeError(f"{cls.display_name()}() got an unexpected argument '{name}'.{near}")
 
     @classmethod
     def by_name(cls, given: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -246,9 +244,7 @@ class Operator:
 
     @classmethod
     def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:
-        """For operators that are made of others: calls them by `call(class, inputs, kwargs)` and returns the outputs.
-
-        None: the call stays what it is."""
+        """For operators made of others: calls them by `call(class, inputs, kwargs)`; returns their outputs, or None."""
         return None
 
     def ahead(self, n_inputs: int) -> tuple[int, ...]:
@@ -401,6 +397,4 @@ class Source(Operator, abstract=True):
 class Seeded(Operator, abstract=True):
     """Mixin of operators that draw random numbers."""
 
-    seed = Arg(
-        int, -1, "Seed of the operator; by default it follows from the pipeline's seed and the operator's place in it."
-    )
+    seed = Arg(int, -1, "Seed; by default it follows from the pipeline's seed and the operator's place in it.")

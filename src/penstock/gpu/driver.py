@@ -16,6 +16,8 @@ from collections import deque
 from functools import cache
 from typing import Any
 
+from .driver_calls import FUNCTIONS, SHORT
+
 _OLDEST_DRIVER = 12000  # CUDA 12.0
 _OUT_OF_MEMORY, _NOT_READY = 2, 600
 _MOST_MARKS = 64
@@ -30,50 +32,7 @@ class OutOfDeviceMemory(CudaError, MemoryError):
     """The GPU's memory is full."""
 
 
-_P, _I, _U, _S = ctypes.c_void_p, ctypes.c_int, ctypes.c_uint, ctypes.c_size_t
-_FUNCTIONS: dict[str, tuple] = {
-    "cuInit": (_U,),
-    "cuDriverGetVersion": (_P,),
-    "cuDeviceGetCount": (_P,),
-    "cuDeviceGet": (_P, _I),
-    "cuDeviceGetName": (_P, _I, _I),
-    "cuDeviceGetAttribute": (_P, _I, _I),
-    "cuDeviceTotalMem_v2": (_P, _I),
-    "cuDevicePrimaryCtxRetain": (_P, _I),
-    "cuCtxPushCurrent_v2": (_P,),
-    "cuCtxPopCurrent_v2": (_P,),
-    "cuMemAlloc_v2": (_P, _S),
-    "cuMemFree_v2": (_P,),
-    "cuMemGetInfo_v2": (_P, _P),
-    "cuMemHostAlloc": (_P, _S, _U),
-    "cuMemFreeHost": (_P,),
-    "cuMemcpyHtoDAsync_v2": (_P, _P, _S, _P),
-    "cuMemcpyDtoHAsync_v2": (_P, _P, _S, _P),
-    "cuMemcpyDtoDAsync_v2": (_P, _P, _S, _P),
-    "cuMemsetD8Async": (_P, ctypes.c_ubyte, _S, _P),
-    "cuStreamCreate": (_P, _U),
-    "cuStreamDestroy_v2": (_P,),
-    "cuStreamSynchronize": (_P,),
-    "cuStreamWaitEvent": (_P, _P, _U),
-    "cuEventCreate": (_P, _U),
-    "cuEventRecord": (_P, _P),
-    "cuEventQuery": (_P,),
-    "cuEventSynchronize": (_P,),
-    "cuEventDestroy_v2": (_P,),
-    "cuEventElapsedTime": (_P, _P, _P),
-    "cuModuleLoadData": (_P, _P),
-    "cuModuleUnload": (_P,),
-    "cuModuleGetFunction": (_P, _P, ctypes.c_char_p),
-    "cuFuncSetAttribute": (_P, _I, _I),
-    "cuLaunchKernel": (_P, _U, _U, _U, _U, _U, _U, _U, _P, _P, _P),
-    "cuGetErrorName": (_I, _P),
-    "cuGetErrorString": (_I, _P),
-}
-# Calls that only queue or ask keep the GIL: giving it up and waiting for it again takes longer than they do.
-_SHORT = (
-    *("cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuStreamWaitEvent"),
-    *("cuEventCreate", "cuEventRecord", "cuEventQuery", "cuEventDestroy_v2"),
-)
+_P, _I, _S = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t
 # Numbers of CUdevice_attribute.
 _SM_COUNT, _MAJOR, _MINOR = 16, 75, 76
 _MAX_DYNAMIC_SHARED = 8  # CUfunction_attribute
@@ -89,8 +48,8 @@ def _library() -> ctypes.CDLL:
             f"no NVIDIA driver was found ({e}). A GPU pipeline needs an NVIDIA GPU and its driver; without them leave "
             "`device` out and pass device_id=None"
         ) from None
-    for name, arguments in _FUNCTIONS.items():
-        function = getattr(short if name in _SHORT else lib, name)
+    for name, arguments in FUNCTIONS.items():
+        function = getattr(short if name in SHORT else lib, name)
         function.argtypes, function.restype = arguments, ctypes.c_int
         setattr(lib, name, function)
     code = lib.cuInit(0)
