@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions of CUDA's driver API that driver.py calls: the types of their arguments; all return an error code."""
+
+from __future__ import annotations
+
+import ctypes
+
+_P, _I, _U, _S = ctypes.c_void_p, ctypes.c_int, ctypes.c_uint, ctypes.c_size_t
+FUNCTIONS: dict[str, tuple] = {
+    "cuInit": (_U,),
+    "cuDriverGetVersion": (_P,),
+    "cuDeviceGetCount": (_P,),
+    "cuDeviceGet": (_P, _I),
+    "cuDeviceGetName": (_P, _I, _I),
+    "cuDeviceGetAttribute": (_P, _I, _I),
+    "cuDeviceTotalMem_v2": (_P, _I),
+    "cuDevicePrimaryCtxRetain": (_P, _I),
+    "cuCtxPushCurrent_v2": (_P,),
+    "cuCtxPopCurrent_v2": (_P,),
+    "cuMemAlloc_v2": (_P, _S),
+    "cuMemFree_v2": (_P,),
+    "cuMemGetInfo_v2": (_P, _P),
+    "cuMemHostAlloc": (_P, _S, _U),
+    "cuMemFreeHost": (_P,),
+    "cuMemcpyHtoDAsync_v2": (_P, _P, _S, _P),
+    "cuMemcpyDtoHAsync_v2": (_P, _P, _S, _P),
+    "cuMemcpyDtoDAsync_v2": (_P, _P, _S, _P),
+    "cuMemsetD8Async": (_P, ctypes.c_ubyte, _S, _P),
+    "cuStreamCreate": (_P, _U),
+    "cuStreamDestroy_v2": (_P,),
+    "cuStreamSynchronize": (_P,),
+    "cuStreamWaitEvent": (_P, _P, _U),
+    "cuEventCreate": (_P, _U),
+    "cuEventRecord": (_P, _P),
+    "cuEventQuery": (_P,),
+    "cuEventSynchronize": (_P,),
+    "cuEventDestroy_v2": (_P,),
+    "cuEventElapsedTime": (_P, _P, _P),
+    "cuModuleLoadData": (_P, _P),
+    "cuModuleUnload": (_P,),
+    "cuModuleGetFunction": (_P, _P, ctypes.c_char_p),
+    "cuFuncSetAttribute": (_P, _I, _I),
+    "cuLaunchKernel": (_P, _U, _U, _U, _U, _U, _U, _U, _P, _P, _P),
+    "cuGetErrorName": (_I, _P),
+    "cuGetErrorString": (_I, _P),
+}
+# Calls that only queue or ask keep the GIL: giving it up and waiting for it again takes longer than they do.
+SHORT = (
+    *("cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuStreamWaitEvent"),
+    *("cuEventCreate", "cuEventRecord", "cuEventQuery", "cuEventDestroy_v2"),
+)
