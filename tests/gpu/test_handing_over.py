@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches on the GPU are handed over without waiting for them: by `run(stream)` and by iterators. The framework here
+is this test's own; PyTorch's and JAX's part is in test_frameworks.py, for a real GPU."""
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from penstock import fn, pipeline_def
+from penstock.gpu import dlpack
+from penstock.gpu.batch import DeviceBatch
+from penstock.gpu.driver import Device, Stream
+from penstock.plugin.base_iterator import DaliIterator
+
+
+@pytest.fixture
+def no_waiting(monkeypatch):
+    def wait(self):
+        raise AssertionError("the host waits for the GPU")
+
+    monkeypatch.setattr(DeviceBatch, "wait", wait)
+
+
+@pytest.fixture(scope="module")
+def stream():
+    """Of somebody else; it lives longer than all batches."""
+    device = Device.get(0)
+    with device:
+        return Stream(device)
+
+
+def numbers(batch_size=2):
+    def define():
+        x = fn.external_source(source=lambda i: np.full((batch_size, 4, 5), i, "f4"), device="gpu")
+        return fn.copy(x + 1), fn.copy(x)
+
+    return pipeline_def(define, batch_size=batch_size, num_threads=1, device_id=0)()
+
+
+@pytest.mark.parametrize("kind", ["none yet", "a stream"])
+def test_run(no_waiting, stream, kind):
+    pipe = numbers()
+    for i in range(5):
+        x, y = pipe.run(-1 if kind == "none yet" else stream.handle)
+        assert (x.as_cpu().as_array() == i + 1).all() and (y.as_cpu().as_array() == i).all()
+
+
+class Taker(DaliIterator):
+    """Takes batches by DLPack for work of its own stream."""
+
+    def _convert(self, batches):
+        outputs = zip(self._names, batches[0].outputs)
+        return {n: (o.data_ptr(), o.__dlpack__(stream=self.stream.handle)) for n, o in outputs}
+
+
+def test_iterators(no_waiting, stream):
+    it = Taker(numbers(), ["x", "y"], size=20, prepare_first_batch=False)
+    it.stream, device = stream, stream.device
+    host = np.zeros((2, 4, 5), "f4")
+    before = len(dlpack._given_out)
+    for i, batch in enumerate(it):
+        for name, want in (("x", i + 1), ("y", i)):
+            given, capsule = batch[name]
+            address, shape, dtype, number, owner = dlpack.take(capsule)
+            assert (address, shape, dtype, number) == (given, (2, 4, 5), np.dtype("f4"), 0)
+            with device:
+                it.stream.download(host.ctypes.data, address, host.nbytes)
+                it.stream.synchronize()
+            assert (host == want).all()
+            del owner
+    assert i == 9
+    del batch, capsule
+    assert len(dlpack._given_out) == before  # all of it was given back
+
+
+def test_a_capsule_is_what_dlpack_says():
+    """Read as the header of DLPack lays it out."""
+    x = numbers().run()[0]
+    capsule = x.__dlpack__(stream=-1)
+    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    at = get(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, b"dltensor")
+    managed = dlpack._Managed.from_address(at)
+    t = managed.tensor
+    assert (t.data, t.device_type, t.device_id, t.ndim) == (x.data_ptr(), 2, 0, 3)
+    assert (t.code, t.bits, t.lanes, [t.shape[d] for d in range(3)]) == (2, 32, 1, [2, 4, 5])
+    assert not t.strides and not t.byte_offset and managed.deleter
