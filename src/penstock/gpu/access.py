@@ -70,6 +70,7 @@ def copies_window(locals_: list[Call], specs: list[Spec]) -> bool:
 
 def row_of_window(call: Call, x: Spec, out: Spec) -> np.ndarray:
     """(n,) elements of the last axis that a window cuts or pads and of those behind it."""
+    assert call.args is not None
     begin = call.args["start"][:, : out.ndim] - call.args["origin"][:, : out.ndim]
     is_whole = (begin == 0) & (x.stored == out.stored)
     is_whole[:, 0] = False
