@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -160,7 +161,7 @@ class _Part:
 
 def _take(batch: Batch, rows: np.ndarray) -> Batch:
     spec = batch.spec
-    if spec.is_dense and int(spec.volumes()[0]) * spec.dtype.itemsize <= _SMALL_BYTES:
+    if spec.n and math.prod(spec.stored[0].tolist()) * spec.dtype.itemsize <= _SMALL_BYTES and spec.is_dense:
         sources = None if batch.sources is None else [batch.sources[i] for i in rows.tolist()]
         return Batch.from_array(batch.array()[rows], spec.layout, sources)
     return batch.take(rows)

@@ -125,12 +125,9 @@ class Replays:
 
     def take_back(self, segment: Replay | _Segment, ctx: Context) -> None:
         """Takes back what `segment` gave, or what was planned with the record of `for_segment`, after it has run."""
-        kind = self._kind(ctx)
-        if kind is None:
-            return
         if isinstance(segment, Replay):
-            self._idle[kind].append(segment)
-        elif segment.record is not None:
+            self._idle[segment.kind].append(segment)
+        elif segment.record is not None and (kind := self._kind(ctx)) is not None:
             self._keep(kind, segment, segment.record)
 
     def for_segment(self, ctx: Context) -> Record | None:
@@ -188,7 +185,7 @@ class Replays:
         if record.fault or segment.launch is None or len(segment.calls) < len(self.chain.links):
             self._vain[kind] = _PATIENCE
             return
-        replay = Replay(self.chain, segment, record)
+        replay = Replay(self.chain, segment, record, kind)
         self._vain.setdefault(kind, 0)
         self._idle.setdefault(kind, []).append(replay)
 
@@ -198,7 +195,8 @@ class Replay:
 
     begin: int
 
-    def __init__(self, chain: Chain, segment: _Segment, record: Record):
+    def __init__(self, chain: Chain, segment: _Segment, record: Record, kind: tuple):
+        self.kind = kind
         wiring: Wiring = chain.wiring(chain.nodes)
         assert segment.launch is not None
         self._launch, self._wiring = segment.launch, wiring

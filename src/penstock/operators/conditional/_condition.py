@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ...core.batch import Batch
@@ -26,6 +28,6 @@ def truth(condition: Batch, what: str = "a condition of `if`") -> np.ndarray:
 def is_small(batch: Batch) -> bool:
     """Whether the samples are few bytes each and have one shape, and can be copied at once."""
     spec = batch.spec
-    return (
-        batch.on_host and spec.n > 0 and spec.is_dense and int(spec.volumes()[0]) * spec.dtype.itemsize <= SMALL_BYTES
-    )
+    if not (batch.on_host and spec.n):
+        return False
+    return math.prod(spec.stored[0].tolist()) * spec.dtype.itemsize <= SMALL_BYTES and spec.is_dense
