@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad input for every operator, made from its schema: odd shapes, layouts and types, arguments far out of range, as
-constants and as data. Run as a program it tries them one after the other, and says of each how it ended."""
+constants and as data. Run as a program it tries them one after the other, and says of each how it ended.
+
+    python bad_input_cases.py SHARE BEGIN [gpu]
+
+tries one case of so many, from that number on; on the GPU those operators that have a form for it."""
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import io
 import itertools
@@ -20,8 +25,10 @@ import numpy as np
 from penstock import fn, pipeline_def, types
 from penstock.core.op import REGISTRY, Arg, Layout, Operator, Source
 
-MEMORY_BYTES = 1 << 30  # that a case may take beyond what is taken already
-SECONDS = 4  # that a case may last
+# That a case may take beyond what is taken already; of what the device has had it keeps much.
+MEMORY_BYTES = {"cpu": 1 << 30, "gpu": 8 << 30}
+SECONDS = {"cpu": 4, "gpu": 40}  # that a case may last; an emulated device compiles kernels by the host's compiler
+DEVICE_FAILED = 98  # the program's exit status: the device is of no use any more
 SEED = int(os.environ.get("PENSTOCK_SEED", "0"))
 MIXED = int(os.environ.get("PENSTOCK_MIXED", "50"))  # such cases of each operator
 _SETTLED = ("name", "seed", "preserve", "bytes_per_sample_hint", "pattern")
@@ -287,13 +294,18 @@ def _face(name: str) -> Any:
     return face
 
 
-def attempt(case: Case) -> str:
+def attempt(case: Case, device: str = "cpu") -> str:
     """How it ended: "ok", "raised: ...", or "WRONG: ..." for what nobody should see."""
     n = max([len(DATA[name]) for name, _ in case.inputs], default=2)
 
-    @pipeline_def(batch_size=max(n, 1), num_threads=2, prefetch_queue_depth=1, seed=1)
+    @pipeline_def(
+        batch_size=max(n, 1), num_threads=2, prefetch_queue_depth=1, seed=1, device_id=0 if device == "gpu" else None
+    )
     def pipe():
-        fed = [fn.external_source(source=lambda i, x=x: DATA[x], layout=layout or None) for x, layout in case.inputs]
+        fed = [
+            fn.external_source(source=lambda i, x=x: DATA[x], layout=layout or None, device=device)
+            for x, layout in case.inputs
+        ]
         data = {k: fn.external_source(source=lambda i, v=v: v[:n]) for k, v in case.data.items()}
         if case.operator in ("subscript", "arithmetic"):
             from penstock.graph import trace
@@ -305,6 +317,7 @@ def attempt(case: Case) -> str:
 
     try:
         for out in pipe().run():
+            out = out.as_cpu()
             for i in range(len(out)):
                 np.asarray(out.at(i)).sum(dtype="f8")
     except (ValueError, TypeError, RuntimeError, MemoryError, StopIteration) as e:
@@ -318,29 +331,43 @@ def attempt(case: Case) -> str:
     return "ok"
 
 
-def chosen(share: int) -> list[Case]:
+def device_failure() -> str:
+    """What the emulated device found: a write outside of its memory, say."""
+    path = os.environ.get("PENSTOCK_CUDA_DRIVER")
+    if not path:
+        return ""
+    driver = ctypes.CDLL(path)
+    driver.emulated_failure.restype = ctypes.c_char_p
+    return driver.emulated_failure().decode()
+
+
+def chosen(share: int, device: str = "cpu") -> list[Case]:
     """Every case, or a fixed one of `share`."""
-    return [c for c in cases() if zlib.crc32(str(c).encode()) % share == 0]
+    found = (c for c in cases() if zlib.crc32(str(c).encode()) % share == 0)
+    return [c for c in found if device == "cpu" or (c.inputs and device in REGISTRY[c.operator].devices)]
 
 
-def main(share: int, begin: int) -> None:
+def main(share: int, begin: int, device: str = "cpu") -> None:
     """Writes of each case, from number `begin` on, "number begin" before it and how it ended behind it."""
     faulthandler.enable()
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     with open("/proc/self/statm") as f:
         taken = int(f.read().split()[0]) * resource.getpagesize()
-    todo = chosen(share)
-    attempt(todo[0])
+    todo = chosen(share, device)
+    attempt(Case("copy", (("image", "HWC"),), {}, {}), device)
     before = {k: [x.copy() for x in v] for k, v in DATA.items()}
-    resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY_BYTES,) * 2)
+    resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY_BYTES[device],) * 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGALRM, lambda *a: os._exit(99))
     for i, case in enumerate(todo[begin:], begin):
         print(i, "begin", flush=True)
-        signal.alarm(SECONDS)
-        ended = attempt(case)
+        signal.alarm(SECONDS[device])
+        ended = attempt(case, device)
         signal.alarm(0)
+        if device == "gpu" and (failure := device_failure()):
+            print(i, f"WRONG: the device: {failure}".replace("\n", " "), flush=True)
+            os._exit(DEVICE_FAILED)
         print(i, ended.replace("\n", " "), flush=True)
     for k, v in before.items():
         for x, y in zip(v, DATA[k]):
@@ -348,4 +375,4 @@ def main(share: int, begin: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

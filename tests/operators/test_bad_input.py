@@ -9,39 +9,46 @@ import sys
 from pathlib import Path
 
 import bad_input_cases
+import pytest
 
 ROOT = Path(__file__).parents[2]
 SHARE = int(os.environ.get("PENSTOCK_SHARE", "3"))  # one case of so many is tried
+GPU_SHARE = int(os.environ.get("PENSTOCK_GPU_SHARE", "400"))  # the same on the GPU, where kernels are to be compiled
 
 
-def endings(share):
+def endings(share, device="cpu"):
     """How each case ended: by its number. A case that ends the process, or does not end, costs a new process."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(ROOT / p) for p in ("src", "tests"))}
     found, begin = {}, 0
     while begin is not None:
-        command = [sys.executable, bad_input_cases.__file__, str(share), str(begin)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", timeout=300)
+        command = [sys.executable, bad_input_cases.__file__, str(share), str(begin), device]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", timeout=280)
         begin, last = None, None
         for number, text in (line.split(" ", 1) for line in done.stdout.splitlines()):
             last = int(number)
             found[last] = text
         if last is not None and found[last] == "begin":
             code = done.returncode
-            how = f"no end after {bad_input_cases.SECONDS} s" if code == 99 else signal.strsignal(-code) or code
+            how = f"no end after {bad_input_cases.SECONDS[device]} s" if code == 99 else signal.strsignal(-code) or code
             found[last] = f"WRONG: {how}: {done.stderr[-600:]}"
+            begin = last + 1
+        elif done.returncode == bad_input_cases.DEVICE_FAILED and last is not None:
             begin = last + 1
         else:
             assert done.returncode == 0, done.stderr
     return found
 
 
-def test_bad_input():
-    cases, found = bad_input_cases.chosen(SHARE), endings(SHARE)
+@pytest.mark.parametrize(
+    "device, share, at_least", [("cpu", SHARE, 5000 // SHARE), ("gpu", GPU_SHARE, 15000 // GPU_SHARE)]
+)
+def test_bad_input(device, share, at_least):
+    cases, found = bad_input_cases.chosen(share, device), endings(share, device)
     assert sorted(found) == list(range(len(cases)))
     wrong = [f"{cases[i]}\n    {text}" for i, text in sorted(found.items()) if text.startswith("WRONG")]
     assert not wrong, f"{len(wrong)} of {len(cases)} cases:\n" + "\n".join(wrong[:25])
     outcomes = {text.split(":")[0] for text in found.values()}
-    assert outcomes == {"ok", "raised"} and len(cases) > 5000 // SHARE
+    assert outcomes == {"ok", "raised"} and len(cases) > at_least
 
 
 def test_the_same_cases_every_time():

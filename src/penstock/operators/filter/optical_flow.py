@@ -92,6 +92,8 @@ class OpticalFlow(Operator):
     def plan(self, a: Arguments, x: Spec, *hints: Spec) -> None:
         if x.dtype.name != "uint8":
             raise TypeError(f"input type {x.dtype.name} is not supported; supported: uint8; fn.cast converts others")
+        if x.ndim != 4:
+            raise ValueError(f"the input has {x.ndim} dimensions; it takes sequences of frames (FHWC)")
         channels, wanted = x.shape[:, 3], 1 if a.image_type == DALIImageType.GRAY else 3
         SampleErrors.where(
             channels != wanted,
