@@ -16,7 +16,8 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "src")]
 from penstock.core import kernels  # noqa: E402
 from penstock.core.batch import Spec  # noqa: E402
 from penstock.gpu import compile, launch  # noqa: E402
-from penstock.gpu.driver import Device, Event, Stream, driver_version  # noqa: E402
+from penstock.gpu.driver import Device, driver_version  # noqa: E402
+from penstock.gpu.stream import Event, Stream  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 

@@ -11,14 +11,14 @@
 #include "decode/jpeg_huffman.h"
 
 constexpr int kThreads = 256;
-constexpr int kLook = 10;                                // bits of a code that one look-up decides
-constexpr int kLeastBits = 256, kMostBits = 8 * 2048;    // of a thread's piece
+constexpr int kLook = 10;                              // bits of a code that one look-up decides
+constexpr int kLeastBits = 256, kMostBits = 8 * 2048;  // of a thread's piece
 
 // From the place in a block to the one in rows (figure A.6 of ITU-T T.81).
-__constant__ uint8_t kNaturalPlace[64] = {
-    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
-    41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
-    30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
+__constant__ uint8_t kNaturalPlace[64] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
+                                          12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
+                                          35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
+                                          58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
 struct Codes {
   uint16_t look[kScanTables << kLook];  // length << 8 | symbol; 0: the code is longer
@@ -196,7 +196,8 @@ DEVICE void read_codes(Codes &codes, const JpegScan &s) {
 // Differences to values, component by component. False: out of range.
 DEVICE bool sum_differences(const Codes &codes, const JpegScan &s, const uint32_t *places, uint16_t *words, int *sums) {
   const int n_mcus = s.n_blocks / s.mcu_blocks, each = (n_mcus + kThreads - 1) / kThreads;
-  const int begin = min((int)threadIdx.x * each, n_mcus) * s.mcu_blocks, end = min(begin + each * s.mcu_blocks, s.n_blocks);
+  const int begin = min((int)threadIdx.x * each, n_mcus) * s.mcu_blocks,
+            end = min(begin + each * s.mcu_blocks, s.n_blocks);
   int last[3] = {0, 0, 0}, total;
   bool good = true;
   for (int i = begin, b = 0; i < end; i++, b = b + 1 == s.mcu_blocks ? 0 : b + 1) {
@@ -239,8 +240,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, 4) jpeg_huffman(Launch l)
 
   int piece = ((n_bits + kThreads - 1) / kThreads + 31) / 32 * 32;
   piece = max(kLeastBits, min(piece, kMostBits));
-  Output out = {places, reinterpret_cast<uint16_t *>(places + r.n_places),
-                s.n_blocks, (int32_t)a.most_words, 0, 0, n_bits, false};
+  Output out = {
+      places, reinterpret_cast<uint16_t *>(places + r.n_places), s.n_blocks, (int32_t)a.most_words, 0, 0, n_bits,
+      false};
   State carried = {0, 0, 0};
   int blocks_before = 0, words_before = 0;
   for (int32_t first = 0; first < n_bits && blocks_before < s.n_blocks; first += piece * kThreads) {

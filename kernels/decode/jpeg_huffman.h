@@ -3,8 +3,8 @@
 #pragma once
 #include "decode/jpeg_scan.h"
 
-// `record` and `scan` are the picture's, `data` its scan without byte stuffing, big-endian words of 4 bytes. `places` is
-// where in the launch's scratch the places of its blocks go, with room for `most_words` words behind them. `status`
+// `record` and `scan` are the picture's, `data` its scan without byte stuffing, big-endian words of 4 bytes. `places`
+// is where in the launch's scratch the places of its blocks go, with room for `most_words` words behind them. `status`
 // becomes 1 where the data is irregular; then the places are zeros.
 struct JpegHuffmanArgs {
   const uint8_t *record;

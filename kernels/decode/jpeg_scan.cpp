@@ -34,7 +34,8 @@ bool describe_codes(JpegScan &s, const jpeg_decompress_struct &d) {
     const DcTable *dc_codes = dc_table(dc->bits, dc->huffval);
     const AcTable *ac_codes = ac_table(ac->bits, ac->huffval, false);
     if (!dc_codes || !ac_codes) return false;
-    const int dc_number = number_of(&dc_codes->codes, tables, 2), ac_number = number_of(&ac_codes->codes, tables + 2, 2);
+    const int dc_number = number_of(&dc_codes->codes, tables, 2),
+              ac_number = number_of(&ac_codes->codes, tables + 2, 2);
     if (dc_number < 0 || ac_number < 0) return false;
     const int n = d.comps_in_scan > 1 ? c.h_samp_factor * c.v_samp_factor : 1;
     if (s.mcu_blocks + n > D_MAX_BLOCKS_IN_MCU) return false;
@@ -100,9 +101,8 @@ void run(const Tensor *, const Tensor *in, const JpegScanArgs &args, Scratch &) 
   if (a.format == FORMAT_JPEG && height > 0 && width > 0) {
     const Bytes file{in->as<const uint8_t>(), in->volume() * item_size(in->dtype)};
     const Window oriented{a.y, a.x, height, width};
-    taken = with_headers(file, [&](JpegHeaders &j) {
-      return read(j, a, oriented, in[1].shape[2] == 1, host(args.data), r, s);
-    });
+    taken = with_headers(
+        file, [&](JpegHeaders &j) { return read(j, a, oriented, in[1].shape[2] == 1, host(args.data), r, s); });
   }
   int64_t places = 0, planes = 0, words = 0;
   if (taken) {

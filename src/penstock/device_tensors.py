@@ -14,8 +14,8 @@ from .core.dtypes import DALIDataType
 from .core.source_name import given_name
 from .gpu import dlpack
 from .gpu.batch import DeviceBatch
-from .gpu.driver import ForeignStream, Stream
 from .gpu.interchange import LEGACY_STREAM, borrowed, copy_out, foreign, is_packed, stream_handle
+from .gpu.stream import ForeignStream, Stream
 from .tensors import ShapeError, TensorCPU, TensorListCPU, check_layout, describe, same_size
 
 __all__ = ["TensorGPU", "TensorListGPU"]

@@ -12,7 +12,8 @@ import numpy as np
 from penstock.core import kernels
 from penstock.core.batch import Batch, Spec
 from penstock.gpu import compile, launch
-from penstock.gpu.driver import Device, Stream
+from penstock.gpu.driver import Device
+from penstock.gpu.stream import Stream
 
 
 def _whole_blocks(nbytes: int) -> int:

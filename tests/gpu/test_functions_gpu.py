@@ -14,7 +14,8 @@ from penstock.core.batch import Batch
 from penstock.device_tensors import TensorListGPU
 from penstock.gpu import dlpack, lent
 from penstock.gpu.batch import upload
-from penstock.gpu.driver import Device, ForeignStream, Stream
+from penstock.gpu.driver import Device
+from penstock.gpu.stream import ForeignStream, Stream
 from penstock.pipeline import PipelineError
 
 PICTURES = np.arange(2 * 3 * 4 * 3, dtype="u1").reshape(2, 3, 4, 3)

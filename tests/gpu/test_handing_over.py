@@ -10,7 +10,8 @@ import pytest
 from penstock import fn, pipeline_def
 from penstock.gpu import dlpack
 from penstock.gpu.batch import DeviceBatch
-from penstock.gpu.driver import Device, Stream
+from penstock.gpu.driver import Device
+from penstock.gpu.stream import Stream
 from penstock.plugin.base_iterator import DaliIterator
 
 

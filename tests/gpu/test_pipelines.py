@@ -9,8 +9,9 @@ import pytest
 
 import encoded_images
 from penstock import fn, pipeline_def, types
-from penstock.gpu.driver import CudaError, Device, Stream
+from penstock.gpu.driver import CudaError, Device
 from penstock.gpu.memory import OutOfDeviceMemory, pool
+from penstock.gpu.stream import Stream
 from penstock.pipeline import PipelineError
 
 PHOTOS = Path(__file__).parents[2] / "examples" / "data"

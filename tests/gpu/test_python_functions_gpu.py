@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from penstock import PipelineError, fn, pipeline_def, types
-from penstock.gpu.driver import Device, ForeignStream, Stream
+from penstock.gpu.driver import Device
 from penstock.gpu.memory import pool
+from penstock.gpu.stream import ForeignStream, Stream
 
 REAL = os.environ.get("PENSTOCK_TEST_GPU") == "1"
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is behind a stream's marks: all that it was asked for, also by others, and all that it waits for."""
 
-from penstock.gpu.driver import Device, Stream
+from penstock.gpu.driver import Device
 from penstock.gpu.memory import pool
+from penstock.gpu.stream import Stream
 
 
 def test_marks_are_behind_what_the_stream_waits_for():

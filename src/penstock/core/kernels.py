@@ -104,6 +104,15 @@ def library() -> ctypes.CDLL:
     ]
     short: list[tuple[str, Any, tuple]] = [
         ("native_time", i64, ()),
+        ("driver_time", i64, ()),
+        ("driver_functions", None, (p,)),
+        ("driver_launch", i32, (p, u32, u32, u32, u32, u32, u32, u32, p, p, p)),
+        ("driver_upload", i32, (p, p, u64, p)),
+        ("driver_download", i32, (p, p, u64, p)),
+        ("driver_record", i32, (p, p)),
+        ("driver_query", i32, (p,)),
+        ("driver_wait", i32, (p, p, u32)),
+        ("driver_elapsed", i32, (p, p, p)),
         ("memory_take", p, (i64,)),
         ("memory_give", None, (p,)),
         ("memory_give_all", None, (p, i64)),

@@ -19,7 +19,7 @@ from .context import BadSamples, Context, explain_failure
 from .plan import Plan
 from .policy import Policy
 from .producer import Producer
-from .statistics import Statistics, python_time
+from .statistics import Statistics, driver_time, python_time
 from .workers import Ticket, Workers
 
 # While one batch keeps the native threads busy the next is planned, so they never wait for Python.
@@ -214,13 +214,13 @@ class _Production:
 
     def run(self, ticket: Ticket) -> None:
         assert ticket.context is not None
-        begin = python_time()
+        begin, driver = python_time(), driver_time()
         try:
             ticket.outputs, ticket.rows = self.producer.produce(ticket.context, ticket.picks)
         finally:
             if self.plan.turns is not None:
                 self.plan.turns.leave(ticket.index)
-        self.statistics.worked(python_time() - begin)
+        self.statistics.worked(python_time() - begin, driver_time() - driver)
 
     def end(self) -> None:
         """Tells sources that wait for something that the pipeline ends."""

@@ -17,8 +17,9 @@ from ..core.kernels import Kernel
 from ..core.rows import ArgumentRows, address
 from ..gpu import compile, lent
 from ..gpu.batch import DeviceBatch
-from ..gpu.driver import Device, Event, Stream
+from ..gpu.driver import Device
 from ..gpu.memory import Block, Budget, pool
+from ..gpu.stream import Event, Stream
 
 # One more than batches in flight, so that the copies of the next batch needn't wait for the kernels of the last.
 _STREAMS = 3

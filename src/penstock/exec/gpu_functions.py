@@ -12,9 +12,9 @@ import numpy as np
 from ..core import dtypes, kernels
 from ..core.batch import Batch, Spec
 from ..gpu.batch import DeviceBatch
-from ..gpu.driver import ForeignStream
 from ..gpu.interchange import LEGACY_STREAM, LentSample, foreign
 from ..gpu.memory import Block
+from ..gpu.stream import ForeignStream
 from ..graph.node import Node
 from .arguments import Resolver
 from .context import Context

@@ -15,8 +15,8 @@ from ..core import kernels
 from ..core.batch import Batch
 from ..core.rows import TENSOR, address
 from ..gpu.batch import DeviceBatch
-from ..gpu.driver import Event
 from ..gpu.memory import Block
+from ..gpu.stream import Event
 from .gpu import GpuPass
 from .gpu_launch import launch
 from .jpeg_halves import launch_pixels, pixels_type, record_type

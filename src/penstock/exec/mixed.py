@@ -16,10 +16,11 @@ from ..core import kernels
 from ..core.batch import Batch, Spec
 from ..core.op import Arguments
 from ..gpu.batch import DeviceBatch, copy_samples
-from ..gpu.driver import CudaError, Event, Stream
+from ..gpu.driver import CudaError
 from ..gpu.memory import Block
 from ..gpu.nvjpeg import BGR, RGB, HardwareDecoder, Refused
 from ..gpu.sharing import Sharing, spread
+from ..gpu.stream import Event, Stream
 from ..graph.node import Node
 from .arguments import Resolver
 from .context import Context, Timing, explain_failure

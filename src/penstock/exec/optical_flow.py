@@ -14,8 +14,9 @@ from ..core import kernels
 from ..core.batch import Spec
 from ..core.errors import SampleErrors
 from ..gpu.batch import DeviceBatch
-from ..gpu.driver import CudaError, Event
+from ..gpu.driver import CudaError
 from ..gpu.optical_flow import Engine, Settings, Surface
+from ..gpu.stream import Event
 from ..graph.node import Node
 from .arguments import Resolver
 from .context import Context, Timing, explain_failure

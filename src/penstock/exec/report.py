@@ -106,7 +106,8 @@ class Table:
             total = sum(gpu["decoders"].values()) or 1
             shares = ", ".join(f"{name} {n / total:.0%}" for name, n in gpu["decoders"].items() if n)
             lines.append(
-                f"GPU, a batch: {times or 'no kernels'}; decoded by: {shares or 'nobody'}; memory "
+                f"GPU, a batch: {times or 'no kernels'}; driver calls "
+                f"{gpu['driver_ms_per_batch']:.3f} ms; decoded by: {shares or 'nobody'}; memory "
                 f"{gpu['memory_mb']:.0f} MB, at most {gpu['peak_memory_mb']:.0f} MB"
             )
         return "\n".join(lines)
@@ -129,7 +130,7 @@ def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
             }
         return Table(
             {
-                **_gpu(plan, samples),
+                **_gpu(plan, s),
                 "samples": s.samples,
                 "batches": s.batches,
                 "seconds": seconds,
@@ -143,7 +144,7 @@ def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
         )
 
 
-def _gpu(plan: Plan, samples: int) -> dict[str, Any]:
+def _gpu(plan: Plan, s: Statistics) -> dict[str, Any]:
     """What the GPU did: its time by stage, what each decoder took, the memory the pipeline holds there."""
     session = plan.session
     if session is None:
@@ -153,6 +154,7 @@ def _gpu(plan: Plan, samples: int) -> dict[str, Any]:
     return {
         "gpu": {
             "ms_per_batch": {names[k]: ms / n for k, (ms, n) in session.times().items()},
+            "driver_ms_per_batch": s.driver_ns / max(s.batches, 1) / 1e6,
             "decoders": dict(engines.sharing.decoded) if engines is not None else {},
             "memory_mb": session.budget.used / 1e6,
             "peak_memory_mb": session.budget.peak / 1e6,

@@ -17,9 +17,14 @@ _MOST_PENDING = 64
 
 
 def python_time() -> int:
-    """Processor time of this thread in nanoseconds, without that of long native calls: those that
-    read headers and those that hand batches to the native threads."""
+    """Processor time of this thread in nanoseconds, without that of native calls: those that read headers, those that
+    hand batches to the native threads, and those of the GPU's driver."""
     return time.thread_time_ns() - library().native_time()
+
+
+def driver_time() -> int:
+    """Processor time of this thread in calls of the GPU's driver, in nanoseconds."""
+    return library().driver_time()
 
 
 class Statistics:
@@ -34,7 +39,7 @@ class Statistics:
             self.kernel_ns: dict[int, int] = {}
             self.python_ns: dict[int, int] = {}
             self.load_ns: dict[int, int] = {}
-            self.samples = self.batches = self.wait_ns = self.cpu_ns = 0
+            self.samples = self.batches = self.wait_ns = self.cpu_ns = self.driver_ns = 0
             self.started = self.last = time.monotonic_ns()
             self._pending: list[Timing] = []  # not in the sums yet
             self.recent: deque[tuple[int, list[Timing]]] = deque(maxlen=_KEPT_BATCHES)
@@ -62,10 +67,12 @@ class Statistics:
                     self.kernel_ns[number] = self.kernel_ns.get(number, 0) + ns
         self._pending.clear()
 
-    def worked(self, ns: int) -> None:
-        """Adds processor time of a thread that runs Python (see `python_time`); native work runs on other threads."""
+    def worked(self, ns: int, driver_ns: int = 0) -> None:
+        """Adds processor time of a thread that runs Python (see `python_time`, `driver_time`); native work runs on
+        other threads."""
         with self.lock:
             self.cpu_ns += ns
+            self.driver_ns += driver_ns
 
     @contextmanager
     def waiting(self) -> Iterator[None]:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.batch import Batch, Spec
-from .driver import Device, Event, Stream
+from .driver import Device
 from .lent import Lent
 from .memory import Block, Budget, pool
+from .stream import Event, Stream
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -11,8 +11,9 @@ import numpy as np
 from ..core.batch import Spec
 from . import dlpack
 from .batch import DeviceBatch
-from .driver import Device, ForeignStream, Stream
+from .driver import Device
 from .lent import Lent
+from .stream import ForeignStream, Stream
 
 LEGACY_STREAM = 1  # how CUDA's driver calls the default stream
 

@@ -8,7 +8,7 @@ import sys
 from collections import deque
 from typing import Any
 
-from .driver import Event, Stream
+from .stream import Event, Stream
 
 # Appended to by __del__, in whatever thread and at whatever moment: nothing may be locked there.
 _waiting: deque[tuple[list[Event], Any]] = deque()

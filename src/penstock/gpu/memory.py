@@ -11,7 +11,8 @@ import weakref
 from collections import deque
 from typing import Any
 
-from .driver import Device, Event, ForeignStream, OutOfDeviceMemory, Stream
+from .driver import Device, OutOfDeviceMemory
+from .stream import Event, ForeignStream, Stream
 
 _SMALLEST = 512
 

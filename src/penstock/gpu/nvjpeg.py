@@ -12,7 +12,8 @@ from functools import cache
 
 import numpy as np
 
-from .driver import CudaError, Device, Stream
+from .driver import CudaError, Device
+from .stream import Stream
 
 # Numbers of nvjpegBackend_t and nvjpegOutputFormat_t.
 _HARDWARE = 3

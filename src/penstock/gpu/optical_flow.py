@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .driver import CudaError, Device, Stream
+from .driver import CudaError, Device
+from .stream import Stream
 
 _API = 2 << 4  # version 2.0
 _SETUP = np.dtype(

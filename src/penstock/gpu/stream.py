@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams of work of a GPU, and events in them."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections import deque
+from typing import Any
+
+from .driver import NOT_READY, Device, check, driver, forked, library
+
+_MOST_MARKS = 64
+_NO_TIMING, _SLEEPS, _NON_BLOCKING = 2, 1, 1
+_P = ctypes.c_void_p
+
+
+class Event:
+    """A point in a stream that others can wait for."""
+
+    __slots__ = ("device", "handle")
+
+    def __init__(self, device: Device, timed: bool = False, sleeps: bool = False):
+        """`sleeps`: who waits for it sleeps, where it would otherwise ask again and again."""
+        self.device = device
+        handle = _P()
+        flags = (0 if timed else _NO_TIMING) | (_SLEEPS if sleeps else 0)
+        check(driver().cuEventCreate(ctypes.byref(handle), flags), "making an event")
+        self.handle = handle.value
+
+    def done(self) -> bool:
+        code = driver().cuEventQuery(self.handle)
+        if code == NOT_READY:
+            return False
+        check(code, "asking whether the GPU is through")
+        return True
+
+    def wait(self) -> None:
+        """Blocks this thread, without the GIL, until the GPU has come to it."""
+        check(driver().cuEventSynchronize(self.handle), "waiting for the GPU")
+
+    def since(self, earlier: Event) -> float:
+        """Milliseconds between two timed events."""
+        ms = ctypes.c_float()
+        check(driver().cuEventElapsedTime(ctypes.byref(ms), earlier.handle, self.handle), "reading a GPU's clock")
+        return ms.value
+
+    def __del__(self, library=library) -> None:
+        if getattr(self, "handle", None) and not forked():
+            library().cuEventDestroy_v2(self.handle)
+
+
+class Stream:
+    """Work of the GPU in order. Made inside `with device:`.
+
+    `work` counts what was asked for, so that what depends on it can be told by a number, and one event serves many."""
+
+    __slots__ = ("__weakref__", "_lock", "_marks", "_through", "closed", "device", "handle", "work")
+
+    def __init__(self, device: Device):
+        self.device = device
+        handle = _P()
+        check(driver().cuStreamCreate(ctypes.byref(handle), _NON_BLOCKING), "making a stream")
+        self.handle, self.closed = handle.value, False
+        self.work = self._through = 0
+        self._marks: deque[tuple[int, Event]] = deque()
+        self._lock = threading.Lock()
+
+    def mark(self) -> Event:
+        """An event behind all that was asked for until now."""
+        with self._lock:
+            return self._mark()
+
+    def _mark(self) -> Event:
+        marks = self._marks
+        if marks and marks[-1][0] == self.work:
+            return marks[-1][1]
+        work, event = self.work, self.record()
+        marks.append((work, event))
+        if len(marks) > _MOST_MARKS:
+            marks.popleft()
+        return event
+
+    def is_through(self, work: int) -> bool:
+        """Whether the first `work` of what was asked for is done. If not, it is marked, so that it will be known."""
+        if work <= self._through or self.closed:
+            return True
+        with self._lock:
+            marks = self._marks
+            while marks and marks[0][1].done():
+                self._through = marks[0][0]
+                if len(marks) == 1 and self._through == self.work:
+                    break  # still good for those who want to wait
+                marks.popleft()
+            if work <= self._through:
+                return True
+            if not marks or marks[-1][0] < work:
+                self._mark()
+        return False
+
+    def record(self, event: Event | None = None) -> Event:
+        event = event or Event(self.device)
+        check(driver().cuEventRecord(event.handle, self.handle), "recording an event")
+        return event
+
+    def wait(self, event: Event) -> None:
+        """What follows in this stream begins when the event has happened."""
+        self.work += 1  # who waits for this stream waits for the event, too
+        check(driver().cuStreamWaitEvent(self.handle, event.handle, 0), "making a stream wait")
+
+    def asked(self) -> None:
+        """Says that others have asked this stream for something, or made it wait."""
+        self.work += 1
+
+    def synchronize(self) -> None:
+        check(driver().cuStreamSynchronize(self.handle), "waiting for the GPU")
+
+    def upload(self, to: int, address: int, nbytes: int) -> None:
+        if nbytes:
+            self.work += 1
+            check(driver().cuMemcpyHtoDAsync_v2(to, address, nbytes, self.handle), f"copying {nbytes} bytes to the GPU")
+
+    def download(self, to: int, address: int, nbytes: int) -> None:
+        if nbytes:
+            self.work += 1
+            check(
+                driver().cuMemcpyDtoHAsync_v2(to, address, nbytes, self.handle), f"copying {nbytes} bytes from the GPU"
+            )
+
+    def copy(self, to: int, address: int, nbytes: int) -> None:
+        if nbytes:
+            self.work += 1
+            check(driver().cuMemcpyDtoDAsync_v2(to, address, nbytes, self.handle), f"copying {nbytes} bytes on the GPU")
+
+    def fill(self, address: int, value: int, nbytes: int) -> None:
+        if nbytes:
+            self.work += 1
+            check(driver().cuMemsetD8Async(address, value, nbytes, self.handle), f"filling {nbytes} bytes of the GPU")
+
+    def launch(self, function: int, grid: tuple, block: tuple, shared: int, argument: Any) -> None:
+        """Launches a kernel whose only argument is the ctypes structure `argument`, passed by value."""
+        self.work += 1
+        parameters = (_P * 1)(ctypes.addressof(argument))
+        check(
+            driver().cuLaunchKernel(function, *grid, *block, shared, self.handle, parameters, None),
+            f"launching a kernel of {grid} blocks of {block} threads",
+        )
+
+    def __del__(self, library=library, finalizing=sys.is_finalizing) -> None:
+        if getattr(self, "handle", None) and not forked() and not finalizing():
+            # In a cycle of garbage, blocks of memory that its work uses may end after it: all is done by then.
+            with self.device:
+                library().cuStreamSynchronize(self.handle)
+            self.closed = True
+            library().cuStreamDestroy_v2(self.handle)
+
+
+class ForeignStream(Stream):
+    """A stream of another library, by its handle; 0 is the default stream."""
+
+    __slots__ = ()
+
+    def __init__(self, device: Device, handle: int):
+        self.device, self.handle, self.closed = device, handle, False
+        self.work = self._through = 0
+
+    def __del__(self, library=library, finalizing=sys.is_finalizing) -> None:
+        """It is not ours."""
+
+    def mark(self) -> Event:
+        """Nobody counts what others ask for."""
+        return self.record()
