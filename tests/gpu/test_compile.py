@@ -89,13 +89,28 @@ def sources():
     found = {(x.source, x.entry) for s in segments for x in s.launches()[1]}
     return sorted(found) + [
         ('#define OUT uint8_t\n#include "decode/jpeg_pixels.cu"\n', "jpeg_pixels"),
+        ('#include "decode/jpeg_huffman.cu"\n', "jpeg_huffman"),
         (ARITHMETIC, "all"),
     ]
 
 
-def test_the_real_compiler_takes_them():
+def real_compiler(version: str) -> str:
+    """The path of NVRTC for a version of CUDA: that of its wheel, or what the variable PENSTOCK_NVRTC_CU12 says."""
+    folders = {"13": "nvidia/cu13/lib", "12": "nvidia/cuda_nvrtc/lib"}
+    given = os.environ.get(f"PENSTOCK_NVRTC_CU{version}")
+    found = [given] if given else []
+    for folder in sys.path:
+        found += sorted(map(str, Path(folder or ".").glob(f"{folders[version]}/libnvrtc.so.{version}")))
+    if not found:
+        pytest.skip(f"NVRTC of CUDA {version} is not installed")
+    return found[0]
+
+
+@pytest.mark.parametrize("version", ("13", "12"))
+def test_the_real_compiler_takes_them(version, tmp_path):
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PENSTOCK_NVRTC", "PENSTOCK_CUDA"))}
     environment["PYTHONPATH"] = str(Path(__file__).parents[2] / "src")
+    environment |= {"PENSTOCK_NVRTC": real_compiler(version), "XDG_CACHE_HOME": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT], input=json.dumps(sources()), text=True, capture_output=True, env=environment
     )
