@@ -162,9 +162,9 @@ def main() -> None:
         f"{measure.versions('nvidia-dali-cuda130', 'torch', 'torchvision', 'numpy')}.",
         "Written by `bench/images_gpu.py`.",
         "",
-        "| | images/s | resident MB | CPU s per 1000 images | Python, ms a batch | driver calls, ms a batch | decoders' shares | kernels, ms a "
-        "batch |",
-        "|---|---|---|---|---|---|---|",
+        "| | images/s | resident MB | CPU s per 1000 images | Python, ms a batch | driver calls, ms a batch | "
+        "decoders' shares | kernels, ms a batch |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for name, r in results.items():
         cpu = 1000 * r["cpu_s"] / (r["images_per_s"] * o.seconds)

@@ -132,7 +132,10 @@ extern "C" __attribute__((visibility("default"))) const char *emulated_failure()
 }
 
 API cuInit(unsigned) { return OK; }
-API cuDriverGetVersion(int *version) { return *version = 13000, OK; }
+API cuDriverGetVersion(int *version) {
+  const char *text = getenv("PENSTOCK_EMULATED_CUDA");
+  return *version = text ? atoi(text) : 13000, OK;
+}
 API cuDeviceGetCount(int *count) { return *count = n_devices(), OK; }
 API cuDeviceGet(int *device, int number) { return *device = number, number < n_devices() ? OK : INVALID_DEVICE; }
 API cuDeviceGetName(char *name, int size, int) { return snprintf(name, size, "Emulated device"), OK; }

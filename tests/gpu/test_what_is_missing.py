@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No driver, one that is too old, no GPU, a full GPU, several GPUs: clear errors, after which the process goes on. In
+processes of their own, on the emulated device."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.environ.get("PENSTOCK_TEST_GPU") == "1", reason="a real GPU lacks nothing")
+
+_SCRIPT = """
+import gc
+import numpy as np
+from penstock import fn, pipeline_def
+
+def build(device_id, batch_size=2, side=64):
+    data = [np.full((side, side, 3), i, "u1") for i in range(batch_size)]
+
+    def define():
+        return fn.brightness(fn.external_source(lambda: data, layout="HWC").gpu(), brightness=2.0)
+
+    p = pipeline_def(define, batch_size=batch_size, num_threads=1, prefetch_queue_depth=1)(device_id=device_id)
+    p.build()
+    return p
+
+def attempt(device_id=0, **kwargs):
+    try:
+        out, = build(device_id, **kwargs).run()
+        print(np.asarray(out.as_cpu().at(1))[0, 0].tolist())
+    except Exception as e:
+        print(type(e).__name__, " ".join(str(e).split()))
+    gc.collect()
+
+def on_the_cpu():
+    p = pipeline_def(lambda: fn.constant(fdata=[1.0]), batch_size=1, num_threads=1, device_id=None)()
+    print("cpu", np.asarray(p.run()[0].at(0)).item())
+"""
+
+
+def lines(program, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT + program], env=os.environ | environment, text=True, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_no_driver():
+    found = lines("attempt(); on_the_cpu()", PENSTOCK_CUDA_DRIVER="/nowhere/libcuda.so.1")
+    assert "no NVIDIA driver was found" in found[0] and "device_id=None" in found[0]
+    assert found[1] == "cpu 1.0"
+
+
+def test_a_driver_that_is_too_old():
+    found = lines("attempt(); on_the_cpu()", PENSTOCK_EMULATED_CUDA="11080")
+    assert "supports CUDA 11.8, penstock needs 12.0 or newer; update the driver" in found[0]
+    assert found[1] == "cpu 1.0"
+
+
+def test_no_gpu_and_a_number_that_is_not_there():
+    assert "device_id=0 can't be used: this machine has no GPU" in lines("attempt()", PENSTOCK_EMULATED_DEVICES="0")[0]
+    found = lines("attempt(3); attempt(1)", PENSTOCK_EMULATED_DEVICES="2")
+    assert "device_id=3 can't be used: this machine has 2 GPUs, numbered from 0" in found[0]
+    assert found[1] == "[2, 2, 2]"
+
+
+def test_no_compiler():
+    found = lines("attempt(); on_the_cpu()", PENSTOCK_NVRTC="/nowhere/libnvrtc.so")
+    assert "NVRTC" in found[0] and "pip install penstock[cuda13]" in found[0]
+    assert found[1] == "cpu 1.0"
+
+
+def test_a_full_gpu():
+    """The next pipeline, which needs less, runs."""
+    found = lines("attempt(batch_size=8, side=1024); attempt()", PENSTOCK_EMULATED_MEMORY=str(4 << 20))
+    assert "has" in found[0] and "MiB left and a batch needs" in found[0] and "Lower batch_size" in found[0]
+    assert found[1] == "[2, 2, 2]"
+
+
+def test_pipelines_on_two_gpus_at_once():
+    found = lines(
+        """
+pipes = [build(i, batch_size=3) for i in (0, 1, 0)]
+for _ in range(3):
+    outs = [p.run()[0] for p in pipes]
+    print([np.asarray(o.as_cpu().at(2))[0, 0, 0].item() for o in outs])
+""",
+        PENSTOCK_EMULATED_DEVICES="2",
+    )
+    assert found == ["[4, 4, 4]"] * 3
