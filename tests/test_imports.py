@@ -52,7 +52,7 @@ MAY_IMPORT = {
         *("core", "graph", "exec", "tensors", "settings", "serialization", "definition"),
         *("python_workers", "scheduling", "device_tensors"),
     },
-    "debugging": {"graph", "exec", "tensors", "pipeline", "python_workers"},
+    "debugging": {"core", "graph", "exec", "tensors", "device_tensors", "pipeline", "python_workers"},
     "definition": {"core", "graph", "settings", "pipeline", "debugging", "python_workers"},
 }
 PUBLIC = {"", "fn", "ops", "types", "math", "pipeline", "data_node", "tensors", "backend", "batch_function"}

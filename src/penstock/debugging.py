@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from .core.batch import Batch
 from .exec.eager import Again, Eager
 from .graph import trace
 from .graph.node import DataNode, Node
@@ -23,9 +24,9 @@ class DataNodeDebug(DataNode):
     __slots__ = ("_eager",)
     _eager: Eager
 
-    def get(self) -> TensorListCPU:
-        """The batch. In a branch of a conditional: the samples that go into it."""
-        return TensorListCPU(self._eager.value(self.source, self.index))
+    def get(self) -> Any:
+        """The batch as a `TensorListCPU` or `TensorListGPU`; in a branch of a conditional its samples."""
+        return _given(self._eager.value(self.source, self.index))
 
     def shape(self) -> list[tuple[int, ...]]:  # type: ignore[override]  # shapes, where a graph has a node for them
         """The shape of each sample."""
@@ -43,6 +44,14 @@ class DataNodeDebug(DataNode):
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.get()!r}"
+
+
+def _given(batch: Batch) -> Any:
+    if type(batch) is Batch:
+        return TensorListCPU(batch)
+    from .device_tensors import TensorListGPU
+
+    return TensorListGPU.given_out(batch, None)
 
 
 class _Definition(trace.Definition):
@@ -73,7 +82,7 @@ class DebugPipeline(Pipeline):
             raise ValueError("a pipeline needs a batch_size before it can be run")
         if self._enable_checkpointing:
             raise ValueError("checkpoints can't be saved in debug mode; leave out debug=True or enable_checkpointing")
-        self._eager = Eager(self._max_batch_size, self._seed, self._num_threads)
+        self._eager = Eager(self._max_batch_size, self._seed, self._num_threads, self._gpu_session)
         self._batches: deque[tuple[TensorListCPU, ...]] = deque()
         self._count: int | None = None
 
@@ -98,7 +107,7 @@ class DebugPipeline(Pipeline):
                 self._eager.end()
                 raise
         self._count = len(nodes)
-        outputs = tuple(TensorListCPU(self._eager.value(d.source, d.index)) for d in nodes)
+        outputs = tuple(_given(self._eager.value(d.source, d.index)) for d in nodes)
         self._eager.end()
         for key in ("dtype", "ndim", "layout"):
             if self._wanted[key] is not None:

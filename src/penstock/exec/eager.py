@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from ..core.batch import Batch
 from ..core.errors import DataError, PipelineError, different_sizes
 from ..core.op import Picks, Source
 from ..graph.node import Node
+from ..graph.passes import Stage, kind_of
 from . import branches
 from .arguments import Resolver
 from .chain import Chain
@@ -27,8 +30,10 @@ class Again(Exception):
 class Eager:
     """The sources, which live from batch to batch, and the batch at hand."""
 
-    def __init__(self, batch_size: int, seed: int, num_threads: int):
+    def __init__(self, batch_size: int, seed: int, num_threads: int, session: Callable[[], Any]):
+        """`session()` opens the GPU, when an operator is there."""
         self.batch_size, self.seed = batch_size, seed
+        self._open_session, self._session = session, None
         self.pools = (kernels.Pool(num_threads), kernels.Pool(min(num_threads, 4)))
         self.sources: list[tuple[Node, Source]] = []  # in the order of their calls
         self.fed: dict[str, list[tuple[Any, Any]]] = {}  # data for sources that were not called yet
@@ -103,20 +108,55 @@ class Eager:
         self._used = True
         resolver = Resolver(node, self.seed, drawing if "seed" in node.op.schema else 0)
         try:
-            if node.op.in_chain(len(node.inputs)):
-                outputs = {(node.number, i) for i in range(len(node.outputs))}
-                run = Chain([node], outputs, {node.number: resolver}).run
+            run, on_gpu = self._runner(node, resolver)
+            run = branches.runner_of([node], run) if node.scope is not None else run
+            if on_gpu:
+                self._run_on_gpu(node, run)
             else:
-
-                def run(ctx: Context, pool: kernels.Pool) -> None:
-                    run_batchwise(node, resolver, ctx, pool)
-
-            (branches.runner_of([node], run) if node.scope is not None else run)(self.ctx, self.pools[0])
+                run(self.ctx, self.pools[0])
             if self.ctx.failed:
                 raise BadSamples(dict(self.ctx.failed))
         except BadSamples as bad:
             self.ctx.failed.clear()
             Policy().record(bad.samples, self.iteration)
+
+    def _runner(self, node: Node, resolver: Resolver) -> tuple[branches.Run, bool]:
+        """What runs a node, and whether it needs the GPU."""
+        kind, resolvers = kind_of(node), {node.number: resolver}
+        outputs = {(node.number, i) for i in range(len(node.outputs))}
+        if kind == "chain":
+            return Chain([node], outputs, resolvers).run, False
+        if kind == "gpu":
+            from .gpu_chain import GpuChain
+
+            return GpuChain([node], outputs, resolvers).run, True
+        if kind in ("mixed", "upload", "download"):
+            from .gpu_stages import runner as of_stage
+
+            return of_stage(Stage(kind, [node]), resolvers), True
+        if node.device == "gpu" and node.op.runs_on_gpu:
+            from .gpu_functions import runner as of_function
+
+            return of_function(node, resolvers, lambda node, ctx: nullcontext()), True
+        if node.device == "gpu":
+            from .gpu_branches import runner as of_branches
+
+            return of_branches(node, resolvers), True
+
+        def run(ctx: Context, pool: kernels.Pool) -> None:
+            run_batchwise(node, resolver, ctx, pool)
+
+        return run, False
+
+    def _run_on_gpu(self, node: Node, run: branches.Run) -> None:
+        """Waits, so that what goes wrong there is told here."""
+        if self._session is None:
+            self._session = self._open_session()
+        with self._session.begin() as self.ctx.gpu:
+            run(self.ctx, self.pools[0])
+            self.ctx.gpu.finish([self.ctx.values[node.number, i] for i in range(len(node.outputs))])
+            self.ctx.gpu.stream.synchronize()
+        self.ctx.gpu = None
 
     def _source(self, node: Node, op: Source) -> None:
         k = self._found
@@ -177,3 +217,5 @@ class Eager:
         for _, op in self.sources:
             op.closing = True
             op.close()
+        if self._session is not None:
+            self._session.close()

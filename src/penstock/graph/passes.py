@@ -41,7 +41,8 @@ def prune(nodes: list[Node], outputs: list[DataNode]) -> list[Node]:
 _CHAINS = ("chain", "gpu")
 
 
-def _kind(node: Node) -> str:
+def kind_of(node: Node) -> str:
+    """The kind of the stage that a node is in."""
     if isinstance(node.op, Transfer):
         return "upload" if node.op.to == "gpu" else "download"
     if node.op.engine:
@@ -74,16 +75,16 @@ def schedule(nodes: list[Node]) -> list[Stage]:
         left[:] = [n for n in left if n.number not in done]
 
     while left:
-        early = next((n for n in left if _kind(n) not in _CHAINS and ready(n)), None)
+        early = next((n for n in left if kind_of(n) not in _CHAINS and ready(n)), None)
         if early is not None:
-            finish(Stage(_kind(early), [early]))
+            finish(Stage(kind_of(early), [early]))
             continue
         first = next((n for n in left if n.number in arguments and ready(n)), None)
         first = first or next(n for n in left if ready(n))
         chain = [first]
         inside = {first.number}
         for node in left:
-            if node.number in inside or _kind(node) != _kind(first) or node.scope is not first.scope:
+            if node.number in inside or kind_of(node) != kind_of(first) or node.scope is not first.scope:
                 continue
             joins = any(i.source.number in inside for i in node.inputs)
             inputs_known = all(i.source.number in inside or i.source.number in done for i in node.inputs)
@@ -92,7 +93,7 @@ def schedule(nodes: list[Node]) -> list[Stage]:
             if joins and inputs_known and arguments_known:
                 chain.append(node)
                 inside.add(node.number)
-        finish(Stage(_kind(first), chain))
+        finish(Stage(kind_of(first), chain))
     return stages
 
 
