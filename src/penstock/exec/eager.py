@@ -33,7 +33,8 @@ class Eager:
     def __init__(self, batch_size: int, seed: int, num_threads: int, session: Callable[[], Any]):
         """`session()` opens the GPU, when an operator is there."""
         self.batch_size, self.seed = batch_size, seed
-        self._open_session, self._session = session, None
+        self._open_session = session
+        self._session: Any = None
         self.pools = (kernels.Pool(num_threads), kernels.Pool(min(num_threads, 4)))
         self.sources: list[tuple[Node, Source]] = []  # in the order of their calls
         self.fed: dict[str, list[tuple[Any, Any]]] = {}  # data for sources that were not called yet
