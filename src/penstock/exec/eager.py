@@ -131,7 +131,7 @@ class Eager:
             from .gpu_chain import GpuChain
 
             return GpuChain([node], outputs, resolvers).run, True
-        if kind in ("mixed", "upload", "download"):
+        if kind in ("mixed", "engine", "upload", "download"):
             from .gpu_stages import runner as of_stage
 
             return of_stage(Stage(kind, [node]), resolvers), True
@@ -155,6 +155,9 @@ class Eager:
             self._session = self._open_session()
         with self._session.begin() as self.ctx.gpu:
             run(self.ctx, self.pools[0])
+            if self.ctx.gpu.verdicts and (doubted := self.ctx.gpu.doubts()):
+                self.ctx.gpu.doubted = doubted
+                run(self.ctx, self.pools[0])
             self.ctx.gpu.finish([self.ctx.values[node.number, i] for i in range(len(node.outputs))])
             self.ctx.gpu.stream.synchronize()
         self.ctx.gpu = None
