@@ -9,7 +9,7 @@ checks and tests come from the class. See CONTRIBUTING.md for one written step b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -343,8 +343,7 @@ class Source(Operator, abstract=True):
         raise NotImplementedError
 
     def load(self, picks: Picks, io: kernels.Pool) -> tuple[Batch, ...]:
-        """The samples of the picks. `io` is the native pool for reading. Raises SampleErrors for those that can't be
-        read."""
+        """The samples of the picks. `io`: native threads for reading. Raises SampleErrors for what can't be read."""
         raise NotImplementedError
 
     def replace(self, picks: Picks, rows: np.ndarray, attempt: int) -> Picks | None:
@@ -363,13 +362,9 @@ class Source(Operator, abstract=True):
         """Where it is, for a checkpoint: values of JSON. None if it can't be said."""
         return self.state()
 
-    def resume(self, state: dict[str, Any]) -> None:
-        """Goes on, in a pipeline just built, from where a source was that `saved` this."""
+    def resume(self, state: dict[str, Any], shards: Sequence[tuple[dict[str, Any], int]] = ()) -> None:
+        """Goes on, in a new pipeline, from where a source was that `saved` this; `shards`: states and seeds of all."""
         self.restore(state)
-
-    def resume_from_all(self, states: list[dict[str, Any]], seeds: list[int]) -> None:
-        """The same from what all shards saved, whose pipelines had these seeds."""
-        self.resume(states[0])
 
     def left_over(self) -> tuple[int, int]:
         """Where it went on with another number of shards: the epoch, and the samples that they had left of it."""

@@ -113,10 +113,8 @@ class Checkpoint:
             if states[0] is None:
                 continue  # a stream, which goes on wherever it is
             try:
-                if len(states) > 1:
-                    plan.source_op(node).resume_from_all(states, [c["seed"] for c in self.all])
-                else:
-                    plan.source_op(node).resume(states[0])
+                shards = [(s, c["seed"]) for s, c in zip(states, self.all)]
+                plan.source_op(node).resume(states[0], shards if len(shards) > 1 else ())
             except (KeyError, TypeError, ValueError) as e:
                 why = f"its state lacks {e}" if isinstance(e, KeyError) else str(e)
                 raise ValueError(node.describe(f"the checkpoint can't be restored: {why}")) from None

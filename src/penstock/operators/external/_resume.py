@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...external.ahead import Position
@@ -35,7 +36,7 @@ class Resumable:
             return {**state, "state_dict": source.state_dict()}
         return {**state, "given": self.calling.given} if self.calling.starts_anew else None
 
-    def resume(self, state: dict[str, Any]) -> None:
+    def resume(self, state: dict[str, Any], shards: Sequence[tuple[dict[str, Any], int]] = ()) -> None:
         if self.calling is None:
             return
         self.position = Position(state["epoch"], state["iteration"], state["in_epoch"])

@@ -7,6 +7,7 @@ integers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -247,8 +248,11 @@ class ShardedSource(Source, Seeded, abstract=True):
         }
         return {**state, "past": self.past} if self.past else state
 
-    def resume_from_all(self, states: list[dict[str, Any]], seeds: list[int]) -> None:
+    def resume(self, state: dict[str, Any], shards: Sequence[tuple[dict[str, Any], int]] = ()) -> None:
         """Shards whose buffers were shuffled with seeds of their own are known only together."""
+        if not shards:
+            return self.restore(state)
+        states, seeds = zip(*shards)
         same = ("num_shards", "since", "taken", "shared_seed", "past")
         n = states[0]["num_shards"]
         if sorted(s["shard_id"] for s in states) != list(range(n)):
@@ -261,7 +265,7 @@ class ShardedSource(Source, Seeded, abstract=True):
         if n == self.values["num_shards"] and len(set(seeds)) > 1:
             raise ValueError(f"there are {n} shards, as before; give each its own checkpoint")
         by_shard = dict(zip((s["shard_id"] for s in states), seeds))
-        self.restore({**states[0], "seeds": [by_shard[i] for i in range(n)]})
+        return self.restore({**states[0], "seeds": [by_shard[i] for i in range(n)]})
 
     def restore(self, state: dict[str, Any]) -> None:
         self._prepare()
