@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import kernels
-from ..core.batch import Batch
+from ..core.batch import Batch, view
 from ..core.rows import TENSOR, address
 from ..gpu.batch import DeviceBatch
 from ..gpu.memory import Block
@@ -21,6 +21,7 @@ from .gpu import GpuPass
 from .gpu_launch import launch
 from .jpeg_halves import launch_pixels, pixels_type, record_type
 
+_BYTE = np.dtype("u1")
 _THREADS = 256  # of a block; see jpeg_huffman.cu
 _SLACK = 32  # kScanSlack
 _SOURCE = '#include "decode/jpeg_huffman.cu"\n'
@@ -37,7 +38,7 @@ def _layout(n: int) -> tuple[list[int], int]:
     rows of the output."""
     types = (record_type(), _type("jpeg_scan", "JpegScan"), _type("jpeg_huffman", "JpegHuffmanArgs"), pixels_type())
     starts, size = [], 0
-    for t in (*types, np.dtype("u1"), TENSOR):
+    for t in (*types, _BYTE, TENSOR):
         starts.append(size)
         size += t.itemsize * n + 15 & ~15
     return starts, size
@@ -83,8 +84,8 @@ def decode_scans(
     scratch_size, taken, most_blocks = batch[["scratch", "taken", "most_blocks"]][0].item()
     undone = None
     if taken < n:
-        records = np.ndarray(n, record_type(), memoryview((ctypes.c_char * size).from_address(host.address)), starts[0])
-        undone = records["mcu_blocks"] == 0
+        read = view(host.address + starts[0], (n, record_type().itemsize), _BYTE, host).view(record_type())[:, 0]
+        undone = read["mcu_blocks"] == 0
         if not taken:
             return undone, None
     ctypes.memmove(host.address + starts[5], address(out.rows), out.rows.nbytes)
@@ -93,6 +94,5 @@ def decode_scans(
     stream.upload(base, host.address, size)
     launch(gpu, _SOURCE, "jpeg_huffman", (1, n, 1), (_THREADS, 1, 1), 0, (), (base + starts[2],), scratch.address, n)
     launch_pixels(gpu, out.spec, most_blocks, (base + starts[5],), (base + starts[3],), scratch.address)
-    told = (ctypes.c_ubyte * n).from_address(host.address + starts[4])
     stream.download(host.address + starts[4], base + starts[4], n)
-    return undone, Verdict(np.frombuffer(memoryview(told), "u1"), begin, gpu.timer(), host)
+    return undone, Verdict(view(host.address + starts[4], (n,), _BYTE, host), begin, gpu.timer(), host)
