@@ -39,7 +39,9 @@ class RandomCropGenerator(Seeded, RandomWindow):
             spec.shape[:, 0] < 2,
             lambda i: f"an image shape needs height and width; got {spec.shape[i, 0]} values",
         )
-        size = np.array([inputs[0].sample(i)[:2] for i in range(a.n)], "i8").reshape(-1, 2)
+        x = inputs[0]
+        each = x.array() if spec.is_dense else [x.sample(i)[:2] for i in range(a.n)]
+        size = np.asarray(each, "i8").reshape(a.n, -1)[:, :2]
         SampleErrors.where((size < 0).any(axis=1), lambda i: f"negative height or width: {size[i].tolist()}")
         origin, window = draw(a, np.maximum(size[:, 0], 1), np.maximum(size[:, 1], 1))
         empty = (size == 0).any(axis=1)
