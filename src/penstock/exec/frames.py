@@ -40,7 +40,7 @@ def frames_of(node: Node, values: dict[tuple[int, int], Batch]) -> np.ndarray | 
 
 def as_rows(batch: Batch, counts: np.ndarray, sample_of: np.ndarray) -> Batch:
     """The frames of an input as rows, or each sample as many times as there are frames."""
-    if not batch.spec.layout.startswith("F") or batch.spec.ndim < 2:
+    if not batch.spec.layout.startswith("F"):
         return batch.take(sample_of)
     frames = batch.spec.shape[:, 0]
     if (frames != counts).any():
