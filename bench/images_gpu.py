@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Iterator
 
@@ -151,7 +152,7 @@ def main() -> None:
         measure.work(CONTENDERS[o.worker], o, known)
     if not o.data:
         sys.exit("no data: give --data FOLDER with JPEG files, or set PENSTOCK_DATA")
-    results = measure.measure(__file__, [n for n in CONTENDERS if o.only in n], o)
+    results = measure.measure(__file__, [n for n in CONTENDERS if re.search(o.only, n)], o)
     lines = [
         "# From JPEG files to training batches on the GPU",
         "",

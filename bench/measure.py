@@ -34,7 +34,11 @@ def arguments(description: str) -> argparse.ArgumentParser:
     p.add_argument("--batch", type=int, default=64, help="batch size")
     p.add_argument("--seconds", type=float, default=3.0, help="length of one measurement")
     p.add_argument("--rounds", type=int, default=5, help="how often every contender is measured; the median counts")
-    p.add_argument("--only", default="", help="measure only the tasks whose name contains this")
+    p.add_argument(
+        "--only",
+        default="",
+        help="measure only the tasks whose name contains this (images_gpu.py: a regular expression)",
+    )
     p.add_argument("--out", default="", help="result file; by default bench/results/<script>.md")
     p.add_argument("--worker", default="", help=argparse.SUPPRESS)
     return p
