@@ -9,7 +9,7 @@ from sources import build, values
 
 from penstock import PipelineError, fn, pipeline_def
 
-HERE = "test_bad_input.py"
+HERE = "test_bad_sources.py"
 METHODS = [None, "fork", "thread"]
 GOOD = np.zeros((2, 3), "f4")
 

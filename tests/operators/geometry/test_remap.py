@@ -40,6 +40,7 @@ def shakes(rng, shape):
 
 
 OPTIONS = [{"interp": i, "pixel_origin": o} for i in (NN, LINEAR, CUBIC, LANCZOS) for o in ("corner", "center")]
+GPU_ONLY = {"dali_differs": {"-": "DALI has it on the GPU only"}}
 CLOSE = {"steps": 1, "share": 0.01, "atol": 1e-3}
 TestImages = op_test(
     NAME,
@@ -53,19 +54,29 @@ TestImages = op_test(
         ({"pixel_orign": "center"}, TypeError, "Did you mean 'pixel_origin'"),
     ],
     **CLOSE,
+    **GPU_ONLY,
 )
 TestTypes = op_test(
     NAME, reference, ("u2", "i2"), args=[{}, {"interp": NN}, {"interp": CUBIC}], extra_inputs=maps(shakes), steps=30,
-    share=1,
+    share=1, **GPU_ONLY,
 )  # fmt: skip
-TestFarPlaces = op_test(NAME, reference, ("u1", "f4"), args=[{}, {"interp": CUBIC}], extra_inputs=maps(jumps), **CLOSE)
-TestOtherSizes = op_test(
-    NAME, reference, args=[{}, {"interp": NN}], extra_inputs=maps(shakes, lambda hw: (hw[1], hw[0] + 3)), **CLOSE
+TestFarPlaces = op_test(
+    NAME, reference, ("u1", "f4"), args=[{}, {"interp": CUBIC}], extra_inputs=maps(jumps), **CLOSE, **GPU_ONLY
 )
-TestMapsWithChannel = op_test(NAME, reference, args=[{}], extra_inputs=maps(shakes, channel=True), **CLOSE)
+TestOtherSizes = op_test(
+    NAME,
+    reference,
+    args=[{}, {"interp": NN}],
+    extra_inputs=maps(shakes, lambda hw: (hw[1], hw[0] + 3)),
+    **CLOSE,
+    **GPU_ONLY,
+)
+TestMapsWithChannel = op_test(NAME, reference, args=[{}], extra_inputs=maps(shakes, channel=True), **CLOSE, **GPU_ONLY)
 TestGray = op_test(NAME, reference, ("u1", "f4"), args=[{}, {"interp": CUBIC}], channels=1, extra_inputs=maps(shakes),
-                   **CLOSE)  # fmt: skip
-TestMany = op_test(NAME, reference, args=[{}, {"interp": NN}], channels=6, extra_inputs=maps(shakes), **CLOSE)
+                   **CLOSE, **GPU_ONLY)  # fmt: skip
+TestMany = op_test(
+    NAME, reference, args=[{}, {"interp": NN}], channels=6, extra_inputs=maps(shakes), **CLOSE, **GPU_ONLY
+)
 
 
 def test_it_is_what_scipy_computes():
