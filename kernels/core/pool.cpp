@@ -125,10 +125,17 @@ Pool::Job::Job(const Chain *c, int n_threads) : chain(c), n_rows(c->n_rows), chu
 }
 
 Pool::Pool(int n_threads) {
-  for (int t = 0; t < n_threads; t++) threads_.emplace_back([this, t] { work(t); });
+  try {
+    for (int t = 0; t < n_threads; t++) threads_.emplace_back([this, t] { work(t); });
+  } catch (...) {
+    end();  // those that were made, which the members' destructors would wait for
+    throw;
+  }
 }
 
-Pool::~Pool() {
+Pool::~Pool() { end(); }
+
+void Pool::end() {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     stop_ = true;
