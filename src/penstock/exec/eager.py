@@ -17,9 +17,8 @@ from ..graph.node import Node
 from ..graph.passes import Stage, kind_of
 from . import branches
 from .arguments import Resolver
-from .chain import Chain
 from .context import BadSamples, Context, explain_failure
-from .plan import run_batchwise
+from .plan import chain_of, runner_of
 from .policy import Policy
 
 
@@ -123,31 +122,12 @@ class Eager:
 
     def _runner(self, node: Node, resolver: Resolver) -> tuple[branches.Run, bool]:
         """What runs a node, and whether it needs the GPU."""
-        kind, resolvers = kind_of(node), {node.number: resolver}
-        outputs = {(node.number, i) for i in range(len(node.outputs))}
-        if kind == "chain":
-            return Chain([node], outputs, resolvers).run, False
-        if kind == "gpu":
-            from .gpu_chain import GpuChain
-
-            return GpuChain([node], outputs, resolvers).run, True
-        if kind in ("mixed", "engine", "upload", "download"):
-            from .gpu_stages import runner as of_stage
-
-            return of_stage(Stage(kind, [node]), resolvers), True
-        if node.device == "gpu" and node.op.runs_on_gpu:
-            from .gpu_functions import runner as of_function
-
-            return of_function(node, resolvers, lambda node, ctx: nullcontext()), True
-        if node.device == "gpu":
-            from .gpu_branches import runner as of_branches
-
-            return of_branches(node, resolvers), True
-
-        def run(ctx: Context, pool: kernels.Pool) -> None:
-            run_batchwise(node, resolver, ctx, pool)
-
-        return run, False
+        stage, resolvers = Stage(kind_of(node), [node]), {node.number: resolver}
+        on_gpu = node.device == "gpu" if stage.kind == "batch" else stage.kind != "chain"
+        if stage.kind in ("chain", "gpu"):
+            outputs = {(node.number, i) for i in range(len(node.outputs))}
+            return chain_of(stage, outputs, resolvers).run, on_gpu
+        return runner_of(stage, resolvers, lambda node, ctx: nullcontext()), on_gpu
 
     def _run_on_gpu(self, node: Node, run: branches.Run) -> None:
         """Waits, so that what goes wrong there is told here."""

@@ -23,7 +23,7 @@ from .context import BadSamples, Context, Timing, explain_failure
 from .frames import as_rows, as_sequences, frames_of
 from .joined import Joined
 from .turns import Turns
-from .wiring import Wiring
+from .wiring import Edge, Wiring
 
 _ANY_TIME = nullcontext()
 
@@ -83,29 +83,9 @@ class Plan:
                     needed.update(
                         (d.source.number, d.index) for d in (*n.inputs, *n.arg_nodes()) if d.source.number in inside
                     )
-            kind = Chain
-            if stage.kind == "gpu":
-                from .gpu_chain import GpuChain as kind  # only pipelines with a GPU pay for its modules
-            chain = self.chains[stage.nodes[0].number] = kind(stage.nodes, needed, self.resolvers)
+            chain = self.chains[stage.nodes[0].number] = chain_of(stage, needed, self.resolvers)
             return chain.run
-        if stage.kind in ("mixed", "engine", "upload", "download"):
-            from .gpu_stages import runner
-
-            return runner(stage, self.resolvers)
-        if stage.kind == "batch" and stage.nodes[0].device == "gpu":
-            if stage.nodes[0].op.runs_on_gpu:
-                from .gpu_functions import runner as on_gpu
-
-                return on_gpu(stage.nodes[0], self.resolvers, self._turn)
-            from .gpu_branches import runner as batchwise
-
-            return batchwise(stage.nodes[0], self.resolvers)
-        if stage.kind == "batch":
-            return lambda ctx, pool: self._run_batchwise(stage.nodes[0], ctx, pool)
-        return lambda ctx, pool: None  # sources are loaded before
-
-    def _run_batchwise(self, node: Node, ctx: Context, pool: kernels.Pool) -> None:
-        run_batchwise(node, self.resolvers[node.number], ctx, pool, self._turn(node, ctx))
+        return runner_of(stage, self.resolvers, self._turn)
 
     def _turn(self, node: Node, ctx: Context) -> AbstractContextManager:
         return self.turns.of(node.number, ctx.iteration) if self.turns and node.op.in_order else _ANY_TIME
@@ -137,6 +117,36 @@ class Plan:
                 ctx.values.pop(edge, None)
         outputs = [ctx.values[e] for e in self.outputs]
         return [b.packed_copy(pool) if b.is_borrowed else b for b in outputs]
+
+
+def chain_of(stage: Stage, needed: set[Edge], resolvers: dict[int, Resolver]) -> Chain:
+    """What runs a stage of kind "chain" or "gpu", of which the outputs `needed` are kept."""
+    kind = Chain
+    if stage.kind == "gpu":
+        from .gpu_chain import GpuChain as kind  # only pipelines with a GPU pay for its modules
+    return kind(stage.nodes, needed, resolvers)
+
+
+def runner_of(
+    stage: Stage, resolvers: dict[int, Resolver], turn: Callable[[Node, Context], AbstractContextManager]
+) -> Callable[[Context, kernels.Pool], None]:
+    """What runs a stage of any other kind for one batch; code of operators while it has its `turn`."""
+    node = stage.nodes[0]
+    if stage.kind in ("mixed", "engine", "upload", "download"):
+        from .gpu_stages import runner
+
+        return runner(stage, resolvers)
+    if stage.kind != "batch":
+        return lambda ctx, pool: None  # sources are loaded before
+    if node.device != "gpu":
+        return lambda ctx, pool: run_batchwise(node, resolvers[node.number], ctx, pool, turn(node, ctx))
+    if node.op.runs_on_gpu:
+        from .gpu_functions import runner as on_gpu
+
+        return on_gpu(node, resolvers, turn)
+    from .gpu_branches import runner as batchwise
+
+    return batchwise(node, resolvers)
 
 
 def run_batchwise(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of CUDA's driver API that is used, through ctypes: it comes with every NVIDIA driver, works with every
-Python and drops the GIL. The library is loaded when a GPU is first asked for.
+Python, and calls that wait drop the GIL. The library is loaded when a GPU is first asked for.
 
 Handles are integers. Calls that need a context are made inside `with device:`, which leaves the thread's own context as
 it was: frameworks in the same process don't notice.
@@ -14,7 +14,7 @@ import threading
 from functools import cache
 
 from ..core import kernels
-from .driver_calls import FUNCTIONS, SHORT
+from .driver_calls import FUNCTIONS, SHORT, TIMED
 
 _OLDEST_DRIVER = 12000  # CUDA 12.0
 _OUT_OF_MEMORY, NOT_READY = 2, 600
@@ -30,16 +30,6 @@ class OutOfDeviceMemory(CudaError, MemoryError):
 
 
 _P, _I, _S = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t
-# Those that each batch makes go through our library, in this order, which measures them and does not drop the GIL.
-_TIMED = {
-    "cuLaunchKernel": "driver_launch",
-    "cuMemcpyHtoDAsync_v2": "driver_upload",
-    "cuMemcpyDtoHAsync_v2": "driver_download",
-    "cuEventRecord": "driver_record",
-    "cuEventQuery": "driver_query",
-    "cuStreamWaitEvent": "driver_wait",
-    "cuEventElapsedTime": "driver_elapsed",
-}
 # Numbers of CUdevice_attribute.
 _SM_COUNT, _MAJOR, _MINOR = 16, 75, 76
 _MAX_DYNAMIC_SHARED = 8  # CUfunction_attribute
@@ -60,8 +50,8 @@ def library() -> ctypes.CDLL:
         function.argtypes, function.restype = arguments, ctypes.c_int
         setattr(lib, name, function)
     ours = kernels.library()
-    ours.driver_functions((_P * len(_TIMED))(*(ctypes.cast(getattr(lib, name), _P).value for name in _TIMED)))
-    for name, timed in _TIMED.items():
+    ours.driver_functions((_P * len(TIMED))(*(ctypes.cast(getattr(lib, name), _P).value for name in TIMED)))
+    for name, timed in TIMED.items():
         setattr(lib, name, getattr(ours, timed))
     code = lib.cuInit(0)
     if code:
@@ -92,8 +82,7 @@ def driver() -> ctypes.CDLL:
     if _forked:
         raise CudaError(
             "this process was forked from one that had used CUDA already, and CUDA does not survive a fork; use the "
-            "GPU "
-            "in the child only, or start it by spawn"
+            "GPU in the child only, or start it by spawn"
         )
     lib = library()
     _started = True

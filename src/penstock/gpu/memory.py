@@ -74,8 +74,7 @@ class Budget:
         if self.limit is not None and self.used + nbytes > self.limit:
             raise OutOfDeviceMemory(
                 f"the pipeline holds {self.used >> 20} MiB of the GPU's memory and needs {nbytes >> 20} MiB more, "
-                f"above its "
-                f"device_memory_limit of {self.limit >> 20} MiB; raise the limit, or lower batch_size or "
+                f"above its device_memory_limit of {self.limit >> 20} MiB; raise the limit, or lower batch_size or "
                 "prefetch_queue_depth"
             )
         self.used += nbytes
