@@ -281,3 +281,38 @@ def test_what_numba_kernels_need(kwargs, text):
 
     with pytest.raises(PipelineError, match=text):
         pipe().run()
+
+
+@pytest.mark.skipif(not REAL or importlib.util.find_spec("numba_cuda") is None, reason="needs Numba for CUDA")
+@pytest.mark.parametrize("other_shape", [False, True])
+def test_kernels_of_numba(other_shape):
+    """A kernel of `numba.cuda` for each sample, on the batch's stream."""
+    from numba import cuda
+
+    from penstock.plugin.numba.fn.experimental import numba_function
+
+    def rows_doubled(out, x):
+        i, j = cuda.grid(2)
+        if i < out.shape[0] and j < out.shape[1]:
+            out[i, j] = 2 * x[i, j]
+
+    def one_row(outs, ins):
+        for out, shape in zip(outs[0], ins[0]):
+            out[:] = (1, shape[1])
+
+    @pipeline_def(batch_size=3, num_threads=1, device_id=0)
+    def pipe():
+        x = fn.external_source(source=ragged).gpu()
+        sizes = {"in_types": types.FLOAT, "out_types": types.FLOAT, "ins_ndim": 2, "outs_ndim": 2}
+        launch = {"blocks": [4, 4], "threads_per_block": [8, 8], "setup_fn": one_row if other_shape else None}
+        return numba_function(x + 1, run_fn=rows_doubled, device="gpu", **sizes, **launch) * 3
+
+    def ragged(i):
+        return [np.random.default_rng(10 * i + k).random((3 + k, 30 - k), "f4") for k in range(3)]
+
+    p = pipe()
+    for i in range(4):
+        out = p.run()[0].as_cpu()
+        for k, x in enumerate(ragged(i)):
+            want = (x + 1) * 2 * 3
+            np.testing.assert_allclose(out.at(k), want[:1] if other_shape else want, rtol=1e-6)

@@ -8,6 +8,16 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 
+class _Stream:
+    """A stream as libraries of Python know it."""
+
+    def __init__(self, handle: int):
+        self.handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle
+
+
 class OfCuPy:
     """Arrays of CuPy. The function runs with the batch's stream as CuPy's current one, so nobody waits."""
 
@@ -23,7 +33,8 @@ class OfCuPy:
             ) from None
 
     def on_stream(self, handle: int) -> AbstractContextManager:
-        return self.cupy.cuda.ExternalStream(handle)
+        from_external = getattr(getattr(self.cupy.cuda, "Stream", None), "from_external", None)
+        return from_external(_Stream(handle)) if from_external else self.cupy.cuda.ExternalStream(handle)
 
     def give(self, lent: Any) -> Any:
         return self.cupy.asarray(lent)
