@@ -14,8 +14,7 @@ import pytest
 
 from penstock import PipelineError, fn, pipeline_def, types
 from penstock.gpu.driver import Device
-from penstock.gpu.memory import pool
-from penstock.gpu.stream import ForeignStream, Stream
+from penstock.gpu.stream import ForeignStream
 
 REAL = os.environ.get("PENSTOCK_TEST_GPU") == "1"
 
@@ -36,9 +35,9 @@ class Array:
 
     def __init__(self, values):
         device = Device.get(0)
-        with device:
-            self.block = pool(device).take(max(values.nbytes, 1), Stream(device))
-        memory = (ctypes.c_char * values.nbytes).from_address(self.block.address) if values.nbytes else bytearray()
+        with device:  # never given back, so that the host may write to it at any time
+            address = device.allocate(max(values.nbytes, 1))
+        memory = (ctypes.c_char * values.nbytes).from_address(address) if values.nbytes else bytearray()
         self.memory = np.frombuffer(memory, values.dtype).reshape(values.shape)
         self.memory[...] = values
 
