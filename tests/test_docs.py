@@ -10,6 +10,7 @@ import pytest
 
 from penstock.core.op import REGISTRY
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 VOID = {"meta", "link", "img", "br"}
 

@@ -46,6 +46,7 @@ def checkout(monkeypatch, tmp_path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_guide(checkout):
     names: dict = {}
     compared = 0

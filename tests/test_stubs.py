@@ -13,6 +13,7 @@ import pytest
 from penstock.core.op import REGISTRY, snake_case
 from penstock.registry import places
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 
 PROGRAM = """
