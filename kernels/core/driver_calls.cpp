@@ -1,43 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of CUDA's driver that every batch makes, so that their time can be told from that of Python. Python hands
 // in their addresses, as this library is not linked to the driver; it keeps its lock for these few microseconds.
+#include "core/driver.h"
+
 #include "core/kernel.h"
-#include "core/native_time.h"
+
+Driver driver;
+thread_local int64_t DriverTime::spent = 0;
 
 namespace {
-
-typedef void *Handle;
-struct Driver {
-  int (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void **, void **);
-  int (*upload)(uint64_t, const void *, size_t, Handle);
-  int (*download)(void *, uint64_t, size_t, Handle);
-  int (*record)(Handle, Handle);
-  int (*query)(Handle);
-  int (*wait)(Handle, Handle, unsigned);
-  int (*elapsed)(float *, Handle, Handle);
-} driver;
-
-thread_local int64_t spent = 0;
-
-template <class Call>
-int timed(Call call) {
-  const int64_t before = NativeTime::total;
-  int code;
-  {
-    NativeTime time;
-    code = call();
-  }
-  spent += NativeTime::total - before;
-  return code;
+typedef Driver::Handle Handle;
 }
-
-}  // namespace
 
 // Addresses in the order of `Driver`.
 EXPORT void driver_functions(const Driver *functions) { driver = *functions; }
 
 // Nanoseconds of processor time that this thread has spent in the calls below; they are part of `native_time`.
-EXPORT int64_t driver_time() { return spent; }
+EXPORT int64_t driver_time() { return DriverTime::spent; }
 
 EXPORT int32_t driver_launch(Handle function, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by,
                              uint32_t bz, uint32_t shared, Handle stream, void **parameters, void **more) {
@@ -60,4 +39,7 @@ EXPORT int32_t driver_wait(Handle stream, Handle event, uint32_t flags) {
 }
 EXPORT int32_t driver_elapsed(float *ms, Handle from, Handle to) {
   return timed([&] { return driver.elapsed(ms, from, to); });
+}
+EXPORT int32_t driver_fill(uint64_t to, uint8_t value, size_t bytes, Handle stream) {
+  return timed([&] { return driver.fill(to, value, bytes, stream); });
 }

@@ -91,6 +91,7 @@ def library() -> ctypes.CDLL:
         )
     keeping = ctypes.PyDLL(str(path))
     p, i32, i64, u32, u64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint64
+    u8 = ctypes.c_uint8
     long: list[tuple[str, Any, tuple]] = [
         ("pool_create", p, (i32,)),
         ("pool_destroy", None, (p,)),
@@ -113,6 +114,9 @@ def library() -> ctypes.CDLL:
         ("driver_query", i32, (p,)),
         ("driver_wait", i32, (p, p, u32)),
         ("driver_elapsed", i32, (p, p, p)),
+        ("driver_fill", i32, (p, u8, u64, p)),
+        ("gather_kind", i64, (p, i32, p, i64)),
+        ("start_plan", i32, (p, p)),
         ("memory_take", p, (i64,)),
         ("memory_give", None, (p,)),
         ("memory_give_all", None, (p, i64)),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .kernels import library
-from .rows import address
+from .rows import Unread, address
 
 _UINT32, _UINT64 = np.dtype("u4"), np.dtype("u8")
 
@@ -54,6 +54,40 @@ class Random:
         u = self.uniform(2 * k, stream, 2 * first).reshape(-1, k, 2)
         return np.sqrt(-2 * np.log1p(-u[..., 0])) * np.cos(2 * np.pi * u[..., 1])
 
+    def fields(self) -> dict[str, object]:
+        """What the numbers follow from, for the fields of these names of a kernel that draws by itself."""
+        position, epoch = np.asarray(self.position).astype("u8"), np.asarray(self.epoch).astype("u4")
+        return {
+            "key": np.uint64(self.key),
+            "position": Unread("position", position),
+            "epoch": Unread("epoch", epoch),
+        }
+
     def repeat(self, counts: np.ndarray) -> Random:
         """The same numbers for each of `counts` frames of a sample."""
         return Random(self.key, np.repeat(self.epoch, counts), np.repeat(self.position, counts))
+
+
+class Watched(Random):
+    """Also knows whether a rule has `read` the numbers, or what they follow from other than by `fields`."""
+
+    __slots__ = ("_epoch", "_position", "read")
+
+    def __init__(self, random: Random):
+        self.key, self._epoch, self._position, self.read = random.key, random.epoch, random.position, False
+
+    @property
+    def epoch(self) -> np.ndarray:  # type: ignore[override]
+        self.read = True
+        return self._epoch
+
+    @property
+    def position(self) -> np.ndarray:  # type: ignore[override]
+        self.read = True
+        return self._position
+
+    def fields(self) -> dict[str, object]:
+        before = self.read
+        fields = super().fields()
+        self.read = before
+        return fields

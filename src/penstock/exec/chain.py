@@ -138,12 +138,16 @@ class _Segment:
         a.batches = [None] * len(specs)
         for i, e in link.peeks:
             a.batches[i] = self.imported[e]
+        self.watch(link, a)
         op.plan(a, *specs)
         outs = op.outputs(a, *specs)
         for e, spec in zip(link.outs, outs if isinstance(outs, tuple) else (outs,)):
             self.specs[e] = spec
         self.calls.append(_Call(link, a))
         return True
+
+    def watch(self, link: Link, a: Arguments) -> None:
+        """Called before the rules get their arguments."""
 
     def _fits(self, link: Link) -> bool:
         op = link.op

@@ -23,6 +23,7 @@ from ..gpu.stream import Event, Stream
 
 # One more than batches in flight, so that the copies of the next batch needn't wait for the kernels of the last.
 _STREAMS = 3
+_TIMED_FIRST, _TIMED_EVERY = 8, 8  # batches whose stages are timed: the first ones, then one of so many
 _KEPT_SIZES, _KEPT_EACH = 64, 8  # kernels and numbers of rows that rows of arguments are kept for, and how many
 
 
@@ -63,6 +64,7 @@ class Session:
         self.timers: deque[Event] = deque()  # read already
         self._times: dict[int, tuple[float, int]] = {}  # ms and batches by the number of a stage's first node
         self.rows = IdleRows()
+        self.passes = 0  # batches that were begun
         self.engines: Any = None  # those of exec/mixed.py, once a picture is decoded
         self.kept: dict[str, Any] = {}  # what stages keep until the end, with a `close`
 
@@ -72,6 +74,7 @@ class Session:
         with self.lock:
             stream = self._streams.popleft()
             self._streams.append(stream)
+            self.passes += 1
         with self.device:
             yield GpuPass(self, stream)
             self._collect()
@@ -88,13 +91,16 @@ class Session:
                 function = self._functions[key]
         return function
 
+    def spare_timer(self) -> Event:
+        """A timed event to be recorded."""
+        try:
+            return self.timers.pop()
+        except IndexError:
+            return Event(self.device, timed=True, sleeps=True)
+
     def timer(self, stream: Stream) -> Event:
         """The time at which a stream comes here."""
-        try:
-            event = self.timers.pop()
-        except IndexError:
-            event = Event(self.device, timed=True, sleeps=True)
-        return stream.record(event)
+        return stream.record(self.spare_timer())
 
     def timed(self, number: int, begin: Event, end: Event) -> None:
         self._pending.append((number, begin, end))
@@ -138,12 +144,17 @@ class GpuPass:
 
     def __init__(self, session: Session, stream: Stream):
         self.session, self.stream = session, stream
+        self.is_timed = session.passes <= _TIMED_FIRST or session.passes % _TIMED_EVERY == 0
         self.verdicts: list[tuple[int, np.ndarray, int, Any]] = []  # node, rows, of how many; see exec/jpeg_scans.py
         self.doubted: dict[int, np.ndarray] = {}  # by node, which rows (n,) the GPU has found irregular before
 
     def take(self, nbytes: int) -> Block:
         """Memory of the GPU for this batch."""
         return pool(self.stream.device).take(nbytes, self.stream, self.session.budget)
+
+    def take_all(self, sizes: list[int]) -> list[Block]:
+        """Several at once."""
+        return pool(self.stream.device).take_all(sizes, self.stream, self.session.budget)
 
     def pinned(self, nbytes: int) -> Block:
         """Memory of the host that is copied to the GPU without waiting."""
@@ -154,6 +165,10 @@ class GpuPass:
 
     def timer(self) -> Event:
         return self.session.timer(self.stream)
+
+    def times(self) -> tuple[Event, Event] | None:
+        """Two events to be recorded before and behind a stage's work; None if this batch is not timed."""
+        return (self.session.spare_timer(), self.session.spare_timer()) if self.is_timed else None
 
     def doubts(self) -> dict[int, np.ndarray]:
         """Waits for what the GPU says of the pictures it has decoded: which of them others have to judge, for each node

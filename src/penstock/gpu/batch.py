@@ -40,6 +40,13 @@ class DeviceBatch(Batch):
         batch.device, batch.stream, batch.ready = device, stream, None
         return batch
 
+    @classmethod
+    def at(cls, stream: Stream, spec: Spec, rows: np.ndarray, block: Block) -> DeviceBatch:
+        """Samples in a block that was taken for work of `stream`."""
+        batch = cls(spec, rows, (block,))
+        batch.device, batch.stream, batch.ready = stream.device, stream, None
+        return batch
+
     def with_rows(self, spec: Spec, rows: np.ndarray, owners: tuple, sources: list[str] | None = None) -> Self:
         batch = super().with_rows(spec, rows, owners, sources)
         batch.device, batch.stream, batch.ready = self.device, self.stream, self.ready

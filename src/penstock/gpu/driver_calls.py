@@ -55,4 +55,5 @@ TIMED = {
     "cuEventQuery": "driver_query",
     "cuStreamWaitEvent": "driver_wait",
     "cuEventElapsedTime": "driver_elapsed",
+    "cuMemsetD8Async": "driver_fill",
 }

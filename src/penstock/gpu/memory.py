@@ -126,6 +126,9 @@ class Pool:
             raise
         return Block(self, address, nbytes, size, stream, budget)
 
+    def take_all(self, sizes: list[int], stream: Stream, budget: Budget | None = None) -> list[Block]:
+        return [self.take(nbytes, stream, budget) for nbytes in sizes]
+
     def _find(self, size: int, stream: Stream) -> int:
         with self._lock:
             self._collect()

@@ -58,8 +58,9 @@ def schedule(nodes: list[Node]) -> list[Stage]:
 
     Batch-wise operators run as early as they can, and chains that arguments depend on before others, so that the
     arguments are there before a chain begins; a chain then takes in every native operator that depends on nothing but
-    itself and what has run. Data-dependent arguments and inputs whose data decides a shape (encoded images, say) end a
-    chain: shapes of a whole chain are inferred before its pixels are touched.
+    itself and what has run; on the GPU also those that read the same. Data-dependent arguments and inputs whose data
+    decides a shape (encoded images, say) end a chain: shapes of a whole chain are inferred before its pixels are
+    touched.
     """
     left = list(nodes)
     arguments = _for_arguments(nodes)
@@ -86,7 +87,9 @@ def schedule(nodes: list[Node]) -> list[Stage]:
         for node in left:
             if node.number in inside or kind_of(node) != kind_of(first) or node.scope is not first.scope:
                 continue
-            joins = any(i.source.number in inside for i in node.inputs)
+            joins = any(i.source.number in inside for i in node.inputs) or (
+                kind_of(first) == "gpu" and _are_siblings(node, chain)
+            )
             inputs_known = all(i.source.number in inside or i.source.number in done for i in node.inputs)
             arguments_known = all(d.source.number in done for d in node.arg_nodes())
             arguments_known &= all(node.inputs[i].source.number in done for i in node.op.ahead(len(node.inputs)))
@@ -95,6 +98,15 @@ def schedule(nodes: list[Node]) -> list[Stage]:
                 inside.add(node.number)
         finish(Stage(kind_of(first), chain))
     return stages
+
+
+def _are_siblings(node: Node, chain: list[Node]) -> bool:
+    """Whether a node reads what one of a chain reads, or neither has inputs. On the GPU what they do then travels there
+    in one copy."""
+    read = {i.source.number for n in chain for i in n.inputs}
+    if not node.inputs:
+        return any(not n.inputs for n in chain)
+    return any(i.source.number in read for i in node.inputs)
 
 
 def _for_arguments(nodes: list[Node]) -> set[int]:

@@ -25,13 +25,11 @@ _FEW = 64
 def rows(
     a: Arguments, kind: int, low: Any = 0.0, high: Any = 0.0, table: np.ndarray | None = None, lengths: Any = None
 ) -> np.ndarray:
-    """Argument rows of the kernel. A `table` (n, k) or (1, k) must be float64 and outlive them; `lengths` (n,) say how
-    much of it counts, all by default."""
-    random = a.random
+    """Argument rows of the kernel, but for the positions. A `table` (n, k) or (1, k) must be float64 and outlive them;
+    `lengths` (n,) say how much of it counts, all by default."""
+    key = a.random.key
     out = allocate(a.n, kernels.kernel(_KERNEL).args)[0]
-    out["key"] = random.key - (random.key >> 63 << 64)
-    out["position"] = random.position
-    out["epoch"] = random.epoch
+    out["key"] = key - (key >> 63 << 64)
     out["kind"] = kind
     out["a"] = low
     out["b"] = high
@@ -42,6 +40,12 @@ def rows(
             out["table"] = address(table) + table.strides[0] * np.arange(a.n, dtype="u8")
         out["n_table"] = table.shape[1] if lengths is None else lengths
     return out
+
+
+def placed(a: Arguments, rows: np.ndarray) -> np.ndarray:
+    """The rows with the positions of the samples."""
+    rows["position"], rows["epoch"] = a.random.position, a.random.epoch
+    return rows
 
 
 def fill(rows: np.ndarray, count: int, dtype: np.dtype) -> np.ndarray:
@@ -103,10 +107,11 @@ class Distribution(Seeded, abstract=True):
         return Spec(np.zeros((a.n, 0), "i8") if a.shape is None else a.shape, self.type)
 
     def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
-        columns = {name: a.rows[name] for name in a.rows.dtype.names if name != "table"}
+        columns = {name: a.rows[name] for name in a.rows.dtype.names if name not in ("key", "table")}
+        columns |= {**a.random.fields(), "key": a.rows["key"]}
         return {**columns, "table": a.table} if hasattr(a, "table") else columns
 
     def run(self, a: Arguments, *like: Batch) -> Batch:
         shape = self.values["shape"] or ()
-        values = fill(self.draw(a), math.prod(shape), self.type)
+        values = fill(placed(a, self.draw(a)), math.prod(shape), self.type)
         return Batch.from_array(values.reshape(a.n, *shape))

@@ -10,7 +10,7 @@ import numpy as np
 from ...core.batch import Batch, Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arguments, PerSample, Seeded
-from ._distribution import INDEX, WEIGHTED, fill, rows
+from ._distribution import INDEX, WEIGHTED, fill, placed, rows
 
 _SUM_TOLERANCE = 1e-4
 
@@ -50,7 +50,7 @@ class Choice(Seeded):
         counts = np.broadcast_to(self._counts(x), (a.n,))
         bad = counts <= 0
         SampleErrors.where(bad, lambda i: f"there must be at least one thing to choose from; got {counts[i]}")
-        drawn = self._rows(a, counts)
+        drawn = placed(a, self._rows(a, counts))
         if like is None and self.values["shape"] is not None or "shape" not in a.given and like is None:
             shape = tuple(self.values["shape"] or ())
             index = fill(drawn, math.prod(shape), np.dtype("i8"))

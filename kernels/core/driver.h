@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA's driver, to which this library is not linked: Python hands in the addresses of its functions.
+#pragma once
+#include <cstddef>
+
+#include "core/native_time.h"
+
+struct Driver {
+  typedef void *Handle;
+  int (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void **, void **);
+  int (*upload)(uint64_t, const void *, size_t, Handle);
+  int (*download)(void *, uint64_t, size_t, Handle);
+  int (*record)(Handle, Handle);
+  int (*query)(Handle);
+  int (*wait)(Handle, Handle, unsigned);
+  int (*elapsed)(float *, Handle, Handle);
+  int (*fill)(uint64_t, unsigned char, size_t, Handle);
+};
+extern Driver driver;
+
+// Nanoseconds of processor time that this thread has spent in the driver; they are part of `NativeTime`.
+struct DriverTime {
+  static thread_local int64_t spent;
+};
+
+template <class Call>
+int timed(Call call) {
+  const int64_t before = NativeTime::total;
+  int code;
+  {
+    NativeTime time;
+    code = call();
+  }
+  DriverTime::spent += NativeTime::total - before;
+  return code;
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan of a segment on the GPU, started for a batch: src/penstock/exec/gpu_plan.py makes both and describes them.
+#include <cstring>
+
+#include "core/driver.h"
+#include "core/kernel.h"
+
+namespace {
+
+enum Source : int32_t { INPUT, MEMORY, COLUMN };
+
+// Numbers of the image that differ from batch to batch. To what the image holds is added where something lies.
+struct Patch {
+  int64_t at, step, n;   // bytes from the beginning of the image, and between rows
+  const int32_t *index;  // which row of the input or column belongs to each; null: the same
+  int32_t source, which, bytes, unused;
+};
+
+// struct Launch of gpu.h.
+struct Argument {
+  uint64_t tensors[16], args[12], scratch;
+  int32_t n, unused;
+};
+
+// Addresses of `argument` are distances: of rows from the beginning of the image, of scratch from that of the workspace.
+struct Start {
+  Driver::Handle function;
+  uint32_t grid[3], block[3], shared;
+  int32_t n_tensors, n_args, has_scratch;
+  int64_t zeroed;  // bytes of scratch that are filled with zeros before
+  Argument argument;
+};
+
+// The rows of a batch that is given out, data as distances.
+struct Rows {
+  const Tensor *rows;
+  int64_t n;
+  int32_t source, which;
+};
+
+struct Plan {
+  const char *image;
+  int64_t image_bytes;
+  const Patch *patches;
+  const Start *starts;
+  const Rows *outputs;
+  int32_t n_patches, n_starts, n_outputs, unused;
+};
+
+// What a plan is started with.
+struct Place {
+  const Tensor *const *inputs;
+  const uint64_t *memory;     // the image's, the workspace's and the outputs' addresses
+  const void *const *columns;  // positions (int64), epochs (uint32)
+  Tensor *const *outputs;
+  char *staging;
+  Driver::Handle stream, begin, end;  // the events are recorded if they are not null
+  int32_t done;                       // number of the start at which the driver said no
+};
+
+void add(char *at, int64_t value, int bytes) {
+  if (bytes == 8) {
+    int64_t x;
+    std::memcpy(&x, at, 8);
+    x += value;
+    std::memcpy(at, &x, 8);
+  } else {
+    uint32_t x = value;
+    std::memcpy(at, &x, 4);
+  }
+}
+
+int64_t value_of(const Patch &p, const Place &place, int64_t i) {
+  const int64_t row = p.index ? p.index[i] : i;
+  if (p.source == INPUT) return (int64_t)place.inputs[p.which][row].data;
+  if (p.source == MEMORY) return place.memory[p.which];
+  return p.which == 0 ? ((const int64_t *)place.columns[0])[row] : ((const uint32_t *)place.columns[1])[row];
+}
+
+int launch(const Start &s, const Place &place) {
+  Argument argument = s.argument;
+  for (int i = 0; i < s.n_tensors; i++) argument.tensors[i] += place.memory[0];
+  for (int i = 0; i < s.n_args; i++) argument.args[i] += place.memory[0];
+  if (s.has_scratch) argument.scratch += place.memory[1];
+  if (s.zeroed)
+    if (int code = driver.fill(argument.scratch, 0, s.zeroed, place.stream)) return code;
+  void *parameters[] = {&argument};
+  return driver.launch(s.function, s.grid[0], s.grid[1], s.grid[2], s.block[0], s.block[1], s.block[2], s.shared,
+                       place.stream, parameters, nullptr);
+}
+
+int start(const Plan &plan, Place &place) {
+  int code = place.begin ? driver.record(place.begin, place.stream) : 0;
+  if (!code && plan.image_bytes)
+    code = driver.upload(place.memory[0], place.staging, plan.image_bytes, place.stream);
+  for (place.done = 0; !code && place.done < plan.n_starts; place.done++) code = launch(plan.starts[place.done], place);
+  if (!code && place.end) code = driver.record(place.end, place.stream);
+  return code;
+}
+
+}  // namespace
+
+// Puts the image for a batch into the staging memory, copies it to the GPU and launches everything; fills the rows of
+// the batches given out. Returns the driver's code.
+EXPORT int32_t start_plan(const Plan *plan, Place *place) {
+  {
+    NativeTime time;
+    if (plan->image_bytes) std::memcpy(place->staging, plan->image, plan->image_bytes);
+    for (int k = 0; k < plan->n_patches; k++) {
+      const Patch &p = plan->patches[k];
+      char *at = place->staging + p.at;
+      for (int64_t i = 0; i < p.n; i++, at += p.step) add(at, value_of(p, *place, i), p.bytes);
+    }
+    for (int k = 0; k < plan->n_outputs; k++) {
+      const Rows &o = plan->outputs[k];
+      Tensor *rows = place->outputs[k];
+      std::memcpy((void *)rows, o.rows, o.n * sizeof(Tensor));
+      for (int64_t i = 0; i < o.n; i++) {
+        const uint64_t base = o.source == INPUT ? (uint64_t)place->inputs[o.which][i].data : place->memory[o.which];
+        rows[i].data = (char *)rows[i].data + base;
+      }
+    }
+  }
+  return timed([&] { return start(*plan, *place); });
+}
+
+// An input of a segment, by which its plan may be found again: the shapes of the samples, and with `contents` what they
+// hold.
+struct Seen {
+  const Tensor *rows;
+  int64_t n;
+  int64_t contents;
+};
+
+// Writes all that plans are told apart by to `out`; returns the number of bytes, or -1 if there is no room.
+EXPORT int64_t gather_kind(const Seen *inputs, int32_t n_inputs, char *out, int64_t room) {
+  NativeTime time;
+  int64_t used = 0;
+  auto write = [&](const void *from, int64_t bytes) {
+    if (bytes > room - used) return false;
+    std::memcpy(out + used, from, bytes);
+    used += bytes;
+    return true;
+  };
+  for (int k = 0; k < n_inputs; k++) {
+    const Seen &x = inputs[k];
+    for (int64_t i = 0; i < x.n; i++) {
+      const Tensor &t = x.rows[i];
+      if (!write(t.shape, sizeof(int64_t) * t.ndim)) return -1;
+      if (x.contents && t.volume() && !write(t.data, t.volume() * item_size(t.dtype))) return -1;
+    }
+  }
+  return used;
+}
