@@ -20,10 +20,13 @@ struct JpegScan {
 
 // A batch's block of memory, on the host and, with the same content, on the GPU: for every picture a JpegRecord, a
 // JpegScan, its rows of JpegHuffmanArgs and JpegPixelsArgs, and a status, which begin at `records`.. and are written by
-// the threads; then the scans. The last three fields are what the pictures add up to.
+// the threads; the rows of the outputs; then the scans, up to `size`.
 struct JpegScanBatch {
-  int64_t host, device;  // addresses of the block
-  int64_t records, scans, huffman, pixels, statuses;
+  int64_t n;
+  int64_t records, scans, huffman, pixels, statuses, rows;
+  int64_t entropy_kernel, blocks_kernel, pixels_kernel;  // functions of the GPU
+  // Of one batch: addresses of the block, and what the pictures add up to.
+  int64_t size, host, device;
   int64_t scratch;  // bytes of the launches' scratch
   int64_t taken;    // pictures
   int64_t most_blocks;

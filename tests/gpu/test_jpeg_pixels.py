@@ -51,8 +51,8 @@ def decode_both(files, output_type=RGB, dtype="u1", orientation=None, windows=No
         if by == "GPU":
             declined, verdict = decode_scans(gpu, pool, args, encoded, out)
             declined = np.zeros(n, bool) if declined is None else declined
-            if verdict is not None:
-                declined |= verdict.wait()
+            if verdict is not None and (irregular := verdict.wait()) is not None:
+                declined |= irregular
         else:
             declined, _ = decode_halves(gpu, pool, args, encoded, out)
         gpu.finish([out])

@@ -96,6 +96,8 @@ def library() -> ctypes.CDLL:
         ("pool_create", p, (i32,)),
         ("pool_destroy", None, (p,)),
         ("pool_run", i32, (p, p)),
+        ("run_scans", i64, (p, p, p, i64, i64, i64)),
+        ("driver_synchronize", i32, (p,)),
         ("memory_trim", None, (i64,)),
         ("replay", i32, (p, i32)),
         ("plan_images", i64, (p, i64, i64, i32, i32, p, p, p)),
@@ -124,6 +126,10 @@ def library() -> ctypes.CDLL:
         ("memory_idle", i64, ()),
         ("lay_out_batch", i32, (p, i64, i32, i32, i64, p, p)),
         ("place_batch", i32, (p, i64, i32, i32, p, p, p)),
+        ("plan_pictures", i32, (p, i64, p, p, p, i32, i32, p, p, p, p)),
+        ("place_pictures", None, (p, i64, i64)),
+        ("plan_scans", i64, (p, i64, p, i64, p)),
+        ("launch_scans", i32, (p, p, i64, p, p, p)),
         ("take_axes", None, (p, i64, i32, p, i32, p)),
         ("take_in", None, (p, i64, i32, p, p)),
         ("assign_columns", i32, (p, i32, i64, i64, p, i32, i64, i64, i64, i64)),
@@ -278,9 +284,13 @@ class Program:
         self._errors: ctypes.Array = ctypes.create_string_buffer(0)
 
     def run(self, pool: Pool, outcome: Outcome, sample_of: np.ndarray | None = None, chunk: int = 0) -> None:
-        """Takes every row through all steps; blocks without the GIL. `sample_of` (n_rows,) int32 is the sample of each
-        row, `chunk` how many rows a thread takes at a time (0: several if they are small). What came of it is in
-        `outcome`; the reasons of failures can be read until the next run."""
+        """Takes every row through all steps; blocks without the GIL. What came of it is in `outcome`; the reasons of
+        failures can be read until the next run."""
+        outcome.failed = library().pool_run(pool.handle(), self.bind(outcome, sample_of, chunk))
+
+    def bind(self, outcome: Outcome, sample_of: np.ndarray | None = None, chunk: int = 0) -> int:
+        """The address of a `struct Chain` that runs all steps. `sample_of` (n_rows,) int32 is the sample of each row,
+        `chunk` how many rows a thread takes at a time (0: several if they are small)."""
         c = self._chain
         if len(self._errors) < ERROR_SIZE * len(outcome.status):
             self._errors = ctypes.create_string_buffer(ERROR_SIZE * len(outcome.status))
@@ -291,7 +301,7 @@ class Program:
         c.step_ns = outcome.address
         c.spans = c.step_ns + 8 * self._n_steps
         c.threads = c.spans + SPAN.itemsize * self.n_rows * self._n_steps
-        outcome.failed = library().pool_run(pool.handle(), ctypes.addressof(c))
+        return ctypes.addressof(c)
 
 
 class Pool:

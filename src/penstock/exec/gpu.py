@@ -91,8 +91,8 @@ class Session:
                 function = self._functions[key]
         return function
 
-    def spare_timer(self) -> Event:
-        """A timed event to be recorded."""
+    def event(self) -> Event:
+        """For the time at which a stream will come to it."""
         try:
             return self.timers.pop()
         except IndexError:
@@ -100,7 +100,7 @@ class Session:
 
     def timer(self, stream: Stream) -> Event:
         """The time at which a stream comes here."""
-        return stream.record(self.spare_timer())
+        return stream.record(self.event())
 
     def timed(self, number: int, begin: Event, end: Event) -> None:
         self._pending.append((number, begin, end))
@@ -144,8 +144,8 @@ class GpuPass:
 
     def __init__(self, session: Session, stream: Stream):
         self.session, self.stream = session, stream
-        self.is_timed = session.passes <= _TIMED_FIRST or session.passes % _TIMED_EVERY == 0
-        self.verdicts: list[tuple[int, np.ndarray, int, Any]] = []  # node, rows, of how many; see exec/jpeg_scans.py
+        # Node, rows (None: all), of how many, and a Verdict of exec/jpeg_scans.py.
+        self.verdicts: list[tuple[int, np.ndarray | None, int, Any]] = []
         self.doubted: dict[int, np.ndarray] = {}  # by node, which rows (n,) the GPU has found irregular before
 
     def take(self, nbytes: int) -> Block:
@@ -175,9 +175,8 @@ class GpuPass:
         that has any."""
         doubted: dict[int, np.ndarray] = {}
         for number, rows, n, verdict in self.verdicts:
-            bad = rows[verdict.wait()]
-            if len(bad):
-                doubted.setdefault(number, np.zeros(n, bool))[bad] = True
+            if (bad := verdict.wait()) is not None:
+                doubted.setdefault(number, np.zeros(n, bool))[bad if rows is None else rows[bad]] = True
         self.verdicts.clear()
         return doubted
 

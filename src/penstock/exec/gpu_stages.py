@@ -17,7 +17,7 @@ from ..graph.passes import Stage
 from .arguments import Resolver
 from .context import Context, Timing, explain_failure
 from .gpu import GpuPass
-from .mixed import decode
+from .mixed import Decoding
 
 
 def runner(stage: Stage, resolvers: dict[int, Resolver]) -> Callable[[Context, kernels.Pool], None]:
@@ -28,7 +28,7 @@ def runner(stage: Stage, resolvers: dict[int, Resolver]) -> Callable[[Context, k
 
         return lambda ctx, pool: optical_flow.run(ctx, node, resolvers[node.number])
     if stage.kind == "mixed":
-        return lambda ctx, pool: decode(ctx, pool, node, resolvers[node.number])
+        return Decoding(node, resolvers[node.number]).run
     move = _Upload() if stage.kind == "upload" else _download
     return lambda ctx, pool: _transfer(ctx, node, stage.kind, move)
 

@@ -16,7 +16,6 @@ from ..gpu.batch import DeviceBatch
 from .gpu import GpuPass, Packing
 from .gpu_launch import launch
 
-_JPEG = 1
 _BLOCKS_A_GROUP = 32  # 8 x 8 blocks that a block of threads takes at a time; see jpeg_pixels.cu
 _PIXELS_A_GROUP = 1024
 _MOST_GROUPS = 64
@@ -30,12 +29,6 @@ def record_type() -> np.dtype:
 @cache
 def pixels_type() -> np.dtype:
     return kernels.read_struct(kernels.read_header("decode/jpeg_pixels.h"), "JpegPixelsArgs")[0]
-
-
-def fits(args: np.ndarray, spec: Spec) -> np.ndarray:
-    """Which pictures (n,) can be tried: JPEG at full size and the exact DCT. `args` are rows of `DecodeArgs`."""
-    known = (args["output_type"] <= 3) & ((spec.shape[:, 2] == 1) | (spec.shape[:, 2] == 3))
-    return (args["format"] == _JPEG) & (args["scale_denom"] == 1) & (args["fast_idct"] == 0) & known
 
 
 def decode_halves(
@@ -87,15 +80,15 @@ def _to_pixels(gpu: GpuPass, args: np.ndarray, records: np.ndarray, arena: int, 
     packing.send(gpu)
     scratch = gpu.take(int(planes.sum()) or 1)
     tensors, rows = [packing.base + at_out, packing.base + at_in], [packing.base + at_args]
-    launch_pixels(gpu, out.spec, int(records["n_blocks"].max()), tensors, rows, scratch.address)
+    _launch_pixels(gpu, out.spec, int(records["n_blocks"].max()), tensors, rows, scratch.address)
     del block, where, scratch
 
 
-def launch_pixels(
+def _launch_pixels(
     gpu: GpuPass, spec: Spec, most_blocks: int, tensors: Sequence[int], rows: Sequence[int], scratch: int
 ) -> None:
     """The two launches that make pixels of coefficients."""
-    n, source = spec.n, _source(spec.dtype.name)
+    n, source = spec.n, pixels_source(spec.dtype.name)
     groups = min(-(-most_blocks // _BLOCKS_A_GROUP), _MOST_GROUPS)
     launch(gpu, source, "jpeg_blocks", (max(groups, 1), n, 1), (256, 1, 1), 0, tensors, rows, scratch, n)
     pixels = int((spec.shape[:, 0] * spec.shape[:, 1]).max())
@@ -104,7 +97,8 @@ def launch_pixels(
 
 
 @cache
-def _source(dtype: str) -> str:
+def pixels_source(dtype: str) -> str:
+    """The text of the kernels that make pixels of a type."""
     types = {"uint8": "uint8_t", "int8": "int8_t", "uint16": "uint16_t", "int16": "int16_t", "uint32": "uint32_t"}
     types |= {"int32": "int32_t", "float32": "float"}
     return f'#define OUT {types[dtype]}\n#include "decode/jpeg_pixels.cu"\n'

@@ -7,23 +7,21 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core import kernels
 from ..core.batch import Batch, view
-from ..core.rows import TENSOR, address
+from ..core.rows import TENSOR, address, allocate
 from ..gpu.batch import DeviceBatch
+from ..gpu.driver import check
 from ..gpu.memory import Block
 from ..gpu.stream import Event
 from .gpu import GpuPass
-from .gpu_launch import launch
-from .jpeg_halves import launch_pixels, pixels_type, record_type
+from .jpeg_halves import pixels_source, pixels_type, record_type
 
 _BYTE = np.dtype("u1")
-_THREADS = 256  # of a block; see jpeg_huffman.cu
-_SLACK = 32  # kScanSlack
 _SOURCE = '#include "decode/jpeg_huffman.cu"\n'
 
 
@@ -33,66 +31,106 @@ def _type(header: str, name: str) -> np.dtype:
 
 
 @cache
-def _layout(n: int) -> tuple[list[int], int]:
-    """Where the parts of a batch's block begin, and where they end: records, scans, two kinds of arguments, statuses,
-    rows of the output."""
-    types = (record_type(), _type("jpeg_scan", "JpegScan"), _type("jpeg_huffman", "JpegHuffmanArgs"), pixels_type())
-    starts, size = [], 0
-    for t in (*types, _BYTE, TENSOR):
-        starts.append(size)
+def _field() -> dict[str, int]:
+    """The numbers of the fields of `JpegScanBatch`, all of 8 bytes."""
+    return {name: i for i, name in enumerate(_type("jpeg_scan", "JpegScanBatch").names or ())}
+
+
+@cache
+def _layout(n: int) -> tuple[dict[str, int], int]:
+    """Where the parts of a batch's block begin, and where the scans do."""
+    types = {"records": record_type(), "scans": _type("jpeg_scan", "JpegScan")}
+    types |= {"huffman": _type("jpeg_huffman", "JpegHuffmanArgs"), "pixels": pixels_type()}
+    types |= {"statuses": _BYTE, "rows": TENSOR}
+    starts, size = {}, 0
+    for name, t in types.items():
+        starts[name] = size
         size += t.itemsize * n + 15 & ~15
     return starts, size
 
 
 class Verdict(NamedTuple):
-    """What the GPU says of pictures that it decodes between two timed events: in the end, `bad` (n,) is not 0 where the
-    data was irregular."""
+    """What the GPU says of n pictures that it decodes between two timed events: in the end, the bytes at `address` are
+    not 0 where the data was irregular."""
 
-    bad: np.ndarray
+    address: int
+    n: int
     begin: Event
     end: Event
     memory: Block
 
-    def wait(self) -> np.ndarray:
-        """Blocks until it is known which pictures (n,) were irregular."""
+    def wait(self) -> np.ndarray | None:
+        """Blocks until it is known which pictures (n,) were irregular; None: none was."""
         self.end.wait()
-        return self.bad != 0
+        statuses = ctypes.string_at(self.address, self.n)
+        return np.frombuffer(statuses, _BYTE) != 0 if statuses.strip(b"\0") else None
+
+
+class Scans:
+    """What it takes to have n pictures decoded: kept from batch to batch. Used by one batch at a time."""
+
+    def __init__(self, n: int):
+        self.n = n
+        self._starts, self._begin = _layout(n)
+        self._rows, self._at_rows = allocate(n, _type("jpeg_scan", "JpegScanArgs"))
+        field = _field()
+        self._batch = (ctypes.c_int64 * len(field))()
+        self._at_batch = ctypes.addressof(self._batch)
+        self._rows["batch"], self._rows["number"] = self._at_batch, np.arange(n)
+        for name, start in self._starts.items():
+            self._batch[field[name]] = start
+        self._batch[field["n"]] = n
+        self._scratch, self._taken = field["scratch"], field["taken"]
+        step = kernels.Step(kernels.kernel("decode/jpeg_scan"), self._rows, [], [(None, -1), (None, -1)])
+        self._program = kernels.Program([step], n)
+        self._files, self._pixels = self._program.slots[0]
+        self._outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
+        self._chain = self._program.bind(self._outcome)
+        self._functions_of: tuple[Any, np.dtype] | None = None
+
+    def decode(
+        self, gpu: GpuPass, pool: kernels.Pool, args: int, files: int, out: DeviceBatch
+    ) -> tuple[np.ndarray | None, Verdict | None]:
+        """Decodes pictures into their places in `out`; `args` is the address of their `DecodeArgs`, `files` that of the
+        rows of the encoded ones. Returns which (n,) it did not take and nothing is written for (None: it took all), and
+        the Verdict on the others."""
+        native, n, batch, stream = kernels.library(), self.n, self._batch, gpu.stream
+        self._choose_functions(gpu, out.spec.dtype)
+        size = native.plan_scans(files, n, args, self._begin, self._at_rows)
+        host, block = gpu.pinned(size), gpu.take(size)
+        at_out = out.rows_address
+        self._files.rows, self._pixels.rows = files, at_out
+        taken = native.run_scans(pool.handle(), self._chain, self._at_batch, size, host.address, block.address)
+        undone = None
+        if taken < n:
+            at, of = host.address + self._starts["records"], record_type()
+            undone = view(at, (n, of.itemsize), _BYTE, host).view(of)["mcu_blocks"][:, 0] == 0
+            if not taken:
+                return undone, None
+        scratch = gpu.take(batch[self._scratch])
+        begin, end = gpu.session.event(), gpu.session.event()
+        code = native.launch_scans(self._at_batch, at_out, scratch.address, stream.handle, begin.handle, end.handle)
+        stream.asked()
+        check(code, "decoding JPEG on the GPU")
+        return undone, Verdict(host.address + self._starts["statuses"], n, begin, end, host)
+
+    def _choose_functions(self, gpu: GpuPass, dtype: np.dtype) -> None:
+        """Puts in the GPU's kernels."""
+        if self._functions_of is not None and self._functions_of == (gpu.session, dtype):
+            return
+        field, pixels = _field(), pixels_source(dtype.name)
+        for name, source, entry in (
+            ("entropy_kernel", _SOURCE, "jpeg_huffman"),
+            ("blocks_kernel", pixels, "jpeg_blocks"),
+            ("pixels_kernel", pixels, "jpeg_pixels"),
+        ):
+            self._batch[field[name]] = gpu.session.function(source, entry, 0)
+        self._functions_of = gpu.session, dtype
 
 
 def decode_scans(
     gpu: GpuPass, pool: kernels.Pool, args: np.ndarray, encoded: Batch, out: DeviceBatch
 ) -> tuple[np.ndarray | None, Verdict | None]:
-    """Decodes pictures into their places in `out`; `args` are rows of `DecodeArgs`. Returns which (n,) it did not take
-    and nothing is written for (None: it took all), and the Verdict on the others."""
-    n = len(args)
-    starts, size = _layout(n)
-    rows = np.empty(n, _type("jpeg_scan", "JpegScanArgs"))
-    room = encoded.spec.volumes()
-    room += _SLACK + 15
-    room &= ~15
-    ends = np.cumsum(room)
-    np.subtract(ends, room - size, out=rows["data"])
-    size += int(ends[-1])
-    host, block = gpu.pinned(size), gpu.take(size)
-    batch = np.zeros(1, _type("jpeg_scan", "JpegScanBatch"))
-    batch[0] = host.address, block.address, *starts[:5], 0, 0, 0
-    rows["number"] = numbers = np.arange(n)
-    rows["decode"], rows["batch"] = address(args) + args.itemsize * numbers, address(batch)
-    outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
-    ins = [(np.ascontiguousarray(encoded.rows), -1), (out.rows, -1)]
-    pool.run([kernels.Step(kernels.kernel("decode/jpeg_scan"), rows, [], ins)], n, outcome)
-    scratch_size, taken, most_blocks = batch[["scratch", "taken", "most_blocks"]][0].item()
-    undone = None
-    if taken < n:
-        read = view(host.address + starts[0], (n, record_type().itemsize), _BYTE, host).view(record_type())[:, 0]
-        undone = read["mcu_blocks"] == 0
-        if not taken:
-            return undone, None
-    ctypes.memmove(host.address + starts[5], address(out.rows), out.rows.nbytes)
-    scratch, base, stream = gpu.take(scratch_size), block.address, gpu.stream
-    begin = gpu.timer()
-    stream.upload(base, host.address, size)
-    launch(gpu, _SOURCE, "jpeg_huffman", (1, n, 1), (_THREADS, 1, 1), 0, (), (base + starts[2],), scratch.address, n)
-    launch_pixels(gpu, out.spec, most_blocks, (base + starts[5],), (base + starts[3],), scratch.address)
-    stream.download(host.address + starts[4], base + starts[4], n)
-    return undone, Verdict(view(host.address + starts[4], (n,), _BYTE, host), begin, gpu.timer(), host)
+    """As `Scans.decode`, for some pictures once. `args` are rows of `DecodeArgs`."""
+    args = np.ascontiguousarray(args)
+    return Scans(len(args)).decode(gpu, pool, address(args), encoded.rows_address, out)

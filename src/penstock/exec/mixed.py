@@ -13,8 +13,8 @@ from collections import deque
 import numpy as np
 
 from ..core import kernels
-from ..core.batch import Batch, Spec
-from ..core.op import Arguments
+from ..core.batch import Batch
+from ..core.dtypes import to_numpy
 from ..gpu.batch import DeviceBatch, copy_samples
 from ..gpu.driver import CudaError
 from ..gpu.memory import Block
@@ -25,59 +25,95 @@ from ..graph.node import Node
 from .arguments import Resolver
 from .context import Context, Timing, explain_failure
 from .gpu import GpuPass, Session
-from .jpeg_halves import decode_halves, fits
-from .jpeg_scans import decode_scans
+from .jpeg_halves import decode_halves
+from .jpeg_scans import Scans, decode_scans
+from .pictures import Pictures, Planner
+from .wiring import inputs_of
 
 HARDWARE, KERNELS, HYBRID, CPU = "hardware engine", "GPU", "CPU and GPU", "CPU"
 _FORMATS = {0: RGB, 1: BGR}  # by the number of types.DALIImageType
+_KEPT_SIZES, _KEPT_EACH = 32, 4  # numbers of pictures that `Scans` are kept for, and how many
 
 
-def decode(ctx: Context, pool: kernels.Pool, node: Node, resolver: Resolver) -> None:
-    """Runs the mixed decoder `node` for one batch."""
-    begin = time.monotonic_ns()
-    gpu: GpuPass = ctx.gpu
-    inputs = [ctx.values[d.source.number, d.index] for d in node.inputs]
-    try:
-        a = resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
-        a.batches = [b if i in node.op.peeks else None for i, b in enumerate(inputs)]
-        specs = [b.spec for b in inputs]
-        node.op.plan(a, *specs)
-        spec = node.op.outputs(a, *specs)
-        assert isinstance(spec, Spec)
-        out = gpu.allocate(spec)
-        native = time.monotonic_ns()
-        _share(ctx, pool, node, a, inputs, out)
-    except Exception as e:
-        raise explain_failure(ctx, node, e) from (e if "[internal" in str(e) else None)
-    out.sources = inputs[0].sources
-    ctx.values[node.number, 0] = out
-    ctx.timings.append(Timing("gpu", [node.number], begin, time.monotonic_ns(), native))
+class Decoding:
+    """Runs the mixed decoder `node`."""
 
+    def __init__(self, node: Node, resolver: Resolver):
+        self.node = node
+        self._planner = Planner(node, resolver)
+        self._ins = inputs_of(node)
+        self._scans: dict[int, list[Scans]] = {}  # those that are idle, by the number of pictures
+        values = node.op.values
+        self._format = _FORMATS.get(int(values["output_type"])) if values["hw_decoder_load"] > 0 else None
+        if to_numpy(values["dtype"]) != np.uint8:
+            self._format = None
 
-def _share(ctx: Context, pool: kernels.Pool, node: Node, a: Arguments, inputs: list[Batch], out: DeviceBatch) -> None:
-    gpu: GpuPass = ctx.gpu
-    engines = engines_of(gpu.session)
-    engines.collect()
-    # Names of sources are made from paths when they are read: parts of the batch go without them.
-    encoded = inputs[0].with_rows(inputs[0].spec, inputs[0].rows, inputs[0].owners)
-    kernel, n = kernels.kernel("decode/decode"), ctx.n
-    rows = gpu.session.rows.take(kernel, n)
-    rows.fill(node.op.params(a, *[b.spec for b in inputs], out.spec))
-    args = rows.array
-    todo = job = None  # None: all
-    if engines.hardware is not None and a.hw_decoder_load > 0 and (share := engines.share(encoded.spec)):
-        hardware = _fits_hardware(a, args, out.spec)
-        hardware[hardware] = spread(int(hardware.sum()), share)
-        if hardware.any():
-            mine, todo = np.flatnonzero(hardware), ~hardware
-            job = engines.submit(gpu, encoded.take(mine), out.take(mine), int(args["output_type"][0]))
-    try:
-        _by_cpu(ctx, pool, node, args, encoded, out, todo, engines)
-    finally:
-        refused = job is not None and not job.wait(gpu)
-    if refused:
-        _by_cpu(ctx, pool, node, args, encoded, out, hardware, engines)
-    gpu.session.rows.give(kernel, n, rows)
+    def run(self, ctx: Context, pool: kernels.Pool) -> None:
+        begin = time.monotonic_ns()
+        node, inputs = self.node, [ctx.values[e] for e in self._ins]
+        try:
+            pictures = self._planner.plan(ctx, inputs)
+            out = pictures.allocate(ctx.gpu, inputs[0], self._format is not None)
+            native = time.monotonic_ns()
+            self._share(ctx, pool, pictures, inputs[0], out)
+            self._planner.give_back(pictures, inputs[0])
+        except Exception as e:
+            raise explain_failure(ctx, node, e) from (e if "[internal" in str(e) else None)
+        out.sources = inputs[0].sources
+        ctx.values[node.number, 0] = out
+        ctx.timings.append(Timing("gpu", [node.number], begin, time.monotonic_ns(), native))
+
+    def _share(self, ctx: Context, pool: kernels.Pool, pictures: Pictures, files: Batch, out: DeviceBatch) -> None:
+        gpu: GpuPass = ctx.gpu
+        engines = engines_of(gpu.session)
+        engines.collect()
+        doubted, share = gpu.doubted.get(self.node.number), 0.0
+        if engines.hardware is not None and self._format is not None:
+            share = engines.sharing.share(pictures.file_bytes)
+        if not share and doubted is None and pictures.all_fit_kernels:  # as nearly always: nothing has to be picked
+            undone = self._all_by_kernels(gpu, pool, pictures, files, out, engines)
+            if undone is None:
+                return
+            doubted = undone
+        # Names of sources are made from paths when they are read: parts of the batch go without them.
+        encoded = files.with_rows(files.spec, files.rows, files.owners)
+        part = _Part(ctx, pool, self.node, pictures, encoded, out, engines, doubted)
+        hardware = job = None
+        if share and pictures.any_fits_hardware:
+            assert self._format is not None
+            hardware = pictures.fit_hardware()
+            hardware[hardware] = spread(int(hardware.sum()), share)
+            if hardware.any():
+                mine = np.flatnonzero(hardware)
+                job = engines.submit(gpu, encoded.take(mine), out.take(mine), self._format)
+        try:
+            part.decode(np.ones(ctx.n, bool) if job is None or hardware is None else ~hardware)
+        finally:
+            refused = job is not None and not job.wait(gpu)
+        if refused and hardware is not None:
+            part.decode(hardware)
+
+    def _all_by_kernels(
+        self, gpu: GpuPass, pool: kernels.Pool, pictures: Pictures, files: Batch, out: DeviceBatch, engines: Engines
+    ) -> np.ndarray | None:
+        """Which pictures (n,) the GPU did not take (None: it took all)."""
+        idle = self._scans.get(pictures.n)
+        try:
+            scans = idle.pop()  # type: ignore[union-attr]
+        except (AttributeError, IndexError):
+            scans = Scans(pictures.n)
+        undone, verdict = scans.decode(gpu, pool, pictures.at_args, files.rows_address, out)
+        if verdict is not None:
+            gpu.verdicts.append((self.node.number, None, pictures.n, verdict))
+            nbytes, taken = pictures.file_bytes, pictures.n
+            if undone is not None:
+                nbytes, taken = int(files.spec.volumes()[~undone].sum()), taken - int(undone.sum())
+            engines.measured[KERNELS].append((verdict.begin, verdict.end, nbytes, taken))
+        if idle is None and len(self._scans) < _KEPT_SIZES:
+            idle = self._scans.setdefault(pictures.n, [])
+        if idle is not None and len(idle) < _KEPT_EACH:
+            idle.append(scans)
+        return undone
 
 
 def engines_of(session: Session) -> Engines:
@@ -88,109 +124,77 @@ def engines_of(session: Session) -> Engines:
         return session.engines
 
 
-def _fits_hardware(a: Arguments, args: np.ndarray, spec: Spec) -> np.ndarray:
-    """Which files the JPEG engine decodes as they are wanted: whole, upright, 8 bits, RGB or BGR."""
-    info = a.info
-    if spec.dtype != np.uint8 or int(args["output_type"][0]) not in _FORMATS:
-        return np.zeros(len(args), bool)
-    whole = (args["y"] == 0) & (args["x"] == 0) & (spec.shape[:, 0] == info["height"])
-    whole &= (spec.shape[:, 1] == info["width"]) & (args["scale_denom"] == 1)
-    return whole & (info["plain"] != 0) & (info["orientation"] <= 1) & (args["fast_idct"] == 0)
+class _Part:
+    """The ways to decode some pictures of a batch."""
 
+    def __init__(
+        self,
+        ctx: Context,
+        pool: kernels.Pool,
+        node: Node,
+        pictures: Pictures,
+        encoded: Batch,
+        out: DeviceBatch,
+        engines: Engines,
+        doubted: np.ndarray | None,
+    ):
+        """`doubted` (n,) are those that the GPU has not taken, or found irregular."""
+        self.ctx, self.pool, self.node, self.args = ctx, pool, node, pictures.args
+        self.encoded, self.out, self.engines = encoded, out, engines
+        self._fitting = pictures.fit_kernels()
+        self._for_kernels = self._fitting if doubted is None else self._fitting & ~doubted
 
-def _by_cpu(
-    ctx: Context,
-    pool: kernels.Pool,
-    node: Node,
-    args: np.ndarray,
-    encoded: Batch,
-    out: DeviceBatch,
-    todo: np.ndarray | None,
-    engines: Engines,
-) -> None:
-    """What the hardware does not take (None: anything): plain JPEG by the GPU, other JPEG in two halves, the rest by
-    the CPU alone."""
-    gpu: GpuPass = ctx.gpu
-    fitting, doubted = fits(args, out.spec), gpu.doubted.get(node.number)
-    if todo is None:
-        todo = np.ones(ctx.n, bool)
-        if doubted is None and fitting.all():  # as nearly always: nothing has to be picked
-            undone = _by_kernels(ctx, pool, node, args, encoded, out, np.arange(ctx.n), engines)
-            if undone is None:
-                return
-            todo, doubted = undone, undone
-    else:
+    def decode(self, todo: np.ndarray) -> None:
+        """What the hardware does not take, of the pictures `todo` (n,): plain JPEG by the GPU, other JPEG in two halves,
+        the rest by the CPU alone."""
         todo = todo.copy()
-    for engine in (KERNELS, HYBRID):
-        alone = engine == KERNELS
-        rows = np.flatnonzero(todo & fitting & ~doubted if alone and doubted is not None else todo & fitting)
-        if not len(rows):
-            continue
-        part = encoded.take(rows)
-        if alone:
-            undone = _by_kernels(ctx, pool, node, args[rows], part, out.take(rows), rows, engines)
-        else:
-            undone, _ = decode_halves(gpu, pool, args[rows], part, out.take(rows))
-            engines.sharing.decoded[HYBRID] += len(rows) - int(undone.sum())
-        todo[rows if undone is None else rows[~undone]] = False
-    rows = np.flatnonzero(todo)
-    if len(rows):
-        _whole(ctx, pool, node, args[rows], encoded.take(rows), out.take(rows), rows, engines)
+        for fitting, way in ((self._for_kernels, self._by_kernels), (self._fitting, self._by_halves)):
+            rows = np.flatnonzero(todo & fitting)
+            if len(rows):
+                undone = way(rows, self.args[rows], self.encoded.take(rows), self.out.take(rows))
+                todo[rows if undone is None else rows[~undone]] = False
+        rows = np.flatnonzero(todo)
+        if len(rows):
+            self._whole(rows, self.args[rows], self.encoded.take(rows), self.out.take(rows))
 
+    def _by_kernels(self, rows: np.ndarray, args: np.ndarray, part: Batch, out: DeviceBatch) -> np.ndarray | None:
+        """By the GPU; returns which it did not take (None: it took all)."""
+        gpu: GpuPass = self.ctx.gpu
+        undone, verdict = decode_scans(gpu, self.pool, args, part, out)
+        if verdict is not None:
+            gpu.verdicts.append((self.node.number, rows, self.ctx.n, verdict))
+            sizes = part.spec.volumes()
+            sizes = sizes if undone is None else sizes[~undone]
+            self.engines.measured[KERNELS].append((verdict.begin, verdict.end, int(sizes.sum()), len(sizes)))
+        return undone
 
-def _by_kernels(
-    ctx: Context,
-    pool: kernels.Pool,
-    node: Node,
-    args: np.ndarray,
-    part: Batch,
-    out: DeviceBatch,
-    rows: np.ndarray,
-    engines: Engines,
-) -> np.ndarray | None:
-    """Lets the GPU decode a part of the batch, the samples `rows`; returns which of them it did not take (None: it took
-    all)."""
-    gpu: GpuPass = ctx.gpu
-    undone, verdict = decode_scans(gpu, pool, args, part, out)
-    if verdict is not None:
-        gpu.verdicts.append((node.number, rows, ctx.n, verdict))
-        sizes = part.spec.volumes()
-        sizes = sizes if undone is None else sizes[~undone]
-        engines.measured[KERNELS].append((verdict.begin, verdict.end, int(sizes.sum()), len(sizes)))
-    return undone
+    def _by_halves(self, rows: np.ndarray, args: np.ndarray, part: Batch, out: DeviceBatch) -> np.ndarray:
+        undone, _ = decode_halves(self.ctx.gpu, self.pool, args, part, out)
+        self.engines.sharing.decoded[HYBRID] += len(rows) - int(undone.sum())
+        return undone
 
-
-def _whole(
-    ctx: Context,
-    pool: kernels.Pool,
-    node: Node,
-    args: np.ndarray,
-    encoded: Batch,
-    out: DeviceBatch,
-    rows: np.ndarray,
-    engines: Engines,
-) -> None:
-    """Decodes on the CPU and copies. Its verdict on a bad file holds."""
-    gpu: GpuPass = ctx.gpu
-    n = len(rows)
-    staged = Batch.allocate(out.spec, None, gpu.pinned)
-    outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
-    kernel = kernels.kernel("decode/decode")
-    step = kernels.Step(kernel, np.ascontiguousarray(args), [(staged.rows, -1)], [(encoded.rows, -1)])
-    pool.run([step], n, outcome)
-    copy_samples(staged, out, gpu.stream.upload)
-    engines.sharing.decoded[CPU] += n
-    for i in np.flatnonzero(outcome.status):
-        row = int(rows[i])
-        ctx.status[row] = 1
-        ctx.failed[row] = (node, outcome.reason(int(i)), ctx.source_of(node, row))
+    def _whole(self, rows: np.ndarray, args: np.ndarray, part: Batch, out: DeviceBatch) -> None:
+        """On the CPU, and copies. Its verdict on a bad file holds."""
+        ctx, n = self.ctx, len(rows)
+        gpu: GpuPass = ctx.gpu
+        staged = Batch.allocate(out.spec, None, gpu.pinned)
+        outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
+        kernel = kernels.kernel("decode/decode")
+        step = kernels.Step(kernel, np.ascontiguousarray(args), [(staged.rows, -1)], [(part.rows, -1)])
+        self.pool.run([step], n, outcome)
+        copy_samples(staged, out, gpu.stream.upload)
+        self.engines.sharing.decoded[CPU] += n
+        for i in np.flatnonzero(outcome.status):
+            row = int(rows[i])
+            ctx.status[row] = 1
+            ctx.failed[row] = (self.node, outcome.reason(int(i)), ctx.source_of(self.node, row))
 
 
 class _Job:
     """A batch's part for the JPEG engine."""
 
-    def __init__(self, gpu: GpuPass, encoded: Batch, out: DeviceBatch, output_type: int):
-        self.encoded, self.out, self.format = encoded, out, _FORMATS[output_type]
+    def __init__(self, gpu: GpuPass, encoded: Batch, out: DeviceBatch, format: int):
+        self.encoded, self.out, self.format = encoded, out, format
         self.nbytes = int(encoded.spec.volumes().sum())
         self.writable = gpu.stream.mark()  # who had the memory before is through
         self.done = threading.Event()
@@ -230,8 +234,8 @@ class Engines:
         self._thread = threading.Thread(target=self._work, name="penstock-jpeg-engine", daemon=True)
         self._thread.start()
 
-    def submit(self, gpu: GpuPass, encoded: Batch, out: DeviceBatch, output_type: int) -> _Job:
-        job = _Job(gpu, encoded, out, output_type)
+    def submit(self, gpu: GpuPass, encoded: Batch, out: DeviceBatch, format: int) -> _Job:
+        job = _Job(gpu, encoded, out, format)
         self._jobs.put(job)
         return job
 
@@ -263,10 +267,6 @@ class Engines:
             if isinstance(owner, Block):
                 owner.used_on(stream)
         job.ready = end
-
-    def share(self, files: Spec) -> float:
-        """Which share of a batch the JPEG engine takes."""
-        return self.sharing.share(float(files.shape.sum()))
 
     def collect(self) -> None:
         """Learns how fast both were with what they are through with. Called inside `with device:`."""

@@ -41,9 +41,10 @@ class DeviceBatch(Batch):
         return batch
 
     @classmethod
-    def at(cls, stream: Stream, spec: Spec, rows: np.ndarray, block: Block) -> DeviceBatch:
-        """Samples in a block that was taken for work of `stream`."""
+    def placed(cls, stream: Stream, spec: Spec, rows: np.ndarray, at: int, block: Block) -> DeviceBatch:
+        """Samples that `rows`, at the address `at`, place in a block taken for work of `stream`."""
         batch = cls(spec, rows, (block,))
+        batch.rows_address, batch._packed = at, spec._dense
         batch.device, batch.stream, batch.ready = stream.device, stream, None
         return batch
 

@@ -45,7 +45,7 @@ FUNCTIONS: dict[str, tuple] = {
     "cuGetErrorString": (_I, _P),
 }
 # Calls that only queue or ask keep the GIL: giving it up and waiting for it again takes longer than they do. Those that
-# each batch makes go through our library, in this order, which measures them.
+# each batch makes go through our library, in this order, which measures them. The last one waits and gives it up.
 SHORT = ("cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuEventCreate", "cuEventDestroy_v2")
 TIMED = {
     "cuLaunchKernel": "driver_launch",
@@ -55,5 +55,5 @@ TIMED = {
     "cuEventQuery": "driver_query",
     "cuStreamWaitEvent": "driver_wait",
     "cuEventElapsedTime": "driver_elapsed",
-    "cuMemsetD8Async": "driver_fill",
+    "cuEventSynchronize": "driver_synchronize",
 }

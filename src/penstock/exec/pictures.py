@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan of a batch for a mixed decoder: by its operator's rules, or, for operators whose rules need not run for every
+batch, by the record of an earlier one (see exec/replay.py)."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, cast
+
+import numpy as np
+
+from ..core import dtypes, kernels
+from ..core.batch import Batch, Spec
+from ..core.op import Arguments
+from ..core.rows import TENSOR, ArgumentRows, address, allocate
+from ..gpu.batch import DeviceBatch
+from ..graph.node import Node
+from .arguments import Resolver
+from .context import Context
+from .gpu import GpuPass
+from .replay import Record
+from .wiring import inputs_of
+
+_BYTE, _INT64 = np.dtype("u1"), np.dtype("i8")
+# What `plan_pictures` tells: the fields of `PictureTotals`, and bits of `engines`.
+_OUT_BYTES, _DENSE, _SAME, _BY_KERNELS, _BY_HARDWARE, _FILE_BYTES, _N_TOTALS = range(7)
+_KERNELS, _HARDWARE = 1, 2
+_KEPT_ROWS = 16384  # plans are kept for so many rows in total, at most
+_KEPT_EACH = 4
+_WAIT = 2  # batches of a kind before one is recorded, which takes longer
+_PATIENCE = 8  # batches one after the other for which a record was of no use
+
+
+class Pictures:
+    """n pictures: rows of `DecodeArgs`, the extents `shape` (n, 3) of the outputs, and who can decode them. Kept from
+    batch to batch, used by one at a time."""
+
+    def __init__(self, node: Node, n: int):
+        self.node, self.n = node, n
+        self.kernel = kernels.kernel("decode/decode")
+        self._rows = ArgumentRows(n, self.kernel.args, self.kernel.pointers)
+        self.arguments = [self._rows]  # as of a Launch
+        self.args, self.at_args = self._rows.array, self._rows.address
+        self._before, self._at_before = allocate((n, 3), _INT64)
+        self._before[...] = -1
+        self._engines, self._at_engines = allocate(n, _BYTE)
+        self._totals = (ctypes.c_int64 * _N_TOTALS)()
+        self._at_totals = ctypes.addressof(self._totals)
+        self._spec: Spec | None = None
+        self._recorded: tuple[int, int, list[Any]] | None = None
+
+    def by_rules(self, ctx: Context, resolver: Resolver, inputs: list[Batch], record: Record | None = None) -> None:
+        """Plans a batch, and has it on record."""
+        a: Arguments = resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
+        op = self.node.op
+        if record is not None:
+            a.native = record
+            inputs = [record.input(e, b) for e, b in zip(inputs_of(self.node), inputs)]
+        a.batches = [b if i in op.peeks else None for i, b in enumerate(inputs)]
+        specs = [b.spec for b in inputs]
+        op.plan(a, *specs)
+        spec = op.outputs(a, *specs)
+        assert isinstance(spec, Spec)
+        columns = op.params(a, *specs, spec)
+        self._rows.fill(columns)
+        self.shape, self.info = np.ascontiguousarray(spec.stored), np.ascontiguousarray(a.info)
+        self._at_shape, self._at_info = address(self.shape), address(self.info)
+        self._kind = spec.dtype, spec.layout, int(dtypes.from_numpy(spec.dtype))
+        if record is None:
+            return
+        record.filled(cast(Any, self), [columns])
+        record.check(spec.stored, "the shape of the output")
+        if self.shape is not spec.stored or self.info is not a.info:
+            record.fault = record.fault or "the shape of the output is a view"
+        ((_, self._place),) = record.inputs
+        if not record.fault:
+            self._recorded = record.end()
+
+    @property
+    def is_recorded(self) -> bool:
+        return self._recorded is not None
+
+    def again(self, encoded: Batch) -> bool:
+        """Plans another batch of the same kind as before; False if the rules have to."""
+        assert self._recorded is not None
+        calls, n, _ = self._recorded
+        self._place.value = encoded.rows_address
+        return kernels.library().replay(calls, n) == n
+
+    def allocate(self, gpu: GpuPass, encoded: Batch, hardware: bool) -> DeviceBatch:
+        """Memory for the pixels; then the numbers below are known. `hardware` says whether the JPEG engine can make
+        pixels of this kind at all."""
+        native, n, totals, (dtype, layout, number) = kernels.library(), self.n, self._totals, self._kind
+        rows, at = allocate(n, TENSOR)
+        if not native.plan_pictures(
+            *(encoded.rows_address, n, self.at_args, self._at_info, self._at_shape, number, hardware),
+            *(self._at_before, at, self._at_engines, self._at_totals),
+        ):
+            return gpu.allocate(Spec(self.shape.copy(), dtype, layout))  # says what the matter is
+        block = gpu.take(totals[_OUT_BYTES])
+        native.place_pictures(at, n, block.address)
+        spec = self._spec
+        if spec is None or not totals[_SAME]:
+            spec = self._spec = Spec(self.shape.copy(), dtype, layout)
+            spec._dense = bool(totals[_DENSE])
+        return DeviceBatch.placed(gpu.stream, spec, rows, at, block)
+
+    @property
+    def file_bytes(self) -> int:
+        """Of all pictures together."""
+        return self._totals[_FILE_BYTES]
+
+    @property
+    def all_fit_kernels(self) -> bool:
+        return self._totals[_BY_KERNELS] == self.n
+
+    @property
+    def any_fits_hardware(self) -> bool:
+        return self._totals[_BY_HARDWARE] > 0
+
+    def fit_kernels(self) -> np.ndarray:
+        """Which (n,) the GPU's kernels can be tried with: JPEG at full size and the exact DCT."""
+        return self._engines & _KERNELS != 0
+
+    def fit_hardware(self) -> np.ndarray:
+        """Which (n,) the JPEG engine decodes as they are wanted: whole, upright, 8 bits, RGB or BGR."""
+        return self._engines & _HARDWARE != 0
+
+
+class Planner:
+    """Plans the batches of one decoder."""
+
+    def __init__(self, node: Node, resolver: Resolver):
+        self.node, self.resolver = node, resolver
+        self._can_replay = node.op.replays and not node.args and len(node.inputs) == 1
+        self._idle: dict[tuple, list[Pictures]] = {}  # those that are recorded, by the kind of input
+        self._unrecorded: dict[int, list[Pictures]] = {}  # by the number of pictures
+        self._seen: dict[tuple, int] = {}
+        self._vain: dict[tuple, int] = {}
+        self._rows = 0
+
+    def plan(self, ctx: Context, inputs: list[Batch]) -> Pictures:
+        """Raises what is wrong with the samples. Give it back when the batch has run."""
+        kind: tuple | None = None
+        if self._can_replay and not Batch.guard_bytes:
+            spec = inputs[0].spec
+            kind = ctx.n, spec.shape.shape[1], spec.dtype, spec.layout
+            pictures = self._again(kind, inputs[0])
+            if pictures is not None:
+                return pictures
+            if self._pays(kind):
+                pictures = Pictures(self.node, ctx.n)
+                try:
+                    pictures.by_rules(ctx, self.resolver, inputs, Record())
+                    if pictures.is_recorded:
+                        return pictures
+                    self._vain[kind] = _PATIENCE
+                except Exception:  # which comes again if it is not about the record
+                    pass
+        idle = self._unrecorded.get(ctx.n)
+        try:
+            pictures = idle.pop()  # type: ignore[union-attr]
+        except (AttributeError, IndexError):
+            pictures = Pictures(self.node, ctx.n)
+        pictures.by_rules(ctx, self.resolver, inputs)
+        return pictures
+
+    def give_back(self, pictures: Pictures, encoded: Batch) -> None:
+        spec = encoded.spec
+        if pictures.is_recorded:
+            kind = pictures.n, spec.shape.shape[1], spec.dtype, spec.layout
+            self._idle.setdefault(kind, []).append(pictures)
+            return
+        idle = self._unrecorded.get(pictures.n)
+        if idle is None:
+            if self._rows > _KEPT_ROWS:
+                return
+            self._rows += pictures.n
+            idle = self._unrecorded.setdefault(pictures.n, [])
+        if len(idle) < _KEPT_EACH:
+            idle.append(pictures)
+
+    def _again(self, kind: tuple, encoded: Batch) -> Pictures | None:
+        idle = self._idle.get(kind)
+        try:
+            pictures = idle.pop()  # type: ignore[union-attr]
+        except (AttributeError, IndexError):
+            return None
+        if pictures.again(encoded):
+            self._vain[kind] = 0
+            return pictures
+        vain = self._vain[kind] = self._vain.get(kind, 0) + 1
+        if vain < _PATIENCE:
+            idle.append(pictures)  # type: ignore[union-attr]
+        return None
+
+    def _pays(self, kind: tuple) -> bool:
+        """Whether it pays to record a batch of a kind."""
+        seen = self._seen.get(kind, 0)
+        if seen > _WAIT + _KEPT_EACH or (seen == 0 and self._rows > _KEPT_ROWS):
+            return False
+        if seen == 0:
+            self._rows += kind[0]
+        self._seen[kind] = seen + 1
+        return seen >= _WAIT and self._vain.get(kind, 0) < _PATIENCE
