@@ -145,8 +145,8 @@ class _Part:
         self._for_kernels = self._fitting if doubted is None else self._fitting & ~doubted
 
     def decode(self, todo: np.ndarray) -> None:
-        """What the hardware does not take, of the pictures `todo` (n,): plain JPEG by the GPU, other JPEG in two halves,
-        the rest by the CPU alone."""
+        """What the hardware does not take, of the pictures `todo` (n,): plain JPEG by the GPU, other JPEG in two
+        halves, the rest by the CPU alone."""
         todo = todo.copy()
         for fitting, way in ((self._for_kernels, self._by_kernels), (self._fitting, self._by_halves)):
             rows = np.flatnonzero(todo & fitting)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of a batch for a mixed decoder: by its operator's rules, or, for operators whose rules need not run for every
+"""The plan of a batch for a mixed decoder: by its operator's rules, or, where these need not run for every
 batch, by the record of an earlier one (see exec/replay.py)."""
 
 from __future__ import annotations
