@@ -15,6 +15,7 @@ struct Driver {
   int (*wait)(Handle, Handle, unsigned);
   int (*elapsed)(float *, Handle, Handle);
   int (*fill)(uint64_t, unsigned char, size_t, Handle);
+  int (*synchronize)(Handle);
 };
 extern Driver driver;
 

@@ -1,32 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of CUDA's driver that every batch makes, so that their time can be told from that of Python. Python hands
 // in their addresses, as this library is not linked to the driver; it keeps its lock for these few microseconds.
-#include "core/driver_calls.h"
+#include "core/driver.h"
 
 #include "core/kernel.h"
 
-namespace {
-
-typedef DriverHandle Handle;
 Driver driver;
+thread_local int64_t DriverTime::spent = 0;
 
-template <class Call>
-int timed(Call call) {
-  DriverTime time;
-  return call();
+namespace {
+typedef Driver::Handle Handle;
 }
-
-}  // namespace
-
-thread_local int64_t DriverTime::total = 0;
-
-const Driver &driver_calls() { return driver; }
 
 // Addresses in the order of `Driver`.
 EXPORT void driver_functions(const Driver *functions) { driver = *functions; }
 
 // Nanoseconds of processor time that this thread has spent in the calls below; they are part of `native_time`.
-EXPORT int64_t driver_time() { return DriverTime::total; }
+EXPORT int64_t driver_time() { return DriverTime::spent; }
 
 EXPORT int32_t driver_launch(Handle function, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by,
                              uint32_t bz, uint32_t shared, Handle stream, void **parameters, void **more) {
@@ -49,6 +39,9 @@ EXPORT int32_t driver_wait(Handle stream, Handle event, uint32_t flags) {
 }
 EXPORT int32_t driver_elapsed(float *ms, Handle from, Handle to) {
   return timed([&] { return driver.elapsed(ms, from, to); });
+}
+EXPORT int32_t driver_fill(uint64_t to, uint8_t value, size_t bytes, Handle stream) {
+  return timed([&] { return driver.fill(to, value, bytes, stream); });
 }
 // The only one that waits.
 EXPORT int32_t driver_synchronize(Handle event) {

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "core/native_time.h"
+
 namespace {
 
 template <class Out, class In>
@@ -19,6 +21,7 @@ void convert(Out *out, int64_t out_row, int64_t out_column, const In *in, int64_
 
 // Calls them one after the other, up to the first whose result is another one than recorded; returns how many agreed.
 EXPORT int32_t replay(const Recorded *calls, int32_t n) {
+  NativeTime time;
   for (int32_t i = 0; i < n; i++)
     if (calls[i].function(calls[i].arguments) != calls[i].result) return i;
   return n;

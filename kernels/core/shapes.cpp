@@ -30,6 +30,11 @@ EXPORT int32_t lay_out_batch(const int64_t *stored, int64_t n, int32_t ndim, int
   return 1;
 }
 
+// Samples that lie in one block, of which their rows say where, at the address of that block.
+EXPORT void move_batch(Tensor *rows, int64_t n, int64_t address) {
+  for (int64_t i = 0; i < n; i++) rows[i].data = (char *)address + (intptr_t)rows[i].data;
+}
+
 // Windows (n, ndim) of samples of these shapes: makes them whole along the axes whose bits are set in `whole`. False if
 // one reaches out of its sample.
 EXPORT int32_t settle_windows(int64_t *origin, int64_t *size, const int64_t *shape, int64_t n, int32_t ndim,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host does for a batch of a mixed decoder (src/penstock/exec/mixed.py), in few calls.
+// What the host does for a batch of a mixed decoder, in few calls: see src/penstock/exec/pictures.py, jpeg_scans.py.
 #include <algorithm>
 
-#include "core/driver_calls.h"
+#include "core/driver.h"
 #include "core/native_time.h"
 #include "core/pool.h"
 #include "decode/decode.h"
@@ -60,6 +60,7 @@ struct PictureTotals {
 EXPORT int32_t plan_pictures(const Tensor *files, int64_t n, const DecodeArgs *args, const ImageInfo *info,
                              const int64_t *shape, int32_t dtype, int32_t hardware, int64_t *before, Tensor *out,
                              uint8_t *engines, PictureTotals *totals) {
+  NativeTime time;
   PictureTotals &t = *totals = {};
   if (!lay_out_batch(shape, n, 3, dtype, 0, out, &t.out_bytes)) return 0;
   const size_t bytes = sizeof(int64_t) * 3 * n;
@@ -76,11 +77,6 @@ EXPORT int32_t plan_pictures(const Tensor *files, int64_t n, const DecodeArgs *a
   return 1;
 }
 
-// Places the pixels, of which `out` says where they are in one block, at the address of that block.
-EXPORT void place_pictures(Tensor *out, int64_t n, int64_t address) {
-  for (int64_t i = 0; i < n; i++) out[i].data = (char *)address + (intptr_t)out[i].data;
-}
-
 // Fills in where the scan of each of n files goes, behind the first `begin` bytes of a block, and the address of its
 // DecodeArgs. Returns the size of the block.
 EXPORT int64_t plan_scans(const Tensor *files, int64_t n, const DecodeArgs *args, int64_t begin, JpegScanArgs *rows) {
@@ -92,46 +88,58 @@ EXPORT int64_t plan_scans(const Tensor *files, int64_t n, const DecodeArgs *args
   return begin;
 }
 
-// Runs `chain`, whose kernel is jpeg_scan, for a batch whose block is at these addresses. The status of a sample says
-// nothing, as `taken` does.
-EXPORT int64_t run_scans(Pool *pool, const Chain *chain, JpegScanBatch *batch, int64_t size, int64_t host,
-                         int64_t device) {
-  NativeTime time;
-  batch->size = size, batch->host = host, batch->device = device;
-  batch->scratch = batch->taken = batch->most_blocks = 0;
-  std::fill_n(chain->status, chain->n_rows, 0);
-  pool->run(*chain);
-  return batch->taken;
-}
-
 // Asks a stream for the GPU's part of a batch that has run, between two timed events. `out` are the rows of the
 // outputs. Returns an error code of the driver.
-EXPORT int32_t launch_scans(const JpegScanBatch *batch, const Tensor *out, int64_t scratch, DriverHandle stream,
-                            DriverHandle begin, DriverHandle end) {
-  const JpegScanBatch &b = *batch;
+EXPORT int32_t launch_scans(JpegScanBatch *batch, const Tensor *out, Driver::Handle stream, Driver::Handle begin,
+                            Driver::Handle end) {
+  JpegScanBatch &b = *batch;
   memcpy((char *)b.host + b.rows, out, sizeof(Tensor) * b.n);
   int64_t most_pixels = 0;
   for (int64_t i = 0; i < b.n; i++) most_pixels = std::max(most_pixels, out[i].shape[0] * out[i].shape[1]);
 
   GpuLaunch launch{};
   void *parameters[] = {&launch};
-  launch.scratch = scratch, launch.n = (int32_t)b.n;
-  const Driver &driver = driver_calls();
-  DriverTime time;
-  int32_t code = driver.record(begin, stream);
+  launch.scratch = b.scratch, launch.n = (int32_t)b.n;
+  int32_t code = 0;
   auto start = [&](int64_t kernel, uint32_t groups, uint32_t threads) {
-    if (!code)
-      code =
-          driver.launch((DriverHandle)kernel, groups, (unsigned)b.n, 1, threads, 1, 1, 0, stream, parameters, nullptr);
+    if (code) return;
+    code =
+        driver.launch((Driver::Handle)kernel, groups, (unsigned)b.n, 1, threads, 1, 1, 0, stream, parameters, nullptr);
   };
-  if (!code) code = driver.upload(b.device, (const void *)b.host, b.size, stream);
-  launch.args[0] = b.device + b.huffman;
-  start(b.entropy_kernel, 1, kEntropyThreads);
-  launch.tensors[0] = b.device + b.rows;
-  launch.args[0] = b.device + b.pixels;
-  start(b.blocks_kernel, groups(b.most_blocks, kBlocksAGroup), 256);
-  start(b.pixels_kernel, groups(most_pixels, kPixelsAGroup), 256);
-  if (!code) code = driver.download((void *)(b.host + b.statuses), b.device + b.statuses, b.n, stream);
-  if (!code) code = driver.record(end, stream);
-  return code;
+  b.launched = 1;
+  return timed([&] {
+    code = driver.record(begin, stream);
+    if (!code) code = driver.upload(b.device, (const void *)b.host, b.size, stream);
+    launch.args[0] = b.device + b.huffman;
+    start(b.entropy_kernel, 1, kEntropyThreads);
+    launch.tensors[0] = b.device + b.rows;
+    launch.args[0] = b.device + b.pixels;
+    start(b.blocks_kernel, groups(b.most_blocks, kBlocksAGroup), 256);
+    start(b.pixels_kernel, groups(most_pixels, kPixelsAGroup), 256);
+    if (!code) code = driver.download((void *)(b.host + b.statuses), b.device + b.statuses, b.n, stream);
+    if (!code) code = driver.record(end, stream);
+    return code;
+  });
+}
+
+// Runs `chain`, whose kernel is jpeg_scan, then asks the stream for the GPU's part, unless no picture was taken or
+// there is too little scratch. The status of a sample says nothing, as `taken` does.
+EXPORT int32_t decode_scans(Pool *pool, const Chain *chain, JpegScanBatch *batch, const Tensor *out,
+                            Driver::Handle stream, Driver::Handle begin, Driver::Handle end) {
+  JpegScanBatch &b = *batch;
+  b.wanted = b.taken = b.most_blocks = b.launched = 0;
+  std::fill_n(chain->status, chain->n_rows, 0);
+  {
+    NativeTime time;
+    pool->run(*chain);
+  }
+  return b.taken && b.wanted <= b.room ? launch_scans(batch, out, stream, begin, end) : 0;
+}
+
+// Waits for an event, behind which n bytes of the host are there. Returns an error code of the driver, or -1 if not all
+// of them are 0.
+EXPORT int32_t wait_for_statuses(Driver::Handle event, const uint8_t *statuses, int64_t n) {
+  const int32_t code = timed([&] { return driver.synchronize(event); });
+  if (code) return code;
+  return std::any_of(statuses, statuses + n, [](uint8_t s) { return s != 0; }) ? -1 : 0;
 }

@@ -111,7 +111,7 @@ void run(const Tensor *, const Tensor *in, const JpegScanArgs &args, Scratch &) 
   if (taken) {
     words = kWordsPerByte * (s.bits / 8) + r.n_places + kMoreWords;
     const int64_t coefficients = (4ll * r.n_places + 2 * words + 15) / 16 * 16, room = coefficients + 64ll * r.n_blocks;
-    places = counter(batch.scratch).fetch_add(room, std::memory_order_relaxed);
+    places = counter(batch.wanted).fetch_add(room, std::memory_order_relaxed);
     planes = places + coefficients;
     counter(batch.taken).fetch_add(1, std::memory_order_relaxed);
     int64_t most = counter(batch.most_blocks).load(std::memory_order_relaxed);

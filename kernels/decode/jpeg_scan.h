@@ -25,11 +25,11 @@ struct JpegScanBatch {
   int64_t n;
   int64_t records, scans, huffman, pixels, statuses, rows;
   int64_t entropy_kernel, blocks_kernel, pixels_kernel;  // functions of the GPU
-  // Of one batch: addresses of the block, and what the pictures add up to.
-  int64_t size, host, device;
-  int64_t scratch;  // bytes of the launches' scratch
-  int64_t taken;    // pictures
-  int64_t most_blocks;
+  // Of one batch: addresses of the block and of the launches' scratch, of which there are `room` bytes; what the
+  // pictures add up to, in bytes of scratch, pictures and blocks; and whether the GPU was asked to decode them.
+  int64_t size, host, device, scratch, room;
+  int64_t wanted, taken, most_blocks;
+  int64_t launched;
 };
 
 // `decode` is the address of the picture's DecodeArgs, `batch` that of the JpegScanBatch, `number` the picture's place

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the reading of files needs for a batch: columns in, rows out.
 #include "core/kernel.h"
+#include "core/native_time.h"
 #include "read/whole_file.h"
 
 // For the n files at `index`, whose names begin at `begins` in `text`: the arguments of the kernel that reads them, the
@@ -8,6 +9,7 @@
 EXPORT void name_files(const int64_t *index, int64_t n, const char *root, const char *text, const int64_t *begins,
                        const int32_t *labels, WholeFileArgs *args, Tensor *encoded, Tensor *out, int32_t *label,
                        Tensor *label_rows) {
+  NativeTime time;
   for (int64_t i = 0; i < n; i++) {
     args[i] = {(int64_t)root, (int64_t)(text + begins[index[i]]), 0, 0};
     encoded[i] = Tensor{};

@@ -193,7 +193,7 @@ class Batch:
         rows, at = allocate(spec.n, TENSOR)
         nbytes, spec._dense = kernels.lay_out_batch(spec.stored, dtypes.from_numpy(spec.dtype), cls.guard_bytes, at)
         buffer = memory(nbytes)
-        rows["data"] += np.uint64(buffer.address)
+        kernels.library().move_batch(at, spec.n, buffer.address)
         if cls.guard_bytes:
             view(buffer.address, (nbytes,), np.dtype("u1"), buffer)[...] = cls._GUARD
         batch = cls(spec, rows, (buffer,), sources)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -91,8 +91,8 @@ class Session:
                 function = self._functions[key]
         return function
 
-    def event(self) -> Event:
-        """For the time at which a stream will come to it."""
+    def spare_timer(self) -> Event:
+        """A timed event to be recorded."""
         try:
             return self.timers.pop()
         except IndexError:
@@ -100,7 +100,7 @@ class Session:
 
     def timer(self, stream: Stream) -> Event:
         """The time at which a stream comes here."""
-        return stream.record(self.event())
+        return stream.record(self.spare_timer())
 
     def timed(self, number: int, begin: Event, end: Event) -> None:
         self._pending.append((number, begin, end))
@@ -152,7 +152,7 @@ class GpuPass:
         """Memory of the GPU for this batch."""
         return pool(self.stream.device).take(nbytes, self.stream, self.session.budget)
 
-    def take_all(self, sizes: list[int]) -> list[Block]:
+    def take_all(self, sizes: Sequence[int]) -> list[Block]:
         """Several at once."""
         return pool(self.stream.device).take_all(sizes, self.stream, self.session.budget)
 

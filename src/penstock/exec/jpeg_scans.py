@@ -17,23 +17,22 @@ from ..core.rows import TENSOR, address, allocate
 from ..gpu.batch import DeviceBatch
 from ..gpu.driver import check
 from ..gpu.memory import Block
-from ..gpu.stream import Event
+from ..gpu.stream import Event, Stream
 from .gpu import GpuPass
 from .jpeg_halves import pixels_source, pixels_type, record_type
 
 _BYTE = np.dtype("u1")
+# The fields of `JpegScanBatch`, all of 8 bytes; those before are set once.
+_FIRST = 10
+_SIZE, _HOST, _DEVICE, _SCRATCH, _ROOM, _WANTED, _TAKEN, _MOST_BLOCKS, _LAUNCHED, _N_FIELDS = range(_FIRST, _FIRST + 10)
+# Scratch is taken before it is known how much it takes: a little more than before, ever less where less would do.
+_MORE, _LESS = 1.125, 0.98
 _SOURCE = '#include "decode/jpeg_huffman.cu"\n'
 
 
 @cache
 def _type(header: str, name: str) -> np.dtype:
     return kernels.read_struct(kernels.read_header(f"decode/{header}.h"), name)[0]
-
-
-@cache
-def _field() -> dict[str, int]:
-    """The numbers of the fields of `JpegScanBatch`, all of 8 bytes."""
-    return {name: i for i, name in enumerate(_type("jpeg_scan", "JpegScanBatch").names or ())}
 
 
 @cache
@@ -58,12 +57,17 @@ class Verdict(NamedTuple):
     begin: Event
     end: Event
     memory: Block
+    stream: Stream
+    work: int  # of the stream, up to the end
 
     def wait(self) -> np.ndarray | None:
         """Blocks until it is known which pictures (n,) were irregular; None: none was."""
-        self.end.wait()
-        statuses = ctypes.string_at(self.address, self.n)
-        return np.frombuffer(statuses, _BYTE) != 0 if statuses.strip(b"\0") else None
+        code = kernels.library().wait_for_statuses(self.end.handle, self.address, self.n)
+        if not code:
+            self.stream.reached(self.work)
+            return None
+        check(max(code, 0), "waiting for the GPU")
+        return np.frombuffer(ctypes.string_at(self.address, self.n), _BYTE) != 0
 
 
 class Scans:
@@ -73,14 +77,11 @@ class Scans:
         self.n = n
         self._starts, self._begin = _layout(n)
         self._rows, self._at_rows = allocate(n, _type("jpeg_scan", "JpegScanArgs"))
-        field = _field()
-        self._batch = (ctypes.c_int64 * len(field))()
+        self._batch = (ctypes.c_int64 * _N_FIELDS)()
         self._at_batch = ctypes.addressof(self._batch)
         self._rows["batch"], self._rows["number"] = self._at_batch, np.arange(n)
-        for name, start in self._starts.items():
-            self._batch[field[name]] = start
-        self._batch[field["n"]] = n
-        self._scratch, self._taken = field["scratch"], field["taken"]
+        self._batch[: _FIRST - 3] = [n, *self._starts.values()]
+        self._room = 0
         step = kernels.Step(kernels.kernel("decode/jpeg_scan"), self._rows, [], [(None, -1), (None, -1)])
         self._program = kernels.Program([step], n)
         self._files, self._pixels = self._program.slots[0]
@@ -97,34 +98,37 @@ class Scans:
         native, n, batch, stream = kernels.library(), self.n, self._batch, gpu.stream
         self._choose_functions(gpu, out.spec.dtype)
         size = native.plan_scans(files, n, args, self._begin, self._at_rows)
-        host, block = gpu.pinned(size), gpu.take(size)
-        at_out = out.rows_address
-        self._files.rows, self._pixels.rows = files, at_out
-        taken = native.run_scans(pool.handle(), self._chain, self._at_batch, size, host.address, block.address)
+        host, (block, scratch) = gpu.pinned(size), gpu.take_all((size, self._room))
+        batch[_SIZE], batch[_HOST], batch[_DEVICE] = size, host.address, block.address
+        batch[_SCRATCH], batch[_ROOM] = scratch.address, self._room
+        self._files.rows, self._pixels.rows = files, out.rows_address
+        begin, end = gpu.session.spare_timer(), gpu.session.spare_timer()
+        where = self._at_batch, out.rows_address, stream.handle, begin.handle, end.handle
+        statuses = host.address + self._starts["statuses"]
+        code = native.decode_scans(pool.handle(), self._chain, *where)
+        taken, wanted = batch[_TAKEN], batch[_WANTED]
+        if wanted > self._room:
+            scratch = gpu.take(wanted)
+            batch[_SCRATCH] = scratch.address
+            code = native.launch_scans(*where)
+        self._room = max(int(wanted * _MORE), int(self._room * _LESS))
+        stream.asked()
+        check(code, "decoding JPEG on the GPU")
         undone = None
         if taken < n:
             at, of = host.address + self._starts["records"], record_type()
             undone = view(at, (n, of.itemsize), _BYTE, host).view(of)["mcu_blocks"][:, 0] == 0
             if not taken:
                 return undone, None
-        scratch = gpu.take(batch[self._scratch])
-        begin, end = gpu.session.event(), gpu.session.event()
-        code = native.launch_scans(self._at_batch, at_out, scratch.address, stream.handle, begin.handle, end.handle)
-        stream.asked()
-        check(code, "decoding JPEG on the GPU")
-        return undone, Verdict(host.address + self._starts["statuses"], n, begin, end, host)
+        return undone, Verdict(statuses, n, begin, end, host, stream, stream.work)
 
     def _choose_functions(self, gpu: GpuPass, dtype: np.dtype) -> None:
         """Puts in the GPU's kernels."""
         if self._functions_of is not None and self._functions_of == (gpu.session, dtype):
             return
-        field, pixels = _field(), pixels_source(dtype.name)
-        for name, source, entry in (
-            ("entropy_kernel", _SOURCE, "jpeg_huffman"),
-            ("blocks_kernel", pixels, "jpeg_blocks"),
-            ("pixels_kernel", pixels, "jpeg_pixels"),
-        ):
-            self._batch[field[name]] = gpu.session.function(source, entry, 0)
+        pixels = pixels_source(dtype.name)
+        entries = (_SOURCE, "jpeg_huffman"), (pixels, "jpeg_blocks"), (pixels, "jpeg_pixels")
+        self._batch[_FIRST - 3 : _FIRST] = [gpu.session.function(*e, 0) for e in entries]
         self._functions_of = gpu.session, dtype
 
 

@@ -98,12 +98,12 @@ class Pictures:
         ):
             return gpu.allocate(Spec(self.shape.copy(), dtype, layout))  # says what the matter is
         block = gpu.take(totals[_OUT_BYTES])
-        native.place_pictures(at, n, block.address)
+        native.move_batch(at, n, block.address)
         spec = self._spec
         if spec is None or not totals[_SAME]:
             spec = self._spec = Spec(self.shape.copy(), dtype, layout)
             spec._dense = bool(totals[_DENSE])
-        return DeviceBatch.placed(gpu.stream, spec, rows, at, block)
+        return DeviceBatch.at(gpu.stream, spec, rows, block, at)
 
     @property
     def file_bytes(self) -> int:

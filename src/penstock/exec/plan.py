@@ -99,11 +99,12 @@ class Plan:
         loaded = dict(ctx.values)
         with self.session.begin() as ctx.gpu:
             outputs = self._run_stages(ctx, pool)
+            ctx.gpu.finish(outputs)
             if ctx.gpu.verdicts and (doubted := ctx.gpu.doubts()):
                 ctx.start_again(loaded)
                 ctx.gpu.doubted = doubted
                 outputs = self._run_stages(ctx, pool)
-            ctx.gpu.finish(outputs)
+                ctx.gpu.finish(outputs)
         ctx.gpu = None
         return outputs
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -41,10 +42,10 @@ class DeviceBatch(Batch):
         return batch
 
     @classmethod
-    def placed(cls, stream: Stream, spec: Spec, rows: np.ndarray, at: int, block: Block) -> DeviceBatch:
-        """Samples that `rows`, at the address `at`, place in a block taken for work of `stream`."""
+    def at(cls, stream: Stream, spec: Spec, rows: np.ndarray, block: Block, rows_address: int = 0) -> DeviceBatch:
+        """Samples in a block that was taken for work of `stream`."""
         batch = cls(spec, rows, (block,))
-        batch.rows_address, batch._packed = at, spec._dense
+        batch.rows_address = rows_address
         batch.device, batch.stream, batch.ready = stream.device, stream, None
         return batch
 
@@ -134,22 +135,25 @@ def upload(batch: Batch, stream: Stream, budget: Budget | None = None) -> Device
     """The samples copied to the GPU by `stream`. Called inside `with device:`.
 
     What lies in pinned memory is copied while the host goes on; the rest goes through a pinned block first."""
-    if not _in_one_block(batch):
-        batch = batch.packed_copy()
-        if not _in_one_block(batch):
-            raise RuntimeError("[internal error] a packed copy is not in one block")
-    last = len(batch) - 1
+    spec = batch.spec
+    last = spec.n - 1
     begin, nbytes = 0, 0
-    if last >= 0:
+    if last >= 0 and batch.is_packed:
+        begin, nbytes = int(batch.rows["data"][0]), spec.n * math.prod(spec.stored[0].tolist()) * spec.dtype.itemsize
+    elif last >= 0:
+        if not _in_one_block(batch):
+            batch = batch.packed_copy()
+            if not _in_one_block(batch):
+                raise RuntimeError("[internal error] a packed copy is not in one block")
         begin = int(batch.rows["data"][0])
-        nbytes = int(batch.rows["data"][last]) - begin + int(batch.spec.volumes()[last]) * batch.spec.dtype.itemsize
+        nbytes = int(batch.rows["data"][last]) - begin + int(spec.volumes()[last]) * spec.dtype.itemsize
     pinned = next((o for o in batch.owners if isinstance(o, Block)), None)
     if pinned is None:
         pinned = pool(stream.device, True).take(max(nbytes, 1), stream)
         ctypes.memmove(pinned.address, begin, nbytes)
         begin = pinned.address
     pinned.used_on(stream)
-    out = DeviceBatch.on(stream, batch.spec, budget, batch.sources)
+    out = DeviceBatch.on(stream, spec, budget, batch.sources)
     if nbytes:
         stream.upload(int(out.rows["data"][0]), begin, nbytes)
     return out

@@ -55,5 +55,6 @@ TIMED = {
     "cuEventQuery": "driver_query",
     "cuStreamWaitEvent": "driver_wait",
     "cuEventElapsedTime": "driver_elapsed",
+    "cuMemsetD8Async": "driver_fill",
     "cuEventSynchronize": "driver_synchronize",
 }

@@ -9,6 +9,7 @@ import sys
 import threading
 import weakref
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from .driver import Device, OutOfDeviceMemory
@@ -31,6 +32,13 @@ class _Use:
                 self._event = stream.record()
         else:
             self._stream = weakref.ref(stream)  # a stream ends when its work is done
+
+    def is_known_to_be_done(self) -> bool:
+        """False if the GPU has to be asked."""
+        if self._stream is None:
+            return self._event is None
+        stream = self._stream()
+        return stream is None or stream.closed or self._work <= stream.through
 
     def done(self) -> bool:
         if self._stream is None:
@@ -92,8 +100,9 @@ class Block:
 
     def used_on(self, stream: Stream) -> None:
         """Says that work of another stream reads or writes it too."""
-        if all(s.closed or s.handle != stream.handle for s in self._streams):
-            self._streams.append(stream)
+        streams = self._streams
+        if streams[-1] is not stream and all(s.closed or s.handle != stream.handle for s in streams):
+            streams.append(stream)
 
     def __del__(self, finalizing=sys.is_finalizing) -> None:
         if getattr(self, "address", 0) and not finalizing():
@@ -105,52 +114,63 @@ class Pool:
 
     def __init__(self, device: Device, pinned: bool):
         self.device, self.pinned = device, pinned
-        self._free: dict[int, list[tuple[int, list[_Use]]]] = {}
+        self._free: dict[int, list[tuple[int, tuple[_Use, ...]]]] = {}
         # Blocks come back from __del__, in whatever thread and at whatever moment: nothing may be locked there.
-        self._returned: deque[tuple[int, int, list[_Use]]] = deque()
+        self._returned: deque[tuple[int, int, tuple[_Use, ...]]] = deque()
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self.held = 0  # bytes taken from the driver
 
     def take(self, nbytes: int, stream: Stream, budget: Budget | None = None) -> Block:
         """A block for work of `stream`. Called inside `with device:`."""
+        return self.take_all((nbytes,), stream, budget)[0]
+
+    def take_all(self, sizes: Sequence[int], stream: Stream, budget: Budget | None = None) -> list[Block]:
+        """Several at once."""
         # Pinning pages is slow: few sizes, so that the pool soon has what is asked for.
-        size = 1 << max(nbytes - 1, 4095).bit_length() if self.pinned else size_class(nbytes)
+        pinned = self.pinned
+        classes = [1 << max(n - 1, 4095).bit_length() if pinned else size_class(n) for n in sizes]
+        blocks: list[Block] = []
+        found: list[tuple[int, tuple[_Use, ...]]] = []
         if budget is not None:
-            budget.charge(size)
+            budget.charge(sum(classes))
         try:
-            address = self._find(size, stream) or self._allocate(size)
+            with self._lock:
+                self._collect()
+                found = [self._find(size, stream) for size in classes]
+            for nbytes, size, (address, uses) in zip(sizes, classes, found):
+                for use in uses:
+                    if use.handle != stream.handle:
+                        use.wait(stream)
+                blocks.append(Block(self, address or self._allocate(size), nbytes, size, stream, budget))
         except BaseException:
+            # The blocks that are made give themselves back.
             if budget is not None:
-                budget.used -= size
+                budget.used -= sum(classes[len(blocks) :])
+            self._returned += [(a, n, u) for n, (a, u) in zip(classes[len(blocks) :], found[len(blocks) :]) if a]
             raise
-        return Block(self, address, nbytes, size, stream, budget)
+        return blocks
 
-    def take_all(self, sizes: list[int], stream: Stream, budget: Budget | None = None) -> list[Block]:
-        return [self.take(nbytes, stream, budget) for nbytes in sizes]
-
-    def _find(self, size: int, stream: Stream) -> int:
-        with self._lock:
-            self._collect()
-            free = self._free.get(size)
-            if not free:
-                return 0
-            if self.pinned:  # the host is about to write: the GPU must be through
-                for i, (address, uses) in enumerate(free):
-                    if all(use.done() for use in uses):
-                        del free[i]
-                        return address
-                return 0
-            handle, best = stream.handle, 0
-            for i, (_, uses) in enumerate(free):
-                if len(uses) == 1 and uses[0].handle == handle:
-                    best = i
+    def _find(self, size: int, stream: Stream) -> tuple[int, tuple[_Use, ...]]:
+        """The address of an idle block, 0 if there is none, and what a stream has to wait for. While locked."""
+        free = self._free.get(size)
+        if not free:
+            return 0, ()
+        pinned, handle = self.pinned, stream.handle
+        for i, (address, uses) in enumerate(free):
+            for use in uses:
+                if (pinned or use.handle != handle) and not use.is_known_to_be_done():
                     break
-            address, uses = free.pop(best)
-        for use in uses:
-            if use.handle != handle:
-                use.wait(stream)
-        return address
+            else:
+                del free[i]
+                return address, ()
+        if not pinned:
+            return free.pop(0)
+        for i, (address, uses) in enumerate(free):  # the host is about to write: the GPU must be through
+            if all(use.done() for use in uses):
+                del free[i]
+                return address, ()
+        return 0, ()
 
     def _allocate(self, size: int) -> int:
         make = self.device.allocate_pinned if self.pinned else self.device.allocate
@@ -178,7 +198,7 @@ class Pool:
             block._budget.used -= block.size
         if self._pid != os.getpid():
             return
-        self._returned.append((address, block.size, [_Use(s) for s in block._streams if not s.closed]))
+        self._returned.append((address, block.size, tuple([_Use(s) for s in block._streams if not s.closed])))
 
     def _collect(self) -> None:
         while self._returned:
@@ -210,11 +230,12 @@ _pools: dict[tuple[int, bool], Pool] = {}
 
 def pool(device: Device, pinned: bool = False) -> Pool:
     """The process's pool of a device."""
-    with _lock:
-        key = device.id, pinned
-        if key not in _pools:
-            _pools[key] = Pool(device, pinned)
-        return _pools[key]
+    key = device.id, pinned
+    found = _pools.get(key)
+    if found is None:
+        with _lock:
+            found = _pools.setdefault(key, Pool(device, pinned))
+    return found
 
 
 def wait_for(consumer: Stream | int | Any, event: Event, device: Device) -> None:

@@ -12,22 +12,33 @@ from typing import Any
 from .driver import NOT_READY, Device, check, driver, forked, library
 
 _MOST_MARKS = 64
+_MOST_IDLE = 256
 _NO_TIMING, _SLEEPS, _NON_BLOCKING = 2, 1, 1
 _P = ctypes.c_void_p
 
 
-class Event:
-    """A point in a stream that others can wait for."""
+# Events that nothing refers to, by device and kind: recorded again, they are new ones. Put in by __del__, in whatever
+# thread and at whatever moment: nothing may be locked there.
+_idle: dict[tuple[int, int], deque[int]] = {}
 
-    __slots__ = ("device", "handle")
+
+class Event:
+    """A point in a stream that others can wait for. To be recorded before anything else is done with it."""
+
+    __slots__ = ("_kind", "device", "handle")
 
     def __init__(self, device: Device, timed: bool = False, sleeps: bool = False):
         """`sleeps`: who waits for it sleeps, where it would otherwise ask again and again."""
         self.device = device
-        handle = _P()
-        flags = (0 if timed else _NO_TIMING) | (_SLEEPS if sleeps else 0)
-        check(driver().cuEventCreate(ctypes.byref(handle), flags), "making an event")
-        self.handle = handle.value
+        self._kind = device.id, (0 if timed else _NO_TIMING) | (_SLEEPS if sleeps else 0)
+        lib = driver()
+        try:
+            self.handle: int | None = _idle[self._kind].pop()
+        except (KeyError, IndexError):
+            handle = _P()
+            check(lib.cuEventCreate(ctypes.byref(handle), self._kind[1]), "making an event")
+            self.handle = handle.value
+            _idle.setdefault(self._kind, deque())
 
     def done(self) -> bool:
         code = driver().cuEventQuery(self.handle)
@@ -46,24 +57,29 @@ class Event:
         check(driver().cuEventElapsedTime(ctypes.byref(ms), earlier.handle, self.handle), "reading a GPU's clock")
         return ms.value
 
-    def __del__(self, library=library) -> None:
+    def __del__(self, library=library, idle=_idle) -> None:
         if getattr(self, "handle", None) and not forked():
-            library().cuEventDestroy_v2(self.handle)
+            events = idle.get(self._kind)
+            if events is not None and len(events) < _MOST_IDLE:
+                events.append(self.handle)
+            else:
+                library().cuEventDestroy_v2(self.handle)
 
 
 class Stream:
     """Work of the GPU in order. Made inside `with device:`.
 
-    `work` counts what was asked for, so that what depends on it can be told by a number, and one event serves many."""
+    `work` counts what was asked for, so that what depends on it can be told by a number, and one event serves many;
+    `through` how much of it is known to be done."""
 
-    __slots__ = ("__weakref__", "_lock", "_marks", "_through", "closed", "device", "handle", "work")
+    __slots__ = ("__weakref__", "_lock", "_marks", "closed", "device", "handle", "through", "work")
 
     def __init__(self, device: Device):
         self.device = device
         handle = _P()
         check(driver().cuStreamCreate(ctypes.byref(handle), _NON_BLOCKING), "making a stream")
         self.handle, self.closed = handle.value, False
-        self.work = self._through = 0
+        self.work = self.through = 0
         self._marks: deque[tuple[int, Event]] = deque()
         self._lock = threading.Lock()
 
@@ -84,20 +100,25 @@ class Stream:
 
     def is_through(self, work: int) -> bool:
         """Whether the first `work` of what was asked for is done. If not, it is marked, so that it will be known."""
-        if work <= self._through or self.closed:
+        if work <= self.through or self.closed:
             return True
         with self._lock:
             marks = self._marks
             while marks and marks[0][1].done():
-                self._through = marks[0][0]
-                if len(marks) == 1 and self._through == self.work:
+                self.reached(marks[0][0])
+                if len(marks) == 1 and marks[0][0] == self.work:
                     break  # still good for those who want to wait
                 marks.popleft()
-            if work <= self._through:
+            if work <= self.through:
                 return True
             if not marks or marks[-1][0] < work:
                 self._mark()
         return False
+
+    def reached(self, work: int) -> None:
+        """Says that the first `work` of what was asked for is done."""
+        if work > self.through:
+            self.through = work
 
     def record(self, event: Event | None = None) -> Event:
         event = event or Event(self.device)
@@ -163,7 +184,7 @@ class ForeignStream(Stream):
 
     def __init__(self, device: Device, handle: int):
         self.device, self.handle, self.closed = device, handle, False
-        self.work = self._through = 0
+        self.work = self.through = 0
 
     def __del__(self, library=library, finalizing=sys.is_finalizing) -> None:
         """It is not ours."""
