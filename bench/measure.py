@@ -49,12 +49,19 @@ def _rss_mb() -> float:
         return int(f.read().split()[1]) * resource.getpagesize() / 1e6
 
 
-def work(contender: Contender, options: argparse.Namespace, extra: Callable[[], dict[str, float]] = dict) -> None:
-    """In a process of its own: warms up, measures, prints one line of JSON, with what `extra` knows in the end."""
+def work(
+    contender: Contender,
+    options: argparse.Namespace,
+    extra: Callable[[], dict[str, float]] = dict,
+    is_warm: Callable[[], None] = lambda: None,
+) -> None:
+    """In a process of its own: warms up, which `is_warm` is told, measures, prints one line of JSON, with what `extra`
+    knows in the end."""
     batches = contender(options)
     warm = time.perf_counter() + min(1.0, options.seconds / 2)
     while time.perf_counter() < warm:
         next(batches)
+    is_warm()
     images, cpu, start = 0, time.process_time(), time.perf_counter()
     while (now := time.perf_counter()) < start + options.seconds:
         images += next(batches)

@@ -15,7 +15,7 @@ from .core.dtypes import DALIDataType
 from .core.errors import PipelineError, suggest
 from .exec.executor import Executor
 from .exec.plan import Plan
-from .exec.statistics import Statistics
+from .exec.statistics import Statistics, clocks
 from .graph import trace
 from .graph.branching import Unmerged
 from .graph.node import DataNode
@@ -180,6 +180,7 @@ class Pipeline(PythonWorkers, Serialization):
         plan = Plan(self.definition.nodes, outputs, self._sinks, self._seed)
         if plan.uses_gpu:
             plan.session = self._gpu_session()
+            plan.session.worked = self._statistics.worked
             plan.require_engines()
             self._depth += self._ahead  # what the GPU is working on
         for node in plan.sources:
@@ -293,7 +294,9 @@ class Pipeline(PythonWorkers, Serialization):
         executor = self._ready()
         if self._iter_setup_ended and executor.pending == 0:
             raise StopIteration
+        begin = clocks()
         outputs = tuple(self._wrap(b, cuda_stream) for b in executor.share())
+        self._statistics.worked(begin)
         for key in ("dtype", "ndim", "layout"):
             if self._wanted[key] is not None:
                 self._check_outputs(outputs, key)

@@ -19,7 +19,7 @@ from .context import BadSamples, Context, explain_failure
 from .plan import Plan
 from .policy import Policy
 from .producer import Producer
-from .statistics import Statistics, driver_time, python_time
+from .statistics import Statistics, clocks
 from .workers import Ticket, Workers
 
 # While one batch keeps the native threads busy the next is planned, so they never wait for Python.
@@ -46,6 +46,7 @@ class Executor:
 
     def schedule(self, batch_size: int) -> None:
         """Asks for the next batch. Blocks never."""
+        begin = clocks()
         self._workers.start()
         with self._sharing:
             if self._seen is None and self._production.keeps_state:
@@ -56,6 +57,7 @@ class Executor:
             self._next += 1
             self._tickets.append(ticket)
             self._workers.ask(ticket)
+        self.statistics.worked(begin)
 
     @property
     def pending(self) -> int:
@@ -162,7 +164,7 @@ class _Production:
 
     def load(self, ticket: Ticket) -> None:
         """Takes picks, in order, so that an iteration depends on nothing but those before it, and loads them."""
-        begin = python_time()
+        begin = clocks()
         try:
             context = ticket.context = self._pick(ticket)
         finally:
@@ -174,7 +176,7 @@ class _Production:
             context.values.clear()  # `run` loads again and applies the policy
         if self.plan.turns is not None:
             self.plan.turns.enter(ticket.index)
-        self.statistics.worked(python_time() - begin)
+        self.statistics.worked(begin)
 
     def state(self, iteration: int) -> State:
         states = [self.plan.source_op(n).saved() for n in self.plan.sources]
@@ -214,13 +216,13 @@ class _Production:
 
     def run(self, ticket: Ticket) -> None:
         assert ticket.context is not None
-        begin, driver = python_time(), driver_time()
+        begin = clocks()
         try:
             ticket.outputs, ticket.rows = self.producer.produce(ticket.context, ticket.picks)
         finally:
             if self.plan.turns is not None:
                 self.plan.turns.leave(ticket.index)
-        self.statistics.worked(python_time() - begin, driver_time() - driver)
+        self.statistics.worked(begin)
 
     def end(self) -> None:
         """Tells sources that wait for something that the pipeline ends."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -49,6 +49,9 @@ class IdleRows:
             idle.append(rows)
 
 
+def _nobody_counts(since: tuple[int, int, int]) -> None: ...
+
+
 class Session:
     """Made when a pipeline with GPU operators is built."""
 
@@ -67,6 +70,7 @@ class Session:
         self.passes = 0  # batches that were begun
         self.engines: Any = None  # those of exec/mixed.py, once a picture is decoded
         self.kept: dict[str, Any] = {}  # what stages keep until the end, with a `close`
+        self.worked: Callable[[tuple[int, int, int]], None] = _nobody_counts  # told what the session's threads do
 
     @contextmanager
     def begin(self) -> Iterator[GpuPass]:

@@ -28,6 +28,7 @@ from .gpu import GpuPass, Session
 from .jpeg_halves import decode_halves
 from .jpeg_scans import Scans, decode_scans
 from .pictures import Pictures, Planner
+from .statistics import clocks
 from .wiring import inputs_of
 
 HARDWARE, KERNELS, HYBRID, CPU = "hardware engine", "GPU", "CPU and GPU", "CPU"
@@ -241,6 +242,7 @@ class Engines:
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
+            begin = clocks()
             try:
                 with self.session.device:
                     self._decode(job)
@@ -248,6 +250,7 @@ class Engines:
                 self.why_not = str(e)
             job.done.set()
             job = None
+            self.session.worked(begin)
 
     def _decode(self, job: _Job) -> None:
         assert self.hardware is not None

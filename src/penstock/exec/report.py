@@ -138,6 +138,8 @@ def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
                 "threads_busy": sum(s.kernel_ns.values()) / 1e9 / seconds / num_threads,
                 "waited_share": s.wait_ns / 1e9 / seconds,
                 "python_share_of_a_core": s.cpu_ns / 1e9 / seconds,
+                "python_ms_per_batch": s.cpu_ns / batches / 1e6,
+                "native_ms_per_batch": s.native_ns / batches / 1e6,
                 "memory_mb": (library().memory_used() + library().memory_idle()) / 1e6,
                 "operators": operators,
             }

@@ -16,15 +16,11 @@ _KEPT_BATCHES = 256  # for the trace
 _MOST_PENDING = 64
 
 
-def python_time() -> int:
-    """Processor time of this thread in nanoseconds, without that of native calls: those that read headers, those that
-    hand batches to the native threads, and those of the GPU's driver."""
-    return time.thread_time_ns() - library().native_time()
-
-
-def driver_time() -> int:
-    """Processor time of this thread in calls of the GPU's driver, in nanoseconds."""
-    return library().driver_time()
+def clocks() -> tuple[int, int, int]:
+    """Processor time of this thread in nanoseconds: all of it, in native calls that take a while, and, of these, in
+    calls of the GPU's driver. A thread that waits, for Python's lock or for the GPU, say, takes none."""
+    lib = library()
+    return time.thread_time_ns(), lib.native_time(), lib.driver_time()
 
 
 class Statistics:
@@ -39,7 +35,7 @@ class Statistics:
             self.kernel_ns: dict[int, int] = {}
             self.python_ns: dict[int, int] = {}
             self.load_ns: dict[int, int] = {}
-            self.samples = self.batches = self.wait_ns = self.cpu_ns = self.driver_ns = 0
+            self.samples = self.batches = self.wait_ns = self.cpu_ns = self.native_ns = self.driver_ns = 0
             self.started = self.last = time.monotonic_ns()
             self._pending: list[Timing] = []  # not in the sums yet
             self.recent: deque[tuple[int, list[Timing]]] = deque(maxlen=_KEPT_BATCHES)
@@ -67,12 +63,15 @@ class Statistics:
                     self.kernel_ns[number] = self.kernel_ns.get(number, 0) + ns
         self._pending.clear()
 
-    def worked(self, ns: int, driver_ns: int = 0) -> None:
-        """Adds processor time of a thread that runs Python (see `python_time`, `driver_time`); native work runs on
-        other threads."""
+    def worked(self, since: tuple[int, int, int]) -> None:
+        """Adds the processor time of this thread since it asked for `clocks`: that of Python is what was not in native
+        calls; batches are processed by other threads."""
+        (cpu, native, driver), (cpu_before, native_before, driver_before) = clocks(), since
+        cpu, native, driver = cpu - cpu_before, native - native_before, driver - driver_before
         with self.lock:
-            self.cpu_ns += ns
-            self.driver_ns += driver_ns
+            self.cpu_ns += cpu - native
+            self.native_ns += native - driver
+            self.driver_ns += driver
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
