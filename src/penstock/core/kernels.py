@@ -118,6 +118,8 @@ def library() -> ctypes.CDLL:
         ("driver_wait", i32, (p, p, u32)),
         ("driver_elapsed", i32, (p, p, p)),
         ("driver_fill", i32, (p, u8, u64, p)),
+        ("gather_kind", i64, (p, i32, p, i64)),
+        ("start_plan", i32, (p, p)),
         ("memory_take", p, (i64,)),
         ("memory_give", None, (p,)),
         ("memory_give_all", None, (p, i64)),

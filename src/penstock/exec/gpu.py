@@ -148,6 +148,7 @@ class GpuPass:
 
     def __init__(self, session: Session, stream: Stream):
         self.session, self.stream = session, stream
+        self.is_timed = session.passes <= _TIMED_FIRST or session.passes % _TIMED_EVERY == 0
         # Node, rows (None: all), of how many, and a Verdict of exec/jpeg_scans.py.
         self.verdicts: list[tuple[int, np.ndarray | None, int, Any]] = []
         self.doubted: dict[int, np.ndarray] = {}  # by node, which rows (n,) the GPU has found irregular before
