@@ -69,15 +69,15 @@ class GpuChain(Chain):
 class _Peeked:
     """The batches that a rule may look into. Those that are not among what a plan is found again by are its fault."""
 
-    def __init__(self, batches: list[Batch | None], known: list[bool], segment: GpuSegment, number: int):
-        self._batches, self._known, self._segment, self._number = batches, known, segment, number
+    def __init__(self, batches: list[Batch | None], known: list[bool], faults: set[int], number: int):
+        self._batches, self._known, self._faults, self._number = batches, known, faults, number
 
     def __len__(self) -> int:
         return len(self._batches)
 
     def __getitem__(self, i: int) -> Batch | None:
         if not self._known[i] and self._batches[i] is not None:
-            self._segment.faults.add(self._number)
+            self._faults.add(self._number)
         return self._batches[i]
 
     def __iter__(self) -> Iterator[Batch | None]:
@@ -118,7 +118,7 @@ class GpuSegment(_Segment):
     def watch(self, link: Link, a: Arguments) -> None:
         a.random = Watched(a.random)
         known = [e in self._known for e in link.ins]
-        a.batches = _Peeked(a.batches, known, self, link.node.number)  # type: ignore[assignment]
+        a.batches = _Peeked(a.batches, known, self.faults, link.node.number)  # type: ignore[assignment]
 
     def plan(self) -> GpuPlan:
         """The plan of what was added."""
