@@ -22,6 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import gpu_time
 import measure
 import numpy as np
 from operator_cases import CASES, KINDS, Case
@@ -65,6 +66,7 @@ class Library:
         self.photos = [photos[i % len(photos)] for i in range(options.batch)]
         self.cache: dict[str, list[np.ndarray]] = {}
         self.pipe: Any = None
+        self.copy_speed = 0.0
         self.synchronize = _cuda_synchronize() if self.gpu else lambda: None
 
     def inputs(self, kind: str) -> list[np.ndarray]:
@@ -156,7 +158,19 @@ class Library:
         self.synchronize()
         wall, cpu = time.perf_counter() - begin, time.process_time() - cpu
         _settle()
-        return {"wall": wall / n / c.times * 1e6, "cpu": cpu / n / c.times * 1e6}
+        reply = {"wall": wall / n / c.times * 1e6, "cpu": cpu / n / c.times * 1e6}
+        return reply | self.gpu_time(c) if self.gpu and self.name == "penstock" else reply
+
+    def gpu_time(self, c: Case) -> dict[str, float]:
+        """Microseconds of the GPU per application, and its inputs' and outputs' bytes per microsecond as a share of a
+        plain copy's."""
+        device = self.pipe._plan.session.device
+        self.copy_speed = self.copy_speed or gpu_time.copy_speed(device)
+        us = gpu_time.of_a_batch(self.pipe, _settle) / c.times
+        kinds = [k for i, k in enumerate(c.inputs) if i not in c.host]
+        read = sum(x.nbytes for kind in kinds for x in self.inputs(kind))
+        written = gpu_time.bytes_of_outputs(self.pipe.run()) / c.times
+        return {"gpu": us, "share": (read + written) / us / self.copy_speed}
 
 
 def _settle() -> None:
@@ -279,7 +293,7 @@ def compare(cases: list[int], options: argparse.Namespace) -> dict[str, dict[str
         for name, w in workers.items():
             w.ask("drop", number)
             if rounds[name] and not answers[name]:
-                answers[name] = {k: statistics.median(r[k] for r in rounds[name]) for k in ("wall", "cpu")}
+                answers[name] = {k: statistics.median(r[k] for r in rounds[name]) for k in rounds[name][0]}
         results[CASES[number].title] = answers
         if kept:
             kept.write_text(json.dumps(results, indent=1))
@@ -301,6 +315,7 @@ def speed(us: float, c: Case, options: argparse.Namespace) -> str:
 
 def report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> str:
     by, rows, without, cases = options.by, [], [], {c.title: c for c in CASES}
+    more = " our GPU us a batch | of a copy's speed |" if options.device == "gpu" else ""
     for title, answers in results.items():
         ours, theirs = (answers[n] for n in LIBRARIES)
         if title not in cases:  # kept from a run of an older table
@@ -321,6 +336,7 @@ def report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> s
         f"{measure.versions('nvidia-dali-cuda130', 'numpy')}. "
         f"Ratio of {'the times by the clock' if by == 'wall' else 'processor times'}. "
         f"{options.note}{' ' if options.note else ''}Written by `bench/operators.py`.",
+        *([gpu_time.NOTE] if more else []),
         "",
     ]
     if rows:
@@ -333,13 +349,15 @@ def report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> s
             f"| the least ratio | {min(ratios):.2f} | {least} | "
             f"{f'**missed** by {losses} of {len(rows)}' if losses else 'reached'} |",
             "",
-            "| operator | penstock | DALI | ratio | CPU us a batch: penstock | DALI | |",
-            "|---|---:|---:|---:|---:|---:|---|",
+            f"| operator | penstock | DALI | ratio | CPU us a batch: penstock | DALI |{more} |",
+            f"|---|---:|---:|---:|---:|---:|{'---:|---:|' * bool(more)}---|",
         ]
     for ratio, c, ours, theirs in rows:
         lines.append(
             f"| {c.title} | {speed(ours['wall'], c, options)} | {speed(theirs['wall'], c, options)} | {ratio:.2f} | "
-            f"{ours['cpu']:,.0f} | {theirs['cpu']:,.0f} | {'**slower**' if ratio < least else ''} |"
+            f"{ours['cpu']:,.0f} | {theirs['cpu']:,.0f} |"
+            + (f" {ours['gpu']:,.1f} | {ours['share']:.0%} |" if "gpu" in ours else " | |" if more else "")
+            + f" {'**slower**' if ratio < least else ''} |"
         )
     if without:
         lines += ["", "Not compared:", "", "| operator | why |", "|---|---|", *(f"| {t} | {w} |" for t, w in without)]
