@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 NOTE = (
-    "The GPU's time is that of penstock's launches and copies, the host having asked for all of them before: where it is "
-    "much less than the time by the clock, the host limits. Its speed, all bytes of inputs and outputs by that time, is "
-    "a share of that of a large plain copy: what reads a part of its input may come to more than 100 %."
+    "The GPU's time is that of penstock's launches and copies, the host having asked for all of them before: where it "
+    "is much less than the time by the clock, the host limits. Its speed, bytes of inputs and outputs by that time, "
+    "is a share of that of a large plain copy: what reads a part of its input may come to more than 100 %."
 )
 _HELD_AT_MOST = 0.3  # seconds; whoever waits for the GPU meanwhile goes on then
 _ROUNDS = 3

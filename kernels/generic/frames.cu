@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
+#include "core/gpu_segments.h"
 #include "core/gpu_units.h"
 #include "generic/frames.h"
 
@@ -14,7 +15,8 @@ DEVICE void frames_sample(const Tensor &out, const Tensor &in, const FramesArgs 
   }
 }
 
-// BYTES divides all frames. Memory from outside may begin anywhere: then its elements of SIZE bytes are moved.
+// Small frames. BYTES divides all of them. Memory from outside may begin anywhere: then its elements of SIZE bytes are
+// moved.
 template <int BYTES, int SIZE>
 DEVICE void frames_all(const Launch &l) {
   typedef typename UnitOf<BYTES>::type U;
@@ -25,5 +27,19 @@ DEVICE void frames_all(const Launch &l) {
       frames_sample<U>(out, in, a);
     else
       frames_sample<typename UnitOf<SIZE>::type>(out, in, a);
+  }
+}
+
+// Large frames.
+template <class T, int G, int THREADS, int U, int PIECE>
+DEVICE void frames_segments(const Launch &l) {
+  FOR_SAMPLES(sample, l) {
+    const FramesArgs a = ((const FramesArgs *)l.args[0])[sample];
+    T *const to = (T *)l.tensors[0][sample].data;
+    const Tensor in = l.tensors[1][sample];
+    const uint32_t frame = (uint32_t)(frame_bytes(in) / (int64_t)sizeof(T));
+    copy_segments<T, G, THREADS, U, PIECE>((uint32_t)a.count, frame, [&](uint32_t i) {
+      return Segment<T>{to + (int64_t)i * frame, (const T *)in.data + (int64_t)load(a.order + i) * frame, frame};
+    });
   }
 }

@@ -2,6 +2,7 @@
 // A window alone, with its constant outside of the input, is copied row by row by aligned blocks of 16 bytes.
 #pragma once
 #include "core/gpu_runs.h"
+#include "core/gpu_segments.h"
 #include "geometry/truncated.h"
 #include "geometry/window.h"
 
@@ -62,29 +63,6 @@ struct WindowRows {
     }
     from = inside ? lo : 0, to = inside ? hi : 0;
     return p;
-  }
-};
-
-// 16 bytes from any address on, read as the aligned blocks that hold them: what is read is put together later, so that
-// many can be on their way.
-struct Unaligned {
-  uint4 low, high;
-  // Block i behind the one that p points into; p is `ahead` bytes behind the latter's beginning.
-  DEVICE void read(const void *p, int32_t i, int ahead) {
-    const uint4 *block = (const uint4 *)((unsigned long long)p & ~15ull) + i;
-    low = __ldg(block);
-    if (ahead) high = __ldg(block + 1);
-  }
-  DEVICE uint4 get(int ahead) const {
-    if (ahead == 0) return low;
-    uint32_t w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-#pragma unroll
-    for (int i = 0; i < 6; i++) w[i] = ahead & 8 ? w[i + 2] : w[i];
-#pragma unroll
-    for (int i = 0; i < 5; i++) w[i] = ahead & 4 ? w[i + 1] : w[i];
-    const int shift = (ahead & 3) * 8;
-    return {__funnelshift_r(w[0], w[1], shift), __funnelshift_r(w[1], w[2], shift), __funnelshift_r(w[2], w[3], shift),
-            __funnelshift_r(w[3], w[4], shift)};
   }
 };
 

@@ -15,6 +15,7 @@ from test_filters import typical as filters
 from test_jpeg_compression_gpu import pictures
 from test_jpeg_compression_gpu import segment as jpeg_segment
 from test_locals import typical_segments
+from test_pieces_gpu import typical as pieces
 from test_reduce import typical as reductions
 from test_reductions import normalize_segment
 from test_resample_gpu import LANCZOS3, TRIANGULAR, Case, normalized
@@ -84,7 +85,7 @@ def sources():
         )
         for t, s, shape in (("u1", 3, (4, 5)), ("f2", -1, (2, 3, 2)), ("f8", 1, (3,)), ("i4", 1, ()))
     ]
-    segments += [*drawn, *filled, *cut, *typical_segments(), *reductions(), *filters(), augmented]
+    segments += [*drawn, *filled, *cut, *typical_segments(), *reductions(), *filters(), *pieces(), augmented]
     segments += [jpeg_segment(pictures("flat"), 50)]
     found = {(x.source, x.entry) for s in segments for x in s.launches()[1]}
     return sorted(found) + [

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Long pieces of memory that are copied: how threads share them; see kernels/core/gpu_segments.h."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..access import threads_of_row
+from ..launch import Phase, grid_of, several_each
+
+SHORTEST = 64  # bytes; threads that share a piece would mostly be idle
+_THREADS, _ROUNDS = 256, 4
+
+
+def segments(name: str, size: int, counts: np.ndarray, longest: np.ndarray, *more: int) -> Phase:
+    """The launch of `name`<T, `more`.., how pieces are shared>: samples (n,) have so many pieces of up to so many bytes
+    each, of elements of `size` bytes."""
+    blocks = longest // 16 + 2
+    mean = int(np.average(blocks, weights=np.maximum(counts, 1)))
+    g = threads_of_row(mean)
+    u = max(1, min(3, -(-mean // g)))
+    piece = _ROUNDS * u * g
+    items = counts * -(-blocks // piece)
+    shared = ", ".join(map(str, (*more, g, _THREADS, u, piece)))
+    body = f"{name}<uint{8 * size}_t, {shared}>(l);"
+    return Phase(body, grid_of(several_each(-(-items * g // _THREADS)), len(counts)), resident=4)
