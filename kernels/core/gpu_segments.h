@@ -42,7 +42,7 @@ template <class T, int G, int THREADS, int U, int PIECE, class Find>
 DEVICE void copy_segments(uint32_t n_segments, uint32_t longest, const Find &find) {
   constexpr int E = 16 / sizeof(T), kTogether = THREADS / G, kEdges = (2 * E + G - 1) / G;
   const uint32_t lane = threadIdx.x % G;
-  const uint32_t pieces = (longest / E + 2 + PIECE - 1) / PIECE, n_items = n_segments * pieces;
+  const uint32_t pieces = longest / E / PIECE + 1, n_items = n_segments * pieces;
   for (uint32_t item = blockIdx.x * kTogether + threadIdx.x / G; item < n_items; item += gridDim.x * kTogether) {
     const uint32_t i = pieces == 1 ? item : item / pieces, piece = item - i * pieces;
     const Segment<T> s = find(i);

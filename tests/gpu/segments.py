@@ -16,6 +16,9 @@ from penstock.gpu.driver import Device
 from penstock.gpu.stream import Stream
 
 
+_UNTOUCHED = 0xA5
+
+
 def _whole_blocks(nbytes: int) -> int:
     """Kernels read blocks of 16 bytes of which a part exists, as the pool's memory allows."""
     return max(nbytes + 15 & ~15, 16)
@@ -109,9 +112,9 @@ class Segment:
                 spec = self.specs[t]
                 data[t] = []
                 for v in spec.volumes():
-                    nbytes = int(v) * spec.dtype.itemsize
-                    owned.append(device.allocate(_whole_blocks(nbytes + offset * spec.dtype.itemsize)))
-                    data[t].append(owned[-1] + offset * spec.dtype.itemsize)
+                    begin = offset * spec.dtype.itemsize
+                    size = _whole_blocks(begin + int(v) * spec.dtype.itemsize)
+                    data[t].append(upload(np.full(size, _UNTOUCHED, "u1")) + begin)
             assert self.kept <= data.keys(), "a kept tensor is fused away"
             rows = {}
             for t, spec in self.specs.items():
@@ -144,11 +147,16 @@ class Segment:
             stream.synchronize()
             out = {}
             for t in sorted(self.kept):
-                spec = self.specs[t]
-                out[t] = [np.empty(spec.stored[i], spec.dtype) for i in range(self.n)]
-                for x, address in zip(out[t], data[t]):
-                    stream.download(x.ctypes.data, address, x.nbytes)
-            stream.synchronize()
+                spec, out[t] = self.specs[t], []
+                for shape, address in zip(spec.stored, data[t]):
+                    begin = offset * spec.dtype.itemsize
+                    nbytes = int(np.prod(shape)) * spec.dtype.itemsize
+                    block = np.empty(_whole_blocks(begin + nbytes), "u1")
+                    stream.download(block.ctypes.data, address - begin, block.nbytes)
+                    stream.synchronize()
+                    around = np.concatenate([block[:begin], block[begin + nbytes :]])
+                    assert (around == _UNTOUCHED).all(), f"tensor {t}: written beside a sample of shape {shape}"
+                    out[t].append(np.ndarray(shape, spec.dtype, block[begin : begin + nbytes].tobytes()))
             for address in owned:
                 device.free(address)
         return out

@@ -20,7 +20,7 @@ def segments(name: str, size: int, counts: np.ndarray, longest: np.ndarray, *mor
     g = threads_of_row(mean)
     u = max(1, min(3, -(-mean // g)))
     piece = _ROUNDS * u * g
-    items = counts * -(-blocks // piece)
+    items = counts * (longest // 16 // piece + 1)
     shared = ", ".join(map(str, (*more, g, _THREADS, u, piece)))
     body = f"{name}<uint{8 * size}_t, {shared}>(l);"
     return Phase(body, grid_of(several_each(-(-items * g // _THREADS)), len(counts)), resident=4)
