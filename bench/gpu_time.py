@@ -20,24 +20,27 @@ _ROUNDS = 3
 
 
 class Gate:
-    """Holds back streams, all up to the same moment."""
+    """Holds back streams, all up to the same moment: they wait for a word of memory."""
 
     def __init__(self, device: Any):
-        from penstock.gpu.stream import Stream
+        from penstock.gpu.driver import check
 
-        self._stream, self._open = Stream(device), threading.Event()
-        self._launch = ctypes.CDLL("libcuda.so.1").cuLaunchHostFunc
-        self._wait = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: (self._open.wait(_HELD_AT_MOST), None)[1])
+        self._check = check
+        self._word = ctypes.c_uint32.from_address(device.allocate_pinned(4096))
+        self._wait = ctypes.CDLL("libcuda.so.1").cuStreamWaitValue32_v2
+        self._wait.argtypes = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint
 
     def close(self, streams: list[Any]) -> None:
-        self._open.clear()
-        self._launch(ctypes.c_void_p(self._stream.handle), self._wait, None)
-        event = self._stream.record()
+        self._word.value = 0
         for stream in streams:
-            stream.wait(event)
+            equal = 1
+            self._check(self._wait(stream.handle, ctypes.addressof(self._word), 1, equal), "holding back a stream")
+        self._timer = threading.Timer(_HELD_AT_MOST, self.open)
+        self._timer.start()
 
     def open(self) -> None:
-        self._open.set()
+        self._timer.cancel()
+        self._word.value = 1
 
 
 def of_a_batch(pipe: Any, settle: Callable[[], None]) -> float:

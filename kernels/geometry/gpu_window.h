@@ -66,10 +66,21 @@ struct WindowRows {
   }
 };
 
+// What stands at a column outside of the input.
+template <class T, int FILLS>
+DEVICE T filling(const T (&fill)[FILLS], int32_t column) {
+  const uint32_t which = (uint32_t)column % FILLS;
+  T x = fill[0];
+#pragma unroll
+  for (int i = 1; i < FILLS; i++) x = which == i ? fill[i] : x;
+  return x;
+}
+
 // G neighbouring threads take PIECE blocks of a row, which are aligned in the output; U of a thread are read before the
-// first is written. Blocks that do not belong to the row altogether, or lie on the border of the input, are written
-// element by element, by the threads that take the row's first piece.
-template <class T, int DIMS, int G, int THREADS, int U, int PIECE>
+// first is written. Outside of the input the FILLS numbers of `fill` take turns. Blocks that do not belong to the row
+// altogether, or lie on the border of the input, are written element by element, by the threads that take the row's
+// first piece.
+template <class T, int DIMS, int FILLS, int G, int THREADS, int U, int PIECE>
 DEVICE void copy_window(const Launch &l) {
   constexpr int E = 16 / sizeof(T), kTogether = THREADS / G, kEdges = (4 * E + G - 1) / G;
   const int lane = threadIdx.x % G;
@@ -81,7 +92,9 @@ DEVICE void copy_window(const Launch &l) {
     const WindowRows<T, DIMS> rows(a, to, l.tensors[1][sample]);
     const int32_t row = rows.row, pieces = ((row + 2 * (E - 1)) / E + PIECE - 1) / PIECE;
     const int32_t n_items = n / row * pieces;
-    const T outside = truncated<T>(load(a.fill));
+    T outside[FILLS];
+#pragma unroll
+    for (int i = 0; i < FILLS; i++) outside[i] = truncated<T>(load(a.fill + i));
     for (int32_t item = blockIdx.x * kTogether + threadIdx.x / G; item < n_items; item += gridDim.x * kTogether) {
       const int32_t r = pieces == 1 ? item : item / pieces, piece = item - r * pieces;
       int32_t from, to_column;
@@ -126,16 +139,19 @@ DEVICE void copy_window(const Launch &l) {
           if (has(column)) {
             *out = x[k].get(ahead);
           } else if (fills(column)) {
-            T y[E] __attribute__((aligned(16)));
+            T y[E] __attribute__((aligned(16))), turned[FILLS];
 #pragma unroll
-            for (int e = 0; e < E; e++) y[e] = outside;
+            for (int e = 0; e < FILLS; e++) turned[e] = filling(outside, column + e);
+#pragma unroll
+            for (int e = 0; e < E; e++) y[e] = turned[e % FILLS];
             *out = *(const uint4 *)y;
           }
         }
       }
 #pragma unroll
       for (int m = 0; m < kEdges; m++)
-        if (place[m] >= 0) line[place[m]] = place[m] >= from && place[m] < to_column ? edge[m] : outside;
+        if (place[m] >= 0)
+          line[place[m]] = place[m] >= from && place[m] < to_column ? edge[m] : filling(outside, place[m]);
     }
   }
 }

@@ -203,8 +203,11 @@ def test_a_window_alone_is_copied(dtype):
 
 
 def test_window_with_a_fill_per_channel():
-    Chain(images("u1", 3)).window(channels=2).check()
-    Chain(images("u1", 6)).window(channels=2).check()
+    for dtype, count, copied in (("u1", 3, True), ("i2", 4, True), ("f4", 3, True), ("u1", 2, True), ("u1", 6, False)):
+        chain = Chain(images(dtype, count)).window(channels=2)
+        chain.check(offsets=(0, 1, 3))
+        (launch,) = chain.segment().launches()[1]
+        assert ("copy_window" in launch.source) == copied
 
 
 @pytest.mark.parametrize("to", ("CHW", "HWC"))

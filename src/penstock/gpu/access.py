@@ -54,13 +54,28 @@ def _coordinate_of_rows(kinds: list[Kind], locals_: list[Call]) -> int:
     return at
 
 
+_MOST_FILLS = 4
+
+
+def fills_of_window(call: Call, out: Spec) -> int:
+    """How many numbers take turns along the rows outside of the input; 0 if they don't take turns."""
+    assert call.args is not None
+    if (call.args["channels"] < 0).all():
+        return 1
+    count = int(out.stored[0, -1])
+    start = call.args["start"][:, out.ndim - 1] - call.args["origin"][:, out.ndim - 1]
+    is_whole = not start.any() and (out.stored[:, -1] == call.args["extent"][:, out.ndim - 1]).all()
+    alike = (call.args["channels"] == out.ndim - 1).all() and (out.stored[:, -1] == count).all()
+    return count if alike and is_whole and 1 <= count <= _MOST_FILLS and out.ndim > 1 else 0
+
+
 def copies_window(locals_: list[Call], specs: list[Spec]) -> bool:
-    """Whether all that is done is a window with one constant outside."""
+    """Whether all that is done is a window with constants outside that go on from row to row."""
     x, out = specs[0], specs[-1]
     if [c.kernel for c in locals_] != ["geometry/window"] or x.dtype != out.dtype or not out.ndim:
         return False
     args = locals_[0].args
-    if args is None or args["border"].any() or (args["channels"] >= 0).any():
+    if args is None or args["border"].any() or not fills_of_window(locals_[0], out):
         return False
     if int(max(out.volumes().max(initial=0), x.volumes().max(initial=0))) >= 1 << 30:
         return False

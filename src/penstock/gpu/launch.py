@@ -18,6 +18,7 @@ from .access import (
     alignment_of_planes,
     copies_window,
     extents_of,
+    fills_of_window,
     goes_in_runs,
     row_of_window,
     threads_of_row,
@@ -307,7 +308,8 @@ def _window(call: Call, x: Spec, out: Spec, n: int) -> Phase:
     u = max(1, min(3, -(-int(runs.mean()) // g)))
     piece = 4 * u * g
     items = volumes // np.maximum(row, 1) * -(-runs // piece)
-    body = f"copy_window<Chain::Kind::T, {out.ndim}, {g}, {_THREADS}, {u}, {piece}>(l);"
+    shared = f"{out.ndim}, {fills_of_window(call, out)}, {g}, {_THREADS}, {u}, {piece}"
+    body = f"copy_window<Chain::Kind::T, {shared}>(l);"
     return Phase(body, grid_of(several_each(-(-items * g // _THREADS)), n), resident=4)
 
 
