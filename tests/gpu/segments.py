@@ -15,7 +15,6 @@ from penstock.gpu import compile, launch
 from penstock.gpu.driver import Device
 from penstock.gpu.stream import Stream
 
-
 _UNTOUCHED = 0xA5
 
 
