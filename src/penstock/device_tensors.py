@@ -180,7 +180,7 @@ class TensorListGPU:
         contiguous: bool = False,
     ):
         if isinstance(source, TensorListGPU):
-            self._batch = source._batch
+            self._batch = source._own()
         elif isinstance(source, DeviceBatch):
             self._batch = source
         elif isinstance(source, (list, tuple)):
@@ -227,6 +227,13 @@ class TensorListGPU:
         """A batch from a list of arrays that speak DLPack."""
         return TensorListGPU([TensorGPU(o) for o in list_of_objects], layout, contiguous=contiguous)
 
+    def _own(self) -> DeviceBatch:
+        """The batch for somebody who could write to its memory: copied now, if others go on using that."""
+        if self._batch.is_borrowed:
+            self._batch = self._batch.packed_copy()
+            self._batch.wait()
+        return self._batch
+
     def __len__(self) -> int:
         return len(self._batch)
 
@@ -236,7 +243,7 @@ class TensorListGPU:
             raise TypeError(f"a batch is indexed by the number of a sample; got {type(i).__name__}")
         if not -n <= i < n:
             raise IndexError(f"a batch of {n} samples has no sample {i}")
-        return TensorGPU._of(self._batch.take(np.array([i % n])))
+        return TensorGPU._of(self._own().take(np.array([i % n])))
 
     def __iter__(self) -> Iterator[TensorGPU]:
         return (self[i] for i in range(len(self)))
@@ -254,7 +261,8 @@ class TensorListGPU:
         return self._as_one(shape, "N" + spec.layout if spec.layout else "")
 
     def _as_one(self, shape: Sequence[int], layout: str = "") -> TensorGPU:
-        batch = self._batch if is_packed(self._batch) else self._batch.packed_copy()
+        batch = self._own()
+        batch = batch if is_packed(batch) else batch.packed_copy()
         one = Spec(np.array([shape], "i8"), batch.spec.dtype, layout)
         rows = one.packed()
         rows["data"] = batch.rows["data"][0] if len(batch) else 0
@@ -272,7 +280,7 @@ class TensorListGPU:
         return TensorListCPU(self._batch.download())
 
     def __dlpack__(self, *, stream: Any = None, **kwargs: Any) -> Any:
-        b = self._batch
+        b = self._own()
         if not len(b) or not b.is_packed:
             return self.as_tensor().__dlpack__(stream=stream, **kwargs)
         return _capsule(b, (len(b), *b.spec.shape[0].tolist()), stream)
@@ -321,7 +329,7 @@ class TensorListGPU:
 
     def data_ptr(self) -> int:
         """The address of the first element."""
-        return int(self._batch.rows["data"][0]) if len(self) else 0
+        return int(self._own().rows["data"][0]) if len(self) else 0
 
     def copy_to_external(
         self, ptr: Any, cuda_stream: Any = None, non_blocking: bool = False, use_copy_kernel: bool = False

@@ -168,6 +168,13 @@ class Borrowed:
         self.owner = owner
 
 
+class Kept(Borrowed):
+    """An owner whose memory does not change any more, and is in batch after batch: such batches are given out as they
+    are, and copied when somebody gets the address who could write there."""
+
+    __slots__ = ()
+
+
 class Batch:
     """Samples in memory. `rows` are what kernels see of them, `owners` what keeps the memory alive, `sources` where
     each came from."""
@@ -317,9 +324,14 @@ class Batch:
     @property
     def is_borrowed(self) -> bool:
         for owner in self.owners:  # quicker than any()
-            if type(owner) is Borrowed:
+            if isinstance(owner, Borrowed):
                 return True
         return False
+
+    @property
+    def changes(self) -> bool:
+        """Whether it is borrowed from somebody who may write to it."""
+        return any(isinstance(owner, Borrowed) and not isinstance(owner, Kept) for owner in self.owners)
 
     def packed_copy(self, pool: kernels.Pool | None = None) -> Batch:
         """The samples copied into one new block, by the threads of `pool` if there is one."""

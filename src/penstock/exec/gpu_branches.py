@@ -24,8 +24,10 @@ def runner(node: Node, resolvers: dict[int, Resolver]) -> Callable[[Context, ker
             if isinstance(batch, DeviceBatch):
                 batch.used_on(stream)
         run_batchwise(node, resolvers[node.number], ctx, pool)
-        out = ctx.values[node.number, 0]
-        if isinstance(out, DeviceBatch) and all(out is not ctx.values[d.source.number, d.index] for d in node.inputs):
-            out.stream, out.ready = stream, None  # the stream waits for both inputs
+        given = [ctx.values[d.source.number, d.index] for d in node.inputs]
+        for i in range(len(node.outputs)):
+            out = ctx.values[node.number, i]
+            if isinstance(out, DeviceBatch) and all(out is not batch for batch in given):
+                out.stream, out.ready = stream, None  # the stream waits for all inputs
 
     return run

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..core import kernels
-from ..core.batch import Batch, Borrowed
+from ..core.batch import Batch, Borrowed, Kept
 from ..gpu.batch import DeviceBatch, upload
 from ..graph.node import Node
 from ..graph.passes import Stage
@@ -57,7 +57,7 @@ class _Upload:
         if (kept := self._kept) is None or kept[0] is not borrowed or not np.array_equal(kept[1], batch.rows):
             copy = upload(batch, gpu.stream, gpu.session.budget)
             copy.ready = gpu.stream.record()
-            copy.owners = (*copy.owners, borrowed)  # so that nobody gets it to write to
+            copy.owners = (*copy.owners, Kept(borrowed))  # so that nobody gets it to write to
             kept = self._kept = borrowed, batch.rows.copy(), copy
         again = kept[2].relabel(batch.spec)
         again.sources = batch.sources

@@ -15,7 +15,8 @@ import numpy as np
 from ..core import kernels
 from ..core.batch import Batch
 from ..core.dtypes import to_numpy
-from ..gpu.batch import DeviceBatch, copy_samples
+from ..gpu.batch import DeviceBatch
+from ..gpu.copies import copy_samples
 from ..gpu.driver import CudaError
 from ..gpu.memory import Block
 from ..gpu.nvjpeg import BGR, RGB, HardwareDecoder, Refused

@@ -117,7 +117,7 @@ class Plan:
             for edge in release:
                 ctx.values.pop(edge, None)
         outputs = [ctx.values[e] for e in self.outputs]
-        return [b.packed_copy(pool) if b.is_borrowed else b for b in outputs]
+        return [b.packed_copy(pool) if b.is_borrowed and b.changes else b for b in outputs]
 
 
 def chain_of(stage: Stage, needed: set[Edge], resolvers: dict[int, Resolver]) -> Chain:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..core.batch import Batch, Spec
+from .copies import copy_on_device, copy_samples, pieces_of
 from .driver import Device
 from .lent import Lent
 from .memory import Block, Budget, pool
@@ -90,7 +90,7 @@ class DeviceBatch(Batch):
     def packed_copy(self, pool: object = None) -> DeviceBatch:
         with self.device:
             out = DeviceBatch.on(self.stream, self.spec, None, self.sources)
-            copy_samples(self, out, self.stream.copy)
+            copy_on_device(pieces_of(self, out), self.stream)
             out.ready = self.stream.record()
         return out
 
@@ -99,7 +99,7 @@ class DeviceBatch(Batch):
         with self.device:
             other.used_on(self.stream)
             if (self.spec.stored[indices] == other.spec.stored).all():
-                copy_samples(other, self.take(indices), self.stream.copy)
+                copy_on_device(pieces_of(other, self.take(indices)), self.stream)
                 merged = self
             else:
                 shape, rows = self.spec.shape.copy(), self.rows.copy()
@@ -112,23 +112,6 @@ class DeviceBatch(Batch):
             for j, i in enumerate(indices):
                 merged.sources[i] = other.sources[j]
         return merged
-
-
-def copy_samples(source: Batch, target: Batch, copy: Callable[[int, int, int], None]) -> None:
-    """Copies all samples from one place to another by `copy(to, address, nbytes)`, in as few pieces as the two layouts
-    allow."""
-    a, b = source.rows["data"], target.rows["data"]
-    nbytes = (source.spec.volumes() * source.spec.dtype.itemsize).astype("u8")
-    if not len(nbytes):
-        return
-    # Neighbours with the same distance between source and target are one piece, with the padding between them.
-    new = np.ones(len(nbytes), bool)
-    gap = a[1:] - (a[:-1] + nbytes[:-1])
-    new[1:] = ((b - a)[1:] != (b - a)[:-1]) | (gap > 64)
-    first = np.flatnonzero(new)
-    last = np.append(first[1:], len(nbytes)) - 1
-    for i, j in zip(first.tolist(), last.tolist()):
-        copy(int(b[i]), int(a[i]), int(a[j] + nbytes[j] - a[i]))
 
 
 def upload(batch: Batch, stream: Stream, budget: Budget | None = None) -> DeviceBatch:

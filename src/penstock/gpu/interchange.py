@@ -11,6 +11,7 @@ import numpy as np
 from ..core.batch import Spec
 from . import dlpack
 from .batch import DeviceBatch
+from .copies import PIECE, copy_on_device
 from .driver import Device
 from .lent import Lent
 from .stream import ForeignStream, Stream
@@ -126,13 +127,13 @@ def copy_out(batch: DeviceBatch, ptr: Any, cuda_stream: Any, non_blocking: bool)
             Stream(batch.device) if cuda_stream is None else ForeignStream(batch.device, stream_handle(cuda_stream))
         )
         batch.used_on(stream)
-        at = address
-        nbytes = (batch.spec.volumes() * batch.spec.dtype.itemsize).tolist()
+        nbytes = batch.spec.volumes() * batch.spec.dtype.itemsize
         if is_packed(batch):
-            stream.copy(at, int(batch.rows["data"][0]), sum(nbytes))
+            stream.copy(address, int(batch.rows["data"][0]), int(nbytes.sum()))
         else:
-            for source, n in zip(batch.rows["data"].tolist(), nbytes):
-                stream.copy(at, source, n)
-                at += n
+            pieces = np.empty(len(nbytes), PIECE)
+            pieces["from"], pieces["n"] = batch.rows["data"], nbytes
+            pieces["to"] = address + np.cumsum(nbytes, dtype="u8") - pieces["n"]
+            copy_on_device(pieces, stream)
         if not non_blocking or cuda_stream is None:
             stream.synchronize()

@@ -3,18 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
-from ...core.batch import Spec
+from ...core.batch import Batch, Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator
 
 
 class ElementExtract(Operator):
-    """Takes frames out of a sequence: one output for each number in `element_map`, without the axis of frames.
+    """Takes frames out of a sequence: one output for each number in `element_map`, without the axis of frames. Nothing
+    is copied.
 
     Frames are what the first axis counts; a layout must begin with F, and loses it.
 
@@ -28,45 +26,34 @@ class ElementExtract(Operator):
     """
 
     frames = False
-    kernel = "generic/frames"
+    regroups = True
     element_map = Arg([int], doc="Indices of frames, counted from 0.")
-
-    @classmethod
-    def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:
-        wanted = kwargs.get("element_map")
-        if wanted is None:
-            return None
-        each = [int(e) for e in np.ravel(wanted)]
-        rest = {k: v for k, v in kwargs.items() if k != "element_map"}
-        outs = [call(_Element, inputs, {**rest, "element_map": [e]}) for e in each]
-        return outs[0] if len(outs) == 1 else outs
 
     def setup(self) -> None:
         negative = [e for e in self.values["element_map"] if e < 0]
         if negative:
             raise ValueError(f"{self.display_name()}: element_map counts frames from 0; got {negative[0]}")
 
-    def outputs(self, a: Arguments, x: Spec) -> Spec:
+    def n_outputs(self) -> int:
+        return len(self.values["element_map"] or (0,))
+
+    def run(self, a: Arguments, *inputs: Batch) -> Batch | tuple[Batch, ...]:
+        (batch,) = inputs
+        x, wanted = batch.spec, self.values["element_map"]
         if x.ndim < 2:
             raise ValueError(f"the input needs an axis of frames and at least one of their own; got {x.ndim}")
         if x.layout and x.layout[0] != "F":
             raise ValueError(f"the first axis must count frames (F); got the layout '{x.layout}'")
-        e = self.values["element_map"][0]
-        bad = x.shape[:, 0] <= e
-        SampleErrors.where(bad, lambda i: f"element_map has {e}; the sequence has {x.shape[i, 0]} frames")
-        return x.like(shape=x.shape[:, 1:], layout=x.layout[1:])
+        most = max(wanted)
+        SampleErrors.where(
+            x.shape[:, 0] <= most, lambda i: f"element_map has {most}; the sequence has {x.shape[i, 0]} frames"
+        )
+        frame = Spec(x.shape[:, 1:], x.dtype, x.layout[1:])
+        nbytes = (frame.volumes() * x.dtype.itemsize).astype("u8")
+        return tuple(self._frame(batch, frame, nbytes * np.uint64(e)) for e in wanted)
 
-    def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
-        return {"order": np.array([self.values["element_map"]], "i4"), "count": 1}
-
-
-class _Element(ElementExtract):
-    """One frame."""
-
-    @classmethod
-    def display_name(cls) -> str:
-        return ElementExtract.display_name()
-
-    @classmethod
-    def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> None:
-        return None
+    def _frame(self, batch: Batch, frame: Spec, ahead: np.ndarray) -> Batch:
+        """What lies so many bytes (n,) behind the beginning of the sequences."""
+        rows = frame.packed()
+        rows["data"] = batch.rows["data"] + ahead
+        return batch.with_rows(frame, rows, batch.owners, batch.sources)

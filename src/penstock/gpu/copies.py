@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies of samples on the GPU: few pieces by the driver, many by one launch."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+
+import numpy as np
+
+from ..core.batch import Batch
+from ..core.rows import address
+from . import compile
+from .memory import pool
+from .stream import Stream
+
+_FEW = 3  # pieces; a launch, with the list of them, takes as long
+_BLOCKS_OF_PIECE, _THREADS_OF_PIECE, _THREADS = 384, 32, 256  # as in kernels/core/copy_pieces.cu
+_MOST_BLOCKS = 132 * 32
+PIECE = np.dtype([("to", "u8"), ("from", "u8"), ("n", "u8")])
+_SOURCE, _ENTRY = '#include "core/copy_pieces.cu"\n', "copy_pieces"
+_functions: dict[int, int] = {}  # by the number of the device
+
+
+class _Pieces(ctypes.Structure):
+    _fields_ = [("pieces", ctypes.c_uint64), ("n", ctypes.c_uint32), ("longest", ctypes.c_uint32)]
+
+
+def pieces_of(source: Batch, target: Batch) -> np.ndarray:
+    """What has to be copied for all samples to be in another place: as few pieces as the two layouts allow."""
+    a, b = source.rows["data"], target.rows["data"]
+    nbytes = (source.spec.volumes() * source.spec.dtype.itemsize).astype("u8")
+    # Neighbours with the same distance between source and target are one piece, with the padding between them.
+    new = np.ones(len(nbytes), bool)
+    gap = a[1:] - (a[:-1] + nbytes[:-1])
+    new[1:] = ((b - a)[1:] != (b - a)[:-1]) | (gap > 64)
+    first = np.flatnonzero(new)
+    last = np.append(first[1:], len(nbytes)) - 1
+    pieces = np.empty(len(first), PIECE)
+    if len(first):
+        pieces["to"], pieces["from"], pieces["n"] = b[first], a[first], a[last] + nbytes[last] - a[first]
+    return pieces[pieces["n"] > 0]
+
+
+def copy_samples(source: Batch, target: Batch, copy: Callable[[int, int, int], None]) -> None:
+    """Copies all samples from one place to another by `copy(to, address, nbytes)`."""
+    for to, begin, nbytes in pieces_of(source, target).tolist():
+        copy(to, begin, nbytes)
+
+
+def copy_on_device(pieces: np.ndarray, stream: Stream) -> None:
+    """The same on a GPU, for work of `stream`. Called inside `with device:`."""
+    longest = int(pieces["n"].max(initial=0))
+    if len(pieces) <= _FEW or longest >= 1 << 31 or not (function := _function(stream)):
+        for to, begin, nbytes in pieces.tolist():
+            stream.copy(to, begin, nbytes)
+        return
+    staging = pool(stream.device, True).take(pieces.nbytes, stream)
+    listed = pool(stream.device).take(pieces.nbytes, stream)
+    ctypes.memmove(staging.address, address(pieces), pieces.nbytes)
+    stream.upload(listed.address, staging.address, pieces.nbytes)
+    items = len(pieces) * (longest // (16 * _BLOCKS_OF_PIECE) + 1)
+    blocks = min(-(-items * _THREADS_OF_PIECE // _THREADS), _MOST_BLOCKS)
+    argument = _Pieces(listed.address, len(pieces), longest)
+    stream.launch(function, (blocks, 1, 1), (_THREADS, 1, 1), 0, argument)
+
+
+def _function(stream: Stream) -> int:
+    """The kernel; 0 without a compiler."""
+    device = stream.device
+    if device.id not in _functions:
+        try:
+            image = compile.compile(_SOURCE, _ENTRY, device.architecture)
+        except compile.CompilerMissing:
+            return 0
+        _functions[device.id] = device.function(device.load(image), _ENTRY)
+    return _functions[device.id]
