@@ -50,10 +50,12 @@ class ElementExtract(Operator):
         )
         frame = Spec(x.shape[:, 1:], x.dtype, x.layout[1:])
         nbytes = (frame.volumes() * x.dtype.itemsize).astype("u8")
-        return tuple(self._frame(batch, frame, nbytes * np.uint64(e)) for e in wanted)
+        first = frame.packed()
+        first["data"] = batch.rows["data"]
+        return tuple(self._frame(batch, frame, first, nbytes * np.uint64(e)) for e in wanted)
 
-    def _frame(self, batch: Batch, frame: Spec, ahead: np.ndarray) -> Batch:
-        """What lies so many bytes (n,) behind the beginning of the sequences."""
-        rows = frame.packed()
-        rows["data"] = batch.rows["data"] + ahead
+    def _frame(self, batch: Batch, frame: Spec, first: np.ndarray, ahead: np.ndarray) -> Batch:
+        """The frames that lie so many bytes (n,) behind the first."""
+        rows = first.view("u1").copy().view(first.dtype)  # a quarter of what the fields take one by one
+        rows["data"] += ahead
         return batch.with_rows(frame, rows, batch.owners, batch.sources)
