@@ -22,6 +22,7 @@ from test_resample_gpu import LANCZOS3, TRIANGULAR, Case, normalized
 from test_warp import case as warp_case
 
 from penstock.core.batch import Spec
+from penstock.gpu.copies import SOURCE as COPY
 
 _SCRIPT = """
 import json, sys
@@ -91,6 +92,7 @@ def sources():
     return sorted(found) + [
         ('#define OUT uint8_t\n#include "decode/jpeg_pixels.cu"\n', "jpeg_pixels"),
         ('#include "decode/jpeg_huffman.cu"\n', "jpeg_huffman"),
+        (COPY, "copy_pieces"),
         (ARITHMETIC, "all"),
     ]
 

@@ -18,7 +18,7 @@ _FEW = 3  # pieces; a launch, with the list of them, takes as long
 _BLOCKS_OF_PIECE, _THREADS_OF_PIECE, _THREADS = 384, 32, 256  # as in kernels/core/copy_pieces.cu
 _MOST_BLOCKS = 132 * 32
 PIECE = np.dtype([("to", "u8"), ("from", "u8"), ("n", "u8")])
-_SOURCE, _ENTRY = '#include "core/copy_pieces.cu"\n', "copy_pieces"
+SOURCE, _ENTRY = '#include "core/copy_pieces.cu"\n', "copy_pieces"
 _functions: dict[int, int] = {}  # by the number of the device
 
 
@@ -70,7 +70,7 @@ def _function(stream: Stream) -> int:
     device = stream.device
     if device.id not in _functions:
         try:
-            image = compile.compile(_SOURCE, _ENTRY, device.architecture)
+            image = compile.compile(SOURCE, _ENTRY, device.architecture)
         except compile.CompilerMissing:
             return 0
         _functions[device.id] = device.function(device.load(image), _ENTRY)
