@@ -6,8 +6,9 @@
 
 class Draws {
  public:
-  SHARED Draws(uint64_t key, uint64_t position, uint32_t epoch)
-      : philox_{{(uint32_t)key, (uint32_t)(key >> 32)}}, position_(position), epoch_(epoch) {}
+  // Those of another `stream` are independent: see `Random` in core/rng.py.
+  SHARED Draws(uint64_t key, uint64_t position, uint32_t epoch, uint64_t stream = 0)
+      : philox_{{(uint32_t)key, (uint32_t)(key >> 32)}}, position_(position ^ stream << 48), epoch_(epoch) {}
   // 32 random bits.
   SHARED uint32_t word() {
     if (next_ == 4) {

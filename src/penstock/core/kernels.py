@@ -148,6 +148,8 @@ def library() -> ctypes.CDLL:
         ("permute", None, (u64, u32, i64, p, i64, p)),
         ("select_masks_room", i64, (p, p, i64)),
         ("batch_permutation", None, (u64, p, p, i64, i32, i32, p)),
+        ("random_windows", i64, (u64, p, p, i64, p, i32, i32, i32, p, p, i32, p, p)),
+        ("windows_about", i64, (u64, p, p, i64, i32, p, p, p, p, i32, p, i32, p)),
     ]
     for kind, signatures in ((lib, long), (keeping, short)):
         for name, result, arguments in signatures:

@@ -37,11 +37,15 @@ class Random:
     def __init__(self, key: int, epoch: np.ndarray, position: np.ndarray):
         self.key, self.epoch, self.position = key, epoch, position
 
+    def columns(self) -> tuple[int, bytes, bytes]:
+        """Key, epochs and positions, as native functions take them."""
+        epoch, position = self.epoch.astype(_UINT32, copy=False), self.position.astype(_UINT64, copy=False)
+        return self.key, epoch.tobytes(), position.tobytes()
+
     def bits(self, k: int, stream: int = 0, first: int = 0) -> np.ndarray:
         """(n, k) uniform 32-bit words: the words `first`.. of each sample's sequence."""
-        epoch, position = np.ascontiguousarray(self.epoch, _UINT32), np.ascontiguousarray(self.position, _UINT64)
-        out = np.empty((len(position), k), _UINT32)
-        library().philox(self.key, address(epoch), address(position), len(out), stream, first, k, address(out))
+        out = np.empty((len(self.position), k), _UINT32)
+        library().philox(*self.columns(), len(out), stream, first, k, address(out))
         return out
 
     def uniform(self, k: int, stream: int = 0, first: int = 0) -> np.ndarray:

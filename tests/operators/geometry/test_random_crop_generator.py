@@ -4,14 +4,17 @@ import pytest
 from scipy import stats
 
 from penstock import fn, pipeline_def
+from penstock.core.rng import Random, key
 
 P_VALUE = 1e-4
 
 
-def draw(shapes, num_threads=2, seed=1, iterations=1, **kwargs):
+def draw(shapes, num_threads=2, seed=1, iterations=1, seed_of_operator=-1, **kwargs):
     @pipeline_def(batch_size=len(shapes), num_threads=num_threads, seed=seed)
     def pipe():
-        return tuple(fn.random_crop_generator(fn.external_source(source=lambda: shapes), **kwargs))
+        return tuple(
+            fn.random_crop_generator(fn.external_source(source=lambda: shapes), seed=seed_of_operator, **kwargs)
+        )
 
     p = pipe()
     for _ in range(iterations):
@@ -79,3 +82,30 @@ def test_types_threads_seeds_and_batches(dtype):
 def test_errors(shape, kwargs, error, text):
     with pytest.raises(error, match=text):
         draw([shape], **kwargs)
+
+
+def attempt(u, h, w, area, ratio):
+    """The first allowed window, height and width, that follows from uniform numbers `u` (attempts, 2)."""
+    for share, turn in u:
+        a, r = (area[0] + (area[1] - area[0]) * share) * h * w, ratio[0] * (ratio[1] / ratio[0]) ** turn
+        tall, wide = (max(round(np.sqrt(x)), 1) for x in (a / r, a * r))
+        if tall <= h and wide <= w and ratio[0] <= wide / tall <= ratio[1]:
+            return [tall, wide]
+    return None
+
+
+def test_windows_follow_from_the_random_numbers_of_the_sample():
+    """By the documented rule, computed one by one from the numbers of `Random`."""
+    sizes = np.random.default_rng(2).integers(20, 900, (400, 2))
+    area, ratio = [0.3, 0.9], [0.5, 1.5]
+    anchor, shape = draw(list(sizes.astype("i4")), random_area=area, random_aspect_ratio=ratio, seed_of_operator=11)
+    numbers = Random(key(11, None), np.zeros(400, "u4"), np.arange(400))
+    tries, places = numbers.uniform(20).reshape(400, 10, 2), numbers.uniform(2, stream=1)
+    found = 0
+    for i, (h, w) in enumerate(sizes.tolist()):
+        possible = min(h, w / ratio[0]) * w >= area[0] * h * w and min(w, h * ratio[1]) * h >= area[0] * h * w
+        if possible and (size := attempt(tries[i], h, w, area, ratio)) is not None:
+            assert shape[i].tolist() == size
+            found += 1
+        assert anchor[i].tolist() == [int(p * (n - s + 1)) for p, n, s in zip(places[i], (h, w), shape[i])]
+    assert found > 250

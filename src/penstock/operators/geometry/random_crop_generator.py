@@ -8,7 +8,7 @@ import numpy as np
 from ...core.batch import Batch
 from ...core.errors import SampleErrors
 from ...core.op import Arguments, Seeded
-from ._random_window import RandomWindow, draw
+from ._random_window import RandomWindow
 
 
 class RandomCropGenerator(Seeded, RandomWindow):
@@ -41,9 +41,6 @@ class RandomCropGenerator(Seeded, RandomWindow):
         )
         x = inputs[0]
         each = x.array() if spec.is_dense else [x.sample(i)[:2] for i in range(a.n)]
-        size = np.asarray(each, "i8").reshape(a.n, -1)[:, :2]
-        SampleErrors.where((size < 0).any(axis=1), lambda i: f"negative height or width: {size[i].tolist()}")
-        origin, window = draw(a, np.maximum(size[:, 0], 1), np.maximum(size[:, 1], 1))
-        empty = (size == 0).any(axis=1)
-        origin[empty], window[empty] = 0, 0
-        return Batch.from_array(origin.astype("i4")), Batch.from_array(window.astype("i4"))
+        size = np.asarray(each, "i8").reshape(a.n, -1)
+        origin, window = self.draw(a, size, (0, 1))
+        return Batch.from_array(origin), Batch.from_array(window)

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...core.batch import Spec
 from ...core.op import Arg, Arguments, Seeded
-from ._random_window import RandomWindow, draw
+from ._random_window import RandomWindow
 from ._resampling import IMAGES, Resampling
 
 
@@ -39,7 +39,6 @@ class RandomResizedCrop(Seeded, RandomWindow, Resampling):
 
     def plan(self, a: Arguments, x: Spec) -> None:
         self.check_types(a, x)
-        height, width = x.extent("H"), x.extent("W")
-        origin, window = draw(a, height, width)
+        origin, window = self.draw(a, x.shape, (x.axis("H"), x.axis("W")))
         a.start, a.end = origin.astype("f8"), (origin + window).astype("f8")
-        a.size = np.where(((height > 0) & (width > 0))[:, None], np.array(a.size * (2 // len(a.size)), "i8"), 0)
+        a.size = np.where(window[:, :1] > 0, np.array(a.size * (2 // len(a.size)), "i8"), 0)

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from ...core import kernels
 from ...core.batch import Batch
 from ...core.errors import SampleErrors
 from ...core.op import Arguments, PerSample, Seeded
+from ...core.rows import allocate
+
+_INT64 = np.dtype("i8")
 
 
 class ROIRandomCrop(Seeded):
@@ -42,34 +44,32 @@ class ROIRandomCrop(Seeded):
             raise ValueError("give the region of interest by `roi_start` and either `roi_end` or `roi_shape`")
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:
-        crop, start = a.crop_shape.astype("i8"), a.roi_start.astype("i8")
-        n_axes = crop.shape[1]
-        end = start + a.roi_shape if a.roi_end is None else a.roi_end.astype("i8")
-        size = self._sample_shape(a, inputs, n_axes)
-        for name, values in (("roi_start", start), ("roi_end" if a.roi_shape is None else "roi_shape", end)):
-            if values.shape[1] != n_axes:
-                raise ValueError(f"`{name}` has {values.shape[1]} values, `crop_shape` has {n_axes}")
-        _check((crop < 0).any(axis=1), "`crop_shape` can't be negative; got {}", crop)
-        _check((end < start).any(axis=1), "the region of interest ends before it begins: from {} to {}", start, end)
-        low, high = np.minimum(start, end - crop), np.maximum(start, end - crop)
-        if size is not None:
-            _check((crop > size).any(axis=1), "the window {} is larger than the sample {}", crop, size)
-            outside = ((start < 0) | (end > size)).any(axis=1)
-            _check(outside, "the region of interest from {} to {} reaches out of the sample {}", start, end, size)
-            low, high = np.maximum(low, 0), np.minimum(high, size - crop)
-        places = high - low + 1
-        drawn = np.floor(a.random.uniform(n_axes) * places).astype("i8")
-        return Batch.from_array(low + np.minimum(drawn, places - 1))
-
-    def _sample_shape(self, a: Arguments, inputs: tuple[Batch, ...], n_axes: int) -> Any:
-        if inputs and a.in_shape is not None:
+        crop, start, end, extent, size = a.crop_shape, a.roi_start, a.roi_end, a.roi_shape, a.in_shape
+        k = crop.shape[1]
+        for name, values in (("roi_start", start), ("roi_end", end), ("roi_shape", extent)):
+            if values is not None and values.shape[1] != k:
+                raise ValueError(f"`{name}` has {values.shape[1]} values, `crop_shape` has {k}")
+        if inputs and size is not None:
             raise ValueError("the sample's shape is given twice: by an input and by `in_shape`")
-        size = inputs[0].spec.shape if inputs else a.in_shape
-        if size is None:
-            return None
-        if size.shape[1] < n_axes:
-            raise ValueError(f"the sample has {size.shape[1]} axes, `crop_shape` has {n_axes} values")
-        return size[:, :n_axes].astype("i8")
+        shape = inputs[0].spec.shape if inputs else size
+        if shape is not None and shape.shape[1] < k:
+            raise ValueError(f"the sample has {shape.shape[1]} axes, `crop_shape` has {k} values")
+        columns = [None if x is None else x.tobytes() for x in (crop, start, end, extent)]
+        out, at = allocate((a.n, k), _INT64)
+        of_sample = None if shape is None else shape.tobytes(), 0 if shape is None else shape.shape[1]
+        if kernels.library().windows_about(*a.random.columns(), a.n, k, *columns, bool(inputs), *of_sample, at):
+            _explain(crop, start, start.astype("i8") + extent if end is None else end, shape)
+        return Batch.from_array(out)
+
+
+def _explain(crop: np.ndarray, start: np.ndarray, end: np.ndarray, shape: np.ndarray | None) -> None:
+    _check((crop < 0).any(axis=1), "`crop_shape` can't be negative; got {}", crop)
+    _check((end < start).any(axis=1), "the region of interest ends before it begins: from {} to {}", start, end)
+    assert shape is not None
+    size = shape[:, : crop.shape[1]]
+    _check((crop > size).any(axis=1), "the window {} is larger than the sample {}", crop, size)
+    outside = ((start < 0) | (end > size)).any(axis=1)
+    _check(outside, "the region of interest from {} to {} reaches out of the sample {}", start, end, size)
 
 
 def _check(wrong: np.ndarray, text: str, *values: np.ndarray) -> None:

@@ -6,11 +6,9 @@ import numpy as np
 from ...core import kernels
 from ...core.batch import Batch
 from ...core.op import Arg, Arguments, Seeded
-from ...core.rows import address, allocate
+from ...core.rows import allocate
 
-_INT32, _UINT32, _UINT64 = np.dtype("i4"), np.dtype("u4"), np.dtype("u8")
-
-_HALF = np.uint64(32)
+_INT32 = np.dtype("i4")
 
 
 class BatchPermutation(Seeded):
@@ -35,7 +33,6 @@ class BatchPermutation(Seeded):
 
     def run(self, a: Arguments) -> Batch:
         out, at = allocate(a.n, _INT32)
-        draw, repeats, moves = a.random, self.values["allow_repetitions"], self.values["no_fixed_points"]
-        epoch, position = np.ascontiguousarray(draw.epoch, _UINT32), np.ascontiguousarray(draw.position, _UINT64)
-        kernels.library().batch_permutation(draw.key, address(epoch), address(position), a.n, repeats, moves, at)
+        repeats, moves = self.values["allow_repetitions"], self.values["no_fixed_points"]
+        kernels.library().batch_permutation(*a.random.columns(), a.n, repeats, moves, at)
         return Batch.from_array(out)

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random crop windows, for a whole batch: columns in, columns out. What a sample takes is less than it takes to wake a
+// thread.
+#include <algorithm>
+#include <cmath>
+
+#include "core/kernel.h"
+#include "random/deviates.h"
+#include "random/draws.h"
+
+namespace {
+
+struct Ranges {
+  double smallest, largest;  // of the window's area, as a share of the image's
+  double narrow, wide;       // of its width / height
+};
+
+// Height and width of a window in an image of h x w: the first of `attempts` drawn that is allowed, or the largest of
+// an allowed aspect ratio, shrunk to an allowed area.
+void draw_size(Draws &draws, double h, double w, const Ranges &r, int32_t attempts, double size[2]) {
+  const double widest = std::max(std::floor(h * r.wide), 1.0), tallest = std::max(std::floor(w / r.narrow), 1.0);
+  const bool too_wide = h * widest < h * w * r.smallest, too_tall = w * tallest < h * w * r.smallest;
+  const double low = log_positive(r.narrow), span = log_positive(r.wide) - low;
+  for (int32_t k = 0; k < attempts && !too_wide && !too_tall; k++) {
+    const double share = draws.unit(), turn = draws.unit();
+    const double area = (r.smallest + (r.largest - r.smallest) * share) * h * w, ratio = exp_near(low + span * turn);
+    size[0] = std::max(std::nearbyint(std::sqrt(area / ratio)), 1.0);
+    size[1] = std::max(std::nearbyint(std::sqrt(area * ratio)), 1.0);
+    const double got = size[1] / size[0];
+    if (size[0] <= h && size[1] <= w && got >= r.narrow && got <= r.wide) return;
+  }
+  size[0] = std::min(h, tallest);
+  size[1] = std::min(w, widest);
+  const double most = r.largest * h * w / (size[0] * size[1]);
+  const double shrink = too_wide || too_tall ? 1 : std::sqrt(std::min(1.0, most));
+  for (int d = 0; d < 2; d++) size[d] = std::max(std::nearbyint(size[d] * shrink), 1.0);
+}
+
+}  // namespace
+
+// Windows of random area and aspect ratio, as described in operators/geometry/_random_window.py, in n images whose
+// height and width are elements `at_height` and `at_width` of the rows of `shape` (n, columns). Fills `origin` and
+// `size` (n, 2), y first; zeros for images without pixels. Returns the number of images with a negative extent.
+EXPORT int64_t random_windows(uint64_t key, const uint32_t *epoch, const uint64_t *position, int64_t n,
+                              const int64_t *shape, int32_t columns, int32_t at_height, int32_t at_width,
+                              const double *area, const double *ratio, int32_t attempts, int32_t *origin,
+                              int32_t *size) {
+  const Ranges ranges = {area[0], area[1], ratio[0], ratio[1]};
+  int64_t bad = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t extent[2] = {shape[i * columns + at_height], shape[i * columns + at_width]};
+    bad += extent[0] < 0 || extent[1] < 0;
+    double chosen[2] = {0, 0};
+    if (extent[0] > 0 && extent[1] > 0) {
+      Draws draws(key, position[i], epoch[i]);
+      draw_size(draws, (double)extent[0], (double)extent[1], ranges, attempts, chosen);
+    }
+    Draws place(key, position[i], epoch[i], 1);
+    for (int d = 0; d < 2; d++) {
+      const int64_t window = std::min((int64_t)chosen[d], extent[d]), room = extent[d] - window;
+      size[2 * i + d] = (int32_t)window;
+      origin[2 * i + d] = chosen[d] > 0 ? (int32_t)place.below(room + 1) : 0;
+    }
+  }
+  return bad;
+}
+
+// Where windows of the shape `crop` (n, k) begin so that they cover the regions of interest from `start` to `end`, or
+// `extent` long where `end` is null, or lie in them: `out` (n, k), all places equally likely. The windows stay
+// inside samples of `shape` (n, ndim >= k; int64 if `wide`, else int32), unless that is null. Returns the number of
+// samples for which that is not possible.
+EXPORT int64_t windows_about(uint64_t key, const uint32_t *epoch, const uint64_t *position, int64_t n, int32_t k,
+                             const int32_t *crop, const int32_t *start, const int32_t *end, const int32_t *extent,
+                             int32_t wide, const void *shape, int32_t ndim, int64_t *out) {
+  int64_t bad = 0;
+  for (int64_t i = 0; i < n; i++) {
+    Draws draws(key, position[i], epoch[i]);
+    bool possible = true;
+    for (int64_t j = i * k; j < (i + 1) * k; j++) {
+      const int64_t from = start[j], to = end ? end[j] : from + extent[j];
+      int64_t low = std::min(from, to - crop[j]), high = std::max(from, to - crop[j]);
+      possible &= crop[j] >= 0 && to >= from;
+      if (shape) {
+        const int64_t axis = i * ndim + (j - i * k);
+        const int64_t whole = wide ? ((const int64_t *)shape)[axis] : ((const int32_t *)shape)[axis];
+        possible &= crop[j] <= whole && from >= 0 && to <= whole;
+        low = std::max<int64_t>(low, 0);
+        high = std::min(high, whole - crop[j]);
+      }
+      out[j] = low + draws.below(high - low + 1);
+    }
+    bad += !possible;
+  }
+  return bad;
+}
