@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import penstock
+from deviations import Either
 from penstock import fn, ops, pipeline_def
 from penstock.core.batch import Batch
 from penstock.core.op import REGISTRY, Operator
@@ -86,9 +87,8 @@ class OpTest:
         None  # largest difference from DALI, in steps of an integer type (default: steps, at least 0)
     )
     errors: Sequence[tuple[dict[str, Any], type[Exception], str]] = ()
-    dali_differs: dict[str, str] = field(
-        default_factory=dict
-    )  # a part of a case's id -> why the difference is deliberate
+    # A part of a case's id -> why the difference is deliberate.
+    dali_differs: dict[str, str | Either] = field(default_factory=dict)
 
     def inputs(self, case: Case) -> list[np.ndarray]:
         rng = np.random.default_rng(7)
@@ -354,23 +354,24 @@ def _can_be_column(arg: Any, value: Any) -> bool:
     return arg.tensor and value is not None and not isinstance(value, (Column, str))
 
 
+def frames_of(
+    name: str, case: Case, x: np.ndarray, columns: dict[str, np.ndarray]
+) -> list[tuple[np.ndarray, dict[str, Any]]]:
+    """What a reference is asked for: the frames of a sequence, if the operator handles frames, or the sample, each with
+    its arguments."""
+    kwargs = {**case.kwargs, **columns}
+    if not (case.layout.startswith("F") and REGISTRY[name].frames):
+        return [(x, kwargs)]
+    varied = [k for k, v in case.kwargs.items() if isinstance(v, Column) and v.per_frame]
+    return [(frame, {**kwargs, **{k: kwargs[k][f] for k in varied}}) for f, frame in enumerate(x)]
+
+
 def _expected(
     test: OpTest, case: Case, x: np.ndarray, extra: list, columns: dict[str, np.ndarray], j: int
 ) -> np.ndarray:
-    kwargs = {**case.kwargs, **columns}
-    frame_wise = case.layout.startswith("F") and REGISTRY[test.name].frames
-    if not frame_wise:
-        want = test.reference(x, *extra, **kwargs)
-        return want[j] if isinstance(want, tuple) else want
-    frames = []
-    for f in range(len(x)):
-        at = {
-            k: v[f] if isinstance(case.kwargs.get(k), Column) and case.kwargs[k].per_frame else v
-            for k, v in kwargs.items()
-        }
-        want = test.reference(x[f], *extra, **at)
-        frames.append(want[j] if isinstance(want, tuple) else want)
-    return np.stack(frames)
+    wants = [test.reference(part, *extra, **kwargs) for part, kwargs in frames_of(test.name, case, x, columns)]
+    wants = [w[j] if isinstance(w, tuple) else w for w in wants]
+    return np.stack(wants) if case.layout.startswith("F") and REGISTRY[test.name].frames else wants[0]
 
 
 def saturate(x: np.ndarray, dtype: Any) -> np.ndarray:

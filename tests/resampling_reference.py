@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resampling from its definition, in float64, as one matrix of weights per axis."""
 
+import itertools
+
 import numpy as np
 
 NN, LINEAR, CUBIC, LANCZOS3, TRIANGULAR, GAUSSIAN = range(6)
+EPSILON = 1e-5  # of a pixel: DALI adds up float32 coordinates from row to row
 SUPPORT = {LINEAR: 1, CUBIC: 2, LANCZOS3: 3, TRIANGULAR: 1, GAUSSIAN: 1}
 
 
@@ -21,10 +24,11 @@ def ideal(f, x):
 
 
 def kernel(f, x):
-    """The filter, piecewise linear between 32 nodes per unit where it is not linear itself."""
+    """The filter, piecewise linear between 32 nodes per unit where it is not linear itself. So the Gaussian, which is
+    not zero at its rim, falls to zero behind it."""
     if f in (LINEAR, TRIANGULAR):
         return ideal(f, x)
-    nodes = np.arange(32 * SUPPORT[f] + 1) / 32
+    nodes = np.arange(32 * SUPPORT[f] + 2) / 32
     return np.interp(np.abs(x), nodes, ideal(f, nodes))
 
 
@@ -43,32 +47,61 @@ def weights(f, n, m, lo, hi, antialias):
     return w
 
 
-def under(f, m, lo, hi, antialias, j):
-    """The input samples under the filter of output j, and their distance from its centre in units of the filter."""
+def under(f, m, lo, hi, antialias, j, low=0, more=0):
+    """The input samples under the filter of output j, if coordinates are off by `low` and widths by `more`, and their
+    distance from its centre in units of the filter."""
     scale = (hi - lo) / m
     stretch = max(abs(scale), 1) if antialias else 1
     radius = SUPPORT[f] * stretch
     center = (lo + 0.5 * scale - 0.5) + j * scale
-    # Half open for the Gaussian, which is not zero at its rim.
-    taps = np.arange(int(np.ceil(center - radius)), int(np.ceil(center + radius)))
+    first = int(np.ceil(center - radius + low))
+    taps = np.arange(first, first + int(np.ceil(2 * radius + more)))  # so DALI cuts the Gaussian behind its rim
     return taps, (taps - center) / stretch
 
 
-def resample(x, first_axis, size, lo=None, hi=None, min_filter=LINEAR, mag_filter=LINEAR, antialias=True):
-    """float64 result of resampling len(size) axes of x from `first_axis` on."""
-    out = x.astype("f8")
+def choices(f, n, m, lo, hi, antialias):
+    """All `weights` there may be if coordinates are off by up to EPSILON: the nearest sample may be either neighbour of
+    a tie, and samples on the rim of a Gaussian may count or not."""
+    if f == NN:
+        at = lo + (np.arange(m) + 0.5) * (hi - lo) / m
+        nearest = (np.clip(np.floor(at + e).astype(int), 0, n - 1) for e in (-EPSILON, EPSILON))
+        return [np.eye(n)[index] for index in nearest]
+    if f != GAUSSIAN:
+        return [weights(f, n, m, lo, hi, antialias)]
+    found = []
+    for low, more in itertools.product((-EPSILON, EPSILON), repeat=2):
+        w = np.zeros((m, n))
+        for j in range(m):
+            taps, distance = under(f, m, lo, hi, antialias, j, low, more)
+            row = kernel(f, distance)
+            np.add.at(w[j], np.clip(taps, 0, n - 1), row / row.sum())
+        found.append(w)
+    return found
+
+
+def resamplings(
+    x, first_axis, size, lo=None, hi=None, min_filter=LINEAR, mag_filter=LINEAR, antialias=True, matrices=choices
+):
+    """float64 results of resampling len(size) axes of x from `first_axis` on, by each of the `matrices` of an axis."""
+    results = [x.astype("f8")]
     for d, m in enumerate(size):
         axis = first_axis + d
         n = x.shape[axis]
         a, b = (0, n) if lo is None else (lo[d], hi[d])
         if m == 0 or n == 0:
-            shape = list(out.shape)
+            shape = list(results[0].shape)
             shape[axis] = m if n == 0 else 0
-            out = np.zeros(shape)
+            results = [np.zeros(shape)]
             continue
         f = min_filter if np.float32(m) < abs(np.float32(b) - np.float32(a)) else mag_filter
-        out = np.moveaxis(np.tensordot(weights(f, n, m, a, b, antialias), out, (1, axis)), 0, axis)
-    return out
+        each = matrices(f, n, m, a, b, antialias)
+        results = [np.moveaxis(np.tensordot(w, r, (1, axis)), 0, axis) for w in each for r in results]
+    return results
+
+
+def resample(*args, **kwargs):
+    """The one result of coordinates in double precision (but for NN: see `weights`)."""
+    return resamplings(*args, **kwargs, matrices=lambda *a: [weights(*a)])[0]
 
 
 def finish(x, dtype):

@@ -7,10 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import ndimage
 
 from conformance import grid, report, test_files_and_facts, test_made
-from conformance.oracle import Bound, Problem, Result, Tally, compare
+from conformance.oracle import Bound, Problem, Result, Tally, compare, is_among
 from conformance.test_operators import DECLARED, RECIPES
+from deviations import Either
+from harness import Case
+from operators.geometry.test_resize import reference, references
+from penstock import types
 from penstock.core.op import REGISTRY, Source, snake_case
 
 X = np.arange(24, dtype="u1").reshape(2, 4, 3)
@@ -73,6 +78,45 @@ def test_a_wrong_form_needs_an_excuse_of_its_own():
     assert tally.excuse(Problem("off", "values", 0.5), {"size": "on purpose"}, "uint8-size=3")
     assert tally.excuse(Problem("shape", "form"), {"form:size": "on purpose"}, "uint8-size=3")
     assert tally.deliberate == {"on purpose": [0.5, None]}
+
+
+NEAREST, GAUSSIAN = {"interp_type": types.INTERP_NN}, {"interp_type": types.INTERP_GAUSSIAN}
+
+
+@pytest.mark.parametrize(
+    "filters, change, holds",
+    [
+        (NEAREST, lambda x, allowed: allowed[0], True),
+        (NEAREST, lambda x, allowed: allowed[-1], True),  # ties the other way round
+        (NEAREST, lambda x, allowed: np.where(np.arange(5)[:, None] % 2, allowed[0], allowed[-1]), True),
+        (NEAREST, lambda x, allowed: np.roll(allowed[0], 1, axis=1), False),
+        (NEAREST, lambda x, allowed: changed(allowed[0], 2), False),
+        (NEAREST, lambda x, allowed: reference(x[:, 3:], "HWC", size=(4, 5), **NEAREST), False),
+        (GAUSSIAN, lambda x, allowed: allowed[-1], True),
+        (GAUSSIAN, lambda x, allowed: np.roll(allowed[0], 1, axis=0), False),
+        (GAUSSIAN, lambda x, allowed: reference(x, "HWC", size=(4, 5)), False),
+        (GAUSSIAN, lambda x, allowed: reference(x[:, :-1], "HWC", size=(4, 5), **GAUSSIAN), False),
+        (GAUSSIAN, lambda x, allowed: ndimage.gaussian_filter(allowed[0].astype("f4"), (0.5, 0.5, 0)), False),
+    ],
+)
+def test_bounded_deviations(filters, change, holds):
+    """Pixels at ties may be either neighbour, and nothing else: not one that is moved, nor of another sigma."""
+    x = np.random.default_rng(4).integers(0, 256, (8, 20, 3), "u1")
+    case = Case("u1", "HWC", {"size": (4, 5), **filters})
+    allowed = references(x, "HWC", **case.kwargs)
+    assert len(allowed) > 1
+    ours, theirs = result(allowed[0]), result(np.asarray(change(x, allowed)).astype("u1"))
+    for order in ((ours, theirs), (theirs, ours)):
+        assert is_among(Either("ties", references), order, "resize", case, [x], {}, Bound(1)) == holds
+
+
+def test_a_bounded_deviation_excuses_nothing_beyond():
+    tally, differs = Tally(), {"size": Either("ties", lambda x, layout: [x])}
+    assert not tally.excuse(Problem("off", "values", 0.5), differs, "uint8-size=3", lambda d: False)
+    assert not tally.excuse(Problem("shape", "form"), {"form:size": differs["size"]}, "uint8-size=3", lambda d: True)
+    assert not tally.deliberate
+    assert tally.excuse(Problem("off", "values", 0.5), differs, "uint8-size=3", lambda d: True)
+    assert tally.deliberate == {"ties": [0.5]}
 
 
 def test_the_report_shows_all_of_it(monkeypatch):

@@ -38,7 +38,7 @@ struct OutputTaps {
     if (g.x.filter == NN) return 1;
     const float at = (offset + (float)k) * g.unit, x = at < 0 ? -at : at;
     if (g.x.filter == LINEAR || g.x.filter == TRIANGULAR) return triangle_weight(x);
-    return node_weight(nodes, (float)(filter_radius(g.x.filter) * kNodesPerUnit), x);
+    return node_weight(nodes, last_node(g.x.filter), x);
   }
   // In the input's window.
   DEVICE int64_t index(const GpuAxis &g, int k) const { return clamp_index(first + k, g.x.in_size) - g.in_origin; }

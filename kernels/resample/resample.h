@@ -63,16 +63,18 @@ SHARED double coordinate(const ResampleAxis &x, int64_t j) {
 SHARED int64_t first_tap(const ResampleAxis &x, int64_t j) {
   double c = coordinate(x, j);
   if (x.filter == NN) return (int64_t)floor(c);
-  if (x.filter == GAUSSIAN) return (int64_t)ceil(c - x.radius);  // not zero at the rim: one side belongs to it
+  if (x.filter == GAUSSIAN) return (int64_t)ceil(c - x.radius);  // not zero at the rim, which belongs to it
   return (int64_t)floor(c - x.radius) + 1;
-}
-SHARED int64_t last_tap(const ResampleAxis &x, int64_t j) {
-  double c = coordinate(x, j);
-  if (x.filter == NN) return (int64_t)floor(c);
-  return (int64_t)ceil(c + x.radius) - 1;
 }
 // No output has more taps than this.
 SHARED int64_t most_taps(const ResampleAxis &x) { return (int64_t)ceil(2 * x.radius); }
+// As in DALI, a Gaussian has all of them: behind its rim it falls to zero within a node, before it, it is cut.
+SHARED int64_t last_tap(const ResampleAxis &x, int64_t j) {
+  double c = coordinate(x, j);
+  if (x.filter == NN) return (int64_t)floor(c);
+  if (x.filter == GAUSSIAN) return (int64_t)ceil(c - x.radius) + most_taps(x) - 1;
+  return (int64_t)ceil(c + x.radius) - 1;
+}
 
 SHARED int64_t clamp_index(int64_t i, int64_t n) { return i < 0 ? 0 : i < n ? i : n - 1; }
 
@@ -98,7 +100,8 @@ SHARED double filter_node(int filter, int i) {
 
 // The weight of an input sample |x| away from the output's coordinate, in units of the stretched filter.
 SHARED float triangle_weight(float x) { return x < 1 ? 1 - x : 0; }
-// For the filters that have nodes: `last` is filter_radius * kNodesPerUnit, behind which `nodes` has a zero.
+// For the filters that have nodes: `last` is the first that is zero, as is the one behind it.
+SHARED float last_node(int filter) { return (float)(filter_radius(filter) * kNodesPerUnit + (filter == GAUSSIAN)); }
 template <class Nodes>
 SHARED float node_weight(const Nodes &nodes, float last, float x) {
   const float p = x * kNodesPerUnit < last ? x * kNodesPerUnit : last;

@@ -36,7 +36,7 @@ inline float evaluate(const ResampleAxis &x, double c, int64_t first, int n, flo
     return sum;
   }
   const float *v = nodes(x.filter).value;
-  const float last = (float)(filter_radius(x.filter) * kNodesPerUnit);
+  const float last = last_node(x.filter);
   for (int k = 0; k < n; k++) {
     w[k] = node_weight(v, last, std::fabs((offset + (float)k) * unit));
     sum += w[k];

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from deviations import Either
 from harness import Case, Column, full_shape, random_array
 from penstock.core.op import Arg
 
@@ -31,7 +32,9 @@ class Recipe:
     vary: dict[str, Callable[[np.random.Generator, Any], Any]] = field(default_factory=dict)  # argument per sample
     data_shape: dict[str, Callable[[Any], tuple[int, ...]]] = field(default_factory=dict)  # of an argument that is data
     extra_inputs: Callable[[np.random.Generator, int], list[list[np.ndarray]]] | None = None
-    differs: dict[str, str] = field(default_factory=dict)  # part of a case's id -> why the difference is deliberate
+    differs: dict[str, str | Either] = field(
+        default_factory=dict
+    )  # part of a case's id -> why the difference is deliberate
 
 
 def cases(recipe: Recipe, schema: dict[str, Arg]) -> Iterator[Case]:

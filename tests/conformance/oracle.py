@@ -6,14 +6,16 @@ from __future__ import annotations
 import enum
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 import harness
+from deviations import Either
 from harness import Case, Column
+from penstock.core.op import REGISTRY
 
 dali_fn: Any
 dali_types: Any
@@ -148,14 +150,23 @@ class Tally:
     failures: list[str] = field(default_factory=list)
     notes: dict[str, int] = field(default_factory=dict)
 
-    def excuse(self, problem: Problem, differs: dict[str, str], case_id: str) -> bool:
+    def excuse(
+        self,
+        problem: Problem,
+        differs: Mapping[str, str | Either],
+        case_id: str,
+        holds: Callable[[Either], bool] = lambda deviation: False,
+    ) -> bool:
         """Counts a deliberate difference: `differs` has a part of the case's id -> why. That penstock refuses what DALI
-        takes, and that the form differs, is excused only by "refuses:" and "form:" before the part of the id."""
+        takes, and that the form differs, is excused only by "refuses:" and "form:" before the part of the id. Where it
+        is bounded, `holds` tells whether it is."""
         prefix = {"form": "form:", "refuses": "refuses:"}.get(problem.kind, "")
         reasons = (
             r for p, r in differs.items() if p.startswith(prefix) and re.sub("^(form|refuses):", "", p) in case_id
         )
         reason = next(reasons, "")
+        if isinstance(reason, Either):
+            reason = reason.reason if problem.kind == "values" and holds(reason) else ""
         if not reason:
             return False
         self.deliberate.setdefault(reason, []).append(problem.equal)
@@ -187,6 +198,50 @@ def compare(theirs: Result, ours: Result, bound: Bound, tally: Tally) -> Problem
     return wrong
 
 
+def is_among(
+    deviation: Either, results: Iterable[Result], name: str, case: Case, samples: list, columns: dict, bound: Bound
+) -> bool:
+    """Whether each element of output 0 of the results is what `deviation` allows, and the other outputs agree."""
+    first, *others = results
+    rest = [Result(r.outputs[1:], r.layouts[1:]) for r in (first, *others)]
+    if any(compare(rest[0], r, bound, Tally()) for r in rest[1:]):
+        return False
+    layout = case.layout.removeprefix("F") if REGISTRY[name].frames else case.layout
+    for i, x in enumerate(samples):
+        parts = harness.frames_of(name, case, x, {k: v[i] for k, v in columns.items()})
+        for f, (part, kwargs) in enumerate(parts):
+            allowed = np.stack(deviation.outputs(part, layout, **kwargs))
+            for r in (first, *others):
+                got = r.outputs[0][i] if part is x else r.outputs[0][i][f]
+                if not _among(allowed, got, deviation.between, bound):
+                    return False
+    return True
+
+
+def _among(allowed: np.ndarray, got: np.ndarray, between: bool, bound: Bound) -> bool:
+    """Whether each element is as close to one of those allowed, or to their range, as `compare` wants them."""
+    if not got.size:
+        return True
+    limits = [_limit(a, bound)[0] for a in allowed]
+    off = np.abs(allowed.astype("f8") - got.astype("f8")).T - limits
+    near = (off <= 0).any(axis=-1).T
+    if between:
+        near |= (allowed.min(axis=0) <= got) & (got <= allowed.max(axis=0))
+    return bool(near.all())
+
+
+def _limit(want: np.ndarray, bound: Bound) -> tuple[float, str, float]:
+    """How far off elements may be, in which unit, and the largest value."""
+    if want.dtype.kind in "iub":
+        scale = float(np.max(np.abs(want.astype("f8"))))
+        if bound.steps and want.dtype.itemsize > 1:  # float32 may have larger steps than the type
+            unit = "absolute" if want.dtype.itemsize > 2 else "steps"
+            return bound.steps + bound.ulps * 2.0**-23 * scale, unit, scale
+        return bound.steps, "steps", scale
+    scale = float(np.max(np.abs(np.where(np.isfinite(want), want, 0).astype("f8")), initial=1))
+    return bound.atol + bound.ulps * float(np.finfo(want.dtype).eps) * scale, "absolute", scale
+
+
 def _compare_arrays(want: np.ndarray, got: np.ndarray, bound: Bound, tally: Tally, what: str) -> Problem:
     if want.dtype != got.dtype:
         return Problem(f"{what}: type {got.dtype}, DALI has {want.dtype}")
@@ -202,19 +257,10 @@ def _compare_arrays(want: np.ndarray, got: np.ndarray, bound: Bound, tally: Tall
         tally.equal, tally.values = tally.equal + equal, tally.values + want.size
     if equal == want.size:
         return NONE
-    if want.dtype.kind in "iub":
-        off = float(np.max(np.abs(want.astype("f8") - got.astype("f8"))))
-        limit, unit = bound.steps, "steps"
-        if bound.steps and want.dtype.itemsize > 1:  # float32 may have larger steps than the type
-            scale = float(np.max(np.abs(want.astype("f8"))))
-            limit += bound.ulps * 2.0**-23 * scale
-            unit = "absolute" if want.dtype.itemsize > 2 else unit
-    else:
-        with np.errstate(invalid="ignore"):
-            difference = np.where(same, 0, np.abs(want.astype("f8") - got.astype("f8")))
-        off = float(np.nan_to_num(np.max(difference), nan=np.inf))
-        scale = float(np.max(np.abs(np.where(np.isfinite(want), want, 0).astype("f8")), initial=1))
-        limit, unit = bound.atol + bound.ulps * float(np.finfo(want.dtype).eps) * scale, "absolute"
+    with np.errstate(invalid="ignore"):
+        difference = np.where(same, 0, np.abs(want.astype("f8") - got.astype("f8")))
+    off = float(np.nan_to_num(np.max(difference), nan=np.inf))
+    limit, unit, scale = _limit(want, bound)
     if off > limit:
         at = np.unravel_index(int(np.argmax(~same)), want.shape)
         where = f"at {tuple(map(int, at))} {got[at]}, DALI has {want[at]}"
