@@ -2,6 +2,7 @@
 """The iterators for JAX: dictionaries of arrays on the CPU without a copy, one device or several (forced CPU
 devices)."""
 
+import inspect
 import os
 import subprocess
 import sys
@@ -167,3 +168,16 @@ def test_arrays_alive_when_the_interpreter_ends():
     env = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
     out = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
     assert out.returncode == 0 and "Exception" not in out.stderr, out.stderr
+
+
+def test_decorators_have_the_arguments_of_the_iterator():
+    """In DALI's order; they are written in the constructor only."""
+    shown = inspect.signature(data_iterator)
+    names = ["pipeline_fn", "output_map", "size", "reader_name", "auto_reset", "last_batch_padded"]
+    names += ["last_batch_policy", "prepare_first_batch", "sharding", "devices", "pmap_compatible"]
+    assert list(shown.parameters) == names and shown.parameters["output_map"].default == []
+    of_class = inspect.signature(DALIGenericIterator).parameters
+    assert all(shown.parameters[n].default == of_class[n].default for n in names[2:])
+    assert ">>> @data_iterator" in data_iterator.__doc__ and data_iterator.__name__ == "data_iterator"
+    with pytest.raises(TypeError, match="data_iterator.* unexpected keyword argument 'sise'"):
+        data_iterator(sise=4)

@@ -8,7 +8,7 @@ import inspect
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -94,7 +94,10 @@ def like(parent: Callable[..., Any], *added: Callable[..., Any], without: Sequen
     return inspect.Signature(own + inherited)
 
 
-class DaliIterator:
+_Value = TypeVar("_Value")
+
+
+class DaliIterator(Generic[_Value]):
     """Base of the iterators: runs the pipelines, counts batches, ends and begins epochs. A framework overrides
     `_convert`.
 
@@ -227,7 +230,7 @@ class DaliIterator:
 
     # What a framework defines ------------------------------------------------------------------------------------
 
-    def _convert(self, batches: list[Batch]) -> Any:
+    def _convert(self, batches: list[Batch]) -> _Value:
         """The value of an iteration from the batches of the pipelines."""
         raise NotImplementedError
 
@@ -255,7 +258,7 @@ class DaliIterator:
                         event.wait()
         return batches
 
-    def _take(self) -> Any:
+    def _take(self) -> _Value:
         """The next value of this epoch; StopIteration at its end."""
         while True:
             if self._at_end():
@@ -295,9 +298,9 @@ class DaliIterator:
         rows = pipe.sample_indices()
         return min(keep, n) if rows is None else int(np.searchsorted(rows, keep))
 
-    def __next__(self) -> Any:
+    def __next__(self) -> _Value:
         if self._first:
-            value = self._first.pop()
+            value: _Value = self._first.pop()
         else:
             if self._ended:
                 raise StopIteration
@@ -311,11 +314,11 @@ class DaliIterator:
         self._given += 1
         return value
 
-    def next(self) -> Any:
+    def next(self) -> _Value:
         """The next batch, as `next(iterator)`."""
         return self.__next__()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[_Value]:
         # Loops that know the length, as Lightning's, stop before StopIteration tells the end.
         counted = self._epochs is not None and self._step >= self._epochs.epoch.batches and not self._first
         if (self._ended or counted) and self._auto_reset != "raise":

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .base_iterator import DaliIterator
 
 
-def states(iterator: DaliIterator) -> list[tuple[Any, dict[str, Any]]]:
+def states(iterator: DaliIterator[Any]) -> list[tuple[Any, dict[str, Any]]]:
     """Per pipeline its state and what the iterator adds to it; nothing if the pipelines keep no state."""
     pipes = iterator._pipes
     if not all(p._enable_checkpointing for p in pipes):
@@ -47,7 +47,7 @@ def of(pipes: Sequence[Pipeline]) -> dict[str, Any] | None:
     return saved[0]
 
 
-def restore(iterator: DaliIterator, saved: dict[str, Any]) -> None:
+def restore(iterator: DaliIterator[Any], saved: dict[str, Any]) -> None:
     """Goes on in the middle of an epoch."""
     epochs = iterator._epochs
     if (saved["epochs"] is None) != (epochs is None):

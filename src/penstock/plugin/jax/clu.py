@@ -7,8 +7,8 @@ import concurrent.futures
 import inspect
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -20,7 +20,7 @@ from ...pipeline import Pipeline
 from .. import resume
 from ..base_iterator import Batch, LastBatchPolicy, like
 from . import placement
-from .decorator import IteratorDecorator, iterator_decorator
+from .decorator import decorate, iterator_decorator
 from .iterator import DALIGenericIterator
 
 __all__ = ["DALIGenericPeekableIterator", "get_spec_for_array", "peekable_data_iterator"]
@@ -52,10 +52,6 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
     >>> it.peek()["x"] is it.peek_async().result()["x"] is next(it)["x"]
     True
     """
-
-    if TYPE_CHECKING:
-
-        def next(self) -> dict[str, jax.Array]: ...
 
     def __init__(self, pipelines: Pipeline | Sequence[Pipeline], *args: Any, **kwargs: Any):
         self._mutex = threading.RLock()
@@ -193,7 +189,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
         self._settle()
         with self._mutex:
             pipes, before = self._remake(states), self._pipes
-            spread = any(self._settings.get(k) is not None for k in ("sharding", "_devices"))
+            spread = any(self._settings.get(k) is not None for k in ("sharding", "devices"))
             made = type(self)(
                 pipes if spread else pipes[0], **self._settings
             )  # which may fail, and then nothing is lost
@@ -247,32 +243,17 @@ def _fits(shape: tuple[int, ...], spec: tuple[int | None, ...]) -> bool:
     return len(shape) == len(spec) and all(w is None or n == w for n, w in zip(shape, spec))
 
 
-if TYPE_CHECKING:
-    peekable_data_iterator: IteratorDecorator[DALIGenericPeekableIterator]
-else:
+@iterator_decorator(DALIGenericPeekableIterator, DALIGenericIterator)
+def peekable_data_iterator(*args: Any, **kwargs: Any) -> Any:
+    """`data_iterator` for `DALIGenericPeekableIterator`: the same arguments, and what it returns can be peeked at.
 
-    def peekable_data_iterator(
-        pipeline_fn: Callable[..., Any] | None = None,
-        output_map: Sequence[str] = [],  # noqa: B006  never changed
-        size: int = -1,
-        reader_name: str | None = None,
-        auto_reset: str | bool | None = False,
-        last_batch_padded: bool = False,
-        last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
-        prepare_first_batch: bool = True,
-        sharding: jax.sharding.Sharding | None = None,
-        devices: Sequence[jax.Device] | None = None,
-        pmap_compatible: bool | None = None,
-    ) -> Any:
-        """`data_iterator` for `DALIGenericPeekableIterator`: the same arguments, and what it returns can be peeked at.
-
-        >>> import numpy as np
-        >>> from penstock import fn
-        >>> @peekable_data_iterator(output_map=["x"], size=4)
-        ... def numbers():
-        ...     return fn.external_source(source=lambda i: np.float32([[i], [i]]))
-        >>> it = numbers(batch_size=2)
-        >>> [it.peek()["x"][0, 0].item(), next(it)["x"][0, 0].item(), it.peek()["x"][0, 0].item()]
-        [0.0, 0.0, 1.0]
-        """
-        return iterator_decorator(DALIGenericPeekableIterator, **locals())
+    >>> import numpy as np
+    >>> from penstock import fn
+    >>> @peekable_data_iterator(output_map=["x"], size=4)
+    ... def numbers():
+    ...     return fn.external_source(source=lambda i: np.float32([[i], [i]]))
+    >>> it = numbers(batch_size=2)
+    >>> [it.peek()["x"][0, 0].item(), next(it)["x"][0, 0].item(), it.peek()["x"][0, 0].item()]
+    [0.0, 0.0, 1.0]
+    """
+    return decorate(DALIGenericPeekableIterator, *args, **kwargs)

@@ -7,12 +7,11 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 import jax
 
 from ...pipeline import Pipeline, pipeline_def
-from ..epochs import LastBatchPolicy
 from . import placement
 
 
@@ -22,48 +21,58 @@ def default_num_threads_value() -> int:
 
 
 _Iterator = TypeVar("_Iterator", covariant=True)
+_Settings = ParamSpec("_Settings")
 
 
-class IteratorDecorator(Protocol[_Iterator]):
-    """What type checkers see of `data_iterator` and its like: called with a function or as a decorator."""
+class IteratorDecorator(Protocol[_Settings, _Iterator]):
+    """What type checkers see of `data_iterator` and its like: called with a function or as a decorator, with the
+    arguments of the iterator's constructor."""
 
     @overload
     def __call__(
-        self,
-        pipeline_fn: Callable[..., Any],
-        output_map: Sequence[str] = ...,
-        size: int = ...,
-        reader_name: str | None = ...,
-        auto_reset: str | bool | None = ...,
-        last_batch_padded: bool = ...,
-        last_batch_policy: LastBatchPolicy | str = ...,
-        prepare_first_batch: bool = ...,
-        sharding: jax.sharding.Sharding | None = ...,
-        devices: Sequence[jax.Device] | None = ...,
-        pmap_compatible: bool | None = ...,
+        self, pipeline_fn: Callable[..., Any], *args: _Settings.args, **kwargs: _Settings.kwargs
     ) -> Callable[..., _Iterator]: ...
 
     @overload
     def __call__(
-        self,
-        pipeline_fn: None = ...,
-        output_map: Sequence[str] = ...,
-        size: int = ...,
-        reader_name: str | None = ...,
-        auto_reset: str | bool | None = ...,
-        last_batch_padded: bool = ...,
-        last_batch_policy: LastBatchPolicy | str = ...,
-        prepare_first_batch: bool = ...,
-        sharding: jax.sharding.Sharding | None = ...,
-        devices: Sequence[jax.Device] | None = ...,
-        pmap_compatible: bool | None = ...,
+        self, pipeline_fn: None = ..., *args: _Settings.args, **kwargs: _Settings.kwargs
     ) -> Callable[[Callable[..., Any]], Callable[..., _Iterator]]: ...
 
 
 def iterator_decorator(
-    iterator: type[Any], pipeline_fn: Callable[..., Any] | None, devices: Any, **settings: Any
-) -> Any:
-    """What `data_iterator` does, for any class of iterators; `settings` are arguments of its constructor."""
+    iterator: type[_Iterator], constructor: Callable[Concatenate[Any, _Settings], Any]
+) -> Callable[[Callable[..., Any]], IteratorDecorator[_Settings, _Iterator]]:
+    """Gives a function that calls `decorate` the arguments of the iterator's `constructor` behind `pipeline_fn`."""
+
+    def give(function: Any) -> IteratorDecorator[_Settings, _Iterator]:
+        function.__signature__ = _signature(iterator)
+        typed: IteratorDecorator[_Settings, _Iterator] = function
+        return typed
+
+    return give
+
+
+def _signature(iterator: type[Any]) -> inspect.Signature:
+    """The parameters are written in the iterator's constructor only."""
+    settings = dict(inspect.signature(iterator).parameters)
+    function = settings.pop("pipelines").replace(name="pipeline_fn", default=None, annotation=Callable[..., Any] | None)
+    settings["output_map"] = settings["output_map"].replace(default=[])
+    # As in DALI, whose iterators take no devices.
+    settings["pmap_compatible"] = settings.pop("pmap_compatible")
+    return inspect.Signature([function, *(p.replace(kind=function.kind) for p in settings.values())])
+
+
+def decorate(iterator: type[Any], *args: Any, **kwargs: Any) -> Any:
+    """What `data_iterator` does, for any class of iterators."""
+    try:
+        bound = _signature(iterator).bind(*args, **kwargs)
+    except TypeError as e:
+        raise TypeError(f"data_iterator: {e}") from None
+    bound.apply_defaults()
+    return _decorate(iterator, **bound.arguments)
+
+
+def _decorate(iterator: type[Any], pipeline_fn: Callable[..., Any] | None, devices: Any, **settings: Any) -> Any:
     sharding = settings["sharding"]
     if sharding is not None and devices is not None:
         raise ValueError("sharding and devices exclude each other")
@@ -73,7 +82,7 @@ def iterator_decorator(
         devices = list(devices)
         placement.check_devices(devices)
     if pipeline_fn is None:
-        return lambda f: iterator_decorator(iterator, f, devices, **settings)
+        return lambda f: _decorate(iterator, f, devices, **settings)
     if not callable(pipeline_fn):
         raise TypeError(f"data_iterator decorates a function that defines a graph; got {type(pipeline_fn).__name__}")
     spread = _Spread(pipeline_fn, sharding, devices) if sharding is not None or devices is not None else None
@@ -99,7 +108,7 @@ def iterator_decorator(
             made = iterator(pipes[0], **settings)
         else:
             spread.check_reader(pipes, settings["reader_name"])
-            made = iterator(pipes, _devices=devices, **settings)
+            made = iterator(pipes, devices=devices, **settings)
         made._remake = pipelines
         return made
 

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -13,12 +13,12 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from ...pipeline import Pipeline
 from ..base_iterator import Batch, DaliIterator, LastBatchPolicy, policy_of
 from . import placement
-from .decorator import IteratorDecorator, default_num_threads_value, iterator_decorator
+from .decorator import decorate, default_num_threads_value, iterator_decorator
 
 __all__ = ["DALIGenericIterator", "data_iterator", "default_num_threads_value"]
 
 
-class DALIGenericIterator(DaliIterator):
+class DALIGenericIterator(DaliIterator[dict[str, jax.Array]]):
     """Iterates over pipelines and gives a dictionary {name: jax.Array}.
 
     Arrays have the batch axis first. On CPU devices they share the memory of the batch, which stays theirs for as long
@@ -52,6 +52,8 @@ class DALIGenericIterator(DaliIterator):
     pmap_compatible
         True adds the axis of pipelines also for a single one; False leaves it out: several pipelines then make one
         batch, spread over as many devices.
+    devices
+        Without a sharding: where the arrays of each pipeline go, by default to the first devices of this process.
 
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def
@@ -63,12 +65,6 @@ class DALIGenericIterator(DaliIterator):
     """
 
     _remake: Callable[[Sequence[str | bytes]], list[Pipeline]] | None = None  # its pipelines, from checkpoints
-
-    if TYPE_CHECKING:
-
-        def __next__(self) -> dict[str, jax.Array]: ...
-        def next(self) -> dict[str, jax.Array]: ...
-        def __iter__(self) -> Iterator[dict[str, jax.Array]]: ...
 
     def __init__(
         self,
@@ -82,7 +78,8 @@ class DALIGenericIterator(DaliIterator):
         prepare_first_batch: bool = True,
         sharding: jax.sharding.Sharding | None = None,
         pmap_compatible: bool | None = None,
-        _devices: Sequence[Any] | None = None,
+        *,
+        devices: Sequence[jax.Device] | None = None,
     ):
         n = 1 if isinstance(pipelines, Pipeline) else len(pipelines)
         if policy_of(last_batch_policy) is LastBatchPolicy.PARTIAL and (n > 1 or sharding is not None):
@@ -98,9 +95,9 @@ class DALIGenericIterator(DaliIterator):
                 )
         self._sharding = sharding
         self._stacks = sharding is None and (
-            n > 1 or _devices is not None if pmap_compatible is None else pmap_compatible
+            n > 1 or devices is not None if pmap_compatible is None else pmap_compatible
         )
-        self._devices = list(_devices) if _devices is not None else jax.local_devices()[:n]
+        self._devices = list(devices) if devices is not None else jax.local_devices()[:n]
         if sharding is None and (self._stacks or n > 1):
             if len(self._devices) < n:
                 raise ValueError(f"{n} pipelines need as many devices; JAX has {len(self._devices)} here")
@@ -134,42 +131,27 @@ class DALIGenericIterator(DaliIterator):
         return values
 
 
-if TYPE_CHECKING:
-    data_iterator: IteratorDecorator[DALIGenericIterator]
-else:
+@iterator_decorator(DALIGenericIterator, DALIGenericIterator)
+def data_iterator(*args: Any, **kwargs: Any) -> Any:
+    """Makes a function that defines a graph into a function that returns a `DALIGenericIterator`. Also a decorator.
 
-    def data_iterator(
-        pipeline_fn: Callable[..., Any] | None = None,
-        output_map: Sequence[str] = [],  # noqa: B006  never changed
-        size: int = -1,
-        reader_name: str | None = None,
-        auto_reset: str | bool | None = False,
-        last_batch_padded: bool = False,
-        last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
-        prepare_first_batch: bool = True,
-        sharding: jax.sharding.Sharding | None = None,
-        devices: Sequence[jax.Device] | None = None,
-        pmap_compatible: bool | None = None,
-    ) -> Any:
-        """Makes a function that defines a graph into a function that returns a `DALIGenericIterator`. Also a decorator.
+    The new function takes the arguments of `Pipeline` (`batch_size`, `num_threads`, `seed`, ...) besides its own,
+    and `checkpoints`, what `checkpoints()` of such an iterator gave, to continue from there. The arguments here are
+    those of `DALIGenericIterator`, and:
 
-        The new function takes the arguments of `Pipeline` (`batch_size`, `num_threads`, `seed`, ...) besides its own,
-        and `checkpoints`, what `checkpoints()` of such an iterator gave, to continue from there. The arguments here are
-        those of `DALIGenericIterator`, and:
+    sharding
+        There is a pipeline for each shard of the batch in this process. The function has to take `num_shards` and
+        `shard_id`, and is given them; `batch_size` is that of the global batch, over all processes.
+    devices
+        Instead of a sharding: one pipeline for each of these devices of this process; arrays have the axes (device,
+        batch, ...), and `batch_size` is that of all of them together.
 
-        sharding
-            There is a pipeline for each shard of the batch in this process. The function has to take `num_shards` and
-            `shard_id`, and is given them; `batch_size` is that of the global batch, over all processes.
-        devices
-            Instead of a sharding: one pipeline for each of these devices of this process; arrays have the axes (device,
-            batch, ...), and `batch_size` is that of all of them together.
-
-        >>> import numpy as np
-        >>> from penstock import fn
-        >>> @data_iterator(output_map=["x"], size=4)
-        ... def numbers():
-        ...     return fn.external_source(source=lambda i: np.float32([[i], [i]]))
-        >>> [batch["x"].shape for batch in numbers(batch_size=2)]
-        [(2, 1), (2, 1)]
-        """
-        return iterator_decorator(DALIGenericIterator, **locals())
+    >>> import numpy as np
+    >>> from penstock import fn
+    >>> @data_iterator(output_map=["x"], size=4)
+    ... def numbers():
+    ...     return fn.external_source(source=lambda i: np.float32([[i], [i]]))
+    >>> [batch["x"].shape for batch in numbers(batch_size=2)]
+    [(2, 1), (2, 1)]
+    """
+    return decorate(DALIGenericIterator, *args, **kwargs)

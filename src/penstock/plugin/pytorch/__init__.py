@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-class DALIGenericIterator(DaliIterator):
+class DALIGenericIterator(DaliIterator[list[dict[str, torch.Tensor]]]):
     """Iterates over pipelines and gives a list with one dictionary {name: tensor} for each pipeline.
 
     Tensors have the batch axis first, are on the CPU and share the memory of the batch, which stays theirs for as long
@@ -73,12 +73,6 @@ class DALIGenericIterator(DaliIterator):
     tensor([2., 3.])
     """
 
-    if TYPE_CHECKING:
-
-        def __next__(self) -> list[dict[str, torch.Tensor]]: ...
-        def next(self) -> list[dict[str, torch.Tensor]]: ...
-        def __iter__(self) -> Iterator[list[dict[str, torch.Tensor]]]: ...
-
     def _convert(self, batches: list[Batch]) -> list[dict[str, Any]]:
         return [{n: dense_tensor(o, n, b.keep) for n, o in zip(self._names, b.outputs)} for b in batches]
 
@@ -94,7 +88,7 @@ class DALIClassificationIterator(DALIGenericIterator):
     )
 
 
-class DALIRaggedIterator(DaliIterator):
+class DALIRaggedIterator(DaliIterator[list[dict[str, Any]]]):
     """Like `DALIGenericIterator`, for batches whose samples differ in shape.
 
     `output_types` has a tag for each output: `DENSE_TAG` for one tensor, `SPARSE_LIST_TAG` for a list with a tensor
@@ -131,12 +125,6 @@ class DALIRaggedIterator(DaliIterator):
         super().__init__(pipelines, output_map, size, reader_name, *args, **kwargs)
 
     __init__.__signature__ = like(DaliIterator.__init__, __init__)  # type: ignore[attr-defined]
-
-    if TYPE_CHECKING:
-
-        def __next__(self) -> list[dict[str, Any]]: ...
-        def next(self) -> list[dict[str, Any]]: ...
-        def __iter__(self) -> Iterator[list[dict[str, Any]]]: ...
 
     def _convert(self, batches: list[Batch]) -> list[dict[str, Any]]:
         return [{n: f(o, n, b.keep) for n, o, f in zip(self._names, b.outputs, self._convert_output)} for b in batches]
