@@ -9,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from places import segments as at_places
 from segments import Segment, Step
 from test_arithmetic_gpu import ARITHMETIC
 from test_filters import typical as filters
 from test_jpeg_compression_gpu import pictures
 from test_jpeg_compression_gpu import segment as jpeg_segment
 from test_locals import typical_segments
+from test_paint_gpu import segments as painted
 from test_pieces_gpu import typical as pieces
 from test_reduce import typical as reductions
 from test_reductions import normalize_segment
@@ -26,7 +28,6 @@ from penstock.gpu.copies import SOURCE as COPY
 
 _SCRIPT = """
 import json, sys
-from concurrent.futures import ThreadPoolExecutor
 from penstock.gpu import compile
 try:
     compile.library()
@@ -39,8 +40,13 @@ for source, entry, arch in jobs:
 """
 
 
+def of(segments):
+    """Text and entry of the launches of segments."""
+    return sorted({(x.source, x.entry) for s in segments for x in s.launches()[1]})
+
+
 def sources():
-    """Text and entry of launches that differ much."""
+    """Of launches that differ much."""
     segments = [
         Case("u1").segment(),
         Case("u1", "f4", 1).segment(),
@@ -88,8 +94,7 @@ def sources():
     ]
     segments += [*drawn, *filled, *cut, *typical_segments(), *reductions(), *filters(), *pieces(), augmented]
     segments += [jpeg_segment(pictures("flat"), 50)]
-    found = {(x.source, x.entry) for s in segments for x in s.launches()[1]}
-    return sorted(found) + [
+    return of(segments) + [
         ('#define OUT uint8_t\n#include "decode/jpeg_pixels.cu"\n', "jpeg_pixels"),
         ('#include "decode/jpeg_huffman.cu"\n', "jpeg_huffman"),
         (COPY, "copy_pieces"),
@@ -109,13 +114,21 @@ def real_compiler(version: str) -> str:
     return found[0]
 
 
+PARTS = {"painted": lambda: of(painted()), "at places": lambda: of(at_places()), "others": sources}
+
+
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("version", ("13", "12"))
-def test_the_real_compiler_takes_them(version, tmp_path):
+def test_the_real_compiler_takes_them(version, part, tmp_path):
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PENSTOCK_NVRTC", "PENSTOCK_CUDA"))}
     environment["PYTHONPATH"] = str(Path(__file__).parents[2] / "src")
     environment |= {"PENSTOCK_NVRTC": real_compiler(version), "XDG_CACHE_HOME": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT], input=json.dumps(sources()), text=True, capture_output=True, env=environment
+        [sys.executable, "-c", _SCRIPT],
+        input=json.dumps(PARTS[part]()),
+        text=True,
+        capture_output=True,
+        env=environment,
     )
     if done.returncode == 77:
         pytest.skip(done.stdout.strip())

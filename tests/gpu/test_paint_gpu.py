@@ -1,16 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real NVRTC takes the kernels that paint: tables, noise, erased regions, grids (compiling needs no GPU)."""
-
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+"""Kernels that paint: tables, noise, erased regions, grids."""
 
 import numpy as np
 import pytest
 from segments import Segment, Step
-from test_compile import _SCRIPT
 
 from penstock.core.batch import Spec
 
@@ -83,15 +76,3 @@ def test_grids(dtype, layout, shape):
     samples = [rng.integers(1, 100, shape).astype(dtype) for _ in range(2)]
     step = Step("color/grid_mask", [1], [0], {**columns, "y_axis": y, "x_axis": y + 1})
     Segment([step], {0: spec, 1: spec}, {0: samples}, {1}).check(offsets=(0, 1))
-
-
-def test_the_real_compiler_takes_them():
-    found = sorted({(x.source, x.entry) for s in segments() for x in s.launches()[1]})
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PENSTOCK_NVRTC", "PENSTOCK_CUDA"))}
-    environment["PYTHONPATH"] = str(Path(__file__).parents[2] / "src")
-    done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT], input=json.dumps(found), text=True, capture_output=True, env=environment
-    )
-    if done.returncode == 77:
-        pytest.skip(done.stdout.strip())
-    assert done.returncode == 0, done.stderr

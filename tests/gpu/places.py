@@ -1,16 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real NVRTC takes the kernels that read at computed places (compiling needs no GPU)."""
-
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+"""Typical launches of the kernels that read at computed places."""
 
 import numpy as np
-import pytest
 from segments import Segment, Step
-from test_compile import _SCRIPT
 
 from penstock.core.batch import Spec
 
@@ -28,15 +20,3 @@ def segments():
     for dtype, of in (("u1", 0), ("f4", 0), ("u1", 9), ("i2", 6)):
         canvas = Spec.uniform(2, (5, 6, 3), np.dtype(dtype), "HWC")
         yield Segment([Step("geometry/multi_paste", [0], [], {"dtype": of})], {0: canvas}, {}, {0})
-
-
-def test_the_real_compiler_takes_them():
-    found = sorted({(x.source, x.entry) for s in segments() for x in s.launches()[1]})
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PENSTOCK_NVRTC", "PENSTOCK_CUDA"))}
-    environment["PYTHONPATH"] = str(Path(__file__).parents[2] / "src")
-    done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT], input=json.dumps(found), text=True, capture_output=True, env=environment
-    )
-    if done.returncode == 77:
-        pytest.skip(done.stdout.strip())
-    assert done.returncode == 0, done.stderr
