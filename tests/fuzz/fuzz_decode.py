@@ -96,6 +96,7 @@ def seeds() -> dict[str, bytes]:
 def build(folder: Path) -> Path:
     program = folder / "fuzz_decode"
     sources = [ROOT / "tests/fuzz/fuzz_decode.cpp", *sorted((ROOT / "kernels/decode").glob("*.cpp"))]
+    sources += [ROOT / "kernels/core/native_time.cpp"]
     openjpeg = sorted(glob.glob("/usr/include/openjpeg-*") + glob.glob("/usr/local/include/openjpeg-*"))
     flags = [
         "-std=c++17",
