@@ -4,7 +4,9 @@ has values at once."""
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
+from functools import partial
 from typing import Any
 
 from .core.batch import Batch
@@ -22,11 +24,17 @@ class DataNodeDebug(DataNode):
     """What operators return in debug mode: a DataNode that has its batch. `get()` gives it, `print` shows it."""
 
     __slots__ = ("_eager",)
-    _eager: Eager
+
+    def __init__(self, eager: weakref.ref[Eager], *args: Any):
+        super().__init__(*args)
+        self._eager = eager
 
     def get(self) -> Any:
         """The batch as a `TensorListCPU` or `TensorListGPU`; in a branch of a conditional its samples."""
-        return _given(self._eager.value(self.source, self.index))
+        eager = self._eager()
+        if eager is None:
+            raise RuntimeError(f"the pipeline of '{self.name}' is gone; keep it as long as its values are asked for")
+        return _given(eager.value(self.source, self.index))
 
     def shape(self) -> list[tuple[int, ...]]:  # type: ignore[override]  # shapes, where a graph has a node for them
         """The shape of each sample."""
@@ -63,12 +71,7 @@ class _Definition(trace.Definition):
 
     def add(self, node: Node) -> None:
         super().add(node)
-        outputs = []
-        for d in node.outputs:
-            debug = DataNodeDebug(d.name, d.device, d.source, d.index)
-            debug._eager = self._eager
-            outputs.append(debug)
-        node.outputs = tuple(outputs)
+        node.output_type = partial(DataNodeDebug, weakref.ref(self._eager))
         self._eager.evaluate(node)
 
 

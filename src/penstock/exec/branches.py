@@ -39,7 +39,7 @@ def runner(stage: Stage, run: Run) -> Run:
 
 def runner_of(nodes: list[Node], run: Run) -> Run:
     scope = nodes[0].scope
-    edges = [(n.number, i) for n in nodes for i in range(len(n.outputs))]
+    edges = [(n.number, i) for n in nodes for i in range(n.n_outputs)]
 
     def run_in_branch(ctx: Context, pool: kernels.Pool) -> None:
         sub = context_of(ctx, scope)

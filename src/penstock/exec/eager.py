@@ -125,7 +125,7 @@ class Eager:
         stage, resolvers = Stage(kind_of(node), [node]), {node.number: resolver}
         on_gpu = node.device == "gpu" if stage.kind == "batch" else stage.kind != "chain"
         if stage.kind in ("chain", "gpu"):
-            outputs = {(node.number, i) for i in range(len(node.outputs))}
+            outputs = {(node.number, i) for i in range(node.n_outputs)}
             return chain_of(stage, outputs, resolvers).run, on_gpu
         return runner_of(stage, resolvers, lambda node, ctx: nullcontext()), on_gpu
 
@@ -138,7 +138,7 @@ class Eager:
             if self.ctx.gpu.verdicts and (doubted := self.ctx.gpu.doubts()):
                 self.ctx.gpu.doubted = doubted
                 run(self.ctx, self.pools[0])
-            self.ctx.gpu.finish([self.ctx.values[node.number, i] for i in range(len(node.outputs))])
+            self.ctx.gpu.finish([self.ctx.values[node.number, i] for i in range(node.n_outputs)])
             self.ctx.gpu.stream.synchronize()
         self.ctx.gpu = None
 

@@ -5,6 +5,7 @@ written again."""
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -80,7 +81,7 @@ class Launches:
     """The launches of one wiring that are not in use."""
 
     def __init__(self, wiring: Wiring):
-        self._wiring = wiring
+        self._wiring: Wiring = weakref.proxy(wiring)  # whose these are
         self._idle: dict[tuple, list[Launch]] = {}
         self._rows = 0  # of the launches kept
 

@@ -85,10 +85,7 @@ class Plan:
                     )
             chain = self.chains[stage.nodes[0].number] = chain_of(stage, needed, self.resolvers)
             return chain.run
-        return runner_of(stage, self.resolvers, self._turn)
-
-    def _turn(self, node: Node, ctx: Context) -> AbstractContextManager:
-        return self.turns.of(node.number, ctx.iteration) if self.turns and node.op.in_order else _ANY_TIME
+        return runner_of(stage, self.resolvers, _in_turn(self.turns))
 
     def run(self, ctx: Context, pool: kernels.Pool) -> list[Batch]:
         """Takes the samples of `ctx`, whose sources are loaded, through all stages. Raises BadSamples for samples that
@@ -118,6 +115,11 @@ class Plan:
                 ctx.values.pop(edge, None)
         outputs = [ctx.values[e] for e in self.outputs]
         return [b.packed_copy(pool) if b.is_borrowed and b.changes else b for b in outputs]
+
+
+def _in_turn(turns: Turns | None) -> Callable[[Node, Context], AbstractContextManager]:
+    """No method of the plan, which refers to what is given this, so that the plan ends with the pipeline."""
+    return lambda node, ctx: turns.of(node.number, ctx.iteration) if turns and node.op.in_order else _ANY_TIME
 
 
 def chain_of(stage: Stage, needed: set[Edge], resolvers: dict[int, Resolver]) -> Chain:

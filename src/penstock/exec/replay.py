@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,7 +89,7 @@ class Replays:
     """The records of one chain that are not in use, by the kind of batch."""
 
     def __init__(self, chain: Chain):
-        self.chain = chain
+        self.chain: Chain = weakref.proxy(chain)  # whose these are
         made = {n.number for n in chain.nodes}
         self._reads = list(dict.fromkeys(e for n in chain.nodes for e in inputs_of(n) if e[0] not in made))
         self._seen: dict[tuple, int] = {}

@@ -38,7 +38,7 @@ def explain(plan: Plan, num_threads: int, depth: int) -> str:
         for node in stage.nodes:
             inputs = ", ".join(d.name for d in (*node.inputs, *node.arg_nodes()))
             notes = []
-            if any((node.number, j) in wanted for j in range(len(node.outputs))):
+            if any((node.number, j) in wanted for j in range(node.n_outputs)):
                 notes.append("output")
             elif stage.kind in ("chain", "branches") and len(stage.nodes) > 1:
                 notes.append(

@@ -16,7 +16,7 @@ def inputs_of(node: Node) -> list[Edge]:
 
 
 def outputs_of(node: Node) -> list[Edge]:
-    return [(node.number, i) for i in range(len(node.outputs))]
+    return [(node.number, i) for i in range(node.n_outputs)]
 
 
 class Wiring:

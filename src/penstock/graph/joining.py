@@ -140,7 +140,7 @@ class _Search:
 
     def _outgoing(self, stage: Stage) -> list[Edge]:
         """The edges that others read."""
-        edges = [(n.number, i) for n in stage.nodes for i in range(len(n.outputs))]
+        edges = [(n.number, i) for n in stage.nodes for i in range(n.n_outputs)]
         return [e for e in edges if e in self.wanted or any(s is not stage for s in self.readers.get(e, ()))]
 
     def _only(self, edges: list[Edge], readers: list[Stage]) -> bool:
@@ -180,7 +180,7 @@ class _Search:
         outputs = [
             (n.number, i)
             for n in nodes
-            for i in range(len(n.outputs))
+            for i in range(n.n_outputs)
             if (n.number, i) in self.wanted or any(r not in members for r in self.readers.get((n.number, i), ()))
         ]
         # Stages in between may not wait for what is made later now.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 class Node:
     """One call of an operator in a pipeline: its fixed arguments are in `op.values`, those that are data in `args`."""
 
-    __slots__ = ("args", "branch", "device", "inputs", "name", "number", "op", "outputs", "scope", "sites")
+    __slots__ = (
+        *("args", "branch", "device", "inputs", "n_outputs", "name"),
+        *("number", "op", "output_type", "scope", "sites"),
+    )
 
     def __init__(
         self,
@@ -42,8 +46,14 @@ class Node:
         op.n_inputs = len(inputs)
         self.scope: Scope | None = None  # the branch of a conditional in which it runs
         self.branch: Scope | None = None  # the one that its outputs belong to
-        place = "gpu" if device == "mixed" else device
-        self.outputs = tuple(DataNode(f"{name}[{i}]" if i else name, place, self, i) for i in range(op.n_outputs()))
+        self.n_outputs = op.n_outputs()
+        self.output_type: Callable[..., DataNode] = DataNode
+
+    @property
+    def outputs(self) -> tuple[DataNode, ...]:
+        """Made anew each time: they refer to the node, which so is not part of a cycle and goes with the pipeline."""
+        place, numbers = "gpu" if self.device == "mixed" else self.device, range(self.n_outputs)
+        return tuple(self.output_type(f"{self.name}[{i}]" if i else self.name, place, self, i) for i in numbers)
 
     def arg_nodes(self) -> list[DataNode]:
         """The DataNodes among the arguments, also those inside lists."""

@@ -128,7 +128,7 @@ def last_uses(stages: list[Stage], outputs: list[DataNode]) -> list[list[tuple[i
         for node in stage.nodes:
             for d in (*node.inputs, *node.arg_nodes()):
                 last[d.source.number, d.index] = i
-            for d in node.outputs:
-                last.setdefault((node.number, d.index), i)
+            for index in range(node.n_outputs):
+                last.setdefault((node.number, index), i)
     kept = {(o.source.number, o.index) for o in outputs}
     return [[e for e, j in last.items() if j == i and e not in kept] for i in range(len(stages))]

@@ -130,7 +130,7 @@ def load(content: dict[str, Any], definition: Definition, functions: Mapping[str
 
     def data(edge: Any) -> DataNode:
         number, index = edge
-        if not 0 <= number < len(nodes) or not 0 <= index < len(nodes[number].outputs):
+        if not 0 <= number < len(nodes) or not 0 <= index < nodes[number].n_outputs:
             raise ValueError(f"there is no output {index} of node {number} yet")
         return nodes[number].outputs[index]
 
