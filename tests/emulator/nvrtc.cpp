@@ -71,15 +71,16 @@ bool compile(Program &p, const std::string &include) {
                "extern \"C\" const int emulated_size_" + name + " = emulated_size(" + name + ");\n";
   }
   text += entries;
+  // Shared memory is static memory of templates, which the linker would share among kernels of one name ("unique").
+  std::string flags = " -O1 -fPIC -shared -ffp-contract=off -fno-strict-aliasing -w ";
+  if (compiler.find("clang") == std::string::npos) flags += "-fno-gnu-unique ";
   char name[64];
-  snprintf(name, sizeof name, "/%016zx%08zx.so", std::hash<std::string>()(text + compiler), text.size());
+  snprintf(name, sizeof name, "/%016zx%08zx.so", std::hash<std::string>()(text + compiler + flags), text.size());
   const std::string library = folder + name;
   if (access(library.c_str(), R_OK) != 0) {
     std::ofstream(base + ".ii") << text;
     // Poisoned reads and strict aliasing are the kernels' business; speed hardly matters.
-    if (!run(compiler + " -x c++-cpp-output -std=c++17 -O1 -fPIC -shared -ffp-contract=off -fno-strict-aliasing -w " +
-                 base + ".ii -o " + base + ".so",
-             p.log)) {
+    if (!run(compiler + " -x c++-cpp-output -std=c++17" + flags + base + ".ii -o " + base + ".so", p.log)) {
       unlink((base + ".ii").c_str());
       return false;
     }
