@@ -27,7 +27,8 @@ constexpr int inputs_of(...) {
 template <template <class, class> class X, class To, class From, int OUT, int IN>
 struct Gather {
   typedef To Kind;
-  X<To, From> head;
+  typedef X<To, From> Head;
+  Head head;
   DEVICE void begin(const Launch &l, int sample) {
     constexpr int kInputs = inputs_of<X<To, From>>(nullptr);
     static_assert(kInputs == 1 || kInputs == 3, "");

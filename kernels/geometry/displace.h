@@ -51,6 +51,15 @@ struct Displacing {
       : middle_x((float)a.extent[0] * 0.5f), middle_y((float)a.extent[1] * 0.5f), radius((float)displace_radius(a)) {
     for (int i = 0; i < 9; i++) p[i] = a.p[i];
   }
+  // How far water moves a row along x, and a column along y.
+  SHARED float across(float y) const { return p[0] * sinf(p[1] * y + p[2]); }
+  SHARED float down(float x) const { return p[3] * cosf(p[4] * x + p[5]); }
+  // A sphere's place with the `inverse` of the radius: one step of Newton's makes its product the rounded quotient.
+  SHARED void sphere(float x, float y, float inverse, float *u, float *v) const {
+    const float dx = x + 0.5f - middle_x, dy = y + 0.5f - middle_y, length = sqrtf(dx * dx + dy * dy);
+    const float near = length * inverse, share = fmaf(fmaf(-near, radius, length), inverse, near);
+    *u = middle_x + dx * share, *v = middle_y + dy * share;
+  }
   SHARED void place(int kind, float x, float y, float *u, float *v) const {
     const float cx = x + 0.5f, cy = y + 0.5f;
     *u = cx, *v = cy;
@@ -63,8 +72,8 @@ struct Displacing {
       const float share = sqrtf(dx * dx + dy * dy) / radius;
       *u = middle_x + dx * share, *v = middle_y + dy * share;
     } else if (kind == kWater) {
-      *u = x + p[0] * sinf(p[1] * y + p[2]);
-      *v = y + p[3] * cosf(p[4] * x + p[5]);
+      *u = x + across(y);
+      *v = y + down(x);
     }
   }
 };

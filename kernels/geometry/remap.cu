@@ -6,33 +6,46 @@
 #include "geometry/remap.h"
 
 template <class To, class From, int INTERP>
-struct Remap {
+struct Remap : GatherBase {
   typedef RemapArgs Args;
   typedef typename From::T In;
   typedef typename To::T Out;
   static constexpr int kInputs = 3;
   static constexpr int kX = To::kUnit ? To::N - 1 : To::N - 2, kY = kX - 1;
+  struct Row {
+    Image<From> image;
+    const float *maps[2];
+  };
   Place<From> in;
-  Image<In> image;
+  Image<From> image;
   const float *maps[2];
   int32_t map_width;
   float shift;
 
   DEVICE void begin(const Args &a, const Tensor &, const Tensor &from, const Tensor &across, const Tensor &down) {
     in.begin(from);
-    image.template begin<From, kX, kY>(in, from);
+    image.template begin<kX, kY>(in, from);
     map_width = (int32_t)across.shape[1];
     const int64_t at = a.origin[1] * (int64_t)map_width + a.origin[0];
     maps[0] = across.as<float>() + at, maps[1] = down.as<float>() + at;
     shift = a.shift;
   }
-  DEVICE void read(const int32_t (&at)[To::N], Out (&pixel)[To::C]) const {
-    Image<In> from = image;
-    from.data = in.data + (To::kUnit ? 0 : at[To::N - 1]);
-    const int64_t i = (int64_t)at[kY] * map_width + at[kX];
+  DEVICE void begin_row(Row &row, const int32_t (&at)[To::N]) const {
+    row.image = image;
+    row.image.data = in.data + (To::kUnit ? 0 : at[To::N - 1]);
+#pragma unroll
+    for (int d = 0; d < 2; d++) row.maps[d] = maps[d] + (int64_t)at[kY] * map_width;
+  }
+  DEVICE void read_in_row(const Memory &, const Row &row, int32_t, int32_t column, Out (&pixel)[To::C]) const {
     float qx, qy;
-    const int32_t x = remap_split(load(maps[0] + i), shift, &qx), y = remap_split(load(maps[1] + i), shift, &qy);
+    const int32_t x = remap_split(load(row.maps[0] + column), shift, &qx);
+    const int32_t y = remap_split(load(row.maps[1] + column), shift, &qy);
     const In fill[To::C] = {};
-    sample_between<INTERP, kBorderConstant>(pixel, from, x, y, qx, qy, fill);
+    sample_between<INTERP, kBorderConstant>(pixel, row.image, x, y, qx, qy, fill);
+  }
+  DEVICE void read(const int32_t (&at)[To::N], Out (&pixel)[To::C]) const {
+    Row row;
+    begin_row(row, at);
+    read_in_row(Memory(), row, 0, at[kX], pixel);
   }
 };

@@ -6,22 +6,27 @@
 #include "geometry/warp.h"
 
 template <class To, class From, int LINEAR, int CLAMP, int SPACE>
-struct Warp {
+struct Warp : GatherBase {
   typedef WarpArgs Args;
   typedef typename From::T In;
   typedef typename To::T Out;
   static constexpr int kPlaces = To::kUnit ? To::N : To::N - 1;  // coordinates that are not the channel's
   static constexpr int kMost = kPlaces < 3 ? kPlaces : 3;
+  // A row of the output: the image or volume of its own, and what it adds to the coordinates in that.
+  struct Row {
+    const In *frame;
+    float rest[SPACE];
+  };
   Place<From> in;
   float matrix[SPACE * (SPACE + 1)];
   int32_t origin[3], extent[3];
-  Image<In> image;
+  Image<From> image;
   In fill;
   Out outside;
 
   DEVICE void begin(const Args &a, const Tensor &, const Tensor &from) {
     in.begin(from);
-    image.template begin<From, kPlaces - 1, kPlaces - 2>(in, from);
+    image.template begin<kPlaces - 1, kPlaces - 2>(in, from);
 #pragma unroll
     for (int i = 0; i < SPACE * (SPACE + 1); i++) matrix[i] = a.matrix[i];
 #pragma unroll
@@ -31,39 +36,46 @@ struct Warp {
     fill = saturate<In>(a.fill);
     outside = LINEAR ? saturate<Out>(fill) : saturate<Out>(a.fill);
   }
-
-  // Where along the axes of space the place is, x first; false: no element of the input takes part.
-  template <int DIMS>
-  DEVICE bool split(const int32_t (&at)[To::N], int32_t (&index)[DIMS], float (&weight)[DIMS]) const {
+  DEVICE void begin_row(Row &row, const int32_t (&at)[To::N]) const {
+    row.frame = in.data;
+#pragma unroll
+    for (int d = 0; d < From::N; d++)
+      if (d < kPlaces - SPACE || d >= kPlaces) row.frame += at[d] * in.step[d];
     const float y = (float)(at[kPlaces - 2] + origin[1]);
-    const float z = DIMS == 3 ? (float)(at[kPlaces - DIMS] + origin[DIMS - 1]) : 0;
+    const float z = SPACE == 3 ? (float)(at[kPlaces - SPACE] + origin[SPACE - 1]) : 0;
+#pragma unroll
+    for (int d = 0; d < SPACE; d++) row.rest[d] = warp_rest(matrix + d * (SPACE + 1), SPACE, y, z);
+  }
+
+  // Where along the axes of space a column lies, x first; false: no element of the input takes part.
+  DEVICE bool split(const Row &row, int32_t column, int32_t (&index)[SPACE], float (&weight)[SPACE]) const {
     bool any = true;
 #pragma unroll
-    for (int d = 0; d < DIMS; d++) {
-      const float *row = matrix + d * (DIMS + 1);
-      const float c = warp_coordinate(row[0], at[kPlaces - 1] + origin[0], warp_rest(row, DIMS, y, z));
+    for (int d = 0; d < SPACE; d++) {
+      const float c = warp_coordinate(matrix[d * (SPACE + 1)], column + origin[0], row.rest[d]);
       index[d] = warp_split(c, extent[d], LINEAR, CLAMP, weight + d);
       any = any && extent[d] > 0 && (CLAMP || (index[d] >= (LINEAR ? -1 : 0) && index[d] < extent[d]));
     }
     return any;
   }
-  DEVICE void read_image(const int32_t (&at)[To::N], const In *frame, Out (&pixel)[To::C]) const {
-    int32_t index[2];
-    float weight[2];
-    if (!split<2>(at, index, weight)) return;
-    Image<In> from = image;
-    from.data = frame;
+  DEVICE void read_image(const Row &row, int32_t column, Out (&pixel)[To::C]) const {
+    int32_t index[SPACE];
+    float weight[SPACE];
+    if (!split(row, column, index, weight)) return;
+    Image<From> from = image;
+    from.data = row.frame;
     In fills[To::C];
 #pragma unroll
     for (int c = 0; c < To::C; c++) fills[c] = fill;
     sample_between<LINEAR ? kLinear : kNearest, CLAMP ? kBorderReplicate : kBorderConstant>(
         pixel, from, index[0], index[1], weight[0], weight[1], fills);
   }
-  DEVICE void read_volume(const int32_t (&at)[To::N], const In *frame, Out (&pixel)[To::C]) const {
+  DEVICE void read_volume(const Row &row, int32_t column, Out (&pixel)[To::C]) const {
     constexpr int kTaps = 8;
-    int32_t index[3];
-    float weight[3];
-    if (!split<3>(at, index, weight)) return;
+    const In *frame = row.frame;
+    int32_t index[SPACE];
+    float weight[SPACE];
+    if (!split(row, column, index, weight)) return;
     if (!LINEAR) {
 #pragma unroll
       for (int d = 0; d < 3; d++) frame += clamped(index[d], extent[d]) * in.step[kPlaces - 1 - d];
@@ -98,16 +110,17 @@ struct Warp {
   }
   DEVICE static int32_t clamped(int32_t i, int32_t n) { return i < 0 ? 0 : i < n ? i : n - 1; }
 
-  DEVICE void read(const int32_t (&at)[To::N], Out (&pixel)[To::C]) const {
+  DEVICE void read_in_row(const Memory &, const Row &row, int32_t, int32_t column, Out (&pixel)[To::C]) const {
 #pragma unroll
     for (int c = 0; c < To::C; c++) pixel[c] = outside;
-    const In *frame = in.data;
-#pragma unroll
-    for (int d = 0; d < From::N; d++)
-      if (d < kPlaces - SPACE || d >= kPlaces) frame += at[d] * in.step[d];
     if constexpr (SPACE == 3)
-      read_volume(at, frame, pixel);
+      read_volume(row, column, pixel);
     else
-      read_image(at, frame, pixel);
+      read_image(row, column, pixel);
+  }
+  DEVICE void read(const int32_t (&at)[To::N], Out (&pixel)[To::C]) const {
+    Row row;
+    begin_row(row, at);
+    read_in_row(Memory(), row, 0, at[kPlaces - 1], pixel);
   }
 };

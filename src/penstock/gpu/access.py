@@ -30,6 +30,13 @@ def goes_in_runs(kinds: list[Kind], specs: list[Spec], locals_: list[Call]) -> b
     return _coordinate_of_rows(kinds, locals_) == last.n - 1
 
 
+def gathers_along_rows(kinds: list[Kind], out: Spec) -> bool:
+    """Whether warps take rows of what a gather and the LOCALs behind it write; the head's pixels are units then, and
+    its last coordinate counts along their rows."""
+    last = kinds[-1]
+    return kinds[0].unit and last.n > 1 and float(extents_of(last, out)[:, -1].mean()) >= 16
+
+
 def turned_coordinate(kinds: list[Kind], specs: list[Spec], locals_: list[Call]) -> int:
     """The coordinate of the last output that counts along rows of the source, if tiles are to be turned; else -1."""
     at = _coordinate_of_rows(kinds, locals_)

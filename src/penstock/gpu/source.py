@@ -106,7 +106,7 @@ def write(
     """The text of a launch: `body` is what the launched function does; `more` are further definitions, `bounds` what
     stands before its name."""
     files = [
-        "core/gpu_rows.h",
+        "core/gpu_gather.h",
         "core/gpu_tiles.h",
         *(f"{k}.cu" for k in dict.fromkeys([*includes, *(s.kernel for s in steps)])),
     ]
