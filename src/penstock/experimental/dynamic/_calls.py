@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of operators with the same constants, and the plans of several such calls one after the other; each is made
+once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core import rng
+from ...core.batch import Batch
+from ...core.errors import Site
+from ...core.kernels import Pool
+from ...core.op import Source
+from ...exec.context import BadSamples, Context
+from ...exec.plan import Plan
+from ...exec.policy import Policy
+from ...graph import trace
+from ...graph.node import DataNode, Node
+
+_MOST_CALLS, _MOST_PLANS = 4096, 1024
+
+Build = Callable[[list[DataNode]], Any]  # makes the nodes of a call from those of its inputs
+
+
+class _Given(Source, abstract=True):
+    """A batch that is there already."""
+
+    fn_name = "input"
+
+
+class _Scope:
+    """What operators are traced into."""
+
+    def __init__(self) -> None:
+        self.definition = trace.Definition()
+
+    def __enter__(self) -> trace.Definition:
+        trace.stack().append(self)
+        return self.definition
+
+    def __exit__(self, *exception: Any) -> None:
+        trace.stack().pop()
+
+
+def _given(definition: trace.Definition, device: str) -> DataNode:
+    number = len(definition.nodes)
+    node = Node(_Given({}), (), {}, f"__input_{number}", number, device, ())
+    definition.add(node)
+    return node.outputs[0]
+
+
+def _listed(made: Any) -> list[DataNode]:
+    return list(made) if isinstance(made, (list, tuple)) else [made]
+
+
+class Call:
+    """An operator, or several, with their constants, for inputs on the given devices ("cpu" or "gpu"). Making it checks
+    the constants: TypeError and ValueError as in a pipeline."""
+
+    __slots__ = ("build", "devices", "draws", "in_list", "n_outputs", "name", "now", "uses_gpu")
+
+    def __init__(self, build: Build, devices: Sequence[str]):
+        self.build = build
+        with _Scope() as definition:
+            made = build([_given(definition, d) for d in devices])
+        self.in_list = isinstance(made, list)
+        self.devices = [d.device for d in _listed(made)]
+        self.n_outputs = len(self.devices)
+        ops = [n for n in definition.nodes if not isinstance(n.op, _Given)]
+        self.name = ops[-1].op.display_name() if ops else "input"
+        self.draws = any("seed" in n.op.schema for n in ops)
+        self.now = any(n.op.values.get("preserve") or n.op.in_order for n in ops)  # has effects of its own
+        self.uses_gpu = any(n.device in ("gpu", "mixed") for n in definition.nodes)
+
+
+_calls: dict[Hashable, Call] = {}
+
+
+def call_of(key: Hashable, build: Build, devices: Sequence[str]) -> Call:
+    """The call of that key; made by `build` the first time."""
+    call = _calls.get(key)
+    if call is None:
+        call = Call(build, devices)
+        if len(_calls) >= _MOST_CALLS:
+            _calls.clear()
+        _calls[key] = call
+    return call
+
+
+class Together:
+    """Several calls as one plan: of each the inputs, as (call, output) or as the number of a given batch, and which
+    outputs are wanted."""
+
+    def __init__(self, steps: Sequence[tuple[Call, tuple, tuple[bool, ...]]], devices: Sequence[str]):
+        self.lock = threading.Lock()
+        outputs: list[DataNode] = []
+        self.nodes: list[list[Node]] = []  # of each call
+        with _Scope() as definition:
+            given = [_given(definition, d) for d in devices]
+            made: list[list[DataNode]] = []
+            for call, edges, wanted in steps:
+                first = len(definition.nodes)
+                made.append(_listed(call.build([given[e] if isinstance(e, int) else made[e[0]][e[1]] for e in edges])))
+                self.nodes.append(definition.nodes[first:])
+                outputs += [d for d, w in zip(made[-1], wanted) if w]
+        self.given = [d.source.number for d in given]
+        self.plan = Plan(definition.nodes, outputs, [], 0)
+        kept = {n.number for n in self.plan.nodes}
+        # Of each call the resolvers of its operators that draw random numbers.
+        self.drawing = [
+            [self.plan.resolvers[n.number] for n in nodes if "seed" in n.op.schema and n.number in kept]
+            for nodes in self.nodes
+        ]
+
+    def run(
+        self,
+        n: int,
+        batches: Sequence[Batch],
+        seeds: Sequence[int],
+        sites: Sequence[tuple[Site, ...]],
+        pool: Pool,
+        session: Callable[[], Any],
+    ) -> list[Batch]:
+        """The wanted outputs. Raises PipelineError, which tells the user's line."""
+        with self.lock:
+            for nodes, where in zip(self.nodes, sites):
+                for node in nodes:
+                    node.sites = where
+            for resolvers, seed in zip(self.drawing, seeds):
+                for i, resolver in enumerate(resolvers):
+                    resolver.key = rng.key(seed, i)
+            if self.plan.uses_gpu:
+                self.plan.session = session()
+                self.plan.require_engines()
+            ctx = Context(n, np.zeros(n, "u4"), np.arange(n), 0)
+            for number, batch in zip(self.given, batches):
+                ctx.values[number, 0] = batch
+            try:
+                outputs = self.plan.run(ctx, pool)
+                if ctx.failed:
+                    raise BadSamples(dict(ctx.failed))
+            except BadSamples as bad:
+                Policy().record(bad.samples, 0)
+                raise AssertionError("[internal error] bad samples were not told") from None
+            return outputs
+
+
+_plans: dict[Hashable, Together] = {}
+
+
+def together(steps: tuple[tuple[Call, tuple, tuple[bool, ...]], ...], devices: tuple[str, ...]) -> Together:
+    """The plan of these calls; made the first time."""
+    key = steps, devices
+    plan = _plans.get(key)
+    if plan is None:
+        plan = Together(steps, devices)
+        if len(_plans) >= _MOST_PLANS:
+            _plans.clear()
+        _plans[key] = plan
+    return plan

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions of the imperative mode, one for each operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.op import REGISTRY, Arg, Operator
+from ...graph import trace
+from . import _device
+from ._dtype import DType, dtype, type_id
+from ._invoke import invoke, put_in, size_of, take_out
+from ._making import as_tensor, make_tensor
+from ._value import Value
+
+_CONSTANTS = (int, float, str, bool, bytes, type(None))
+
+
+def _argument(arg: Arg, value: Any) -> Any:
+    """A value as operators take it: an array of its own where it is more than a vector of constants."""
+    if isinstance(value, DType):
+        return type_id(value)
+    if arg.type.__name__ == "DALIDataType" and not isinstance(value, arg.type):
+        return type_id(dtype(value)) if not isinstance(value, (list, tuple)) else [type_id(dtype(v)) for v in value]
+    if arg.tensor and not isinstance(value, (list, tuple)) and not hasattr(value, "value"):
+        if isinstance(value, np.generic):
+            return value.item()
+        if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
+            return as_tensor(value)
+    if arg.tensor and isinstance(value, (list, tuple)) and any(isinstance(v, (list, tuple)) for v in value):
+        return as_tensor(value)
+    return value
+
+
+def call(cls: type[Operator], name: str, inputs: tuple, kwargs: dict[str, Any]) -> Any:
+    """Calls an operator."""
+    batch_size, device, rng = kwargs.pop("batch_size", None), kwargs.pop("device", None), None
+    if "seed" in cls.schema:
+        if "seed" in kwargs:
+            raise TypeError(f"{name}() takes no seed here; give rng=random.RNG(seed), or call random.set_seed")
+        from .random import drawn
+
+        rng = drawn(kwargs.pop("rng", None), name)
+    data: list[Value] = []
+    for i, x in enumerate(inputs):
+        if not isinstance(x, Value):
+            if x is None:
+                if any(y is not None for y in inputs[i:]):
+                    raise TypeError(f"{name}(): input {i} is None and a later one is not")
+                break
+            x = make_tensor(x, None, None, None, False, False)
+        data.append(x)
+    n_inputs = len(data)
+    lo, hi = cls.inputs
+    if not lo <= n_inputs <= hi:
+        takes = str(lo) if lo == hi else f"{lo} to {hi}"
+        raise TypeError(f"{name}() takes {takes} input{'s' * (hi != 1)}, {n_inputs} given")
+    template: dict[str, Any] = {}
+    keys: list[Any] = []
+    for k, value in kwargs.items():
+        if value is None:
+            continue
+        if type(value) not in _CONSTANTS and not isinstance(value, Value):
+            value = _argument(cls.find_arg(k), value)
+        elif k == "name" or k not in cls.schema:
+            _unexpected(cls, name, k)
+        elif isinstance(value, str) and getattr(cls.schema[k].type, "__name__", "") == "DALIDataType":
+            value = type_id(dtype(value))
+        template[k], key = take_out(value, data)
+        keys += k, key
+    place = device_id = None
+    if device is not None:
+        on = _device.device(device)
+        place, device_id = on.device_type, on.device_id
+        if place == "gpu" and "mixed" in cls.devices:
+            place = "mixed"
+    elif "mixed" in cls.devices and any(x._device_type == "gpu" for x in data[:n_inputs]):
+        raise ValueError(f"{name}(): encoded data is read by the CPU; copy it with .cpu() and give device='gpu'")
+    n = size_of(data, batch_size, name)
+    data = [_for_argument(x) if i >= n_inputs and x._device_type == "gpu" else x for i, x in enumerate(data)]
+
+    def build(nodes: list) -> Any:
+        given = {k: put_in(v, nodes) for k, v in template.items()}
+        return trace.call(cls, tuple(nodes[:n_inputs]), given if place is None else {**given, "device": place})
+
+    return invoke((cls, name, n_inputs, place, *keys), build, data, n, name, device_id, rng)
+
+
+def _for_argument(x: Value) -> Value:
+    """Arguments are read by the CPU."""
+    return x.cpu()
+
+
+def _unexpected(cls: type[Operator], name: str, given: str) -> None:
+    from ...core.errors import suggest
+
+    valid = [*(k for k in cls.schema if k not in ("seed", "name", "preserve")), "batch_size", "device"]
+    raise TypeError(f"{name}() got an unexpected argument '{given}'.{suggest(given, valid)}")
+
+
+def cast(value: Any, dtype: Any) -> Any:
+    """`value` with elements of another type."""
+    return call(REGISTRY["cast"], "cast", (value,), {"dtype": dtype})
+
+
+def call_by_name(name: str, *inputs: Any, **kwargs: Any) -> Any:
+    return call(REGISTRY[name], name, inputs, kwargs)

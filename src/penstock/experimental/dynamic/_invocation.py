@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that wait for their results, and how those that wait are computed: what depends on each other in one plan."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.batch import Batch
+from ...core.errors import Site
+from ._calls import Call, together
+
+_number = itertools.count()
+
+Edge = tuple["Invocation", int]
+
+
+class Invocation:
+    """A call on n samples: `inputs` are batches, or outputs of other invocations, until it is computed.
+
+    What computes it holds `context.lock`."""
+
+    __slots__ = (
+        *("__weakref__", "call", "context", "device_id", "done", "error", "handles", "inputs", "n", "number"),
+        *("readers", "seed", "sites", "values"),
+    )
+
+    def __init__(
+        self,
+        call: Call,
+        inputs: Sequence[Batch | Edge],
+        n: int,
+        seed: int,
+        sites: tuple[Site, ...],
+        context: Any,
+        device_id: int | None,
+    ):
+        self.call, self.inputs, self.n, self.seed, self.sites = call, inputs, n, seed, sites
+        self.context, self.device_id = context, device_id
+        self.number = next(_number)
+        self.done = False
+        self.error: Exception | None = None
+        self.values: list[Batch | None] = [None] * call.n_outputs
+        self.handles: list[Any] = []  # weak references to the tensors or batches that stand for the outputs
+        self.readers = [0] * call.n_outputs  # invocations that wait for the outputs
+        for x in inputs:
+            if type(x) is tuple:
+                x[0].readers[x[1]] += 1
+
+    def result(self, index: int) -> Batch:
+        """The output, computed if it has to be. Raises what went wrong."""
+        if not self.done:
+            self.context.compute(self)
+        if self.error is not None:
+            raise self.error.with_traceback(None)
+        value = self.values[index]
+        assert value is not None
+        return value
+
+    def settle(self, wait: bool) -> None:
+        """Computes it now; waits for the GPU, too, if asked to."""
+        if not self.done:
+            self.context.compute(self)
+        if self.error is not None:
+            raise self.error.with_traceback(None)
+        for value in self.values:
+            if wait and value is not None and not value.on_host:
+                value.wait()  # type: ignore[attr-defined]
+
+    def is_wanted(self) -> bool:
+        """Whether anything is left that could look at its outputs."""
+        return any(h() is not None for h in self.handles) or any(self.readers)
+
+    def finish(self, error: Exception | None = None) -> None:
+        self.error = error
+        for x in self.inputs:
+            if type(x) is tuple:
+                x[0].readers[x[1]] -= 1
+        self.inputs = ()
+        self.done = True
+
+
+def ancestors(roots: Iterable[Invocation]) -> list[Invocation]:
+    """These and what they wait for, in the order of the calls."""
+    found: dict[int, Invocation] = {}
+    todo = [r for r in roots if not r.done]
+    while todo:
+        inv = todo.pop()
+        if inv.number not in found:
+            found[inv.number] = inv
+            todo += [x[0] for x in inv.inputs if type(x) is tuple and not x[0].done]
+    return [found[k] for k in sorted(found)]
+
+
+def compute(invocations: Sequence[Invocation], context: Any) -> None:
+    """Computes invocations, of which each comes behind those it depends on."""
+    levels: dict[int, int] = {}
+    groups: dict[tuple, list[Invocation]] = {}
+    for inv in invocations:
+        level = 0
+        for x in inv.inputs:
+            if type(x) is tuple and x[0].number in levels:
+                p = x[0]
+                apart = p.n != inv.n or (p.device_id or 0) != (inv.device_id or 0)
+                level = max(level, levels[p.number] + apart)
+        levels[inv.number] = level
+        groups.setdefault((level, inv.n, inv.device_id or 0), []).append(inv)
+    for key in sorted(groups):
+        _compute_together(groups[key], context)
+
+
+def _compute_together(group: Sequence[Invocation], context: Any) -> None:
+    try:
+        _run(group, context)
+        return
+    except Exception as e:
+        if len(group) == 1:
+            group[0].finish(e)
+            return
+    # One of them fails: each by itself, so that the others have their results.
+    for inv in group:
+        failed = next((x[0].error for x in inv.inputs if type(x) is tuple and x[0].error is not None), None)
+        if failed is not None:
+            inv.finish(failed)
+        else:
+            _compute_together([inv], context)
+
+
+def _run(group: Sequence[Invocation], context: Any) -> None:
+    place = {inv.number: i for i, inv in enumerate(group)}
+    n = group[0].n
+    batches: list[Batch] = []
+    known: dict[tuple[int, int], int] = {}
+    inside = [[0] * inv.call.n_outputs for inv in group]  # readers in the group
+    all_edges = []
+    for inv in group:
+        edges: list[Any] = []
+        for x in inv.inputs:
+            key = x
+            if type(x) is tuple:
+                j = place.get(x[0].number)
+                if j is not None:
+                    inside[j][x[1]] += 1
+                    edges.append((j, x[1]))
+                    continue
+                if x[0].error is not None:
+                    raise x[0].error
+                key = x[0].values[x[1]]
+            assert isinstance(key, Batch)
+            at = known.get((id(key), 0))
+            if at is None:
+                at = known[id(key), 0] = len(batches)
+                batches.append(key)
+            edges.append(at)
+        all_edges.append(tuple(edges))
+    steps = []
+    for inv, edges, within in zip(group, all_edges, inside):
+        # First whether anybody holds it: who does may be asking for it right now.
+        held = [h() is not None for h in inv.handles]
+        wanted = tuple(h or r > w for h, r, w in zip(held, inv.readers, within))
+        steps.append((inv.call, edges, wanted))
+    devices = tuple("cpu" if b.on_host else "gpu" for b in batches)
+    plan = together(tuple(steps), devices)
+    fed = [b if len(b) == n else repeated(b, n) for b in batches]
+    device_id = group[0].device_id or 0
+    seeds, sites = [inv.seed for inv in group], [inv.sites for inv in group]
+    outputs = iter(plan.run(n, fed, seeds, sites, context.pool(), lambda: context.session(device_id)))
+    for inv, (_, _, wanted) in zip(group, steps):
+        inv.values = [next(outputs) if w else None for w in wanted]
+    for inv in group:
+        inv.finish()
+
+
+def repeated(batch: Batch, n: int) -> Batch:
+    """One sample n times, without a copy."""
+    return batch.take(np.zeros(n, "i8"))
+
+
+def handle(inv: Invocation, made: Any) -> Any:
+    """Says that `made` stands for the next output."""
+    inv.handles.append(weakref.ref(made))
+    return made

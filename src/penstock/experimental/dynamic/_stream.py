@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams of the GPU."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, ClassVar
+
+_local = threading.local()
+_default: Any = None
+
+
+class _CreateNew:
+    def __repr__(self) -> str:
+        return "Stream.create_new"
+
+
+class Stream:
+    """Work of a GPU in order: a new stream, or that of another library.
+
+    Parameters
+    ----------
+    stream
+        An object with `__cuda_stream__`, a stream of PyTorch or CuPy, a handle as an integer, or `Stream.create_new`,
+        the default.
+    device_id
+        The GPU; by default the current one.
+    """
+
+    create_new: ClassVar[Any] = _CreateNew()
+
+    def __init__(self, *, stream: Any = create_new, device_id: int | None = None):
+        from ...gpu.driver import Device as Gpu
+        from ...gpu.interchange import stream_handle
+        from ...gpu.stream import ForeignStream
+        from ...gpu.stream import Stream as OfGpu
+        from ._device import Device
+
+        if device_id is None:
+            theirs = getattr(getattr(stream, "device", None), "index", None)
+            device_id = theirs if isinstance(theirs, int) else Device.default_device_id("gpu")
+        assert device_id is not None
+        gpu = Gpu.get(device_id)
+        with gpu:
+            if stream is Stream.create_new:
+                self._stream: Any = OfGpu(gpu)
+            elif isinstance(stream, Stream):
+                self._stream = stream._stream
+            else:
+                about = getattr(stream, "__cuda_stream__", None)
+                number = about()[1] if about is not None else stream_handle(stream)
+                self._stream = ForeignStream(gpu, number)
+        self._of, self._device_id = stream, device_id
+
+    @property
+    def handle(self) -> int:
+        """The number that CUDA knows it by."""
+        return self._stream.handle or 0
+
+    @property
+    def device_id(self) -> int:
+        """The number of the GPU."""
+        return self._device_id
+
+    def synchronize(self) -> None:
+        """Waits until all its work is done."""
+        from ...gpu.stream import Stream as OfGpu
+
+        with self._stream.device:
+            OfGpu.synchronize(self._stream)
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return (0, self.handle)
+
+    def __eq__(self, value: Any) -> bool:
+        if not isinstance(value, Stream):
+            return NotImplemented
+        return (self.handle, self.device_id) == (value.handle, value.device_id)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Stream(handle={self.handle:#x}, device_id={self.device_id})"
+
+
+def stream(*, stream: Any = Stream.create_new, device_id: int | None = None) -> Any:
+    """A `Stream` that is new, or that wraps another library's; None stays None."""
+    if stream is None:
+        return None
+    made = stream if isinstance(stream, Stream) else Stream(stream=stream, device_id=device_id)
+    if device_id is not None and made.device_id != device_id:
+        raise ValueError(f"the stream is one of GPU {made.device_id}, not {device_id}")
+    return made
+
+
+def get_default_stream() -> Any:
+    """The stream that threads use which have set none; None if there is none."""
+    return _default
+
+
+def set_default_stream(stream: Any) -> None:
+    """Sets the stream that threads use which have set none."""
+    global _default
+    _default = _wrapped(stream)
+
+
+def get_current_stream() -> Any:
+    """This thread's stream, or the default one."""
+    return getattr(_local, "stream", None) or _default
+
+
+def set_current_stream(stream: Any) -> None:
+    """Sets this thread's stream; None: the default one."""
+    _local.stream = _wrapped(stream)
+
+
+def _wrapped(given: Any) -> Any:
+    return stream(stream=given)

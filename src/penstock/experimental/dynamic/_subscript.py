@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tensor[...]` and `batch.slice[...]`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._value import Value
+
+
+def subscript(value: Value, key: Any) -> Any:
+    """What `value[key]` is, of each sample; integers of the key may be tensors, or batches of one for each sample."""
+    from ...graph.subscript import subscript as of_nodes
+    from ._invoke import invoke, put_in, size_of, take_out
+
+    items = key if isinstance(key, tuple) else (key,)
+    for item in items:
+        if isinstance(item, str) or isinstance(item, (list, bytes)):
+            raise TypeError(
+                f"an index is an integer, a slice, ..., None, or a tensor or batch of integers; got {type(item).__name__}"
+            )
+    data: list[Value] = [value]
+    template, parts = take_out(items, data)
+    return invoke(
+        ("subscript", parts),
+        lambda nodes: of_nodes(nodes[0], put_in(template, nodes)),
+        data,
+        size_of(data, None, "[...]"),
+        "[...]",
+    )
+
+
+class BatchedSlice:
+    """What `batch.slice` is: `batch.slice[...]` is the batch of `sample[...]`."""
+
+    def __init__(self, batch: Any):
+        self._batch = batch
+
+    def __getitem__(self, ranges: Any) -> Any:
+        return subscript(self._batch, ranges)
