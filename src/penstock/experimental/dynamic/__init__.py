@@ -9,8 +9,6 @@
 [0.0, 2.0]
 """
 
-from typing import Any as _Any
-
 from ._batch import Batch
 from ._context import EvalContext, ThreadPool, get_num_threads, set_num_threads
 from ._device import Device, device
@@ -35,6 +33,8 @@ from ._dtype import (
     uint64,
 )
 from ._dtype import bool_ as bool
+from ._external_source import ExternalSource
+from ._imread import imread
 from ._making import as_batch, as_tensor, batch, tensor
 from ._mode import EvalMode
 from ._stream import (
@@ -46,3 +46,7 @@ from ._stream import (
     stream,
 )
 from ._tensor import Tensor
+from . import capture, checkpoint, math, pytorch, random
+from ._namespace import fill as _fill
+
+_fill(__name__)

@@ -196,7 +196,7 @@ class Batch(Value):
         return _making.batch, ([np.array(host.sample(i)) for i in range(self._n)], str(self.dtype), None, self.layout)
 
     def __repr__(self) -> str:
-        host, between = self._host(), ",\n    " if self.ndim else ", "
+        host, between = self._host(), ", " if self.ndim == 0 else ",\n" + "\n" * (self.ndim - 1)
         shown = between.join(printed(host.sample(i)) for i in range(min(self._n, 8)))
         more = f"{between}... and {self._n - 8} more" if self._n > 8 else ""
         return text_of("Batch", f"[{shown}{more}]", self, f"num_samples={self._n},\n    shape={self.shape}")

@@ -4,6 +4,7 @@ once."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -12,14 +13,14 @@ import numpy as np
 
 from ...core import rng
 from ...core.batch import Batch
-from ...core.errors import Site
+from ...core.errors import PipelineError, Site
 from ...core.kernels import Pool
 from ...core.op import Source
 from ...exec.context import BadSamples, Context
 from ...exec.plan import Plan
-from ...exec.policy import Policy
 from ...graph import trace
 from ...graph.node import DataNode, Node
+from ._errors import of_samples, retold
 
 _MOST_CALLS, _MOST_PLANS = 4096, 1024
 
@@ -144,9 +145,20 @@ class Together:
                 if ctx.failed:
                     raise BadSamples(dict(ctx.failed))
             except BadSamples as bad:
-                Policy().record(bad.samples, 0)
-                raise AssertionError("[internal error] bad samples were not told") from None
+                raise _told(bad) from None
+            except PipelineError as e:
+                raise PipelineError(retold(str(e))) from e.__cause__
             return outputs
+
+
+def _told(bad: BadSamples) -> PipelineError:
+    samples = bad.samples
+    node = min(samples.items())[1][0]
+    unknown = re.compile(r"sample \d+ of iteration \d+")  # of what has no source
+    sources = {i: "" if unknown.fullmatch(s) else s for i, (_, _, s) in samples.items()}
+    name = node.op.display_name().removeprefix("fn.")
+    reasons = {i: reason for i, (_, reason, _) in samples.items()}
+    return of_samples(name, node.device, node.sites, reasons, sources)
 
 
 _plans: dict[Hashable, Together] = {}

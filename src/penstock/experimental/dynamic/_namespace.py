@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fills the modules of the imperative mode with functions and readers, made of the registered operators when they are
+asked for."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ... import registry
+from ...core.op import REGISTRY, Operator, Source, snake_case
+
+# Parts of graphs, and what runs Python functions, which the program can call itself.
+_NOT_HERE = frozenset(
+    ("arithmetic", "constant", "dl_tensor_python_function", "external_source", "python_function", "shapes")
+    + ("ssd_random_crop", "subscript")
+)
+
+
+def _function(cls: type[Operator], name: str, warning: str = "") -> Any:
+    from . import _signatures
+    from ._functions import call
+
+    short = snake_case(name)
+
+    def function(*inputs: Any, **kwargs: Any) -> Any:
+        return call(cls, short, inputs, kwargs)
+
+    function.__name__ = function.__qualname__ = short
+    function.__doc__ = _signatures.docstring(cls)
+    function.__signature__ = _signatures.of_function(cls)  # type: ignore[attr-defined]
+    function._operator = cls  # type: ignore[attr-defined]
+    return function
+
+
+def _reader(cls: type[Operator], name: str, warning: str = "") -> Any:
+    from . import _signatures
+    from ._readers import Reader
+
+    body = {"_operator": cls, "_name": f"{cls.module}.{name}", "__doc__": _signatures.docstring(cls)}
+    made = type(name, (Reader,), {**body, "__signature__": _signatures.of_reader(cls)})
+    return made
+
+
+def _make(cls: type[Operator], name: str, warning: str = "") -> Any:
+    return (_reader if issubclass(cls, Source) else _function)(cls, name, warning)
+
+
+def places(cls: type[Operator]) -> list[list[str]]:
+    """The modules below this package that an operator is in."""
+    if cls.fn_name in _NOT_HERE or cls.module.startswith("_"):
+        return []
+    path = cls.module.split(".") if cls.module else []
+    # These have two places in DALI, too.
+    twice = cls.module == "decoders" and cls.experimental or cls.fn_name == "peek_image_shape"
+    return [path, *([["experimental", *path]] if twice else [])]
+
+
+def spelled(cls: type[Operator]) -> str:
+    return cls.__name__ if issubclass(cls, Source) else snake_case(cls.__name__)
+
+
+def fill(root: str) -> None:
+    """Lets `root` and its submodules make what they hold on first use."""
+    tables: dict[str, dict[str, tuple]] = {root: {}}
+    for cls in list(REGISTRY.values()):
+        for path in places(cls):
+            module = registry._submodule(root, path)
+            tables.setdefault(module.__name__, {})[spelled(cls)] = (cls, cls.__name__, "")
+    for name, table in tables.items():
+        registry._make_on_demand(sys.modules[name], table, _make, lambda missing, at=name: _added(root, at, missing))
+
+
+def _added(root: str, module_name: str, name: str) -> tuple | None:
+    """The operator of that name that the program declared after the import."""
+    for cls in list(REGISTRY.values()):
+        if spelled(cls) == name and any(".".join([root, *path]) == module_name for path in places(cls)):
+            return cls, cls.__name__, ""
+    return None

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Readers: objects that bring in a data set, epoch by epoch."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from ...core.batch import Batch as Samples
+from ...core.errors import PipelineError, SampleErrors, user_sites
+from ...core.op import Operator, Source
+from ...graph import trace
+from . import _device
+from ._batch import Batch
+from ._context import EvalContext
+from ._errors import describe, of_samples
+from ._tensor import Tensor
+
+_READING_THREADS = 4
+_loaders: list[ThreadPoolExecutor] = []
+
+
+def _loader() -> ThreadPoolExecutor:
+    if not _loaders:
+        _loaders.append(ThreadPoolExecutor(_READING_THREADS, "penstock-reading"))
+    return _loaders[0]
+
+
+class ReaderState(str):
+    """Where a reader is, as a text."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"ReaderState({str.__repr__(self)})"
+
+
+class Reader:
+    """Base of all readers.
+
+    A reader is used in one of three ways for all its life: `next_epoch(batch_size)` gives batches, `next_epoch()`
+    samples, and a call gives the next batch or sample without end.
+
+    Parameters
+    ----------
+    max_batch_size
+        The size of batches where `next_epoch` gets none.
+    name
+        Accepted for compatibility.
+    device
+        Where outputs are to lie: "gpu" copies them there.
+    num_inputs, enable_checkpointing
+        Accepted for compatibility: a reader has no inputs, and can always tell its state.
+    """
+
+    _operator: type[Operator]
+    _name: str
+
+    def __init__(
+        self,
+        max_batch_size: int | None = None,
+        name: str | None = None,
+        device: Any = "cpu",
+        num_inputs: int | None = None,
+        *,
+        enable_checkpointing: bool = False,
+        _backend: Any = None,
+        **kwargs: Any,
+    ):
+        if num_inputs:
+            raise ValueError(f"{self._name}: readers have no inputs; got num_inputs={num_inputs}")
+        if max_batch_size is not None and max_batch_size < 1:
+            raise ValueError(f"{self._name}: max_batch_size is at least 1; got {max_batch_size}")
+        self._batch_size, self._device = max_batch_size, _device.device(device)
+        self._sites = user_sites(2)
+        given = {k: v for k, v in kwargs.items() if v is not None}
+        values, _ = trace.check_constants(self._operator, given)
+        missing = [n for n, a in self._operator.schema.items() if a.required and n not in values]
+        if missing:
+            raise TypeError(f"{self._name}() needs {', '.join(missing)}")
+        schema = self._operator.schema
+        op = self._operator({n: values.get(n, None if a.required else a.default) for n, a in schema.items()} | {"given": set(values)})
+        assert isinstance(op, Source)
+        self._op = op
+        self._way = ""  # "batches", "samples" or "calls"
+        self._seed: int | None = None
+        self._turn = 0  # epochs that were read, for the shard at hand
+        self._iteration = 0
+        # Batches that are read ahead: their size, where the reader was before, and what loads them.
+        self._ahead: deque[tuple[int, Any, Future]] = deque()
+
+    # Reading ------------------------------------------------------------------------------------------------------
+
+    def _use(self, way: str) -> None:
+        if self._way not in ("", way):
+            raise RuntimeError(
+                f"{self._name}: this reader gives {self._way} already; for {way} make another one"
+            )
+        self._way = way
+
+    def _open(self) -> None:
+        if self._seed is not None:
+            return
+        from .random import get_default_rng
+
+        seed = get_default_rng()()
+        try:
+            self._op.open(self._batch_size or 1, seed)
+        except (ValueError, OSError, RuntimeError, TypeError) as e:
+            kind = type(e) if isinstance(e, (ValueError, TypeError)) else RuntimeError
+            raise kind(describe(self._name, "cpu", self._sites, str(e))) from None
+        self._seed = seed
+
+    def _load(self, picks: Any, pool: Any) -> tuple[Samples, ...]:
+        try:
+            return self._op.load(picks, pool)
+        except SampleErrors as e:
+            raise of_samples(self._name, "cpu", self._sites, e.reasons, e.sources) from None
+        except (OSError, ValueError) as e:
+            raise PipelineError(describe(self._name, "cpu", self._sites, str(e))) from None
+
+    def _begin(self, n: int, context: EvalContext) -> None:
+        """Begins to load the next batch."""
+        before = self._op.saved()
+        picks = self._op.take(n, self._iteration)
+        self._iteration += 1
+        self._ahead.append((n, before, _loader().submit(self._load, picks, context.pool())))
+
+    def _read(self, n: int, context: EvalContext | None, ahead: bool) -> tuple[Samples, ...]:
+        self._open()
+        context = context or EvalContext.current()
+        if self._ahead and self._ahead[0][0] != n:  # another size: back to where it was
+            before = self._ahead[0][1]
+            self._ahead.clear()
+            self._op.restore(before)
+        if not self._ahead:
+            self._begin(n, context)
+        _, _, future = self._ahead.popleft()
+        if ahead:
+            self._begin(n, context)
+        return future.result()
+
+    def _outputs(self, n: int | None, context: EvalContext | None, ahead: bool = True) -> Any:
+        batches = self._read(n or 1, context, ahead)
+        made = [(Tensor if n is None else Batch)._made_of(b) for b in batches]
+        if self._device.device_type == "gpu":
+            made = [m.to_device(self._device) for m in made]
+        return tuple(made)
+
+    def __call__(self, *, batch_size: int | None = None) -> Any:
+        """The next batch of the size, by default that of the constructor; or, without one, the next sample."""
+        self._use("calls")
+        return self._outputs(self._size(batch_size), None)
+
+    def _size(self, batch_size: int | None) -> int | None:
+        n = self._batch_size if batch_size is None else batch_size
+        if n is not None and (isinstance(n, bool) or not hasattr(n, "__index__")):
+            raise TypeError(f"{self._name}: batch_size is an integer; got {n!r}")
+        if n is not None and n < 1:
+            raise ValueError(f"{self._name}: batch_size is at least 1; got {n}")
+        return n
+
+    def next_epoch(
+        self, batch_size: int | None = None, ctx: EvalContext | None = None, capture: bool = False
+    ) -> Iterator[Any]:
+        """Goes over the data set, or the reader's shard of it, once.
+
+        Parameters
+        ----------
+        batch_size
+            The size of batches, by default that of the constructor. Without either, samples are given. A last batch
+            that the epoch does not fill is filled by the samples that follow, or by the last one again if the reader
+            pads.
+        ctx
+            What to read with, by default the current context.
+        capture
+            Accepted: see `capture`.
+
+        Returns
+        -------
+        An iterator of tuples, one tensor or batch for each output. The next batch is read meanwhile. One has to be gone
+        through before the next epoch is begun.
+        """
+        return self._epoch_from(batch_size, 0, ctx)
+
+    def _epoch_from(self, batch_size: int | None, done: int, ctx: EvalContext | None = None) -> Iterator[Any]:
+        """An epoch of which `done` samples were given already."""
+        n = self._size(batch_size)
+        self._use("samples" if n is None else "batches")
+        return self._epoch(n, ctx, done)
+
+    def _epoch(self, n: int | None, context: EvalContext | None, done: int) -> Iterator[Any]:
+        self._open()
+        size = self._epoch_size()
+        while done < size:
+            yield self._outputs(n, context)
+            done += n or 1
+        self._turn += 1
+
+    def _epoch_size(self) -> int:
+        """Samples of the shard that is read in this epoch."""
+        meta = self.get_metadata()
+        size, shards = meta["epoch_size"], meta["number_of_shards"]
+        if meta["pad_last_batch"]:
+            return meta["epoch_size_padded"] // shards
+        shard = (meta["shard_id"] + (0 if meta["stick_to_shard"] else self._turn)) % shards
+        return size * (shard + 1) // shards - size * shard // shards
+
+    def get_metadata(self, batch_size: int | None = None) -> dict[str, int]:
+        """What is known of the data set: "epoch_size", "epoch_size_padded" (by the shards), "number_of_shards",
+        "shard_id", "pad_last_batch" and "stick_to_shard"."""
+        self._open()
+        meta = self._op.meta()
+        if meta is None:
+            raise RuntimeError(f"{self._name}: the size of the data set is not known")
+        return meta
+
+    # State --------------------------------------------------------------------------------------------------------
+
+    def get_state(self, *, cuda_stream: Any = None) -> ReaderState:
+        """Where the reader is: what the next batch begins with."""
+        self._open()
+        place = self._ahead[0][1] if self._ahead else self._op.saved()
+        if place is None:
+            raise RuntimeError(f"{self._name}: this reader can't tell where it is")
+        return ReaderState(json.dumps({"place": place, "seed": self._seed, "turn": self._turn}))
+
+    def set_state(self, state: Any) -> None:
+        """Goes on from a state of a reader of the same data set, or from its text. For a reader that has not begun."""
+        if self._way:
+            raise RuntimeError(f"{self._name}: a state is set before the reader is used; make a new reader")
+        try:
+            given = json.loads(state)
+            place, seed, turn = given["place"], given["seed"], given["turn"]
+        except (TypeError, ValueError, KeyError):
+            raise ValueError(f"{self._name}: {state!r} is no state of a reader") from None
+        self._seed = None
+        try:
+            self._op.open(self._batch_size or 1, seed)
+            self._op.resume(place)
+        except (ValueError, OSError, RuntimeError, TypeError, KeyError) as e:
+            raise ValueError(describe(self._name, "cpu", self._sites, str(e))) from None
+        self._seed, self._turn = seed, turn
+
+    def __repr__(self) -> str:
+        given = {n: v for n, v in self._op.values.items() if n in self._op.values.get("given", ())}
+        return f"{self._name}({', '.join(f'{k}={v!r}' for k, v in given.items())})"

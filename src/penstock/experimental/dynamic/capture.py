@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Capturing: `reader.next_epoch(batch_size, capture=True)`.
+
+In DALI it lets the loop's calls run as a pipeline. Here calls that wait are computed together in any case, and the
+reader reads ahead, so a captured loop does what others do.
+"""
+
+from typing import TypeVar
+
+_T = TypeVar("_T")
+
+
+def invariant(value: _T) -> _T:
+    """Says that a value is the same in all iterations of a captured loop. Gives the value.
+
+    >>> from penstock.experimental import dynamic as ndd
+    >>> ndd.capture.invariant(3)
+    3
+    """
+    return value
