@@ -33,11 +33,11 @@ class EvalMode(Enum):
     (2,)
     """
 
-    default = 2
     deferred = 1
     eager = 2
     sync_cpu = 3
     sync_full = 4
+    default = 2
 
     @staticmethod
     def current() -> EvalMode:
