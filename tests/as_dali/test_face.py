@@ -14,9 +14,7 @@ FACE = json.loads((ROOT / "tests" / "reference" / "face.json").read_text())
 
 # What is not there on purpose: a pattern of the name and why.
 ABSENT = {
-    r"experimental\.dynamic.*": "the imperative mode is not there yet",
     r"experimental\.torchvision.*": "DALI's copy of torchvision's transforms is not there yet",
-    r"experimental": "holds nothing but these two",
     r"(fn|ops)(\.\w+)*\.hidden.*": "DALI's own place for the code of old names; the names themselves are tested",
     r"ops\.register_(cpu|gpu)_op": "operators are declared as classes, see CONTRIBUTING.md",
     r"(backend|backend_impl)\.(OpSchema|OpSpec|Pipeline|PipelineDebug|ExternalContextCheckpoint|SharedMem|Stream)":
@@ -44,7 +42,7 @@ ABSENT = {
 }  # fmt: skip
 # Operators of families that are still to come; tests/test_schema.py compares the others with DALI's in full.
 TO_COME = re.compile(
-    r"(fn|ops)\.(.*\.)?(\w*(reader|resample|spectrum|spectrogram|nonsilent|mel_?filter|mfcc|decibels|preemphasis|inflate"
+    r"(fn|ops|experimental\.dynamic)\.(.*\.)?(\w*(reader|resample|spectrum|spectrogram|nonsilent|mel_?filter|mfcc|decibels|preemphasis|inflate"
     r"|fits|video|audio|numpy|caffe2?|mxnet|coco|tfrecord|webdataset|nemo_?asr|sequence)\w*|inputs(\.\w+)?"
     r"|experimental\.(readers(\.\w+)?|resize))$",
     re.IGNORECASE,

@@ -53,9 +53,9 @@ class Batch(Value):
     >>> import numpy as np
     >>> from penstock.experimental import dynamic as ndd
     >>> b = ndd.as_batch([np.float32([1, 2, 3]), np.float32([4, 5])])
-    >>> (b * 2).slice[-1]
+    >>> (b * 2).slice[1]
     Batch(
-        [6., 5.],
+        [ 4., 10.],
         dtype=f32,
         device="cpu",
         num_samples=2,

@@ -54,12 +54,12 @@ def get_num_threads() -> int:
     return _num_threads or default_num_threads()
 
 
-def set_num_threads(num_threads: int | None) -> None:
+def set_num_threads(n: int | None) -> None:
     """How many threads contexts that don't say so use from now on; None: as many as there are processors."""
     global _num_threads
-    if num_threads is not None and _threads(num_threads) is None:
-        raise ValueError(f"num_threads is at least 1; got {num_threads}")
-    _num_threads = num_threads
+    if n is not None and _threads(n) is None:
+        raise ValueError(f"the number of threads is at least 1; got {n}")
+    _num_threads = n
 
 
 def _threads(n: Any) -> int | None:

@@ -17,7 +17,7 @@ _NOT_HERE = frozenset(
 )
 
 
-def _function(cls: type[Operator], name: str, warning: str = "") -> Any:
+def _function(cls: type[Operator], name: str, place: str) -> Any:
     from . import _signatures
     from ._functions import call
 
@@ -28,12 +28,12 @@ def _function(cls: type[Operator], name: str, warning: str = "") -> Any:
 
     function.__name__ = function.__qualname__ = short
     function.__doc__ = _signatures.docstring(cls)
-    function.__signature__ = _signatures.of_function(cls)  # type: ignore[attr-defined]
+    function.__signature__ = _signatures.of_function(cls, place)  # type: ignore[attr-defined]
     function._operator = cls  # type: ignore[attr-defined]
     return function
 
 
-def _reader(cls: type[Operator], name: str, warning: str = "") -> Any:
+def _reader(cls: type[Operator], name: str) -> Any:
     from . import _signatures
     from ._readers import Reader
 
@@ -42,8 +42,8 @@ def _reader(cls: type[Operator], name: str, warning: str = "") -> Any:
     return made
 
 
-def _make(cls: type[Operator], name: str, warning: str = "") -> Any:
-    return (_reader if issubclass(cls, Source) else _function)(cls, name, warning)
+def _make(cls: type[Operator], name: str, place: str) -> Any:
+    return _reader(cls, name) if issubclass(cls, Source) else _function(cls, name, place)
 
 
 def places(cls: type[Operator]) -> list[list[str]]:
@@ -66,7 +66,7 @@ def fill(root: str) -> None:
     for cls in list(REGISTRY.values()):
         for path in places(cls):
             module = registry._submodule(root, path)
-            tables.setdefault(module.__name__, {})[spelled(cls)] = (cls, cls.__name__, "")
+            tables.setdefault(module.__name__, {})[spelled(cls)] = (cls, cls.__name__, ".".join(path))
     for name, table in tables.items():
         registry._make_on_demand(sys.modules[name], table, _make, lambda missing, at=name: _added(root, at, missing))
 
@@ -75,5 +75,5 @@ def _added(root: str, module_name: str, name: str) -> tuple | None:
     """The operator of that name that the program declared after the import."""
     for cls in list(REGISTRY.values()):
         if spelled(cls) == name and any(".".join([root, *path]) == module_name for path in places(cls)):
-            return cls, cls.__name__, ""
+            return cls, cls.__name__, module_name.removeprefix(root).lstrip(".")
     return None

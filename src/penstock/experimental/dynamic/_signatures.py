@@ -46,25 +46,26 @@ CALL = {
 }
 
 
-def input_names(cls: type[Operator]) -> list[tuple[str, bool]]:
-    """Names of the inputs and whether each is required; "*inputs" for any number of more."""
+def input_names(cls: type[Operator], place: str = "") -> list[tuple[str, bool]]:
+    """Names of the inputs, as they are in the module `place`, and whether each is required; "*inputs" for any number of
+    more."""
     lo, hi = cls.inputs
     if hi > _MANY:
         return [*((f"input_{i}", True) for i in range(lo)), ("*inputs", False)]
-    given = _INPUTS.get(cls.fn_name)
+    given = None if place == "experimental.decoders" else _INPUTS.get(cls.fn_name)
     names = given.split() if given else [n for n, _ in signatures.input_names(cls)]
     return [(n, i < lo) for i, n in enumerate(names[:hi])]
 
 
 def arguments(cls: type[Operator]) -> list[Arg]:
     """Those that functions of the imperative mode have."""
-    return [a for a in signatures.arguments(cls) if a.name not in _NOT_HERE and not a.deprecated]
+    return [a for a in signatures.arguments(cls) if a.name not in _NOT_HERE]
 
 
-def of_function(cls: type[Operator]) -> inspect.Signature:
+def of_function(cls: type[Operator], place: str = "") -> inspect.Signature:
     empty, keyword = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
     out = []
-    for name, needed in input_names(cls):
+    for name, needed in input_names(cls, place):
         if name.startswith("*"):
             out.append(inspect.Parameter(name[1:], inspect.Parameter.VAR_POSITIONAL))
         else:

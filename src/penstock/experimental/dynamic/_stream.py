@@ -7,7 +7,7 @@ import threading
 from typing import Any, ClassVar
 
 _local = threading.local()
-_default: Any = None
+_default: dict[int, Any] = {}  # by the number of the GPU
 
 
 class _CreateNew:
@@ -93,26 +93,41 @@ def stream(*, stream: Any = Stream.create_new, device_id: int | None = None) -> 
     return made
 
 
-def get_default_stream() -> Any:
-    """The stream that threads use which have set none; None if there is none."""
-    return _default
+def get_default_stream(device_id: int | None = None) -> Any:
+    """The stream that threads use on a GPU, by default the current one, which have set none; None if there is none."""
+    return _default.get(_number(device_id)) if _default else None
 
 
-def set_default_stream(stream: Any) -> None:
-    """Sets the stream that threads use which have set none."""
-    global _default
-    _default = _wrapped(stream)
+def set_default_stream(cuda_stream: Any, device_id: int | None = None) -> None:
+    """Sets the stream that threads use on a GPU which have set none; None: none."""
+    wrapped = stream(stream=cuda_stream, device_id=device_id)
+    if wrapped is None:
+        _default.pop(_number(device_id), None)
+    else:
+        _default[wrapped.device_id] = wrapped
 
 
-def get_current_stream() -> Any:
-    """This thread's stream, or the default one."""
-    return getattr(_local, "stream", None) or _default
+def get_current_stream(device_id: int | None = None) -> Any:
+    """This thread's stream on a GPU, by default the current one, or the default one."""
+    mine = getattr(_local, "streams", None)
+    found = mine.get(_number(device_id)) if mine else None
+    return get_default_stream(device_id) if found is None else found
 
 
-def set_current_stream(stream: Any) -> None:
-    """Sets this thread's stream; None: the default one."""
-    _local.stream = _wrapped(stream)
+def set_current_stream(cuda_stream: Any, device_id: int | None = None) -> None:
+    """Sets this thread's stream on a GPU; None: the default one."""
+    if not hasattr(_local, "streams"):
+        _local.streams = {}
+    wrapped = stream(stream=cuda_stream, device_id=device_id)
+    if wrapped is None:
+        _local.streams.pop(_number(device_id), None)
+    else:
+        _local.streams[wrapped.device_id] = wrapped
 
 
-def _wrapped(given: Any) -> Any:
-    return stream(stream=given)
+def _number(device_id: int | None) -> int:
+    from ._device import Device, gpu_count
+
+    if device_id is not None:
+        return device_id
+    return (Device.default_device_id("gpu") if gpu_count() else None) or 0

@@ -123,13 +123,11 @@ class Tensor(Value):
 
     def torch(self, copy: bool = False) -> Any:
         """The tensor as PyTorch's, with the same memory unless `copy`. Needs PyTorch."""
-        import torch
+        from .pytorch import _tensors
 
         if self._device_type == "gpu":
-            made = torch.from_dlpack(self)
-            return made.clone() if copy else made
-        array = self._array()
-        return torch.from_numpy(array.copy() if copy or not array.flags.writeable else array)
+            return _tensors.of_device(self, copy)
+        return _tensors.of_array(self._array(), copy)
 
     def __getitem__(self, ranges: Any) -> Any:
         return subscript(self, ranges)

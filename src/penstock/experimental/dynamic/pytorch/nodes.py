@@ -144,9 +144,9 @@ class ToTorch(tn.BaseNode):  # type: ignore[misc]
     def next(self) -> tuple[Any, ...]:
         values = tuple(next(self._source).values())
         if self._stream is not None and any(isinstance(v, Value) and v._device_type == "gpu" for v in values):
-            import torch
+            from ._tensors import on_stream
 
-            with torch.cuda.stream(self._stream):
+            with on_stream(self._stream):
                 return tuple(_torch(v) for v in values)
         return tuple(_torch(v) for v in values)
 
