@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a plan at once, in the thread of the caller: for batches that somebody has and waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..core import kernels
+from ..core.batch import Batch
+from .context import BadSamples, Context
+from .plan import Plan
+from .policy import Policy
+
+
+class Direct:
+    """`session` is the GPU's, for a plan that uses one. May be run by several threads."""
+
+    def __init__(self, plan: Plan, pool: kernels.Pool, session: Any = None):
+        self.plan, self._pool = plan, pool
+        self._inputs = {node.name: (node.number, 0) for node in plan.sources}
+        if session is not None:
+            plan.session = session
+            plan.require_engines()
+
+    @property
+    def draws(self) -> bool:
+        """Whether any operator draws random numbers."""
+        return bool(self.plan.drawing)
+
+    def run(self, inputs: Mapping[str, Batch], epoch: int = 0, position: int = 0) -> list[Batch]:
+        """The outputs for the batches of the sources, by their names. Random numbers are those of the samples at
+        `position` and following of an `epoch`. Raises PipelineError for samples that can't be processed."""
+        n = len(next(iter(inputs.values())))
+        ctx = Context(n, np.full(n, epoch, "u4"), np.arange(position, position + n), position)
+        for name, batch in inputs.items():
+            ctx.values[self._inputs[name]] = batch
+        failed = {}
+        try:
+            outputs = self.plan.run(ctx, self._pool)
+            failed = ctx.failed
+        except BadSamples as bad:
+            failed = bad.samples
+        if failed:
+            Policy().record(failed, 0)
+        return outputs

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transforms as one graph of penstock's operators, which runs at once for what it is given."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from .... import fn
+from ....core import kernels
+from ....core.batch import Batch
+from ....exec.direct import Direct
+from ....exec.plan import Plan
+from ....pipeline import DataNode, Pipeline
+from . import _interchange
+from ._interchange import Kind, Taken
+from ._picture import Picture
+
+INPUT = "input_data"
+Apply = Callable[[Picture, dict[str, DataNode]], Picture]
+
+
+class Graph:
+    """For pictures of one kind.
+
+    `apply` adds the transforms to it; `form` is what comes out, "image" or "tensor"; `columns` names further inputs,
+    one value or vector for each picture; `pool` has the threads, by default its own. Without a `seed` in the pipeline's `arguments`, random numbers follow from
+    PyTorch's generator at each call.
+    """
+
+    def __init__(
+        self,
+        apply: Apply,
+        kind: Kind,
+        form: str,
+        arguments: dict[str, Any],
+        columns: tuple[str, ...] = (),
+        pool: kernels.Pool | None = None,
+    ):
+        self.form, self.arguments = form, dict(arguments)
+        own_seed = self.arguments.get("seed")
+        self.is_seeded = own_seed is not None and own_seed >= 0
+        if self.arguments.get("device_id") is None:
+            self.arguments["device_id"] = _gpu(kind)
+        if not self.is_seeded:
+            self.arguments["seed"] = 0
+        self.pipe = Pipeline(**self.arguments)
+        gpu = kind.device >= 0
+        with self.pipe:
+            data = fn.external_source(name=INPUT, layout=kind.layout, device="gpu" if gpu else "cpu")
+            given = {name: fn.external_source(name=name) for name in columns}
+            wanted = "HWC" if form == "image" else "CHW" if kind.form == "image" else kind.layout
+            picture = apply(Picture(data, kind.layout, kind.channels, kind.dtype, kind.form, wanted), given)
+            picture = picture.as_layout(wanted)
+            picture = picture.on("cpu") if form == "image" else picture
+            self.pipe.set_outputs(picture.data)
+        self.layout = wanted
+        plan = Plan(self.pipe.definition.nodes, [picture.data], [], self.pipe.seed)
+        # An operator's own seed gives a sequence of numbers of its own, which goes on from call to call.
+        self.is_seeded |= any(node.op.values.get("seed", -1) >= 0 for node in plan.drawing)
+        session = self.pipe._gpu_session() if plan.uses_gpu else None
+        self._direct = Direct(plan, pool or kernels.Pool(self.pipe._native_threads(plan)), session)
+        self._position, self._lock = 0, threading.Lock()
+
+    def _place(self, n: int) -> tuple[int, int]:
+        """The epoch and the position that random numbers are drawn for."""
+        if not self._direct.draws:
+            return 0, 0
+        if not self.is_seeded:
+            drawn = int(torch.empty((), dtype=torch.int64).random_())
+            return drawn & 0xFFFFFFFF, drawn >> 32 << 20
+        with self._lock:
+            position = self._position
+            self._position += n
+        worker = torch.utils.data.get_worker_info()
+        return 0 if worker is None else worker.id + 1, position
+
+    def run(self, taken: Taken, columns: Mapping[str, np.ndarray] | None = None) -> Any:
+        """What the pictures become."""
+        batch, lead = taken.batch, taken.lead
+        is_empty = not len(batch)
+        if is_empty:  # one that is black says which shape nothing would have
+            batch = Batch.from_array(np.zeros((1, *batch.array().shape[1:]), taken.kind.dtype), taken.kind.layout)
+        inputs = {INPUT: batch}
+        for name, column in (columns or {}).items():
+            inputs[name] = Batch.from_array(np.broadcast_to(column, (len(batch), *column.shape)))
+        (made,) = self._direct.run(inputs, *self._place(len(batch)))
+        if is_empty:
+            return self._nothing(made, lead)
+        return _interchange.give(made, self.layout, self.form, lead)
+
+    def _nothing(self, made: Batch, lead: tuple[int, ...] | None) -> Any:
+        if self.form == "image":
+            return []
+        picture = _interchange.give(made, self.layout, self.form, None)
+        return picture.new_empty((*(lead or (0,)), *picture.shape))
+
+
+def _gpu(kind: Kind) -> int:
+    """The GPU of the pictures, or PyTorch's current one."""
+    if kind.device >= 0:
+        return kind.device
+    return torch.cuda.current_device() if torch.cuda.is_initialized() else 0

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that cut a window as torchvision's transforms do; it may reach out of the picture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....core.batch import Spec
+from ....core.errors import SampleErrors
+from ....core.op import Arg, Arguments, Seeded
+from ....graph import trace
+from ....operators.geometry._crop_window import WindowCopy
+
+
+class _Window(WindowCopy, abstract=True):
+    devices = ("cpu", "gpu")
+    layouts = ("HWC", "CHW")
+
+    def cut(self, a: Arguments, x: Spec, top_left: np.ndarray, size: np.ndarray) -> None:
+        """Places the window of a size (n or 1, 2) at (n or 1, 2)."""
+        at = slice(x.axis("H"), x.axis("H") + 2)
+        start, extent = np.zeros_like(x.shape), x.shape.copy()
+        start[:, at], extent[:, at] = top_left, size
+        self.place(a, x, start, extent)
+
+
+def size_in(x: Spec) -> np.ndarray:
+    """(n, 2) heights and widths."""
+    return x.shape[:, x.axis("H") : x.axis("H") + 2]
+
+
+class _CenterCrop(_Window):
+    """The window is in the middle: half a pixel goes to the even number where it is cut, outwards where it is filled
+    up."""
+
+    size = Arg([int], doc="Height and width.")
+
+    def plan(self, a: Arguments, x: Spec) -> None:
+        room = size_in(x) - a.size
+        self.cut(a, x, np.where(room >= 0, np.rint(room / 2), -((1 - room) // 2)), np.array([a.size]))
+
+
+class _RandomCrop(Seeded, _Window):
+    """All places inside of the padded picture are equally likely."""
+
+    size = Arg([int], doc="Height and width.")
+    padding = Arg([int], doc="Left, top, right, bottom.")
+    pad_if_needed = Arg(bool, False, "Whether pictures that are too small are padded, by as much on both sides.")
+
+    def plan(self, a: Arguments, x: Spec) -> None:
+        left, top, right, bottom = a.padding
+        before = np.array([[top, left]])
+        room = size_in(x) + [top + bottom, left + right] - a.size
+        if a.pad_if_needed:
+            lacking = np.maximum(-room, 0)
+            before, room = before + lacking, room + 2 * lacking
+        SampleErrors.where(
+            (room < 0).any(axis=1),
+            lambda i: (
+                f"the crop of size {tuple(a.size)} is larger than the picture of {size_in(x)[i].tolist()} with its "
+                "padding; give a smaller size, more padding, or pad_if_needed=True"
+            ),
+        )
+        place = np.minimum((a.random.uniform(2) * (room + 1)).astype("i8"), room)
+        self.cut(a, x, place - before, np.array([a.size]))
+
+
+class _Pad(_Window):
+    padding = Arg([int], doc="Left, top, right, bottom.")
+
+    def plan(self, a: Arguments, x: Spec) -> None:
+        left, top, right, bottom = a.padding
+        self.cut(a, x, np.array([[-top, -left]]), size_in(x) + [top + bottom, left + right])
+
+
+class _Crop(_Window):
+    """The second input has the top, left, height and width of each window."""
+
+    inputs = (2, 2)
+    peeks = (1,)
+
+    def plan(self, a: Arguments, x: Spec, where: Spec) -> None:
+        assert a.batches[1] is not None
+        window = a.batches[1].array()
+        self.cut(a, x, window[:, :2], window[:, 2:])
+
+
+def center_crop(data: Any, size: tuple[int, int]) -> Any:
+    return trace.call(_CenterCrop, (data,), {"size": list(size), "out_of_bounds_policy": "constant"})
+
+
+def random_crop(data: Any, **arguments: Any) -> Any:
+    return trace.call(_RandomCrop, (data,), arguments)
+
+
+def pad(data: Any, padding: tuple[int, int, int, int], mode: str, fill: list[float]) -> Any:
+    return trace.call(
+        _Pad, (data,), {"padding": list(padding), "out_of_bounds_policy": mode, "fill_values": fill}
+    )
+
+
+def crop(data: Any, window: Any) -> Any:
+    """What reaches out of the picture is 0."""
+    return trace.call(_Crop, (data, window), {"out_of_bounds_policy": "constant"})

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures with other colours, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+
+from .... import fn
+from ....types import DALIDataType, DALIImageType
+from ._checks import is_sequence, probability, value_range
+from ._picture import Picture
+from .operator import ArgumentValidateRule, Operator, get_HWC_from_layout_pipeline
+
+_TYPES = {np.dtype(t.name.lower()): t for t in (DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.INT32)}
+_TYPES |= {np.dtype("f2"): DALIDataType.FLOAT16, np.dtype("f4"): DALIDataType.FLOAT}
+_COLOURED = "one channel (grey), three (RGB) or four (RGBA)"
+
+
+def factor_range(value: Any, name: str) -> tuple[float, float]:
+    """(min, max) of a factor around 1."""
+    accepted = "a non-negative number, or two, (min, max)"
+    if isinstance(value, Real):
+        low, high = max(0.0, 1.0 - float(value)), 1.0 + float(value)
+        wrong = not (value >= 0 and np.isfinite(high))
+    elif is_sequence(value):
+        low, high = value_range(value, name)
+        wrong = low < 0
+    else:
+        raise ValueError(f"{name} takes {accepted}; got {value!r}")
+    if wrong:
+        raise ValueError(f"{name} takes {accepted}; got {value!r}")
+    return low, high
+
+
+def hue_range(value: Any) -> tuple[float, float]:
+    """(min, max) in turns."""
+    accepted = "a number in [0, 0.5], or two in [-0.5, 0.5], (min, max)"
+    if isinstance(value, Real):
+        low, high = -float(value), float(value)
+        wrong = not 0 <= value <= 0.5
+    elif is_sequence(value):
+        low, high = value_range(value, "hue")
+        wrong = low < -0.5 or high > 0.5
+    else:
+        raise ValueError(f"hue takes {accepted}; got {value!r}")
+    if wrong:
+        raise ValueError(f"hue takes {accepted}; got {value!r}")
+    return low, high
+
+
+class _Factors(ArgumentValidateRule):
+    @classmethod
+    def verify(cls, *, brightness: Any, contrast: Any, saturation: Any, hue: Any, **kwargs: Any) -> None:
+        for name, value in (("brightness", brightness), ("contrast", contrast), ("saturation", saturation)):
+            factor_range(value, name)
+        hue_range(hue)
+
+
+class _Channels(ArgumentValidateRule):
+    @classmethod
+    def verify(cls, *, num_output_channels: Any, **kwargs: Any) -> None:
+        if num_output_channels not in (1, 3):
+            raise ValueError(f"num_output_channels takes 1 or 3, got {num_output_channels!r}")
+
+
+class _Probability(ArgumentValidateRule):
+    @classmethod
+    def verify(cls, *, p: Any, **kwargs: Any) -> None:
+        probability(p)
+
+
+def dali_type(picture: Picture, who: str) -> DALIDataType:
+    if picture.dtype not in _TYPES:
+        raise ValueError(
+            f"{who} takes pictures of {', '.join(t.name for t in _TYPES)}; got {picture.dtype.name}. Convert them first"
+        )
+    return _TYPES[picture.dtype]
+
+
+def coloured(picture: Picture, who: str, grey: Callable, rgb: Callable) -> Picture:
+    """Applies `grey` to pictures of one channel, `rgb` to those of three, HWC, and leaves the alpha of RGBA as it is."""
+    dali_type(picture, who)
+    if picture.channels not in (1, 3, 4):
+        raise ValueError(f"{who} takes pictures of {_COLOURED}; got {picture.channels} channels")
+    picture = picture.as_layout("HWC")
+    if picture.channels == 1:
+        return grey(picture)
+    if picture.channels == 3:
+        return rgb(picture)
+    return rgb(picture.channels_of(0, 3)).joined(picture.channels_of(3, 4))
+
+
+def grey(picture: Picture, num_output_channels: int, who: str) -> Picture:
+    """Grey pictures of one channel, or of three that are alike; alpha is dropped."""
+    kind = dali_type(picture, who)
+    if picture.channels not in (1, 3, 4):
+        raise ValueError(f"{who} takes pictures of {_COLOURED}; got {picture.channels} channels")
+    if picture.channels == 1:
+        if num_output_channels == 1:
+            return picture
+        axis = picture.layout.index("C")
+        return picture.made(fn.cat(*[picture.data] * 3, axis=axis), channels=3)
+    picture = picture.as_layout("HWC")
+    if picture.channels == 4:
+        picture = picture.channels_of(0, 3)
+    if num_output_channels == 1 and picture.dtype == np.uint8:
+        data = fn.color_space_conversion(
+            picture.data, image_type=DALIImageType.RGB, output_type=DALIImageType.GRAY
+        )
+        return picture.made(data, channels=1)
+    picture = picture.made(fn.hsv(picture.data, saturation=0.0, dtype=kind))
+    return picture if num_output_channels == 3 else picture.channels_of(0, 1)
+
+
+class ColorJitter(Operator):
+    """Changes hue, saturation, contrast and brightness, for each picture by other random factors.
+
+    `brightness * (center + contrast * (x - center))` with a center of 128 for integers and 0.5 for floats, after hue
+    and saturation were changed in the YIQ space, which differs from a rotation in HSV (up to 24 degrees for a turn of
+    90); see `fn.color_twist`. Of grey pictures only contrast and brightness change; alpha is kept. Elements are uint8,
+    int16, int32, float16 or float32.
+
+    Parameters
+    ----------
+    brightness, contrast, saturation
+        A number b, for factors from max(0, 1 - b) to 1 + b; or (min, max). Not negative.
+    hue
+        A number h in [0, 0.5], for turns from -h to h; or (min, max) in [-0.5, 0.5]. One is the whole circle.
+    device
+        "cpu" or "gpu".
+
+    Raises
+    ------
+    ValueError
+        For arguments that are not as above, and for pictures with another number of channels or type.
+
+    >>> import torch
+    >>> ColorJitter(brightness=(0.5, 0.5))(torch.full((3, 1, 2), 100, dtype=torch.uint8)).unique()
+    tensor([50], dtype=torch.uint8)
+    """
+
+    arg_rules = (_Factors,)
+
+    def __init__(
+        self,
+        brightness: int | float | Sequence[float] | None = 0.0,
+        contrast: int | float | Sequence[int] | Sequence[float] | None = 0.0,
+        saturation: int | float | Sequence[int] | Sequence[float] | None = 0.0,
+        hue: int | float | Sequence[int] | Sequence[float] | None = 0.0,
+        device: Literal["cpu", "gpu"] = "cpu",
+    ):
+        super().__init__(device, brightness=brightness, contrast=contrast, saturation=saturation, hue=hue)
+        self.brightness = factor_range(brightness, "brightness")
+        self.contrast = factor_range(contrast, "contrast")
+        self.saturation = factor_range(saturation, "saturation")
+        self.hue = hue_range(hue)
+
+    def _apply(self, picture: Picture) -> Picture:
+        ranges = {"brightness": self.brightness, "contrast": self.contrast, "saturation": self.saturation}
+        ranges["hue"] = (self.hue[0] * 360, self.hue[1] * 360)
+        neutral = {"brightness": 1.0, "contrast": 1.0, "saturation": 1.0, "hue": 0.0}
+        changed = {n: r for n, r in ranges.items() if r != (neutral[n], neutral[n])}
+        if picture.channels == 1:
+            changed = {n: r for n, r in changed.items() if n in ("brightness", "contrast")}
+        if not changed:
+            return picture
+        drawn = {n: lo if lo == hi else fn.random.uniform(range=[lo, hi]) for n, (lo, hi) in changed.items()}
+        center = 0.5 if picture.dtype.kind == "f" else 128.0
+
+        def on_grey(x: Picture) -> Picture:
+            return x.made(fn.brightness_contrast(x.data, contrast_center=center, **drawn))
+
+        return coloured(picture, "ColorJitter", on_grey, lambda x: x.made(fn.color_twist(x.data, **drawn)))
+
+
+class Grayscale(Operator):
+    """Gives grey pictures: 0.299 R + 0.587 G + 0.114 B.
+
+    Alpha is dropped. Elements are uint8, int16, int32, float16 or float32.
+
+    Parameters
+    ----------
+    num_output_channels
+        1, or 3 for three channels that are alike (within one step, for integers).
+    device
+        "cpu" or "gpu".
+
+    Raises
+    ------
+    ValueError
+        For other numbers of channels, in the argument or in the pictures, and other types.
+
+    >>> import torch
+    >>> Grayscale()(torch.tensor([[[255]], [[0]], [[0]]], dtype=torch.uint8))
+    tensor([[[76]]], dtype=torch.uint8)
+    """
+
+    arg_rules = (_Channels,)
+    preprocess_data = get_HWC_from_layout_pipeline
+
+    def __init__(self, num_output_channels: int = 1, device: Literal["cpu", "gpu"] = "cpu"):
+        super().__init__(device, num_output_channels=num_output_channels)
+        self.num_output_channels = num_output_channels
+
+    def _apply(self, picture: Picture) -> Picture:
+        return grey(picture, self.num_output_channels, "Grayscale")
+
+
+class RandomGrayscale(Operator):
+    """Gives each picture in grey with the probability `p`, with as many channels as before.
+
+    Types and channels as for `Grayscale`; alpha is kept.
+
+    Parameters
+    ----------
+    p
+        Probability, in [0.0, 1.0].
+    device
+        "cpu" or "gpu".
+
+    Raises
+    ------
+    ValueError
+        For a `p` that is no probability.
+
+    >>> import torch
+    >>> RandomGrayscale(p=1.0)(torch.tensor([[[1.0]], [[0.0]], [[0.0]]])).round(decimals=3).flatten()
+    tensor([0.2990, 0.2990, 0.2990])
+    """
+
+    arg_rules = (_Probability,)
+    preprocess_data = get_HWC_from_layout_pipeline
+
+    def __init__(self, p: float = 0.1, device: Literal["cpu", "gpu"] = "cpu"):
+        super().__init__(device, p=p)
+        self.p = float(p)
+
+    def _apply(self, picture: Picture) -> Picture:
+        if self.p == 0 or picture.channels == 1:
+            return picture
+        saturation: Any = 0.0 if self.p == 1 else fn.random.choice([0.0, 1.0], p=[self.p, 1 - self.p])
+        kind = dali_type(picture, "RandomGrayscale")
+
+        def desaturated(x: Picture) -> Picture:
+            return x.made(fn.hsv(x.data, saturation=saturation, dtype=kind))
+
+        return coloured(picture, "RandomGrayscale", desaturated, desaturated)

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures without colours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..color import Grayscale
+from ._call import call, device_of
+
+
+def to_grayscale(inpt: Any, num_output_channels: int = 1, device: Any = "cpu") -> Any:
+    """Gives a grey picture, as `Grayscale` does.
+
+    Parameters
+    ----------
+    inpt
+        An image of Pillow or a tensor (..., C, H, W), of 1, 3 or 4 channels.
+    num_output_channels
+        1, or 3 for three channels that are alike.
+    device
+        "cpu", "gpu" or a `torch.device`.
+
+    >>> import torch
+    >>> to_grayscale(torch.tensor([[[0]], [[255]], [[0]]], dtype=torch.uint8))
+    tensor([[[150]]], dtype=torch.uint8)
+    """
+    return call(Grayscale(num_output_channels, device_of(device)), inpt)
+
+
+def rgb_to_grayscale(inpt: Any, num_output_channels: int = 1, device: Any = "cpu") -> Any:
+    """The same as `to_grayscale`.
+
+    >>> import torch
+    >>> rgb_to_grayscale(torch.zeros(3, 4, 6), num_output_channels=3).shape
+    torch.Size([3, 4, 6])
+    """
+    return to_grayscale(inpt, num_output_channels, device)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mirrored pictures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..flips import RandomHorizontalFlip, RandomVerticalFlip
+from ._call import call, device_of
+
+
+def horizontal_flip(inpt: Any, device: Any = "cpu") -> Any:
+    """Mirrors left to right. Takes any type.
+
+    Parameters
+    ----------
+    inpt
+        An image of Pillow or a tensor (..., C, H, W).
+    device
+        "cpu", "gpu" or a `torch.device`.
+
+    >>> import torch
+    >>> horizontal_flip(torch.tensor([[[1, 2], [3, 4]]]))
+    tensor([[[2, 1],
+             [4, 3]]])
+    """
+    return call(RandomHorizontalFlip(1.0, device_of(device)), inpt)
+
+
+def vertical_flip(inpt: Any, device: Any = "cpu") -> Any:
+    """Mirrors upside down. Takes any type.
+
+    Parameters
+    ----------
+    inpt
+        An image of Pillow or a tensor (..., C, H, W).
+    device
+        "cpu", "gpu" or a `torch.device`.
+
+    >>> import torch
+    >>> vertical_flip(torch.tensor([[[1, 2], [3, 4]]]))
+    tensor([[[3, 4],
+             [1, 2]]])
+    """
+    return call(RandomVerticalFlip(1.0, device_of(device)), inpt)
