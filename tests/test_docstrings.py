@@ -13,6 +13,7 @@ from penstock.core.op import REGISTRY
 ROOT = Path(__file__).parents[1]
 # Modules that import a framework are tested where it is installed.
 NEEDS = {"penstock.plugin.pytorch": "torch", "penstock.plugin.jax": "jax", "penstock.plugin.jax.clu": "clu"}
+NEEDS["penstock.experimental.torchvision"] = "torch"
 
 
 def modules() -> list[str]:

@@ -81,7 +81,10 @@ def positive_range(value: Any, name: str) -> tuple[float, float]:
 def padding_of(value: Any, lengths: tuple[int, ...] = (2, 4)) -> tuple[int, int, int, int]:
     """Left, top, right, bottom."""
     counts = ", ".join(map(str, lengths[:-1])) + f" or {lengths[-1]}"
-    accepted = f"a non-negative integer, or a sequence of {counts}: (left and right, top and bottom) or (left, top, right, bottom)"
+    accepted = (
+        f"a non-negative integer, or a sequence of {counts}: (left and right, top and bottom) or (left, top, right, "
+        "bottom)"
+    )
     values: tuple[Any, ...]
     if isinstance(value, Integral):
         values = (value,)

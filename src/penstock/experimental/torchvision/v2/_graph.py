@@ -28,8 +28,8 @@ class Graph:
     """For pictures of one kind.
 
     `apply` adds the transforms to it; `form` is what comes out, "image" or "tensor"; `columns` names further inputs,
-    one value or vector for each picture; `pool` has the threads, by default its own. Without a `seed` in the pipeline's `arguments`, random numbers follow from
-    PyTorch's generator at each call.
+    one value or vector for each picture; `pool` has the threads, by default its own. Without a `seed` in the pipeline's
+    `arguments`, random numbers follow from PyTorch's generator at each call.
     """
 
     def __init__(

@@ -88,7 +88,9 @@ def _take_tensor(tensor: torch.Tensor) -> Taken:
     n = 1 if lead is None else math.prod(lead)
     shape = (n, *tensor.shape[-3:])
     if tensor.device.type == "cpu":
-        return Taken(Kind("tensor", layout, channels, dtype, -1), _lent(tensor.numpy().reshape(shape), layout, None), lead)
+        return Taken(
+            Kind("tensor", layout, channels, dtype, -1), _lent(tensor.numpy().reshape(shape), layout, None), lead
+        )
     if tensor.device.type != "cuda":
         raise TypeError(f"tensors on the CPU or a CUDA device are supported; this one is on {tensor.device}")
     number = tensor.device.index or 0

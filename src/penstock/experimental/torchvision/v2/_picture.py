@@ -27,6 +27,13 @@ class Picture:
         """What a transform makes of them."""
         return replace(self, data=data, **changed)
 
+    def check_type(self, who: str, accepted: tuple[str, ...]) -> None:
+        """Raises ValueError if the transform `who` has no use for elements of this type."""
+        if self.dtype.name not in accepted:
+            raise ValueError(
+                f"{who} takes pictures of {', '.join(accepted)}; these are of {self.dtype.name}. Convert them first"
+            )
+
     def on(self, device: str) -> Picture:
         """The same on the device of the transform that comes next."""
         if self.data.device == device:

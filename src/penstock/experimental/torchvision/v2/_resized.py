@@ -12,6 +12,8 @@ from ....core.op import Arg, Arguments
 from ....graph import trace
 from ....operators.geometry.resize import Resize
 
+TYPES = ("uint8", "uint16", "int16", "float32")
+
 
 def edge_sizes(sizes: np.ndarray, edge: int, limit: int) -> np.ndarray:
     """(n, 2) sizes whose shorter edge is `edge` and whose longer one is at most `limit`; 0 is none given."""

@@ -96,9 +96,7 @@ def random_crop(data: Any, **arguments: Any) -> Any:
 
 
 def pad(data: Any, padding: tuple[int, int, int, int], mode: str, fill: list[float]) -> Any:
-    return trace.call(
-        _Pad, (data,), {"padding": list(padding), "out_of_bounds_policy": mode, "fill_values": fill}
-    )
+    return trace.call(_Pad, (data,), {"padding": list(padding), "out_of_bounds_policy": mode, "fill_values": fill})
 
 
 def crop(data: Any, window: Any) -> Any:

@@ -74,10 +74,7 @@ class _Probability(ArgumentValidateRule):
 
 
 def dali_type(picture: Picture, who: str) -> DALIDataType:
-    if picture.dtype not in _TYPES:
-        raise ValueError(
-            f"{who} takes pictures of {', '.join(t.name for t in _TYPES)}; got {picture.dtype.name}. Convert them first"
-        )
+    picture.check_type(who, tuple(t.name for t in _TYPES))
     return _TYPES[picture.dtype]
 
 
@@ -108,9 +105,7 @@ def grey(picture: Picture, num_output_channels: int, who: str) -> Picture:
     if picture.channels == 4:
         picture = picture.channels_of(0, 3)
     if num_output_channels == 1 and picture.dtype == np.uint8:
-        data = fn.color_space_conversion(
-            picture.data, image_type=DALIImageType.RGB, output_type=DALIImageType.GRAY
-        )
+        data = fn.color_space_conversion(picture.data, image_type=DALIImageType.RGB, output_type=DALIImageType.GRAY)
         return picture.made(data, channels=1)
     picture = picture.made(fn.hsv(picture.data, saturation=0.0, dtype=kind))
     return picture if num_output_channels == 3 else picture.channels_of(0, 1)

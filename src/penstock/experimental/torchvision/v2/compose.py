@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 from PIL import Image
 
+from ....core.errors import suggest
 from ....pipeline import DataNode, Pipeline
 from ....plugin.pytorch.torch_utils import to_torch_tensor as _to_torch_tensor
 from . import _interchange
@@ -89,7 +91,14 @@ class PipelineWithLayout(ABC):
             value = self._arguments[name]
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} takes a positive integer, got {value!r}")
-        Pipeline(**self._arguments)  # says what is wrong with the rest
+        known = inspect.signature(Pipeline.__init__).parameters
+        for name in dali_pipeline_kwargs:
+            if name not in known:
+                raise TypeError(
+                    f"{name!r} is no argument of Compose; beyond its own it takes those of penstock.Pipeline."
+                    f"{suggest(name, known)}"
+                )
+        Pipeline(**self._arguments)  # says what is wrong with their values
         self._form = output_form(self.op_list)
         self._verified = [op for op in self.op_list if op.input_rules]
         self._graphs: dict[Kind, Graph] = {}

@@ -81,6 +81,8 @@ class GaussianBlur(Operator):
         self.kernel_size, self.sigma, self.seed = kernel_of(kernel_size), sigma_of(sigma), int(seed)
 
     def _apply(self, picture: Picture) -> Picture:
+        if picture.dtype == bool:
+            raise ValueError("GaussianBlur takes pictures of any type but bool. Convert them first")
         low, high = self.sigma
         sigma = low if low == high else fn.random.uniform(range=[low, high], seed=self.seed)
         return picture.made(fn.gaussian_blur(picture.data, window_size=list(self.kernel_size), sigma=sigma))

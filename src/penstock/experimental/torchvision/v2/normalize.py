@@ -15,6 +15,7 @@ from ._picture import Picture
 from .operator import ArgumentValidateRule, Operator, get_HWC_from_layout_pipeline
 
 FLOAT32 = np.dtype("f4")
+TYPES = ("uint8", "uint16", "int16", "int32", "float16", "float32")
 _ACCEPTED = "a sequence of numbers, one for all channels or one per channel"
 
 
@@ -76,6 +77,7 @@ class Normalize(Operator):
         self.mean, self.std = numbers(mean, "mean", _ACCEPTED), numbers(std, "std", _ACCEPTED)
 
     def _apply(self, picture: Picture) -> Picture:
+        picture.check_type("Normalize", TYPES)
         if len(self.mean) not in (1, picture.channels):
             raise ValueError(
                 f"Normalize has {len(self.mean)} means and the pictures have {picture.channels} channels; give one "

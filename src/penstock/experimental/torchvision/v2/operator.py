@@ -180,4 +180,3 @@ def get_HWC_from_layout_pipeline(data_input: DataNode) -> tuple[DataNode, DataNo
     # An axis is where its letter is; a picture has each once.
     sizes = [fn.reductions.sum(shape * (layout == ord(axis))) for axis in "HWC"]
     return sizes[0], sizes[1], sizes[2], data_input
-

@@ -51,9 +51,7 @@ class RandomApply(Operator):
 
     arg_rules = (_Probability,)
 
-    def __init__(
-        self, op_list: Sequence[Callable[..., Any]], p: float = 0.5, device: Literal["cpu", "gpu"] = "cpu"
-    ):
+    def __init__(self, op_list: Sequence[Callable[..., Any]], p: float = 0.5, device: Literal["cpu", "gpu"] = "cpu"):
         from .compose import transforms_of
 
         super().__init__(device, p=p)

@@ -11,6 +11,7 @@ from . import _windows
 from ._checks import both, fill_of, is_sequence, padding_mode_of, padding_of, positive_range, size_of
 from ._enums import SUPPORTED, InterpolationMode, check_mode, mode_of
 from ._picture import Picture
+from ._resized import TYPES
 from .operator import ArgumentValidateRule, Operator, get_HWC_from_layout_pipeline
 
 _PADDINGS = (1, 2, 4)
@@ -191,6 +192,7 @@ class RandomResizedCrop(Operator):
         self.antialias = antialias is None or bool(antialias)
 
     def _apply(self, picture: Picture) -> Picture:
+        picture.check_type("RandomResizedCrop", TYPES)
         data = fn.random_resized_crop(
             picture.data,
             size=list(self.size),

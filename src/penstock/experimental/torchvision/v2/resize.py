@@ -14,7 +14,7 @@ from ....types import Constant, DALIDataType, DALIInterpType
 from ._checks import is_sequence, size_of
 from ._enums import BY_NUMBER, SUPPORTED, InterpolationMode, check_mode, mode_of
 from ._picture import Picture
-from ._resized import edge_sizes, resize
+from ._resized import TYPES, edge_sizes, resize
 from .operator import ArgumentValidateRule, Operator, get_HWC_from_layout_pipeline
 
 
@@ -163,5 +163,6 @@ class Resize(Operator):
         self.antialias = antialias is None or bool(antialias)
 
     def _apply(self, picture: Picture) -> Picture:
+        picture.check_type("Resize", TYPES)
         how = {"interp_type": SUPPORTED[self.interpolation], "antialias": self.antialias}
         return picture.made(resize(picture.data, self.size, self.max_size, **how))

@@ -11,7 +11,7 @@ from .. import _windows
 from .._checks import both, integer, size_of
 from .._enums import SUPPORTED, InterpolationMode, check_mode, mode_of
 from .._picture import Picture
-from .._resized import resize
+from .._resized import TYPES, resize
 from ..operator import Operator
 from ._call import call, device_of
 
@@ -27,6 +27,7 @@ class _ResizedCrop(Operator):
         self.size, self.interpolation, self.antialias = size, interpolation, antialias
 
     def add(self, picture: Picture, window: Any) -> Picture:
+        picture.check_type("resized_crop", TYPES)
         data = _windows.crop(picture.data, window)
         how = {"interp_type": SUPPORTED[self.interpolation], "antialias": self.antialias}
         return picture.made(resize(data, self.size, None, **how))
@@ -96,5 +97,7 @@ def resized_crop(
     torch.Size([3, 2, 3])
     """
     check_mode(interpolation)
-    op = _ResizedCrop(both(size_of(size)), mode_of(interpolation), antialias is None or bool(antialias), device_of(device))
+    op = _ResizedCrop(
+        both(size_of(size)), mode_of(interpolation), antialias is None or bool(antialias), device_of(device)
+    )
     return call(op, inpt, _window(top, left, height, width))
