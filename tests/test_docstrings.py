@@ -12,8 +12,14 @@ from penstock.core.op import REGISTRY
 
 ROOT = Path(__file__).parents[1]
 # Modules that import a framework are tested where it is installed.
-NEEDS = {"penstock.plugin.pytorch": "torch", "penstock.plugin.jax": "jax", "penstock.plugin.jax.clu": "clu"}
-NEEDS["penstock.experimental.torchvision"] = "torch"
+NEEDS = {
+    "penstock.plugin.pytorch": "torch",
+    "penstock.plugin.jax": "jax",
+    "penstock.plugin.jax.clu": "clu",
+    "penstock.plugin.paddle": "paddle",
+    "penstock.plugin.tf": "tensorflow",
+    "penstock.experimental.torchvision": "torch",
+}
 
 
 def modules() -> list[str]:

@@ -10,6 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from mistakes import MISTAKES  # noqa: E402
+
 from penstock import PipelineError, fn, ops, pipeline_def  # noqa: E402
 from penstock.core.kernels import library  # noqa: E402
 from penstock.pipeline import Pipeline  # noqa: E402
@@ -282,24 +284,7 @@ def test_an_error_in_one_of_several_pipelines_keeps_them_together(make, files):
     assert [p["label"].flatten().tolist() for p in next(it)] == [[8, 9, 0, 1]] * 2
 
 
-@pytest.mark.parametrize(
-    ("kwargs", "error", "text"),
-    [
-        ({"reader_name": "raeder"}, ValueError, r"no reader of that name; it has \['reader'\].*Did you mean 'reader'"),
-        ({"reader_name": "reader", "size": 5}, ValueError, "exclude each other"),
-        ({"reader_name": "reader", "last_batch_padded": True}, ValueError, "exclude each other"),
-        ({"reader_name": "reader", "last_batch_policy": "LAST"}, ValueError, "FILL, DROP, PARTIAL"),
-        ({"reader_name": "reader", "auto_reset": "maybe"}, ValueError, "auto_reset takes .* got 'maybe'"),
-        ({"size": 0}, ValueError, "size takes a positive number"),
-        ({"size": -3}, ValueError, "size takes a positive number"),
-        ({"output_map": ["a"]}, ValueError, r"1 names \('a'\), but the pipeline has 2 outputs"),
-        ({"output_map": ["a", "b", "c"]}, ValueError, "3 names"),
-        ({"output_map": ["a", "a"]}, ValueError, "'a' is there more than once"),
-        ({"output_map": "ab"}, ValueError, "list of names"),
-        ({"reader_name": "reader", "fill_last_batch": True, "last_batch_policy": "PARTIAL"}, ValueError, "contradicts"),
-        ({"size": 1, "last_batch_policy": "DROP"}, ValueError, "no batch in an epoch"),
-    ],
-)
+@pytest.mark.parametrize(("kwargs", "error", "text"), MISTAKES)
 def test_mistakes_are_told_before_the_first_batch(make, kwargs, error, text):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -380,4 +380,15 @@ class DaliIterator(Generic[_Value]):
         return f"<{type(self).__name__} ({names}): {what}>"
 
 
+class Classification(DaliIterator):
+    """For pipelines with two outputs, which it calls "data" and "label"; stands before a framework's iterator."""
+
+    def __init__(self, pipelines: Pipeline | Sequence[Pipeline], *args: Any, **kwargs: Any):
+        super().__init__(pipelines, ["data", "label"], *args, **kwargs)
+
+    __init__.__signature__ = like(  # type: ignore[attr-defined]
+        DaliIterator.__init__, __init__, without=("output_map",)
+    )
+
+
 _DaliBaseIterator = DaliIterator

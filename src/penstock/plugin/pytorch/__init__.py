@@ -12,7 +12,7 @@ import torch
 from ...pipeline import Pipeline
 from ...tensors import TensorListCPU
 from ...types import to_numpy_type
-from ..base_iterator import Batch, DaliIterator, LastBatchPolicy, like
+from ..base_iterator import Batch, Classification, DaliIterator, LastBatchPolicy, like
 from . import fn
 from ._torch_function import TorchPythonFunction
 from .torch_utils import dense_tensor, feed_ndarray, on_gpu, to_torch_type
@@ -77,15 +77,8 @@ class DALIGenericIterator(DaliIterator[list[dict[str, torch.Tensor]]]):
         return [{n: dense_tensor(o, n, b.keep) for n, o in zip(self._names, b.outputs)} for b in batches]
 
 
-class DALIClassificationIterator(DALIGenericIterator):
+class DALIClassificationIterator(Classification, DALIGenericIterator):
     """`DALIGenericIterator` for pipelines with two outputs, which it calls "data" and "label"."""
-
-    def __init__(self, pipelines: Pipeline | Sequence[Pipeline], *args: Any, **kwargs: Any):
-        super().__init__(pipelines, ["data", "label"], *args, **kwargs)
-
-    __init__.__signature__ = like(  # type: ignore[attr-defined]
-        DALIGenericIterator.__init__, __init__, without=("output_map",)
-    )
 
 
 class DALIRaggedIterator(DaliIterator[list[dict[str, Any]]]):
