@@ -44,7 +44,7 @@ def epochs_of(iterator, pipes, policy):
     it = iterator(pipes, ["label"], reader_name="reader", last_batch_policy=policy)
     out = []
     for _ in range(EPOCHS):
-        out.append((len(it), [[np.array(part["label"]).ravel().tolist() for part in batch] for batch in it]))
+        out.append((len(it), [[np.asarray(part["label"]).ravel().tolist() for part in batch] for batch in it]))
         it.reset()
     return out
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators that give PaddlePaddle tensors. Tensors of CPU pipelines share the memory of the batch: nothing is copied."""
+"""Iterators that give PaddlePaddle tensors. Those of CPU pipelines share the memory of the batch: nothing is copied."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _sequences(output: Any, name: str, keep: int, levels: int) -> Any:
     rest = {s[levels:] for s in shapes}
     if len(rest) > 1:
         raise ValueError(
-            f"output '{name}': with {levels} levels of sequences the samples may differ in their first {levels} extents "
+            f"output '{name}': with {levels} levels of sequences samples may differ in their first {levels} extents "
             f"only; got {', '.join(map(str, shapes[:4]))}"
         )
     shape = (int(sum(np.prod(s[:levels], dtype="i8") for s in shapes)), *(rest.pop() if rest else ()))

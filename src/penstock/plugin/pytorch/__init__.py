@@ -13,6 +13,7 @@ from ...pipeline import Pipeline
 from ...tensors import TensorListCPU
 from ...types import to_numpy_type
 from ..base_iterator import Batch, Classification, DaliIterator, LastBatchPolicy, like
+from ..sparse import coordinates
 from . import fn
 from ._torch_function import TorchPythonFunction
 from .torch_utils import dense_tensor, feed_ndarray, on_gpu, to_torch_type
@@ -133,21 +134,8 @@ def _coo_tensor(output: Any, name: str, keep: int) -> torch.Tensor:
     if not isinstance(output, TensorListCPU):
         return _coo_on_gpu(_list_of_tensors(output, name, keep), output)
     samples = [output.at(i) for i in range(keep)]
-    extents = np.array([s.shape for s in samples], "i8").reshape(keep, output.ndim()).max(axis=0, initial=0)
-    index = [
-        np.concatenate([np.full((1, s.size), i), np.indices(s.shape).reshape(s.ndim, -1)])
-        for i, s in enumerate(samples)
-    ]
-    values = [s.reshape(-1) for s in samples]
-    if not samples:
-        index, values = [np.empty((1 + output.ndim(), 0), "i8")], [np.empty(0, to_numpy_type(output.dtype))]
-    shape = (keep, *map(int, extents))
-    return torch.sparse_coo_tensor(
-        torch.from_numpy(np.concatenate(index, axis=1)),
-        torch.from_numpy(np.concatenate(values)),
-        shape,
-        check_invariants=False,
-    )
+    index, values, shape = coordinates(samples, output.ndim(), to_numpy_type(output.dtype))
+    return torch.sparse_coo_tensor(torch.from_numpy(index), torch.from_numpy(values), shape, check_invariants=False)
 
 
 def _coo_on_gpu(samples: list[torch.Tensor], output: Any) -> torch.Tensor:

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines as TensorFlow datasets and operators. Nothing is compiled against TensorFlow, and nothing is copied: tensors
+share the memory of the batch."""
+
+from typing import Any
+
+from ...pipeline import Pipeline
+from . import experimental
+from .dataset import DALIDataset, dataset_options
+from .operator import DALIIterator, DALIIteratorWrapper, DALIRawIterator
+
+__all__ = [
+    "DALIDataset",
+    "DALIIterator",
+    "DALIIteratorWrapper",
+    "DALIRawIterator",
+    "dataset_compatible_tensorflow",
+    "dataset_distributed_compatible_tensorflow",
+    "dataset_inputs_compatible_tensorflow",
+    "dataset_options",
+    "experimental",
+    "serialize_pipeline",
+]
+
+
+def serialize_pipeline(pipeline: Pipeline, *args: Any, **kwargs: Any) -> bytes:
+    """`pipeline.serialize()`: what `DALIIterator()(serialized_pipeline=...)` takes."""
+    return pipeline.serialize(*args, **kwargs)
+
+
+def dataset_compatible_tensorflow() -> bool:
+    """Whether `DALIDataset` works with this TensorFlow: always."""
+    return True
+
+
+def dataset_inputs_compatible_tensorflow() -> bool:
+    """Whether `experimental.DALIDatasetWithInputs` works with this TensorFlow: always."""
+    return True
+
+
+def dataset_distributed_compatible_tensorflow() -> bool:
+    """Whether datasets work with `tf.distribute` of this TensorFlow: always."""
+    return True

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies of a pipeline, one for each iterator of a dataset, and the epochs that they run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ...pipeline import Pipeline
+from ..base_iterator import Batch, DaliIterator
+from .elements import Elements
+
+
+class Epochs(DaliIterator):
+    """Gives the elements of a dataset, epoch after epoch."""
+
+    def __init__(self, pipeline: Pipeline, elements: Elements, **kwargs: Any):
+        self._elements = elements
+        super().__init__(pipeline, [str(i) for i in range(elements.n_outputs)], **kwargs)
+
+    def _convert(self, batches: list[Batch]) -> Any:
+        (batch,) = batches
+        return self._elements.of(batch.outputs, batch.keep)
+
+    @property
+    def end_is_ragged(self) -> bool:
+        """Whether the last batch of an epoch is known to be smaller."""
+        if self._epochs is None or not len(self):
+            return False
+        return min(self._epochs.keep(len(self) - 1), default=self.batch_size) < self.batch_size
+
+    @property
+    def constant_length(self) -> int | None:
+        """The number of batches, if it is the same in every epoch."""
+        epochs = self._epochs
+        skips = self._pipes[0]._policy.on_error == "skip"
+        return None if epochs is None or epochs._reads_ahead or skips else len(self)
+
+    def close(self) -> None:
+        for p in self._pipes:
+            p.close()
+
+
+class Copier:
+    """Makes copies of a pipeline with other arguments. Sources and functions of Python are shared by them. `replaced` maps
+    names of external sources to arguments that these get in place of their own."""
+
+    def __init__(self, pipeline: Pipeline, arguments: dict[str, Any], replaced: dict[str, dict[str, Any]]):
+        self._arguments, self._functions = arguments, dict[str, Any]()
+        self._content = pipeline._content(self._functions)
+        for node in self._content["nodes"]:
+            for key, value in replaced.get(node["name"], {}).items():
+                if callable(value):
+                    self._functions[f"{node['name']}.{key}"] = value
+                    value = {"function": f"{node['name']}.{key}"}
+                node["arguments"][key] = value
+
+    def __call__(self) -> Pipeline:
+        copy: Pipeline = Pipeline._made_of(self._content, self._functions, self._arguments)
+        return copy
+
+
+class Iterators:
+    """Makes the iterators of a dataset. With `goes_on`, one takes over the pipeline of another that is done and begins
+    its next epoch; otherwise each begins the first epoch anew, with a pipeline of its own."""
+
+    def __init__(self, make: Callable[[], Epochs], goes_on: bool):
+        self._make, self._goes_on = make, goes_on
+        self._lock = threading.Lock()
+        self._idle: list[Epochs] = []
+
+    def prepare(self) -> Epochs:
+        """Makes the first one ahead of its use, which brings up mistakes early."""
+        epochs = self._make()
+        self._idle.append(epochs)
+        return epochs
+
+    def take(self) -> Epochs:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        return self._make()
+
+    def give_back(self, epochs: Epochs) -> None:
+        if not self._goes_on:
+            epochs.close()
+            return
+        epochs.reset()
+        with self._lock:
+            self._idle.append(epochs)
+
+    def __call__(self) -> Run:
+        return Run(self)
+
+
+class Run:
+    """One pass over the dataset. An error of one batch does not end it."""
+
+    _epochs: Epochs | None = None
+
+    def __init__(self, iterators: Iterators):
+        self._iterators = iterators
+        self._epochs = iterators.take()
+
+    def __iter__(self) -> Run:
+        return self
+
+    def __next__(self) -> Any:
+        if self._epochs is None:
+            raise StopIteration
+        try:
+            return next(self._epochs)
+        except StopIteration:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        epochs, self._epochs = self._epochs, None
+        if epochs is not None:
+            self._iterators.give_back(epochs)
+
+    def __del__(self) -> None:
+        self.close()

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`DALIDatasetWithInputs`: a pipeline that is fed from other datasets."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from ...pipeline import Pipeline
+from .dataset import DALIDataset, placeholders
+from .elements import Elements
+
+__all__ = ["DALIDatasetWithInputs", "Input"]
+
+
+class Input:
+    """A dataset that feeds a pipeline.
+
+    Parameters
+    ----------
+    dataset
+        A `tf.data.Dataset` of single tensors.
+    layout
+        The layout of a sample, such as "HWC"; by default that of the `external_source`.
+    batch
+        Whether the elements are batches, the batch axis first, or samples (the default); None to do as the
+        `external_source` says.
+    """
+
+    def __init__(self, dataset: tf.data.Dataset, *, layout: str | None = None, batch: bool | None = False):
+        if not isinstance(dataset, tf.data.Dataset):
+            raise TypeError(f"Input takes a tf.data.Dataset; got {type(dataset).__name__}")
+        self.dataset, self.layout, self.batch = dataset, layout, batch
+
+
+class DALIDatasetWithInputs(DALIDataset):
+    """`DALIDataset` whose pipeline is fed from other datasets.
+
+    `input_datasets` maps the names of all `external_source` operators that have no source to a `tf.data.Dataset` of
+    samples, or to an `Input`, which can say more. Samples may differ in shape. Strings become samples of bytes. The
+    dataset ends with the first of its inputs; what then is left of a batch is a smaller batch, left out if
+    `output_shapes` has batches of one size.
+
+    >>> from penstock import fn, pipeline_def
+    >>> @pipeline_def(batch_size=2)
+    ... def pipe():
+    ...     return fn.external_source(name="x") * 10
+    >>> dataset = DALIDatasetWithInputs(pipe(), tf.int64, input_datasets={"x": tf.data.Dataset.range(3)})
+    >>> [x.numpy().tolist() for x in dataset]
+    [[0, 10], [20]]
+    """
+
+    def __init__(self, pipeline: Pipeline, *args: Any, input_datasets: Any = None, **kwargs: Any):
+        self._input_datasets = {} if input_datasets is None else input_datasets
+        super().__init__(pipeline, *args, **kwargs)
+
+    __init__.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            *inspect.signature(DALIDataset.__init__).parameters.values(),
+            inspect.signature(__init__).parameters["input_datasets"],
+        ]
+    )
+
+    def _replaced_sources(self, pipeline: Pipeline, batch_size: int, elements: Elements) -> dict[str, dict[str, Any]]:
+        given = self._input_datasets
+        if not isinstance(given, Mapping) or not all(isinstance(k, str) for k in given):
+            raise TypeError(f"input_datasets takes a dictionary {{name: dataset}}; got {given!r}")
+        nodes = {n.name: n for n in placeholders(pipeline)}
+        replaced = {}
+        for name, value in given.items():
+            if name not in nodes:
+                near = difflib.get_close_matches(name, nodes, 1)
+                hint = f" Did you mean '{near[0]}'?" if near else ""
+                raise ValueError(
+                    f"input_datasets: the pipeline has no external source '{name}' without a source; it has "
+                    f"{sorted(nodes) or 'none'}.{hint}"
+                )
+            if not isinstance(value, (Input, tf.data.Dataset)):
+                raise TypeError(
+                    f"input_datasets takes datasets or Inputs; got {type(value).__name__} for '{name}'"
+                )
+            wanted = value if isinstance(value, Input) else Input(value)
+            read = functools.partial(_joined, batch_size=batch_size, drop=elements.wants_batches_of(batch_size))
+            replaced[name] = _source(name, wanted, nodes[name].op.values, read)
+        missing = sorted(nodes.keys() - given.keys())
+        if missing:
+            raise ValueError(
+                f"input_datasets: nothing feeds {', '.join(map(repr, missing))}; it has {sorted(given) or 'nothing'}"
+            )
+        return replaced
+
+
+def _source(name: str, wanted: Input, source: Mapping[str, Any], joined: Callable[..., Any]) -> dict[str, Any]:
+    """The arguments of the external source that reads the dataset."""
+    if source["num_outputs"] is not None:
+        raise ValueError(f"external source '{name}' has num_outputs, so that no dataset can feed it")
+    if not tf.executing_eagerly():
+        raise RuntimeError("a dataset with inputs is made in eager mode, outside of tf.function and of graphs")
+    own = source["layout"]
+    if wanted.layout is not None and own not in (None, "") and own != wanted.layout:
+        raise ValueError(f"Input for '{name}' has the layout '{wanted.layout}', its external source '{own}'")
+    spec = wanted.dataset.element_spec
+    if isinstance(spec, tuple) and len(spec) == 1:
+        spec = spec[0]
+    if not isinstance(spec, tf.TensorSpec):
+        raise TypeError(f"the dataset for '{name}' has to have single dense tensors as elements; it has {spec}")
+    is_batch = source["batch"] is not False if wanted.batch is None else bool(wanted.batch)
+    if is_batch and spec.shape.rank == 0:
+        raise ValueError(f"the dataset for '{name}' gives scalars, which are no batches: say batch=False")
+    read = _batches if is_batch else joined(spec)
+    changes = {"source": _reading(wanted.dataset, read), "batch": True, "cycle": "raise", "no_copy": True}
+    return changes if wanted.layout is None else {**changes, "layout": wanted.layout}
+
+
+def _reading(dataset: tf.data.Dataset, read: Callable[[tf.data.Dataset], Iterator[Any]]) -> Callable[[], Iterator[Any]]:
+    def source() -> Iterator[Any]:
+        yield from read(dataset)
+
+    return source
+
+
+def _batches(dataset: tf.data.Dataset) -> Iterator[Any]:
+    return map(_bytes, dataset.as_numpy_iterator())
+
+
+def _joined(spec: tf.TensorSpec, batch_size: int, drop: bool) -> Callable[[tf.data.Dataset], Iterator[Any]]:
+    """Reads samples and joins them to batches; TensorFlow does so where they are all of one shape."""
+    if spec.shape.is_fully_defined():
+        return lambda dataset: _batches(dataset.batch(batch_size, drop_remainder=drop))
+
+    def read(dataset: tf.data.Dataset) -> Iterator[Any]:
+        samples = map(_bytes, dataset.as_numpy_iterator())
+        while batch := list(itertools.islice(samples, batch_size)):
+            if len(batch) == batch_size or not drop:
+                yield batch
+
+    return read
+
+
+def _bytes(value: Any) -> Any:
+    """Strings as arrays of bytes."""
+    value = value[0] if isinstance(value, tuple) else value
+    if isinstance(value, bytes):
+        return np.frombuffer(value, "u1")
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return [np.frombuffer(v, "u1") for v in value]
+    return value
+
