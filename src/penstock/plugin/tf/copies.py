@@ -31,6 +31,11 @@ class Epochs(DaliIterator):
         return min(self._epochs.keep(len(self) - 1), default=self.batch_size) < self.batch_size
 
     @property
+    def has_given_all(self) -> bool:
+        """Whether all batches of the epoch were given out."""
+        return not self._first and self._epochs is not None and self._step >= self._epochs.epoch.batches
+
+    @property
     def constant_length(self) -> int | None:
         """The number of batches, if it is the same in every epoch."""
         epochs = self._epochs
@@ -83,12 +88,21 @@ class Iterators:
         return self._make()
 
     def give_back(self, epochs: Epochs) -> None:
-        if not self._goes_on:
+        if self._goes_on:
+            epochs.reset()
+            with self._lock:
+                self._idle.append(epochs)
+        else:
             epochs.close()
-            return
-        epochs.reset()
+
+    def close(self) -> None:
+        """Closes the pipelines that nobody uses, as their dataset is gone. TensorFlow keeps the functions of datasets, and
+        so this object, for as long as the process lives."""
+        self._goes_on = False
         with self._lock:
-            self._idle.append(epochs)
+            idle, self._idle = self._idle, []
+        for epochs in idle:
+            epochs.close()
 
     def __call__(self) -> Run:
         return Run(self)
@@ -110,10 +124,14 @@ class Run:
         if self._epochs is None:
             raise StopIteration
         try:
-            return next(self._epochs)
+            value = next(self._epochs)
         except StopIteration:
             self.close()
             raise
+        # Loops that count, as Keras has them, ask for the next iterator before they see the end of this one.
+        if self._epochs.has_given_all:
+            self.close()
+        return value
 
     def close(self) -> None:
         epochs, self._epochs = self._epochs, None

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from typing import Any
 
 import tensorflow as tf
@@ -106,6 +107,7 @@ class DALIDataset(tf.data.Dataset):
 
         iterators = Iterators(make, goes_on=reader_name is not None or size != -1)
         first = iterators.prepare()
+        weakref.finalize(self, iterators.close).atexit = False
         elements.check_batches(size_of_batch, first.end_is_ragged)
         with tf.device("/cpu:0"):
             dataset = tf.data.Dataset.from_generator(iterators, output_signature=elements.spec)

@@ -56,7 +56,9 @@ class Elements:
         parts: list[Any]
         if isinstance(self.structure, dict):
             if not isinstance(given, dict) or given.keys() != self.structure.keys():
-                raise ValueError(f"output_shapes needs the keys of output_dtypes, {sorted(self.structure)}; got {given!r}")
+                raise ValueError(
+                    f"output_shapes needs the keys of output_dtypes, {sorted(self.structure)}; got {given!r}"
+                )
             parts = [given[k] for k in sorted(given)]
         elif not isinstance(self.structure, tuple):
             parts = [given[0]] if _is_shape(given) is None and len(given) == 1 else [given]
@@ -122,7 +124,9 @@ class Elements:
             if not shape or shape[0] is None or batch_size == 1:
                 continue
             if shape[0] not in (1, batch_size):
-                raise ValueError(f"output_shapes asks for batches of {shape[0]} in output {i}, batch_size is {batch_size}")
+                raise ValueError(
+                    f"output_shapes asks for batches of {shape[0]} in output {i}, batch_size is {batch_size}"
+                )
             if shape[0] == batch_size and ragged_end:
                 raise ValueError(
                     f"output_shapes asks for batches of {batch_size} in output {i}, but the last batch of an epoch is "

@@ -83,9 +83,7 @@ class DALIDatasetWithInputs(DALIDataset):
                     f"{sorted(nodes) or 'none'}.{hint}"
                 )
             if not isinstance(value, (Input, tf.data.Dataset)):
-                raise TypeError(
-                    f"input_datasets takes datasets or Inputs; got {type(value).__name__} for '{name}'"
-                )
+                raise TypeError(f"input_datasets takes datasets or Inputs; got {type(value).__name__} for '{name}'")
             wanted = value if isinstance(value, Input) else Input(value)
             read = functools.partial(_joined, batch_size=batch_size, drop=elements.wants_batches_of(batch_size))
             replaced[name] = _source(name, wanted, nodes[name].op.values, read)
@@ -152,4 +150,3 @@ def _bytes(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype == object:
         return [np.frombuffer(v, "u1") for v in value]
     return value
-
