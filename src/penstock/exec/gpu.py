@@ -98,9 +98,11 @@ class Session:
     def spare_timer(self) -> Event:
         """A timed event to be recorded."""
         try:
-            return self.timers.pop()
+            event = self.timers.pop()
         except IndexError:
-            return Event(self.device, timed=True, sleeps=True)
+            event = Event(self.device, timed=True, sleeps=True)
+        event.passed = False
+        return event
 
     def timer(self, stream: Stream) -> Event:
         """The time at which a stream comes here."""

@@ -153,8 +153,8 @@ class Image:
 
 
 class Output(NamedTuple):
-    """A batch that a segment gives out. Of a new one `rows` are those of a batch in memory that begins at 0; of one that
-    is seen in the memory of another they are distances from that of `where`, which `root` (an edge) names."""
+    """A batch that a segment gives out. Of a new one `rows` are those of a batch in memory that begins at 0; of one
+    that is seen in the memory of another they are distances from that of `where`, which `root` (an edge) names."""
 
     edge: Edge
     spec: Spec

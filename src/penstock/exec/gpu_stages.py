@@ -48,19 +48,22 @@ class _Upload:
     their last batch do, is copied once."""
 
     def __init__(self) -> None:
-        self._kept: tuple[Borrowed, np.ndarray, DeviceBatch] | None = None
+        self._kept: tuple[Borrowed, np.ndarray, bytes, DeviceBatch] | None = None
 
     def __call__(self, gpu: GpuPass, batch: Batch) -> Batch:
         borrowed = next((o for o in batch.owners if type(o) is Borrowed), None)
         if borrowed is None:
             return upload(batch, gpu.stream, gpu.session.budget)
-        if (kept := self._kept) is None or kept[0] is not borrowed or not np.array_equal(kept[1], batch.rows):
+        kept, rows = self._kept, batch.rows
+        # Rows tell shapes, too.
+        if kept is None or kept[0] is not borrowed or (kept[1] is not rows and kept[2] != rows.tobytes()):
             copy = upload(batch, gpu.stream, gpu.session.budget)
             copy.ready = gpu.stream.record()
             copy.owners = (*copy.owners, Kept(borrowed))  # so that nobody gets it to write to
-            kept = self._kept = borrowed, batch.rows.copy(), copy
-        again = kept[2].relabel(batch.spec)
-        again.sources = batch.sources
+            kept = self._kept = borrowed, rows, rows.tobytes(), copy
+        copy = kept[3]
+        again = copy.with_rows(batch.spec, copy.rows, copy.owners, batch.sources)
+        again.rows_address = copy.rows_address
         again.used_on(gpu.stream)
         return again
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.batch import Batch, Spec
+from ..core.rows import address
 from .copies import copy_on_device, copy_samples, pieces_of
 from .driver import Device
 from .lent import Lent
@@ -70,6 +71,8 @@ class DeviceBatch(Batch):
 
     def wait(self) -> None:
         """Blocks the calling thread until the samples are there."""
+        if self.ready is not None and self.ready.passed:
+            return
         with self.device:
             if self.ready is not None:
                 if not self.ready.done():
@@ -91,7 +94,7 @@ class DeviceBatch(Batch):
         with self.device:
             out = DeviceBatch.on(self.stream, self.spec, None, self.sources)
             copy_on_device(pieces_of(self, out), self.stream)
-            out.ready = self.stream.record()
+            out.ready = self.stream.mark()
         return out
 
     def put(self, indices: np.ndarray, other: Batch) -> DeviceBatch:
@@ -118,6 +121,8 @@ def upload(batch: Batch, stream: Stream, budget: Budget | None = None) -> Device
     """The samples copied to the GPU by `stream`. Called inside `with device:`.
 
     What lies in pinned memory is copied while the host goes on; the rest goes through a pinned block first."""
+    if batch._array is not None:
+        return _upload_array(batch, batch._array, stream, budget)
     spec = batch.spec
     last = spec.n - 1
     begin, nbytes = 0, 0
@@ -139,6 +144,16 @@ def upload(batch: Batch, stream: Stream, budget: Budget | None = None) -> Device
     out = DeviceBatch.on(stream, spec, budget, batch.sources)
     if nbytes:
         stream.upload(int(out.rows["data"][0]), begin, nbytes)
+    return out
+
+
+def _upload_array(batch: Batch, array: np.ndarray, stream: Stream, budget: Budget | None) -> DeviceBatch:
+    """As `upload`, for samples that are one array."""
+    out = DeviceBatch.on(stream, batch.spec, budget, batch.sources)
+    if array.nbytes:
+        pinned = pool(stream.device, True).take(array.nbytes, stream)
+        ctypes.memmove(pinned.address, address(array), array.nbytes)
+        stream.upload(out.owners[0].address, pinned.address, array.nbytes)
     return out
 
 

@@ -46,11 +46,21 @@ class _Use:
         stream = self._stream()
         return stream is None or stream.is_through(self._work)
 
+    def done_but(self, pending: dict[int, int]) -> bool:
+        """As `done`; asks no stream twice: `pending` collects, by stream, what is known not to be done."""
+        if self._stream is not None and self._work >= pending.get(self.handle, 1 << 62):
+            return False
+        if self.done():
+            return True
+        if self._stream is not None:
+            pending[self.handle] = self._work
+        return False
+
     def wait(self, waiting: Stream) -> None:
         """Makes a stream wait for it."""
         stream = self._stream() if self._stream is not None else None
         if stream is not None and not stream.closed:
-            waiting.wait(stream.mark())
+            waiting.wait_for(stream, self._work)
         elif self._event is not None:
             waiting.wait(self._event)
 
@@ -166,8 +176,9 @@ class Pool:
                 return address, ()
         if not pinned:
             return free.pop(0)
+        pending: dict[int, int] = {}  # by stream, work that is known not to be done
         for i, (address, uses) in enumerate(free):  # the host is about to write: the GPU must be through
-            if all(use.done() for use in uses):
+            if all(use.done_but(pending) for use in uses):
                 del free[i]
                 return address, ()
         return 0, ()

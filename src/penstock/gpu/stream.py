@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import sys
 import threading
 from collections import deque
@@ -15,6 +16,7 @@ _MOST_MARKS = 64
 _MOST_IDLE = 256
 _NO_TIMING, _SLEEPS, _NON_BLOCKING = 2, 1, 1
 _P = ctypes.c_void_p
+_numbers = itertools.count()
 
 
 # Events that nothing refers to, by device and kind: recorded again, they are new ones. Put in by __del__, in whatever
@@ -25,11 +27,12 @@ _idle: dict[tuple[int, int], deque[int]] = {}
 class Event:
     """A point in a stream that others can wait for. To be recorded before anything else is done with it."""
 
-    __slots__ = ("_kind", "device", "handle")
+    __slots__ = ("_kind", "device", "handle", "passed")
 
     def __init__(self, device: Device, timed: bool = False, sleeps: bool = False):
         """`sleeps`: who waits for it sleeps, where it would otherwise ask again and again."""
         self.device = device
+        self.passed = False  # since it was recorded last, it is known that it has happened
         self._kind = device.id, (0 if timed else _NO_TIMING) | (_SLEEPS if sleeps else 0)
         lib = driver()
         try:
@@ -41,15 +44,19 @@ class Event:
             _idle.setdefault(self._kind, deque())
 
     def done(self) -> bool:
+        if self.passed:
+            return True
         code = driver().cuEventQuery(self.handle)
         if code == NOT_READY:
             return False
         check(code, "asking whether the GPU is through")
+        self.passed = True
         return True
 
     def wait(self) -> None:
         """Blocks this thread, without the GIL, until the GPU has come to it."""
         check(driver().cuEventSynchronize(self.handle), "waiting for the GPU")
+        self.passed = True
 
     def since(self, earlier: Event) -> float:
         """Milliseconds between two timed events."""
@@ -70,9 +77,10 @@ class Stream:
     """Work of the GPU in order. Made inside `with device:`.
 
     `work` counts what was asked for, so that what depends on it can be told by a number, and one event serves many;
-    `through` how much of it is known to be done."""
+    `through` how much of it is known to be done. `work` goes up when the driver has been asked: an event that another
+    thread records meanwhile may be behind more than it is taken for, never less."""
 
-    __slots__ = ("__weakref__", "_lock", "_marks", "closed", "device", "handle", "through", "work")
+    __slots__ = ("__weakref__", "_behind", "_lock", "_marks", "closed", "device", "handle", "number", "through", "work")
 
     def __init__(self, device: Device):
         self.device = device
@@ -82,6 +90,8 @@ class Stream:
         self.work = self.through = 0
         self._marks: deque[tuple[int, Event]] = deque()
         self._lock = threading.Lock()
+        self.number = next(_numbers)
+        self._behind: dict[int, int] = {}  # by number of another stream, how much of its work comes before what follows
 
     def mark(self) -> Event:
         """An event behind all that was asked for until now."""
@@ -122,13 +132,22 @@ class Stream:
 
     def record(self, event: Event | None = None) -> Event:
         event = event or Event(self.device)
+        event.passed = False
         check(driver().cuEventRecord(event.handle, self.handle), "recording an event")
         return event
 
     def wait(self, event: Event) -> None:
         """What follows in this stream begins when the event has happened."""
-        self.work += 1  # who waits for this stream waits for the event, too
         check(driver().cuStreamWaitEvent(self.handle, event.handle, 0), "making a stream wait")
+        self.work += 1  # who waits for this stream waits for the event, too
+
+    def wait_for(self, other: Stream, work: int) -> None:
+        """What follows in this stream begins when the first `work` of another one is done."""
+        if self._behind.get(other.number, -1) >= work:
+            return
+        through, event = other.work, other.mark()
+        self.wait(event)
+        self._behind[other.number] = through
 
     def asked(self) -> None:
         """Says that others have asked this stream for something, or made it wait."""
@@ -139,34 +158,34 @@ class Stream:
 
     def upload(self, to: int, address: int, nbytes: int) -> None:
         if nbytes:
-            self.work += 1
             check(driver().cuMemcpyHtoDAsync_v2(to, address, nbytes, self.handle), f"copying {nbytes} bytes to the GPU")
+            self.work += 1
 
     def download(self, to: int, address: int, nbytes: int) -> None:
         if nbytes:
-            self.work += 1
             check(
                 driver().cuMemcpyDtoHAsync_v2(to, address, nbytes, self.handle), f"copying {nbytes} bytes from the GPU"
             )
+            self.work += 1
 
     def copy(self, to: int, address: int, nbytes: int) -> None:
         if nbytes:
-            self.work += 1
             check(driver().cuMemcpyDtoDAsync_v2(to, address, nbytes, self.handle), f"copying {nbytes} bytes on the GPU")
+            self.work += 1
 
     def fill(self, address: int, value: int, nbytes: int) -> None:
         if nbytes:
-            self.work += 1
             check(driver().cuMemsetD8Async(address, value, nbytes, self.handle), f"filling {nbytes} bytes of the GPU")
+            self.work += 1
 
     def launch(self, function: int, grid: tuple, block: tuple, shared: int, argument: Any) -> None:
         """Launches a kernel whose only argument is the ctypes structure `argument`, passed by value."""
-        self.work += 1
         parameters = (_P * 1)(ctypes.addressof(argument))
         check(
             driver().cuLaunchKernel(function, *grid, *block, shared, self.handle, parameters, None),
             f"launching a kernel of {grid} blocks of {block} threads",
         )
+        self.work += 1
 
     def __del__(self, library=library, finalizing=sys.is_finalizing) -> None:
         if getattr(self, "handle", None) and not forked() and not finalizing():
@@ -185,6 +204,7 @@ class ForeignStream(Stream):
     def __init__(self, device: Device, handle: int):
         self.device, self.handle, self.closed = device, handle, False
         self.work = self.through = 0
+        self.number, self._behind = next(_numbers), {}
 
     def __del__(self, library=library, finalizing=sys.is_finalizing) -> None:
         """It is not ours."""
