@@ -87,8 +87,9 @@ class _Peeked:
 class _OfNoMemory(Batch):
     """A batch in memory that begins at 0, for its rows."""
 
-    guard_bytes = 0
     __slots__ = ("nbytes",)
+    guard_bytes = 0
+    nbytes: int
 
     @classmethod
     def of(cls, spec: Spec) -> _OfNoMemory:
@@ -130,7 +131,8 @@ class GpuSegment(_Segment):
         self._inputs = list(self.imported)
         outputs = self._outputs(wiring)
         places = {o.edge: (o.where, rows) for o, rows in outputs}
-        image, starts, workspace = Image(), [], 0
+        image, workspace = Image(), 0
+        starts: list[Started] = []
         if self.n_rows:
             starts, workspace = self._launches(gpu, wiring, image, places)
         views = self._views(wiring, {o.edge: o for o, _ in outputs})

@@ -106,7 +106,7 @@ class Kept:
         return tuple(kind) if size >= 0 else None
 
     def find(self, key: tuple | None, ctx: Context) -> GpuPlan | None:
-        plan = self._plans.get(key) if key is not None else None  # type: ignore[arg-type]
+        plan = self._plans.get(key) if key is not None else None
         return plan if plan is not None and plan.session is ctx.gpu.session else None
 
     def keep(self, key: tuple | None, plan: GpuPlan) -> None:

@@ -100,7 +100,7 @@ class Where(NamedTuple):
 
     source: int  # INPUT or MEMORY
     which: int
-    index: np.ndarray | None = None  # (n,) int32: the row of the input for each; None: the same
+    chosen: np.ndarray | None = None  # (n,) int32: the row of the input for each; None: the same
 
 
 class Image:
@@ -121,7 +121,7 @@ class Image:
     def add_rows(self, rows: np.ndarray, where: Where) -> int:
         """As `add`, for rows of a tensor."""
         at = self.add(rows)
-        self._patches.append((at, rows.itemsize, len(rows), where.index, where.source, where.which, 8))
+        self._patches.append((at, rows.itemsize, len(rows), where.chosen, where.source, where.which, 8))
         return at
 
     def points(self, at: int, step: int, n: int) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class _Upload:
     their last batch do, is copied once."""
 
     def __init__(self) -> None:
-        self._kept: tuple[Borrowed, np.ndarray, bytes, DeviceBatch] | None = None
+        self._kept: tuple[Borrowed, Any, bytes, DeviceBatch] | None = None  # of whom, rows, what they hold, the copy
 
     def __call__(self, gpu: GpuPass, batch: Batch) -> Batch:
         borrowed = next((o for o in batch.owners if type(o) is Borrowed), None)

@@ -46,7 +46,7 @@ class _Use:
         stream = self._stream()
         return stream is None or stream.is_through(self._work)
 
-    def done_but(self, pending: dict[int, int]) -> bool:
+    def done_but(self, pending: dict[int | None, int]) -> bool:
         """As `done`; asks no stream twice: `pending` collects, by stream, what is known not to be done."""
         if self._stream is not None and self._work >= pending.get(self.handle, 1 << 62):
             return False
@@ -176,7 +176,7 @@ class Pool:
                 return address, ()
         if not pinned:
             return free.pop(0)
-        pending: dict[int, int] = {}  # by stream, work that is known not to be done
+        pending: dict[int | None, int] = {}  # by stream, work that is known not to be done
         for i, (address, uses) in enumerate(free):  # the host is about to write: the GPU must be through
             if all(use.done_but(pending) for use in uses):
                 del free[i]
