@@ -85,7 +85,8 @@ class DebugPipeline(Pipeline):
             raise ValueError("a pipeline needs a batch_size before it can be run")
         if self._enable_checkpointing:
             raise ValueError("checkpoints can't be saved in debug mode; leave out debug=True or enable_checkpointing")
-        self._eager = Eager(self._max_batch_size, self._seed, self._num_threads, self._gpu_session)
+        session = weakref.WeakMethod(self._gpu_session)  # not part of a cycle
+        self._eager = Eager(self._max_batch_size, self._seed, self._num_threads, lambda: session()())  # type: ignore[misc]
         self._batches: deque[tuple[TensorListCPU, ...]] = deque()
         self._count: int | None = None
 

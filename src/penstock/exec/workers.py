@@ -4,6 +4,7 @@ can be collected although its threads wait for work, even if its callbacks refer
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import threading
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 # How long a pipeline that is closed or collected waits for a thread that is in a user's callback.
 _STOP_SECONDS = 5.0
+_PACKAGE = __name__.partition(".")[0] + "."
 
 
 class Ticket:
@@ -163,7 +165,26 @@ def _work(workers: Workers, reference: weakref.ref[_Production], ticket: Ticket,
     try:
         getattr(production, task)(ticket)
     except BaseException as e:  # handed to whoever waits for the batch
-        # The traceback of an error that explains itself would only keep the production alive.
-        ticket.fail(e.with_traceback(None) if isinstance(e, PipelineError) and e.__cause__ is None else e)
+        if isinstance(e, PipelineError) and e.__cause__ is None:  # it explains itself
+            e.__context__ = e.__traceback__ = None
+        _forget(e)
+        ticket.fail(e)
+        ticket = production = None  # type: ignore[assignment]  # the traceback refers to this frame, too
         return False
     return True
+
+
+def _forget(error: BaseException) -> None:
+    """Lets go of what the variables of our functions held when it went wrong: the batch that the error is handed on
+    with, and all of the pipeline. Those of the user's functions stay as they are, for debuggers."""
+    todo, seen = [error], set()
+    while todo:
+        e = todo.pop()
+        seen.add(id(e))
+        todo += [other for other in (e.__cause__, e.__context__) if other is not None and id(other) not in seen]
+        trace = e.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+                with contextlib.suppress(RuntimeError):  # the one that is at work
+                    trace.tb_frame.clear()
+            trace = trace.tb_next
