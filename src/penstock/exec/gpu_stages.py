@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ..core import kernels
 from ..core.batch import Batch, Borrowed, Kept
 from ..gpu.batch import DeviceBatch, upload
