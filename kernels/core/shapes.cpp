@@ -30,6 +30,8 @@ EXPORT int32_t lay_out_batch(const int64_t *stored, int64_t n, int32_t ndim, int
   return 1;
 }
 
+EXPORT_RECORDED(lay_out_batch)
+
 // Samples that lie in one block, of which their rows say where, at the address of that block.
 EXPORT void move_batch(Tensor *rows, int64_t n, int64_t address) {
   for (int64_t i = 0; i < n; i++) rows[i].data = (char *)address + (intptr_t)rows[i].data;
@@ -46,6 +48,26 @@ EXPORT int32_t settle_windows(int64_t *origin, int64_t *size, const int64_t *sha
   return 1;
 }
 EXPORT_RECORDED(settle_windows)
+
+// The fewest pieces (n, 3), each {to, from, bytes}, that copy n samples to where `target` says; returns how many there are.
+// Neighbours with the same distance between source and target are one piece, with the padding between them.
+EXPORT int64_t pieces_to_copy(const Tensor *source, const Tensor *target, int64_t n, int64_t item, int64_t *pieces) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t from = (int64_t)source[i].data, to = (int64_t)target[i].data, bytes = source[i].volume() * item;
+    if (count) {
+      int64_t *last = pieces + 3 * (count - 1);
+      const int64_t gap = from - (last[1] + last[2]);
+      if (to - from == last[0] - last[1] && gap >= 0 && gap <= 64) {
+        last[2] = from + bytes - last[1];
+        continue;
+      }
+    }
+    int64_t *piece = pieces + 3 * count++;
+    piece[0] = to, piece[1] = from, piece[2] = bytes;
+  }
+  return count;
+}
 
 // The columns `axes` (k) of an array (n, ndim), as an array (n, k).
 EXPORT void take_axes(const int64_t *in, int64_t n, int32_t ndim, const int32_t *axes, int32_t k, int64_t *out) {

@@ -131,6 +131,7 @@ def library() -> ctypes.CDLL:
         ("plan_pictures", i32, (p, i64, p, p, p, i32, i32, p, p, p, p)),
         ("plan_scans", i64, (p, i64, p, i64, p)),
         ("launch_scans", i32, (p, p, p, p, p)),
+        ("pieces_to_copy", i64, (p, p, i64, i64, p)),
         ("take_axes", None, (p, i64, i32, p, i32, p)),
         ("take_in", None, (p, i64, i32, p, p)),
         ("assign_columns", i32, (p, i32, i64, i64, p, i32, i64, i64, i64, i64)),

@@ -17,6 +17,7 @@ from ..core.kernels import Kernel
 from ..core.rows import ArgumentRows, address
 from ..gpu import compile, lent
 from ..gpu.batch import DeviceBatch
+from ..gpu.copies import copy_on_device, pieces_of
 from ..gpu.driver import Device
 from ..gpu.memory import Block, Budget, pool
 from ..gpu.stream import Event, Stream
@@ -169,6 +170,14 @@ class GpuPass:
 
     def allocate(self, spec: Spec) -> DeviceBatch:
         return DeviceBatch.on(self.stream, spec, self.session.budget)
+
+    def copy(self, batch: DeviceBatch) -> DeviceBatch:
+        """A copy in memory of this batch."""
+        batch.used_on(self.stream)
+        out = self.allocate(batch.spec)
+        copy_on_device(pieces_of(batch, out), self.stream)
+        out.sources = batch.sources
+        return out
 
     def timer(self) -> Event:
         return self.session.timer(self.stream)

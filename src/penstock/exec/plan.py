@@ -114,12 +114,17 @@ class Plan:
             for edge in release:
                 ctx.values.pop(edge, None)
         outputs = [ctx.values[e] for e in self.outputs]
-        return [b.packed_copy(pool) if b.is_borrowed and b.changes else b for b in outputs]
+        return [_own(ctx, pool, b) if b.is_borrowed and b.changes else b for b in outputs]
 
 
 def _in_turn(turns: Turns | None) -> Callable[[Node, Context], AbstractContextManager]:
     """No method of the plan, which refers to what is given this, so that the plan ends with the pipeline."""
     return lambda node, ctx: turns.of(node.number, ctx.iteration) if turns and node.op.in_order else _ANY_TIME
+
+
+def _own(ctx: Context, pool: kernels.Pool, batch: Batch) -> Batch:
+    """A copy of a batch that others go on using, to be given out."""
+    return batch.packed_copy(pool) if batch.on_host else ctx.gpu.copy(batch)
 
 
 def chain_of(stage: Stage, needed: set[Edge], resolvers: dict[int, Resolver]) -> Chain:

@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..core import kernels
 from ..core.batch import Batch
-from ..core.rows import address
+from ..core.rows import address, allocate
 from . import compile
 from .memory import pool
 from .stream import Stream
@@ -28,17 +29,13 @@ class _Pieces(ctypes.Structure):
 
 def pieces_of(source: Batch, target: Batch) -> np.ndarray:
     """What has to be copied for all samples to be in another place: as few pieces as the two layouts allow."""
-    a, b = source.rows["data"], target.rows["data"]
-    nbytes = (source.spec.volumes() * source.spec.dtype.itemsize).astype("u8")
-    # Neighbours with the same distance between source and target are one piece, with the padding between them.
-    new = np.ones(len(nbytes), bool)
-    gap = a[1:] - (a[:-1] + nbytes[:-1])
-    new[1:] = ((b - a)[1:] != (b - a)[:-1]) | (gap > 64)
-    first = np.flatnonzero(new)
-    last = np.append(first[1:], len(nbytes)) - 1
-    pieces = np.empty(len(first), PIECE)
-    if len(first):
-        pieces["to"], pieces["from"], pieces["n"] = b[first], a[first], a[last] + nbytes[last] - a[first]
+    n = len(source)
+    pieces, at = allocate(n, PIECE)
+    if not n:
+        return pieces
+    itemsize = source.spec.dtype.itemsize
+    found = kernels.library().pieces_to_copy(source.rows_address, target.rows_address, n, itemsize, at)
+    pieces = pieces[:found]
     return pieces[pieces["n"] > 0]
 
 
