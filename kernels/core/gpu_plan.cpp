@@ -38,13 +38,19 @@ struct Rows {
   int32_t source, which;
 };
 
+// What the image is put together from.
+struct Part {
+  const char *from;
+  int64_t at, bytes;
+};
+
 struct Plan {
-  const char *image;
+  const Part *parts;
   int64_t image_bytes;
   const Patch *patches;
   const Start *starts;
   const Rows *outputs;
-  int32_t n_patches, n_starts, n_outputs, unused;
+  int32_t n_parts, n_patches, n_starts, n_outputs;
 };
 
 // What a plan is started with.
@@ -105,7 +111,8 @@ int start(const Plan &plan, Place &place) {
 EXPORT int32_t start_plan(const Plan *plan, Place *place) {
   {
     NativeTime time;
-    if (plan->image_bytes) std::memcpy(place->staging, plan->image, plan->image_bytes);
+    for (int k = 0; k < plan->n_parts; k++)
+      std::memcpy(place->staging + plan->parts[k].at, plan->parts[k].from, plan->parts[k].bytes);
     for (int k = 0; k < plan->n_patches; k++) {
       const Patch &p = plan->patches[k];
       char *at = place->staging + p.at;

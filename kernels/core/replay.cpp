@@ -59,3 +59,15 @@ EXPORT void take_in(const Tensor *const *from, int64_t n, int32_t ndim, Tensor *
   }
 }
 EXPORT_RECORDED(take_in)
+
+// Whether each of n samples of the extents (n, ndim) has fewer elements than `limit`.
+EXPORT int32_t volumes_below(const int64_t *extents, int64_t n, int32_t ndim, int64_t limit) {
+  for (int64_t i = 0; i < n; i++) {
+    int64_t volume = 1;
+    for (int32_t d = 0; d < ndim; d++)
+      if (__builtin_mul_overflow(volume, extents[i * ndim + d], &volume)) return 0;
+    if (volume >= limit) return 0;
+  }
+  return 1;
+}
+EXPORT_RECORDED(volumes_below)

@@ -133,6 +133,8 @@ def library() -> ctypes.CDLL:
         ("launch_scans", i32, (p, p, p, p, p)),
         ("pieces_to_copy", i64, (p, p, i64, i64, p)),
         ("take_axes", None, (p, i64, i32, p, i32, p)),
+        ("volumes_below", i32, (p, i64, i32, i64)),
+        ("few_taps", i32, (p, p, p, i64, i32, i64)),
         ("take_in", None, (p, i64, i32, p, p)),
         ("assign_columns", i32, (p, i32, i64, i64, p, i32, i64, i64, i64, i64)),
         ("same_column", i32, (p, i64, i64, i64, p)),

@@ -132,6 +132,8 @@ class _Segment:
         a = link.resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values, self.counts)
         a.native, a.sample_of = self.native, self.sample_of
         if self.record is not None:
+            if "seed" in op.schema:
+                a.random = self.record.random(a.random)
             for name in link.node.args:
                 setattr(a, name, self.record.argument(link, name, getattr(a, name)))
         specs = [self.specs[e] for e in link.ins]
@@ -220,7 +222,7 @@ class _Segment:
             raise explain_failure(ctx, node, e, self.sample_of) from (e if "[internal" in str(e) else None)
         launch.prepare(self.specs, rows, places)
         if self.record is not None:
-            self.record.filled(launch, params)
+            self.record.filled(launch.arguments, params)
             self.record.described(launch, self.specs)
         execute(ctx, wiring.native, launch.program, pool, self.begin, self.sample_of)
         del alive

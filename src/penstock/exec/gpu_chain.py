@@ -23,8 +23,10 @@ from .frames import fold
 from .gpu import GpuPass
 from .gpu_kept import Kept, Order
 from .gpu_plan import INPUT, MEMORY, OUTPUTS, WORKSPACE, GpuPlan, Image, Output, Started, Where
+from .replay import Replays
 from .wiring import Edge, Wiring
 
+_PATIENCE = 16
 _ALIGNED = 256  # bytes, of tensors in the workspace
 
 
@@ -36,14 +38,26 @@ class GpuChain(Chain):
     def __init__(self, nodes: list[Any], needed: set[Edge], resolvers: dict[int, Resolver]):
         super().__init__(nodes, needed, resolvers)
         self.kept = Kept(self.links)
+        self._vain = 0  # batches one after the other that no plan was kept for, but which a record was good for
+        self._records: Any = None
+        if Replays.suit(self.links):
+            from .gpu_record import GpuReplays  # which imports this module
+
+            self._records = GpuReplays(self)
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
         order, at = self.kept.order, 0
         while at < len(order.links):
             begin = time.monotonic_ns()
-            key = self.kept.key(ctx, order, at)
-            plan = self.kept.find(key, ctx)
+            key = plan = None
+            if self._vain < _PATIENCE or self._vain % _PATIENCE == 0:
+                key = self.kept.key(ctx, order, at)
+                plan = self.kept.find(key, ctx)
+            self._vain = 0 if plan is not None else self._vain + 1
             if plan is None:
+                if self._records is not None and at == 0 and self._records.start(ctx, begin):
+                    return
+                self._vain = min(self._vain, _PATIENCE - 1)
                 plan = self._by_rules(ctx, order, at, key)
             plan.run(ctx, begin)
             at += plan.links
@@ -141,9 +155,12 @@ class GpuSegment(_Segment):
                 self.faults.add(c.node.number)
         numbers = [c.node.number for c in self.calls]
         new = [o for o, _ in outputs]
-        plan = GpuPlan(gpu.session, numbers, self._inputs, self.n_rows, image, starts, workspace, [*new, *views])
+        plan = self._make(gpu.session, numbers, self._inputs, self.n_rows, image, starts, workspace, [*new, *views])
         plan.faulty = next(iter(self.faults), None)
         return plan
+
+    def _make(self, *arguments: Any) -> GpuPlan:
+        return GpuPlan(*arguments)
 
     # The batches given out ----------------------------------------------------------------------------------------
 
@@ -208,16 +225,16 @@ class GpuSegment(_Segment):
             try:
                 of_call = [self.specs[e] for e in (*c.ins, *c.outs)]
                 kernel = kernels.kernel(op.kernel_for(c.a, *of_call))
-                args = gpu.session.rows.take(kernel, self.n_rows)
-                at_args.append(self._arguments(kernel, args, op.params(c.a, *of_call), image))
+                rows = ArgumentRows(self.n_rows, kernel.args, kernel.pointers)
+                at_args.append(self._arguments(kernel, rows, op.params(c.a, *of_call), image))
             except Exception as e:
                 raise explain_failure(self.ctx, c.node, e, self.sample_of) from (e if "[internal" in str(e) else None)
             ins = [self._tensor(e) for i, e in enumerate(c.ins) if i not in op.ahead(len(c.ins))]
-            calls.append(Call(kernel.path, [self._tensor(e) for e in c.outs], ins, args.array))
+            calls.append(Call(kernel.path, [self._tensor(e) for e in c.outs], ins, rows.array))
         if not calls:
             return [], 0
         kept = {self._numbers[e] for e in wiring.allocated if e in self._numbers}
-        launches = self._fusion(wiring, calls, kept).plan(calls, self._tensors, self.n_rows)
+        launches = self._planned(self._fusion(wiring, calls, kept), calls)
         scratch = max((x.scratch for x in launches), default=0)
         workspace = self._place(wiring, launches, -(-scratch // _ALIGNED) * _ALIGNED, places)
         at_rows: dict[int, int] = {}
@@ -229,7 +246,7 @@ class GpuSegment(_Segment):
                     at_rows[t] = image.add_rows(*self._rows_of(edges[t], wiring, places))
             for t in launch.shapes:
                 if t not in at_shapes:
-                    at_shapes[t] = image.add(self._tensors[t].packed())
+                    at_shapes[t] = image.add(self._shapes_of(self._tensors[t]))
         starts, begun = [], set()
         for x in launches:
             group, zeroed = x.calls[0], 0  # the launches of a group share their scratch
@@ -268,6 +285,13 @@ class GpuSegment(_Segment):
         if key not in cache:
             cache[key] = Fusion(calls, kept)
         return cache[key]
+
+    def _planned(self, fusion: Fusion, calls: list[Call]) -> list[Launch]:
+        return fusion.plan(calls, self._tensors, self.n_rows)
+
+    def _shapes_of(self, spec: Spec) -> np.ndarray:
+        """Rows of a tensor that is in no memory."""
+        return spec.packed()
 
     def _place(
         self, wiring: Wiring, launches: list[Launch], begin: int, places: dict[Edge, tuple[Where, np.ndarray]]

@@ -67,17 +67,21 @@ class _Rows(ctypes.Structure):
     ]
 
 
+class _Part(ctypes.Structure):
+    _fields_ = [("where", ctypes.c_void_p), ("at", ctypes.c_int64), ("bytes", ctypes.c_int64)]
+
+
 class _Plan(ctypes.Structure):
     _fields_ = [
-        ("image", ctypes.c_void_p),
+        ("parts", ctypes.c_void_p),
         ("image_bytes", ctypes.c_int64),
         ("patches", ctypes.c_void_p),
         ("starts", ctypes.c_void_p),
         ("outputs", ctypes.c_void_p),
+        ("n_parts", ctypes.c_int32),
         ("n_patches", ctypes.c_int32),
         ("n_starts", ctypes.c_int32),
         ("n_outputs", ctypes.c_int32),
-        ("unused", ctypes.c_int32),
     ]
 
 
@@ -103,6 +107,9 @@ class Where(NamedTuple):
     chosen: np.ndarray | None = None  # (n,) int32: the row of the input for each; None: the same
 
 
+HERE = Where(MEMORY, -1)  # they are addresses already
+
+
 class Image:
     """What travels to the GPU in one copy, with the places in it that follow from the batch."""
 
@@ -121,7 +128,8 @@ class Image:
     def add_rows(self, rows: np.ndarray, where: Where) -> int:
         """As `add`, for rows of a tensor."""
         at = self.add(rows)
-        self._patches.append((at, rows.itemsize, len(rows), where.chosen, where.source, where.which, 8))
+        if where is not HERE:
+            self._patches.append((at, rows.itemsize, len(rows), where.chosen, where.source, where.which, 8))
         return at
 
     def points(self, at: int, step: int, n: int) -> None:
@@ -137,19 +145,31 @@ class Image:
         return any(p[4] == COLUMN for p in self._patches)
 
     def packed(self) -> tuple[Any, Any, list[Any]]:
-        """The image, its patches, and what these need."""
+        """The parts, the patches, and what these need. The parts are copied to one."""
         memory, at = allocate(max(self.size, 1), np.dtype("u1"))
         for begin, array in self._parts:
             if array.nbytes:
                 array = np.ascontiguousarray(array)
                 ctypes.memmove(at + begin, address(array), array.nbytes)
-        patches, alive = (_Patch * len(self._patches))(), []
+        return (_Part * 1)(_Part(at, 0, self.size)), *self._packed_patches([memory])
+
+    def shared(self) -> tuple[Any, Any, list[Any]]:
+        """As `packed`; the parts stay where they are, to be read whenever the plan is started."""
+        parts = (_Part * len(self._parts))()
+        for p, (begin, array) in zip(parts, self._parts):
+            if not array.flags.c_contiguous:
+                raise RuntimeError("[internal error] a part of a recorded plan is not contiguous")
+            p.where, p.at, p.bytes = address(array), begin, array.nbytes
+        return parts, *self._packed_patches([array for _, array in self._parts])
+
+    def _packed_patches(self, alive: list[Any]) -> tuple[Any, list[Any]]:
+        patches = (_Patch * len(self._patches))()
         for p, (begin, step, n, index, source, which, nbytes) in zip(patches, self._patches):
             p.at, p.step, p.n, p.source, p.which, p.bytes = begin, step, n, source, which, nbytes
             if index is not None:
                 alive.append(index)
                 p.index = index.ctypes.data
-        return memory, patches, alive
+        return patches, alive
 
 
 class Output(NamedTuple):
@@ -200,10 +220,10 @@ class GpuPlan:
         self._makes = [o for o in outputs if o.root is None]
         self._views = [o for o in outputs if o.root is not None]
         self._columns = image.has_columns
-        memory, patches, alive = image.packed()
+        parts, patches, alive = self._image(image)
         self._at_workspace = -(-image.size // _ALIGNED) * _ALIGNED
         self._block = self._at_workspace + workspace
-        self._sizes = [o.nbytes for o in self._makes]
+        self._sizes, self._specs = [o.nbytes for o in self._makes], [o.spec for o in self._makes]
         self.nbytes = image.size
         packed = (_Start * len(starts))()
         for s, x in zip(packed, starts):
@@ -216,14 +236,24 @@ class GpuPlan:
         for r, o in zip(rows, (*self._makes, *self._views)):
             r.rows, r.n, r.source, r.which = address(o.rows), len(o.rows), o.where.source, o.where.which
         self._plan = _Plan(
-            *(address(memory), image.size, ctypes.addressof(patches), ctypes.addressof(packed)),
-            *(ctypes.addressof(rows), len(patches), len(packed), len(rows), 0),
+            *(ctypes.addressof(parts), image.size, ctypes.addressof(patches), ctypes.addressof(packed)),
+            *(ctypes.addressof(rows), len(parts), len(patches), len(packed), len(rows)),
         )
         self._at = ctypes.addressof(self._plan)
         self._started = len(packed)
-        self._alive = memory, patches, alive, packed, rows
+        self._alive = parts, patches, alive, packed, rows
         self._of_inputs, self._of_outputs = ctypes.c_uint64 * len(self._inputs), ctypes.c_uint64 * len(rows)
-        self._of_memory = ctypes.c_uint64 * (OUTPUTS + len(self._makes))
+        self._of_memory = ctypes.c_uint64 * (OUTPUTS + len(self._makes) + self.n_inner)
+
+    n_inner = 0  # tensors of the workspace that have places of their own
+
+    def _image(self, image: Image) -> tuple[Any, Any, list[Any]]:
+        return image.packed()
+
+    def _placed(self) -> tuple[int, list[int], list[Spec], list[int]]:
+        """For a batch: bytes of the image with the workspace, bytes and specs of the batches given out, and where in
+        the former each inner tensor is."""
+        return self._block, self._sizes, self._specs, []
 
     def run(self, ctx: Context, begin: int) -> None:
         """Makes the batches given out, and has the GPU fill them. The plan of the segment began at `begin`."""
@@ -235,15 +265,16 @@ class GpuPlan:
             if isinstance(batch, DeviceBatch):
                 batch.used_on(stream)
             inputs[k] = batch.rows_address
-        blocks = gpu.take_all([self._block, *self._sizes]) if self._started else gpu.take_all(self._sizes)
+        size, sizes, specs, inner = self._placed()
+        blocks = gpu.take_all([size, *sizes]) if self._started else gpu.take_all(sizes)
         base = blocks.pop(0) if self._started else None
         outputs, memory = self._of_outputs(), self._of_memory()
         made: list[Batch] = []
         for k, (o, block) in enumerate(zip(self._makes, blocks)):
             rows, outputs[k] = allocate(len(o.rows), TENSOR)
             memory[OUTPUTS + k] = block.address
-            made.append(new := DeviceBatch.at(stream, o.spec, rows, block))
-            new.rows_address, new._packed = outputs[k], o.spec._dense
+            made.append(new := DeviceBatch.at(stream, specs[k], rows, block))
+            new.rows_address, new._packed = outputs[k], specs[k]._dense
         views = []
         for k, o in enumerate(self._views, len(made)):
             rows, outputs[k] = allocate(len(o.rows), TENSOR)
@@ -254,6 +285,8 @@ class GpuPlan:
         if base is not None:
             staging = gpu.pinned(self.nbytes)
             memory[IMAGE], memory[WORKSPACE] = base.address, base.address + self._at_workspace
+            for k, at in enumerate(inner, OUTPUTS + len(made)):
+                memory[k] = base.address + at
             place.staging = staging.address
         if self._columns:
             position, epoch = np.ascontiguousarray(ctx.position, "i8"), np.ascontiguousarray(ctx.epoch, "u4")

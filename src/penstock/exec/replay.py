@@ -21,7 +21,8 @@ from ..core import kernels
 from ..core.batch import Batch, Buffer, Spec
 from ..core.dtypes import from_numpy
 from ..core.recording import Recorder
-from ..core.rows import TENSOR, address, allocate
+from ..core.rng import Random
+from ..core.rows import TENSOR, ArgumentRows, Unread, address, allocate
 from ..graph.node import DataNode
 from .context import Context
 from .launch import Launch, execute
@@ -44,6 +45,7 @@ class Record(Recorder):
         super().__init__()
         self.inputs: list[tuple[Edge, Any]] = []  # and where the address of its rows is put
         self.columns: list[tuple[Link, str, np.ndarray]] = []  # arguments that are data
+        self.places: tuple[np.ndarray, np.ndarray] | None = None  # epochs and positions of the samples
 
     def input(self, e: Edge, batch: Batch) -> Batch:
         """The same batch, whose rows lie where they will be for every batch."""
@@ -64,10 +66,24 @@ class Record(Recorder):
         self.columns.append((link, name, twin))
         return ours
 
-    def filled(self, launch: Launch, params: list[dict[str, Any]]) -> None:
+    def random(self, random: Random) -> Random:
+        """The same numbers, from epochs and positions that lie where they will be for every batch."""
+        if self.places is None:
+            epoch, _ = self.allocate(len(random.epoch), np.dtype("u4"))
+            position, _ = self.allocate(len(random.position), np.dtype("u8"))
+            self.places = epoch.view(), position.view()
+            for twin, column in zip((epoch, position), (random.epoch, random.position)):
+                twin.setflags(write=True)
+                twin[...] = column
+            self.written = epoch, position
+        return Random(random.key, *self.places)
+
+    def filled(self, arguments: list[ArgumentRows], params: list[dict[str, Any]]) -> None:
         """Records how the arguments of kernels were filled."""
-        for rows, columns in zip(launch.arguments, params):
+        for rows, columns in zip(arguments, params):
             for field, column in columns.items():
+                if type(column) is Unread:
+                    self.unread(field)
                 if not isinstance(column, np.ndarray):
                     continue
                 self.check(column, f"the column '{field}'")
@@ -78,6 +94,10 @@ class Record(Recorder):
                 elif not self.is_constant(column):
                     to = rows.views[field]
                     self.assign(to if column.ndim < 2 or to.ndim < 2 else to[:, : column.shape[1]], column)
+
+    def unread(self, field: str) -> None:
+        """Called for columns that can't be recorded as others."""
+        self.fault = self.fault or f"the column '{field}' is of the batch"
 
     def described(self, launch: Launch, specs: dict[Edge, Spec]) -> None:
         """Records how the shapes of tensors were filled in."""
@@ -191,6 +211,33 @@ class Replays:
         self._idle.setdefault(kind, []).append(replay)
 
 
+class Recorded:
+    """The calls of a record, and the memory that they work on. Used by one batch at a time."""
+
+    def __init__(self, record: Record):
+        self._inputs, self._columns = record.inputs, record.columns
+        self._places = None if record.places is None else record.written
+        self._calls, self._n_calls, self._alive = record.end()
+        self._usable = not record.fault
+
+    def replayed(self, ctx: Context) -> bool:
+        """Makes the calls for a batch; says whether the record is of use for it."""
+        values = ctx.values
+        for e, place in self._inputs:
+            place.value = values[e].rows_address
+        for link, name, twin in self._columns:
+            try:
+                column = link.resolver.column(name, ctx.n, values)
+            except ValueError:  # which the rules raise with an explanation
+                return False
+            if column.shape != twin.shape or column.dtype != twin.dtype:
+                return False
+            twin[...] = column
+        if self._places is not None:
+            self._places[0][...], self._places[1][...] = ctx.epoch, ctx.position
+        return self._usable and kernels.library().replay(self._calls, self._n_calls) == self._n_calls
+
+
 class Replay:
     """A segment of a chain that is planned by a record. Used by one batch at a time."""
 
@@ -201,7 +248,6 @@ class Replay:
         wiring: Wiring = chain.wiring(chain.nodes)
         assert segment.launch is not None
         self._launch, self._wiring = segment.launch, wiring
-        self._inputs, self._columns = record.inputs, record.columns
         self._outputs = []
         named = {e: e for e, _ in record.inputs if segment.ctx.values[e].sources is not None}
         for link in chain.links:
@@ -215,8 +261,7 @@ class Replay:
             if not output.stored.flags.c_contiguous:
                 record.fault = record.fault or "the shape of an output is a view"
             self._outputs.append(output)
-        self._calls, self._n_calls, self._alive = record.end()
-        self._usable = not record.fault
+        self._recorded = Recorded(record)
         # As of a segment: the types and layouts of all edges, and memory for outputs, where it is there already.
         self.specs, self.counts = dict(segment.specs), None
         self.given: dict[Edge, Batch] = {}
@@ -225,18 +270,7 @@ class Replay:
     def plan(self, ctx: Context) -> bool:
         """Says whether the record is of use for a batch, whose plan is then in place."""
         self.begin, self._ctx, self.given = time.monotonic_ns(), ctx, {}
-        values = ctx.values
-        for e, place in self._inputs:
-            place.value = values[e].rows_address
-        for link, name, twin in self._columns:
-            try:
-                column = link.resolver.column(name, ctx.n, values)
-            except ValueError:  # which the rules raise with an explanation
-                return False
-            if column.shape != twin.shape or column.dtype != twin.dtype:
-                return False
-            twin[...] = column
-        return self._usable and kernels.library().replay(self._calls, self._n_calls) == self._n_calls
+        return self._recorded.replayed(ctx)
 
     def run(self, pool: kernels.Pool) -> None:
         """Runs what is planned."""

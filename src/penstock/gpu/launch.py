@@ -133,6 +133,11 @@ class Fusion:
         self._texts: dict[tuple, tuple[str, str]] = {}
 
     @property
+    def groups(self) -> list[tuple[int, list[int]]]:
+        """Of each group the head (-1: none) and the LOCALs, as numbers of calls."""
+        return [(g.head, g.locals) for g in self._groups]
+
+    @property
     def materialised(self) -> set[int]:
         """Numbers of the first outputs that are written to memory."""
         return {g.out for g in self._groups}

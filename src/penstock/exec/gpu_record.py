@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans of GPU segments that are computed for each batch by what was recorded of an earlier one, as those of chains of
+the CPU are (exec/replay.py): for pictures whose sizes never come again. The image of the plan is the memory of the
+record; places and sizes follow from the extents that it computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core import kernels
+from ..core.batch import Spec
+from ..core.dtypes import from_numpy
+from ..core.op import Arguments
+from ..core.rng import Watched
+from ..core.rows import TENSOR, ArgumentRows, TensorRows
+from ..gpu.decided import expect
+from ..gpu.launch import Call, Fusion, Launch
+from .chain import Chain, Link
+from .context import Context
+from .gpu_chain import GpuSegment
+from .gpu_plan import HERE, MEMORY, OUTPUTS, GpuPlan, Image, Output, Where
+from .replay import Record, Recorded, Replays
+from .wiring import Edge, Wiring
+
+_ALIGNED = 256
+_INT64 = np.dtype("i8")
+
+
+class GpuRecord(Record):
+    """What is recorded of a segment on the GPU."""
+
+    def unread(self, field: str) -> None:
+        """The image is patched with them."""
+
+    def laid_out(self, spec: Spec) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of a batch in memory that begins at 0, and (2,): its bytes, and whether all have one shape."""
+        rows, at = self.allocate(spec.n, TENSOR)
+        about, at_about = self.allocate(2, _INT64)
+        dtype = int(from_numpy(spec.dtype))
+        if not self.call("lay_out_batch", spec.stored, spec.n, spec.ndim, dtype, 0, at, at_about):
+            raise MemoryError(f"no memory is large enough for samples of the shapes {spec.stored.tolist()[:4]}...")
+        return rows, about
+
+
+class ComputedPlan(GpuPlan):
+    """A plan whose image and sizes are computed anew for each batch. Started by one batch at a time."""
+
+    abouts: list[tuple[Spec, np.ndarray]]  # of the batches given out
+    inner: list[np.ndarray]  # the same of inner tensors
+
+    def _image(self, image: Image) -> tuple[Any, Any, list[Any]]:
+        return image.shared()
+
+    def _placed(self) -> tuple[int, list[int], list[Spec], list[int]]:
+        end, inner = self._block, []
+        for about in self.inner:
+            inner.append(end)
+            end += -(-int(about[0]) // _ALIGNED) * _ALIGNED
+        sizes, specs = [], []
+        for spec, about in self.abouts:
+            nbytes, dense = about.tolist()
+            sizes.append(nbytes)
+            specs.append(copy := spec.copy())
+            copy._dense = bool(dense)
+        return end, sizes, specs, inner
+
+
+class RecordedSegment(GpuSegment):
+    """A segment that is planned while all is recorded."""
+
+    record: GpuRecord
+
+    def __init__(self, chain: Chain, ctx: Context, first: Link, record: GpuRecord):
+        super().__init__(chain, ctx, first, set())
+        self.record, self.native = record, record
+        self._abouts: list[tuple[Spec, np.ndarray]] = []
+        self._inner: list[np.ndarray] = []
+        self._columns: list[dict[str, Any]] = []
+
+    def watch(self, link: Link, a: Arguments) -> None:
+        a.random = Watched(a.random)  # whose numbers, if a rule reads them, are computed from data
+
+    def _make(self, *arguments: Any) -> GpuPlan:
+        kind = type("Computed", (ComputedPlan,), {"n_inner": len(self._inner)})
+        plan = kind(*arguments)
+        plan.abouts, plan.inner = self._abouts, self._inner
+        for spec, _ in self._abouts:
+            self.record.check(spec.stored, "the shape of an output")
+        return plan
+
+    def _outputs(self, wiring: Wiring) -> list[tuple[Output, np.ndarray]]:
+        named, made = self._named(), []
+        for k, e in enumerate(wiring.allocated):
+            spec = self.specs[e]
+            rows, about = self.record.laid_out(spec)
+            self._abouts.append((spec, about))
+            where = Where(MEMORY, OUTPUTS + k)
+            output = Output(e, spec, rows, int(about[0]), where, None, named.get(e), e in wiring.wanted)
+            made.append((output, rows))
+        return made
+
+    def _arguments(self, kernel: kernels.Kernel, rows: ArgumentRows, columns: dict[str, Any], image: Image) -> int:
+        at = super()._arguments(kernel, rows, columns, image)
+        self.record.filled([rows], [columns])
+        self._columns.append(columns)
+        return at
+
+    def _place(
+        self, wiring: Wiring, launches: list[Launch], begin: int, places: dict[Edge, tuple[Where, np.ndarray]]
+    ) -> int:
+        edges, first = list(self._numbers), OUTPUTS + len(wiring.allocated)
+        for x in launches:
+            for t in x.tensors:
+                root = edges[t]
+                if root not in places and root not in self.imported:
+                    rows, about = self.record.laid_out(self.specs[root])
+                    places[root] = Where(MEMORY, first + len(self._inner)), rows
+                    self._inner.append(about)
+            if x.scratch:
+                self.record.fault = self.record.fault or "scratch depends on data"
+        return begin
+
+    def _rows_of(
+        self, e: Edge, wiring: Wiring, places: dict[Edge, tuple[Where, np.ndarray]]
+    ) -> tuple[np.ndarray, Where]:
+        if e in places:
+            where, rows = places[e]
+            return rows, where
+        return self.imported[e].rows, HERE
+
+    def _shapes_of(self, spec: Spec) -> np.ndarray:
+        rows = TensorRows(spec.n).describe(spec.stored, spec.dtype)
+        self.record.assign(rows.shape[:, : spec.ndim], spec.stored)
+        return rows.array
+
+    def _planned(self, fusion: Fusion, calls: list[Call]) -> list[Launch]:
+        launches = super()._planned(fusion, calls)
+        why = expect(self.record, fusion, calls, self._columns, self._tensors)
+        self.record.fault = self.record.fault or why
+        return launches
+
+
+class GpuReplay:
+    """A plan of a whole chain that a record computes."""
+
+    def __init__(self, kind: tuple, record: Record, plan: GpuPlan):
+        self.kind, self.made = kind, plan
+        self._recorded = Recorded(record)
+
+    def plan(self, ctx: Context) -> bool:
+        """Says whether the record is of use for a batch, whose plan is then in place."""
+        return self.made.session is ctx.gpu.session and self._recorded.replayed(ctx)
+
+
+class GpuReplays(Replays):
+    """The records of a chain on the GPU."""
+
+    def start(self, ctx: Context, begin: int) -> bool:
+        """Starts a batch by a record, or while it is recorded; False if neither can be."""
+        kind = self._kind(ctx)
+        if kind is None:
+            return False
+        replay: Any = self._planned(kind, ctx)
+        if replay is not None:
+            replay.made.run(ctx, begin)
+            self._idle[kind].append(replay)
+            return True
+        return self._pays(kind) and self._recorded(kind, ctx, begin)
+
+    def _recorded(self, kind: tuple, ctx: Context, begin: int) -> bool:
+        record, links = GpuRecord(), self.chain.links
+        try:
+            segment = RecordedSegment(self.chain, ctx, links[0], record)
+            if segment.counts is not None or not all(segment.add(link) for link in links):
+                self._vain[kind] = 1 << 30
+                return False
+            plan = segment.plan()
+        except Exception:  # which comes again if it is not about the record
+            return False
+        plan.run(ctx, begin)
+        if record.fault:
+            self._vain[kind] = 1 << 30
+            return True
+        self._vain.setdefault(kind, 0)
+        self._idle.setdefault(kind, []).append(GpuReplay(kind, record, plan))  # type: ignore[arg-type]
+        return True

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the launches of one batch must have found alike in another, to be good for it too.
+
+`Fusion.plan` decides by data: constants that are compiled in, the channels of a pixel, what is moved along which axis.
+All of that is expected of a later batch here. Grids, and how many threads share a row, are no matter of right or wrong:
+kernels go on where there is more than a grid covers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.batch import Spec
+from ..core.recording import Recorder
+from . import forms
+from .launch import Call, Fusion
+
+_LARGEST = 1 << 30  # elements of a sample that 32-bit places reach, with room for padding
+_MOST_TAPS = 768  # of plans/resample.py
+# Fields of LOCALs by which launch.py and access.py choose; `start` and `origin` matter along channels only.
+_CHOOSING = ("perm", "axis", "border", "channels", "first_axis", "n_axes")
+
+
+def expect(
+    record: Recorder, fusion: Fusion, calls: list[Call], columns: list[dict[str, Any]], specs: list[Spec]
+) -> str:
+    """Puts on record what the launches follow from; returns why that can't be done, if it can't. `columns` are the
+    arguments of each call, `specs` those of the tensors."""
+    for head, locals_ in fusion.groups:
+        called = [head, *locals_] if head >= 0 else locals_
+        form = forms.form_of(calls[head].kernel, len(calls[head].ins)) if head >= 0 else ""
+        if head >= 0 and calls[head].kernel != "resample/resample":
+            return f"{calls[head].kernel} chooses its launches in a way of its own"
+        if not form and all(forms.form_of(calls[i].kernel, len(calls[i].ins)) == "values" for i in called):
+            continue
+        first = calls[called[0]].outs[0] if head >= 0 else calls[called[0]].ins[0]
+        chain = [first, *(calls[i].outs[0] for i in locals_)]
+        for t in dict.fromkeys([*chain, *(calls[head].ins if head >= 0 else ())]):
+            if why := _expect_tensor(record, specs[t]):
+                return why
+        for i in called:
+            _expect_arguments(record, calls[i], columns[i], specs)
+        if form == "block":
+            given = columns[head]
+            start, end, size = given["roi_start"], given["roi_end"], given["out_size"]
+            record.call("few_taps", start, end, size, *size.shape, _MOST_TAPS)
+    return ""
+
+
+def _expect_tensor(record: Recorder, s: Spec) -> str:
+    axis = s.axis("C")
+    if axis >= 0 and s.ndim > 1:
+        channels = s.stored[:, axis]
+        if not (channels == channels[0]).all() or channels[0] < 1:
+            return "samples have different channels"
+        record.expect(channels)
+    if not record.call("volumes_below", s.stored, s.n, s.ndim, _LARGEST):
+        return "a sample is very large"
+    return ""
+
+
+def _expect_arguments(record: Recorder, call: Call, columns: dict[str, Any], specs: list[Spec]) -> None:
+    def given(name: str) -> np.ndarray | None:
+        column = columns.get(name)
+        return column if isinstance(column, np.ndarray) and not record.is_constant(column) else None
+
+    for name in (*_CHOOSING, *forms.constants_of(call.kernel)):
+        column = given(name)
+        if column is not None:
+            for part in column.T if column.ndim > 1 else (column,):
+                record.expect(part)
+    axis = specs[call.ins[0]].axis("C") if call.ins else -1
+    for name in ("start", "origin"):
+        column = given(name)
+        if axis >= 0 and column is not None:
+            record.expect(column[:, axis])
