@@ -34,6 +34,7 @@ from .wiring import inputs_of
 
 HARDWARE, KERNELS, HYBRID, CPU = "hardware engine", "GPU", "CPU and GPU", "CPU"
 _FORMATS = {0: RGB, 1: BGR}  # by the number of types.DALIImageType
+_AT_ONCE = 4  # measurements that are looked at
 _KEPT_SIZES, _KEPT_EACH = 32, 4  # numbers of pictures that `Scans` are kept for, and how many
 
 
@@ -224,6 +225,7 @@ class Engines:
         self.measured: dict[str, deque[tuple[Event, Event, int, int]]] = {HARDWARE: deque(), KERNELS: deque()}
         self._ends: dict[str, Event] = {}
         self._collecting = threading.Lock()
+        self._enough = 1  # measurements that are worth to be looked at; several at once take less time each
         try:
             self.hardware = HardwareDecoder(session.device)
         except (CudaError, Refused, OSError) as e:
@@ -274,7 +276,7 @@ class Engines:
 
     def collect(self) -> None:
         """Learns how fast both were with what they are through with. Called inside `with device:`."""
-        if not self._collecting.acquire(blocking=False):
+        if sum(map(len, self.measured.values())) < self._enough or not self._collecting.acquire(blocking=False):
             return
         try:
             for engine, measured in self.measured.items():
@@ -287,6 +289,7 @@ class Engines:
                     self.sharing.measured(engine, nbytes, seconds, n, between if engine == KERNELS else 0.0)
                     self._ends[engine] = end
                     self.session.timers.append(begin)
+            self._enough = _AT_ONCE if self.sharing.knows_both else 1
         finally:
             self._collecting.release()
 

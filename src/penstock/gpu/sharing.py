@@ -52,6 +52,11 @@ class Sharing:
         """Bytes of files a second that the two can do, and what is asked for."""
         return {name: rate.value for name, rate in (*self._rates.items(), ("asked for", self._asked))}
 
+    @property
+    def knows_both(self) -> bool:
+        """Whether there is something to share by."""
+        return bool(self._rates[self.kernels].nbytes) and (not self.has_engine or bool(self._rates[self.engine].nbytes))
+
     def measured(self, name: str, nbytes: int, seconds: float, samples: int, between: float = 0.0) -> None:
         """One of the two was busy for `seconds` with `nbytes`, which were done `between` seconds after the last."""
         with self._lock:

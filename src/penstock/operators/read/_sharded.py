@@ -181,16 +181,23 @@ class ShardedSource(Source, Seeded, abstract=True):
     def _following(self, count: int) -> np.ndarray:
         """(5, `count` or more) columns of the next picks. Small data sets have many epochs ahead, but not at once: it
         may be that nobody wants them."""
-        parts: list[np.ndarray] = []
+        spans: list[tuple[int, int, int]] = []
         epoch, offset, made = self.epoch, self.offset, 0
-        while made < count or (made < _AHEAD and len(parts) < self._epochs_ahead):
-            length = int(self._length(epoch))
-            end = min(offset + max(_AHEAD, count) - made, length)
-            parts.append(self._of_epoch(epoch, np.arange(offset, end), length))
+        while made < count or (made < _AHEAD and len(spans) < self._epochs_ahead):
+            end = min(offset + max(_AHEAD, count) - made, int(self._length(epoch)))
+            if end > offset:
+                spans.append((epoch, offset, end))
             made += end - offset
             epoch, offset = epoch + 1, 0
         self._epochs_ahead = min(2 * self._epochs_ahead, _EPOCHS_AHEAD)
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        columns, at = np.empty((len(_COLUMNS), made), _INT64), 0
+        for epoch, offset, end in spans:
+            of_epoch = columns[:, at : at + end - offset]
+            at += end - offset
+            of_epoch[0], of_epoch[1] = np.arange(offset, end), epoch
+            of_epoch[2], of_epoch[3] = self._at(epoch, of_epoch[0])
+        columns[4] = columns[2]
+        return columns
 
     def _take_padded(self, n: int) -> np.ndarray:
         """The same, of one epoch, which ends with them if it is over."""

@@ -135,20 +135,21 @@ class File(ShardedSource):
             *(address(index), n, self.names.root_address, self.names.text_address, self.names.begins_address),
             *(self._labels_address, reading.arguments, at, reading.out, at_label, at_label_rows),
         )
+        labels = Batch(reading.label_spec, label_rows, (label,), sources, label)
+        labels.rows_address = at_label_rows
+        batch = Batch(Spec(encoded["shape"][:, :1], _BYTE), encoded, (owner,), sources)
+        batch.rows_address = at
+        # Last, as this thread's caches are cold when it goes on.
         outcome = reading.run(io)
         if outcome.failed:
             raise SampleErrors({int(i): outcome.reason(i) for i in outcome.status.nonzero()[0]}, sources)
         if not self._idle:
             self._idle.append(reading)
-        labels = Batch(reading.label_spec, label_rows, (label,), sources, label)
-        labels.rows_address = at_label_rows
-        batch = Batch(Spec(encoded["shape"][:, :1], _BYTE), encoded, (owner,), sources)
-        batch.rows_address = at
         return batch, labels
 
 
 class _Reading:
-    """The native reading of n files, kept from batch to batch."""
+    """The native reading of n files, kept from batch to batch until one can't be read."""
 
     def __init__(self, n: int):
         kernel = kernels.kernel("read/whole_file")
@@ -156,11 +157,13 @@ class _Reading:
         self.n, self.arguments, self.out = n, arguments.address, out.address
         self.label_spec = Spec.uniform(n, (1,), _INT32)
         self._program = kernels.Program([kernels.Step(kernel, arguments.array, [(out.array, -1)], [])], n)
+        self._outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
+        self._chain = self._program.bind(self._outcome, chunk=1)
 
     def run(self, io: kernels.Pool) -> kernels.Outcome:
         """Fills in addresses and extents of encoded samples."""
-        outcome = kernels.Outcome(np.zeros(self.n, "i4"), self.n, 1)
-        self._program.run(io, outcome, chunk=1)
+        outcome = self._outcome
+        outcome.failed = kernels.library().pool_run(io.handle(), self._chain)
         return outcome
 
 
