@@ -159,6 +159,13 @@ def test_bad_pictures_in_between(on_error):
         assert shares["GPU"] > 4 * (24 - 8 - 2)
 
 
+def test_outputs_of_a_batch_that_was_made_again_can_be_waited_for():
+    p = decoder([[damaged_inside(5, 60, 60, 40)]] * 3, 1)
+    for _ in range(3):
+        assert p.run(-1)[0]._batch.ready is not None
+    assert p.stats()["gpu"]["decoders"]["CPU"] >= 3
+
+
 def test_ever_larger_pictures_and_small_ones_again():
     """Scratch is taken before it is known how much it takes."""
     batches = [[photo(k, s, s + 8, quality=90)] for k, s in enumerate((8, 8, 90, 16, 130, 8, 8, 150))]
@@ -215,6 +222,7 @@ class _Engine:
     """A JPEG engine that writes Pillow's pixels, or refuses."""
 
     refuses = False
+    decoded = 0
 
     def __init__(self, device):
         self.device = device
@@ -225,6 +233,7 @@ class _Engine:
         stream.synchronize()
         for at, size, place in zip(data.tolist(), sizes.tolist(), to.tolist()):
             image = by_pillow(np.frombuffer(ctypes.string_at(at, size), "u1"))
+            _Engine.decoded += 1
             ctypes.memmove(place, np.ascontiguousarray(image).ctypes.data, image.nbytes)
 
     def close(self):
@@ -238,17 +247,20 @@ def test_shared_with_the_jpeg_engine(monkeypatch, share, refuses):
     monkeypatch.setattr(mixed, "HardwareDecoder", _Engine)
     monkeypatch.setattr(mixed.Sharing, "share", lambda self, nbytes: share)
     monkeypatch.setattr(_Engine, "refuses", refuses)
+    monkeypatch.setattr(_Engine, "decoded", 0)
     batches = [[photo(10 * k + i, 24 + i, 30 + k % 3, quality=80) for i in range(4)] for k in range(8)]
     batches[5][1] = photo(3, 30, 30, progressive=True)  # which the engine is not given
     p = decoder(batches, 4, load=0.65)
     for files in batches:
         assert_pixels(pixels(p), files)
     p.close()
+    # Of three pictures that fit it gets every other one, the second to begin with.
+    assert _Engine.decoded == (0 if refuses else 31 if share == 1 else 7 * 2 + 1)
 
 
 def test_memory_of_a_batch_is_given_back_at_once():
     """Not only when the garbage collector comes by: nothing of a batch is in a cycle."""
-    batches = [[photo(k, 20, 20)] for k in range(10)]
+    batches = [[photo(k, 20 + k, 20)] for k in range(10)]
 
     @pipeline_def(batch_size=1, num_threads=1, device_id=0, exec_async=False, exec_pipelined=False)
     def pipe():
