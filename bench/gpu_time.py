@@ -17,10 +17,11 @@ NOTE = (
 )
 _HELD_AT_MOST = 0.3  # seconds; whoever waits for the GPU meanwhile goes on then
 _ROUNDS = 3
+_EQUAL = 1  # CU_STREAM_WAIT_VALUE_EQ
 
 
 class Gate:
-    """Holds back streams, all up to the same moment: they wait for a word of memory."""
+    """Holds back a stream, which waits for a word of memory."""
 
     def __init__(self, device: Any):
         from penstock.gpu.driver import check
@@ -30,11 +31,9 @@ class Gate:
         self._wait = ctypes.CDLL("libcuda.so.1").cuStreamWaitValue32_v2
         self._wait.argtypes = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint
 
-    def close(self, streams: list[Any]) -> None:
+    def close(self, stream: Any) -> None:
         self._word.value = 0
-        for stream in streams:
-            equal = 1
-            self._check(self._wait(stream.handle, ctypes.addressof(self._word), 1, equal), "holding back a stream")
+        self._check(self._wait(stream.handle, ctypes.addressof(self._word), 1, _EQUAL), "holding back a stream")
         self._timer = threading.Timer(_HELD_AT_MOST, self.open)
         self._timer.start()
 
@@ -49,24 +48,22 @@ def of_a_batch(pipe: Any, settle: Callable[[], None]) -> float:
     from penstock.gpu.stream import Event
 
     session = pipe._plan.session
-    device, streams, times = session.device, list(session._streams), []
+    device, times = session.device, []
     with device:
         gate = Gate(device)
         for _ in range(_ROUNDS):
-            for stream in streams:
+            for stream in list(session._streams):
                 stream.synchronize()
-            gate.close(streams)
-            begin, end = ([Event(device, timed=True) for _ in streams] for _ in range(2))
-            for stream, event in zip(streams, begin):
-                stream.record(event)
+            stream = session._streams[0]  # that of the batch to come; held alone: several would not go on at once
+            begin, end = (Event(device, timed=True) for _ in range(2))
+            gate.close(stream)
+            stream.record(begin)
             pipe.run()  # of what was made ahead; so another batch is made
             settle()
-            for stream, event in zip(streams, end):
-                stream.record(event)
+            stream.record(end)
             gate.open()
-            for event in end:
-                event.wait()
-            times.append(max(b.since(a) for a, b in zip(begin, end)) * 1e3)
+            end.wait()
+            times.append(end.since(begin) * 1e3)
     return statistics.median(times)
 
 
