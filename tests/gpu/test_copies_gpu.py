@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def
-from penstock.core.batch import Batch
+from penstock.core.batch import Batch, Kept
 from penstock.gpu import copies
 from penstock.gpu.batch import upload
 from penstock.gpu.driver import Device
@@ -126,3 +126,17 @@ def test_frames_are_not_copied():
         for i, video in enumerate(videos):
             np.testing.assert_array_equal(out.as_cpu().at(i), video[e])
             assert out[i].data_ptr() == x[i].data_ptr() + e * video[0].size
+
+
+def test_replaced_samples_leave_alone_what_is_given_out_again():
+    x, other = (Batch.from_samples([np.full((2, 3), v + i, "u1") for i in range(3)]) for v in (10, 20))
+    device = Device.get(0)
+    with device:
+        stream = Stream(device)
+        kept = upload(x, stream)
+        replaced = upload(other, stream)
+        kept.owners = (*kept.owners, Kept(None))
+        merged = kept.put(np.array([2, 0]), replaced.take(np.array([1, 2])))
+    for batch, want in ((merged, (22, 11, 21)), (kept, (10, 11, 12))):
+        host = batch.download()
+        assert [int(host.sample(i).max()) for i in range(3)] == list(want)

@@ -101,7 +101,7 @@ class DeviceBatch(Batch):
         assert isinstance(other, DeviceBatch)
         with self.device:
             other.used_on(self.stream)
-            if (self.spec.stored[indices] == other.spec.stored).all():
+            if not self.is_borrowed and (self.spec.stored[indices] == other.spec.stored).all():
                 copy_on_device(pieces_of(other, self.take(indices)), self.stream)
                 merged = self
             else:
