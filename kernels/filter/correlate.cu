@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
 #include "filter/correlate.h"
+#include "filter/gpu_small_filter.h"
 #include "filter/gpu_tile.h"
 
 // A sample: where images, filter and outputs are.

@@ -191,6 +191,19 @@ def test_correlate_of_planes_channels_and_large_filters():
     correlate(images("u1", 9, ((9, 11), (5, 6))), [(90, 120)], fill=3, border=4).check()
 
 
+@pytest.mark.parametrize("border", range(5))
+def test_small_filters_over_several_tiles(border):
+    """Tiles inside of the image, at its borders, and cut; rows at any address."""
+    sizes = ((70, 190), (37, 171))
+    correlate(images("u1", 3, sizes), [(5, 5)], border=border, anchor=2, fill=9).check(offsets=(0, 1))
+
+
+@pytest.mark.parametrize("channels, size", ((1, (1, 25)), (4, (25, 1)), (2, (5, 4))))
+@pytest.mark.parametrize("of, to", (("u1", "f4"), ("f4", "f4"), ("f2", "f2")))
+def test_small_filters_of_other_types(channels, size, of, to):
+    correlate(images(of, channels, ((41, 300), (3, 70))), [size], to).check()
+
+
 def test_correlate_where_filters_lie_inside():
     correlate(images("u1", 3, ((70, 150), (9, 9))), [(3, 6)], less=(2, 5)).check()
 

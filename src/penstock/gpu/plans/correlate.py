@@ -10,6 +10,7 @@ from ..source import c_type
 from ._tiles import MOST_SHARED, TILES, channels_of, elements_of_tiles, same_channels, tiles_of
 
 _MOST_WEIGHTS = 25  # of a filter in registers
+_SMALL_ROWS, _SMALL_ELEMENTS = 32, 256  # of tiles of small filters
 
 
 def plan(task: Task) -> list[Phase]:
@@ -21,6 +22,14 @@ def plan(task: Task) -> list[Phase]:
     channels = channels_of(x, outer, axes)
     types = f"{c_type(out.dtype)}, {c_type(x.dtype)}, {'true' if args['has_fill'][0] else 'false'}"
     small = (size == size[0]).all() and int(np.prod(size[0])) <= _MOST_WEIGHTS
+    c = same_channels(x, channels)
+    if small and c and weights.ndim == 2:
+        height, width = (int(s) for s in size[0])
+        pitch = _SMALL_ELEMENTS - 4 + -(-(4 + (width - 1) * c) // 4) * 4  # as in kernels/filter/gpu_small_filter.h
+        of = f"Correlation<{types}>, {c_type(out.dtype)}, {c_type(x.dtype)}"
+        body = f"correlate_small<{of}, {c}, {height}, {width}>(l);"
+        grid = grid_of(several_each(tiles_of(out, outer, axes, _SMALL_ROWS, _SMALL_ELEMENTS)), task.n)
+        return [Phase(body, grid, shared=4 * pitch * (_SMALL_ROWS + height - 1), resident=3)]
     for rows, elements in TILES:
         shared = 4 * (most + elements_of_tiles(size, channels, rows, elements, 1))
         if shared <= MOST_SHARED:
