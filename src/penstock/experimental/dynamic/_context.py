@@ -238,6 +238,14 @@ class EvalContext:
         """The GPU's part."""
         return _session(device_id)
 
+    def make_ready(self, values: list[Any]) -> None:
+        """Makes the context's stream wait for what is on the GPU, if it has one."""
+        stream = self.cuda_stream
+        for value in values:
+            if stream is not None and value is not None and not value.on_host:
+                with value.device:
+                    value.used_on(stream._stream)
+
     def add(self, inv: Invocation, at_once: bool) -> None:
         """Computes a call, or has it computed later."""
         mode = EvalMode.current()

@@ -185,8 +185,10 @@ def type_id(dtype: Any) -> DALIDataType:
     """The `types.DALIDataType` of a type."""
     if isinstance(dtype, DALIDataType):
         return dtype
-    if not isinstance(dtype, DType) or dtype.type_id is None:
-        raise ValueError(f"a DType with a type_id is needed; got {dtype!r}")
+    if not isinstance(dtype, DType):
+        raise ValueError(f"a DType is needed; got {dtype!r}")
+    if dtype.type_id is None:
+        raise TypeError(f"{dtype.name} is not supported by any operator; use float16 or float32")
     return dtype.type_id
 
 
@@ -197,7 +199,4 @@ def of_numpy(given: np.dtype) -> DType:
 
 def to_numpy(given: Any) -> np.dtype:
     """NumPy's type for what `dtype` takes. TypeError for bfloat16, which NumPy lacks."""
-    found = dtype(given)
-    if found.type_id is None:
-        raise TypeError(f"{found.name} is not supported by any operator; use float16 or float32")
-    return dtypes.to_numpy(found.type_id)
+    return dtypes.to_numpy(type_id(dtype(given)))

@@ -171,6 +171,8 @@ def _run(group: Sequence[Invocation], context: Any) -> None:
     outputs = iter(plan.run(n, fed, seeds, sites, context.pool(), lambda: context.session(device_id)))
     for inv, (_, _, wanted) in zip(group, steps):
         inv.values = [next(outputs) if w else None for w in wanted]
+        if inv.call.uses_gpu:
+            context.make_ready(inv.values)
     for inv in group:
         inv.finish()
 

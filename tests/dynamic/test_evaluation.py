@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When calls are computed, together with what, and where their errors come out."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+
+from penstock.core.errors import PipelineError
+from penstock.experimental import dynamic as ndd
+from penstock.experimental.dynamic import _calls, _invocation
+
+MODES = list(ndd.EvalMode)
+X = np.arange(2 * 6 * 5 * 3, dtype=np.uint8).reshape(2, 6, 5, 3)
+
+
+@pytest.fixture(autouse=True)
+def idle():
+    ndd.EvalContext.current().evaluate_all()
+    yield
+    ndd.EvalContext.current().evaluate_all()
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """The names of the calls of each plan that is run."""
+    found = []
+    together = _invocation.together
+
+    def note(steps, devices):
+        found.append([call.name.removeprefix("fn.") for call, _, _ in steps])
+        return together(steps, devices)
+
+    monkeypatch.setattr(_invocation, "together", note)
+    return found
+
+
+def images():
+    """Data that the program can't write to."""
+    return ndd.as_batch(X, layout="HWC") + np.uint8(0)
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda m: m.name)
+def test_all_modes_give_the_same(mode):
+    def program():
+        ndd.random.set_seed(5)
+        x = images()
+        y = ndd.resize(x, size=(4, 4))
+        z = ndd.crop_mirror_normalize(y, mirror=ndd.random.coin_flip(batch_size=2), mean=[1.0, 2, 3])
+        return z, ndd.noise.gaussian(y, stddev=9.0), ndd.reductions.mean(y)
+
+    want = [v.torch() for v in program()]
+    with mode:
+        assert ndd.EvalMode.current() is mode
+        got = program()
+    assert ndd.EvalMode.current() is ndd.EvalMode.eager
+    assert all(g.torch().equal(w) for g, w in zip(got, want))
+
+
+def test_deferred_calls_run_together_when_looked_at(runs):
+    x = images().evaluate()
+    del runs[:]
+    with ndd.EvalMode.deferred:
+        y = ndd.crop(x, crop=(3, 3))
+        z = ndd.flip(y)
+        apart = ndd.copy(x)
+    time.sleep(0.05)
+    assert runs == []
+    z.evaluate()
+    assert runs == [["crop", "flip"]]
+    y.evaluate()  # somebody held it, so it was kept
+    assert runs == [["crop", "flip"]]
+    np.testing.assert_array_equal(np.asarray(ndd.as_tensor(z)), np.asarray(ndd.as_tensor(y))[:, :, ::-1])
+    ndd.EvalContext.current().evaluate_all()
+    assert runs[1:] == [["copy"]]
+    del apart
+
+
+def test_what_nobody_holds_is_not_kept(runs, monkeypatch):
+    x = images().evaluate()
+    kept = []
+    run = _calls.Together.run
+    monkeypatch.setattr(_calls.Together, "run", lambda *a: kept.append(run(*a)) or kept[-1])
+    with ndd.EvalMode.deferred:
+        y = ndd.flip(ndd.crop(x, crop=(3, 3)))
+        lost = ndd.copy(x)
+        del lost
+    ndd.EvalContext.current().evaluate_all()
+    y.evaluate()
+    assert runs[-1] == ["crop", "flip"] and len(kept[-1]) == 1
+
+
+def test_eager_calls_run_in_the_background(runs):
+    x = images().evaluate()
+    del runs[:]
+    y = ndd.flip(ndd.crop(x, crop=(3, 3)))
+    deadline = time.monotonic() + 5
+    while not runs and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert runs == [["crop", "flip"]]
+    y.evaluate()
+    assert len(runs) == 1
+
+
+def test_sync_modes_run_at_once(runs):
+    x = images().evaluate()
+    for mode in (ndd.EvalMode.sync_cpu, ndd.EvalMode.sync_full):
+        del runs[:]
+        with mode:
+            y = ndd.crop(x, crop=(3, 3))
+            assert runs == [["crop"]]
+            ndd.flip(y)
+            assert runs == [["crop"], ["flip"]]
+
+
+def test_plans_are_kept(monkeypatch):
+    made = []
+    init = _calls.Together.__init__
+    monkeypatch.setattr(_calls.Together, "__init__", lambda *a: made.append(1) or init(*a))
+    for _ in range(5):
+        ndd.crop(X[0], crop=(2, 5)).evaluate()
+    assert len(made) <= 1
+
+
+def too_large():
+    return ndd.crop(images(), crop=(9, 9))  # the line that errors tell
+
+
+@pytest.mark.parametrize("mode", [ndd.EvalMode.sync_cpu, ndd.EvalMode.sync_full], ids=lambda m: m.name)
+def test_sync_modes_raise_in_the_call(mode):
+    with mode, pytest.raises(PipelineError, match="called here"):
+        too_large()
+
+
+@pytest.mark.parametrize("mode", [ndd.EvalMode.deferred, ndd.EvalMode.eager], ids=lambda m: m.name)
+def test_errors_come_out_of_the_results_and_tell_the_line(mode):
+    with mode:
+        bad = too_large()
+        behind = ndd.flip(bad)
+        good = ndd.flip(images())
+    time.sleep(0.02)
+    for value in (behind, bad, behind):
+        for look in (lambda v: v.shape, lambda v: v.torch(), lambda v: v.evaluate(), repr):
+            with pytest.raises(PipelineError) as caught:
+                look(value)
+            text = str(caught.value)
+            assert "operator `penstock.experimental.dynamic.crop`" in text
+            assert "in too_large" in text and "# the line that errors tell" in text
+            assert "[9, 9, 3] reaches out" in text and "Sample 0 of the batch" in text and "1 more bad sample" in text
+    assert good.shape == [(6, 5, 3)] * 2  # the others have their results
+
+
+def test_errors_of_constants_are_raised_by_the_call():
+    with ndd.EvalMode.deferred:
+        with pytest.raises(TypeError, match=r"resize\(\) got an unexpected argument 'siz'. Did you mean 'size'"):
+            ndd.resize(X[0], siz=3)
+        with pytest.raises(TypeError, match="takes 1 input, 0 given"):
+            ndd.resize()
+        with pytest.raises(TypeError, match="required argument not given: dtype"):
+            ndd.cast(X[0])
+        with pytest.raises(ValueError, match="batches of 2 and of 3 samples"):
+            ndd.resize(images(), resize_x=ndd.as_batch([1, 2, 3]))
+        with pytest.raises(ValueError, match="batches of 3 and of 2"):
+            ndd.resize(images(), size=3, batch_size=3)
+        with pytest.raises(ValueError, match="can't be negative"):
+            ndd.zeros(shape=[2], batch_size=-1)
+        with pytest.raises(TypeError, match="batch_size is an integer"):
+            ndd.zeros(shape=[2], batch_size="2")
+        with pytest.raises(ValueError, match="device='gpu' can't be used"):
+            ndd.io.file.read(X[0, 0, 0], device="gpu") if ndd.EvalContext.current().device_id is not None else _no_gpu()
+        with pytest.raises(AttributeError, match="Did you mean 'resize'"):
+            ndd.resise  # noqa: B018
+
+
+def _no_gpu():
+    raise ValueError("device='gpu' can't be used")
+
+
+def test_tensors_and_batches_go_together():
+    image, batch = ndd.as_tensor(X[0], layout="HWC"), images()
+    assert ndd.resize(image, size=(2, 2)).shape == (2, 2, 3)
+    assert ndd.resize(image, size=(2, 2), batch_size=3).shape == [(2, 2, 3)] * 3
+    assert ndd.resize(image, resize_x=ndd.as_batch([2, 5])).batch_size == 2
+    assert ndd.resize(batch, size=ndd.as_tensor([3.0, 2.0])).shape == [(3, 2, 3)] * 2
+    assert ndd.resize(batch, size=[ndd.as_batch([1.0, 2.0]), 2]).shape == [(1, 2, 3), (2, 2, 3)]
+    assert ndd.cat(image, batch).shape == [(12, 5, 3)] * 2
+    with ndd.EvalMode.deferred:  # the tensor is computed before the batch that it is repeated for
+        half = ndd.reductions.mean(image + np.uint8(0)) * 0 + 2
+        out = ndd.resize(batch, resize_x=half)
+    assert out.shape == [(2, 2, 3)] * 2
+
+
+def test_arguments_of_other_kinds():
+    matrix = np.float32([[1, 0, 1], [0, 1, 0]])
+    x = ndd.as_tensor(X[0], layout="HWC")
+    want = np.asarray(ndd.warp_affine(x, matrix=matrix.ravel().tolist()))
+    for given in (matrix, matrix.tolist(), ndd.as_tensor(matrix)):
+        np.testing.assert_array_equal(np.asarray(ndd.warp_affine(x, matrix=given)), want)
+    for given in (ndd.float32, "f32", "float32", np.float32, np.dtype("f4"), ndd.float32.type_id):
+        assert ndd.cast(x, dtype=given).dtype is ndd.float32
+    assert ndd.crop(x, crop=np.float32([2, 2])).shape == (2, 2, 3)
+    assert ndd.crop(x, crop_w=np.float32(2), crop_h=np.array(3)).shape == (3, 2, 3)
+
+
+def test_a_constant_of_another_type_is_another_call():
+    x = ndd.as_tensor(X[0])
+    assert [(x + c).dtype.name for c in (1, 1.0, np.uint8(1), np.float64(1))] == ["i32", "f32", "u8", "f64"]
+
+
+def test_contexts(runs):
+    with ndd.EvalContext(num_threads=1) as inner:
+        assert ndd.EvalContext.current() is inner and inner.num_threads == 1 and inner.device_id in (None, 0)
+        with ndd.EvalMode.deferred:
+            x = ndd.zeros(shape=[2], batch_size=2)
+    assert runs[-1] == ["zeros"]  # at the end of the context
+    outer = ndd.EvalContext.current()
+    assert outer is ndd.EvalContext.default() and outer is not inner
+    pool = ndd.ThreadPool(2)
+    shared = ndd.EvalContext(thread_pool=pool)
+    assert shared.thread_pool is pool and shared.num_threads == pool.num_threads == 2
+    with shared, ndd.EvalMode.deferred:
+        y = x + 1
+        with ndd.EvalContext():
+            z = y + 1  # waits for what another context computes
+            assert z.torch().tolist() == [[2, 2]] * 2
+    for wrong, error in (({"num_threads": -1}, ValueError), ({"num_threads": "a"}, TypeError), ({"thread_pool": 3}, TypeError)):
+        with pytest.raises(error):
+            ndd.EvalContext(**wrong)
+    with pytest.raises(ValueError, match="together"):
+        ndd.EvalContext(num_threads=2, thread_pool=pool)
+    before = ndd.get_num_threads()
+    ndd.set_num_threads(1)
+    assert ndd.get_num_threads() == outer.num_threads == 1
+    ndd.set_num_threads(None)
+    assert ndd.get_num_threads() == before
+    with pytest.raises(ValueError):
+        ndd.set_num_threads(0)
+
+
+def test_an_exception_leaves_a_context_alone():
+    with pytest.raises(KeyError), ndd.EvalContext(), ndd.EvalMode.deferred:
+        too_large()
+        raise KeyError
+    assert ndd.EvalMode.current() is ndd.EvalMode.eager
+
+
+def test_threads_have_contexts_modes_and_generators_of_their_own():
+    results, errors = {}, []
+
+    def work(k):
+        try:
+            ndd.random.set_seed(k)
+            for _ in range(20):
+                x = ndd.random.uniform(batch_size=8, shape=[100])
+                y = ndd.crop(images(), crop=(3, 3)).torch()
+            results[k] = x.torch().sum().item(), y.sum().item()
+        except Exception as e:
+            errors.append(e)
+
+    threads = [threading.Thread(target=work, args=(k // 2,)) for k in range(6)]
+    with ndd.EvalMode.deferred:
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    assert not errors and len({v for v in results.values()}) == 3
+
+
+def test_one_value_is_computed_once_for_many_threads(runs):
+    x = images().evaluate()
+    del runs[:]
+    with ndd.EvalMode.deferred:
+        y = ndd.flip(ndd.crop(x, crop=(3, 3)))
+    threads = [threading.Thread(target=y.evaluate) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(runs) == 1 and y.shape == [(3, 3, 3)] * 2
+
+
+def test_long_chains_and_memory():
+    x = images().evaluate()
+    with ndd.EvalMode.deferred:
+        y = x
+        held = weakref.ref(ndd.flip(y))
+        for _ in range(60):
+            y = ndd.flip(y)
+    np.testing.assert_array_equal(np.asarray(ndd.as_tensor(y)), X)
+    gc.collect()
+    assert held() is None
+    assert y._invocation is None  # nothing but the data
+
+
+PROGRAM = """
+import numpy as np, os, sys
+from penstock.experimental import dynamic as ndd
+x = ndd.zeros(shape=[50, 50, 3], dtype=ndd.uint8, layout="HWC", batch_size=4)
+y = ndd.resize(x, size=(20, 20))
+if sys.argv[1] == "fork":
+    y.evaluate()
+    pid = os.fork()
+    z = ndd.flip(y) + 1
+    assert z.torch().shape == (4, 20, 20, 3) if sys.argv[2] == "look" else True
+    if pid == 0:
+        sys.stdout.flush(); os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+print("done")
+"""
+
+
+@pytest.mark.parametrize("arguments", [("exit", ""), ("fork", "look"), ("fork", "")])
+def test_processes_end_and_fork(arguments):
+    pytest.importorskip("torch")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, env=env, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
