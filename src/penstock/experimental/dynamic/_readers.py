@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,6 +22,10 @@ from ._tensor import Tensor
 
 _READING_THREADS = 4
 _loaders: list[ThreadPoolExecutor] = []
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_loaders.clear)  # the threads are the parent's
 
 
 def _loader() -> ThreadPoolExecutor:
