@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,15 @@ def call_of(key: Hashable, build: Build, devices: Sequence[str]) -> Call:
     return call
 
 
+@lru_cache(16)
+def _places(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Epoch and position of n samples, of which random numbers are a function."""
+    epoch, position = np.zeros(n, "u4"), np.arange(n)
+    epoch.setflags(write=False)
+    position.setflags(write=False)
+    return epoch, position
+
+
 class Together:
     """Several calls as one plan: of each the inputs, as (call, output) or as the number of a given batch, and which
     outputs are wanted."""
@@ -137,7 +147,7 @@ class Together:
             if self.plan.uses_gpu:
                 self.plan.session = session()
                 self.plan.require_engines()
-            ctx = Context(n, np.zeros(n, "u4"), np.arange(n), 0)
+            ctx = Context(n, *_places(n), 0)
             for number, batch in zip(self.given, batches):
                 ctx.values[number, 0] = batch
             try:
