@@ -67,19 +67,51 @@ def test_deferred_calls_run_together_when_looked_at(runs):
     x = images().evaluate()
     del runs[:]
     with ndd.EvalMode.deferred:
-        y = ndd.crop(x, crop=(3, 3))
-        z = ndd.flip(y)
+        z = ndd.flip(ndd.crop(x, crop=(3, 3)))
         apart = ndd.copy(x)
     time.sleep(0.05)
     assert runs == []
     z.evaluate()
     assert runs == [["crop", "flip"]]
-    y.evaluate()  # somebody held it, so it was kept
-    assert runs == [["crop", "flip"]]
-    np.testing.assert_array_equal(np.asarray(ndd.as_tensor(z)), np.asarray(ndd.as_tensor(y))[:, :, ::-1])
     ndd.EvalContext.current().evaluate_all()
     assert runs[1:] == [["copy"]]
     del apart
+
+
+def test_what_is_held_is_kept_once_somebody_looks_at_it(runs):
+    x = images().evaluate()
+
+    def program():
+        del runs[:]
+        with ndd.EvalMode.deferred:
+            y = ndd.crop(x, crop=(3, 3))
+            return y, ndd.noise.gaussian(ndd.flip(y), rng=ndd.random.RNG(1))
+
+    y, z = program()
+    z.evaluate()
+    assert len(runs) == 1
+    for expected in (2, 1):  # computed again; from now on it is kept
+        assert y.shape == [(3, 3, 3)] * 2 and y.evaluate() is y
+        assert len(runs) == expected, runs
+        np.testing.assert_array_equal(np.asarray(ndd.as_tensor(y)), X[:, 1:4, 1:4])
+        y, z = program()
+        z.evaluate()
+
+
+def test_several_steps_are_computed_again(runs):
+    x = images().evaluate()
+    with ndd.EvalMode.deferred:
+        a = ndd.crop(x, crop=(4, 4))
+        b = ndd.noise.gaussian(ndd.flip(a), stddev=5.0, rng=ndd.random.RNG(1))
+        c = ndd.flip(b)
+        d = ndd.crop(c, crop=(2, 2))
+    d.evaluate()
+    del runs[:], x
+    whole = np.asarray(ndd.as_tensor(c))
+    assert runs[0][-1] == "flip" and "crop" in runs[0]
+    np.testing.assert_array_equal(np.asarray(ndd.as_tensor(d)), whole[:, 1:3, 1:3])
+    np.testing.assert_array_equal(np.asarray(ndd.as_tensor(b)), whole[:, :, ::-1])
+    np.testing.assert_array_equal(np.asarray(ndd.as_tensor(a)), X[:, 1:5, 1:5])
 
 
 def test_what_nobody_holds_is_not_kept(runs, monkeypatch):

@@ -63,7 +63,7 @@ class Call:
     """An operator, or several, with their constants, for inputs on the given devices ("cpu" or "gpu"). Making it checks
     the constants: TypeError and ValueError as in a pipeline."""
 
-    __slots__ = ("build", "devices", "draws", "in_list", "n_outputs", "name", "now", "uses_gpu")
+    __slots__ = ("build", "devices", "draws", "in_list", "n_outputs", "name", "now", "repeatable", "uses_gpu")
 
     def __init__(self, build: Build, devices: Sequence[str]):
         self.build = build
@@ -76,6 +76,8 @@ class Call:
         self.name = ops[-1].op.display_name() if ops else "input"
         self.draws = any("seed" in n.op.schema for n in ops)
         self.now = any(n.op.values.get("preserve") or n.op.in_order for n in ops)  # has effects of its own
+        # Whether it may be computed again: it reads nothing but its inputs, and takes no code of the program.
+        self.repeatable = all(n.op.in_chain(len(n.inputs)) and n.op.module != "io.file" for n in ops)
         self.uses_gpu = any(n.device in ("gpu", "mixed") for n in definition.nodes)
 
 

@@ -262,6 +262,12 @@ class EvalContext:
         """Computes this one, and what else waits."""
         self._compute([*self._take(), inv])
 
+    def compute_again(self, inv: Invocation) -> None:
+        """Computes one of which not everything was kept."""
+        with self.lock:
+            inv.revive()
+        self._compute([inv])
+
     def compute_waiting(self) -> None:
         self._compute(self._take())
 

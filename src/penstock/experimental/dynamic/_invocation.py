@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that wait for their results, and how those that wait are computed: what depends on each other in one plan."""
+"""Calls that wait for their results, and how those that wait are computed: what depends on each other in one plan.
+
+What a plan needs only inside is not kept, even if the program still holds it, as variables do that are about to be
+assigned anew: a picture is then decoded only where a crop behind it reads it. If the program does look at it, it is
+computed again; and from then on results of that line are kept.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +22,7 @@ from ._calls import Call, together
 _number = itertools.count()
 
 Edge = tuple["Invocation", int]
+_looked_at: set[tuple[Call, tuple[Site, ...]]] = set()  # calls whose results were needed although others used them
 
 
 class Invocation:
@@ -25,7 +31,7 @@ class Invocation:
     What computes it holds `context.lock`."""
 
     __slots__ = (
-        *("__weakref__", "call", "context", "device_id", "done", "error", "handles", "inputs", "n", "number"),
+        *("__weakref__", "asked", "call", "context", "device_id", "done", "error", "handles", "inputs", "n", "number"),
         *("readers", "seed", "sites", "values"),
     )
 
@@ -42,23 +48,31 @@ class Invocation:
         self.call, self.inputs, self.n, self.seed, self.sites = call, inputs, n, seed, sites
         self.context, self.device_id = context, device_id
         self.number = next(_number)
-        self.done = False
+        self.done = self.asked = False  # asked: somebody is looking at it
         self.error: Exception | None = None
         self.values: list[Batch | None] = [None] * call.n_outputs
         self.handles: list[Any] = []  # weak references to the tensors or batches that stand for the outputs
         self.readers = [0] * call.n_outputs  # invocations that wait for the outputs
-        for x in inputs:
+        self._reads(1)
+
+    def _reads(self, change: int) -> None:
+        for x in self.inputs:
             if type(x) is tuple:
-                x[0].readers[x[1]] += 1
+                x[0].readers[x[1]] += change
 
     def result(self, index: int) -> Batch:
         """The output, computed if it has to be. Raises what went wrong."""
+        self.asked = True
         if not self.done:
             self.context.compute(self)
+        if self.values[index] is None and self.error is None:
+            _looked_at.add((self.call, self.sites[-1:]))
+            self.context.compute_again(self)
         if self.error is not None:
             raise self.error.with_traceback(None)
         value = self.values[index]
         assert value is not None
+        self.asked = False
         return value
 
     def settle(self, wait: bool) -> None:
@@ -75,13 +89,20 @@ class Invocation:
         """Whether anything is left that could look at its outputs."""
         return any(h() is not None for h in self.handles) or any(self.readers)
 
-    def finish(self, error: Exception | None = None) -> None:
-        self.error = error
-        for x in self.inputs:
-            if type(x) is tuple:
-                x[0].readers[x[1]] -= 1
-        self.inputs = ()
+    def finish(self, error: Exception | None = None, inputs: Sequence[Batch | Edge] = ()) -> None:
+        """Says that it is computed, or why not; `inputs`, to compute it again."""
+        self._reads(-1)
+        self.error, self.inputs = error, inputs
         self.done = True
+
+    def revive(self) -> None:
+        """Makes it, and what it needs, wait once more for being computed."""
+        if self.done:
+            for x in self.inputs:
+                if type(x) is tuple and x[0].values[x[1]] is None:
+                    x[0].revive()
+            self._reads(1)
+            self.done = False
 
 
 def ancestors(roots: Iterable[Invocation]) -> list[Invocation]:
@@ -161,7 +182,8 @@ def _run(group: Sequence[Invocation], context: Any) -> None:
     for inv, edges, within in zip(group, all_edges, inside):
         # First whether anybody holds it: who does may be asking for it right now.
         held = [h() is not None for h in inv.handles]
-        wanted = tuple(h or r > w for h, r, w in zip(held, inv.readers, within))
+        passes = inv.call.repeatable and not inv.asked and (inv.call, inv.sites[-1:]) not in _looked_at
+        wanted = tuple(r > w or h and not (passes and w) for h, r, w in zip(held, inv.readers, within))
         steps.append((inv.call, edges, wanted))
     devices = tuple("cpu" if b.on_host else "gpu" for b in batches)
     plan = together(tuple(steps), devices)
@@ -173,8 +195,20 @@ def _run(group: Sequence[Invocation], context: Any) -> None:
         inv.values = [next(outputs) if w else None for w in wanted]
         if inv.call.uses_gpu:
             context.make_ready(inv.values)
-    for inv in group:
-        inv.finish()
+    kept: set[int] = set()  # those of which something may have to be computed again
+    for inv, edges, (_, _, wanted) in zip(reversed(group), reversed(all_edges), reversed(steps)):
+        if inv.number not in kept and not any(h() is not None and not w for h, w in zip(inv.handles, wanted)):
+            inv.finish()
+            continue
+        inputs: list[Any] = []
+        for e in edges:
+            if isinstance(e, int):
+                inputs.append(batches[e])
+                continue
+            producer, i = group[e[0]], e[1]
+            inputs.append(producer.values[i] or (producer, i))
+            kept.add(producer.number)
+        inv.finish(None, inputs)
 
 
 def repeated(batch: Batch, n: int) -> Batch:
