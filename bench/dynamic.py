@@ -123,7 +123,9 @@ def main() -> None:
     for task in TASKS:
         for n in SIZES:
             a, b = (rate[lib][f"{task}/{n}"] for lib in LIBRARIES)
-            shown = (f"{n / a * 1e6:,.0f} us", f"{n / b * 1e6:,.0f} us") if task == "x + 1" else (f"{a:,.0f}", f"{b:,.0f}")
+            shown = (
+                (f"{n / a * 1e6:,.0f} us", f"{n / b * 1e6:,.0f} us") if task == "x + 1" else (f"{a:,.0f}", f"{b:,.0f}")
+            )
             lines.append(f"| {task} | {n} | {' | '.join(shown)} | {a / b:.2f} |")
     about = "\n".join(f"* {task}: {text}" for task, text in TASKS.items())
     text = f"""# The imperative mode on the CPU

@@ -30,7 +30,7 @@ def test_there_and_back():
     copied = there.to_device("gpu", force_copy=True)
     assert copied is not there
     np.testing.assert_array_equal(np.asarray(ndd.as_tensor(copied).cpu()), X)
-    assert "device=\"gpu:0\"" in repr(there) and ndd.as_batch(X, device="gpu", dtype="f32").dtype is ndd.float32
+    assert 'device="gpu:0"' in repr(there) and ndd.as_batch(X, device="gpu", dtype="f32").dtype is ndd.float32
 
 
 @pytest.mark.parametrize("mode", list(ndd.EvalMode), ids=lambda m: m.name)
@@ -42,7 +42,9 @@ def test_operators(mode):
         sums = there * 2 + 1
     assert there.device.device_type == also.device.device_type == sums.device.device_type == "gpu"
     np.testing.assert_allclose(np.asarray(ndd.as_tensor(there).cpu()), np.asarray(ndd.as_tensor(want)), rtol=1e-6)
-    np.testing.assert_allclose(np.asarray(ndd.as_tensor(sums.cpu())), np.asarray(ndd.as_tensor(want)) * 2 + 1, rtol=1e-5)
+    np.testing.assert_allclose(
+        np.asarray(ndd.as_tensor(sums.cpu())), np.asarray(ndd.as_tensor(want)) * 2 + 1, rtol=1e-5
+    )
 
 
 def test_decoding():

@@ -12,7 +12,9 @@ from penstock.experimental import dynamic as ndd
 from penstock.experimental.dynamic import _namespace
 
 # Random ones draw from generators of their own; the class of each says which they are.
-SAME = sorted(n for n in DECLARED if n in REGISTRY and _namespace.places(REGISTRY[n]) and "seed" not in REGISTRY[n].schema)
+SAME = sorted(
+    n for n in DECLARED if n in REGISTRY and _namespace.places(REGISTRY[n]) and "seed" not in REGISTRY[n].schema
+)
 
 
 def function(name):

@@ -31,7 +31,9 @@ def read(reader, n, epochs=1):
     return [numbers(data) for _ in range(epochs) for data, label in reader.next_epoch(n)]
 
 
-@pytest.mark.parametrize("settings", [{}, {"random_shuffle": True, "seed": 3, "initial_fill": 4}, {"pad_last_batch": True}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"random_shuffle": True, "seed": 3, "initial_fill": 4}, {"pad_last_batch": True}]
+)
 def test_the_order_is_that_of_pipelines(files, settings):
     @pipeline_def(batch_size=3, seed=1)
     def pipe():
@@ -74,8 +76,8 @@ def test_a_reader_is_used_in_one_way(files):
         (lambda f: ndd.readers.File(files=f).next_epoch(0), ValueError, "at least 1"),
         (lambda f: ndd.readers.File(files=f).next_epoch("2"), TypeError, "integer"),
         (lambda f: ndd.readers.File(files=f, device="tpu"), ValueError, "tpu"),
-        (lambda f: ndd.readers.File(file_root="/nonexistent").get_metadata(), RuntimeError, "(?s)called here.*nonexistent"),
-        (lambda f: next(ndd.readers.File(files=f, num_shards=99).next_epoch(2)), ValueError, "fewer than num_shards=99"),
+        (lambda f: ndd.readers.File(file_root="/nonexistent").get_metadata(), RuntimeError, "(?s)here.*nonexist"),
+        (lambda f: next(ndd.readers.File(files=f, num_shards=99).next_epoch(2)), ValueError, "num_shards=99"),
         (lambda f: ndd.readers.File(files=f).set_state("x"), ValueError, "'x' is no state"),
         (lambda f: ndd.readers.COCO, AttributeError, "COCO"),
     ],
@@ -147,7 +149,7 @@ def test_external_sources():
         (lambda: ndd.ExternalSource(lambda: 1, cycle=True), ValueError, "is a function"),
         (lambda: ndd.ExternalSource(data, num_outputs=3)(), ValueError, "got ndarray"),
         (lambda: ndd.ExternalSource(data, num_outputs=2, layout=["X"]), ValueError, "1 are given for 2"),
-        (lambda: ndd.ExternalSource(lambda: (1, ndd.as_batch(data)), num_outputs=2)(), ValueError, "batches and tensors"),
+        (lambda: ndd.ExternalSource(lambda: (1, ndd.as_batch(data)), num_outputs=2)(), ValueError, "and tensors"),
         (lambda: ndd.ExternalSource([], cycle=True)(), StopIteration, ""),
     ):  # fmt: skip
         with pytest.raises(error, match=text):

@@ -162,13 +162,23 @@ def test_selecting_shares_memory():
 def test_indexing_is_numpys():
     rng = np.random.default_rng(3)
     tensor = ndd.as_tensor(A, layout="HWC")
-    for key in (0, -1, np.s_[1:], np.s_[:, 1], np.s_[..., -1], np.s_[0, 1, 2], np.s_[:, ::2], np.s_[1, ..., 0], np.s_[:]):
+    for key in (
+        0,
+        -1,
+        np.s_[1:],
+        np.s_[:, 1],
+        np.s_[..., -1],
+        np.s_[0, 1, 2],
+        np.s_[:, ::2],
+        np.s_[1, ..., 0],
+        np.s_[:],
+    ):
         np.testing.assert_array_equal(np.asarray(tensor[key]), A[key])
         for i, got in enumerate(ndd.as_batch([A, A + 1], layout="HWC").slice[key].tensors):
             np.testing.assert_array_equal(np.asarray(got), (A + i)[key])
     assert tensor[0].layout == "WC" and tensor[:, 1].layout == "HC"
     at = rng.integers(0, 4, 2)
-    each = ndd.as_batch([A, A]).slice[1, ndd.as_batch(at.astype("i4")) : ]
+    each = ndd.as_batch([A, A]).slice[1, ndd.as_batch(at.astype("i4")) :]
     for i, got in enumerate(each.tensors):
         np.testing.assert_array_equal(np.asarray(got), A[1, at[i] :])
     assert tensor[ndd.tensor(1), 2, ndd.tensor(0)].item() == A[1, 2, 0]
@@ -180,7 +190,8 @@ def test_arithmetic_is_numpys():
     ours, other = ndd.as_tensor(x), ndd.as_tensor(y)
     for got, want in (
         (ours + other, x + y), (ours - 1, x - 1), (2 * ours, 2 * x), (ours / other, x / y), (3 - other, 3 - y),
-        (ndd.as_tensor(A) // 2, A // 2), (abs(-ours), x), (ours > other, x > y), (1 <= ours, x >= 1), (ours != y, x != y),
+        (ndd.as_tensor(A) // 2, A // 2), (abs(-ours), x), (ours > other, x > y), (1 <= ours, x >= 1),
+        (ours != y, x != y),
         (y * ours, x * y), (ndd.as_tensor(A) & 3, A.astype("i4") & 3), (~ndd.as_tensor(A), ~A), (+ours, x),
     ):  # fmt: skip
         np.testing.assert_allclose(np.asarray(got), want, rtol=1e-6)
@@ -199,7 +210,7 @@ def test_pickling():
 
 def test_texts():
     assert repr(ndd.as_batch(RAGGED, layout="HW")) == (
-        "Batch(\n    [[[1. 2. 3.]],\n\n    [[4.]\n     [5.]]],\n    dtype=f32,\n    layout=\"HW\",\n"
+        'Batch(\n    [[[1. 2. 3.]],\n\n    [[4.]\n     [5.]]],\n    dtype=f32,\n    layout="HW",\n'
         '    device="cpu",\n    num_samples=2,\n    shape=[(1, 3), (2, 1)])'
     )
     assert "... and 12 more" in repr(ndd.zeros(shape=[2], batch_size=20))

@@ -9,6 +9,7 @@
 [0.0, 2.0]
 """
 
+from . import capture, checkpoint, math, pytorch, random
 from ._batch import Batch
 from ._context import EvalContext, ThreadPool, get_num_threads, set_num_threads
 from ._device import Device, device
@@ -37,6 +38,7 @@ from ._external_source import ExternalSource
 from ._imread import imread
 from ._making import as_batch, as_tensor, batch, tensor
 from ._mode import EvalMode
+from ._namespace import fill as _fill
 from ._stream import (
     Stream,
     get_current_stream,
@@ -46,7 +48,53 @@ from ._stream import (
     stream,
 )
 from ._tensor import Tensor
-from . import capture, checkpoint, math, pytorch, random
-from ._namespace import fill as _fill
+
+__all__ = [
+    "Batch",
+    "DType",
+    "DataType",
+    "Device",
+    "EvalContext",
+    "EvalMode",
+    "ExternalSource",
+    "ImageType",
+    "InterpType",
+    "Stream",
+    "Tensor",
+    "ThreadPool",
+    "as_batch",
+    "as_tensor",
+    "batch",
+    "bfloat16",
+    "bool",
+    "capture",
+    "checkpoint",
+    "device",
+    "dtype",
+    "float16",
+    "float32",
+    "float64",
+    "get_current_stream",
+    "get_default_stream",
+    "get_num_threads",
+    "imread",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "math",
+    "pytorch",
+    "random",
+    "set_current_stream",
+    "set_default_stream",
+    "set_num_threads",
+    "stream",
+    "tensor",
+    "type_id",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+]
 
 _fill(__name__)

@@ -128,7 +128,9 @@ _Kind = DType.Kind
 float16 = DType(_Kind.float, 16, type_id=DALIDataType.FLOAT16, docs="A float of 16 bits.")
 float32 = DType(_Kind.float, 32, type_id=DALIDataType.FLOAT, docs="A float of 32 bits.")
 float64 = DType(_Kind.float, 64, type_id=DALIDataType.FLOAT64, docs="A float of 64 bits.")
-bfloat16 = DType(_Kind.float, 16, 8, name="bfloat16", docs="A float of 16 bits with the range of float32; no operator takes it.")
+bfloat16 = DType(
+    _Kind.float, 16, 8, name="bfloat16", docs="A float of 16 bits with the range of float32; no operator takes it."
+)
 uint8 = DType(_Kind.unsigned, 8, type_id=DALIDataType.UINT8, docs="An unsigned integer of 8 bits.")
 uint16 = DType(_Kind.unsigned, 16, type_id=DALIDataType.UINT16, docs="An unsigned integer of 16 bits.")
 uint32 = DType(_Kind.unsigned, 32, type_id=DALIDataType.UINT32, docs="An unsigned integer of 32 bits.")
@@ -140,7 +142,9 @@ int64 = DType(_Kind.signed, 64, name="i64", type_id=DALIDataType.INT64, docs="An
 bool_ = DType(_Kind.bool, 8, type_id=DALIDataType.BOOL, docs="True or False.")
 DataType = DType(_Kind.enum, 32, type_id=DALIDataType.DATA_TYPE, name="DataType", docs="A `types.DALIDataType`.")
 ImageType = DType(_Kind.enum, 32, type_id=DALIDataType.IMAGE_TYPE, name="ImageType", docs="A `types.DALIImageType`.")
-InterpType = DType(_Kind.enum, 32, type_id=DALIDataType.INTERP_TYPE, name="InterpType", docs="A `types.DALIInterpType`.")
+InterpType = DType(
+    _Kind.enum, 32, type_id=DALIDataType.INTERP_TYPE, name="InterpType", docs="A `types.DALIInterpType`."
+)
 
 _ALL = {
     **{"float16": float16, "float32": float32, "float64": float64, "bfloat16": bfloat16, "bool": bool_},

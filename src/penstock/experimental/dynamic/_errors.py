@@ -16,9 +16,7 @@ def describe(name: str, device: str, sites: Sequence[Site], cause: str) -> str:
     return f"Error in {device.upper()} operator `penstock.experimental.dynamic.{name}`,\n{where}encountered:\n\n{cause}"
 
 
-def of_samples(
-    name: str, device: str, sites: Sequence[Site], reasons: dict[int, str], sources: Any
-) -> PipelineError:
+def of_samples(name: str, device: str, sites: Sequence[Site], reasons: dict[int, str], sources: Any) -> PipelineError:
     """That of samples which can't be handled; `sources[row]` says where each came from."""
     row, reason = min(reasons.items())
     more = f"\n({len(reasons) - 1} more bad samples in this batch)" if len(reasons) > 1 else ""

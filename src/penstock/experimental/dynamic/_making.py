@@ -120,8 +120,8 @@ def _stacked(batch: Any, pad: bool) -> Any:
     if not samples.spec.is_dense:
         if not pad:
             raise ValueError(
-                f"the samples differ in shape: {samples.spec.shape.tolist()[:4]}...; make them alike (resize, crop), or "
-                "give pad=True to fill them up with zeros"
+                f"the samples differ in shape: {samples.spec.shape.tolist()[:4]}...; make them alike (resize, crop), "
+                "or give pad=True to fill them up with zeros"
             )
         samples = call_by_name("pad", batch)._samples()
     spec = samples.spec

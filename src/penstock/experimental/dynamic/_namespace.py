@@ -68,7 +68,10 @@ def fill(root: str) -> None:
             module = registry._submodule(root, path)
             tables.setdefault(module.__name__, {})[spelled(cls)] = (cls, cls.__name__, ".".join(path))
     for name, table in tables.items():
-        registry._make_on_demand(sys.modules[name], table, _make, lambda missing, at=name: _added(root, at, missing))
+        module = sys.modules[name]
+        public = getattr(module, "__all__", ())
+        registry._make_on_demand(module, table, _make, lambda missing, at=name: _added(root, at, missing))
+        module.__all__ = sorted({*public, *module.__all__})  # type: ignore[attr-defined]
 
 
 def _added(root: str, module_name: str, name: str) -> tuple | None:

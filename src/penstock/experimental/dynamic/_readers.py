@@ -87,7 +87,9 @@ class Reader:
         if missing:
             raise TypeError(f"{self._name}() needs {', '.join(missing)}")
         schema = self._operator.schema
-        op = self._operator({n: values.get(n, None if a.required else a.default) for n, a in schema.items()} | {"given": set(values)})
+        op = self._operator(
+            {n: values.get(n, None if a.required else a.default) for n, a in schema.items()} | {"given": set(values)}
+        )
         assert isinstance(op, Source)
         self._op = op
         self._way = ""  # "batches", "samples" or "calls"
@@ -101,9 +103,7 @@ class Reader:
 
     def _use(self, way: str) -> None:
         if self._way not in ("", way):
-            raise RuntimeError(
-                f"{self._name}: this reader gives {self._way} already; for {way} make another one"
-            )
+            raise RuntimeError(f"{self._name}: this reader gives {self._way} already; for {way} make another one")
         self._way = way
 
     def _open(self) -> None:

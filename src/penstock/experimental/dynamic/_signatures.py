@@ -69,9 +69,7 @@ def of_function(cls: type[Operator], place: str = "") -> inspect.Signature:
         if name.startswith("*"):
             out.append(inspect.Parameter(name[1:], inspect.Parameter.VAR_POSITIONAL))
         else:
-            out.append(
-                inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY, default=empty if needed else None)
-            )
+            out.append(inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY, default=empty if needed else None))
     out += [inspect.Parameter(n, keyword, default=None) for n in ("batch_size", "device")]
     out += [inspect.Parameter(a.name, keyword, default=empty if a.required else None) for a in arguments(cls)]
     if "seed" in cls.schema:
@@ -100,8 +98,7 @@ def docstring(cls: type[Operator]) -> str:
         lines += [f"    Or an array or number{layouts if i == 0 else ''}."]
     for arg in arguments(cls):
         default = (
-            "" if arg.required else ", optional" if arg.default is None
-            else f", default {signatures.default_text(arg)}"
+            "" if arg.required else ", optional" if arg.default is None else f", default {signatures.default_text(arg)}"
         )
         kind = signatures.type_text(arg).removesuffix(" | None").replace("DataNode", "Tensor | Batch")
         lines.append(f"{arg.name} : {kind}{default}")

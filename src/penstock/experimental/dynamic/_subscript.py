@@ -17,7 +17,8 @@ def subscript(value: Value, key: Any) -> Any:
     for item in items:
         if isinstance(item, str) or isinstance(item, (list, bytes)):
             raise TypeError(
-                f"an index is an integer, a slice, ..., None, or a tensor or batch of integers; got {type(item).__name__}"
+                "an index is an integer, a slice, ..., None, or a tensor or batch of integers; got "
+                f"{type(item).__name__}"
             )
     data: list[Value] = [value]
     template, parts = take_out(items, data)

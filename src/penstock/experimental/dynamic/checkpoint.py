@@ -69,8 +69,8 @@ class Checkpoint:
         return len(self._ops)
 
     def register(self, op: Any, name: str | None = None) -> str:
-        """Adds an object with `get_state` and `set_state`: a reader or a `random.RNG`. If a state was loaded for it, the
-        object is put there.
+        """Adds an object with `get_state` and `set_state`: a reader or a `random.RNG`. If a state was loaded for it,
+        the object is put there.
 
         Parameters
         ----------

@@ -156,4 +156,3 @@ class ToTorch(tn.BaseNode):  # type: ignore[misc]
 
 def _torch(value: Any) -> Any:
     return value.torch() if isinstance(value, Value) else value
-
