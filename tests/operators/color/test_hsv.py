@@ -2,7 +2,7 @@
 import numpy as np
 
 from harness import op_test, per_sample, saturate
-from penstock import types
+from penstock import fn, pipeline_def, types
 
 RGB_TO_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
 
@@ -47,3 +47,16 @@ TestPerFrame = op_test(
 )
 # float32 has 24 bits: that much of 2^31, enlarged by the matrix.
 TestInt32 = op_test("hsv", reference, dtypes=("i4",), args=[{"hue": 30.0, "dtype": types.INT32}], steps=2048, share=1)
+
+
+def test_a_channel_of_the_result_is_made_of_all_channels():
+    """Where only one is needed, the operators before still make all."""
+    x = np.random.default_rng(0).integers(0, 256, (3, 4, 5)).astype("f4")
+
+    @pipeline_def(batch_size=1, num_threads=1, device_id=None)
+    def narrow():
+        planes = fn.transpose(fn.external_source([x[None]], layout="CHW"), perm=[1, 2, 0])
+        return fn.slice(fn.hsv(planes, saturation=0.3, dtype=types.FLOAT), start=[1], end=[2], axes=[2])
+
+    expected = reference(x.transpose(1, 2, 0), saturation=0.3, dtype=np.float32)
+    np.testing.assert_allclose(narrow().run()[0].as_array()[0], expected[..., 1:2], rtol=1e-5, atol=1e-3)

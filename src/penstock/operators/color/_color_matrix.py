@@ -19,6 +19,7 @@ class ColorMatrix(ValueOperator, abstract=True):
     types = ("uint8", "int16", "int32", "float16", "float32")
     layouts = ("HWC", "FHWC", "DHWC")
     kernel = "color/color_matrix"
+    windowed = "FDHW"  # a channel is made of all of them
 
     def plan(self, a: Arguments, x: Spec) -> None:
         super().plan(a, x)
