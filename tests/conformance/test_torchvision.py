@@ -90,14 +90,14 @@ def cases():
         yield f"RandomHorizontalFlip({p})", lambda t, p=p: [t.RandomHorizontalFlip(p)], PIXELS, 0
         yield f"RandomVerticalFlip({p})", lambda t, p=p: [t.RandomVerticalFlip(p)], PIXELS, 0
         yield f"RandomApply({p})", lambda t, p=p: [t.RandomApply([t.Resize((9, 9)), t.Pad(2)], p)], PIXELS, 1
-        yield f"RandomGrayscale({p})", lambda t, p=p: [t.RandomGrayscale(p)], (*COLOURS, "grey"), 0
+        yield f"RandomGrayscale({p})", lambda t, p=p: [t.RandomGrayscale(p)], (*COLOURS, "grey"), 1
     for size in (3, 5, (3, 7), [9], 33):
         for sigma in (0.4, 1.7, (0.9, 0.9)):
             yield f"GaussianBlur({size}, {sigma})", lambda t, k=size, s=sigma: [t.GaussianBlur(k, s)], PIXELS, 1
     for mean, std in (([120.0, 110, 100], [50.0, 60, 70]), ([0.5], [0.25])):
         yield f"Normalize({mean})", lambda t, m=mean, s=std: [t.Normalize(m, s)], ("chw", "nchw", "float", "int16"), 0
     for n in (1, 3):
-        yield f"Grayscale({n})", lambda t, n=n: [t.Grayscale(n)], (*COLOURS, "grey"), 0
+        yield f"Grayscale({n})", lambda t, n=n: [t.Grayscale(n)], (*COLOURS, "grey"), 1
     for name, value in (("brightness", 1.3), ("contrast", 0.6), ("saturation", 1.8), ("hue", 0.2), ("hue", -0.5)):
         yield (
             f"ColorJitter({name}={value})",
@@ -147,7 +147,7 @@ def functions():
         yield f"pad({mode})", lambda f, t, x, m=mode: f.pad(x, [1, 2, 3, 4], 0, m), PIXELS, 0
     yield "pad(fill)", lambda f, t, x: f.pad(x, [3, 4], 8), PIXELS, 0
     yield "to_grayscale", lambda f, t, x: f.to_grayscale(x), (*COLOURS, "grey"), 0
-    yield "to_grayscale(3)", lambda f, t, x: f.to_grayscale(x, 3), COLOURS, 0
+    yield "to_grayscale(3)", lambda f, t, x: f.to_grayscale(x, 3), COLOURS, 1
     yield "rgb_to_grayscale", lambda f, t, x: f.rgb_to_grayscale(x), (*COLOURS, "grey"), 0
     images = ("rgb", "grey", "rgba")
     yield "pil_to_tensor", lambda f, t, x: f.pil_to_tensor(x), images, 0

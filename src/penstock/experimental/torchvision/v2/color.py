@@ -11,12 +11,11 @@ import numpy as np
 
 from .... import fn
 from ....types import DALIDataType, DALIImageType
+from . import _grey
 from ._checks import is_sequence, probability, value_range
 from ._picture import Picture
 from .operator import ArgumentValidateRule, Operator, get_HWC_from_layout_pipeline
 
-_TYPES = {np.dtype(t.name.lower()): t for t in (DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.INT32)}
-_TYPES |= {np.dtype("f2"): DALIDataType.FLOAT16, np.dtype("f4"): DALIDataType.FLOAT}
 _COLOURED = "one channel (grey), three (RGB) or four (RGBA)"
 
 
@@ -73,14 +72,13 @@ class _Probability(ArgumentValidateRule):
         probability(p)
 
 
-def dali_type(picture: Picture, who: str) -> DALIDataType:
-    picture.check_type(who, tuple(t.name for t in _TYPES))
-    return _TYPES[picture.dtype]
+def check_type(picture: Picture, who: str) -> None:
+    picture.check_type(who, ("uint8", "int16", "int32", "float16", "float32"))
 
 
 def coloured(picture: Picture, who: str, grey: Callable, rgb: Callable) -> Picture:
     """Applies `grey` to pictures of one channel, `rgb` to those of three, HWC; the alpha of RGBA stays as it is."""
-    dali_type(picture, who)
+    check_type(picture, who)
     if picture.channels not in (1, 3, 4):
         raise ValueError(f"{who} takes pictures of {_COLOURED}; got {picture.channels} channels")
     picture = picture.as_layout("HWC")
@@ -93,7 +91,7 @@ def coloured(picture: Picture, who: str, grey: Callable, rgb: Callable) -> Pictu
 
 def grey(picture: Picture, num_output_channels: int, who: str) -> Picture:
     """Grey pictures of one channel, or of three that are alike; alpha is dropped."""
-    kind = dali_type(picture, who)
+    check_type(picture, who)
     if picture.channels not in (1, 3, 4):
         raise ValueError(f"{who} takes pictures of {_COLOURED}; got {picture.channels} channels")
     if picture.channels == 1:
@@ -107,7 +105,7 @@ def grey(picture: Picture, num_output_channels: int, who: str) -> Picture:
     if num_output_channels == 1 and picture.dtype == np.uint8:
         data = fn.color_space_conversion(picture.data, image_type=DALIImageType.RGB, output_type=DALIImageType.GRAY)
         return picture.made(data, channels=1)
-    picture = picture.made(fn.hsv(picture.data, saturation=0.0, dtype=kind))
+    picture = picture.made(_grey.grey(picture.data))
     return picture if num_output_channels == 3 else picture.channels_of(0, 1)
 
 
@@ -180,7 +178,7 @@ class Grayscale(Operator):
     Parameters
     ----------
     num_output_channels
-        1, or 3 for three channels that are alike (within one step, for integers).
+        1, or 3 for three channels that are alike.
     device
         "cpu" or "gpu".
 
@@ -223,8 +221,8 @@ class RandomGrayscale(Operator):
         For a `p` that is no probability.
 
     >>> import torch
-    >>> RandomGrayscale(p=1.0)(torch.tensor([[[1.0]], [[0.0]], [[0.0]]])).round(decimals=2).flatten()
-    tensor([0.3000, 0.3000, 0.3000])
+    >>> RandomGrayscale(p=1.0)(torch.tensor([[[1.0]], [[0.0]], [[0.0]]])).flatten()
+    tensor([0.2990, 0.2990, 0.2990])
     """
 
     arg_rules = (_Probability,)
@@ -237,10 +235,9 @@ class RandomGrayscale(Operator):
     def _apply(self, picture: Picture) -> Picture:
         if self.p == 0 or picture.channels == 1:
             return picture
-        saturation: Any = 0.0 if self.p == 1 else fn.random.choice([0.0, 1.0], p=[self.p, 1 - self.p])
-        kind = dali_type(picture, "RandomGrayscale")
+        share: Any = 1.0 if self.p == 1 else fn.cast(fn.random.coin_flip(probability=self.p), dtype=DALIDataType.FLOAT)
 
         def desaturated(x: Picture) -> Picture:
-            return x.made(fn.hsv(x.data, saturation=saturation, dtype=kind))
+            return x.made(_grey.grey(x.data, share))
 
         return coloured(picture, "RandomGrayscale", desaturated, desaturated)

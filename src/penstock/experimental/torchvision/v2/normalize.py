@@ -28,9 +28,11 @@ class _MeanAndStd(ArgumentValidateRule):
                 raise ValueError(f"{name} takes {_ACCEPTED}; got none")
         if 0.0 in found["std"]:
             raise ValueError(f"std takes numbers that are not 0, got {std!r}")
-        if len(found["mean"]) != len(found["std"]):
+        lengths = {len(values) for values in found.values()} - {1}
+        if len(lengths) > 1:
             raise ValueError(
-                f"mean and std need as many numbers as each other; got {len(found['mean'])} and {len(found['std'])}"
+                "mean and std need one number for all channels or as many as each other; got "
+                f"{len(found['mean'])} and {len(found['std'])}"
             )
         if inplace:
             raise NotImplementedError("inplace=True is not supported: the input is never written to; leave it out")
@@ -78,11 +80,12 @@ class Normalize(Operator):
 
     def _apply(self, picture: Picture) -> Picture:
         picture.check_type("Normalize", TYPES)
-        if len(self.mean) not in (1, picture.channels):
-            raise ValueError(
-                f"Normalize has {len(self.mean)} means and the pictures have {picture.channels} channels; give one "
-                "number for all channels, or one per channel"
-            )
+        for name, values in (("mean", self.mean), ("std", self.std)):
+            if len(values) not in (1, picture.channels):
+                raise ValueError(
+                    f"{name} has {len(values)} numbers and the pictures have {picture.channels} channels; give one "
+                    "number for all channels, or one per channel"
+                )
         # The axes are put in order by the same pass.
         data = fn.crop_mirror_normalize(
             picture.data,

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Grey of three channels that are exactly alike, as an operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....core.batch import Spec
+from ....core.op import Arguments, PerSample
+from ....graph import trace
+from ....operators.color._color_matrix import ColorMatrix
+
+LUMA = np.array([0.299, 0.587, 0.114])
+
+
+class _Grey(ColorMatrix):
+    """Every channel becomes the luma, or stays."""
+
+    devices = ("cpu", "gpu")
+    share = PerSample(float, 1.0, "1 for grey, 0 for the colours there are.")
+
+    def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
+        share = a.share.astype("f8")[:, None, None]
+        return {"matrix": ((1 - share) * np.eye(3) + share * np.tile(LUMA, (3, 1))).reshape(a.n, 9)}
+
+
+def grey(data: Any, share: Any = 1.0) -> Any:
+    return trace.call(_Grey, (data,), {"share": share})
