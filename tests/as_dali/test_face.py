@@ -34,6 +34,7 @@ ABSENT = {
     r"plugin\.jax\.(f|integration)": "hold nothing public",
     r"plugin\.(numba\.NumbaFunction|pytorch\.TorchPythonFunction)\.(schema|schema_name|spec|torch_wrapper)":
         "objects of the native library",
+    r"plugin\.tf\.DALIDataset\(input_datasets\)": "which it refuses; experimental.DALIDatasetWithInputs takes it",
     r"plugin\.pytorch\.experimental\.proxy\.DALIOutputSampleRef\(.*": "references are made by the proxy, never by hand",
     r"python_function_plugin.*": "what calls Python from DALI's native library",
     r"reducers\.(?!DaliCallbackPickler).*": "steps of DALI's own pickler",
@@ -89,7 +90,7 @@ def test_what_dali_has_is_there_or_named_here():
     n, missing = json.loads(done.stdout)
     assert n > 600
     patterns = {p: re.compile(p) for p in ABSENT}
-    uninstalled = tuple(f"plugin.{p}" for p in ("jax", "pytorch", "numba") if not _has(p))
+    uninstalled = tuple(f"plugin.{p}" for p in ("jax", "pytorch", "numba", "paddle", "tf") if not _has(p))
     uninstalled += () if _has("pytorch") else ("experimental.torchvision",)
     used, wrong = set(), []
     for name in missing:
@@ -98,14 +99,14 @@ def test_what_dali_has_is_there_or_named_here():
         if not reasons and not TO_COME.match(name) and not (uninstalled and name.startswith(uninstalled)):
             wrong.append(name)
     assert not wrong, f"{len(wrong)} names of DALI are neither there nor explained: {wrong}"
-    if not uninstalled:
-        assert used == set(ABSENT), f"these are there by now: {set(ABSENT) - used}"
+    unused = {p for p in set(ABSENT) - used if not (uninstalled and p.replace("\\", "").startswith(("plugin.", "plugin(")))}
+    assert not unused, f"these are there by now: {unused}"
 
 
 def _has(framework):
     from importlib.util import find_spec
 
-    return find_spec({"pytorch": "torch"}.get(framework, framework)) is not None
+    return find_spec({"pytorch": "torch", "tf": "tensorflow"}.get(framework, framework)) is not None
 
 
 def test_the_comparison_sees_what_is_missing(tmp_path):

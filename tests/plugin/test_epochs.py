@@ -138,6 +138,22 @@ def test_sized_epochs_that_were_read_ahead_as_a_whole():
     assert lengths == [1] * 6
 
 
+def test_whether_all_epochs_have_the_same_length():
+    for (n, n_shards, batch_size), policy, pad, stick in itertools.product(
+        GRID, LastBatchPolicy, (False, True), (False, True)
+    ):
+        epochs = ReaderEpochs(n, n_shards, list(range(n_shards)), batch_size, policy, pad, stick)
+        sized = SizedEpochs(n, n_shards, batch_size, policy, pad)
+        for e in (epochs, sized):
+            lengths, alike = set(), e.all_alike
+            for _ in range(12):
+                lengths.add(e.epoch.batches)
+                e.advance()
+            assert len(lengths) == 1 or not alike, (n, n_shards, batch_size, policy, pad, stick)
+    assert ReaderEpochs(8, 2, [0], 2, FILL, False, False).all_alike and SizedEpochs(8, 2, 2, FILL, False).all_alike
+    assert not ReaderEpochs(7, 1, [0], 2, FILL, False, False).all_alike and not SizedEpochs(7, 1, 2, FILL, False).all_alike
+
+
 def test_restart_begins_the_next_shard_afresh():
     epochs = ReaderEpochs(10, 2, [0], 4, FILL, False, False)
     epochs.restart()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes face.json: what the modules of the real DALI offer, read off the installed package.
 
-Names and parameters only; none of DALI's text. `python tests/reference/read_face.py`, with DALI installed."""
+Names and parameters only; none of DALI's text. `python tests/reference/read_face.py`, with DALI installed. With names of
+modules, `read_face.py nvidia.dali.plugin.paddle`, it replaces these only, as not all frameworks may be at one place."""
 
 import enum
 import importlib
@@ -23,6 +24,12 @@ def is_public(name: str) -> bool:
     return not any(part.startswith("_") for part in name.split("."))
 
 
+def home_of(value) -> str:
+    """The name of a value's module; some values have the module itself for it."""
+    home = getattr(value, "__module__", "") or ""
+    return str(getattr(home, "__name__", home))
+
+
 def parameters(function) -> list[str] | None:
     """Names of parameters, with * and ** before those that take all the rest; None if there is no telling."""
     try:
@@ -38,7 +45,7 @@ def described(value) -> dict:
         found = {n: getattr(m, "value", m) for n, m in value.__members__.items() if is_public(n)}
         return {"kind": "enumeration", "members": {n: v if isinstance(v, int) else None for n, v in found.items()}}
     if isinstance(value, type):
-        members = sorted({n for c in value.__mro__ if c.__module__.startswith(ROOT) for n in vars(c) if is_public(n)})
+        members = sorted({n for c in value.__mro__ if home_of(c).startswith(ROOT) for n in vars(c) if is_public(n)})
         return {"kind": "class", "parameters": parameters(value), "members": members}
     if callable(value):
         return {"kind": "function", "parameters": parameters(value)}
@@ -48,7 +55,7 @@ def described(value) -> dict:
 def is_import(value, module: str) -> bool:
     """Whether a module has the name only because it imports it for itself: the name's home is another public module,
     not within this one."""
-    home = str(getattr(value, "__module__", "") or "")
+    home = home_of(value)
     return home != module and is_public(home) and not home.startswith((module + ".", ROOT + ".backend_impl"))
 
 
@@ -57,7 +64,7 @@ def belongs(value) -> bool:
     if isinstance(value, types.ModuleType):
         return False
     if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
-        return str(getattr(value, "__module__", "")).startswith(ROOT)
+        return home_of(value).startswith(ROOT)
     return isinstance(value, (int, float, str, enum.Enum)) or type(value).__module__.startswith(ROOT)
 
 
@@ -75,9 +82,23 @@ def modules() -> tuple[list[str], dict[str, str]]:
     return sorted(set(names)), missing
 
 
-def main() -> None:
+def without_its_operator() -> None:
+    """DALI's plugin for TensorFlow is there without its operator, which is compiled when it is installed."""
+    operator = types.ModuleType("nvidia.dali_tf_plugin")
+    operator.dali_tf_plugin = types.SimpleNamespace(
+        load_dali_tf_plugin=lambda: types.SimpleNamespace(dali=types.SimpleNamespace(__doc__=""))
+    )
+    sys.modules[operator.__name__] = operator
+
+
+def main(wanted: list[str]) -> None:
     warnings.simplefilter("ignore")
-    face, (names, missing) = {}, modules()
+    without_its_operator()
+    face, (names, missing) = {}, (wanted, {}) if wanted else modules()
+    path = Path(__file__).with_name("face.json")
+    if wanted:
+        before = json.loads(path.read_text())
+        face, missing = before["modules"], {k: v for k, v in before["missing"].items() if k not in wanted}
     for name in names:
         try:
             module = importlib.import_module(name)
@@ -90,12 +111,12 @@ def main() -> None:
         own = {n: v for n, v in vars(module).items() if is_public(n) and belongs(v) and not is_import(v, name)}
         face[name] = {n: described(v) for n, v in sorted(own.items())}
     lines = []
-    for module, names in face.items():
+    for module, names in sorted(face.items()):
         within = ",\n".join(f"  {json.dumps(n)}: {json.dumps(d)}" for n, d in names.items())
         lines.append(f" {json.dumps(module)}: {{\n{within}}}")
     text = '{"modules": {\n' + ",\n".join(lines) + f'}},\n"missing": {json.dumps(missing)}}}\n'
-    Path(__file__).with_name("face.json").write_text(text)
+    path.write_text(text)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -101,6 +101,11 @@ class ReaderEpochs:
             self.epoch = Epoch(-(-largest // size))
         self._started = True
 
+    @property
+    def all_alike(self) -> bool:
+        """Whether all epochs have the same number of batches."""
+        return not self._reads_ahead or all(s == self._sizes[0] and s % self.batch_size == 0 for s in self._sizes)
+
     def keep(self, step: int) -> list[int]:
         """How many samples of batch `step` belong to the epoch, per pipeline."""
         if self.policy is not LastBatchPolicy.PARTIAL:
@@ -166,6 +171,11 @@ class SizedEpochs:
             self.epoch = Epoch(self.size // step, int(self.size % step > 0))
         else:
             self.epoch = Epoch(-(-self._left // step))
+
+    @property
+    def all_alike(self) -> bool:
+        """Whether all epochs have the same number of batches."""
+        return not self._reads_ahead or self.size % (self.n_pipelines * self.batch_size) == 0
 
     def keep(self, step: int) -> list[int]:
         """How many samples of batch `step` belong to the epoch, for the pipelines that have any: the rest are left

@@ -38,9 +38,8 @@ class Epochs(DaliIterator):
     @property
     def constant_length(self) -> int | None:
         """The number of batches, if it is the same in every epoch."""
-        epochs = self._epochs
         skips = self._pipes[0]._policy.on_error == "skip"
-        return None if epochs is None or epochs._reads_ahead or skips else len(self)
+        return None if self._epochs is None or not self._epochs.all_alike or skips else len(self)
 
     def close(self) -> None:
         for p in self._pipes:

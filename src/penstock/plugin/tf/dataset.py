@@ -110,11 +110,9 @@ class DALIDataset(tf.data.Dataset):
         weakref.finalize(self, iterators.close).atexit = False
         elements.check_batches(size_of_batch, first.end_is_ragged)
         with tf.device("/cpu:0"):
-            dataset = tf.data.Dataset.from_generator(iterators, output_signature=elements.spec)
-            if first.constant_length is not None:
-                dataset = dataset.apply(tf.data.experimental.assert_cardinality(first.constant_length))
-            self._inner = dataset
-            super().__init__(tf.data.experimental.to_variant(dataset))
+            self._inner = tf.data.Dataset.from_generator(iterators, output_signature=elements.spec)
+            super().__init__(tf.data.experimental.to_variant(self._inner))
+        self._length = first.constant_length
 
     def _replaced_sources(self, pipeline: Pipeline, batch_size: int, elements: Elements) -> dict[str, dict[str, Any]]:
         """What external sources get in place of what they have."""
@@ -132,6 +130,14 @@ class DALIDataset(tf.data.Dataset):
     @property
     def element_spec(self) -> Any:
         return self._inner.element_spec
+
+    def cardinality(self) -> tf.Tensor:
+        """The number of batches, if it is the same in every epoch; otherwise `tf.data.UNKNOWN_CARDINALITY`.
+
+        Datasets made from this one don't know it. `tf.data.experimental.assert_cardinality` would tell them, but with it
+        `ignore_errors` never ends once a batch has failed.
+        """
+        return tf.constant(tf.data.UNKNOWN_CARDINALITY if self._length is None else self._length, tf.int64)
 
 
 def placeholders(pipeline: Pipeline) -> list[Any]:

@@ -176,7 +176,7 @@ def _operator(batches: _Batches, name: str | None) -> list[Any]:
         dtype = elements.type_of(i)
         types += [tf.int64, dtype, tf.int64] if is_sparse else [dtype]
         shapes += [(None, None), (None,), (None,)] if is_sparse else [elements.shapes[i]]
-    values = tf.numpy_function(batches.__next__, [], types, stateful=True, name=name)
+    values = tf.nest.flatten(tf.numpy_function(batches.__next__, [], types, stateful=True, name=name))
     for value, shape in zip(values, shapes):
         value.set_shape(shape)
-    return list(values)
+    return values
