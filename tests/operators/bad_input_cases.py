@@ -351,6 +351,7 @@ def chosen(share: int, device: str = "cpu") -> list[Case]:
 def main(share: int, begin: int, device: str = "cpu") -> None:
     """Writes of each case, from number `begin` on, "number begin" before it and how it ended behind it."""
     faulthandler.enable()
+    gc.disable()  # pipelines end without it, or the stacks of their threads go beyond the limit
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     with open("/proc/self/statm") as f:
@@ -370,8 +371,6 @@ def main(share: int, begin: int, device: str = "cpu") -> None:
             print(i, f"WRONG: the device: {failure}".replace("\n", " "), flush=True)
             os._exit(DEVICE_FAILED)
         print(i, ended.replace("\n", " "), flush=True)
-        if i % 32 == 0:  # tracebacks keep pipelines in cycles, whose threads' stacks count against the limit
-            gc.collect()
     for k, v in before.items():
         for x, y in zip(v, DATA[k]):
             np.testing.assert_array_equal(x, y, err_msg=f"something wrote to its input '{k}'")

@@ -172,12 +172,15 @@ class Eager:
         try:
             batches = op.load(self._picks[k], self.pools[1])
         except Exception as e:
-            failure = explain_failure(self.ctx, node, e)
-            if isinstance(failure, BadSamples):
-                Policy().record(failure.samples, self.iteration)
-            raise failure from None
+            raise self._explained(node, e) from None
         for i, b in enumerate(batches):
             self.ctx.values[node.number, i] = b
+
+    def _explained(self, node: Node, error: Exception) -> Exception:
+        failure = explain_failure(self.ctx, node, error)
+        if isinstance(failure, BadSamples):
+            Policy().record(failure.samples, self.iteration)
+        return failure
 
     def value(self, node: Node, index: int) -> Batch:
         batch = self.ctx.values[node.number, index]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+import weakref
 from collections import deque
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..core.batch import Batch
 from ..core.dtypes import to_numpy
 from ..gpu.batch import DeviceBatch
 from ..gpu.copies import copy_samples
-from ..gpu.driver import CudaError
+from ..gpu.driver import CudaError, Device
 from ..gpu.memory import Block
 from ..gpu.nvjpeg import BGR, RGB, HardwareDecoder, Refused
 from ..gpu.sharing import Sharing, spread
@@ -217,7 +218,7 @@ class Engines:
     do."""
 
     def __init__(self, session: Session):
-        self.session = session
+        self.session: Session = weakref.proxy(session)  # whose these are
         self.sharing = Sharing(HARDWARE, KERNELS, (HYBRID, CPU))
         self.hardware: HardwareDecoder | None = None
         self.why_not = ""
@@ -235,27 +236,19 @@ class Engines:
         self._stream = Stream(session.device)
         self._last: Event | None = None
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="penstock-jpeg-engine", daemon=True)
-        self._thread.start()
+        # While idle, the thread refers to nothing else: it ends when nobody uses the pipeline any more.
+        arguments = weakref.ref(self), self._jobs, session.device
+        thread = threading.Thread(target=_work, args=arguments, name="penstock-jpeg-engine", daemon=True)
+        self._end = weakref.finalize(self, _end, self._jobs, thread, self._stream, self.hardware)
+        self._end.atexit = False
+        thread.start()
 
     def submit(self, gpu: GpuPass, encoded: Batch, out: DeviceBatch, format: int) -> _Job:
         job = _Job(gpu, encoded, out, format)
         self._jobs.put(job)
         return job
 
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            begin = clocks()
-            try:
-                with self.session.device:
-                    self._decode(job)
-            except BaseException as e:  # the batch takes another way
-                self.why_not = str(e)
-            job.done.set()
-            job = None
-            self.session.worked(begin)
-
-    def _decode(self, job: _Job) -> None:
+    def decode(self, job: _Job) -> None:
         assert self.hardware is not None
         stream = self._stream
         if self._last is not None:
@@ -294,11 +287,32 @@ class Engines:
             self._collecting.release()
 
     def close(self) -> None:
-        """Ends the thread, then frees stream and decoder, in this order. Called inside `with device:`."""
-        if self.hardware is None:
-            return
-        self._jobs.put(None)
-        self._thread.join()
-        self._stream.synchronize()
-        self.hardware.close()
-        self.hardware = None
+        """Ends the thread, then frees stream and decoder, in this order."""
+        if self.hardware is not None:
+            self._end()
+            self.hardware = None
+
+
+def _work(reference: weakref.ref[Engines], jobs: queue.SimpleQueue[_Job | None], device: Device) -> None:
+    while (job := jobs.get()) is not None:
+        begin, engines = clocks(), reference()
+        assert engines is not None  # whoever waits for the job keeps them
+        try:
+            with device:
+                engines.decode(job)
+        except BaseException as e:  # the batch takes another way
+            engines.why_not = str(e)
+        engines.session.worked(begin)
+        job.done.set()
+        job = engines = None  # which may be the end of them
+
+
+def _end(
+    jobs: queue.SimpleQueue[_Job | None], thread: threading.Thread, stream: Stream, hardware: HardwareDecoder
+) -> None:
+    jobs.put(None)
+    if thread is not threading.current_thread():
+        thread.join()
+    with stream.device:
+        stream.synchronize()
+        hardware.close()
