@@ -71,3 +71,9 @@ EXPORT int32_t volumes_below(const int64_t *extents, int64_t n, int32_t ndim, in
   return 1;
 }
 EXPORT_RECORDED(volumes_below)
+
+// x + sign * y
+EXPORT void sum_columns(const int64_t *x, const int64_t *y, int64_t count, int64_t sign, int64_t *out) {
+  for (int64_t i = 0; i < count; i++) out[i] = x[i] + sign * y[i];
+}
+EXPORT_RECORDED(sum_columns)

@@ -52,3 +52,10 @@ EXPORT void first_elements(const int64_t *start, const int64_t *origin, int64_t 
   }
 }
 EXPORT_RECORDED(first_elements)
+
+// Where windows begin in mirrored samples: `flip`, `shape`, `origin`, `stored` and `out` have `count` elements.
+EXPORT void mirrored_windows(const uint8_t *flip, const int64_t *shape, const int64_t *origin, const int64_t *stored,
+                             int64_t count, int64_t *out) {
+  for (int64_t i = 0; i < count; i++) out[i] = flip[i] ? shape[i] - origin[i] - stored[i] : origin[i];
+}
+EXPORT_RECORDED(mirrored_windows)

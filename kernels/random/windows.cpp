@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/kernel.h"
+#include "core/replay.h"
 #include "random/deviates.h"
 #include "random/draws.h"
 
@@ -43,8 +43,8 @@ void draw_size(Draws &draws, double h, double w, const Ranges &r, int32_t attemp
 // `size` (n, 2), y first; zeros for images without pixels. Returns the number of images with a negative extent.
 EXPORT int64_t random_windows(uint64_t key, const uint32_t *epoch, const uint64_t *position, int64_t n,
                               const int64_t *shape, int32_t columns, int32_t at_height, int32_t at_width,
-                              const double *area, const double *ratio, int32_t attempts, int32_t *origin,
-                              int32_t *size) {
+                              const double *area, const double *ratio, int32_t attempts, int64_t *origin,
+                              int64_t *size) {
   const Ranges ranges = {area[0], area[1], ratio[0], ratio[1]};
   int64_t bad = 0;
   for (int64_t i = 0; i < n; i++) {
@@ -58,12 +58,13 @@ EXPORT int64_t random_windows(uint64_t key, const uint32_t *epoch, const uint64_
     Draws place(key, position[i], epoch[i], 1);
     for (int d = 0; d < 2; d++) {
       const int64_t window = std::min((int64_t)chosen[d], extent[d]), room = extent[d] - window;
-      size[2 * i + d] = (int32_t)window;
-      origin[2 * i + d] = chosen[d] > 0 ? (int32_t)place.below(room + 1) : 0;
+      size[2 * i + d] = window;
+      origin[2 * i + d] = chosen[d] > 0 ? (int64_t)place.below(room + 1) : 0;
     }
   }
   return bad;
 }
+EXPORT_RECORDED(random_windows)
 
 // Where windows of the shape `crop` (n, k) begin so that they cover the regions of interest from `start` to `end`, or
 // `extent` long where `end` is null, or lie in them: `out` (n, k), all places equally likely. The windows stay

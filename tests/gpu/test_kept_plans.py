@@ -181,7 +181,7 @@ def test_random_numbers_are_those_of_the_batch(name, monkeypatch):
 def test_a_rule_that_draws_is_not_kept_but_its_neighbours_are(monkeypatch):
     def define(f):
         x = f(lambda k: images(0), "HWC")
-        return fn.random_resized_crop(x, size=(4, 4)), fn.crop(x, crop=(2, 2))
+        return fn.random_resized_crop(x, size=(4, 4)), fn.slice(x, start=(1, 2), shape=(2, 3), axes=(0, 1))
 
     want = check(define, AGAIN, monkeypatch)
     assert (want[4][0][0] != want[5][0][0]).any()
@@ -308,6 +308,23 @@ COMPUTED = {
     "whole images": lambda f: fn.crop_mirror_normalize(f(images, "HWC"), output_layout="HWC", **MEAN),
     "padded": lambda f: fn.crop_mirror_normalize(
         f(images, "HWC"), crop=(9, 10), out_of_bounds_policy="pad", fill_values=[7.0], dtype=types.FLOAT16, **MEAN
+    ),
+    "copy": lambda f: fn.copy(f(images, "HWC")),
+    "cast": lambda f: fn.cast(f(images, "HWC"), dtype=types.FLOAT),
+    "crop": lambda f: fn.crop(f(images, "HWC"), crop=(4, 5), crop_pos_x=0.3),
+    "crop of a place that is data": lambda f: fn.crop(f(images, "HWC"), crop=(4, 5), crop_pos_y=f(columns, device="cpu")),
+    "crop, padded": lambda f: fn.crop(f(images, "HWC"), crop=(9, 0), out_of_bounds_policy="pad", fill_values=[7.0]),
+    "flip": lambda f: fn.flip(f(images, "HWC"), vertical=1),
+    "flip by data": lambda f: fn.flip(f(images, "HWC"), horizontal=coins(f)),
+    "hue": lambda f: fn.hue(f(images, "HWC"), hue=40.0),
+    "color_twist": lambda f: fn.color_twist(f(images, "HWC"), hue=20.0, saturation=1.2, contrast=0.9),
+    "brightness_contrast": lambda f: fn.brightness_contrast(f(images, "HWC"), brightness=1.2, contrast=0.9),
+    "several": lambda f: fn.crop(
+        fn.flip(fn.hue(fn.resize(f(images, "HWC"), resize_shorter=8.0), hue=9.0), horizontal=coins(f)), crop=(5, 4)
+    ),
+    "random_resized_crop": lambda f: fn.random_resized_crop(f(images, "HWC"), size=(4, 5)),
+    "train": lambda f: fn.crop_mirror_normalize(
+        fn.random_resized_crop(f(images, "HWC"), size=6), mirror=fn.random.coin_flip(), dtype=types.FLOAT, **MEAN
     ),
     "val": lambda f: fn.crop_mirror_normalize(
         fn.resize(f(images, "HWC"), resize_shorter=8.0), crop=(6, 6), mirror=coins(f), **MEAN

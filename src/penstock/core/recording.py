@@ -30,6 +30,10 @@ class Native:
         """Writes values to memory of `allocate`, (n,) or (n, k)."""
         to[...] = values
 
+    def sum(self, x: np.ndarray, y: np.ndarray, sign: int = 1) -> np.ndarray:
+        """x + sign * y, of int64."""
+        return x + y if sign > 0 else x - y
+
     def expect(self, column: np.ndarray) -> None:
         """What a rule does in Python depends on the values of this column (n,)."""
 
@@ -46,6 +50,7 @@ class Native:
 
 IMMEDIATE = Native()
 
+_INT64 = np.dtype("i8")
 _CONVERTED = frozenset(np.dtype(t) for t in ("u1", "i4", "i8", "u8", "f4", "f8", "?"))
 
 
@@ -117,6 +122,11 @@ class Recorder(Native):
             raise ValueError(f"[internal error] no record of {values.dtype.name} {values.shape} to {to.dtype.name}")
         self._alive += [to, values]
         self.call("assign_columns", *_layout(to), *_layout(values), len(to), to.shape[1] if to.ndim == 2 else 1)
+
+    def sum(self, x: np.ndarray, y: np.ndarray, sign: int = 1) -> np.ndarray:
+        out, at = self.allocate(x.shape, _INT64)
+        self.call("sum_columns", x, y, x.size, sign, at)
+        return out
 
     def expect(self, column: np.ndarray) -> None:
         self.check(column, "a column")

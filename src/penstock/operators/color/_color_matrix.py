@@ -20,10 +20,17 @@ class ColorMatrix(ValueOperator, abstract=True):
     layouts = ("HWC", "FHWC", "DHWC")
     kernel = "color/color_matrix"
     windowed = "FDHW"  # a channel is made of all of them
+    replays = True
 
     def plan(self, a: Arguments, x: Spec) -> None:
         super().plan(a, x)
+        a.native.expect(x.extent("C"))
         check_channels(x, 3)
+
+    def matrix(self, a: Arguments, hue=None, saturation=None, scale=None) -> np.ndarray:
+        """`color_matrix` of columns (None: of no effect); a constant if they are."""
+        given = {k: v for k, v in (("hue", hue), ("saturation", saturation), ("scale", scale)) if v is not None}
+        return a.native.constant_if(color_matrix(a.n, **given), *given.values())
 
 
 class WithHue(ColorMatrix, abstract=True):

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...core.batch import Spec
 from ...core.op import Arguments, PerFrame
-from ._color_matrix import WithHue, WithImageType, WithSaturation, color_matrix
+from ._color_matrix import WithHue, WithImageType, WithSaturation
 
 
 class ColorTwist(WithHue, WithSaturation, WithImageType):
@@ -31,7 +31,7 @@ class ColorTwist(WithHue, WithSaturation, WithImageType):
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         center = 0.5 if x.dtype.kind == "f" else 128.0
-        return {
-            "matrix": color_matrix(a.n, a.hue, a.saturation, a.brightness.astype("f8") * a.contrast),
-            "offset": np.repeat((a.brightness * (1.0 - a.contrast) * center)[:, None], 3, axis=1),
-        }
+        both, constant_if = (a.brightness, a.contrast), a.native.constant_if
+        scale = constant_if(a.brightness.astype("f8") * a.contrast, *both)
+        offset = np.repeat((a.brightness * (1.0 - a.contrast) * center)[:, None], 3, axis=1)
+        return {"matrix": self.matrix(a, a.hue, a.saturation, scale), "offset": constant_if(offset, *both)}

@@ -6,7 +6,7 @@ from typing import Any
 from ...core.batch import Spec
 from ...core.dtypes import DALIDataType
 from ...core.op import Arg, Arguments, PerFrame
-from ._color_matrix import WithHue, WithSaturation, color_matrix
+from ._color_matrix import WithHue, WithSaturation
 
 
 class Hsv(WithHue, WithSaturation):
@@ -29,4 +29,4 @@ class Hsv(WithHue, WithSaturation):
     dtype = Arg(DALIDataType, DALIDataType.UINT8, "Type of the output.")
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
-        return {"matrix": color_matrix(a.n, a.hue, a.saturation, a.value)}
+        return {"matrix": self.matrix(a, a.hue, a.saturation, a.value)}

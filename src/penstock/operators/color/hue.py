@@ -5,7 +5,7 @@ from typing import Any
 
 from ...core.batch import Spec
 from ...core.op import Arguments
-from ._color_matrix import WithHue, WithImageType, color_matrix
+from ._color_matrix import WithHue, WithImageType
 
 
 class Hue(WithHue, WithImageType):
@@ -25,4 +25,4 @@ class Hue(WithHue, WithImageType):
     """
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
-        return {"matrix": color_matrix(a.n, hue=a.hue)}
+        return {"matrix": self.matrix(a, hue=a.hue)}

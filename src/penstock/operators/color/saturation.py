@@ -5,7 +5,7 @@ from typing import Any
 
 from ...core.batch import Spec
 from ...core.op import Arguments
-from ._color_matrix import WithImageType, WithSaturation, color_matrix
+from ._color_matrix import WithImageType, WithSaturation
 
 
 class Saturation(WithSaturation, WithImageType):
@@ -24,4 +24,4 @@ class Saturation(WithSaturation, WithImageType):
     """
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
-        return {"matrix": color_matrix(a.n, saturation=a.saturation)}
+        return {"matrix": self.matrix(a, saturation=a.saturation)}

@@ -21,6 +21,7 @@ class Cast(Pointwise):
     """
 
     kernel = "generic/cast"
+    replays = True
     dtype = Arg(DALIDataType, doc="Type of the output.")
 
     def setup(self) -> None:

@@ -21,6 +21,7 @@ class Copy(Pointwise):
     """
 
     kernel = "generic/copy"
+    replays = True
 
     @classmethod
     def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:

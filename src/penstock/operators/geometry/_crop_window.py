@@ -127,6 +127,11 @@ class WindowCopy(WindowedInput, abstract=True):
     def setup(self) -> None:
         super().setup()
         self.converts_to = self.out_type()
+        fill = self.values["fill_values"]
+        # Other policies, and one value a channel, decide by the shapes of samples.
+        self.replays = type(self).replays and self.policy in ("error", "constant") and len(fill) == 1
+        self.fill = np.asarray(fill, "f4")[None]
+        self.fill.setflags(write=False)
         if self.converts_to is not None and self.converts_to not in _CONVERTED:
             self.same = to_numpy(self.converts_to)
         else:
@@ -143,21 +148,21 @@ class WindowCopy(WindowedInput, abstract=True):
         return x.like(shape=a.extent, dtype=self.converts_to)
 
     def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray]:
-        start = a.start + out.origin
+        start = a.native.sum(a.start, out.origin)
         if self.policy in ("error", "trim", "constant"):
             return needed_of(a, start, out.stored, x.shape)
         inside = (start >= 0) & (start + out.stored <= x.shape)
         return np.where(inside, start, 0), np.where(inside, out.stored, x.shape)
 
     def params(self, a: Arguments, x: Spec, *specs: Spec) -> dict[str, Any]:
-        fill, out = np.asarray(self.values["fill_values"], "f4"), specs[-1]
+        fill, out = self.fill[0], specs[-1]
         return {
-            "start": a.start + out.origin,
+            "start": a.native.sum(a.start, out.origin),
             "extent": x.shape,
             "origin": x.origin,
             "border": _BORDERS.get(self.policy, 0),
             "channels": x.axis("C") if len(fill) > 1 else -1,
-            "fill": fill[None],
+            "fill": self.fill,
         }
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core import kernels
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator
-from ...core.rows import allocate
 
-_INT32 = np.dtype("i4")
+_INT64 = np.dtype("i8")
 
 
 class RandomWindow(Operator, abstract=True):
@@ -32,10 +30,12 @@ class RandomWindow(Operator, abstract=True):
                 raise ValueError(f"{name} takes a range of positive numbers, [smallest, largest]; got {v}")
         if self.values["num_attempts"] < 1:
             raise ValueError(f"num_attempts must be at least 1, got {self.values['num_attempts']}")
-        self._ranges = [np.array(self.values[name], "f8").tobytes() for name in ("random_area", "random_aspect_ratio")]
+        self._ranges = [np.array(self.values[name], "f8") for name in ("random_area", "random_aspect_ratio")]
+        for constant in self._ranges:
+            constant.setflags(write=False)
 
     def draw(self, a: Arguments, shape: np.ndarray, at: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-        """Origins and sizes (n, 2), int32, y first, of one window for each image: height and width are the columns `at`
+        """Origins and sizes (n, 2), int64, y first, of one window for each image: height and width are the columns `at`
         of `shape`, int64. Both are zero for an image without pixels.
 
         An area is drawn uniformly from its range and an aspect ratio log-uniformly, until both the window's extents
@@ -43,10 +43,13 @@ class RandomWindow(Operator, abstract=True):
         attempt succeeds, or none can, the window is the largest with an allowed aspect ratio, shrunk to an allowed
         area, at a random place.
         """
-        (origin, at_origin), (size, at_size) = allocate((a.n, 2), _INT32), allocate((a.n, 2), _INT32)
-        bad = kernels.library().random_windows(
-            *(*a.random.columns(), a.n, shape.tobytes(), shape.shape[1], *at, *self._ranges, a.num_attempts),
-            *(at_origin, at_size),
+        n, random = a.n, a.random
+        (origin, at_origin), (size, at_size) = (a.native.allocate((n, 2), _INT64) for _ in range(2))
+        epoch, position = np.ascontiguousarray(random.epoch, "u4"), np.ascontiguousarray(random.position, "u8")
+        bad = a.native.call(
+            "random_windows",
+            *(random.key, epoch, position, n, shape, shape.shape[1], *at, *self._ranges),
+            *(a.num_attempts, at_origin, at_size),
         )
         if bad:
             extents = shape[:, at]

@@ -8,6 +8,8 @@ import numpy as np
 from ...core.batch import Spec
 from ...core.op import Arguments, Operator, PerSample
 
+_BOOL, _INT64 = np.dtype("?"), np.dtype("i8")
+
 
 class Flip(Operator):
     """Mirrors images left to right (`horizontal`) or upside down (`vertical`), volumes front to back (`depthwise`).
@@ -26,22 +28,25 @@ class Flip(Operator):
     layouts = ("FDHWC", "FHWC", "DHWC", "HWC", "FCDHW", "FCHW", "CDHW", "CHW")
     kernel = "geometry/flip"
     windowed = "DHWC"
+    replays = True
     horizontal = PerSample(int, 1, "If not zero, left and right change places.")
     vertical = PerSample(int, 0, "If not zero, top and bottom change places.")
     depthwise = PerSample(int, 0, "If not zero, the front and the back of volumes change places.")
 
     def plan(self, a: Arguments, x: Spec) -> None:
-        a.flip = np.zeros((x.n, x.ndim), "u1")
+        a.flip, _ = a.native.allocate((x.n, x.ndim), _BOOL)
         for name, column in (("W", a.horizontal), ("H", a.vertical), ("D", a.depthwise)):
             if name in x.layout:
-                a.flip[:, x.axis(name)] = column != 0
+                a.native.assign(a.flip[:, x.axis(name)], column)
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
         return x.like()
 
     def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray]:
-        return np.where(a.flip, x.shape - out.origin - out.stored, out.origin), out.stored
+        origin, at = a.native.allocate(x.shape.shape, _INT64)
+        a.native.call("mirrored_windows", a.flip, x.shape, out.origin, out.stored, x.shape.size, at)
+        return origin, out.stored
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         origin, _ = self.region(a, x, out)
-        return {"start": origin - x.origin, "flip": a.flip}
+        return {"start": a.native.sum(origin, x.origin, -1), "flip": a.flip}

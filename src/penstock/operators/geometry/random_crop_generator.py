@@ -43,4 +43,4 @@ class RandomCropGenerator(Seeded, RandomWindow):
         each = x.array() if spec.is_dense else [x.sample(i)[:2] for i in range(a.n)]
         size = np.asarray(each, "i8").reshape(a.n, -1)
         origin, window = self.draw(a, size, (0, 1))
-        return Batch.from_array(origin), Batch.from_array(window)
+        return Batch.from_array(origin.astype("i4")), Batch.from_array(window.astype("i4"))

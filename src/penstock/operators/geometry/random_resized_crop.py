@@ -10,6 +10,8 @@ from ...core.op import Arg, Arguments, Seeded
 from ._random_window import RandomWindow
 from ._resampling import IMAGES, Resampling
 
+_FLOAT64, _INT64 = np.dtype("f8"), np.dtype("i8")
+
 
 class RandomResizedCrop(Seeded, RandomWindow, Resampling):
     """Crops a random part of an image (HWC, CHW) and resizes it to `size`.
@@ -29,6 +31,7 @@ class RandomResizedCrop(Seeded, RandomWindow, Resampling):
     """
 
     layouts = IMAGES
+    replays = True
     size = Arg([int], doc="Height and width of the output, or one number for both.")
 
     def setup(self) -> None:
@@ -36,9 +39,13 @@ class RandomResizedCrop(Seeded, RandomWindow, Resampling):
         size = self.values["size"]
         if len(size) not in (1, 2) or min(size) < 1:
             raise ValueError(f"size takes one or two positive numbers, height and width; got {size}")
+        self.wanted = np.array(size * (2 // len(size)), "i8")
+        self.wanted.setflags(write=False)
 
     def plan(self, a: Arguments, x: Spec) -> None:
         self.check_types(a, x)
         origin, window = self.draw(a, x.shape, (x.axis("H"), x.axis("W")))
-        a.start, a.end = origin.astype("f8"), (origin + window).astype("f8")
-        a.size = np.where(window[:, :1] > 0, np.array(a.size * (2 // len(a.size)), "i8"), 0)
+        n, k = window.shape
+        (region, at), (a.size, at_size) = a.native.allocate((2, n, k), _FLOAT64), a.native.allocate((n, k), _INT64)
+        a.start, a.end = region
+        a.native.call("region_sizes", origin, window, n, k, self.wanted, at_size, at)
