@@ -28,6 +28,7 @@ class Case:
     host: tuple[int, ...] = ()  # inputs that stay on the CPU when the operator runs on the GPU
     call: Callable[..., Any] | None = None  # (fn, types, inputs, which application), where it is no plain call
     conditionals: bool = False  # DALI's form needs conditional execution
+    fresh: bool = False  # every batch has its samples in another order, so that its sizes never come again
 
     @property
     def title(self) -> str:
@@ -35,9 +36,9 @@ class Case:
 
 
 def case(name: str, *inputs: str, note: str = "", times: int = 0, host: tuple[int, ...] = (), **args: Any) -> Case:
-    call, conditionals = args.pop("call", None), args.pop("conditionals", False)
+    call, conditionals, fresh = args.pop("call", None), args.pop("conditionals", False), args.pop("fresh", False)
     small = all(kind in SMALL for kind in inputs)
-    return Case(name, inputs, args, note, times or (16 if small else 4), host, call, conditionals)
+    return Case(name, inputs, args, note, times or (16 if small else 4), host, call, conditionals, fresh)
 
 
 # Kinds of inputs -----------------------------------------------------------------------------------------------------
@@ -83,6 +84,7 @@ def _maps(photos: Samples, axis: int) -> Samples:
 KINDS: dict[str, tuple[str, Callable[[Samples], Samples]]] = {
     "photo": ("HWC", lambda p: p),
     "small photo": ("HWC", lambda p: [x[:224, :224].copy() for x in map(_at_least_224, p)]),
+    "little photo": ("HWC", lambda p: _little(p)),
     "float photo": ("HWC", lambda p: [(x / np.float32(255)).astype("f4") for x in p]),
     "planes": ("CHW", lambda p: [np.ascontiguousarray(x.transpose(2, 0, 1), "f4") for x in p]),
     "gray": ("HWC", lambda p: [x[..., 1:2].copy() for x in p]),
@@ -118,6 +120,12 @@ SMALL = "boxes labels points vector matrix anchor extent shape number angles coi
     "mask numbers",
     "numbers of samples",
 ]
+
+
+def _little(photos: Samples) -> Samples:
+    """Parts of 24 to 64 pixels: what an operator takes is then what the host does for it."""
+    rng = np.random.default_rng(10)
+    return [np.ascontiguousarray(x[: rng.integers(24, 65), : rng.integers(24, 65)]) for x in photos]
 
 
 def _at_least_224(x: np.ndarray) -> np.ndarray:
@@ -215,6 +223,21 @@ CASES = [
         out_anchors="places to paste",
     ),
     case("bbox_paste", "boxes", ratio=1.3, paste_x=0.3, paste_y=0.4),
+    # Plans of batches that were there before are kept; these never were.
+    *(
+        case(name, "little photo", note="of little pictures, never the same sizes", fresh=True, times=16, **args)
+        for name, args in (
+            ("copy", {}),
+            ("brightness", {"brightness": 1.2}),
+            ("hue", {"hue": 30.0}),
+            ("flip", {"horizontal": 1}),
+            ("crop", {"crop": [20.0, 20.0]}),
+            ("crop_mirror_normalize", {"crop": [20.0, 20.0], "mean": MEAN, "std": STD}),
+            ("resize", {"size": [20, 20]}),
+            ("random_resized_crop", {"size": [20, 20]}),
+            ("warp_affine", {"matrix": [0.9, 0.2, 5.0, -0.2, 0.9, 20.0], "size": [20.0, 20.0]}),
+        )
+    ),
     # filters
     case("gaussian_blur", "photo", sigma=1.5),
     case("gaussian_blur", "photo", sigma=5.0, note="sigma 5", times=1),

@@ -3,6 +3,7 @@
 
 Both libraries live in a process each and take turns, case by case. The inputs are fed once and repeated without a copy,
 so that the operator is measured and not the feeding; nothing is subtracted. `--device gpu`: 256 photographs on the GPU.
+Cases "of little pictures, never the same sizes" are fed anew for every batch, in both libraries.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +78,12 @@ class Library:
             self.cache[kind] = KINDS[kind][1](self.photos)
         return self.cache[kind]
 
+    def shuffled(self, kind: str) -> Iterator[list[np.ndarray]]:
+        """The samples in ever another order."""
+        samples, rng = self.inputs(kind), np.random.default_rng(11)
+        while True:
+            yield [samples[i] for i in rng.permutation(len(samples))]
+
     def check(self, c: Case) -> None:
         device = self.options.device
         if self.name == "penstock":
@@ -96,6 +104,9 @@ class Library:
         fn, types, feeds = self.fn, self.types, {}
 
         def fed(kind: str, device: str) -> Any:
+            if c.fresh:
+                layout = KINDS[kind][0]
+                return fn.external_source(source=self.shuffled(kind), device=device, layout=layout)
             feeds[f"input{len(feeds)}"] = kind
             layout = KINDS[kind][0]
             return fn.external_source(
