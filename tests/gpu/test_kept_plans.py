@@ -115,6 +115,10 @@ OPERATORS = {
     "reshape, then cast": lambda f: fn.cast(fn.reshape(f(images, "HWC"), shape=[-1]), dtype=types.FLOAT),
     "expand_dims of what is made": lambda f: fn.expand_dims(fn.flip(f(images, "HWC")), axes=[0]),
     "both of two": lambda f: (y := fn.flip(f(images, "HWC")), fn.expand_dims(y, axes=[0])),
+    "nothing at all": lambda f: (
+        y := fn.flip(f(lambda k: [np.zeros((0, 3, 1), "u1")] * N, "HWC")),
+        fn.expand_dims(y, axes=[0]),
+    ),
     "frames": lambda f: fn.resize(f(lambda k: images(k, ndim=3, lo=2, hi=7), "FHWC"), size=(5, 4)),
     "frames, whole": lambda f: fn.crop(f(lambda k: images(k, ndim=3, lo=2, hi=7), "FHWC"), crop=(1, 2)),
     "siblings": lambda f: tuple(fn.crop(x, crop=(i + 1, 3)) for x in [f(images, "HWC")] for i in range(4)),
@@ -312,7 +316,9 @@ COMPUTED = {
     "copy": lambda f: fn.copy(f(images, "HWC")),
     "cast": lambda f: fn.cast(f(images, "HWC"), dtype=types.FLOAT),
     "crop": lambda f: fn.crop(f(images, "HWC"), crop=(4, 5), crop_pos_x=0.3),
-    "crop of a place that is data": lambda f: fn.crop(f(images, "HWC"), crop=(4, 5), crop_pos_y=f(columns, device="cpu")),
+    "crop of a place that is data": lambda f: fn.crop(
+        f(images, "HWC"), crop=(4, 5), crop_pos_y=f(columns, device="cpu")
+    ),
     "crop, padded": lambda f: fn.crop(f(images, "HWC"), crop=(9, 0), out_of_bounds_policy="pad", fill_values=[7.0]),
     "flip": lambda f: fn.flip(f(images, "HWC"), vertical=1),
     "flip by data": lambda f: fn.flip(f(images, "HWC"), horizontal=coins(f)),

@@ -149,6 +149,8 @@ class GpuSegment(_Segment):
         starts: list[Started] = []
         if self.n_rows:
             starts, workspace = self._launches(gpu, wiring, image, places)
+            if not starts:
+                image = Image()
         views = self._views(wiring, {o.edge: o for o, _ in outputs})
         for c in self.calls:
             if c.a.random.read:  # type: ignore[attr-defined]

@@ -241,6 +241,7 @@ class GpuPlan:
         )
         self._at = ctypes.addressof(self._plan)
         self._started = len(packed)
+        self._n_rows = sum(len(o.rows) for o in outputs)
         self._alive = parts, patches, alive, packed, rows
         self._of_inputs, self._of_outputs = ctypes.c_uint64 * len(self._inputs), ctypes.c_uint64 * len(rows)
         self._of_memory = ctypes.c_uint64 * (OUTPUTS + len(self._makes) + self.n_inner)
@@ -254,6 +255,16 @@ class GpuPlan:
         """For a batch: bytes of the image with the workspace, bytes and specs of the batches given out, and where in
         the former each inner tensor is."""
         return self._block, self._sizes, self._specs, []
+
+    def _rows_of_outputs(self, addresses: Any) -> list[np.ndarray]:
+        """Memory for them, in one piece."""
+        memory, at = allocate(self._n_rows, TENSOR)
+        rows, first = [], 0
+        for k, o in enumerate((*self._makes, *self._views)):
+            addresses[k] = at + first * TENSOR.itemsize
+            rows.append(memory[first : first + len(o.rows)])
+            first += len(o.rows)
+        return rows
 
     def run(self, ctx: Context, begin: int) -> None:
         """Makes the batches given out, and has the GPU fill them. The plan of the segment began at `begin`."""
@@ -269,16 +280,12 @@ class GpuPlan:
         blocks = gpu.take_all([size, *sizes]) if self._started else gpu.take_all(sizes)
         base = blocks.pop(0) if self._started else None
         outputs, memory = self._of_outputs(), self._of_memory()
+        rows = self._rows_of_outputs(outputs)
         made: list[Batch] = []
-        for k, (o, block) in enumerate(zip(self._makes, blocks)):
-            rows, outputs[k] = allocate(len(o.rows), TENSOR)
+        for k, block in enumerate(blocks):
             memory[OUTPUTS + k] = block.address
-            made.append(new := DeviceBatch.at(stream, specs[k], rows, block))
+            made.append(new := DeviceBatch.at(stream, specs[k], rows[k], block))
             new.rows_address, new._packed = outputs[k], specs[k]._dense
-        views = []
-        for k, o in enumerate(self._views, len(made)):
-            rows, outputs[k] = allocate(len(o.rows), TENSOR)
-            views.append(rows)
         place = _Place(ctypes.addressof(inputs), ctypes.addressof(memory), None, ctypes.addressof(outputs))
         place.stream = stream.handle
         native = time.monotonic_ns()
@@ -307,10 +314,10 @@ class GpuPlan:
                 batch.sources = None if o.named is None else values[o.named].sources
                 values[o.edge] = batch
         of_roots = {o.edge: batch for o, batch in zip(self._makes, made)}
-        for k, (o, rows) in enumerate(zip(self._views, views), len(made)):
+        for k, o in enumerate(self._views, len(made)):
             whole = of_roots.get(o.root) or values[o.root]  # type: ignore[index, arg-type]
             names = None if o.named is None else values[o.named].sources
-            seen = whole.with_rows(o.spec, rows, whole.owners, names)
+            seen = whole.with_rows(o.spec, rows[k], whole.owners, names)
             seen.rows_address = outputs[k]
             values[o.edge] = seen
         ctx.timings.append(Timing("gpu", self.numbers, begin, time.monotonic_ns(), native))
