@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order of samples as a function of (key, epoch, position).
 #include <cmath>
+#include <vector>
 
 #include "core/kernel.h"
 #include "core/native_time.h"
@@ -78,5 +79,25 @@ EXPORT void buffer_shuffle(uint64_t key, uint32_t epoch, uint64_t shard, int64_t
     int64_t leaves = out[j];
     out[j] = out[i];
     out[i] = leaves;
+  }
+}
+
+// The picks of several epochs one behind the other. Of each: the epoch, the part of the data set, where it begins and
+// how many samples it has, and from which offset to which it is wanted. `shuffled` is the data set in the order in
+// which it comes into the buffer. Fills 5 columns of `count` each: offset, epoch, sample, epoch, sample.
+EXPORT void shuffled_picks(uint64_t key, int64_t fill, const int64_t *shuffled, const int64_t *spans, int64_t n,
+                           int64_t *columns, int64_t count) {
+  NativeTime time;
+  std::vector<int64_t> order;
+  for (int64_t s = 0, at = 0; s < n; s++, spans += 6) {
+    const int64_t epoch = spans[0], part = spans[1], begin = spans[2], length = spans[3], first = spans[4],
+                  end = spans[5];
+    order.resize(length);
+    buffer_shuffle(key, (uint32_t)epoch, (uint64_t)part, length, fill, order.data());
+    for (int64_t offset = first; offset < end; offset++, at++) {
+      const int64_t sample = shuffled[begin + order[offset]];
+      const int64_t row[] = {offset, epoch, sample, epoch, sample};
+      for (int c = 0; c < 5; c++) columns[c * count + at] = row[c];
+    }
   }
 }

@@ -105,6 +105,7 @@ def library() -> ctypes.CDLL:
         ("distribution_rows", i32, (p, i64, i64, i32, p)),
         ("select_masks", i64, (p, p, p, i64, i32, p, i64, p, p, p)),
         ("buffer_shuffle", None, (u64, u32, u64, i64, i64, p)),
+        ("shuffled_picks", None, (u64, i64, p, p, i64, p, i64)),
     ]
     short: list[tuple[str, Any, tuple]] = [
         ("native_time", i64, ()),

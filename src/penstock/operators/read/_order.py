@@ -73,6 +73,35 @@ class Course:
             return order if self.size <= _SMALL else self._permute(0, self.begin(part) + order)
         return place
 
+    def picks(self, shard: int, spans: list[tuple[int, int, int]]) -> np.ndarray:
+        """(5, n) columns of offset, epoch, index, epoch that the sample belongs to, and index, of the samples of a
+        shard in some epochs: `spans` are epochs and from which offset to which."""
+        count = sum(end - begin for _, begin, end in spans)
+        columns, at = allocate((5, count), _INT64)
+        if self.way == "random_shuffle" and self.size <= _SMALL and self.head is None:  # many epochs, in one call
+            rows = []
+            for epoch, begin, end in spans:
+                part = self.part(shard, epoch)
+                rows.append((epoch, part, self.begin(part), self.length(shard, epoch), begin, end))
+            key, order = self.buffer_keys[shard] if self.buffer_keys else self.buffer_key, self._data_set()
+            native = library().shuffled_picks
+            native(key, self.initial_fill, order.ctypes.data, np.array(rows, "i8").tobytes(), len(rows), at, count)
+            return columns
+        at = 0
+        for epoch, begin, end in spans:
+            of_epoch = columns[:, at : at + end - begin]
+            at += end - begin
+            of_epoch[0], of_epoch[1] = np.arange(begin, end), epoch
+            of_epoch[2], of_epoch[3] = self.index(shard, epoch, of_epoch[0]), self.epoch_of(shard, epoch, of_epoch[0])
+        columns[4] = columns[2]
+        return columns
+
+    def _data_set(self) -> np.ndarray:
+        """The samples of a small data set as `random_shuffle` shuffles them once."""
+        if self._shuffled is None:
+            self._shuffled = self._permute(0, np.arange(self.size))
+        return self._shuffled
+
     def epoch_of(self, shard: int, epoch: int, offset: np.ndarray) -> Any:
         """The epochs that the samples at `offset` belong to; differs from `epoch` for left-over ones."""
         if self.head is not None and epoch == self.first:
@@ -105,9 +134,7 @@ class Course:
                 key = self.buffer_keys[shard] if self.buffer_keys else self.buffer_key
                 library().buffer_shuffle(key, epoch % 2**32, part, len(order), self.initial_fill, at)
                 if self.size <= _SMALL:
-                    if self._shuffled is None:
-                        self._shuffled = self._permute(0, np.arange(self.size))
-                    order = self._shuffled[self.begin(part) + order]
+                    order = self._data_set()[self.begin(part) + order]
                 # Batches on their way and replacements of bad samples are at most one epoch apart.
                 recent = {k: o for k, o in self._orders.items() if k[0] >= epoch - 1}
                 self._orders = recent | {(epoch, part): order}

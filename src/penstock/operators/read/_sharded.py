@@ -190,14 +190,7 @@ class ShardedSource(Source, Seeded, abstract=True):
             made += end - offset
             epoch, offset = epoch + 1, 0
         self._epochs_ahead = min(2 * self._epochs_ahead, _EPOCHS_AHEAD)
-        columns, at = np.empty((len(_COLUMNS), made), _INT64), 0
-        for epoch, offset, end in spans:
-            of_epoch = columns[:, at : at + end - offset]
-            at += end - offset
-            of_epoch[0], of_epoch[1] = np.arange(offset, end), epoch
-            of_epoch[2], of_epoch[3] = self._at(epoch, of_epoch[0])
-        columns[4] = columns[2]
-        return columns
+        return self.course.picks(self.values["shard_id"], spans)
 
     def _take_padded(self, n: int) -> np.ndarray:
         """The same, of one epoch, which ends with them if it is over."""
