@@ -2,7 +2,6 @@
 // The calls of CUDA's driver that every batch makes, so that their time can be told from that of Python. Python hands
 // in their addresses, as this library is not linked to the driver; it keeps its lock for these few microseconds.
 #include "core/driver.h"
-
 #include "core/kernel.h"
 
 Driver driver;
@@ -15,8 +14,13 @@ typedef Driver::Handle Handle;
 // Addresses in the order of `Driver`.
 EXPORT void driver_functions(const Driver *functions) { driver = *functions; }
 
-// Nanoseconds of processor time that this thread has spent in the calls below; they are part of `native_time`.
-EXPORT int64_t driver_time() { return DriverTime::spent; }
+// Nanoseconds of processor time of this thread: all of it, in native calls that are counted, and, of these, in the
+// calls below.
+EXPORT void thread_clocks(int64_t *clocks) {
+  clocks[0] = NativeTime::now();
+  clocks[1] = NativeTime::total;
+  clocks[2] = DriverTime::spent;
+}
 
 EXPORT int32_t driver_launch(Handle function, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by,
                              uint32_t bz, uint32_t shared, Handle stream, void **parameters, void **more) {

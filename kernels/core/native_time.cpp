@@ -5,5 +5,3 @@
 
 thread_local int64_t NativeTime::total = 0;
 thread_local int NativeTime::depth = 0;
-
-EXPORT int64_t native_time() { return NativeTime::total; }

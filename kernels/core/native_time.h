@@ -13,13 +13,13 @@ class NativeTime {
     if (!--depth) total += now() - begin_;
   }
   static thread_local int64_t total;  // nanoseconds
-
- private:
   static int64_t now() {
     timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return t.tv_sec * 1000000000ll + t.tv_nsec;
   }
+
+ private:
   static thread_local int depth;
   const int64_t begin_;
 };

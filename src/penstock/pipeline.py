@@ -6,6 +6,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,13 @@ __all__ = ["DataNode", "OperatorConcurrency", "Pipeline", "StreamPolicy", "do_no
 
 # The JPEG engine's thread, Python, and the driver's own work.
 _CORES_FOR_GPU = 4
+
+
+@cache
+def _gpu_tensors() -> Any:
+    from .device_tensors import TensorListGPU  # only pipelines with a GPU pay for its modules
+
+    return TensorListGPU
 
 
 def _holds_data(values: Any) -> bool:
@@ -303,11 +311,7 @@ class Pipeline(PythonWorkers, Serialization):
         return outputs
 
     def _wrap(self, batch: Batch, cuda_stream: Any) -> Any:
-        if type(batch) is Batch:
-            return TensorListCPU(batch)
-        from .device_tensors import TensorListGPU
-
-        return TensorListGPU.given_out(batch, cuda_stream)
+        return TensorListCPU(batch) if type(batch) is Batch else _gpu_tensors().given_out(batch, cuda_stream)
 
     def _check_outputs(self, outputs: tuple[TensorListCPU, ...], key: str) -> None:
         for i, (out, want) in enumerate(zip(outputs, self._per_output(key))):

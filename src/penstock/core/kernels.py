@@ -108,8 +108,7 @@ def library() -> ctypes.CDLL:
         ("shuffled_picks", None, (u64, i64, p, p, i64, p, i64)),
     ]
     short: list[tuple[str, Any, tuple]] = [
-        ("native_time", i64, ()),
-        ("driver_time", i64, ()),
+        ("thread_clocks", None, (p,)),
         ("driver_functions", None, (p,)),
         ("driver_launch", i32, (p, u32, u32, u32, u32, u32, u32, u32, p, p, p)),
         ("driver_upload", i32, (p, p, u64, p)),

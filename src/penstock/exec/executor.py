@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import atexit
 import threading
+import time
 import weakref
 from collections import deque
 
@@ -71,8 +72,9 @@ class Executor:
                 raise RuntimeError("no batch was scheduled; call schedule_run() first")
             # Taken off the queue only when it is there, so that an interrupted wait loses nothing.
             ticket = self._tickets[0]
-            with self.statistics.waiting():
-                self._workers.wait(ticket)
+            begin = time.monotonic_ns()
+            self._workers.wait(ticket)
+            self.statistics.waited(time.monotonic_ns() - begin)
             self._tickets.popleft()
             self._seen = ticket.after or self._seen
         if ticket.error is not None:

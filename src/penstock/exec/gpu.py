@@ -6,8 +6,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,7 +49,7 @@ class IdleRows:
             idle.append(rows)
 
 
-def _nobody_counts(since: tuple[int, int, int]) -> None: ...
+def _nobody_counts(since: ctypes.Array) -> None: ...
 
 
 class Session:
@@ -71,18 +70,15 @@ class Session:
         self.passes = 0  # batches that were begun
         self.engines: Any = None  # those of exec/mixed.py, once a picture is decoded
         self.kept: dict[str, Any] = {}  # what stages keep until the end, with a `close`
-        self.worked: Callable[[tuple[int, int, int]], None] = _nobody_counts  # told what the session's threads do
+        self.worked: Callable[[ctypes.Array], None] = _nobody_counts  # told what the session's threads do
 
-    @contextmanager
-    def begin(self) -> Iterator[GpuPass]:
-        """The GPU's part of one batch, on a stream of its own."""
+    def begin(self) -> GpuPass:
+        """The GPU's part of one batch, on a stream of its own: a context in which it is asked for."""
         with self.lock:
             stream = self._streams.popleft()
             self._streams.append(stream)
             self.passes += 1
-        with self.device:
-            yield GpuPass(self, stream)
-            self._collect()
+        return GpuPass(self, stream)
 
     def function(self, source: str, entry: str, shared: int) -> int:
         """A kernel from its source text; compiled the first time."""
@@ -114,6 +110,8 @@ class Session:
 
     def _collect(self) -> None:
         """Adds up the times of what the GPU has finished."""
+        if not self._pending:
+            return
         with self.lock:
             while self._pending and self._pending[0][2].done():
                 number, begin, end = self._pending.popleft()
@@ -155,6 +153,17 @@ class GpuPass:
         # Node, rows (None: all), of how many, and a Verdict of exec/jpeg_scans.py.
         self.verdicts: list[tuple[int, np.ndarray | None, int, Any]] = []
         self.doubted: dict[int, np.ndarray] = {}  # by node, which rows (n,) the GPU has found irregular before
+
+    def __enter__(self) -> GpuPass:
+        self.session.device.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
+        try:
+            if kind is None:
+                self.session._collect()
+        finally:
+            self.session.device.__exit__()
 
     def take(self, nbytes: int) -> Block:
         """Memory of the GPU for this batch."""

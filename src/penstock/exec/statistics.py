@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from ..core.kernels import library
 from .context import Context, Timing
@@ -16,11 +15,15 @@ _KEPT_BATCHES = 256  # for the trace
 _MOST_PENDING = 64
 
 
-def clocks() -> tuple[int, int, int]:
+Clocks = ctypes.c_int64 * 3
+
+
+def clocks() -> ctypes.Array:
     """Processor time of this thread in nanoseconds: all of it, in native calls that take a while, and, of these, in
     calls of the GPU's driver. A thread that waits, for Python's lock or for the GPU, say, takes none."""
-    lib = library()
-    return time.thread_time_ns(), lib.native_time(), lib.driver_time()
+    now = Clocks()
+    library().thread_clocks(now)
+    return now
 
 
 class Statistics:
@@ -63,7 +66,7 @@ class Statistics:
                     self.kernel_ns[number] = self.kernel_ns.get(number, 0) + ns
         self._pending.clear()
 
-    def worked(self, since: tuple[int, int, int]) -> None:
+    def worked(self, since: ctypes.Array) -> None:
         """Adds the processor time of this thread since it asked for `clocks`: that of Python is what was not in native
         calls; batches are processed by other threads."""
         (cpu, native, driver), (cpu_before, native_before, driver_before) = clocks(), since
@@ -73,9 +76,7 @@ class Statistics:
             self.native_ns += native - driver
             self.driver_ns += driver
 
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        begin = time.monotonic_ns()
-        yield
+    def waited(self, ns: int) -> None:
+        """Adds what a consumer has waited."""
         with self.lock:
-            self.wait_ns += time.monotonic_ns() - begin
+            self.wait_ns += ns

@@ -32,7 +32,7 @@ class Ticket:
     """One iteration on its way."""
 
     __slots__ = (
-        *("after", "batch_size", "before", "closed", "context", "done", "dropped", "error"),
+        *("_made", "after", "batch_size", "before", "closed", "context", "dropped", "error"),
         *("index", "outputs", "picks", "position", "rows"),
     )
 
@@ -48,12 +48,24 @@ class Ticket:
         self.error: BaseException | None = None
         self.dropped = False  # nobody will take it
         self.closed = False  # the pipeline was closed before it was made
-        self.done = threading.Event()
+        self._made = threading.Lock()  # until it is done
+        self._made.acquire()
+
+    def finish(self) -> None:
+        """Says that it is done, whatever came of it; once."""
+        self._made.release()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it is done within some time."""
+        if not self._made.acquire(timeout=seconds):
+            return False
+        self._made.release()  # for whoever else waits
+        return True
 
     def fail(self, error: BaseException) -> None:
         """Hands an exception to whoever waits for the batch."""
         self.error, self.context = error, None
-        self.done.set()
+        self.finish()
 
 
 _Queue = queue.SimpleQueue  # of tickets; None ends the thread
@@ -108,7 +120,7 @@ class Workers:
 
     def wait(self, ticket: Ticket) -> None:
         """Until the ticket is done; RuntimeError if it never will be."""
-        while not ticket.done.wait(0.5):
+        while not ticket.wait(0.5):
             self.start()  # raises what there is to say if the threads are gone
             if not all(t.is_alive() for t in self._threads):
                 raise RuntimeError("[internal error] a thread of the pipeline has ended")
@@ -151,7 +163,7 @@ def _run_loop(workers: Workers, production: weakref.ref[_Production], todo: _Que
     while (ticket := todo.get()) is not None:
         if _work(workers, production, ticket, "run"):
             ticket.context = None
-            ticket.done.set()
+            ticket.finish()
         ticket = None
 
 
@@ -160,7 +172,7 @@ def _work(workers: Workers, reference: weakref.ref[_Production], ticket: Ticket,
     production = reference()
     if ticket.dropped or workers.stopping or production is None:
         ticket.closed, ticket.context = workers.stopping, None
-        ticket.done.set()
+        ticket.finish()
         return False
     try:
         getattr(production, task)(ticket)

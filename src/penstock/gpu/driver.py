@@ -67,26 +67,29 @@ def library() -> ctypes.CDLL:
 
 
 _started = _forked = False
+_live: ctypes.CDLL | None = None  # what this process has started
 
 
 def _after_fork() -> None:
-    global _forked
-    _forked = _started
+    global _forked, _live
+    _forked, _live = _started, None
 
 
 os.register_at_fork(after_in_child=_after_fork)
 
 
 def driver() -> ctypes.CDLL:
-    global _started
+    global _started, _live
+    if _live is not None:
+        return _live
     if _forked:
         raise CudaError(
             "this process was forked from one that had used CUDA already, and CUDA does not survive a fork; use the "
             "GPU in the child only, or start it by spawn"
         )
-    lib = library()
+    _live = library()
     _started = True
-    return lib
+    return _live
 
 
 def forked() -> bool:
