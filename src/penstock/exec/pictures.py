@@ -5,7 +5,6 @@ batch, by the record of an earlier one (see exec/replay.py)."""
 from __future__ import annotations
 
 import ctypes
-from typing import Any, cast
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from ..graph.node import Node
 from .arguments import Resolver
 from .context import Context
 from .gpu import GpuPass
-from .replay import Record
+from .replay import Record, Recorded
 from .wiring import inputs_of
 
 _BYTE, _INT64 = np.dtype("u1"), np.dtype("i8")
@@ -39,7 +38,6 @@ class Pictures:
         self.node, self.n = node, n
         self.kernel = kernels.kernel("decode/decode")
         self._rows = ArgumentRows(n, self.kernel.args, self.kernel.pointers)
-        self.arguments = [self._rows]  # as of a Launch
         self.args, self.at_args = self._rows.array, self._rows.address
         self._before, self._at_before = allocate((n, 3), _INT64)
         self._before[...] = -1
@@ -47,7 +45,7 @@ class Pictures:
         self._totals = (ctypes.c_int64 * _N_TOTALS)()
         self._at_totals = ctypes.addressof(self._totals)
         self._spec: Spec | None = None
-        self._recorded: tuple[int, int, list[Any]] | None = None
+        self._recorded: Recorded | None = None
 
     def by_rules(self, ctx: Context, resolver: Resolver, inputs: list[Batch], record: Record | None = None) -> None:
         """Plans a batch, and has it on record."""
@@ -68,24 +66,21 @@ class Pictures:
         self._kind = spec.dtype, spec.layout, int(dtypes.from_numpy(spec.dtype))
         if record is None:
             return
-        record.filled(cast(Any, self), [columns])
+        record.filled([self._rows], [columns])
         record.check(spec.stored, "the shape of the output")
         if self.shape is not spec.stored or self.info is not a.info:
             record.fault = record.fault or "the shape of the output is a view"
-        ((_, self._place),) = record.inputs
         if not record.fault:
-            self._recorded = record.end()
+            self._recorded = Recorded(record)
 
     @property
     def is_recorded(self) -> bool:
         return self._recorded is not None
 
-    def again(self, encoded: Batch) -> bool:
+    def again(self, ctx: Context) -> bool:
         """Plans another batch of the same kind as before; False if the rules have to."""
         assert self._recorded is not None
-        calls, n, _ = self._recorded
-        self._place.value = encoded.rows_address
-        return kernels.library().replay(calls, n) == n
+        return self._recorded.replayed(ctx)
 
     def allocate(self, gpu: GpuPass, encoded: Batch, hardware: bool) -> DeviceBatch:
         """Memory for the pixels; then the numbers below are known. `hardware` says whether the JPEG engine can make
@@ -145,7 +140,7 @@ class Planner:
         if self._can_replay and not Batch.guard_bytes:
             spec = inputs[0].spec
             kind = ctx.n, spec.shape.shape[1], spec.dtype, spec.layout
-            pictures = self._again(kind, inputs[0])
+            pictures = self._again(kind, ctx)
             if pictures is not None:
                 return pictures
             if self._pays(kind):
@@ -180,13 +175,13 @@ class Planner:
         if len(idle) < _KEPT_EACH:
             idle.append(pictures)
 
-    def _again(self, kind: tuple, encoded: Batch) -> Pictures | None:
+    def _again(self, kind: tuple, ctx: Context) -> Pictures | None:
         idle = self._idle.get(kind)
         try:
             pictures = idle.pop()  # type: ignore[union-attr]
         except (AttributeError, IndexError):
             return None
-        if pictures.again(encoded):
+        if pictures.again(ctx):
             self._vain[kind] = 0
             return pictures
         vain = self._vain[kind] = self._vain.get(kind, 0) + 1
