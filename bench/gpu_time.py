@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ctypes
 import statistics
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -15,30 +14,30 @@ NOTE = (
     "is much less than the time by the clock, the host limits. Its speed, bytes of inputs and outputs by that time, "
     "is a share of that of a large plain copy: what reads a part of its input may come to more than 100 %."
 )
-_HELD_AT_MOST = 0.3  # seconds; whoever waits for the GPU meanwhile goes on then
+# Whoever waits for the GPU meanwhile goes on after 0.3 s.
+_HOLD = """extern "C" __global__ void hold(const volatile unsigned *word) {
+  for (int i = 0; i < 30000 && !*word; i++) __nanosleep(10000);
+}
+"""
 _ROUNDS = 3
-_EQUAL = 1  # CU_STREAM_WAIT_VALUE_EQ
 
 
 class Gate:
-    """Holds back a stream, which waits for a word of memory."""
+    """Holds back a stream by a kernel that goes round until a word of memory is set."""
 
     def __init__(self, device: Any):
-        from penstock.gpu.driver import check
+        from penstock.gpu import compile
 
-        self._check = check
         self._word = ctypes.c_uint32.from_address(device.allocate_pinned(4096))
-        self._wait = ctypes.CDLL("libcuda.so.1").cuStreamWaitValue32_v2
-        self._wait.argtypes = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint
+        module = device.load(compile.compile(_HOLD, "hold", device.architecture))
+        self._function = device.function(module, "hold")
 
     def close(self, stream: Any) -> None:
         self._word.value = 0
-        self._check(self._wait(stream.handle, ctypes.addressof(self._word), 1, _EQUAL), "holding back a stream")
-        self._timer = threading.Timer(_HELD_AT_MOST, self.open)
-        self._timer.start()
+        argument = ctypes.c_uint64(ctypes.addressof(self._word))
+        stream.launch(self._function, (1, 1, 1), (1, 1, 1), 0, argument)
 
     def open(self) -> None:
-        self._timer.cancel()
         self._word.value = 1
 
 
