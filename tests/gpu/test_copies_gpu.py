@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def
+from penstock import fn, pipeline_def, types
 from penstock.core.batch import Batch, Kept
 from penstock.gpu import copies
 from penstock.gpu.batch import upload
@@ -140,3 +140,23 @@ def test_replaced_samples_leave_alone_what_is_given_out_again():
     for batch, want in ((merged, (22, 11, 21)), (kept, (10, 11, 12))):
         host = batch.download()
         assert [int(host.sample(i).max()) for i in range(3)] == list(want)
+
+
+def test_frames_that_no_block_begins_at():
+    """Kernels take frames where they lie, at any byte."""
+    videos = [RNG.integers(0, 256, (3, h, 7, 3), "u1") for h in (5, 1, 9)]
+
+    def run(device):
+        @pipeline_def(batch_size=3, device_id=0, num_threads=1)
+        def pipe():
+            x = fn.external_source(source=lambda i: [v + i for v in videos], batch=True, device=device, layout="FHWC")
+            a, b = fn.element_extract(x, element_map=[2, 1])
+            b = fn.cast(fn.flip(b), dtype=types.FLOAT)
+            return fn.brightness(a, brightness=1.5), fn.crop(a, crop=(1, 5)), fn.cat(a, a, axis=2), b
+
+        p = pipe()
+        return [[np.array(o.as_cpu().at(i) if device == "gpu" else o.at(i)) for o in p.run()] for i in (0, 1, 2)]
+
+    for got, want in zip(run("gpu"), run("cpu")):
+        for g, w in zip(got, want):
+            np.testing.assert_array_equal(g, w)
