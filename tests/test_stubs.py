@@ -3,6 +3,7 @@
 
 import ast
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -53,9 +54,8 @@ def test_every_operator_is_there(stubs):
 
 def test_those_beside_the_package_are_fresh(stubs):
     folder = ROOT / "src" / "penstock"
-    present = {
-        str(p.relative_to(folder)): p.read_text() for part in ("fn", "ops") for p in (folder / part).rglob("*.pyi")
-    }
+    parts = ("fn", "ops", "experimental")
+    present = {str(p.relative_to(folder)): p.read_text() for part in parts for p in (folder / part).rglob("*.pyi")}
     if not present:
         pytest.skip("not built; `make stubs` writes them")
     assert present == stubs.stubs(), "the stubs are stale; run `make stubs`"
@@ -82,3 +82,40 @@ def test_a_type_checker_sees_them(stubs, tmp_path):
     assert 'did you mean "brightness"' in out.stdout
     assert 'Argument "brightness" to "brightness" has incompatible type "str"' in out.stdout
     assert "Found 2 errors" in out.stdout, out.stdout
+
+
+DYNAMIC = """
+import numpy as np
+from penstock.experimental import dynamic as ndd
+
+for jpegs, labels in ndd.readers.File(file_root="x").next_epoch(8):
+    images = ndd.decoders.image(jpegs, device="gpu")
+    small = ndd.resize(images, size=(3, 4), resize_x=ndd.random.uniform(batch_size=8))
+    reveal_type(ndd.crop_mirror_normalize(small, dtype=ndd.float32, mean=[1.0]))
+one = ndd.as_tensor(np.zeros((3, 4, 3), np.uint8), layout="HWC")
+reveal_type(ndd.noise.gaussian(one, rng=ndd.random.RNG(2)))
+ndd.resize(one, sise=3)
+"""
+
+
+@pytest.mark.slow
+def test_the_imperative_mode(stubs, tmp_path):
+    mypy = shutil.which("mypy")
+    if mypy is None:
+        pytest.skip("needs mypy")
+    files = {k: v for k, v in stubs.stubs().items() if k.startswith("experimental/dynamic/")}
+    assert {"experimental/dynamic/__init__.pyi", "experimental/dynamic/io/file.pyi"} <= set(files)
+    package = tmp_path / "src" / "penstock"
+    shutil.copytree(ROOT / "src" / "penstock", package, ignore=shutil.ignore_patterns("*.so", "*.pyi", "__pycache__"))
+    for path, content in stubs.stubs().items():
+        (package / path).parent.mkdir(parents=True, exist_ok=True)
+        (package / path).write_text(content)
+    program = tmp_path / "program.py"
+    program.write_text(DYNAMIC)
+    options = ["--strict", "--ignore-missing-imports", "--follow-imports=silent", "--config-file="]
+    env = {**os.environ, "MYPYPATH": str(package.parent)}
+    command = [mypy, *options, f"--cache-dir={tmp_path}/cache", str(program)]
+    out = subprocess.run(command, capture_output=True, text=True, env=env).stdout
+    found = [line for line in out.splitlines() if "Revealed" in line or "error" in line]
+    assert len(found) == 5 and "_batch.Batch" in found[0] and "_tensor.Tensor" in found[1], out
+    assert 'Unexpected keyword argument "sise"' in found[2]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the stubs of `fn` and `ops`, which are made at run time, so that editors and type checkers see them.
+"""Writes the stubs of `fn`, `ops` and `experimental.dynamic`, which are made at run time, so that editors and type
+checkers see them.
 
-`python tools/stubs.py [FOLDER]` writes FOLDER/fn/*.pyi and FOLDER/ops/*.pyi; FOLDER is src/penstock by default. The
+`python tools/stubs.py [FOLDER]` writes FOLDER/fn/*.pyi and so on; FOLDER is src/penstock by default. The
 build does so, and the wheel carries them; they are not kept in git.
 """
 
@@ -12,7 +13,9 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
-sys.path.insert(0, str(SOURCE))
+sys.path[:0] = [str(SOURCE), str(Path(__file__).parent)]
+
+import dynamic_stubs  # noqa: E402
 
 from penstock import signatures  # noqa: E402
 from penstock.core.op import REGISTRY, Operator, snake_case  # noqa: E402
@@ -106,12 +109,13 @@ def stubs() -> dict[str, str]:
             )
         content = _HEAD + (f"\n{names}" if names else "") + "".join(f"\n{d}" for d in definitions)
         files["/".join(path) + ("/__init__.pyi" if package else ".pyi")] = content
-    return files
+    return files | dynamic_stubs.stubs(SOURCE)
 
 
 def main(folder: Path) -> None:
     wanted = {folder / path: content for path, content in stubs().items()}
-    for stale in {*folder.glob("fn/**/*.pyi"), *folder.glob("ops/**/*.pyi")} - set(wanted):
+    present = {p for part in ("fn", "ops", "experimental") for p in folder.glob(f"{part}/**/*.pyi")}
+    for stale in present - set(wanted):
         stale.unlink()
     for path, content in wanted.items():
         path.parent.mkdir(parents=True, exist_ok=True)

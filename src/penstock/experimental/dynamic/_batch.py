@@ -55,7 +55,7 @@ class Batch(Value):
     >>> b = ndd.as_batch([np.float32([1, 2, 3]), np.float32([4, 5])])
     >>> (b * 2).slice[1]
     Batch(
-        [ 4., 10.],
+        [4., 10.],
         dtype=f32,
         device="cpu",
         num_samples=2,

@@ -40,7 +40,7 @@ def call(cls: type[Operator], name: str, inputs: tuple, kwargs: dict[str, Any]) 
     if "seed" in cls.schema:
         if "seed" in kwargs:
             raise TypeError(f"{name}() takes no seed here; give rng=random.RNG(seed), or call random.set_seed")
-        from .random import drawn
+        from ._rng import drawn
 
         rng = drawn(kwargs.pop("rng", None), name)
     data: list[Value] = []

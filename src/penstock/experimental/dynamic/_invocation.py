@@ -155,36 +155,38 @@ def _run(group: Sequence[Invocation], context: Any) -> None:
     place = {inv.number: i for i, inv in enumerate(group)}
     n = group[0].n
     batches: list[Batch] = []
-    known: dict[tuple[int, int], int] = {}
+    known: dict[int, int] = {}
     inside = [[0] * inv.call.n_outputs for inv in group]  # readers in the group
-    all_edges = []
+    all_edges: list[tuple] = []
     for inv in group:
         edges: list[Any] = []
         for x in inv.inputs:
-            key = x
-            if type(x) is tuple:
-                j = place.get(x[0].number)
+            if isinstance(x, tuple):
+                producer, i = x
+                j = place.get(producer.number)
                 if j is not None:
-                    inside[j][x[1]] += 1
-                    edges.append((j, x[1]))
+                    inside[j][i] += 1
+                    edges.append((j, i))
                     continue
-                if x[0].error is not None:
-                    raise x[0].error
-                key = x[0].values[x[1]]
-            assert isinstance(key, Batch)
-            at = known.get((id(key), 0))
+                if producer.error is not None:
+                    raise producer.error
+                found = producer.values[i]
+                assert found is not None
+            else:
+                found = x
+            at = known.get(id(found))
             if at is None:
-                at = known[id(key), 0] = len(batches)
-                batches.append(key)
+                at = known[id(found)] = len(batches)
+                batches.append(found)
             edges.append(at)
         all_edges.append(tuple(edges))
     steps = []
-    for inv, edges, within in zip(group, all_edges, inside):
+    for inv, at_edges, within in zip(group, all_edges, inside):
         # First whether anybody holds it: who does may be asking for it right now.
         held = [h() is not None for h in inv.handles]
         passes = inv.call.repeatable and not inv.asked and (inv.call, inv.sites[-1:]) not in _looked_at
-        wanted = tuple(r > w or h and not (passes and w) for h, r, w in zip(held, inv.readers, within))
-        steps.append((inv.call, edges, wanted))
+        wanted = tuple(bool(r > w or h and not (passes and w)) for h, r, w in zip(held, inv.readers, within))
+        steps.append((inv.call, at_edges, wanted))
     devices = tuple("cpu" if b.on_host else "gpu" for b in batches)
     plan = together(tuple(steps), devices)
     fed = [b if len(b) == n else repeated(b, n) for b in batches]
@@ -196,12 +198,12 @@ def _run(group: Sequence[Invocation], context: Any) -> None:
         if inv.call.uses_gpu:
             context.make_ready(inv.values)
     kept: set[int] = set()  # those of which something may have to be computed again
-    for inv, edges, (_, _, wanted) in zip(reversed(group), reversed(all_edges), reversed(steps)):
+    for inv, at_edges, (_, _, wanted) in zip(reversed(group), reversed(all_edges), reversed(steps)):
         if inv.number not in kept and not any(h() is not None and not w for h, w in zip(inv.handles, wanted)):
             inv.finish()
             continue
         inputs: list[Any] = []
-        for e in edges:
+        for e in at_edges:
             if isinstance(e, int):
                 inputs.append(batches[e])
                 continue

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from ...tensors import TensorCPU, TensorListCPU
 from . import _dtype
 from ._device import Device, device
 from ._value import Value, relabelled
+
+if TYPE_CHECKING:
+    from ._batch import Batch
+    from ._tensor import Tensor
 
 _NARROW = {"i8": "i4", "u8": "u4", "f8": "f4"}
 
@@ -240,7 +244,7 @@ def _unstacked(tensor: Any) -> Any:
     return Batch._made_of(samples.with_rows(one, rows, (samples,)), tensor._external)
 
 
-def as_tensor(data: Any, dtype: Any = None, device: Any = None, layout: str | None = None, pad: bool = False) -> Any:
+def as_tensor(data: Any, dtype: Any = None, device: Any = None, layout: str | None = None, pad: bool = False) -> Tensor:
     """A tensor that shares the memory of the data, where it needs no other type, layout of memory or device.
 
     Parameters
@@ -265,7 +269,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None, layout: str | No
     return make_tensor(data, dtype, device, layout, pad, False)
 
 
-def tensor(data: Any, dtype: Any = None, device: Any = None, layout: str | None = None, pad: bool = False) -> Any:
+def tensor(data: Any, dtype: Any = None, device: Any = None, layout: str | None = None, pad: bool = False) -> Tensor:
     """A tensor with a copy of the data. Parameters are those of `as_tensor`.
 
     >>> from penstock.experimental import dynamic as ndd
@@ -275,7 +279,7 @@ def tensor(data: Any, dtype: Any = None, device: Any = None, layout: str | None 
     return make_tensor(data, dtype, device, layout, pad, True)
 
 
-def as_batch(tensors: Any, dtype: Any = None, device: Any = None, layout: str | None = None) -> Any:
+def as_batch(tensors: Any, dtype: Any = None, device: Any = None, layout: str | None = None) -> Batch:
     """A batch that shares the memory of the data, where it needs no other type, layout of memory or device.
 
     Parameters
@@ -294,7 +298,7 @@ def as_batch(tensors: Any, dtype: Any = None, device: Any = None, layout: str | 
     return make_batch(tensors, dtype, device, layout, False)
 
 
-def batch(tensors: Any, dtype: Any = None, device: Any = None, layout: str | None = None) -> Any:
+def batch(tensors: Any, dtype: Any = None, device: Any = None, layout: str | None = None) -> Batch:
     """A batch with a copy of the data. Parameters are those of `as_batch`.
 
     >>> from penstock.experimental import dynamic as ndd

@@ -4,6 +4,7 @@ asked for."""
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
@@ -70,7 +71,7 @@ def fill(root: str) -> None:
     for name, table in tables.items():
         module = sys.modules[name]
         public = getattr(module, "__all__", ())
-        registry._make_on_demand(module, table, _make, lambda missing, at=name: _added(root, at, missing))
+        registry._make_on_demand(module, table, _make, functools.partial(_added, root, name))
         module.__all__ = sorted({*public, *module.__all__})  # type: ignore[attr-defined]
 
 

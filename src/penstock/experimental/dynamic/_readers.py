@@ -8,7 +8,7 @@ import os
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, overload
 
 from ...core.batch import Batch as Samples
 from ...core.errors import PipelineError, SampleErrors, user_sites
@@ -109,7 +109,7 @@ class Reader:
     def _open(self) -> None:
         if self._seed is not None:
             return
-        from .random import get_default_rng
+        from ._rng import get_default_rng
 
         seed = get_default_rng()()
         try:
@@ -168,6 +168,14 @@ class Reader:
             raise ValueError(f"{self._name}: batch_size is at least 1; got {n}")
         return n
 
+    @overload
+    def next_epoch(
+        self, batch_size: int, ctx: EvalContext | None = None, capture: bool = False
+    ) -> Iterator[tuple[Batch, ...]]: ...
+    @overload
+    def next_epoch(
+        self, batch_size: None = None, ctx: EvalContext | None = None, capture: bool = False
+    ) -> Iterator[tuple[Any, ...]]: ...
     def next_epoch(
         self, batch_size: int | None = None, ctx: EvalContext | None = None, capture: bool = False
     ) -> Iterator[Any]:

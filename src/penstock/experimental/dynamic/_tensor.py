@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -129,7 +130,7 @@ class Tensor(Value):
             return _tensors.of_device(self, copy)
         return _tensors.of_array(self._array(), copy)
 
-    def __getitem__(self, ranges: Any) -> Any:
+    def __getitem__(self, ranges: Any) -> Tensor:
         return subscript(self, ranges)
 
     def __len__(self) -> int:
@@ -137,7 +138,7 @@ class Tensor(Value):
             raise TypeError("a scalar has no len()")
         return self.shape[0]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Tensor]:
         return (self[i] for i in range(len(self)))
 
     def _scalar(self, kind: str) -> Any:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from . import _device
 from ._dtype import DType, of_numpy
 from ._invocation import Edge, Invocation, handle
 from ._operands import Operands
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Value(Operands):
@@ -102,22 +105,22 @@ class Value(Operands):
         """The number of dimensions of a sample."""
         return self._samples().spec.ndim
 
-    def evaluate(self) -> Any:
+    def evaluate(self) -> Self:
         """Computes the data, if it isn't there yet. Gives the same object."""
         self._samples()
         return self
 
-    def cpu(self) -> Any:
+    def cpu(self) -> Self:
         """The same on the CPU."""
         return self.to_device(_device.Device.CPU)
 
-    def gpu(self, index: int | None = None) -> Any:
+    def gpu(self, index: int | None = None) -> Self:
         """The same on a GPU: that of the number `index`, by default the one it is on or the current one."""
         if index is None and self._device_type == "gpu":
             return self
         return self.to_device(_device.Device("gpu", index))
 
-    def to_device(self, device: Any, force_copy: bool = False) -> Any:
+    def to_device(self, device: Any, force_copy: bool = False) -> Self:
         """The same on the device: this object if it is there already, unless `force_copy` asks for a copy."""
         device = _device.device(device)
         if device is None:

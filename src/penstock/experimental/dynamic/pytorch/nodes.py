@@ -20,15 +20,18 @@ from typing import Any
 
 import torchdata.nodes as tn
 
+from .._batch import Batch
 from .._readers import Reader as _Reader
+from .._tensor import Tensor
 from .._value import Value
 
 __all__ = ["DictMapper", "Reader", "ToTorch"]
 
-_STATE, _READER = "_taken", "reader"
+_STATE, _READER = "taken", "reader"
+_Node: Any = tn.BaseNode
 
 
-class Reader(tn.BaseNode):  # type: ignore[misc]  # torchdata has no types
+class Reader(_Node):
     """Gives what a reader reads as dictionaries.
 
     Parameters
@@ -88,7 +91,7 @@ class Reader(tn.BaseNode):  # type: ignore[misc]  # torchdata has no types
         return self._reader.get_metadata()
 
 
-class DictMapper(tn.BaseNode):  # type: ignore[misc]
+class DictMapper(_Node):
     """Applies a function to one value of the dictionaries that a node gives.
 
     Parameters
@@ -122,7 +125,7 @@ class DictMapper(tn.BaseNode):  # type: ignore[misc]
         return {"source": self._source.state_dict()}
 
 
-class ToTorch(tn.BaseNode):  # type: ignore[misc]
+class ToTorch(_Node):
     """Gives the values of dictionaries as tuples of PyTorch's tensors.
 
     Parameters
@@ -155,4 +158,4 @@ class ToTorch(tn.BaseNode):  # type: ignore[misc]
 
 
 def _torch(value: Any) -> Any:
-    return value.torch() if isinstance(value, Value) else value
+    return value.torch() if isinstance(value, (Batch, Tensor)) else value
