@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transforms by torchvision's names on the CPU: penstock's, torchvision's own, DALI's.
 
-`python bench/torchvision_transforms.py FOLDER`, with a folder of photographs. Each rival gets the same pictures, in
+`python bench/torchvision_transforms.py --data FOLDER`, with a folder of photographs. Each rival gets the same pictures, in
 memory: images of Pillow one by one, tensors CHW one by one, and a batch NCHW. Writes
 results/torchvision_transforms.md. Rivals that are not installed are left out.
 """
@@ -103,12 +103,12 @@ def seconds(transform, pictures: list, n: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("--data", type=Path, required=True, help="folder of photographs")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--pictures", type=int, default=64)
     parser.add_argument("--rivals", nargs="*", default=list(RIVALS))
     args = parser.parse_args()
-    pictures = inputs(args.folder, args.pictures)
+    pictures = inputs(args.data, args.pictures)
     n = len(pictures["images"])
     found, missing = {}, []
     for rival in args.rivals:
