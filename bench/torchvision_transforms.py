@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transforms by torchvision's names on the CPU: penstock's, torchvision's own, DALI's.
 
-`python bench/torchvision_transforms.py --data FOLDER`, with a folder of photographs. Each rival gets the same pictures, in
-memory: images of Pillow one by one, tensors CHW one by one, and a batch NCHW. Writes
+`python bench/torchvision_transforms.py --data FOLDER`, with a folder of photographs. Each rival gets the same pictures,
+in memory: images of Pillow one by one, tensors CHW one by one, and a batch NCHW. Writes
 results/torchvision_transforms.md. Rivals that are not installed are left out.
 """
 
