@@ -9,35 +9,30 @@ import numpy as np
 
 from ....core.batch import Spec
 from ....core.op import Arg, Arguments
+from ....core.recording import Native
 from ....graph import trace
 from ....operators.geometry.resize import Resize
 
 TYPES = ("uint8", "uint16", "int16", "float32")
 
 
-def edge_sizes(sizes: np.ndarray, edge: int, limit: int) -> np.ndarray:
-    """(n, 2) sizes whose shorter edge is `edge` and whose longer one is at most `limit`; 0 is none given."""
-    sizes = np.asarray(sizes, "i8")
-    shorter, longer = np.maximum(sizes.min(axis=1), 1), np.maximum(sizes.max(axis=1), 1)
-    if edge:
-        short, long = np.full_like(shorter, edge), edge * longer // shorter
-        if limit:
-            over = long > limit
-            short, long = np.where(over, limit * short // np.maximum(long, 1), short), np.where(over, limit, long)
-    else:
-        short, long = limit * shorter // longer, np.full_like(longer, limit)
-    found = np.where(sizes == sizes.min(axis=1, keepdims=True), short[:, None], long[:, None])
-    return np.maximum(found, 1)
+_FLOAT32 = np.dtype("f4")
+
+
+def edge_sizes(native: Native, shape: np.ndarray, first: int, edge: int | None, limit: int | None) -> np.ndarray:
+    """(n, 2) heights and widths of samples of a shape (n, ndim), the height being axis `first`, if their shorter edge
+    becomes `edge`, and the longer one at most `limit`; without an edge, just that."""
+    sizes, at = native.allocate((len(shape), 2), _FLOAT32)
+    native.call("edge_sizes", shape, *shape.shape, first, edge or 0, limit or 0, at)
+    return sizes
 
 
 class _ResizeEdge(Resize):
-    replays = False
     edge = Arg(int, 0, "Length of the shorter edge; 0: it follows from `limit`.")
     limit = Arg(int, 0, "The most that the longer edge may have; 0: any.")
 
     def plan_size(self, a: Arguments, x: Spec) -> None:
-        first = x.axis("H")
-        a.size = edge_sizes(x.shape[:, first : first + 2], a.edge, a.limit).astype("f4")
+        a.size = edge_sizes(a.native, x.shape, x.axis("H"), a.edge, a.limit)
         super().plan_size(a, x)
 
 

@@ -13,6 +13,8 @@ from ....core.op import Arg, Arguments, Seeded
 from ....graph import trace
 from ....operators.geometry._crop_window import WindowCopy
 
+_INT64 = np.dtype("i8")
+
 
 class _Window(WindowCopy, abstract=True):
     devices = ("cpu", "gpu")
@@ -25,6 +27,12 @@ class _Window(WindowCopy, abstract=True):
         start[:, at], extent[:, at] = top_left, size
         self.place(a, x, start, extent)
 
+    def cut_by(self, a: Arguments, x: Spec, function: str, *values: int) -> None:
+        """Places the windows that a native function says."""
+        (start, at_start), (extent, at_extent) = (a.native.allocate(x.shape.shape, _INT64) for _ in range(2))
+        a.native.call(function, x.shape, x.n, x.ndim, x.axis("H"), *values, at_start, at_extent)
+        self.place(a, x, start, extent)
+
 
 def size_in(x: Spec) -> np.ndarray:
     """(n, 2) heights and widths."""
@@ -35,11 +43,11 @@ class _CenterCrop(_Window):
     """The window is in the middle: half a pixel goes to the even number where it is cut, outwards where it is filled
     up."""
 
+    replays = True
     size = Arg([int], doc="Height and width.")
 
     def plan(self, a: Arguments, x: Spec) -> None:
-        room = size_in(x) - a.size
-        self.cut(a, x, np.where(room >= 0, np.rint(room / 2), -((1 - room) // 2)), np.array([a.size]))
+        self.cut_by(a, x, "centered_windows", *a.size)
 
 
 class _RandomCrop(Seeded, _Window):
@@ -68,11 +76,11 @@ class _RandomCrop(Seeded, _Window):
 
 
 class _Pad(_Window):
+    replays = True
     padding = Arg([int], doc="Left, top, right, bottom.")
 
     def plan(self, a: Arguments, x: Spec) -> None:
-        left, top, right, bottom = a.padding
-        self.cut(a, x, np.array([[-top, -left]]), size_in(x) + [top + bottom, left + right])
+        self.cut_by(a, x, "grown_windows", *a.padding)
 
 
 class _Crop(_Window):

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from .... import fn, math
+from ....core.recording import IMMEDIATE
 from ....types import Constant, DALIDataType, DALIInterpType
 from ._checks import is_sequence, size_of
 from ._enums import BY_NUMBER, SUPPORTED, InterpolationMode, check_mode, mode_of
@@ -115,7 +116,8 @@ class Resize(Operator):
         if is_sequence(size):
             height, width = size  # type: ignore[misc]
         else:
-            height, width = edge_sizes(np.array([orig_size]), size or 0, max_size or 0)[0].tolist()  # type: ignore[arg-type]
+            shape = np.array([orig_size], "i8")
+            height, width = map(int, edge_sizes(IMMEDIATE, shape, 0, size, max_size)[0])  # type: ignore[arg-type]
         return height, width
 
     @classmethod

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows and sizes by torchvision's rules, for a whole batch: `first` is the axis of the height, behind it is the
+// width, in shapes (n, ndim).
+#include <algorithm>
+
+#include "core/replay.h"
+
+// Windows of a size in the middle. Half a pixel goes to the even number where samples are cut, outwards where they are
+// filled up. Fills `start` and `extent` (n, ndim).
+EXPORT void centered_windows(const int64_t *shape, int64_t n, int32_t ndim, int32_t first, int64_t height,
+                             int64_t width, int64_t *start, int64_t *extent) {
+  const int64_t size[2] = {height, width};
+  for (int64_t i = 0; i < n; i++)
+    for (int32_t d = 0; d < ndim; d++) {
+      const int64_t j = i * ndim + d, k = d - first;
+      const bool cut = k == 0 || k == 1;
+      const int64_t room = cut ? shape[j] - size[k] : 0;
+      start[j] = room < 0 ? -((1 - room) / 2) : room / 2 + (room % 4 == 3);
+      extent[j] = cut ? size[k] : shape[j];
+    }
+}
+EXPORT_RECORDED(centered_windows)
+
+// Windows that reach beyond samples by so much on each side. Fills `start` and `extent` (n, ndim).
+EXPORT void grown_windows(const int64_t *shape, int64_t n, int32_t ndim, int32_t first, int64_t left, int64_t top,
+                          int64_t right, int64_t bottom, int64_t *start, int64_t *extent) {
+  const int64_t before[2] = {top, left}, around[2] = {top + bottom, left + right};
+  for (int64_t i = 0; i < n; i++)
+    for (int32_t d = 0; d < ndim; d++) {
+      const int64_t j = i * ndim + d, k = d - first;
+      const bool grown = k == 0 || k == 1;
+      start[j] = grown ? -before[k] : 0;
+      extent[j] = shape[j] + (grown ? around[k] : 0);
+    }
+}
+EXPORT_RECORDED(grown_windows)
+
+// Heights and widths (n, 2) of samples whose shorter edge becomes `edge` and whose longer one at most `limit`; without
+// an edge (0) the longer one becomes the limit, without a limit (0) it may be any. Fractions are cut; at least 1.
+EXPORT void edge_sizes(const int64_t *shape, int64_t n, int32_t ndim, int32_t first, int64_t edge, int64_t limit,
+                       float *size) {
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t height = shape[i * ndim + first], width = shape[i * ndim + first + 1];
+    const int64_t shorter = std::max<int64_t>(std::min(height, width), 1);
+    const int64_t longer = std::max<int64_t>(std::max(height, width), 1);
+    int64_t low = edge, high = edge * longer / shorter;
+    if (!edge)
+      low = limit * shorter / longer, high = limit;
+    else if (limit && high > limit)
+      low = limit * low / high, high = limit;
+    low = std::max<int64_t>(low, 1), high = std::max<int64_t>(high, 1);
+    size[i * 2] = (float)(height <= width ? low : high);
+    size[i * 2 + 1] = (float)(height <= width ? high : low);
+  }
+}
+EXPORT_RECORDED(edge_sizes)
