@@ -161,7 +161,9 @@ class ColorJitter(Operator):
             changed = {n: r for n, r in changed.items() if n in ("brightness", "contrast")}
         if not changed:
             return picture
-        drawn = {n: lo if lo == hi else fn.random.uniform(range=[lo, hi]) for n, (lo, hi) in changed.items()}
+        drawn: dict[str, Any] = {
+            n: lo if lo == hi else fn.random.uniform(range=[lo, hi]) for n, (lo, hi) in changed.items()
+        }
         center = 0.5 if picture.dtype.kind == "f" else 128.0
 
         def on_grey(x: Picture) -> Picture:

@@ -26,7 +26,7 @@ class ArgumentValidateRule(ABC):
 
     @classmethod
     @abstractmethod
-    def verify(cls, **kwargs: Any) -> None: ...
+    def verify(cls, *args: Any, **kwargs: Any) -> None: ...
 
 
 class Operator(ABC):  # noqa: B024  its `_kernel` is left out by those that `_apply` themselves

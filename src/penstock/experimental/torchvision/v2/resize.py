@@ -143,7 +143,7 @@ class Resize(Operator):
         if size is None:
             short, long = max_size * shorter // longer, max_size + 0 * longer
         else:
-            short, long = size + 0 * shorter, size * longer // shorter  # type: ignore[operator]
+            short, long = size + 0 * shorter, size * longer // shorter
             if max_size is not None:
                 over = fn.cast(long > max_size, dtype=DALIDataType.INT32)
                 short = over * (max_size * short // long) + (1 - over) * short

@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -24,14 +24,14 @@ _graphs: OrderedDict[tuple, Graph] = OrderedDict()
 _lock = threading.Lock()
 
 
-def device_of(device: Any) -> str:
+def device_of(device: Any) -> Literal["cpu", "gpu"]:
     """ "cpu" or "gpu" for what names one of them: also a `torch.device`."""
     name = getattr(device, "type", getattr(device, "device_type", device))
-    if name == "cuda":
-        name = "gpu"
-    if name not in ("cpu", "gpu"):
-        raise ValueError(f"device takes 'cpu', 'gpu' or a torch.device, got {device!r}")
-    return name
+    if name == "cpu":
+        return "cpu"
+    if name in ("gpu", "cuda"):
+        return "gpu"
+    raise ValueError(f"device takes 'cpu', 'gpu' or a torch.device, got {device!r}")
 
 
 def call(op: Operator, inpt: Any, columns: Mapping[str, np.ndarray] | None = None) -> Any:
