@@ -355,3 +355,22 @@ def test_stats_know_every_operator():
         p.run()
     text = str(p.stats())
     assert all(name in text for name in ("resize", "rotate", "flip", "crop"))
+
+
+def split_for_others_too():
+    """What goes into a branch is split before where an operator that is not joined reads it, too."""
+    x = fed()
+    if coin() == 1:
+        first, x = (
+            fn.python_function(x, function=lambda a: a[:1, :1].copy(), output_layouts="HWC"),
+            fn.brightness(x, brightness=1.7),
+        )
+    else:
+        first, x = fn.crop(x, crop=(1, 1)), fn.contrast(x, contrast=0.4)
+    return fn.crop_mirror_normalize(x, crop=(1, 1)), first
+
+
+def test_splits_are_part_of_the_branches(apart):
+    """No stage of their own, unless others read what they give."""
+    assert "_conditional.split" not in pipeline(crop_behind).explain().split("a chain for each branch")[0]
+    same(run(split_for_others_too, 5), apart(split_for_others_too, 5))

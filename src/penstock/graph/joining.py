@@ -105,12 +105,11 @@ class _Search:
         members += behind
         before = self._before(splits, members)
         members += before
-        # Splits of what is made by others are done before, unless what they give is split again.
-        kept = [s for s in splits if self._only(self._outgoing(s), [*members, *splits])]
-        made = [*members]
-        for s in sorted(kept, key=lambda s: self.place[id(s)]):
-            if self.made_by[s.nodes[0].inputs[0].source.number] in made:
-                made.append(s)
+        # Splits that others read, too, are done before.
+        kept = splits
+        while kept != (read_here := [s for s in kept if self._only(self._outgoing(s), [*members, *kept])]):
+            kept = read_here
+        made = [*members, *kept]
         members = sorted(_once(made), key=lambda s: self.place[id(s)])
         if not (behind or before) or not _joinable(members):
             return None
