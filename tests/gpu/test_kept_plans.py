@@ -49,17 +49,14 @@ def run(define, order, monkeypatch, keeps=True):
             return plan
 
         m.setattr(gpu_kept.Kept, "find", counting)
-        start = gpu_record.GpuReplays.start
+        start, plan = gpu_record.GpuReplays.start, gpu_record.GpuReplay.plan
+        m.setattr(gpu_record.GpuReplays, "start", lambda self, ctx, begin: keeps and start(self, ctx, begin))
 
-        def recorded(self, ctx, begin):
-            if not keeps:
-                return False
-            before = sum(map(len, self._idle.values()))
-            done = start(self, ctx, begin)
-            computed.append(done and sum(map(len, self._idle.values())) == before)
-            return done
+        def replayed(self, ctx):
+            computed.append(plan(self, ctx))
+            return computed[-1]
 
-        m.setattr(gpu_record.GpuReplays, "start", recorded)
+        m.setattr(gpu_record.GpuReplay, "plan", replayed)
         pipe = pipeline_def(lambda: define(Feed(order)), batch_size=N, num_threads=2, device_id=0, seed=7)()
         results = []
         for _ in order:
@@ -324,6 +321,10 @@ COMPUTED = {
     "flip by data": lambda f: fn.flip(f(images, "HWC"), horizontal=coins(f)),
     "hue": lambda f: fn.hue(f(images, "HWC"), hue=40.0),
     "color_twist": lambda f: fn.color_twist(f(images, "HWC"), hue=20.0, saturation=1.2, contrast=0.9),
+    "color_twist by data": lambda f: fn.color_twist(
+        f(images, "HWC"), hue=(c := f(columns, device="cpu")), saturation=c, contrast=c, brightness=c
+    ),
+    "hsv by data": lambda f: fn.hsv(f(images, "HWC"), hue=f(lambda k: columns(k, -90, 90), device="cpu"), value=1.3),
     "brightness_contrast": lambda f: fn.brightness_contrast(f(images, "HWC"), brightness=1.2, contrast=0.9),
     "several": lambda f: fn.crop(
         fn.flip(fn.hue(fn.resize(f(images, "HWC"), resize_shorter=8.0), hue=9.0), horizontal=coins(f)), crop=(5, 4)

@@ -144,6 +144,8 @@ def library() -> ctypes.CDLL:
         ("region_sizes", None, (p, p, i64, i32, p, p, p)),
         ("sum_columns", None, (p, p, i64, i64, p)),
         ("mirrored_windows", None, (p, p, p, p, i64, p)),
+        ("color_matrices", None, (i64, p, p, p, p, p, p, p)),
+        ("color_offsets", None, (i64, p, p, i32, p)),
         ("crop_windows", i64, (p, i64, i32, i32, p, p, i32, p, p)),
         ("parts_inside", None, (p, p, p, i64, p, p)),
         ("centered_windows", None, (p, i64, i32, i32, i64, i64, p, p)),

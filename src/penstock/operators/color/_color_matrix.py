@@ -13,6 +13,9 @@ from ._value import ValueOperator, check_channels
 
 _RGB_TO_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
 _YIQ_TO_RGB = np.linalg.inv(_RGB_TO_YIQ)
+for _constant in (_RGB_TO_YIQ, _YIQ_TO_RGB):
+    _constant.setflags(write=False)
+_FLOAT32 = np.dtype("f4")
 
 
 class ColorMatrix(ValueOperator, abstract=True):
@@ -27,10 +30,12 @@ class ColorMatrix(ValueOperator, abstract=True):
         a.native.expect(x.extent("C"))
         check_channels(x, 3)
 
-    def matrix(self, a: Arguments, hue=None, saturation=None, scale=None) -> np.ndarray:
-        """`color_matrix` of columns (None: of no effect); a constant if they are."""
-        given = {k: v for k, v in (("hue", hue), ("saturation", saturation), ("scale", scale)) if v is not None}
-        return a.native.constant_if(color_matrix(a.n, **given), *given.values())
+    def matrix(self, a: Arguments, hue=None, saturation=None, value=None, contrast=None) -> np.ndarray:
+        """(n, 9) float32: as `color_matrix`, `scale` being `value` times `contrast`, of columns (n,); None has no effect."""
+        out, at = a.native.allocate((a.n, 9), _FLOAT32)
+        columns = (hue, saturation, value, contrast)
+        a.native.call("color_matrices", a.n, *columns, _RGB_TO_YIQ, _YIQ_TO_RGB, at)
+        return out
 
 
 class WithHue(ColorMatrix, abstract=True):

@@ -9,6 +9,8 @@ from ...core.batch import Spec
 from ...core.op import Arguments, PerFrame
 from ._color_matrix import WithHue, WithImageType, WithSaturation
 
+_FLOAT32 = np.dtype("f4")
+
 
 class ColorTwist(WithHue, WithSaturation, WithImageType):
     """Changes hue, saturation, contrast and brightness of RGB images.
@@ -31,7 +33,6 @@ class ColorTwist(WithHue, WithSaturation, WithImageType):
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         center = 0.5 if x.dtype.kind == "f" else 128.0
-        both, constant_if = (a.brightness, a.contrast), a.native.constant_if
-        scale = constant_if(a.brightness.astype("f8") * a.contrast, *both)
-        offset = np.repeat((a.brightness * (1.0 - a.contrast) * center)[:, None], 3, axis=1)
-        return {"matrix": self.matrix(a, a.hue, a.saturation, scale), "offset": constant_if(offset, *both)}
+        offset, at = a.native.allocate((a.n, 3), _FLOAT32)
+        a.native.call("color_offsets", a.n, a.brightness, a.contrast, round(2 * center), at)
+        return {"matrix": self.matrix(a, a.hue, a.saturation, a.brightness, a.contrast), "offset": offset}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arguments of operators on colours for a whole batch: columns in, columns out.
+#include <cmath>
+
+#include "core/replay.h"
+
+namespace {
+
+void multiply(const double *x, const double *y, double *out) {
+  for (int i = 0; i < 3; i++)
+    for (int j = 0; j < 3; j++) out[3 * i + j] = x[3 * i] * y[j] + x[3 * i + 1] * y[3 + j] + x[3 * i + 2] * y[6 + j];
+}
+
+}  // namespace
+
+// Matrices (n, 9) on RGB that turn the hue by degrees, multiply the saturation and then all channels by `value` and by
+// `contrast`; a column (n) that is null has no effect. `to_yiq` and `to_rgb` are 3x3.
+EXPORT void color_matrices(int64_t n, const float *hue, const float *saturation, const float *value,
+                           const float *contrast, const double *to_yiq, const double *to_rgb, float *out) {
+  for (int64_t i = 0; i < n; i++) {
+    const double angle = hue ? hue[i] * (M_PI / 180) : 0, chroma = saturation ? saturation[i] : 1;
+    const double scale = (value ? (double)value[i] : 1) * (contrast ? contrast[i] : 1);
+    const double cos = chroma * std::cos(angle) * scale, sin = chroma * std::sin(angle) * scale;
+    const double turned[] = {scale, 0, 0, 0, cos, sin, 0, -sin, cos};
+    double half[9], whole[9];
+    multiply(to_rgb, turned, half);
+    multiply(half, to_yiq, whole);
+    for (int k = 0; k < 9; k++) out[9 * i + k] = (float)whole[k];
+  }
+}
+EXPORT_RECORDED(color_matrices)
+
+// Offsets (n, 3) that keep `center`, in halves, where it is when values are stretched by `contrast`, then multiplied by `value`.
+EXPORT void color_offsets(int64_t n, const float *value, const float *contrast, int32_t center, float *out) {
+  for (int64_t i = 0; i < n; i++)
+    for (int k = 0; k < 3; k++) out[3 * i + k] = value[i] * (1.0f - contrast[i]) * (0.5f * (float)center);
+}
+EXPORT_RECORDED(color_offsets)
