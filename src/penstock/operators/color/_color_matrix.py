@@ -31,7 +31,7 @@ class ColorMatrix(ValueOperator, abstract=True):
         check_channels(x, 3)
 
     def matrix(self, a: Arguments, hue=None, saturation=None, value=None, contrast=None) -> np.ndarray:
-        """(n, 9) float32: as `color_matrix`, `scale` being `value` times `contrast`, of columns (n,); None has no effect."""
+        """(n, 9) float32: as `color_matrix` of columns (n,), `scale` being `value * contrast`; None has no effect."""
         out, at = a.native.allocate((a.n, 9), _FLOAT32)
         columns = (hue, saturation, value, contrast)
         a.native.call("color_matrices", a.n, *columns, _RGB_TO_YIQ, _YIQ_TO_RGB, at)
