@@ -2,6 +2,7 @@
 """explain, stats and trace."""
 
 import json
+import time
 
 import numpy as np
 
@@ -52,6 +53,27 @@ def test_stats_add_up():
     assert "samples/s" in str(stats) and "external_source 'feed'" in str(stats)
     p.reset_stats()
     assert p.stats()["batches"] == 0
+
+
+def test_python_time_is_that_of_work_and_not_of_waiting():
+    def source(i):
+        time.sleep(0.02)
+        end = time.thread_time() + 0.005
+        while time.thread_time() < end:
+            pass
+        return np.zeros((2, 4, 4, 3), np.uint8)
+
+    @pipeline_def(batch_size=2, num_threads=1)
+    def define():
+        return fn.brightness(fn.external_source(source, layout="HWC"), brightness=2.0)
+
+    p = define()
+    for _ in range(8):
+        p.run()
+    stats = p.stats()
+    assert 5 <= stats["python_ms_per_batch"] * stats["batches"] / (stats["batches"] + 1) < 15
+    assert stats["python_share_of_a_core"] < 0.6
+    assert 0 <= stats["native_ms_per_batch"] < 2
 
 
 def test_trace_is_what_perfetto_reads(tmp_path):

@@ -45,6 +45,24 @@ def test_permutations_of_every_size(way):
         assert all(sorted(epoch) == list(range(size)) for epoch in epochs(size, 2, **way)), size
 
 
+@pytest.mark.parametrize(
+    "way", [BUFFER, {**BUFFER, "initial_fill": 5}, {**BUFFER, "stick_to_shard": True}, GLOBAL], ids=str
+)
+@given(size=st.integers(1, 90), shards=st.integers(1, 4), n=st.integers(1, 400))
+@settings(deadline=None, max_examples=30)
+def test_picks_of_many_epochs_at_once_are_those_of_each(way, size, shards, n):
+    """Replacements of bad samples are looked up one by one."""
+    assume(shards <= size)
+    for shard in range(shards):
+        source = numbers(size, seed=9, num_shards=shards, shard_id=shard, **way)
+        picks = source.take(n, 0)
+        for epoch in set(picks.place.tolist()):
+            at = picks.place == epoch
+            np.testing.assert_array_equal(picks.index[at], source.course.index(shard, epoch, picks.offset[at]))
+        np.testing.assert_array_equal(picks.position, picks.index)
+        np.testing.assert_array_equal(picks.epoch, picks.place)
+
+
 def test_permutation_of_many_samples_is_quick():
     size = 1_300_000
     source = numbers(size, seed=3, **GLOBAL)
