@@ -127,6 +127,7 @@ def library() -> ctypes.CDLL:
         ("memory_idle", i64, ()),
         ("lay_out_batch", i32, (p, i64, i32, i32, i64, p, p)),
         ("move_batch", None, (p, i64, i64)),
+        ("rows_of_copy", None, (p, i64, i64, i64, p)),
         ("place_batch", i32, (p, i64, i32, i32, p, p, p)),
         ("plan_pictures", i32, (p, i64, p, p, p, i32, i32, p, p, p, p)),
         ("plan_scans", i64, (p, i64, p, i64, p)),

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.batch import Batch, Spec
-from ..core.rows import address
+from ..core.kernels import library
+from ..core.rows import TENSOR, address, allocate
 from .copies import copy_on_device, copy_samples, pieces_of
 from .driver import Device
 from .lent import Lent
@@ -149,11 +150,16 @@ def upload(batch: Batch, stream: Stream, budget: Budget | None = None) -> Device
 
 def _upload_array(batch: Batch, array: np.ndarray, stream: Stream, budget: Budget | None) -> DeviceBatch:
     """As `upload`, for samples that are one array."""
-    out = DeviceBatch.on(stream, batch.spec, budget, batch.sources)
-    if array.nbytes:
-        pinned = pool(stream.device, True).take(array.nbytes, stream)
-        ctypes.memmove(pinned.address, address(array), array.nbytes)
-        stream.upload(out.owners[0].address, pinned.address, array.nbytes)
+    device, nbytes = stream.device, array.nbytes
+    if not nbytes:
+        return DeviceBatch.on(stream, batch.spec, budget, batch.sources)
+    pinned, block = pool(device, True).take(nbytes, stream), pool(device).take(nbytes, stream, budget)
+    ctypes.memmove(pinned.address, address(array), nbytes)
+    rows, at = allocate(len(array), TENSOR)
+    library().rows_of_copy(batch.rows_address, len(array), array.strides[0], block.address, at)
+    stream.upload(block.address, pinned.address, nbytes)
+    out = DeviceBatch.at(stream, batch.spec, rows, block, at)
+    out.sources, out._packed = batch.sources, True
     return out
 
 
