@@ -59,6 +59,7 @@ class Session:
         self.device = Device.get(device_id)
         compile.library()  # whoever lacks it hears so when the pipeline is built
         self.budget = Budget(memory_limit)
+        self.memory, self.pinned_memory = pool(self.device), pool(self.device, True)
         with self.device:
             self._streams = deque(Stream(self.device) for _ in range(_STREAMS))
         self._functions: dict[tuple[str, str, int], int] = {}
@@ -167,15 +168,17 @@ class GpuPass:
 
     def take(self, nbytes: int) -> Block:
         """Memory of the GPU for this batch."""
-        return pool(self.stream.device).take(nbytes, self.stream, self.session.budget)
+        session = self.session
+        return session.memory.take(nbytes, self.stream, session.budget)
 
     def take_all(self, sizes: Sequence[int]) -> list[Block]:
         """Several at once."""
-        return pool(self.stream.device).take_all(sizes, self.stream, self.session.budget)
+        session = self.session
+        return session.memory.take_all(sizes, self.stream, session.budget)
 
     def pinned(self, nbytes: int) -> Block:
         """Memory of the host that is copied to the GPU without waiting."""
-        return pool(self.stream.device, True).take(nbytes, self.stream)
+        return self.session.pinned_memory.take(nbytes, self.stream)
 
     def allocate(self, spec: Spec) -> DeviceBatch:
         return DeviceBatch.on(self.stream, spec, self.session.budget)

@@ -133,13 +133,40 @@ class Pool:
 
     def take(self, nbytes: int, stream: Stream, budget: Budget | None = None) -> Block:
         """A block for work of `stream`. Called inside `with device:`."""
-        return self.take_all((nbytes,), stream, budget)[0]
+        size = self._class(nbytes)
+        if budget is not None:
+            budget.charge(size)
+        address, uses = 0, ()
+        try:
+            with self._lock:
+                if self._returned:
+                    self._collect()
+                address, uses = self._find(size, stream)
+            if not address:
+                address = self._allocate(size)
+            elif uses:
+                self._wait(uses, stream)
+        except BaseException:
+            if budget is not None:
+                budget.used -= size
+            if address:
+                self._returned.append((address, size, uses))
+            raise
+        return Block(self, address, nbytes, size, stream, budget)
+
+    def _class(self, nbytes: int) -> int:
+        # Pinning pages is slow: few sizes, so that the pool soon has what is asked for.
+        return 1 << max(nbytes - 1, 4095).bit_length() if self.pinned else size_class(nbytes)
+
+    def _wait(self, uses: tuple[_Use, ...], stream: Stream) -> None:
+        """Makes a stream wait for those who had a block before."""
+        for use in uses:
+            if use.handle != stream.handle:
+                use.wait(stream)
 
     def take_all(self, sizes: Sequence[int], stream: Stream, budget: Budget | None = None) -> list[Block]:
         """Several at once."""
-        # Pinning pages is slow: few sizes, so that the pool soon has what is asked for.
-        pinned = self.pinned
-        classes = [1 << max(n - 1, 4095).bit_length() if pinned else size_class(n) for n in sizes]
+        classes = list(map(self._class, sizes))
         blocks: list[Block] = []
         found: list[tuple[int, tuple[_Use, ...]]] = []
         if budget is not None:
@@ -149,9 +176,7 @@ class Pool:
                 self._collect()
                 found = [self._find(size, stream) for size in classes]
             for nbytes, size, (address, uses) in zip(sizes, classes, found):
-                for use in uses:
-                    if use.handle != stream.handle:
-                        use.wait(stream)
+                self._wait(uses, stream)
                 blocks.append(Block(self, address or self._allocate(size), nbytes, size, stream, budget))
         except BaseException:
             # The blocks that are made give themselves back.
