@@ -6,10 +6,17 @@ from __future__ import annotations
 import numpy as np
 
 from ..access import threads_of_row
-from ..launch import Phase, grid_of, several_each
+from ..launch import Phase, grid_of
 
 SHORTEST = 64  # bytes; threads that share a piece would mostly be idle
 _THREADS, _ROUNDS = 256, 4
+_WAVE, _MOST_ROUNDS = 132 * 4, 16  # blocks that are on a large GPU at once
+
+
+def few_blocks(blocks: np.ndarray) -> np.ndarray:
+    """What moves memory is fastest with hardly more blocks than run at once, which go round many times."""
+    rounds = min(max(int(blocks.sum()) // (2 * _WAVE), 1), _MOST_ROUNDS)
+    return -(-blocks // rounds)
 
 
 def segments(name: str, size: int, counts: np.ndarray, longest: np.ndarray, *more: int) -> Phase:
@@ -23,4 +30,4 @@ def segments(name: str, size: int, counts: np.ndarray, longest: np.ndarray, *mor
     items = counts * (longest // 16 // piece + 1)
     shared = ", ".join(map(str, (*more, g, _THREADS, u, piece)))
     body = f"{name}<uint{8 * size}_t, {shared}>(l);"
-    return Phase(body, grid_of(several_each(-(-items * g // _THREADS)), len(counts)), resident=4)
+    return Phase(body, grid_of(few_blocks(-(-items * g // _THREADS)), len(counts)), resident=4)

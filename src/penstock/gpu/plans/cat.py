@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from ..launch import Phase, Task, grid_of, several_each
-from ._segments import SHORTEST, segments
+from ..launch import Phase, Task, grid_of
+from ._segments import SHORTEST, few_blocks, segments
 from ._units import grid_of_units, unit_of
 
 _MOST_OF_ROW, _MOST_AT_ONCE, _THREADS = 32, 160, 256  # bytes of a row of short pieces, and of those that a thread makes
@@ -37,7 +37,7 @@ def _woven(pieces: list[int], size: int, volumes: np.ndarray, n: int) -> Phase:
     times = max(1, min(4, 64 // (rows * row * size)))
     body = f"cat_interleaved<uint{8 * size}_t, {times}, {rows}, {', '.join(map(str, pieces))}>(l);"
     blocks = -(-volumes // (row * rows * times * _THREADS))
-    return Phase(body, grid_of(several_each(blocks), n))
+    return Phase(body, grid_of(few_blocks(blocks), n))
 
 
 def _rows_at_once(row: int, size: int, alignment: int) -> int:
