@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: gather
 #include "color/debayer.h"
-#include "core/gpu.h"
+#include "core/gpu_gather.h"
 
 template <class To, class From>
-struct Debayer {
+struct Debayer : GatherAtOnce<Debayer<To, From>, To> {
   typedef DebayerArgs Args;
   typedef typename From::T T;
   static constexpr int kPlaces = To::kUnit ? To::N : To::N - 1;  // coordinates that are not the channel's

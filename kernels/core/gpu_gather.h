@@ -5,9 +5,11 @@
 #include "core/gpu_rows.h"
 
 // Base of gathers, with what most of them do not need. A gather has, beside `read`, what is asked along rows of its
-// output, where no LOCAL is behind it: `begin_row` finds what the pixels of a row share, a Row of its own.
+// output: `begin_row` finds what the pixels of a row share, a Row of its own; `begin_read` asks for what a pixel needs,
+// a Fetched, and `end_read` waits for it and makes the pixel, so that several are on their way.
 struct GatherBase {
   static constexpr int kAtOnce = 4;        // pixels of a lane
+  static constexpr bool kAlways = false;   // end_read does no harm behind no begin_read
   static constexpr bool kByBlock = false;  // whether begin_block is to be called,
   static constexpr bool kByStrip = false;  // whether begin_strip is
   struct Memory {};                        // in shared memory
@@ -16,6 +18,32 @@ struct GatherBase {
   // By a warp before it reads the kAtOnce * 32 pixels of a row from column `strip` on; some may lie outside.
   template <class Row>
   DEVICE void begin_strip(Memory &, const Row &, int32_t) const {}
+};
+
+// Base of gathers over the kind To that read at once: the Derived has `read` alone.
+template <class Derived, class To>
+struct GatherAtOnce : GatherBase {
+  static constexpr int kAtOnce = 2;
+  struct Row {
+    int32_t at[To::N];
+  };
+  struct Fetched {
+    int32_t column;
+  };
+  DEVICE void begin_row(Row &row, const int32_t (&at)[To::N]) const {
+#pragma unroll
+    for (int d = 0; d < To::N; d++) row.at[d] = at[d];
+  }
+  DEVICE void begin_read_anywhere(const Row &, int32_t column, Fetched &fetched) const { fetched.column = column; }
+  DEVICE void begin_read(const Memory &, const Row &, int32_t, int32_t column, Fetched &fetched) const {
+    fetched.column = column;
+  }
+  DEVICE void end_read(const Row &row, const Fetched &fetched, typename To::T (&pixel)[To::C]) const {
+    int32_t at[To::N];
+#pragma unroll
+    for (int d = 0; d < To::N; d++) at[d] = d < To::N - 1 ? row.at[d] : fetched.column;
+    static_cast<const Derived *>(this)->read(at, pixel);
+  }
 };
 
 // How a warp writes 32 neighbouring pixels of C channels, lane i the i-th. What a lane has at once, its pixel, is
@@ -35,25 +63,44 @@ struct LanePixels {
     return first % C ? 0 : (int)((kUnits - first) & (kUnits - 1)) / C;
   }
   DEVICE static bool is_aligned(const Out *p) { return ((unsigned long long)p & (kAlign - 1)) == 0; }
+  // A pixel as it waits to be written: in one register if it fits.
+  struct Packed {
+    Out x[kShuffled ? 1 : C];
+    uint32_t word;
+    DEVICE void pack(const Out (&from)[C]) {
+      word = 0;
+#pragma unroll
+      for (int c = 0; c < C; c++) {
+        if constexpr (kShuffled)
+          word |= (uint32_t)(uint8_t)from[c] << 8 * c;
+        else
+          x[c] = from[c];
+      }
+    }
+    DEVICE Out channel(int c) const {
+      if constexpr (kShuffled)
+        return (Out)(word >> 8 * c);
+      else
+        return x[c];
+    }
+  };
   // To `p`, which is aligned and the place of lane 0's pixel.
-  DEVICE static void write(Out *p, const Out (&x)[C], int lane, uint32_t *shared) {
+  DEVICE static void write(Out *p, const Packed &pixel, int lane, uint32_t *shared) {
     if constexpr (kDirect) {
       Out y[C] __attribute__((aligned(16)));
 #pragma unroll
-      for (int c = 0; c < C; c++) y[c] = x[c];
+      for (int c = 0; c < C; c++) y[c] = pixel.x[c];
       store_aligned(p + lane * C, y);
     } else if constexpr (kShuffled) {
-      uint32_t mine = 0;
-#pragma unroll
-      for (int c = 0; c < C; c++) mine |= (uint32_t)(uint8_t)x[c] << 8 * c;
       // Word i has the bytes from 4 i on: of pixel 4 i / 3, and of the next one.
       const int first = (unsigned)(4 * lane) / 3u, ahead = 4 * lane - 3 * first;
-      const uint32_t low = __shfl_sync(~0u, mine, first & 31), high = __shfl_sync(~0u, mine, (first + 1) & 31);
+      const uint32_t low = __shfl_sync(~0u, pixel.word, first & 31),
+                     high = __shfl_sync(~0u, pixel.word, (first + 1) & 31);
       if (lane < 24) ((uint32_t *)p)[lane] = __funnelshift_r(low << 8, high, 8 * ahead + 8);
     } else if constexpr (kWords > 0) {
       Out *const pixels = (Out *)shared;
 #pragma unroll
-      for (int c = 0; c < C; c++) pixels[lane * C + c] = x[c];
+      for (int c = 0; c < C; c++) pixels[lane * C + c] = pixel.x[c];
       __syncwarp();
 #pragma unroll
       for (int i = 0; i < kWords; i += 32)
@@ -61,7 +108,7 @@ struct LanePixels {
       __syncwarp();
     } else {
 #pragma unroll
-      for (int c = 0; c < C; c++) p[lane * C + c] = x[c];
+      for (int c = 0; c < C; c++) p[lane * C + c] = pixel.x[c];
     }
   }
 };
@@ -77,6 +124,7 @@ DEVICE void run_gather(const Launch &l) {
   typedef typename Chain::From From;
   typedef typename To::T Out;
   constexpr int N = To::N, C = To::C, kStep = To::kInterleaved ? C : 1, U = Head::kAtOnce, kStrip = 32 * U;
+  constexpr int kPlanes = C / kStep;
   constexpr bool kPlain = Chain::kSteps == 0;  // the head's pixels stay where they are
   typedef LanePixels<Out, kStep> Pixels;
   __shared__ uint32_t words[Pixels::kWords > 0 ? kGatherWarps * Pixels::kWords : 1];
@@ -113,36 +161,56 @@ DEVICE void run_gather(const Launch &l) {
       const int32_t begin = -((32 - Pixels::lead(line)) & 31);
       const bool is_aligned = Pixels::is_aligned(line + (int64_t)begin * kStep);
       for (int32_t strip = begin; strip < columns; strip += kStrip) {
-        typename From::T in[U][From::C];
+        typename Head::Fetched fetched[U];
         Found<Chain::kSteps> found[U];
+        int32_t places[kPlain ? 1 : U][N];  // of the head's output
         if constexpr (Head::kByStrip && kPlain) head.begin_strip(memory, along, strip);
 #pragma unroll
         for (int k = 0; k < U; k++) {
           const int32_t column = strip + k * 32 + lane;
           if ((uint32_t)column >= (uint32_t)columns) continue;
           if constexpr (kPlain) {
-            head.read_in_row(memory, along, strip, column, in[k]);
+            head.begin_read(memory, along, strip, column, fetched[k]);
           } else {
-            int32_t place[N];
 #pragma unroll
-            for (int d = 0; d < N; d++) place[d] = d < N - 1 ? at[d] : column;
-            chain.locate(place, found[k]);
-            if (!Chain::kFills || !found[k].filled) head.read(place, in[k]);
+            for (int d = 0; d < N; d++) places[k][d] = d < N - 1 ? at[d] : column;
+            chain.locate(places[k], found[k]);
+            if (Chain::kFills && found[k].filled) continue;
+            head.begin_row(along, places[k]);
+            head.begin_read_anywhere(along, places[k][N - 1], fetched[k]);
           }
         }
+        typename Pixels::Packed packed[U][kPlanes];
 #pragma unroll
         for (int k = 0; k < U; k++) {
-          const int32_t first = strip + k * 32, column = first + lane;
-          if (first >= columns) break;
-          const bool has = (uint32_t)column < (uint32_t)columns;
-          Out x[C] = {};
-          if (has) chain.map(x, in[k], found[k]);
-          Out *const p = line + (int64_t)first * kStep;
-          if (To::kInterleaved && is_aligned && first >= 0 && first + 32 <= columns) {
-            Pixels::write(p, *(const Out(*)[kStep])x, lane, words + warp * Pixels::kWords);
-          } else if (has) {
+          if (!(kPlain && Head::kAlways) && (uint32_t)(strip + k * 32 + lane) >= (uint32_t)columns) continue;
+          typename From::T in[From::C];
+          Out x[C];
+          if (kPlain || !Chain::kFills || !found[k].filled) {
+            if constexpr (!kPlain) head.begin_row(along, places[k]);
+            head.end_read(along, fetched[k], in);
+          }
+          chain.map(x, in, found[k]);
 #pragma unroll
-            for (int c = 0; c < C; c++) p[lane * kStep + (To::kInterleaved ? c : c * to.channel)] = x[c];
+          for (int c = 0; c < kPlanes; c++) packed[k][c].pack(*(const Out(*)[kStep])(x + c));
+        }
+        Out *const p = line + (int64_t)strip * kStep;
+        if (To::kInterleaved && is_aligned && strip >= 0 && strip + kStrip <= columns) {
+#pragma unroll
+          for (int k = 0; k < U; k++)
+            Pixels::write(p + k * 32 * kStep, packed[k][0], lane, words + warp * Pixels::kWords);
+        } else {
+#pragma unroll
+          for (int k = 0; k < U; k++) {
+            const int32_t first = strip + k * 32;
+            if (To::kInterleaved && is_aligned && first >= 0 && first + 32 <= columns) {
+              Pixels::write(p + k * 32 * kStep, packed[k][0], lane, words + warp * Pixels::kWords);
+            } else if ((uint32_t)(first + lane) < (uint32_t)columns) {
+              Out *const mine = p + (k * 32 + lane) * kStep;
+#pragma unroll
+              for (int c = 0; c < C; c++)
+                mine[To::kInterleaved ? c : c * to.channel] = packed[k][c / kStep].channel(c % kStep);
+            }
           }
         }
       }

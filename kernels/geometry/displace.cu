@@ -26,8 +26,8 @@ struct Displace : GatherBase {
   typedef typename From::T In;
   typedef typename To::T Out;
   typedef DisplaceMemory<KIND> Memory;
-  static constexpr bool kByBlock = KIND == kWater, kByStrip = KIND == kJitter;
-  static constexpr int kAtOnce = KIND == kJitter ? kJitterAtOnce : 4;
+  static constexpr bool kByBlock = KIND == kWater, kByStrip = KIND == kJitter, kAlways = INTERP == kNearest;
+  static constexpr int kAtOnce = KIND == kJitter ? kJitterAtOnce : INTERP == kNearest ? kNearestAtOnce : kLinearAtOnce;
   // Coordinates of rows and columns: where the channels are the last coordinate of their own, those before it.
   static constexpr bool kLast = !To::kUnit && To::kAxis == To::N - 1;
   static constexpr int kX = To::N - (kLast ? 2 : 1), kY = kX - 1;
@@ -38,6 +38,7 @@ struct Displace : GatherBase {
     float shift;    // of water, along x
     int64_t pixel;  // of jitter: the number of the row's first one
   };
+  typedef Sample<INTERP, BORDER, From> Fetched;
   Place<From> in;
   Image<From> image;
   const Args *args;
@@ -91,14 +92,13 @@ struct Displace : GatherBase {
   DEVICE void jitter(uint32_t word, float &u, float &v) const {
     u += jitter_step(word & 0xffff, args->range), v += jitter_step(word >> 16, args->range);
   }
-  DEVICE void read_at(const Row &row, float u, float v, Out (&pixel)[To::C]) const {
+  DEVICE void ask(const Row &row, float u, float v, Fetched &fetched) const {
     float qx, qy;
     const int32_t x = warp_split(u, 0, INTERP != kNearest, false, &qx);
     const int32_t y = warp_split(v, 0, INTERP != kNearest, false, &qy);
-    sample_between<INTERP, BORDER>(pixel, row.image, x, y, qx, qy, row.outside);
+    fetched.begin(row.image, x, y, qx, qy);
   }
-  DEVICE void read_in_row(const Memory &memory, const Row &row, int32_t strip, int32_t column,
-                          Out (&pixel)[To::C]) const {
+  DEVICE void begin_read(const Memory &memory, const Row &row, int32_t strip, int32_t column, Fetched &fetched) const {
     const float x = (float)(column + origin[0]);
     float u, v;
     if constexpr (KIND == kWater) {
@@ -113,19 +113,30 @@ struct Displace : GatherBase {
       const uint32_t *words = (const uint32_t *)memory.words[threadIdx.x / 32];
       jitter(words[(int)(p - (first & ~3ll))], u, v);
     }
-    read_at(row, u, v, pixel);
+    ask(row, u, v, fetched);
   }
-  DEVICE void read(const int32_t (&at)[To::N], Out (&pixel)[To::C]) const {
-    Row row;
-    begin_row(row, at);
+  DEVICE void begin_read_anywhere(const Row &row, int32_t column, Fetched &fetched) const {
     float u, v;
-    how.place(KIND, (float)(at[kX] + origin[0]), row.y, &u, &v);
+    how.place(KIND, (float)(column + origin[0]), row.y, &u, &v);
     if constexpr (KIND == kJitter) {
-      const int64_t p = row.pixel + at[kX];
+      const int64_t p = row.pixel + column;
       uint32_t words[4];
       jitter_words(*args, (uint32_t)(p >> 2), words);
       jitter(p & 2 ? (p & 1 ? words[3] : words[2]) : (p & 1 ? words[1] : words[0]), u, v);
     }
-    read_at(row, u, v, pixel);
+    ask(row, u, v, fetched);
+  }
+  DEVICE void end_read(const Row &row, const Fetched &fetched, Out (&pixel)[To::C]) const {
+    Out outside[To::C];
+#pragma unroll
+    for (int c = 0; c < To::C; c++) outside[c] = saturate<Out>(row.outside[c]);
+    fetched.end(pixel, row.image, outside, row.outside);
+  }
+  DEVICE void read(const int32_t (&at)[To::N], Out (&pixel)[To::C]) const {
+    Row row;
+    Fetched fetched;
+    begin_row(row, at);
+    begin_read_anywhere(row, at[kX], fetched);
+    end_read(row, fetched, pixel);
   }
 };

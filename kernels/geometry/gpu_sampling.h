@@ -4,6 +4,9 @@
 #include "core/gpu_gather.h"
 #include "geometry/sampling.h"
 
+// Pixels that a lane asks for before it waits.
+constexpr int kNearestAtOnce = 4, kLinearAtOnce = 2;
+
 // An image in a tensor of kind K.
 template <class K>
 struct Image {
@@ -26,19 +29,15 @@ struct Image {
     inner_width = width > 0 && height > 0 ? width - 1 : 0, inner_height = height > 0 ? height - 1 : 0;
     is_aligned = ((unsigned long long)data & (C * sizeof(T) - 1)) == 0;
   }
-  DEVICE const T *at(int32_t x, int32_t y) const { return data + ((int64_t)y * down + (int64_t)x * across); }
+  // Of a place that is inside.
+  DEVICE const T *at(int32_t x, int32_t y) const {
+    return data + (uint64_t)(uint32_t)y * (uint32_t)down + (uint64_t)(uint32_t)x * (uint32_t)across;
+  }
   DEVICE bool has(int32_t x, int32_t y) const {
     return (uint32_t)x < (uint32_t)width && (uint32_t)y < (uint32_t)height;
   }
   DEVICE void load_pixel(T (&pixel)[C], const T *p) const {
-    if constexpr (kBytes) {
-      const unsigned ahead = (unsigned)(unsigned long long)p & 3;
-      const uint32_t *word = (const uint32_t *)((unsigned long long)p & ~3ull);
-      const uint32_t low = __ldg(word), high = ahead > 1 ? __ldg(word + 1) : 0;
-      const uint32_t x = __funnelshift_r(low, high, 8 * ahead);
-#pragma unroll
-      for (int c = 0; c < C; c++) pixel[c] = (T)(x >> 8 * c);
-    } else if constexpr (kTogether && (C == 2 || C == 4) && C * sizeof(T) <= 16) {
+    if constexpr (kTogether && (C == 2 || C == 4) && C * sizeof(T) <= 16) {
       if (is_aligned) {
         T x[C] __attribute__((aligned(16)));
         load_aligned(x, p);
@@ -46,35 +45,74 @@ struct Image {
         for (int c = 0; c < C; c++) pixel[c] = x[c];
         return;
       }
+    }
 #pragma unroll
-      for (int c = 0; c < C; c++) pixel[c] = load(p + c);
+    for (int c = 0; c < C; c++) pixel[c] = load(p + c * channel);
+  }
+};
+
+// N neighbouring pixels of a row, 1 or 2: `ask` reads them, `get` and `mix` wait for that.
+template <class K, int N, bool BYTES = Image<K>::kBytes>
+struct Pixels {
+  typedef typename K::T T;
+  T pixel[N][K::C];
+  DEVICE void ask(const Image<K> &image, const T *p, bool exist) {
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      if (exist) image.load_pixel(pixel[i], p + i * image.across);
+  }
+  // The first one, or `outside` where it does not exist.
+  template <class Out>
+  DEVICE void get(Out (&x)[K::C], bool exists, const Out (&outside)[K::C]) const {
+#pragma unroll
+    for (int c = 0; c < K::C; c++) x[c] = exists ? saturate<Out>(pixel[0][c]) : outside[c];
+  }
+  // A share q of the way from the first to the second.
+  DEVICE void mix(float (&mixed)[K::C], float q) const {
+#pragma unroll
+    for (int c = 0; c < K::C; c++) mixed[c] = warp_mix((float)pixel[0][c], (float)pixel[N - 1][c], q);
+  }
+};
+// Of three bytes: they are in two words or three.
+template <class K, int N>
+struct Pixels<K, N, true> {
+  typedef typename K::T T;
+  uint32_t words[N + 1];
+  unsigned ahead;  // bits
+  DEVICE void ask(const Image<K> &, const T *p, bool exist) {
+    const unsigned bytes = (unsigned)(unsigned long long)p & 3;
+    const uint32_t *word = (const uint32_t *)((unsigned long long)p & ~3ull);
+    ahead = 8 * bytes;
+#pragma unroll
+    for (int i = 0; i < N; i++) words[i] = exist ? __ldg(word + i) : 0;
+    words[N] = exist && bytes + 3 * N > 4 * N ? __ldg(word + N) : 0;
+  }
+  template <class Out>
+  DEVICE void get(Out (&x)[K::C], bool exists, const Out (&outside)[K::C]) const {
+    const uint32_t pixel = __funnelshift_r(words[0], words[1], ahead);
+    if constexpr (DTypeOf<T>::value == DTypeOf<Out>::value) {  // stays in one word
+      uint32_t other = 0;
+#pragma unroll
+      for (int c = 0; c < K::C; c++) other |= (uint32_t)(uint8_t)outside[c] << 8 * c;
+      const uint32_t found = exists ? pixel : other;
+#pragma unroll
+      for (int c = 0; c < K::C; c++) x[c] = (Out)(found >> 8 * c);
     } else {
 #pragma unroll
-      for (int c = 0; c < C; c++) pixel[c] = load(p + c * channel);
+      for (int c = 0; c < K::C; c++) x[c] = exists ? saturate<Out>((T)(pixel >> 8 * c)) : outside[c];
     }
   }
-  // A share q of the way from the pixel at p to the next one of its row.
-  DEVICE void mix_pair(float (&mixed)[C], const T *p, float q) const {
-    if constexpr (kBytes) {
-      // Six bytes are in two words or three. A byte behind the exponent of 2^23 is 2^23 more than it is as a float.
-      constexpr float kBias = 8388608.0f;
-      const unsigned ahead = (unsigned)(unsigned long long)p & 3;
-      const uint32_t *word = (const uint32_t *)((unsigned long long)p & ~3ull);
-      const uint32_t w0 = __ldg(word), w1 = __ldg(word + 1), w2 = ahead == 3 ? __ldg(word + 2) : 0;
-      const uint32_t low = __funnelshift_r(w0, w1, 8 * ahead), high = __funnelshift_r(w1, w2, 8 * ahead);
+  // A byte behind the exponent of 2^23 is 2^23 more than it is as a float.
+  DEVICE void mix(float (&mixed)[K::C], float q) const {
+    constexpr float kBias = 8388608.0f;
+    const uint32_t low = __funnelshift_r(words[0], words[1], ahead);
+    const uint32_t high = __funnelshift_r(words[1], words[N], ahead);
 #pragma unroll
-      for (int c = 0; c < C; c++) {
-        const float a = __uint_as_float(__byte_perm(low, 0x4B000000u, 0x7440 | c));
-        const float b = __uint_as_float(c == 0 ? __byte_perm(low, 0x4B000000u, 0x7443)
-                                               : __byte_perm(high, 0x4B000000u, 0x7440 | (c - 1)));
-        mixed[c] = (a - kBias) + (b - a) * q;
-      }
-    } else {
-      T a[C], b[C];
-      load_pixel(a, p);
-      load_pixel(b, p + across);
-#pragma unroll
-      for (int c = 0; c < C; c++) mixed[c] = warp_mix((float)a[c], (float)b[c], q);
+    for (int c = 0; c < K::C; c++) {
+      const float a = __uint_as_float(__byte_perm(low, 0x4B000000u, 0x7440 | c));
+      const float b = __uint_as_float(c == 0 ? __byte_perm(low, 0x4B000000u, 0x7443)
+                                             : __byte_perm(high, 0x4B000000u, 0x7440 | (c - 1)));
+      mixed[c] = (a - kBias) + (b - a) * q;
     }
   }
 };
@@ -120,18 +158,10 @@ DEVICE void filter_taps(float (&pixel)[C], const Image<K> &image, int32_t x, int
   }
 }
 
+// The same for interpolation where a neighbour lies outside.
 template <int BORDER, int C, class K>
 DEVICE void linear_taps(float (&pixel)[C], const Image<K> &image, int32_t x, int32_t y, float qx, float qy,
                         const float (&fill)[C]) {
-  if ((uint32_t)x < (uint32_t)image.inner_width && (uint32_t)y < (uint32_t)image.inner_height) {
-    const typename K::T *p = image.at(x, y);
-    float above[C], below[C];
-    image.mix_pair(above, p, qx);
-    image.mix_pair(below, p + image.down, qx);
-#pragma unroll
-    for (int c = 0; c < C; c++) pixel[c] = warp_mix(above[c], below[c], qy);
-    return;
-  }
   float row[2][C] = {};
 #pragma unroll 1
   for (int j = 0; j < 2; j++) {
@@ -148,25 +178,73 @@ DEVICE void linear_taps(float (&pixel)[C], const Image<K> &image, int32_t x, int
   for (int c = 0; c < C; c++) pixel[c] = warp_mix(row[0][c], row[1][c], qy);
 }
 
-// C channels between the pixel (x, y) and the next ones, at a share (qx, qy) of the way; the nearest neighbour is (x,
-// y) itself. INTERP is an Interpolation.
-template <int INTERP, int BORDER, class Out, int C, class K>
-DEVICE void sample_between(Out (&pixel)[C], const Image<K> &image, int32_t x, int32_t y, float qx, float qy,
-                           const typename K::T (&fill)[C]) {
-  if constexpr (INTERP == kNearest) {
-    Out outside[C];
-#pragma unroll
-    for (int c = 0; c < C; c++) outside[c] = saturate<Out>(fill[c]);
-    read_pixel<BORDER>(pixel, image, x, y, outside);
-  } else {
-    float value[C], outside[C];
-#pragma unroll
-    for (int c = 0; c < C; c++) outside[c] = (float)fill[c];
-    if constexpr (INTERP == kLinear)
-      linear_taps<BORDER>(value, image, x, y, qx, qy, outside);
-    else
-      filter_taps<INTERP == kCubic ? 4 : 6, BORDER>(value, image, x, y, qx, qy, outside);
-#pragma unroll
-    for (int c = 0; c < C; c++) pixel[c] = saturate<Out>(value[c]);
-  }
+// As saturate, of what is no less than 0 and no more than 255.
+DEVICE uint8_t rounded_byte(float x) {
+#ifdef __CUDA_ARCH__
+  return (uint8_t)__float_as_uint(__fadd_rz(x + 0.49999997f, 8388608.0f));
+#else
+  return saturate<uint8_t>(x);
+#endif
 }
+
+// What stands between the pixel (x, y) and the next ones, at a share (qx, qy) of the way; the nearest neighbour is (x,
+// y) itself. INTERP is an Interpolation. `begin` asks for what is inside of the image, `end` waits for it.
+template <int INTERP, int BORDER, class K>
+struct Sample {
+  typedef typename K::T T;
+  static constexpr int C = K::C, kRows = INTERP == kNearest ? 1 : INTERP == kLinear ? 2 : 0;
+  int32_t x, y;
+  float qx, qy;
+  bool is_inside;  // all that is needed is
+  Pixels<K, kRows == 1 ? 1 : 2> rows[kRows ? kRows : 1];
+
+  DEVICE void begin(const Image<K> &image, int32_t at_x, int32_t at_y, float share_x, float share_y) {
+    x = at_x, y = at_y, qx = share_x, qy = share_y, is_inside = false;
+    if constexpr (INTERP == kNearest) {
+      if (BORDER != kBorderConstant && !image.has(x, y) && image.width > 0 && image.height > 0)
+        x = border_index(x, image.width, BORDER), y = border_index(y, image.height, BORDER);
+      is_inside = image.has(x, y);
+    } else if constexpr (INTERP == kLinear) {
+      is_inside = (uint32_t)x < (uint32_t)image.inner_width && (uint32_t)y < (uint32_t)image.inner_height;
+    }
+    if constexpr (kRows > 0) {
+      const T *p = image.at(x, y);
+#pragma unroll
+      for (int j = 0; j < kRows; j++) rows[j].ask(image, p + j * image.down, is_inside);
+    }
+  }
+  // `outside` stands where the nearest neighbour is, `fill` where one that is interpolated is.
+  template <class Out>
+  DEVICE void end(Out (&pixel)[C], const Image<K> &image, const Out (&outside)[C], const T (&fill)[C]) const {
+    if constexpr (INTERP == kNearest) {
+      rows[0].get(pixel, is_inside, outside);
+    } else {
+      float value[C], filling[C];
+#pragma unroll
+      for (int c = 0; c < C; c++) filling[c] = (float)fill[c];
+      if (INTERP == kLinear && is_inside) {
+        float above[C], below[C];
+        rows[0].mix(above, qx);
+        rows[kRows - 1].mix(below, qx);
+#pragma unroll
+        for (int c = 0; c < C; c++) value[c] = warp_mix(above[c], below[c], qy);
+        if constexpr (DTypeOf<T>::value == UINT8 && DTypeOf<Out>::value == UINT8) {
+#pragma unroll
+          for (int c = 0; c < C; c++) pixel[c] = rounded_byte(value[c]);
+          return;
+        }
+      } else if constexpr (INTERP == kLinear) {
+        if (BORDER == kBorderConstant && (x < -1 || y < -1 || x >= image.width || y >= image.height)) {
+#pragma unroll
+          for (int c = 0; c < C; c++) value[c] = filling[c];
+        } else {
+          linear_taps<BORDER>(value, image, x, y, qx, qy, filling);
+        }
+      } else {
+        filter_taps<INTERP == kCubic ? 4 : 6, BORDER>(value, image, x, y, qx, qy, filling);
+      }
+#pragma unroll
+      for (int c = 0; c < C; c++) pixel[c] = saturate<Out>(value[c]);
+    }
+  }
+};

@@ -16,6 +16,9 @@ struct Remap : GatherBase {
     Image<From> image;
     const float *maps[2];
   };
+  typedef Sample<INTERP, kBorderConstant, From> Fetched;
+  static constexpr bool kAlways = INTERP == kNearest;
+  static constexpr int kAtOnce = INTERP == kNearest ? kNearestAtOnce : kLinearAtOnce;
   Place<From> in;
   Image<From> image;
   const float *maps[2];
@@ -36,16 +39,25 @@ struct Remap : GatherBase {
 #pragma unroll
     for (int d = 0; d < 2; d++) row.maps[d] = maps[d] + (int64_t)at[kY] * map_width;
   }
-  DEVICE void read_in_row(const Memory &, const Row &row, int32_t, int32_t column, Out (&pixel)[To::C]) const {
+  DEVICE void begin_read_anywhere(const Row &row, int32_t column, Fetched &fetched) const {
     float qx, qy;
     const int32_t x = remap_split(load(row.maps[0] + column), shift, &qx);
     const int32_t y = remap_split(load(row.maps[1] + column), shift, &qy);
+    fetched.begin(row.image, x, y, qx, qy);
+  }
+  DEVICE void begin_read(const Memory &, const Row &row, int32_t, int32_t column, Fetched &fetched) const {
+    begin_read_anywhere(row, column, fetched);
+  }
+  DEVICE void end_read(const Row &row, const Fetched &fetched, Out (&pixel)[To::C]) const {
     const In fill[To::C] = {};
-    sample_between<INTERP, kBorderConstant>(pixel, row.image, x, y, qx, qy, fill);
+    const Out outside[To::C] = {};
+    fetched.end(pixel, row.image, outside, fill);
   }
   DEVICE void read(const int32_t (&at)[To::N], Out (&pixel)[To::C]) const {
     Row row;
+    Fetched fetched;
     begin_row(row, at);
-    read_in_row(Memory(), row, 0, at[kX], pixel);
+    begin_read_anywhere(row, at[kX], fetched);
+    end_read(row, fetched, pixel);
   }
 };

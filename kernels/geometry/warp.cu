@@ -11,11 +11,17 @@ struct Warp : GatherBase {
   typedef typename From::T In;
   typedef typename To::T Out;
   static constexpr int kPlaces = To::kUnit ? To::N : To::N - 1;  // coordinates that are not the channel's
-  static constexpr int kMost = kPlaces < 3 ? kPlaces : 3;
+  static constexpr int kMost = kPlaces < 3 ? kPlaces : 3, kAtOnce = LINEAR ? kLinearAtOnce : kNearestAtOnce;
+  static constexpr bool kAlways = SPACE == 2 && !LINEAR;
+  typedef Sample<LINEAR ? kLinear : kNearest, CLAMP ? kBorderReplicate : kBorderConstant, From> Sampled;
   // A row of the output: the image or volume of its own, and what it adds to the coordinates in that.
   struct Row {
     const In *frame;
     float rest[SPACE];
+  };
+  struct Fetched {
+    Sampled sample;
+    int32_t column;  // of a volume
   };
   Place<From> in;
   float matrix[SPACE * (SPACE + 1)];
@@ -47,35 +53,30 @@ struct Warp : GatherBase {
     for (int d = 0; d < SPACE; d++) row.rest[d] = warp_rest(matrix + d * (SPACE + 1), SPACE, y, z);
   }
 
-  // Where along the axes of space a column lies, x first; false: no element of the input takes part.
-  DEVICE bool split(const Row &row, int32_t column, int32_t (&index)[SPACE], float (&weight)[SPACE]) const {
-    bool any = true;
+  // Where along the axes of space a column lies, x first.
+  DEVICE void split(const Row &row, int32_t column, int32_t (&index)[SPACE], float (&weight)[SPACE]) const {
 #pragma unroll
     for (int d = 0; d < SPACE; d++) {
       const float c = warp_coordinate(matrix[d * (SPACE + 1)], column + origin[0], row.rest[d]);
       index[d] = warp_split(c, extent[d], LINEAR, CLAMP, weight + d);
-      any = any && extent[d] > 0 && (CLAMP || (index[d] >= (LINEAR ? -1 : 0) && index[d] < extent[d]));
     }
-    return any;
   }
-  DEVICE void read_image(const Row &row, int32_t column, Out (&pixel)[To::C]) const {
-    int32_t index[SPACE];
-    float weight[SPACE];
-    if (!split(row, column, index, weight)) return;
-    Image<From> from = image;
-    from.data = row.frame;
-    In fills[To::C];
-#pragma unroll
-    for (int c = 0; c < To::C; c++) fills[c] = fill;
-    sample_between<LINEAR ? kLinear : kNearest, CLAMP ? kBorderReplicate : kBorderConstant>(
-        pixel, from, index[0], index[1], weight[0], weight[1], fills);
+  DEVICE Image<From> image_of(const Row &row) const {
+    Image<From> of = image;
+    of.data = row.frame;
+    return of;
   }
   DEVICE void read_volume(const Row &row, int32_t column, Out (&pixel)[To::C]) const {
     constexpr int kTaps = 8;
     const In *frame = row.frame;
     int32_t index[SPACE];
     float weight[SPACE];
-    if (!split(row, column, index, weight)) return;
+    split(row, column, index, weight);
+#pragma unroll
+    for (int c = 0; c < To::C; c++) pixel[c] = outside;
+#pragma unroll
+    for (int d = 0; d < SPACE; d++)
+      if (extent[d] == 0 || (!CLAMP && (index[d] < (LINEAR ? -1 : 0) || index[d] >= extent[d]))) return;
     if (!LINEAR) {
 #pragma unroll
       for (int d = 0; d < 3; d++) frame += clamped(index[d], extent[d]) * in.step[kPlaces - 1 - d];
@@ -110,17 +111,34 @@ struct Warp : GatherBase {
   }
   DEVICE static int32_t clamped(int32_t i, int32_t n) { return i < 0 ? 0 : i < n ? i : n - 1; }
 
-  DEVICE void read_in_row(const Memory &, const Row &row, int32_t, int32_t column, Out (&pixel)[To::C]) const {
+  DEVICE void begin_read_anywhere(const Row &row, int32_t column, Fetched &fetched) const {
+    fetched.column = column;
+    if constexpr (SPACE == 2) {
+      int32_t index[SPACE];
+      float weight[SPACE];
+      split(row, column, index, weight);
+      fetched.sample.begin(image_of(row), index[0], index[1], weight[0], weight[1]);
+    }
+  }
+  DEVICE void begin_read(const Memory &, const Row &row, int32_t, int32_t column, Fetched &fetched) const {
+    begin_read_anywhere(row, column, fetched);
+  }
+  DEVICE void end_read(const Row &row, const Fetched &fetched, Out (&pixel)[To::C]) const {
+    if constexpr (SPACE == 3) {
+      read_volume(row, fetched.column, pixel);
+    } else {
+      Out outsides[To::C];
+      In fills[To::C];
 #pragma unroll
-    for (int c = 0; c < To::C; c++) pixel[c] = outside;
-    if constexpr (SPACE == 3)
-      read_volume(row, column, pixel);
-    else
-      read_image(row, column, pixel);
+      for (int c = 0; c < To::C; c++) outsides[c] = outside, fills[c] = fill;
+      fetched.sample.end(pixel, image_of(row), outsides, fills);
+    }
   }
   DEVICE void read(const int32_t (&at)[To::N], Out (&pixel)[To::C]) const {
     Row row;
+    Fetched fetched;
     begin_row(row, at);
-    read_in_row(Memory(), row, 0, at[kPlaces - 1], pixel);
+    begin_read_anywhere(row, at[kPlaces - 1], fetched);
+    end_read(row, fetched, pixel);
   }
 };

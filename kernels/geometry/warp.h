@@ -29,8 +29,12 @@ SHARED float warp_near(float x) {
 
 // The largest integer that is not above x, which is `warp_near`.
 SHARED int32_t warp_floor(float x) {
+#ifdef __CUDA_ARCH__
+  return __float2int_rd(x);
+#else
   int32_t i = (int32_t)x;
   return i - (x < (float)i);
+#endif
 }
 
 // Splits a coordinate along an axis of n elements into the lower neighbour and the weight of the upper one (`linear`:

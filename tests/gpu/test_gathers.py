@@ -85,6 +85,19 @@ def test_water(width):
         assert (a != b).mean() < 1e-3
 
 
+@pytest.mark.parametrize("dtype", ("u1", "u2"))
+@pytest.mark.parametrize("algorithm", range(3))
+def test_debayer(dtype, algorithm):
+    sizes = ((10, 132), (12, 76), (6, 20))
+    mosaics = [RNG.integers(0, 200, s).astype(dtype) for s in sizes]
+    shapes = np.array([(*s, 1 if algorithm == 2 else 3) for s in sizes])
+    specs = {0: Spec(np.array(sizes), np.dtype(dtype), "HW"), 1: Spec(shapes, np.dtype(dtype), "HWC")}
+    step = Step("color/debayer", [1], [0], {"algorithm": algorithm, "row": 1, "column": 0})
+    s = Segment([step], specs, {0: mosaics}, {1})
+    assert "run_gather<" in s.launches()[1][0].source
+    s.check(offsets=(0, 1))
+
+
 @pytest.mark.parametrize("dtype", ("f4", "f2", "u1"))
 @pytest.mark.parametrize("mirrored", (-1, 2))
 def test_what_follows_is_part_of_the_launch(dtype, mirrored):

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from ..launch import Phase, Task, grid_of
+from ..launch import Phase, Task, grid_of, several_each
 from ..source import c_type
 
-_THREADS = 256
+_THREADS, _AT_ONCE = 256, 1
 
 
 def painted(task: Task, painter: str) -> list[Phase]:
@@ -16,6 +16,7 @@ def painted(task: Task, painter: str) -> list[Phase]:
     interleaved = kind.unit and kind.axis == kind.n
     c, n = (kind.c, kind.n) if interleaved else (1, max(out.ndim, 1))
     run_bytes = 16 if c % 2 == 0 else 16 * c
-    blocks = -(-(out.volumes() * out.dtype.itemsize // run_bytes + 2) // _THREADS)
+    blocks = -(-(out.volumes() * out.dtype.itemsize // run_bytes + 2) // (_THREADS * _AT_ONCE))
     t = c_type(out.dtype)
-    return [Phase(f"paint_rows<{t}, {c}, {n}, {_THREADS}, {painter}<{t}, {c}, {n}>>(l);", grid_of(blocks, task.n))]
+    body = f"paint_rows<{t}, {c}, {n}, {_THREADS}, {_AT_ONCE}, {painter}<{t}, {c}, {n}>>(l);"
+    return [Phase(body, grid_of(several_each(blocks), task.n), resident=4)]
