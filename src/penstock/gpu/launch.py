@@ -371,6 +371,8 @@ def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, a
         load = f"Gather<Head, To0, From0, {at[head.outs[0]]}, {at[head.ins[0]]}>"
         if gathers_along_rows(kinds, out):
             blocks = np.where(columns > 0, -(-rows // (_THREADS // 32)), 0)
-            return Phase(f"run_gather<{load}, Chain>(l);", grid_of(several_each(blocks), n), (_THREADS, 1, 1), resident=4)
+            return Phase(
+                f"run_gather<{load}, Chain>(l);", grid_of(several_each(blocks), n), (_THREADS, 1, 1), resident=4
+            )
     body = f"run_local<{load}, Chain, {bx}, {by}, {_UNROLL}>(l);"
     return Phase(body, grid_of(several_each(blocks), n), (bx, by, 1))
