@@ -21,7 +21,9 @@ def step(r, held, rng, failing):
     if kind == 0:
         return ndd.flip(x, horizontal=r.randrange(2), vertical=r.randrange(2))
     if kind == 1:
-        return ndd.crop(x, crop=(r.randrange(4, 7), r.randrange(4, 7)), crop_pos_x=r.random(), out_of_bounds_policy="pad")
+        return ndd.crop(
+            x, crop=(r.randrange(4, 7), r.randrange(4, 7)), crop_pos_x=r.random(), out_of_bounds_policy="pad"
+        )
     if kind == 2:
         return ndd.resize(x, size=(r.randrange(6, 12), r.randrange(6, 12)))
     if kind == 3:

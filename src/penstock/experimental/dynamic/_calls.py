@@ -176,6 +176,11 @@ def _told(bad: BadSamples) -> PipelineError:
 _plans: dict[Hashable, Together] = {}
 
 
+def forget_plans() -> None:
+    """For a process that was forked: another thread may have been running some."""
+    _plans.clear()
+
+
 def together(steps: tuple[tuple[Call, tuple, tuple[bool, ...]], ...], devices: tuple[str, ...]) -> Together:
     """The plan of these calls; made the first time."""
     key = steps, devices

@@ -16,6 +16,7 @@ from typing import Any
 from ...core.kernels import Pool
 from ...settings import available_cpus
 from . import _stream
+from ._calls import forget_plans
 from ._device import Device
 from ._invocation import Invocation, ancestors, compute
 from ._mode import EvalMode
@@ -25,6 +26,7 @@ _local = threading.local()
 _pools: dict[int, Pool] = {}
 _sessions: dict[int, Any] = {}
 _lock = threading.Lock()
+_contexts: weakref.WeakSet[EvalContext] = weakref.WeakSet()
 _num_threads: int | None = None
 
 
@@ -143,6 +145,7 @@ class EvalContext:
         self._checkpoint: Any = None
         self._entered: list[Device | None] = []
         self.lock = threading.RLock()
+        _contexts.add(self)
         self._waiting: deque[Invocation] = deque()  # called eagerly
         self._deferred: weakref.WeakSet[Invocation] = weakref.WeakSet()
 
@@ -306,8 +309,10 @@ class _Background:
 
     def wake(self, context: EvalContext) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="penstock-dynamic", daemon=True)
-            self._thread.start()
+            with _lock:
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._run, name="penstock-dynamic", daemon=True)
+                    self._thread.start()
         self._contexts.put(weakref.ref(context))
 
     def _run(self) -> None:
@@ -333,8 +338,12 @@ atexit.register(_background.stop)
 
 
 def _after_fork() -> None:
+    # Other threads of the parent may hold locks; what they were computing is computed here, too, when it is needed.
     global _lock
     _lock = threading.Lock()
+    for context in list(_contexts):
+        context.lock = threading.RLock()
+    forget_plans()
     _sessions.clear()
     _background.after_fork()
 

@@ -97,9 +97,7 @@ def make_tensor(data: Any, dtype: Any, on: Any, layout: str | None, pad: bool, c
 
     on = device(on)
     if isinstance(data, Tensor):
-        made = Tensor._made_of(data._known, data._external) if data._known is not None else data
-        if made is data:  # still to be computed
-            made = data if dtype is None and layout is None and on is None else made
+        made = data
     elif isinstance(data, Value):
         made = _stacked(data, pad)
     elif isinstance(data, TensorCPU):

@@ -9,7 +9,6 @@ import numpy as np
 
 from ...core.batch import Batch as Samples
 from ...core.batch import Spec
-from ...core.errors import user_sites
 from . import _device
 from ._dtype import DType, of_numpy
 from ._invocation import Edge, Invocation, handle
@@ -169,6 +168,3 @@ def text_of(kind: str, values: str, value: Value, rest: str) -> str:
 
 def printed(array: np.ndarray) -> str:
     return np.array2string(array, threshold=16 if array.ndim < 2 else 100, edgeitems=2)
-
-
-__all__ = ["Value", "moved", "printed", "relabelled", "text_of", "user_sites"]
