@@ -28,11 +28,12 @@ inline __attribute__((always_inline)) void reverse_vectors(char *__restrict out,
   reverse_pixels_of<kBytes>(out, in + kBytes * i, n - i);
 }
 
+// The compiler knows how to reverse these.
 CLONES inline void reverse_pixels_of_1(char *__restrict out, const char *__restrict in, int64_t n) {
-  reverse_vectors<1>(out, in, n, ReversedBytes{15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0});
+  reverse_pixels_of<1>(out, in, n);
 }
 CLONES inline void reverse_pixels_of_2(char *__restrict out, const char *__restrict in, int64_t n) {
-  reverse_vectors<2>(out, in, n, ReversedBytes{14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1});
+  reverse_pixels_of<2>(out, in, n);
 }
 CLONES inline void reverse_pixels_of_3(char *__restrict out, const char *__restrict in, int64_t n) {
   reverse_vectors<3>(out, in, n, ReversedBytes{0, 12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2});
