@@ -34,6 +34,16 @@ demo: build ## run the main job on examples/data; writes a contact sheet
 test: build $(VENV)/.test ## install the test extras and run all tests
 	$(PYTEST) tests
 
+frameworks: build $(if $(FRAMEWORKS),$(VENV)/.frameworks) ## run the tests of the plugins for TensorFlow and PaddlePaddle, in an environment of their own
+ifeq ($(FRAMEWORKS),)
+	@echo "No TensorFlow and PaddlePaddle for this Python: their tests are skipped (have them: make frameworks FRAMEWORKS='tensorflow paddlepaddle')"
+else
+	$(PYTEST_BESIDE) tests/plugin/test_paddle.py tests/plugin/test_iterator_grid.py tests/as_dali/test_face.py tests/test_guide.py::test_guide
+	$(PYTEST_BESIDE) tests/plugin/test_tf.py tests/plugin/test_tf_inputs.py tests/test_guide.py::test_guide
+	$(PYTEST_BESIDE) tests/test_docstrings.py tests/test_notebooks.py -k "plugin.tf or keras"
+	$(PYTEST_BESIDE) tests/test_docstrings.py tests/test_notebooks.py -k paddle
+endif
+
 check: build $(VENV)/.test lint ## the quick gate: build, linters, types, one test of eight (two minutes)
 	$(PYTEST) -m "not slow" --every 8 tests
 
@@ -109,6 +119,16 @@ $(VENV)/.test: pyproject.toml | $(VENV)/.core
 	@echo "Installing the test requirements"
 	@$(call INSTALL,test jax tutorials cuda13)
 	@$(if $(TORCH),$(PIP) $(TORCH) lightning,echo "No PyTorch for this Python: its tests are skipped (have it: make test TORCH=torch)")
+	@touch $@
+
+# Apart from the others, see the decision on TensorFlow in docs/decisions. Nothing is compiled to byte code before it is used, which takes half
+# of the time.
+$(VENV)/.frameworks: pyproject.toml Makefile | $(VENV)/.core
+	@echo "Installing $(FRAMEWORKS)"
+	@$(PYTHON) -m venv $(BESIDE)
+	@$(PY) tools/requirements.py project test >$(BESIDE)/requirements.txt
+	@$(BESIDE)/bin/python -m pip install -q --no-compile -r $(BESIDE)/requirements.txt $(FRAMEWORKS)
+	@echo $(abspath src) >$$($(BESIDE)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/penstock.pth
 	@touch $@
 
 $(VENV)/.%: pyproject.toml | $(VENV)/.core

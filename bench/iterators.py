@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What iterating through PyTorch's and JAX's iterators costs over the bare `pipe.run()` on the val pipeline.
+"""What iterating through the iterators of frameworks costs over the bare `pipe.run()` on the val pipeline.
 
-`--device gpu` decodes by the mixed decoders and leaves the batches on the GPU."""
+By default of PyTorch and JAX. `--frameworks TensorFlow` and `--frameworks PaddlePaddle` are run one by one, in the
+environment of `make frameworks`. `--device gpu` decodes by the mixed decoders and leaves the batches on the GPU."""
 
 from __future__ import annotations
 
+import importlib
 import statistics
 import sys
 import time
@@ -13,21 +15,27 @@ import images_gpu
 import measure
 from images_cpu import pipeline
 
-FACES = ("pipe.run()", "PyTorch", "JAX", "pipe.run() again")
+MODULES = {"PyTorch": "torch", "JAX": "jax", "TensorFlow": "tensorflow", "PaddlePaddle": "paddle"}
 SLICE = {"cpu": 16, "gpu": 64}  # batches; faces take turns, so that drift of the machine meets all of them
 
 
 def sources(o) -> dict:
     """A callable per face that gives the next batch; each has a pipeline of its own."""
-    from penstock.plugin import jax, pytorch
-
     if o.device == "gpu":
-        pipes = [images_gpu.pipeline(o, "penstock", "val", o.threads, "mixed", None) for _ in FACES]
+        make = lambda: images_gpu.pipeline(o, "penstock", "val", o.threads, "mixed", None)
     else:
-        pipes = [pipeline(o, "penstock", "val", "photos500") for _ in FACES]
-    endless = {"output_map": ["images", "labels"], "size": 10**9}
-    iterators = [pytorch.DALIGenericIterator(pipes[1], **endless), jax.DALIGenericIterator(pipes[2], **endless)]
-    return dict(zip(FACES, [pipes[0].run, *(i.__next__ for i in iterators), pipes[3].run]))
+        make = lambda: pipeline(o, "penstock", "val", "photos500")
+    iterators = {name: iterator(name, make()).__next__ for name in o.frameworks.split(",")}
+    return {"pipe.run()": make().run, **iterators, "pipe.run() again": make().run}
+
+
+def iterator(framework: str, pipe):
+    if framework == "TensorFlow":
+        from penstock.plugin.tf import DALIDataset
+
+        return iter(DALIDataset(pipe))
+    plugin = importlib.import_module("penstock.plugin." + {"PaddlePaddle": "paddle"}.get(framework, framework.lower()))
+    return plugin.DALIGenericIterator(pipe, ["images", "labels"], size=10**9)
 
 
 def finish(o) -> None:
@@ -59,14 +67,18 @@ def work(o) -> dict[str, tuple[float, float]]:
 def main() -> None:
     parser = measure.arguments(__doc__)
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="where the batches are made")
+    parser.add_argument("--frameworks", default="PyTorch,JAX", help=f"of {', '.join(MODULES)}")
     o = parser.parse_args()
+    names = o.frameworks.split(",")
     if not o.data:
         sys.exit("no data: give --data FOLDER with JPEG files, or set PENSTOCK_DATA")
     times = work(o)
-    bare = times[FACES[0]][0]
+    bare = times["pipe.run()"][0]
     lines = ["| | images/s | over pipe.run() | consumer's own time per batch |", "|---|---|---|---|"]
     for face, (wall, own) in times.items():
         lines.append(f"| {face} | {o.batch / wall:,.0f} | {wall / bare - 1:+.1%} | {own * 1e6:,.0f} us |")
+    versions = ", ".join(f"{MODULES[f]} {sys.modules[MODULES[f]].__version__}" for f in names)
+    suffix = "" if names == ["PyTorch", "JAX"] else "_" + "_".join(names).lower()
     where = ", on the GPU" if o.device == "gpu" else ""
     text = f"""# Iterators{where}
 
@@ -77,9 +89,9 @@ consumer's own time is the processor time of the thread that asks for batches.
 
 {chr(10).join(lines)}
 
-{measure.machine()} {measure.versions("torch", "jax")}.
+{measure.machine()} {versions}.
 """
-    measure.write(o.out, f"iterators{'_gpu' * (o.device == 'gpu')}.md", text)
+    measure.write(o.out, f"iterators{'_gpu' * (o.device == 'gpu')}{suffix}.md", text)
 
 
 if __name__ == "__main__":

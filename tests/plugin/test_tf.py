@@ -240,8 +240,9 @@ def test_in_a_graph(make):
 
 
 def test_options(make):
-    dataset = DALIDataset(make.reader(), TYPES).with_options(dataset_options())
-    assert dataset.options().autotune.enabled is False and numbers(dataset, 1) == [[0, 1]]
+    dataset = DALIDataset(make.reader(), TYPES)
+    for d in (dataset, dataset.with_options(dataset_options()), dataset.map(lambda x, y: (x, y))):
+        assert d.options().autotune.enabled is False and numbers(d, 1) == [[0, 1]]
     assert dataset_compatible_tensorflow() and dataset_inputs_compatible_tensorflow()
     assert dataset_distributed_compatible_tensorflow()
     assert Pipeline.deserialize(serialize_pipeline(make.reader())).run()[1].as_array().ravel().tolist() == [0, 1]

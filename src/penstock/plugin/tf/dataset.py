@@ -110,7 +110,8 @@ class DALIDataset(tf.data.Dataset):
         weakref.finalize(self, iterators.close).atexit = False
         elements.check_batches(size_of_batch, first.end_is_ragged)
         with tf.device("/cpu:0"):
-            self._inner = tf.data.Dataset.from_generator(iterators, output_signature=elements.spec)
+            generated = tf.data.Dataset.from_generator(iterators, output_signature=elements.spec)
+            self._inner = generated.with_options(dataset_options())
             super().__init__(tf.data.experimental.to_variant(self._inner))
         self._length = first.constant_length
 
@@ -205,7 +206,8 @@ def _scope() -> str:
 
 
 def dataset_options() -> tf.data.Options:
-    """Options of `tf.data` for a dataset that TensorFlow leaves as it is: no optimisations, no tuning."""
+    """The options of `tf.data` that a `DALIDataset` has, as DALI's: no optimisations and no tuning, which would keep
+    more batches in memory ahead of the training than the pipeline does."""
     options = tf.data.Options()
     options.experimental_optimization.apply_default_optimizations = False
     options.autotune.enabled = False

@@ -47,6 +47,7 @@ class _Batches(DaliIterator):
             p.close()
 
 
+@tf.autograph.experimental.do_not_convert
 def DALIIteratorWrapper(
     pipeline: Pipeline | None = None,
     serialized_pipeline: str | bytes | None = None,
@@ -114,6 +115,7 @@ def DALIRawIterator() -> Callable[..., list[Any]]:
     return _raw
 
 
+@tf.autograph.experimental.do_not_convert
 def _raw(
     serialized_pipeline: str | bytes, shapes: Sequence[Any], dtypes: Sequence[Any], sparse: Any = (), **kwargs: Any
 ) -> list[Any]:
