@@ -251,15 +251,15 @@ class Pipeline(PythonWorkers, Serialization):
             self._fill_queue(executor)
             if executor.pending == 0 and not self._iter_setup_ended:
                 self._schedule(executor)
-            outputs = self.outputs(cuda_stream)
-            # The native threads go on at once, unless the next batch needs something of the user first.
+            batches = self._share(executor)
+            # The next batch is begun before the GPU is waited for, unless it needs something of the user first.
             if self._ahead and not self._has_iter_setup and self._has_data():
                 executor.schedule(self._batch_size_now())
-        return outputs
+            return self._give_out(batches, cuda_stream)
 
     def _fill_queue(self, executor: Executor) -> None:
         while executor.pending < self._depth and self._has_data() and self._schedule(executor):
-            pass
+            ...
 
     def _schedule(self, executor: Executor) -> bool:
         """Asks for one batch; False if `iter_setup` says that there is none."""
@@ -299,11 +299,16 @@ class Pipeline(PythonWorkers, Serialization):
 
     def share_outputs(self, cuda_stream: Any = None) -> tuple[TensorListCPU, ...]:
         """The oldest batch asked for; waits for it, on the GPU only if there is a `cuda_stream`, as `run` does."""
-        executor = self._ready()
+        return self._give_out(self._share(self._ready()), cuda_stream)
+
+    def _share(self, executor: Executor) -> list[Batch]:
         if self._iter_setup_ended and executor.pending == 0:
             raise StopIteration
+        return executor.share()
+
+    def _give_out(self, batches: list[Batch], cuda_stream: Any) -> tuple[TensorListCPU, ...]:
         begin = clocks()
-        outputs = tuple(self._wrap(b, cuda_stream) for b in executor.share())
+        outputs = tuple(self._wrap(b, cuda_stream) for b in batches)
         self._statistics.worked(begin)
         for key in ("dtype", "ndim", "layout"):
             if self._wanted[key] is not None:
@@ -325,7 +330,6 @@ class Pipeline(PythonWorkers, Serialization):
 
     def outputs(self, cuda_stream: Any = None) -> tuple[TensorListCPU, ...]:
         """The oldest batch asked for, releasing the one before."""
-        self.release_outputs()
         return self.share_outputs(cuda_stream)
 
     def feed_input(
@@ -369,8 +373,7 @@ class Pipeline(PythonWorkers, Serialization):
         return None if rows is None else rows.copy()
 
     def input_feed_count(self, input_name: str) -> int:
-        """How often `feed_input` has to be called before the first `schedule_run` for a full prefetch queue; fewer will
-        do."""
+        """How often to call `feed_input` before the first `schedule_run` for a full prefetch queue; fewer will do."""
         self._input(input_name)
         return self._depth
 
