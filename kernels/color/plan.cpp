@@ -30,7 +30,8 @@ EXPORT void color_matrices(int64_t n, const float *hue, const float *saturation,
 }
 EXPORT_RECORDED(color_matrices)
 
-// Offsets (n, 3) that keep `center`, in halves, where it is when values are stretched by `contrast`, then multiplied by `value`.
+// Offsets (n, 3) that keep `center`, in halves, where it is when values are stretched by `contrast`, then multiplied by
+// `value`.
 EXPORT void color_offsets(int64_t n, const float *value, const float *contrast, int32_t center, float *out) {
   for (int64_t i = 0; i < n; i++)
     for (int k = 0; k < 3; k++) out[3 * i + k] = value[i] * (1.0f - contrast[i]) * (0.5f * (float)center);

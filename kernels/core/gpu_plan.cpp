@@ -22,7 +22,7 @@ struct Argument {
   int32_t n, unused;
 };
 
-// Addresses of `argument` are distances: of rows from the beginning of the image, of scratch from that of the workspace.
+// Addresses of `argument` are distances: of rows from the beginning of the image, of scratch from the workspace's.
 struct Start {
   Driver::Handle function;
   uint32_t grid[3], block[3], shared;
@@ -56,7 +56,7 @@ struct Plan {
 // What a plan is started with.
 struct Place {
   const Tensor *const *inputs;
-  const uint64_t *memory;     // the image's, the workspace's and the outputs' addresses
+  const uint64_t *memory;      // the image's, the workspace's and the outputs' addresses
   const void *const *columns;  // positions (int64), epochs (uint32)
   Tensor *const *outputs;
   char *staging;
@@ -97,8 +97,7 @@ int launch(const Start &s, const Place &place) {
 
 int start(const Plan &plan, Place &place) {
   int code = place.begin ? driver.record(place.begin, place.stream) : 0;
-  if (!code && plan.image_bytes)
-    code = driver.upload(place.memory[0], place.staging, plan.image_bytes, place.stream);
+  if (!code && plan.image_bytes) code = driver.upload(place.memory[0], place.staging, plan.image_bytes, place.stream);
   for (place.done = 0; !code && place.done < plan.n_starts; place.done++) code = launch(plan.starts[place.done], place);
   if (!code && place.end) code = driver.record(place.end, place.stream);
   return code;

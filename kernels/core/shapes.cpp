@@ -57,8 +57,8 @@ EXPORT int32_t settle_windows(int64_t *origin, int64_t *size, const int64_t *sha
 }
 EXPORT_RECORDED(settle_windows)
 
-// The fewest pieces (n, 3), each {to, from, bytes}, that copy n samples to where `target` says; returns how many there are.
-// Neighbours with the same distance between source and target are one piece, with the padding between them.
+// The fewest pieces (n, 3), each {to, from, bytes}, that copy n samples to where `target` says; returns how many there
+// are. Neighbours with the same distance between source and target are one piece, with the padding between them.
 EXPORT int64_t pieces_to_copy(const Tensor *source, const Tensor *target, int64_t n, int64_t item, int64_t *pieces) {
   int64_t count = 0;
   for (int64_t i = 0; i < n; i++) {
