@@ -6,7 +6,7 @@ An argument that is the name of a kind of input ("angles") is data, one value pe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import SimpleNamespace
@@ -126,6 +126,13 @@ def _little(photos: Samples) -> Samples:
     """Parts of 24 to 64 pixels: what an operator takes is then what the host does for it."""
     rng = np.random.default_rng(10)
     return [np.ascontiguousarray(x[: rng.integers(24, 65), : rng.integers(24, 65)]) for x in photos]
+
+
+def shuffled(samples: Samples) -> Iterator[Samples]:
+    """The samples in ever another order."""
+    rng = np.random.default_rng(11)
+    while True:
+        yield [samples[i] for i in rng.permutation(len(samples))]
 
 
 def _at_least_224(x: np.ndarray) -> np.ndarray:

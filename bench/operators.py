@@ -20,14 +20,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import gpu_time
 import measure
 import numpy as np
-from operator_cases import CASES, KINDS, Case
+from operator_cases import CASES, KINDS, Case, shuffled
 
 ROOT = Path(__file__).parents[1]
 LIBRARIES = ("penstock", "DALI")
@@ -78,12 +77,6 @@ class Library:
             self.cache[kind] = KINDS[kind][1](self.photos)
         return self.cache[kind]
 
-    def shuffled(self, kind: str) -> Iterator[list[np.ndarray]]:
-        """The samples in ever another order."""
-        samples, rng = self.inputs(kind), np.random.default_rng(11)
-        while True:
-            yield [samples[i] for i in rng.permutation(len(samples))]
-
     def check(self, c: Case) -> None:
         device = self.options.device
         if self.name == "penstock":
@@ -106,7 +99,7 @@ class Library:
         def fed(kind: str, device: str) -> Any:
             if c.fresh:
                 layout = KINDS[kind][0]
-                return fn.external_source(source=self.shuffled(kind), device=device, layout=layout)
+                return fn.external_source(source=shuffled(self.inputs(kind)), device=device, layout=layout)
             feeds[f"input{len(feeds)}"] = kind
             layout = KINDS[kind][0]
             return fn.external_source(

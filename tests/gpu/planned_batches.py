@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs pipelines on the GPU with plans that are kept or computed by records, and by the rules alone, for comparison."""
+
+import numpy as np
+
+from penstock import fn, pipeline_def
+from penstock.exec import gpu_kept, gpu_record
+
+N = 5
+
+
+def images(seed, dtype="u1", ndim=2, channels=3, lo=6, hi=12):
+    r = np.random.default_rng(seed)
+    shape = [(*r.integers(lo, hi, ndim), *([channels] if channels else [])) for _ in range(N)]
+    return [(r.random(s) * 250).astype(dtype) for s in shape]
+
+
+def columns(seed, low=0.0, high=1.0, shape=()):
+    return list(np.random.default_rng(seed).uniform(low, high, (N, *shape)).astype("f4"))
+
+
+class Feed:
+    """Sources of a pipeline: for each, one list of samples per iteration."""
+
+    def __init__(self, order):
+        self.order = order
+
+    def __call__(self, make, layout=None, device="gpu"):
+        batches = {k: make(k) for k in self.order}
+        kwargs = {"layout": layout} if layout else {}
+        return fn.external_source(source=[batches[k] for k in self.order], device=device, **kwargs)
+
+
+def run(define, order, monkeypatch, keeps=True):
+    """The outputs of all batches, as lists of arrays, and how many segments were started by a kept plan."""
+    found, computed = [], []
+    with monkeypatch.context() as m:
+        find = gpu_kept.Kept.find
+
+        def counting(self, key, ctx):
+            plan = find(self, key, ctx) if keeps else None
+            found.append(plan is not None)
+            return plan
+
+        m.setattr(gpu_kept.Kept, "find", counting)
+        start, plan = gpu_record.GpuReplays.start, gpu_record.GpuReplay.plan
+        m.setattr(gpu_record.GpuReplays, "start", lambda self, ctx, begin: keeps and start(self, ctx, begin))
+
+        def replayed(self, ctx):
+            computed.append(plan(self, ctx))
+            return computed[-1]
+
+        m.setattr(gpu_record.GpuReplay, "plan", replayed)
+        pipe = pipeline_def(lambda: define(Feed(order)), batch_size=N, num_threads=2, device_id=0, seed=7)()
+        results = []
+        for _ in order:
+            outputs = [out.as_cpu() if hasattr(out, "as_cpu") else out for out in pipe.run()]
+            results.append([[np.array(out.at(i)) for i in range(len(out))] for out in outputs])
+    return results, sum(found), sum(computed)
+
+
+def check(define, order, monkeypatch, computes=None):
+    want, none, _ = run(define, order, monkeypatch, keeps=False)
+    got, kept, computed = run(define, order, monkeypatch)
+    assert none == 0
+    if computes is None:
+        assert kept + computed, "no plan was kept"
+    else:
+        assert bool(computed) == computes, f"{computed} batches were planned by a record"
+    for iteration, (a, b) in enumerate(zip(got, want)):
+        for output, (x, y) in enumerate(zip(a, b)):
+            for i, (p, q) in enumerate(zip(x, y)):
+                np.testing.assert_array_equal(p, q, err_msg=f"batch {iteration}, output {output}, sample {i}")
+    return want
+
+
+def planted(plant, test, arguments, monkeypatch):
+    """Runs a test, in which batches that need no rules have a bug."""
+    real = run
+
+    def run_with_it(define, order, patch, keeps=True):
+        with monkeypatch.context() as m:
+            if keeps:
+                plant(m)
+            return real(define, order, patch, keeps)
+
+    monkeypatch.setitem(globals(), "run", run_with_it)
+    test(*arguments, monkeypatch)
