@@ -170,11 +170,11 @@ class Library:
         plain copy's."""
         device = self.pipe._plan.session.device
         self.copy_speed = self.copy_speed or gpu_time.copy_speed(device)
-        us = gpu_time.of_a_batch(self.pipe, _settle) / c.times
+        us = gpu_time.of_a_batch(self.pipe) / c.times
         kinds = [k for i, k in enumerate(c.inputs) if i not in c.host]
         read = sum(x.nbytes for kind in kinds for x in self.inputs(kind))
         written = gpu_time.bytes_of_outputs(self.pipe.run()) / c.times
-        return {"gpu": us, "share": (read + written) / us / self.copy_speed}
+        return {"gpu": us, "share": (read + written) / us / self.copy_speed if us else 0.0}
 
 
 def _settle() -> None:
@@ -360,7 +360,7 @@ def report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> s
         lines.append(
             f"| {c.title} | {speed(ours['wall'], c, options)} | {speed(theirs['wall'], c, options)} | {ratio:.2f} | "
             f"{ours['cpu']:,.0f} | {theirs['cpu']:,.0f} |"
-            + (f" {ours['gpu']:,.1f} | {ours['share']:.0%} |" if "gpu" in ours else " | |" if more else "")
+            + (f" {ours['gpu']:,.1f} | {ours['share']:.0%} |" if ours.get("gpu") else " | |" if more else "")
             + f" {'**slower**' if ratio < least else ''} |"
         )
     if without:
