@@ -165,20 +165,26 @@ DEVICE void run_gather(const Launch &l) {
         Found<Chain::kSteps> found[U];
         int32_t places[kPlain ? 1 : U][N];  // of the head's output
         if constexpr (Head::kByStrip && kPlain) head.begin_strip(memory, along, strip);
-#pragma unroll
-        for (int k = 0; k < U; k++) {
-          const int32_t column = strip + k * 32 + lane;
-          if ((uint32_t)column >= (uint32_t)columns) continue;
+        const auto ask = [&](int k, int32_t column) {
           if constexpr (kPlain) {
             head.begin_read(memory, along, strip, column, fetched[k]);
           } else {
 #pragma unroll
             for (int d = 0; d < N; d++) places[k][d] = d < N - 1 ? at[d] : column;
             chain.locate(places[k], found[k]);
-            if (Chain::kFills && found[k].filled) continue;
+            if (Chain::kFills && found[k].filled) return;
             head.begin_row(along, places[k]);
             head.begin_read_anywhere(along, places[k][N - 1], fetched[k]);
           }
+        };
+        const bool is_whole = strip >= 0 && strip + kStrip <= columns;
+        if (kPlain && is_whole) {
+#pragma unroll
+          for (int k = 0; k < U; k++) ask(k, strip + k * 32 + lane);
+        } else {
+#pragma unroll
+          for (int k = 0; k < U; k++)
+            if ((uint32_t)(strip + k * 32 + lane) < (uint32_t)columns) ask(k, strip + k * 32 + lane);
         }
         typename Pixels::Packed packed[U][kPlanes];
 #pragma unroll
@@ -195,7 +201,7 @@ DEVICE void run_gather(const Launch &l) {
           for (int c = 0; c < kPlanes; c++) packed[k][c].pack(*(const Out(*)[kStep])(x + c));
         }
         Out *const p = line + (int64_t)strip * kStep;
-        if (To::kInterleaved && is_aligned && strip >= 0 && strip + kStrip <= columns) {
+        if (To::kInterleaved && is_aligned && is_whole) {
 #pragma unroll
           for (int k = 0; k < U; k++)
             Pixels::write(p + k * 32 * kStep, packed[k][0], lane, words + warp * Pixels::kWords);

@@ -93,7 +93,11 @@ struct Displace : GatherBase {
     u += jitter_step(word & 0xffff, args->range), v += jitter_step(word >> 16, args->range);
   }
   DEVICE void ask(const Row &row, float u, float v, Fetched &fetched) const {
-    float qx, qy;
+    float qx = 0, qy = 0;
+    if constexpr (INTERP == kNearest && (KIND == kSphere || KIND == kJitter)) {  // never far outside
+      fetched.begin(row.image, warp_floor(u), warp_floor(v), qx, qy);
+      return;
+    }
     const int32_t x = warp_split(u, 0, INTERP != kNearest, false, &qx);
     const int32_t y = warp_split(v, 0, INTERP != kNearest, false, &qy);
     fetched.begin(row.image, x, y, qx, qy);

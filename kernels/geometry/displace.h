@@ -42,6 +42,19 @@ SHARED int64_t displace_radius(const DisplaceArgs &a) {
   return side > 1 ? side / 2 : 1;
 }
 
+// The square root of the square of a distance between pixels, which is 0 or at least 1/4.
+SHARED float displace_length(float square) {
+#ifdef __CUDA_ARCH__
+  // As sqrtf, without the questions that other numbers need.
+  float inverse;
+  asm("rsqrt.approx.f32 %0, %1;" : "=f"(inverse) : "f"(square));
+  const float near = square * inverse;
+  return square > 0 ? fmaf(fmaf(-near, near, square), inverse * 0.5f, near) : 0.0f;
+#else
+  return sqrtf(square);
+#endif
+}
+
 // Where pixels of the output come from, but for what is random.
 struct Displacing {
   float p[9];
@@ -56,7 +69,7 @@ struct Displacing {
   SHARED float down(float x) const { return p[3] * cosf(p[4] * x + p[5]); }
   // A sphere's place with the `inverse` of the radius: one step of Newton's makes its product the rounded quotient.
   SHARED void sphere(float x, float y, float inverse, float *u, float *v) const {
-    const float dx = x + 0.5f - middle_x, dy = y + 0.5f - middle_y, length = sqrtf(dx * dx + dy * dy);
+    const float dx = x + 0.5f - middle_x, dy = y + 0.5f - middle_y, length = displace_length(dx * dx + dy * dy);
     const float near = length * inverse, share = fmaf(fmaf(-near, radius, length), inverse, near);
     *u = middle_x + dx * share, *v = middle_y + dy * share;
   }
