@@ -49,7 +49,7 @@ def _make(cls: type[Operator], name: str, place: str) -> Any:
 
 def places(cls: type[Operator]) -> list[list[str]]:
     """The modules below this package that an operator is in."""
-    if cls.fn_name in _NOT_HERE or cls.module.startswith("_"):
+    if cls.fn_name in _NOT_HERE or cls.module == "inputs" or cls.module.startswith("_"):
         return []
     path = cls.module.split(".") if cls.module else []
     # These have two places in DALI, too.
