@@ -8,6 +8,10 @@ WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 8 ] && echo $$n 
 # The requirement for PyTorch in tests; by default a release for Python 3.11, nothing for others (its tests are skipped).
 TORCH ?= $(shell $(PYTHON) -c 'import sys; print("torch==2.13.0 lightning==2.6.6" * (sys.version_info[:2] == (3, 11)))' 2>/dev/null)
 
+# Those for TensorFlow and PaddlePaddle in `make frameworks`, in the same way.
+TF ?= $(shell $(PYTHON) -c 'import sys; print("tensorflow-cpu==2.21.0" * (sys.version_info[:2] == (3, 11)))' 2>/dev/null)
+PADDLE ?= $(shell $(PYTHON) -c 'import sys; print("paddlepaddle==3.3.1" * (sys.version_info[:2] == (3, 11)))' 2>/dev/null)
+
 ifneq ($(wildcard ../shared/data),)
 export PENSTOCK_DATA ?= $(abspath ../shared/data)
 endif
@@ -17,12 +21,14 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install -q
 INSTALL = $(PY) tools/requirements.py $(1) >$(VENV)/requirements.txt && $(PIP) -r $(VENV)/requirements.txt
 PYTEST := $(PY) -m pytest -q -n $(WORKERS) --ignore=tests/conformance
+PYTEST_BESIDE = TF_CPP_MIN_LOG_LEVEL=3 $(VENV)/$(1)/bin/python -m pytest -q tests/as_dali/test_face.py \
+  tests/test_guide.py::test_guide
 CCACHE := $(shell command -v ccache)
 CMAKE := $(VENV)/bin/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/ninja \
   -DPython_EXECUTABLE=$(abspath $(PY)) $(if $(CCACHE),-DCMAKE_CXX_COMPILER_LAUNCHER=$(CCACHE))
 C_FILES := $(shell find kernels tools tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.c' 2>/dev/null)
 
-.PHONY: help demo test check lint format build conformance bench fuzz soak gpu-test gpu-sanitize wheel stubs notebooks docs clean
+.PHONY: help demo test frameworks frameworks-tf frameworks-paddle check lint format build conformance bench fuzz soak gpu-test gpu-sanitize wheel stubs notebooks docs clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets (the default)
@@ -34,14 +40,22 @@ demo: build ## run the main job on examples/data; writes a contact sheet
 test: build $(VENV)/.test ## install the test extras and run all tests
 	$(PYTEST) tests
 
-frameworks: build $(if $(FRAMEWORKS),$(VENV)/.frameworks) ## run the tests of the plugins for TensorFlow and PaddlePaddle, in an environment of their own
-ifeq ($(FRAMEWORKS),)
-	@echo "No TensorFlow and PaddlePaddle for this Python: their tests are skipped (have them: make frameworks FRAMEWORKS='tensorflow paddlepaddle')"
+frameworks: frameworks-tf frameworks-paddle ## run the tests of the plugins for TensorFlow and PaddlePaddle, each in an environment of its own
+
+frameworks-tf: build $(if $(TF),$(VENV)/.beside-tf)
+ifeq ($(TF),)
+	@echo "No TensorFlow for this Python: its tests are skipped (have it: make frameworks TF=tensorflow)"
 else
-	$(PYTEST_BESIDE) tests/plugin/test_paddle.py tests/plugin/test_iterator_grid.py tests/as_dali/test_face.py tests/test_guide.py::test_guide
-	$(PYTEST_BESIDE) tests/plugin/test_tf.py tests/plugin/test_tf_inputs.py tests/test_guide.py::test_guide
-	$(PYTEST_BESIDE) tests/test_docstrings.py tests/test_notebooks.py -k "plugin.tf or keras"
-	$(PYTEST_BESIDE) tests/test_docstrings.py tests/test_notebooks.py -k paddle
+	$(call PYTEST_BESIDE,tf) $(wildcard tests/plugin/test_tf*.py)
+	@$(VENV)/tf/bin/python -m pytest -q tests/test_docstrings.py tests/test_notebooks.py -k "plugin.tf or keras"
+endif
+
+frameworks-paddle: build $(if $(PADDLE),$(VENV)/.beside-paddle)
+ifeq ($(PADDLE),)
+	@echo "No PaddlePaddle for this Python: its tests are skipped (have it: make frameworks PADDLE=paddlepaddle)"
+else
+	$(call PYTEST_BESIDE,paddle) tests/plugin/test_paddle.py tests/plugin/test_iterator_grid.py
+	@$(VENV)/paddle/bin/python -m pytest -q tests/test_docstrings.py tests/test_notebooks.py -k paddle
 endif
 
 check: build $(VENV)/.test lint ## the quick gate: build, linters, types, one test of eight (two minutes)
@@ -121,14 +135,14 @@ $(VENV)/.test: pyproject.toml | $(VENV)/.core
 	@$(if $(TORCH),$(PIP) $(TORCH) lightning,echo "No PyTorch for this Python: its tests are skipped (have it: make test TORCH=torch)")
 	@touch $@
 
-# Apart from the others, see the decision on TensorFlow in docs/decisions. Nothing is compiled to byte code before it is used, which takes half
-# of the time.
-$(VENV)/.frameworks: pyproject.toml Makefile | $(VENV)/.core
-	@echo "Installing $(FRAMEWORKS)"
-	@$(PYTHON) -m venv $(BESIDE)
-	@$(PY) tools/requirements.py project test >$(BESIDE)/requirements.txt
-	@$(BESIDE)/bin/python -m pip install -q --no-compile -r $(BESIDE)/requirements.txt $(FRAMEWORKS)
-	@echo $(abspath src) >$$($(BESIDE)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/penstock.pth
+# Apart from the others, see the decision on TensorFlow in docs/decisions. Nothing is compiled to byte code before it is
+# used, which takes half of the time.
+$(VENV)/.beside-%: pyproject.toml Makefile | $(VENV)/.core
+	@echo "Installing $(if $(filter tf,$*),$(TF),$(PADDLE))"
+	@$(PYTHON) -m venv $(VENV)/$*
+	@$(PY) tools/requirements.py project test >$(VENV)/$*/requirements.txt
+	@$(VENV)/$*/bin/python -m pip install -q --no-compile -r $(VENV)/$*/requirements.txt $(if $(filter tf,$*),$(TF),$(PADDLE))
+	@echo $(abspath src) >$$($(VENV)/$*/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/penstock.pth
 	@touch $@
 
 $(VENV)/.%: pyproject.toml | $(VENV)/.core
