@@ -5,8 +5,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "color/interleave.h"
 #include "core/kernel.h"
-#include "decode/ycc.h"
 
 // The mean of four in no wider numbers than it needs.
 template <class T>
@@ -62,31 +62,20 @@ CLONES static void chroma(Planes<T> out, const T *const (&rows)[5], int64_t n, c
     return a < b ? side : b < a ? above : all;
   });
 }
+// `luma` are weights in turn: that of each element's own colour and, one on, that of the elements beside it.
 template <class T>
 CLONES static void gray(T *__restrict out, const T *const (&rows)[5], int64_t n, const T *__restrict is_green,
-                        uint16_t own, uint16_t other) {
+                        const uint16_t *__restrict luma, uint16_t other) {
   typedef std::conditional_t<sizeof(T) == 1, uint16_t, uint32_t> Sum;
   const T *__restrict up = rows[1], *__restrict in = rows[2], *__restrict down = rows[3];
-  const uint16_t green = kLumaGreen;
   for (int64_t x = 0; x < n; x++) {
     // Four times each colour.
-    const Sum m = is_green[x] ? (Sum)-1 : (Sum)0, v = (Sum)(4 * in[x]), side = (Sum)(in[x - 1] + in[x + 1]);
-    const Sum above = (Sum)(up[x] + down[x]);
-    const Sum corners = (Sum)(up[x - 1] + up[x + 1] + down[x - 1] + down[x + 1]);
-    const Sum g = (Sum)((v & m) | ((Sum)(side + above) & ~m)), mine = (Sum)((Sum)(2 * side) & m) | (v & ~m);
-    const Sum theirs = (Sum)(((Sum)(2 * above) & m) | (corners & ~m));
-    out[x] = (T)(((uint32_t)g * (uint32_t)green + (uint32_t)mine * (uint32_t)own + (uint32_t)theirs * (uint32_t)other +
-                  (1u << 15)) >>
-                 16);
+    const Sum m = is_green[x] ? (Sum)-1 : (Sum)0, side = (Sum)(in[x - 1] + in[x + 1]), above = (Sum)(up[x] + down[x]);
+    const Sum corners = (Sum)(up[x - 1] + up[x + 1] + down[x - 1] + down[x + 1]), v = (Sum)(4 * in[x]);
+    const Sum near = (Sum)(side + (Sum)((side & m) | (above & ~m)));
+    const Sum far = (Sum)(((Sum)(2 * above) & m) | (corners & ~m));
+    out[x] = (T)(((uint32_t)v * luma[x] + (uint32_t)near * luma[x + 1] + (uint32_t)far * other + (1u << 15)) >> 16);
   }
-}
-
-static void interleave_colors(const uint8_t *r, const uint8_t *g, const uint8_t *b, int64_t n, uint8_t *out) {
-  interleave(r, g, b, n, out);
-}
-CLONES static void interleave_colors(const uint16_t *__restrict r, const uint16_t *__restrict g,
-                                     const uint16_t *__restrict b, int64_t n, uint16_t *__restrict out) {
-  for (int64_t x = 0; x < n; x++) out[3 * x] = r[x], out[3 * x + 1] = g[x], out[3 * x + 2] = b[x];
 }
 
 template <class T>
@@ -99,12 +88,19 @@ static void debayer(const Tensor &out, const Tensor &in, const DebayerArgs &a, S
     if (h > 0 && w > 0) memset(to, 0, h * line * sizeof(T));
     return;
   }
+  // Loops go over whole vectors; what is behind the last column is not used.
+  const int64_t padded = (w + 63) / 64 * 64;
   // Ones at even columns, or one later at odd ones; then the planes of a row.
   T *const all = scratch.array<T>(5 * (w + 64), 1), *const masks[2] = {all, all + 1};
-  for (int64_t x = 0; x <= w; x++) all[x] = x & 1 ? (T)0 : (T)-1;
+  for (int64_t x = 0; x <= padded; x++) all[x] = x & 1 ? (T)0 : (T)-1;
+  uint16_t *const weights = scratch.array<uint16_t>(2 * (padded + 2), 2);  // of red rows, and of blue ones
+  for (int64_t x = 0; x < padded + 2; x++) {
+    weights[x] = x & 1 ? kLumaRed : kLumaGreen;
+    weights[padded + 2 + x] = x & 1 ? kLumaBlue : kLumaGreen;
+  }
   const Planes<T> planes = {all + 2 * (w + 64), all + 3 * (w + 64), all + 4 * (w + 64)};
   // Five rows with two columns more on each side, used in turn.
-  const int64_t step = (w + 4 + 63) / 64 * 64;
+  const int64_t step = padded + 64;
   T *buffer = scratch.array<T>(5 * step);
   int64_t next = 0;  // the first row that is not in the buffer yet; rows count from -2
   const auto row = [&](int64_t y) { return buffer + (y + 2) % 5 * step + 2; };
@@ -120,12 +116,14 @@ static void debayer(const Tensor &out, const Tensor &in, const DebayerArgs &a, S
     const T *const is_green = masks[red ? 1 - a.column : a.column];
     T *const y_out = to + y * line;
     if (a.algorithm == BAYER_GRAY) {
-      gray(y_out, rows, w, is_green, red ? kLumaRed : kLumaBlue, red ? kLumaBlue : kLumaRed);
+      const uint16_t *luma = weights + (red ? 0 : padded + 2) + (is_green == masks[0] ? 0 : 1);
+      gray(planes.own, rows, padded, is_green, luma, red ? kLumaBlue : kLumaRed);
+      memcpy(y_out, planes.own, line * sizeof(T));
     } else {
       (a.algorithm == BAYER_BILINEAR     ? bilinear<T>
        : a.algorithm == BAYER_EDGE_AWARE ? edge_aware<T>
-                                         : chroma<T>)(planes, rows, w, is_green);
-      interleave_colors(red ? planes.own : planes.other, planes.green, red ? planes.other : planes.own, w, y_out);
+                                         : chroma<T>)(planes, rows, padded, is_green);
+      interleave(red ? planes.own : planes.other, planes.green, red ? planes.other : planes.own, w, y_out);
     }
     if (mirrors) continue;
     std::copy_n(y_out + channels, channels, y_out);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "color/interleave.h"
 #include "decode/idct.h"
 #include "decode/jpeg_level.h"
 #include "decode/scan.h"

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/ycc.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 #include <algorithm>
 
+#include "color/interleave.h"
 #include "core/kernel.h"
 #include "decode/jpeg_level.h"
 
@@ -29,35 +26,6 @@ CLONES void plain(const uint8_t *__restrict y, const uint8_t *__restrict cb, con
 
 #if defined(__x86_64__)
 constexpr int64_t kStep = 32;
-
-// Of each group of 16 interleaved bytes, those that come from a plane.
-struct PlaneMasks {
-  alignas(16) int8_t at[3][3][16];
-  constexpr PlaneMasks() : at() {
-    for (int plane = 0; plane < 3; plane++)
-      for (int i = 0; i < 48; i++) at[plane][i / 16][i % 16] = i % 3 == plane ? -1 : 0;
-  }
-};
-constexpr PlaneMasks kPlaneMasks;
-
-__attribute__((target("avx2"), always_inline)) inline __m256i plane_mask(int plane, int group) {
-  return _mm256_broadcastsi128_si256(_mm_load_si128((const __m128i *)kPlaneMasks.at[plane][group]));
-}
-
-// Three planes of 32 bytes, interleaved.
-__attribute__((target("avx2"), always_inline)) inline void store(__m256i a, __m256i b, __m256i c, uint8_t *out) {
-  // Sample i belongs at byte 3 i + plane: modulo 16, a permutation for each plane.
-  const __m256i at_a = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10, 5));
-  const __m256i at_b = _mm256_broadcastsi128_si256(_mm_setr_epi8(5, 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10));
-  const __m256i at_c = _mm256_broadcastsi128_si256(_mm_setr_epi8(10, 5, 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15));
-  a = _mm256_shuffle_epi8(a, at_a), b = _mm256_shuffle_epi8(b, at_b), c = _mm256_shuffle_epi8(c, at_c);
-  __m256i group[3];
-  for (int g = 0; g < 3; g++)
-    group[g] = _mm256_blendv_epi8(_mm256_blendv_epi8(a, b, plane_mask(1, g)), c, plane_mask(2, g));
-  _mm256_storeu_si256((__m256i *)out, _mm256_permute2x128_si256(group[0], group[1], 0x20));
-  _mm256_storeu_si256((__m256i *)(out + 32), _mm256_permute2x128_si256(group[2], group[0], 0x30));
-  _mm256_storeu_si256((__m256i *)(out + 64), _mm256_permute2x128_si256(group[1], group[2], 0x31));
-}
 
 struct Rgb {
   __m256i r, g, b;
@@ -89,9 +57,9 @@ __attribute__((target("avx2"))) void avx2(const uint8_t *y, const uint8_t *cb, c
     const __m256i red = _mm256_packus_epi16(a.r, b.r), green = _mm256_packus_epi16(a.g, b.g),
                   blue = _mm256_packus_epi16(a.b, b.b);
     if (blue_first)
-      store(blue, green, red, out + 3 * i);
+      store_interleaved<1>(blue, green, red, out + 3 * i);
     else
-      store(red, green, blue, out + 3 * i);
+      store_interleaved<1>(red, green, blue, out + 3 * i);
     if (i == n - kStep) return;
   }
 }
@@ -104,9 +72,4 @@ void ycc_to_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, int64_t 
   if (n >= kStep && jpeg_level() == AVX2_LOOPS) return avx2(y, cb, cr, n, blue_first, out);
 #endif
   plain(y, cb, cr, n, blue_first ? 2 : 0, out);
-}
-
-CLONES void interleave(const uint8_t *__restrict a, const uint8_t *__restrict b, const uint8_t *__restrict c, int64_t n,
-                       uint8_t *__restrict out) {
-  for (int64_t i = 0; i < n; i++) out[3 * i] = a[i], out[3 * i + 1] = b[i], out[3 * i + 2] = c[i];
 }

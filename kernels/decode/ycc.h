@@ -5,5 +5,3 @@
 
 // n pixels of three planes to interleaved ones: red first, or blue.
 void ycc_to_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, int64_t n, bool blue_first, uint8_t *out);
-// Planes as they are, interleaved.
-void interleave(const uint8_t *a, const uint8_t *b, const uint8_t *c, int64_t n, uint8_t *out);
