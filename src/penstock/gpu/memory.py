@@ -136,7 +136,8 @@ class Pool:
         size = self._class(nbytes)
         if budget is not None:
             budget.charge(size)
-        address, uses = 0, ()
+        address = 0
+        uses: tuple[_Use, ...] = ()
         try:
             with self._lock:
                 if self._returned:
