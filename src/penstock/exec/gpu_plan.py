@@ -302,7 +302,7 @@ class GpuPlan:
         times = gpu.times() if self._started else None
         if times is not None:
             place.begin, place.end = times[0].handle, times[1].handle
-        if self._started or self._views:
+        if self._started or self._n_rows:
             code = kernels.library().start_plan(self._at, ctypes.addressof(place))
             stream.asked()
             if code:
