@@ -28,12 +28,13 @@ _INT64 = np.dtype("i8")
 class Link:
     """One operator of a chain: what is the same for every batch."""
 
-    __slots__ = ("ins", "node", "op", "outs", "peeks", "resolver")
+    __slots__ = ("draws", "ins", "node", "op", "outs", "peeks", "resolver")
 
     def __init__(self, node: Node, resolver: Resolver):
         self.node, self.op, self.resolver = node, node.op, resolver
         self.ins, self.outs = inputs_of(node), outputs_of(node)
         self.peeks = [(i, self.ins[i]) for i in node.op.ahead(len(self.ins))]
+        self.draws = "seed" in node.op.schema  # random numbers, by a key that the imperative mode changes
 
 
 class _Call:

@@ -68,6 +68,7 @@ class Kept:
         self._lock = threading.Lock()
         self._idle: list[Any] = []  # memory for keys
         self._links = links
+        self._drawing = [link.resolver for link in links if link.draws]
         self._part = _parts(links)
         self._apart: set[int] = set()
 
@@ -76,7 +77,7 @@ class Kept:
         if not ctx.n or at >= order.apart:
             return None
         reads, values = order.reads(at), ctx.values
-        kind: list[Any] = [order.number, at, ctx.n]
+        kind: list[Any] = [order.number, at, ctx.n, *(resolver.key for resolver in self._drawing)]
         seen = (_Seen * len(reads))()
         k = 0
         for e, contents in reads:

@@ -112,6 +112,7 @@ class Replays:
         self.chain: Chain = weakref.proxy(chain)  # whose these are
         made = {n.number for n in chain.nodes}
         self._reads = list(dict.fromkeys(e for n in chain.nodes for e in inputs_of(n) if e[0] not in made))
+        self._drawing = [link.resolver for link in chain.links if link.draws]
         self._seen: dict[tuple, int] = {}
         self._rows = 0  # of the kinds seen
         self._idle: dict[tuple, list[Replay]] = {}
@@ -174,7 +175,7 @@ class Replays:
         """All that the rules may decide by, other than columns; None for what is not recorded."""
         if not ctx.n or Batch.guard_bytes:
             return None
-        kind: list[Any] = [ctx.n]
+        kind: list[Any] = [ctx.n, *(resolver.key for resolver in self._drawing)]
         for e in self._reads:
             batch = ctx.values[e]
             spec = batch.spec
