@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from planned_batches import N, check, columns, images, planted
+from planned_batches import Feed, N, check, columns, images, planted
 
 from penstock import fn, pipeline_def, types
 from penstock.exec import gpu_record
@@ -93,6 +93,18 @@ def test_odd_batches_between(odd, monkeypatch):
         return x, fn.brightness(x, brightness=0.5)
 
     check(define, NEVER_AGAIN, monkeypatch)
+
+
+def test_the_report_says_where_plans_came_from():
+    def pipe(order):
+        p = pipeline_def(lambda: fn.flip(Feed(order)(images, "HWC")), batch_size=N, num_threads=2, device_id=0)()
+        for _ in order:
+            p.run()
+        return p.stats()["gpu"]["plans"]
+
+    again, never = pipe([0] * 9), pipe(list(range(9)))
+    assert again["kept"] and sum(again.values()) == 9
+    assert never["computed"] and not never["kept"] and sum(never.values()) == 9
 
 
 def test_a_bad_sample_between_computed_batches():

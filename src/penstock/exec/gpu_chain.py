@@ -38,6 +38,7 @@ class GpuChain(Chain):
     def __init__(self, nodes: list[Any], needed: set[Edge], resolvers: dict[int, Resolver]):
         super().__init__(nodes, needed, resolvers)
         self.kept = Kept(self.links)
+        self.plans = {"kept": 0, "computed": 0, "by rules": 0}  # how many were started
         self._vain = 0  # batches one after the other that no plan was kept for, but which a record was good for
         self._records: Any = None
         if Replays.suit(self.links):
@@ -56,9 +57,13 @@ class GpuChain(Chain):
             self._vain = 0 if plan is not None else self._vain + 1
             if plan is None:
                 if self._records is not None and at == 0 and self._records.start(ctx, begin):
+                    self.plans["computed"] += 1
                     return
                 self._vain = min(self._vain, _PATIENCE - 1)
                 plan = self._by_rules(ctx, order, at, key)
+                self.plans["by rules"] += 1
+            else:
+                self.plans["kept"] += 1
             plan.run(ctx, begin)
             at += plan.links
 

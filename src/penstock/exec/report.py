@@ -105,8 +105,9 @@ class Table:
             times = ", ".join(f"{name} {ms:.3f} ms" for name, ms in gpu["ms_per_batch"].items())
             total = sum(gpu["decoders"].values()) or 1
             shares = ", ".join(f"{name} {n / total:.0%}" for name, n in gpu["decoders"].items() if n)
+            plans = ", ".join(f"{n} {kind}" for kind, n in gpu["plans"].items() if n)
             lines.append(
-                f"GPU, a batch: {times or 'no kernels'}; driver calls "
+                f"GPU, a batch: {times or 'no kernels'}; plans: {plans or 'none'}; driver calls "
                 f"{gpu['driver_ms_per_batch']:.3f} ms; decoded by: {shares or 'nobody'}; memory "
                 f"{gpu['memory_mb']:.0f} MB, at most {gpu['peak_memory_mb']:.0f} MB"
             )
@@ -153,10 +154,12 @@ def _gpu(plan: Plan, s: Statistics) -> dict[str, Any]:
         return {}
     names = {n.number: _title(n) for n in plan.nodes}
     engines = session.engines
+    chains = [chain.plans for chain in plan.chains.values() if hasattr(chain, "plans")]
     return {
         "gpu": {
             "ms_per_batch": {names[k]: ms / n for k, (ms, n) in session.times().items()},
             "driver_ms_per_batch": s.driver_ns / max(s.batches, 1) / 1e6,
+            "plans": {kind: sum(plans[kind] for plans in chains) for kind in ("kept", "computed", "by rules")},
             "decoders": dict(engines.sharing.decoded) if engines is not None else {},
             "memory_mb": session.budget.used / 1e6,
             "peak_memory_mb": session.budget.peak / 1e6,
