@@ -129,7 +129,7 @@ def test_a_bad_sample_between_computed_batches():
 
 def unexpected(monkeypatch):
     """A record is taken for good whatever the launches were chosen by."""
-    monkeypatch.setattr(gpu_record, "expect", lambda *a: "")
+    monkeypatch.setattr(gpu_record, "expect", lambda *a: ("", False))
 
 
 def unread_shapes(monkeypatch):

@@ -29,7 +29,9 @@ _INT64 = np.dtype("i8")
 
 
 class GpuRecord(Record):
-    """What is recorded of a segment on the GPU."""
+    """What is recorded of a segment on the GPU. `odd`: the fault is in the batch, another one may be without."""
+
+    odd = False
 
     def unread(self, field: str) -> None:
         """The image is patched with them."""
@@ -137,7 +139,7 @@ class RecordedSegment(GpuSegment):
 
     def _planned(self, fusion: Fusion, calls: list[Call]) -> list[Launch]:
         launches = super()._planned(fusion, calls)
-        why = expect(self.record, fusion, calls, self._columns, self._tensors)
+        why, self.record.odd = expect(self.record, fusion, calls, self._columns, self._tensors)
         self.record.fault = self.record.fault or why
         return launches
 
@@ -181,7 +183,7 @@ class GpuReplays(Replays):
             return False
         plan.run(ctx, begin)
         if record.fault:
-            self._vain[kind] = 1 << 30
+            self._vain[kind] = self._vain.get(kind, 0) + (1 if record.odd else 1 << 30)
             return True
         self._vain.setdefault(kind, 0)
         self._idle.setdefault(kind, []).append(GpuReplay(kind, record, plan))  # type: ignore[arg-type]

@@ -24,28 +24,28 @@ _CHOOSING = ("perm", "axis", "border", "channels", "first_axis", "n_axes")
 
 def expect(
     record: Recorder, fusion: Fusion, calls: list[Call], columns: list[dict[str, Any]], specs: list[Spec]
-) -> str:
-    """Puts on record what the launches follow from; returns why that can't be done, if it can't. `columns` are the
-    arguments of each call, `specs` those of the tensors."""
+) -> tuple[str, bool]:
+    """Puts on record what the launches follow from; returns why that can't be done ("": it can), and whether it can't
+    because of the batch. `columns` are the arguments of each call, `specs` those of the tensors."""
     for head, locals_ in fusion.groups:
         called = [head, *locals_] if head >= 0 else locals_
         form = forms.form_of(calls[head].kernel, len(calls[head].ins)) if head >= 0 else ""
         if head >= 0 and calls[head].kernel != "resample/resample":
-            return f"{calls[head].kernel} chooses its launches in a way of its own"
+            return f"{calls[head].kernel} chooses its launches in a way of its own", False
         if not form and all(forms.form_of(calls[i].kernel, len(calls[i].ins)) == "values" for i in called):
             continue
         first = calls[called[0]].outs[0] if head >= 0 else calls[called[0]].ins[0]
         chain = [first, *(calls[i].outs[0] for i in locals_)]
         for t in dict.fromkeys([*chain, *(calls[head].ins if head >= 0 else ())]):
             if why := _expect_tensor(record, specs[t]):
-                return why
+                return why, True
         for i in called:
             _expect_arguments(record, calls[i], columns[i], specs)
         if form == "block":
             given = columns[head]
             start, end, size = given["roi_start"], given["roi_end"], given["out_size"]
             record.call("few_taps", start, end, size, *size.shape, _MOST_TAPS)
-    return ""
+    return "", False
 
 
 def _expect_tensor(record: Recorder, s: Spec) -> str:
