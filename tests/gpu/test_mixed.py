@@ -14,7 +14,11 @@ from PIL import Image, ImageOps
 
 import encoded_images
 from penstock import fn, pipeline_def, types
+from penstock.core import kernels
+from penstock.core.batch import Batch, Spec
 from penstock.exec import mixed, pictures
+from penstock.exec.gpu import Session
+from penstock.exec.jpeg_scans import decode_scans as decode_scans_of
 from penstock.gpu.batch import DeviceBatch
 from penstock.gpu.driver import Device
 from penstock.gpu.memory import pool
@@ -278,6 +282,31 @@ def test_memory_of_a_batch_is_given_back_at_once():
         assert sum(type(o) is DeviceBatch for o in gc.get_objects()) <= 3
     finally:
         gc.enable()
+
+
+def test_work_that_others_ask_for_meanwhile_is_not_taken_for_done(monkeypatch):
+    """Consumers copy what they were given in the stream that has made it."""
+    library, number = kernels.library(), []
+    decode_scans = library.decode_scans
+
+    def and_a_copy(*args):
+        code = decode_scans(*args)
+        streams[0].fill(block.address, 1, 512)
+        number.append(streams[0].work)
+        return code
+
+    monkeypatch.setattr(library, "decode_scans", and_a_copy)
+    session = Session(0, None)
+    with session.begin() as gpu:
+        streams, block = [gpu.stream], gpu.take(512)
+        file = Batch.from_samples([photo(1, 20, 20)])
+        kernel = kernels.kernel("decode/decode")
+        args, _ = kernel.rows(1, {"format": 1, "height": 20, "width": 20, "orientation": 1, "scale_denom": 1})
+        out = gpu.allocate(Spec(np.array([[20, 20, 3]]), np.dtype("u1"), "HWC"))
+        undone, verdict = decode_scans_of(gpu, kernels.Pool(1), args, file, out)
+        assert undone is None and verdict.wait() is None
+        assert gpu.stream.through < number[0]
+    session.close()
 
 
 def test_several_blocks_at_once():

@@ -56,17 +56,19 @@ class Verdict(NamedTuple):
     n: int
     begin: Event
     end: Event
-    memory: Block
+    memory: tuple[Block, ...]  # which nothing else uses
     stream: Stream
-    work: int  # of the stream, up to the end
+    work: int  # of the stream, that was asked for before
 
     def wait(self) -> np.ndarray | None:
         """Blocks until it is known which pictures (n,) were irregular; None: none was."""
         code = kernels.library().wait_for_statuses(self.end.handle, self.address, self.n)
-        if not code:
-            self.stream.reached(self.work)
-            return None
         check(max(code, 0), "waiting for the GPU")
+        self.stream.reached(self.work)
+        for block in self.memory:
+            block.is_idle()
+        if not code:
+            return None
         return np.frombuffer(ctypes.string_at(self.address, self.n), _BYTE) != 0
 
 
@@ -105,6 +107,7 @@ class Scans:
         begin, end = gpu.session.spare_timer(), gpu.session.spare_timer()
         where = self._at_batch, out.rows_address, stream.handle, begin.handle, end.handle
         statuses = host.address + self._starts["statuses"]
+        before = stream.work  # others, too, may ask the stream for something from now on
         code = native.decode_scans(pool.handle(), self._chain, *where)
         taken, wanted = batch[_TAKEN], batch[_WANTED]
         if wanted > self._room:
@@ -120,7 +123,7 @@ class Scans:
             undone = view(at, (n, of.itemsize), _BYTE, host).view(of)["mcu_blocks"][:, 0] == 0
             if not taken:
                 return undone, None
-        return undone, Verdict(statuses, n, begin, end, host, stream, stream.work)
+        return undone, Verdict(statuses, n, begin, end, (host, block, scratch), stream, before)
 
     def _choose_functions(self, gpu: GpuPass, dtype: np.dtype) -> None:
         """Puts in the GPU's kernels."""

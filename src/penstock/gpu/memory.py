@@ -111,8 +111,12 @@ class Block:
     def used_on(self, stream: Stream) -> None:
         """Says that work of another stream reads or writes it too."""
         streams = self._streams
-        if streams[-1] is not stream and all(s.closed or s.handle != stream.handle for s in streams):
+        if not streams or streams[-1] is not stream and all(s.closed or s.handle != stream.handle for s in streams):
             streams.append(stream)
+
+    def is_idle(self) -> None:
+        """Says that all work which uses it is done."""
+        self._streams.clear()
 
     def __del__(self, finalizing=sys.is_finalizing) -> None:
         if getattr(self, "address", 0) and not finalizing():
