@@ -74,7 +74,13 @@ class Decoding:
         doubted, share = gpu.doubted.get(self.node.number), 0.0
         if engines.hardware is not None and self._format is not None:
             share = engines.sharing.share(pictures.file_bytes)
-        if not share and doubted is None and pictures.all_fit_kernels:  # as nearly always: nothing has to be picked
+        # As nearly always, nothing has to be picked.
+        if share >= 1 and pictures.all_fit_hardware:
+            assert self._format is not None
+            if engines.submit(gpu, files, out, self._format).wait(gpu):
+                return
+            share = 0.0
+        if not share and doubted is None and pictures.all_fit_kernels:
             undone = self._all_by_kernels(gpu, pool, pictures, files, out, engines)
             if undone is None:
                 return

@@ -110,6 +110,10 @@ class Pictures:
         return self._totals[_BY_KERNELS] == self.n
 
     @property
+    def all_fit_hardware(self) -> bool:
+        return self._totals[_BY_HARDWARE] == self.n
+
+    @property
     def any_fits_hardware(self) -> bool:
         return self._totals[_BY_HARDWARE] > 0
 
