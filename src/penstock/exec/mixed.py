@@ -60,7 +60,7 @@ class Decoding:
             out = pictures.allocate(ctx.gpu, inputs[0], self._format is not None)
             native = time.monotonic_ns()
             self._share(ctx, pool, pictures, inputs[0], out)
-            self._planner.give_back(pictures, inputs[0])
+            self._planner.give_back(pictures)
         except Exception as e:
             raise explain_failure(ctx, node, e) from (e if "[internal" in str(e) else None)
         out.sources = inputs[0].sources
@@ -69,7 +69,7 @@ class Decoding:
 
     def _share(self, ctx: Context, pool: kernels.Pool, pictures: Pictures, files: Batch, out: DeviceBatch) -> None:
         gpu: GpuPass = ctx.gpu
-        engines = engines_of(gpu.session)
+        engines = gpu.session.engines or engines_of(gpu.session)
         engines.collect()
         doubted, share = gpu.doubted.get(self.node.number), 0.0
         if engines.hardware is not None and self._format is not None:

@@ -46,6 +46,7 @@ class Pictures:
         self._at_totals = ctypes.addressof(self._totals)
         self._spec: Spec | None = None
         self._recorded: Recorded | None = None
+        self.kind: tuple | None = None  # of what was recorded
 
     def by_rules(self, ctx: Context, resolver: Resolver, inputs: list[Batch], record: Record | None = None) -> None:
         """Plans a batch, and has it on record."""
@@ -152,6 +153,7 @@ class Planner:
                 try:
                     pictures.by_rules(ctx, self.resolver, inputs, Record())
                     if pictures.is_recorded:
+                        pictures.kind = kind
                         return pictures
                     self._vain[kind] = _PATIENCE
                 except Exception:  # which comes again if it is not about the record
@@ -164,11 +166,9 @@ class Planner:
         pictures.by_rules(ctx, self.resolver, inputs)
         return pictures
 
-    def give_back(self, pictures: Pictures, encoded: Batch) -> None:
-        spec = encoded.spec
-        if pictures.is_recorded:
-            kind = pictures.n, spec.shape.shape[1], spec.dtype, spec.layout
-            self._idle.setdefault(kind, []).append(pictures)
+    def give_back(self, pictures: Pictures) -> None:
+        if pictures.kind is not None:
+            self._idle.setdefault(pictures.kind, []).append(pictures)
             return
         idle = self._unrecorded.get(pictures.n)
         if idle is None:
