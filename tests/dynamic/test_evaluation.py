@@ -160,6 +160,27 @@ def test_plans_are_kept(monkeypatch):
     assert len(made) <= 1
 
 
+def test_constants_that_differ_from_call_to_call_become_data(monkeypatch):
+    made = []
+    init = _calls.Together.__init__
+    monkeypatch.setattr(_calls.Together, "__init__", lambda *a: made.append(1) or init(*a))
+    x = images().evaluate()
+    few, many = [], []
+    for i in range(60):
+        (few if i < 10 else many).append(ndd.saturation(x, saturation=1 + i / 60).torch())
+    assert len(made) < 25
+    for i, got in enumerate([*few, *many]):
+        each = ndd.saturation(x, saturation=ndd.as_batch([1 + i / 60] * 2))
+        assert got.equal(each.torch())
+    for _ in range(20):  # other kinds of values, and wrong ones, are what they were
+        assert ndd.crop(x, crop=(2.0, 3.0), rounding="truncate").shape == [(2, 3, 3)] * 2
+        ndd.crop(x, crop=(1 + _ % 5, 2), crop_pos_x=_ / 20).evaluate()
+    with pytest.raises(TypeError, match="crop.*takes a number"):
+        ndd.crop(x, crop="a")
+    with pytest.raises(ValueError, match="crop"):
+        ndd.crop(x, crop=(1, 2), crop_w=3)
+
+
 def too_large():
     return ndd.crop(images(), crop=(9, 9))  # the line that errors tell
 

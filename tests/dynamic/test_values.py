@@ -155,7 +155,7 @@ def test_selecting_shares_memory():
     ]
     assert batch.select(slice(1, None)).shape == [(4, 3)]
     assert [t.shape for t in batch] == [(4, 3)] * 2
-    twice = ndd.Batch.broadcast(A[0], 5)
+    twice = ndd.Batch.broadcast(np.zeros((50, 50)), 5)  # small ones are copied
     assert len({np.asarray(t).ctypes.data for t in twice}) == 1
 
 

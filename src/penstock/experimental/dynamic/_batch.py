@@ -81,7 +81,7 @@ class Batch(Value):
 
     @staticmethod
     def broadcast(sample: Any, batch_size: int, device: Any = None, dtype: Any = None) -> Batch:
-        """The same sample `batch_size` times, without copies.
+        """The same sample `batch_size` times, without copies of large ones.
 
         >>> from penstock.experimental import dynamic as ndd
         >>> ndd.Batch.broadcast([1, 2], 3).shape

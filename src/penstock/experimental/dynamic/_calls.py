@@ -23,7 +23,7 @@ from ...graph import trace
 from ...graph.node import DataNode, Node
 from ._errors import of_samples, retold
 
-_MOST_CALLS, _MOST_PLANS = 4096, 1024
+_MOST_CALLS, _MOST_PLANS = 2048, 512
 
 Build = Callable[[list[DataNode]], Any]  # makes the nodes of a call from those of its inputs
 
@@ -81,17 +81,19 @@ class Call:
         self.uses_gpu = any(n.device in ("gpu", "mixed") for n in definition.nodes)
 
 
-_calls: dict[Hashable, Call] = {}
+_calls: dict[tuple, Call] = {}
 
 
-def call_of(key: Hashable, build: Build, devices: Sequence[str]) -> Call:
-    """The call of that key; made by `build` the first time."""
+def call_of(key: tuple, build: Build, devices: Sequence[str], noticed: Callable[[Any], None] | None = None) -> Call:
+    """The call of that key; made by `build` the first time, which `noticed` is told."""
     call = _calls.get(key)
     if call is None:
         call = Call(build, devices)
         if len(_calls) >= _MOST_CALLS:
             _calls.clear()
         _calls[key] = call
+        if noticed is not None:
+            noticed(key[0][0])
     return call
 
 

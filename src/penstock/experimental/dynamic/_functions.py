@@ -12,7 +12,8 @@ from ...graph import trace
 from . import _device
 from ._dtype import DType, dtype, type_id
 from ._invoke import invoke, put_in, size_of, take_out
-from ._making import as_tensor, make_tensor
+from ._making import as_tensor, make_tensor, one_sample
+from ._tensor import Tensor
 from ._value import Value
 
 _CONSTANTS = (int, float, str, bool, bytes, type(None))
@@ -32,6 +33,34 @@ def _argument(arg: Arg, value: Any) -> Any:
     if arg.tensor and isinstance(value, (list, tuple)) and any(isinstance(v, (list, tuple)) for v in value):
         return as_tensor(value)
     return value
+
+
+# Operators whose constants differ from call to call, and how many calls with others were seen of the rest.
+_varying: set[type[Operator]] = set()
+_seen: dict[type[Operator], int] = {}
+_MANY = 16
+
+
+def _is_new(cls: type[Operator]) -> None:
+    """Counts a call that was made into a plan. Of operators that have many, constants that may differ from sample to
+    sample come as data from now on, so that one plan serves them all."""
+    _seen[cls] = _seen.get(cls, 0) + 1
+    if _seen[cls] == _MANY:
+        _varying.add(cls)
+
+
+def _as_data(arg: Arg, value: Any) -> Any:
+    """A number, or a list of numbers, as data; other values as they are."""
+    if not arg.tensor or arg.type not in (float, int, bool) or isinstance(value, (str, Value)):
+        return value
+    try:
+        given = arg.convert(value)
+        array = np.asarray(given, arg.column_type)
+    except (TypeError, ValueError, OverflowError):
+        return value  # what is wrong with it is told where it is checked
+    if given is None or array.dtype.kind in "iu" and array.tolist() != given:
+        return value
+    return Tensor._made_of(one_sample(array))
 
 
 def call(cls: type[Operator], name: str, inputs: tuple, kwargs: dict[str, Any]) -> Any:
@@ -68,6 +97,8 @@ def call(cls: type[Operator], name: str, inputs: tuple, kwargs: dict[str, Any]) 
             _unexpected(cls, name, k)
         elif isinstance(value, str) and getattr(cls.schema[k].type, "__name__", "") == "DALIDataType":
             value = type_id(dtype(value))
+        if cls in _varying:
+            value = _as_data(cls.schema[k], value)
         template[k], key = take_out(value, data)
         keys += k, key
     place = device_id = None
@@ -85,7 +116,7 @@ def call(cls: type[Operator], name: str, inputs: tuple, kwargs: dict[str, Any]) 
         given = {k: put_in(v, nodes) for k, v in template.items()}
         return trace.call(cls, tuple(nodes[:n_inputs]), given if place is None else {**given, "device": place})
 
-    return invoke((cls, name, n_inputs, place, *keys), build, data, n, name, device_id, rng)
+    return invoke((cls, name, n_inputs, place, *keys), build, data, n, name, device_id, rng, _is_new)
 
 
 def _for_argument(x: Value) -> Value:

@@ -22,6 +22,7 @@ from ._calls import Call, together
 _number = itertools.count()
 
 Edge = tuple["Invocation", int]
+_SMALL = 256  # bytes of a sample that are copied more quickly than told about
 _looked_at: set[tuple[Call, tuple[Site, ...]]] = set()  # calls whose results were needed although others used them
 
 
@@ -214,7 +215,10 @@ def _run(group: Sequence[Invocation], context: Any) -> None:
 
 
 def repeated(batch: Batch, n: int) -> Batch:
-    """One sample n times, without a copy."""
+    """One sample n times; not copied if it is large."""
+    if batch.on_host and n and batch.spec.dtype.itemsize * int(batch.spec.volumes()[0]) <= _SMALL:
+        sources = None if batch.sources is None else list(batch.sources) * n
+        return Batch.from_array(np.repeat(batch.array(), n, axis=0), batch.spec.layout, sources)
     return batch.take(np.zeros(n, "i8"))
 
 

@@ -93,10 +93,12 @@ def invoke(
     name: str,
     device_id: int | None = None,
     seed: Callable[[], int] | None = None,
+    noticed: Callable[[Any], None] | None = None,
 ) -> Any:
-    """Calls what `build` makes of nodes for `data`: on `n` samples, or on one if all of them are tensors (None)."""
+    """Calls what `build` makes of nodes for `data`: on `n` samples, or on one if all of them are tensors (None).
+    `noticed` gets the first part of a key that is new."""
     devices = [x._device_type for x in data]
-    call = call_of((key, *devices), build, devices)
+    call = call_of((key, *devices), build, devices, noticed)
     edges = [x._edge() for x in data]
     if call.uses_gpu and device_id is None:
         device_id = next((x._device_id() for x in data if x._device_type == "gpu"), None)
