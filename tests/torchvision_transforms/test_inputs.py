@@ -11,6 +11,7 @@ from picture_forms import forms, picture_of  # noqa: E402
 
 import penstock.experimental.torchvision as tv  # noqa: E402
 from penstock import PipelineError, fn  # noqa: E402
+from penstock.core.batch import Borrowed  # noqa: E402
 from penstock.experimental.torchvision.v2 import _interchange, compose, functional, operator  # noqa: E402
 
 RGB = np.random.default_rng(1).integers(0, 256, (13, 20, 3), dtype=np.uint8)
@@ -334,3 +335,30 @@ def test_a_mistake_leaves_a_transform_usable():
     with pytest.raises(PipelineError):
         crop(CHW[:, :5])
     assert crop(CHW).shape == (3, 13, 13)
+
+
+@pytest.mark.parametrize("name", ["chw", "last"])
+def test_pictures_on_the_gpu(name):
+    """Those that lie there are read where they are."""
+    from penstock import Pipeline
+    from penstock.experimental.torchvision.v2._graph import Graph
+
+    there = _interchange.take(forms(RGB)[name])
+    pipe = Pipeline(1, 1, 0)
+    with pipe:
+        pipe.set_outputs(fn.external_source([there.batch.array()], layout=there.kind.layout).gpu())
+    batch = pipe.run()[0]._batch
+    taken = there._replace(kind=there.kind._replace(device=0), batch=batch)
+    for device in ("cpu", "gpu"):
+        transforms = [tv.Pad(1, device=device), tv.RandomHorizontalFlip(1.0, device=device)]
+        pipeline = compose.PipelineCHW(transforms)
+        graph = Graph(pipeline._apply, taken.kind, "image", pipeline._arguments)
+        if device == "gpu":
+            kinds = [stage.kind for stage in graph._direct.plan.stages]
+            assert "upload" not in kinds
+        assert (picture_of(graph.run(taken))[1:-1, 1:-1] == RGB[:, ::-1]).all()
+    borrowed = batch.with_rows(batch.spec, batch.rows, (Borrowed(batch.owners),))
+    (same,) = Graph(lambda x, _: x, taken.kind, "tensor", {"batch_size": 1, "num_threads": 1})._direct.run(
+        {"input_data": borrowed}
+    )
+    assert same.rows["data"][0] != batch.rows["data"][0]  # what is given out is its own

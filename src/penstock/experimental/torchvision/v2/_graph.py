@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from .... import fn
 from ....core import kernels
 from ....core.batch import Batch
 from ....exec.direct import Direct
 from ....exec.plan import Plan
 from ....pipeline import DataNode, Pipeline
 from . import _interchange
+from ._given import given
 from ._interchange import Kind, Taken
 from ._picture import Picture
 
@@ -51,10 +51,10 @@ class Graph:
         self.pipe = Pipeline(**self.arguments)
         gpu = kind.device >= 0
         with self.pipe:
-            data = fn.external_source(name=INPUT, layout=kind.layout, device="gpu" if gpu else "cpu")
-            given = {name: fn.external_source(name=name) for name in columns}
+            data = given(INPUT, "gpu" if gpu else "cpu")
+            more = {name: given(name) for name in columns}
             wanted = "HWC" if form == "image" else "CHW" if kind.form == "image" else kind.layout
-            picture = apply(Picture(data, kind.layout, kind.channels, kind.dtype, kind.form, wanted), given)
+            picture = apply(Picture(data, kind.layout, kind.channels, kind.dtype, kind.form, wanted), more)
             picture = picture.as_layout(wanted)
             picture = picture.on("cpu") if form == "image" else picture
             self.pipe.set_outputs(picture.data)

@@ -99,14 +99,16 @@ def _take_tensor(tensor: torch.Tensor) -> Taken:
 
 def _on_gpu(tensor: torch.Tensor, shape: tuple[int, ...], dtype: np.dtype, layout: str) -> Batch:
     """For work that waits for PyTorch's current stream."""
-    from ....gpu.interchange import borrowed
+    from ....gpu.interchange import LEGACY_STREAM, borrowed
     from ....gpu.stream import ForeignStream
     from ....plugin.pytorch.torch_utils import _current_stream
 
     number, step = tensor.device.index or 0, math.prod(shape[1:]) * dtype.itemsize
     addresses = [tensor.data_ptr() + i * step for i in range(shape[0])]
-    batch = borrowed(Spec.uniform(shape[0], shape[1:], dtype, layout), addresses, (tensor,), number)
-    batch.stream = ForeignStream(batch.device, _current_stream(number) or 1)
+    batch = borrowed(Spec.uniform(shape[0], shape[1:], dtype, layout), addresses, (Borrowed(tensor),), number)
+    batch.stream = ForeignStream(batch.device, _current_stream(number) or LEGACY_STREAM)
+    with batch.device:
+        batch.ready = batch.stream.record()
     return batch
 
 
