@@ -19,6 +19,7 @@ NEEDS = {
     "penstock.plugin.paddle": "paddle",
     "penstock.plugin.tf": "tensorflow",
     "penstock.experimental.torchvision": "torch",
+    "penstock.plugin.numba._pointer": "numba",
 }
 
 

@@ -75,6 +75,18 @@ def test_numba():
             np.testing.assert_array_equal(g, want(a))
 
 
+def test_addresses_in_functions_of_numba():
+    compiler = pytest.importorskip("numba")
+    from penstock.plugin.numba import address_as_void_pointer
+
+    @compiler.njit
+    def total(address, n):
+        return compiler.carray(address_as_void_pointer(address), n, np.float32).sum()
+
+    array = np.float32([1, 2, 4])
+    assert total(array.ctypes.data, 3) == 7
+
+
 def test_numba_errors():
     pytest.importorskip("numba")
     with pytest.raises(PipelineError, match="input 0 is float32 of 2 dimensions; in_types and ins_ndim say int32 of 2"):

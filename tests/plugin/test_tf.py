@@ -171,6 +171,14 @@ def test_length(make):
     assert [len(n) for n in numbers(sized)] == [2, 2, 1]
 
 
+def test_loops_that_count(make):
+    """They ask for the next iterator while the one before, all of whose batches they have, is still there."""
+    dataset = DALIDataset(make.reader(), TYPES, reader_name="reader")
+    before = iter(dataset)
+    assert [next(before)[1].numpy()[0, 0] for _ in range(4)] == [0, 2, 4, 6]
+    assert next(iter(dataset))[1].numpy().ravel().tolist() == [1, 2]  # the epoch before was filled up with 0
+
+
 def test_an_epoch_that_was_left_is_dropped(make):
     dataset = DALIDataset(make.reader(n=8), TYPES, reader_name="reader")
     assert numbers(dataset, 1) == [[0, 1]]

@@ -1,7 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions compiled by Numba, in the graph. Needs Numba, which is imported when a pipeline is built that uses them."""
 
+from typing import Any
+
 from . import fn, ops
 from ._function import NumbaFunction
 
-__all__ = ["NumbaFunction", "fn", "ops"]
+__all__ = ["NumbaFunction", "address_as_void_pointer", "fn", "ops"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "address_as_void_pointer":  # made by Numba, which this module imports no sooner than it is needed
+        from ._pointer import address_as_void_pointer
+
+        return address_as_void_pointer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
