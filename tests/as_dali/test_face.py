@@ -99,7 +99,9 @@ def test_what_dali_has_is_there_or_named_here():
         if not reasons and not TO_COME.match(name) and not (uninstalled and name.startswith(uninstalled)):
             wrong.append(name)
     assert not wrong, f"{len(wrong)} names of DALI are neither there nor explained: {wrong}"
-    unused = {p for p in set(ABSENT) - used if not (uninstalled and p.replace("\\", "").startswith(("plugin.", "plugin(")))}
+    unused = {
+        p for p in set(ABSENT) - used if not (uninstalled and p.replace("\\", "").startswith(("plugin.", "plugin(")))
+    }
     assert not unused, f"these are there by now: {unused}"
 
 

@@ -151,7 +151,9 @@ def test_whether_all_epochs_have_the_same_length():
                 e.advance()
             assert len(lengths) == 1 or not alike, (n, n_shards, batch_size, policy, pad, stick)
     assert ReaderEpochs(8, 2, [0], 2, FILL, False, False).all_alike and SizedEpochs(8, 2, 2, FILL, False).all_alike
-    assert not ReaderEpochs(7, 1, [0], 2, FILL, False, False).all_alike and not SizedEpochs(7, 1, 2, FILL, False).all_alike
+    assert (
+        not ReaderEpochs(7, 1, [0], 2, FILL, False, False).all_alike and not SizedEpochs(7, 1, 2, FILL, False).all_alike
+    )
 
 
 def test_restart_begins_the_next_shard_afresh():

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes face.json: what the modules of the real DALI offer, read off the installed package.
 
-Names and parameters only; none of DALI's text. `python tests/reference/read_face.py`, with DALI installed. With names of
-modules, `read_face.py nvidia.dali.plugin.paddle`, it replaces these only, as not all frameworks may be at one place."""
+Names and parameters only; none of DALI's text. `python tests/reference/read_face.py`, with DALI installed. With names
+of modules, `read_face.py nvidia.dali.plugin.paddle`, it replaces these only, as not all frameworks may be at one place.
+"""
 
 import enum
 import importlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines as TensorFlow datasets and operators. Nothing is compiled against TensorFlow, and nothing is copied: tensors
-share the memory of the batch."""
+"""Pipelines as TensorFlow datasets and operators. Nothing is compiled against TensorFlow, and nothing is copied:
+tensors share the memory of the batch."""
 
 from typing import Any
 

@@ -47,8 +47,8 @@ class Epochs(DaliIterator):
 
 
 class Copier:
-    """Makes copies of a pipeline with other arguments. Sources and functions of Python are shared by them. `replaced` maps
-    names of external sources to arguments that these get in place of their own."""
+    """Makes copies of a pipeline with other arguments. Sources and functions of Python are shared by them. `replaced`
+    maps names of external sources to arguments that these get in place of their own."""
 
     def __init__(self, pipeline: Pipeline, arguments: dict[str, Any], replaced: dict[str, dict[str, Any]]):
         self._arguments, self._functions = arguments, dict[str, Any]()
@@ -95,8 +95,8 @@ class Iterators:
             epochs.close()
 
     def close(self) -> None:
-        """Closes the pipelines that nobody uses, as their dataset is gone. TensorFlow keeps the functions of datasets, and
-        so this object, for as long as the process lives."""
+        """Closes the pipelines that nobody uses, as their dataset is gone. TensorFlow keeps the functions of datasets,
+        and so this object, for as long as the process lives."""
         self._goes_on = False
         with self._lock:
             idle, self._idle = self._idle, []

@@ -121,7 +121,7 @@ class DALIDataset(tf.data.Dataset):
         if fed:
             raise ValueError(
                 f"the pipeline has external sources without a source, {', '.join(map(repr, fed))}: give them a source, "
-                "or feed them from datasets, by experimental.DALIDatasetWithInputs(pipeline, input_datasets={name: ...})"
+                "or feed them from datasets by experimental.DALIDatasetWithInputs(pipeline, input_datasets={name: ...})"
             )
         return {}
 
@@ -135,8 +135,8 @@ class DALIDataset(tf.data.Dataset):
     def cardinality(self) -> tf.Tensor:
         """The number of batches, if it is the same in every epoch; otherwise `tf.data.UNKNOWN_CARDINALITY`.
 
-        Datasets made from this one don't know it. `tf.data.experimental.assert_cardinality` would tell them, but with it
-        `ignore_errors` never ends once a batch has failed.
+        Datasets made from this one don't know it. `tf.data.experimental.assert_cardinality` would tell them, but with
+        it `ignore_errors` never ends once a batch has failed.
         """
         return tf.constant(tf.data.UNKNOWN_CARDINALITY if self._length is None else self._length, tf.int64)
 
@@ -167,7 +167,7 @@ def own_batch_size(pipeline: Pipeline, arguments: dict[str, Any]) -> int:
     """The batch size of the copies; also of the pipeline, if it was left open."""
     if pipeline.max_batch_size is None:
         pipeline._max_batch_size = pipeline._current_batch_size = arguments.get("batch_size", 1)
-    return int(arguments.get("batch_size", pipeline.max_batch_size))
+    return int(arguments.get("batch_size") or pipeline.max_batch_size or 1)
 
 
 def _renamed(value: Any, old: Any, name: str) -> Any:

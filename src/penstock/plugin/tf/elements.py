@@ -35,8 +35,8 @@ def fitted(shape: tuple[int, ...], wanted: tuple[int | None, ...] | None) -> tup
 class Elements:
     """The structure of the elements: per output a type and a shape, in the nesting that the user gave.
 
-    `output_dtypes` is a type or a nesting of types; a list counts as a tuple. `output_shapes` has the same nesting, with
-    None for what is not known. Without `output_dtypes`, `learn` takes them from a batch.
+    `output_dtypes` is a type or a nesting of types; a list counts as a tuple. `output_shapes` has the same nesting,
+    with None for what is not known. Without `output_dtypes`, `learn` takes them from a batch.
     """
 
     def __init__(self, output_dtypes: Any, output_shapes: Any, n_outputs: int):
@@ -67,7 +67,8 @@ class Elements:
         else:
             if not isinstance(given, (tuple, list)) or len(given) != self.n_outputs:
                 raise ValueError(
-                    f"output_shapes takes a shape for each of the {self.n_outputs} outputs of the pipeline; got {given!r}"
+                    f"output_shapes takes a shape for each of the {self.n_outputs} outputs of the pipeline; got "
+                    f"{given!r}"
                 )
             parts = list(given)
         return [_shape(s, i) for i, s in enumerate(parts)]
@@ -146,8 +147,8 @@ def _host_array(output: Any, i: int) -> np.ndarray:
 def check_type(i: int, got: np.dtype, wanted: tf.DType) -> None:
     if got != wanted.as_numpy_dtype:
         raise TypeError(
-            f"output {i} is of type {got.name}, output_dtypes asks for {wanted.name}: ask for tf.{got.name}, or convert "
-            f"in the pipeline, by fn.cast"
+            f"output {i} is of type {got.name}, output_dtypes asks for {wanted.name}: ask for tf.{got.name}, or "
+            "convert in the pipeline, by fn.cast"
         )
 
 

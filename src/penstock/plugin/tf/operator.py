@@ -61,8 +61,8 @@ def DALIIteratorWrapper(
 ) -> list[Any]:
     """An operator whose every execution gives the next batch of a pipeline: a list with a tensor for each output.
 
-    For graphs, of `tf.function` and of TensorFlow 1; `DALIDataset` is what else one wants. In eager mode, calls with the
-    same pipeline and arguments go on where the last one was.
+    For graphs, of `tf.function` and of TensorFlow 1; `DALIDataset` is what else one wants. In eager mode, calls with
+    the same pipeline and arguments go on where the last one was.
 
     Parameters
     ----------
@@ -96,8 +96,8 @@ def DALIIteratorWrapper(
     if (pipeline is None) == (serialized_pipeline is None):
         raise ValueError("give either a pipeline or a serialized_pipeline")
     source = serialized_pipeline if pipeline is None else pipeline
-    options = {"batch_size": batch_size, "prefetch_queue_depth": prefetch_queue_depth, "exec_dynamic": exec_dynamic}
-    values = iter(_run(source, shapes, dtypes, sparse, **options, **kwargs))
+    kwargs |= {"batch_size": batch_size, "prefetch_queue_depth": prefetch_queue_depth, "exec_dynamic": exec_dynamic}
+    values = iter(_run(source, shapes, dtypes, sparse, **kwargs))
     flags = [*map(bool, sparse), *[False] * len(dtypes)][: len(dtypes)]
     return [
         tf.SparseTensor(next(values), next(values), next(values)) if is_sparse else next(values) for is_sparse in flags
@@ -173,7 +173,9 @@ _kept: OrderedDict[Any, _Batches] = OrderedDict()
 
 
 def _operator(batches: _Batches, name: str | None) -> list[Any]:
-    elements, types, shapes = batches.elements, [], []
+    elements = batches.elements
+    types: list[tf.DType] = []
+    shapes: list[Any] = []
     for i, is_sparse in enumerate(batches.is_sparse):
         dtype = elements.type_of(i)
         types += [tf.int64, dtype, tf.int64] if is_sparse else [dtype]
