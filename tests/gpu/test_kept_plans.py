@@ -45,7 +45,8 @@ OPERATORS = {
     "reshape, then cast": lambda f: fn.cast(fn.reshape(f(images, "HWC"), shape=[-1]), dtype=types.FLOAT),
     "expand_dims of what is made": lambda f: fn.expand_dims(fn.flip(f(images, "HWC")), axes=[0]),
     "both of two": lambda f: (y := fn.flip(f(images, "HWC")), fn.expand_dims(y, axes=[0])),
-    "nothing at all": lambda f: (
+    "nothing at all": lambda f: fn.flip(f(lambda k: [np.zeros((0, 3, 1), "u1")] * N, "HWC")),
+    "nothing at all, and a view of it": lambda f: (
         y := fn.flip(f(lambda k: [np.zeros((0, 3, 1), "u1")] * N, "HWC")),
         fn.expand_dims(y, axes=[0]),
     ),
