@@ -83,9 +83,11 @@ struct Pixels<K, N, true> {
     const unsigned bytes = (unsigned)(unsigned long long)p & 3;
     const uint32_t *word = (const uint32_t *)((unsigned long long)p & ~3ull);
     ahead = 8 * bytes;
+    // What is not read is not used.
 #pragma unroll
-    for (int i = 0; i < N; i++) words[i] = exist ? __ldg(word + i) : 0;
-    words[N] = exist && bytes + 3 * N > 4 * N ? __ldg(word + N) : 0;
+    for (int i = 0; i < N; i++)
+      if (exist) words[i] = __ldg(word + i);
+    if (exist && bytes + 3 * N > 4 * N) words[N] = __ldg(word + N);
   }
   template <class Out>
   DEVICE void get(Out (&x)[K::C], bool exists, const Out (&outside)[K::C]) const {
