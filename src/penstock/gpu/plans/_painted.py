@@ -19,4 +19,4 @@ def painted(task: Task, painter: str) -> list[Phase]:
     blocks = -(-(out.volumes() * out.dtype.itemsize // run_bytes + 2) // (_THREADS * _AT_ONCE))
     t = c_type(out.dtype)
     body = f"paint_rows<{t}, {c}, {n}, {_THREADS}, {_AT_ONCE}, {painter}<{t}, {c}, {n}>>(l);"
-    return [Phase(body, grid_of(several_each(blocks), task.n), resident=4)]
+    return [Phase(body, grid_of(several_each(blocks), task.n), resident=5)]

@@ -29,7 +29,7 @@ def plan(task: Task) -> list[Phase]:
         of = f"Correlation<{types}>, {c_type(out.dtype)}, {c_type(x.dtype)}"
         body = f"correlate_small<{of}, {c}, {height}, {width}>(l);"
         grid = grid_of(several_each(tiles_of(out, outer, axes, _SMALL_ROWS, _SMALL_ELEMENTS)), task.n)
-        return [Phase(body, grid, shared=4 * pitch * (_SMALL_ROWS + height - 1), resident=3)]
+        return [Phase(body, grid, shared=4 * pitch * (_SMALL_ROWS + height - 1), resident=4)]
     for rows, elements in TILES:
         shared = 4 * (most + elements_of_tiles(size, channels, rows, elements, 1))
         if shared <= MOST_SHARED:
