@@ -73,7 +73,7 @@ class Value(Operands):
         if self._known is not None or inv is None:
             assert self._known is not None
             return self._known
-        if inv.done:
+        if inv.done and inv.error is None:  # an error comes out of the results, whenever it happens
             return self._samples()
         return inv, self._index
 
