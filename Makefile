@@ -6,7 +6,7 @@ SECONDS ?= 300
 ISA ?=
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 8 ] && echo $$n || echo 8)
 # The requirement for PyTorch in tests; by default a release for Python 3.11, nothing for others (its tests are skipped).
-TORCH ?= $(shell $(PYTHON) -c 'import sys; print("torch==2.13.0 lightning==2.6.6" * (sys.version_info[:2] == (3, 11)))' 2>/dev/null)
+TORCH ?= $(shell $(PYTHON) -c 'import sys; print("torch==2.13.0 lightning==2.6.6 torchdata==0.11.0" * (sys.version_info[:2] == (3, 11)))' 2>/dev/null)
 
 # Those for TensorFlow and PaddlePaddle in `make frameworks`, in the same way.
 TF ?= $(shell $(PYTHON) -c 'import sys; print("tensorflow-cpu==2.21.0" * (sys.version_info[:2] == (3, 11)))' 2>/dev/null)

@@ -14,6 +14,8 @@ import pytest
 from penstock.experimental import dynamic as ndd
 from penstock.experimental.dynamic import _invocation
 
+pytest.importorskip("torch")
+
 X = np.arange(2 * 6 * 5 * 3, dtype=np.uint8).reshape(2, 6, 5, 3)
 
 

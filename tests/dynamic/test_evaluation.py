@@ -10,6 +10,8 @@ from penstock.core.errors import PipelineError
 from penstock.experimental import dynamic as ndd
 from penstock.experimental.dynamic import _calls, _invocation
 
+pytest.importorskip("torch")
+
 MODES = list(ndd.EvalMode)
 X = np.arange(2 * 6 * 5 * 3, dtype=np.uint8).reshape(2, 6, 5, 3)
 

@@ -9,6 +9,8 @@ import pytest
 from penstock.experimental import dynamic as ndd
 from penstock.tensors import TensorListGPU
 
+pytest.importorskip("torch")
+
 X = np.random.default_rng(1).integers(0, 255, (2, 12, 10, 3), "u1")
 PHOTOS = sorted((Path(__file__).parents[2] / "examples" / "data").glob("*/*.jpg"))[:2]
 

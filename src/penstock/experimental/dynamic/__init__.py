@@ -5,7 +5,7 @@
 >>> from penstock.experimental import dynamic as ndd
 >>> images = ndd.as_batch([np.full((40, 60, 3), 100, np.uint8), np.full((50, 30, 3), 200, np.uint8)], layout="HWC")
 >>> small = ndd.resize(images, size=(20, 20))
->>> ndd.crop_mirror_normalize(small, mean=[100.0] * 3, std=[50.0] * 3).torch().mean((1, 2, 3)).tolist()
+>>> np.asarray(ndd.crop_mirror_normalize(small, mean=[100.0] * 3, std=[50.0] * 3)).mean((1, 2, 3)).tolist()
 [0.0, 2.0]
 """
 

@@ -60,7 +60,7 @@ class Batch(Value):
         device="cpu",
         num_samples=2,
         shape=[(), ()])
-    >>> b.torch(pad=True).tolist()  # needs PyTorch
+    >>> np.asarray(ndd.as_tensor(b, pad=True)).tolist()  # or b.torch(pad=True)
     [[1.0, 2.0, 3.0], [4.0, 5.0, 0.0]]
     """
 

@@ -58,8 +58,8 @@ class RNG:
         A state to begin with, of `get_state`; not together with a seed.
 
     >>> from penstock.experimental import dynamic as ndd
-    >>> a, b = (ndd.random.uniform(rng=ndd.random.RNG(7), batch_size=4) for _ in range(2))
-    >>> a.torch().equal(b.torch())
+    >>> a, b = (ndd.random.uniform(rng=ndd.random.RNG(7)).item() for _ in range(2))
+    >>> a == b
     True
     """
 
