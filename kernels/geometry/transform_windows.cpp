@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/replay.h"
+#include "random/draws.h"
 
 // Windows of a size in the middle. Half a pixel goes to the even number where samples are cut, outwards where they are
 // filled up. Fills `start` and `extent` (n, ndim).
@@ -34,6 +35,34 @@ EXPORT void grown_windows(const int64_t *shape, int64_t n, int32_t ndim, int32_t
     }
 }
 EXPORT_RECORDED(grown_windows)
+
+// Windows of a size at random places inside of samples that are padded by so much on each side, all places equally
+// likely; `if_needed` adds on both sides what a padded sample lacks. Fills `start` and `extent` (n, ndim). Returns how
+// many samples are too small.
+EXPORT int64_t random_places(uint64_t key, const uint32_t *epoch, const uint64_t *position, const int64_t *shape,
+                             int64_t n, int32_t ndim, int32_t first, int64_t height, int64_t width, int64_t left,
+                             int64_t top, int64_t right, int64_t bottom, int32_t if_needed, int64_t *start,
+                             int64_t *extent) {
+  const int64_t size[2] = {height, width}, before[2] = {top, left}, around[2] = {top + bottom, left + right};
+  int64_t bad = 0;
+  for (int64_t i = 0; i < n; i++) {
+    Draws draws(key, position[i], epoch[i]);
+    bool fits = true;
+    for (int32_t d = 0; d < ndim; d++) {
+      const int64_t j = i * ndim + d, k = d - first;
+      start[j] = 0, extent[j] = shape[j];
+      if (k != 0 && k != 1) continue;
+      int64_t room = shape[j] + around[k] - size[k], offset = before[k];
+      if (if_needed && room < 0) offset -= room, room = -room;
+      fits &= room >= 0;
+      extent[j] = size[k];
+      start[j] = (room > 0 ? draws.below(room + 1) : (draws.unit(), 0)) - offset;
+    }
+    bad += !fits;
+  }
+  return bad;
+}
+EXPORT_RECORDED(random_places)
 
 // Heights and widths (n, 2) of samples whose shorter edge becomes `edge` and whose longer one at most `limit`; without
 // an edge (0) the longer one becomes the limit, without a limit (0) it may be any. Fractions are cut; at least 1.

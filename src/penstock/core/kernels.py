@@ -151,6 +151,7 @@ def library() -> ctypes.CDLL:
         ("parts_inside", None, (p, p, p, i64, p, p)),
         ("centered_windows", None, (p, i64, i32, i32, i64, i64, p, p)),
         ("grown_windows", None, (p, i64, i32, i32, i64, i64, i64, i64, p, p)),
+        ("random_places", i64, (u64, p, p, p, i64, i32, i32, *[i64] * 6, i32, p, p)),
         ("edge_sizes", None, (p, i64, i32, i32, i64, i64, p)),
         ("resize_plan", i64, (p, i64, i32, i32, i32, p, p, p, i32, p, i32, i32, p, p, p, p)),
         ("resample_windows", None, (p, i64, i32, i32, i32, p, p, p, p, p, i32, p, p, p, p)),

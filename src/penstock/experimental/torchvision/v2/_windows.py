@@ -53,26 +53,30 @@ class _CenterCrop(_Window):
 class _RandomCrop(Seeded, _Window):
     """All places inside of the padded picture are equally likely."""
 
+    replays = True
     size = Arg([int], doc="Height and width.")
     padding = Arg([int], doc="Left, top, right, bottom.")
     pad_if_needed = Arg(bool, False, "Whether pictures that are too small are padded, by as much on both sides.")
 
     def plan(self, a: Arguments, x: Spec) -> None:
-        left, top, right, bottom = a.padding
-        before = np.array([[top, left]])
-        room = size_in(x) + [top + bottom, left + right] - a.size
-        if a.pad_if_needed:
-            lacking = np.maximum(-room, 0)
-            before, room = before + lacking, room + 2 * lacking
-        SampleErrors.where(
-            (room < 0).any(axis=1),
-            lambda i: (
-                f"the crop of size {tuple(a.size)} is larger than the picture of {size_in(x)[i].tolist()} with its "
-                "padding; give a smaller size, more padding, or pad_if_needed=True"
-            ),
+        random = a.random
+        epoch, position = np.ascontiguousarray(random.epoch, "u4"), np.ascontiguousarray(random.position, "u8")
+        (start, at_start), (extent, at_extent) = (a.native.allocate(x.shape.shape, _INT64) for _ in range(2))
+        bad = a.native.call(
+            "random_places",
+            *(random.key, epoch, position, x.shape, x.n, x.ndim, x.axis("H"), *a.size, *a.padding),
+            *(a.pad_if_needed, at_start, at_extent),
         )
-        place = np.minimum((a.random.uniform(2) * (room + 1)).astype("i8"), room)
-        self.cut(a, x, place - before, np.array([a.size]))
+        if bad:
+            left, top, right, bottom = a.padding
+            SampleErrors.where(
+                (size_in(x) + [top + bottom, left + right] < a.size).any(axis=1),
+                lambda i: (
+                    f"the crop of size {tuple(a.size)} is larger than the picture of {size_in(x)[i].tolist()} with "
+                    "its padding; give a smaller size, more padding, or pad_if_needed=True"
+                ),
+            )
+        self.place(a, x, start, extent)
 
 
 class _Pad(_Window):
