@@ -91,14 +91,14 @@ def test_types(make, dtype):
 
 def test_no_copy(make, monkeypatch):
     """Tensors lie where the pipeline wrote the batch; also the views that other shapes ask for."""
-    seen, share = set(), Pipeline.share_outputs
+    seen, run = set(), Pipeline.run
 
     def spied(*args):
-        outputs = share(*args)
+        outputs = run(*args)
         seen.add(outputs[0].data_ptr())
         return outputs
 
-    monkeypatch.setattr(Pipeline, "share_outputs", spied)
+    monkeypatch.setattr(Pipeline, "run", spied)
     pipe = make.source(lambda i: np.full((2, 64, 64, 1), i, "f4"), is_copied=True)
     tensors = list(itertools.islice(DALIDataset(pipe, tf.float32, (None, 64, 64)), 5))
     for i, t in enumerate(tensors):
