@@ -16,7 +16,8 @@ from .gpu import dlpack
 from .gpu.batch import DeviceBatch
 from .gpu.interchange import LEGACY_STREAM, borrowed, copy_out, foreign, is_packed, stream_handle
 from .gpu.stream import ForeignStream, Stream
-from .tensors import ShapeError, TensorCPU, TensorListCPU, check_layout, describe, same_size
+from .tensor_lists import ShapeError, TensorList, check_layout, describe, same_size
+from .tensors import TensorCPU, TensorListCPU
 
 __all__ = ["TensorGPU", "TensorListGPU"]
 
@@ -155,7 +156,7 @@ class TensorGPU:
         return describe("TensorGPU", values, self.dtype, self.layout(), f"shape={self._shape}", "gpu")
 
 
-class TensorListGPU:
+class TensorListGPU(TensorList):
     """The samples of a batch in GPU memory; their shapes may differ.
 
     Parameters
@@ -170,6 +171,7 @@ class TensorListGPU:
     """
 
     _batch: DeviceBatch
+    _device = "gpu"
 
     def __init__(
         self,
@@ -234,9 +236,6 @@ class TensorListGPU:
             self._batch.wait()
         return self._batch
 
-    def __len__(self) -> int:
-        return len(self._batch)
-
     def __getitem__(self, i: int) -> TensorGPU:
         n = len(self)
         if not hasattr(i, "__index__"):
@@ -292,28 +291,6 @@ class TensorListGPU:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return self.as_tensor().__cuda_array_interface__
 
-    def is_dense_tensor(self) -> bool:
-        """Whether all samples have the same shape."""
-        return self._batch.spec.is_dense
-
-    @property
-    def dtype(self) -> DALIDataType:
-        return dtypes.from_numpy(self._batch.spec.dtype)
-
-    def ndim(self) -> int:
-        """Number of dimensions of each sample."""
-        return self._batch.spec.ndim
-
-    def shape(self) -> list[tuple[int, ...]]:
-        """The shape of each sample."""
-        return [tuple(s) for s in self._batch.spec.shape.tolist()]
-
-    def layout(self) -> str:
-        return self._batch.spec.layout
-
-    def set_layout(self, layout: str | None) -> None:
-        self._batch = _relabelled(self._batch, layout=check_layout(layout, self.ndim(), "the samples"))
-
     def device_id(self) -> int:
         """The number of the GPU."""
         return self._batch.device.id
@@ -322,10 +299,6 @@ class TensorListGPU:
     def stream(self) -> int:
         """The stream that made the data."""
         return self._batch.stream.handle or 0
-
-    def reinterpret(self, new_type: DALIDataType) -> None:
-        """Takes the bytes for elements of another type of the same size."""
-        self._batch = _relabelled(self._batch, dtype=same_size(self._batch.spec.dtype, new_type))
 
     def data_ptr(self) -> int:
         """The address of the first element."""
@@ -342,16 +315,9 @@ class TensorListGPU:
         """Lets go of the samples."""
         self._batch = self._batch.take(np.zeros(0, "i8"))
 
-    def __repr__(self) -> str:
-        return self._describe("")
-
     def __str__(self) -> str:
         host = self.as_cpu()
         return self._describe(str([host.at(i) for i in range(min(len(host), 8))]))
-
-    def _describe(self, values: str) -> str:
-        rest = f"num_samples={len(self)},\n    shape={self.shape()}"
-        return describe("TensorListGPU", values, self.dtype, self.layout(), rest, "gpu")
 
     def _repr_html_(self) -> str | None:
         return self.as_cpu()._repr_html_()

@@ -10,45 +10,12 @@ import numpy as np
 
 from .arrays import as_numpy, copy_out, dlpack
 from .core import dtypes
-from .core.batch import Batch, Spec
+from .core.batch import Batch
 from .core.dtypes import DALIDataType
 from .core.source_name import given_name
+from .tensor_lists import ShapeError, TensorList, check_layout, describe, same_size
 
 __all__ = ["TensorCPU", "TensorGPU", "TensorListCPU", "TensorListGPU"]  # noqa: F822 (by __getattr__)
-
-
-class ShapeError(ValueError, RuntimeError):
-    """The samples of a batch differ in shape where they may not. A RuntimeError too, as DALI raises one."""
-
-
-def check_layout(layout: str | None, ndim: int, what: str) -> str:
-    """The layout, "" for none; ValueError if it has another number of axes."""
-    layout = layout or ""
-    if layout and len(layout) != ndim:
-        raise ValueError(f"layout '{layout}' has {len(layout)} axes, {what} {ndim} dimensions")
-    return layout
-
-
-def same_size(dtype: np.dtype, new_type: DALIDataType) -> np.dtype:
-    """The new type; ValueError if its elements differ in size."""
-    new = dtypes.to_numpy(new_type)
-    if new.itemsize != dtype.itemsize:
-        raise ValueError(
-            f"{dtype.name} can't be seen as {new.name}: its elements have {dtype.itemsize} bytes, not {new.itemsize}"
-        )
-    return new
-
-
-def describe(kind: str, values: str, dtype: DALIDataType, layout: str, rest: str, device: str = "cpu") -> str:
-    """The text of a container."""
-    lines = ["    " + line for line in values.split("\n")] if values else []
-    lines[-1:] = [line + "," for line in lines[-1:]]
-    lines += (
-        [f"    dtype={dtype},"]
-        + [f'    layout="{layout}",'] * bool(layout)
-        + [f'    device="{device}",', f"    {rest})"]
-    )
-    return "\n".join([f"{kind}(", *lines])
 
 
 class TensorCPU:
@@ -155,7 +122,7 @@ class TensorCPU:
         return grid(f"TensorCPU {self.shape()} {self.dtype.name}", [self._array], self._layout, [self._source])
 
 
-class TensorListCPU:
+class TensorListCPU(TensorList):
     """The samples of a batch in CPU memory; their shapes may differ.
 
     Parameters
@@ -205,9 +172,6 @@ class TensorListCPU:
         """A batch from a list of arrays that speak DLPack."""
         return TensorListCPU([as_numpy(o) for o in list_of_objects], layout, contiguous=contiguous)
 
-    def __len__(self) -> int:
-        return len(self._batch)
-
     def __getitem__(self, i: int) -> TensorCPU:
         tensor = TensorCPU(self.at(i), self._batch.spec.layout)
         if self._batch.sources is not None:
@@ -219,12 +183,7 @@ class TensorListCPU:
 
     def at(self, i: int) -> np.ndarray:
         """Sample i as a NumPy array that shares the memory."""
-        n = len(self._batch)
-        if not hasattr(i, "__index__"):
-            raise TypeError(f"a batch is indexed by the number of a sample; got {type(i).__name__}")
-        if not -n <= i < n:
-            raise IndexError(f"a batch of {n} samples has no sample {i}")
-        return self._batch.sample(i % n)
+        return self._batch.sample(self._number(i))
 
     def as_array(self) -> np.ndarray:
         """The batch as one NumPy array, without a copy if the samples lie one behind the other. ValueError if they
@@ -269,35 +228,6 @@ class TensorListCPU:
     def as_cpu(self) -> TensorListCPU:
         return self
 
-    def is_dense_tensor(self) -> bool:
-        """Whether all samples have the same shape."""
-        return self._batch.spec.is_dense
-
-    @property
-    def dtype(self) -> DALIDataType:
-        return dtypes.from_numpy(self._batch.spec.dtype)
-
-    def ndim(self) -> int:
-        """Number of dimensions of each sample."""
-        return self._batch.spec.ndim
-
-    def shape(self) -> list[tuple[int, ...]]:
-        """The shape of each sample."""
-        return [tuple(s) for s in self._batch.spec.shape.tolist()]
-
-    def layout(self) -> str:
-        return self._batch.spec.layout
-
-    def set_layout(self, layout: str | None) -> None:
-        spec = self._batch.spec
-        layout = check_layout(layout, spec.ndim, "the samples")
-        self._batch = self._batch.relabel(Spec(spec.shape, spec.dtype, layout))
-
-    def reinterpret(self, new_type: DALIDataType) -> None:
-        """Takes the bytes for elements of another type of the same size."""
-        spec = self._batch.spec
-        self._batch = self._batch.relabel(Spec(spec.shape, same_size(spec.dtype, new_type), spec.layout))
-
     def data_ptr(self) -> int:
         """The address of the first element."""
         if self.is_dense_tensor():
@@ -320,13 +250,6 @@ class TensorListCPU:
         content = [np.array2string(self.at(i), threshold=100, edgeitems=2) for i in range(min(len(self), 8))]
         more = f",\n ... and {len(self) - 8} more" if len(self) > 8 else ""
         return self._describe("[" + ",\n ".join(c.replace("\n", "\n ") for c in content) + more + "]")
-
-    def __repr__(self) -> str:
-        return self._describe("")
-
-    def _describe(self, values: str) -> str:
-        rest = f"num_samples={len(self)},\n    shape={self.shape()}"
-        return describe("TensorListCPU", values, self.dtype, self.layout(), rest)
 
     def _repr_html_(self) -> str | None:
         from .thumbnails import grid
