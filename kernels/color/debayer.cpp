@@ -62,6 +62,21 @@ CLONES static void chroma(Planes<T> out, const T *const (&rows)[5], int64_t n, c
     return a < b ? side : b < a ? above : all;
   });
 }
+// (a * p + b * q + c * r) / 2^16, rounded. The first in numbers of 16 bits only: upper halves, and carries of the
+// lower.
+static inline __attribute__((always_inline)) uint16_t weighted(uint16_t a, uint16_t b, uint16_t c, uint16_t p,
+                                                               uint16_t q, uint16_t r) {
+  const uint16_t upper = (uint16_t)((uint16_t)((uint32_t)a * p >> 16) + (uint16_t)((uint32_t)b * q >> 16) +
+                                    (uint16_t)((uint32_t)c * r >> 16));
+  const uint16_t x = (uint16_t)(a * p), y = (uint16_t)(b * q), z = (uint16_t)(c * r);
+  const uint16_t two = (uint16_t)(x + y), all = (uint16_t)(two + z);
+  return (uint16_t)(upper + (uint16_t)(two < x) + (uint16_t)(all < z) + (all >> 15));
+}
+static inline __attribute__((always_inline)) uint32_t weighted(uint32_t a, uint32_t b, uint32_t c, uint32_t p,
+                                                               uint32_t q, uint32_t r) {
+  return (a * p + b * q + c * r + (1u << 15)) >> 16;
+}
+
 // `luma` are weights in turn: that of each element's own colour and, one on, that of the elements beside it.
 template <class T>
 CLONES static void gray(T *__restrict out, const T *const (&rows)[5], int64_t n, const T *__restrict is_green,
@@ -74,7 +89,7 @@ CLONES static void gray(T *__restrict out, const T *const (&rows)[5], int64_t n,
     const Sum corners = (Sum)(up[x - 1] + up[x + 1] + down[x - 1] + down[x + 1]), v = (Sum)(4 * in[x]);
     const Sum near = (Sum)(side + (Sum)((side & m) | (above & ~m)));
     const Sum far = (Sum)(((Sum)(2 * above) & m) | (corners & ~m));
-    out[x] = (T)(((uint32_t)v * luma[x] + (uint32_t)near * luma[x + 1] + (uint32_t)far * other + (1u << 15)) >> 16);
+    out[x] = (T)weighted(v, near, far, (Sum)luma[x], (Sum)luma[x + 1], (Sum)other);
   }
 }
 
