@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names an exact set of kernel sources: the library carries the digest of those it was built from."""
+"""Names an exact set of kernel sources: the library carries the digest of those it was built from, and that of those
+which an installed package has, too."""
 
 import hashlib
 import os
 import sys
 
 
-def digest(root: str) -> str:
+SHIPPED = (".h", ".cu")  # what argument rows and the GPU's kernels are made of
+
+
+def digest(root: str, endings: tuple[str, ...] = (*SHIPPED, ".cpp")) -> str:
     h = hashlib.sha256()
     paths = [
         os.path.join(folder, f)
         for folder, _, files in os.walk(root)
         for f in files
-        if f.endswith((".h", ".cpp", ".cu"))
+        if f.endswith(endings)
     ]
     for path in sorted(paths):
         with open(path, "rb") as f:
@@ -22,4 +26,4 @@ def digest(root: str) -> str:
 
 if __name__ == "__main__":
     with open(sys.argv[2], "w") as header:
-        header.write(f'#define KERNELS_DIGEST "{digest(sys.argv[1])}"\n')
+        header.write(f'#define KERNELS_DIGEST "{digest(sys.argv[1])}{digest(sys.argv[1], SHIPPED)}"\n')

@@ -15,7 +15,7 @@ import threading
 from functools import cache
 
 from ..core import kernels
-from ..core.digest import digest
+from ..core.digest import SHIPPED, digest
 
 OPTIONS = ("--std=c++17", "--fmad=false", "--extra-device-vectorization", "--device-as-default-execution-space")
 _INSTALL = "install it by `pip install penstock[cuda13]` (for drivers of CUDA 12: `pip install penstock[cuda12]`)"
@@ -78,7 +78,7 @@ def _architectures() -> list[int]:
 
 @cache
 def _sources() -> str:
-    return digest(kernels.ROOT)
+    return digest(kernels.ROOT, SHIPPED)
 
 
 def _target(arch: str) -> str:
