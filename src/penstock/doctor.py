@@ -45,7 +45,8 @@ def examine() -> str:
     r.part("penstock")
     r.say("Python", f"{platform.python_version()}, {'no GIL' if not _has_gil() else 'with GIL'}, {sys.executable}")
     r.try_(
-        "native library", lambda: f"built from the kernels beside it ({kernels.library().kernels_digest().decode()[:16]})"
+        "native library",
+        lambda: f"built from the kernels beside it ({kernels.library().kernels_digest()[:16].decode()})",
     )
     r.part("CPU")
     r.say("processor", f"{_processor()}; {available_cpus()} of {os.cpu_count()} CPUs for this process")

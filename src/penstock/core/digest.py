@@ -6,18 +6,12 @@ import hashlib
 import os
 import sys
 
-
 SHIPPED = (".h", ".cu")  # what argument rows and the GPU's kernels are made of
 
 
 def digest(root: str, endings: tuple[str, ...] = (*SHIPPED, ".cpp")) -> str:
     h = hashlib.sha256()
-    paths = [
-        os.path.join(folder, f)
-        for folder, _, files in os.walk(root)
-        for f in files
-        if f.endswith(endings)
-    ]
+    paths = [os.path.join(folder, f) for folder, _, files in os.walk(root) for f in files if f.endswith(endings)]
     for path in sorted(paths):
         with open(path, "rb") as f:
             h.update(os.path.relpath(path, root).replace(os.sep, "/").encode() + b"\0" + f.read())
