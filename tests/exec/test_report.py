@@ -71,7 +71,7 @@ def test_python_time_is_that_of_work_and_not_of_waiting():
     for _ in range(8):
         p.run()
     stats = p.stats()
-    assert 5 <= stats["python_ms_per_batch"] * stats["batches"] / (stats["batches"] + 1) < 15
+    assert 4 <= stats["python_ms_per_batch"] < 15  # 5 in each; one that is on its way may count on either side
     assert stats["python_share_of_a_core"] < 0.6
     assert 0 <= stats["native_ms_per_batch"] < 2
 
