@@ -146,7 +146,9 @@ def test_import_brings_in_no_framework():
 
 def test_import_is_quick(tmp_path):
     """`import penstock` takes at most 0.08 s more than `import numpy`. The least CPU time of several runs, as what else
-    a test machine does only adds to it."""
-    timer = "import time, numpy; t = time.process_time(); import penstock; print(time.process_time() - t)"
+    a test machine does only adds to it; on a machine that is slow just now, at most what NumPy takes and a tenth."""
+    timer = """import time; a = time.process_time(); import numpy
+t = time.process_time(); import penstock; print(time.process_time() - t, t - a)"""
     run(timer, PYTHONPYCACHEPREFIX=str(tmp_path))  # writes the byte code, as an installation does
-    assert min(float(run(timer, PYTHONPYCACHEPREFIX=str(tmp_path))) for _ in range(5)) < 0.08
+    times = [tuple(map(float, run(timer, PYTHONPYCACHEPREFIX=str(tmp_path)).split())) for _ in range(5)]
+    assert min(ours for ours, _ in times) < 0.08 or min(ours / numpys for ours, numpys in times) < 1.1, times
