@@ -169,22 +169,24 @@ class GpuReplays(Replays):
             replay.made.run(ctx, begin)
             self._idle[kind].append(replay)
             return True
-        return self._pays(kind) and self._recorded(kind, ctx, begin)
+        return self._kinds.pays(kind) and self._recorded(kind, ctx, begin)
 
     def _recorded(self, kind: tuple, ctx: Context, begin: int) -> bool:
         record, links = GpuRecord(), self.chain.links
         try:
             segment = RecordedSegment(self.chain, ctx, links[0], record)
             if segment.counts is not None or not all(segment.add(link) for link in links):
-                self._vain[kind] = 1 << 30
+                self._kinds.give_up(kind)
                 return False
             plan = segment.plan()
         except Exception:  # which comes again if it is not about the record
             return False
         plan.run(ctx, begin)
         if record.fault:
-            self._vain[kind] = self._vain.get(kind, 0) + (1 if record.odd else 1 << 30)
+            if record.odd:
+                self._kinds.used(kind, False)
+            else:
+                self._kinds.give_up(kind)
             return True
-        self._vain.setdefault(kind, 0)
         self._idle.setdefault(kind, []).append(GpuReplay(kind, record, plan))  # type: ignore[arg-type]
         return True

@@ -17,7 +17,7 @@ from ..graph.node import Node
 from .arguments import Resolver
 from .context import Context
 from .gpu import GpuPass
-from .replay import Record, Recorded
+from .replay import Kinds, Record, Recorded
 from .wiring import inputs_of
 
 _BYTE, _INT64 = np.dtype("u1"), np.dtype("i8")
@@ -26,8 +26,6 @@ _OUT_BYTES, _DENSE, _SAME, _BY_KERNELS, _BY_HARDWARE, _FILE_BYTES, _N_TOTALS = r
 _KERNELS, _HARDWARE = 1, 2
 _KEPT_ROWS = 16384  # plans are kept for so many rows in total, at most
 _KEPT_EACH = 4
-_WAIT = 2  # batches of a kind before one is recorded, which takes longer
-_PATIENCE = 8  # batches one after the other for which a record was of no use
 
 
 class Pictures:
@@ -135,9 +133,7 @@ class Planner:
         self._can_replay = node.op.replays and not node.args and len(node.inputs) == 1
         self._idle: dict[tuple, list[Pictures]] = {}  # those that are recorded, by the kind of input
         self._unrecorded: dict[int, list[Pictures]] = {}  # by the number of pictures
-        self._seen: dict[tuple, int] = {}
-        self._vain: dict[tuple, int] = {}
-        self._rows = 0
+        self._kinds = Kinds(_KEPT_ROWS)
 
     def plan(self, ctx: Context, inputs: list[Batch]) -> Pictures:
         """Raises what is wrong with the samples. Give it back when the batch has run."""
@@ -148,14 +144,14 @@ class Planner:
             pictures = self._again(kind, ctx)
             if pictures is not None:
                 return pictures
-            if self._pays(kind):
+            if self._kinds.pays(kind):
                 pictures = Pictures(self.node, ctx.n)
                 try:
                     pictures.by_rules(ctx, self.resolver, inputs, Record())
                     if pictures.is_recorded:
                         pictures.kind = kind
                         return pictures
-                    self._vain[kind] = _PATIENCE
+                    self._kinds.give_up(kind)
                 except Exception:  # which comes again if it is not about the record
                     pass
         idle = self._unrecorded.get(ctx.n)
@@ -172,9 +168,9 @@ class Planner:
             return
         idle = self._unrecorded.get(pictures.n)
         if idle is None:
-            if self._rows > _KEPT_ROWS:
+            if self._kinds.is_full:
                 return
-            self._rows += pictures.n
+            self._kinds.rows += pictures.n
             idle = self._unrecorded.setdefault(pictures.n, [])
         if len(idle) < _KEPT_EACH:
             idle.append(pictures)
@@ -185,20 +181,10 @@ class Planner:
             pictures = idle.pop()  # type: ignore[union-attr]
         except (AttributeError, IndexError):
             return None
-        if pictures.again(ctx):
-            self._vain[kind] = 0
+        agrees = pictures.again(ctx)
+        goes_on = self._kinds.used(kind, agrees)
+        if agrees:
             return pictures
-        vain = self._vain[kind] = self._vain.get(kind, 0) + 1
-        if vain < _PATIENCE:
+        if goes_on:
             idle.append(pictures)  # type: ignore[union-attr]
         return None
-
-    def _pays(self, kind: tuple) -> bool:
-        """Whether it pays to record a batch of a kind."""
-        seen = self._seen.get(kind, 0)
-        if seen > _WAIT + _KEPT_EACH or (seen == 0 and self._rows > _KEPT_ROWS):
-            return False
-        if seen == 0:
-            self._rows += kind[0]
-        self._seen[kind] = seen + 1
-        return seen >= _WAIT and self._vain.get(kind, 0) < _PATIENCE

@@ -36,6 +36,7 @@ _KEPT_ROWS = 4096
 _KEPT_EACH = 4
 _WAIT = 2  # batches of a kind before one is recorded, which takes longer
 _PATIENCE = 8  # batches one after the other for which a record was of no use
+_NEVER = 1 << 30
 
 
 class Record(Recorder):
@@ -105,6 +106,39 @@ class Record(Recorder):
             self.assign(tensors.shape[:, : specs[e].ndim], specs[e].stored)
 
 
+class Kinds:
+    """Of which kinds of batches it pays to keep records, as it turns out; a kind begins with its number of rows.
+    Records are kept for kinds of so many `rows` in total, at most."""
+
+    def __init__(self, most_rows: int):
+        self._most_rows, self.rows = most_rows, 0
+        self._seen: dict[tuple, int] = {}
+        self._vain: dict[tuple, int] = {}
+
+    @property
+    def is_full(self) -> bool:
+        return self.rows > self._most_rows
+
+    def pays(self, kind: tuple) -> bool:
+        """Whether it pays to record a batch of a kind, which has come."""
+        seen = self._seen.get(kind, 0)
+        if seen > _WAIT + _KEPT_EACH or (seen == 0 and self.is_full):
+            return False
+        if seen == 0:
+            self.rows += kind[0]
+        self._seen[kind] = seen + 1
+        return seen >= _WAIT and self._vain.get(kind, 0) < _PATIENCE
+
+    def used(self, kind: tuple, agrees: bool) -> bool:
+        """A record of the kind was of use or not; says whether to go on with it."""
+        self._vain[kind] = 0 if agrees else self._vain.get(kind, 0) + 1
+        return self._vain[kind] < _PATIENCE
+
+    def give_up(self, kind: tuple) -> None:
+        """Says that batches of the kind can't be recorded."""
+        self._vain[kind] = _NEVER
+
+
 class Replays:
     """The records of one chain that are not in use, by the kind of batch."""
 
@@ -113,10 +147,8 @@ class Replays:
         made = {n.number for n in chain.nodes}
         self._reads = list(dict.fromkeys(e for n in chain.nodes for e in inputs_of(n) if e[0] not in made))
         self._drawing = [link.resolver for link in chain.links if link.draws]
-        self._seen: dict[tuple, int] = {}
-        self._rows = 0  # of the kinds seen
+        self._kinds = Kinds(_KEPT_ROWS)
         self._idle: dict[tuple, list[Replay]] = {}
-        self._vain: dict[tuple, int] = {}
 
     @staticmethod
     def suit(links: list[Link]) -> bool:
@@ -135,7 +167,7 @@ class Replays:
             return False
         replay = self._planned(kind, ctx)
         if replay is None:
-            return self._pays(kind) and self._record(kind, ctx, pool)
+            return self._kinds.pays(kind) and self._record(kind, ctx, pool)
         replay.run(pool)
         self._idle[kind].append(replay)
         return True
@@ -155,7 +187,7 @@ class Replays:
     def for_segment(self, ctx: Context) -> Record | None:
         """To plan a batch with."""
         kind = self._kind(ctx)
-        return Record() if kind is not None and self._pays(kind) else None
+        return Record() if kind is not None and self._kinds.pays(kind) else None
 
     def _planned(self, kind: tuple, ctx: Context) -> Replay | None:
         idle = self._idle.get(kind)
@@ -164,10 +196,10 @@ class Replays:
         except (AttributeError, IndexError):
             return None
         agrees = replay.plan(ctx)
-        self._vain[kind] = 0 if agrees else self._vain[kind] + 1
+        goes_on = self._kinds.used(kind, agrees)
         if agrees:
             return replay
-        if self._vain[kind] < _PATIENCE:
+        if goes_on:
             self._idle[kind].append(replay)
         return None
 
@@ -184,16 +216,6 @@ class Replays:
             kind += spec.shape.shape[1], spec.dtype, spec.layout, batch.sources is None
         return tuple(kind)
 
-    def _pays(self, kind: tuple) -> bool:
-        """Whether it pays to record a batch of a kind."""
-        seen = self._seen.get(kind, 0)
-        if seen > _WAIT + _KEPT_EACH or (seen == 0 and self._rows > _KEPT_ROWS):
-            return False
-        if seen == 0:
-            self._rows += kind[0]
-        self._seen[kind] = seen + 1
-        return seen >= _WAIT and self._vain.get(kind, 0) < _PATIENCE
-
     def _record(self, kind: tuple, ctx: Context, pool: kernels.Pool) -> bool:
         record = Record()
         try:
@@ -205,10 +227,9 @@ class Replays:
 
     def _keep(self, kind: tuple, segment: _Segment, record: Record) -> None:
         if record.fault or segment.launch is None or len(segment.calls) < len(self.chain.links):
-            self._vain[kind] = _PATIENCE
+            self._kinds.give_up(kind)
             return
         replay = Replay(self.chain, segment, record, kind)
-        self._vain.setdefault(kind, 0)
         self._idle.setdefault(kind, []).append(replay)
 
 
