@@ -12,25 +12,10 @@ import numpy as np
 import pytest
 
 from penstock.experimental import dynamic as ndd
-from penstock.experimental.dynamic import _invocation
 
 pytest.importorskip("torch")
 
 X = np.arange(2 * 6 * 5 * 3, dtype=np.uint8).reshape(2, 6, 5, 3)
-
-
-@pytest.fixture
-def runs(monkeypatch):
-    """The names of the calls of each plan that is run."""
-    found = []
-    together = _invocation.together
-
-    def note(steps, devices):
-        found.append([call.name.removeprefix("fn.") for call, _, _ in steps])
-        return together(steps, devices)
-
-    monkeypatch.setattr(_invocation, "together", note)
-    return found
 
 
 def images():

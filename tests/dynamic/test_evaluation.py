@@ -8,7 +8,7 @@ import pytest
 
 from penstock.core.errors import PipelineError
 from penstock.experimental import dynamic as ndd
-from penstock.experimental.dynamic import _calls, _invocation
+from penstock.experimental.dynamic import _calls
 
 pytest.importorskip("torch")
 
@@ -21,20 +21,6 @@ def idle():
     ndd.EvalContext.current().evaluate_all()
     yield
     ndd.EvalContext.current().evaluate_all()
-
-
-@pytest.fixture
-def runs(monkeypatch):
-    """The names of the calls of each plan that is run."""
-    found = []
-    together = _invocation.together
-
-    def note(steps, devices):
-        found.append([call.name.removeprefix("fn.") for call, _, _ in steps])
-        return together(steps, devices)
-
-    monkeypatch.setattr(_invocation, "together", note)
-    return found
 
 
 def images():
