@@ -76,6 +76,21 @@ def _alike(n: int, shape: tuple[int, ...]) -> np.ndarray:
     return shapes
 
 
+def _extents(x: Any) -> np.ndarray:
+    """An array of int64; the same if it is one."""
+    if isinstance(x, np.ndarray):
+        return x if x.dtype is _INT64 else x.astype(_INT64)
+    return np.array(x, _INT64)
+
+
+@lru_cache(64)
+def _extent(n: int, value: int) -> np.ndarray:
+    """The same extent for n samples."""
+    column = np.full(n, value, _INT64)
+    column.setflags(write=False)
+    return column
+
+
 class Spec:
     """Shapes (n, ndim), element type and layout of the n samples of a batch.
 
@@ -86,7 +101,7 @@ class Spec:
     __slots__ = ("_dense", "_origin", "dtype", "layout", "shape", "stored")
 
     def __init__(self, shape, dtype, layout: str = "", origin=None, stored=None):
-        self.shape = shape if type(shape) is np.ndarray and shape.dtype is _INT64 else np.asarray(shape, _INT64)
+        self.shape = _extents(shape)
         self.dtype = dtype if type(dtype) is np.dtype else dtypes.to_numpy(dtype)
         self.layout = layout
         self._origin = origin
@@ -110,11 +125,11 @@ class Spec:
 
     def copy(self) -> Spec:
         """The same for whole samples, in memory of its own."""
-        return Spec(self.shape.copy(), self.dtype, self.layout)
+        return Spec(np.array(self.shape), self.dtype, self.layout)
 
     def windowed(self, origin: np.ndarray, stored: np.ndarray) -> Spec:
         """The same samples, of which only a window is kept."""
-        return Spec(self.shape, self.dtype, self.layout, np.asarray(origin, _INT64), np.asarray(stored, _INT64))
+        return Spec(self.shape, self.dtype, self.layout, _extents(origin), _extents(stored))
 
     @property
     def origin(self) -> np.ndarray:
@@ -137,7 +152,7 @@ class Spec:
     def extent(self, name: str, default: int = 1) -> np.ndarray:
         """(n,) sizes along the axis called `name`; `default` where there is none."""
         i = self.layout.find(name)
-        return self.shape[:, i] if i >= 0 else np.full(self.n, default, "i8")
+        return self.shape[:, i] if i >= 0 else _extent(self.n, default)
 
     @property
     def is_dense(self) -> bool:

@@ -5,10 +5,12 @@ can be made without them, by calling the same functions again on the same memory
 from __future__ import annotations
 
 import ctypes
+from bisect import bisect_right, insort
 from typing import Any
 
 import numpy as np
 
+from .columns import Column, plain
 from .dtypes import from_numpy
 from .kernels import library
 from .rows import address, allocate
@@ -20,6 +22,10 @@ class Native:
     def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, int]:
         """A new array, filled with zeros, and its address."""
         return allocate(shape, dtype)
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
+        """A new array for a rule to write to."""
+        return np.zeros(shape, dtype)
 
     def call(self, name: str, *arguments: Any) -> int:
         """The result of a function of `library()`. Arrays are read only, in row-major order; what is written to is
@@ -59,26 +65,56 @@ class _Recorded(ctypes.Structure):
 
 
 class Recorder(Native):
-    """Also keeps the calls. `fault` says why they can't be replayed, if they can't: that a column was computed by NumPy
-    from data, for instance. The arrays of `allocate` can be written to by the calls only."""
+    """Also keeps the calls. `fault` says why they can't be replayed, if they can't: that a column was computed from data
+    in a way that is not on record, for instance. Its arrays are `Column`s: what NumPy computes of them is on record,
+    too, as long as it `is_open`; they can be written to by that and by the calls only."""
 
     def __init__(self) -> None:
         self.fault = ""
+        self.is_open = True
         self._calls: list[tuple[str, list[int], int]] = []
         self._alive: list[Any] = []
-        self._blocks: list[tuple[int, int]] = []
+        self._blocks: list[tuple[int, int]] = []  # where arrays begin and end, in order
 
-    def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, int]:
+    def memory(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, int]:
+        """As `allocate`, for those who fill it for each batch."""
         array, at = allocate(shape, dtype)
-        array.setflags(write=False)
         self._alive.append(array)
-        self._blocks.append((at, at + array.nbytes))
+        if array.nbytes:
+            insort(self._blocks, (at, at + array.nbytes))
         return array, at
 
-    def _is_made(self, array: np.ndarray) -> bool:
+    def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, int]:
+        array, at = self.memory(shape, dtype)
+        column = array.view(Column)
+        column.setflags(write=False)
+        column.record = self
+        return column, at
+
+    def copied(self, array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A column with these values, and its memory, to be filled for each batch."""
+        memory, _ = self.memory(array.shape, array.dtype)
+        memory[...] = array
+        column = memory.view(Column)
+        column.setflags(write=False)
+        column.record = self
+        return memory, column
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
+        return self.filled_with(shape, np.dtype(dtype), 0)
+
+    def filled_with(self, shape: int | tuple[int, ...], dtype: np.dtype, value: Any) -> Any:
+        """A new column of one value, or (None) of what is going to be written there."""
+        column, _ = self.allocate(shape, dtype)
+        if value is not None and column.size:
+            column[...] = value
+        return column
+
+    def is_made(self, array: np.ndarray) -> bool:
         """Whether replayed calls make it."""
         at = array.__array_interface__["data"][0]
-        return any(begin <= at < end for begin, end in self._blocks)
+        i = bisect_right(self._blocks, (at, 1 << 64)) - 1
+        return array.size == 0 or (i >= 0 and at < self._blocks[i][1])
 
     def is_constant(self, column: np.ndarray) -> bool:
         base: Any = column
@@ -86,18 +122,39 @@ class Recorder(Native):
             if base.flags.writeable:
                 return False
             base = base.base
-        return not self._is_made(column)
+        return not self.is_made(column)
 
     def check(self, array: Any, what: str) -> None:
         """A fault if replayed calls don't give an array the right values."""
-        if not self.fault and isinstance(array, np.ndarray) and not (self._is_made(array) or self.is_constant(array)):
+        if not self.fault and isinstance(array, np.ndarray) and not (self.is_made(array) or self.is_constant(array)):
             self.fault = f"{what} is computed from data"
 
-    def call(self, name: str, *arguments: Any) -> int:
-        values = [self._value(name, x) for x in arguments]
-        result = getattr(library(), name)(*values)
-        self._calls.append((name, values, int(result or 0)))
+    def unknown(self, what: str, result: Any) -> Any:
+        """The result of what can't be replayed."""
+        self.fault = self.fault or f"{what} is not on record"
         return result
+
+    def alive(self, what: Any) -> None:
+        """Keeps memory that calls are given."""
+        self._alive.append(what)
+
+    def native(self, name: str, *values: int) -> int:
+        """Calls with addresses and numbers."""
+        result = getattr(library(), name)(*values)
+        self._calls.append((name, list(values), int(result or 0)))
+        return result
+
+    def expect_all(self, column: np.ndarray) -> None:
+        """The values of a column are expected of later batches."""
+        if not column.flags.c_contiguous:
+            column = np.stack([column])  # type: ignore[list-item]
+        expected = plain(column).copy()
+        self._alive += [column, expected]
+        at, to = (x.__array_interface__["data"][0] for x in (column, expected))
+        self.native("same_column", at, column.itemsize, column.itemsize, column.size, to)
+
+    def call(self, name: str, *arguments: Any) -> int:
+        return self.native(name, *[self._value(name, x) for x in arguments])
 
     def _value(self, name: str, x: Any) -> int:
         if isinstance(x, bytes):
@@ -131,13 +188,14 @@ class Recorder(Native):
     def expect(self, column: np.ndarray) -> None:
         self.check(column, "a column")
         self._alive.append(column)
-        expected = column.copy()
+        expected = plain(column).copy()
         expected.setflags(write=False)
         at = column.__array_interface__["data"][0]
         self.call("same_column", at, column.strides[0], column.itemsize, len(column), expected)
 
     def end(self) -> tuple[int, int, list[Any]]:
         """The calls as `replay` takes them: address, number, and what has to be kept alive."""
+        self.is_open = False
         calls = (_Recorded * len(self._calls))()
         alive = [calls, *self._alive]
         for call, (name, values, result) in zip(calls, self._calls):

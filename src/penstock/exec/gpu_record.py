@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core import kernels
 from ..core.batch import Spec
+from ..core.columns import plain
 from ..core.dtypes import from_numpy
 from ..core.op import Arguments
 from ..core.rng import Watched
@@ -38,12 +39,19 @@ class GpuRecord(Record):
 
     def laid_out(self, spec: Spec) -> tuple[np.ndarray, np.ndarray]:
         """The rows of a batch in memory that begins at 0, and (2,): its bytes, and whether all have one shape."""
-        rows, at = self.allocate(spec.n, TENSOR)
-        about, at_about = self.allocate(2, _INT64)
+        rows, at = self.memory(spec.n, TENSOR)
+        about, at_about = self.memory(2, _INT64)
         dtype = int(from_numpy(spec.dtype))
         if not self.call("lay_out_batch", spec.stored, spec.n, spec.ndim, dtype, 0, at, at_about):
             raise MemoryError(f"no memory is large enough for samples of the shapes {spec.stored.tolist()[:4]}...")
         return rows, about
+
+
+def _plain(spec: Spec) -> Spec:
+    """The same memory, for code that is not on record."""
+    if spec.stored is spec.shape:
+        return Spec(plain(spec.shape), spec.dtype, spec.layout)
+    return Spec(*map(plain, (spec.shape, spec.dtype, spec.layout, spec.origin, spec.stored)))
 
 
 class ComputedPlan(GpuPlan):
@@ -90,12 +98,14 @@ class RecordedSegment(GpuSegment):
         plan.abouts, plan.inner = self._abouts, self._inner
         for spec, _ in self._abouts:
             self.record.check(spec.stored, "the shape of an output")
+            if not spec.stored.flags.c_contiguous:
+                self.record.fault = self.record.fault or "the shape of an output is a view"
         return plan
 
     def _outputs(self, wiring: Wiring) -> list[tuple[Output, np.ndarray]]:
         named, made = self._named(), []
         for k, e in enumerate(wiring.allocated):
-            spec = self.specs[e]
+            spec = _plain(self.specs[e])
             rows, about = self.record.laid_out(spec)
             self._abouts.append((spec, about))
             where = Where(MEMORY, OUTPUTS + k)
@@ -123,6 +133,11 @@ class RecordedSegment(GpuSegment):
             if x.scratch:
                 self.record.fault = self.record.fault or "scratch depends on data"
         return begin
+
+    def _tensor(self, e: Edge) -> int:
+        number = super()._tensor(e)
+        self._tensors[number] = _plain(self._tensors[number])  # launches are chosen for this batch
+        return number
 
     def _rows_of(
         self, e: Edge, wiring: Wiring, places: dict[Edge, tuple[Where, np.ndarray]]

@@ -19,6 +19,7 @@ import numpy as np
 
 from ..core import kernels
 from ..core.batch import Batch, Buffer, Spec
+from ..core.columns import plain
 from ..core.dtypes import from_numpy
 from ..core.recording import Recorder
 from ..core.rng import Random
@@ -51,7 +52,7 @@ class Record(Recorder):
     def input(self, e: Edge, batch: Batch) -> Batch:
         """The same batch, whose rows lie where they will be for every batch."""
         spec = batch.spec
-        rows, at = self.allocate(spec.n, TENSOR)
+        rows, at = self.memory(spec.n, TENSOR)
         shape, at_shape = self.allocate((spec.n, spec.ndim), np.dtype("i8"))
         place = ctypes.c_void_p(batch.rows_address)
         self.inputs.append((e, place))
@@ -60,23 +61,15 @@ class Record(Recorder):
 
     def argument(self, link: Link, name: str, column: np.ndarray) -> np.ndarray:
         """A column of data, where it will be for every batch."""
-        twin, _ = self.allocate(column.shape, column.dtype)
-        ours = twin.view()
-        twin.setflags(write=True)
-        twin[...] = column
-        self.columns.append((link, name, twin))
-        return ours
+        memory, twin = self.copied(column)
+        self.columns.append((link, name, memory))
+        return twin
 
     def random(self, random: Random) -> Random:
         """The same numbers, from epochs and positions that lie where they will be for every batch."""
         if self.places is None:
-            epoch, _ = self.allocate(len(random.epoch), np.dtype("u4"))
-            position, _ = self.allocate(len(random.position), np.dtype("u8"))
-            self.places = epoch.view(), position.view()
-            for twin, column in zip((epoch, position), (random.epoch, random.position)):
-                twin.setflags(write=True)
-                twin[...] = column
-            self.written = epoch, position
+            both = self.copied(random.epoch.astype("u4")), self.copied(random.position.astype("u8"))
+            self.written, self.places = zip(*both)  # type: ignore[assignment]
         return Random(random.key, *self.places)
 
     def filled(self, arguments: list[ArgumentRows], params: list[dict[str, Any]]) -> None:
@@ -319,9 +312,9 @@ class _Output:
     """An output that becomes a batch."""
 
     def __init__(self, edge: Edge, spec: Spec, slots: list[Any], named: Edge | None, wanted: bool):
-        self.edge, self.stored, self.wanted = edge, spec.stored, wanted
+        self.edge, self.stored, self.wanted = edge, plain(spec.stored), wanted
         self._slots, self.named = slots, named
-        self._spec = Spec(spec.stored.copy(), spec.dtype, spec.layout)
+        self._spec = Spec(self.stored.copy(), spec.dtype, spec.layout)
         self._at, self._type = address(self.stored), int(from_numpy(spec.dtype))
         self._before, self._at_before = allocate(self.stored.shape, np.dtype("i8"))
         self._before[...] = -1
