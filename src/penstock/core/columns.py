@@ -84,6 +84,8 @@ class Column(np.ndarray):
         if record is None:
             return getattr(ufunc, method)(*map(plain, inputs), **given)
         out = given.pop("out", (None,))[0]
+        if out is None and _is_fixed(record, inputs):
+            return record.constant(getattr(ufunc, method)(*map(plain, inputs), **given))
         if method == "__call__" and not given:
             made = _compute(record, ufunc.__name__, ufunc(*map(plain, inputs)), inputs)
         elif method == "reduce" and set(given) <= {"axis", "dtype", "keepdims", "initial", "where"}:
@@ -101,6 +103,8 @@ class Column(np.ndarray):
             return function(*plain(args), **{k: plain(v) for k, v in kwargs.items()})
         if function in _COMPOSED:
             return super().__array_function__(function, types, args, kwargs)
+        if _is_fixed(record, (args, tuple(kwargs.values()))):
+            return record.constant(function(*plain(args), **{k: plain(v) for k, v in kwargs.items()}))
         if function in _MOVING:
             return _move(record, function, args, kwargs)
         result = function(*plain(args), **{k: plain(v) for k, v in kwargs.items()})
@@ -120,6 +124,8 @@ class Column(np.ndarray):
         result = plain(self)[index]
         if not isinstance(result, np.ndarray):
             result = plain(self)[(*index, ...) if isinstance(index, tuple) else (index, ...)]
+        if _is_fixed(record, self):
+            return record.constant(result)
         if record.is_made(result):
             return _as_column(record, result)
         return _gather(record, result, addresses(self)[index])
@@ -147,6 +153,8 @@ class Column(np.ndarray):
             return plain(self).astype(dtype, *args, **kwargs)
         if dtype == self.dtype and kwargs.get("copy") is False:
             return self
+        if _is_fixed(record, self):
+            return record.constant(plain(self).astype(dtype))
         out = record.filled_with(self.shape, dtype, None)
         _convert(record, self, out)
         return _verified(record, f"astype({dtype.name})", out, plain(self).astype(dtype))
@@ -170,7 +178,7 @@ class Column(np.ndarray):
 
     def known(self) -> np.ndarray:
         """The values, which are expected of later batches."""
-        if self.record is not None and self.record.is_open and self.size:
+        if self.record is not None and self.record.is_open and not _is_fixed(self.record, self):
             self.record.expect_all(self)
         return plain(self)
 
@@ -233,6 +241,13 @@ def _record_of(x: Any) -> Recorder | None:
     return None
 
 
+def _is_fixed(record: Recorder, x: Any) -> bool:
+    """Whether these are the same for all batches."""
+    if type(x) in (list, tuple):
+        return all(_is_fixed(record, y) for y in x)
+    return not isinstance(x, np.ndarray) or x.size == 0 or record.is_constant(x)
+
+
 def _as_column(record: Recorder, x: np.ndarray) -> Any:
     column = x.view(Column)
     column.record = record
@@ -291,7 +306,7 @@ def _convert(record: Recorder, x: np.ndarray, out: np.ndarray) -> None:
     """Writes x to `out`."""
     if out.dtype not in _TYPES or x.dtype not in _FROM_TYPES:
         record.fault = record.fault or f"{x.dtype.name} becomes {out.dtype.name}"
-        np.copyto(_written(out), plain(x), casting="unsafe")
+        np.copyto(written(out), plain(x), casting="unsafe")
         return
     types = int(from_numpy(out.dtype)), int(from_numpy(x.dtype))
     _call(record, "convert_columns", types, plain(out), [x])
@@ -300,12 +315,12 @@ def _convert(record: Recorder, x: np.ndarray, out: np.ndarray) -> None:
 def _verified(record: Recorder, what: str, out: np.ndarray, expected: np.ndarray) -> np.ndarray:
     if plain(out).tobytes() != np.ascontiguousarray(expected, out.dtype).tobytes():
         record.fault = record.fault or f"native code gives another result for {what} than NumPy"
-        np.copyto(_written(out), expected)
+        np.copyto(written(out), expected)
     return out
 
 
-def _written(column: np.ndarray) -> np.ndarray:
-    """A column, to be written to."""
+def written(column: np.ndarray) -> np.ndarray:
+    """The same memory, to be written to."""
     ends = [(extent - 1) * step for extent, step in zip(column.shape, column.strides)]
     low, high = sum(min(e, 0) for e in ends), sum(max(e, 0) for e in ends) + column.itemsize
     memory = (ctypes.c_char * (high - low)).from_address(_at(column) + low)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .columns import Column, plain
+from .columns import Column, plain, written
 from .dtypes import from_numpy
 from .kernels import library
 from .rows import address, allocate
@@ -26,6 +26,12 @@ class Native:
     def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
         """A new array for a rule to write to."""
         return np.zeros(shape, dtype)
+
+    def cosine_and_sine(self, radians: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of float64, (n,) each."""
+        (cosine, at_cosine), (sine, at_sine) = (self.allocate(radians.shape, radians.dtype) for _ in range(2))
+        self.call("cosines_and_sines", radians, radians.size, at_cosine, at_sine)
+        return cosine, sine
 
     def call(self, name: str, *arguments: Any) -> int:
         """The result of a function of `library()`. Arrays are read only, in row-major order; what is written to is
@@ -114,7 +120,7 @@ class Recorder(Native):
         """Whether replayed calls make it."""
         at = array.__array_interface__["data"][0]
         i = bisect_right(self._blocks, (at, 1 << 64)) - 1
-        return array.size == 0 or (i >= 0 and at < self._blocks[i][1])
+        return i >= 0 and at < self._blocks[i][1]
 
     def is_constant(self, column: np.ndarray) -> bool:
         base: Any = column
@@ -126,8 +132,21 @@ class Recorder(Native):
 
     def check(self, array: Any, what: str) -> None:
         """A fault if replayed calls don't give an array the right values."""
-        if not self.fault and isinstance(array, np.ndarray) and not (self.is_made(array) or self.is_constant(array)):
+        if self.fault or not isinstance(array, np.ndarray) or array.size == 0:
+            return
+        if not (self.is_made(array) or self.is_constant(array)):
             self.fault = f"{what} is computed from data"
+
+    def constant(self, x: Any) -> Any:
+        """An array that is the same for all batches, whose results are, too."""
+        if not isinstance(x, np.ndarray):
+            return x
+        if not self.is_constant(x):
+            x = x.copy() if x.base is not None else x
+            x.setflags(write=False)
+        column = x.view(Column)
+        column.record = self
+        return column
 
     def unknown(self, what: str, result: Any) -> Any:
         """The result of what can't be replayed."""
@@ -176,7 +195,9 @@ class Recorder(Native):
     def assign(self, to: np.ndarray, values: np.ndarray) -> None:
         self.check(values, "a column")
         if to.ndim > 2 or to.shape != values.shape or not {to.dtype, values.dtype} <= _CONVERTED:
-            raise ValueError(f"[internal error] no record of {values.dtype.name} {values.shape} to {to.dtype.name}")
+            self.unknown(f"writing {values.dtype.name} {values.shape} to {to.dtype.name} {to.shape}", None)
+            written(to)[...] = plain(values)
+            return
         self._alive += [to, values]
         self.call("assign_columns", *_layout(to), *_layout(values), len(to), to.shape[1] if to.ndim == 2 else 1)
 

@@ -63,23 +63,24 @@ class Resolver:
                     setattr(a, f"lengths of {name}", lengths)
                     setattr(a, name, column)
                     continue
-                column = _data_column(arg, batch, n, counts)
-            else:
-                parts = [
-                    _data_column(arg, values[d.source.number, d.index], n, counts, scalar=True)
-                    if isinstance(d, DataNode)
-                    else np.full(rows, d, arg.column_type)
-                    for d in data
-                ]
-                column = np.stack(parts, axis=1)
-            setattr(a, name, column)
+            setattr(a, name, self.column(name, n, values, counts))
         return a
 
-    def column(self, name: str, n: int, values: dict[tuple[int, int], Batch]) -> np.ndarray:
-        """That of an argument which is one DataNode."""
-        data = self.node.args[name]
-        assert isinstance(data, DataNode)
-        return _data_column(self.node.op.schema[name], values[data.source.number, data.index], n, None)
+    def column(
+        self, name: str, n: int, values: dict[tuple[int, int], Batch], counts: np.ndarray | None = None
+    ) -> np.ndarray:
+        """That of an argument which is data, or a list of some that are."""
+        data, arg = self.node.args[name], self.node.op.schema[name]
+        if isinstance(data, DataNode):
+            return _data_column(arg, values[data.source.number, data.index], n, counts)
+        rows = n if counts is None else int(counts.sum())
+        parts = [
+            _data_column(arg, values[d.source.number, d.index], n, counts, scalar=True)
+            if isinstance(d, DataNode)
+            else np.full(rows, d, arg.column_type)
+            for d in data
+        ]
+        return np.stack(parts, axis=1)
 
 
 def _constant_column(arg: Arg, value: Any, rows: int) -> Any:

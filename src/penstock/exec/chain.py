@@ -19,7 +19,7 @@ from .arguments import Resolver
 from .context import Context, explain_failure
 from .frames import as_rows, fold
 from .launch import Launch, execute
-from .replay import Record, Replays
+from .replay import Peeked, Record, Replays
 from .wiring import Edge, Wiring, inputs_of, outputs_of
 
 _INT64 = np.dtype("i8")
@@ -133,19 +133,26 @@ class _Segment:
         a = link.resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values, self.counts)
         a.native, a.sample_of = self.native, self.sample_of
         if self.record is not None:
+            for name, value in a.__dict__.items():
+                if name in op.schema:
+                    setattr(a, name, self.record.constant(value))
             if "seed" in op.schema:
                 a.random = self.record.random(a.random)
             for name in link.node.args:
                 setattr(a, name, self.record.argument(link, name, getattr(a, name)))
+                if f"lengths of {name}" in a.__dict__:
+                    self.record.unknown(f"'{name}' of different lengths", None)
         specs = [self.specs[e] for e in link.ins]
         a.batches = [None] * len(specs)
         for i, e in link.peeks:
             a.batches[i] = self.imported[e]
+            if self.record is not None:
+                a.batches[i] = Peeked(self.record, e, ctx.values[e], self.imported[e])
         self.watch(link, a)
         op.plan(a, *specs)
         outs = op.outputs(a, *specs)
         for e, spec in zip(link.outs, outs if isinstance(outs, tuple) else (outs,)):
-            self.specs[e] = spec
+            self.specs[e] = spec if self.record is None else self.record.whole(spec)
         self.calls.append(_Call(link, a))
         return True
 

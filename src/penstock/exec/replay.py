@@ -24,7 +24,6 @@ from ..core.dtypes import from_numpy
 from ..core.recording import Recorder
 from ..core.rng import Random
 from ..core.rows import TENSOR, ArgumentRows, Unread, address, allocate
-from ..graph.node import DataNode
 from .context import Context
 from .launch import Launch, execute
 from .wiring import Edge, Wiring, inputs_of
@@ -47,6 +46,7 @@ class Record(Recorder):
         super().__init__()
         self.inputs: list[tuple[Edge, Any]] = []  # and where the address of its rows is put
         self.columns: list[tuple[Link, str, np.ndarray]] = []  # arguments that are data
+        self.peeked: list[tuple[Edge, np.ndarray]] = []  # inputs that rules look into
         self.places: tuple[np.ndarray, np.ndarray] | None = None  # epochs and positions of the samples
 
     def input(self, e: Edge, batch: Batch) -> Batch:
@@ -57,13 +57,27 @@ class Record(Recorder):
         place = ctypes.c_void_p(batch.rows_address)
         self.inputs.append((e, place))
         self.call("take_in", ctypes.addressof(place), spec.n, spec.ndim, at, at_shape)
-        return Batch(Spec(shape, spec.dtype, spec.layout), rows, (), batch.sources)
+        return Batch(self.whole(Spec(shape, spec.dtype, spec.layout)), rows, (), batch.sources)
+
+    def whole(self, spec: Spec) -> Spec:
+        """The same; with where its samples begin, which a rule may compute with."""
+        spec._origin = self.constant(spec.origin)
+        return spec
 
     def argument(self, link: Link, name: str, column: np.ndarray) -> np.ndarray:
         """A column of data, where it will be for every batch."""
         memory, twin = self.copied(column)
         self.columns.append((link, name, memory))
         return twin
+
+    def contents(self, e: Edge, batch: Batch) -> np.ndarray:
+        """All samples of an input that a rule looks into, where they will be for every batch."""
+        array = batch.array()
+        if not batch.on_host:
+            return self.unknown("what an input on the GPU holds", array)
+        memory, column = self.copied(array)
+        self.peeked.append((e, memory))
+        return column
 
     def random(self, random: Random) -> Random:
         """The same numbers, from epochs and positions that lie where they will be for every batch."""
@@ -97,6 +111,23 @@ class Record(Recorder):
         """Records how the shapes of tensors were filled in."""
         for e, tensors in launch.tensors.items():
             self.assign(tensors.shape[:, : specs[e].ndim], specs[e].stored)
+
+
+class Peeked(Batch):
+    """An input that a rule may look into while it is on record; `seen` is what `Record.input` gave for the batch."""
+
+    __slots__ = ("_load",)
+
+    def __init__(self, record: Record, e: Edge, batch: Batch, seen: Batch):
+        super().__init__(seen.spec, seen.rows, (), batch.sources)
+        self.rows_address = seen.rows_address
+        self._load = record, e, batch
+
+    def array(self) -> np.ndarray:
+        if self._array is None:
+            record, e, batch = self._load
+            self._array = record.contents(e, batch)
+        return self._array
 
 
 class Kinds:
@@ -146,12 +177,7 @@ class Replays:
     @staticmethod
     def suit(links: list[Link]) -> bool:
         """Whether a chain of these can be recorded at all."""
-        return all(
-            link.op.replays
-            and not link.op.aliases
-            and all(isinstance(d, DataNode) and not link.op.schema[name].ragged for name, d in link.node.args.items())
-            for link in links
-        )
+        return all(link.op.replays and not link.op.aliases for link in links)
 
     def run(self, ctx: Context, pool: kernels.Pool) -> bool:
         """Runs the chain by a record, or while it is recorded; False if neither can be."""
@@ -230,7 +256,7 @@ class Recorded:
     """The calls of a record, and the memory that they work on. Used by one batch at a time."""
 
     def __init__(self, record: Record):
-        self._inputs, self._columns = record.inputs, record.columns
+        self._inputs, self._columns, self._peeked = record.inputs, record.columns, record.peeked
         self._places = None if record.places is None else record.written
         self._calls, self._n_calls, self._alive = record.end()
         self._usable = not record.fault
@@ -248,6 +274,13 @@ class Recorded:
             if column.shape != twin.shape or column.dtype != twin.dtype:
                 return False
             twin[...] = column
+        for e, twin in self._peeked:
+            if not values[e].on_host or not values[e].spec.is_dense:
+                return False
+            array = values[e].array()
+            if array.shape != twin.shape or array.dtype != twin.dtype:
+                return False
+            twin[...] = array
         if self._places is not None:
             self._places[0][...], self._places[1][...] = ctx.epoch, ctx.position
         return self._usable and kernels.library().replay(self._calls, self._n_calls) == self._n_calls

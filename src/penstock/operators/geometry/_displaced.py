@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
+from ...core.columns import constant
 from ...core.dtypes import DALIInterpType
 from ...core.op import Arg, Arguments, Operator, PerSample
 
@@ -43,6 +44,7 @@ class Displaced(Operator, abstract=True):
     """Base: `a.kind` (n,) says how places are computed, `a.constants` (n, up to 9) from what."""
 
     kernel = "geometry/displace"
+    replays = True
     windowed = "HW"
     border = 0
     interp: int
@@ -59,7 +61,7 @@ class Displaced(Operator, abstract=True):
         fill = self.fills()
         return {
             "p": getattr(a, "constants", 0),
-            "fill": np.array([fill], "f4"),
+            "fill": constant(np.array([fill], "f4")),
             "n_fill": len(fill),
             "range": 0,
             "extent": x.shape[:, axes],

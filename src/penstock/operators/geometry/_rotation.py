@@ -6,18 +6,18 @@ import numpy as np
 from ...core.errors import SampleErrors
 
 
-def around(axis: np.ndarray, c: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """(n, 3, 3): Rodrigues' formula for axes (n, 3) of any length and angles given by cosine and sine, (n,) each."""
+def around(axis: np.ndarray, c: np.ndarray, s: np.ndarray) -> list[list[np.ndarray]]:
+    """Rows of (n,): Rodrigues' formula for axes (n, 3) of any length and angles given by cosine and sine, (n,) each."""
     if axis.shape[1] != 3:
         raise ValueError(f"`axis` takes three values (x, y, z), got {axis.shape[1]}")
     axis = axis.astype("f8")
-    length = np.sqrt((axis * axis).sum(axis=1))
+    x, y, z = axis[:, 0], axis[:, 1], axis[:, 2]
+    length = np.sqrt(x * x + y * y + z * z)
     SampleErrors.where(length == 0, lambda i: "`axis` must have a length, got [0, 0, 0]")
-    x, y, z = (axis / length[:, None]).T
+    x, y, z = x / length, y / length, z / length
     t = 1 - c
-    rows = [
+    return [
         [t * x * x + c, t * x * y - s * z, t * x * z + s * y],
         [t * x * y + s * z, t * y * y + c, t * y * z - s * x],
         [t * x * z - s * y, t * y * z + s * x, t * z * z + c],
     ]
-    return np.moveaxis(np.array(rows), 2, 0)

@@ -24,6 +24,7 @@ class Warp(Operator, abstract=True):
 
     layouts = ("HWC", "FHWC", "DHWC", "FDHWC")
     kernel = "geometry/warp"
+    replays = True
     windowed = "DHW"
 
     size = PerSample(
@@ -80,7 +81,7 @@ class Warp(Operator, abstract=True):
 
     def params(self, a: Arguments, x: Spec, *specs: Spec) -> dict[str, Any]:
         dims, out = a.canvas.shape[1], specs[-1]
-        matrix, origin = np.zeros((x.n, 12), "f4"), np.zeros((x.n, 3), "i8")
+        matrix, origin = a.native.zeros((x.n, 12), "f4"), a.native.zeros((x.n, 3), "i8")
         matrix[:, : dims * (dims + 1)] = a.matrix
         origin[:, :dims] = out.origin[:, -2 : -2 - dims : -1]
         fill = self.values["fill_value"]

@@ -46,6 +46,7 @@ class Remap(Operator):
     layouts = ("HWC", "FHWC")
     inputs = (3, 3)
     kernel = "geometry/remap"
+    replays = True
     windowed = "HW"
     interp = Arg(
         DALIInterpType,

@@ -5,6 +5,7 @@ import numpy as np
 
 from ...core.batch import Spec
 from ...core.op import Arg, Arguments, PerFrame
+from ._matrices import dot
 from ._rotation import around
 from ._warp import Warp, spatial
 
@@ -36,46 +37,49 @@ class Rotate(Warp):
     def plan(self, a: Arguments, x: Spec) -> None:
         dims = spatial(x)
         radians = (a.angle.astype("f4") * np.float32(np.pi / 180)).astype("f8")
-        rotation = _planar(radians) if dims == 2 else self._around(a, x, radians)
-        extent = x.shape[:, -2 : -2 - dims : -1]  # x, y(, z)
+        c, s = a.native.cosine_and_sine(radians)
+        rotation = [[c, -s], [s, c]] if dims == 2 else self._around(a, x, c, s)  # from output to input
+        extent = [x.shape[:, -2 - d] for d in range(dims)]  # x, y(, z)
         size = self.given_size(a, x)
         if size is not None:
-            canvas = size[:, ::-1]
+            canvas = [size[:, -1 - d] for d in range(dims)]
         elif self.values["keep_size"]:
             canvas = extent
         else:
-            canvas = _enclosing(np.abs(rotation).transpose(0, 2, 1), extent, a.sample_of)  # from input to output
-        a.canvas = canvas[:, ::-1]
-        shift = extent / 2 - (rotation @ (canvas / 2)[..., None])[..., 0]
-        a.matrix = np.concatenate([rotation, shift[..., None]], axis=2).reshape(x.n, -1)
+            canvas = _enclosing(rotation, extent, a.sample_of)
+        a.canvas = np.stack(canvas[::-1], axis=1)
+        columns, half = [], [e / 2 for e in canvas]
+        for row, e in zip(rotation, extent):
+            columns += [*row, e / 2 - dot(row, half)]
+        a.matrix = np.stack(columns, axis=1)
 
-    def _around(self, a: Arguments, x: Spec, radians: np.ndarray) -> np.ndarray:
-        """(n, 3, 3), output to input: a rotation by the opposite angle."""
+    def _around(self, a: Arguments, x: Spec, c: np.ndarray, s: np.ndarray) -> list[list[np.ndarray]]:
+        """Rows of (n,): a rotation by the opposite angle."""
         if a.axis is None:
             raise ValueError("the rotation of a volume needs `axis` (x, y, z)")
-        return around(a.axis, np.cos(radians), -np.sin(radians)).astype("f4").astype("f8")
+        return [[m.astype("f4").astype("f8") for m in row] for row in around(a.axis, c, -s)]
 
 
-def _planar(radians: np.ndarray) -> np.ndarray:
-    """(n, 2, 2), output to input."""
-    c, s = np.cos(radians), np.sin(radians)
-    return np.moveaxis(np.array([[c, -s], [s, c]]), 2, 0)
-
-
-def _enclosing(size_of: np.ndarray, extent: np.ndarray, sample_of: np.ndarray | None) -> np.ndarray:
-    """(n, d) extents that hold boxes of `extent` after a rotation with the absolute values `size_of` (n, d, d).
+def _enclosing(
+    rotation: list[list[np.ndarray]], extent: list[np.ndarray], sample_of: np.ndarray | None
+) -> list[np.ndarray]:
+    """Extents (n,) that hold boxes of `extent` after the inverse of a rotation.
 
     The frames of a sample get one size: the largest, odd along an axis if more than half of them would have it odd."""
-    reach = (size_of @ extent[..., None].astype("f8"))[..., 0]
-    canvas = np.ceil(reach - _SLACK).astype("i8")
-    # The axis itself where it contributes as much as another one.
-    own = np.einsum("nii->ni", size_of)
-    main = np.where(own >= size_of.max(axis=2), np.arange(extent.shape[1]), size_of.argmax(axis=2))
-    odd = np.take_along_axis(extent, main, axis=1) % 2
-    if sample_of is not None and len(sample_of):
-        largest = np.zeros((int(sample_of[-1]) + 1, extent.shape[1]), "i8")
-        votes = np.zeros_like(largest)
-        np.maximum.at(largest, sample_of, canvas)
-        np.add.at(votes, sample_of, 2 * odd - 1)
-        canvas, odd = largest[sample_of], (votes > 0)[sample_of]
-    return canvas + (canvas - odd) % 2
+    odd_extent, sizes = [e % 2 for e in extent], []
+    for i in range(len(extent)):
+        share = [np.abs(row[i]) for row in rotation]
+        canvas = np.ceil(dot(share, extent) - _SLACK).astype("i8")
+        # The input's axis that contributes most; the axis itself where it contributes as much as another one.
+        most, odd = share[0], odd_extent[0]
+        for one, its_odd in zip(share[1:], odd_extent[1:]):
+            most, odd = np.maximum(most, one), np.where(one > most, its_odd, odd)
+        odd = np.where(share[i] >= most, odd_extent[i], odd)
+        if sample_of is not None and len(sample_of):
+            largest = np.zeros(int(sample_of[-1]) + 1, "i8")
+            votes = np.zeros_like(largest)
+            np.maximum.at(largest, sample_of, canvas)
+            np.add.at(votes, sample_of, 2 * odd - 1)
+            canvas, odd = largest[sample_of], (votes > 0)[sample_of]
+        sizes.append(canvas + (canvas - odd) % 2)
+    return sizes

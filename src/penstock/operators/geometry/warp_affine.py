@@ -6,6 +6,7 @@ import numpy as np
 from ...core.batch import Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, PerFrame
+from ._matrices import dot, inverted
 from ._warp import Warp, spatial
 
 
@@ -56,19 +57,21 @@ class WarpAffine(Warp):
                 f"`matrix` needs {count} values for an input of layout '{x.layout}', got {a.matrix.shape[1]}"
             )
         if not self.values["inverse_map"]:
-            a.matrix = _inverse(a.matrix.reshape(x.n, dims, dims + 1).astype("f8"), dims).reshape(x.n, count)
+            a.matrix = _inverse(a.matrix.astype("f8"), dims)
         size = self.given_size(a, x)
         a.canvas = x.shape[:, -1 - dims : -1] if size is None else size
 
 
 def _inverse(matrix: np.ndarray, dims: int) -> np.ndarray:
-    """(n, d, d + 1) of the maps the other way round."""
-    square = matrix[..., :dims]
+    """(n, d * (d + 1)) of the maps the other way round."""
+    rows = [[matrix[:, i * (dims + 1) + j] for j in range(dims + 1)] for i in range(dims)]
     with np.errstate(all="ignore"):
-        determinant = np.linalg.det(square)
+        inverse, determinant = inverted([row[:dims] for row in rows])
     SampleErrors.where(
-        (determinant == 0) | ~np.isfinite(matrix).all(axis=(1, 2)),
-        lambda i: f"the matrix {matrix[i].ravel().tolist()} has no inverse",
+        (determinant == 0) | ~np.isfinite(matrix).all(axis=1),
+        lambda i: f"the matrix {matrix[i].tolist()} has no inverse",
     )
-    inverse = np.linalg.inv(square)
-    return np.concatenate([inverse, -inverse @ matrix[..., dims:]], axis=2)
+    columns = []
+    for row in inverse:
+        columns += [*row, -dot(row, [r[dims] for r in rows])]
+    return np.stack(columns, axis=1)

@@ -9,6 +9,7 @@ from ...core.batch import Spec
 from ...core.dtypes import DALIInterpType
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, PerFrame, PerSample
+from ._matrices import inverted, product
 from ._displaced import PERSPECTIVE, Displaced, check_interp, check_type
 
 _BORDERS = ("constant", "replicate", "reflect", "reflect_101", "wrap")  # as in kernels/geometry/sampling.h
@@ -74,23 +75,23 @@ class WarpPerspective(Displaced):
             (channels != count) & (count != 1),
             lambda i: f"fill_value has {count} values for {channels[i]} channels; give one, or one per channel",
         )
-        matrix = self._matrix(a, x, more).reshape(x.n, 3, 3).astype("f8")
+        given = self._matrix(a, x, more).reshape(x.n, 9).astype("f8")
         SampleErrors.where(
-            ~np.isfinite(matrix).all(axis=(1, 2)), lambda i: f"the matrix must be finite, got {matrix[i].tolist()}"
+            ~np.isfinite(given).all(axis=1), lambda i: f"the matrix must be finite, got {given[i].tolist()}"
         )
+        matrix = [[given[:, 3 * i + j] for j in range(3)] for i in range(3)]
         if not self.values["inverse_map"]:
-            determinant = np.linalg.det(matrix)
-            SampleErrors.where(determinant == 0, lambda i: f"the matrix {matrix[i].tolist()} has no inverse")
-            matrix = np.linalg.inv(matrix)
+            with np.errstate(all="ignore"):
+                matrix, determinant = inverted(matrix)
+            SampleErrors.where(determinant == 0, lambda i: f"the matrix {given[i].tolist()} has no inverse")
         if self.values["pixel_origin"] == "center":  # the kernel's origin is the corner
-            shift = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])
-            matrix = shift @ matrix @ np.linalg.inv(shift)
-        a.constants, a.kind = matrix.reshape(x.n, 9), PERSPECTIVE
+            matrix = product(product(_shift(0.5), matrix), _shift(-0.5))
+        a.constants, a.kind = np.stack(sum(matrix, []), axis=1), PERSPECTIVE
         a.canvas = None
         if a.size is not None and a.size.shape[1]:
             if a.size.shape[1] != 2:
                 raise ValueError(f"`size` takes height and width, got {a.size.shape[1]} values")
-            a.canvas = np.floor(np.nan_to_num(a.size).astype("f8") + 0.5).astype("i8")
+            a.canvas = np.floor(np.where(np.isfinite(a.size), a.size, 0).astype("f8") + 0.5).astype("i8")
             SampleErrors.where(
                 (a.canvas <= 0).any(axis=1), lambda i: f"the size must be positive, got {a.size[i].tolist()}"
             )
@@ -116,3 +117,7 @@ class WarpPerspective(Displaced):
         if a.canvas is not None:
             shape[:, [x.axis("H"), x.axis("W")]] = a.canvas
         return x.like(shape=shape)
+
+
+def _shift(by: float) -> list[list]:
+    return [[1.0, 0.0, by], [0.0, 1.0, by], [0.0, 0.0, 1.0]]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
+from ...core.columns import constant
 from ...core.op import Arg, Arguments
 from ._displaced import WATER, Masked
 
@@ -41,7 +42,7 @@ class Water(Masked):
         for name in names:
             if not np.isfinite(self.values[name]):
                 raise ValueError(f"{self.display_name()}: {name} must be finite, got {self.values[name]}")
-        self.constants = np.array([[self.values[name] for name in names] + [0.0] * 3], "f4")
+        self.constants = constant(np.array([[self.values[name] for name in names] + [0.0] * 3], "f4"))
 
     def params(self, a: Arguments, x: Spec, *specs: Spec) -> dict[str, Any]:
         return {**super().params(a, x, *specs), "p": self.constants}

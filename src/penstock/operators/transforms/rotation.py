@@ -52,5 +52,5 @@ class Rotation(Transform):
     def matrix(self, a: Arguments, dims: int | None) -> np.ndarray:
         radians = (a.angle.astype("f4") * np.float32(np.pi / 180)).astype("f8")
         c, s = np.cos(radians), np.sin(radians)
-        linear = np.moveaxis(np.array([[c, -s], [s, c]]), 2, 0) if a.axis is None else around(a.axis, c, s)
+        linear = np.moveaxis(np.array([[c, -s], [s, c]] if a.axis is None else around(a.axis, c, s)), 2, 0)
         return about(linear, a.center)
