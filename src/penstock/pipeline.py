@@ -19,8 +19,8 @@ from .exec.plan import Plan
 from .exec.statistics import Statistics, clocks
 from .graph import trace
 from .graph.branching import Unmerged
+from .graph.loose import adopt, input_name
 from .graph.node import DataNode
-from .graph.placement import origin
 from .graph.scopes import bring
 from .python_workers import PythonWorkers
 from .scheduling import OperatorConcurrency, StreamPolicy
@@ -81,7 +81,6 @@ class Pipeline(PythonWorkers, Serialization):
         of all shards where their number changes.
     output_dtype, output_ndim, output_layout
         What the outputs have to be; one value for all or a list. A batch that differs raises PipelineError.
-
     device_memory_limit
         The most bytes of GPU memory the pipeline may hold; None for no limit.
 
@@ -185,6 +184,7 @@ class Pipeline(PythonWorkers, Serialization):
             if not self._output_nodes:
                 raise ValueError(f"the pipeline{self._defined_at} has no outputs")
             outputs = [self._as_output(o, i) for i, o in enumerate(self._output_nodes)]
+            self._sinks = [adopt(self.definition, s) for s in self._sinks]
         plan = Plan(self.definition.nodes, outputs, self._sinks, self._seed)
         if plan.uses_gpu:
             plan.session = self._gpu_session()
@@ -210,8 +210,7 @@ class Pipeline(PythonWorkers, Serialization):
         if self._device_id is None:
             raise ValueError(
                 f"the pipeline{self._defined_at} has operators on the GPU and no device_id: say which GPU, for "
-                f"instance "
-                "device_id=0"
+                "instance device_id=0"
             )
         from .exec.gpu import Session  # only pipelines with a GPU pay for its modules
 
@@ -348,7 +347,7 @@ class Pipeline(PythonWorkers, Serialization):
         assert self._plan is not None
         if isinstance(data_node, (list, tuple)) and data_node and isinstance(data_node[0], DataNode):
             data_node = data_node[0]
-        name = origin(data_node).source.name if isinstance(data_node, DataNode) else data_node
+        name = input_name(self.definition, data_node) if isinstance(data_node, DataNode) else data_node
         feeds = {n.name: n.op for n in self._plan.sources if hasattr(n.op, "feed")}
         if name not in feeds:
             raise KeyError(

@@ -9,7 +9,7 @@ import pytest
 
 import penstock
 from penstock import fn, ops, pipeline_def, types
-from penstock.pipeline import DataNode, Pipeline
+from penstock.pipeline import Pipeline
 
 
 def values(outputs):
@@ -250,8 +250,10 @@ def test_no_batch_size():
 
 
 def test_operators_outside_of_a_pipeline():
-    with pytest.raises(RuntimeError, match=r"fn.brightness: .*only while a pipeline is being defined"):
-        fn.brightness(DataNode("x"))
+    with pytest.raises(
+        RuntimeError, match=r"fn.brightness: .*ndarray only while a pipeline .* penstock.experimental.dynamic"
+    ):
+        fn.brightness(np.zeros((2, 2, 3), np.uint8))
 
 
 def here() -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core import kernels
 from ..core.op import Operator, Source
+from .loose import LOOSE, adopt
 from .node import DataNode, Node
 
 
@@ -41,16 +42,17 @@ def move(node: DataNode, to: str) -> DataNode:
         return node
     from .trace import stack  # which imports this module
 
-    if not stack():
-        raise RuntimeError(f"DataNode.{to}() can be called only while a pipeline is being defined")
-    definition = stack()[-1].definition
+    definition = stack()[-1].definition if stack() else LOOSE
+    node = adopt(definition, node)
     key = node.source.number, node.index, to
     if key not in definition.moved:
         cls = ToGpu if to == "gpu" else ToCpu
-        number = len(definition.nodes)
+        number = definition.next_number()
         copy = Node(cls({}), (node,), {}, f"__{cls.__name__}_{number}", number, to, node.source.sites)
         copy.scope = copy.branch = node.source.branch
         definition.add(copy)
+        if copy.loose:
+            return copy.outputs[0]
         definition.moved[key] = copy.outputs[0]
     return definition.moved[key]
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import Site
 from ..core.op import REGISTRY
+from .loose import adopt
 from .node import DataNode, Node
 from .placement import move
 
 if TYPE_CHECKING:
-    from .trace import Definition
+    from .definition import Definition
 
 
 class Scope:
@@ -56,6 +57,7 @@ def inside(definition: Definition, scope: Scope | None):
 
 def bring(definition: Definition, data: DataNode, scope: Scope | None) -> DataNode:
     """The samples of `data` that belong to a scope. ValueError if it was made inside of another branch."""
+    data = adopt(definition, data)
     its = data.source.branch
     if its is scope:
         return data
@@ -88,7 +90,7 @@ def add(
     its first input is."""
     cls = REGISTRY[name]
     constants = {n: values.get(n, a.default) for n, a in cls.schema.items()} | {"given": set(values)}
-    number = len(definition.nodes)
+    number = definition.next_number()
     node = Node(cls(constants), inputs, {}, f"__{cls.__name__}_{number}", number, inputs[0].device, sites)
     node.scope, node.branch = scope, branch
     definition.add(node)

@@ -13,30 +13,10 @@ from ..core.dtypes import to_numpy
 from ..core.errors import user_sites, warn_deprecated
 from ..core.op import REGISTRY, Operator, PerSample
 from . import placement
+from .definition import Definition
+from .loose import LOOSE
 from .node import DataNode, Node
 from .scopes import Scope, bring
-
-
-class Definition:
-    """The nodes of a pipeline while it is being defined."""
-
-    def __init__(self) -> None:
-        self.nodes: list[Node] = []
-        self.names: dict[str, Node] = {}
-        self.moved: dict[tuple[int, int, str], DataNode] = {}  # copies on the other device
-        self.scope: Scope | None = None  # the branch of a conditional that is being defined
-        self.splits: dict[tuple[int, int, int], DataNode] = {}  # what was brought into a branch already
-
-    def add(self, node: Node) -> None:
-        if node.name in self.names:
-            raise ValueError(
-                node.describe(
-                    f"the name '{node.name}' is taken by another operator of the pipeline:\n{self.names[node.name]!r}"
-                )
-            )
-        self.names[node.name] = node
-        self.nodes.append(node)
-
 
 _NARROW = {"int64": "i4", "uint64": "u4", "float64": "f4"}
 _local = threading.local()
@@ -105,6 +85,17 @@ def constant(value: Any) -> DataNode:
     return call(REGISTRY["constant"], (), {"value": constant_array(value)})
 
 
+def _check_loose(cls: type[Operator], inputs: tuple) -> None:
+    """Data that is given outside of a pipeline is a mistake: a constant of a pipeline is hardly meant."""
+    data = next((i for i in inputs if isinstance(i, (list, tuple, np.ndarray)) or hasattr(i, "as_tensor")), None)
+    if data is not None:
+        raise RuntimeError(
+            f"{cls.display_name()}: operators take data of type {type(data).__name__} only while a pipeline is being "
+            "defined: inside a function decorated with @pipeline_def, inside `with pipeline:`, or in `define_graph`. "
+            "To process data at once, call the operator of the same name in penstock.experimental.dynamic"
+        )
+
+
 def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any], warned: Collection[str] = ()) -> Any:
     """Adds a call of operator `cls` to the pipeline being defined. Returns its output, or a tuple of them.
 
@@ -121,15 +112,11 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any], warned: Col
         ]
         return list(zip(*results)) if results and isinstance(results[0], tuple) else results
     if not stack():
-        raise RuntimeError(
-            f"{cls.display_name()}: operators can be called only while a pipeline is being defined: inside a "
-            "function decorated with "
-            "@pipeline_def, inside `with pipeline:`, or in `define_graph`"
-        )
+        _check_loose(cls, inputs)
     expanded = cls.expand(inputs, dict(kwargs), call)
     if expanded is not None:
         return expanded
-    definition: Definition = stack()[-1].definition
+    definition: Definition = stack()[-1].definition if stack() else LOOSE
     name, device = kwargs.pop("name", None), kwargs.pop("device", None)
     sites = user_sites()
     if name is not None and "name" in cls.schema:
@@ -164,7 +151,7 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any], warned: Col
         who = "" if str(e).startswith(cls.display_name()) else f"{cls.display_name()}: "
         where = "\n\n" + "\n".join(map(str, sites)) if sites else ""
         raise type(e)(f"{who}{e}{where}") from None
-    number = len(definition.nodes)  # constants among the inputs have got theirs
+    number = definition.next_number()  # constants among the inputs have got theirs
     where = "cpu" if made_on_cpu else device
     node = Node(op, edges, data, name or f"__{cls.__name__.lstrip('_')}_{number}", number, where, sites)
     node.scope = node.branch = scope

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nodes of a pipeline while it is being defined."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .node import DataNode, Node
+    from .scopes import Scope
+
+
+class Definition:
+    """The nodes of a pipeline, and what it holds only while it is being defined."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.names: dict[str, Node] = {}
+        self.moved: dict[tuple[int, int, str], DataNode] = {}  # copies on the other device
+        self.adopted: dict[Node, Node] = {}  # own nodes that are like loose ones
+        self.scope: Scope | None = None  # the branch of a conditional that is being defined
+        self.splits: dict[tuple[int, int, int], DataNode] = {}  # what was brought into a branch already
+
+    def next_number(self) -> int:
+        return len(self.nodes)
+
+    def add(self, node: Node) -> None:
+        if node.name in self.names:
+            raise ValueError(
+                node.describe(
+                    f"the name '{node.name}' is taken by another operator of the pipeline:\n{self.names[node.name]!r}"
+                )
+            )
+        self.names[node.name] = node
+        self.nodes.append(node)
