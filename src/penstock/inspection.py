@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from .core.errors import SampleError, suggest
@@ -90,6 +91,10 @@ class Inspection(Settings):
 
     def enable_api_check(self, enable: bool) -> None:
         """Accepted for compatibility: `run` and `schedule_run` may be mixed."""
+
+    def _check_api_type_scope(self, api_type: Any) -> AbstractContextManager[None]:
+        """The same, for iterators that programs have written after the pattern of DALI's own."""
+        return nullcontext()
 
     def executor_statistics(self) -> dict[str, Any]:
         return {}

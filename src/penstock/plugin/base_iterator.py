@@ -16,6 +16,7 @@ from ..pipeline import Pipeline, PipelineError
 from ..tensors import TensorListCPU
 from . import resume
 from .epochs import LastBatchPolicy, ReaderEpochs, SizedEpochs, policy_of
+from .facts import Facts
 
 __all__ = ["LastBatchPolicy"]
 
@@ -97,7 +98,7 @@ def like(parent: Callable[..., Any], *added: Callable[..., Any], without: Sequen
 _Value = TypeVar("_Value")
 
 
-class DaliIterator(Generic[_Value]):
+class DaliIterator(Facts, Generic[_Value]):
     """Base of the iterators: runs the pipelines, counts batches, ends and begins epochs. A framework overrides
     `_convert`.
 
@@ -138,6 +139,7 @@ class DaliIterator(Generic[_Value]):
             policy = wanted
         self._auto_reset = _auto_reset(auto_reset)
         self._names = names_of(output_map)
+        self.output_map = list(output_map)
         self._last_batch_policy, self._last_batch_padded = policy, bool(last_batch_padded)
         self._reader_name = reader_name
         if reader_name is not None and size != -1:
@@ -357,15 +359,6 @@ class DaliIterator(Generic[_Value]):
         if self._epochs is None:
             raise TypeError("the iterator has no length: it was given neither a reader_name nor a size")
         return self._epochs.epoch.batches
-
-    @property
-    def size(self) -> int:
-        """Samples in this epoch, rounded up to whole batches; -1 if it is not known."""
-        if self._epochs is None:
-            return -1
-        if isinstance(self._epochs, SizedEpochs):
-            return self._epochs.size
-        return self._epochs.epoch.batches * self.batch_size
 
     def checkpoints(self) -> list[bytes]:
         """Where the iterator is, a checkpoint for each pipeline. An iterator over pipelines that were built with

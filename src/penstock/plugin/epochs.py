@@ -72,6 +72,7 @@ class ReaderEpochs:
     ):
         self.batch_size, self.policy, self.n_shards = batch_size, policy, n_shards
         self._sizes = [size * (i + 1) // n_shards - size * i // n_shards for i in range(n_shards)]
+        self.shard_sizes, self.shard_ids = tuple(self._sizes), tuple(shard_ids)
         self._pipelines = shard_ids
         self._reads_ahead = policy is LastBatchPolicy.FILL and not padded
         self._stick = stick

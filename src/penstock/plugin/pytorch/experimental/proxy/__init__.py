@@ -144,7 +144,7 @@ class DALIServer:
                 if message is _STOP:
                     break
                 self._begin(*message, running)
-                if len(running) >= self._pipeline.prefetch_queue_depth:
+                if len(running) >= self._pipeline.cpu_queue_size:
                     self._finish(running.popleft())
             while running:  # nothing is left behind in the pipeline
                 self._finish(running.popleft())
