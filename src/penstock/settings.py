@@ -63,6 +63,7 @@ class Settings:
             raise ValueError(f"batch_size takes a positive integer; got {batch_size!r}")
         if num_threads is not None and num_threads < 1:
             raise ValueError(f"num_threads takes a positive integer; got {num_threads!r}")
+        self._queue_depths = prefetch_queue_depth
         if isinstance(prefetch_queue_depth, dict):
             prefetch_queue_depth = prefetch_queue_depth.get("cpu_size", 2)
         elif isinstance(prefetch_queue_depth, tuple):
@@ -137,8 +138,9 @@ class Settings:
         return self._seed
 
     @property
-    def prefetch_queue_depth(self) -> int:
-        return self._prefetch_queue_depth
+    def prefetch_queue_depth(self) -> int | dict[str, int] | tuple[int, int]:
+        """As it was given."""
+        return self._queue_depths
 
     @property
     def exec_pipelined(self) -> bool:
@@ -174,7 +176,10 @@ class Settings:
 
     @property
     def gpu_queue_size(self) -> int:
-        return self._prefetch_queue_depth
+        depths = self._queue_depths
+        if isinstance(depths, dict):
+            return depths.get("gpu_size", 2)
+        return depths[1] if isinstance(depths, tuple) else self._prefetch_queue_depth
 
     @property
     def is_restored_from_checkpoint(self) -> bool:

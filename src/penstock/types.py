@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
@@ -118,28 +119,37 @@ class ScalarConstant:
         return f"ScalarConstant({self.value}, {self.dtype})"
 
 
-def _as_type(name: str) -> Any:
-    def as_type(self: ScalarConstant) -> ScalarConstant:
-        return ScalarConstant(self._array.astype(name), np.dtype(name))
+class _ScalarNode(_DataNode):
+    """What `Constant` makes of one number: a node that also gives it as another type, like `ScalarConstant`."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: np.ndarray, node: _DataNode):
+        super().__init__(node.name, node.device, node.source, node.index)
+        self._array = array
+
+    value, dtype = ScalarConstant.value, ScalarConstant.dtype
+
+
+def _as_type(name: str, make: Callable[[np.ndarray, np.dtype], Any]) -> Any:
+    def as_type(self: Any) -> Any:
+        return make(self._array.astype(name), np.dtype(name))
 
     as_type.__name__, as_type.__doc__ = name, f"The number as {name}."
     return as_type
 
 
-for _name in ("bool", "float16", "float32", "float64", *(f"{u}int{b}" for u in ("u", "") for b in (8, 16, 32, 64))):
-    setattr(ScalarConstant, _name, _as_type(_name))
-
-
 def ConstantNode(device: str, value: Any, dtype: Any, shape: Any, layout: str | None, **kwargs: Any) -> _DataNode:
     """A constant as a node of the graph: see `Constant`."""
+    scalar = shape is None and layout is None and np.ndim(value) == 0
     array = _trace.constant_array(value, dtype)
     if shape is not None:
         array = np.broadcast_to(array, shape) if array.size == 1 else array.reshape(shape)
     from .core.op import REGISTRY
 
-    return _trace.call(
-        REGISTRY["constant"], (), {"value": array, "layout": layout or "", "device": device or "cpu", **kwargs}
-    )
+    arguments = {"value": array, "layout": layout or "", "device": device or "cpu", **kwargs}
+    node = _trace.call(REGISTRY["constant"], (), arguments)
+    return _ScalarNode(array, node) if scalar and node.device == "cpu" else node
 
 
 def Constant(
@@ -164,3 +174,25 @@ def Constant(
     (<DALIDataType.FLOAT: 9>, [1.5, 2.0], 1099511627776)
     """
     return ConstantNode(device or "cpu", value, dtype, shape, layout, **kwargs)
+
+
+for _name in ("bool", "float16", "float32", "float64", *(f"{u}int{b}" for u in ("u", "") for b in (8, 16, 32, 64))):
+    setattr(ScalarConstant, _name, _as_type(_name, ScalarConstant))
+    setattr(_ScalarNode, _name, _as_type(_name, Constant))
+
+
+def _raw_cuda_stream(stream_obj: Any) -> Any:
+    """The address of a stream of CuPy's, PyTorch's or of `CUDAStream`; anything else as it is. Programs that copy
+    tensors themselves, after the pattern of DALI's plugins, import it."""
+    for name in ("cuda_stream", "ptr"):
+        if hasattr(stream_obj, name):
+            return getattr(stream_obj, name)
+    return stream_obj
+
+
+def _raw_cuda_stream_ptr(stream_obj: Any) -> Any:
+    """The same as a pointer of `ctypes`, or None."""
+    import ctypes
+
+    raw = _raw_cuda_stream(stream_obj)
+    return None if raw is None else ctypes.c_void_p(raw)

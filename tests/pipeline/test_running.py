@@ -276,7 +276,9 @@ def test_num_outputs_and_properties():
     assert pipe.num_outputs == 2 and pipe.batch_size == pipe.max_batch_size == 3
     assert pipe.cpu_queue_size == pipe.gpu_queue_size == pipe.prefetch_queue_depth == 3
     assert pipe.exec_pipelined and pipe.exec_async and pipe.num_threads >= 1
-    assert Pipeline(1, prefetch_queue_depth={"cpu_size": 4, "gpu_size": 1}).prefetch_queue_depth == 4
+    both = Pipeline(1, prefetch_queue_depth={"cpu_size": 4, "gpu_size": 1})
+    assert both.prefetch_queue_depth == {"cpu_size": 4, "gpu_size": 1}
+    assert (both.cpu_queue_size, both.gpu_queue_size) == (4, 1)
     assert [pipe.max_streams, pipe.enable_memory_stats, pipe.stream_policy, pipe.concurrency] == [
         None,
         False,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DALI = "nvidia.dali"
+VERSION = "2.4.0"  # the version of DALI whose names and behaviour penstock has; programs compare `__version__` with it
 # Modules of DALI whose content is in a module of another name here.
 ELSEWHERE = {
     "backend_impl": "backend",
@@ -97,7 +98,20 @@ class DaliFinder:
 
     def exec_module(self, module: ModuleType) -> None:
         # The import system returns what it finds here: the very module of penstock, with its own name and spec.
-        sys.modules[module.__name__] = importlib.import_module(target(module.__name__))
+        ours = importlib.import_module(target(module.__name__))
+        sys.modules[module.__name__] = _as_version_of_dali(ours) if module.__name__ == DALI else ours
+
+
+def _as_version_of_dali(ours: ModuleType) -> ModuleType:
+    """`nvidia.dali` itself: all that `penstock` has, but with a version that means something to programs."""
+    module = type(ours)(ours.__name__, ours.__doc__)
+    module.__dict__.update(
+        {name: getattr(ours, name) for name in ("__all__", "__file__", "__path__", "__spec__")},
+        __version__=VERSION,
+        __getattr__=lambda name: getattr(ours, name),
+        __dir__=lambda: dir(ours),
+    )
+    return module
 
 
 def install() -> None:

@@ -74,3 +74,20 @@ def test_a_number_that_does_not_fit_is_refused():
         run(lambda: types.Constant(2**40))
     with pytest.raises(ValueError, match="fn.copy: a constant beyond the range"):
         run(lambda: fn.copy(np.int64([2**40])))
+
+
+def test_one_number_tells_its_type_and_gives_it_as_another():
+    """`types.Constant(3).uint8()`: DALI makes a ScalarConstant of one number."""
+    number = types.Constant(3)
+    assert (number.value, number.dtype) == (3, types.INT32)
+    assert (number.uint8().value, number.uint8().dtype) == (3, types.UINT8)
+    assert [getattr(number, n)().dtype for n in ("bool", "float16", "int64")] == [
+        types.BOOL,
+        types.FLOAT16,
+        types.INT64,
+    ]
+    assert types.Constant(2**40, dtype=types.INT64).float64().value == 2.0**40
+    out = run(lambda: types.Constant(3).uint8() * types.Constant(np.uint8([2, 100])))
+    assert out.dtype == types.UINT8 and out.at(0).tolist() == [6, 44]  # 300 modulo 256
+    for several in ({"value": [1]}, {"value": 1, "shape": [2]}, {"value": 1, "device": "gpu"}):
+        assert not hasattr(types.Constant(**several), "uint8")
