@@ -341,3 +341,19 @@ def test_a_repeated_batch_can_be_written_to():
     outputs = [p.run()[0] for _ in range(3)]
     places = {o[k].data_ptr() for o in outputs for k in range(2)}
     assert len(places) == 6
+
+
+def test_kernels_of_one_scheme_in_one_segment():
+    """They are launched by text that reads alike, and are not the same for that."""
+
+    def define(device):
+        x = moved(
+            fn.external_source(source=lambda i: np.random.default_rng(i).integers(0, 256, (3, 24, 32, 3), "u1")), device
+        )
+        r = fn.reductions
+        return r.sum(x, dtype=types.FLOAT), r.mean_square(x), r.mean(x), r.rms(x), r.min(x), r.max(x), r.sum(x)
+
+    for got, want in both(define, n=1):
+        for a, b in zip(got, want):
+            np.testing.assert_allclose(a.as_array(), b.as_array(), rtol=1e-6)
+        assert (got[1].as_array() < got[0].as_array() / 2).all()

@@ -215,7 +215,8 @@ class Fusion:
 
     def _text(self, calls, order, source: Kind, steps, head, p: Phase, more: tuple[str, ...]) -> tuple[str, str]:
         bounds = f"__launch_bounds__({p.block[0] * p.block[1] * p.block[2]}, {p.resident}) " if p.resident else ""
-        key = (source, tuple(steps), p.body, bounds, more)
+        # Kernels that share a scheme have bodies of the same text, which mean what their own files define.
+        key = (head.kernel if head else "", source, tuple(steps), p.body, bounds, more)
         if key not in self._texts:
             entry = "__".join(calls[i].kernel.rsplit("/", 1)[-1] for i in order)[:100] + "_gpu"
             includes = [head.kernel] if head else []
