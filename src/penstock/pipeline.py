@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -28,7 +29,8 @@ from .serialization import Serialization
 from .settings import Settings, available_cpus
 from .tensors import TensorListCPU
 
-__path__: list[str] = []  # a package, as programs import `nvidia.dali.pipeline.experimental`
+__path__: list[str] = []  # a package, as programs import `nvidia.dali.pipeline.experimental`, in this way or that
+experimental = sys.modules[__name__]
 __all__ = ["DataNode", "OperatorConcurrency", "Pipeline", "StreamPolicy", "do_not_convert", "pipeline_def"]
 
 # The JPEG engine's thread, Python, and the driver's own work.
@@ -84,8 +86,7 @@ class Pipeline(PythonWorkers, Serialization):
     device_memory_limit
         The most bytes of GPU memory the pipeline may hold; None for no limit.
 
-    The remaining arguments of DALI are accepted: those about CUDA streams, executors and memory statistics have no
-    effect.
+    The other arguments of DALI, about CUDA streams, executors and memory statistics, are accepted without effect.
     """
 
     definition: trace.Definition
@@ -358,8 +359,8 @@ class Pipeline(PythonWorkers, Serialization):
     def reset(self) -> None:
         """Starts the next epoch, also in the middle of one: what was prepared ahead is dropped.
 
-        Where the readers are at the beginning of an epoch already, or their last batch ran on into it, nothing happens.
-        Data given by `feed_input`, and sources that can't start again, just go on.
+        Where the readers are at the beginning of an epoch already, or their last batch ran on into it, nothing happens;
+        nor to data given by `feed_input`, and to sources that can't start again.
         """
         self._iter_setup_ended = False
         if self._executor is not None and self._executor.reset():

@@ -77,6 +77,9 @@ def test_names_that_programs_import():
         from nvidia.dali import Pipeline, pipeline_def, fn, ops, types, math, StreamPolicy, OperatorConcurrency
         from nvidia.dali.backend import TensorCPU, TensorGPU, TensorListCPU, TensorListGPU
         from nvidia.dali.backend_impl import TensorListCPU as FromImpl
+        from nvidia.dali.pipeline import experimental
+        from nvidia.dali.pipeline.experimental import pipeline_def as from_experimental
+        assert experimental.pipeline_def is from_experimental is pipeline_def
         from nvidia.dali.backend_impl.types import DALIDataType
         from nvidia.dali._backend_enums import DALIInterpType
         from nvidia.dali.types import FLOAT, CUDAStream, ScalarConstant, PipelineAPIType, to_dali_type

@@ -8,6 +8,7 @@ checks and tests come from the class. See CONTRIBUTING.md for one written step b
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -108,8 +109,8 @@ class Arg:
                     return {float: DALIDataType.FLOAT, int: DALIDataType.INT32, bool: DALIDataType.BOOL}[v]
                 if not isinstance(v, str):
                     return dtypes.from_numpy(v)
-        elif t in (str, Layout) and isinstance(v, (str, bytes)):
-            return t(v.decode() if isinstance(v, bytes) else v)
+        elif t in (str, Layout) and isinstance(v, (str, bytes, os.PathLike)):
+            return t(os.fsdecode(v))
         raise TypeError(f"argument '{self.name}' takes {self.accepts()}, got {v!r}")
 
     def accepts(self) -> str:

@@ -278,3 +278,13 @@ def test_many_at_once(tmp_path):
     files = [str(tmp_path / f"{i % 50}") for i in range(5000)]
     data, _ = build(5000, files=files).run()
     assert [bytes(data.at(i)) for i in range(5000)] == [f"{i % 50}".encode() for i in range(5000)]
+
+
+def test_paths(tree):
+    wanted = found(file_root=str(tree), file_filters=["*.jpg"])
+    assert len(wanted) > 3 and found(file_root=tree, file_filters=["*.jpg"]) == wanted
+    contents = [(tree / name, label) for name, label, _ in wanted]
+    given = found(files=[p for p, _ in contents], labels=[k for _, k in contents])
+    assert [g[1:] for g in given] == [w[1:] for w in wanted]
+    (tree / "list.txt").write_text("".join(f"{p} {k}\n" for p, k in contents))
+    assert found(file_list=tree / "list.txt", file_root=tree) == given
