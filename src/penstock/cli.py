@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from . import catalogue
@@ -11,10 +12,19 @@ from .doctor import examine
 
 
 def main(arguments: list[str] | None = None) -> int:
+    try:
+        return _main(arguments)
+    except BrokenPipeError:  # of `penstock ops | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _main(arguments: list[str] | None) -> int:
     parser = argparse.ArgumentParser(
         prog="penstock",
-        description="Feeds training with images, audio and video. The library itself is used from Python.",
+        description="Feeds training with images. The library itself is used from Python.",
     )
+    parser.add_argument("--version", action="store_true", help="the version of penstock")
     commands = parser.add_subparsers(dest="command", metavar="command")
     commands.add_parser(
         "doctor", help="what this machine offers: CPU, GPU, codecs, libraries; what is missing; what follows"
@@ -24,20 +34,18 @@ def main(arguments: list[str] | None = None) -> int:
     commands.add_parser("version", help="the version of penstock")
     options = parser.parse_args(arguments)
     if options.command == "doctor":
-        report = examine()
-        print(report)
+        print(examine())
         return 0
     if options.command == "ops":
         text = catalogue.show(options.name)
-        print(text or f"no operator has {options.name!r} in its name; `penstock ops` lists all")
+        print(
+            text
+            or f"no operator has {options.name!r} in its name; `penstock ops` lists all."
+            + catalogue.nearest(options.name)
+        )
         return 0 if text else 2
-    if options.command == "version":
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            print(version("penstock"))
-        except PackageNotFoundError:
-            print("a source checkout")
+    if options.version or options.command == "version":
+        print(sys.modules[__package__].__version__)
         return 0
     parser.print_help()
     return 0

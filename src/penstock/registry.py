@@ -7,6 +7,7 @@ A function or class is made when it is asked for, with the signature and the doc
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -123,13 +124,20 @@ def _make_on_demand(
     def __getattr__(name: str) -> Any:
         found = table.get(name) or (None if name.startswith("_") else added(name))
         if found is None:
-            near = "" if name.startswith("_") else suggest(name, __dir__())
-            raise AttributeError(f"module '{module.__name__}' has no attribute '{name}'.{near}")
+            raise AttributeError(f"module '{module.__name__}' has no attribute '{name}'.{instead_of(name)}")
         made = make(*found)
         made.__module__ = module.__name__
         if name in table:  # others may be declared anew, as in notebooks
             setattr(module, name, made)
         return made
+
+    def instead_of(name: str) -> str:
+        if name.startswith("_"):
+            return ""
+        from . import absent
+
+        place = re.sub(r"^penstock\.(fn|ops|experimental\.dynamic)\.?", "", module.__name__)
+        return f" {known}" if (known := absent.explain(place, name)) else suggest(name, __dir__())
 
     def __dir__() -> list[str]:
         return sorted({*module.__dict__, *table})
