@@ -11,7 +11,7 @@ from enum import Enum
 from .core.op import Arg, Layout, Operator, PerFrame
 
 _SCALARS = {float: "float", int: "int", bool: "bool", str: "str", Layout: "str", object: "Any"}
-_CALL = {"device": 'Where it runs: "cpu".', "name": "Name of the operator in the graph."}
+_CALL = ("device", "name")  # arguments of every call
 
 
 def summary(cls: type[Operator]) -> str:
@@ -106,7 +106,7 @@ def remark(arg: Arg) -> str:
         parts.append("May differ per sample.")
     if arg.deprecated:
         parts.append(f"Deprecated: {arg.deprecated}.")
-    if arg.hidden:
+    if arg.hidden and not re.search("no effect", " ".join(parts), re.IGNORECASE):
         parts.append("Has no effect.")
     return " ".join(parts)
 
@@ -135,6 +135,8 @@ def docstring(cls: type[Operator], warning: str = "") -> str:
         default = "" if arg.required else ", optional" if arg.default is None else f", default {default_text(arg)}"
         lines.append(f"{arg.name} : {type_text(arg).removesuffix(' | None')}{default}")
         lines += textwrap.wrap(remark(arg), 100, initial_indent="    ", subsequent_indent="    ")
-    for name, text in _CALL.items():
-        lines += [f"{name} : str, optional", f"    {text}"]
+    places = [f'"{d}"' for d in cls.devices]
+    where = " or ".join(places) + ("; where its inputs are, if not given." if len(places) > 1 else ".")
+    lines += ["device : str, optional", f"    Where it runs: {where}"]
+    lines += ["name : str, optional", "    Name of the operator in the graph."]
     return "\n".join(lines) + "\n"

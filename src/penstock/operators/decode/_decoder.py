@@ -14,7 +14,7 @@ from ...core.op import Arg, Arguments, Operator
 from ._headers import read_headers
 
 _TYPES = ("UINT8", "INT8", "UINT16", "INT16", "UINT32", "INT32", "FLOAT")
-_NO_EFFECT = "Accepted for compatibility; has no effect on the CPU."
+_NO_EFFECT = "Accepted for compatibility."
 _REMOVED = "it was removed and has no effect"
 
 

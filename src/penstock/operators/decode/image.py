@@ -39,11 +39,11 @@ class Image(Decoder):
         "faster for large photographs. Pixels differ a little from a full decode that is scaled down afterwards. "
         "0: full size.",
     )
-    cache_batch_copy = Arg(bool, True, "Accepted for compatibility; has no effect on the CPU.", hidden=True)
-    cache_debug = Arg(bool, False, "Accepted for compatibility; has no effect on the CPU.", hidden=True)
-    cache_size = Arg(int, 0, "Accepted for compatibility; has no effect on the CPU.", hidden=True)
-    cache_threshold = Arg(int, 0, "Accepted for compatibility; has no effect on the CPU.", hidden=True)
-    cache_type = Arg(str, "", "Accepted for compatibility; has no effect on the CPU.", hidden=True)
+    cache_batch_copy = Arg(bool, True, "Accepted for compatibility.", hidden=True)
+    cache_debug = Arg(bool, False, "Accepted for compatibility.", hidden=True)
+    cache_size = Arg(int, 0, "Accepted for compatibility.", hidden=True)
+    cache_threshold = Arg(int, 0, "Accepted for compatibility.", hidden=True)
+    cache_type = Arg(str, "", "Accepted for compatibility.", hidden=True)
 
     def setup(self) -> None:
         super().setup()
