@@ -227,8 +227,8 @@ class Pipeline(PythonWorkers, Serialization):
             raise TypeError(
                 f"{wrong}; got a {type(value).__name__} with DataNodes in it. Unpack it: return *values, more"
             )
-        if not isinstance(value, (int, float, np.ndarray, np.generic, list, tuple)):
-            raise TypeError(f"{wrong}; got {type(value).__name__}")
+        if not isinstance(value, (int, float, list, tuple)) and not hasattr(value, "__array__"):
+            raise TypeError(f"{wrong}; got {type(value).__name__}" + ". Is its return missing?" * (value is None))
         return trace.constant(np.asarray(value))
 
     # Running ------------------------------------------------------------------------------------------------------

@@ -115,6 +115,12 @@ class ScalarConstant:
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return self._array if dtype is None else self._array.astype(dtype)
 
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
     def __repr__(self) -> str:
         return f"ScalarConstant({self.value}, {self.dtype})"
 
@@ -159,11 +165,12 @@ def Constant(
     layout: str | None = None,
     device: str | None = None,
     **kwargs: Any,
-) -> _DataNode:
+) -> _DataNode | ScalarConstant:
     """A value that is the same for every sample.
 
     `value` is a number, a list or an array. Without a `dtype`, 64-bit numbers become 32-bit ones, as Python's are of
-    64 bits; one that does not fit is a ValueError.
+    64 bits; one that does not fit is a ValueError. A number outside of a pipeline's definition is a `ScalarConstant`,
+    for any pipeline.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=2)
@@ -173,6 +180,9 @@ def Constant(
     >>> pair.dtype, pair.at(1).tolist(), large.at(0).item()
     (<DALIDataType.FLOAT: 9>, [1.5, 2.0], 1099511627776)
     """
+    alone = shape is None and not layout and device is None and not kwargs
+    if alone and not _trace.stack() and not np.ndim(value):
+        return ScalarConstant(value, dtype)
     return ConstantNode(device or "cpu", value, dtype, shape, layout, **kwargs)
 
 

@@ -149,9 +149,29 @@ def test_by_data_node():
     assert [out.as_array()[0, 0] for out in pipe.run()] == [1, 2, 3]
 
 
+def test_a_data_set_that_is_only_indexed():
+    """What iter() takes, though it has no __iter__: so do data sets for PyTorch."""
+
+    class Numbers:
+        def __getitem__(self, i):
+            if i == 5:
+                raise IndexError
+            return np.int32([i]), np.float32(i / 2)
+
+    pipe = pipeline_def(
+        lambda: fn.external_source(Numbers(), num_outputs=2, batch=False, cycle="raise"), batch_size=2, num_threads=1
+    )()
+    for _ in range(2):
+        assert [pipe.run()[1].as_array().tolist() for _ in range(2)] == [[0, 0.5], [1, 1.5]]
+        with pytest.raises(StopIteration):
+            for _ in range(2):
+                pipe.run()
+        pipe.reset()
+
+
 def test_repeat_last():
     pipe = fed(repeat_last=True)
-    with pytest.raises(RuntimeError, match="no data was fed"):
+    with pytest.raises(RuntimeError, match=r"no data was fed to the input 'x' .* or run\(x=data\)"):
         pipe.run()
     pipe.feed_input("x", rows(1))
     assert take(pipe) == take(pipe) == [1, 1]
@@ -189,7 +209,7 @@ def test_reset_keeps_what_was_fed():
         (lambda p: p.run(), RuntimeError, "call Pipeline.feed_input"),
         (lambda p: p.feed_input("y", rows(0)), KeyError, r"no input 'y'; it has \['x'\]"),
         (lambda p: p.run(y=rows(0)), KeyError, "no input 'y'"),
-        (lambda p: p.run(x=rows(0, 3)), ValueError, r"\[3\] samples.*at most 2"),
+        (lambda p: p.run(x=rows(0, 3)), ValueError, r"3 samples.*at most 2"),
         (lambda p: p.run(x=np.float32(1)), ValueError, "got a scalar"),
         (lambda p: p.run(x=[np.zeros(2), np.zeros((2, 2))]), ValueError, "same number of dimensions"),
     ],
@@ -271,6 +291,6 @@ def test_sources_of_different_batch_sizes(sizes, debug):
         return a, b, a + b
 
     with pytest.raises(
-        RuntimeError, match="all sources of a pipeline give batches of one size|all outputs need the same"
+        RuntimeError, match="all sources of a pipeline give batches of one size|all give batches of one size"
     ):
         pipe().run()

@@ -84,11 +84,12 @@ def to_numpy(dtype) -> np.dtype:
 def from_numpy(dtype) -> DALIDataType:
     """The `DALIDataType` of a NumPy type. Raises TypeError for a type that no tensor can have."""
     try:
-        return _FROM_NUMPY[np.dtype(dtype)]
-    except KeyError:
-        raise TypeError(
-            f"elements of type {np.dtype(dtype)} are not supported; supported: {', '.join(str(t) for t in _FROM_NUMPY)}"
-        ) from None
+        known = np.dtype(dtype)
+    except TypeError:
+        raise TypeError(f"{dtype!r} is not a type that is known; use those of penstock.types, or NumPy's") from None
+    if known not in _FROM_NUMPY:
+        raise TypeError(f"elements of type {known} are not supported; supported: {', '.join(map(str, _FROM_NUMPY))}")
+    return _FROM_NUMPY[known]
 
 
 def full(dtype: np.dtype) -> float:

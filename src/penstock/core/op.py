@@ -35,7 +35,11 @@ class Layout(str):
     """Type of arguments that are layouts ("HWC") or axis names ("WH")."""
 
 
-_ENUMS: dict[type, type] = {DALIDataType: DALIDataType, DALIImageType: DALIImageType, DALIInterpType: DALIInterpType}
+_ENUMS: dict[type, str] = {
+    DALIDataType: "a DALIDataType such as types.FLOAT",
+    DALIImageType: "a DALIImageType such as types.RGB",
+    DALIInterpType: "a DALIInterpType such as types.INTERP_LINEAR",
+}
 _COLUMN_TYPES = {float: np.dtype("f4"), int: np.dtype("i4"), bool: np.dtype("?")}
 
 
@@ -90,8 +94,8 @@ class Arg:
         t = self.type
         if t is object:
             return v
-        if isinstance(v, np.ndarray) and v.size == 1:
-            v = v.item()
+        if hasattr(v, "__array__") and (array := np.asarray(v)).size == 1:
+            v = array.item()
         if isinstance(v, (list, tuple)) and len(v) == 1 and not self.vector:
             v = v[0]
         if isinstance(v, np.generic):
@@ -117,7 +121,7 @@ class Arg:
         name = {Layout: "a layout", str: "a string", float: "a number", int: "an integer", bool: "a boolean"}.get(
             self.type
         )
-        name = name or (f"a {self.type.__name__}" if self.type is not object else "any object")
+        name = name or _ENUMS.get(self.type) or (f"a {self.type.__name__}" if self.type is not object else "any object")
         return f"{name} or a list of them" if self.vector else name
 
 

@@ -289,4 +289,8 @@ def _with_layout(node: Node, spec: Spec, is_frame: bool) -> Spec:
     for layout in accepted:
         if len(layout) == spec.ndim:
             return Spec(spec.shape, spec.dtype, layout, spec.origin, spec.stored)
-    raise ValueError(f"input 0 has {spec.ndim} dimensions and no layout; supported layouts: {', '.join(accepted)}")
+    encoded = spec.ndim == 1 and spec.dtype == np.uint8
+    raise ValueError(
+        f"input 0 has {spec.ndim} dimension{'s' * (spec.ndim != 1)} and no layout; supported layouts: "
+        f"{', '.join(accepted)}" + "; bytes of a file become an image by fn.decoders.image" * encoded
+    )

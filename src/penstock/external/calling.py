@@ -20,7 +20,7 @@ class Calling:
     def __init__(self, source: Any, per_sample: bool, n_outputs: int | None, cycle: Any, batch_info: bool):
         self.source, self.per_sample, self.n_outputs, self.batch_info = source, per_sample, n_outputs, batch_info
         self.cycle = {"no": None, False: None, True: "quiet"}.get(cycle, cycle)
-        self.is_iterable = is_generator_function(source) or (not callable(source) and hasattr(source, "__iter__"))
+        self.is_iterable = is_generator_function(source) or (not callable(source) and _can_be_iterated(source))
         self.takes_argument = False
         self._iterator: Iterator[Any] | None = None
         self._given = 0  # how often the iterator has given something since it was started
@@ -68,7 +68,8 @@ class Calling:
                 f"the source gave a {type(data).__name__}; num_outputs={self.n_outputs} asks for a tuple or list"
             ) from None
         if len(outputs) != self.n_outputs:
-            raise DataError(f"the source gave {len(outputs)} outputs, num_outputs is {self.n_outputs}")
+            rows = f" (the rows of an array of shape {tuple(data.shape)})" if hasattr(data, "shape") else ""
+            raise DataError(f"the source gave {len(outputs)} outputs{rows}, num_outputs is {self.n_outputs}")
         return outputs
 
     def restart(self) -> None:
@@ -126,6 +127,11 @@ class Calling:
                     f"the source gave {i} times only; {given} had been taken of it when the checkpoint was saved"
                 ) from None
         self._given = given
+
+
+def _can_be_iterated(source: Any) -> bool:
+    """Also data sets with __getitem__ alone, as iter() takes them."""
+    return hasattr(source, "__iter__") or hasattr(source, "__getitem__")
 
 
 def is_generator_function(source: Any) -> bool:

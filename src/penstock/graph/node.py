@@ -238,6 +238,20 @@ class DataNode:
     # NumPy leaves operators between arrays and DataNodes to the methods above.
     __array_ufunc__ = None
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:  # else np.mean(x) would be x / 1
+        raise TypeError(
+            f"'{self.name}' is a batch that is not computed yet, so it can't become an array. Use operators, "
+            "fn.reductions and penstock.math on it, fn.python_function(x, function=...) for NumPy's functions, or the "
+            "outputs of run()"
+        )
+
+    if not TYPE_CHECKING:  # type checkers know what there is
+
+        def __getattr__(self, name: str) -> Any:  # for what is not there
+            from .hints import instead_of
+
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{instead_of(name)}")
+
     def __repr__(self) -> str:
         return f"DataNode(name='{self.name}', device='{self.device}', source={self.source!r}, index={self.index})"
 

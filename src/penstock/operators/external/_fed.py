@@ -13,8 +13,11 @@ from ...core.batch import Batch, Borrowed
 class Feed:
     """`ask` is called for each iteration in the user's thread, `take` later by the one that loads."""
 
-    def __init__(self, repeat_last: bool, blocking: bool):
+    def __init__(self, name: str | None, repeat_last: bool, blocking: bool):
         self.repeat_last, self.blocking = repeat_last, blocking
+        self.name = f"the input '{name}'" if name else "an external_source without a source"
+        example = f"run({name}=data)" if name and name.isidentifier() else "give it a name and run(name=data)"
+        self.advice = f"call Pipeline.feed_input() before run(), or {example}"
         self._fed: deque[list[Batch]] = deque()  # not asked for yet
         self._asked: queue.SimpleQueue[list[Batch] | None] = queue.SimpleQueue()  # one for each iteration asked for
         self._owed = 0  # iterations asked for that wait for data
@@ -53,7 +56,5 @@ class Feed:
                     raise RuntimeError("the pipeline was closed while it waited for data") from None
                 continue
             if batches is None:
-                raise RuntimeError(
-                    "no data was fed to this input for the iteration; call Pipeline.feed_input() before run()"
-                )
+                raise RuntimeError(f"no data was fed to {self.name} for this iteration; {self.advice}")
             return batches

@@ -89,8 +89,8 @@ class ExternalSource(Resumable, Source):
         "Parallel sources: seconds after which a call that has not returned is an error. By default there is a warning "
         "after 30 s, which says where the source is in its code.",
     )
-    cuda_stream = Arg(object, None, "Has no effect on the CPU.", hidden=True)
-    use_copy_kernel = Arg(bool, None, "Has no effect on the CPU.", hidden=True)
+    cuda_stream = Arg(object, None, "Accepted for compatibility.", hidden=True)
+    use_copy_kernel = Arg(bool, None, "Accepted for compatibility.", hidden=True)
 
     @classmethod
     def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:
@@ -113,7 +113,7 @@ class ExternalSource(Resumable, Source):
         self.ahead: Ahead | None = None
         self.calling: Calling | None = None
         self.kinds: dict[int, tuple[np.dtype, int]] = {}  # of each output, as the first batch had it
-        self.feeding = Feed(v["repeat_last"], v["blocking"])
+        self.feeding = Feed(v["name"], v["repeat_last"], v["blocking"])
         if v["source"] is not None:
             self.calling = Calling(v["source"], self.per_sample, v["num_outputs"], v["cycle"], v["batch_info"])
         if self.is_parallel:
@@ -286,10 +286,15 @@ class ExternalSource(Resumable, Source):
     def _check(self, batches: list[Batch], n: int, layouts: list[str] | None = None) -> None:
         """Raises DataError if batches are not what was asked for; gives them their layouts."""
         sizes = {len(b) for b in batches}
-        if len(sizes) > 1 or max(sizes) > n:
-            raise DataError(
-                f"the source gave batches of {sorted(sizes)} samples; all outputs need the same number, at most {n}"
+        if len(sizes) > 1:
+            raise DataError(f"the outputs have {sorted(sizes)} samples; all need the same number")
+        if max(sizes) > n:
+            limit = (
+                "the pipeline's batch_size"
+                if n == self.room
+                else "all sources of a pipeline give batches of one size: it"
             )
+            raise DataError(f"got a batch of {max(sizes)} samples; {limit} allows at most {n}")
         for i, b in enumerate(batches):
             b.spec.layout = self._of_output("layout", i) or (layouts[i] if layouts else b.spec.layout)
             if not len(b) and type(b) is Batch:

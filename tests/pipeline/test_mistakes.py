@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What NumPy and PyTorch would allow on arrays and a graph does not: the errors say what to write."""
+
+import numpy as np
+import pytest
+
+from penstock import PipelineError, fn, pipeline_def, types
+
+
+def batch():
+    return types.Constant(np.float32([1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("mistake", "error", "told"),
+    [
+        (lambda x: np.mean(x), TypeError, "can't become an array.*fn.reductions"),
+        (lambda x: np.asarray([1.0, x]), TypeError, "can't become an array"),
+        (lambda x: x.astype(np.float32), AttributeError, r"no attribute 'astype'; write fn.cast\(x"),
+        (lambda x: x.resize(4), AttributeError, r"write fn.resize\(x"),
+        (lambda x: x.mean(), AttributeError, r"write fn.reductions.mean\(x"),
+        (lambda x: x.dtype, AttributeError, r"what run\(\) returns"),
+        (lambda x: x.nonsense, AttributeError, "no attribute 'nonsense'$"),
+        (lambda x: fn.cast(x, dtype="float32"), TypeError, "a DALIDataType such as types.FLOAT, got 'float32'"),
+        (lambda x: fn.cast(x, dtype=object()), TypeError, "is not a type that is known; use those of penstock.types"),
+        (lambda x: None, TypeError, "got NoneType. Is its return missing"),
+    ],
+)
+def test_when_the_graph_is_defined(mistake, error, told):
+    with pytest.raises(error, match=told):
+        pipeline_def(lambda: mistake(batch()), batch_size=2, num_threads=1)().build()
+
+
+def test_operators_of_numpy_stay_operators_of_the_graph():
+    @pipeline_def(batch_size=2, num_threads=1)
+    def pipe():
+        return np.float32(3) * batch(), np.arange(2) + batch()
+
+    product, total = pipe().run()
+    assert product.at(0).tolist() == [3, 6] and total.at(1).tolist() == [1, 3]
+
+
+def test_bytes_of_files_are_no_images():
+    @pipeline_def(batch_size=2, num_threads=1)
+    def pipe():
+        return fn.resize(types.Constant(np.zeros(9, np.uint8)), size=4)
+
+    with pytest.raises(PipelineError, match="1 dimension and no layout.*by fn.decoders.image"):
+        pipe().run()
+
+
+def test_a_constant_is_a_fixed_argument():
+    five = types.Constant(5)  # a number needs no pipeline, as in DALI
+
+    @pipeline_def(batch_size=3, num_threads=1)
+    def pipe():
+        return fn.pad(batch(), axes=[0], shape=five), fn.pad(batch(), axes=[0], shape=[five])
+
+    for _ in range(2):
+        assert [out.at(0).tolist() for out in pipe().run()] == [[1, 2, 0, 0, 0]] * 2
+
+
+def test_constants_outside_of_a_pipeline_keep_their_type():
+    two, small = types.Constant(2), types.Constant(7, dtype=types.UINT8)
+    assert (two.dtype, two.value, small.dtype) == (types.INT32, 2, types.UINT8)
+
+    @pipeline_def(batch_size=3, num_threads=1)
+    def pipe():
+        return batch() * two, two, small, fn.cast(two, dtype=types.FLOAT)
+
+    scaled, number, byte, cast = pipe().run()
+    assert scaled.at(2).tolist() == [2, 4] and byte.dtype == types.UINT8 and cast.dtype == types.FLOAT
+    assert number.as_array().tolist() == [2, 2, 2]
