@@ -6,11 +6,12 @@ import numpy as np
 from penstock.gpu.sharing import Sharing, spread
 
 
-def shares(engine, kernels, asked, n=60):
+def shares(engine, kernels, asked, n=60, pauses=()):
     """The share of the engine after each batch of 100 pictures of a byte: what is asked for is `asked` pictures a
-    second at most, what comes is limited by both decoders' speeds."""
+    second at most, what comes is limited by both decoders' speeds. Before batches `pauses` nothing is asked for."""
     sharing, now, found = Sharing("engine", "kernels", ()), 0.0, []
-    for _ in range(n):
+    for i in range(n):
+        now += 0.3 * (i in pauses)
         taken = int(spread(100, sharing.share(100, now)).sum())
         a, b = taken / engine, (100 - taken) / kernels
         step = max(a, b, 100 / asked)
@@ -18,7 +19,7 @@ def shares(engine, kernels, asked, n=60):
         if taken:
             sharing.measured("engine", taken, a, taken)
         if taken < 100:
-            sharing.measured("kernels", 100 - taken, b, 100 - taken, step)
+            sharing.measured("kernels", 100 - taken, b, 100 - taken, step + 0.3 * (i in pauses))
         found.append(taken / 100)
     return found
 
@@ -34,6 +35,18 @@ def test_the_engine_is_left_out_where_more_is_wanted_than_it_can_do():
 def test_both_end_at_the_same_time_where_the_kernels_are_what_all_wait_for():
     found = shares(engine=30e3, kernels=60e3, asked=1e9)[-20:]
     assert abs(np.mean(found) - 1 / 3) < 0.05
+
+
+def test_a_pause_of_the_consumer_changes_nothing():
+    """As between slices of a benchmark, or while a model is validated."""
+    assert shares(engine=39e3, kernels=105e3, asked=80e3, n=120, pauses=(60, 61, 90))[20:] == [0] * 100
+    found = shares(engine=30e3, kernels=60e3, asked=1e9, n=120, pauses=(60,))[60:]
+    assert max(found) < 0.45 and abs(np.mean(found[20:]) - 1 / 3) < 0.05
+
+
+def test_a_consumer_that_becomes_slow_gets_the_engine():
+    found = shares(engine=39e3, kernels=105e3, asked=80e3, n=120, pauses=range(60, 120))
+    assert found[59] == 0 and found[-50:] == [1] * 50
 
 
 def test_between_there_is_a_bit_of_both():

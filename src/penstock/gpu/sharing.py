@@ -12,6 +12,7 @@ _WEIGHT = 0.15  # of the newest measurement
 _EASY, _HARD = 1.5, 1.0  # the engine's speed, as a multiple of what is asked for, at which it takes all, or nothing
 _BUSY = 0.9  # share of the time from which on the kernels are what all wait for
 _LEAST = 0.25  # fewer pictures cost the engine as much time as these
+_PAUSE = 4.0  # times what a batch took lately; more is a pause, such as a validation, and tells nothing of what comes
 _HOPE = 1.01  # a batch; what was measured long ago may have got better, up to the best that was seen
 
 
@@ -25,6 +26,10 @@ class _Rate:
         if seconds > 0:
             self.nbytes += _WEIGHT * (nbytes - self.nbytes) if self.nbytes else nbytes
             self.seconds += _WEIGHT * (seconds - self.seconds) if self.seconds else seconds
+
+    def add_wanted(self, nbytes: float, seconds: float) -> None:
+        """As `add`, where the seconds also are those in which nobody wanted anything."""
+        self.add(nbytes, min(seconds, _PAUSE * self.seconds) if self.seconds else seconds)
 
     @property
     def value(self) -> float:
@@ -64,7 +69,7 @@ class Sharing:
             if name == self.engine and seconds:
                 self._best = max(self._best, nbytes / seconds)
             if between:
-                self._busy.add(seconds, between)
+                self._busy.add_wanted(seconds, between)
             self.decoded[name] += samples
 
     def share(self, nbytes: float, now: float | None = None) -> float:
@@ -72,7 +77,7 @@ class Sharing:
         now = time.monotonic() if now is None else now
         with self._lock:
             if self._last:
-                self._asked.add(nbytes, now - self._last)
+                self._asked.add_wanted(nbytes, now - self._last)
             self._last = now
             return self._share()
 
