@@ -3,13 +3,11 @@
 // Two launches: jpeg_squeeze takes macroblocks of 16 x 16 pixels to YCbCr with chroma of half the resolution, through
 // the DCT and the quantisation and back, to planes in the scratch memory; jpeg_expand makes pixels of the planes, as
 // interpolated chroma needs neighbours. Each step rounds as libjpeg does; what a file would lose no more is left out.
-#include "color/forward_dct.h"
-#include "color/jpeg_compression.h"
+#include "color/gpu_jpeg_blocks.h"
 #include "core/gpu_runs.h"
-#include "decode/inverse_dct.h"
 
 constexpr int kMacroblocks = 16, kBlocksEach = 6;  // that a block of threads takes at a time; 4 of luma, 2 of chroma
-constexpr int kDctRow = 9, kDctTile = 72;          // with these strides no two threads of a warp meet in a bank
+constexpr int kBlockBytes = 80;                    // of samples; with this stride threads don't meet in a bank
 
 // ITU-T T.81, tables K.1 and K.2.
 __constant__ uint8_t kQuantizers[2][64] = {
@@ -86,130 +84,64 @@ DEVICE void jpeg_pixel_pairs(uint32_t (&pixels)[2][6], const JpegSample &s, int 
     }
 }
 
-DEVICE int32_t jpeg_byte(const uint32_t (&words)[6], int i) { return (int32_t)(words[i / 4] >> i % 4 * 8 & 255); }
-
-// What 8 x 2 pixels of a macroblock are in YCbCr, to their places in blocks of 64 samples.
-DEVICE void jpeg_colors(uint8_t *blocks, const JpegSample &s, int top, int left, int part) {
-  const int row = part / 2 * 2, y = top + row, x = left + part % 2 * 8;
+// What 8 x 2 pixels of a macroblock are in YCbCr, to their places in its 6 blocks of samples.
+DEVICE void jpeg_colors(uint8_t *luma, uint8_t *chroma, const JpegSample &s, int y, int x) {
   uint32_t pixels[2][6];
   jpeg_pixel_pairs(pixels, s, jpeg_least(y, s.y.size - 1), jpeg_least(y + 1, s.y.size - 1), x);
-  uint8_t *luma = blocks + (row / 8 * 2 + part % 2) * 64 + row % 8 * 8;
+  uint32_t p[2][8];
+  jpeg_spread(p[0], pixels[0]), jpeg_spread(p[1], pixels[1]);
 #pragma unroll
-  for (int r = 0; r < 2; r++) {
-    uint32_t w[2] = {0, 0};
-#pragma unroll
-    for (int k = 0; k < 8; k++)
-      w[k / 4] |= (uint32_t)jpeg_luma(jpeg_byte(pixels[r], 3 * k), jpeg_byte(pixels[r], 3 * k + 1),
-                                      jpeg_byte(pixels[r], 3 * k + 2))
-                  << k % 4 * 8;
-    *(uint2 *)(luma + 8 * r) = make_uint2(w[0], w[1]);
-  }
+  for (int r = 0; r < 2; r++) *(uint2 *)(luma + 8 * r) = jpeg_luma_of(p[r]);
   // Below the image luma repeats its last row, chroma its own, which is a mean of two.
   if (y >= s.y.size) {
     const int above = 2 * (s.y.chroma - 1);
     jpeg_pixel_pairs(pixels, s, above, jpeg_least(above + 1, s.y.size - 1), x);
+    jpeg_spread(p[0], pixels[0]), jpeg_spread(p[1], pixels[1]);
   }
-  uint32_t blue = 0, red = 0;
-#pragma unroll
-  for (int k = 0; k < 4; k++) {
-    int32_t cb = 1 + k % 2, cr = 1 + k % 2;  // rounds down and up by turns
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-      const int at = 3 * (2 * k + i % 2);
-      const int32_t r = jpeg_byte(pixels[i / 2], at), g = jpeg_byte(pixels[i / 2], at + 1);
-      const int32_t b = jpeg_byte(pixels[i / 2], at + 2);
-      cb += jpeg_blue(r, g, b), cr += jpeg_red(r, g, b);
-    }
-    blue |= (uint32_t)(cb >> 2) << 8 * k, red |= (uint32_t)(cr >> 2) << 8 * k;
-  }
-  uint8_t *chroma = blocks + 4 * 64 + row / 2 * 8 + part % 2 * 4;
-  *(uint32_t *)chroma = blue;
-  *(uint32_t *)(chroma + 64) = red;
+  *(uint32_t *)chroma = jpeg_chroma_of<false>(p[0], p[1]);
+  *(uint32_t *)(chroma + kMacroblocks * kBlockBytes) = jpeg_chroma_of<true>(p[0], p[1]);
 }
 
-// Of a coefficient times 8 what is left of it: 8 * q is the quantiser, and `reciprocal` 2^32 divided by that, rounded
-// up, which is exact for these numbers.
-DEVICE int32_t jpeg_quantize(int32_t v, int32_t q, uint32_t reciprocal) {
-  const uint32_t magnitude = (uint32_t)(v < 0 ? -v : v) + 4 * q;
-  const int32_t n = (int32_t)((uint64_t)magnitude * reciprocal >> 32) * q;
-  return v < 0 ? -n : n;
-}
-
-// Four bytes from numbers that may lie outside, the first one lowest.
-DEVICE uint32_t jpeg_word(int32_t a, int32_t b, int32_t c, int32_t d) {
-#ifdef __CUDA_ARCH__
-  uint32_t high, word;
-  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, 0;" : "=r"(high) : "r"(d), "r"(c));
-  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(word) : "r"(b), "r"(a), "r"(high));
-  return word;
-#else
-  return (uint32_t)dct_sample(a - 128) | (uint32_t)dct_sample(b - 128) << 8 | (uint32_t)dct_sample(c - 128) << 16 |
-         (uint32_t)dct_sample(d - 128) << 24;
-#endif
-}
-
-// 256 threads, 8 for each block of 8 x 8 samples.
+// A thread for each block of samples of kMacroblocks: 2 rows of blocks of luma, then the blue ones, then the red ones.
+constexpr int kSqueezeThreads = kMacroblocks * kBlocksEach;
 DEVICE void jpeg_squeeze(const Launch &l) {
-  constexpr int kThreads = 256, kAtOnce = kThreads / 8, kBlocks = kMacroblocks * kBlocksEach;
-  __shared__ __align__(16) uint8_t samples[kBlocks * 64];
-  __shared__ int32_t tiles[kAtOnce * kDctTile];
-  __shared__ uint2 quantizers[2][64];  // with their reciprocals
+  constexpr int kAcross = 2 * kMacroblocks;  // blocks of luma side by side
+  __shared__ __align__(16) uint8_t samples[kSqueezeThreads * kBlockBytes];
+  __shared__ __align__(16) JpegQuantizer quantizers[2][64];
   __shared__ int2 places[kMacroblocks];
-  const int lane = threadIdx.x % 8, slot = threadIdx.x / 8;
-  int32_t *tile = tiles + slot * kDctTile;
+  const int t = threadIdx.x;
   FOR_SAMPLES(i, l) {
     const JpegSample s(l, i);
     const int n = s.empty ? 0 : s.y.count * s.x.count;
     if ((int)blockIdx.x * kMacroblocks >= n) continue;
     __syncthreads();
-    if (threadIdx.x < 128) {
-      const uint32_t q = jpeg_quantizer((&kQuantizers[0][0])[threadIdx.x], s.a.quality);
-      (&quantizers[0][0])[threadIdx.x] = make_uint2(q, 0xffffffffu / (8 * q) + 1);
-    }
+#pragma unroll 1
+    for (int k = t; k < 128; k += kSqueezeThreads)
+      quantizers[k / 64][k % 64] = jpeg_quantizer_of(jpeg_quantizer((&kQuantizers[0][0])[k], s.a.quality));
     for (int first = blockIdx.x * kMacroblocks; first < n; first += gridDim.x * kMacroblocks) {
       __syncthreads();
-      {
-        const int slot = threadIdx.x / 16, number = first + slot;
-        const int down = (uint32_t)number / (uint32_t)s.x.count, across = number - down * s.x.count;
-        if (threadIdx.x % 16 == 0) places[slot] = make_int2(across, down);
-        if (number < n)
-          jpeg_colors(samples + slot * kBlocksEach * 64, s, (s.y.first + down) * 16, (s.x.first + across) * 16,
-                      threadIdx.x % 16);
+      if (t < kMacroblocks) {
+        const int down = (uint32_t)(first + t) / (uint32_t)s.x.count;
+        places[t] = make_int2(first + t - down * s.x.count, down);
       }
       __syncthreads();
 #pragma unroll 1
-      for (int block = slot; block < kBlocks; block += kAtOnce) {
-        const int macroblock = block / kBlocksEach, k = block - macroblock * kBlocksEach, number = first + macroblock;
-        int32_t v[8];
-        const uint2 row = *(const uint2 *)(samples + block * 64 + lane * 8);
-#pragma unroll
-        for (int j = 0; j < 8; j++) v[j] = (int32_t)((j < 4 ? row.x : row.y) >> j % 4 * 8 & 255);
-        forward_dct<false>(v);
-        v[0] -= 8 * 128 * 4;  // samples are less by 128, which shows in the mean alone
-#pragma unroll
-        for (int j = 0; j < 8; j++) tile[lane * kDctRow + j] = v[j];
-        __syncwarp();
-#pragma unroll
-        for (int j = 0; j < 8; j++) v[j] = tile[j * kDctRow + lane];
-        forward_dct<true>(v);
-        const uint2 *q = quantizers[k > 3] + lane;
-#pragma unroll
-        for (int j = 0; j < 8; j++) v[j] = jpeg_quantize(v[j], (int32_t)q[8 * j].x, q[8 * j].y);
-        inverse_dct_column(v);
-#pragma unroll
-        for (int j = 0; j < 8; j++) tile[j * kDctRow + lane] = v[j];
-        __syncwarp();
-#pragma unroll
-        for (int j = 0; j < 8; j++) v[j] = tile[lane * kDctRow + j];
-        __syncwarp();
-        v[0] += 128 << 5;  // 128 in the samples
-        inverse_dct_row(v);
-        if (number >= n) continue;
+      for (int part = t; part < kMacroblocks * 16; part += kSqueezeThreads) {
+        const int macroblock = part / 16, row = part % 16 / 2 * 2, right = part % 2;
+        if (first + macroblock >= n) break;
         const int2 place = places[macroblock];
-        const int plane = k < 4 ? 0 : k - 3, side = plane ? 8 : 16;
-        const int y = place.y * side + (plane ? 0 : k / 2 * 8) + lane, x = place.x * side + (plane ? 0 : k % 2 * 8);
-        *(uint2 *)(s.plane(plane) + (int64_t)y * s.stride(plane) + x) =
-            make_uint2(jpeg_word(v[0], v[1], v[2], v[3]), jpeg_word(v[4], v[5], v[6], v[7]));
+        jpeg_colors(samples + (row / 8 * kAcross + 2 * macroblock + right) * kBlockBytes + row % 8 * 8,
+                    samples + (2 * kAcross + macroblock) * kBlockBytes + row / 2 * 8 + right * 4, s,
+                    (s.y.first + place.y) * 16 + row, (s.x.first + place.x) * 16 + right * 8);
+      }
+      __syncthreads();
+      const int plane = t < 2 * kAcross ? 0 : t < 2 * kAcross + kMacroblocks ? 1 : 2;
+      const int macroblock = plane ? t % kMacroblocks : t % kAcross / 2, side = plane ? 8 : 16;
+      if (first + macroblock < n) {
+        const int2 place = places[macroblock];
+        const int y = place.y * side + (plane ? 0 : t / kAcross * 8), x = place.x * side + (plane ? 0 : t % 2 * 8);
+        jpeg_block(s.plane(plane) + (int64_t)y * s.stride(plane) + x, s.stride(plane),
+                   (const uint4 *)(samples + t * kBlockBytes), quantizers[plane > 0]);
       }
     }
   }

@@ -210,6 +210,7 @@ inline float __int_as_float(int i) {
 inline float __uint_as_float(unsigned u) { return __int_as_float((int)u); }
 inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fdividef(float a, float b) { return a / b; }
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
 inline int __float2int_rd(float x) { return (int)floorf(x); }

@@ -18,6 +18,12 @@ def plan(task: Task) -> list[Phase]:
     pixels = (window[:, 0] // 2 + 1) * (window[:, 1] // 8 + 2) * (macroblocks > 0)
     scratch = int(planes.max(initial=0))
     return [
-        Phase("jpeg_squeeze(l);", grid_of(-(-macroblocks // _AT_ONCE), task.n), scratch=scratch),
+        Phase(
+            "jpeg_squeeze(l);",
+            grid_of(-(-macroblocks // _AT_ONCE), task.n),
+            (6 * _AT_ONCE, 1, 1),
+            scratch=scratch,
+            resident=6,
+        ),
         Phase("jpeg_expand(l);", grid_of(-(-pixels // _THREADS), task.n), scratch=scratch),
     ]
