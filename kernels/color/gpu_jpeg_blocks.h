@@ -82,8 +82,9 @@ DEVICE void jpeg_quantize_column(int32_t (&v)[8], const JpegQuantizer *quantizer
   }
 }
 
-// A block of samples, one row after the other, to a plane whose rows are `stride` apart.
-DEVICE void jpeg_block(uint8_t *to, int64_t stride, const uint4 *samples, const JpegQuantizer *quantizers) {
+// A block of samples, one row after the other, to a plane whose rows are `stride` apart. Of luma the middle two pairs
+// of a row change places: then pixels that are 4 apart lie in one word.
+DEVICE void jpeg_block(uint8_t *to, int64_t stride, const uint4 *samples, const JpegQuantizer *quantizers, bool luma) {
   int32_t v[64];
 #pragma unroll
   for (int i = 0; i < 4; i++) {
@@ -102,10 +103,12 @@ DEVICE void jpeg_block(uint8_t *to, int64_t stride, const uint4 *samples, const 
 #pragma unroll
     for (int y = 0; y < 8; y++) v[8 * y + x] = c[y];
   }
+  const uint32_t first = luma ? 0x5410 : 0x3210, second = luma ? 0x7632 : 0x7654;
 #pragma unroll
   for (int y = 0; y < 8; y++) {
     int32_t(&r)[8] = *(int32_t(*)[8])(v + 8 * y);
     jpeg_inverse<13 + 2 + 3>(r, 128 << (13 + 2 + 3));
-    *(uint2 *)(to + y * stride) = make_uint2(jpeg_word(r[0], r[1], r[2], r[3]), jpeg_word(r[4], r[5], r[6], r[7]));
+    const uint32_t left = jpeg_word(r[0], r[1], r[2], r[3]), right = jpeg_word(r[4], r[5], r[6], r[7]);
+    *(uint2 *)(to + y * stride) = make_uint2(__byte_perm(left, right, first), __byte_perm(left, right, second));
   }
 }

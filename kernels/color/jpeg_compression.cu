@@ -4,7 +4,10 @@
 // the DCT and the quantisation and back, to planes in the scratch memory; jpeg_expand makes pixels of the planes, as
 // interpolated chroma needs neighbours. Each step rounds as libjpeg does; what a file would lose no more is left out.
 #include "color/gpu_jpeg_blocks.h"
+#include "color/gpu_jpeg_pixels.h"
+#include "color/jpeg_compression.h"
 #include "core/gpu_runs.h"
+#include "decode/jpeg_pixels.h"
 
 constexpr int kMacroblocks = 16, kBlocksEach = 6;  // that a block of threads takes at a time; 4 of luma, 2 of chroma
 constexpr int kBlockBytes = 80;                    // of samples; with this stride threads don't meet in a bank
@@ -141,136 +144,78 @@ DEVICE void jpeg_squeeze(const Launch &l) {
         const int2 place = places[macroblock];
         const int y = place.y * side + (plane ? 0 : t / kAcross * 8), x = place.x * side + (plane ? 0 : t % 2 * 8);
         jpeg_block(s.plane(plane) + (int64_t)y * s.stride(plane) + x, s.stride(plane),
-                   (const uint4 *)(samples + t * kBlockBytes), quantizers[plane > 0]);
+                   (const uint4 *)(samples + t * kBlockBytes), quantizers[plane > 0], plane == 0);
       }
     }
   }
 }
 
-// Four samples of a row of chroma, and those beside them.
-struct JpegChroma {
-  uint32_t four, before, behind;
-  // `last` is the last column that counts.
-  DEVICE JpegChroma(const uint8_t *row, int x, int last) {
-    if (x + 3 <= last) {
-      four = load((const uint32_t *)(row + x));
-    } else {
-      four = 0;
-#pragma unroll
-      for (int k = 0; k < 4; k++) four |= (uint32_t)load(row + jpeg_least(x + k, last)) << 8 * k;
-    }
-    before = load(row + jpeg_most(x - 1, 0)), behind = load(row + jpeg_least(x + 4, last));
+// Of images so narrow that chroma is repeated, not interpolated.
+DEVICE void jpeg_expand_narrow(const JpegSample &s) {
+  for (int k = blockIdx.x * blockDim.x + threadIdx.x; k < s.y.window * s.x.window; k += gridDim.x * blockDim.x) {
+    const int row = k / s.x.window, y = s.y.begin + row - s.y.first * 16, x = s.x.begin + k - row * s.x.window;
+    const int64_t at = (int64_t)(y / 2) * s.stride(1) + x / 2;
+    const uint8_t luma = s.plane(0)[(int64_t)y * s.stride(0) + (x & 1) + (x & 2) * 2];  // as jpeg_block orders them
+    jpeg_rgb(s.out + (int64_t)k * 3, luma, s.plane(1)[at], s.plane(2)[at]);
   }
-};
-
-// Chroma of 8 pixels as pairs of 16 bits: of pixels 0 and 4, 1 and 5, 2 and 6, 3 and 7. Each is 3/4 of the nearer and
-// 1/4 of the farther sample along both axes, rounded down and up by turns; of narrow images samples are repeated.
-DEVICE void jpeg_interpolate(uint32_t (&c)[4], const JpegChroma &near, const JpegChroma &far, bool narrow) {
-  constexpr uint32_t kBytes = 0x00ff00ff;
-  const uint32_t near_even = near.four & kBytes, near_odd = near.four >> 8 & kBytes;
-  if (narrow) {
-    c[0] = c[1] = near_even, c[2] = c[3] = near_odd;
-    return;
-  }
-  const uint32_t even = 3 * near_even + (far.four & kBytes), odd = 3 * near_odd + (far.four >> 8 & kBytes);
-  const uint32_t before = 3 * near.before + far.before, behind = 3 * near.behind + far.behind;
-  c[0] = (3 * even + (before | odd << 16) + 0x00080008) >> 4 & kBytes;
-  c[1] = (3 * even + odd + 0x00070007) >> 4 & kBytes;
-  c[2] = (3 * odd + even + 0x00080008) >> 4 & kBytes;
-  c[3] = (3 * odd + (even >> 16 | behind << 16) + 0x00070007) >> 4 & kBytes;
 }
 
-// 8 pixels from luma and chroma, as in decode/jpeg_pixels.h.
-DEVICE void jpeg_rgb_words(uint32_t (&w)[6], uint2 luma, const uint32_t (&blue)[4], const uint32_t (&red)[4]) {
-  int32_t rgb[24];
-#pragma unroll
-  for (int k = 0; k < 8; k++) {
-    const int shift = k / 4 * 16;
-    const int32_t cb = (int32_t)(blue[k % 4] >> shift & 255), cr = (int32_t)(red[k % 4] >> shift & 255);
-    const int32_t y = (int32_t)((k < 4 ? luma.x : luma.y) >> k % 4 * 8 & 255) << 16;
-    rgb[3 * k] = (y + 91881 * cr + ((1 << 15) - 128 * 91881)) >> 16;                             // 1.40200
-    rgb[3 * k + 1] = (y - 22554 * cb - 46802 * cr + ((1 << 15) + 128 * (22554 + 46802))) >> 16;  // 0.34414, 0.71414
-    rgb[3 * k + 2] = (y + 116130 * cb + ((1 << 15) - 128 * 116130)) >> 16;                       // 1.77200
-  }
-#pragma unroll
-  for (int k = 0; k < 6; k++) w[k] = jpeg_word(rgb[4 * k], rgb[4 * k + 1], rgb[4 * k + 2], rgb[4 * k + 3]);
-}
-
-// 8 pixels of a row, of which those from column x on, before `width`, exist. Where the lanes `before` and `behind` have
-// those beside them, each lane writes whole words, the first of them with the last bytes of the lane before.
-DEVICE void jpeg_store(uint8_t *row, const uint32_t (&w)[6], int x, int width, bool valid, bool before, bool behind) {
-  const uint32_t last = __shfl_up_sync(0xffffffffu, w[5], 1);
-  if (!valid) return;
-  uint8_t *to = row + 3 * x;
-  if (x < 0) {  // the first pixels of a window
-#pragma unroll
-    for (int k = 0; k < 24; k++)
-      if (x + k / 3 >= 0 && x + k / 3 < width) to[k] = (uint8_t)(w[k / 4] >> k % 4 * 8);
-    return;
-  }
-  const int ahead = (int)((unsigned long long)to & 3), end = ahead + 3 * jpeg_least(width - x, 8);
-  uint32_t *words = (uint32_t *)(to - ahead), shifted[7];
-  shifted[0] = __funnelshift_l(last, w[0], 8 * ahead);
-#pragma unroll
-  for (int k = 1; k < 6; k++) shifted[k] = __funnelshift_l(w[k - 1], w[k], 8 * ahead);
-  shifted[6] = __funnelshift_l(w[5], 0, 8 * ahead);
-  const bool whole = ahead == 0 || before;  // the first word
-  if (whole && end >= 4) words[0] = shifted[0];
-#pragma unroll
-  for (int k = 1; k < 6; k++)
-    if (4 * k + 4 <= end) words[k] = shifted[k];
-  if (!whole) {
-#pragma unroll
-    for (int j = 1; j < 4; j++)
-      if (j >= ahead && j < end) ((uint8_t *)words)[j] = (uint8_t)(shifted[0] >> 8 * j);
-  }
-  if (behind || (end & 3) == 0 || (end < 4 && !whole)) return;
-  uint32_t rest = shifted[0];
-#pragma unroll
-  for (int k = 1; k < 7; k++)
-    if (end / 4 == k) rest = shifted[k];
-#pragma unroll
-  for (int j = 0; j < 3; j++)
-    if (j < (end & 3)) ((uint8_t *)words)[end / 4 * 4 + j] = (uint8_t)(rest >> 8 * j);
-}
-
-// Threads take 8 x 2 pixels, those of a warp side by side.
+// Threads take 8 x 4 pixels, those of a warp side by side.
 DEVICE void jpeg_expand(const Launch &l) {
+  constexpr int kPairs = 2;  // of rows
   const int lane = threadIdx.x % 32;
   FOR_SAMPLES(i, l) {
     const JpegSample s(l, i);
     if (s.empty) continue;
+    if (s.x.chroma <= 2) {
+      jpeg_expand_narrow(s);
+      continue;
+    }
     const int left = s.x.begin >> 3, across = ((s.x.begin + s.x.window - 1) >> 3) - left + 1;
-    const int top = s.y.begin >> 1, down = ((s.y.begin + s.y.window - 1) >> 1) - top + 1, n = down * across;
-    const uint8_t *luma = s.plane(0), *blue = s.plane(1), *red = s.plane(2);
+    const int top = s.y.begin >> 1, bottom = (s.y.begin + s.y.window - 1) >> 1;
+    const int n = (bottom - top + kPairs) / kPairs * across;
     const int last = jpeg_least(s.x.chroma, (s.x.first + s.x.count) * 8) - 1 - s.x.first * 8;
-    const bool narrow = s.x.chroma <= 2;
+    const int below[2] = {s.stride(0), s.stride(1)};
+    // Row 0 of the image, which may lie before the planes' first.
+    const uint8_t *luma = s.plane(0) - (int64_t)s.y.first * 16 * below[0];
+    const uint8_t *blue = s.plane(1) - (int64_t)s.y.first * 8 * below[1];
+    const int64_t red = s.plane(2) - s.plane(1);
     for (int begin = blockIdx.x * blockDim.x + threadIdx.x - lane; begin < n; begin += gridDim.x * blockDim.x) {
       const bool valid = begin + lane < n;
       const int item = valid ? begin + lane : n - 1;
-      const int pair = (uint32_t)item / (uint32_t)across, part = item - pair * across, j = top + pair;
-      const int x = (left + part) * 8 - s.x.first * 16,
-                rows[3] = {jpeg_most(j - 1, 0), j, jpeg_least(j + 1, s.y.chroma - 1)};
-      const uint8_t *from = luma + (int64_t)(2 * j - s.y.first * 16) * s.stride(0) + x;
-      const int64_t below = s.stride(0);
-      uint32_t c[2][2][4];  // of blue and red, for both rows
+      const int group = (uint32_t)item / (uint32_t)across, part = item - group * across;
+      const int x = (left + part) * 8 - s.x.first * 16, column = (left + part) * 8 - s.x.begin;
+      const bool before = lane > 0 && part > 0, behind = lane < 31 && part + 1 < across && column + 16 <= s.x.window;
+      const uint8_t *chroma = blue + x / 2;
+      const JpegColumns columns(x / 2, last);
+      int j = top + group * kPairs;
+      JpegChroma above[2], here[2];
 #pragma unroll
       for (int k = 0; k < 2; k++) {
-        const uint8_t *plane = (k ? red : blue) - (int64_t)s.y.first * 8 * s.stride(1);
-        const JpegChroma above(plane + (int64_t)rows[0] * s.stride(1), x / 2, last);
-        const JpegChroma here(plane + (int64_t)rows[1] * s.stride(1), x / 2, last);
-        const JpegChroma under(plane + (int64_t)rows[2] * s.stride(1), x / 2, last);
-        jpeg_interpolate(c[k][0], here, above, narrow);
-        jpeg_interpolate(c[k][1], here, under, narrow);
+        above[k].read(chroma + (int64_t)jpeg_most(j - 1, 0) * below[1] + k * red, columns);
+        here[k].read(chroma + (int64_t)j * below[1] + k * red, columns);
       }
 #pragma unroll
-      for (int r = 0; r < 2; r++) {
-        const int row = 2 * j + r - s.y.begin, column = (left + part) * 8 - s.x.begin;
-        uint32_t w[6];
-        jpeg_rgb_words(w, __ldg((const uint2 *)(from + r * below)), c[0][r], c[1][r]);
-        const bool beside = lane < 31 && part + 1 < across && column + 16 <= s.x.window;
-        jpeg_store(s.out + (int64_t)row * s.x.window * 3, w, column, s.x.window,
-                   valid && row >= 0 && row<s.y.window, lane> 0 && part > 0, beside);
+      for (int pair = 0; pair < kPairs; pair++, j++) {
+        if (pair && !__any_sync(0xffffffffu, j <= bottom)) break;
+        const int from = jpeg_least(j, bottom);
+        uint32_t c[2][2][4];  // of blue and red, for both rows
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+          JpegChroma under;
+          under.read(chroma + (int64_t)jpeg_least(j + 1, s.y.chroma - 1) * below[1] + k * red, columns);
+          jpeg_interpolate(c[k][0], here[k], above[k]);
+          jpeg_interpolate(c[k][1], here[k], under);
+          above[k] = here[k], here[k] = under;
+        }
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+          const int row = 2 * j + r - s.y.begin;
+          uint32_t w[6];
+          jpeg_rgb_words(w, __ldg((const uint2 *)(luma + (int64_t)(2 * from + r) * below[0] + x)), c[0][r], c[1][r]);
+          jpeg_store(s.out + (int64_t)row * s.x.window * 3, w, column, s.x.window,
+                     valid && row >= 0 && row < s.y.window, before, behind);
+        }
       }
     }
   }

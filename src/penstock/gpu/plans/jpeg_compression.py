@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from ..launch import Phase, Task, grid_of
+from ..launch import Phase, Task, grid_of, several_each
 
 _MACROBLOCK = 384  # bytes of planes
-_AT_ONCE = 16  # macroblocks that a block of threads takes
-_THREADS = 256  # of 8 x 2 pixels each
+_AT_ONCE = 16  # macroblocks that a block of threads takes, a thread for each of their 6 blocks of samples
+_THREADS = 128  # of 8 x 4 pixels each
+_AROUND = 16  # bytes behind the planes that may be read
 
 
 def plan(task: Task) -> list[Phase]:
@@ -15,15 +16,10 @@ def plan(task: Task) -> list[Phase]:
     assert args is not None
     planes = args["planes"]
     macroblocks = (planes[:, 1] - planes[:, 0]) // _MACROBLOCK
-    pixels = (window[:, 0] // 2 + 1) * (window[:, 1] // 8 + 2) * (macroblocks > 0)
-    scratch = int(planes.max(initial=0))
+    pieces = (window[:, 0] // 4 + 2) * (window[:, 1] // 8 + 2) * (macroblocks > 0)
+    squeezing, expanding = several_each(-(-macroblocks // _AT_ONCE)), several_each(-(-pieces // _THREADS))
+    scratch = int(planes.max(initial=0)) + _AROUND
     return [
-        Phase(
-            "jpeg_squeeze(l);",
-            grid_of(-(-macroblocks // _AT_ONCE), task.n),
-            (6 * _AT_ONCE, 1, 1),
-            scratch=scratch,
-            resident=6,
-        ),
-        Phase("jpeg_expand(l);", grid_of(-(-pixels // _THREADS), task.n), scratch=scratch),
+        Phase("jpeg_squeeze(l);", grid_of(squeezing, task.n), (6 * _AT_ONCE, 1, 1), scratch=scratch, resident=8),
+        Phase("jpeg_expand(l);", grid_of(expanding, task.n), (_THREADS, 1, 1), scratch=scratch, resident=5),
     ]
