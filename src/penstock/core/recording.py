@@ -148,6 +148,21 @@ class Recorder(Native):
         column.record = self
         return column
 
+    def column(self, x: np.ndarray) -> Any:
+        """The same memory, on record."""
+        if not self.is_made(x):
+            self.check(x, "a column")
+            return self.constant(x)
+        column = x.view(Column)
+        column.record = self
+        return column
+
+    def adopt(self, array: np.ndarray) -> None:
+        """Memory that is written to by calls on record, or is the same for all batches."""
+        at = array.__array_interface__["data"][0]
+        self._alive.append(array)
+        insort(self._blocks, (at, at + array.nbytes))
+
     def unknown(self, what: str, result: Any) -> Any:
         """The result of what can't be replayed."""
         self.fault = self.fault or f"{what} is not on record"

@@ -116,6 +116,7 @@ class RecordedSegment(GpuSegment):
     def _arguments(self, kernel: kernels.Kernel, rows: ArgumentRows, columns: dict[str, Any], image: Image) -> int:
         at = super()._arguments(kernel, rows, columns, image)
         self.record.filled([rows], [columns])
+        self.record.adopt(rows.array)
         self._columns.append(columns)
         return at
 
@@ -130,8 +131,6 @@ class RecordedSegment(GpuSegment):
                     rows, about = self.record.laid_out(self.specs[root])
                     places[root] = Where(MEMORY, first + len(self._inner)), rows
                     self._inner.append(about)
-            if x.scratch:
-                self.record.fault = self.record.fault or "scratch depends on data"
         return begin
 
     def _tensor(self, e: Edge) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from ..core.batch import Spec
 from ..core.recording import Recorder
 from . import forms
-from .launch import Call, Fusion
+from .launch import Call, Fusion, Task, head_kind
 
 _LARGEST = 1 << 30  # elements of a sample that 32-bit places reach, with room for padding
 _MOST_TAPS = 768  # of plans/resample.py
@@ -30,22 +30,40 @@ def expect(
     for head, locals_ in fusion.groups:
         called = [head, *locals_] if head >= 0 else locals_
         form = forms.form_of(calls[head].kernel, len(calls[head].ins)) if head >= 0 else ""
-        if head >= 0 and calls[head].kernel != "resample/resample":
-            return f"{calls[head].kernel} chooses its launches in a way of its own", False
         if not form and all(forms.form_of(calls[i].kernel, len(calls[i].ins)) == "values" for i in called):
             continue
         first = calls[called[0]].outs[0] if head >= 0 else calls[called[0]].ins[0]
         chain = [first, *(calls[i].outs[0] for i in locals_)]
-        for t in dict.fromkeys([*chain, *(calls[head].ins if head >= 0 else ())]):
+        for t in dict.fromkeys([*chain, *((*calls[head].outs, *calls[head].ins) if head >= 0 else ())]):
             if why := _expect_tensor(record, specs[t]):
                 return why, True
         for i in called:
-            _expect_arguments(record, calls[i], columns[i], specs)
-        if form == "block":
+            _expect_arguments(record, calls[i], columns[i], specs, i == head)
+        if calls[head].kernel == "resample/resample" and head >= 0:
             given = columns[head]
             start, end, size = given["roi_start"], given["roi_end"], given["out_size"]
             record.call("few_taps", start, end, size, *size.shape, _MOST_TAPS)
+        elif form in ("own", "block"):
+            if why := _expect_phases(record, calls[head], specs):
+                return why, False
     return "", False
+
+
+def _expect_phases(record: Recorder, call: Call, specs: list[Spec]) -> str:
+    """Has the companion of a head plan once more, on record: what it decides by is expected, and what it compiles in."""
+
+    def recorded(s: Spec) -> Spec:
+        return Spec(record.column(s.shape), s.dtype, s.layout, record.column(s.origin), record.column(s.stored))
+
+    outs, ins = ([recorded(specs[t]) for t in of] for of in (call.outs, call.ins))
+    kind = head_kind(call, specs)
+    args = None if call.args is None else record.column(call.args)
+    for p in forms.companion(call.kernel)(Task(call._replace(args=args), outs, ins, outs[0], kind, kind, outs[0].n)):
+        for number in (*p.block, p.shared, p.scratch):
+            int(number)
+        if 0 in p.grid:
+            return "there is nothing to do"
+    return ""
 
 
 def _expect_tensor(record: Recorder, s: Spec) -> str:
@@ -60,7 +78,9 @@ def _expect_tensor(record: Recorder, s: Spec) -> str:
     return ""
 
 
-def _expect_arguments(record: Recorder, call: Call, columns: dict[str, Any], specs: list[Spec]) -> None:
+def _expect_arguments(
+    record: Recorder, call: Call, columns: dict[str, Any], specs: list[Spec], is_head: bool
+) -> None:
     def given(name: str) -> np.ndarray | None:
         column = columns.get(name)
         return column if isinstance(column, np.ndarray) and not record.is_constant(column) else None
@@ -70,7 +90,7 @@ def _expect_arguments(record: Recorder, call: Call, columns: dict[str, Any], spe
         if column is not None:
             for part in column.T if column.ndim > 1 else (column,):
                 record.expect(part)
-    axis = specs[call.ins[0]].axis("C") if call.ins else -1
+    axis = specs[call.ins[0]].axis("C") if call.ins and not is_head else -1
     for name in ("start", "origin"):
         column = given(name)
         if axis >= 0 and column is not None:

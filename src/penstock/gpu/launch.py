@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.batch import Spec
+from ..core.columns import plain
 from . import forms
 from .access import (
     alignment_of_planes,
@@ -252,6 +253,11 @@ def _turns(call: Call, specs: list[Spec]) -> bool:
     return False
 
 
+def head_kind(head: Call, specs: list[Spec]) -> Kind:
+    """That of the output of a head with nothing behind it."""
+    return places([specs[head.outs[0]]], False, _resamples_channels(head, specs))[0]
+
+
 def _named(head: Call, specs: list[Spec], kind: Kind) -> list[tuple[str, Kind]]:
     """Names of the kinds of a block or own kernel's tensors."""
     named = [("To0", kind)]
@@ -293,6 +299,7 @@ def _shifts_channels(call: Call, specs: list[Spec]) -> bool:
 def grid_of(blocks: np.ndarray, n: int) -> tuple[int, int, int]:
     """The grid for samples that could use `blocks` (n,) blocks each, for kernels that loop over both: no more than a
     few times what the average sample needs, so that one huge sample does not launch idle blocks for all."""
+    blocks = plain(blocks)
     most = int(blocks.max(initial=0))
     few = max(-(-4 * int(blocks.sum()) // n), -(-_WAVE // n))
     return min(most, few), min(n, _MOST_ROWS_OF_BLOCKS), 1
@@ -323,6 +330,7 @@ def _window(call: Call, x: Spec, out: Spec, n: int) -> Phase:
 def several_each(blocks: np.ndarray) -> np.ndarray:
     """Fewer blocks that go round several times, where there are many: what a block begins with takes as long as a
     round."""
+    blocks = plain(blocks)
     rounds = min(max(int(blocks.sum()) // (2 * _WAVE), 1), 4)
     return -(-blocks // rounds)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core.columns import plain
 from ..access import threads_of_row
 from ..launch import Phase, grid_of
 
@@ -15,6 +16,7 @@ _WAVE, _MOST_ROUNDS = 132 * 4, 16  # blocks that are on a large GPU at once
 
 def few_blocks(blocks: np.ndarray) -> np.ndarray:
     """What moves memory is fastest with hardly more blocks than run at once, which go round many times."""
+    blocks = plain(blocks)
     rounds = min(max(int(blocks.sum()) // (2 * _WAVE), 1), _MOST_ROUNDS)
     return -(-blocks // rounds)
 
@@ -22,6 +24,7 @@ def few_blocks(blocks: np.ndarray) -> np.ndarray:
 def segments(name: str, size: int, counts: np.ndarray, longest: np.ndarray, *more: int) -> Phase:
     """The launch of `name`<T, `more`.., how pieces are shared>: samples (n,) have so many pieces of up to so many bytes
     each, of elements of `size` bytes."""
+    counts, longest = plain(counts), plain(longest)  # how threads share them makes no difference but in time
     blocks = longest // 16 + 2
     mean = int(np.average(blocks, weights=np.maximum(counts, 1)))
     g = threads_of_row(mean)
