@@ -3,7 +3,7 @@
 #pragma once
 #include "geometry/warp.h"
 
-enum Border { kBorderConstant, kBorderReplicate, kBorderReflect, kBorderReflect101, kBorderWrap };
+enum SampledBorder { kBorderConstant, kBorderReplicate, kBorderReflect, kBorderReflect101, kBorderWrap };
 
 // Which index stands for i, any integer, along an axis of n > 0 elements; not for kBorderConstant.
 SHARED int32_t border_index(int32_t i, int32_t n, int border) {
