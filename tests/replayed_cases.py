@@ -43,6 +43,14 @@ def sizes(seed):
     return [s.astype("i4") for s in columns(seed, 2, 5, (2,))]
 
 
+def widths(seed):
+    return columns(seed, 2, 5)
+
+
+def coins(seed):
+    return list(np.random.default_rng(seed).integers(0, 2, N).astype("i4"))
+
+
 def affine(seed):
     return [np.float32([[1.1, 0.2, 1], [-0.1, 0.9, 2]]) + s for s in columns(seed, 0, 0.1, (2, 3))]
 
@@ -83,4 +91,88 @@ WARPED = {
     "rotate, cropped": lambda f: fn.crop(fn.rotate(f(images), angle=f(angles, side=True)), crop=(4, 5)),
 }
 
-CASES = {**WARPED}
+MOVED = {
+    "slice": lambda f: fn.slice(f(images), start=[1, 2], shape=[3, 4], axes=[1, 0]),
+    "slice, relative": lambda f: fn.slice(f(images), rel_start=[0.1, 0.3], rel_shape=[0.5, 0.4]),
+    "slice by data": lambda f: fn.slice(f(images), rel_start=f(pairs, side=True), rel_end=(0.9, 1.0)),
+    "slice by inputs": lambda f: fn.slice(f(images), f(pairs, side=True), f(pairs, side=True)),
+    "slice, padded": lambda f: fn.slice(
+        f(images),
+        start=[-1, 2],
+        end=[9, 13],
+        out_of_bounds_policy="pad",
+        fill_values=[1.0, 2.0, 3.0],
+        dtype=types.FLOAT,
+    ),
+    "slice, trimmed": lambda f: fn.slice(
+        f(images), start=[2], shape=[7], axes=[0], out_of_bounds_policy="trim_to_shape"
+    ),
+    "slice, mirrored": lambda f: fn.slice(f(images), start=[-2, -2], end=[9, 9], out_of_bounds_policy="reflect_101"),
+    "slice behind resize": lambda f: fn.slice(
+        fn.resize(f(images), resize_shorter=9.0), rel_start=[0.2, 0.1], shape=[4, 4]
+    ),
+    "resize_crop_mirror": lambda f: fn.resize_crop_mirror(
+        f(images), resize_shorter=8.0, crop=(5, 4), mirror=f(coins, side=True)
+    ),
+    "resize_crop_mirror by data": lambda f: fn.resize_crop_mirror(
+        f(images), size=f(sizes, side=True), crop_w=f(widths, side=True), crop_h=3.0, crop_pos_x=f(columns, side=True)
+    ),
+    "fast_resize_crop_mirror": lambda f: fn.fast_resize_crop_mirror(f(images), resize_x=9, resize_y=8, crop=(5, 4)),
+    "pad": lambda f: fn.pad(f(images), fill_value=3.0),
+    "pad, aligned": lambda f: fn.pad(f(images), axis_names="HW", align=[4, 5], fill_value=f(columns, side=True)),
+    "pad, to a shape": lambda f: fn.pad(f(images), axes=[0, 1], shape=[20, 21]),
+    "paste": lambda f: fn.paste(f(images), ratio=1.4, fill_value=[1, 2, 3], paste_x=0.3),
+    "paste by data": lambda f: fn.paste(
+        f(images), ratio=f(lambda k: columns(k, 1, 2), side=True), fill_value=7, paste_y=f(columns, side=True)
+    ),
+    "erase": lambda f: fn.erase(f(images), anchor=[1.0, 1.0, 3.0, 2.0], shape=[2.0, 3.0, 2.0, 2.0], fill_value=[9.0]),
+    "erase by data": lambda f: fn.erase(
+        f(images),
+        anchor=f(pairs, side=True),
+        shape=f(pairs, side=True),
+        normalized=True,
+        axis_names="HW",
+        fill_value=[1.0, 2.0, 3.0],
+        centered_anchor=True,
+    ),
+    "transpose": lambda f: fn.transpose(f(images), perm=[2, 0, 1]),
+    "transpose of floats": lambda f: fn.transpose(f(floats), perm=[1, 0, 2]),
+    "cat": lambda f: (x := f(images), fn.cat(x, fn.flip(x), axis=0))[1:],
+    "cat by name": lambda f: (x := f(images), fn.cat(x, x, x, axis_name="W"))[1:],
+    "stack": lambda f: (x := f(images), fn.stack(x, x, axis_name="F"))[1:],
+    "crop, borders": lambda f: fn.crop(f(images), crop=(13, 14), out_of_bounds_policy="edge"),
+    "crop, a colour outside": lambda f: fn.crop(
+        f(images), crop=(13, 14), out_of_bounds_policy="pad", fill_values=[1.0, 2.0, 3.0]
+    ),
+    "cast_like": lambda f: fn.cast_like(f(images), f(floats)),
+}
+
+COMPUTED = {
+    "normalize": lambda f: fn.normalize(f(images)),
+    "normalize, channels": lambda f: fn.normalize(f(images), axis_names="HW", scale=2.0, dtype=types.FLOAT),
+    "normalize, rows": lambda f: fn.normalize(f(images), axes=[1]),
+    "normalize by numbers": lambda f: fn.normalize(
+        f(images), mean=100.0, stddev=f(lambda k: columns(k, 1, 2), side=True)
+    ),
+    "sum": lambda f: fn.reductions.sum(f(images), axes=[0, 1]),
+    "sum of all": lambda f: fn.reductions.sum(f(images)),
+    "mean": lambda f: fn.reductions.mean(f(images), axis_names="HW", keep_dims=True),
+    "mean of channels": lambda f: fn.reductions.mean(f(images), axes=[2]),
+    "max": lambda f: fn.reductions.max(f(images), axes=[0]),
+    "min": lambda f: fn.reductions.min(f(floats)),
+    "rms": lambda f: fn.reductions.rms(f(images), axes=[0, 1]),
+    "std_dev": lambda f: (x := f(images), fn.reductions.std_dev(x, fn.reductions.mean(x)))[1:],
+    "arithmetic": lambda f: f(images) * 0.5 + 3.0,
+    "of two images": lambda f: (x := f(images), x + fn.flip(x))[1:],
+    "of an image and a number": lambda f: f(floats) * f(columns, side=True),
+    "lookup_table": lambda f: fn.lookup_table(f(images), keys=[1, 2, 3], values=[5.0, 6.0, 7.0], dtype=types.UINT8),
+    "color_space_conversion": lambda f: fn.color_space_conversion(
+        f(images), image_type=types.RGB, output_type=types.GRAY
+    ),
+    "grid_mask": lambda f: fn.grid_mask(f(images), tile=4, ratio=0.5, angle=0.3),
+    "gaussian_blur": lambda f: fn.gaussian_blur(f(images), sigma=1.0),
+    "gaussian_blur by a window": lambda f: fn.gaussian_blur(f(images), window_size=[3, 5], dtype=types.FLOAT),
+    "laplacian": lambda f: fn.laplacian(f(images), window_size=3),
+}
+
+CASES = {**WARPED, **MOVED, **COMPUTED}

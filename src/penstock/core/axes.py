@@ -6,7 +6,13 @@ from __future__ import annotations
 import numpy as np
 
 from .batch import Spec
+from .columns import constant
 from .errors import SampleErrors
+
+
+def rows_of(x: Spec) -> np.ndarray:
+    """(n, 1) the numbers of the samples: with axes (n, k) an index of each sample's own axes."""
+    return constant(np.arange(x.n)[:, None])
 
 
 def axes_named(x: Spec, names: str, layout: str) -> np.ndarray:
@@ -16,7 +22,7 @@ def axes_named(x: Spec, names: str, layout: str) -> np.ndarray:
         raise ValueError(
             f"input 0 has the layout '{x.layout}', which has no axis '{missing[0]}' (axis_names='{names}')"
         )
-    return _distinct(np.broadcast_to(np.array([layout.find(c) for c in names], "i8"), (x.n, len(names))))
+    return _distinct(constant(np.broadcast_to(np.array([layout.find(c) for c in names], "i8"), (x.n, len(names)))))
 
 
 def axes_at(x: Spec, axes: np.ndarray) -> np.ndarray:

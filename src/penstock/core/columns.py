@@ -31,8 +31,8 @@ _OF_INPUTS = frozenset("equal not_equal less less_equal greater greater_equal is
 _OF_BOOL = frozenset(("logical_and", "logical_or", "logical_xor", "logical_not"))
 _TYPES = frozenset(np.dtype(t) for t in ("u1", "i4", "i8", "u8", "f4", "f8", "?"))
 _FROM_TYPES = _TYPES | frozenset(np.dtype(t) for t in ("u2", "u4", "i1", "i2"))
-_IDENTITIES = {"add": 0, "multiply": 1, "logical_or": False, "logical_and": True}
-_REDUCTIONS = frozenset(("add", "multiply", "minimum", "maximum", "logical_or", "logical_and"))
+_IDENTITIES = {"add": 0, "multiply": 1, "logical_or": False, "logical_and": True, "bitwise_or": 0}
+_REDUCTIONS = frozenset((*_IDENTITIES, "minimum", "maximum"))
 
 # Functions that put elements elsewhere, and change none; and those that NumPy writes in terms of others.
 _MOVING = frozenset(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.batch import Spec
+from ...core.columns import plain
 from ..launch import grid_of
 
 _MOST = 2048  # parameters that blocks of threads sum; of more, each by a thread
@@ -21,14 +22,18 @@ def parameters(x: Spec, reduced: np.ndarray) -> np.ndarray:
 def most_parameters(x: Spec, reduced: np.ndarray, together: bool = False) -> int:
     """A power of two, if blocks of threads are to sum; 0: threads. `together`: samples share their parameters, so that
     a thread for each would be few threads."""
-    most = int(parameters(x, reduced).max(initial=1))
+    of_each = parameters(x, reduced)
+    most = int(plain(of_each).max(initial=1))
     period = 1
     for d in range(x.ndim - 1, -1, -1):
         if reduced[d]:
             break
-        period *= int(x.stored[:, d].max(initial=1))
+        period *= int(plain(x.stored)[:, d].max(initial=1))
     whole = period >= _MANY and not bool(reduced[: x.ndim].all())
-    return 0 if most > _MOST or (whole and not together) else 1 << max(most - 1, 0).bit_length()
+    if most > _MOST or (whole and not together):
+        return 0
+    power = 1 << max(most - 1, 0).bit_length()
+    return power if (of_each <= power).all() else 0
 
 
 def parts_of(most: int) -> int:

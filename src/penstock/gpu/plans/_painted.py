@@ -11,7 +11,7 @@ _THREADS, _AT_ONCE = 256, 1
 
 def painted(task: Task, painter: str) -> list[Phase]:
     (out,), kind = task.outs, task.kind
-    if int(out.volumes().max(initial=0)) >= 1 << 31:
+    if out.volumes().max(initial=0) >= 1 << 31:
         raise ValueError(f"a sample of shape {out.shape.max(axis=0).tolist()} is too large for the GPU")
     interleaved = kind.unit and kind.axis == kind.n
     c, n = (kind.c, kind.n) if interleaved else (1, max(out.ndim, 1))

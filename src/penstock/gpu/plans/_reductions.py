@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.batch import Spec
+from ...core.columns import plain
 from ..launch import Phase, Task, grid_of, several_each
 
 _LONG = 512  # bytes of neighbours that are worth a block of threads
@@ -22,9 +23,11 @@ def plan_reduction(task: Task, job: str = "Job") -> list[Phase]:
     parameters = x.stored[:, ~reduced].prod(axis=1)
     counts = x.stored[:, reduced].prod(axis=1)
     period, rows = _inner(x, reduced)
-    run = int(np.max(rows * period, initial=0))
     turns = turns_of(x, reduced)
     in_runs = turns > 0
+    # What follows makes no difference but in time; what is kept has to fit.
+    of_each, parameters, counts, period, rows = parameters, *map(plain, (parameters, counts, period, rows))
+    run = int(np.max(rows * period, initial=0))
     many = int(parameters.sum()) >= _MANY or int(counts.max(initial=0)) <= 32
     if not in_runs and (many or int(period.max(initial=1)) >= _SIDE_BY_SIDE):
         return [Phase(f"reduce_alone<{job}>(l);", grid_of(-(-parameters // 256), task.n))]
@@ -35,6 +38,8 @@ def plan_reduction(task: Task, job: str = "Job") -> list[Phase]:
     parts = 1 << (max(1, min(wanted, work // (4 * threads), 64)).bit_length() - 1)
     # A power of two, so that ragged batches share what is compiled.
     most = 1 << max(int(parameters.max(initial=0)) - 1, 0).bit_length() if parts > 1 else 1
+    if (of_each > most).any() and parts > 1:
+        raise ValueError("[internal error] more parameters than the largest number of them")
     simple = in_runs and is_simple(reduced)
     what = f"{job}, {turns}, {parts}, {threads}, {most}, {'true' if simple else 'false'}"
     first = Phase(f"reduce_parts<{what}>(l);", grid_of(several_each(blocks * parts), task.n), (threads, 1, 1))
@@ -50,7 +55,7 @@ def plan_reduction(task: Task, job: str = "Job") -> list[Phase]:
 def turns_of(x: Spec, reduced: np.ndarray) -> int:
     """How many parameters come in turn along runs that are worth a block of threads; 0: there are no such runs."""
     period, rows = _inner(x, reduced)
-    run = int(np.max(rows * period, initial=0))
+    run = int(plain(rows * period).max(initial=0))
     turns = int(period[0]) if x.n and (period == period[0]).all() else 0
     return turns if 1 <= turns <= _MOST_PERIOD and run * x.dtype.itemsize >= _LONG else 0
 

@@ -14,14 +14,12 @@ _EACH = 4  # units that a thread moves
 
 def unit_of(pieces: list[np.ndarray]) -> int:
     """The largest power of two, at most 16, that divides all of these numbers of bytes."""
-    both = 16
-    for p in pieces:
-        both |= int(np.bitwise_or.reduce(p, initial=0))
-    return both & -both
+    both = np.bitwise_or.reduce(np.concatenate(pieces), initial=16)
+    return int(both & -both)
 
 
 def grid_of_units(out: Spec, unit: int, n: int) -> tuple[int, int, int]:
     nbytes = out.volumes() * out.dtype.itemsize
-    if int(nbytes.max(initial=0)) // out.dtype.itemsize >= 1 << 32:
+    if nbytes.max(initial=0) >= (1 << 32) * out.dtype.itemsize:
         raise ValueError(f"a sample of shape {out.shape.max(axis=0).tolist()} is too large for the GPU")
     return grid_of(-(-nbytes // (unit * _THREADS * _EACH)), n)

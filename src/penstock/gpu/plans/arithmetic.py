@@ -18,7 +18,7 @@ def plan(task: Task) -> list[Phase]:
     compute = int(args["compute"])
     type_ = "Wide" if compute == _WIDE else c_type(to_numpy(DALIDataType(compute)))
     kinds = [_kind(x, out) for x in task.ins]
-    if int(out.volumes().max(initial=0)) >= 1 << 32:
+    if out.volumes().max(initial=0) >= 1 << 32:
         raise ValueError(f"a sample of shape {out.shape.max(axis=0).tolist()} is too large for the GPU")
     types = ", ".join([str(int(args["operation"])), c_type(out.dtype), type_, *(c_type(x.dtype) for x in task.ins)])
     if "BROADCAST" in kinds:

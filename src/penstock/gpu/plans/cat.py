@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from ...core.columns import plain
 from ..launch import Phase, Task, grid_of
 from ._segments import SHORTEST, few_blocks, segments
 from ._units import grid_of_units, unit_of
@@ -25,7 +26,8 @@ def plan(task: Task) -> list[Phase]:
     some = pieces[volumes > 0]
     if len(some) and some.min() > 0 and (some == some[0]).all() and size * int(some[0].sum()) <= _MOST_OF_ROW:
         return [_woven(some[0].tolist(), size, volumes, task.n)]
-    if len(some) and some.mean() * size >= SHORTEST:
+    pieces, row, volumes = map(plain, (pieces, row, volumes))
+    if len(some) and plain(some).mean() * size >= SHORTEST:
         counts = volumes // row.clip(1) * len(task.ins)
         return [segments("cat_segments", size, counts, pieces.max(axis=1) * size, len(task.ins))]
     return [Phase(f"cat_all<{unit}, {size}, {len(task.ins)}>(l);", grid)]

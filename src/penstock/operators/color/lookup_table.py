@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
+from ...core.columns import constant
 from ...core.dtypes import DALIDataType, to_numpy
 from ...core.op import Arg, Arguments, Pointwise
 
@@ -30,6 +31,7 @@ class LookupTable(Pointwise):
     """
 
     kernel = "color/lookup_table"
+    replays = True
     keys = Arg([int], [], "Integers that have a value of their own, in [0, 65535].")
     values = Arg([float], [], "Their values, one for each of `keys`.")
     default_value = Arg(float, 0.0, "Value of all other integers.")
@@ -50,7 +52,7 @@ class LookupTable(Pointwise):
         table = np.full(max(keys, default=-1) + 2, v["default_value"], "f4")
         for key, value in zip(keys, values):
             table[key] = value
-        self.table = _saturated(table, self.type).view("u1")[None]
+        self.table = constant(_saturated(table, self.type).view("u1")[None])
         self.size = len(table) - 1
 
     def plan(self, a: Arguments, x: Spec) -> None:

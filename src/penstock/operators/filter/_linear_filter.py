@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
+from ...core.columns import constant
 from ...core.dtypes import DALIDataType, to_numpy
 from ...core.op import Arg, Arguments, Operator
 
@@ -36,6 +37,8 @@ def axes_of_space(x: Spec) -> tuple[int, int]:
 
 class LinearFilter(Operator, abstract=True):
     """Base of the filters that compute in float32 and keep the shape. `plan` leaves `a.n_outer` and `a.n_space`."""
+
+    replays = True
 
     dtype = Arg(
         DALIDataType,
@@ -76,9 +79,11 @@ class Separable(LinearFilter, abstract=True):
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         n, terms, axes, longest = a.windows.shape
-        windows = np.ones((n, terms, _MOST_AXES, longest), "f4")
+        windows = a.native.zeros((n, terms, _MOST_AXES, longest), "f4")
+        windows[...] = 1
         windows[:, :, _MOST_AXES - axes :] = a.windows
-        size = np.ones((n, 3, _MOST_AXES), "i4")
+        size = a.native.zeros((n, 3, _MOST_AXES), "i4")
+        size[...] = 1
         size[:, :terms, _MOST_AXES - axes :] = a.size
         return {
             "windows": windows.reshape(n, -1),

@@ -20,6 +20,7 @@ class _Joined(Operator, abstract=True):
 
     inputs = (1, 999)
     frames = False
+    replays = True
     kernel = "generic/cat"
 
     def check(self, inputs: tuple[Spec, ...], joined: int) -> None:

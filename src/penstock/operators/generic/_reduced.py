@@ -4,6 +4,7 @@
 import numpy as np
 
 from ...core.batch import Spec
+from ...core.columns import constant
 from ...core.kernels import MAX_DIMS
 from ...core.op import Arg, Arguments, Layout, Operator
 
@@ -15,6 +16,7 @@ class Reduced(Operator, abstract=True):
     kernels take it."""
 
     frames = False
+    replays = True
     axes = Arg([int], None, "The axes along which the data are reduced; all of them if not given.")
     axis_names = Arg(Layout, None, "The same as names of the layout; not together with `axes`.")
 
@@ -33,10 +35,9 @@ class Reduced(Operator, abstract=True):
             raise TypeError(
                 f"input type {x.dtype.name} is not supported; supported: {', '.join(TYPES)}; fn.cast converts others"
             )
-        a.reduced = np.zeros((x.n, x.ndim), bool)
-        a.reduced[:, self.reduced_axes(x)] = True
-        a.mask = np.zeros((x.n, MAX_DIMS), "u1")
-        a.mask[:, : x.ndim] = a.reduced
+        mask = np.zeros((x.n, MAX_DIMS), "u1")
+        mask[:, self.reduced_axes(x)] = 1
+        a.mask, a.reduced = constant(mask), constant(mask[:, : x.ndim] != 0)
 
     def has_axes(self) -> bool:
         return self.values["axes"] is not None or self.values["axis_names"] is not None

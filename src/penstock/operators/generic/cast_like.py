@@ -18,6 +18,7 @@ class CastLike(Pointwise):
 
     inputs = (2, 2)
     metadata = (1,)
+    replays = True
     kernel = "generic/cast"
 
     def outputs(self, a: Arguments, x: Spec, like: Spec) -> Spec:

@@ -121,7 +121,7 @@ class _NormalizeBy(Normalize):
             lambda i: f"the shapes of mean and stddev differ: {first.shape[i].tolist()} and {last.shape[i].tolist()}",
         )
         if not self.has_axes():
-            a.reduced = first.shape == 1
+            a.reduced, a.mask = first.shape == 1, a.native.zeros(a.mask.shape, "u1")
             a.mask[:, : x.ndim] = a.reduced
 
     def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:

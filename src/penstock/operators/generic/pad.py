@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axes import axes_at, axes_named
+from ...core.axes import axes_at, axes_named, rows_of
 from ...core.batch import Spec
+from ...core.columns import constant
 from ...core.errors import SampleErrors
 from ...core.kernels import MAX_DIMS
 from ...core.op import Arg, Arguments, Layout, Operator, PerSample
@@ -28,6 +29,7 @@ class Pad(Operator):
     """
 
     kernel = "geometry/window"
+    replays = True
     frames = False
     mixes_samples = True
 
@@ -45,7 +47,7 @@ class Pad(Operator):
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
         axes = self._axes(a, x)
-        rows = np.arange(x.n)[:, None]
+        rows = rows_of(x)
         extent = x.shape[rows, axes]
         least = _for_each(a.shape, axes, "shape", -1)
         largest = x.shape.max(axis=0, initial=0)[axes]
@@ -61,11 +63,11 @@ class Pad(Operator):
         if a.axis_names:
             return axes_named(x, a.axis_names, x.layout)
         if a.axes is None or a.axes.shape[1] == 0:
-            return np.broadcast_to(np.arange(x.ndim), (x.n, x.ndim))
+            return constant(np.broadcast_to(np.arange(x.ndim), (x.n, x.ndim)))
         return axes_at(x, a.axes)
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
-        extent = np.zeros((x.n, MAX_DIMS), "i8")
+        extent = a.native.zeros((x.n, MAX_DIMS), "i8")
         extent[:, : x.ndim] = x.shape
         return {"extent": extent, "channels": -1, "fill": a.fill_value.astype("f4")[:, None]}
 
@@ -73,7 +75,7 @@ class Pad(Operator):
 def _for_each(values: np.ndarray | None, axes: np.ndarray, name: str, default: int) -> np.ndarray:
     """(n, k) from one value for all axes, or one for each."""
     if values is None:
-        return np.full(axes.shape, default, "i8")
+        return constant(np.full(axes.shape, default, "i8"))
     if values.shape[1] not in (1, axes.shape[1]):
         raise ValueError(f"`{name}` has {values.shape[1]} values for {axes.shape[1]} axes; give one, or one for each")
     return np.broadcast_to(values.astype("i8"), axes.shape)

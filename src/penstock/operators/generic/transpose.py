@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
+from ...core.columns import constant
 from ...core.kernels import MAX_DIMS
 from ...core.op import Arg, Arguments, Layout, Operator
 
@@ -25,6 +26,7 @@ class Transpose(Operator):
     """
 
     kernel = "generic/transpose"
+    replays = True
     frames = False
     windowed = string.ascii_uppercase
 
@@ -51,11 +53,11 @@ class Transpose(Operator):
         return x.like(shape=x.shape[:, a.axes], layout=str(layout))
 
     def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray]:
-        back = np.argsort(np.array(a.axes, "i8"))
+        back = [a.axes.index(d) for d in range(x.ndim)]
         return out.origin[:, back], out.stored[:, back]
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
-        perm, start = np.zeros((1, MAX_DIMS), "i4"), np.zeros((x.n, MAX_DIMS), "i8")
+        perm, start = np.zeros((1, MAX_DIMS), "i4"), a.native.zeros((x.n, MAX_DIMS), "i8")
         perm[0, : x.ndim] = a.axes
         start[:, : x.ndim] = self.region(a, x, out)[0] - x.origin
-        return {"perm": perm, "start": start}
+        return {"perm": constant(perm), "start": start}

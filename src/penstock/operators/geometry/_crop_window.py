@@ -128,8 +128,6 @@ class WindowCopy(WindowedInput, abstract=True):
         super().setup()
         self.converts_to = self.out_type()
         fill = self.values["fill_values"]
-        # Other policies, and one value a channel, decide by the shapes of samples.
-        self.replays = type(self).replays and self.policy in ("error", "constant") and len(fill) == 1
         self.fill = np.array([fill], "f4")
         self.fill.setflags(write=False)
         if self.converts_to is not None and self.converts_to not in _CONVERTED:

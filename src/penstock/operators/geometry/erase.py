@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axes import axes_at, axes_named
+from ...core.axes import axes_at, axes_named, rows_of
 from ...core.batch import Spec
+from ...core.columns import constant
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, PerSample, Pointwise
 
@@ -35,6 +36,7 @@ class Erase(Pointwise):
     """
 
     kernel = "geometry/erase"
+    replays = True
     frames = False
     anchor = PerSample([float], [], "Where each region begins, for each axis.", ragged=True)
     shape = PerSample([float], [], "Size of each region, for each axis.", ragged=True)
@@ -58,7 +60,7 @@ class Erase(Pointwise):
                 f"input type {x.dtype.name} is not supported; supported: integers, float16, float32; fn.cast converts"
             )
         if "axes" in self.values["given"]:
-            axes = axes_at(x, np.broadcast_to(np.array(self.values["axes"]), (x.n, len(self.values["axes"]))))
+            axes = axes_at(x, constant(np.broadcast_to(np.array(self.values["axes"]), (x.n, len(self.values["axes"])))))
         else:  # an input without a layout is taken for an image or a volume
             axes = axes_named(x, self.values["axis_names"], x.layout or {2: "HW", 3: "HWC", 4: "DHWC"}.get(x.ndim, ""))
         self._place(a, x, axes)
@@ -79,7 +81,7 @@ class Erase(Pointwise):
         )
         regions = min(anchor.shape[1], shape.shape[1])  # the rest of the longer is not there
         anchor, shape = anchor[:, :regions], shape[:, :regions]
-        rows = np.arange(x.n)[:, None]
+        rows = rows_of(x)
         extent = x.shape[rows, axes].astype("f4")[:, None, :]
         if v["normalized"] or v["normalized_anchor"]:
             anchor = anchor * extent
@@ -87,16 +89,15 @@ class Erase(Pointwise):
             shape = shape * extent
         if v["centered_anchor"]:
             anchor = anchor - shape / 2
-        a.begin = np.zeros((x.n, regions, x.ndim), "i8")
+        a.begin = a.native.zeros((x.n, regions, x.ndim), "i8")
         a.end = np.repeat(x.shape[:, None, :], regions, axis=1)
-        at = rows[:, :, None], np.arange(regions)[None, :, None], axes[:, None, :]
-        # What is not there has no extent.
-        a.begin[at] = np.clip(np.nan_to_num(anchor, nan=0), -(2.0**40), 2.0**40)
-        a.end[at] = np.clip(np.nan_to_num(anchor + shape, nan=0), -(2.0**40), 2.0**40)
+        at = rows[:, :, None], constant(np.arange(regions)[None, :, None]), axes[:, None, :]
+        a.begin[at], a.end[at] = _place_of(anchor), _place_of(anchor + shape)
 
     def _regions(self, a: Arguments, name: str, n_axes: int) -> np.ndarray:
-        values = np.array(getattr(a, name), "f4")
-        values[np.arange(values.shape[1]) >= a.lengths(name)[:, None]] = _NAN  # what a sample does not have
+        values = getattr(a, name).astype("f4", copy=False)
+        missing = constant(np.arange(values.shape[1]) >= a.lengths(name)[:, None])
+        values = np.where(missing, np.float32(_NAN), values)  # what a sample does not have
         if n_axes == 0 or values.shape[1] % n_axes:
             raise ValueError(
                 f"`{name}` needs {n_axes} values for each region, one for each axis; got {values.shape[1]}"
@@ -128,7 +129,7 @@ class Erase(Pointwise):
             wide = np.pad(fill, ((0, 0), (0, fill.shape[1])))
             fill = np.take_along_axis(wide, out.origin[:, channels, None] + np.arange(fill.shape[1]), axis=1)
         regions = a.begin.shape[1]
-        empty = np.zeros((x.n, 1), "i8")
+        empty = a.native.zeros((x.n, 1), "i8")
         return {
             "begin": (a.begin - origin).reshape(x.n, -1) if regions and x.ndim else empty,
             "end": (a.end - origin).reshape(x.n, -1) if regions and x.ndim else empty,
@@ -136,3 +137,8 @@ class Erase(Pointwise):
             "fill": fill,
             "channels": channels,
         }
+
+
+def _place_of(x: np.ndarray) -> np.ndarray:
+    """A border as an integer; what is not there has no extent."""
+    return np.clip(np.where(np.isnan(x), np.float32(0), x), -(2.0**40), 2.0**40).astype("i8")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
+from ...core.columns import constant
 from ...core.errors import SampleErrors
 from ...core.kernels import MAX_DIMS
 from ...core.op import Arg, Arguments, Operator, PerSample
@@ -31,6 +32,7 @@ class Paste(Operator):
 
     layouts = ("HWC",)
     kernel = "geometry/window"
+    replays = True
     windowed = "HW"
     ratio = PerSample(float, doc="Extent of the canvas by that of the image; at least 1.")
     fill_value = Arg([int], doc="Colour of the canvas: one value, or one for each channel; clamped to [0, 255].")
@@ -63,9 +65,10 @@ class Paste(Operator):
         return x.like(shape=np.concatenate([a.size, x.shape[:, 2:]], axis=1), layout="HWC")
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
-        start, extent = np.zeros((x.n, MAX_DIMS), "i8"), np.ones((x.n, MAX_DIMS), "i8")
+        start, extent = a.native.zeros((x.n, MAX_DIMS), "i8"), a.native.zeros((x.n, MAX_DIMS), "i8")
         start[:, :3] = out.origin
+        extent[:, 3:] = 1
         start[:, :2] -= a.at
         extent[:, :3] = x.shape
-        fill = np.array(self.values["fill_value"], "f4")[None]
+        fill = constant(np.array(self.values["fill_value"], "f4")[None])
         return {"start": start, "extent": extent, "fill": fill, "channels": 2 if fill.size > 1 else -1}

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axes import axes_at, axes_named
+from ...core.axes import axes_at, axes_named, rows_of
 from ...core.batch import Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Layout, PerSample
@@ -34,6 +34,7 @@ class Slice(WindowCopy):
     [[10, 11], [15, 16]]
     """
 
+    replays = True
     inputs = (1, 3)
     peeks = (1, 2)
 
@@ -71,7 +72,7 @@ class Slice(WindowCopy):
         else:  # an input without a layout is taken for an image or a volume
             axes = axes_named(x, a.axis_names, x.layout or {2: "HW", 3: "HWC", 4: "DHWC"}.get(x.ndim, ""))
         count = axes.shape[1]
-        rows = np.arange(x.n)[:, None]
+        rows = rows_of(x)
         extent = x.shape[rows, axes]
         if arguments:
             start, end = self._from_inputs(a, extent, count)
@@ -106,7 +107,7 @@ class Slice(WindowCopy):
                     (values < 0).any(axis=1), lambda i, n=name, v=values: f"negative {n} {v[i].tolist()}"
                 )
         begin = (
-            np.zeros(size.shape)
+            a.native.zeros(size.shape, "f8")
             if start is None and rel_start is None
             else start
             if start is not None
@@ -124,7 +125,7 @@ class Slice(WindowCopy):
             stop = begin + rel_shape * size
         else:
             stop = extent
-        return np.asarray(begin, "f8"), np.asarray(stop, "f8")
+        return begin.astype("f8"), stop.astype("f8")
 
     def _from_inputs(self, a: Arguments, extent: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Real start and end, in float64."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...core import dtypes
 from ...core.batch import Spec
+from ...core.columns import constant
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, Pointwise
 
@@ -84,6 +85,7 @@ class Arithmetic(Operator):
 
     inputs = (1, 2)
     frames = False
+    replays = True
     kernel = "math/arithmetic"
     operation = Arg(str, doc="What is computed: " + ", ".join(OPERATIONS) + ".")
     constant = Arg(object, None, "The operand that is a constant.")
@@ -126,8 +128,7 @@ class Arithmetic(Operator):
         if not (first.endswith(second) or second.endswith(first)):
             raise ValueError(f"the layouts '{first}' and '{second}' differ; one has to be the end of the other")
         ndim = max(x.ndim, y.ndim)
-        one, other = (np.ones((s.n, ndim), "i8") for s in (x, y))
-        one[:, ndim - x.ndim :], other[:, ndim - y.ndim :] = x.shape, y.shape
+        one, other = (_with_axes(s, ndim) for s in (x, y))
         SampleErrors.where(
             ((one != other) & (one != 1) & (other != 1)).any(axis=1),
             lambda i: f"the shapes {x.shape[i].tolist()} and {y.shape[i].tolist()} differ in an extent that is not 1",
@@ -141,6 +142,12 @@ class Arithmetic(Operator):
             value = np.array(a.constant, constant_type(a.constant))
             columns |= {"real": float(value), "integer": value.astype("i8") if value.dtype.kind != "f" else 0}
         return columns
+
+
+def _with_axes(x: Spec, ndim: int) -> np.ndarray:
+    """Shapes of so many axes, those in front of extent 1."""
+    missing = constant(np.ones((x.n, ndim - x.ndim), "i8"))
+    return np.concatenate([missing, x.shape], axis=1) if ndim > x.ndim else x.shape
 
 
 class _Single(Arithmetic, Pointwise):

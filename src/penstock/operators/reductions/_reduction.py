@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
+from ...core.columns import constant
 from ...core.dtypes import DALIDataType, to_numpy
 from ...core.errors import SampleErrors
 from ...core.kernels import MAX_DIMS
@@ -15,10 +16,11 @@ TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64
 
 
 class Reduction(Operator, abstract=True):
-    """`plan` leaves on the arguments: `a.reduced` (ndim,), whether an axis is reduced, and `a.mask`, the same as
-    kernels take it. A sequence is one tensor: F is an axis like others."""
+    """`plan` leaves on the arguments: `a.reduced` (ndim,), whether an axis is reduced, `a.kept`, the opposite, and
+    `a.mask`, the former as kernels take it. A sequence is one tensor: F is an axis like others."""
 
     module = "reductions"
+    replays = True
     frames = False
     axes = Arg([int], None, "The axes that are reduced; -1 is the last. All if not given, none if empty.")
     axis_names = Arg(Layout, None, "The same as names of the layout, such as 'HW'; not together with `axes`.")
@@ -37,13 +39,14 @@ class Reduction(Operator, abstract=True):
             raise TypeError(
                 f"input type {x.dtype.name} is not supported; supported: {', '.join(TYPES)}; fn.cast converts others"
             )
-        a.reduced = np.zeros(x.ndim, bool)
+        reduced = np.zeros(x.ndim, bool)
         for axis in self._axes(x):
-            if a.reduced[axis]:
+            if reduced[axis]:
                 raise ValueError(f"argument 'axes' has an axis twice: {self.values['axes']}")
-            a.reduced[axis] = True
-        a.mask = np.zeros(MAX_DIMS, "u1")
-        a.mask[: x.ndim] = a.reduced
+            reduced[axis] = True
+        mask = np.zeros((1, MAX_DIMS), "u1")
+        mask[0, : x.ndim] = reduced
+        a.reduced, a.kept, a.mask = constant(reduced), constant(~reduced), constant(mask)
 
     def _axes(self, x: Spec) -> list[int]:
         axes, names = self.values["axes"], self.values["axis_names"]
@@ -66,10 +69,10 @@ class Reduction(Operator, abstract=True):
         if a.keep_dims:
             return x.like(shape=np.where(a.reduced, 1, x.shape), dtype=dtype)
         layout = "".join(name for name, gone in zip(x.layout, a.reduced) if not gone)
-        return x.like(shape=x.shape[:, ~a.reduced], dtype=dtype, layout=layout)
+        return x.like(shape=x.shape[:, a.kept], dtype=dtype, layout=layout)
 
     def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
-        return {"reduced": a.mask[None]}
+        return {"reduced": a.mask}
 
 
 class TypedReduction(Reduction, abstract=True):
@@ -104,14 +107,14 @@ class Spread(Reduction, abstract=True):
         (mean,) = more
         if mean.dtype != np.float32:
             raise TypeError(f"the mean takes float32, got {mean.dtype.name}; fn.cast converts it")
-        expected = x.shape[:, ~a.reduced].prod(axis=1)
+        expected = x.shape[:, a.kept].prod(axis=1)
         wrong = (mean.volumes() != expected) & (mean.volumes() != 1)
         SampleErrors.where(
             wrong,
             lambda i: (
                 f"the mean has the shape {mean.shape[i].tolist()}; an input of shape {x.shape[i].tolist()} reduced "
                 f"along the axes {a.reduced.nonzero()[0].tolist()} needs "
-                f"{x.shape[i][~a.reduced].tolist()}, or one value"
+                f"{x.shape[i][a.kept].tolist()}, or one value"
             ),
         )
 
