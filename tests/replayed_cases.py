@@ -117,7 +117,9 @@ MOVED = {
     "resize_crop_mirror by data": lambda f: fn.resize_crop_mirror(
         f(images), size=f(sizes, side=True), crop_w=f(widths, side=True), crop_h=3.0, crop_pos_x=f(columns, side=True)
     ),
-    "fast_resize_crop_mirror": lambda f: fn.fast_resize_crop_mirror(f(images), resize_x=9, resize_y=8, crop=(5, 4)),
+    "resize_crop_mirror, as fast_resize_crop_mirror": lambda f: fn.resize_crop_mirror(
+        f(images), resize_x=9, resize_y=8, crop=(5, 4), antialias=False
+    ),
     "pad": lambda f: fn.pad(f(images), fill_value=3.0),
     "pad, aligned": lambda f: fn.pad(f(images), axis_names="HW", align=[4, 5], fill_value=f(columns, side=True)),
     "pad, to a shape": lambda f: fn.pad(f(images), axes=[0, 1], shape=[20, 21]),

@@ -163,7 +163,7 @@ class Spec:
 
     def volumes(self) -> np.ndarray:
         """(n,) numbers of elements stored."""
-        return self.stored.prod(axis=1) if self.ndim else np.ones(self.n, "i8")
+        return self.stored.prod(axis=1)
 
     def packed(self) -> np.ndarray:
         """Rows for the native side, without data addresses."""

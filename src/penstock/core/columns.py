@@ -137,6 +137,10 @@ class Column(np.ndarray):
             return
         index = _settled(index, record)
         values = _operand(record, values, values.dtype if isinstance(values, np.ndarray) else np.asarray(values).dtype)
+        if not record.is_made(self):
+            record.unknown("writing to a constant", None)
+            written(self)[index] = plain(values)
+            return
         view = plain(self)[index]
         if isinstance(view, np.ndarray) and record.is_made(view):
             _convert(record, values, view)
@@ -160,7 +164,11 @@ class Column(np.ndarray):
         return _verified(record, f"astype({dtype.name})", out, plain(self).astype(dtype))
 
     def copy(self, *args: Any) -> Any:
-        return self.astype(self.dtype)
+        if self.record is None or not self.record.is_open:
+            return plain(self).copy()
+        out = self.record.filled_with(self.shape, self.dtype, None)  # to be written to, even if this is a constant
+        _convert(self.record, self, out)
+        return _verified(self.record, "copy", out, plain(self))
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
         return np.reshape(self, shape[0] if len(shape) == 1 else shape, **kwargs)

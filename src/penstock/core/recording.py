@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .columns import Column, plain, written
+from .columns import Column, constant, plain, written
 from .dtypes import from_numpy
 from .kernels import library
 from .rows import address, allocate
@@ -32,6 +32,10 @@ class Native:
         (cosine, at_cosine), (sine, at_sine) = (self.allocate(radians.shape, radians.dtype) for _ in range(2))
         self.call("cosines_and_sines", radians, radians.size, at_cosine, at_sine)
         return cosine, sine
+
+    def constant(self, x: Any) -> Any:
+        """What a rule made of numbers that are the same for all batches of a kind; what it computes of that is, too."""
+        return constant(x)
 
     def call(self, name: str, *arguments: Any) -> int:
         """The result of a function of `library()`. Arrays are read only, in row-major order; what is written to is
@@ -138,7 +142,6 @@ class Recorder(Native):
             self.fault = f"{what} is computed from data"
 
     def constant(self, x: Any) -> Any:
-        """An array that is the same for all batches, whose results are, too."""
         if not isinstance(x, np.ndarray):
             return x
         if not self.is_constant(x):

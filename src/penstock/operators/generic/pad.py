@@ -7,7 +7,6 @@ import numpy as np
 
 from ...core.axes import axes_at, axes_named, rows_of
 from ...core.batch import Spec
-from ...core.columns import constant
 from ...core.errors import SampleErrors
 from ...core.kernels import MAX_DIMS
 from ...core.op import Arg, Arguments, Layout, Operator, PerSample
@@ -49,10 +48,10 @@ class Pad(Operator):
         axes = self._axes(a, x)
         rows = rows_of(x)
         extent = x.shape[rows, axes]
-        least = _for_each(a.shape, axes, "shape", -1)
+        least = _for_each(a, a.shape, axes, "shape", -1)
         largest = x.shape.max(axis=0, initial=0)[axes]
         extent = np.maximum(extent, np.where(least > 0, least, largest))
-        align = _for_each(a.align, axes, "align", 1)
+        align = _for_each(a, a.align, axes, "align", 1)
         SampleErrors.where((align <= 0).any(axis=1), lambda i: f"`align` must be positive, got {align[i].tolist()}")
         shape = x.shape.copy()
         shape[rows, axes] = -(-extent // align) * align
@@ -63,7 +62,7 @@ class Pad(Operator):
         if a.axis_names:
             return axes_named(x, a.axis_names, x.layout)
         if a.axes is None or a.axes.shape[1] == 0:
-            return constant(np.broadcast_to(np.arange(x.ndim), (x.n, x.ndim)))
+            return a.native.constant(np.broadcast_to(np.arange(x.ndim), (x.n, x.ndim)))
         return axes_at(x, a.axes)
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
@@ -72,10 +71,10 @@ class Pad(Operator):
         return {"extent": extent, "channels": -1, "fill": a.fill_value.astype("f4")[:, None]}
 
 
-def _for_each(values: np.ndarray | None, axes: np.ndarray, name: str, default: int) -> np.ndarray:
+def _for_each(a: Arguments, values: np.ndarray | None, axes: np.ndarray, name: str, default: int) -> np.ndarray:
     """(n, k) from one value for all axes, or one for each."""
     if values is None:
-        return constant(np.full(axes.shape, default, "i8"))
+        return a.native.constant(np.full(axes.shape, default, "i8"))
     if values.shape[1] not in (1, axes.shape[1]):
         raise ValueError(f"`{name}` has {values.shape[1]} values for {axes.shape[1]} axes; give one, or one for each")
     return np.broadcast_to(values.astype("i8"), axes.shape)
