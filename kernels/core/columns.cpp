@@ -266,8 +266,9 @@ EXPORT int32_t compute_columns(int32_t operation, int32_t type, const Layout *la
   try {
     bool done = false;
     if (type == BOOL) return run_on_bools(operation, Computing<bool>{*layout, out, a, b, c});
-    for_types<uint8_t, int32_t, int64_t, uint64_t, float, double>(
-        type, [&](auto t) { done = Computing<decltype(t)>{*layout, out, a, b, c}.run(operation); });
+    for_types<uint8_t, int32_t, int64_t, uint64_t, float, double>(type, [&](auto t) {
+      done = Computing<decltype(t)>{*layout, out, a, b, c}.run(operation);
+    });
     return done;
   } catch (const std::exception &) {
     return 0;
@@ -283,8 +284,7 @@ EXPORT int32_t convert_columns(int32_t to, int32_t from, const Layout *layout, c
           from, [&](auto i) {
             using Out = decltype(o);
             using In = decltype(i);
-            each<Out, In, uint8_t, uint8_t>(*layout, out, in, out, out,
-                                            [](In x, uint8_t, uint8_t) { return (Out)x; });
+            each<Out, In, uint8_t, uint8_t>(*layout, out, in, out, out, [](In x, uint8_t, uint8_t) { return (Out)x; });
           });
     });
     return 1;

@@ -3,10 +3,10 @@
 
 import numpy as np
 import pytest
-from replayed_cases import CASES, N, images
 
 from penstock import fn, pipeline_def
 from penstock.exec import replay
+from replayed_cases import CASES, N
 
 BATCHES = 14
 

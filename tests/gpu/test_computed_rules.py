@@ -3,6 +3,7 @@
 
 import pytest
 from planned_batches import check
+
 from replayed_cases import CASES
 
 NEVER_AGAIN = list(range(14))

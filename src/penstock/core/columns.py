@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of a record, with which rules compute as with any others: what NumPy is asked for is put on record, so that
-another batch's plan follows from its data by native calls (kernels/core/columns.cpp).
+"""Arrays of a record, with which rules compute as with any others: what NumPy is asked for is put on record
+(recorded.py), so that another batch's plan follows from its data by native calls.
 
 What Python learns of a column, by `if`, `int()`, or an index, is expected of a later batch. What is not in the
 vocabulary, and results that native code does not give bit for bit, are a fault of the record: the rules then run for
@@ -8,75 +8,55 @@ every batch."""
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .dtypes import from_numpy
-from .rows import MAX_DIMS
+from .recorded import (
+    COMPOSED,
+    FILLED,
+    MOVING,
+    addresses,
+    at_of,
+    compute,
+    constant,
+    convert,
+    gather,
+    is_fixed,
+    move,
+    operand,
+    plain,
+    reduce,
+    settled,
+    verified,
+    written,
+)
 
 if TYPE_CHECKING:
     from .recording import Recorder
 
-# In the order of enum Operation of the native side.
-_OPERATIONS = (
-    "add subtract multiply divide floor_divide remainder minimum maximum copysign bitwise_and bitwise_or bitwise_xor "
-    "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor "
-    "negative absolute floor ceil trunc rint sqrt isfinite isnan isinf logical_not invert where clip"
-).split()
-_NUMBER = {name: i for i, name in enumerate(_OPERATIONS)}
-_OF_INPUTS = frozenset("equal not_equal less less_equal greater greater_equal isfinite isnan isinf".split())
-_OF_BOOL = frozenset(("logical_and", "logical_or", "logical_xor", "logical_not"))
-_TYPES = frozenset(np.dtype(t) for t in ("u1", "i4", "i8", "u8", "f4", "f8", "?"))
-_FROM_TYPES = _TYPES | frozenset(np.dtype(t) for t in ("u2", "u4", "i1", "i2"))
-_IDENTITIES = {"add": 0, "multiply": 1, "logical_or": False, "logical_and": True, "bitwise_or": 0}
-_REDUCTIONS = frozenset((*_IDENTITIES, "minimum", "maximum"))
-
-# Functions that put elements elsewhere, and change none; and those that NumPy writes in terms of others.
-_MOVING = frozenset(
-    getattr(np, name)
-    for name in (
-        "repeat delete insert pad moveaxis swapaxes transpose reshape ravel squeeze expand_dims flip roll tile "
-        "take_along_axis take concatenate stack hstack vstack column_stack broadcast_to atleast_2d rot90"
-    ).split()
-)
-_COMPOSED = frozenset(
-    getattr(np, name) for name in "any all sum prod max min clip array_equal ndim shape size".split()
-)
-_FILLED = {np.zeros_like: 0, np.ones_like: 1, np.empty_like: 0}
-
-
-class _Layout(ctypes.Structure):
-    _fields_ = [
-        ("ndim", ctypes.c_int64),
-        ("extent", ctypes.c_int64 * MAX_DIMS),
-        ("stride", (ctypes.c_int64 * MAX_DIMS) * 4),
-    ]
-
-
-def constant(array: np.ndarray) -> np.ndarray:
-    """What a rule made of numbers that are the same for all batches of a kind, such as how many samples there are."""
-    array = np.array(array)
-    array.setflags(write=False)
-    return array
-
-
-def plain(x: Any) -> Any:
-    """The same memory, for code that is not on record; lists and tuples of columns too."""
-    if type(x) is Column:
-        return x.view(np.ndarray)
-    return type(x)(map(plain, x)) if type(x) in (list, tuple) else x
+__all__ = ["Column", "constant", "plain", "written"]
 
 
 class Column(np.ndarray):
     """Can't be written to but by item assignment."""
 
-    record: Recorder | None
+    _record: weakref.ref | None  # NumPy's arrays keep what they are views of, which the record then may not keep
 
     def __array_finalize__(self, of: Any) -> None:
-        self.record = getattr(of, "record", None)
+        self._record = getattr(of, "_record", None)
+
+    @property
+    def record(self) -> Recorder | None:
+        """Whose array it is, as long as that goes on."""
+        record = None if self._record is None else self._record()
+        return record if record is not None and record.is_open else None
+
+    @record.setter
+    def record(self, record: Recorder) -> None:
+        self._record = weakref.ref(record)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         record = _record_of((inputs, kwargs.get("out", ())))
@@ -84,12 +64,12 @@ class Column(np.ndarray):
         if record is None:
             return getattr(ufunc, method)(*map(plain, inputs), **given)
         out = given.pop("out", (None,))[0]
-        if out is None and _is_fixed(record, inputs):
+        if out is None and is_fixed(record, inputs):
             return record.constant(getattr(ufunc, method)(*map(plain, inputs), **given))
         if method == "__call__" and not given:
-            made = _compute(record, ufunc.__name__, ufunc(*map(plain, inputs)), inputs)
+            made = compute(record, ufunc.__name__, ufunc(*map(plain, inputs)), inputs)
         elif method == "reduce" and set(given) <= {"axis", "dtype", "keepdims", "initial", "where"}:
-            made = _reduce(record, ufunc, inputs[0], given)
+            made = reduce(record, ufunc, inputs[0], given)
         else:
             made = record.unknown(f"np.{ufunc.__name__}", getattr(ufunc, method)(*map(plain, inputs), **given))
         if out is None:
@@ -97,78 +77,79 @@ class Column(np.ndarray):
         kwargs["out"][0][...] = made
         return kwargs["out"][0]
 
-    def __array_function__(self, function: Any, types: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         record = _record_of((args, tuple(kwargs.values())))
         if record is None:
             return function(*plain(args), **{k: plain(v) for k, v in kwargs.items()})
-        if function in _COMPOSED:
+        if function in COMPOSED:
             return super().__array_function__(function, types, args, kwargs)
-        if _is_fixed(record, (args, tuple(kwargs.values()))):
+        if is_fixed(record, (args, tuple(kwargs.values()))):
             return record.constant(function(*plain(args), **{k: plain(v) for k, v in kwargs.items()}))
-        if function in _MOVING:
-            return _move(record, function, args, kwargs)
+        if function in MOVING:
+            return move(record, function, args, kwargs)
         result = function(*plain(args), **{k: plain(v) for k, v in kwargs.items()})
         if function is np.where and len(args) == 3 and not kwargs:
-            return _compute(record, "where", result, args)
-        if function in _FILLED or (function is np.full_like and not isinstance(args[1], np.ndarray)):
-            return record.filled_with(result.shape, result.dtype, _FILLED[function] if len(args) == 1 else args[1])
+            return compute(record, "where", result, args)
+        if function in FILLED or (function is np.full_like and not isinstance(args[1], np.ndarray)):
+            return record.filled_with(result.shape, result.dtype, FILLED[function] if len(args) == 1 else args[1])
         return record.unknown(f"np.{function.__name__}", result)
 
     # What gives other columns ----------------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Any:
         record = self.record
-        if record is None or not record.is_open:
+        if record is None:
             return plain(self)[plain(index)]
-        index = _settled(index, record)
+        index = settled(index, record)
         result = plain(self)[index]
         if not isinstance(result, np.ndarray):
             result = plain(self)[(*index, ...) if isinstance(index, tuple) else (index, ...)]
-        if _is_fixed(record, self):
+        if is_fixed(record, self):
             return record.constant(result)
         if record.is_made(result):
-            return _as_column(record, result)
-        return _gather(record, result, addresses(self)[index])
+            return record.column(result)
+        return gather(record, result, addresses(self)[index])
 
     def __setitem__(self, index: Any, values: Any) -> None:
         record = self.record
-        if record is None or not record.is_open:
+        if record is None:
             plain(self)[plain(index)] = plain(values)
             return
-        index = _settled(index, record)
-        values = _operand(record, values, values.dtype if isinstance(values, np.ndarray) else np.asarray(values).dtype)
+        index = settled(index, record)
+        values = operand(record, values, values.dtype if isinstance(values, np.ndarray) else np.asarray(values).dtype)
         if not record.is_made(self):
             record.unknown("writing to a constant", None)
             written(self)[index] = plain(values)
             return
         view = plain(self)[index]
         if isinstance(view, np.ndarray) and record.is_made(view):
-            _convert(record, values, view)
+            convert(record, values, view)
             return
         to = addresses(self)[index]
         whole = record.filled_with(to.shape, self.dtype, None)
-        _convert(record, values, whole)
+        convert(record, values, whole)
         record.alive(to := np.ascontiguousarray(to))
-        record.native("scatter_elements", to.ctypes.data, to.size, self.itemsize, _at(whole))
+        record.native("scatter_elements", to.ctypes.data, to.size, self.itemsize, at_of(whole))
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         record, dtype = self.record, np.dtype(dtype)
-        if record is None or not record.is_open:
+        if record is None:
             return plain(self).astype(dtype, *args, **kwargs)
         if dtype == self.dtype and kwargs.get("copy") is False:
             return self
-        if _is_fixed(record, self):
+        if is_fixed(record, self):
             return record.constant(plain(self).astype(dtype))
         out = record.filled_with(self.shape, dtype, None)
-        _convert(record, self, out)
-        return _verified(record, f"astype({dtype.name})", out, plain(self).astype(dtype))
+        convert(record, self, out)
+        return verified(record, f"astype({dtype.name})", out, plain(self).astype(dtype))
 
     def copy(self, *args: Any) -> Any:
-        if self.record is None or not self.record.is_open:
+        record = self.record
+        if record is None:
             return plain(self).copy()
-        out = self.record.filled_with(self.shape, self.dtype, None)  # to be written to, even if this is a constant
-        _convert(self.record, self, out)
-        return _verified(self.record, "copy", out, plain(self))
+        out = record.filled_with(self.shape, self.dtype, None)  # to be written to, even if this is a constant
+        convert(record, self, out)
+        return verified(record, "copy", out, plain(self))
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
         return np.reshape(self, shape[0] if len(shape) == 1 else shape, **kwargs)
@@ -186,12 +167,13 @@ class Column(np.ndarray):
 
     def known(self) -> np.ndarray:
         """The values, which are expected of later batches."""
-        if self.record is not None and self.record.is_open and not _is_fixed(self.record, self):
-            self.record.expect_all(self)
+        record = self.record
+        if record is not None and not is_fixed(record, self):
+            record.expect_all(self)
         return plain(self)
 
     def __bool__(self) -> bool:
-        if self.record is not None and self.record.is_open and self.dtype.kind != "b" and self.size == 1:
+        if self.record is not None and self.dtype.kind != "b" and self.size == 1:
             return bool(self != 0)
         return bool(self.known())
 
@@ -232,188 +214,10 @@ class Column(np.ndarray):
         return self.known().nonzero()
 
 
-def addresses(x: np.ndarray) -> np.ndarray:
-    """Where each element lies."""
-    at = np.full(x.shape, x.__array_interface__["data"][0], "i8")
-    for d, (extent, step) in enumerate(zip(x.shape, x.strides)):
-        at += (np.arange(extent) * step).reshape((-1,) + (1,) * (x.ndim - d - 1))
-    return at
-
-
 def _record_of(x: Any) -> Recorder | None:
     """That of a column among these, if it goes on."""
     if type(x) is Column:
-        return x.record if x.record is not None and x.record.is_open else None
+        return x.record
     if type(x) in (list, tuple):
         return next((r for r in map(_record_of, x) if r is not None), None)
     return None
-
-
-def _is_fixed(record: Recorder, x: Any) -> bool:
-    """Whether these are the same for all batches."""
-    if type(x) in (list, tuple):
-        return all(_is_fixed(record, y) for y in x)
-    return not isinstance(x, np.ndarray) or x.size == 0 or record.is_constant(x)
-
-
-def _as_column(record: Recorder, x: np.ndarray) -> Any:
-    column = x.view(Column)
-    column.record = record
-    return column
-
-
-def _at(x: np.ndarray) -> int:
-    return x.__array_interface__["data"][0]
-
-
-def _settled(index: Any, record: Recorder) -> Any:
-    """An index whose parts that are columns are expected to be the same."""
-    if isinstance(index, tuple):
-        return tuple(_settled(x, record) for x in index)
-    if type(index) is not Column:
-        record.check(index, "an index")
-        return index
-    return index.known()
-
-
-def _operand(record: Recorder, x: Any, dtype: np.dtype) -> np.ndarray:
-    """The values as a type, in memory that a later batch's are in, too."""
-    if isinstance(x, np.ndarray) and record.is_made(x):
-        if x.dtype == dtype:
-            return x
-        out = record.filled_with(x.shape, dtype, None)
-        _convert(record, x, out)
-        return out
-    if isinstance(x, np.ndarray):
-        record.check(x, "an operand")
-    constant = np.array(plain(x)).astype(dtype)
-    record.alive(constant)
-    return constant
-
-
-def _call(record: Recorder, name: str, numbers: tuple[int, ...], out: np.ndarray, inputs: list[np.ndarray]) -> None:
-    """A native function for the elements of `out`, of any shape, and of the inputs that are repeated to it."""
-    if not out.size:
-        return
-    shape = out.shape or (1,)
-    all_ = [out.reshape(shape) if not out.ndim else out, *(np.broadcast_to(plain(x), shape) for x in inputs)]
-    # Which axis is the innermost makes no difference but in time.
-    order = sorted(range(len(shape)), key=lambda d: shape[d])
-    order = [d for d in order if shape[d] > 1] or order[-1:]
-    layout = _Layout(len(order))
-    for i, d in enumerate(order):
-        layout.extent[i] = shape[d]
-        for k, x in enumerate(all_):
-            layout.stride[k][i] = x.strides[d]
-    record.alive((layout, all_))
-    if not record.native(name, *numbers, ctypes.addressof(layout), *map(_at, all_)):
-        record.fault = record.fault or f"{name} does not know the types of {[x.dtype.name for x in all_]}"
-
-
-def _convert(record: Recorder, x: np.ndarray, out: np.ndarray) -> None:
-    """Writes x to `out`."""
-    if out.dtype not in _TYPES or x.dtype not in _FROM_TYPES:
-        record.fault = record.fault or f"{x.dtype.name} becomes {out.dtype.name}"
-        np.copyto(written(out), plain(x), casting="unsafe")
-        return
-    types = int(from_numpy(out.dtype)), int(from_numpy(x.dtype))
-    _call(record, "convert_columns", types, plain(out), [x])
-
-
-def _verified(record: Recorder, what: str, out: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    if plain(out).tobytes() != np.ascontiguousarray(expected, out.dtype).tobytes():
-        record.fault = record.fault or f"native code gives another result for {what} than NumPy"
-        np.copyto(written(out), expected)
-    return out
-
-
-def written(column: np.ndarray) -> np.ndarray:
-    """The same memory, to be written to."""
-    ends = [(extent - 1) * step for extent, step in zip(column.shape, column.strides)]
-    low, high = sum(min(e, 0) for e in ends), sum(max(e, 0) for e in ends) + column.itemsize
-    memory = (ctypes.c_char * (high - low)).from_address(_at(column) + low)
-    return np.ndarray(column.shape, column.dtype, memory, -low, column.strides)
-
-
-def _compute(record: Recorder, name: str, result: Any, inputs: tuple) -> Any:
-    """What a function of NumPy gave, on record."""
-    if name not in _NUMBER or isinstance(result, tuple):
-        return record.unknown(f"np.{name}", result)
-    result = np.asarray(result)
-    dtype = np.result_type(*map(plain, inputs)) if name in _OF_INPUTS else result.dtype
-    dtype = np.dtype("?") if name in _OF_BOOL else dtype
-    if dtype not in _TYPES:
-        return record.unknown(f"np.{name} of {dtype.name}", result)
-    types = [np.dtype("?") if name == "where" and i == 0 else dtype for i in range(len(inputs))]
-    operands = [_operand(record, x, t) for x, t in zip(inputs, types)]
-    out = record.filled_with(result.shape, result.dtype, None)
-    _compute_into(record, name, dtype, out, operands)
-    return _verified(record, f"np.{name}", out, result)
-
-
-def _compute_into(record: Recorder, name: str, dtype: np.dtype, out: np.ndarray, operands: list[np.ndarray]) -> None:
-    operands = operands + [operands[0]] * (3 - len(operands))  # native functions take three
-    _call(record, "compute_columns", (_NUMBER[name], int(from_numpy(dtype))), plain(out), operands)
-
-
-def _reduce(record: Recorder, ufunc: np.ufunc, x: Any, given: dict[str, Any]) -> Any:
-    result = np.asarray(ufunc.reduce(plain(x), **given))
-    name, dtype = ufunc.__name__, result.dtype
-    unordered = dtype.kind != "f" or name in ("minimum", "maximum")  # sums of floats depend on the order
-    if name not in _REDUCTIONS or dtype not in _TYPES or not unordered or given.get("where", True) is not True:
-        return record.unknown(f"np.{name}.reduce of {dtype.name}", result)
-    axis = given.get("axis", 0)
-    axes = range(x.ndim) if axis is None else [d % x.ndim for d in (axis if isinstance(axis, tuple) else (axis,))]
-    kept = tuple(1 if d in axes else extent for d, extent in enumerate(x.shape))
-    out, wide = record.filled_with(kept, dtype, None), _operand(record, x, np.dtype("?") if name in _OF_BOOL else dtype)
-    initial = given.get("initial", np._NoValue)
-    start = _IDENTITIES.get(name) if initial is np._NoValue or initial is None else initial
-    if start is None:
-        first = plain(wide)[tuple(slice(0, 1) if d in axes else slice(None) for d in range(x.ndim))]
-        _convert(record, first, out)
-    else:
-        _convert(record, _operand(record, start, dtype), out)
-    if wide.size:
-        # Each element is added to where its sum is: the output repeated along the axes that are reduced.
-        sums = np.broadcast_to(plain(out), x.shape)
-        _call_into(record, name, dtype, sums, wide)
-    shaped = _as_column(record, plain(out).reshape(result.shape))
-    return _verified(record, f"np.{name}.reduce", shaped, result)
-
-
-def _call_into(record: Recorder, name: str, dtype: np.dtype, sums: np.ndarray, x: np.ndarray) -> None:
-    dtype = np.dtype("?") if name in _OF_BOOL else dtype
-    _call(record, "compute_columns", (_NUMBER[name], int(from_numpy(dtype))), sums, [sums, x, x])
-
-
-def _move(record: Recorder, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """A function that puts elements elsewhere does so with their addresses."""
-    result = function(*plain(args), **{k: plain(v) for k, v in kwargs.items()})
-    if record.is_made(result):
-        return _as_column(record, result)
-
-    def places(x: Any) -> Any:
-        return addresses(_operand(record, x, result.dtype))
-
-    first, *rest = args
-    if function in (np.concatenate, np.stack, np.hstack, np.vstack, np.column_stack):
-        moved = function([places(x) for x in first], *rest, **kwargs)
-    elif function is np.insert:
-        moved = function(places(first), _settled(rest[0], record), places(rest[1]), *rest[2:], **kwargs)
-    elif function is np.pad:
-        if len(rest) > 1 or kwargs.keys() - {"constant_values"}:
-            return record.unknown("np.pad", result)
-        moved = function(places(first), *rest, constant_values=int(places(kwargs.get("constant_values", 0))))
-    else:
-        settled = {k: _settled(v, record) for k, v in kwargs.items()}
-        moved = function(places(first), *(_settled(x, record) for x in rest), **settled)
-    return _gather(record, result, moved)
-
-
-def _gather(record: Recorder, result: np.ndarray, places: np.ndarray) -> Any:
-    out = record.filled_with(result.shape, result.dtype, None)
-    if result.size:
-        places = np.ascontiguousarray(places, "i8")
-        record.alive(places)
-        record.native("gather_elements", places.ctypes.data, places.size, result.itemsize, _at(out))
-    return _verified(record, "moved elements", out, result)

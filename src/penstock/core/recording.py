@@ -75,9 +75,9 @@ class _Recorded(ctypes.Structure):
 
 
 class Recorder(Native):
-    """Also keeps the calls. `fault` says why they can't be replayed, if they can't: that a column was computed from data
-    in a way that is not on record, for instance. Its arrays are `Column`s: what NumPy computes of them is on record,
-    too, as long as it `is_open`; they can be written to by that and by the calls only."""
+    """Also keeps the calls. `fault` says why they can't be replayed, if they can't: that a column was computed from
+    data in a way that is not on record, for instance. Its arrays are `Column`s: what NumPy computes of them is on
+    record, too, as long as it `is_open`; they can be written to by that and by the calls only."""
 
     def __init__(self) -> None:
         self.fault = ""
@@ -184,9 +184,9 @@ class Recorder(Native):
     def expect_all(self, column: np.ndarray) -> None:
         """The values of a column are expected of later batches."""
         if not column.flags.c_contiguous:
-            column = np.stack([column])  # type: ignore[list-item]
+            column = np.stack([column])
         expected = plain(column).copy()
-        self._alive += [column, expected]
+        self._alive += [plain(column), expected]
         at, to = (x.__array_interface__["data"][0] for x in (column, expected))
         self.native("same_column", at, column.itemsize, column.itemsize, column.size, to)
 
@@ -207,7 +207,7 @@ class Recorder(Native):
             whole, _ = self.allocate(x.shape, x.dtype)
             self.assign(whole, x)
             x = whole
-        self._alive.append(x)
+        self._alive.append(plain(x))
         return address(x)
 
     def assign(self, to: np.ndarray, values: np.ndarray) -> None:
@@ -216,7 +216,7 @@ class Recorder(Native):
             self.unknown(f"writing {values.dtype.name} {values.shape} to {to.dtype.name} {to.shape}", None)
             written(to)[...] = plain(values)
             return
-        self._alive += [to, values]
+        self._alive += [plain(to), plain(values)]
         self.call("assign_columns", *_layout(to), *_layout(values), len(to), to.shape[1] if to.ndim == 2 else 1)
 
     def sum(self, x: np.ndarray, y: np.ndarray, sign: int = 1) -> np.ndarray:
@@ -226,7 +226,7 @@ class Recorder(Native):
 
     def expect(self, column: np.ndarray) -> None:
         self.check(column, "a column")
-        self._alive.append(column)
+        self._alive.append(plain(column))
         expected = plain(column).copy()
         expected.setflags(write=False)
         at = column.__array_interface__["data"][0]

@@ -82,9 +82,9 @@ class Record(Recorder):
     def random(self, random: Random) -> Random:
         """The same numbers, from epochs and positions that lie where they will be for every batch."""
         if self.places is None:
-            both = self.copied(random.epoch.astype("u4")), self.copied(random.position.astype("u8"))
-            self.written, self.places = zip(*both)  # type: ignore[assignment]
-        return Random(random.key, *self.places)
+            columns = random.epoch.astype("u4"), random.position.astype("u8")
+            self.places = tuple(self.copied(c)[0] for c in columns)  # type: ignore[assignment]
+        return Random(random.key, *map(self.column, self.places))  # type: ignore[arg-type]
 
     def filled(self, arguments: list[ArgumentRows], params: list[dict[str, Any]]) -> None:
         """Records how the arguments of kernels were filled."""
@@ -98,7 +98,7 @@ class Record(Recorder):
                 if field in rows.pointers:
                     if not column.flags.c_contiguous:
                         self.fault = self.fault or f"the column '{field}' is copied"
-                    self._alive.append(column)
+                    self._alive.append(plain(column))
                 elif not self.is_constant(column):
                     to = rows.views[field]
                     self.assign(to if column.ndim < 2 or to.ndim < 2 else to[:, : column.shape[1]], column)
@@ -257,7 +257,7 @@ class Recorded:
 
     def __init__(self, record: Record):
         self._inputs, self._columns, self._peeked = record.inputs, record.columns, record.peeked
-        self._places = None if record.places is None else record.written
+        self._places = record.places
         self._calls, self._n_calls, self._alive = record.end()
         self._usable = not record.fault
 

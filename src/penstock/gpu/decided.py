@@ -50,7 +50,7 @@ def expect(
 
 
 def _expect_phases(record: Recorder, call: Call, specs: list[Spec]) -> str:
-    """Has the companion of a head plan once more, on record: what it decides by is expected, and what it compiles in."""
+    """Has the companion of a head plan once more, on record: what it decides by and compiles in is expected."""
 
     def recorded(s: Spec) -> Spec:
         return Spec(record.column(s.shape), s.dtype, s.layout, record.column(s.origin), record.column(s.stored))
@@ -78,9 +78,7 @@ def _expect_tensor(record: Recorder, s: Spec) -> str:
     return ""
 
 
-def _expect_arguments(
-    record: Recorder, call: Call, columns: dict[str, Any], specs: list[Spec], is_head: bool
-) -> None:
+def _expect_arguments(record: Recorder, call: Call, columns: dict[str, Any], specs: list[Spec], is_head: bool) -> None:
     def given(name: str) -> np.ndarray | None:
         column = columns.get(name)
         return column if isinstance(column, np.ndarray) and not record.is_constant(column) else None

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.columns import constant
 from ...core.dtypes import DALIDataType, to_numpy
 from ...core.op import Arg, Arguments, Operator
 

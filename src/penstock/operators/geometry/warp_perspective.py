@@ -9,8 +9,8 @@ from ...core.batch import Spec
 from ...core.dtypes import DALIInterpType
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, PerFrame, PerSample
-from ._matrices import inverted, product
 from ._displaced import PERSPECTIVE, Displaced, check_interp, check_type
+from ._matrices import inverted, product
 
 _BORDERS = ("constant", "replicate", "reflect", "reflect_101", "wrap")  # as in kernels/geometry/sampling.h
 _ACCEPTED = (DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR, DALIInterpType.INTERP_CUBIC)
