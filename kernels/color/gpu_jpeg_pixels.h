@@ -69,10 +69,10 @@ DEVICE void jpeg_rgb_words(uint32_t (&w)[6], uint2 luma, const uint32_t (&blue)[
 #pragma unroll
   for (int k = 0; k < 4; k++) {
     const uint32_t y = (k < 2 ? luma.x : luma.y) >> k % 2 * 8 & 0x00ff00ff;
-    r[k] = jpeg_sums(y, twice(red[k], 45941, 45940, kHalf - 128 * 91881));    // 1.40200
-    b[k] = jpeg_sums(y, twice(blue[k], 58065, 58065, kHalf - 128 * 116130));  // 1.77200
+    r[k] = jpeg_sums(y, twice(red[k], 45941, 45940, kHalf - 128u * 91881));    // 1.40200
+    b[k] = jpeg_sums(y, twice(blue[k], 58065, 58065, kHalf - 128u * 116130));  // 1.77200
     // 0.34414, 0.71414; what is subtracted is the complement of one less, rounded down
-    constexpr uint32_t more = 0u - kHalf - 128 * (22554 + 46802) - 1;
+    constexpr uint32_t more = 0u - kHalf - 128u * (22554 + 46802) - 1;
     const uint32_t low =
         dot_unsigned_halves<false>(46802 << 16, red[k], dot_unsigned_halves<false>(22554 << 16, blue[k], more));
     const uint32_t high =

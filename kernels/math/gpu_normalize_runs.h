@@ -81,3 +81,23 @@ DEVICE void apply_runs(const Sample &n, Out *out, const Mean &mean, const Factor
     }
   }
 }
+
+// A chain of values (core/gpu_chain.h) where the mean and the standard deviation are arguments.
+template <class Out, class In, int V>
+struct GivenMoments {
+  typedef ::Kind<Out, 1, V, 1, true> Kind;
+  typedef ::Kind<In, 1, V, 1, true> From;
+  static constexpr int kSteps = 0;
+  float mean, factor, shift;
+
+  DEVICE void begin(const Launch &l, int sample) {
+    const NormalizeArgs &a = ((const NormalizeArgs *)l.args[0])[sample];
+    const double given = a.stddev;
+    mean = a.mean, shift = a.shift;
+    factor = (float)normalizing_factor(given * given + a.epsilon, a.scale, a.is_estimate);
+  }
+  DEVICE void map(Out (&out)[V], const In (&in)[V], const Found<0> &) const {
+#pragma unroll
+    for (int v = 0; v < V; v++) out[v] = saturate<Out>(deviation(in[v], mean, 0) * factor + shift);
+  }
+};

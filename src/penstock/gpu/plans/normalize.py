@@ -7,7 +7,8 @@ from ..launch import Phase, Task, grid_of, several_each
 from ._groups import grids, most_parameters, parameters, parts_of, scratch_of
 from ._reductions import is_simple, turns_of
 
-_COMPUTED = 0
+_COMPUTED, _ARGUMENT = 0, 1
+_VALUE_THREADS, _VALUES_AT_ONCE = 256, 2
 _RUN_THREADS, _AT_ONCE = 192, 4  # of kernels/math/normalize.cu
 
 
@@ -16,6 +17,8 @@ def plan(task: Task) -> list[Phase]:
     assert args is not None
     x, reduced = task.ins[0], args["reduced"][0]
     together = bool(args["together"][0])
+    if args["mean_origin"][0] == args["stddev_origin"][0] == _ARGUMENT:
+        return [_given(task)]
     most = most_parameters(x, reduced, together)
     sums, each_parameter, elements = grids(x, reduced, most)
     if not most and together:
@@ -42,3 +45,13 @@ def plan(task: Task) -> list[Phase]:
         phases.append(Phase(f"normalize_finish<From0::T, {what}>(l);", each_parameter, scratch=scratch))
     phases.append(Phase(f"normalize_apply<To0::T, From0::T, {what}>(l, {apply});", elements, block, scratch=scratch))
     return phases
+
+
+def _given(task: Task) -> Phase:
+    """Nothing depends on the data, so that all parameters are the same."""
+    x, out = task.ins[0], task.outs[0]
+    v = 16 // max(x.dtype.itemsize, out.dtype.itemsize)
+    blocks = -(-(-(-x.volumes() // v) + 1) // (_VALUE_THREADS * _VALUES_AT_ONCE))
+    moments = f"GivenMoments<To0::T, From0::T, {v}>"
+    body = f"run_values<{moments}, 1, {_VALUE_THREADS}, {_VALUES_AT_ONCE}>(l);"
+    return Phase(body, grid_of(several_each(blocks), task.n), (_VALUE_THREADS, 1, 1), resident=4)
