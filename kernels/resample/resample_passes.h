@@ -3,6 +3,7 @@
 // of a column of the output from them.
 #pragma once
 #include "core/gpu_chain.h"
+#include "core/gpu_dots.h"
 #include "resample/gpu_taps.h"
 
 constexpr int kQuad = 4;  // rows that a thread makes at once
@@ -15,26 +16,6 @@ template <class A>
 struct IsSame<A, A> {
   static constexpr bool value = true;
 };
-
-// sum + the low (high) two bytes of x times the two int16 of w.
-DEVICE int32_t dot_low(int32_t w, uint32_t x, int32_t sum) {
-#ifdef __CUDA_ARCH__
-  int32_t y;
-  asm("dp2a.lo.s32.u32 %0, %1, %2, %3;" : "=r"(y) : "r"(w), "r"(x), "r"(sum));
-  return y;
-#else
-  return sum + (int16_t)w * (int32_t)(x & 255) + (w >> 16) * (int32_t)(x >> 8 & 255);
-#endif
-}
-DEVICE int32_t dot_high(int32_t w, uint32_t x, int32_t sum) {
-#ifdef __CUDA_ARCH__
-  int32_t y;
-  asm("dp2a.hi.s32.u32 %0, %1, %2, %3;" : "=r"(y) : "r"(w), "r"(x), "r"(sum));
-  return y;
-#else
-  return dot_low(w, x >> 16, sum);
-#endif
-}
 
 // Images of interleaved bytes in fixed point: rows in shared memory hold (value - 128) * 128 as int16, each pixel of
 // several channels in 8 bytes. Two taps are one instruction.
@@ -93,10 +74,10 @@ struct FixedPasses {
 #pragma unroll
       for (int i = 0; i < kWords; i++) {
         const uint32_t x = __byte_perm(a[i], b[i], 0x5140), y = __byte_perm(a[i], b[i], 0x7362);
-        sum[4 * i] = dot_low(w, x, sum[4 * i]);
-        sum[4 * i + 1] = dot_high(w, x, sum[4 * i + 1]);
-        sum[4 * i + 2] = dot_low(w, y, sum[4 * i + 2]);
-        sum[4 * i + 3] = dot_high(w, y, sum[4 * i + 3]);
+        sum[4 * i] = dot_halves<false>(w, x, sum[4 * i]);
+        sum[4 * i + 1] = dot_halves<true>(w, x, sum[4 * i + 1]);
+        sum[4 * i + 2] = dot_halves<false>(w, y, sum[4 * i + 2]);
+        sum[4 * i + 3] = dot_halves<true>(w, y, sum[4 * i + 3]);
       }
     }
   }

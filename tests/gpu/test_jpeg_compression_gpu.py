@@ -39,6 +39,13 @@ def test_all_sizes_and_qualities(kind):
     segment(samples, 1).check()
 
 
+def test_each_quality():
+    """Black and white dots have the largest coefficients."""
+    rng = np.random.default_rng(5)
+    samples = [rng.integers(0, 2, (18, 17 + i % 16, 3), "u1") * 255 for i in range(100)]
+    segment(samples, np.arange(100) + 1).check()
+
+
 def test_windows():
     samples = pictures("photo", ((70, 90),) * 6)
     origin = [[0, 0, 0], [15, 17, 0], [33, 63, 0], [69, 89, 0], [16, 40, 0], [1, 2, 0]]
