@@ -28,7 +28,8 @@ class Image(Decoder):
     [[[97, 97, 97], [98, 98, 98], [99, 99, 99]]]
     """
 
-    deprecated = ("ImageDecoder",)
+    deprecated = ("ImageDecoder", "HostDecoder", "nvJPEGDecoder")
+    former_defaults = {"nvJPEGDecoder": {"device": "mixed"}}
     replays = True
 
     dct_scaling = Arg(

@@ -26,7 +26,8 @@ class ImageCrop(Decoder):
     [[[98], [99]]]
     """
 
-    deprecated = ("ImageDecoderCrop",)
+    deprecated = ("ImageDecoderCrop", "HostDecoderCrop", "nvJPEGDecoderCrop")
+    former_defaults = {"nvJPEGDecoderCrop": {"device": "mixed"}}
 
     crop = PerSample([float], None, "Size of the window: (height, width). Zero or less keeps an axis whole.")
     crop_d = PerSample(float, 0.0, "Accepted for compatibility; images have no depth.", hidden=True)

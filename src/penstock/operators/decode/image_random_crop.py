@@ -27,7 +27,8 @@ class ImageRandomCrop(Seeded, Decoder):
     (1, 2, 3)
     """
 
-    deprecated = ("ImageDecoderRandomCrop",)
+    deprecated = ("ImageDecoderRandomCrop", "HostDecoderRandomCrop", "nvJPEGDecoderRandomCrop")
+    former_defaults = {"nvJPEGDecoderRandomCrop": {"device": "mixed"}}
 
     random_area = Arg([float], [0.08, 1.0], "Range of the window's share of the image's area.")
     random_aspect_ratio = Arg([float], [3 / 4, 4 / 3], "Range of the window's width divided by its height.")

@@ -34,7 +34,8 @@ class ImageSlice(Decoder):
 
     inputs = (1, 3)
     peeks = (0, 1, 2)
-    deprecated = ("ImageDecoderSlice",)
+    deprecated = ("ImageDecoderSlice", "HostDecoderSlice", "nvJPEGDecoderSlice")
+    former_defaults = {"nvJPEGDecoderSlice": {"device": "mixed"}}
 
     axes = PerSample(
         [int], [1, 0], "The axes the window is given for, 0 (height) and 1 (width). Used if `axis_names` is not given."
