@@ -69,6 +69,7 @@ def test_names_that_programs_import():
         assert dali.Pipeline is penstock.Pipeline and dali.backend.TensorListCPU is penstock.TensorListCPU
         assert dali.__version__.startswith("2.") and penstock.__version__ != dali.__version__
         assert dali.__path__ == penstock.__path__ and "fn" in dir(dali)
+        assert dali.tfrecord.FixedLenFeature and dali.sysconfig.get_lib_dir and dali.backend_impl.TensorCPU
         try:
             dali.nonsense
         except AttributeError as e:

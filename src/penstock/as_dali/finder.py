@@ -104,11 +104,23 @@ class DaliFinder:
 
 def _as_version_of_dali(ours: ModuleType) -> ModuleType:
     """`nvidia.dali` itself: all that `penstock` has, but with a version that means something to programs."""
+
+    def attribute(name: str) -> object:
+        try:
+            return getattr(ours, name)
+        except AttributeError:
+            # `import nvidia.dali` brings `nvidia.dali.tfrecord` and others along.
+            try:
+                return importlib.import_module(f"{DALI}.{name}")
+            except ImportError:
+                pass
+            raise
+
     module = type(ours)(ours.__name__, ours.__doc__)
     module.__dict__.update(
         {name: getattr(ours, name) for name in ("__all__", "__file__", "__path__", "__spec__")},
         __version__=VERSION,
-        __getattr__=lambda name: getattr(ours, name),
+        __getattr__=attribute,
         __dir__=lambda: dir(ours),
     )
     return module

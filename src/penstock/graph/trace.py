@@ -41,6 +41,9 @@ def check_constants(
         arg = cls.find_arg(name)
         if arg.deprecated and name not in warned:
             warn_deprecated(f"{cls.display_name()}: argument '{name}' is deprecated: {arg.deprecated}")
+        if isinstance(value, np.ndarray) and isinstance(arg, PerSample) and name not in cls.tensors:
+            # What has more axes than the argument's type is a tensor that is the same for all samples.
+            value = constant(value) if value.ndim > arg.vector and value.size > 1 else value
         is_data = isinstance(value, DataNode)
         if name in cls.tensors and not is_data and np.ndim(value):
             values[name] = value

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from harness import saturate
-from penstock import fn, pipeline_def, types
+from penstock import fn, ops, pipeline_def, types
 
 try:
     with warnings.catch_warnings():
@@ -272,3 +272,26 @@ def test_wrong_when_defined():
         paste([X], dtype=types.UINT16)
     with pytest.raises(TypeError, match="Did you mean 'in_ids'"):
         paste([X], in_id=[0])
+
+
+def test_places_that_are_the_same_for_all_samples_as_arrays():
+    """An array of more axes than the argument has is a tensor, for functions and for classes."""
+    images = [np.arange(75, dtype=np.uint8).reshape(5, 5, 3) + i for i in range(2)]
+    places = {
+        "in_anchors": np.int32([[0, 0], [1, 2]]),
+        "shapes": np.int32([[2, 2], [3, 2]]),
+        "out_anchors": np.int32([[0, 0], [4, 5]]),
+    }
+
+    @pipeline_def(batch_size=2, num_threads=1)
+    def pipe():
+        x = fn.external_source(source=lambda: images, layout="HWC")
+        ids = np.int32([0, 1])
+        given = {"in_ids": ids, "output_size": (8, 9)}
+        return fn.multi_paste(x, **given, **places), ops.MultiPaste(**places)(x, **given)
+
+    want = np.zeros((8, 9, 3), np.uint8)
+    want[0:2, 0:2] = images[0][0:2, 0:2]
+    want[4:7, 5:7] = images[1][1:4, 2:4]
+    for out in pipe().run():
+        assert (out.at(0) == want).all() and (out.at(1) == want).all()
