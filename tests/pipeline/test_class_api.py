@@ -111,3 +111,21 @@ def test_what_an_operator_tells_of_itself():
     op = ops.Resize(size=(3, 4), device="cpu")
     assert op.device == "cpu" and op.preserve is False
     assert repr(op) == "ops.Resize(size=(3, 4), device='cpu')"
+
+
+def test_a_seed_where_no_random_numbers_are_drawn():
+    """It was an argument of every operator once, and programs gave it to all of theirs."""
+    with pytest.deprecated_call(match="fn.transpose draws no random numbers"):
+        turn = ops.Transpose(perm=[1, 0], seed=3)
+
+    @pipeline_def(batch_size=1, num_threads=1)
+    def pipe():
+        x = types.Constant(np.array([[1, 2]]))
+        with pytest.deprecated_call(match="fn.cast draws no random numbers: its 'seed' has no effect"):
+            y = fn.cast(x, dtype=types.FLOAT, seed=5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # the class has said it already
+            return turn(x), y
+
+    turned, same = pipe().run()
+    assert turned.at(0).tolist() == [[1], [2]] and same.at(0).tolist() == [[1, 2]]

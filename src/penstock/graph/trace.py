@@ -38,6 +38,10 @@ def check_constants(
     values: dict[str, Any] = {}
     data: dict[str, Any] = {}
     for name, value in kwargs.items():
+        if name == "seed" and name not in cls.schema:  # once an argument of all operators
+            if name not in warned:
+                warn_deprecated(f"{cls.display_name()} draws no random numbers: its 'seed' has no effect")
+            continue
         arg = cls.find_arg(name)
         if arg.deprecated and name not in warned:
             warn_deprecated(f"{cls.display_name()}: argument '{name}' is deprecated: {arg.deprecated}")
