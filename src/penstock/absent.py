@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 from .core.op import snake_case
 
 _ADVICE = {
@@ -31,7 +33,8 @@ def explain(place: str, name: str) -> str:
     """A sentence on operator or module `name` of module `place` ("readers", or "" for fn itself); "" if DALI has none
     of that name."""
     dotted = f"{place}.{name}".lstrip(".")
-    for wanted in (dotted, snake_case(dotted), dotted.lower()):  # as in fn, as in ops; TFRecord is tfrecord
+    # As in fn, as in ops; TFRecord is tfrecord, and TFRecordReader tfrecord_reader.
+    for wanted in (dotted, snake_case(dotted), dotted.lower(), re.sub("_?reader$", "_reader", dotted.lower())):
         known = FORMER.get(wanted, wanted)
         if known in INSTEAD:
             return f"DALI's fn.{known} is not there yet: {INSTEAD[known]}."
