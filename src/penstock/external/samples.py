@@ -30,6 +30,8 @@ def as_array(data: Any) -> np.ndarray:
 
 
 def _convert(data: Any) -> np.ndarray:
+    if isinstance(data, (np.number, np.bool_)):  # labels, of which there are many: asking for attributes costs more
+        return np.asarray(data)
     if data is None or isinstance(data, (str, bytes)):
         what = "None" if data is None else f"a {type(data).__name__}"
         hint = "; np.frombuffer(data, np.uint8) makes an array of bytes" if isinstance(data, bytes) else ""

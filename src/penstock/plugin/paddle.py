@@ -14,6 +14,7 @@ from ..pipeline import Pipeline
 from ..tensors import TensorListCPU, TensorListGPU
 from ..types import DALIDataType, to_numpy_type
 from .base_iterator import Batch, Classification, DaliIterator, LastBatchPolicy, dense, like, not_dense
+from .iterator_texts import with_parameters
 
 __all__ = [
     "DALIClassificationIterator",
@@ -189,6 +190,7 @@ def _sequences(output: Any, name: str, keep: int, levels: int) -> Any:
     return tensor
 
 
+@with_parameters
 class DALIGenericIterator(DaliIterator):
     """Iterates over pipelines and gives a list with one dictionary {name: tensor} for each pipeline.
 
@@ -198,30 +200,12 @@ class DALIGenericIterator(DaliIterator):
 
     Parameters
     ----------
-    pipelines
-        A pipeline or a list of them, all with the same batch size.
+    {pipelines}
     output_map
         A name for each output of the pipelines. A pair (name, levels) is for samples of different lengths: the tensor
         then has all samples one behind the other and so many levels of lengths (`lod`); with one level, for example,
         samples of shapes (2, 3) and (1, 3) become a tensor of shape (3, 3) with the lengths [[2, 1]].
-    size
-        Samples in an epoch over all pipelines; -1 to iterate until the pipeline's source ends. Excludes `reader_name`.
-    reader_name
-        Name of the reader that tells the size of the epoch, the shards and the padding.
-    auto_reset
-        How the next epoch begins. False or "no": by `reset()` or `iter()`. True or "yes": by itself.
-        "raise": by `reset()` only.
-    fill_last_batch
-        Deprecated: True is `last_batch_policy` FILL, False is PARTIAL.
-    dynamic_shape
-        Without effect: shapes may always change from batch to batch.
-    last_batch_padded
-        With `size`: whether the last batch is padded by the source, so that epochs start afresh, or goes on into the
-        next epoch.
-    last_batch_policy
-        `LastBatchPolicy` or its name: FILL, DROP or PARTIAL.
-    prepare_first_batch
-        Whether the first batch is made at once, on construction, which also brings up mistakes early.
+    {size reader_name auto_reset fill_last_batch dynamic_shape last_batch_padded last_batch_policy prepare_first_batch}
 
     `reset()` works in the middle of an epoch: the rest is dropped and the readers begin their next epoch.
 

@@ -1,73 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mathematical functions of tensors, batches and numbers, element by element.
+"""Mathematical functions of tensors, batches and numbers, element by element: those of `penstock.math`.
 
 Integers are computed in float32, but for `abs`, `min`, `max`, `clamp` and `pow`, which keep them.
 """
 
 from typing import Any
 
+from ... import math as _graph
 from ._operands import arithmetic as _arithmetic
 
 
-def _function(name: str, doc: str) -> Any:
+def _as_in_graphs(function: Any) -> Any:
+    """Gives it the text of the graph's function of its name."""
+    function.__doc__ = getattr(_graph, function.__name__).__doc__
+    return function
+
+
+def _function(name: str) -> Any:
     def function(input: Any) -> Any:
         return _arithmetic(name, input)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
+    return _as_in_graphs(function)
 
 
-abs = _function("abs", "The absolute value.")
-fabs = _function("fabs", "The absolute value, as a float.")
-sqrt = _function("sqrt", "The square root.")
-rsqrt = _function("rsqrt", "One divided by the square root.")
-cbrt = _function("cbrt", "The cube root.")
-exp = _function("exp", "e to the power of the input.")
-log = _function("log", "The natural logarithm.")
-log2 = _function("log2", "The logarithm to the base 2.")
-log10 = _function("log10", "The logarithm to the base 10.")
-floor = _function("floor", "The largest integer not above the input, as a float.")
-ceil = _function("ceil", "The smallest integer not below the input, as a float.")
-sin = _function("sin", "The sine of an angle in radians.")
-cos = _function("cos", "The cosine of an angle in radians.")
-tan = _function("tan", "The tangent of an angle in radians.")
-asin = _function("asin", "The angle in radians that has this sine.")
-acos = _function("acos", "The angle in radians that has this cosine.")
-atan = _function("atan", "The angle in radians that has this tangent.")
-sinh = _function("sinh", "The hyperbolic sine.")
-cosh = _function("cosh", "The hyperbolic cosine.")
-tanh = _function("tanh", "The hyperbolic tangent.")
-asinh = _function("asinh", "The inverse of the hyperbolic sine.")
-acosh = _function("acosh", "The inverse of the hyperbolic cosine.")
-atanh = _function("atanh", "The inverse of the hyperbolic tangent.")
+abs, fabs, sqrt, rsqrt, cbrt = map(_function, ("abs", "fabs", "sqrt", "rsqrt", "cbrt"))
+exp, log, log2, log10 = map(_function, ("exp", "log", "log2", "log10"))
+floor, ceil = map(_function, ("floor", "ceil"))
+sin, cos, tan, asin, acos, atan = map(_function, ("sin", "cos", "tan", "asin", "acos", "atan"))
+sinh, cosh, tanh, asinh, acosh, atanh = map(_function, ("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"))
 
 
+@_as_in_graphs
 def min(left: Any, right: Any) -> Any:
-    """The smaller of two values."""
     return _arithmetic("min", left, right)
 
 
+@_as_in_graphs
 def max(left: Any, right: Any) -> Any:
-    """The larger of two values."""
     return _arithmetic("max", left, right)
 
 
+@_as_in_graphs
 def clamp(value: Any, lo: Any, hi: Any) -> Any:
-    """The nearest value between `lo` and `hi`."""
     return _arithmetic("min", _arithmetic("max", value, lo), hi)
 
 
+@_as_in_graphs
 def pow(base: Any, exponent: Any) -> Any:
-    """`base` to the power of `exponent`; of integers an integer, 0 for a negative exponent."""
     return _arithmetic("pow", base, exponent)
 
 
+@_as_in_graphs
 def fpow(base: Any, exponent: Any) -> Any:
-    """`base` to the power of `exponent`, computed in floats."""
     return _arithmetic("fpow", base, exponent)
 
 
+@_as_in_graphs
 def atan2(x: Any, y: Any) -> Any:
-    """The angle in radians whose tangent is x / y, with the quadrant that the signs of both say."""
     return _arithmetic("atan2", x, y)

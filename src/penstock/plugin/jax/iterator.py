@@ -12,12 +12,14 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from ...pipeline import Pipeline
 from ..base_iterator import Batch, DaliIterator, LastBatchPolicy, policy_of
+from ..iterator_texts import with_parameters
 from . import placement
 from .decorator import decorate, default_num_threads_value, iterator_decorator
 
 __all__ = ["DALIGenericIterator", "data_iterator", "default_num_threads_value"]
 
 
+@with_parameters
 class DALIGenericIterator(DaliIterator[dict[str, jax.Array]]):
     """Iterates over pipelines and gives a dictionary {name: jax.Array}.
 
@@ -29,23 +31,11 @@ class DALIGenericIterator(DaliIterator[dict[str, jax.Array]]):
     pipelines
         A pipeline, or a list with one for each shard of `sharding` that this process holds. Without a sharding, the
         arrays of several pipelines have the axes (pipeline, batch, ...).
-    output_map
-        A name for each output of the pipelines.
-    size
-        Samples in an epoch over all pipelines; -1 to iterate until the pipeline's source ends. Excludes `reader_name`.
-    reader_name
-        Name of the reader that tells the size of the epoch, the shards and the padding.
-    auto_reset
-        How the next epoch begins. False or "no": by `reset()` or `iter()`. True or "yes": by itself.
-        "raise": by `reset()` only.
-    last_batch_padded
-        With `size`: whether the last batch is padded by the source, so that epochs start afresh, or goes on into the
-        next epoch.
+    {output_map size reader_name auto_reset last_batch_padded}
     last_batch_policy
         `LastBatchPolicy` or its name: FILL, DROP, or, with one pipeline, PARTIAL (a smaller array, for which JAX
         compiles again).
-    prepare_first_batch
-        Whether the first batch is made at once, on construction, which also brings up mistakes early.
+    {prepare_first_batch}
     sharding
         A `jax.sharding.Sharding` that splits the batch axis. The arrays are global and have this sharding. Where it
         splits other axes too, a device is given its part of them, which takes a copy.

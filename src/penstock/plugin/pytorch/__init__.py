@@ -13,6 +13,7 @@ from ...pipeline import Pipeline
 from ...tensors import TensorListCPU
 from ...types import to_numpy_type
 from ..base_iterator import Batch, Classification, DaliIterator, LastBatchPolicy, like
+from ..iterator_texts import with_parameters
 from ..sparse import coordinates
 from . import fn
 from ._torch_function import TorchPythonFunction
@@ -30,36 +31,17 @@ __all__ = [
 ]
 
 
+@with_parameters
 class DALIGenericIterator(DaliIterator[list[dict[str, torch.Tensor]]]):
     """Iterates over pipelines and gives a list with one dictionary {name: tensor} for each pipeline.
 
-    Tensors have the batch axis first, are on the CPU and share the memory of the batch, which stays theirs for as long
-    as they live.
+    Tensors have the batch axis first, are on the CPU or the GPU, as the outputs are, and share the memory of the batch,
+    which stays theirs for as long as they live.
 
     Parameters
     ----------
-    pipelines
-        A pipeline or a list of them, all with the same batch size.
-    output_map
-        A name for each output of the pipelines.
-    size
-        Samples in an epoch over all pipelines; -1 to iterate until the pipeline's source ends. Excludes `reader_name`.
-    reader_name
-        Name of the reader that tells the size of the epoch, the shards and the padding.
-    auto_reset
-        How the next epoch begins. False or "no": by `reset()` or `iter()`. True or "yes": by itself.
-        "raise": by `reset()` only.
-    fill_last_batch
-        Deprecated: True is `last_batch_policy` FILL, False is PARTIAL.
-    dynamic_shape
-        Without effect: shapes may always change from batch to batch.
-    last_batch_padded
-        With `size`: whether the last batch is padded by the source, so that epochs start afresh, or goes on into the
-        next epoch.
-    last_batch_policy
-        `LastBatchPolicy` or its name: FILL, DROP or PARTIAL.
-    prepare_first_batch
-        Whether the first batch is made at once, on construction, which also brings up mistakes early.
+    {pipelines output_map size reader_name auto_reset}
+    {fill_last_batch dynamic_shape last_batch_padded last_batch_policy prepare_first_batch}
 
     `reset()` works in the middle of an epoch: the rest is dropped and the readers begin their next epoch.
 

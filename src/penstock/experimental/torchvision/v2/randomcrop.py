@@ -42,7 +42,22 @@ class _ScaleAndRatio(ArgumentValidateRule):
         check_mode(interpolation)
 
 
-class RandomCrop(Operator):
+class _RandomWindow(Operator):
+    """A random part of each picture, of the height and width `size`."""
+
+    preprocess_data = get_HWC_from_layout_pipeline
+
+    @classmethod
+    def adjust_size(cls, size: int | Sequence[int]) -> tuple[int, int]:
+        """Height and width.
+
+        >>> RandomCrop.adjust_size(5), RandomResizedCrop.adjust_size([5, 6])
+        ((5, 5), (5, 6))
+        """
+        return both(size_of(size))
+
+
+class RandomCrop(_RandomWindow):
     """Cuts out a window of a fixed size, for each picture at another place; all places are equally likely.
 
     Takes any type.
@@ -75,16 +90,6 @@ class RandomCrop(Operator):
     """
 
     arg_rules = (_Size, _Padding)
-    preprocess_data = get_HWC_from_layout_pipeline
-
-    @classmethod
-    def adjust_size(cls, size: int | Sequence[int]) -> tuple[int, int]:
-        """Height and width.
-
-        >>> RandomCrop.adjust_size(5), RandomCrop.adjust_size([5, 6])
-        ((5, 5), (5, 6))
-        """
-        return both(size_of(size))
 
     @classmethod
     def adjust_padding(cls, padding: int | Sequence[int] | None) -> tuple[int, int, int, int]:
@@ -131,7 +136,7 @@ class RandomCrop(Operator):
         return picture.made(data)
 
 
-class RandomResizedCrop(Operator):
+class RandomResizedCrop(_RandomWindow):
     """Cuts out a window of random area and aspect ratio, for each picture another one, and resizes it.
 
     Of ten windows of random area, aspect ratio (uniform in its logarithm) and place the first one that fits is taken;
@@ -166,16 +171,6 @@ class RandomResizedCrop(Operator):
     """
 
     arg_rules = (_Size, _ScaleAndRatio)
-    preprocess_data = get_HWC_from_layout_pipeline
-
-    @classmethod
-    def adjust_size(cls, size: int | Sequence[int]) -> tuple[int, int]:
-        """Height and width.
-
-        >>> RandomResizedCrop.adjust_size(5), RandomResizedCrop.adjust_size([5, 6])
-        ((5, 5), (5, 6))
-        """
-        return both(size_of(size))
 
     def __init__(
         self,
