@@ -172,8 +172,9 @@ def main() -> None:
         "|---|---|---|---|",
     ]
     for name, r in results.items():
-        cpu = 1000 * r["cpu_s"] / (r["images_per_s"] * o.seconds) if "cpu_s" in r else float("nan")
-        lines.append(f"| {name} | {r['images_per_s']:.0f} | {r.get('rss_mb', float('nan')):.0f} | {cpu:.2f} |")
+        cpu = f"{1000 * r['cpu_s'] / (r['images_per_s'] * o.seconds):.2f}" if "cpu_s" in r else "-"
+        memory = f"{r['rss_mb']:.0f}" if "rss_mb" in r else "-"
+        lines.append(f"| {name} | {r['images_per_s']:.0f} | {memory} | {cpu} |")
     lines += ["", "| claim | ratio | at least | |", "|---|---|---|---|"]
     for text, ours, theirs, least in CLAIMS:
         if ours in results and theirs in results:

@@ -27,7 +27,14 @@ _TITLES = {
 }
 
 
-def explain(plan: Plan, num_threads: int, depth: int) -> str:
+class Text(str):
+    """Several lines, which a notebook shows as they are."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def explain(plan: Plan, num_threads: int, depth: int) -> Text:
     """The stages in order, one line an operator."""
     lines = [f"{len(plan.stages)} stages, {num_threads} threads, {depth} batches ahead"]
     wanted = set(plan.outputs)
@@ -52,7 +59,7 @@ def explain(plan: Plan, num_threads: int, depth: int) -> str:
                 + (f"  [{'; '.join(notes)}]" if notes else "")
                 + site
             )
-    return "\n".join(lines)
+    return Text("\n".join(lines))
 
 
 def _inner(plan: Plan, stage: Stage, node: Node) -> bool:
