@@ -103,6 +103,25 @@ def test_an_example_that_is_wrong_is_an_error(tools, monkeypatch):
         tools["docs"].example(cls)
 
 
+def test_without_a_gpu(tools, monkeypatch):
+    """An operator that is on the GPU only has its page all the same."""
+    docs = tools["docs"]
+    on_gpu = [c for n, c in sorted(REGISTRY.items()) if c.devices == ("gpu",) and not n.startswith("_")]
+    assert on_gpu
+
+    def none():
+        raise docs.driver.CudaError("no NVIDIA driver was found")
+
+    monkeypatch.setattr(docs.driver, "device_count", none)
+    monkeypatch.setattr(docs._Runner, "run", lambda *_, **__: pytest.fail("was run"))
+    for cls in on_gpu:
+        assert f"fn.{cls.fn_name}" in docs.example(cls) and 'class="out"' in docs.example(cls)
+
+
+def test_every_family_has_a_title(tools):
+    assert {tools["docs"].family(c) for n, c in REGISTRY.items() if not n.startswith("_")} <= set(tools["docs"].TITLES)
+
+
 def test_every_operator_on_images_is_shown(tools):
     shown = tools["doc_pictures"].PICTURES
     families = ("bbox", "segmentation", "transforms")
