@@ -7,4 +7,4 @@ from test_guide import ROOT, blocks, execute
 def test_page():
     names: dict = {}
     page = ROOT / "docs" / "sources.md"
-    assert sum(execute(page, line, code, names) for line, code in blocks(page)) == 6
+    assert sum(execute(page, line, code, names) for line, code in blocks(page)) == 7
