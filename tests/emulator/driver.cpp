@@ -131,6 +131,18 @@ extern "C" __attribute__((visibility("default"))) const char *emulated_failure()
   return copy.c_str();
 }
 
+// What a stream is asked for from now on begins when `emulated_let_go` is called with what this returns.
+extern "C" __attribute__((visibility("default"))) void *emulated_hold(void *stream) {
+  auto gate = std::make_shared<Recorded>();
+  stream_of(stream).add([=] { gate->wait(); });
+  return new std::shared_ptr<Recorded>(gate);
+}
+extern "C" __attribute__((visibility("default"))) void emulated_let_go(void *gate) {
+  auto *held = (std::shared_ptr<Recorded> *)gate;
+  (*held)->happen();
+  delete held;
+}
+
 API cuInit(unsigned) { return OK; }
 API cuDriverGetVersion(int *version) {
   const char *text = getenv("PENSTOCK_EMULATED_CUDA");

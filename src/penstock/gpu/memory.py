@@ -16,6 +16,9 @@ from .driver import Device, OutOfDeviceMemory
 from .stream import Event, ForeignStream, Stream
 
 _SMALLEST = 512
+# Blocks of one size that are given back and not idle yet: where there are as many, who wants one waits for the oldest,
+# on the GPU; where there are fewer, another is allocated: with its own, batches on three streams overlap.
+_SPARE = 2
 
 
 class _Use:
@@ -146,7 +149,7 @@ class Pool:
             with self._lock:
                 if self._returned:
                     self._collect()
-                address, uses = self._find(size, stream)
+                address, uses = self._find(size, stream, budget)
             if not address:
                 address = self._allocate(size)
             elif uses:
@@ -179,7 +182,7 @@ class Pool:
         try:
             with self._lock:
                 self._collect()
-                found = [self._find(size, stream) for size in classes]
+                found = [self._find(size, stream, budget) for size in classes]
             for nbytes, size, (address, uses) in zip(sizes, classes, found):
                 self._wait(uses, stream)
                 blocks.append(Block(self, address or self._allocate(size), nbytes, size, stream, budget))
@@ -191,8 +194,10 @@ class Pool:
             raise
         return blocks
 
-    def _find(self, size: int, stream: Stream) -> tuple[int, tuple[_Use, ...]]:
-        """The address of an idle block, 0 if there is none, and what a stream has to wait for. While locked."""
+    def _find(self, size: int, stream: Stream, budget: Budget | None) -> tuple[int, tuple[_Use, ...]]:
+        """The address of a block, 0 if another has to be allocated, and what a stream has to wait for. While locked.
+
+        One that the stream needn't wait for comes first, as batches that wait for each other don't overlap."""
         free = self._free.get(size)
         if not free:
             return 0, ()
@@ -204,14 +209,23 @@ class Pool:
             else:
                 del free[i]
                 return address, ()
-        if not pinned:
-            return free.pop(0)
         pending: dict[int | None, int] = {}  # by stream, work that is known not to be done
-        for i, (address, uses) in enumerate(free):  # the host is about to write: the GPU must be through
-            if all(use.done_but(pending) for use in uses):
+        for i, (address, uses) in enumerate(free):
+            for use in uses:
+                if (pinned or use.handle != handle) and not use.done_but(pending):
+                    break
+            else:
                 del free[i]
                 return address, ()
-        return 0, ()
+        # Where the host is about to write, the GPU must be through.
+        return (0, ()) if pinned or self._may_grow(size, len(free), budget) else free.pop(0)
+
+    def _may_grow(self, size: int, spare: int, budget: Budget | None) -> bool:
+        """Whether to allocate a block rather than to wait for one of `spare` that are not idle."""
+        most = self.device.total_memory // 2
+        if budget is not None and budget.limit is not None:
+            most = min(most, budget.limit)
+        return spare < _SPARE and self.held + size <= most
 
     def _allocate(self, size: int) -> int:
         make = self.device.allocate_pinned if self.pinned else self.device.allocate

@@ -108,6 +108,16 @@ class Stream:
             marks.popleft()
         return event
 
+    def behind(self, work: int) -> tuple[int, Event]:
+        """The earliest mark behind the first `work` of what was asked for: how much it is behind, and its event. What
+        was asked for since is not waited for with it."""
+        with self._lock:
+            for mark in self._marks:
+                if mark[0] >= work:
+                    return mark
+            self._mark()
+            return self._marks[-1]
+
     def is_through(self, work: int) -> bool:
         """Whether the first `work` of what was asked for is done. If not, it is marked, so that it will be known."""
         if work <= self.through or self.closed:
@@ -145,7 +155,7 @@ class Stream:
         """What follows in this stream begins when the first `work` of another one is done."""
         if self._behind.get(other.number, -1) >= work:
             return
-        through, event = other.work, other.mark()
+        through, event = other.behind(work)
         self.wait(event)
         self._behind[other.number] = through
 

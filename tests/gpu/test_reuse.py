@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When memory of the GPU is used again: never before all who used it are through, and no stream waits for another where
+it needn't. Streams are held, so that the order shows whatever the machine's speed."""
+
+import ctypes
+import os
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from penstock.gpu import memory
+from penstock.gpu.driver import Device
+from penstock.gpu.memory import Pool
+from penstock.gpu.stream import ForeignStream, Stream
+
+if os.environ.get("PENSTOCK_TEST_GPU") == "1":
+    pytest.skip("only streams of the emulated device can be held", allow_module_level=True)
+
+SIZE = 1 << 16
+SOON, LONG = 0.2, 60.0  # seconds: for what must not happen, and for what must
+
+
+@contextmanager
+def held(stream):
+    """Work that a stream is asked for inside begins at the end."""
+    lib = ctypes.CDLL(os.environ["PENSTOCK_CUDA_DRIVER"])
+    lib.emulated_hold.restype = ctypes.c_void_p
+    gate = lib.emulated_hold(ctypes.c_void_p(stream.handle))
+    try:
+        yield
+    finally:
+        lib.emulated_let_go(ctypes.c_void_p(gate))
+
+
+def happens(event, seconds=LONG):
+    end = time.monotonic() + seconds
+    while not event.done() and time.monotonic() < end:
+        time.sleep(0.001)
+    return event.done()
+
+
+@pytest.fixture
+def device():
+    with Device.get(0) as device:
+        yield device
+
+
+@pytest.fixture
+def pool(device):
+    made = Pool(device, False)
+    yield made
+    made.trim()
+
+
+def test_a_stream_waits_only_for_the_work_it_needs(device):
+    one, other = Stream(device), Stream(device)
+    needed = one.work
+    one.mark()
+    with held(one):
+        one.asked()
+        other.wait_for(one, needed)
+        assert happens(other.record())
+
+
+def test_who_wants_memory_does_not_wait_for_others(device, pool):
+    one, other = Stream(device), Stream(device)
+    first = pool.take(SIZE, one)
+    with held(one):
+        one.fill(first.address, 1, SIZE)
+        used = first.address
+        del first
+        second = pool.take(SIZE, other)
+        other.fill(second.address, 2, SIZE)
+        assert second.address != used and happens(other.record())
+        same = pool.take(SIZE, one)  # in order anyway
+        assert same.address == used
+
+
+def test_an_idle_block_comes_before_one_that_is_in_use(device, pool):
+    one, two, other = Stream(device), Stream(device), Stream(device)
+    a, b = pool.take(SIZE, one), pool.take(SIZE, two)
+    idle = b.address
+    with held(one):
+        one.fill(a.address, 1, SIZE)
+        two.fill(idle, 1, SIZE)
+        assert happens(two.mark())
+        del a, b
+        assert pool.take(SIZE, other).address == idle
+
+
+def test_there_is_an_end_to_taking_more(device, pool):
+    one, other = Stream(device), Stream(device)
+    blocks = [pool.take(SIZE, one) for _ in range(memory._SPARE)]
+    with held(one):
+        for b in blocks:
+            one.fill(b.address, 1, SIZE)
+        of_one = {b.address for b in blocks}
+        blocks.clear()
+        b = None
+        again = pool.take(SIZE, other)
+        other.fill(again.address, 2, SIZE)
+        event = other.record()
+        assert again.address in of_one and not happens(event, SOON)
+    assert happens(event)
+
+
+@pytest.mark.parametrize("limit", ["of the pipeline", "of the GPU"])
+def test_no_more_is_taken_than_there_may_be(device, pool, limit, monkeypatch):
+    one, other = Stream(device), Stream(device)
+    budget = memory.Budget(SIZE) if limit == "of the pipeline" else None
+    if budget is None:
+        monkeypatch.setattr(device, "total_memory", 3 * SIZE)
+    block = pool.take(SIZE, one, budget)
+    with held(one):
+        one.fill(block.address, 1, SIZE)
+        address = block.address
+        del block
+        assert pool.take(SIZE, other, budget).address == address
+
+
+def test_memory_is_not_used_again_before_its_reader_is_through(device, pool, monkeypatch):
+    """The reader is another library's stream, which gets the block, reads it late, and lets go at once."""
+    monkeypatch.setattr(memory, "_SPARE", 0)
+    library, maker, next_one = Stream(device), Stream(device), Stream(device)
+    seen = np.zeros(SIZE, "u1")
+    block = pool.take(SIZE, maker)
+    maker.fill(block.address, 7, SIZE)
+    maker.synchronize()
+    address, foreign = block.address, ForeignStream(device, library.handle)
+    block.used_on(foreign)
+    with held(library):
+        library.download(seen.ctypes.data, address, SIZE)
+        del block
+        again = pool.take(SIZE, next_one)
+        assert again.address == address
+        next_one.fill(address, 9, SIZE)
+        event = next_one.record()
+        assert not happens(event, SOON)
+    assert happens(event)
+    library.synchronize()
+    assert (seen == 7).all()
+
+
+def test_what_a_framework_drops_for_the_next_batch_is_not_waited_for(device, pool):
+    """As in a loop over batches: the framework's stream waits for the next one already when the last is dropped. Who
+    makes the one after that begins at once."""
+    framework, now, after = Stream(device), Stream(device), Stream(device)
+    last = pool.take(SIZE, after)
+    last.used_on(ForeignStream(device, framework.handle))
+    address = last.address
+    with held(now):
+        framework.wait(now.mark())
+        del last
+        new = pool.take(SIZE, after)
+        after.fill(new.address, 1, SIZE)
+        assert new.address != address and happens(after.record())
