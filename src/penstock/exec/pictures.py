@@ -67,7 +67,7 @@ class Pictures:
             return
         record.filled([self._rows], [columns])
         record.check(spec.stored, "the shape of the output")
-        if self.shape is not spec.stored or self.info is not a.info:
+        if (self._at_shape, self._at_info) != (address(spec.stored), address(a.info)):
             record.fault = record.fault or "the shape of the output is a view"
         if not record.fault:
             self._recorded = Recorded(record)
