@@ -85,6 +85,8 @@ class Column(np.ndarray):
             return super().__array_function__(function, types, args, kwargs)
         if is_fixed(record, (args, tuple(kwargs.values()))):
             return record.constant(function(*plain(args), **{k: plain(v) for k, v in kwargs.items()}))
+        if function is np.array_equal and len(args) == 2 and not kwargs:
+            return args[0].shape == args[1].shape and bool((args[0] == args[1]).all())
         if function in MOVING:
             return move(record, function, args, kwargs)
         result = function(*plain(args), **{k: plain(v) for k, v in kwargs.items()})

@@ -37,7 +37,7 @@ MOVING = frozenset(
         "take_along_axis take concatenate stack hstack vstack column_stack broadcast_to atleast_2d rot90"
     ).split()
 )
-COMPOSED = frozenset(getattr(np, name) for name in "any all sum prod max min clip array_equal ndim shape size".split())
+COMPOSED = frozenset(getattr(np, name) for name in "any all sum prod max min clip ndim shape size".split())
 FILLED = {np.zeros_like: 0, np.ones_like: 1, np.empty_like: 0}
 
 
