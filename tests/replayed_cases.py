@@ -59,6 +59,10 @@ def homography(seed):
     return [np.float32([[1.1, 0.2, 1], [-0.1, 0.9, 2], [0.01, 0, 1]]) + 0.1 * s for s in columns(seed, 0, 0.1, (3, 3))]
 
 
+def kernels(seed):
+    return columns(seed, -1, 1, (3, 3))
+
+
 def maps(seed):
     return columns(seed, -1, 9, (5, 7))
 
@@ -174,6 +178,19 @@ COMPUTED = {
     "grid_mask": lambda f: fn.grid_mask(f(images), tile=4, ratio=0.5, angle=0.3),
     "gaussian_blur": lambda f: fn.gaussian_blur(f(images), sigma=1.0),
     "gaussian_blur by a window": lambda f: fn.gaussian_blur(f(images), window_size=[3, 5], dtype=types.FLOAT),
+    "subscript": lambda f: f(images)[1:, ::-2, 0],
+    "subscript by data": lambda f: f(images)[f(coins, side=True) :, :4],
+    "variance": lambda f: (x := f(images), fn.reductions.variance(x, fn.reductions.mean(x, axes=[0, 1]), axes=[0, 1]))[
+        1:
+    ],
+    "mean_square": lambda f: fn.reductions.mean_square(f(images)),
+    "filter": lambda f: fn.filter(f(images), f(kernels)),
+    "filter, valid": lambda f: fn.filter(f(images), f(kernels), mode="valid", dtype=types.FLOAT),
+    "clahe": lambda f: fn.clahe(f(images), tiles_x=2, tiles_y=2, clip_limit=2.0),
+    "equalize": lambda f: fn.equalize(f(images)),
+    "dilate": lambda f: fn.experimental.dilate(f(images), mask_size=[3, 3]),
+    "erode": lambda f: fn.experimental.erode(f(images), mask_size=[3, 3], iterations=2),
+    "median_blur": lambda f: fn.experimental.median_blur(f(images), window_size=[3, 3]),
     "laplacian": lambda f: fn.laplacian(f(images), window_size=3),
 }
 

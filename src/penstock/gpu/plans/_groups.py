@@ -8,6 +8,7 @@ import numpy as np
 from ...core.batch import Spec
 from ...core.columns import plain
 from ..launch import grid_of
+from ._bounds import bound_of
 
 _MOST = 2048  # parameters that blocks of threads sum; of more, each by a thread
 _MANY = 32  # neighbouring parameters that threads read side by side
@@ -32,8 +33,7 @@ def most_parameters(x: Spec, reduced: np.ndarray, together: bool = False) -> int
     whole = period >= _MANY and not bool(reduced[: x.ndim].all())
     if most > _MOST or (whole and not together):
         return 0
-    power = 1 << max(most - 1, 0).bit_length()
-    return power if (of_each <= power).all() else 0
+    return bound_of(of_each)
 
 
 def parts_of(most: int) -> int:

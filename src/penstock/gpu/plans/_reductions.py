@@ -8,6 +8,7 @@ import numpy as np
 from ...core.batch import Spec
 from ...core.columns import plain
 from ..launch import Phase, Task, grid_of, several_each
+from ._bounds import bound_of
 
 _LONG = 512  # bytes of neighbours that are worth a block of threads
 _MOST_PERIOD = 4  # parameters in turn that a thread keeps
@@ -36,10 +37,7 @@ def plan_reduction(task: Task, job: str = "Job") -> list[Phase]:
     threads = 96 if work <= 384 else 192
     wanted = -(-_BLOCKS // max(int(blocks.sum()), 1))
     parts = 1 << (max(1, min(wanted, work // (4 * threads), 64)).bit_length() - 1)
-    # A power of two, so that ragged batches share what is compiled.
-    most = 1 << max(int(parameters.max(initial=0)) - 1, 0).bit_length() if parts > 1 else 1
-    if (of_each > most).any() and parts > 1:
-        raise ValueError("[internal error] more parameters than the largest number of them")
+    most = bound_of(of_each) if parts > 1 else 1
     simple = in_runs and is_simple(reduced)
     what = f"{job}, {turns}, {parts}, {threads}, {most}, {'true' if simple else 'false'}"
     first = Phase(f"reduce_parts<{what}>(l);", grid_of(several_each(blocks * parts), task.n), (threads, 1, 1))

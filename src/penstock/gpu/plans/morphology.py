@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ..launch import Phase, Task, grid_of, several_each
 from ..source import c_type
+from ._bounds import bound_of
 from ._tiles import MOST_SHARED, TILES, channels_of, elements_of_tiles, same_channels, same_size, tiles_of
 
 
@@ -13,7 +14,7 @@ def plan(task: Task) -> list[Phase]:
     assert args is not None
     # Samples with fewer iterations than others are such that more of them change nothing.
     outer, iterations, size = int(args["n_outer"][0]), int(args["iterations"].max()), args["size"]
-    volume, width = int(x.volumes().max(initial=0)), x.dtype.itemsize
+    width = x.dtype.itemsize
     types = f"{c_type(x.dtype)}, {'true' if args['dilates'][0] else 'false'}"
     channels = channels_of(x, outer, 2)
     for rows, elements in TILES:
@@ -21,6 +22,7 @@ def plan(task: Task) -> list[Phase]:
         if shared <= MOST_SHARED:
             break
     else:
+        volume = bound_of(x.volumes())
         scratch = 2 * task.n * volume * width
         grid, ends = grid_of(-(-x.volumes() // 1024), task.n), [-1, *[0] * (iterations - 1), -1]
         phases = []
@@ -29,7 +31,8 @@ def plan(task: Task) -> list[Phase]:
             phases.append(Phase(f"morphology_pass<{types}, 0, 1, {to}>(l, {volume});", grid, scratch=scratch))
         return phases
     grid = grid_of(several_each(tiles_of(x, outer, 2, rows, elements)), task.n)
-    scratch = 2 * task.n * volume * width if iterations > 1 else 0
+    volume = bound_of(x.volumes()) if iterations > 1 else 0
+    scratch = 2 * task.n * volume * width
     what = (
         f"{types}, {same_channels(x, channels)}, {same_size(size[:, 0])}, {same_size(size[:, 1])}, {rows}, {elements}"
     )

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..launch import Phase, Task, grid_of, several_each
 from ..source import c_type
+from ._bounds import bound_of
 from ._tiles import MOST_SHARED, TILES, channels_of, elements_of_tiles, same_channels, same_size, tiles_of
 
 _SUMS = 2  # a part of the scratch memory
@@ -35,7 +36,7 @@ def plan(task: Task) -> list[Phase]:
 def _passes(task: Task, size: np.ndarray, types: str) -> list[Phase]:
     x = task.ins[0]
     volumes = x.volumes()
-    volume = int(volumes.max(initial=0))
+    volume = bound_of(volumes)
     # A thread takes 4 places along the axis; of short axes some are none.
     grid = grid_of(-(-volumes // 256), task.n)
     phases, terms = [], size.shape[1]

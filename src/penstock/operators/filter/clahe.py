@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
+from ...core.columns import constant
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator
 from . import _lab
@@ -35,6 +36,7 @@ class Clahe(Operator):
 
     layouts = ("HWC",)
     kernel = "filter/clahe"
+    replays = True
 
     tiles_x = Arg(int, doc="Number of tiles along the width.")
     tiles_y = Arg(int, doc="Number of tiles along the height.")
@@ -67,10 +69,10 @@ class Clahe(Operator):
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         forward, backward = _lab.matrices()
         return {
-            "tables": _lab.tables(),
-            "forward": forward[None],
-            "backward": backward[None],
-            "tiles": np.array([[a.tiles_y, a.tiles_x]], "i4"),
+            "tables": constant(_lab.tables()),
+            "forward": constant(forward[None]),
+            "backward": constant(backward[None]),
+            "tiles": constant(np.array([[a.tiles_y, a.tiles_x]], "i4")),
             "clip_limit": a.clip_limit,
             "luma": a.luma_only,
         }

@@ -120,7 +120,7 @@ class Filter(LinearFilter):
         return x.like(shape=a.shape, dtype=a.dtype)
 
     def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
-        anchor = np.zeros((len(a.place), 3), "i4")
+        anchor = a.native.zeros((len(a.place), 3), "i4")
         anchor[:, 3 - a.n_space :] = a.place
         return {
             "anchor": anchor,

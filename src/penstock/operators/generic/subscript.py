@@ -32,6 +32,7 @@ class Subscript(Operator):
     """
 
     kernel = "generic/subscript"
+    replays = True
     frames = False
     pattern = Arg(
         str,
@@ -117,7 +118,8 @@ class Subscript(Operator):
         a.start[:, axis], a.count[:, axis], a.step[:, axis] = np.where(count > 0, begin, 0), count, step
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
-        shape = np.ones((x.n, len(a.of)), "i8")
+        shape = a.native.zeros((x.n, len(a.of)), "i8")
+        shape[...] = 1
         for d, axis in enumerate(a.of):
             if axis >= 0:
                 shape[:, d] = a.count[:, axis]
@@ -132,7 +134,7 @@ class Subscript(Operator):
         stride = np.ones_like(x.stored)
         for d in range(x.ndim - 2, -1, -1):
             stride[:, d] = stride[:, d + 1] * x.stored[:, d + 1]
-        step = np.zeros((x.n, MAX_AXES), "i8")
+        step = a.native.zeros((x.n, MAX_AXES), "i8")
         for d, axis in enumerate(a.of):
             if axis >= 0:
                 step[:, d] = a.step[:, axis] * stride[:, axis]

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which operators' rules run for every batch whose sizes never come again: those named here, and no others."""
+
+import pytest
+
+from penstock import fn, pipeline_def
+from penstock.core.op import REGISTRY
+from replayed_cases import CASES, N
+
+_SMALL = "small tensors, whose sizes come again"
+_TABLES = "sizes follow from random numbers or from what files hold"
+BY_RULES = {
+    "_auto_aug.augment": "which augmentations are done is data",
+    "bb_flip": _SMALL,
+    "bbox_paste": _SMALL,
+    "box_encoder": _SMALL,
+    "coord_flip": _SMALL,
+    "coord_transform": _SMALL,
+    "debayer": "images of one sensor have one size",
+    "decoders.image_crop": _TABLES,
+    "decoders.image_random_crop": _TABLES,
+    "decoders.image_slice": _TABLES,
+    "full": _SMALL,
+    "full_like": "the shape is data",
+    "jpeg_compression_distortion": "planes of all samples share memory",
+    "multi_paste": "samples are made of others",
+    "noise.gaussian": "random numbers are drawn by position",
+    "noise.salt_and_pepper": "random numbers are drawn by position",
+    "noise.shot": "random numbers are drawn by position",
+    "one_hot": _SMALL,
+    "ones_like": "the shape is data",
+    "segmentation.random_mask_pixel": _TABLES,
+    "segmentation.random_object_bbox": _TABLES,
+    "sequence_rearrange": "which frames are taken is data",
+    "tensor_resize": "which axes change is data",
+    "zeros_like": "the shape is data",
+}
+# Replayed in test_replay.py and gpu/test_computed_plans.py.
+ELSEWHERE = {
+    *("brightness", "brightness_contrast", "cast", "color_twist", "contrast", "copy", "decoders.image", "hsv", "hue"),
+    *("random_resized_crop", "saturation"),
+    "jitter",  # draws by position
+}
+
+
+def native():
+    """Operators with kernels that are part of chains."""
+    ours = {n: c for n, c in REGISTRY.items() if c.__module__.startswith("penstock.operators.")}
+    return {n: c for n, c in ours.items() if c.is_native() and not c.aliases and c.kernel}
+
+
+def test_who_is_not_replayed_is_known():
+    by_rules = {name for name, c in native().items() if not c.replays}
+    assert by_rules == set(BY_RULES), "say here why its rules can't be replayed, or set `replays`"
+
+
+@pytest.fixture(scope="module")
+def used():
+    """The names of the operators in the cases that are run."""
+    names = set()
+    for define in CASES.values():
+
+        def feed(make, layout=None, side=False):
+            layout = layout or ("HWC" if make(0)[0].ndim == 3 and not side else None)
+            return fn.external_source(source=[make(0)], **({"layout": layout} if layout else {}))
+
+        pipe = pipeline_def(lambda: define(feed), batch_size=N, num_threads=1, device_id=None)()  # noqa: B023
+        pipe.build()
+        names |= {n.op.fn_name for n in pipe._plan.nodes}
+    return names
+
+
+def test_who_is_replayed_is_run_in_a_case(used):
+    assert {name for name, c in native().items() if c.replays} <= used | ELSEWHERE
