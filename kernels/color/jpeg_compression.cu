@@ -174,6 +174,8 @@ DEVICE void jpeg_expand(const Launch &l) {
     const int left = s.x.begin >> 3, across = ((s.x.begin + s.x.window - 1) >> 3) - left + 1;
     const int top = s.y.begin >> 1, bottom = (s.y.begin + s.y.window - 1) >> 1;
     const int n = (bottom - top + kPairs) / kPairs * across;
+    // The last row and column of chroma that the planes have; columns count from theirs on.
+    const int last_row = jpeg_least(s.y.chroma, (s.y.first + s.y.count) * 8) - 1;
     const int last = jpeg_least(s.x.chroma, (s.x.first + s.x.count) * 8) - 1 - s.x.first * 8;
     const int below[2] = {s.stride(0), s.stride(1)};
     // Row 0 of the image, which may lie before the planes' first.
@@ -203,7 +205,7 @@ DEVICE void jpeg_expand(const Launch &l) {
 #pragma unroll
         for (int k = 0; k < 2; k++) {
           JpegChroma under;
-          under.read(chroma + (int64_t)jpeg_least(j + 1, s.y.chroma - 1) * below[1] + k * red, columns);
+          under.read(chroma + (int64_t)jpeg_least(j + 1, last_row) * below[1] + k * red, columns);
           jpeg_interpolate(c[k][0], here[k], above[k]);
           jpeg_interpolate(c[k][1], here[k], under);
           above[k] = here[k], here[k] = under;
