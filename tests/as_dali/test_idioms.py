@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What programs written for DALI have in common, under `python -m penstock.as_dali`, against what DALI itself gives.
 
-reference/idioms.json is what DALI 2.4 printed: `python tests/as_dali/programs/idioms.py examples/data`. Whether it still
-does is seen by tests/conformance/test_idioms_of_programs.py."""
+reference/idioms.json is what DALI 2.4 printed: `python tests/as_dali/programs/idioms.py examples/data`.
+tests/conformance/test_idioms_of_programs.py sees whether it still does."""
 
 import json
 import os
