@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The imperative mode on a GPU (an emulated device, unless PENSTOCK_TEST_GPU=1)."""
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -139,3 +143,34 @@ def test_readers_give_to_the_gpu():
     data, label = next(iter(reader.next_epoch(2)))
     assert data.device.device_type == label.device.device_type == "gpu"
     assert label.cpu().torch().tolist() == [[0], [1]]
+
+
+FORK = """
+import gc, os, sys
+import numpy as np
+from penstock.experimental import dynamic as ndd
+gc.disable()  # what goes in the child goes by the hook, not by chance
+x = ndd.as_batch(np.zeros((2, 9, 9, 3), np.uint8), layout="HWC", device="gpu")
+y = ndd.flip(x).evaluate()
+pid = os.fork()
+if pid == 0:
+    small = ndd.flip(ndd.as_batch(np.ones((2, 5, 5, 3), np.uint8), layout="HWC"))
+    os._exit(0 if np.asarray(ndd.as_tensor(small)).all() else 1)
+assert os.waitpid(pid, 0)[1] == 0
+np.testing.assert_array_equal(np.asarray(ndd.as_tensor(ndd.flip(y).cpu())), 0)
+print("done")
+"""
+
+
+def test_a_fork_after_the_gpu_was_used():
+    """Streams of the parent must not be ended in the child, whose CUDA is dead: a DataLoader's workers would hang."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", FORK], stdout=-1, stderr=-1, text=True, env=env, start_new_session=True
+    ) as run:
+        try:
+            out, error = run.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGKILL)
+            raise
+    assert (run.returncode, out, error) == (0, "done\n", "")

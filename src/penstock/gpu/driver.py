@@ -66,40 +66,41 @@ def library() -> ctypes.CDLL:
     return lib
 
 
-_started = _forked = False
+_starter = 0  # the process that has started CUDA: this one, or one that it was forked from
 _live: ctypes.CDLL | None = None  # what this process has started
 
 
 def _after_fork() -> None:
-    global _forked, _live
-    _forked, _live = _started, None
+    global _live
+    _live = None
 
 
 os.register_at_fork(after_in_child=_after_fork)
 
 
 def driver() -> ctypes.CDLL:
-    global _started, _live
+    global _starter, _live
     if _live is not None:
         return _live
-    if _forked:
+    if forked():
         raise CudaError(
             "this process was forked from one that had used CUDA already, and CUDA does not survive a fork; use the "
             "GPU in the child only, or start it by spawn"
         )
     _live = library()
-    _started = True
+    _starter = os.getpid()
     return _live
 
 
 def forked() -> bool:
-    """Whether this process is the child of one that had used CUDA."""
-    return _forked
+    """Whether this process is the child of one that had used CUDA. By its number, as other hooks, which may end streams,
+    come before this module's."""
+    return _starter not in (0, os.getpid())
 
 
 def was_used() -> bool:
     """Whether this process, or the one it was forked from, has started CUDA through this module."""
-    return _started
+    return _starter != 0
 
 
 def _dotted(version: int) -> str:
