@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from penstock import PipelineError, fn, pipeline_def, types
+from penstock.experimental import dynamic as ndd
 
 
 def batch():
@@ -71,3 +72,29 @@ def test_constants_outside_of_a_pipeline_keep_their_type():
     scaled, number, byte, cast = pipe().run()
     assert scaled.at(2).tolist() == [2, 4] and byte.dtype == types.UINT8 and cast.dtype == types.FLOAT
     assert number.as_array().tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "error", "told"),
+    [
+        (lambda x: x.astype("f4"), AttributeError, r"'Tensor' object has no attribute 'astype'; write ndd.cast\(x"),
+        (lambda x: x.numpy(), AttributeError, r"write np.asarray\(x\)"),
+        (lambda x: x.clip(0, 1), AttributeError, "write ndd.math.clamp"),
+        (lambda x: ndd.as_batch([x, x])[0], TypeError, r"batch.tensors\[i\] is one sample"),
+        (lambda x: ndd.as_batch([x, x]).mean(), AttributeError, r"'Batch' .* write ndd.reductions.mean\(x"),
+        (lambda x: ndd.decoders.image("photo.jpg"), TypeError, "ndd.imread reads an image"),
+    ],
+)
+def test_in_the_imperative_mode(mistake, error, told):
+    with pytest.raises(error, match=told):
+        mistake(ndd.as_tensor(np.float32([1, 2])))
+
+
+def test_transforms_that_are_not_there():
+    tv = pytest.importorskip("penstock.experimental.torchvision", reason="needs torch")
+    with pytest.raises(AttributeError, match="Did you mean 'PILToTensor'"):
+        _ = tv.ToTensor
+    with pytest.raises(AttributeError, match="'RandomRotation'. There are CenterCrop, "):
+        _ = tv.RandomRotation
+    with pytest.raises(ImportError):
+        from penstock.experimental.torchvision import RandomRotation  # noqa: F401

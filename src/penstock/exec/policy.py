@@ -45,7 +45,8 @@ class Policy:
             count, seen = self._before + len(self.errors), self.seen
         if self.on_error == "raise":
             row, (node, reason, source) = min(samples.items())
-            more = f"\n({len(samples) - 1} more bad samples in this batch)" if len(samples) > 1 else ""
+            n = len(samples) - 1
+            more = f"\n({n} more bad sample{'s' * (n > 1)} in this batch)" if n else ""
             raise PipelineError(node.describe(f"{reason}\nSample {row} of iteration {iteration}: {source}{more}"))
         limit = self.max_errors
         if limit is not None and (count > limit if isinstance(limit, int) else count > limit * max(seen, 100)):

@@ -1,33 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to write instead of an attribute that arrays have and DataNodes lack, for the text of the error."""
+"""What to write instead of an attribute that arrays have, and DataNodes and the imperative mode's tensors lack, for the
+text of the error."""
 
 from __future__ import annotations
 
 from ..core.op import REGISTRY
 
+_CAST = "{fn}.cast(x, dtype=types.FLOAT)"
 _OF_ARRAYS = {
-    "astype": "fn.cast(x, dtype=types.FLOAT)",
-    "to": "fn.cast(x, dtype=types.FLOAT), x.gpu() or x.cpu()",
-    "float": "fn.cast(x, dtype=types.FLOAT)",
-    "permute": "fn.transpose(x, perm=[...])",
-    "view": "fn.reinterpret(x, ...) or fn.reshape(x, ...)",
-    "flatten": "fn.reshape(x, shape=[-1])",
-    "unsqueeze": "fn.expand_dims(x, axes=[...])",
-    "std": "fn.reductions.std_dev(x)",
-    "var": "fn.reductions.variance(x)",
-    "clip": "penstock.math.clamp(x, lo, hi)",
+    "astype": _CAST,
+    "float": _CAST,
+    "to": f"{_CAST}, x.gpu() or x.cpu()",
+    "cuda": "x.gpu()",
+    "permute": "{fn}.transpose(x, perm=[...])",
+    "view": "{fn}.reinterpret(x, ...) or {fn}.reshape(x, ...)",
+    "flatten": "{fn}.reshape(x, shape=[-1])",
+    "unsqueeze": "{fn}.expand_dims(x, axes=[...])",
+    "std": "{fn}.reductions.std_dev(x)",
+    "var": "{fn}.reductions.variance(x)",
+    "clip": "{math}.clamp(x, lo, hi)",
 }
-_WHEN_RUN = frozenset(
-    ("array", "as_array", "as_tensor", "at", "data", "dtype", "item", "layout", "ndim", "numpy", "size", "tolist")
-)
+_VALUES = frozenset(("array", "as_array", "as_tensor", "at", "data", "item", "numpy", "tolist"))
+_WHEN_RUN = _VALUES | {"dtype", "layout", "ndim", "size"}
 
 
-def instead_of(name: str) -> str:
+def of_node(name: str) -> str:
+    """In a graph."""
     if name in _WHEN_RUN:
         return ": it is a batch that is not computed yet; what run() returns has values and types"
+    return _operator(name, "fn", "penstock.math")
+
+
+def of_value(name: str) -> str:
+    """In the imperative mode."""
+    return "; write np.asarray(x)" if name in _VALUES else _operator(name, "ndd", "ndd.math")
+
+
+def _operator(name: str, fn: str, math: str) -> str:
     if name in _OF_ARRAYS:
-        return f"; write {_OF_ARRAYS[name]}"
+        return f"; write {_OF_ARRAYS[name].format(fn=fn, math=math)}"
     for known in (name, f"reductions.{name}"):
         if known in REGISTRY and not name.startswith("_"):
-            return f"; write fn.{known}(x, ...)"
+            return f"; write {fn}.{known}(x, ...)"
     return ""

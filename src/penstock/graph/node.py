@@ -248,9 +248,9 @@ class DataNode:
     if not TYPE_CHECKING:  # type checkers know what there is
 
         def __getattr__(self, name: str) -> Any:  # for what is not there
-            from .hints import instead_of
+            from .hints import of_node
 
-            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{instead_of(name)}")
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{of_node(name)}")
 
     def __repr__(self) -> str:
         return f"DataNode(name='{self.name}', device='{self.device}', source={self.source!r}, index={self.index})"

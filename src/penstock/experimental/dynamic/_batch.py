@@ -147,6 +147,12 @@ class Batch(Value):
             raise IndexError(f"a batch of {self._n} samples has no sample {i}")
         return i % self._n
 
+    def __getitem__(self, index: Any) -> Any:
+        raise TypeError(
+            "a batch has no index of its own: batch.tensors[i] is one sample, batch.slice[...] a part of each; the "
+            "number of samples is batch.batch_size"
+        )
+
     def __iter__(self) -> Iterator[Tensor]:
         return iter(self.tensors)
 

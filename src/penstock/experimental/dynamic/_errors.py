@@ -19,7 +19,8 @@ def describe(name: str, device: str, sites: Sequence[Site], cause: str) -> str:
 def of_samples(name: str, device: str, sites: Sequence[Site], reasons: dict[int, str], sources: Any) -> PipelineError:
     """That of samples which can't be handled; `sources[row]` says where each came from."""
     row, reason = min(reasons.items())
-    more = f"\n({len(reasons) - 1} more bad samples in this batch)" if len(reasons) > 1 else ""
+    n = len(reasons) - 1
+    more = f"\n({n} more bad sample{'s' * (n > 1)} in this batch)" if n else ""
     source = f": {sources[row]}" if sources is not None and sources[row] else ""
     return PipelineError(describe(name, device, sites, f"{reason}\nSample {row} of the batch{source}{more}"))
 

@@ -44,7 +44,8 @@ def array_of(data: Any) -> tuple[np.ndarray, bool]:
 
     Python's numbers, also in lists, become 32-bit ones where they fit."""
     if isinstance(data, str) or data is None:
-        raise TypeError(f"a tensor is made of an array, a number or a list of numbers; got {data!r}")
+        file = "; ndd.imread reads an image, np.fromfile(path, np.uint8) the bytes of a file" * isinstance(data, str)
+        raise TypeError(f"a tensor is made of an array, a number or a list of numbers; got {data!r}{file}")
     if isinstance(data, (bytes, bytearray, memoryview)):
         array = np.frombuffer(data, "u1") if isinstance(data, bytes) else np.asarray(memoryview(data))
     elif isinstance(data, (bool, int, float, list, tuple)):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.batch import Batch as Samples
 from ...core.batch import Spec
+from ...graph.hints import of_value
 from . import _device
 from ._dtype import DType, of_numpy
 from ._invocation import Edge, Invocation, handle
@@ -48,6 +49,13 @@ class Value(Operands):
         self = object.__new__(cls)
         self._take(samples, external)
         return self
+
+    if not TYPE_CHECKING:  # type checkers know what there is
+
+        def __getattr__(self, name: str) -> Any:  # for what is not there
+            if hasattr(type(self), name):  # a property that is an AttributeError says why
+                return object.__getattribute__(self, name)
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{of_value(name)}")
 
     def _take(self, samples: Samples, external: bool) -> None:
         self._known, self._invocation, self._index = samples, None, 0

@@ -46,3 +46,12 @@ __all__ = [
     "ToPureTensor",
     "v2",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name.startswith("_"):
+        raise AttributeError(name)
+    from ...core.errors import suggest
+
+    near = suggest(name, __all__) or f" There are {', '.join(__all__)}."
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'.{near}")
