@@ -14,9 +14,15 @@ ImageInfo peek_image(Bytes in) {
   if (in.size > 2 && in.data[0] == 'P' && in.data[1] >= '1' && in.data[1] <= '6' &&
       (in.data[2] <= ' ' || in.data[2] == '#'))
     return peek_pnm(in);
-  char first[8 * 3 + 1];
-  int n = in.size < 8 ? (int)in.size : 8;
-  for (int i = 0; i < n; i++) snprintf(first + 3 * i, 4, "%02x ", in.data[i]);
-  fail("not an image that can be decoded (JPEG, PNG, BMP, TIFF, WebP, PNM, JPEG 2000): %lld bytes that begin with %s",
-       (long long)in.size, first);
+  constexpr int kShown = 8;
+  char hex[kShown * 3 + 1], text[kShown + 1] = {};  // of a page that says "not found", the text tells more
+  int n = in.size < kShown ? (int)in.size : kShown;
+  for (int i = 0; i < n; i++) {
+    snprintf(hex + 3 * i, 4, "%02x ", in.data[i]);
+    text[i] = in.data[i] >= ' ' && in.data[i] <= '~' ? (char)in.data[i] : '.';
+  }
+  fail(
+      "not an image that can be decoded (JPEG, PNG, BMP, TIFF, WebP, PNM, JPEG 2000): %lld bytes that begin with %s"
+      "(\"%s\")",
+      (long long)in.size, hex, text);
 }

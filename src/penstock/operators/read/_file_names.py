@@ -70,20 +70,12 @@ def matcher(patterns: Sequence[str], case_sensitive: bool) -> Callable[[str], bo
     # "*.jpg" and the like are by far the most frequent and far quicker as suffixes.
     suffixes = tuple(t[1:] for t in texts if t[:1] == "*" and not re.search(r"[*?\[\\]", t[1:]))
     others = [t for t in texts if not (t[:1] == "*" and t[1:] in suffixes)]
-    glob = (
-        re.compile(
-            "|".join(fnmatch.translate(_as_fnmatch(t)) for t in others), 0 if case_sensitive else re.IGNORECASE
-        ).match
-        if others
-        else None
-    )
-    if glob is None:
-        return (
-            (lambda name: name.endswith(suffixes)) if case_sensitive else (lambda name: name.lower().endswith(suffixes))
-        )
-    if case_sensitive:
-        return lambda name: name.endswith(suffixes) or glob(name) is not None
-    return lambda name: name.lower().endswith(suffixes) or glob(name) is not None
+    fold = str if case_sensitive else str.lower
+    if not others:
+        return lambda name: fold(name).endswith(suffixes)
+    flags = 0 if case_sensitive else re.IGNORECASE
+    glob = re.compile("|".join(fnmatch.translate(_as_fnmatch(t)) for t in others), flags).match
+    return lambda name: fold(name).endswith(suffixes) or glob(name) is not None
 
 
 def _listing(folder: str, wanted: Callable[[str], bool], is_wanted: Callable[[os.DirEntry], bool]) -> list[bytes]:
