@@ -326,7 +326,7 @@ def test_lossy_webp_and_jpeg2000_have_pillows_pixels():
     (
         (b"", "empty file"),
         (b"a", "not an image that can be decoded .*1 bytes that begin with 61"),
-        (b"<html>\n404", r'11 bytes that begin with 3c 68 74 6d 6c 3e 0a 34 \("<html>.4"\)'),
+        (b"<html>\n404", r'10 bytes that begin with 3c 68 74 6d 6c 3e 0a 34 \("<html>.4"\)'),
         (b"GIF89a" + bytes(20), "not an image that can be decoded"),
         (b"\xff\xd8\xff\xe0\0\x10", "truncated"),
         (b"\xff\xd8\xff\xd9", "JPEG: the file ends before its frame header"),
