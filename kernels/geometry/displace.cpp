@@ -62,17 +62,18 @@ void run_type(const Tensor *out, const Tensor *in, const DisplaceArgs &a, Scratc
   float *u = places, *v = places + n, *waves = places + 2 * n;
   for (int d = 0; d < 2; d++) s.index[d] = index + d * n, s.weight[d] = weight + d * n;
   s.border = a.border;
-  if (a.kind == kWater)
+  const int kind = a.still ? kIdentity : a.kind;
+  if (kind == kWater)
     for (int64_t i = 0; i < n; i++) waves[i] = a.p[3] * __builtin_cosf(a.p[4] * (float)(i + a.origin[0]) + a.p[5]);
   for (int64_t y = 0; y < height; y++) {
     const int64_t row = y + a.origin[1];
-    if (a.kind == kPerspective)
+    if (kind == kPerspective)
       perspective_row(u, v, n, a, (float)row);
-    else if (a.kind == kSphere)
+    else if (kind == kSphere)
       sphere_row(u, v, n, a, (float)row);
-    else if (a.kind == kWater)
+    else if (kind == kWater)
       water_row(u, v, waves, n, a, (float)row);
-    else if (a.kind == kJitter)
+    else if (kind == kJitter)
       jitter_row(u, v, n, a, row);
     else
       for (int64_t i = 0; i < n; i++) u[i] = (float)(i + a.origin[0]) + 0.5f, v[i] = (float)row + 0.5f;

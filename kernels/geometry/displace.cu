@@ -46,13 +46,14 @@ struct Displace : GatherBase {
   In fill[To::C];
   int32_t origin[2], columns;
   float inverse;  // of the sphere's radius
+  bool still;
 
   DEVICE void begin(const Args &a, const Tensor &out, const Tensor &from) {
     in.begin(from);
     image.template begin<kX, kY>(in, from);
     args = &a, how = Displacing(a), columns = (int32_t)To::extent(out, kX);
     origin[0] = (int32_t)a.origin[0], origin[1] = (int32_t)a.origin[1];
-    inverse = 1.0f / how.radius;
+    inverse = 1.0f / how.radius, still = KIND != kPerspective && a.still;
 #pragma unroll
     for (int c = 0; c < To::C; c++) fill[c] = saturate<In>(displace_fill(a, c));
   }
@@ -92,6 +93,9 @@ struct Displace : GatherBase {
   DEVICE void jitter(uint32_t word, float &u, float &v) const {
     u += jitter_step(word & 0xffff, args->range), v += jitter_step(word >> 16, args->range);
   }
+  DEVICE void stay(const Row &row, float x, float &u, float &v) const {
+    if (still) u = x + 0.5f, v = row.y + 0.5f;
+  }
   DEVICE void ask(const Row &row, float u, float v, Fetched &fetched) const {
     float qx = 0, qy = 0;
     if constexpr (INTERP == kNearest && (KIND == kSphere || KIND == kJitter)) {  // never far outside
@@ -117,6 +121,7 @@ struct Displace : GatherBase {
       const uint32_t *words = (const uint32_t *)memory.words[threadIdx.x / 32];
       jitter(words[(int)(p - (first & ~3ll))], u, v);
     }
+    stay(row, x, u, v);
     ask(row, u, v, fetched);
   }
   DEVICE void begin_read_anywhere(const Row &row, int32_t column, Fetched &fetched) const {
@@ -128,6 +133,7 @@ struct Displace : GatherBase {
       jitter_words(*args, (uint32_t)(p >> 2), words);
       jitter(p & 2 ? (p & 1 ? words[3] : words[2]) : (p & 1 ? words[1] : words[0]), u, v);
     }
+    stay(row, (float)(column + origin[0]), u, v);
     ask(row, u, v, fetched);
   }
   DEVICE void end_read(const Row &row, const Fetched &fetched, Out (&pixel)[To::C]) const {

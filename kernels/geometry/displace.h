@@ -20,6 +20,7 @@ struct DisplaceArgs {
   uint8_t interp;  // 0 nearest, 1 linear, 2 cubic
   uint8_t border;
   uint8_t planar;  // rows lie along the last axis: HW, CHW
+  uint8_t still;   // every pixel stays where it is, whatever the kind
 };
 
 SHARED float displace_fill(const DisplaceArgs &a, int channel) {

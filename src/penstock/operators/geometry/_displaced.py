@@ -19,7 +19,7 @@ INTERP = {  # enum Interpolation of kernels/geometry/sampling.h
     DALIInterpType.INTERP_CUBIC: 2,
     DALIInterpType.INTERP_LANCZOS3: 3,
 }
-IDENTITY, PERSPECTIVE, SPHERE, WATER, JITTER = range(5)  # as in kernels/geometry/displace.h
+PERSPECTIVE, SPHERE, WATER, JITTER = range(1, 5)  # as in kernels/geometry/displace.h
 
 
 def check_type(x: Spec) -> None:
@@ -41,7 +41,8 @@ def check_interp(operator: Operator, name: str, accepted: tuple[DALIInterpType, 
 
 
 class Displaced(Operator, abstract=True):
-    """Base: `a.kind` (n,) says how places are computed, `a.constants` (n, up to 9) from what."""
+    """Base: `a.kind` says how places are computed, `a.constants` (n, up to 9) from what; where `a.still` (n,) is not
+    zero they stay."""
 
     kernel = "geometry/displace"
     replays = True
@@ -73,6 +74,7 @@ class Displaced(Operator, abstract=True):
             "interp": self.interp,
             "border": self.border,
             "planar": x.axis("C") != x.ndim - 1,
+            "still": getattr(a, "still", 0),
         }
 
 
@@ -90,4 +92,4 @@ class Masked(Displaced, abstract=True):
 
     def plan(self, a: Arguments, x: Spec) -> None:
         check_type(x)
-        a.kind = np.where(a.mask != 0, self.kind, IDENTITY)
+        a.kind, a.still = self.kind, np.where(a.mask != 0, 0, 1)
