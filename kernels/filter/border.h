@@ -3,7 +3,7 @@
 #pragma once
 #include "core/tensor.h"
 
-enum Border : int32_t { REFLECT_101, REFLECT_1001, WRAP, CLAMP, CONSTANT };  // dcb|abcd|cba, cba|abcd|dcb, bcd|abcd|abc
+enum : int32_t { REFLECT_101, REFLECT_1001, WRAP, CLAMP, CONSTANT };  // dcb|abcd|cba, cba|abcd|dcb, bcd|abcd|abc
 
 // The place along an axis of n elements (at least 1) that stands for i, which may lie outside; -1 for CONSTANT there.
 template <class Int>

@@ -10,7 +10,7 @@ from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, PerFrame
 from ._image_window import ImageWindow
 
-# enum Border of the kernel, under the names of these operators.
+# The borders of the kernel, under the names of these operators.
 _BORDERS = {"reflect_101": 0, "reflect": 1, "wrap": 2, "replicate": 3, "constant": 4}
 
 
