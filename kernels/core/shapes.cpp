@@ -18,11 +18,16 @@ EXPORT int32_t lay_out_batch(const int64_t *stored, int64_t n, int32_t ndim, int
     t.data = (void *)total;
     t.ndim = ndim, t.dtype = dtype;
     int64_t bytes = item_size(dtype);
-    bool too_large = false;
+    bool too_large = false, empty = false;
     for (int d = 0; d < ndim; d++) {
       t.shape[d] = stored[i * ndim + d];
-      too_large |= __builtin_mul_overflow(bytes, t.shape[d], &bytes);
+      // NumPy refuses such shapes also where another extent is zero.
+      if (t.shape[d] == 0)
+        empty = true;
+      else
+        too_large |= __builtin_mul_overflow(bytes, t.shape[d], &bytes);
     }
+    if (empty) bytes = 0;
     if (!dense || guard) too_large |= __builtin_add_overflow(bytes, guard + 63, &bytes), bytes &= ~63ll;
     if (too_large || __builtin_add_overflow(total, bytes, &total)) return 0;
   }

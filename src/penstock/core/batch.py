@@ -214,7 +214,10 @@ class Batch:
         `memory(nbytes)` gives the block: anything with an `address`."""
         rows, at = allocate(spec.n, TENSOR)
         nbytes, spec._dense = kernels.lay_out_batch(spec.stored, dtypes.from_numpy(spec.dtype), cls.guard_bytes, at)
-        buffer = memory(nbytes)
+        try:
+            buffer = memory(nbytes)
+        except MemoryError as e:
+            raise MemoryError(f"{e} for {spec.n} samples of the shapes {spec.stored.tolist()[:4]}...") from None
         kernels.library().move_batch(at, spec.n, buffer.address)
         if cls.guard_bytes:
             view(buffer.address, (nbytes,), np.dtype("u1"), buffer)[...] = cls._GUARD

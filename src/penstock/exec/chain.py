@@ -4,6 +4,7 @@ in one native call."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Any
 
@@ -28,13 +29,21 @@ _INT64 = np.dtype("i8")
 class Link:
     """One operator of a chain: what is the same for every batch."""
 
-    __slots__ = ("draws", "ins", "node", "op", "outs", "peeks", "resolver")
+    __slots__ = ("draws", "ins", "is_lone", "node", "op", "outs", "peeks", "resolver")
 
-    def __init__(self, node: Node, resolver: Resolver):
+    def __init__(self, node: Node, resolver: Resolver, is_lone: bool = True):
         self.node, self.op, self.resolver = node, node.op, resolver
         self.ins, self.outs = inputs_of(node), outputs_of(node)
         self.peeks = [(i, self.ins[i]) for i in node.op.ahead(len(self.ins))]
         self.draws = "seed" in node.op.schema  # random numbers, by a key that the imperative mode changes
+        self.is_lone = is_lone  # nothing else reads its first input
+
+    def label(self, e: Edge, spec: Spec) -> str:
+        """The layout that an input has for the operator: its own, or for the first one that has none the first that
+        fits."""
+        if spec.layout or e != self.ins[0]:
+            return spec.layout
+        return next((layout for layout in self.op.layouts if len(layout) == spec.ndim), "")
 
 
 class _Call:
@@ -54,7 +63,9 @@ class Chain:
 
     def __init__(self, nodes: list[Node], needed: set[Edge], resolvers: dict[int, Resolver]):
         self.nodes, self.needed = nodes, needed
-        self.links = [Link(n, resolvers[n.number]) for n in nodes]
+        reads = [e for n in nodes for e in inputs_of(n)]
+        lone = {e for e in reads if reads.count(e) == 1 and e not in needed}
+        self.links = [Link(n, resolvers[n.number], not n.inputs or inputs_of(n)[0] in lone) for n in nodes]
         self._wirings: dict[tuple[int, ...], Wiring] = {}
         self.fusions: dict[tuple, Any] = {}  # of a chain on the GPU: which calls are one launch
         self.replays = Replays(self) if self.can_replay and Replays.suit(self.links) else None
@@ -71,8 +82,10 @@ class Chain:
         return self._wirings[key]
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
-        if self.replays is None or not self.replays.run(ctx, pool):
-            self.run_by_rules(ctx, pool)
+        with contextlib.suppress(MemoryError):  # of which the rules say what it was for
+            if self.replays is not None and self.replays.run(ctx, pool):
+                return
+        self.run_by_rules(ctx, pool)
 
     def run_by_rules(self, ctx: Context, pool: kernels.Pool, record: Record | None = None) -> _Segment:
         """`record` to have it on record, of which only the last segment is any good."""
@@ -106,6 +119,7 @@ class _Segment:
         self.specs: dict[Edge, Spec] = {}
         self.imported: dict[Edge, Batch] = {}
         self.given: dict[Edge, Batch] = {}  # memory for outputs, where it is there already
+        self.labels: dict[Edge, str] = {}  # of what was read that has no layout: the layout it was taken to have
         self.counts = self._frames_of(first)
         self.sample_of = None if self.counts is None else np.repeat(np.arange(ctx.n, dtype="i4"), self.counts)
         self.n_rows = ctx.n if self.sample_of is None else len(self.sample_of)
@@ -116,7 +130,7 @@ class _Segment:
             return None
         for e in link.ins:
             batch = self.ctx.values.get(e)
-            if batch is not None and batch.spec.layout.startswith("F") and batch.spec.ndim > 1:
+            if batch is not None and _is_sequence(link, e, batch.spec):
                 return batch.spec.shape[:, 0]
         return None
 
@@ -126,7 +140,7 @@ class _Segment:
             return False
         for e in link.ins:
             if e not in self.specs:
-                self._take_in(e)
+                self._take_in(link, e)
         for e in link.ins[:1]:
             self.specs[e] = _with_layout(link.node, self.specs[e], self.counts is not None)
         ctx, op = self.ctx, link.op
@@ -160,30 +174,41 @@ class _Segment:
         """Called before the rules get their arguments."""
 
     def _fits(self, link: Link) -> bool:
-        op = link.op
-        if self.counts is not None and not op.frames:
+        values, framed = self.ctx.values, self.counts is not None
+        if framed and not link.op.frames:
             return False
-        fresh = [e for e in link.ins if e not in self.specs]
-        if fresh:
-            if any(e not in self.ctx.values for e in fresh):
+        has_frames = False
+        for e in link.ins:
+            if e in self.specs and e not in self.imported:
+                spec = self.specs[e]
+                # Behind this segment it has no layout, and each that reads it may take it for something else.
+                if not spec.layout and (framed or (not link.is_lone and link.label(e, spec))):
+                    return False
+                is_sequence = framed or _is_sequence(link, e, spec)
+            elif e in values:
+                spec = values[e].spec
+                is_sequence = _is_sequence(link, e, spec)
+                if e in self.labels and self.labels[e] != link.label(e, spec):
+                    return False
+                if is_sequence and framed and (spec.shape[:, 0] != self.counts).any():
+                    return False
+            else:
                 return False
-            frames = self._frames_of(link)
-            if (frames is None) != (self.counts is None) or (frames is not None and (frames != self.counts).any()):
-                return False
-        return not (self.counts is None and op.frames and any(self._is_sequence(e) for e in link.ins))
+            has_frames |= is_sequence
+        return has_frames == framed
 
-    def _take_in(self, e: Edge) -> None:
+    def _take_in(self, link: Link, e: Edge) -> None:
         """Makes a batch an input of the segment."""
         batch = rows = self.ctx.values[e]
+        if not batch.spec.layout:
+            label = self.labels[e] = link.label(e, batch.spec)
+            if label.startswith("F") and self.counts is not None:
+                batch = batch.relabel(batch.spec.like(layout=label))
         if self.counts is not None and self.sample_of is not None:
             rows = as_rows(batch, self.counts, self.sample_of)
         elif self.record is not None:
             rows = self.record.input(e, batch)
         self.imported[e], self.specs[e] = rows, rows.spec
-
-    def _is_sequence(self, edge: Edge) -> bool:
-        spec = self.specs.get(edge)
-        return spec is not None and spec.layout.startswith("F") and spec.ndim > 1
 
     def run(self, pool: kernels.Pool) -> None:
         wiring, specs = self.chain.wiring([c.node for c in self.calls]), self.specs
@@ -203,7 +228,11 @@ class _Segment:
                 continue
             # What is given out must not be memory that a record goes on using.
             spec = specs[e] if self.record is None else specs[e].copy()
-            batch, rows[e] = fold(spec, self.counts)
+            try:
+                batch, rows[e] = fold(spec, self.counts)
+            except (MemoryError, ValueError) as error:
+                maker = next(c.node for c in self.calls if e in c.outs)
+                raise explain_failure(self.ctx, maker, error) from None
             batches[e], places[e] = batch, batch.rows_address if self.counts is None else address(rows[e])
         if wiring.native and self.n_rows:
             self._execute(pool, wiring, rows, places)
@@ -272,6 +301,10 @@ class _Segment:
                     batch = batch.relabel(self.specs[e])
                 batch.sources = names
                 values[e] = batch
+
+
+def _is_sequence(link: Link, e: Edge, spec: Spec) -> bool:
+    return link.op.frames and spec.ndim > 1 and link.label(e, spec).startswith("F")
 
 
 def _with_layout(node: Node, spec: Spec, is_frame: bool) -> Spec:

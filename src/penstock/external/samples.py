@@ -13,6 +13,7 @@ from ..core import dtypes
 from ..core.batch import Batch, Borrowed, Spec
 from ..core.errors import DataError
 from ..core.kernels import Pool
+from ..core.rows import MAX_DIMS, too_many_dims
 
 _ACCEPTED = "NumPy, PyTorch, CuPy and DLPack arrays, penstock tensors, numbers and lists of them are accepted"
 _NARROW = {"int64": np.dtype("i4"), "float64": np.dtype("f4")}  # Python numbers are 32 bit in DALI
@@ -22,6 +23,8 @@ _WIDTHS = {np.dtype(t) for t in ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8",
 def as_array(data: Any) -> np.ndarray:
     """An array of a type that tensors can have, without a copy where that is possible."""
     array = data if type(data) is np.ndarray else _convert(data)
+    if not array.flags.aligned:  # kernels read whole numbers
+        array = array.copy()
     if array.dtype not in _WIDTHS:
         if array.dtype.newbyteorder("=") in _WIDTHS:
             return array.astype(array.dtype.newbyteorder("="))
@@ -93,12 +96,18 @@ def _sample(data: Any, i: int) -> np.ndarray:
 def check_alike(samples: Sequence[np.ndarray]) -> None:
     """Samples of a batch have one type and one number of dimensions. Raises DataError naming the first that differs."""
     first = samples[0]
+    _check_dims(first.ndim)
     for i, s in enumerate(samples):
         if s.dtype != first.dtype or s.ndim != first.ndim:
             raise DataError(
                 "all samples of a batch need the same number of dimensions and the same type; got "
                 f"{first.ndim} dimensions of {first.dtype.name} in sample 0, {s.ndim} of {s.dtype.name} in sample {i}"
             )
+
+
+def _check_dims(ndim: int) -> None:
+    if ndim > MAX_DIMS:
+        raise DataError(too_many_dims(ndim))
 
 
 def pack(samples: Sequence[np.ndarray], pool: Pool | None = None) -> Batch:
@@ -131,7 +140,9 @@ def batches_of(outputs: list[Any], copy: bool, pool: Pool | None = None) -> list
     while outputs:
         if isinstance(outputs[0], list):
             batches.append(adopt(outputs.pop(0), copy, pool))
-        elif not copy or is_sole(outputs, 0):
+            continue
+        _check_dims(outputs[0].ndim - 1)
+        if not copy or is_sole(outputs, 0):
             batches.append(Batch.from_array(outputs.pop(0)))
         elif is_frozen(outputs, 0):
             batches.append(Batch.from_array(outputs.pop(0)))

@@ -113,5 +113,7 @@ class Distribution(Seeded, abstract=True):
 
     def run(self, a: Arguments, *like: Batch) -> Batch:
         shape = self.values["shape"] or ()
+        if math.prod(e or 1 for e in shape) >= 1 << 59:  # NumPy has no such array, though one extent may be zero
+            raise MemoryError(f"no memory is large enough for samples of the shape {list(shape)}")
         values = fill(placed(a, self.draw(a)), math.prod(shape), self.type)
         return Batch.from_array(values.reshape(a.n, *shape))
