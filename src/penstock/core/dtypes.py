@@ -78,15 +78,15 @@ def to_numpy(dtype) -> np.dtype:
             return _TO_NUMPY[dtype]
         except KeyError:
             raise TypeError(f"{dtype} has no NumPy equivalent") from None
-    return np.dtype(dtype)
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        raise TypeError(f"{dtype!r} is not a type that is known; use those of penstock.types, or NumPy's") from None
 
 
 def from_numpy(dtype) -> DALIDataType:
     """The `DALIDataType` of a NumPy type. Raises TypeError for a type that no tensor can have."""
-    try:
-        known = np.dtype(dtype)
-    except TypeError:
-        raise TypeError(f"{dtype!r} is not a type that is known; use those of penstock.types, or NumPy's") from None
+    known = to_numpy(dtype)
     if known not in _FROM_NUMPY:
         raise TypeError(f"elements of type {known} are not supported; supported: {', '.join(map(str, _FROM_NUMPY))}")
     return _FROM_NUMPY[known]

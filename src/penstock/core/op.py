@@ -70,7 +70,7 @@ class Arg:
         self.name = ""
 
     def __set_name__(self, owner, name):
-        self.name = name
+        self.name, self.bits = name, 64 if self.hidden or name.endswith("seed") else 32  # of integers, as in DALI
 
     @property
     def required(self) -> bool:
@@ -86,7 +86,7 @@ class Arg:
             return None
         if not self.vector:
             return self._scalar(value)
-        if isinstance(value, (str, bytes)) or np.ndim(value) == 0:
+        if isinstance(value, (str, bytes)) or (not isinstance(value, (list, tuple)) and np.ndim(value) == 0):
             return [self._scalar(value)]
         return [self._scalar(v) for v in (value.tolist() if isinstance(value, np.ndarray) else value)]
 
@@ -101,15 +101,17 @@ class Arg:
         if isinstance(v, np.generic):
             v = v.item()
         if t in (float, int, bool):
-            if isinstance(v, (bool, int, float)) and not (t is int and isinstance(v, float) and v != int(v)):
+            if isinstance(v, (bool, int, float)) and not (t is int and isinstance(v, float) and not v.is_integer()):
+                if t is int and not -(1 << self.bits - 1) <= v < 1 << self.bits - 1:
+                    raise ValueError(f"argument '{self.name}' takes integers of {self.bits} bits; got {v}")
                 return t(v)
         elif t in _ENUMS:
             if isinstance(v, t):
                 return v
-            if isinstance(v, int):
+            if type(v) is int and v in t._value2member_map_:
                 return t(v)
             if t is DALIDataType:
-                if v in (float, int, bool):
+                if isinstance(v, type) and v in (float, int, bool):
                     return {float: DALIDataType.FLOAT, int: DALIDataType.INT32, bool: DALIDataType.BOOL}[v]
                 if not isinstance(v, str):
                     return dtypes.from_numpy(v)
@@ -118,10 +120,8 @@ class Arg:
         raise TypeError(f"argument '{self.name}' takes {self.accepts()}, got {v!r}")
 
     def accepts(self) -> str:
-        name = {Layout: "a layout", str: "a string", float: "a number", int: "an integer", bool: "a boolean"}.get(
-            self.type
-        )
-        name = name or _ENUMS.get(self.type) or (f"a {self.type.__name__}" if self.type is not object else "any object")
+        names = {Layout: "a layout", str: "a string", float: "a number", int: "an integer", bool: "a boolean", **_ENUMS}
+        name = names.get(self.type) or (f"a {self.type.__name__}" if self.type is not object else "any object")
         return f"{name} or a list of them" if self.vector else name
 
 

@@ -99,8 +99,8 @@ def _data_column(arg: Arg, batch: Batch, n: int, counts: np.ndarray | None, scal
     """(rows,) for a scalar argument, (rows, k) for a vector."""
     is_vector = (arg.vector or arg.ragged) and not scalar
     column: np.ndarray
-    per_frame = batch.spec.layout.startswith("F") and arg.per_frame
-    if per_frame and counts is not None:
+    is_per_frame = batch.spec.layout.startswith("F") and arg.per_frame
+    if is_per_frame and counts is not None:
         frames = batch.spec.shape[:, 0]
         if (frames != counts).any():
             i = int((frames != counts).nonzero()[0][0])
@@ -108,8 +108,16 @@ def _data_column(arg: Arg, batch: Batch, n: int, counts: np.ndarray | None, scal
                 f"argument '{arg.name}' has {frames[i]} values for the {counts[i]} frames of sample {i}; it "
                 "needs one per frame"
             )
+        if (batch.spec.shape[:, 1:] != batch.spec.shape[:1, 1:]).any():
+            raise ValueError(
+                f"argument '{arg.name}' needs the same number of values for every frame; got shapes "
+                f"{batch.spec.shape.tolist()[:4]}..."
+            )
         flat = np.concatenate([batch.sample(i) for i in range(n)]) if n else np.empty(0)
-        return _cast(arg, flat.reshape((len(flat), -1)) if is_vector else flat.reshape(len(flat)))
+        count = math.prod(flat.shape[1:])
+        if not is_vector and count != 1:
+            raise ValueError(f"argument '{arg.name}' takes one value per frame; got frames of shape {flat.shape[1:]}")
+        return _cast(arg, flat.reshape((len(flat), count) if is_vector else len(flat)))
     if not batch.spec.is_dense:
         raise ValueError(
             f"argument '{arg.name}' needs the same number of values for every sample; got shapes "

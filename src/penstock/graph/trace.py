@@ -76,7 +76,10 @@ def _brought(definition: Definition, value: Any, scope: Scope | None) -> Any:
 
 def constant_array(value: Any, dtype: Any = None) -> np.ndarray:
     """The value as an array of type `dtype`; if not given, 64-bit numbers, Python's default, become 32-bit ones."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError("a constant is an array of numbers; got lists of different lengths") from None
     if dtype is not None:
         return array.astype(to_numpy(dtype), copy=False)
     narrow = array.astype(_NARROW.get(array.dtype.name, array.dtype), copy=False)
