@@ -68,6 +68,7 @@ TestDebayer = op_test(
         ({"algorithm": "vng_ocv"}, ValueError, "'vng_ocv' is not supported"),
         ({"algorithm": "best"}, ValueError, "algorithm='best' is not known; known are bilinear_ocv"),
         ({"blue_position": [0, 2]}, RuntimeError, r"must lie in a tile of 2 x 2, got \[0, 2\]"),
+        ({"blue_position": []}, RuntimeError, "takes row and column, got 0 values"),
         ({"blue_position": [0, 1, 1]}, RuntimeError, "takes row and column, got 3 values"),
     ],
     **OPTIONS,

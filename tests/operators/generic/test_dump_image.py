@@ -90,3 +90,8 @@ def test_a_folder_that_cannot_be_written_to(folder):
 def test_input_layout():
     with pytest.raises(ValueError, match="input_layout takes HWC; got CHW"):
         dump(COLOUR, input_layout="CHW")
+
+
+def test_a_name_that_no_file_can_have():
+    with pytest.raises(ValueError, match="fn.dump_image: no file's name has a zero byte"):
+        dump(GREY, suffix="a\0b")

@@ -23,6 +23,7 @@ TestElementExtract = op_test(
     make_input=frames,
     errors=[
         ({"element_map": [0, 3]}, RuntimeError, "element_map has 3; the sequence has 3 frames"),
+        ({"element_map": []}, ValueError, "needs the index of one frame"),
         ({"element_map": [-1]}, ValueError, "counts frames from 0; got -1"),
     ],
 )

@@ -26,7 +26,7 @@ def _at(i, n, policy):
 
 def windowed(x, start, extent, policy="error", fill=0.0):
     """The window; `fill` (cut to float32, and to whole numbers for integers) is broadcast against x."""
-    fill = np.asarray(fill, "f4")
+    fill = np.asarray(fill if policy in ("error", "constant", "pad", "trim_to_shape") else 0, "f4")
     spans = [range(s, s + e) for s, e in zip(start, extent)]
     if policy == "trim_to_shape":
         spans = [[i for i in span if 0 <= i < n] for span, n in zip(spans, x.shape)]
@@ -53,7 +53,7 @@ def converted(x, dtype):
 
 def reference_for(layout):
     def reference(x, crop=None, crop_pos_x=0.5, crop_pos_y=0.5, crop_pos_z=0.5, rounding="round", dtype=None, **kw):
-        policy, fill = kw.pop("out_of_bounds_policy", "error"), np.asarray(kw.pop("fill_values", 0.0))
+        policy, fill = kw.pop("out_of_bounds_policy", "error"), np.asarray(kw.pop("fill_values", 0.0) or 0.0)
         wanted = (
             dict(zip("WHD", reversed(list(crop)))) if crop is not None else {k[-1].upper(): v for k, v in kw.items()}
         )
@@ -83,6 +83,7 @@ TestCrop = op_test(
         {},
         {**PADDED, "crop_pos_x": per_sample(0, 1), "crop_pos_y": per_sample(0, 1)},
         {**PADDED, "fill_values": [7.9, 8, 9]},
+        {**PADDED, "fill_values": []},
         {"crop": per_sample(1, 40, (2,)), "out_of_bounds_policy": "trim_to_shape"},
         {
             "crop_h": per_sample(0, 40),
@@ -111,7 +112,8 @@ TestBorders = op_test(
     args=[
         {"crop": (25, 40), "crop_pos_x": per_sample(0, 1), "out_of_bounds_policy": p}
         for p in ("edge", "clamp", "reflect", "reflect_1001", "reflect_101", "wrap")
-    ],
+    ]
+    + [{"crop": (25, 40), "fill_values": [1, 2], "out_of_bounds_policy": "edge"}],  # which are not looked at
     sizes=NOT_EMPTY,
 )
 

@@ -21,7 +21,7 @@ def reference(layout):
             shape = shape * extent
         if centered_anchor:
             anchor = anchor - shape / 2
-        fill = np.atleast_1d(np.asarray(fill_value, "f4"))
+        fill = np.atleast_1d(np.asarray(fill_value, "f4")) if np.size(fill_value) else np.zeros(1, "f4")
         if x.dtype.kind in "iu":
             fill = np.clip(np.trunc(fill).astype("f8"), np.iinfo(x.dtype).min, np.iinfo(x.dtype).max)
         if len(fill) > 1:
@@ -56,6 +56,8 @@ ARGS = [
     {"anchor": [1.0], "shape": [2.0], "axis_names": "C", "fill_value": 3.0},
     {"anchor": [0.2, 0.5], "shape": [0.3, 0.7], "axis_names": "CH", "normalized": True},
     {"anchor": [1.0, 2.0], "shape": [-2.0, 2.0]},
+    {**TWO, "fill_value": []},
+    {"anchor": [], "shape": []},
     {"anchor": per_sample(-3, 20, (2,)), "shape": per_sample(0, 20, (2,))},
     {"anchor": per_sample(0, 1, (6,)), "shape": per_sample(0, 0.4, (6,)), "normalized": True,
      "fill_value": per_sample(0, 100, (3,))},

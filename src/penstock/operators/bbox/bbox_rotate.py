@@ -82,7 +82,7 @@ class BBoxRotate(Operator):
             ins.append(labels)
         columns = self._columns(a)
         each_sample.run(a, "bbox/bbox_rotate", {**columns, "has_labels": labels is not None}, outs, ins)
-        counts = outs[1].array()[:, 0]
+        counts = outs[1].array().ravel()
         kept = [each_sample.beginnings(out, counts) for out in outs[::2]]
         return tuple(kept) if labels is not None else kept[0]
 

@@ -148,7 +148,7 @@ class RandomBBoxCrop(Seeded):
         if self.values["output_bbox_indices"]:
             along.append(Batch.allocate(Spec(counts[:, None], np.dtype("i4"))))
         each_sample.run(a, "bbox/random_bbox_crop", columns, [anchor, shape, kept, *along], ins)
-        n_kept = kept.array()[:, 0]
+        n_kept = kept.array().ravel()
         return anchor, shape, *(each_sample.beginnings(b, n_kept) for b in along)
 
     def _dims(self, boxes: Spec) -> int:

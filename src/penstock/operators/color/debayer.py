@@ -77,7 +77,7 @@ class Debayer(Operator):
             (x.shape[:, :2] % 2 != 0).any(axis=1),
             lambda i: f"the image of shape {x.shape[i, :2].tolist()} must have an even height and width",
         )
-        if a.blue_position.shape[1] > 2:
+        if a.blue_position.shape[1] not in (1, 2):
             raise ValueError(f"argument 'blue_position' takes row and column, got {a.blue_position.shape[1]} values")
         a.blue = np.broadcast_to(a.blue_position, (x.n, 2))
         SampleErrors.where(

@@ -84,7 +84,7 @@ class CoordTransform(Operator):
                 f"{count} numbers"
             )
         else:
-            rows = given.reshape(n, -1, width)
+            rows = given.reshape(n, count // width, width)
             matrix = rows[..., :d]
             shift = rows[..., d] if width > d else np.zeros(rows.shape[:2], "f4")
         if a.T is not None:

@@ -106,6 +106,9 @@ class ExternalSource(Resumable, Source):
             raise ValueError(f"cycle takes True, False, 'no', 'quiet' or 'raise'; got {v['cycle']!r}")
         if v["num_outputs"] is not None and v["num_outputs"] < 1:
             raise ValueError(f"num_outputs takes a positive integer; got {v['num_outputs']}")
+        for layout in v["layout"] if isinstance(v["layout"], (list, tuple)) else [v["layout"]]:
+            if not (layout is None or isinstance(layout, str)):
+                raise TypeError(f"layout takes a string, or a list with one for each output; got {v['layout']!r}")
         self.per_sample = v["batch"] is False
         self.is_parallel = bool(v["parallel"])
         self.position, self.ended = Position(), False

@@ -40,6 +40,10 @@ class DumpImage(Operator):
     input_layout = Arg(Layout, "HWC", "Layout of the images; HWC is the only one.")
 
     def setup(self) -> None:
+        if "\0" in self.values["suffix"]:
+            raise ValueError(
+                f"{self.display_name()}: no file's name has a zero byte; suffix is {self.values['suffix']!r}"
+            )
         if self.values["input_layout"] != "HWC":
             raise ValueError(
                 f"{self.display_name()}: input_layout takes HWC; got {self.values['input_layout']}: fn.transpose first"

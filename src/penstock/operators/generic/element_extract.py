@@ -30,6 +30,8 @@ class ElementExtract(Operator):
     element_map = Arg([int], doc="Indices of frames, counted from 0.")
 
     def setup(self) -> None:
+        if not self.values["element_map"]:
+            raise ValueError(f"{self.display_name()}: element_map needs the index of one frame at least")
         negative = [e for e in self.values["element_map"] if e < 0]
         if negative:
             raise ValueError(f"{self.display_name()}: element_map counts frames from 0; got {negative[0]}")

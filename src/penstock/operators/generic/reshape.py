@@ -65,7 +65,8 @@ class Reshape(Operator):
                     "input 1 needs shapes: vectors of integers of one length; "
                     f"got {more[0].dtype.name} of shapes {more[0].shape.tolist()[:4]}"
                 )
-            return batch.array().astype("i8").reshape(x.n, -1)
+            shapes = batch.array().astype("i8")
+            return shapes.reshape(x.n, shapes.shape[1])
         if a.shape is not None:
             return a.shape.astype("i8")
         if a.src_dims is None and a.rel_shape is None:

@@ -128,6 +128,7 @@ class WindowCopy(WindowedInput, abstract=True):
         super().setup()
         self.converts_to = self.out_type()
         fill = self.values["fill_values"]
+        fill = fill if fill and self.policy == "constant" else [0.0]  # in nothing else it is read
         self.fill = np.array([fill], "f4")
         self.fill.setflags(write=False)
         if self.converts_to is not None and self.converts_to not in _CONVERTED:

@@ -126,6 +126,8 @@ class CropMirrorNormalize(CropWindow):
                     f"`{name}` has {count} values for {channels[i]} channels; give one, or one per channel"
                 ),
             )
+        if not len(channels):
+            return padded, fill, *np.zeros((2, 0, most), "f4")
         scale, shift = np.float32(a.scale), np.float32(a.shift)
         with np.errstate(divide="ignore", invalid="ignore"):
             return padded, fill, _wide(a.mean - shift * a.std / scale, most), _wide(scale / a.std, most)

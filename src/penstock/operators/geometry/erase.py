@@ -74,7 +74,7 @@ class Erase(Pointwise):
             raise ValueError("`anchor` needs a `shape` of the same length")
         if not anchor.shape[1]:
             anchor = np.where(np.isnan(shape), np.float32(_NAN), np.float32(0))
-        counts = [(~np.isnan(c)).reshape(x.n, -1).sum(axis=1) for c in (anchor, shape)]
+        counts = [(~np.isnan(c)).sum(axis=(1, 2)) for c in (anchor, shape)]
         SampleErrors.where(
             counts[0] != counts[1],
             lambda i: f"`anchor` and `shape` need as many values as each other; got {counts[0][i]} and {counts[1][i]}",
@@ -105,13 +105,11 @@ class Erase(Pointwise):
         SampleErrors.where(
             (~np.isnan(values)).sum(axis=1) % n_axes != 0, lambda i: f"`{name}` needs {n_axes} values for each region"
         )
-        return values.reshape(len(values), -1, n_axes)
+        return values.reshape(len(values), values.shape[1] // n_axes, n_axes)
 
     def _fill(self, a: Arguments, x: Spec) -> None:
         count = a.fill_value.shape[1]
         a.channels = -1
-        if count == 0:
-            raise ValueError("`fill_value` needs one value, or one for each channel")
         if count > 1:
             a.channels = x.axis("C") if x.layout else x.ndim - 1
             if a.channels < 0:
@@ -124,7 +122,7 @@ class Erase(Pointwise):
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         origin = out.origin[:, None, :]
         channels = a.channels
-        fill = a.fill_value.astype("f4")
+        fill = a.fill_value.astype("f4") if a.fill_value.shape[1] else np.zeros((x.n, 1), "f4")
         if channels >= 0 and out.origin[:, channels].any():
             wide = np.pad(fill, ((0, 0), (0, fill.shape[1])))
             fill = np.take_along_axis(wide, out.origin[:, channels, None] + np.arange(fill.shape[1]), axis=1)

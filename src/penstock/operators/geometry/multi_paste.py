@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -172,10 +173,10 @@ class MultiPaste(Operator):
         """(n, regions, 2) of an argument in pixels, None if it is not given."""
         absolute, relative = getattr(a, name), getattr(a, f"{name}_rel")
         values = absolute if relative is None else relative
-        if values is None:
+        if values is None or not a.n:
             return None
         name = name if relative is None else f"{name}_rel"
-        values = values.reshape(a.n, -1)
+        values = values.reshape(a.n, math.prod(values.shape[1:]))
         given = a.lengths(name) if values.shape[1] and getattr(a, name).ndim > 1 else np.full(a.n, values.shape[1])
         SampleErrors.where(
             given != 2 * count,
@@ -185,7 +186,7 @@ class MultiPaste(Operator):
         values = values[:, : 2 * most].reshape(a.n, most, 2)
         if relative is None:
             return values.astype("i8")
-        wrong = ((values < 0) | (values > 1)).reshape(a.n, -1).any(axis=1)
+        wrong = ((values < 0) | (values > 1)).any(axis=(1, 2))
         SampleErrors.where(wrong, lambda i: f"`{name}` must be in [0, 1]; got {values[i].tolist()}")
         return rounded(values * whole.astype("f4")).astype("i8")
 

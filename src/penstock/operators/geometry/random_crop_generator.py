@@ -41,6 +41,6 @@ class RandomCropGenerator(Seeded, RandomWindow):
         )
         x = inputs[0]
         each = x.array() if spec.is_dense else [x.sample(i)[:2] for i in range(a.n)]
-        size = np.asarray(each, "i8").reshape(a.n, -1)
+        size = np.asarray(each, "i8") if a.n else np.zeros((0, 2), "i8")
         origin, window = self.draw(a, size, (0, 1))
         return Batch.from_array(origin.astype("i4")), Batch.from_array(window.astype("i4"))

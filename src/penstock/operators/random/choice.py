@@ -108,7 +108,7 @@ class Choice(Seeded):
         samples = []
         for i, (chosen, shape) in enumerate(zip(index, shapes)):
             one = x.sample(i)[chosen] if x.spec.ndim else chosen.astype(x.spec.dtype)
-            samples.append(one.reshape(*shape, *one.shape[1:]))
+            samples.append(one.reshape((*shape, *one.shape[1:])))
         return Batch.from_samples(samples, _layout(x.spec, samples[0].ndim if samples else 0), x.sources)
 
 
