@@ -15,6 +15,7 @@
 #include <stdexcept>
 
 #include "core/convert.h"
+#include "core/sanitize.h"
 #include "core/tensor.h"
 
 // Memory of one thread that grows to the largest request and is kept between samples.
@@ -31,11 +32,14 @@ class Scratch {
       if (!b.data) throw std::bad_alloc();
       b.size = (bytes + 4095) / 4096 * 4096;
     }
+    handed_out(b.data, bytes, b.size);
     return b.data;
   }
   template <class T>
   T *array(int64_t n, int part = 0) {
-    return static_cast<T *>(get(n * (int64_t)sizeof(T), part));
+    void *data = get(n * (int64_t)sizeof(T), part);
+    undefined(data, n * (int64_t)sizeof(T));
+    return static_cast<T *>(data);
   }
   // Gives back what one extraordinary sample made grow.
   void trim(int64_t keep) {

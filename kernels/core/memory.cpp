@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/native_time.h"
+#include "core/sanitize.h"
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -52,6 +53,8 @@ class Cache {
     }
     *h = {kTaken, number};
     used_ += size_of(number);
+    handed_out(h + 1, bytes, size_of(number));
+    undefined(h + 1, bytes);
     return h + 1;
   }
   // The blocks at `first`, `first + stride` bytes, ...; null ones are passed over.
@@ -59,12 +62,14 @@ class Cache {
     std::lock_guard<std::mutex> lock(mutex_);
     for (int64_t i = 0; i < n; i++) {
       void *p = *(void *const *)((const char *)first + i * stride);
+      if (!p) continue;
       Header *h = (Header *)p - 1;
-      if (!p || h->mark != kTaken) continue;
+      if (h->mark != kTaken) continue;
       h->mark = kFree;
       used_ -= size_of(h->number);
       idle_ += size_of(h->number);
       free_[h->number].push_back(h);
+      given_back(p, size_of(h->number));
     }
     if (idle_ > kMostIdle) release(kMostIdle);
   }
