@@ -32,12 +32,12 @@ SECONDS = {"cpu": 4, "gpu": 40}  # that a case may last; an emulated device comp
 DEVICE_FAILED = 98  # the program's exit status: the device is of no use any more
 SEED = int(os.environ.get("PENSTOCK_SEED", "0"))
 MIXED = int(os.environ.get("PENSTOCK_MIXED", "50"))  # such cases of each operator
-_SETTLED = ("name", "seed", "preserve", "bytes_per_sample_hint", "pattern")
+SETTLED = ("name", "seed", "preserve", "bytes_per_sample_hint", "pattern")
 LEFT_OUT = ("_conditional.", "_auto_aug.", "python_function", "dl_tensor_python_function", "constant")
 _HUGE = 2**31 - 1
-_FLOATS = (float("nan"), float("inf"), -float("inf"), -1.0, 0.0, 1e30, -1e30, 1e-30, 3.0)
-_INTS = (-1, 0, -(2**31), _HUGE, 7)
-_TEXTS = ("", "bogus", "WH", "XYZ", "HWC", "CC", "ABCDEFGHIJKLMN")
+FLOATS = (float("nan"), float("inf"), -float("inf"), -1.0, 0.0, 1e30, -1e30, 1e-30, 3.0)
+INTS = (-1, 0, -(2**31), _HUGE, 7)
+TEXTS = ("", "bogus", "WH", "XYZ", "HWC", "CC", "ABCDEFGHIJKLMN")
 _RNG = np.random.default_rng(0)
 
 
@@ -193,15 +193,15 @@ def layout_of(name: str) -> str:
     return {3: "HWC", 2: "HW", 4: "FHWC", 5: "FDHWC"}.get(len(shapes[0]) if shapes else 3, "")
 
 
-def _values(arg: Arg) -> list[Any]:
+def odd_values(arg: Arg) -> list[Any]:
     if arg.type is float:
-        scalars: tuple = _FLOATS
+        scalars: tuple = FLOATS
     elif arg.type is int:
-        scalars = _INTS
+        scalars = INTS
     elif arg.type is bool:
         scalars = (False, True)
     elif arg.type in (str, Layout):
-        scalars = _TEXTS
+        scalars = TEXTS
     elif arg.type is object:
         return []
     else:
@@ -211,12 +211,12 @@ def _values(arg: Arg) -> list[Any]:
     return [[]] + [[v] * n for v, n in itertools.product(scalars, (1, 2, 3, 9))]
 
 
-def _columns(arg: Arg) -> list[list[np.ndarray]]:
-    """Values of an argument as data: those of `_values`, and other types and shapes."""
+def odd_columns(arg: Arg) -> list[list[np.ndarray]]:
+    """Values of an argument as data: those of `odd_values`, and other types and shapes."""
     dtype = arg.column_type
     if arg.type in (str, Layout, object):
         return []
-    found = [[np.asarray(v, dtype)] * 2 for v in _values(arg)]
+    found = [[np.asarray(v, dtype)] * 2 for v in odd_values(arg)]
     found += [[np.ones(s, dtype)] * 2 for s in ((), (1,), (0,), (2, 2), (1, 1, 1))]
     found += [[np.ones(2, dtype), np.ones(3, dtype)], [np.asarray(1.5, "f8")] * 2, [np.asarray(True)] * 2]
     return found
@@ -248,12 +248,12 @@ def cases() -> list[Case]:
             for other in DATA:
                 add(((other, layout_of(other)),) * len(base))
         for k, arg in cls.schema.items():
-            if arg.deprecated or k in _SETTLED:
+            if arg.deprecated or k in SETTLED:
                 continue
-            for v in _values(arg):
+            for v in odd_values(arg):
                 add(constants={**required, k: v})
             if arg.tensor:
-                for column in _columns(arg):
+                for column in odd_columns(arg):
                     add(data={k: column})
         mixed(cls, usual, required, add, np.random.default_rng(zlib.crc32(name.encode()) + SEED))
     return found
@@ -265,7 +265,7 @@ def mixed(cls: type[Operator], usual: tuple, required: dict[str, Any], add: Any,
     def one_of(values: Any) -> Any:
         return values[rng.integers(len(values))]
 
-    open_ = [a for k, a in cls.schema.items() if not a.deprecated and k not in _SETTLED]
+    open_ = [a for k, a in cls.schema.items() if not a.deprecated and k not in SETTLED]
     for _ in range(MIXED):
         inputs = list(usual)
         if rng.random() < 0.3:
@@ -273,14 +273,14 @@ def mixed(cls: type[Operator], usual: tuple, required: dict[str, Any], add: Any,
         for i in range(len(inputs)):
             if rng.random() < 0.4:
                 name = one_of(list(DATA))
-                inputs[i] = name, layout_of(name) if rng.random() < 0.8 else one_of(_TEXTS)
+                inputs[i] = name, layout_of(name) if rng.random() < 0.8 else one_of(TEXTS)
         constants, data = dict(required), {}
         for arg in rng.permutation(np.array(open_, object))[: rng.integers(0, 4)] if open_ else ():
-            values = _values(arg)
+            values = odd_values(arg)
             if arg.vector and values:
-                scalars = _values(Arg(arg.type))
+                scalars = odd_values(Arg(arg.type))
                 values = values + [[one_of(scalars) for _ in range(n)] for n in (1, 2, 2, 2, 3, 3)]
-            columns = _columns(arg) if arg.tensor else []
+            columns = odd_columns(arg) if arg.tensor else []
             if columns and rng.random() < 0.4:
                 data[arg.name] = [one_of(columns)[0], one_of(columns)[0]] if rng.random() < 0.2 else one_of(columns)
             elif values:
@@ -288,11 +288,11 @@ def mixed(cls: type[Operator], usual: tuple, required: dict[str, Any], add: Any,
         add(tuple(inputs), constants, data)
 
 
-def _face(name: str) -> Any:
-    face: Any = fn
+def face(name: str) -> Any:
+    found: Any = fn
     for part in name.split("."):
-        face = getattr(face, part)
-    return face
+        found = getattr(found, part)
+    return found
 
 
 def attempt(case: Case, device: str = "cpu") -> str:
@@ -313,7 +313,7 @@ def attempt(case: Case, device: str = "cpu") -> str:
 
             out = trace.call(REGISTRY[case.operator], tuple(fed), {**case.constants, **data})
         else:
-            out = _face(case.operator)(*fed, **case.constants, **data)
+            out = face(case.operator)(*fed, **case.constants, **data)
         return tuple(out) if isinstance(out, (tuple, list)) else (out,)
 
     try:
