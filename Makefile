@@ -23,6 +23,8 @@ INSTALL = $(PY) tools/requirements.py $(1) >$(VENV)/requirements.txt && $(PIP) -
 PYTEST := $(PY) -m pytest -q -n $(WORKERS) --ignore=tests/conformance
 PYTEST_BESIDE = TF_CPP_MIN_LOG_LEVEL=3 $(VENV)/$(1)/bin/python -m pytest -q tests/as_dali/test_face.py \
   tests/test_guide.py::test_guide
+SANITIZED = LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so.6)" PYTHONPATH=build/asan \
+  ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:abort_on_error=1$(1)
 CCACHE := $(shell command -v ccache)
 CMAKE := $(VENV)/bin/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/ninja \
   -DPython_EXECUTABLE=$(abspath $(PY)) $(if $(CCACHE),-DCMAKE_CXX_COMPILER_LAUNCHER=$(CCACHE))
@@ -91,14 +93,13 @@ gpu-sanitize: build $(VENV)/.test ## the same under compute-sanitizer's memcheck
 	  PENSTOCK_TEST_GPU=1 compute-sanitizer --tool $$tool --error-exitcode 86 --print-limit 20 \
 	    $(PY) -m pytest -q tests/gpu tests/operators -k gpu --every $(or $(EVERY),1); done
 
-fuzz: build $(VENV)/.test ## decode damaged files under AddressSanitizer for SECONDS=300
-	$(PY) tests/fuzz/fuzz_decode.py --seconds $$(($(SECONDS) / 2))
+fuzz: build $(VENV)/.test ## damaged files, and odd programs of operators, under AddressSanitizer for SECONDS=300
+	$(PY) tests/fuzz/fuzz_decode.py --seconds $$(($(SECONDS) / 3))
 	@rm -rf build/asan/penstock && mkdir -p build/asan && cp -r src/penstock build/asan && cp -r kernels build/asan/penstock
 	@$(CMAKE) -S . -B build/asan -DSANITIZE=ON -DLIBRARY_FOLDER=$(abspath build/asan/penstock) >build/configure.log || { cat build/configure.log; exit 1; }
 	@rm -f build/asan/penstock/libpenstock.so; $(VENV)/bin/ninja -C build/asan --quiet
-	LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so.6)" \
-	  ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:abort_on_error=1 PYTHONPATH=build/asan \
-	  $(PY) tests/fuzz/fuzz_pipeline.py --seconds $$(($(SECONDS) / 2))
+	$(call SANITIZED,) $(PY) tests/fuzz/fuzz_pipeline.py --seconds $$(($(SECONDS) / 3))
+	$(call SANITIZED,:max_allocation_size_mb=512) $(PY) tests/fuzz/fuzz_operators.py --seconds $$(($(SECONDS) / 3))
 
 soak: build $(VENV)/.test ## run sources in workers, with faults, for SECONDS=300; fails if anything grows
 	$(PY) tests/soak/soak_external.py --seconds $(SECONDS)

@@ -18,7 +18,6 @@ import re
 import resource
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -54,7 +53,9 @@ def child(first: int, programs: int, only: str, gpu: bool) -> None:
     watch()
     limit_memory()
     kernels.library()  # or every program would say that it is not there
-    os.chdir(tempfile.mkdtemp(prefix="fuzz-", dir=WORK))  # for operators that write files
+    files = WORK / "files"
+    files.mkdir(exist_ok=True)
+    os.chdir(files)  # for operators that write some
     judge = Judge(show if programs == 1 else None, gpu)
     generator = Generator(judge.run_alone, only)
     for number in range(first, first + programs):
