@@ -93,8 +93,8 @@ def driver() -> ctypes.CDLL:
 
 
 def forked() -> bool:
-    """Whether this process is the child of one that had used CUDA. By its number, as other hooks, which may end streams,
-    come before this module's."""
+    """Whether this process is the child of one that had used CUDA. By its number, as other hooks, which may end
+    streams, come before this module's."""
     return _starter not in (0, os.getpid())
 
 
