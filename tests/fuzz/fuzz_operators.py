@@ -40,9 +40,8 @@ def child(first: int, programs: int, only: str, gpu: bool) -> None:
 
         os.environ.update(build())
     import odd_sources
-    from bad_input_cases import DEVICE_FAILED, device_failure
     from operator_checks import Judge, watch
-    from operator_programs import Generator
+    from operator_programs import Generator, bad
 
     from penstock.core import kernels
 
@@ -65,13 +64,13 @@ def child(first: int, programs: int, only: str, gpu: bool) -> None:
             judge.failed = odd_sources.attempt(number, judge.add, programs == 1)
         else:
             judge.whole(generator.draw(number))
-        if gpu and (failure := device_failure()):
+        if gpu and (failure := bad.device_failure()):
             judge.add("device", [], failure)
         for f in judge.findings:
             print("found", repr((f.key, f.kind, f.operator, f.text)), flush=True)
         print("end", number, int(judge.failed), flush=True)
         if gpu and failure:
-            os._exit(DEVICE_FAILED)
+            os._exit(bad.DEVICE_FAILED)
 
 
 def limit_memory() -> None:
