@@ -253,6 +253,8 @@ class Judge:
 
     def judge(self, e: Exception, names: list[str]) -> None:
         text = str(e)
+        if isinstance(e, MemoryError) and "Unable to allocate" in text:  # for the copies that are compared here
+            return
         cause = " ".join(text.split("encountered:\n\n")[-1].split())
         blamed = [n for n in names if f"fn.{n}" in text.replace("_auto_aug.", "")] or names
         where = accident(e) if not _accidents else _accidents[0]

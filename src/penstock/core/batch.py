@@ -263,7 +263,7 @@ class Batch:
         if self._rows is None:
             array = self._array
             self._rows = self.spec.packed()
-            step = array.strides[0] if len(array) and array.size else 0
+            step = array.strides[0] if len(array) > 1 and array.size else 0  # that of one sample may be negative
             self._rows["data"] = address(array) + step * np.arange(len(array), dtype="u8")
         return self._rows
 

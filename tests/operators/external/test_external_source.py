@@ -102,3 +102,31 @@ def test_arguments_that_do_not_fit():
         build(source=[np.zeros((1, 1))], cycle="always").build()
     with pytest.raises(TypeError, match="a callable or an iterable"):
         build(source=3).build()
+
+
+@pytest.mark.parametrize("no_copy", [True, False])
+def test_odd_arrays(no_copy):
+    """A step of -1 along an axis of one element, and numbers at odd addresses."""
+    one = np.arange(6, dtype="u1").reshape(1, 2, 3)[::-1]
+    assert one.strides[0] < 0 and one.flags.c_contiguous
+    odd = np.zeros(25, "u1")[1:].view("f4").reshape(1, 2, 3)
+    odd[...] = one
+    assert not odd.flags.aligned
+
+    @pipeline_def(batch_size=1, num_threads=1)
+    def pipe():
+        a, b = (fn.external_source(source=lambda i, x=x: x, no_copy=no_copy) for x in (one, odd))
+        return a, fn.cast(a, dtype=np.int32), b, fn.cast(b, dtype=np.int32)
+
+    for out in pipe().run():
+        np.testing.assert_array_equal(out.at(0), one[0])
+
+
+def test_a_layout_that_is_no_text():
+    with pytest.raises(TypeError, match="layout takes a string"):
+
+        @pipeline_def(batch_size=1)
+        def pipe():
+            return fn.external_source(source=lambda: [np.zeros(3)], layout=3)
+
+        pipe()
