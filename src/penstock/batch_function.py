@@ -93,7 +93,7 @@ class BatchFunction(Operator, abstract=True):
         result = np.ascontiguousarray(result)
         spec = Spec.uniform(n, result.shape[1:], result.dtype, layout)
         rows = spec.packed()
-        step = result.strides[0] if result.size else 0
+        step = result.strides[0] if n > 1 and result.size else 0
         rows["data"] = result.ctypes.data + step * np.arange(n, dtype="u8")
         # What is given out may be written to, so an input handed through must not be given out twice.
         shared = result.ctypes.data in own
