@@ -35,6 +35,11 @@ def test_at_most_eight_dimensions(graph):
         run(graph)
 
 
+def test_views_are_named():
+    with pytest.raises(PipelineError, match="(?s)`penstock.fn.reshape`.*samples of 9 dimensions"):
+        run(lambda: fn.reshape(fn.external_source(source=lambda i: [np.zeros(1)] * 2), shape=[1] * 9))
+
+
 def test_the_source_is_named():
     with pytest.raises(PipelineError, match="(?s)`penstock.fn.external_source`.*samples of 9 dimensions"):
         run(nine)
