@@ -243,6 +243,16 @@ CASES = [
             ("resize", {"size": [20, 20]}),
             ("random_resized_crop", {"size": [20, 20]}),
             ("warp_affine", {"matrix": [0.9, 0.2, 5.0, -0.2, 0.9, 20.0], "size": [20.0, 20.0]}),
+            ("rotate", {"angle": 10.0, "fill_value": 0.0}),
+            ("slice", {"rel_start": [0.1, 0.1], "rel_shape": [0.7, 0.7], "axes": [0, 1]}),
+            ("resize_crop_mirror", {"resize_shorter": 24.0, "crop": [20.0, 20.0]}),
+            ("normalize", {"axes": [0, 1]}),
+            ("paste", {"ratio": 1.3, "fill_value": [10, 20, 30]}),
+            ("erase", {"anchor": [2.0, 3.0], "shape": [8.0, 8.0], "fill_value": [9.0]}),
+            ("pad", {"axes": [0, 1], "align": [32], "fill_value": 7.0}),
+            ("transpose", {"perm": [2, 0, 1]}),
+            ("reductions.sum", {"axes": [0, 1]}),
+            ("gaussian_blur", {"sigma": 1.0}),
         )
     ),
     # filters

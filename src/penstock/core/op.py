@@ -194,7 +194,7 @@ class Operator:
     n_inputs: int = 0  # of this call; for `n_outputs`
     in_order: ClassVar[bool] = False  # `run` is called for one batch after the other, never for two at once
     mixes_samples: ClassVar[bool] = False  # an output sample depends on other samples of the batch
-    replays: ClassVar[bool] = False  # the rules, which read columns by `a.native` only, need not run for every batch
+    replays: ClassVar[bool] = False  # the rules need not run for every batch: see columns.py
     # Old public names: "ImageDecoder" gives ops.ImageDecoder and fn.image_decoder.
     deprecated: ClassVar[tuple[str, ...]] = ()
     former_defaults: ClassVar[dict[str, dict[str, Any]]] = {}  # where an old name had other defaults: {"Old": {"x": 1}}
