@@ -2,9 +2,12 @@
 """Operators whose plans on the GPU a record computes give what the rules give."""
 
 import pytest
-from planned_batches import check
+from planned_batches import check, planted
 
-from replayed_cases import CASES
+from penstock import fn
+from penstock.gpu import decided
+from penstock.pipeline import PipelineError
+from replayed_cases import CASES, images
 
 NEVER_AGAIN = list(range(14))
 
@@ -19,3 +22,40 @@ def test_same_as_by_rules(name, monkeypatch):
         return CASES[name](f)
 
     check(define, NEVER_AGAIN, monkeypatch, computes=True)
+
+
+def wide(k):
+    """Pictures whose runs of elements are long enough that a companion chooses by them."""
+    return images(k, lo=14, hi=18, channels=3 if k < 6 else (2, 3)[k % 2])
+
+
+def operand(k):
+    """Of the shape of the pictures, or one number each."""
+    return [x if k < 6 or k % 2 else x[:1, :1, :1].copy() for x in wide(k)]
+
+
+ODD = {
+    "sums": lambda f: fn.reductions.sum(f(wide, "HWC"), axes=[0, 1]),
+    "normalize": lambda f: fn.normalize(f(wide, "HWC"), axes=[0, 1]),
+    "arithmetic": lambda f: f(wide, "HWC") + f(operand, "HWC"),
+    "cat": lambda f: fn.cat(x := f(wide, "HWC"), x, axis=2),
+    "gaussian_blur": lambda f: fn.gaussian_blur(f(wide, "HWC"), sigma=0.6),
+    "erase": lambda f: fn.erase(f(wide, "HWC"), anchor=[3.0, 2.0], shape=[5.0, 6.0]),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_batches_that_need_other_launches(name, monkeypatch):
+    check(ODD[name], NEVER_AGAIN, monkeypatch)
+
+
+def unexpected(monkeypatch):
+    """A record is taken for good whatever a companion chose by."""
+    monkeypatch.setattr(decided, "_expect_phases", lambda *a: "")
+    monkeypatch.setattr(decided, "_expect_tensor", lambda *a: "")
+
+
+@pytest.mark.parametrize("name", ["arithmetic", "sums", "normalize"])
+def test_planted_bugs_are_noticed(name, monkeypatch):
+    with pytest.raises((AssertionError, PipelineError)):
+        planted(unexpected, test_batches_that_need_other_launches, (name,), monkeypatch)
