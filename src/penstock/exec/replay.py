@@ -2,10 +2,10 @@
 """Plans a batch by what was recorded of an earlier one: one native call instead of the rules of all operators.
 
 What operators of a chain do in their rules follows from the number of samples, the types and layouts of the inputs, and
-what is computed of columns on record, if they say so (`Operator.replays`). While a chain is planned with a `Recorder`, it
-keeps the native calls; memory of the plan is kept too, so that the same calls with the same addresses make the plan of
-another batch. A call with another result than before, such as a bad sample, means that the
-rules have to run after all.
+what is computed of columns on record, if they say so (`Operator.replays`). While a chain is planned with a `Recorder`,
+it keeps the native calls; memory of the plan is kept too, so that the same calls with the same addresses make the plan
+of another batch. A call with another result than before, such as a bad sample, means that the rules have to run after
+all.
 """
 
 from __future__ import annotations
