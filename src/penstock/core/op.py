@@ -63,14 +63,15 @@ class Arg:
         hidden: bool = False,
         deprecated: str = "",
         ragged: bool = False,
+        bits: int = 32,
     ):
         self.vector = isinstance(type, list)
         self.type = type[0] if isinstance(type, list) else type
         self.default, self.doc, self.hidden, self.deprecated, self.ragged = default, doc, hidden, deprecated, ragged
-        self.name = ""
+        self.name, self.bits = "", 64 if hidden else bits  # of integers; 32 of them as in DALI
 
     def __set_name__(self, owner, name):
-        self.name, self.bits = name, 64 if self.hidden or name.endswith("seed") else 32  # of integers, as in DALI
+        self.name = name
 
     @property
     def required(self) -> bool:
@@ -98,8 +99,6 @@ class Arg:
             v = array.item()
         if isinstance(v, (list, tuple)) and len(v) == 1 and not self.vector:
             v = v[0]
-        if isinstance(v, np.generic):
-            v = v.item()
         if t in (float, int, bool):
             if isinstance(v, (bool, int, float)) and not (t is int and isinstance(v, float) and not v.is_integer()):
                 if t is int and not -(1 << self.bits - 1) <= v < 1 << self.bits - 1:
@@ -397,4 +396,4 @@ class Source(Operator, abstract=True):
 class Seeded(Operator, abstract=True):
     """Mixin of operators that draw random numbers."""
 
-    seed = Arg(int, -1, "Seed; by default it follows from the pipeline's seed and the operator's place in it.")
+    seed = Arg(int, -1, "Seed; by default it follows from the pipeline's seed and the operator's place in it.", bits=64)

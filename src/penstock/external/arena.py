@@ -50,9 +50,9 @@ class Region:
         self.view = np.frombuffer(self.memory, "u1")
         self.address = self.view.ctypes.data
 
-    def discard(self) -> None:
+    def discard(self, remove: int = getattr(mmap, "MADV_REMOVE", 0)) -> None:  # at exit modules may be empty
         """Gives the pages back to the system, for all processes; the mapping goes with the last reference."""
-        self.memory.madvise(mmap.MADV_REMOVE)
+        self.memory.madvise(remove)
 
 
 class Status:

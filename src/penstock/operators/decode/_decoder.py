@@ -50,6 +50,7 @@ class Decoder(Operator, abstract=True):
         int,
         1 << 28,
         "Images whose header promises more pixels than this (height x width) are refused before memory is taken.",
+        bits=64,
     )
     affine = Arg(bool, True, _NO_EFFECT, hidden=True)
     device_memory_padding = Arg(int, 16777216, _NO_EFFECT, hidden=True)

@@ -57,7 +57,7 @@ class ShardedSource(Source, Seeded, abstract=True):
         False,
         "Shuffles the whole data set anew before each epoch, the same way in all shards. Implies `stick_to_shard`.",
     )
-    shuffle_after_epoch_seed = Arg(int, None, "Seed of `shuffle_after_epoch`, the same in all shards.")
+    shuffle_after_epoch_seed = Arg(int, None, "Seed of `shuffle_after_epoch`, the same in all shards.", bits=64)
     shuffle = Arg(
         str,
         None,
