@@ -64,8 +64,8 @@ class Event:
         check(driver().cuEventElapsedTime(ctypes.byref(ms), earlier.handle, self.handle), "reading a GPU's clock")
         return ms.value
 
-    def __del__(self, library=library, idle=_idle) -> None:
-        if getattr(self, "handle", None) and not forked():
+    def __del__(self, library=library, idle=_idle, finalizing=sys.is_finalizing) -> None:
+        if getattr(self, "handle", None) and not finalizing() and not forked():
             events = idle.get(self._kind)
             if events is not None and len(events) < _MOST_IDLE:
                 events.append(self.handle)
@@ -198,7 +198,7 @@ class Stream:
         self.work += 1
 
     def __del__(self, library=library, finalizing=sys.is_finalizing) -> None:
-        if getattr(self, "handle", None) and not forked() and not finalizing():
+        if getattr(self, "handle", None) and not finalizing() and not forked():
             # In a cycle of garbage, blocks of memory that its work uses may end after it: all is done by then.
             with self.device:
                 library().cuStreamSynchronize(self.handle)
