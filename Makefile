@@ -60,8 +60,8 @@ else
 	@$(VENV)/paddle/bin/python -m pytest -q tests/test_docstrings.py tests/test_notebooks.py -k paddle
 endif
 
-check: build $(VENV)/.test lint ## the quick gate: build, linters, types, one test of eight (two minutes)
-	$(PYTEST) -m "not slow" --every 8 tests
+check: build $(VENV)/.test lint ## the quick gate: build, linters, types, one test of ten (two minutes)
+	$(PYTEST) -m "not slow" --every 10 tests
 
 lint: $(VENV)/.dev ## ruff, clang-format and mypy
 	$(VENV)/bin/ruff check .
