@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .digest import SHIPPED, digest
-from .rows import MAX_DIMS, TENSOR, ArgumentRows, address, allocate, too_many_dims  # noqa: F401  operators know them from here
+from .rows import MAX_DIMS, TENSOR, ArgumentRows, address, allocate, check_dims  # noqa: F401  operators know them from here
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The kernels' sources lie in the package where it is installed, else in the checkout.
@@ -372,8 +372,7 @@ def lay_out_batch(stored: np.ndarray, dtype: int, guard: int, rows: int) -> tupl
     block for `data`: packed if they have one shape, else each 64-byte aligned, with `guard` bytes behind each. Gives
     the size of the block, and whether they have one shape; raises MemoryError for sizes beyond all memory."""
     n, ndim = stored.shape
-    if ndim > MAX_DIMS:
-        raise ValueError(too_many_dims(ndim))
+    check_dims(ndim)
     about = (ctypes.c_int64 * 2)()
     if not library().lay_out_batch(stored.tobytes(), n, ndim, dtype, guard, rows, about):
         raise MemoryError(f"no memory is large enough for samples of the shapes {stored.tolist()[:4]}...")

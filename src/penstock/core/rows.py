@@ -42,9 +42,10 @@ def allocate(shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray,
     return np.ndarray(shape, dtype, memory), ctypes.addressof(memory)
 
 
-def too_many_dims(ndim: int) -> str:
-    """The text of an error."""
-    return f"samples of {ndim} dimensions are not possible; at most {MAX_DIMS} are"
+def check_dims(ndim: int, error: type[ValueError] = ValueError) -> None:
+    """Raises `error` for samples that no row can describe."""
+    if ndim > MAX_DIMS:
+        raise error(f"samples of {ndim} dimensions are not possible; at most {MAX_DIMS} are")
 
 
 class Unread:
@@ -71,8 +72,7 @@ class TensorRows:
     def describe(self, stored: np.ndarray, dtype: np.dtype) -> TensorRows:
         """Fills in the extents `stored` (n, ndim) and the type; `data` stays."""
         ndim = stored.shape[1]
-        if ndim > MAX_DIMS:
-            raise ValueError(too_many_dims(ndim))
+        check_dims(ndim)
         if self._type != (ndim, dtype):
             self.shape[...] = 0
             self.array["ndim"], self.array["dtype"] = ndim, dtypes.from_numpy(dtype)

@@ -14,7 +14,7 @@ from ..core import kernels
 from ..core.batch import Batch, Spec
 from ..core.op import Arguments
 from ..core.recording import IMMEDIATE, Native
-from ..core.rows import MAX_DIMS, address, too_many_dims
+from ..core.rows import address, check_dims
 from ..graph.node import Node
 from .arguments import Resolver
 from .context import Context, explain_failure
@@ -166,8 +166,8 @@ class _Segment:
         op.plan(a, *specs)
         outs = op.outputs(a, *specs)
         for e, spec in zip(link.outs, outs if isinstance(outs, tuple) else (outs,)):
-            if op.aliases and spec.ndim > MAX_DIMS:  # of others memory is asked for
-                raise ValueError(too_many_dims(spec.ndim))
+            if op.aliases:  # of others memory is asked for
+                check_dims(spec.ndim)
             self.specs[e] = spec if self.record is None else self.record.whole(spec)
         self.calls.append(_Call(link, a))
         return True

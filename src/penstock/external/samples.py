@@ -13,7 +13,7 @@ from ..core import dtypes
 from ..core.batch import Batch, Borrowed, Spec
 from ..core.errors import DataError
 from ..core.kernels import Pool
-from ..core.rows import MAX_DIMS, too_many_dims
+from ..core.rows import check_dims
 
 _ACCEPTED = "NumPy, PyTorch, CuPy and DLPack arrays, penstock tensors, numbers and lists of them are accepted"
 _NARROW = {"int64": np.dtype("i4"), "float64": np.dtype("f4")}  # Python numbers are 32 bit in DALI
@@ -96,18 +96,13 @@ def _sample(data: Any, i: int) -> np.ndarray:
 def check_alike(samples: Sequence[np.ndarray]) -> None:
     """Samples of a batch have one type and one number of dimensions. Raises DataError naming the first that differs."""
     first = samples[0]
-    _check_dims(first.ndim)
+    check_dims(first.ndim, DataError)
     for i, s in enumerate(samples):
         if s.dtype != first.dtype or s.ndim != first.ndim:
             raise DataError(
                 "all samples of a batch need the same number of dimensions and the same type; got "
                 f"{first.ndim} dimensions of {first.dtype.name} in sample 0, {s.ndim} of {s.dtype.name} in sample {i}"
             )
-
-
-def _check_dims(ndim: int) -> None:
-    if ndim > MAX_DIMS:
-        raise DataError(too_many_dims(ndim))
 
 
 def pack(samples: Sequence[np.ndarray], pool: Pool | None = None) -> Batch:
@@ -141,7 +136,7 @@ def batches_of(outputs: list[Any], copy: bool, pool: Pool | None = None) -> list
         if isinstance(outputs[0], list):
             batches.append(adopt(outputs.pop(0), copy, pool))
             continue
-        _check_dims(outputs[0].ndim - 1)
+        check_dims(outputs[0].ndim - 1, DataError)
         if not copy or is_sole(outputs, 0):
             batches.append(Batch.from_array(outputs.pop(0)))
         elif is_frozen(outputs, 0):
