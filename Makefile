@@ -89,9 +89,7 @@ gpu-test: build $(VENV)/.test ## run the GPU's tests on a GPU of this machine (w
 	PENSTOCK_TEST_GPU=1 $(PY) -m pytest -q tests/gpu tests/operators -k gpu
 
 gpu-sanitize: build $(VENV)/.test ## the same under compute-sanitizer's memcheck and racecheck (EVERY=10: a tenth of it)
-	@set -e; for tool in memcheck racecheck; do echo "== $$tool"; \
-	  PENSTOCK_TEST_GPU=1 compute-sanitizer --tool $$tool --error-exitcode 86 --print-limit 20 \
-	    $(PY) -m pytest -q tests/gpu tests/operators -k gpu --every $(or $(EVERY),1); done
+	$(PY) tests/gpu/sanitize.py --every $(or $(EVERY),1)
 
 fuzz: build $(VENV)/.test ## damaged files, and odd programs of operators, under AddressSanitizer for SECONDS=300
 	$(PY) tests/fuzz/fuzz_decode.py --seconds $$(($(SECONDS) / 3))

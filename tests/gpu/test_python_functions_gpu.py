@@ -282,11 +282,21 @@ def test_what_numba_kernels_need(kwargs, text):
         pipe().run()
 
 
+def numba_for_cuda():
+    """`numba.cuda`, if it is there and compiles a kernel on its own: versions of it break with NumPy's."""
+    cuda = pytest.importorskip("numba.cuda")
+    try:
+        cuda.jit(lambda x: None)[1, 1](np.zeros(1, "f4"))
+    except Exception as e:
+        pytest.skip(f"Numba for CUDA does not work here without penstock either: {e!r}")
+    return cuda
+
+
 @pytest.mark.skipif(not REAL or importlib.util.find_spec("numba_cuda") is None, reason="needs Numba for CUDA")
 @pytest.mark.parametrize("other_shape", [False, True])
 def test_kernels_of_numba(other_shape):
     """A kernel of `numba.cuda` for each sample, on the batch's stream."""
-    from numba import cuda
+    cuda = numba_for_cuda()
 
     from penstock.plugin.numba.fn.experimental import numba_function
 
