@@ -32,6 +32,8 @@ def test_torch(batch):
         np.testing.assert_array_equal(got[0][i], X[i] * 2)
         np.testing.assert_array_equal(got[1][i], X[i].sum())
     assert run(lambda: TorchPythonFunction(function=lambda t: t.short())(x()))[0][2].dtype == np.int16
+    of_lists = TorchPythonFunction(lambda ts: [t * 3 for t in ts], 1, "cpu", True)  # in order, as DALI's takes them
+    np.testing.assert_array_equal(run(lambda: of_lists(x()))[0][1], X[1] * 3)
     with pytest.raises(PipelineError, match="has to return tensors of PyTorch; got ndarray"):
         run(lambda: torch_fn.torch_python_function(x(), function=lambda t: t.numpy()))
     assert torch.is_tensor(torch.zeros(1))

@@ -86,8 +86,16 @@ def torch_python_function(*inputs: Any, function: Callable[..., Any], **kwargs: 
 class TorchPythonFunction:
     """`torch_python_function` as a class: takes the arguments, its objects are called with the inputs."""
 
-    def __init__(self, function: Callable[..., Any], num_outputs: int = 1, device: str = "cpu", **kwargs: Any):
-        self._kwargs = {"function": function, "num_outputs": num_outputs, "device": device, **kwargs}
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        num_outputs: int = 1,
+        device: str = "cpu",
+        batch_processing: bool = False,
+        **kwargs: Any,
+    ):
+        own = {"function": function, "num_outputs": num_outputs, "device": device, "batch_processing": batch_processing}
+        self._kwargs = {**own, **kwargs}
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
         return torch_python_function(*inputs, **{**self._kwargs, **kwargs})

@@ -198,9 +198,9 @@ class PipelineCHW(PipelineWithLayout):
     ):
         super().__init__(op_list, "CHW", batch_size, num_threads, **dali_pipeline_kwargs)
 
-    def verify_layout(self, data: Any) -> None:
-        if not isinstance(data, torch.Tensor):
-            raise TypeError(f"PipelineCHW takes torch.Tensor, got {type(data).__name__}")
+    def verify_layout(self, data_input: Any) -> None:
+        if not isinstance(data_input, torch.Tensor):
+            raise TypeError(f"PipelineCHW takes torch.Tensor, got {type(data_input).__name__}")
 
 
 class Compose:
