@@ -384,4 +384,9 @@ class Classification(DaliIterator):
     )
 
 
-_DaliBaseIterator = DaliIterator
+def __getattr__(name: str) -> Any:
+    if name == "_DaliBaseIterator":
+        from .own_iterators import DaliBaseIterator
+
+        return DaliBaseIterator
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -134,6 +134,41 @@ def wrappers_of_iterators():
 
 
 @idiom
+def an_iterator_derived_from_dalis_base():
+    from nvidia.dali.plugin.pytorch import DALIGenericIterator
+    from own_iterator import LastBatchPolicy, Own, _DaliBaseIterator
+
+    @pipeline_def(batch_size=4, num_threads=1, device_id=None)
+    def labels(shard=0, shards=1, pad=False):
+        return fn.readers.file(
+            files=FILES[:11], labels=list(range(11)), name="R", shard_id=shard, num_shards=shards, pad_last_batch=pad
+        )[1]
+
+    @pipeline_def(batch_size=4, num_threads=1, device_id=None)
+    def source(n=3):
+        return fn.external_source(source=[np.full((4, 1), i, np.int32) for i in range(n)], cycle="raise")
+
+    given = []
+    for policy in LastBatchPolicy.FILL, LastBatchPolicy.DROP, LastBatchPolicy.PARTIAL:
+        iterators = [
+            Own(labels(), ["x"], reader_name="R", last_batch_policy=policy),
+            Own([labels(i, 2, True) for i in range(2)], ["x"], reader_name="R", last_batch_policy=policy),
+            Own(labels(), ["x"], 11, last_batch_policy=policy, auto_reset=True, prepare_first_batch=False),
+            Own([labels(), labels()], ["x"], 11, last_batch_policy=policy),
+            Own(source(), ["x"], last_batch_policy=policy, auto_reset=True),
+        ]
+        for i, it in enumerate(iterators):
+            for _ in range(3):
+                batches = it if i != 2 else (next(it) for _ in range(len(it)))  # without seeing the end
+                given += [part["x"].flatten().numpy() for batch in batches for part in batch]
+                given.append(np.array([-1]))
+                it.reset()
+    of_torch = DALIGenericIterator(labels(), ["x"], reader_name="R")
+    given.append(np.array([isinstance(x, _DaliBaseIterator) for x in (of_torch, *iterators, labels())]))
+    return given
+
+
+@idiom
 def fed_by_iter_setup():
     class Fed(Pipeline):
         def __init__(self):

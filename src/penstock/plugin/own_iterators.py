@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The base that programs derive iterators of their own from, after the pattern of DALI's: their `__next__` asks it for
+the outputs, makes of them what it likes, and tells when it is through."""
+
+from __future__ import annotations
+
+from abc import ABCMeta
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..pipeline import Pipeline
+from .base_iterator import DaliIterator
+from .epochs import LastBatchPolicy
+
+
+class DaliBaseIterator(DaliIterator[Any], metaclass=ABCMeta):
+    """`nvidia.dali.plugin.base_iterator._DaliBaseIterator` of programs: without names for outputs, and without a
+    `__next__`. Every iterator of penstock counts as an instance."""
+
+    def __init__(
+        self,
+        pipelines: Pipeline | Sequence[Pipeline],
+        size: int = -1,
+        reader_name: str | None = None,
+        auto_reset: str | bool | None = None,
+        fill_last_batch: bool | None = None,
+        last_batch_padded: bool = False,
+        last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
+        prepare_first_batch: bool = True,
+    ):
+        own = vars(self).get("output_map")
+        first = pipelines if isinstance(pipelines, Pipeline) else next(iter(pipelines), None)
+        if isinstance(first, Pipeline):
+            first.build()
+        names = [str(i) for i in range(getattr(first, "num_outputs", 1))]
+        super().__init__(
+            pipelines,
+            names,
+            size,
+            reader_name,
+            auto_reset,
+            fill_last_batch,
+            last_batch_padded=last_batch_padded,
+            last_batch_policy=last_batch_policy,
+            prepare_first_batch=False,  # the sub-class makes it, by its `__next__`
+        )
+        if own is not None:
+            self.output_map = own
+        self._prepare_first_batch = prepare_first_batch
+        self._ever_consumed = self._ever_scheduled = False
+        self._without_waiting = [()] * len(self._pipes)  # it may copy by address, without a stream
+
+    @classmethod
+    def __subclasshook__(cls, other: type) -> bool:
+        return DaliIterator in other.__mro__ if cls is DaliBaseIterator else NotImplemented
+
+    def _get_outputs(self) -> list[tuple[Any, ...]]:
+        """The outputs of each pipeline; StopIteration at the end of the epoch."""
+        if self._at_end():
+            self._end_iteration()
+        self._ever_scheduled = True
+        while True:
+            try:
+                return self._run()
+            except StopIteration:
+                if not self._continues:
+                    self._end_iteration()
+                self._rewind()
+            except Exception:
+                self._step += 1
+                raise
+
+    def _schedule_runs(self, release_outputs: bool = True) -> None:
+        """Nothing to do: batches are made ahead, and outputs stay valid."""
+
+    def _advance_and_check_drop_last(self, dry_run: bool = False, end_iteration: bool = True) -> bool:
+        """Counts the batch; whether it is one that is left out, of which `_get_outputs` gives none."""
+        if dry_run:
+            return self._epochs is not None and self._step >= self._epochs.epoch.batches
+        self._step += 1
+        return False
+
+    def _remove_padded(self) -> tuple[Any, Any]:
+        """Of the batch that was counted last: whether not all of its samples belong to the epoch, and how many do,
+        for each pipeline."""
+        if self._last_batch_policy is not LastBatchPolicy.PARTIAL or self._epochs is None:
+            return False, -1
+        left = np.array(self._epochs.belonging(self._step - 1))
+        return left < self.batch_size, left
+
+    def _end_iteration(self) -> NoReturn:
+        self._ended = True
+        if self._auto_reset == "yes":
+            self.reset()
+        raise StopIteration
+
+    def _report_no_data_in_pipeline(self) -> None:
+        raise RuntimeError("there is no data in the pipeline: it ended before the first batch")
+
+    def reset(self) -> None:
+        """Begins the next epoch; nothing happens before the first batch was taken."""
+        self._given = self._step - len(self._first)
+        super().reset()
+
+    def __next__(self) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} has to define __next__")
