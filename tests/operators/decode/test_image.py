@@ -99,7 +99,7 @@ def test_a_header_that_promises_too_much_takes_no_memory():
 
 
 def test_input_must_be_bytes():
-    with pytest.raises(RuntimeError, match="vector of bytes .*; got float32 with 1 dimensions"):
+    with pytest.raises(RuntimeError, match="array of bytes .*; got float32 with 1 dimensions"):
         run([np.zeros(10, "f4")])
 
 

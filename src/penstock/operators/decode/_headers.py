@@ -16,6 +16,7 @@ from ...core.rows import allocate
 
 JPEG = 1
 _BYTE, _INT64 = np.dtype("u1"), np.dtype("i8")
+_BYTES = (_BYTE, np.dtype("i1"))
 
 
 @cache
@@ -37,10 +38,9 @@ def read_headers(
     truncated."""
     assert batch is not None
     spec = batch.spec
-    if spec.ndim != 1 or spec.dtype != _BYTE:
+    if spec.ndim < 1 or spec.dtype not in _BYTES:
         raise ValueError(
-            f"an encoded image is a vector of bytes (uint8, 1 dimension); got {spec.dtype.name} with {spec.ndim} "
-            "dimensions"
+            f"an encoded image is an array of bytes (uint8 or int8); got {spec.dtype.name} with {spec.ndim} dimensions"
         )
     n = spec.n
     (info, at_info), (shape, at_shape) = native.allocate(n, _info_type()), native.allocate((n, 3), _INT64)

@@ -13,7 +13,7 @@ from ._headers import JPEG
 class Image(Decoder):
     """Decodes images: JPEG, PNG, BMP, TIFF, WebP, PNM and JPEG 2000, told apart by their content.
 
-    Input: the bytes of a file (uint8, 1 dimension). Output: pixels (HWC). A crop, slice or resize behind the decoder
+    Input: the bytes of a file (uint8). Output: pixels (HWC). A crop, slice or resize behind the decoder
     makes it decode only the part that is needed; the pixels are the same. JPEG pixels are those of
     libjpeg-turbo's exact DCT. A damaged or truncated file is an error of its sample; the pipeline's `on_error` decides
     what follows.
