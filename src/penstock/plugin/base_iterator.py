@@ -141,7 +141,7 @@ class DaliIterator(Facts, Generic[_Value]):
         self._names = names_of(output_map)
         self.output_map = list(output_map)
         self._last_batch_policy, self._last_batch_padded = policy, bool(last_batch_padded)
-        self._reader_name = reader_name
+        self._reader_name = reader_name = reader_name or None  # False, too, where older programs have auto_reset
         if reader_name is not None and size != -1:
             raise ValueError(
                 f"size={size} and reader_name='{reader_name}' exclude each other: the reader tells how large its "

@@ -134,41 +134,6 @@ def wrappers_of_iterators():
 
 
 @idiom
-def an_iterator_derived_from_dalis_base():
-    from nvidia.dali.plugin.pytorch import DALIGenericIterator
-    from own_iterator import LastBatchPolicy, Own, _DaliBaseIterator
-
-    @pipeline_def(batch_size=4, num_threads=1, device_id=None)
-    def labels(shard=0, shards=1, pad=False):
-        return fn.readers.file(
-            files=FILES[:11], labels=list(range(11)), name="R", shard_id=shard, num_shards=shards, pad_last_batch=pad
-        )[1]
-
-    @pipeline_def(batch_size=4, num_threads=1, device_id=None)
-    def source(n=3):
-        return fn.external_source(source=[np.full((4, 1), i, np.int32) for i in range(n)], cycle="raise")
-
-    given = []
-    for policy in LastBatchPolicy.FILL, LastBatchPolicy.DROP, LastBatchPolicy.PARTIAL:
-        iterators = [
-            Own(labels(), ["x"], reader_name="R", last_batch_policy=policy),
-            Own([labels(i, 2, True) for i in range(2)], ["x"], reader_name="R", last_batch_policy=policy),
-            Own(labels(), ["x"], 11, last_batch_policy=policy, auto_reset=True, prepare_first_batch=False),
-            Own([labels(), labels()], ["x"], 11, last_batch_policy=policy),
-            Own(source(), ["x"], last_batch_policy=policy, auto_reset=True),
-        ]
-        for i, it in enumerate(iterators):
-            for _ in range(3):
-                batches = it if i != 2 else (next(it) for _ in range(len(it)))  # without seeing the end
-                given += [part["x"].flatten().numpy() for batch in batches for part in batch]
-                given.append(np.array([-1]))
-                it.reset()
-    of_torch = DALIGenericIterator(labels(), ["x"], reader_name="R")
-    given.append(np.array([isinstance(x, _DaliBaseIterator) for x in (of_torch, *iterators, labels())]))
-    return given
-
-
-@idiom
 def fed_by_iter_setup():
     class Fed(Pipeline):
         def __init__(self):
@@ -255,6 +220,19 @@ def two_views():
         return view(images, 1.0), view(images, 0.0), labels
 
     return once(both)
+
+
+@idiom
+def encoded_images_of_any_shape():
+    """An axis more or less, signed bytes: it is what lies in the memory that counts."""
+    encoded = [np.fromfile(f, dtype=np.uint8) for f in FILES[:3]]
+    forms = [lambda x: x[None], lambda x: x[:, None], lambda x: x.view(np.int8)]
+
+    def decoded():
+        sources = [fn.external_source(source=[[form(x) for x in encoded]], cycle=True) for form in forms]
+        return tuple(fn.resize(fn.decoders.image(x, device=MIXED), size=(8, 9)) for x in sources)
+
+    return once(decoded)
 
 
 @idiom
@@ -383,4 +361,7 @@ def told(value):
 
 
 if __name__ == "__main__":
+    import iterator_idioms
+
+    IDIOMS.update(iterator_idioms.idioms(FILES))
     print(json.dumps({name: [told(v) for v in function()] for name, function in IDIOMS.items()}))
