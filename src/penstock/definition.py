@@ -13,13 +13,12 @@ from . import pipeline as _pipeline
 from .core.errors import suggest
 from .graph.branching import MARK
 from .python_workers import outputs_of
-from .settings import Settings
+from .settings import NAMES
 
 if TYPE_CHECKING:
     from .pipeline import Pipeline
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_PIPELINE_ARGS = frozenset(inspect.signature(Settings.__init__).parameters) - {"self"}
 
 
 @overload
@@ -59,8 +58,8 @@ def pipeline_def(
     if hasattr(fn, "_is_pipeline_def"):
         raise TypeError(f"{fn.__name__} is a pipeline definition already; decorate the function itself")
     for k in pipeline_kwargs:
-        if k not in _PIPELINE_ARGS:
-            raise TypeError(f"@pipeline_def got an unexpected argument '{k}'.{suggest(k, _PIPELINE_ARGS)}")
+        if k not in NAMES:
+            raise TypeError(f"@pipeline_def got an unexpected argument '{k}'.{suggest(k, NAMES)}")
     name = getattr(fn, "__name__", "pipeline")
     code = getattr(fn, "__code__", None)
     where = f' defined by {name} (File "{code.co_filename}", line {code.co_firstlineno})' if code else ""
@@ -73,13 +72,13 @@ def pipeline_def(
         debugged = kwargs.pop("debug", debug) if "debug" not in parameters else debug
         own = {k: v for k, v in kwargs.items() if k in parameters}
         rest = {k: v for k, v in kwargs.items() if k not in parameters}
-        for k in [k for k in rest if k not in _PIPELINE_ARGS]:
+        for k in [k for k in rest if k not in NAMES]:
             if not takes_any:
-                valid = [*parameters, *_PIPELINE_ARGS]
+                valid = [*parameters, *NAMES]
                 raise TypeError(f"{name}() got an unexpected argument '{k}'.{suggest(k, valid)}")
             own[k] = rest.pop(k)
         # An argument that the pipeline and the function both have goes to both, as far as they take it.
-        both = {k: v for k, v in own.items() if k in _PIPELINE_ARGS and k not in pipeline_kwargs}
+        both = {k: v for k, v in own.items() if k in NAMES and k not in pipeline_kwargs}
         cls = _debug_pipeline() if debugged else _pipeline.Pipeline
         pipe = cls(**{**pipeline_kwargs, **both, **rest})
         pipe._define, pipe._defined_at = functools.partial(define, *args, **own), where

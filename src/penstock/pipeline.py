@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 import threading
 from collections.abc import Callable
@@ -26,7 +25,7 @@ from .graph.scopes import bring
 from .python_workers import PythonWorkers
 from .scheduling import OperatorConcurrency, StreamPolicy
 from .serialization import Serialization
-from .settings import Settings, available_cpus
+from .settings import available_cpus
 from .tensors import TensorListCPU
 
 __path__: list[str] = []  # a package, as programs import `nvidia.dali.pipeline.experimental`, in this way or that
@@ -91,8 +90,7 @@ class Pipeline(PythonWorkers, Serialization):
 
     definition: trace.Definition
 
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
+    def _begin(self) -> None:
         self._statistics, self.definition = Statistics(), trace.Definition()
         self._output_nodes: list[DataNode] | None = None
         self._sinks: list[DataNode] = []
@@ -104,8 +102,6 @@ class Pipeline(PythonWorkers, Serialization):
         self._has_iter_setup = type(self).iter_setup is not Pipeline.iter_setup
         self._iter_setup_ended = self._primed = False
         self._lock = threading.RLock()  # of building and running: several threads may ask for batches
-
-    __init__.__signature__ = inspect.signature(Settings.__init__)  # type: ignore[attr-defined]
 
     @property
     def num_outputs(self) -> int:

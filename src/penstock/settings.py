@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from enum import IntEnum
 from typing import Any
 
+from .constructors import names_checked
 from .exec.checkpoint import Checkpoint
 from .exec.policy import Policy
 
@@ -26,6 +28,7 @@ def _plain(value: Any) -> Any:
 class Settings:
     """Base of `Pipeline`, which documents the arguments."""
 
+    @names_checked
     def __init__(
         self,
         batch_size: int | None = None,
@@ -95,6 +98,11 @@ class Settings:
             "stream_policy": stream_policy,
             "concurrency": concurrency,
         }
+        self._begin()
+
+    def _begin(self) -> None:
+        """What a pipeline does when its arguments are known. Its constructor is the one above, with all their names."""
+        raise NotImplementedError
 
     def _arguments(self) -> dict[str, Any]:
         """What a pipeline is made with again, as values of JSON."""
@@ -204,3 +212,6 @@ class Settings:
     @property
     def concurrency(self) -> Any:
         return self._of_the_gpu["concurrency"]
+
+
+NAMES = frozenset(inspect.signature(Settings.__init__).parameters) - {"self"}

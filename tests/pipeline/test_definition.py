@@ -96,7 +96,7 @@ def test_unknown_arguments_with_a_suggestion():
         (lambda: pipeline_def(batch_sise=3)(lambda: 1), "@pipeline_def .* 'batch_sise'. Did you mean 'batch_size'"),
         (lambda: pipeline_def(3), "decorates a function; got int"),
         (lambda: pipeline_def(pipeline_def(len)), "len is a pipeline definition already"),
-        (lambda: Pipeline(batch_sise=3), "batch_sise"),
+        (lambda: Pipeline(batch_sise=3), r"Pipeline\(\) .* 'batch_sise'. Did you mean 'batch_size'"),
     ):
         with pytest.raises(TypeError, match=text):
             call()

@@ -3,6 +3,11 @@
 "reader" with two outputs and batches of 2, the error, and what it has to say."""
 
 MISTAKES = [
+    (
+        {"reader_nam": "reader"},
+        TypeError,
+        r"Iterator\(\) got an unexpected argument 'reader_nam'. Did you mean 'reader_name'",
+    ),
     ({"reader_name": "raeder"}, ValueError, r"no reader of that name; it has \['reader'\].*Did you mean 'reader'"),
     ({"reader_name": "reader", "size": 5}, ValueError, "exclude each other"),
     ({"reader_name": "reader", "last_batch_padded": True}, ValueError, "exclude each other"),

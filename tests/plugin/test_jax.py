@@ -117,6 +117,7 @@ def test_skipped_samples(files):
     ("call", "error", "text"),
     [
         (lambda p: DALIGenericIterator(p(), ["x"]), ValueError, "output 'x'.*differ in shape"),
+        (lambda p: DALIGenericIterator(p(), ["x"], devises=[]), TypeError, "Did you mean 'devices'"),
         (
             lambda p: DALIGenericIterator(p(), ["x", "y"]),
             ValueError,
@@ -179,5 +180,5 @@ def test_decorators_have_the_arguments_of_the_iterator():
     of_class = inspect.signature(DALIGenericIterator).parameters
     assert all(shown.parameters[n].default == of_class[n].default for n in names[2:])
     assert ">>> @data_iterator" in data_iterator.__doc__ and data_iterator.__name__ == "data_iterator"
-    with pytest.raises(TypeError, match="data_iterator.* unexpected keyword argument 'sise'"):
+    with pytest.raises(TypeError, match="data_iterator.* unexpected argument 'sise'. Did you mean 'size'"):
         data_iterator(sise=4)

@@ -278,6 +278,7 @@ def test_cancelled_future():
     ("call", "error", "text"),
     [
         (lambda p: DALIGenericPeekableIterator(p, ["x", "y"]), ValueError, "2 names"),
+        (lambda p: DALIGenericPeekableIterator(p, ["x"], sise=4), TypeError, r"Peekable.* 'sise'. Did you mean 'size'"),
         (lambda p: DALIGenericPeekableIterator(p, ["x"], reader_name="r"), ValueError, "no reader of that name"),
         (lambda p: peekable_data_iterator(3), TypeError, "decorates a function"),
         (lambda p: peekable_data_iterator(lambda: 1)(batch_size=2), ValueError, "output_map takes a list of names"),

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import warnings
 from collections import deque
@@ -12,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from ..constructors import names_checked, suggest
 from ..pipeline import Pipeline, PipelineError
 from ..tensors import TensorListCPU
 from . import resume
@@ -106,6 +106,7 @@ class DaliIterator(Facts, Generic[_Value]):
     `auto_reset`.
     """
 
+    @names_checked
     def __init__(
         self,
         pipelines: Pipeline | Sequence[Pipeline],
@@ -205,11 +206,9 @@ class DaliIterator(Facts, Generic[_Value]):
         for p in self._pipes:
             readers = p.reader_meta()
             if self._reader_name not in readers:
-                near = difflib.get_close_matches(self._reader_name, readers, 1)
-                hint = f" Did you mean '{near[0]}'?" if near else ""
                 raise ValueError(
                     f"reader_name='{self._reader_name}': the pipeline has no reader of that name; it has "
-                    f"{sorted(readers) or 'none'}.{hint}"
+                    f"{sorted(readers) or 'none'}.{suggest(self._reader_name, readers)}"
                 )
             metas.append(readers[self._reader_name])
         for key in ("epoch_size", "number_of_shards", "pad_last_batch", "stick_to_shard"):

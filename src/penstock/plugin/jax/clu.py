@@ -16,6 +16,7 @@ from clu.data.dataset_iterator import ArraySpec, ElementSpec, PeekableDatasetIte
 from etils import epath
 from jax.sharding import NamedSharding, PartitionSpec
 
+from ...constructors import of_signature
 from ...pipeline import Pipeline
 from .. import resume
 from ..base_iterator import Batch, LastBatchPolicy, like
@@ -60,7 +61,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
         self._spec: dict[str, ArraySpec] | None = None
         self._belonging_taken: list[int] | None = None
         self._belonging_given: list[int] | None = None
-        settings = _SIGNATURE.bind(pipelines, *args, **kwargs).arguments
+        settings = of_signature(type(self).__name__, _SIGNATURE, (pipelines, *args), kwargs).arguments
         self._settings = {k: v for k, v in settings.items() if k != "pipelines"}
         super().__init__(pipelines, **self._settings)
 

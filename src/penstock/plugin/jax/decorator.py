@@ -11,6 +11,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 import jax
 
+from ...constructors import of_signature
 from ...pipeline import Pipeline, pipeline_def
 from . import placement
 
@@ -64,10 +65,7 @@ def _signature(iterator: type[Any]) -> inspect.Signature:
 
 def decorate(iterator: type[Any], *args: Any, **kwargs: Any) -> Any:
     """What `data_iterator` does, for any class of iterators."""
-    try:
-        bound = _signature(iterator).bind(*args, **kwargs)
-    except TypeError as e:
-        raise TypeError(f"data_iterator: {e}") from None
+    bound = of_signature("data_iterator", _signature(iterator), args, kwargs)
     bound.apply_defaults()
     return _decorate(iterator, **bound.arguments)
 

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from ...constructors import names_checked
 from ...pipeline import Pipeline
 from ..base_iterator import Batch, DaliIterator, LastBatchPolicy, policy_of
 from ..iterator_texts import with_parameters
@@ -56,6 +57,7 @@ class DALIGenericIterator(DaliIterator[dict[str, jax.Array]]):
 
     _remake: Callable[[Sequence[str | bytes]], list[Pipeline]] | None = None  # its pipelines, from checkpoints
 
+    @names_checked
     def __init__(
         self,
         pipelines: Pipeline | Sequence[Pipeline],

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments under names that do not exist: said by the name that was called, with the nearest one that does."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from .core.errors import suggest as suggest
+
+_Given = ParamSpec("_Given")
+_Object = TypeVar("_Object")
+
+
+def check_names(called: str, given: Iterable[str], valid: Collection[str]) -> None:
+    """TypeError for the first name that is not valid."""
+    for name in given:
+        if name not in valid:
+            raise TypeError(f"{called}() got an unexpected argument '{name}'.{suggest(name, valid)}")
+
+
+def names_checked(
+    init: Callable[Concatenate[_Object, _Given], None],
+) -> Callable[Concatenate[_Object, _Given], None]:
+    """A constructor that tells of unknown names under the name of the class, which may be a program's own."""
+    valid = inspect.signature(init).parameters.keys() - {"self"}
+
+    @functools.wraps(init)
+    def checked(self: _Object, /, *args: _Given.args, **kwargs: _Given.kwargs) -> None:
+        if not kwargs.keys() <= valid:
+            check_names(type(self).__name__, kwargs, valid)
+        init(self, *args, **kwargs)
+
+    return checked
+
+
+def of_signature(called: str, signature: inspect.Signature, args: Any, kwargs: Any) -> inspect.BoundArguments:
+    """`signature.bind(*args, **kwargs)`, with errors in the name of what was called."""
+    check_names(called, kwargs, signature.parameters)
+    try:
+        return signature.bind(*args, **kwargs)
+    except TypeError as e:
+        raise TypeError(f"{called}(): {e}") from None
