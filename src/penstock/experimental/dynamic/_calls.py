@@ -21,7 +21,7 @@ from ...exec.context import BadSamples, Context
 from ...exec.plan import Plan
 from ...graph import trace
 from ...graph.node import DataNode, Node
-from ._errors import of_samples, retold
+from ._errors import of_calls, of_samples, retold
 
 _MOST_CALLS, _MOST_PLANS = 2048, 512
 
@@ -67,7 +67,7 @@ class Call:
 
     def __init__(self, build: Build, devices: Sequence[str]):
         self.build = build
-        with _Scope() as definition:
+        with _Scope() as definition, of_calls():
             made = build([_given(definition, d) for d in devices])
         self.in_list = isinstance(made, list)
         self.devices = [d.device for d in _listed(made)]

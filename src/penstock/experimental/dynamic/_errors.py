@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ...core.errors import PipelineError, Site
+from ...core.op import REGISTRY, Source
 
+_FUNCTION = re.compile(r"\bfn((?:\.[a-z_]\w*)+)")
 _OF_PIPELINES = "which was used in the pipeline definition with the following traceback:"
 
 
 def describe(name: str, device: str, sites: Sequence[Site], cause: str) -> str:
     where = "called here:\n\n" + "\n".join(map(str, sites)) + "\n\n" if sites else ""
-    return f"Error in {device.upper()} operator `penstock.experimental.dynamic.{name}`,\n{where}encountered:\n\n{cause}"
+    who = f"Error in {device.upper()} operator `penstock.experimental.dynamic.{name}`,"
+    return f"{who}\n{where}encountered:\n\n{in_names_here(cause)}"
 
 
 def of_samples(name: str, device: str, sites: Sequence[Site], reasons: dict[int, str], sources: Any) -> PipelineError:
@@ -25,8 +30,33 @@ def of_samples(name: str, device: str, sites: Sequence[Site], reasons: dict[int,
     return PipelineError(describe(name, device, sites, f"{reason}\nSample {row} of the batch{source}{more}"))
 
 
+def _name_here(found: re.Match) -> str:
+    """`fn.cast` as `ndd.cast`: the name that was called, or is to be."""
+    cls = REGISTRY.get(found[1][1:])
+    if cls is None:
+        return found[0]
+    if issubclass(cls, Source):
+        return f"ndd.{cls.module}.{cls.__name__}".replace("..", ".")
+    return f"ndd{found[1]}"
+
+
+def in_names_here(text: str) -> str:
+    """A text with the names that operators have in this mode; lines of the program stay as they are."""
+    return "\n".join(x if x.startswith("  ") else _FUNCTION.sub(_name_here, x) for x in text.split("\n"))
+
+
 def retold(text: str) -> str:
     """An error of a pipeline as one of a call."""
-    return text.replace("operator `penstock.fn.", "operator `penstock.experimental.dynamic.").replace(
-        _OF_PIPELINES, "called here:"
-    )
+    text = text.replace("operator `penstock.fn.", "operator `penstock.experimental.dynamic.")
+    return in_names_here(text.replace(_OF_PIPELINES, "called here:"))
+
+
+@contextmanager
+def of_calls() -> Iterator[None]:
+    """What is wrong with a call, told of the name that was called."""
+    try:
+        yield
+    except (TypeError, ValueError) as e:
+        if type(e) not in (TypeError, ValueError):
+            raise
+        raise type(e)(in_names_here(str(e))) from e.__cause__

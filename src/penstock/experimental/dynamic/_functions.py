@@ -79,7 +79,10 @@ def call(cls: type[Operator], name: str, inputs: tuple, kwargs: dict[str, Any]) 
                 if any(y is not None for y in inputs[i:]):
                     raise TypeError(f"{name}(): input {i} is None and a later one is not")
                 break
-            x = make_tensor(x, None, None, None, False, False)
+            try:
+                x = make_tensor(x, None, None, None, False, False)
+            except TypeError as e:
+                raise TypeError(f"{name}(): input {i}: {e}") from None
         data.append(x)
     n_inputs = len(data)
     lo, hi = cls.inputs
@@ -91,10 +94,10 @@ def call(cls: type[Operator], name: str, inputs: tuple, kwargs: dict[str, Any]) 
     for k, value in kwargs.items():
         if value is None:
             continue
-        if type(value) not in _CONSTANTS and not isinstance(value, Value):
-            value = _argument(cls.find_arg(k), value)
-        elif k == "name" or k not in cls.schema:
+        if k == "name" or k not in cls.schema:
             _unexpected(cls, name, k)
+        if type(value) not in _CONSTANTS and not isinstance(value, Value):
+            value = _argument(cls.schema[k], value)
         elif isinstance(value, str) and getattr(cls.schema[k].type, "__name__", "") == "DALIDataType":
             value = type_id(dtype(value))
         if cls in _varying:

@@ -17,7 +17,7 @@ from ...graph import trace
 from . import _device
 from ._batch import Batch
 from ._context import EvalContext
-from ._errors import describe, of_samples
+from ._errors import describe, of_calls, of_samples
 from ._tensor import Tensor
 
 _READING_THREADS = 4
@@ -82,14 +82,15 @@ class Reader:
         self._batch_size, self._device = max_batch_size, _device.device(device)
         self._sites = user_sites(2)
         given = {k: v for k, v in kwargs.items() if v is not None}
-        values, _ = trace.check_constants(self._operator, given)
+        with of_calls():
+            values, _ = trace.check_constants(self._operator, given)
         missing = [n for n, a in self._operator.schema.items() if a.required and n not in values]
         if missing:
             raise TypeError(f"{self._name}() needs {', '.join(missing)}")
         schema = self._operator.schema
-        op = self._operator(
-            {n: values.get(n, None if a.required else a.default) for n, a in schema.items()} | {"given": set(values)}
-        )
+        chosen = {n: values.get(n, None if a.required else a.default) for n, a in schema.items()}
+        with of_calls():
+            op = self._operator(chosen | {"given": set(values)})
         assert isinstance(op, Source)
         self._op = op
         self._way = ""  # "batches", "samples" or "calls"
