@@ -77,7 +77,9 @@ def to_numpy(dtype) -> np.dtype:
         try:
             return _TO_NUMPY[dtype]
         except KeyError:
-            raise TypeError(f"{dtype} has no NumPy equivalent") from None
+            raise TypeError(
+                f"{dtype} is no type of numbers and has no NumPy equivalent; give one, such as types.FLOAT"
+            ) from None
     try:
         return np.dtype(dtype)
     except TypeError:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import to_numpy
+from ..core.dtypes import DALIDataType, to_numpy
 from ..core.errors import user_sites, warn_deprecated
 from ..core.op import REGISTRY, Operator, PerSample
 from . import placement
@@ -62,9 +62,11 @@ def check_constants(
             data[name] = value if is_data else [v if isinstance(v, DataNode) else arg._scalar(v) for v in value]
         else:
             try:
-                values[name] = arg.convert(value)
+                converted = arg.convert(value)
             except (TypeError, ValueError) as e:
                 raise type(e)(f"{cls.display_name()}: {e}") from None
+            if converted is not DALIDataType.NO_TYPE or arg.default is not None:  # else it is as good as not given
+                values[name] = converted
     return values, data
 
 

@@ -26,7 +26,12 @@ class Hsv(WithHue, WithSaturation):
     """
 
     value = PerFrame(float, 1.0, "Multiplies all channels; 1 changes nothing, 0 gives black.")
-    dtype = Arg(DALIDataType, DALIDataType.UINT8, "Type of the output.")
+    dtype = Arg(DALIDataType, DALIDataType.UINT8, "Type of the output; NO_TYPE is that of the input.")
+
+    def setup(self) -> None:
+        if self.values["dtype"] is DALIDataType.NO_TYPE:
+            self.values["dtype"] = None
+        super().setup()
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         return {"matrix": self.matrix(a, a.hue, a.saturation, a.value)}
