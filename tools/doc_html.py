@@ -26,7 +26,11 @@ pre code { background: none; padding: 0; font-size: 1em; }
 .out { color: var(--soft); }
 table { border-collapse: collapse; width: 100%; font-size: .93rem; }
 td, th { text-align: left; vertical-align: top; padding: .4rem .7rem .4rem 0; border-top: 1px solid var(--line); }
-td:nth-child(-n+3) code { white-space: nowrap; }
+td:nth-child(-n+3) code, .index td:last-child { white-space: nowrap; }
+.index { table-layout: fixed; }
+.index th:first-child { width: 19rem; }
+.index th:last-child { width: 6.5rem; }
+.index code { white-space: normal !important; }
 figure { margin: 0; min-width: 0; }
 figure img { display: block; max-width: 100%; height: auto; background: var(--card); border-radius: 4px; }
 .pictures, .gallery { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr));
@@ -74,11 +78,13 @@ def prose(text: str) -> str:
     return "\n".join(block(b) for b in re.split(r"\n\s*\n", text.strip("\n")) if b.strip())
 
 
-def table(heads: list[str], rows: list[list[str]]) -> str:
-    """Cells are HTML."""
+def table(heads: list[str], rows: list[list[str]], kind: str = "") -> str:
+    """Cells are HTML; `kind` is a class of the style."""
     head = "".join(f"<th>{escape(h)}</th>" for h in heads)
+    head = f"<thead><tr>{head}</tr></thead>" if heads else ""
     body = "".join("<tr>" + "".join(f"<td>{c}</td>" for c in row) + "</tr>\n" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>"
+    attribute = f' class="{kind}"' if kind else ""
+    return f"<table{attribute}>{head}<tbody>\n{body}</tbody></table>"
 
 
 def figure(picture: str, caption: str, link: str = "") -> str:

@@ -52,11 +52,15 @@ def _waves(x: Any, image: np.ndarray) -> Any:
 
 
 def _bayer(x: Any, image: np.ndarray) -> Any:
-    """The photograph as a sensor sees it whose tiles are, from their second row and column on, BGGR, and back."""
+    return fn.debayer(types.Constant(_mosaic(image), layout="HW"), blue_position=[0, 0])
+
+
+def _mosaic(image: np.ndarray) -> np.ndarray:
+    """The photograph as a sensor sees it whose tiles are, from their second row and column on, BGGR."""
     h, w = (n & ~1 for n in image.shape[:2])
     mosaic = image[:h, :w, 1].copy()
     mosaic[::2, ::2], mosaic[1::2, 1::2] = image[:h:2, :w:2, 0], image[1:h:2, 1:w:2, 2]
-    return fn.debayer(types.Constant(mosaic, layout="HW"), blue_position=[0, 0])
+    return mosaic
 
 
 def _emboss(x: Any, image: np.ndarray) -> Any:
@@ -118,8 +122,8 @@ PICTURES: dict[str, list[Shown]] = {
     "slice": _shown(CAT, {"rel_start": (0.1, 0.4), "rel_end": (0.8, 1.0), "axis_names": "HW"}),
     "resize": _shown(
         PALACE,
-        {"resize_shorter": 120},
         {"size": (120, 320)},
+        {"resize_shorter": 120},
         {"size": (24, 36), "interp_type": types.INTERP_TRIANGULAR},
         {"roi_start": (0.1, 0.3), "roi_end": (0.6, 0.8), "roi_relative": True, "size": (200, 300)},
     ),
@@ -138,8 +142,8 @@ PICTURES: dict[str, list[Shown]] = {
     "erase": _shown(CAT, {"anchor": (30, 60, 90, 180), "shape": (50, 80, 70, 90), "axis_names": "HW"}),
     "paste": _shown(CAT, {"ratio": 1.6, "fill_value": (70, 110, 160), "paste_x": 0.2, "paste_y": 0.7}),
     "multi_paste": [Shown(photo=CAT, call=_pasted, text="multi_paste(image, in_ids=[0, 0], ...)")],
-    "gaussian_blur": _shown(RACCOON, {"sigma": 1.5}, {"sigma": 5}),
-    "laplacian": _shown(RACCOON, {"window_size": 3, "dtype": types.FLOAT}),
+    "gaussian_blur": _shown(RACCOON, {"sigma": 5}, {"sigma": 1.5}),
+    "laplacian": _shown(RACCOON, {"window_size": 5, "dtype": types.FLOAT}),
     "filter": [Shown(photo=RACCOON, call=_emboss, text="filter(image, kernel), which embosses")],
     "experimental.median_blur": _shown(RACCOON, {"window_size": 7}),
     "experimental.dilate": _shown(RACCOON, {"mask_size": 7}),
@@ -148,8 +152,9 @@ PICTURES: dict[str, list[Shown]] = {
         LAUNCH, {"clip_limit": 2.0, "tiles_x": 8, "tiles_y": 8}, {"clip_limit": 8.0, "tiles_x": 4, "tiles_y": 4}
     ),
     "equalize": _shown(LAUNCH, {}),
-    "debayer": [Shown(photo=PETALS, call=_bayer, text="debayer(mosaic, blue_position=[0, 0])")],
-    "jpeg_compression_distortion": _shown(FACE, {"quality": 20}, {"quality": 3}),
+    "debayer": [Shown(photo=PETALS, call=_bayer, text="debayer(mosaic, blue_position=[0, 0])",
+                      before=lambda image: as_picture(_mosaic(image), "HW"))],
+    "jpeg_compression_distortion": _shown(FACE, {"quality": 4}, {"quality": 20}),
     "lookup_table": _shown(
         LAUNCH, {"keys": list(range(256)), "values": [255 - i for i in range(256)], "dtype": types.UINT8}
     ),
@@ -249,14 +254,14 @@ def make(name: str, shown: Shown) -> list[np.ndarray]:
 
 
 def as_picture(x: np.ndarray, layout: str) -> np.ndarray:
-    """RGB, uint8. Floats are shown from their least to their largest value."""
+    """RGB, uint8. Of floats the least and the largest hundredth are black and white."""
     if "C" in layout and layout[-1] != "C":
         x = np.moveaxis(x, layout.index("C"), -1)
     if x.ndim == 2:
         x = x[..., None]
     if x.dtype != np.uint8:
-        low, high = float(x.min()), float(x.max())
-        x = np.rint((x - low) * (255 / max(high - low, 1e-9))).astype(np.uint8)
+        low, high = np.percentile(x, (1, 99))
+        x = np.rint(np.clip((x - low) / max(high - low, 1e-9), 0, 1) * 255).astype(np.uint8)
     return np.ascontiguousarray(np.broadcast_to(x[..., :3], (*x.shape[:2], 3)))
 
 

@@ -8,6 +8,7 @@ inputs, arguments, pictures and its example, run; an index by family; a gallery.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import doctest
 import inspect
@@ -174,7 +175,7 @@ class Catalogue:
             facts.insert(1, ["Layouts", " ".join(f"<code>{layout}</code>" for layout in cls.layouts)])
         if cls.deprecated:
             facts.append(["Former names", " ".join(f"<code>{html.escape(d)}</code>" for d in cls.deprecated)])
-        out += ["<h2>Inputs and devices</h2>", html.table(["", ""], facts)]
+        out += ["<h2>Inputs and devices</h2>", html.table([], facts)]
         args = signatures.arguments(cls)
         for title, wanted in (("Arguments", False), ("Arguments without effect", True)):
             rows = [row(a) for a in args if (a.hidden or bool(a.deprecated)) == wanted]
@@ -202,7 +203,7 @@ class Catalogue:
                 ]
                 for c in sorted(classes, key=lambda c: c.fn_name)
             ]
-            out += [f"<h2>{TITLES.get(kind, kind)}</h2>", html.table(["operator", "", "devices"], rows)]
+            out += [f"<h2>{TITLES.get(kind, kind)}</h2>", html.table(["operator", "", "devices"], rows, "index")]
         return "\n".join(out)
 
     def gallery(self, names: list[str]) -> str:
@@ -245,4 +246,8 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "docs")
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=ROOT / "build" / "docs", help="build/docs, if not given"
+    )
+    main(parser.parse_args().folder)
