@@ -7,7 +7,7 @@ import numpy as np
 
 from .batch import Spec
 from .columns import constant
-from .errors import SampleErrors
+from .errors import SampleErrors, no_axis
 
 
 def rows_of(x: Spec) -> np.ndarray:
@@ -19,9 +19,7 @@ def axes_named(x: Spec, names: str, layout: str) -> np.ndarray:
     """The axes of `layout` (that of x, or what x is taken for) that are called `names`."""
     missing = [c for c in names if c not in layout]
     if missing:
-        raise ValueError(
-            f"input 0 has the layout '{x.layout}', which has no axis '{missing[0]}' (axis_names='{names}')"
-        )
+        raise ValueError(no_axis(missing[0], f"axis_names='{names}'", x.layout) + "; `axes` takes their numbers")
     return _distinct(constant(np.broadcast_to(np.array([layout.find(c) for c in names], "i8"), (x.n, len(names)))))
 
 

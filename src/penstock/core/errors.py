@@ -108,6 +108,18 @@ def different_sizes(n: int, other: str, n_other: int) -> str:
     return f"the batch has {n} samples, that of '{other}' {n_other}; all sources of a pipeline give batches of one size"
 
 
+def listed(values) -> str:
+    """Numbers as short as they can be told: `[1e+30, 2.5]`."""
+    return f"[{', '.join(f'{v:g}' for v in values)}]"
+
+
+def no_axis(name: str, argument: str, layout: str) -> str:
+    """The text of an error: an axis that is asked for by name, and is not there."""
+    if layout:
+        return f"axis '{name}' of {argument} is not in the input's layout '{layout}'"
+    return f"axis '{name}' of {argument} is not there: the input has no layout; fn.reshape(x, layout=...) gives it one"
+
+
 def suggest(name: str, valid) -> str:
     """' Did you mean ...?' with the nearest valid name, or nothing."""
     import difflib  # costs an import of its own, for errors only

@@ -23,6 +23,7 @@ if not os.path.isdir(ROOT):
     ROOT = os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "kernels")
 MAX_TENSORS = 8
 ERROR_SIZE = 256
+_NO_MEMORY = "out of memory: what the operator keeps while it handles the sample does not fit"
 
 SPAN = np.dtype([("begin", "i8"), ("end", "i8")])
 _INT64 = np.dtype("i8")
@@ -283,7 +284,8 @@ class Outcome:
 
     def reason(self, sample: int) -> str:
         assert self.errors is not None
-        return ctypes.string_at(ctypes.addressof(self.errors) + ERROR_SIZE * int(sample)).decode("utf-8", "replace")
+        text = ctypes.string_at(ctypes.addressof(self.errors) + ERROR_SIZE * int(sample)).decode("utf-8", "replace")
+        return _NO_MEMORY if text == "std::bad_alloc" else text
 
 
 class Program:

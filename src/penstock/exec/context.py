@@ -118,7 +118,7 @@ def explain_failure(ctx: Context, node: Node, error: Exception, sample_of: np.nd
         return error
     text = str(error)
     if isinstance(error, MemoryError):
-        text = text or "out of memory"
+        text = text or "out of memory: what the operator makes does not fit; give it a smaller batch or smaller shapes"
     elif not isinstance(error, (ValueError, TypeError, RuntimeError, OSError, NotImplementedError)):
         text = f"[internal error] {type(error).__name__}: {text}"
     return PipelineError(node.describe(text))

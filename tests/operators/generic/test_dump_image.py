@@ -88,7 +88,7 @@ def test_a_folder_that_cannot_be_written_to(folder):
 
 
 def test_input_layout():
-    with pytest.raises(ValueError, match="input_layout takes HWC; got CHW"):
+    with pytest.raises(ValueError, match="input_layout is HWC; got 'CHW'"):
         dump(COLOUR, input_layout="CHW")
 
 

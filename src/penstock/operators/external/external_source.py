@@ -292,12 +292,12 @@ class ExternalSource(Resumable, Source):
         if len(sizes) > 1:
             raise DataError(f"the outputs have {sorted(sizes)} samples; all need the same number")
         if max(sizes) > n:
-            limit = (
-                "the pipeline's batch_size"
+            what = (
+                f"the pipeline's batch_size allows at most {n}"
                 if n == self.room
-                else "all sources of a pipeline give batches of one size: it"
+                else f"another source has given {n}: all sources of a pipeline give batches of one size"
             )
-            raise DataError(f"got a batch of {max(sizes)} samples; {limit} allows at most {n}")
+            raise DataError(f"got a batch of {max(sizes)} samples; {what}")
         for i, b in enumerate(batches):
             b.spec.layout = self._of_output("layout", i) or (layouts[i] if layouts else b.spec.layout)
             if not len(b) and type(b) is Batch:

@@ -54,9 +54,10 @@ class LinearFilter(Operator, abstract=True):
             raise TypeError("input type bool is not supported; fn.cast converts it to a number")
         wanted = self.values["dtype"]
         if wanted is not None and to_numpy(wanted) not in (x.dtype, np.float32):
+            supported = ", ".join(dict.fromkeys((x.dtype.name, "float32")))
             raise ValueError(
                 f"output type {to_numpy(wanted).name} is not supported for an input of type {x.dtype.name}; "
-                f"supported: {x.dtype.name}, float32"
+                f"supported: {supported}"
             )
 
     def outputs(self, a: Arguments, x: Spec, *more: Spec) -> Spec:

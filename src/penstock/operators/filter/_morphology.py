@@ -12,6 +12,7 @@ from ._image_window import ImageWindow
 
 # The borders of the kernel, under the names of these operators.
 _BORDERS = {"reflect_101": 0, "reflect": 1, "wrap": 2, "replicate": 3, "constant": 4}
+_LARGEST_MASK = 1 << 24  # along an axis
 
 
 class Morphology(ImageWindow, abstract=True):
@@ -48,6 +49,10 @@ class Morphology(ImageWindow, abstract=True):
         size = np.where((size == -1).any(axis=1, keepdims=True), 3, size)
         SampleErrors.where(
             (size < 1).any(axis=1), lambda i: f"`mask_size` must be positive, got {a.mask_size[i].tolist()}"
+        )
+        SampleErrors.where(
+            (size > _LARGEST_MASK).any(axis=1),
+            lambda i: f"`mask_size` is at most {_LARGEST_MASK}, got {size[i].tolist()}",
         )
         anchor = np.where(anchor < 0, size // 2, anchor)
         SampleErrors.where(

@@ -15,6 +15,10 @@ _BORDERS = ("reflect_101", "reflect_1001", "wrap", "clamp", "constant")  # those
 _MODES = ("same", "valid")
 
 
+def _what(x: Spec) -> str:
+    return f"the layout '{x.layout}'" if x.layout else "the input, which has no layout,"
+
+
 class Filter(LinearFilter):
     """Correlates images and volumes with a filter: `out[p] = sum over i of filter[i] * in[p + i - anchor]`.
 
@@ -69,13 +73,12 @@ class Filter(LinearFilter):
                 f"input type {x.dtype.name} is not supported; supported: {', '.join(_TYPES)}; fn.cast converts others"
             )
         if a.n_space < 2:
-            raise ValueError(f"layout '{x.layout}' has {a.n_space} axis of space; 2 or 3 can be filtered")
+            raise ValueError(f"{_what(x)} has {a.n_space} axis of space; 2 or 3 can be filtered")
         if weights.dtype != np.float32:
             raise TypeError(f"the filter is of type {weights.dtype.name}; it must be float32")
         if weights.ndim != a.n_space:
             raise ValueError(
-                f"the filter has {weights.ndim} axes, layout '{x.layout}' has {a.n_space} axes of space; "
-                "they must be as many"
+                f"the filter has {weights.ndim} axes, {_what(x)} has {a.n_space} axes of space; they must be as many"
             )
         if fill is not None and fill.dtype != x.dtype:
             raise TypeError(

@@ -4,7 +4,7 @@
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.errors import SampleErrors
+from ...core.errors import SampleErrors, listed
 from ...core.op import Arguments, PerFrame
 from ._linear_filter import Separable, per_axis
 
@@ -57,7 +57,7 @@ class GaussianBlur(Separable):
         )
         SampleErrors.where(
             ~(size < _LONGEST).all(axis=1),
-            lambda i: f"windows of {size[i].tolist()} elements are too large; they may have {_LONGEST - 1}",
+            lambda i: f"windows of {listed(size[i])} elements are too large; they may have {_LONGEST - 1}",
         )
         radius = (size - 1) / 2
         spread = np.where(sigma == 0, (radius - 1) * 0.3 + 0.8, sigma)

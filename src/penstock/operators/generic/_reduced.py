@@ -5,6 +5,7 @@ import numpy as np
 
 from ...core.batch import Spec
 from ...core.columns import constant
+from ...core.errors import no_axis
 from ...core.kernels import MAX_DIMS
 from ...core.op import Arg, Arguments, Layout, Operator
 
@@ -47,7 +48,7 @@ class Reduced(Operator, abstract=True):
         if self.values["axis_names"] is not None:
             for name in self.values["axis_names"]:
                 if name not in x.layout:
-                    raise ValueError(f"axis '{name}' of 'axis_names' is not in the input's layout '{x.layout}'")
+                    raise ValueError(no_axis(name, "'axis_names'", x.layout))
             return [x.axis(name) for name in self.values["axis_names"]]
         if self.values["axes"] is None:
             return list(range(x.ndim))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.batch import Spec
+from ...core.errors import no_axis
 from ...core.op import Arg, Arguments
 from ._joined import MOST, _Joined, in_turns
 from ._renamed import position
@@ -52,7 +53,7 @@ class Cat(_Joined):
         else:
             a.at = layout.find(name)
             if a.at < 0:
-                raise ValueError(f"axis_name='{name}' is not in the layout '{layout}' of the inputs")
+                raise ValueError(no_axis(name, "'axis_name'", layout))
         self.check(inputs, a.at)
         shape = first.shape.copy()
         for x in inputs[1:]:

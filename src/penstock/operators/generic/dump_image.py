@@ -46,13 +46,13 @@ class DumpImage(Operator):
             )
         if self.values["input_layout"] != "HWC":
             raise ValueError(
-                f"{self.display_name()}: input_layout takes HWC; got {self.values['input_layout']}: fn.transpose first"
+                f"{self.display_name()}: input_layout is HWC; got '{self.values['input_layout']}': fn.transpose first"
             )
 
     def run(self, a: Arguments, x: Batch) -> Batch:
         s = x.spec
         if s.ndim != 3 or s.layout not in ("", "HWC"):
-            raise ValueError(f"images have the layout HWC; got {s.layout or 'none'} and {s.ndim} dimensions")
+            raise ValueError(f"images have the layout HWC; got {s.layout or 'no layout'} and {s.ndim} dimensions")
         if s.dtype != np.uint8:
             raise ValueError(f"images are of type uint8; got {s.dtype.name}: fn.cast first")
         SampleErrors.where(

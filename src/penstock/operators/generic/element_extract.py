@@ -43,7 +43,7 @@ class ElementExtract(Operator):
         (batch,) = inputs
         x, wanted = batch.spec, self.values["element_map"]
         if x.ndim < 2:
-            raise ValueError(f"the input needs an axis of frames and at least one of their own; got {x.ndim}")
+            raise ValueError(f"the input needs an axis of frames and one of their own; got {x.ndim} dimensions")
         if x.layout and x.layout[0] != "F":
             raise ValueError(f"the first axis must count frames (F); got the layout '{x.layout}'")
         most = max(wanted)

@@ -41,7 +41,7 @@ class SequenceRearrange(Operator):
 
     def plan(self, a: Arguments, x: Spec, *more: Spec) -> None:
         if x.ndim < 2:
-            raise ValueError(f"the input needs an axis of frames and at least one of their own; got {x.ndim}")
+            raise ValueError(f"the input needs an axis of frames and one of their own; got {x.ndim} dimensions")
         if x.layout and x.layout[0] != "F":
             raise ValueError(f"the first axis must count frames (F); got the layout '{x.layout}'")
         order, counts = self._order(a)

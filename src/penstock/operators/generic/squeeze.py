@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.errors import SampleErrors
+from ...core.errors import SampleErrors, no_axis
 from ...core.op import Arg, Arguments, Layout, PerSample
 from ._renamed import _Renamed
 
@@ -51,7 +51,7 @@ class Squeeze(_Renamed):
         if a.axis_names is not None:
             missing = [n for n in a.axis_names if n not in x.layout]
             if missing:
-                raise ValueError(f"axis_names names '{missing[0]}', which is not in the input's layout '{x.layout}'")
+                raise ValueError(no_axis(missing[0], "'axis_names'", x.layout))
             return {x.layout.index(n) for n in a.axis_names}
         if not len(a.axes):
             return set()
@@ -60,9 +60,8 @@ class Squeeze(_Renamed):
         axes: np.ndarray = a.axes[0]
         wrong = [int(d) for d in axes if not -x.ndim <= d < x.ndim]
         if wrong:
-            raise ValueError(
-                f"axes has {wrong[0]}; the input has {x.ndim} axes: accepted are {-x.ndim} to {x.ndim - 1}"
-            )
+            accepted = f"accepted are {-x.ndim} to {x.ndim - 1}" if x.ndim else "scalars have none to leave out"
+            raise ValueError(f"axes has {wrong[0]}; the input has {x.ndim} axes: {accepted}")
         found = [int(d) % x.ndim for d in axes]
         if len(set(found)) < len(found):
             raise ValueError(f"axes names an axis twice: {axes.tolist()}")

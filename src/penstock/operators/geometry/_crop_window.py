@@ -225,7 +225,8 @@ class CropWindow(WindowedInput, abstract=True):
             if outside:
                 size = sizes.get(name, position)
                 SampleErrors.where(
-                    ~np.isfinite(size), lambda i, s=size, n=name: f"the size of the window along {n} is {s[i]:g}"
+                    ~np.isfinite(size),
+                    lambda i, s=size, n=name: f"the size of the window along {n} must be finite, got {s[i]:g}",
                 )
                 SampleErrors.where(
                     ~((position >= 0) & (position <= 1)),

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.errors import SampleErrors
+from ...core.errors import SampleErrors, listed
 from ...core.op import Arg, Arguments, Operator, PerSample
 from ...core.rows import allocate
 from ._resampling import spatial
@@ -113,7 +113,7 @@ class ResizeSize(Operator, abstract=True):
                     f"{a.start[i].tolist()} to {a.end[i].tolist()}"
                 ),
             )
-            SampleErrors.where(problem == 3, lambda i: f"the output would have the size {a.start[i].tolist()}")
+            SampleErrors.where(problem == 3, lambda i: f"an output of the size {listed(a.start[i])} is too large")
 
 
 def per_axis(a: Arguments, column: np.ndarray, name: str, k: int) -> np.ndarray:

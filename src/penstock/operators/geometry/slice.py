@@ -64,7 +64,10 @@ class Slice(WindowCopy):
     def plan(self, a: Arguments, x: Spec, *arguments: Spec) -> None:
         named = self.named
         if arguments and named:
-            raise ValueError(f"with the inputs anchor and shape, {', '.join(named)} can't be given")
+            raise ValueError(
+                f"with the inputs anchor and shape, {', '.join(named)} can't be given; "
+                "give the window by inputs or by arguments"
+            )
         if len(arguments) == 1 or not (arguments or named):
             raise ValueError("give the window by start, end, shape, ... or by two more inputs, anchor and shape")
         if "axes" in self.values["given"]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.errors import SampleErrors
+from ...core.errors import SampleErrors, listed, no_axis
 from ...core.op import Arg, Arguments, Layout, PerSample
 from ._resampling import Resampling, source_windows
 from ._resize_size import per_axis
@@ -120,7 +120,7 @@ class TensorResize(Resampling):
             limit[axes] = np.where(most > 0, most, np.inf)
         real = _extents(a, np.abs(wanted), region, extent > 0, limit)
         SampleErrors.where(
-            ~(real <= _LARGEST).all(axis=1), lambda i: f"the output would have the size {real[i].tolist()}"
+            ~(real <= _LARGEST).all(axis=1), lambda i: f"an output of the size {listed(real[i])} is too large"
         )
         whole = _ROUNDING["round" if a.scales is None else a.size_rounding](real)
         size = np.where(extent == 0, 0, np.maximum(whole, 1)).astype("i8")
@@ -138,7 +138,7 @@ class TensorResize(Resampling):
             names = str(a.axis_names)
             missing = [c for c in names if c not in x.layout]
             if missing:
-                raise ValueError(f"axis_names names the axis '{missing[0]}', which the layout '{x.layout}' lacks")
+                raise ValueError(no_axis(missing[0], "'axis_names'", x.layout))
             axes = [x.layout.index(c) for c in names]
         elif a.axes is not None:
             wrong = [d for d in a.axes if not -x.ndim <= d < x.ndim]

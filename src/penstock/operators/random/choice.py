@@ -45,6 +45,17 @@ class Choice(Seeded):
             raise ValueError(f"fn.random.choice: extents of the shape can't be negative; got {shape}")
 
     def run(self, a: Arguments, x: Batch, like: Batch | None = None) -> Batch:
+        try:
+            return self._chosen(a, x, like)
+        except MemoryError:
+            shapes = self._shapes(a, like)
+            slices = x.spec.shape[:, 1:].prod(axis=1).tolist() if x.spec.ndim else [1] * a.n
+            # The choices, and the number of each.
+            nbytes = sum(math.prod(s) * (k * x.spec.dtype.itemsize + 8) for s, k in zip(shapes, slices))
+            shown = f"{[list(s) for s in shapes[:4]]}{'...' * (a.n > 4)}"
+            raise MemoryError(f"could not allocate {nbytes} bytes for choices of the shapes {shown}") from None
+
+    def _chosen(self, a: Arguments, x: Batch, like: Batch | None) -> Batch:
         if like is not None and "shape" in a.given:
             raise ValueError("the shape is given twice: by 'shape' and by an input")
         counts = np.broadcast_to(self._counts(x), (a.n,))
@@ -57,13 +68,19 @@ class Choice(Seeded):
             if x.spec.is_dense:
                 return self._of_dense(x, index, shape)
             return self._of_ragged(x, list(index), [shape] * a.n)
-        shapes = [tuple(s) for s in (like.spec.shape if like is not None else np.asarray(a.shape)).tolist()]
+        shapes = self._shapes(a, like)
         for i, s in enumerate(shapes):
             if min(s, default=0) < 0:
                 raise SampleErrors({i: f"negative extents: shape is {list(s)}"})
         return self._of_ragged(
             x, [fill(drawn[i : i + 1], math.prod(s), np.dtype("i8"))[0] for i, s in enumerate(shapes)], shapes
         )
+
+    def _shapes(self, a: Arguments, like: Batch | None) -> list[tuple[int, ...]]:
+        """Of the choices, per sample."""
+        if like is None and (self.values["shape"] is not None or "shape" not in a.given):
+            return [tuple(self.values["shape"] or ())] * a.n
+        return [tuple(s) for s in (like.spec.shape if like is not None else np.asarray(a.shape)).tolist()]
 
     def _counts(self, x: Batch) -> np.ndarray:
         """(n,) how many things there are to choose from."""

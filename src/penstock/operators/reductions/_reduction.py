@@ -8,7 +8,7 @@ import numpy as np
 from ...core.batch import Spec
 from ...core.columns import constant
 from ...core.dtypes import DALIDataType, to_numpy
-from ...core.errors import SampleErrors
+from ...core.errors import SampleErrors, no_axis
 from ...core.kernels import MAX_DIMS
 from ...core.op import Arg, Arguments, Layout, Operator
 
@@ -53,7 +53,7 @@ class Reduction(Operator, abstract=True):
         if names is not None:
             for name in names:
                 if name not in x.layout:
-                    raise ValueError(f"axis '{name}' of 'axis_names' is not in the input's layout '{x.layout}'")
+                    raise ValueError(no_axis(name, "'axis_names'", x.layout))
             return [x.axis(name) for name in names]
         for axis in axes or ():
             if not -x.ndim <= axis < x.ndim:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.batch import Spec
 from ...core.draws import draws
-from ...core.errors import SampleErrors
+from ...core.errors import SampleErrors, listed
 from ...core.kernels import MAX_DIMS
 from ...core.op import Arg, Arguments, PerSample, Seeded
 
@@ -94,7 +94,7 @@ class RandomObjectBBox(Seeded):
         weights = a.class_weights
         if weights is not None:
             bad = ~(np.isfinite(weights) & (weights >= 0)).all(axis=1)
-            SampleErrors.where(bad, lambda i: f"class_weights can't be negative, got {weights[i].tolist()}")
+            SampleErrors.where(bad, lambda i: f"class_weights are finite numbers from 0 on, got {listed(weights[i])}")
         a.labels, a.other = a.classes, a.background
         a.n_labels = np.zeros(a.n, "i8")
         if a.classes is None:

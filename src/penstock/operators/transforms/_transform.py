@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...core.batch import Batch, Spec
-from ...core.errors import SampleErrors
+from ...core.errors import SampleErrors, listed
 from ...core.op import Arg, Arguments, Operator, PerSample
 
 LAYOUT = "**"
@@ -61,7 +61,10 @@ class Transform(Operator, abstract=True):
             matrix = self.matrix(a, dims)
         SampleErrors.where(
             ~np.isfinite(matrix).all(axis=(1, 2)),
-            lambda i: f"the arguments describe no finite transform: {matrix[i].tolist()}",
+            lambda i: (
+                f"{', '.join(self._described)} describe no finite transform; its rows are "
+                f"{', '.join(map(listed, matrix[i][:3]))}{', ...' * (len(matrix[i]) > 3)}"
+            ),
         )
         if all(c is None or not c.flags.writeable for c in columns):
             self._kept = columns, dims, matrix
