@@ -19,6 +19,7 @@ DEFAULTS = {
     ("*", "bytes_per_sample_hint"): "has no effect; memory comes from a pool",
     ("contrast", "contrast_center"): "if not given it is the middle of the input type's range, as in DALI's code",
     ("brightness_contrast", "contrast_center"): "the same",
+    ("noise.shot", "factor"): "if not given it is 12, as in DALI's code",
 }
 # Arguments that DALI does not have: (operator or *, argument): what for.
 ADDED = {

@@ -11,6 +11,8 @@ from ...core.errors import SampleErrors
 from ...core.op import Arguments, PerSample
 from ._noise import Noise
 
+_FACTOR = 12.0
+
 
 class Shot(Noise):
     """Replaces every element by a number of the Poisson distribution around it: `out = factor * poisson(in / factor)`.
@@ -32,7 +34,17 @@ class Shot(Noise):
     """
 
     kernel = "noise/shot"
-    factor = PerSample(float, 20.0, "Brightness of one count, in values of the input; the larger, the more noise.")
+    factor = PerSample(
+        float,
+        None,
+        "Brightness of one count, in values of the input; the larger, the more noise. 12 if not given: so DALI does, "
+        "though its documentation says 20.",
+    )
+
+    def setup(self) -> None:
+        super().setup()
+        if "factor" not in self.values["given"]:
+            self.values["factor"] = _FACTOR
 
     def plan(self, a: Arguments, x: Spec) -> None:
         super().plan(a, x)
