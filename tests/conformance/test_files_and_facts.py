@@ -74,7 +74,7 @@ CONTENTS = [b"hello", bytes(range(256)) * 33, b"\0"]
 
 @pytest.mark.parametrize("dtype", ["u1", "i1"])
 @pytest.mark.parametrize("kwargs", [{}, {"dont_use_mmap": True}, {"use_o_direct": True}])
-@pytest.mark.parametrize("ending", [b"", b"\0", b"\0rest"])
+@pytest.mark.parametrize("ending", [b"", b"\0", b"\0rest", b"\0\0"])
 def test_read(tmp_path, dtype, kwargs, ending):
     samples = []
     for i, content in enumerate(CONTENTS):
@@ -105,6 +105,12 @@ def test_nothing_to_read(path, dtype):
         ((4, 5, 1), "u1", "HWC", True),
         ((1, 1, 3), "u1", "HWC", True),
         ((9, 70, 3), "u1", "", True),
+        ((1, 1, 1), "u1", "", True),
+        ((70, 1, 3), "u1", "HWC", True),
+        ((1, 300, 1), "u1", "HWC", True),
+        ((33, 17, 3), "u1", "HWC", True),
+        ((64, 64, 1), "u1", "", True),
+        ((2, 3, 3), "u1", "", True),
         ((4, 5, 4), "u1", "HWC", False),
         ((4, 5), "u1", "HW", False),
         ((2, 4, 5, 3), "u1", "FHWC", False),

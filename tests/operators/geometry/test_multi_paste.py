@@ -1,20 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-import warnings
-
 import numpy as np
 import pytest
 
 from harness import saturate
 from penstock import fn, ops, pipeline_def, types
-
-try:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from nvidia.dali import fn as dali_fn
-        from nvidia.dali import pipeline_def as dali_pipeline_def
-        from nvidia.dali import types as dali_types
-except ImportError:
-    dali_fn = None
 
 SIZES = ((9, 12), (5, 7), (16, 6), (10, 10), (1, 1))
 
@@ -116,9 +105,8 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("dtype, by_ids, relative, out", CASES)
-def test_random_regions(dtype, by_ids, relative, out):
-    """Against the definition, and against DALI where it is there. Numbers of regions differ from sample to sample."""
+def arguments(dtype, by_ids, relative, out):
+    """Images, arguments per sample and fixed ones. Numbers of regions differ from sample to sample."""
     rng = np.random.default_rng(len(relative) + by_ids)
     inputs = [images(rng, dtype) for _ in range(1 if by_ids else 3)]
     n = len(SIZES)
@@ -129,7 +117,12 @@ def test_random_regions(dtype, by_ids, relative, out):
     else:
         sources = [[s] * 3 for s in SIZES]
     columns.update(regions(rng, sources, columns["output_size"], relative))
-    constants = {} if out is None else {"dtype": getattr(types, out)}
+    return inputs, columns, {} if out is None else {"dtype": getattr(types, out)}
+
+
+@pytest.mark.parametrize("dtype, by_ids, relative, out", CASES)
+def test_random_regions(dtype, by_ids, relative, out):
+    inputs, columns, constants = arguments(dtype, by_ids, relative, out)
     got = paste(inputs, columns, **constants)
     for a, b, c in zip(
         got, reference(inputs, **constants, **columns), paste(inputs, columns, device="gpu", **constants)
@@ -137,11 +130,6 @@ def test_random_regions(dtype, by_ids, relative, out):
         assert a.dtype == b.dtype
         np.testing.assert_array_equal(a, b)
         np.testing.assert_array_equal(c, b, err_msg="GPU")
-    if dali_fn is not None:
-        constants = {k: dali_types.DALIDataType(int(v)) for k, v in constants.items()}
-        theirs = define(dali_fn, dali_pipeline_def, {"device_id": None}, inputs, columns, constants)
-        for a, b in zip(got, theirs):
-            np.testing.assert_array_equal(a, b)
 
 
 def test_defaults():
@@ -209,13 +197,6 @@ def test_sequences_by_numbers(device):
             np.testing.assert_array_equal(sequence[f], want)
     single = [s[:1] for s in x]
     got = paste([single], {"in_ids": ids, "out_anchors": at}, "FHWC", device, output_size=[6, 7])
-    if dali_fn is not None:
-        data = {"in_ids": ids, "out_anchors": at}
-        theirs = define(
-            dali_fn, dali_pipeline_def, {"device_id": None}, [single], data, {"output_size": [6, 7]}, "FHWC"
-        )
-        for a, b in zip(got, theirs):
-            np.testing.assert_array_equal(a, b)
 
 
 def test_sequences_by_numbers_need_as_many_frames():

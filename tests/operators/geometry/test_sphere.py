@@ -26,6 +26,8 @@ ARGS = [
     {"interp_type": LINEAR, "fill_value": 30},
     {"mask": 0, "interp_type": LINEAR},
     {"mask": per_sample(0, 2, dtype="i4"), "fill_value": 9},
+    {"mask": per_sample(0, 2, dtype="i4"), "interp_type": LINEAR},
+    {"mask": 1, "fill_value": 255},
 ]
 TestSphere = op_test(
     "sphere",

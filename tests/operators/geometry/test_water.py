@@ -40,6 +40,7 @@ TestWater = op_test(
         {**GENTLE, "interp_type": LINEAR, "fill_value": -3},
         {**GENTLE, "mask": per_sample(0, 2, dtype="i4")},
         {"ampl_x": 3.3, "ampl_y": -2.2, "interp_type": LINEAR},
+        {**GENTLE, "ampl_y": 4.0, "phase_x": -1.25, "interp_type": LINEAR},
         {"ampl_x": 0, "ampl_y": 0.25, "freq_y": 3, "interp_type": LINEAR, "fill_value": 255},
     ],
     steps=1,
