@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from conformance import grid, report, test_files_and_facts, test_made
+from conformance import grid, report, test_files_and_facts, test_made, test_regions
 from conformance.oracle import Bound, Problem, Result, Tally, compare, is_among
 from conformance.test_operators import DECLARED, RECIPES
 from deviations import Either
@@ -141,13 +141,13 @@ TESTS = {
     "get_property": [test_files_and_facts.test_layout],
     "io.file.read": [test_files_and_facts.test_read, test_files_and_facts.test_nothing_to_read],
     "dump_image": [test_files_and_facts.test_dump_image],
+    "multi_paste": [test_regions.test_multi_paste],
 }
 ELSEWHERE = {
     "decoders.image": "test_files.py compares it over all files there are",
     "decoders.image_crop": "the same",
     "decoders.image_slice": "the same",
     "peek_image_shape": "the same",
-    "multi_paste": "its own test compares each of its cases with DALI",
     "arithmetic": "DALI has it as operators of DataNodes; its own test compares with the rules of types",
     "subscript": "the same",
     "python_function": "does what its function does",
@@ -185,3 +185,11 @@ def test_every_deterministic_operator_has_enough_cases():
     few = {name: n for name, n in counts.items() if n < AT_LEAST}
     assert few.keys() <= ELSEWHERE.keys(), {n: c for n, c in few.items() if n not in ELSEWHERE}
     assert ELSEWHERE.keys() <= few.keys()
+
+
+def test_every_random_operator_is_compared():
+    """In distribution: the report has a row for each."""
+    text = (Path(__file__).parents[1] / "docs" / "conformance.md").read_text()
+    random = [n for n, c in REGISTRY.items() if "seed" in c.schema and not n.startswith("_")]
+    random = [n for n in random if not issubclass(REGISTRY[n], Source)]
+    assert len(random) > 15 and not [n for n in random if f"| {n} |" not in text]
