@@ -21,6 +21,7 @@ import pytest
 
 import penstock
 from deviations import Either
+from emulated_work import work_of
 from penstock import fn, ops, pipeline_def
 from penstock.core.batch import Batch
 from penstock.core.op import REGISTRY, Operator
@@ -149,8 +150,10 @@ def build(
     windows."""
     whole, cut = probes(REGISTRY[name].frames)
     on = {} if device == "cpu" else {"device": device}
+    # With one batch prepared ahead each has a stream of its own, in which its work can be counted.
+    options = {"device_id": 0, "prefetch_queue_depth": 1} if on else {"device_id": None}
 
-    @pipeline_def(batch_size=len(samples), num_threads=num_threads, seed=1, device_id=0 if on else None)
+    @pipeline_def(batch_size=len(samples), num_threads=num_threads, seed=1, **options)
     def pipe():
         x = fn.external_source(source=lambda i: samples, no_copy=True, layout=case.layout or None)
         more = [fn.external_source(source=lambda i, e=e: e) for e in (extra or [])]
@@ -268,7 +271,21 @@ def op_test(
             """The same cases on the GPU (`make gpu-test`: all; else a few, on an emulated device)."""
             samples, extra, columns = declared.data(case)
             pipe = build(name, samples, case, columns, extra=extra, device="gpu")
-            for j, out in enumerate(t.as_cpu() for t in pipe.run()):
+            outputs = pipe.run(-1)  # which waits for nothing
+            if not ON_REAL_GPU:
+                launches, waits = work_of(outputs[0].stream)
+                assert not waits, f"the host has waited for the GPU {waits} times"
+                if launches > 1:  # it has several phases
+                    more = build(
+                        name,
+                        samples * 2,
+                        case,
+                        {k: v * 2 for k, v in columns.items()},
+                        extra=[e * 2 for e in extra],
+                        device="gpu",
+                    )
+                    assert work_of(more.run(-1)[0].stream) == (launches, 0), "more samples take more launches"
+            for j, out in enumerate(t.as_cpu() for t in outputs):
                 differ = total = 0
                 for i, x in enumerate(samples):
                     want = _expected(declared, case, x, [e[i] for e in extra], {k: v[i] for k, v in columns.items()}, j)

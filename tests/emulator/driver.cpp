@@ -143,6 +143,12 @@ extern "C" __attribute__((visibility("default"))) void emulated_let_go(void *gat
   delete held;
 }
 
+// How many kernels a stream was given, and how often the host has waited for it or for an event in it.
+extern "C" __attribute__((visibility("default"))) void emulated_counts(void *stream, int64_t *launches, int64_t *waits) {
+  const Counts &counts = *stream_of(stream).counts;
+  *launches = counts.launches, *waits = counts.waits;
+}
+
 API cuInit(unsigned) { return OK; }
 API cuDriverGetVersion(int *version) {
   const char *text = getenv("PENSTOCK_EMULATED_CUDA");
@@ -170,7 +176,13 @@ API cuCtxPopCurrent_v2(void **context) {
   *context = contexts.back();
   return contexts.pop_back(), OK;
 }
-API cuCtxSynchronize() { return synchronize_all(), status(); }
+API cuCtxSynchronize() {
+  {
+    std::lock_guard<std::mutex> lock(state);
+    for (auto &s : streams) s.second->counts->waits++;
+  }
+  return synchronize_all(), status();
+}
 
 API cuMemAlloc_v2(uint64_t *address, size_t bytes) {
   if (contexts.empty()) return INVALID_CONTEXT;
@@ -276,7 +288,10 @@ API cuStreamDestroy_v2(void *stream) {
   last = s->second;
   return streams.erase(s), OK;
 }
-API cuStreamSynchronize(void *stream) { return stream_of(stream).synchronize(), status(); }
+API cuStreamSynchronize(void *stream) {
+  stream_of(stream).counts->waits++;
+  return stream_of(stream).synchronize(), status();
+}
 API cuStreamWaitEvent(void *stream, void *event, unsigned) {
   auto recorded = ((EmulatedEvent *)event)->last();
   return stream_of(stream).add([=] { recorded->wait(); }), OK;
@@ -285,11 +300,15 @@ API cuStreamWaitEvent(void *stream, void *event, unsigned) {
 API cuEventCreate(void **event, unsigned) { return *event = new EmulatedEvent(), OK; }
 API cuEventDestroy_v2(void *event) { return delete (EmulatedEvent *)event, OK; }
 API cuEventRecord(void *event, void *stream) {
-  auto recorded = ((EmulatedEvent *)event)->record();
+  auto recorded = ((EmulatedEvent *)event)->record(stream_of(stream).counts);
   return stream_of(stream).add([=] { recorded->happen(); }), OK;
 }
 API cuEventQuery(void *event) { return ((EmulatedEvent *)event)->last()->is_done() ? OK : NOT_READY; }
-API cuEventSynchronize(void *event) { return ((EmulatedEvent *)event)->last()->wait(), status(); }
+API cuEventSynchronize(void *event) {
+  auto recorded = ((EmulatedEvent *)event)->last();
+  if (recorded->counts) recorded->counts->waits++;
+  return recorded->wait(), status();
+}
 API cuEventElapsedTime(float *ms, void *from, void *to) {
   const auto time = ((EmulatedEvent *)to)->last()->when - ((EmulatedEvent *)from)->last()->when;
   return *ms = std::chrono::duration<float, std::milli>(time).count(), OK;
@@ -334,6 +353,7 @@ API cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
   if (!gx || !gy || !gz || !bx || !by || !bz || bx * by * bz > 1024 || gy > 65535 || gz > 65535 || shared > 232448)
     return INVALID_VALUE;
   std::string argument((const char *)parameters[0], *f->argument_size);  // before the call returns, as the driver does
+  stream_of(stream).counts->launches++;
   stream_of(stream).add([=] {
     if (status()) return;
     std::lock_guard<std::mutex> lock(kernels);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams and events: a thread per stream does what was asked of it in order, some time later.
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -9,12 +10,18 @@
 #include <mutex>
 #include <thread>
 
+// What a stream was asked for, and how often the host has waited for it or for an event in it.
+struct Counts {
+  std::atomic<int64_t> launches{0}, waits{0};
+};
+
 // One record of an event. Who waits for it is not affected when the event is recorded again, on whatever stream.
 struct Recorded {
   std::mutex mutex;
   std::condition_variable happened;
   bool done = false;
   std::chrono::steady_clock::time_point when;
+  std::shared_ptr<Counts> counts;  // of the stream, if it was recorded in one
 
   void wait() {
     std::unique_lock<std::mutex> lock(mutex);
@@ -34,9 +41,11 @@ struct Recorded {
 
 class EmulatedEvent {
  public:
-  std::shared_ptr<Recorded> record() {
+  std::shared_ptr<Recorded> record(const std::shared_ptr<Counts> &counts) {
     std::lock_guard<std::mutex> lock(mutex_);
-    return last_ = std::make_shared<Recorded>();
+    last_ = std::make_shared<Recorded>();
+    last_->counts = counts;
+    return last_;
   }
   std::shared_ptr<Recorded> last() {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -54,6 +63,8 @@ class EmulatedEvent {
 
 class EmulatedStream {
  public:
+  const std::shared_ptr<Counts> counts = std::make_shared<Counts>();
+
   EmulatedStream() : thread_([this] { work(); }) {}
   ~EmulatedStream() {
     {

@@ -71,7 +71,7 @@ class Decoding:
         gpu: GpuPass = ctx.gpu
         engines = gpu.session.engines or engines_of(gpu.session)
         engines.collect()
-        doubted, share = gpu.doubted.get(self.node.number), 0.0
+        doubted, share, todo = gpu.doubted.get(self.node.number), 0.0, np.ones(ctx.n, bool)
         if engines.hardware is not None and self._format is not None:
             share = engines.sharing.share(pictures.file_bytes)
         # As nearly always, nothing has to be picked.
@@ -84,7 +84,7 @@ class Decoding:
             undone = self._all_by_kernels(gpu, pool, pictures, files, out, engines)
             if undone is None:
                 return
-            doubted = undone
+            doubted = todo = undone
         # Names of sources are made from paths when they are read: parts of the batch go without them.
         encoded = files.with_rows(files.spec, files.rows, files.owners)
         part = _Part(ctx, pool, self.node, pictures, encoded, out, engines, doubted)
@@ -97,7 +97,7 @@ class Decoding:
                 mine = np.flatnonzero(hardware)
                 job = engines.submit(gpu, encoded.take(mine), out.take(mine), self._format)
         try:
-            part.decode(np.ones(ctx.n, bool) if job is None or hardware is None else ~hardware)
+            part.decode(todo if job is None or hardware is None else ~hardware)
         finally:
             refused = job is not None and not job.wait(gpu)
         if refused and hardware is not None:
