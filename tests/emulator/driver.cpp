@@ -144,7 +144,8 @@ extern "C" __attribute__((visibility("default"))) void emulated_let_go(void *gat
 }
 
 // How many kernels a stream was given, and how often the host has waited for it or for an event in it.
-extern "C" __attribute__((visibility("default"))) void emulated_counts(void *stream, int64_t *launches, int64_t *waits) {
+extern "C" __attribute__((visibility("default"))) void emulated_counts(void *stream, int64_t *launches,
+                                                                       int64_t *waits) {
   const Counts &counts = *stream_of(stream).counts;
   *launches = counts.launches, *waits = counts.waits;
 }

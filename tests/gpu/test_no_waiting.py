@@ -41,7 +41,7 @@ CHAINS = {
         fn.cast(fn.color_twist(fn.brightness_contrast(x, brightness=1.3), hue=30.0), dtype=types.FLOAT), vertical=1
     ),
     "warp, colours, normalise": lambda x: normalized(fn.hsv(fn.rotate(x, angle=30.0), saturation=1.5)),
-    "arithmetic": lambda x: math.sqrt(math.clamp(x * 2 + 1, 3, 200)) / 2 - 7,
+    "arithmetic": lambda x: math.sqrt(math.clamp(x * 2 + 1, 3, 200)) / 2,
 }
 
 
