@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from boxes import segments as of_boxes
 from places import segments as at_places
 from segments import Segment, Step
 from test_arithmetic_gpu import ARITHMETIC
@@ -23,7 +24,9 @@ from test_reductions import normalize_segment
 from test_resample_gpu import LANCZOS3, TRIANGULAR, Case, normalized
 from test_warp import case as warp_case
 
+from penstock.core import kernels
 from penstock.core.batch import Spec
+from penstock.exec.optical_flow import _SOURCE as FLOW
 from penstock.gpu.copies import SOURCE as COPY
 
 _SCRIPT = """
@@ -92,12 +95,23 @@ def sources():
         )
         for t, s, shape in (("u1", 3, (4, 5)), ("f2", -1, (2, 3, 2)), ("f8", 1, (3,)), ("i4", 1, ()))
     ]
-    segments += [*drawn, *filled, *cut, *typical_segments(), *reductions(), *filters(), *pieces(), augmented]
+    segments += [
+        *drawn,
+        *filled,
+        *cut,
+        *typical_segments(),
+        *reductions(),
+        *filters(),
+        *pieces(),
+        augmented,
+        *of_boxes(),
+    ]
     segments += [jpeg_segment(pictures("flat"), 50)]
     return of(segments) + [
         ('#define OUT uint8_t\n#include "decode/jpeg_pixels.cu"\n', "jpeg_pixels"),
         ('#include "decode/jpeg_huffman.cu"\n', "jpeg_huffman"),
         (COPY, "copy_pieces"),
+        (FLOW, "flow_frames"),
         (ARITHMETIC, "all"),
     ]
 
@@ -133,3 +147,9 @@ def test_the_real_compiler_takes_them(version, part, tmp_path):
     if done.returncode == 77:
         pytest.skip(done.stdout.strip())
     assert done.returncode == 0, done.stderr
+
+
+def test_every_kernel_is_among_them():
+    text = "\n".join(source for part in PARTS.values() for source, _ in part())
+    names = [str(path.relative_to(kernels.ROOT)) for path in Path(kernels.ROOT).rglob("*.cu")]
+    assert len(names) > 40 and not [name for name in names if f'"{name}"' not in text]
