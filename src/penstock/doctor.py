@@ -81,25 +81,18 @@ def _gpu(r: _Report) -> None:
         return
     for i in range(driver.device_count()):
         r.try_(f"GPU {i}", lambda i=i: _describe(driver.Device.get(i)))  # type: ignore[misc]
-    has_compiler = r.try_(
-        "NVRTC", lambda: ".".join(map(str, compile.version())), f"The GPU's kernels need NVRTC: {install}"
-    )
-    if has_compiler and compile.version()[0] > int(driver.driver_version().split(".")[0]):
-        r.advice.append(
-            f"NVRTC is of CUDA {compile.version()[0]} and the driver of CUDA {driver.driver_version()}: install "
-            f"penstock[cuda12]"
-        )
-    if r.try_("nvJPEG", nvjpeg.version, f"JPEG is decoded without the GPU's engine until nvJPEG is there: {install}"):
+    r.try_("NVRTC", lambda: ".".join(map(str, compile.version())), f"The GPU's kernels need NVRTC: {install}")
+    if r.try_(
+        "nvJPEG", nvjpeg.version, f"Kernels decode all JPEG, none the GPU's engine, until nvJPEG is there: {install}"
+    ):
 
         def engine() -> str:
             device = driver.Device.get(0)
             with device:
                 nvjpeg.HardwareDecoder(device).close()
-            return "takes baseline JPEG beside the CPU's threads"
+            return "takes baseline JPEG where training leaves it the time"
 
-        r.try_(
-            "JPEG engine of GPU 0", engine, "JPEG is decoded by CPU and GPU together; this GPU has no engine for it."
-        )
+        r.try_("JPEG engine of GPU 0", engine, "JPEG is decoded by kernels; this GPU has no engine for it.")
 
     def flow() -> str:
         device = driver.Device.get(0)

@@ -16,6 +16,7 @@ from functools import cache
 
 from ..core import kernels
 from ..core.digest import SHIPPED, digest
+from .driver import newest_toolkit
 
 OPTIONS = ("--std=c++17", "--fmad=false", "--extra-device-vectorization", "--device-as-default-execution-space")
 _INSTALL = "install it by `pip install penstock[cuda13]` (for drivers of CUDA 12: `pip install penstock[cuda12]`)"
@@ -46,16 +47,25 @@ def _candidates() -> list[str]:
 @cache
 def library() -> ctypes.CDLL:
     """NVRTC. Raises CompilerMissing."""
+    newest, too_new = newest_toolkit(), 0
     for path in _candidates():
         try:
             lib = ctypes.CDLL(path)
-            break
         except OSError:
             continue
-    else:
-        raise CompilerMissing(f"GPU operators need NVRTC, CUDA's compiler, which was not found; {_INSTALL}")
-    lib.nvrtcGetErrorString.restype = ctypes.c_char_p
-    return lib
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        if newest is not None and lib.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)) == 0:
+            if major.value > newest:  # drivers load code of their own CUDA and of older ones
+                too_new = major.value
+                continue
+        lib.nvrtcGetErrorString.restype = ctypes.c_char_p
+        return lib
+    if too_new:
+        raise CompilerMissing(
+            f"the NVRTC that was found is of CUDA {too_new}, whose code the driver, of CUDA {newest}, can't load: "
+            f"`pip install penstock[cuda{newest}]`, or update the driver"
+        )
+    raise CompilerMissing(f"GPU operators need NVRTC, CUDA's compiler, which was not found; {_INSTALL}")
 
 
 @cache
@@ -118,22 +128,38 @@ def compile(source: str, entry: str, arch: str) -> bytes:
 def _load_or_compile(source: str, entry: str, arch: str) -> bytes:
     target = _target(arch)
     key = repr((source, _sources(), OPTIONS, version(), target, os.environ.get("PENSTOCK_NVRTC")))
-    path = os.path.join(_folder(), hashlib.sha256(key.encode()).hexdigest()[:32] + ".cubin")
-    try:
-        with open(path, "rb") as f:
-            return f.read()
-    except OSError:
-        pass
+    path = os.path.join(_folder(), hashlib.sha256(key.encode()).hexdigest()[:32] + ".kernel")
+    if image := _kept(path):
+        return image
     image = _compile(source, entry, target)
     try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        fd, temporary = tempfile.mkstemp(dir=os.path.dirname(path))
-        with os.fdopen(fd, "wb") as f:
-            f.write(image)
-        os.replace(temporary, path)
+        _keep(path, image)
     except OSError:  # a read-only or full home: the next process compiles again
         pass
     return image
+
+
+def _kept(path: str) -> bytes | None:
+    """The image in a file of the cache; None if there is none, or not all of it."""
+    try:
+        with open(path, "rb") as f:
+            sum, image = f.read(32), f.read()
+    except OSError:
+        return None
+    return image if hashlib.sha256(image).digest() == sum else None
+
+
+def _keep(path: str, image: bytes) -> None:
+    """Several processes may do it at once."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    fd, temporary = tempfile.mkstemp(dir=os.path.dirname(path))
+    try:
+        with os.fdopen(fd, "wb") as f:
+            f.write(hashlib.sha256(image).digest() + image)
+        os.replace(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise
 
 
 def _compile(source: str, entry: str, target: str) -> bytes:

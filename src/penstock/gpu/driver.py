@@ -19,6 +19,8 @@ from .driver_calls import FUNCTIONS, SHORT, TIMED
 _OLDEST_DRIVER = 12000  # CUDA 12.0
 _OUT_OF_MEMORY, NOT_READY = 2, 600
 _PORTABLE = 1
+# Errors after which CUDA does nothing more in a process: memory errors, illegal addresses and instructions, and so on.
+_LASTING = {214, 220, 700, 702, 709, 710, *range(714, 720)}
 
 
 class CudaError(RuntimeError):
@@ -119,7 +121,13 @@ def check(code: int, doing: str) -> None:
     if not code:
         return
     kind = OutOfDeviceMemory if code == _OUT_OF_MEMORY else CudaError
-    raise kind(f"{doing}: {_explain(driver(), code)}")
+    advice = (
+        ". Work that was asked for earlier has failed, not necessarily this library's, and this process can't use the "
+        "GPU any more: start it anew; `compute-sanitizer python ...` tells the kernel"
+        if code in _LASTING
+        else ""
+    )
+    raise kind(f"{doing}: {_explain(driver(), code)}{advice}")
 
 
 def driver_version() -> str:
@@ -127,6 +135,14 @@ def driver_version() -> str:
     version = ctypes.c_int()
     check(driver().cuDriverGetVersion(ctypes.byref(version)), "asking for the driver's version")
     return _dotted(version.value)
+
+
+def newest_toolkit() -> int | None:
+    """The major version of the newest CUDA whose code the driver loads; None if CUDA was not started here."""
+    if _live is None:
+        return None
+    version = ctypes.c_int()
+    return version.value // 1000 if not _live.cuDriverGetVersion(ctypes.byref(version)) else None
 
 
 def device_count() -> int:
