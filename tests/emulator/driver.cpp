@@ -276,6 +276,7 @@ API cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream
 }
 
 API cuStreamCreate(void **stream, unsigned) {
+  if (int s = status()) return s;
   auto s = std::make_shared<EmulatedStream>();
   std::lock_guard<std::mutex> lock(state);
   streams[s.get()] = s;
@@ -298,13 +299,19 @@ API cuStreamWaitEvent(void *stream, void *event, unsigned) {
   return stream_of(stream).add([=] { recorded->wait(); }), OK;
 }
 
-API cuEventCreate(void **event, unsigned) { return *event = new EmulatedEvent(), OK; }
+API cuEventCreate(void **event, unsigned) {
+  if (int s = status()) return s;
+  return *event = new EmulatedEvent(), OK;
+}
 API cuEventDestroy_v2(void *event) { return delete (EmulatedEvent *)event, OK; }
 API cuEventRecord(void *event, void *stream) {
   auto recorded = ((EmulatedEvent *)event)->record(stream_of(stream).counts);
   return stream_of(stream).add([=] { recorded->happen(); }), OK;
 }
-API cuEventQuery(void *event) { return ((EmulatedEvent *)event)->last()->is_done() ? OK : NOT_READY; }
+API cuEventQuery(void *event) {
+  if (int s = status()) return s;
+  return ((EmulatedEvent *)event)->last()->is_done() ? OK : NOT_READY;
+}
 API cuEventSynchronize(void *event) {
   auto recorded = ((EmulatedEvent *)event)->last();
   if (recorded->counts) recorded->counts->waits++;
@@ -317,6 +324,7 @@ API cuEventElapsedTime(float *ms, void *from, void *to) {
 
 // An image is what nvrtc.cpp makes: a word that says so, the size, and a shared library.
 API cuModuleLoadData(void **module, const void *image) {
+  if (int s = status()) return s;
   uint64_t head[2];
   memcpy(head, image, sizeof head);
   if (head[0] != 0x656c756d45ull) return NO_IMAGE;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No driver, one that is too old, no GPU, a full GPU, several GPUs: clear errors, after which the process goes on. In
-processes of their own, on the emulated device."""
+"""No driver, one that is too old, no GPU, a full GPU, a lost GPU, several GPUs: clear errors, after which the process
+goes on. In processes of their own, on the emulated device."""
 
 import os
 import subprocess
@@ -41,7 +41,11 @@ def on_the_cpu():
 
 def lines(program, **environment):
     done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT + program], env=os.environ | environment, text=True, capture_output=True
+        [sys.executable, "-c", _SCRIPT + program],
+        env=os.environ | environment,
+        text=True,
+        capture_output=True,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -77,6 +81,45 @@ def test_a_full_gpu():
     found = lines("attempt(batch_size=8, side=1024); attempt()", PENSTOCK_EMULATED_MEMORY=str(4 << 20))
     assert "has" in found[0] and "MiB left and a batch needs" in found[0] and "Lower batch_size" in found[0]
     assert found[1] == "[2, 2, 2]"
+
+
+def test_a_lost_gpu():
+    """An illegal address, by whatever library, ends all of CUDA in a process: every use says so, nothing hangs, what
+    runs on the CPU goes on, and the process ends as always."""
+    found = lines(
+        """
+from penstock.gpu.driver import Device
+from penstock.gpu.stream import Stream
+
+p, q = build(0), build(0, side=32)
+(out,) = p.run()
+q.run()
+try:
+    with Device.get(0) as device:
+        Stream(device).copy(1 << 40, out.data_ptr(), 8)
+except Exception:
+    pass
+
+def say(what):
+    try:
+        what()
+        print("done")
+    except Exception as e:
+        print(type(e).__name__, " ".join(str(e).split()))
+
+for _ in range(4):  # those that were made before are good
+    say(lambda: p.run()[0].as_cpu())
+attempt()
+say(lambda: str(p.stats()) + p.explain())
+say(p.close)
+on_the_cpu()
+del p, q, out
+gc.collect()
+print("end")
+"""
+    )
+    assert all("illegal memory access" in x and "can't use the GPU any more: start it anew" in x for x in found[:5])
+    assert found[5:] == ["done", "done", "cpu 1.0", "end"]
 
 
 def test_pipelines_on_two_gpus_at_once():

@@ -17,7 +17,7 @@ from ..core.rows import ArgumentRows, address
 from ..gpu import compile, lent
 from ..gpu.batch import DeviceBatch
 from ..gpu.copies import copy_on_device, pieces_of
-from ..gpu.driver import Device
+from ..gpu.driver import CudaError, Device
 from ..gpu.memory import Block, Budget, pool
 from ..gpu.stream import Event, Stream
 
@@ -122,8 +122,11 @@ class Session:
 
     def times(self) -> dict[int, tuple[float, int]]:
         """Milliseconds of the GPU and number of batches, by the number of a stage's first node."""
-        with self.device:
-            self._collect()
+        try:
+            with self.device:
+                self._collect()
+        except CudaError:  # statistics can be had when the GPU is lost, too
+            pass
         return dict(self._times)
 
     def held(self) -> int:
@@ -132,6 +135,12 @@ class Session:
 
     def close(self) -> None:
         """Gives the memory that nobody uses any more back to the driver."""
+        try:
+            self._close()
+        except CudaError:  # the GPU is lost, and with it the memory; whoever ran the pipeline was told
+            pass
+
+    def _close(self) -> None:
         with self.device:
             if self.engines is not None:
                 self.engines.close()
