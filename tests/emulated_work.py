@@ -14,3 +14,13 @@ def work_of(stream: int) -> tuple[int, int]:
     library = ctypes.CDLL(os.environ["PENSTOCK_CUDA_DRIVER"])
     library.emulated_counts(ctypes.c_void_p(stream), ctypes.byref(launches), ctypes.byref(waits))
     return launches.value, waits.value
+
+
+def check_work(outputs, with_twice_the_samples) -> None:
+    """Nobody has waited for a batch on its way, and it has taken one launch or, where there are several phases, as many
+    as one of twice the samples does. `outputs` are those of `run(-1)`; the other pipeline is made only if needed."""
+    launches, waits = work_of(outputs[0].stream)
+    assert not waits, f"the host has waited for the GPU {waits} times"
+    if launches > 1:
+        more = with_twice_the_samples()
+        assert work_of(more.run(-1)[0].stream) == (launches, 0), "more samples take more launches"

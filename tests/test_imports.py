@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "graph": {"core"},
     "gpu": {"core"},
     "exec": {"core", "graph", "gpu"},
-    "external": {"core"},
+    "external": {"core", "gpu"},
     "operators": {"core", "external"},
     "absent": {"core"},
     "registry": {"absent", "core", "graph", "operators", "signatures"},

@@ -38,17 +38,19 @@ class TensorGPU:
         The layout, such as "HWC"; None or "" for none.
     device_id
         The GPU; by default that of the object.
+    stream
+        For a capsule: the stream whose work makes the data, by default the default one. Arrays tell it themselves.
     """
 
     _batch: DeviceBatch  # of one sample
 
     def __init__(self, object: Any, layout: str | None = None, device_id: int = -1, stream: Any = None):
-        address, shape, dtype, device_id, owner = foreign(object, device_id)
+        address, shape, dtype, device_id, owner, behind = foreign(object, device_id, stream)
         dtypes.from_numpy(dtype)
         spec = Spec(
             np.array([shape], "i8").reshape(1, len(shape)), dtype, check_layout(layout, len(shape), "the tensor")
         )
-        self._batch = borrowed(spec, [address], (owner,), device_id)
+        self._batch = borrowed(spec, [address], (owner,), device_id, behind)
         self._source = ""
 
     @classmethod
@@ -74,8 +76,8 @@ class TensorGPU:
             "stream": b.stream.handle if pending else None,
         }
 
-    def __dlpack__(self, *, stream: Any = None, **kwargs: Any) -> Any:
-        return _capsule(self._batch, self._shape, stream)
+    def __dlpack__(self, *, stream: Any = None, dl_device: Any = None, copy: bool | None = None, **kwargs: Any) -> Any:
+        return _capsule(_for_others(self._batch, dl_device, copy), self._shape, stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (2, self._batch.device.id)
@@ -188,12 +190,13 @@ class TensorListGPU(TensorList):
         elif isinstance(source, (list, tuple)):
             self._batch = _batch_of([t if isinstance(t, TensorGPU) else TensorGPU(t) for t in source], contiguous)
         else:
-            address, shape, dtype, device_id, owner = foreign(source, device_id)
+            address, shape, dtype, device_id, owner, behind = foreign(source, device_id, stream)
             if not shape:
                 raise ValueError("the first axis of an array is the batch; got a scalar")
             spec = Spec.uniform(shape[0], shape[1:], dtype)
             step = int(np.prod(shape[1:])) * dtype.itemsize
-            self._batch = borrowed(spec, [address + i * step for i in range(shape[0])], (owner,), device_id)
+            addresses = [address + i * step for i in range(shape[0])]
+            self._batch = borrowed(spec, addresses, (owner,), device_id, behind)
         if layout is not None:
             self.set_layout(layout)
 
@@ -278,10 +281,11 @@ class TensorListGPU(TensorList):
         """A copy in CPU memory."""
         return TensorListCPU(self._batch.download())
 
-    def __dlpack__(self, *, stream: Any = None, **kwargs: Any) -> Any:
+    def __dlpack__(self, *, stream: Any = None, dl_device: Any = None, copy: bool | None = None, **kwargs: Any) -> Any:
         b = self._own()
         if not len(b) or not b.is_packed:
-            return self.as_tensor().__dlpack__(stream=stream, **kwargs)
+            return self.as_tensor().__dlpack__(stream=stream, dl_device=dl_device, copy=copy, **kwargs)
+        b = _for_others(b, dl_device, copy)
         return _capsule(b, (len(b), *b.spec.shape[0].tolist()), stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -321,6 +325,15 @@ class TensorListGPU(TensorList):
 
     def _repr_html_(self) -> str | None:
         return self.as_cpu()._repr_html_()
+
+
+def _for_others(batch: DeviceBatch, dl_device: Any, copy: bool | None) -> DeviceBatch:
+    """What DLPack asks for: the batch, or with `copy` one of their own."""
+    if dl_device is not None and tuple(map(int, dl_device)) != (2, batch.device.id):
+        raise BufferError(
+            f"the data is on GPU {batch.device.id}, not on DLPack's device {dl_device}; as_cpu() copies it"
+        )
+    return batch.packed_copy() if copy else batch
 
 
 def _capsule(batch: DeviceBatch, shape: Sequence[int], stream: Any) -> Any:

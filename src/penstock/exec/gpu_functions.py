@@ -51,7 +51,7 @@ class Arrays:
         """A copy of somebody's dense array. It was made on the stream of the batch or, with `waits`, on any: then on
         the default one at the latest."""
         stream = self.stream
-        address, shape, dtype, number, owner = foreign(array, -1)
+        address, shape, dtype, number, owner, _ = foreign(array, -1)
         dtypes.from_numpy(dtype)
         if number != stream.device.id:
             raise ValueError(f"it is on GPU {number}, the pipeline works on GPU {stream.device.id}")

@@ -39,8 +39,10 @@ def _convert(data: Any) -> np.ndarray:
         what = "None" if data is None else f"a {type(data).__name__}"
         hint = "; np.frombuffer(data, np.uint8) makes an array of bytes" if isinstance(data, bytes) else ""
         raise DataError(f"the source gave {what}; {_ACCEPTED}{hint}")
-    if hasattr(data, "__cuda_array_interface__"):  # on the GPU: to the CPU, as this output is there
-        data = data.get() if hasattr(data, "get") else data.cpu() if hasattr(data, "cpu") else data
+    if _is_on_gpu(data):  # to the CPU, as this output is there
+        from ..gpu.interchange import on_host
+
+        return on_host(data)
     if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
         return np.asarray(data.detach() if getattr(data, "requires_grad", False) else data)
     if hasattr(data, "__dlpack__"):
@@ -54,13 +56,21 @@ def _convert(data: Any) -> np.ndarray:
     return array.astype(_NARROW[array.dtype.name]) if array.dtype.name in _NARROW else array
 
 
+def _is_on_gpu(data: Any) -> bool:
+    if hasattr(data, "__cuda_array_interface__"):
+        return True
+    return hasattr(data, "__dlpack_device__") and int(data.__dlpack_device__()[0]) == 2
+
+
 def _is_list(data: Any) -> bool:
     return isinstance(data, (list, tuple))
 
 
 def layout_of(data: Any) -> str:
-    """The layout that a tensor or a list of them brings along."""
-    first = data[0] if isinstance(data, (list, tuple)) and len(data) else data
+    """The layout that a batch or a list of tensors brings along; none if it is one tensor, as in DALI."""
+    if not _is_list(data) and not hasattr(data, "is_dense_tensor"):
+        return ""
+    first = data[0] if _is_list(data) and len(data) else data
     layout = getattr(first, "layout", None)
     if not callable(layout):
         return ""
@@ -75,6 +85,8 @@ def samples_of(outputs: list[Any]) -> list[Any]:
 
 def _samples_of(data: Any) -> np.ndarray | list[np.ndarray]:
     if hasattr(data, "is_dense_tensor"):  # a TensorList, of this package or of another one
+        if not hasattr(data, "as_array"):  # on the GPU
+            data = data.as_cpu()
         return data.as_array() if data.is_dense_tensor() else [as_array(data.at(k)) for k in range(len(data))]
     if _is_list(data):
         return [_sample(d, i) for i, d in enumerate(data)]

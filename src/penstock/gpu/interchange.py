@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,22 +30,37 @@ def stream_handle(stream: Any) -> int:
     raise TypeError(f"a CUDA stream is an integer, a ctypes pointer or a stream of PyTorch or CuPy; got {stream!r}")
 
 
-def foreign(object: Any, device_id: int) -> tuple[int, tuple[int, ...], np.dtype, int, Any]:
-    """Address, shape, type, device and owner of somebody's array."""
+class Foreign(NamedTuple):
+    """Somebody's array, which is there when what the stream was asked for is done."""
+
+    address: int
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    device_id: int
+    owner: Any
+    stream: int
+
+
+def foreign(object: Any, device_id: int, stream: Any = None) -> Foreign:
+    """Somebody's array. `stream` is where it is made, for capsules and arrays that don't tell."""
+    behind = LEGACY_STREAM if stream is None else stream_handle(stream)
     interface = getattr(object, "__cuda_array_interface__", None)
-    if interface is not None:
+    # Where the interface says nothing of streams (PyTorch's) DLPack does.
+    if interface is not None and ("stream" in interface or not hasattr(object, "__dlpack__")):
         if interface.get("strides") is not None:
             dense = np.empty(interface["shape"], interface["typestr"]).strides
             if tuple(interface["strides"]) != dense:
                 raise ValueError(f"a dense row-major array is needed; got strides {interface['strides']}, not {dense}")
         number = device_id if device_id >= 0 else _device_of(object)
-        return interface["data"][0], tuple(interface["shape"]), np.dtype(interface["typestr"]), number, object
+        behind = interface.get("stream") or behind
+        dtype = np.dtype(interface["typestr"])
+        return Foreign(interface["data"][0], tuple(interface["shape"]), dtype, number, object, behind)
     if hasattr(object, "__dlpack_device__") and object.__dlpack_device__()[0] != 2:
         raise TypeError(f"expected an array on the GPU; this {type(object).__name__} is not on a GPU")
     if hasattr(object, "__dlpack__"):
-        object = object.__dlpack__(stream=LEGACY_STREAM)
+        object, behind = object.__dlpack__(stream=LEGACY_STREAM), LEGACY_STREAM
     if type(object).__name__ == "PyCapsule":
-        return dlpack.take(object)
+        return Foreign(*dlpack.take(object), behind)
     raise TypeError(f"expected an array on the GPU (__cuda_array_interface__ or DLPack); got {type(object).__name__}")
 
 
@@ -78,14 +93,25 @@ class LentSample:
         return (2, self.batch.device.id)
 
 
-def borrowed(spec: Spec, addresses: list[int], owners: tuple, device_id: int) -> DeviceBatch:
-    """A batch of memory that others own and have finished writing."""
+def borrowed(
+    spec: Spec, addresses: list[int], owners: tuple, device_id: int, stream: int = LEGACY_STREAM
+) -> DeviceBatch:
+    """A batch of memory that others own, and which is there when what `stream` was asked for is done."""
     rows = spec.packed()
     rows["data"] = addresses
     batch = DeviceBatch(spec, rows, owners)
     batch.device = Device.get(device_id)
-    batch.stream, batch.ready = ForeignStream(batch.device, LEGACY_STREAM), None
+    batch.stream = ForeignStream(batch.device, stream)
+    with batch.device:
+        batch.ready = batch.stream.record()
     return batch
+
+
+def on_host(object: Any) -> np.ndarray:
+    """A copy of somebody's array in pinned memory of the host."""
+    found = foreign(object, -1)
+    spec = Spec.uniform(1, found.shape, found.dtype)
+    return borrowed(spec, [found.address], (found.owner,), found.device_id, found.stream).download().sample(0)
 
 
 def taken(result: Any, layout_of: Callable[[tuple[int, ...]], str], stream: Stream) -> DeviceBatch:
@@ -121,7 +147,7 @@ def copy_out(batch: DeviceBatch, ptr: Any, cuda_stream: Any, non_blocking: bool)
     """Copies all samples, one behind the other, to an address or an array on the same GPU."""
     address = getattr(ptr, "value", ptr)
     if not isinstance(address, int):
-        address = foreign(ptr, batch.device.id)[0]
+        address = foreign(ptr, batch.device.id).address
     with batch.device:
         stream = (
             Stream(batch.device) if cuda_stream is None else ForeignStream(batch.device, stream_handle(cuda_stream))

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of other libraries on the GPU, as inputs and as tensors: what their streams have been asked for is done before
+anything is read. The other library is this test's own; streams are held, so that the order shows."""
+
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+from test_reuse import held
+
+from penstock import fn, pipeline_def
+from penstock.backend import TensorGPU, TensorListGPU
+from penstock.gpu import dlpack
+from penstock.gpu.driver import Device
+from penstock.gpu.memory import pool
+from penstock.gpu.stream import ForeignStream, Stream
+
+if os.environ.get("PENSTOCK_TEST_GPU") == "1":
+    pytest.skip("only streams of the emulated device can be held", allow_module_level=True)
+
+SHAPE, SOON = (3, 4, 5), 0.2
+
+
+class Array:
+    """Of a library whose work goes on in a stream of its own."""
+
+    def __init__(self, stream):
+        with stream.device:
+            self.stream, self.block = stream, pool(stream.device).take(60, stream)
+
+    def write(self, value):
+        with self.stream.device:
+            self.stream.fill(self.block.address, value, 60)
+
+
+class WithInterface(Array):
+    """As CuPy and Numba do it: says in which stream it is made."""
+
+    @property
+    def __cuda_array_interface__(self):
+        stream = self.stream.handle
+        return {"data": (self.block.address, False), "shape": SHAPE, "typestr": "|u1", "version": 3, "stream": stream}
+
+
+class WithDlpack(Array):
+    """As JAX does it: makes the consumer's stream wait."""
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def __dlpack__(self, *, stream=None, **kwargs):
+        with self.stream.device:
+            ForeignStream(self.stream.device, stream).wait(self.stream.record())
+        return dlpack.capsule(self.block.address, SHAPE, np.dtype("u1"), 0, self)
+
+
+class WithBoth(WithDlpack):
+    """As PyTorch does it: its interface says nothing of streams."""
+
+    @property
+    def __cuda_array_interface__(self):
+        return {"data": (self.block.address, False), "shape": SHAPE, "typestr": "|u1", "version": 2}
+
+
+def fed(array, device):
+    @pipeline_def(batch_size=3, num_threads=1, device_id=0)
+    def pipe():
+        return fn.external_source(name="x", device=device)
+
+    made = pipe()
+    made.build()
+    made.feed_input("x", array)
+    (out,) = made.run()
+    return out.as_cpu() if device == "gpu" else out
+
+
+READERS = {
+    "TensorGPU": lambda a: TensorGPU(a).as_cpu(),
+    "TensorListGPU": lambda a: TensorListGPU(a).as_cpu().as_array(),
+    "a list": lambda a: TensorListGPU([a, a]).as_cpu().as_array(),
+    "a copy": lambda a: TensorListGPU([a], contiguous=True).as_cpu().as_array(),
+    "an input on the GPU": lambda a: fed(a, "gpu").as_array(),
+    "an input on the CPU": lambda a: fed(a, "cpu").as_array(),
+}
+
+
+@pytest.fixture(scope="module")
+def stream():
+    device = Device.get(0)
+    with device:
+        return Stream(device)
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("kind", [WithInterface, WithDlpack, WithBoth])
+def test_what_is_still_being_made_is_waited_for(kind, reader, stream):
+    array, found = kind(stream), []
+    thread = threading.Thread(target=lambda: found.append(np.array(READERS[reader](array))), daemon=True)
+    with held(stream):
+        array.write(7)
+        thread.start()
+        time.sleep(SOON)  # who does not wait has read something else by then
+    thread.join(60)
+    assert found and (found[0] == 7).all() and found[0].size % 60 == 0
+
+
+def test_a_capsule_of_a_stream(stream):
+    array, found = WithDlpack(stream), []
+    capsule = dlpack.capsule(array.block.address, SHAPE, np.dtype("u1"), 0, array)
+    thread = threading.Thread(target=lambda: found.append(np.array(TensorGPU(capsule, stream=stream.handle).as_cpu())))
+    with held(stream):
+        array.write(8)
+        thread.start()
+        time.sleep(SOON)
+    thread.join(60)
+    assert (found[0] == 8).all()
+
+
+def batch():
+    images = [np.full((2, 3), k, "u1") for k in range(4)]
+    made = pipeline_def(lambda: fn.external_source(lambda: images, device="gpu", layout="HW") + 1, batch_size=4)
+    return made(num_threads=1, device_id=0).run()[0]
+
+
+@pytest.mark.parametrize("device", ["gpu", "cpu"])
+def test_outputs_of_a_pipeline_are_inputs_of_another(device):
+    out = batch()
+    for data in (out, [out[k] for k in range(4)], list(out)):
+        got = fed_four(data, device)
+        assert got.layout() == "HW" and [int(got.at(k)[1, 2]) for k in range(4)] == [1, 2, 3, 4]
+
+
+def fed_four(data, device):
+    made = pipeline_def(lambda: fn.external_source(name="x", device=device), batch_size=4, num_threads=1)(device_id=0)
+    made.build()
+    made.feed_input("x", data)
+    (out,) = made.run()
+    return out.as_cpu() if device == "gpu" else out
+
+
+def test_dlpack_copies_and_other_devices():
+    out = batch()
+    for x in (out, out.as_tensor(), out[1]):
+        copy = TensorGPU(x.__dlpack__(copy=True, dl_device=(2, 0), max_version=(1, 0)))
+        assert copy.data_ptr() != x.data_ptr()
+        assert TensorGPU(x.__dlpack__(copy=False)).data_ptr() == x.data_ptr()
+        assert (np.asarray(copy.as_cpu()) == np.asarray(TensorGPU(x.__dlpack__()).as_cpu())).all()
+        with pytest.raises(BufferError, match=r"the data is on GPU 0.*as_cpu\(\) copies it"):
+            x.__dlpack__(dl_device=(1, 0))
