@@ -68,17 +68,17 @@ def _gpu(r: _Report) -> None:
     r.part("GPU")
     from .gpu import compile, driver, nvjpeg, optical_flow
 
-    install = "pip install penstock[cuda13] (for drivers of CUDA 12: penstock[cuda12])"
     if not r.try_("driver", lambda: f"supports CUDA {driver.driver_version()}"):
         r.advice.append(
-            "Pipelines run on the CPU: leave `device` out and pass device_id=None. For the GPU, an NVIDIA driver is "
-            "needed."
+            "Pipelines run on the CPU: leave `device` out and pass device_id=None. For the GPU, an NVIDIA driver for "
+            "CUDA 12.0 or newer is needed."
         )
         return
     if driver.device_count() == 0:
         r.say("GPUs", "the driver knows none", False)
         r.advice.append("Pipelines run on the CPU only.")
         return
+    install = f"pip install penstock[cuda{min(driver.newest_toolkit() or 13, 13)}]"
     for i in range(driver.device_count()):
         r.try_(f"GPU {i}", lambda i=i: _describe(driver.Device.get(i)))  # type: ignore[misc]
     r.try_("NVRTC", lambda: ".".join(map(str, compile.version())), f"The GPU's kernels need NVRTC: {install}")

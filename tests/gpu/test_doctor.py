@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`penstock doctor`: what is there, what is missing, what follows. On the emulated device, in other processes."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.environ.get("PENSTOCK_TEST_GPU") == "1", reason="a real GPU lacks nothing")
+
+
+def doctor(**environment):
+    """The report's lines, by their names, and what follows from them."""
+    done = subprocess.run(
+        [sys.executable, "-m", "penstock", "doctor"],
+        env=os.environ | environment,
+        text=True,
+        capture_output=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    report, _, follows = done.stdout.partition("What follows\n")
+    found = {}
+    for line in report.splitlines():
+        if line.startswith("  "):
+            found[line[11:34].strip()] = line[2:9].strip(), line[34:].strip()
+    return found, [line[4:] for line in follows.splitlines()]
+
+
+def test_all_that_matters_is_told():
+    found, _ = doctor()
+    assert {"Python", "native library", "processor", "image formats", "driver", "GPU 0", "NVRTC", "numpy"} <= set(found)
+    assert found["driver"] == ("ok", "supports CUDA 13.0") and "compute capability 9.0" in found["GPU 0"][1]
+    assert "MiB of it free" in found["GPU 0"][1] and "JPEG 2000" in found["image formats"][1]
+
+
+@pytest.mark.parametrize(
+    "lacking, name, says, follows",
+    [
+        ({"PENSTOCK_CUDA_DRIVER": "/nowhere"}, "driver", "no NVIDIA driver was found", "pass device_id=None"),
+        ({"PENSTOCK_EMULATED_CUDA": "11080"}, "driver", "supports CUDA 11.8", "CUDA 12.0 or newer is needed"),
+        ({"PENSTOCK_EMULATED_DEVICES": "0"}, "GPUs", "knows none", "run on the CPU only"),
+        ({"PENSTOCK_NVRTC": "/nowhere"}, "NVRTC", "was not found", "pip install penstock[cuda13]"),
+        ({"PENSTOCK_EMULATED_CUDA": "12080"}, "NVRTC", "can't load", "pip install penstock[cuda12]"),
+        ({"PENSTOCK_NVJPEG": "/nowhere"}, "nvJPEG", "/nowhere", "pip install penstock[cuda13]"),
+        ({"PENSTOCK_OPTICAL_FLOW": "/nowhere"}, "flow engine of GPU 0", "was not found", "fn.optical_flow can't be"),
+    ],
+)
+def test_what_is_missing_and_what_follows(lacking, name, says, follows):
+    found, advice = doctor(**lacking)
+    assert found[name][0] == "missing" and says in found[name][1]
+    assert any(follows in line for line in advice)
