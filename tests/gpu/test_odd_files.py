@@ -9,6 +9,7 @@ from test_mixed import _Engine, on_a_real_gpu
 import encoded_images
 from penstock import fn, pipeline_def, types
 from penstock.exec import mixed
+from penstock.exec.gpu import GpuPass
 
 
 def jpeg(seed, h, w, mode="RGB", **options):
@@ -21,7 +22,8 @@ def changed(data, marker, at, value):
     return data[:i] + value + data[i + len(value) :]
 
 
-WHOLE = jpeg(1, 50, 60, quality=95)
+WHOLE = jpeg(1, 100, 130, quality=95)
+MIDDLE = len(WHOLE) * 2 // 3
 FRAME = b"\xff\xc0"
 FILES = {
     "turned": jpeg(2, 30, 40, exif=encoded_images.oriented(6)),
@@ -40,8 +42,8 @@ FILES = {
     "cut in the header": WHOLE[:150],
     "cut in the middle": WHOLE[: len(WHOLE) // 2],
     "cut before the end": WHOLE[: len(WHOLE) * 95 // 100],
-    "bytes missing": WHOLE[: len(WHOLE) // 2] + WHOLE[len(WHOLE) // 2 + 40 :],
-    "bytes changed": changed(WHOLE, WHOLE[len(WHOLE) // 2 :], 0, bytes(range(30))),
+    **{f"{n} bytes missing": WHOLE[:MIDDLE] + WHOLE[MIDDLE + n :] for n in (1, 2, 3, 20, 50)},
+    "bytes changed": WHOLE[:MIDDLE] + bytes(range(30)) + WHOLE[MIDDLE + 30 :],
     "12 bits": changed(WHOLE, FRAME, 4, b"\x0c"),
     "arithmetic coding": changed(WHOLE, FRAME, 0, b"\xff\xc9"),
     "larger than the data": changed(WHOLE, FRAME, 5, b"\xff\xff\xff\xff"),
@@ -97,11 +99,14 @@ def assert_alike(got, want):
 
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("on_error", ["raise", "skip", "replace"])
-def test_as_on_the_cpu(names, decoder, on_error):
+def test_as_on_the_cpu(names, decoder, on_error, monkeypatch):
+    doubts, found = GpuPass.doubts, []
+    monkeypatch.setattr(GpuPass, "doubts", lambda self: found.append(doubts(self)) or found[-1])
     how = on_error, 1 if on_error == "raise" else 7, 0.0
     got, want = (run(names, decoder, device, *how) for device in ("mixed", "cpu"))
     assert_alike(got, want)
     assert len(want[1]) >= 8 or on_error == "raise" and sum(type(b) is str for b in want[0]) >= 8
+    assert any(found), "nothing was found irregular by the GPU"
     shares = got[2].stats()["gpu"]["decoders"]
     assert shares["GPU"] and shares["CPU and GPU"] and shares["CPU"]
 
