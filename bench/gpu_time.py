@@ -4,6 +4,7 @@ the last that one native call has asked the GPU for."""
 
 from __future__ import annotations
 
+import ctypes
 import statistics
 from typing import Any
 
@@ -49,3 +50,13 @@ def copy_speed(device: Any) -> float:
             times.append(end.since(begin) * 1e3)
         device.free(block)
     return 2 * nbytes / statistics.median(times)
+
+
+def synchronize() -> Any:
+    """A function that waits for all work on the GPU, of any library in the process."""
+    cuda = ctypes.CDLL("libcuda.so.1")
+    context = ctypes.c_void_p()
+    cuda.cuInit(0)
+    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+    cuda.cuCtxSetCurrent(context)
+    return cuda.cuCtxSynchronize

@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 Contender = Callable[[argparse.Namespace], Iterator[int]]
@@ -168,3 +169,23 @@ def write(path: str, default: str, text: str) -> None:
     target.write_text(text)
     print(text)
     print(f"written to {target}", file=sys.stderr)
+
+
+def decoded_photographs(folder: str, n: int) -> list[Any]:
+    """At most n arrays, of the files in photos500/ or anywhere in the folder."""
+    import numpy as np
+
+    sys.path.insert(0, str(ROOT / "src"))
+    from penstock import fn, pipeline_def
+
+    files = sorted(Path(folder, "photos500").rglob("*.jpg")) or sorted(Path(folder).rglob("*.jpg"))
+    if not files:
+        raise SystemExit(f"no photographs in {folder!r}; give --data")
+    files = files[:n]
+
+    @pipeline_def(batch_size=len(files), num_threads=2)
+    def pipe() -> Any:
+        return fn.decoders.image(fn.readers.file(files=[str(f) for f in files])[0])
+
+    images = pipe().run()[0]
+    return [np.array(images.at(i)) for i in range(len(files))]

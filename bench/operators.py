@@ -9,7 +9,6 @@ Cases "of little pictures, never the same sizes" are fed anew for every batch, i
 from __future__ import annotations
 
 import argparse
-import ctypes
 import dataclasses
 import json
 import os
@@ -32,6 +31,7 @@ ROOT = Path(__file__).parents[1]
 LIBRARIES = ("penstock", "DALI")
 CLAIMS = {"cpu": (1.0, 2.0), "gpu": (0.9, 1.3)}  # the least ratio of any case, and the median
 TIME_LIMIT = 60.0  # for one step of one case
+WARM_UP, WARM_UP_FRESH = 3, 16  # batches before the measurement; of sizes that never come again
 
 
 class Absent(Exception):
@@ -68,7 +68,7 @@ class Library:
         self.cache: dict[str, list[np.ndarray]] = {}
         self.pipe: Any = None
         self.copy_speed = 0.0
-        self.synchronize = _cuda_synchronize() if self.gpu else lambda: None
+        self.synchronize = gpu_time.synchronize() if self.gpu else lambda: None
 
     def inputs(self, kind: str) -> list[np.ndarray]:
         if kind not in self.cache:
@@ -146,9 +146,9 @@ class Library:
         for name, kind in feeds.items():
             self.pipe.feed_input(name, self.inputs(kind))
         begin = time.perf_counter()
-        for _ in range(3):
+        for k in range(WARM_UP_FRESH if c.fresh else WARM_UP):
             self.pipe.run()
-            if time.perf_counter() > begin + 1:
+            if k and time.perf_counter() > begin + 5:
                 break
 
     def time(self, c: Case, seconds: float) -> dict[str, float]:
@@ -183,15 +183,6 @@ def _settle() -> None:
     while (now := time.process_time()) - used > 1e-3 and time.perf_counter() < limit:
         used = now
         time.sleep(0.01)
-
-
-def _cuda_synchronize() -> Any:
-    cuda = ctypes.CDLL("libcuda.so.1")
-    context = ctypes.c_void_p()
-    cuda.cuInit(0)
-    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
-    cuda.cuCtxSetCurrent(context)
-    return cuda.cuCtxSynchronize
 
 
 def serve(options: argparse.Namespace) -> None:
@@ -259,21 +250,14 @@ class Process:
             self.process = None
 
 
-def photographs(folder: str, n: int) -> list[np.ndarray]:
-    sys.path.insert(0, str(ROOT / "src"))
-    from penstock import fn, pipeline_def
-
-    files = sorted(Path(folder, "photos500").rglob("*.jpg")) or sorted(Path(folder).rglob("*.jpg"))
-    if not files:
-        raise SystemExit(f"no photographs in {folder!r}; give --data")
-    files = files[:n]
-
-    @pipeline_def(batch_size=len(files), num_threads=2)
-    def pipe() -> Any:
-        return fn.decoders.image(fn.readers.file(files=[str(f) for f in files])[0])
-
-    images = pipe().run()[0]
-    return [np.array(images.at(i)) for i in range(len(files))]
+def is_open(answers: dict[str, Any] | None, options: argparse.Namespace) -> bool:
+    """Whether a case is to be measured, by what was kept of it."""
+    if answers is None:
+        return True
+    ours, theirs = (answers[n] for n in LIBRARIES)
+    if options.by in ours and options.by in theirs:
+        return theirs[options.by] < options.again * ours[options.by]
+    return options.again > 0 and ("failed" in ours or "failed" in theirs)
 
 
 def compare(cases: list[int], options: argparse.Namespace) -> dict[str, dict[str, Any]]:
@@ -281,7 +265,7 @@ def compare(cases: list[int], options: argparse.Namespace) -> dict[str, dict[str
     workers = {name: Process(name, options) for name in LIBRARIES}
     kept = Path(options.keep) if options.keep else None
     results: dict[str, dict[str, Any]] = json.loads(kept.read_text()) if kept and kept.exists() else {}
-    todo = [number for number in cases if CASES[number].title not in results]
+    todo = [number for number in cases if is_open(results.get(CASES[number].title), options)]
     for k, number in enumerate(todo):
         measure._progress(f"{k + 1}/{len(todo)}: {CASES[number].title}")
         answers = {name: w.ask("build", number) for name, w in workers.items()}
@@ -339,6 +323,7 @@ def report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> s
         f"a batch, of several in one graph; medians of {options.rounds} interleaved runs of {options.seconds:g} s. "
         f"{measure.versions('nvidia-dali-cuda130', 'numpy')}. "
         f"Ratio of {'the times by the clock' if by == 'wall' else 'processor times'}. "
+        f"Before them {WARM_UP} batches, or {WARM_UP_FRESH} where sizes never come again. "
         f"{options.note}{' ' if options.note else ''}Written by `bench/operators.py`.",
         *([gpu_time.NOTE] if more else []),
         "",
@@ -375,6 +360,12 @@ def main() -> None:
     p.add_argument("--by", choices=("wall", "cpu"), default="wall", help="which time the ratio is of")
     p.add_argument("-k", dest="only", help="the same as --only")
     p.add_argument("--keep", default="", help="file for results; the cases in it aren't measured again")
+    p.add_argument(
+        "--again",
+        type=float,
+        default=0.0,
+        help="measures cases in the --keep file again whose ratio is below this, and those that failed",
+    )
     p.add_argument("--note", default="", help="a sentence for the report, about the machine")
     p.add_argument("--times", type=int, default=0, help="applications in one graph, for all cases")
     p.add_argument("--verbose", action="store_true", help="show what the libraries print")
@@ -389,7 +380,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         o.photos = f"{folder}/photographs"
         with open(o.photos, "wb") as f:
-            pickle.dump(photographs(o.data, o.batch), f)
+            pickle.dump(measure.decoded_photographs(o.data, o.batch), f)
         results = compare(cases, o)
     measure.write(o.out, "operators_gpu.md" if gpu else "operators.md", report(results, o))
 

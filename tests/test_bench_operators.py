@@ -5,6 +5,7 @@ import importlib
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -39,3 +40,22 @@ def test_a_case_names_what_there_is(table):
     assert [k for c in table.CASES for k in c.inputs if k not in table.KINDS] == []
     titles = [c.title for c in table.CASES]
     assert sorted(titles) == sorted(set(titles)), "cases of an operator need notes that differ"
+
+
+def test_what_is_measured_again(table):
+    bench = importlib.import_module("operators")
+    answers = lambda ours, theirs: {"penstock": ours, "DALI": theirs}  # noqa: E731
+    cases = {
+        "missing": None,
+        "fast": answers({"wall": 1.0}, {"wall": 2.0}),
+        "slow": answers({"wall": 2.0}, {"wall": 1.0}),
+        "absent": answers({"absent": "no GPU form"}, {}),
+        "failed": answers({"wall": 1.0}, {"failed": "crashed"}),
+    }
+
+    def is_open(again):
+        options = SimpleNamespace(by="wall", again=again)
+        return {name for name, kept in cases.items() if bench.is_open(kept, options)}
+
+    assert is_open(0.0) == {"missing"}
+    assert is_open(1.0) == {"missing", "slow", "failed"}
