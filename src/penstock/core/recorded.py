@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+from array import array as packed
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -38,15 +39,8 @@ MOVING = frozenset(
     ).split()
 )
 COMPOSED = frozenset(getattr(np, name) for name in "any all sum prod max min clip ndim shape size".split())
+_OPERANDS, _OF_NUMBER = 4, [0] * MAX_DIMS
 FILLED = {np.zeros_like: 0, np.ones_like: 1, np.empty_like: 0}
-
-
-class _Layout(ctypes.Structure):
-    _fields_ = [
-        ("ndim", ctypes.c_int64),
-        ("extent", ctypes.c_int64 * MAX_DIMS),
-        ("stride", (ctypes.c_int64 * MAX_DIMS) * 4),
-    ]
 
 
 def constant(array: np.ndarray) -> np.ndarray:
@@ -58,6 +52,8 @@ def constant(array: np.ndarray) -> np.ndarray:
 
 def plain(x: Any) -> Any:
     """The same memory, for code that is not on record; lists and tuples of columns too."""
+    if type(x) is np.ndarray or not isinstance(x, (np.ndarray, list, tuple)):
+        return x
     if isinstance(x, np.ndarray):
         return x.view(np.ndarray)
     return type(x)(map(plain, x)) if type(x) in (list, tuple) else x
@@ -74,7 +70,10 @@ def addresses(x: np.ndarray) -> np.ndarray:
 def is_fixed(record: Recorder, x: Any) -> bool:
     """Whether these are the same for all batches."""
     if type(x) in (list, tuple):
-        return all(is_fixed(record, y) for y in x)
+        for y in x:  # noqa: SIM110, as generators take longer
+            if not is_fixed(record, y):
+                return False
+        return True
     return not isinstance(x, np.ndarray) or x.size == 0 or record.is_constant(x)
 
 
@@ -112,18 +111,23 @@ def _call(record: Recorder, name: str, numbers: tuple[int, ...], out: np.ndarray
     if not out.size:
         return
     shape = out.shape or (1,)
-    all_ = [out.reshape(shape) if not out.ndim else out, *(np.broadcast_to(plain(x), shape) for x in inputs)]
     # Which axis is the innermost makes no difference but in time.
-    order = sorted(range(len(shape)), key=lambda d: shape[d])
+    order = sorted(range(len(shape)), key=shape.__getitem__)
     order = [d for d in order if shape[d] > 1] or order[-1:]
-    layout = _Layout(len(order))
-    for i, d in enumerate(order):
-        layout.extent[i] = shape[d]
-        for k, x in enumerate(all_):
-            layout.stride[k][i] = x.strides[d]
-    record.alive((layout, all_))
-    if not record.native(name, *numbers, ctypes.addressof(layout), *map(at_of, all_)):
-        record.fault = record.fault or f"{name} does not know the types of {[x.dtype.name for x in all_]}"
+    beyond = [0] * (MAX_DIMS - len(order))
+    # struct Layout of the native side
+    layout = packed("q", [len(order), *[shape[d] for d in order], *beyond])
+    for x in (out, *inputs):
+        if x.ndim:
+            strides = x.strides if x.shape == shape else np.broadcast_to(plain(x), shape).strides
+            layout.extend([strides[d] for d in order] + beyond)
+        else:  # a number is repeated
+            layout.extend(_OF_NUMBER)
+    layout.extend(_OF_NUMBER * (_OPERANDS - 1 - len(inputs)))
+    record.alive((layout, out, inputs))
+    if not record.native(name, *numbers, layout.buffer_info()[0], at_of(out), *map(at_of, inputs)):
+        types = [x.dtype.name for x in (out, *inputs)]
+        record.fault = record.fault or f"{name} does not know the types of {types}"
 
 
 def convert(record: Recorder, x: np.ndarray, out: np.ndarray) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 from bisect import bisect_right, insort
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -240,9 +241,14 @@ class Recorder(Native):
         for call, (name, values, result) in zip(calls, self._calls):
             arguments = (ctypes.c_int64 * max(1, len(values)))(*values)
             alive.append(arguments)
-            call.function = ctypes.cast(getattr(library(), f"{name}_recorded"), ctypes.c_void_p).value
+            call.function = _address_of(name)
             call.arguments, call.result = ctypes.addressof(arguments), result
         return ctypes.addressof(calls), len(calls), alive
+
+
+@cache
+def _address_of(name: str) -> int:
+    return ctypes.cast(getattr(library(), f"{name}_recorded"), ctypes.c_void_p).value or 0
 
 
 def _layout(column: np.ndarray) -> tuple[int, int, int, int]:
