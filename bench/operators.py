@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 LIBRARIES = ("penstock", "DALI")
 CLAIMS = {"cpu": (1.0, 2.0), "gpu": (0.9, 1.3)}  # the least ratio of any case, and the median
 TIME_LIMIT = 60.0  # for one step of one case
-WARM_UP, WARM_UP_FRESH = 3, 16  # batches before the measurement; of sizes that never come again
+WARM_UP, WARM_UP_FRESH = 3, 64  # batches before the measurement; of sizes that never come again
 
 
 class Absent(Exception):

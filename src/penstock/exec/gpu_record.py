@@ -5,6 +5,7 @@ record; places and sizes follow from the extents that it computes."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from .replay import Record, Recorded, Replays
 from .wiring import Edge, Wiring
 
 _ALIGNED = 256
+_ANOTHER_AFTER = (4, 16, 64)  # batches that found all records of their kind in use
+_PAUSE, _LOOKS = 50e-6, 100  # seconds between looks for one that is given back, and how many
 _INT64 = np.dtype("i8")
 
 
@@ -173,6 +176,10 @@ class GpuReplay:
 class GpuReplays(Replays):
     """The records of a chain on the GPU."""
 
+    def __init__(self, chain: Chain):
+        super().__init__(chain)
+        self._waited: dict[tuple, int] = {}
+
     def start(self, ctx: Context, begin: int) -> bool:
         """Starts a batch by a record, or while it is recorded; False if neither can be."""
         kind = self._kind(ctx)
@@ -183,7 +190,24 @@ class GpuReplays(Replays):
             replay.made.run(ctx, begin)
             self._idle[kind].append(replay)
             return True
-        return self._kinds.pays(kind) and self._recorded(kind, ctx, begin)
+        if not self._kinds.pays(kind):
+            return False
+        with self._kinds.recording(kind):
+            return self._recorded(kind, ctx, begin)
+
+    def _given_back(self, kind: tuple) -> Any:
+        """A batch is started in a small part of the time that recording another one takes. If records are often all
+        in use, it pays to have one more."""
+        self._waited[kind] = waited = self._waited.get(kind, 0) + 1
+        if waited in _ANOTHER_AFTER:
+            return None
+        for _ in range(_LOOKS):
+            time.sleep(_PAUSE)
+            try:
+                return self._idle[kind].pop()
+            except IndexError:
+                continue
+        return None
 
     def _recorded(self, kind: tuple, ctx: Context, begin: int) -> bool:
         record, links = GpuRecord(), self.chain.links

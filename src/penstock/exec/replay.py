@@ -26,17 +26,14 @@ from ..core.rng import Random
 from ..core.rows import TENSOR, ArgumentRows, Unread, address, allocate
 from .context import Context
 from .launch import Launch, execute
+from .record_kinds import Kinds
 from .wiring import Edge, Wiring, inputs_of
 
 if TYPE_CHECKING:
     from .chain import Chain, Link, _Segment
 
-# Records are kept for kinds of so many rows in total, at most so many of each.
+# Records are kept for kinds of so many rows in total.
 _KEPT_ROWS = 4096
-_KEPT_EACH = 4
-_WAIT = 2  # batches of a kind before one is recorded, which takes longer
-_PATIENCE = 8  # batches one after the other for which a record was of no use
-_NEVER = 1 << 30
 
 
 class Record(Recorder):
@@ -130,39 +127,6 @@ class Peeked(Batch):
         return self._array
 
 
-class Kinds:
-    """Of which kinds of batches it pays to keep records, as it turns out; a kind begins with its number of rows.
-    Records are kept for kinds of so many `rows` in total, at most."""
-
-    def __init__(self, most_rows: int):
-        self._most_rows, self.rows = most_rows, 0
-        self._seen: dict[tuple, int] = {}
-        self._vain: dict[tuple, int] = {}
-
-    @property
-    def is_full(self) -> bool:
-        return self.rows > self._most_rows
-
-    def pays(self, kind: tuple) -> bool:
-        """Whether it pays to record a batch of a kind, which has come."""
-        seen = self._seen.get(kind, 0)
-        if seen > _WAIT + _KEPT_EACH or (seen == 0 and self.is_full):
-            return False
-        if seen == 0:
-            self.rows += kind[0]
-        self._seen[kind] = seen + 1
-        return seen >= _WAIT and self._vain.get(kind, 0) < _PATIENCE
-
-    def used(self, kind: tuple, agrees: bool) -> bool:
-        """A record of the kind was of use or not; says whether to go on with it."""
-        self._vain[kind] = 0 if agrees else self._vain.get(kind, 0) + 1
-        return self._vain[kind] < _PATIENCE
-
-    def give_up(self, kind: tuple) -> None:
-        """Says that batches of the kind can't be recorded."""
-        self._vain[kind] = _NEVER
-
-
 class Replays:
     """The records of one chain that are not in use, by the kind of batch."""
 
@@ -186,7 +150,10 @@ class Replays:
             return False
         replay = self._planned(kind, ctx)
         if replay is None:
-            return self._kinds.pays(kind) and self._record(kind, ctx, pool)
+            if not self._kinds.pays(kind):
+                return False
+            with self._kinds.recording(kind):
+                return self._record(kind, ctx, pool)
         replay.run(pool)
         self._idle[kind].append(replay)
         return True
@@ -212,14 +179,22 @@ class Replays:
         idle = self._idle.get(kind)
         try:
             replay = idle.pop()  # type: ignore[union-attr]
-        except (AttributeError, IndexError):
+        except AttributeError:
             return None
+        except IndexError:
+            replay = self._given_back(kind)
+            if replay is None:
+                return None
         agrees = replay.plan(ctx)
         goes_on = self._kinds.used(kind, agrees)
         if agrees:
             return replay
         if goes_on:
             self._idle[kind].append(replay)
+        return None
+
+    def _given_back(self, kind: tuple) -> Replay | None:
+        """A record of a kind all of whose records are in use, if it pays to wait for one."""
         return None
 
     def _kind(self, ctx: Context) -> tuple | None:
