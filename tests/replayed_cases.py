@@ -191,6 +191,11 @@ COMPUTED = {
     "dilate": lambda f: fn.experimental.dilate(f(images), mask_size=[3, 3]),
     "erode": lambda f: fn.experimental.erode(f(images), mask_size=[3, 3], iterations=2),
     "median_blur": lambda f: fn.experimental.median_blur(f(images), window_size=[3, 3]),
+    "noise.gaussian": lambda f: fn.noise.gaussian(f(images), stddev=f(widths, side=True)),
+    "noise.salt_and_pepper": lambda f: fn.noise.salt_and_pepper(f(images), prob=0.3),
+    "noise.shot": lambda f: fn.noise.shot(fn.flip(f(floats)), factor=5.0),
+    "jitter": lambda f: fn.jitter(f(images)),
+    "arithmetic of integers": lambda f: (f(images) + 3) * 2,
     "laplacian": lambda f: fn.laplacian(f(images), window_size=3),
 }
 

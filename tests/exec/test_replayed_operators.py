@@ -24,9 +24,6 @@ BY_RULES = {
     "full_like": "the shape is data",
     "jpeg_compression_distortion": "planes of all samples share memory",
     "multi_paste": "samples are made of others",
-    "noise.gaussian": "random numbers are drawn by position",
-    "noise.salt_and_pepper": "random numbers are drawn by position",
-    "noise.shot": "random numbers are drawn by position",
     "one_hot": _SMALL,
     "ones_like": "the shape is data",
     "segmentation.random_mask_pixel": _TABLES,
@@ -39,7 +36,6 @@ BY_RULES = {
 ELSEWHERE = {
     *("brightness", "brightness_contrast", "cast", "color_twist", "contrast", "copy", "decoders.image", "hsv", "hue"),
     *("random_resized_crop", "saturation"),
-    "jitter",  # draws by position
 }
 
 

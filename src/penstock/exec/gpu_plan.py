@@ -256,6 +256,10 @@ class GpuPlan:
         the former each inner tensor is."""
         return self._block, self._sizes, self._specs, []
 
+    def _seen(self, output: Output) -> Spec:
+        """For a batch: that of one which is seen in the memory of another."""
+        return output.spec
+
     def _rows_of_outputs(self, addresses: Any) -> list[np.ndarray]:
         """Memory for them, in one piece."""
         memory, at = allocate(self._n_rows, TENSOR)
@@ -317,7 +321,7 @@ class GpuPlan:
         for k, o in enumerate(self._views, len(made)):
             whole = of_roots.get(o.root) or values[o.root]  # type: ignore[index, arg-type]
             names = None if o.named is None else values[o.named].sources
-            seen = whole.with_rows(o.spec, rows[k], whole.owners, names)
+            seen = whole.with_rows(self._seen(o), rows[k], whole.owners, names)
             seen.rows_address = outputs[k]
             values[o.edge] = seen
         ctx.timings.append(Timing("gpu", self.numbers, begin, time.monotonic_ns(), native))

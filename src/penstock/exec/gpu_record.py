@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core import kernels
 from ..core.batch import Spec
-from ..core.columns import plain
+from ..core.columns import constant, plain
 from ..core.dtypes import from_numpy
 from ..core.op import Arguments
 from ..core.rng import Watched
@@ -22,7 +22,7 @@ from ..gpu.launch import Call, Fusion, Launch
 from .chain import Chain, Link
 from .context import Context
 from .gpu_chain import GpuSegment
-from .gpu_plan import HERE, MEMORY, OUTPUTS, GpuPlan, Image, Output, Where
+from .gpu_plan import HERE, INPUT, MEMORY, OUTPUTS, GpuPlan, Image, Output, Where
 from .replay import Record, Recorded, Replays
 from .wiring import Edge, Wiring
 
@@ -37,7 +37,7 @@ class GpuRecord(Record):
 
     odd = False
 
-    def unread(self, field: str) -> None:
+    def unread(self, to: np.ndarray, name: str) -> None:
         """The image is patched with them."""
 
     def laid_out(self, spec: Spec) -> tuple[np.ndarray, np.ndarray]:
@@ -62,6 +62,9 @@ class ComputedPlan(GpuPlan):
 
     abouts: list[tuple[Spec, np.ndarray]]  # of the batches given out
     inner: list[np.ndarray]  # the same of inner tensors
+
+    def _seen(self, output: Output) -> Spec:
+        return output.spec.copy()
 
     def _image(self, image: Image) -> tuple[Any, Any, list[Any]]:
         return image.shared()
@@ -116,6 +119,26 @@ class RecordedSegment(GpuSegment):
             made.append((output, rows))
         return made
 
+    def _views(self, wiring: Wiring, made: dict[Edge, Output]) -> list[Output]:
+        """Whose rows follow from the batch, too."""
+        named, views = self._named(), []
+        for e in (e for c in self.calls for e in c.outs):
+            root = wiring.root[e]
+            if e not in wiring.wanted or root == e:
+                continue
+            within = Where(INPUT, self._inputs.index(root)) if root not in made else made[root].where
+            rows = self._renamed(e, made[root].rows if root in made else None)
+            views.append(Output(e, _plain(self.specs[e]), rows, 0, within, root, named.get(e), True))
+            self.record.check(self.specs[e].stored, "the shape of an output")
+        return views
+
+    def _renamed(self, e: Edge, whole: np.ndarray | None) -> np.ndarray:
+        """The rows of an edge that is seen in the memory of others, where they are; None: at their beginnings."""
+        rows, _ = self.record.laid_out(_plain(self.specs[e]))
+        begins = constant(np.zeros(len(rows), "u8")) if whole is None else self.record.column(whole["data"])
+        self.record.assign(rows["data"], begins)
+        return rows
+
     def _arguments(self, kernel: kernels.Kernel, rows: ArgumentRows, columns: dict[str, Any], image: Image) -> int:
         at = super()._arguments(kernel, rows, columns, image)
         self.record.filled([rows], [columns])
@@ -129,7 +152,7 @@ class RecordedSegment(GpuSegment):
         edges, first = list(self._numbers), OUTPUTS + len(wiring.allocated)
         for x in launches:
             for t in x.tensors:
-                root = edges[t]
+                root = wiring.root.get(edges[t], edges[t])
                 if root not in places and root not in self.imported:
                     rows, about = self.record.laid_out(self.specs[root])
                     places[root] = Where(MEMORY, first + len(self._inner)), rows
@@ -144,10 +167,9 @@ class RecordedSegment(GpuSegment):
     def _rows_of(
         self, e: Edge, wiring: Wiring, places: dict[Edge, tuple[Where, np.ndarray]]
     ) -> tuple[np.ndarray, Where]:
-        if e in places:
-            where, rows = places[e]
-            return rows, where
-        return self.imported[e].rows, HERE
+        root = wiring.root.get(e, e)
+        where, rows = places[root] if root in places else (HERE, self.imported[root].rows)
+        return rows if root == e else self._renamed(e, rows), where
 
     def _shapes_of(self, spec: Spec) -> np.ndarray:
         rows = TensorRows(spec.n).describe(spec.stored, spec.dtype)

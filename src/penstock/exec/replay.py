@@ -88,7 +88,7 @@ class Record(Recorder):
         for rows, columns in zip(arguments, params):
             for field, column in columns.items():
                 if type(column) is Unread:
-                    self.unread(field)
+                    self.unread(rows.views[field], column.name)
                 if not isinstance(column, np.ndarray):
                     continue
                 self.check(column, f"the column '{field}'")
@@ -100,9 +100,12 @@ class Record(Recorder):
                     to = rows.views[field]
                     self.assign(to if column.ndim < 2 or to.ndim < 2 else to[:, : column.shape[1]], column)
 
-    def unread(self, field: str) -> None:
-        """Called for columns that can't be recorded as others."""
-        self.fault = self.fault or f"the column '{field}' is of the batch"
+    def unread(self, to: np.ndarray, name: str) -> None:
+        """Records how numbers that are the batch's own get to the rows of arguments."""
+        assert self.places is not None
+        numbers = self.places[("epoch", "position").index(name)]
+        signed = np.dtype(f"i{numbers.itemsize}")
+        self.assign(to.view(signed), self.column(numbers.view(signed)))
 
     def described(self, launch: Launch, specs: dict[Edge, Spec]) -> None:
         """Records how the shapes of tensors were filled in."""
@@ -141,7 +144,7 @@ class Replays:
     @staticmethod
     def suit(links: list[Link]) -> bool:
         """Whether a chain of these can be recorded at all."""
-        return all(link.op.replays and not link.op.aliases for link in links)
+        return all(link.op.replays and not link.op.aliases for link in links)  # their outputs are not kept apart here
 
     def run(self, ctx: Context, pool: kernels.Pool) -> bool:
         """Runs the chain by a record, or while it is recorded; False if neither can be."""

@@ -15,7 +15,7 @@ def one_launch(task: Task, function: str, elements: np.ndarray | None = None, mo
     """`function`<type, more> for `elements` (n,) per sample; by default those of the output."""
     (out,) = task.outs
     elements = out.volumes() if elements is None else elements
-    if int(elements.max(initial=0)) >= 1 << 32:
+    if (elements >= 1 << 32).any():
         raise ValueError(f"a sample of shape {out.shape.max(axis=0).tolist()} is too large for the GPU")
     size = min(out.dtype.itemsize, 4)
     blocks = -(-elements * size // (_UNIT * _THREADS))

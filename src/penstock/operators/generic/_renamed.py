@@ -11,6 +11,7 @@ class _Renamed(Operator, abstract=True):
 
     frames = False
     aliases = True
+    replays = True
 
 
 def position(axis: int, ndim: int, what: str = "axis") -> int:

@@ -49,8 +49,7 @@ class ExpandDims(_Renamed):
         if max(axes) >= ndim:
             raise ValueError(f"axes has {max(axes)}; the output has {ndim} axes: accepted are 0 to {ndim - 1}")
         old = [d for d in range(ndim) if d not in axes]
-        shape = np.ones((x.n, ndim), "i8")
-        shape[:, old] = x.shape
+        shape = np.insert(x.shape, [d - k for k, d in enumerate(sorted(axes))], 1, axis=1)
         layout = ""
         if names:
             new = dict(zip(axes, names)) | dict(zip(old, x.layout))

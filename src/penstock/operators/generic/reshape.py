@@ -3,7 +3,9 @@
 
 import numpy as np
 
+from ...core.axes import rows_of
 from ...core.batch import Spec
+from ...core.columns import constant
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Layout, Operator, PerSample
 
@@ -29,6 +31,7 @@ class Reshape(Operator):
     peeks = (1,)
     frames = False
     aliases = True
+    replays = True
 
     shape = PerSample([int], None, "Extents of the output.")
     rel_shape = PerSample([float], None, "Extents of the output, in extents of the input.")
@@ -79,15 +82,15 @@ class Reshape(Operator):
                 ((a.src_dims < -1) | (a.src_dims >= x.ndim)).any(axis=1),
                 lambda i: f"src_dims {a.src_dims[i].tolist()} are neither axes of the input, 0 to {x.ndim - 1}, nor -1",
             )
-            padded = np.concatenate([x.shape, np.ones((x.n, 1), "i8")], axis=1)  # index -1 is a new axis
-            extent = padded[np.arange(x.n)[:, None], a.src_dims]
+            padded = np.concatenate([x.shape, constant(np.ones((x.n, 1), "i8"))], axis=1)  # index -1 is a new axis
+            extent = padded[rows_of(x), a.src_dims]
         if a.rel_shape is None:
             return extent
         count, factors = a.rel_shape.shape[1], a.rel_shape
         if a.src_dims is not None and count != extent.shape[1]:
             raise ValueError(f"`src_dims` has {extent.shape[1]} values and `rel_shape` {count}")
         if count == x.ndim + 1 and a.src_dims is None and (factors[:, -1] < 0).all():
-            extent = np.concatenate([extent, np.ones((x.n, 1), "i8")], axis=1)
+            extent = np.concatenate([extent, constant(np.ones((x.n, 1), "i8"))], axis=1)
         elif count > extent.shape[1]:
             raise ValueError(f"`rel_shape` has {count} values, the input {x.ndim} axes; use `src_dims` to add axes")
         return np.where(

@@ -140,7 +140,7 @@ class Arithmetic(Operator):
         columns = {"operation": a.kernel_operation, "compute": int(a.compute), "constant_at": a.constant_at}
         if a.constant_at >= 0:
             value = np.array(a.constant, constant_type(a.constant))
-            columns |= {"real": float(value), "integer": value.astype("i8") if value.dtype.kind != "f" else 0}
+            columns |= {"real": float(value), "integer": constant(value.astype("i8")) if value.dtype.kind != "f" else 0}
         return columns
 
 

@@ -14,6 +14,7 @@ class Noise(Seeded, abstract=True):
 
     module = "noise"
     frames = False
+    replays = True
 
     def plan(self, a: Arguments, x: Spec) -> None:
         if x.dtype.name not in _TYPES:
