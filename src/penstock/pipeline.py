@@ -249,8 +249,8 @@ class Pipeline(PythonWorkers, Serialization):
                 self._schedule(executor)
             batches = self._share(executor)
             # The next batch is begun before the GPU is waited for, unless it needs something of the user first.
-            if self._ahead and not self._has_iter_setup and self._has_data():
-                executor.schedule(self._batch_size_now())
+            if self._ahead and not self._has_iter_setup:
+                executor.schedule_ahead(self._batch_size_now(), self._depth)
             return self._give_out(batches, cuda_stream)
 
     def _fill_queue(self, executor: Executor) -> None:
@@ -271,8 +271,7 @@ class Pipeline(PythonWorkers, Serialization):
 
     def _has_data(self) -> bool:
         """Whether a batch can be asked for without waiting for `feed_input`."""
-        assert self._plan is not None
-        return self._has_iter_setup or all(self._plan.source_op(n).has_data() for n in self._plan.sources)
+        return self._has_iter_setup or self._ready().has_data()
 
     def _batch_size_now(self) -> int:
         assert self._current_batch_size is not None
@@ -337,6 +336,7 @@ class Pipeline(PythonWorkers, Serialization):
         use_copy_kernel: bool = False,
     ) -> None:
         """Gives the next batch to an `external_source` without a source, by its name or DataNode."""
+        self._ready().withdraw()
         self._input(data_node).feed(data, layout)
 
     def _input(self, data_node: Any) -> Any:

@@ -323,6 +323,7 @@ class Source(Operator, abstract=True):
     inputs = (0, 0)
     closing: bool = False  # set when the pipeline ends, for sources that wait for something
     copier: kernels.Pool | None = None  # native threads that may copy what `take` was given, in a built pipeline
+    feeding: Any = None  # where what the user feeds waits: a Feed of operators/external/_fed.py
     sets_batch_size: ClassVar[bool] = False  # its data decides how many samples a batch has
     name = Arg(str, None, "Name of the operator, for `epoch_size`, `reader_meta` and iterators.")
 

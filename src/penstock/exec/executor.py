@@ -41,24 +41,67 @@ class Executor:
         self._seen: State | None = None  # behind the last batch that was given out; None: nothing is on its way
         self.rows: np.ndarray | None = None  # which samples of its iteration the last batch has
         self._sharing = threading.Lock()
+        self._sources = [plan.source_op(n) for n in plan.sources]
+        # Those that have to repeat their data for an iteration to be withdrawn; None: it would leave traces.
+        self._repeating = [op.feeding for op in self._sources if op.state() is None]
+        if plan.turns is not None or policy.on_error != "raise" or None in self._repeating:
+            self._repeating = []
         # The workers know nothing of the plan, so nothing that the plan refers to is kept alive by this.
         weakref.finalize(self, Workers.stop, self._workers).atexit = False
         _LIVE.add(self._workers)
 
-    def schedule(self, batch_size: int) -> None:
-        """Asks for the next batch. Blocks never."""
+    def schedule(self, batch_size: int, ahead: bool = False) -> None:
+        """Asks for the next batch. Blocks never. `ahead`: nobody wants it yet, and `withdraw` may undo it."""
         begin = clocks()
         self._workers.start()
+        if not ahead:
+            self.withdraw()
         with self._sharing:
             if self._seen is None and self._production.keeps_state:
                 self._seen = self._production.state(self._next)
-            for node in self.plan.sources:
-                self.plan.source_op(node).ask()
-            ticket = Ticket(self._next, batch_size)
+            for op in self._sources:
+                op.ask()
+            ticket = Ticket(self._next, batch_size, ahead)
             self._next += 1
             self._tickets.append(ticket)
             self._workers.ask(ticket)
         self.statistics.worked(begin)
+
+    def has_data(self) -> bool:
+        """Whether a batch can be asked for without waiting for what the user feeds."""
+        return all(op.has_data() for op in self._sources)
+
+    def schedule_ahead(self, batch_size: int, depth: int) -> None:
+        """Asks for another batch if there is data, or where what was fed last is likely to be wanted again, for as many
+        as a depth allows."""
+        if self.has_data():
+            self.schedule(batch_size)
+        elif self._repeating:
+            while self.pending < depth and all(feed.repeats for feed in self._repeating):
+                self.schedule(batch_size, ahead=True)
+
+    def withdraw(self) -> None:
+        """Undoes what was asked for ahead, as other data comes."""
+        if not any(t.ahead for t in tuple(self._tickets)):
+            return
+        with self._sharing:
+            dropped = [t for t in self._tickets if t.ahead]
+            if dropped:
+                self._drop(dropped)
+                self._tickets = deque(t for t in self._tickets if not t.ahead)
+                for feed in self._repeating:
+                    feed.take_back_asked()  # those before were taken, as they come first
+                if not self._tickets:
+                    self._seen = None
+
+    def _drop(self, tickets: list[Ticket]) -> None:
+        """Waits until nothing is done for the last tickets any more. Sources that can go back are where they were."""
+        for ticket in tickets:
+            ticket.dropped = True
+        for ticket in tickets:
+            self._workers.wait(ticket)
+        self._next = tickets[0].index
+        self._production.go_back(tickets[0])
 
     @property
     def pending(self) -> int:
@@ -88,16 +131,11 @@ class Executor:
 
     def drain(self) -> None:
         """Drops what was asked for. Sources that can go back are where they were before."""
+        self.withdraw()
         with self._sharing:
-            dropped = list(self._tickets)
-            for ticket in dropped:
-                ticket.dropped = True
-            for ticket in dropped:
-                self._workers.wait(ticket)
-            self._tickets.clear()
-            if dropped:
-                self._next = dropped[0].index
-                self._production.go_back(dropped[0])
+            if self._tickets:
+                self._drop(list(self._tickets))
+                self._tickets.clear()
             self._production.ended = False
             if self.plan.turns is not None:
                 self.plan.turns.clear()
@@ -124,7 +162,7 @@ class Executor:
     def reset(self) -> bool:
         """Takes the sources to the beginning of their next epoch, as seen from the last batch that was given out.
         Says whether there was anything to do."""
-        sources = [self.plan.source_op(n) for n in self.plan.sources]
+        sources = self._sources
         if not self._production.ended and not any(op.restarts() for op in sources):
             return False
         if self._tickets:
@@ -185,7 +223,8 @@ class _Production:
         return State(iteration, self.position, self.ended, states)
 
     def _pick(self, ticket: Ticket) -> Context:
-        ticket.before, ticket.position = [op.state() for _, op in self._sources], self.position
+        ticket.before = [op.state() for _, op in self._sources]
+        ticket.position, ticket.ended = self.position, self.ended
         if self.ended:
             raise StopIteration
         n = ticket.batch_size
@@ -235,7 +274,7 @@ class _Production:
         """To where things were before a ticket's samples were picked. Nothing runs meanwhile."""
         if ticket.before is None:
             return
-        self.position = ticket.position
+        self.position, self.ended = ticket.position, ticket.ended
         for node, state in zip(self.plan.sources, ticket.before):
             if state is not None:
                 self.plan.source_op(node).restore(state)

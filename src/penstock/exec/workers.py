@@ -32,15 +32,16 @@ class Ticket:
     """One iteration on its way."""
 
     __slots__ = (
-        *("_made", "after", "batch_size", "before", "closed", "context", "dropped", "error"),
+        *("_made", "after", "ahead", "batch_size", "before", "closed", "context", "dropped", "ended", "error"),
         *("index", "outputs", "picks", "position", "rows"),
     )
 
-    def __init__(self, index: int, batch_size: int):
+    def __init__(self, index: int, batch_size: int, ahead: bool = False):
         self.index, self.batch_size = index, batch_size
+        self.ahead = ahead  # nobody has asked for it yet, and it may be withdrawn
         self.before: list[Any] | None = None  # the states of the sources before its samples were picked
         self.after: State | None = None  # where the pipeline is once its samples are picked
-        self.position = 0
+        self.position, self.ended = 0, False  # likewise
         self.context: Context | None = None
         self.picks: dict[int, Picks] = {}
         self.outputs: list[Batch] | None = None

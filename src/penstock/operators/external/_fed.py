@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 from ...core.batch import Batch, Borrowed
 
+_QUIET = 2  # iterations with the same data after which more are asked for ahead of time
+
 
 class Feed:
     """`ask` is called for each iteration in the user's thread, `take` later by the one that loads."""
@@ -22,8 +24,22 @@ class Feed:
         self._asked: queue.SimpleQueue[list[Batch] | None] = queue.SimpleQueue()  # one for each iteration asked for
         self._owed = 0  # iterations asked for that wait for data
         self._last: list[Batch] | None = None
+        self._repeated, self._patience = 0, _QUIET  # iterations since the last `put`, and how many are to come first
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the same data is likely to be wanted again."""
+        return self._last is not None and not self._fed and self._repeated >= self._patience
+
+    def take_back_asked(self) -> None:
+        """Undoes what was asked for and not taken: repeated data, where other data came. The next time it is waited
+        longer before anything is asked for ahead."""
+        self._patience *= 4
+        while not self._asked.empty():
+            self._asked.get_nowait()
 
     def put(self, batches: list[Batch]) -> None:
+        self._repeated = 0
         if self._owed:
             self._owed -= 1
             self._asked.put(batches)
@@ -45,6 +61,7 @@ class Feed:
         if not self._fed and self._last is None and self.blocking:
             self._owed += 1
         else:
+            self._repeated += not self._fed
             self._asked.put(self._fed.popleft() if self._fed else self._last)
 
     def take(self, is_closing: Callable[[], bool]) -> list[Batch]:
