@@ -15,6 +15,7 @@ from ..core.batch import Batch, Spec
 from ..core.op import Arguments
 from ..core.rng import Watched
 from ..core.rows import ArgumentRows, Unread
+from ..gpu.driver import OutOfDeviceMemory
 from ..gpu.launch import Call, Fusion, Launch
 from .arguments import Resolver
 from .chain import Chain, Link, _Segment
@@ -26,6 +27,7 @@ from .gpu_plan import INPUT, MEMORY, OUTPUTS, WORKSPACE, GpuPlan, Image, Output,
 from .wiring import Edge, Wiring
 
 _PATIENCE = 16
+_NAMED = 3  # operators that an error of memory names
 _ALIGNED = 256  # bytes, of tensors in the workspace
 
 
@@ -46,6 +48,25 @@ class GpuChain(Chain):
             self._records = GpuReplays(self)
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
+        try:
+            self._run(ctx)
+        except OutOfDeviceMemory as e:
+            raise self._explained(ctx, e) from None
+
+    def _explained(self, ctx: Context, error: OutOfDeviceMemory) -> Exception:
+        """Which operator asked for how much; the one with the largest output is named first."""
+        nodes = {n.number: n for n in self.nodes}
+        asked = sorted(error.asked, key=lambda x: -x[1])
+        node = nodes[asked[0][0]] if asked else self.links[0].node
+        parts = [f"{nodes[k].op.display_name()} {_size(nbytes)}" for k, nbytes in asked[:_NAMED]]
+        parts += [f"{len(asked) - _NAMED} other outputs {_size(sum(b for _, b in asked[_NAMED:]))}"] * (
+            len(asked) > _NAMED
+        )
+        parts += [f"what lies between and their arguments {_size(error.shared)}"] * bool(error.shared)
+        told = f"{error}.\nWhat was asked for: {', '.join(parts)}" if asked else str(error)
+        return explain_failure(ctx, node, MemoryError(told))
+
+    def _run(self, ctx: Context) -> None:
         order, at = self.kept.order, 0
         while at < len(order.links):
             begin = time.monotonic_ns()
@@ -82,6 +103,10 @@ class GpuChain(Chain):
         plan = segment.plan()
         self.kept.keep(key, plan)
         return plan
+
+
+def _size(nbytes: int) -> str:
+    return f"{nbytes / (1 << 20):.1f} MiB" if nbytes < 100 << 20 else f"{nbytes >> 20} MiB"
 
 
 class _Peeked:

@@ -16,7 +16,7 @@ from ..core import kernels
 from ..core.batch import Batch, Spec
 from ..core.rows import TENSOR, address, allocate
 from ..gpu.batch import DeviceBatch
-from ..gpu.driver import check
+from ..gpu.driver import OutOfDeviceMemory, check
 from .context import Context, Timing
 from .gpu import GpuPass, Session
 from .wiring import Edge
@@ -281,7 +281,11 @@ class GpuPlan:
                 batch.used_on(stream)
             inputs[k] = batch.rows_address
         size, sizes, specs, inner = self._placed()
-        blocks = gpu.take_all([size, *sizes]) if self._started else gpu.take_all(sizes)
+        try:
+            blocks = gpu.take_all([size, *sizes]) if self._started else gpu.take_all(sizes)
+        except OutOfDeviceMemory as e:
+            e.asked, e.shared = [(o.edge[0], nbytes) for o, nbytes in zip(self._makes, sizes)], size
+            raise
         base = blocks.pop(0) if self._started else None
         outputs, memory = self._of_outputs(), self._of_memory()
         rows = self._rows_of_outputs(outputs)

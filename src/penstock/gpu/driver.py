@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections.abc import Sequence
 from functools import cache
 
 from ..core import kernels
@@ -28,7 +29,11 @@ class CudaError(RuntimeError):
 
 
 class OutOfDeviceMemory(CudaError, MemoryError):
-    """The GPU's memory is full."""
+    """The GPU's memory is full. `asked`: numbers of operators and the bytes of their outputs that it was for; `shared`:
+    bytes for all of them."""
+
+    asked: Sequence[tuple[int, int]] = ()
+    shared = 0
 
 
 _P, _I, _S = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t
