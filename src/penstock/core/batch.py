@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from . import dtypes, kernels
+from .alike import rows_of
 from .rows import TENSOR, TensorRows, address, allocate
 
 _INT64 = np.dtype("i8")
@@ -235,6 +236,10 @@ class Batch:
     @classmethod
     def from_samples(cls, samples: Sequence[np.ndarray], layout: str = "", sources: list[str] | None = None) -> Batch:
         """One array a sample, all of one type and number of dimensions; not copied if contiguous."""
+        if (found := rows_of(samples)) is not None:
+            batch = cls(Spec(found[2], samples[0].dtype, layout), found[0], tuple(samples), sources)
+            batch._rows_address = found[1]
+            return batch
         arrays = [np.asarray(s, order="C") for s in samples]
         ndims, types = {a.ndim for a in arrays}, {a.dtype for a in arrays}
         if len(ndims) > 1 or len(types) > 1:

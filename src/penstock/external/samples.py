@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core import dtypes
+from ..core.alike import rows_of
 from ..core.batch import Batch, Borrowed, Spec
 from ..core.errors import DataError
 from ..core.kernels import Pool
@@ -89,7 +90,7 @@ def _samples_of(data: Any) -> np.ndarray | list[np.ndarray]:
             data = data.as_cpu()
         return data.as_array() if data.is_dense_tensor() else [as_array(data.at(k)) for k in range(len(data))]
     if _is_list(data):
-        return [_sample(d, i) for i, d in enumerate(data)]
+        return list(data) if rows_of(data) is not None else [_sample(d, i) for i, d in enumerate(data)]
     array = as_array(data)
     if array.ndim == 0:
         raise DataError(
@@ -107,6 +108,8 @@ def _sample(data: Any, i: int) -> np.ndarray:
 
 def check_alike(samples: Sequence[np.ndarray]) -> None:
     """Samples of a batch have one type and one number of dimensions. Raises DataError naming the first that differs."""
+    if rows_of(samples) is not None:
+        return
     first = samples[0]
     check_dims(first.ndim, DataError)
     for i, s in enumerate(samples):

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// NumPy's arrays as rows of a batch, without a call of Python's for each.
+#include "core/kernel.h"
+
+namespace {
+
+constexpr int32_t kContiguous = 0x1, kAligned = 0x100;
+
+// What follows the head of a Python object in NumPy's PyArrayObject_fields, which is part of its binary interface.
+struct Array {
+  char *data;
+  int nd;
+  const int64_t *dimensions, *strides;
+  const void *base, *descr;
+  int flags;
+};
+
+}  // namespace
+
+// The rows of n objects, and their shapes (n, ndim) if `shapes` is not null. 1 if all are of the Python type `type`
+// itself, contiguous and aligned, of `ndim` dimensions and with the object `descr` as type of elements; 0 otherwise.
+// `head` is the size of a Python object without anything; its last field is the type.
+EXPORT int32_t rows_of_arrays(const char *const *objects, int64_t n, int64_t head, const void *type, const void *descr,
+                              int32_t ndim, int32_t dtype, Tensor *rows, int64_t *shapes) {
+  for (int64_t i = 0; i < n; i++) {
+    const Array &a = *(const Array *)(objects[i] + head);
+    if (*(const void *const *)(objects[i] + head - sizeof(void *)) != type) return 0;
+    if (a.nd != ndim || a.descr != descr || (a.flags & (kContiguous | kAligned)) != (kContiguous | kAligned)) return 0;
+    Tensor &row = rows[i];
+    row.data = a.data, row.ndim = ndim, row.dtype = dtype;
+    for (int d = 0; d < kMaxDims; d++) row.shape[d] = d < ndim ? a.dimensions[d] : 0;
+    for (int d = 0; d < ndim && shapes; d++) *shapes++ = a.dimensions[d];
+  }
+  return 1;
+}
