@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core import kernels
 from ..core.batch import Batch, Borrowed, Kept
-from ..gpu.batch import DeviceBatch, upload
+from ..gpu.batch import DeviceBatch, is_small, upload, upload_small
 from ..graph.node import Node
 from ..graph.passes import Stage
 from .arguments import Resolver
@@ -28,11 +28,12 @@ def runner(stage: Stage, resolvers: dict[int, Resolver]) -> Callable[[Context, k
         return lambda ctx, pool: optical_flow.run(ctx, node, resolvers[node.number])
     if stage.kind == "mixed":
         return Decoding(node, resolvers[node.number]).run
-    move = _Upload() if stage.kind == "upload" else _download
-    return lambda ctx, pool: _transfer(ctx, node, stage.kind, move)
+    if stage.kind == "upload":
+        return _Uploads(stage.nodes).run
+    return lambda ctx, pool: _transfer(ctx, node, _download)
 
 
-def _transfer(ctx: Context, node: Node, kind: str, move: Callable[[GpuPass, Batch], Batch]) -> None:
+def _transfer(ctx: Context, node: Node, move: Callable[[GpuPass, Batch], Batch]) -> None:
     begin = time.monotonic_ns()
     source = node.inputs[0]
     try:
@@ -40,6 +41,34 @@ def _transfer(ctx: Context, node: Node, kind: str, move: Callable[[GpuPass, Batc
     except Exception as e:
         raise explain_failure(ctx, node, e) from (e if "[internal" in str(e) else None)
     ctx.timings.append(Timing("batch", [node.number], begin, time.monotonic_ns()))
+
+
+class _Uploads:
+    """Copies batches to the GPU; small ones together."""
+
+    def __init__(self, nodes: list[Node]):
+        self._each = [(n, (n.number, 0), (n.inputs[0].source.number, n.inputs[0].index), _Upload()) for n in nodes]
+
+    def run(self, ctx: Context, pool: kernels.Pool) -> None:
+        if len(self._each) == 1:
+            node, _, _, move = self._each[0]
+            return _transfer(ctx, node, move)
+        begin = time.monotonic_ns()
+        values, gpu = ctx.values, ctx.gpu
+        small = [x for x in self._each if is_small(values[x[2]])]
+        if len(small) > 1:
+            try:
+                copies = upload_small([values[source] for _, _, source, _ in small], gpu.stream, gpu.session.budget)
+            except Exception as e:
+                raise explain_failure(ctx, small[0][0], e) from (e if "[internal" in str(e) else None)
+            numbers = []
+            for (node, edge, _, _), copy in zip(small, copies):
+                values[edge] = copy
+                numbers.append(node.number)
+            ctx.timings.append(Timing("batch", numbers, begin, time.monotonic_ns()))
+        for x in self._each:
+            if len(small) < 2 or x not in small:
+                _transfer(ctx, x[0], x[3])
 
 
 class _Upload:

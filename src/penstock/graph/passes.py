@@ -56,11 +56,11 @@ def kind_of(node: Node) -> str:
 def schedule(nodes: list[Node]) -> list[Stage]:
     """Orders the nodes into stages.
 
-    Batch-wise operators run as early as they can, and chains that arguments depend on before others, so that the
-    arguments are there before a chain begins; a chain then takes in every native operator that depends on nothing but
-    itself and what has run; on the GPU also those that read the same. Data-dependent arguments and inputs whose data
-    decides a shape (encoded images, say) end a chain: shapes of a whole chain are inferred before its pixels are
-    touched.
+    Batch-wise operators run as early as they can, copies to the GPU as many at once as there are then, and chains that
+    arguments depend on before others, so that the arguments are there before a chain begins; a chain then takes in
+    every native operator that depends on nothing but itself and what has run; on the GPU also those that read the same.
+    Data-dependent arguments and inputs whose data decides a shape (encoded images, say) end a chain: shapes of a whole
+    chain are inferred before its pixels are touched.
     """
     left = list(nodes)
     arguments = _for_arguments(nodes)
@@ -77,8 +77,13 @@ def schedule(nodes: list[Node]) -> list[Stage]:
 
     while left:
         early = next((n for n in left if kind_of(n) not in _CHAINS and ready(n)), None)
+        if early is not None and kind_of(early) == "upload":
+            # What else can be made by the CPU comes first, so that all goes to the GPU together.
+            more = (n for n in left if kind_of(n) in ("source", "batch") and n.device == "cpu" and ready(n))
+            early = next(more, early)
         if early is not None:
-            finish(Stage(kind_of(early), [early]))
+            alike = [n for n in left if kind_of(n) == "upload" and n.scope is early.scope and ready(n)]
+            finish(Stage(kind_of(early), alike if early in alike else [early]))
             continue
         first = next((n for n in left if n.number in arguments and ready(n)), None)
         first = first or next(n for n in left if ready(n))

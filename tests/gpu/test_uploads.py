@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies to the GPU: small batches go there together."""
+
+import numpy as np
+import pytest
+
+from penstock import fn, pipeline_def, types
+from penstock.gpu.stream import Stream
+
+N = 5
+RNG = np.random.default_rng(1)
+
+
+def sources(i):
+    """What kinds of batches there are: small arrays of some types, none, large ones, and samples of several shapes."""
+    return (
+        np.arange(N, dtype="i4") + i,
+        RNG.random((N, 7, 4)).astype("f4"),
+        RNG.integers(0, 99, (N, 3)),
+        np.zeros((N, 0, 2), "f4"),
+        RNG.integers(0, 255, (N, 100, 200, 3)).astype("u1"),
+        [np.full((k + 1, 2), k, "i2") for k in range(N)],
+        np.array([[True]] * N),
+    )
+
+
+@pytest.fixture
+def copies(monkeypatch):
+    """Counts the copies to the GPU."""
+    made = []
+    upload = Stream.upload
+    monkeypatch.setattr(Stream, "upload", lambda self, to, at, n: made.append(n) or upload(self, to, at, n))
+    return made
+
+
+def test_all_arrive_and_small_ones_in_one_copy(copies):
+    given = []
+
+    def source():
+        given.append(sources(len(given)))
+        return given[-1]
+
+    @pipeline_def(batch_size=N, num_threads=1, device_id=0, prefetch_queue_depth=1)
+    def pipe():
+        data = fn.external_source(source, num_outputs=7)
+        constant = fn.constant(idata=[1, 2, 3], shape=[3])
+        return tuple(d.gpu() for d in (*data, data[0], constant, fn.shapes(data[5])))
+
+    p = pipe()
+    for k in range(4):
+        outputs = [out.as_cpu() for out in p.run()]
+        for got, want in zip(outputs, given[k]):
+            for i in range(N):
+                sample = np.array(got.at(i))
+                assert sample.dtype == want[i].dtype
+                np.testing.assert_array_equal(sample, want[i])
+        np.testing.assert_array_equal(outputs[7].as_array(), given[k][0])
+        np.testing.assert_array_equal(outputs[8].as_array(), [[1, 2, 3]] * N)
+        np.testing.assert_array_equal(outputs[9].as_array(), [[i + 1, 2] for i in range(N)])
+    # The small ones, the large one, and the one of several shapes; the constant only for the first batch.
+    assert len(copies) == 3 * len(given) + 1
+
+
+def test_what_depends_on_a_copy_or_on_the_gpu_works_as_well():
+    @pipeline_def(batch_size=N, num_threads=1, device_id=0)
+    def pipe():
+        x = fn.external_source(lambda: [np.full((4, 6, 3), 7, "u1")] * N, layout="HWC")
+        a, shape = x.gpu(), fn.shapes(x).gpu()
+        bright = fn.brightness(a, brightness=2.0)
+        back = bright.cpu()
+        return bright, shape, fn.cast(back, dtype=types.FLOAT).gpu(), fn.shapes(bright), fn.shapes(back).gpu()
+
+    p = pipe()
+    for _ in range(3):
+        bright, shape, cast, of_gpu, of_back = (out.as_cpu().as_array() for out in p.run())
+        assert (bright == 14).all() and (cast == 14).all()
+        for shapes in (shape, of_gpu, of_back):
+            assert shapes.tolist() == [[4, 6, 3]] * N
+
+
+def test_copies_in_branches_stay_there():
+    @pipeline_def(batch_size=N, num_threads=1, device_id=0, enable_conditionals=True)
+    def pipe():
+        number = fn.external_source(lambda: np.arange(N, dtype="i4"))
+        other = fn.external_source(lambda: np.arange(N, dtype="i4") * 10)
+        if number > 2:
+            a, b = number.gpu(), other.gpu()
+            out = a + b
+        else:
+            out = other.gpu()
+        return out, number.gpu()
+
+    p = pipe()
+    for _ in range(2):
+        out, number = p.run()
+        assert out.as_cpu().as_array().tolist() == [0, 10, 20, 33, 44]
+        assert number.as_cpu().as_array().tolist() == list(range(N))
+
+
+def test_memory_of_some_lasts_as_long_as_any():
+    @pipeline_def(batch_size=N, num_threads=1, device_id=0)
+    def pipe():
+        i, j = fn.external_source(lambda i: (np.full((N, 3), i, "i4"), np.full((N, 3), -i, "i4")), num_outputs=2)
+        return i.gpu(), j.gpu()
+
+    p = pipe()
+    held = [p.run()[k % 2] for k in range(12)]
+    for k, out in enumerate(held):
+        assert (out.as_cpu().as_array() == (-k if k % 2 else k)).all()
