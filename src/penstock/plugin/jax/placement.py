@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.dlpack
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
 from ...tensors import TensorListCPU, TensorListGPU
 from ..base_iterator import dense
+from .importing import from_dlpack
 
 
 def tensor(output: Any, name: str) -> Any:
@@ -32,7 +32,7 @@ def to_jax(tensor: Any, device: Any = None) -> jax.Array:
     """
     if isinstance(tensor, np.ndarray) and (device is not None or not tensor.size):
         return jax.device_put(tensor, device)
-    array = tensor if isinstance(tensor, jax.Array) else jax.dlpack.from_dlpack(tensor)
+    array = tensor if isinstance(tensor, jax.Array) else from_dlpack(tensor)
     return array if device is None or array.devices() == {device} else jax.device_put(array, device)
 
 
