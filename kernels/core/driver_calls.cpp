@@ -22,6 +22,14 @@ EXPORT void thread_clocks(int64_t *clocks) {
   clocks[2] = DriverTime::spent;
 }
 
+// Adds the time since then to what all threads have taken: in Python, in native calls, and in the driver.
+EXPORT void add_clocks(const int64_t *since, int64_t *sums) {
+  int64_t now[3];
+  thread_clocks(now);
+  for (int i = 0; i < 3; i++) now[i] -= since[i];
+  for (int i = 0; i < 3; i++) __atomic_fetch_add(sums + i, now[i] - (i < 2 ? now[i + 1] : 0), __ATOMIC_RELAXED);
+}
+
 EXPORT int32_t driver_launch(Handle function, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by,
                              uint32_t bz, uint32_t shared, Handle stream, void **parameters, void **more) {
   return timed([&] { return driver.launch(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, more); });

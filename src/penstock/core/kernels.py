@@ -112,6 +112,7 @@ def library() -> ctypes.CDLL:
     ]
     short: list[tuple[str, Any, tuple]] = [
         ("thread_clocks", None, (p,)),
+        ("add_clocks", None, (p, p)),
         ("driver_functions", None, (p,)),
         ("driver_launch", i32, (p, u32, u32, u32, u32, u32, u32, u32, p, p, p)),
         ("driver_upload", i32, (p, p, u64, p)),

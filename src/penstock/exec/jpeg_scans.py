@@ -27,6 +27,7 @@ _FIRST = 10
 _SIZE, _HOST, _DEVICE, _SCRATCH, _ROOM, _WANTED, _TAKEN, _MOST_BLOCKS, _LAUNCHED, _N_FIELDS = range(_FIRST, _FIRST + 10)
 # Scratch is taken before it is known how much it takes: a little more than before, ever less where less would do.
 _MORE, _LESS = 1.125, 0.98
+_ALIGNED = 256
 _SOURCE = '#include "decode/jpeg_huffman.cu"\n'
 
 
@@ -100,9 +101,10 @@ class Scans:
         native, n, batch, stream = kernels.library(), self.n, self._batch, gpu.stream
         self._choose_functions(gpu, out.spec.dtype)
         size = native.plan_scans(files, n, args, self._begin, self._at_rows)
-        host, (block, scratch) = gpu.pinned(size), gpu.take_all((size, self._room))
+        host, block = gpu.pinned(size), gpu.take(size + _ALIGNED + self._room)
+        memory: tuple[Block, ...] = host, block
         batch[_SIZE], batch[_HOST], batch[_DEVICE] = size, host.address, block.address
-        batch[_SCRATCH], batch[_ROOM] = scratch.address, self._room
+        batch[_SCRATCH], batch[_ROOM] = block.address + size + _ALIGNED & -_ALIGNED, self._room
         self._files.rows, self._pixels.rows = files, out.rows_address
         begin, end = gpu.session.spare_timer(), gpu.session.spare_timer()
         where = self._at_batch, out.rows_address, stream.handle, begin.handle, end.handle
@@ -112,6 +114,7 @@ class Scans:
         taken, wanted = batch[_TAKEN], batch[_WANTED]
         if wanted > self._room:
             scratch = gpu.take(wanted)
+            memory = *memory, scratch
             batch[_SCRATCH] = scratch.address
             code = native.launch_scans(*where)
         self._room = max(int(wanted * _MORE), int(self._room * _LESS))
@@ -123,7 +126,7 @@ class Scans:
             undone = view(at, (n, of.itemsize), _BYTE, host).view(of)["mcu_blocks"][:, 0] == 0
             if not taken:
                 return undone, None
-        return undone, Verdict(statuses, n, begin, end, (host, block, scratch), stream, before)
+        return undone, Verdict(statuses, n, begin, end, memory, stream, before)
 
     def _choose_functions(self, gpu: GpuPass, dtype: np.dtype) -> None:
         """Puts in the GPU's kernels."""

@@ -38,7 +38,8 @@ class Statistics:
             self.kernel_ns: dict[int, int] = {}
             self.python_ns: dict[int, int] = {}
             self.load_ns: dict[int, int] = {}
-            self.samples = self.batches = self.wait_ns = self.cpu_ns = self.native_ns = self.driver_ns = 0
+            self.samples = self.batches = self.wait_ns = 0
+            self._worked = Clocks()  # nanoseconds of Python, of native calls and of the driver
             self.started = self.last = time.monotonic_ns()
             self._pending: list[Timing] = []  # not in the sums yet
             self.recent: deque[tuple[int, list[Timing]]] = deque(maxlen=_KEPT_BATCHES)
@@ -69,12 +70,22 @@ class Statistics:
     def worked(self, since: ctypes.Array) -> None:
         """Adds the processor time of this thread since it asked for `clocks`: that of Python is what was not in native
         calls; batches are processed by other threads."""
-        (cpu, native, driver), (cpu_before, native_before, driver_before) = clocks(), since
-        cpu, native, driver = cpu - cpu_before, native - native_before, driver - driver_before
-        with self.lock:
-            self.cpu_ns += cpu - native
-            self.native_ns += native - driver
-            self.driver_ns += driver
+        library().add_clocks(since, self._worked)
+
+    @property
+    def cpu_ns(self) -> int:
+        """Processor time of Python."""
+        return int(self._worked[0])
+
+    @property
+    def native_ns(self) -> int:
+        """Of native calls that take a while."""
+        return int(self._worked[1])
+
+    @property
+    def driver_ns(self) -> int:
+        """Of calls of the GPU's driver."""
+        return int(self._worked[2])
 
     def waited(self, ns: int) -> None:
         """Adds what a consumer has waited."""
