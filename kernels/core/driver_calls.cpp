@@ -37,6 +37,17 @@ EXPORT int32_t driver_launch(Handle function, uint32_t gx, uint32_t gy, uint32_t
 EXPORT int32_t driver_upload(uint64_t to, const void *from, size_t bytes, Handle stream) {
   return timed([&] { return driver.upload(to, from, bytes, stream); });
 }
+// Uploads n samples, `step` bytes apart in `data`, by way of pinned memory, where they may be already, and fills in
+// their `rows`: those at `from` but for where they lie.
+EXPORT int32_t upload_samples(const Tensor *from, int64_t n, int64_t step, const void *data, size_t bytes, void *pinned,
+                              uint64_t to, Handle stream, Tensor *rows) {
+  if (pinned != data) memcpy(pinned, data, bytes);
+  for (int64_t i = 0; i < n; i++) {
+    rows[i] = from[i];
+    rows[i].data = (char *)to + i * step;
+  }
+  return driver_upload(to, pinned, bytes, stream);
+}
 EXPORT int32_t driver_download(void *to, uint64_t from, size_t bytes, Handle stream) {
   return timed([&] { return driver.download(to, from, bytes, stream); });
 }

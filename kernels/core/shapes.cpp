@@ -42,14 +42,6 @@ EXPORT void move_batch(Tensor *rows, int64_t n, int64_t address) {
   for (int64_t i = 0; i < n; i++) rows[i].data = (char *)address + (intptr_t)rows[i].data;
 }
 
-// Rows of samples as those at `from`, in a block at `address`, where they lie `step` bytes apart.
-EXPORT void rows_of_copy(const Tensor *from, int64_t n, int64_t step, int64_t address, Tensor *rows) {
-  for (int64_t i = 0; i < n; i++) {
-    rows[i] = from[i];
-    rows[i].data = (char *)address + i * step;
-  }
-}
-
 // Windows (n, ndim) of samples of these shapes: makes them whole along the axes whose bits are set in `whole`. False if
 // one reaches out of its sample.
 EXPORT int32_t settle_windows(int64_t *origin, int64_t *size, const int64_t *shape, int64_t n, int32_t ndim,

@@ -79,9 +79,12 @@ class _Upload:
         self._kept: tuple[Borrowed, Any, bytes, DeviceBatch] | None = None  # of whom, rows, what they hold, the copy
 
     def __call__(self, gpu: GpuPass, batch: Batch) -> Batch:
-        borrowed = next((o for o in batch.owners if type(o) is Borrowed), None)
-        if borrowed is None:
-            return upload(batch, gpu.stream, gpu.session.budget)
+        for owner in batch.owners:
+            if type(owner) is Borrowed:
+                return self._once(gpu, batch, owner)
+        return upload(batch, gpu.stream, gpu.session.budget)
+
+    def _once(self, gpu: GpuPass, batch: Batch, borrowed: Borrowed) -> Batch:
         kept, rows = self._kept, batch.rows
         # Rows tell shapes, too.
         if kept is None or kept[0] is not borrowed or (kept[1] is not rows and kept[2] != rows.tobytes()):

@@ -14,13 +14,15 @@ from ..core.dtypes import from_numpy
 from ..core.kernels import lay_out_batch, library
 from ..core.rows import TENSOR, address, allocate
 from .copies import copy_on_device, copy_samples, pieces_of
-from .driver import Device
+from .driver import Device, check
 from .lent import Lent
 from .memory import Block, Budget, pool
 from .stream import Event, Stream
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+_LITTLE = 1 << 16  # bytes that are copied sooner than Python's lock is given up and taken again
 
 
 _SMALL = 64 << 10  # bytes of a batch that travels with others
@@ -159,10 +161,15 @@ def _upload_array(batch: Batch, array: np.ndarray, stream: Stream, budget: Budge
     if not nbytes:
         return DeviceBatch.on(stream, batch.spec, budget, batch.sources)
     pinned, block = pool(device, True).take(nbytes, stream), pool(device).take(nbytes, stream, budget)
-    ctypes.memmove(pinned.address, address(array), nbytes)
-    rows, at = allocate(len(array), TENSOR)
-    library().rows_of_copy(batch.rows_address, len(array), array.strides[0], block.address, at)
-    stream.upload(block.address, pinned.address, nbytes)
+    n, begin = len(array), address(array)
+    rows, at = allocate(n, TENSOR)
+    if nbytes > _LITTLE:
+        ctypes.memmove(pinned.address, begin, nbytes)
+        begin = pinned.address
+    where = pinned.address, block.address, stream.handle, at
+    code = library().upload_samples(batch.rows_address, n, array.strides[0], begin, nbytes, *where)
+    stream.asked()
+    check(code, "copying samples to the GPU")
     out = DeviceBatch.at(stream, batch.spec, rows, block, at)
     out.sources, out._packed = batch.sources, True
     return out
