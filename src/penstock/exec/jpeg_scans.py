@@ -18,7 +18,7 @@ from ..gpu.batch import DeviceBatch
 from ..gpu.driver import check
 from ..gpu.memory import Block
 from ..gpu.stream import Event, Stream
-from .gpu import GpuPass
+from .gpu import GpuPass, Session
 from .jpeg_halves import pixels_source, pixels_type, record_type
 
 _BYTE = np.dtype("u1")
@@ -28,6 +28,8 @@ _SIZE, _HOST, _DEVICE, _SCRATCH, _ROOM, _WANTED, _TAKEN, _MOST_BLOCKS, _LAUNCHED
 # Scratch is taken before it is known how much it takes: a little more than before, ever less where less would do.
 _MORE, _LESS = 1.125, 0.98
 _ALIGNED = 256
+_MUCH, _SMALL = 2, 1 << 20  # times what is needed, and bytes
+_KEPT_SETS = 4  # more than there are batches at a time
 _SOURCE = '#include "decode/jpeg_huffman.cu"\n'
 
 
@@ -49,6 +51,44 @@ def _layout(n: int) -> tuple[dict[str, int], int]:
     return starts, size
 
 
+class Memory:
+    """The memory of batches that are through: taken again, it needs no pool, which would have to ask whether it is.
+    A pipeline with a limit keeps none."""
+
+    def __init__(self, most: int = 0):
+        self._idle: list[tuple[Block, Block]] = []
+        self._most = most  # sets that are kept
+
+    @classmethod
+    def of(cls, session: Session, number: int) -> Memory:
+        """That of a node."""
+        key = f"JPEG of {number}"
+        kept: Memory | None = session.kept.get(key)
+        return kept or session.kept.setdefault(key, cls(_KEPT_SETS if session.budget.limit is None else 0))
+
+    def take(self, gpu: GpuPass, pinned: int, nbytes: int) -> tuple[Block, Block]:
+        """So many bytes, pinned and on the GPU."""
+        try:
+            host, block = self._idle.pop()
+        except IndexError:
+            return gpu.pinned(pinned), gpu.take(nbytes)
+        # Much more than is needed goes back to the pool, too.
+        if not (pinned <= host.size <= _MUCH * pinned + _SMALL and nbytes <= block.size <= _MUCH * nbytes + _SMALL):
+            return gpu.pinned(pinned), gpu.take(nbytes)
+        host.used_on(gpu.stream)
+        block.used_on(gpu.stream)
+        return host, block
+
+    def give(self, host: Block, block: Block) -> None:
+        """Those that nothing uses any more."""
+        if len(self._idle) < self._most:
+            self._idle.append((host, block))
+
+    def close(self) -> None:
+        self._most = 0
+        self._idle.clear()
+
+
 class Verdict(NamedTuple):
     """What the GPU says of n pictures that it decodes between two timed events: in the end, the bytes at `address` are
     not 0 where the data was irregular."""
@@ -57,7 +97,8 @@ class Verdict(NamedTuple):
     n: int
     begin: Event
     end: Event
-    memory: tuple[Block, ...]  # which nothing else uses
+    memory: tuple[Block, ...]  # which nothing else uses: pinned, on the GPU, and more there
+    kept: Memory  # takes it back
     stream: Stream
     work: int  # of the stream, that was asked for before
 
@@ -66,11 +107,11 @@ class Verdict(NamedTuple):
         code = kernels.library().wait_for_statuses(self.end.handle, self.address, self.n)
         check(max(code, 0), "waiting for the GPU")
         self.stream.reached(self.work)
+        irregular = np.frombuffer(ctypes.string_at(self.address, self.n), _BYTE) != 0 if code else None
         for block in self.memory:
             block.is_idle()
-        if not code:
-            return None
-        return np.frombuffer(ctypes.string_at(self.address, self.n), _BYTE) != 0
+        self.kept.give(*self.memory[:2])
+        return irregular
 
 
 class Scans:
@@ -93,15 +134,16 @@ class Scans:
         self._functions_of: tuple[Any, np.dtype] | None = None
 
     def decode(
-        self, gpu: GpuPass, pool: kernels.Pool, args: int, files: int, out: DeviceBatch
+        self, gpu: GpuPass, pool: kernels.Pool, args: int, files: int, out: DeviceBatch, kept: Memory
     ) -> tuple[np.ndarray | None, Verdict | None]:
         """Decodes pictures into their places in `out`; `args` is the address of their `DecodeArgs`, `files` that of the
-        rows of the encoded ones. Returns which (n,) it did not take and nothing is written for (None: it took all), and
-        the Verdict on the others."""
+        rows of the encoded ones, `kept` memory of batches before. Returns which (n,) it did not take and nothing is
+        written for (None: it took all), and the Verdict on the others."""
         native, n, batch, stream = kernels.library(), self.n, self._batch, gpu.stream
         self._choose_functions(gpu, out.spec.dtype)
         size = native.plan_scans(files, n, args, self._begin, self._at_rows)
-        host, block = gpu.pinned(size), gpu.take(size + _ALIGNED + self._room)
+        nbytes = size + _ALIGNED + self._room
+        host, block = kept.take(gpu, size, nbytes)
         memory: tuple[Block, ...] = host, block
         batch[_SIZE], batch[_HOST], batch[_DEVICE] = size, host.address, block.address
         batch[_SCRATCH], batch[_ROOM] = block.address + size + _ALIGNED & -_ALIGNED, self._room
@@ -126,7 +168,7 @@ class Scans:
             undone = view(at, (n, of.itemsize), _BYTE, host).view(of)["mcu_blocks"][:, 0] == 0
             if not taken:
                 return undone, None
-        return undone, Verdict(statuses, n, begin, end, memory, stream, before)
+        return undone, Verdict(statuses, n, begin, end, memory, kept, stream, before)
 
     def _choose_functions(self, gpu: GpuPass, dtype: np.dtype) -> None:
         """Puts in the GPU's kernels."""
@@ -143,4 +185,4 @@ def decode_scans(
 ) -> tuple[np.ndarray | None, Verdict | None]:
     """As `Scans.decode`, for some pictures once. `args` are rows of `DecodeArgs`."""
     args = np.ascontiguousarray(args)
-    return Scans(len(args)).decode(gpu, pool, address(args), encoded.rows_address, out)
+    return Scans(len(args)).decode(gpu, pool, address(args), encoded.rows_address, out, Memory())

@@ -28,7 +28,7 @@ from .arguments import Resolver
 from .context import Context, Timing, explain_failure
 from .gpu import GpuPass, Session
 from .jpeg_halves import decode_halves
-from .jpeg_scans import Scans, decode_scans
+from .jpeg_scans import Memory, Scans, decode_scans
 from .pictures import Pictures, Planner
 from .statistics import clocks
 from .wiring import inputs_of
@@ -112,7 +112,8 @@ class Decoding:
             scans = idle.pop()  # type: ignore[union-attr]
         except (AttributeError, IndexError):
             scans = Scans(pictures.n)
-        undone, verdict = scans.decode(gpu, pool, pictures.at_args, files.rows_address, out)
+        memory = Memory.of(gpu.session, self.node.number)
+        undone, verdict = scans.decode(gpu, pool, pictures.at_args, files.rows_address, out, memory)
         if verdict is not None:
             gpu.verdicts.append((self.node.number, None, pictures.n, verdict))
             nbytes, taken = pictures.file_bytes, pictures.n

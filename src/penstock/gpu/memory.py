@@ -21,6 +21,17 @@ _SMALLEST = 512
 _SPARE = 2
 
 
+_forks = 0  # how often this process has been forked since the first pool was made
+
+
+def _after_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 class _Use:
     """Work of a stream that may still use a block: the first `work` that the stream was asked for, or, if it is another
     library's, what is before `event`."""
@@ -79,10 +90,9 @@ class _Use:
 def size_class(nbytes: int) -> int:
     """The size of the block that serves a request: at most an eighth more than asked for, so that batches of images,
     whose sizes vary, find the blocks of those before them."""
-    if nbytes <= _SMALLEST:
-        return _SMALLEST
-    step = 1 << max((nbytes - 1).bit_length() - 4, 9)
-    return -(-nbytes // step) * step
+    bits = (nbytes - 1).bit_length()
+    step = 1 << bits - 4 if bits > 13 else _SMALLEST
+    return -(-nbytes // step) * step if nbytes > 0 else _SMALLEST
 
 
 class Budget:
@@ -98,8 +108,9 @@ class Budget:
                 f"above its device_memory_limit of {self.limit >> 20} MiB; raise the limit, or lower batch_size or "
                 "prefetch_queue_depth"
             )
-        self.used += nbytes
-        self.peak = max(self.peak, self.used)
+        self.used = used = self.used + nbytes
+        if used > self.peak:
+            self.peak = used
 
 
 class Block:
@@ -135,12 +146,12 @@ class Pool:
         # Blocks come back from __del__, in whatever thread and at whatever moment: nothing may be locked there.
         self._returned: deque[tuple[int, int, tuple[_Use, ...]]] = deque()
         self._lock = threading.Lock()
-        self._pid = os.getpid()
+        self._forks = _forks
         self.held = 0  # bytes taken from the driver
 
     def take(self, nbytes: int, stream: Stream, budget: Budget | None = None) -> Block:
         """A block for work of `stream`. Called inside `with device:`."""
-        size = self._class(nbytes)
+        size = 1 << max(nbytes - 1, 4095).bit_length() if self.pinned else size_class(nbytes)
         if budget is not None:
             budget.charge(size)
         address = 0
@@ -251,9 +262,11 @@ class Pool:
         address, block.address = block.address, 0
         if block._budget is not None:
             block._budget.used -= block.size
-        if self._pid != os.getpid():
+        if self._forks != _forks:
             return
-        self._returned.append((address, block.size, tuple([_Use(s) for s in block._streams if not s.closed])))
+        streams = block._streams
+        uses = tuple([_Use(s) for s in streams if not s.closed]) if streams else ()
+        self._returned.append((address, block.size, uses))
 
     def _collect(self) -> None:
         while self._returned:
