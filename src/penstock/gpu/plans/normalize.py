@@ -8,7 +8,7 @@ from ._groups import grids, most_parameters, parameters, parts_of, scratch_of
 from ._reductions import is_simple, turns_of
 
 _COMPUTED, _ARGUMENT = 0, 1
-_VALUE_THREADS, _VALUES_AT_ONCE = 256, 2
+_VALUE_THREADS, _VALUES_AT_ONCE = 256, 4
 _RUN_THREADS, _AT_ONCE = 192, 4  # of kernels/math/normalize.cu
 
 
