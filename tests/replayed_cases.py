@@ -67,6 +67,28 @@ def maps(seed):
     return columns(seed, -1, 9, (5, 7))
 
 
+def points(seed):
+    return ragged(seed, 2)
+
+
+def boxes(seed):
+    return ragged(seed, 4)
+
+
+def ragged(seed, k):
+    r = np.random.default_rng(seed)
+    return [r.uniform(-1, 2, (m, k)).astype("f4") for m in r.integers(0, 9, N)]
+
+
+def labels(seed):
+    r = np.random.default_rng(seed)
+    return [r.integers(-1, 5, m).astype("i4") for m in r.integers(1, 9, N)]
+
+
+def extents(seed):
+    return [s.astype("i4") for s in columns(seed, 1, 6, (3,))]
+
+
 WARPED = {
     "warp_affine": lambda f: fn.warp_affine(f(images), matrix=[0.9, 0.2, 1, -0.2, 0.9, 2], size=(5, 4)),
     "warp_affine, the input's size": lambda f: fn.warp_affine(f(images), matrix=[0.9, 0.2, 1, -0.2, 0.9, 2]),
@@ -199,4 +221,21 @@ COMPUTED = {
     "laplacian": lambda f: fn.laplacian(f(images), window_size=3),
 }
 
-CASES = {**WARPED, **MOVED, **COMPUTED}
+SMALL = {
+    "bb_flip": lambda f: fn.bb_flip(f(boxes), horizontal=f(coins, side=True), vertical=1, ltrb=True),
+    "coord_flip": lambda f: fn.coord_flip(f(points), flip_x=f(coins, side=True), flip_y=1, center_x=0.25),
+    "coord_flip by centres": lambda f: fn.coord_flip(f(points), layout="yx", center_y=f(columns, side=True), flip_y=1),
+    "coord_transform": lambda f: fn.coord_transform(f(points), M=[0.9, 0.1, -0.1, 0.9], T=[1.0, 2.0]),
+    "coord_transform by data": lambda f: fn.coord_transform(f(points), MT=f(affine, side=True)),
+    "coord_transform by numbers": lambda f: fn.coord_transform(f(points), M=f(columns, side=True), T=3.0),
+    "coord_transform of pictures": lambda f: fn.coord_transform(f(images), M=[0.3, 0.6, 0.1], dtype=types.UINT8),
+    "full": lambda f: fn.full(f(columns, side=True), shape=f(extents, side=True)),
+    "full of a vector": lambda f: fn.full(f(lambda k: columns(k, shape=(3,)), side=True), shape=[2, 3]),
+    "full_like": lambda f: fn.full_like(f(images), f(columns, side=True)),
+    "ones_like": lambda f: fn.ones_like(f(images)),
+    "zeros_like": lambda f: fn.zeros_like(f(floats), dtype=types.INT16),
+    "one_hot": lambda f: fn.one_hot(f(labels), num_classes=4),
+    "one_hot along an axis": lambda f: fn.one_hot(f(images), num_classes=3, axis=1, axis_name="K", dtype=types.UINT8),
+}
+
+CASES = {**WARPED, **MOVED, **COMPUTED, **SMALL}

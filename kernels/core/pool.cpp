@@ -14,14 +14,22 @@ constexpr int64_t kKeepBytes = 32 << 20;
 // Rows of less than this on average are handed out several at a time.
 constexpr int64_t kSmallBytes = 16 << 10;
 // A chain of less in total is begun by the thread that asks for it, as it may be done sooner than another thread wakes
-// up. If it isn't, the other threads go on with it.
-constexpr int64_t kTinyBytes = 128 << 10;
+// up. If it isn't, other threads join in, but one for which that thread stands.
+constexpr int64_t kOwnBytes = 2 << 20;
 constexpr int64_t kPatience = 50'000;  // ns
+constexpr int64_t kSpin = 20'000;      // ns that it then waits for their last rows before it sleeps
 
 int64_t now_ns() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+// For a thread that waits without going to sleep.
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
 }
 
 }  // namespace
@@ -66,7 +74,8 @@ int64_t cost_of(const Chain &c, int row) {
 }
 
 // Takes one row through all steps, or up to the first that fails; says whether its sample is the first to fail by this.
-bool run_row(const Chain &c, const uint8_t *is_large, int row, int thread, ThreadMemory &memory) {
+// `now` is when it begins, and then when it has ended: the clock is asked once a step.
+bool run_row(const Chain &c, const uint8_t *is_large, int row, int thread, ThreadMemory &memory, int64_t &now) {
   int sample = c.sample_of ? c.sample_of[row] : row;
   if (c.threads) c.threads[row] = thread;
   if (c.spans) std::fill_n(c.spans + (int64_t)row * c.n_steps, c.n_steps, Span{0, 0});
@@ -76,7 +85,7 @@ bool run_row(const Chain &c, const uint8_t *is_large, int row, int thread, Threa
   for (int s = 0; s < c.n_steps; s++) {
     const Step &step = c.steps[s];
     Span *span = c.spans ? c.spans + (int64_t)row * c.n_steps + s : nullptr;
-    if (span) span->begin = now_ns();
+    if (span) span->begin = now;
     int failed = 0;
     try {
       for (int t = 0; t < step.n_out + step.n_in; t++) {
@@ -92,7 +101,7 @@ bool run_row(const Chain &c, const uint8_t *is_large, int row, int thread, Threa
       failed = 1;
     }
     if (is_large[s]) end_of_stream();
-    if (span) span->end = now_ns();
+    if (span) span->end = now = now_ns();
     if (failed) {
       int32_t none = 0;
       if (!__atomic_compare_exchange_n(&c.status[sample], &none, 1 + c.first_step + s, false, __ATOMIC_RELAXED,
@@ -115,7 +124,7 @@ Pool::Job::Job(const Chain *c, int n_threads) : chain(c), n_rows(c->n_rows), chu
     most = std::max(most, cost[i]);
     least = std::min(least, cost[i]);
   }
-  is_small = total < kTinyBytes;
+  is_small = total < kOwnBytes;
   if (chunk <= 0) chunk = !is_small && total < kSmallBytes * n_rows ? std::max(1, n_rows / (8 * n_threads)) : 1;
   for (int s = 0; s < c->n_steps; s++) is_large.push_back(bytes_out(*c, c->steps[s]) > kLargeBytes);
   if (most == least) return;
@@ -149,13 +158,26 @@ int Pool::run(const Chain &chain) {
   auto job = std::make_shared<Job>(&chain, size());
   thread_local ThreadMemory memory;
   if (!job->is_small || !take_rows(*job, size(), memory, now_ns() + kPatience)) {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      jobs_.push_back(job);
+    if (!job->is_small || size() > 1) {
+      {
+        std::lock_guard<std::mutex> lock(mutex_);
+        jobs_.push_back(job);
+      }
+      if (!job->is_small) {
+        wake_.notify_all();
+      } else {
+        for (int t = 1; t < size(); t++) wake_.notify_one();
+      }
     }
-    wake_.notify_all();
-    std::unique_lock<std::mutex> lock(job->mutex);
-    job->finished.wait(lock, [&] { return job->done; });
+    if (job->is_small) {
+      take_rows(*job, size(), memory, 0);
+      drop(job);
+      for (int64_t end = now_ns() + kSpin; job->left.load() && now_ns() < end;) pause();
+    }
+    if (job->left.load()) {
+      std::unique_lock<std::mutex> lock(job->mutex);
+      job->finished.wait(lock, [&] { return job->done; });
+    }
   }
   if (!chain.spans || !chain.step_ns) return job->failed;
   for (int s = 0; s < chain.n_steps; s++) chain.step_ns[s] = 0;
@@ -167,18 +189,19 @@ int Pool::run(const Chain &chain) {
 // Takes rows until none is left to begin with, or, which it then says by false, until the time is over.
 bool Pool::take_rows(Job &job, int thread, ThreadMemory &memory, int64_t end_ns) {
   const Chain &c = *job.chain;  // alive while this thread has rows of it that are not done
-  for (;;) {
+  for (int64_t now = now_ns();;) {
     int first = job.next.fetch_add(job.chunk);
     if (first >= job.n_rows) break;
     int last = first + job.chunk < job.n_rows ? first + job.chunk : job.n_rows;
+    const bool has_clock = c.spans;
     for (int i = first; i < last; i++)
-      if (run_row(c, job.is_large.data(), job.order.empty() ? i : job.order[i], thread, memory)) job.failed++;
+      if (run_row(c, job.is_large.data(), job.order.empty() ? i : job.order[i], thread, memory, now)) job.failed++;
     if (job.left.fetch_sub(last - first) == last - first) {
       std::lock_guard<std::mutex> lock(job.mutex);
       job.done = true;
       job.finished.notify_all();
     }
-    if (end_ns && last < job.n_rows && now_ns() > end_ns) return false;
+    if (end_ns && last < job.n_rows && (has_clock ? now : now_ns()) > end_ns) return false;
   }
   memory.trim();
   return true;
@@ -195,9 +218,15 @@ void Pool::work(int thread) {
       job = jobs_.front();
     }
     take_rows(*job, thread, memory, 0);
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (!jobs_.empty() && jobs_.front() == job) jobs_.pop_front();
+    drop(job);
   }
+}
+
+// No thread that has not begun with it yet needs to look at a job whose rows are all taken.
+void Pool::drop(const std::shared_ptr<Job> &job) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto place = std::find(jobs_.begin(), jobs_.end(), job);
+  if (place != jobs_.end()) jobs_.erase(place);
 }
 
 EXPORT Pool *pool_create(int n_threads) {

@@ -73,6 +73,7 @@ class Pool {
     Job(const Chain *c, int n_threads);
   };
   void work(int thread);
+  void drop(const std::shared_ptr<Job> &job);
   void end();
   static bool take_rows(Job &job, int thread, ThreadMemory &memory, int64_t end_ns);
   std::vector<std::thread> threads_;

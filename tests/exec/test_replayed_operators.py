@@ -11,26 +11,18 @@ _SMALL = "small tensors, whose sizes come again"
 _TABLES = "sizes follow from random numbers or from what files hold"
 BY_RULES = {
     "_auto_aug.augment": "which augmentations are done is data",
-    "bb_flip": _SMALL,
     "bbox_paste": _SMALL,
     "box_encoder": _SMALL,
-    "coord_flip": _SMALL,
-    "coord_transform": _SMALL,
     "debayer": "images of one sensor have one size",
     "decoders.image_crop": _TABLES,
     "decoders.image_random_crop": _TABLES,
     "decoders.image_slice": _TABLES,
-    "full": _SMALL,
-    "full_like": "the shape is data",
     "jpeg_compression_distortion": "planes of all samples share memory",
     "multi_paste": "samples are made of others",
-    "one_hot": _SMALL,
-    "ones_like": "the shape is data",
     "segmentation.random_mask_pixel": _TABLES,
     "segmentation.random_object_bbox": _TABLES,
     "sequence_rearrange": "which frames are taken is data",
     "tensor_resize": "which axes change is data",
-    "zeros_like": "the shape is data",
 }
 # Replayed in test_replay.py and gpu/test_computed_plans.py.
 ELSEWHERE = {

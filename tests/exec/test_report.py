@@ -84,7 +84,7 @@ def test_trace_is_what_perfetto_reads(tmp_path):
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     spans = [e for e in events if e["ph"] == "X"]
     names = {e["args"]["name"] for e in events if e["ph"] == "M"}
-    assert "loading" in names and names & {"thread 0", "thread 1"}  # one may get all of so little work
+    assert "loading" in names and any(f"thread {k}" in names for k in range(3))  # 2: the one that asks
     kernels = [e for e in spans if e["name"] == "brightness" and "sample" in e["args"]]
     assert len(kernels) >= 3 * 8 * 2 and all(e["dur"] >= 0 for e in kernels)
     # Two steps of one sample run on one thread, one after the other.

@@ -15,7 +15,7 @@ from .alike import rows_of
 from .rows import TENSOR, TensorRows, address, allocate
 
 _INT64 = np.dtype("i8")
-_WORTH_THREADS = 1 << 15  # bytes that take longer to copy than threads to be woken
+_WORTH_THREADS = 1 << 18  # bytes that take longer to copy than threads to be woken
 _WORTH_STREAMING = 4 << 20  # bytes of a copy that is read only when other batches have gone through the caches
 
 if TYPE_CHECKING:
@@ -359,24 +359,13 @@ class Batch:
     def packed_copy(self, pool: kernels.Pool | None = None) -> Batch:
         """The samples copied into one new block, by the threads of `pool` if there is one."""
         out = Batch.allocate(self.spec, self.sources)
-        nbytes = int(self.spec.volumes().sum()) * self.spec.dtype.itemsize
-        if pool is not None and len(self) > 1 and nbytes >= _WORTH_THREADS:
-            assert out.rows_address and self.rows_address  # makes both contiguous
-            copy, n = kernels.kernel("generic/copy"), len(self)
-            step = kernels.Step(
-                copy, copy.rows(n, {"streams": nbytes >= _WORTH_STREAMING})[0], [(out.rows, -1)], [(self.rows, -1)]
-            )
-            pool.run([step], n, kernels.Outcome(np.zeros(n, "i4"), n, 1))
+        to, source, n, nbytes = out.rows_address, self.rows_address, len(self), out.owners[0].nbytes
+        if nbytes < _WORTH_THREADS:
+            kernels.library().copy_rows(to, source, n)
             return out
-        if len(self) and not self.guard_bytes and self.spec.is_dense:
-            if self.is_packed:
-                out.array()[...] = self.array()
-                return out
-            if (self.rows["data"] == self.rows["data"][0]).all():  # a constant
-                out.array()[...] = self.sample(0)
-                return out
-        for i in range(len(self)):
-            out.sample(i)[...] = self.sample(i)
+        handle = None if pool is None else pool.handle()
+        if not kernels.library().copy_rows_by_threads(handle, to, source, n, nbytes >= _WORTH_STREAMING):
+            raise MemoryError(f"no memory is left to copy {n} samples")
         return out
 
     def put(self, indices: np.ndarray, other: Batch) -> Batch:

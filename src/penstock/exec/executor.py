@@ -27,6 +27,10 @@ from .workers import Ticket, Workers
 _IN_FLIGHT = 2  # one more where a GPU works on a third
 _MAX_IO_THREADS = 4
 _EXIT_SECONDS = 1.0
+# Where one of the last batches took less than this to run, the thread that loads also runs: to wake another one and to
+# take turns with it at Python's lock takes longer than what overlaps is worth.
+_BRIEF_NS = 3_000_000
+_REMEMBERED = 8
 
 
 class Executor:
@@ -201,6 +205,7 @@ class _Production:
         self.position = 0
         self.keeps_state = False  # for checkpoints
         self.ended = False  # a source has come to its end; no more is taken from any until the next epoch begins
+        self._took: deque[int] = deque([_BRIEF_NS], maxlen=_REMEMBERED)  # what the last batches took, in ns
 
     def load(self, ticket: Ticket) -> None:
         """Takes picks, in order, so that an iteration depends on nothing but those before it, and loads them."""
@@ -216,6 +221,7 @@ class _Production:
             context.values.clear()  # `run` loads again and applies the policy
         if self.plan.turns is not None:
             self.plan.turns.enter(ticket.index)
+        ticket.is_brief = min(self._took) < _BRIEF_NS
         self.statistics.worked(begin)
 
     def state(self, iteration: int) -> State:
@@ -257,9 +263,10 @@ class _Production:
 
     def run(self, ticket: Ticket) -> None:
         assert ticket.context is not None
-        begin = clocks()
+        begin, now = clocks(), time.monotonic_ns()
         try:
             ticket.outputs, ticket.rows = self.producer.produce(ticket.context, ticket.picks)
+            self._took.append(time.monotonic_ns() - now)
         finally:
             if self.plan.turns is not None:
                 self.plan.turns.leave(ticket.index)

@@ -33,7 +33,7 @@ class Ticket:
 
     __slots__ = (
         *("_made", "after", "ahead", "batch_size", "before", "closed", "context", "dropped", "ended", "error"),
-        *("index", "outputs", "picks", "position", "rows"),
+        *("index", "is_brief", "outputs", "picks", "position", "rows"),
     )
 
     def __init__(self, index: int, batch_size: int, ahead: bool = False):
@@ -49,6 +49,7 @@ class Ticket:
         self.error: BaseException | None = None
         self.dropped = False  # nobody will take it
         self.closed = False  # the pipeline was closed before it was made
+        self.is_brief = False  # the thread that has loaded it goes on with it
         self._made = threading.Lock()  # until it is done
         self._made.acquire()
 
@@ -156,7 +157,11 @@ class Workers:
 def _load_loop(workers: Workers, production: weakref.ref[_Production], todo: _Queue, loaded: _Queue) -> None:
     while (ticket := todo.get()) is not None:
         if _work(workers, production, ticket, "load"):
-            loaded.put(ticket)
+            if not ticket.is_brief:
+                loaded.put(ticket)
+            elif _work(workers, production, ticket, "run"):  # sooner done than handed to another thread
+                ticket.context = None
+                ticket.finish()
         ticket = None  # an idle thread keeps no batch alive
 
 

@@ -32,6 +32,7 @@ class CoordFlip(Operator):
 
     kernel = "coord/coord_flip"
     frames = False
+    replays = True
     layout = Arg(Layout, "", 'Order of the coordinates, of "x", "y" and "z"; by default "x", "xy" or "xyz".')
     flip_x = PerSample(int, 1, "Whether x is mirrored; 0 for no.")
     flip_y = PerSample(int, 0, "Whether y is mirrored; 0 for no.")
@@ -57,14 +58,15 @@ class CoordFlip(Operator):
                 f"layout='{order}' does not say which of the {most} coordinates is '{missing[0]}'; it needs "
                 f"'{_AXES[:most]}' in some order"
             )
-        a.sign, a.offset = np.ones((x.n, 3), "f4"), np.full((x.n, 3), -0.0, "f4")
-        for d, name in enumerate(order[:most]):
+        signs, offsets = [], []
+        for name in order[:most]:
             flips, center = getattr(a, f"flip_{name}") != 0, getattr(a, f"center_{name}")
             SampleErrors.where(
                 flips & ~np.isfinite(center), lambda i, c=center, n=name: f"center_{n} must be finite, got {c[i]}"
             )
-            a.sign[flips, d] = -1
-            a.offset[flips, d] = 2 * center[flips]
+            signs.append(np.where(flips, np.float32(-1), np.float32(1)))
+            offsets.append(np.where(flips, 2 * center, np.float32(-0.0)))
+        a.sign, a.offset = np.stack(signs, axis=1), np.stack(offsets, axis=1)
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
         return x.like()

@@ -47,7 +47,7 @@ class Feed:
             self._fed.append(batches)
         if self.repeat_last:
             for b in batches:
-                b.owners = (*b.owners, Borrowed(self))
+                b.owners = (Borrowed(self), *b.owners)  # it is looked for in each batch
             self._last = batches
 
     def take_back(self) -> None:

@@ -27,6 +27,7 @@ class Full(Operator):
 
     frames = False
     kernel = "generic/full"
+    replays = True
     shape = PerSample([int], None, "Shape of the output.")
     layout = Arg(Layout, None, "Layout of the output: as many names as there are axes.")
 

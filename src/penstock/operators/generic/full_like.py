@@ -30,6 +30,7 @@ class FullLike(Operator):
     frames = False
     metadata = (0,)
     kernel = "generic/full"
+    replays = True
 
     def outputs(self, a: Arguments, x: Spec, value: Spec) -> Spec:
         check_broadcast(value, x.shape)
