@@ -42,6 +42,7 @@ class Cache {
     int number = class_of(bytes);
     std::lock_guard<std::mutex> lock(mutex_);
     auto &blocks = free_.at(number);
+    asked_[number] = ++clock_;
     Header *h = nullptr;
     if (!blocks.empty()) {
       h = blocks.back();
@@ -73,7 +74,7 @@ class Cache {
     }
     if (idle_ > kMostIdle) release(kMostIdle);
   }
-  // Returns idle blocks to the system, largest first, until at most `keep` bytes are idle.
+  // Returns idle blocks to the system until at most `keep` bytes are idle.
   void trim(int64_t keep) {
     std::lock_guard<std::mutex> lock(mutex_);
     release(keep);
@@ -95,16 +96,25 @@ class Cache {
 #endif
     return (Header *)p;
   }
+  // Those of sizes that were asked for longest ago come first: the others will be asked for again by the next batch,
+  // and memory of the system's costs more than what a batch does with it.
   void release(int64_t keep) {
-    for (int number = kClasses - 1; number >= 0 && idle_ > keep; number--)
-      for (auto &blocks = free_[number]; !blocks.empty() && idle_ > keep; blocks.pop_back()) {
+    while (idle_ > keep) {
+      int oldest = -1;
+      for (int number = 0; number < kClasses; number++)
+        if (!free_[number].empty() && (oldest < 0 || asked_[number] < asked_[oldest])) oldest = number;
+      if (oldest < 0) return;
+      for (auto &blocks = free_[oldest]; !blocks.empty() && idle_ > keep; blocks.pop_back()) {
         std::free(blocks.back());
-        idle_ -= size_of(number);
+        idle_ -= size_of(oldest);
       }
+    }
   }
   static constexpr int kClasses = 4 * (62 - kSmallestShift - 2);
   std::mutex mutex_;
   std::array<std::vector<Header *>, kClasses> free_;
+  std::array<uint64_t, kClasses> asked_{};  // when a block of a class was asked for
+  uint64_t clock_ = 0;
   int64_t used_ = 0, idle_ = 0;
 };
 

@@ -45,15 +45,23 @@ inline void copy_out(void *out, const void *in, int64_t bytes, const Scratch &sc
 // and writes by turns, at two thirds of the speed.
 constexpr int64_t kStreamBlock = 512;
 
-// Calls f(to, first, n), which makes the elements [first, first + n) of an output at `to`, for all or block by block.
+// Calls f(to, first, n), which makes the elements [first, first + n) of an output at `to`, block by block; a block is a
+// multiple of `unit` elements long, which must not be longer than a block.
 template <class T, class F>
-inline void write_blocks(T *out, int64_t n, const Scratch &scratch, F f) {
-  if (!scratch.is_output_large) return f(out, 0, n);
+inline void stream_blocks(T *out, int64_t n, int64_t unit, F f) {
   constexpr int64_t kBlock = kStreamBlock / (int64_t)sizeof(T);
   alignas(64) T block[kBlock];
-  for (int64_t i = 0; i < n; i += kBlock) {
-    const int64_t m = std::min(kBlock, n - i);
+  const int64_t step = kBlock / unit * unit;
+  for (int64_t i = 0; i < n; i += step) {
+    const int64_t m = std::min(step, n - i);
     f(block, i, m);
     stream_copy(out + i, block, m * sizeof(T));
   }
+}
+
+// The same for all, or block by block where the output is large.
+template <class T, class F>
+inline void write_blocks(T *out, int64_t n, const Scratch &scratch, F f) {
+  if (!scratch.is_output_large) return f(out, 0, n);
+  stream_blocks(out, n, 1, f);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "math/normalize.h"
 
+#include "core/stream.h"
 #include "math/sums.h"
 
 template <class Out, class In>
@@ -27,8 +28,9 @@ CLONES static void apply(Out *__restrict out, const In *__restrict in, int64_t n
 
 template <class Out, class In>
 static void apply(Out *out, const In *in, const Groups &g, const double *mean, const double *factor, float shift,
-                  float *table) {
+                  float *table, const Scratch &scratch) {
   int64_t n = g.rows * g.period, lanes = n < kLanes ? g.period : n_lanes(g);
+  const bool streams = scratch.is_output_large && n >= 4096 && lanes <= kLanes;
   float *means = table, *rests = table + lanes, *factors = rests + lanes;
   g.for_blocks([&](int64_t offset, int64_t param) {
     for (int64_t j = 0; j < lanes; j++) {
@@ -37,7 +39,12 @@ static void apply(Out *out, const In *in, const Groups &g, const double *mean, c
       rests[j] = (float)(mean[p] - means[j]);
       factors[j] = (float)factor[p];
     }
-    if (lanes == 1) {  // few elements: a call would cost more than they do
+    if (streams) {
+      stream_blocks(out + offset, n, lanes, [&](Out *to, int64_t first, int64_t m) {
+        g.period == 1 ? apply(to, in + offset + first, m, means[0], rests[0], factors[0], shift)
+                      : apply(to, in + offset + first, m, means, rests, factors, shift, lanes);
+      });
+    } else if (lanes == 1) {  // few elements: a call would cost more than they do
       for (int64_t i = 0; i < n; i++)
         out[offset + i] = saturate<Out>(deviation(in[offset + i], means[0], rests[0]) * factors[0] + shift);
     } else if (g.period == 1) {
@@ -80,7 +87,7 @@ static void run(const Tensor *out, const Tensor *in, const NormalizeArgs &a, Scr
     }
     float *table = scratch.array<float>(3 * n_lanes(g), 2);
     for_types<uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, float>(
-        out->dtype, [&](auto o) { apply(out->as<decltype(o)>(), x, g, mean, factor, a.shift, table); });
+        out->dtype, [&](auto o) { apply(out->as<decltype(o)>(), x, g, mean, factor, a.shift, table, scratch); });
   });
 }
 
