@@ -198,6 +198,7 @@ def test_feed_ndarray(torch):
     (images, _) = pipe().run()
     for stream in (None, torch.cuda.Stream(), torch.cuda.Stream().cuda_stream):
         target = torch.zeros(4, 64, 64, 3, dtype=torch.uint8, device="cuda")
+        torch.cuda.synchronize()  # of another stream
         feed_ndarray(images, target, cuda_stream=stream)
         torch.cuda.synchronize()
         assert (target.cpu().numpy() == images.as_cpu().as_array()).all()
