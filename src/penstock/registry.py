@@ -86,7 +86,7 @@ def places(cls: type[Operator], root: str = "fn") -> list[tuple[list[str], str, 
         return ".".join([root, *path, snake_case(name) if root == "fn" else name])
 
     path = cls.module.split(".") if cls.module else []
-    found = [(path, cls.__name__, "")]
+    found = [(path, cls.__name__, getattr(cls, "discouraged", ""))]  # called by its own name, too
     current = public(path, cls.__name__)
     if cls.experimental:
         former = ["experimental", *path]

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+import warnings
+
 import numpy as np
+import pytest
 
 from harness import op_test
 from penstock import fn, pipeline_def, types
@@ -33,3 +36,11 @@ def test_a_node_tells_its_shape():
     default, small = pipe().run()
     assert default.at(0).tolist() == small.at(0).tolist() == [2, 3]
     assert default.dtype == types.INT64 and small.dtype == types.INT32
+
+
+def test_the_function_is_deprecated_and_the_method_is_not():
+    with pytest.warns(DeprecationWarning, match=r"fn\.shapes is deprecated; use shape\(\)"):
+        pipeline_def(lambda: fn.shapes(types.Constant(5)), batch_size=1)()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pipeline_def(lambda: fn.constant(idata=[1]).shape(), batch_size=1)()

@@ -22,6 +22,7 @@ class Shapes(Operator):
     [4, 5, 3]
     """
 
+    discouraged = "fn.shapes is deprecated; use shape() of the DataNode"
     devices = ("cpu", "gpu")
     metadata = (0,)
     frames = False

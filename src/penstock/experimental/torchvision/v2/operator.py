@@ -178,7 +178,7 @@ def get_HWC_from_layout_pipeline(data_input: DataNode) -> tuple[DataNode, DataNo
     >>> [int(size.at(0)) for size in pipe().run()]
     [4, 6, 3]
     """
-    layout, shape = fn.get_property(data_input, key="layout"), fn.shapes(data_input)
+    layout, shape = fn.get_property(data_input, key="layout"), data_input.shape()
     # An axis is where its letter is; a picture has each once.
     sizes = [fn.reductions.sum(shape * (layout == ord(axis))) for axis in "HWC"]
     return sizes[0], sizes[1], sizes[2], data_input
