@@ -31,7 +31,7 @@ ABSENT = {
     r"pipeline\.WorkerPool": "the processes of parallel sources, which a pipeline makes itself",
     r"Pipeline\.output_stream|pipeline\.Pipeline\.output_stream":
         "batches come from several streams: each output tells its own, as TensorListGPU.stream",
-    r"plugin\.jax\.(f|integration)": "hold nothing public",
+    r"plugin\.jax\.f": "holds nothing public",
     r"plugin\.(numba\.NumbaFunction|pytorch\.TorchPythonFunction)\.(schema|schema_name|spec|torch_wrapper)":
         "objects of the native library",
     r"plugin\.tf\.DALIDataset\(input_datasets\)": "which it refuses; experimental.DALIDatasetWithInputs takes it",

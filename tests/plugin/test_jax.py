@@ -182,3 +182,13 @@ def test_decorators_have_the_arguments_of_the_iterator():
     assert ">>> @data_iterator" in data_iterator.__doc__ and data_iterator.__name__ == "data_iterator"
     with pytest.raises(TypeError, match="data_iterator.* unexpected argument 'sise'. Did you mean 'size'"):
         data_iterator(sise=4)
+
+
+def test_what_programs_take_from_the_integration_module(make):
+    from penstock.plugin.jax.integration import _jax_device, _to_jax_array
+
+    (out,) = make.source(lambda i: np.full((2, 32), 3, "f4"), is_copied=True).run()
+    for x in (out, out.as_tensor(), out[1]):
+        shared, copied = _to_jax_array(x, copy=False), _to_jax_array(x, copy=True)
+        assert shared.unsafe_buffer_pointer() == x.data_ptr() != copied.unsafe_buffer_pointer()
+        assert (shared == copied).all() and shared[..., 0].max() == 3 and _jax_device(shared) == jax.devices("cpu")[0]
