@@ -15,13 +15,15 @@ from ...types import DALIDataType, to_numpy_type
 from ..base_iterator import dense, not_dense
 
 
-class _TorchTypes(dict):
-    def __missing__(self, key: Any) -> torch.dtype:
-        self[key] = value = torch.from_numpy(np.empty(0, to_numpy_type(DALIDataType(key)))).dtype
-        return value
+def _torch_types() -> dict[DALIDataType, torch.dtype]:
+    names = ("UINT8", "INT8", "INT16", "INT32", "INT64", "FLOAT16", "FLOAT", "FLOAT64", "BOOL")
+    # Those that younger releases of PyTorch have, too.
+    names += tuple(n for n in ("UINT16", "UINT32", "UINT64") if hasattr(torch, n.lower()))
+    types = [DALIDataType[n] for n in names]
+    return {t: torch.from_numpy(np.empty(0, to_numpy_type(t))).dtype for t in types}
 
 
-to_torch_type: dict[DALIDataType, torch.dtype] = _TorchTypes()
+to_torch_type: dict[DALIDataType, torch.dtype] = _torch_types()
 """The type of PyTorch for each `DALIDataType`."""
 
 
