@@ -16,7 +16,7 @@ from ..base_iterator import dense, not_dense
 
 
 def _torch_types() -> dict[DALIDataType, torch.dtype]:
-    names = ("UINT8", "INT8", "INT16", "INT32", "INT64", "FLOAT16", "FLOAT", "FLOAT64", "BOOL")
+    names: tuple[str, ...] = ("UINT8", "INT8", "INT16", "INT32", "INT64", "FLOAT16", "FLOAT", "FLOAT64", "BOOL")
     # Those that younger releases of PyTorch have, too.
     names += tuple(n for n in ("UINT16", "UINT32", "UINT64") if hasattr(torch, n.lower()))
     types = [DALIDataType[n] for n in names]
