@@ -236,6 +236,37 @@ def encoded_images_of_any_shape():
 
 
 @idiom
+def operators_as_base_classes():
+    """With arguments of their own in the constructor and the call, in a pipeline that is a method."""
+
+    class Decode(ops.decoders.Image):
+        def __init__(self, *args, device=MIXED, side=10, **kwargs):
+            super(Decode, self).__init__(*args, device=device, **kwargs)  # noqa: UP008
+            self.resize = ops.Resize(device=DEVICE, size=(side, side))
+
+        def __call__(self, data, **kwargs):
+            return self.resize(super().__call__(data, **kwargs))
+
+    class Flip(ops.Flip):
+        def __call__(self, data, **kwargs):
+            return super().__call__(data, horizontal=1, vertical=0, **kwargs)
+
+    class Builder:
+        batch_size = 2
+
+        def __init__(self):
+            self.decode, self.flip = Decode(side=9, output_type=types.RGB), Flip(device=DEVICE)
+
+        @pipeline_def
+        def pipeline(self):
+            jpegs, _ = fn.readers.file(file_root=pathlib.Path(FOLDER), name="Reader")
+            return self.flip(self.decode(jpegs)), fn.constant(idata=self.batch_size)
+
+    pipe = Builder().pipeline(batch_size=2, num_threads=2, device_id=DEVICE_ID)
+    return [*pipe.run(), np.array(isinstance(Flip(), ops.Flip))]
+
+
+@idiom
 def volumes():
     random = np.random.RandomState(0)
     scans = [random.rand(1, 12, 20, 22).astype(np.float32) for _ in range(3)]
