@@ -225,3 +225,17 @@ def test_mistakes():
         pickle.dumps(samples[0])
     with server, pytest.raises(ValueError, match="batch of 5 samples, the pipeline has batch_size=4"):
         server.produce_data(default_collate([server.proxy(1.0) for _ in range(5)]))
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "text"),
+    [
+        ((), {"a": 1, "c": 2}, r"proxy\(\) got an unexpected argument 'c'"),
+        ((), {"aa": 1, "b": 2}, "'aa'. Did you mean 'a'"),
+        ((1,), {}, r"proxy\(\): missing a required argument: 'b'"),
+    ],
+)
+def test_wrong_inputs(args, kwargs, text):
+    server = proxy.DALIServer(sum_and_difference())
+    with pytest.raises(TypeError, match=text):
+        server.proxy(*args, **kwargs)

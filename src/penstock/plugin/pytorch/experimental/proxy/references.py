@@ -16,6 +16,8 @@ import numpy as np
 import torch
 from torch.utils.data._utils.collate import default_collate_fn_map
 
+from .....constructors import of_signature
+
 _NEXT = itertools.count()
 
 
@@ -79,7 +81,7 @@ class DALIProxy:
         self._calls = _Calls()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        bound = self.__signature__.bind(*args, **kwargs)
+        bound = of_signature("proxy", self.__signature__, args, kwargs)
         if self._calls.runs:
             self._calls = _Calls()
         row = len(self._calls.inputs)
