@@ -49,7 +49,8 @@ def test_size(make, pad, n_shards, policy):
 def test_sizes_without_a_reader(make):
     it = DALIClassificationIterator([make.reader(), make.reader()], size=12)
     assert (it.size, it._size, it._num_gpus, len(it._pipes), it.output_map) == (12, 12, 2, 2, ["data", "label"])
-    assert it._counter == 4
+    assert it._counter == 4 and it._output_categories == {"data", "label"} and not it._ever_consumed
+    assert next(it) and it._ever_consumed
     for name in ("_shards_num", "_size_no_pad"):
         with pytest.raises(AttributeError, match="no reader_name"):
             getattr(it, name)

@@ -25,6 +25,7 @@ class Facts:
         _pipes: list[Pipeline]
         _step: int
         batch_size: int
+        output_map: list[Any]
     else:
 
         def __getattr__(self, name: str) -> Any:
@@ -75,6 +76,8 @@ def _samples_taken(it: Facts) -> int:
 _FACTS: dict[str, Callable[[Facts], Any]] = {
     "_size": lambda it: it.size,
     "_num_gpus": lambda it: len(it._pipes),
+    "_output_categories": lambda it: set(it.output_map),
+    "_ever_consumed": lambda it: it._given > 0,
     "_counter": _samples_taken,
     "_size_no_pad": _of_reader(lambda epochs: sum(epochs.shard_sizes)),
     "_shards_num": _of_reader(lambda epochs: epochs.n_shards),
