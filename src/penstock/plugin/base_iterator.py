@@ -17,6 +17,7 @@ from ..tensors import TensorListCPU
 from . import resume
 from .epochs import LastBatchPolicy, ReaderEpochs, SizedEpochs, policy_of
 from .facts import Facts
+from .steps import Steps
 
 __all__ = ["LastBatchPolicy"]
 
@@ -98,7 +99,7 @@ def like(parent: Callable[..., Any], *added: Callable[..., Any], without: Sequen
 _Value = TypeVar("_Value")
 
 
-class DaliIterator(Facts, Generic[_Value]):
+class DaliIterator(Facts, Steps, Generic[_Value]):
     """Base of the iterators: runs the pipelines, counts batches, ends and begins epochs. A framework overrides
     `_convert`.
 

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Sequence
-from typing import Any, NoReturn
-
-import numpy as np
+from typing import Any
 
 from ..pipeline import Pipeline
 from .base_iterator import DaliIterator
@@ -55,49 +53,6 @@ class DaliBaseIterator(DaliIterator[Any], metaclass=ABCMeta):
     @classmethod
     def __subclasshook__(cls, other: type) -> bool:
         return DaliIterator in other.__mro__ if cls is DaliBaseIterator else NotImplemented
-
-    def _get_outputs(self) -> list[tuple[Any, ...]]:
-        """The outputs of each pipeline; StopIteration at the end of the epoch."""
-        if self._at_end():
-            self._end_iteration()
-        self._ever_scheduled = True
-        while True:
-            try:
-                return self._run()
-            except StopIteration:
-                if not self._continues:
-                    self._end_iteration()
-                self._rewind()
-            except Exception:
-                self._step += 1
-                raise
-
-    def _schedule_runs(self, release_outputs: bool = True) -> None:
-        """Nothing to do: batches are made ahead, and outputs stay valid."""
-
-    def _advance_and_check_drop_last(self, dry_run: bool = False, end_iteration: bool = True) -> bool:
-        """Counts the batch; whether it is one that is left out, of which `_get_outputs` gives none."""
-        if dry_run:
-            return self._epochs is not None and self._step >= self._epochs.epoch.batches
-        self._step += 1
-        return False
-
-    def _remove_padded(self) -> tuple[Any, Any]:
-        """Of the batch that was counted last: whether not all of its samples belong to the epoch, and how many do,
-        for each pipeline."""
-        if self._last_batch_policy is not LastBatchPolicy.PARTIAL or self._epochs is None:
-            return False, -1
-        left = np.array(self._epochs.belonging(self._step - 1))
-        return left < self.batch_size, left
-
-    def _end_iteration(self) -> NoReturn:
-        self._ended = True
-        if self._auto_reset == "yes":
-            self.reset()
-        raise StopIteration
-
-    def _report_no_data_in_pipeline(self) -> None:
-        raise RuntimeError("there is no data in the pipeline: it ended before the first batch")
 
     def reset(self) -> None:
         """Begins the next epoch; nothing happens before the first batch was taken."""

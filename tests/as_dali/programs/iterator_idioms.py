@@ -42,6 +42,11 @@ def derived_from_dalis_base(labels):
     def source(n=3):
         return fn.external_source(source=[np.full((4, 1), i, np.int32) for i in range(n)], cycle="raise")
 
+    class OfTorch(DALIGenericIterator):
+        """The plugin's own, but for what it makes of outputs."""
+
+        __next__ = Own.__next__
+
     given = []
     for policy in LastBatchPolicy.FILL, LastBatchPolicy.DROP, LastBatchPolicy.PARTIAL:
         iterators = [
@@ -50,6 +55,7 @@ def derived_from_dalis_base(labels):
             Own(labels(), ["x"], 11, last_batch_policy=policy, auto_reset=True, prepare_first_batch=False),
             Own([labels(), labels()], ["x"], 11, last_batch_policy=policy),
             Own(source(), ["x"], last_batch_policy=policy, auto_reset=True),
+            OfTorch([labels(i, 2) for i in range(2)], ["x"], reader_name="R", last_batch_policy=policy),
         ]
         for i, it in enumerate(iterators):
             for _ in range(3):

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The steps of an iteration under DALI's names, for `__next__` of sub-classes that programs write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from .epochs import LastBatchPolicy
+
+
+class Steps:
+    """Base of the iterators, which do the same in fewer steps."""
+
+    if TYPE_CHECKING:
+        _auto_reset: str
+        _continues: bool
+        _ended: bool
+        _epochs: Any
+        _given: int
+        _last_batch_policy: LastBatchPolicy
+        _step: int
+        batch_size: int
+
+        def _at_end(self) -> bool: ...
+        def _rewind(self) -> None: ...
+        def _run(self) -> list[tuple[Any, ...]]: ...
+        def reset(self) -> None: ...
+
+    def _get_outputs(self) -> list[tuple[Any, ...]]:
+        """The outputs of each pipeline; StopIteration at the end of the epoch."""
+        if self._at_end():
+            self._end_iteration()
+        while True:
+            try:
+                return self._run()
+            except StopIteration:
+                if not self._continues:
+                    self._end_iteration()
+                self._rewind()
+            except Exception:
+                self._step += 1
+                raise
+
+    def _schedule_runs(self, release_outputs: bool = True) -> None:
+        """Nothing to do: batches are made ahead, and outputs stay valid."""
+
+    def _advance_and_check_drop_last(self, dry_run: bool = False, end_iteration: bool = True) -> bool:
+        """Counts the batch; whether it is one that is left out, of which `_get_outputs` gives none."""
+        if dry_run:
+            return self._epochs is not None and self._step >= self._epochs.epoch.batches
+        self._step += 1
+        self._given += 1
+        return False
+
+    def _remove_padded(self) -> tuple[Any, Any]:
+        """Of the batch that was counted last: whether not all of its samples belong to the epoch, and how many do,
+        for each pipeline."""
+        if self._last_batch_policy is not LastBatchPolicy.PARTIAL or self._epochs is None:
+            return False, -1
+        left = np.array(self._epochs.belonging(self._step - 1))
+        return left < self.batch_size, left
+
+    def _end_iteration(self) -> NoReturn:
+        self._ended = True
+        if self._auto_reset == "yes":
+            self.reset()
+        raise StopIteration
+
+    def _report_no_data_in_pipeline(self) -> None:
+        raise RuntimeError("there is no data in the pipeline: it ended before the first batch")
