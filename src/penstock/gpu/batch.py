@@ -192,7 +192,7 @@ def upload_small(batches: list[Batch], stream: Stream, budget: Budget | None = N
     made, lib = [], library()
     for batch, place in zip(batches, places):
         array, spec = batch._array, batch.spec
-        ctypes.memmove(pinned.address + place, address(array), array.nbytes)  # type: ignore[arg-type, union-attr]
+        ctypes.memmove(pinned.address + place, address(array), array.nbytes)
         rows, at = allocate(spec.n, TENSOR)
         lay_out_batch(spec.stored, from_numpy(spec.dtype), 0, at)
         lib.move_batch(at, spec.n, block.address + place)
