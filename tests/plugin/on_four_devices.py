@@ -101,6 +101,11 @@ def test_positional_sharding():
         assert x.sharding.is_equivalent_to(positional(DEVICES).reshape(4, 1), 2)
 
 
+def test_a_sharding_without_a_spec():
+    x = first(jax.sharding.SingleDeviceSharding(DEVICES[2]), batch_size=2)
+    assert x.shape == (2, 16) and on_devices(x) == {2: 10}
+
+
 def test_devices_instead_of_a_sharding():
     def batch(devices, batch_size, **kwargs):
         return next(data_iterator(source, output_map=["x"], size=64, devices=devices, **kwargs)(batch_size=batch_size))
