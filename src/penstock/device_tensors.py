@@ -157,6 +157,9 @@ class TensorGPU:
         values = np.array2string(np.asarray(self.as_cpu()), threshold=100, edgeitems=2)
         return describe("TensorGPU", values, self.dtype, self.layout(), f"shape={self._shape}", "gpu")
 
+    def _repr_html_(self) -> str | None:
+        return self.as_cpu()._repr_html_()
+
 
 class TensorListGPU(TensorList):
     """The samples of a batch in GPU memory; their shapes may differ.

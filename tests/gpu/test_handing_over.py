@@ -86,3 +86,12 @@ def test_a_capsule_is_what_dlpack_says():
     assert (t.data, t.device_type, t.device_id, t.ndim) == (x.data_ptr(), 2, 0, 3)
     assert (t.code, t.bits, t.lanes, [t.shape[d] for d in range(3)]) == (2, 32, 1, [2, 4, 5])
     assert not t.strides and not t.byte_offset and managed.deleter
+
+
+def test_notebooks_show_thumbnails():
+    @pipeline_def(batch_size=2, device_id=0)
+    def pictures():
+        return fn.external_source(source=lambda i: np.full((2, 8, 8, 3), 90, "u1"), layout="HWC").gpu()
+
+    (images,) = pictures().run()
+    assert all("<img" in x._repr_html_() for x in (images, images[0]))
