@@ -13,10 +13,10 @@ from conformance import grid, report, test_files_and_facts, test_made, test_regi
 from conformance.oracle import Bound, Problem, Result, Tally, compare, is_among
 from conformance.test_operators import DECLARED, RECIPES
 from deviations import Either
-from harness import Case
+from harness import Case, Column
 from operators.geometry.test_resize import reference, references
 from penstock import types
-from penstock.core.op import REGISTRY, Source, snake_case
+from penstock.core.op import REGISTRY, PerFrame, PerSample, Source, snake_case
 
 X = np.arange(24, dtype="u1").reshape(2, 4, 3)
 F = np.linspace(0, 1, 24, dtype="f4").reshape(2, 4, 3)
@@ -185,6 +185,47 @@ def test_every_deterministic_operator_has_enough_cases():
     few = {name: n for name, n in counts.items() if n < AT_LEAST}
     assert few.keys() <= ELSEWHERE.keys(), {n: c for n, c in few.items() if n not in ELSEWHERE}
     assert ELSEWHERE.keys() <= few.keys()
+
+
+# Arguments that no case has, or none per sample or per frame: why.
+UNUSED = {
+    ("decoders.", "*"): "what files are decoded with is compared by test_files.py",
+    ("experimental.dilate", "*"): "DALI has it on the GPU only",
+    ("experimental.erode", "*"): "the same",
+    ("jitter", "*"): "the same",
+    ("", "interp_type"): "DALI wants data of its own type of enumerations",
+    ("", "min_filter"): "the same",
+    ("", "mag_filter"): "the same",
+    ("squeeze", "axes"): "DALI does not see axes that are data",
+    ("transforms.rotation", "axis"): "frames that turn about axes of their own are held to the definition only",
+}
+
+
+def used(name):
+    """How cases give each argument: as a constant, per sample or per frame. And their layouts."""
+    cases = [c for t in DECLARED.get(name, []) for c in t.cases]
+    for recipe in (RECIPES[r] for r in RECIPES if r.split()[0] == name):
+        cases += grid.cases(recipe, REGISTRY[name].schema)
+    ways = {(k, "constant" if not isinstance(v, Column) else "frames" if v.per_frame else "samples") for c in cases
+            for k, v in c.kwargs.items()}  # fmt: skip
+    return ways, {c.layout for c in cases}
+
+
+@pytest.mark.parametrize("name", sorted(n for n in comparable() if n in DECLARED))
+def test_every_argument_and_layout_is_compared(name):
+    ways, layouts = used(name)
+    gaps = [f"layout {layout}" for layout in REGISTRY[name].layouts if layout not in layouts]
+    for arg in REGISTRY[name].schema.values():
+        excused = any(name.startswith(n) and a in ("*", arg.name) for n, a in UNUSED)
+        if excused or arg.hidden or arg.deprecated or arg.name in ("preserve", "seed", "name", "bytes_per_sample_hint"):
+            continue
+        if not any(k == arg.name for k, _ in ways):
+            gaps.append(f"{arg.name} in any way")
+        elif isinstance(arg, PerSample) and not {(arg.name, "samples"), (arg.name, "frames")} & ways:
+            gaps.append(f"{arg.name} per sample")
+        elif isinstance(arg, PerFrame) and (arg.name, "frames") not in ways:
+            gaps.append(f"{arg.name} per frame")
+    assert not gaps, "no case has: " + ", ".join(gaps)
 
 
 def test_every_random_operator_is_compared():

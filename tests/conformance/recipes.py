@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from conformance.argument_recipes import RECIPES as ARGUMENTS
 from conformance.geometry_recipes import CROP_ARGS
 from conformance.geometry_recipes import RECIPES as GEOMETRY
 from conformance.grid import Recipe, within
@@ -104,6 +105,7 @@ _MATRICES = dict.fromkeys(("hue", "saturation", "hsv", "color_twist"), _24_BITS)
 RECIPES: dict[str, Recipe] = {
     **GEOMETRY,
     **TENSORS,
+    **ARGUMENTS,
     **{
         name: Recipe(COLOR_TYPES, IMAGES, args, _everywhere(), steps=1, ulps=64, differs=_MATRICES.get(name, {}))
         for name, args in _COLOR.items()

@@ -65,6 +65,7 @@ TestFrames = op_test(
     args=[
         {"from_start": per_sample(-9, 0.5, (2,), frames=True)},
         {"from_end": per_sample(2, 9, (2,), frames=True), "to_start": per_sample(2, 9, (2,), frames=True)},
+        {"from_end": [3, 4], "to_end": per_sample(2, 9, (2,), frames=True)},
     ],
     make_input=inputs(2),
     atol=ATOL,

@@ -70,6 +70,7 @@ TestFrames = op_test(
     args=[
         {"shear": per_sample(-9, 9, (2,), frames=True)},
         {"angles": [1, 2], "center": per_sample(-9, 9, (2,), frames=True)},
+        {"angles": per_sample(-60, 60, (2,), frames=True)},
     ],
     make_input=inputs(2),
     atol=2e-5,
