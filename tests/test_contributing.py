@@ -28,7 +28,8 @@ def tree(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("tree")
     for part in ("src", "kernels", "tools", "tests/emulator"):
         shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("conftest.py", "deviations.py", "harness.py", "probes.py", "test_coverage.py", "test_docstrings.py"):
+    names = ("conftest.py", "deviations.py", "emulated_work.py", "harness.py", "probes.py")
+    for name in (*names, "test_coverage.py", "test_docstrings.py"):
         shutil.copy(ROOT / "tests" / name, root / "tests")
     for path, content in FILES.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
