@@ -178,8 +178,7 @@ def _batch_of_list(items: list, dtype: Any, on: Device | None, layout: str | Non
         if dtype is None:
             raise ValueError("the dtype of an empty batch has to be given")
         ndim = len(layout or "")
-        empty = Samples(Spec(np.empty((0, ndim), "i8"), _dtype.to_numpy(dtype), layout or ""), None, (), None)
-        empty = empty.packed_copy()
+        empty = Samples.allocate(Spec(np.empty((0, ndim), "i8"), _dtype.to_numpy(dtype), layout or ""))
         return _finished(Batch._made_of(empty), None, on, None, False)
     if all(isinstance(x, (bool, int, float)) for x in items):
         array, _ = array_of(items)
