@@ -133,6 +133,7 @@ PICTURES: dict[str, list[Shown]] = {
     "rotate": _shown(PALACE, {"angle": 20, "fill_value": 0}, {"angle": 20, "keep_size": True}),
     "warp_affine": _shown(PALACE, {"matrix": SHEAR, "fill_value": 0}, {"matrix": SHEAR}),
     "experimental.warp_perspective": _shown(PALACE, {"matrix": HOMOGRAPHY, "fill_value": 0}),
+    "experimental.resize": _shown(PALACE, {"size": (120, 320)}),
     "experimental.remap": [Shown(photo=RACCOON, call=_waves, text="remap(image, u, v), maps in waves")],
     "transpose": _shown(CAT, {"perm": (1, 0, 2)}),
     "sphere": _shown(ASTRONAUT, {}),

@@ -34,6 +34,7 @@ TITLES = {
     "conditional": "Conditionals",
     "coord": "Points",
     "decode": "Decoding",
+    "experimental": "Experimental",
     "external": "Sources",
     "filter": "Filters and image quality",
     "generic": "Tensors",

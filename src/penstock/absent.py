@@ -14,10 +14,9 @@ _ADVICE = {
         "experimental.readers.fits experimental.readers.video"
     ),
     "call a library for it in fn.python_function or in the source of fn.external_source": (
-        "audio_resample decoders.audio decoders.inflate decoders.numpy decoders.video mel_filter_bank mfcc "
+        "audio_resample decoders.audio decoders.inflate decoders.video mel_filter_bank mfcc "
         "nonsilent_region power_spectrum preemphasis_filter spectrogram to_decibels"
     ),
-    "fn.resize works on the GPU, too": "experimental.resize",
 }
 INSTEAD = {name: advice for advice, names in _ADVICE.items() for name in names.split()}
 FORMER = {f"{name.removeprefix('readers.')}_reader": name for name in INSTEAD if name.startswith("readers.")} | {

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays from the bytes of .npy files."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+
+import numpy as np
+
+from ...core.batch import Batch
+from ...core.dtypes import DALIDataType, from_numpy, to_numpy
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, Operator
+from ...core.rows import check_dims
+
+_MAGIC = b"\x93NUMPY"
+
+
+class Numpy(Operator):
+    """Makes arrays of encoded ones: of the bytes of .npy files, as `np.save` writes them and `io.file.read` reads them.
+
+    Inputs are uint8 (or int8), of any shape. Files are of version 1 to 3, hold numbers or booleans in the byte order of
+    this machine, rows or columns first, and nothing behind the array. All samples of a batch have one type, unless
+    `dtype` is given, and one number of dimensions. The output has no layout; `fn.reshape` gives it one.
+
+    >>> from penstock import fn, pipeline_def
+    >>> import io
+    >>> import numpy as np
+    >>> file = io.BytesIO()
+    >>> np.save(file, np.float32([[1, 2], [3, 4]]))
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     return fn.decoders.numpy(np.frombuffer(file.getvalue(), np.uint8))
+    >>> pipe().run()[0].at(0).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+
+    module = "decoders"
+    frames = False
+    dtype = Arg(DALIDataType, None, "Type of the output, rounded and clamped; that of the files if not given.")
+
+    def run(self, a: Arguments, *inputs: Batch) -> Batch:
+        files = inputs[0]
+        if files.spec.dtype.name not in ("uint8", "int8"):
+            raise TypeError(f"an encoded array is bytes (uint8); got {files.spec.dtype.name}")
+        arrays, wrong = [], {}
+        for i in range(a.n):
+            try:
+                arrays.append(_array(files.sample(i).reshape(-1).view("u1")))
+            except ValueError as e:
+                wrong[i] = str(e)
+        if wrong:
+            raise SampleErrors(wrong)
+        first = arrays[0] if arrays else np.zeros(0, "f4")
+        for i, x in enumerate(arrays):
+            if x.ndim != first.ndim:
+                other = f"{first.ndim} in sample 0, {x.ndim} in sample {i}"
+                raise ValueError(f"arrays of a batch need one number of dimensions; got {other}")
+            if a.dtype is None and x.dtype != first.dtype:
+                other = f"{first.dtype} in sample 0, {x.dtype} in sample {i}"
+                raise ValueError(f"arrays of a batch need one type; got {other}; `dtype` converts them")
+        if a.dtype is not None:
+            arrays = [_converted(x, to_numpy(a.dtype)) for x in arrays]
+        return Batch.from_samples([np.ascontiguousarray(x).reshape(x.shape) for x in arrays], "", files.sources)
+
+
+def _array(file: np.ndarray) -> np.ndarray:
+    """A view of the bytes `file` (n,), or a copy where its address is odd. Raises ValueError."""
+    head = file[:12].tobytes()
+    if len(head) < 10 or head[:6] != _MAGIC:
+        raise ValueError(f"no .npy file: {file.size} bytes that begin with {head[:8].hex(' ') or 'nothing'}")
+    wide = head[6] > 1
+    if head[6] not in (1, 2, 3):
+        raise ValueError(f"a .npy file of version {head[6]}.{head[7]}; supported: 1.0, 2.0, 3.0")
+    begin = 12 if wide else 10
+    end = begin + int.from_bytes(head[8:begin], "little")
+    dtype, columns_first, shape = _header(file[begin:end].tobytes(), head[6] > 2)
+    nbytes = dtype.itemsize
+    for extent in shape:
+        nbytes *= extent
+    if end + nbytes != file.size:
+        raise ValueError(f"an array of {dtype} {list(shape)} needs a file of {end + nbytes} bytes; got {file.size}")
+    data = file[end:]
+    if data.ctypes.data % dtype.alignment:
+        data = data.copy()
+    return data.view(dtype).reshape(shape, order="F" if columns_first else "C")
+
+
+@lru_cache(256)
+def _header(text: bytes, unicode: bool) -> tuple[np.dtype, bool, tuple[int, ...]]:
+    """Type, order and shape. Raises ValueError."""
+    try:
+        found = ast.literal_eval(text.decode("utf-8" if unicode else "latin1").strip())
+        descr, columns_first, shape = found["descr"], found["fortran_order"], found["shape"]
+        dtype = np.dtype(descr)
+    except (ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError):
+        raise ValueError(f"the header of a .npy file can't be read: {text[:80]!r}") from None
+    if type(shape) is not tuple or not all(type(n) is int and 0 <= n < 1 << 62 for n in shape):
+        raise ValueError(f"the header of a .npy file has the shape {shape!r:.80}")
+    check_dims(len(shape))
+    if not dtype.isnative:
+        raise ValueError(f"an array of {dtype.newbyteorder('=')} in the other byte order; save it in this machine's")
+    try:
+        from_numpy(dtype)
+    except TypeError as e:
+        raise ValueError(str(e)) from None
+    return dtype, bool(columns_first), shape
+
+
+def _converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Integers are rounded, halves away from zero, and clamped; NaN becomes 0."""
+    if dtype.kind == "b":
+        return x != 0
+    if dtype.kind == "f" or x.dtype.kind == "b" or x.dtype == dtype:
+        with np.errstate(over="ignore"):
+            return x.astype(dtype)
+    limits = np.iinfo(dtype)
+    if x.dtype.kind in "iu":
+        own = np.iinfo(x.dtype)
+        return np.clip(x, max(limits.min, own.min), min(limits.max, own.max)).astype(dtype)
+    whole = np.trunc(np.nan_to_num(x.astype("f8"), nan=0.0))
+    rest = np.nan_to_num(x.astype("f8"), nan=0.0) - whole
+    whole += (rest >= 0.5).astype("f8") - (rest <= -0.5)
+    low, high = whole <= float(limits.min), whole >= float(limits.max)
+    out: np.ndarray = np.where(low | high, 0, whole).astype(dtype)
+    out[low], out[high] = limits.min, limits.max
+    return out
