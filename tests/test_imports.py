@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "inspection": {"core", "exec", "settings"},
     "scheduling": set(),
     "external_source": {"fn", "ops"},
-    "backend": {"composing", "core", "tensors", "types"},
+    "backend": {"composing", "core", "gpu", "tensors", "types"},
     "internal": set(),
     "plugin_manager": set(),
     "as_dali": {""},

@@ -40,9 +40,14 @@ def RegisteredMixedOps() -> list[str]:
 
 
 def ReleaseUnusedMemory() -> None:
-    """Gives the memory that the pools of the host keep for the next batches back to the system. Pipelines may be
+    """Gives the memory that the pools of host and GPUs keep for the next batches back to the system. Pipelines may be
     running; they take new memory when they need it."""
+    from .gpu.driver import was_used
+    from .gpu.memory import give_back_all
+
     library().memory_trim(0)
+    if was_used():
+        give_back_all()
 
 
 def _without_effect(name: str, doc: str, result: Any = None) -> Any:

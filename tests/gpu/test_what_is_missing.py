@@ -122,6 +122,34 @@ print("end")
     assert found[5:] == ["done", "done", "cpu 1.0", "end"]
 
 
+def test_what_a_deleted_pipeline_held_goes_back_to_the_driver():
+    """Without close(), while another one runs on, and what is kept of it stays good."""
+    found = lines(
+        """
+from penstock.backend import ReleaseUnusedMemory
+from penstock.gpu.driver import Device
+
+device = Device.get(0)
+def taken():
+    with device:
+        return device.total_memory - device.free_memory()
+
+print(taken())
+p, q = build(0, batch_size=8, side=256), build(0)
+for _ in range(4):
+    (out,), (other,) = p.run(), q.run()
+running = taken()
+del p
+print(running > taken() > 0, running - taken() > 3 << 20)
+print(np.asarray(out.as_cpu().at(3))[0, 0].tolist(), np.asarray(q.run()[0].as_cpu().at(1))[0, 0].tolist())
+del q, out, other
+ReleaseUnusedMemory()
+print(taken())
+"""
+    )
+    assert found == ["0", "True True", "[6, 6, 6] [2, 2, 2]", "0"]
+
+
 def test_pipelines_on_two_gpus_at_once():
     found = lines(
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,7 +19,7 @@ from ..gpu import compile, lent
 from ..gpu.batch import DeviceBatch
 from ..gpu.copies import copy_on_device, pieces_of
 from ..gpu.driver import CudaError, Device
-from ..gpu.memory import Block, Budget, pool
+from ..gpu.memory import Block, Budget, give_back, pool
 from ..gpu.stream import Event, Stream
 
 # One more than batches in flight, so that the copies of the next batch needn't wait for the kernels of the last.
@@ -72,6 +73,7 @@ class Session:
         self.engines: Any = None  # those of exec/mixed.py, once a picture is decoded
         self.kept: dict[str, Any] = {}  # what stages keep until the end, with a `close`
         self.worked: Callable[[ctypes.Array], None] = _nobody_counts  # told what the session's threads do
+        weakref.finalize(self, give_back, self.device, self._streams).atexit = False
 
     def begin(self) -> GpuPass:
         """The GPU's part of one batch, on a stream of its own: a context in which it is asked for."""

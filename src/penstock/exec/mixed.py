@@ -320,6 +320,9 @@ def _end(
     jobs.put(None)
     if thread is not threading.current_thread():
         thread.join()
-    with stream.device:
-        stream.synchronize()
-        hardware.close()
+    try:
+        with stream.device:
+            stream.synchronize()
+            hardware.close()
+    except CudaError:  # the GPU is lost; whoever ran the pipeline was told
+        pass

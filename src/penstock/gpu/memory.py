@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from .driver import Device, OutOfDeviceMemory
+from .driver import CudaError, Device, OutOfDeviceMemory, forked
 from .stream import Event, ForeignStream, Stream
 
 _SMALLEST = 512
@@ -59,6 +59,10 @@ class _Use:
             return self._event is None or self._event.done()
         stream = self._stream()
         return stream is None or stream.is_through(self._work)
+
+    def is_over(self) -> bool:
+        """Whether it is known to be done, or the GPU says so; locks nothing."""
+        return self.is_known_to_be_done() or self._event is not None and self._event.done()
 
     def done_but(self, pending: dict[int | None, int]) -> bool:
         """As `done`; asks no stream twice: `pending` collects, by stream, what is known not to be done."""
@@ -279,6 +283,23 @@ class Pool:
             self._collect()
             return sum(size * len(blocks) for size, blocks in self._free.items())
 
+    def trim_idle(self) -> None:
+        """As `trim`, without what the GPU may still be using; may be called by the garbage collector at any moment,
+        also while this thread has a lock: nothing is waited for."""
+        if not self._lock.acquire(blocking=False):
+            return
+        idle: dict[int, int] = {}  # sizes by address
+        try:
+            self._collect()
+            for size, blocks in self._free.items():
+                idle |= {address: size for address, uses in blocks if all(u.is_over() for u in uses)}
+                blocks[:] = [b for b in blocks if b[0] not in idle]
+        finally:
+            self._lock.release()
+        for address, size in idle.items():
+            (self.device.free_pinned if self.pinned else self.device.free)(address)
+            self.held -= size
+
     def trim(self) -> None:
         """Gives what nobody uses back to the driver. Called inside `with device:`."""
         with self._lock:
@@ -304,6 +325,30 @@ def pool(device: Device, pinned: bool = False) -> Pool:
         with _lock:
             found = _pools.setdefault(key, Pool(device, pinned))
     return found
+
+
+def give_back(device: Device, streams: Sequence[Stream]) -> None:
+    """Gives what nobody uses of a device's pools back to the driver when the owner of the streams is deleted, in
+    whatever thread and at whatever moment that is."""
+    if forked():
+        return
+    try:
+        with device:
+            for stream in streams:
+                work = stream.work
+                stream.synchronize()
+                stream.reached(work)
+            for pinned in (False, True):
+                pool(device, pinned).trim_idle()
+    except CudaError:  # the GPU is lost, and with it the memory
+        pass
+
+
+def give_back_all() -> None:
+    """Gives what nobody uses of all pools back to the driver."""
+    for memory in list(_pools.values()) if not forked() else ():
+        with memory.device:
+            memory.trim()
 
 
 def wait_for(consumer: Stream | int | Any, event: Event, device: Device) -> None:
