@@ -3,10 +3,13 @@
 many samples it has. Single operators are held to the same by tests/harness.py."""
 
 import os
+import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 import pytest
+from test_reuse import held
 
 from emulated_work import work_of
 from penstock import fn, math, pipeline_def, types
@@ -85,3 +88,33 @@ def test_decoding_waits_once_when_all_is_asked_for(n, monkeypatch):
     _, outputs = first_batch(define, n)
     assert work_of(outputs[0].stream) == (4, 1)  # Huffman codes, blocks, pixels, and the chain
     assert dict(before)[outputs[0].stream] == (4, 0)
+
+
+def test_batches_are_prepared_while_the_gpu_works():
+    """The CPU's part of the next batches is done, and they are asked for, before the GPU has begun the first."""
+    calls, got = [], []
+
+    def source(i):
+        calls.append(i)
+        return [np.full((20, 30, 3), i, "u1")] * 2
+
+    @pipeline_def(batch_size=2, num_threads=1, device_id=0)
+    def pipe():
+        x = fn.external_source(source=source, layout="HWC").gpu()
+        return fn.gaussian_blur(fn.flip(x), sigma=1.0)
+
+    made = pipe()
+    made.build()
+    streams = list(made._plan.session._streams)
+    thread = threading.Thread(target=lambda: got.extend(made.run(-1)[0] for _ in range(6)), daemon=True)
+    with ExitStack() as holding:
+        for stream in streams:
+            holding.enter_context(held(stream))
+        thread.start()
+        thread.join(60)
+        assert len(got) == 6 and len(calls) >= 6
+        assert not any(out._batch.ready.done() for out in got)
+        tensor = got[0].as_tensor()
+        assert tensor.__cuda_array_interface__["stream"] == tensor.stream in [s.handle for s in streams]
+    assert [int(out.as_cpu().as_array().max()) for out in got] == list(range(6))
+    assert got[0].as_tensor().__cuda_array_interface__["stream"] is None

@@ -30,13 +30,15 @@ def held(stream):
     lib.emulated_hold.restype = ctypes.c_void_p
     # Freeing memory waits for all streams, and pipelines of other tests free theirs when they are collected.
     gc.collect()
+    was_enabled = gc.isenabled()
     gc.disable()
     gate = lib.emulated_hold(ctypes.c_void_p(stream.handle))
     try:
         yield
     finally:
         lib.emulated_let_go(ctypes.c_void_p(gate))
-        gc.enable()
+        if was_enabled:
+            gc.enable()
 
 
 def happens(event, seconds=LONG):
