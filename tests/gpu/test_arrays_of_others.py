@@ -5,10 +5,11 @@ anything is read. The other library is this test's own; streams are held, so tha
 import os
 import threading
 import time
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
-from test_reuse import held
+from test_reuse import happens, held
 
 from penstock import fn, pipeline_def
 from penstock.backend import TensorGPU, TensorListGPU
@@ -88,6 +89,7 @@ READERS = {
 
 @pytest.fixture(scope="module")
 def stream():
+    """Of somebody else; it lives longer than all batches."""
     device = Device.get(0)
     with device:
         return Stream(device)
@@ -149,3 +151,36 @@ def test_dlpack_copies_and_other_devices():
         assert (np.asarray(copy.as_cpu()) == np.asarray(TensorGPU(x.__dlpack__()).as_cpu())).all()
         with pytest.raises(BufferError, match=r"the data is on GPU 0.*as_cpu\(\) copies it"):
             x.__dlpack__(dl_device=(1, 0))
+
+
+GIVERS = {
+    "DLPack": lambda out, s: dlpack.take(out.__dlpack__(stream=s.handle))[0],
+    "DLPack, of a sample": lambda out, s: dlpack.take(out[0].__dlpack__(stream=s.handle))[0],
+    "DLPack, of a dense batch": lambda out, s: dlpack.take(out.as_tensor().__dlpack__(stream=s.handle))[0],
+    "DLPack, a copy": lambda out, s: dlpack.take(out.as_tensor().__dlpack__(stream=s.handle, copy=True))[0],
+    "run(stream)": lambda out, s: out.data_ptr(),
+}
+
+
+@pytest.mark.parametrize("giver", GIVERS)
+def test_who_takes_a_batch_waits_for_it_on_the_gpu(giver, stream):
+    """Work of the stream that it is taken for begins when the batch is made, which is not yet begun here."""
+
+    def define():
+        return fn.flip(fn.external_source(lambda: [np.full((4, 5, 1), 8, "u1")] * 2, layout="HWC", device="gpu"))
+
+    made = pipeline_def(define, batch_size=2, num_threads=1, device_id=0)()
+    made.build()
+    device = Device.get(0)
+    host = np.zeros(20, "u1")
+    with device, ExitStack() as holding:
+        for s in made._plan.session._streams:
+            holding.enter_context(held(s))
+        (out,) = made.run(stream.handle if giver == "run(stream)" else -1)
+        address = GIVERS[giver](out, stream)
+        stream.download(host.ctypes.data, address, 20)
+        read = stream.record()
+        assert not happens(read, SOON)
+    with device:
+        read.wait()
+    assert (host == 8).all()
