@@ -3,6 +3,8 @@
 and work of either side comes in the right order."""
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -288,3 +290,21 @@ def test_jax_function_with_a_sharding(jax):
 
     made = pipeline_def(define, batch_size=2, num_threads=1, device_id=0)()
     assert [int(made.run()[0].as_cpu().as_array().min()) for _ in range(4)] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax"])
+def test_batches_that_are_alive_at_exit(framework, request):
+    """The process ends as always, with all that it holds."""
+    request.getfixturevalue(framework)
+    take = {"torch": "torch.from_dlpack", "jax": "jax.dlpack.from_dlpack"}[framework]
+    program = f"""
+import numpy as np, {framework}
+from penstock import fn, pipeline_def
+
+data = [np.ones(3, "f4")] * 2
+pipe = pipeline_def(lambda: fn.external_source(lambda: data, device="gpu") + 1, batch_size=2)(device_id=0)
+x = {take}(pipe.run(-1)[0].as_tensor())
+print(float(x.sum()))
+"""
+    done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, timeout=120)
+    assert (done.returncode, done.stdout.strip()) == (0, "12.0"), done.stderr

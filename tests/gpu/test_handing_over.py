@@ -3,6 +3,8 @@
 is this test's own; PyTorch's and JAX's part is in test_frameworks.py, for a real GPU."""
 
 import ctypes
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -95,3 +97,35 @@ def test_notebooks_show_thumbnails():
 
     (images,) = pictures().run()
     assert all("<img" in x._repr_html_() for x in (images, images[0]))
+
+
+_AT_THE_END = """
+import atexit, ctypes
+
+def let_go():
+    print("let go")
+    managed = dlpack._Managed.from_address(at)
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(managed.deleter)(at)  # nothing asks whether there is one
+    print("done")
+
+atexit.register(let_go)  # behind those that are registered later
+import numpy as np
+from penstock import fn, pipeline_def
+from penstock.gpu import dlpack
+
+data = [np.ones(3, "f4")]
+x, = pipeline_def(lambda: fn.external_source(lambda: data, device="gpu"), batch_size=1, device_id=0)().run()
+capsule = x.__dlpack__(stream=-1)
+at = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, b"dltensor")
+rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_SetName", ctypes.pythonapi))
+used = ctypes.create_string_buffer(b"used_dltensor")
+rename(capsule, ctypes.cast(used, ctypes.c_char_p))
+del x
+"""
+
+
+def test_tensors_that_are_let_go_of_when_python_has_ended():
+    """As JAX does it with arrays that are alive then: without asking whether there is a deleter."""
+    done = subprocess.run([sys.executable, "-c", _AT_THE_END], text=True, capture_output=True, timeout=120)
+    assert (done.returncode, done.stdout.split("\n")[:2]) == (0, ["let go", "done"]), done.stderr

@@ -84,11 +84,17 @@ def capsule(address: int, shape: Sequence[int], dtype: np.dtype, device_id: int,
     return _new_capsule(at, _NAME, _DROP)
 
 
+# Of the C library; called with an address it does nothing.
+_NOTHING = ctypes.cast(ctypes.CDLL(None).labs, ctypes.c_void_p).value
+
+
 @atexit.register
 def _keep() -> None:
-    """Frameworks may let go of their last tensors when Python can't be called any more; the process ends anyway."""
-    for at in _given_out:
-        _Managed.from_address(at).deleter = None
+    """Frameworks may let go of their last tensors when Python can't be called any more; the process ends anyway. Some
+    call the deleter without asking whether there is one, and all read it where it lies."""
+    for at, (memory, _) in list(_given_out.items()):
+        _Managed.from_address(at).deleter = _NOTHING
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
 
 
 class _Taken:
