@@ -89,6 +89,11 @@ def extents(seed):
     return [s.astype("i4") for s in columns(seed, 1, 6, (3,))]
 
 
+def mosaics(seed):
+    r = np.random.default_rng(seed)
+    return [r.integers(0, 255, (2 * h, 2 * w, 1), "u1") for h, w in r.integers(2, 7, (N, 2))]
+
+
 WARPED = {
     "warp_affine": lambda f: fn.warp_affine(f(images), matrix=[0.9, 0.2, 1, -0.2, 0.9, 2], size=(5, 4)),
     "warp_affine, the input's size": lambda f: fn.warp_affine(f(images), matrix=[0.9, 0.2, 1, -0.2, 0.9, 2]),
@@ -222,6 +227,12 @@ COMPUTED = {
 }
 
 SMALL = {
+    "boxes and images": lambda f: (
+        fn.flip(f(images), horizontal=(c := f(coins, side=True))),
+        fn.bb_flip(f(boxes), horizontal=c),
+    ),
+    "debayer": lambda f: fn.debayer(f(mosaics), blue_position=[0, 1]),
+    "sequence_rearrange": lambda f: fn.sequence_rearrange(f(clips, "FHWC"), new_order=[2, 0, 0, 1]),
     "bb_flip": lambda f: fn.bb_flip(f(boxes), horizontal=f(coins, side=True), vertical=1, ltrb=True),
     "coord_flip": lambda f: fn.coord_flip(f(points), flip_x=f(coins, side=True), flip_y=1, center_x=0.25),
     "coord_flip by centres": lambda f: fn.coord_flip(f(points), layout="yx", center_y=f(columns, side=True), flip_y=1),

@@ -13,7 +13,6 @@ BY_RULES = {
     "_auto_aug.augment": "which augmentations are done is data",
     "bbox_paste": _SMALL,
     "box_encoder": _SMALL,
-    "debayer": "images of one sensor have one size",
     "decoders.image_crop": _TABLES,
     "decoders.image_random_crop": _TABLES,
     "decoders.image_slice": _TABLES,
@@ -21,7 +20,6 @@ BY_RULES = {
     "multi_paste": "samples are made of others",
     "segmentation.random_mask_pixel": _TABLES,
     "segmentation.random_object_bbox": _TABLES,
-    "sequence_rearrange": "which frames are taken is data",
     "tensor_resize": "which axes change is data",
 }
 # Replayed in test_replay.py and gpu/test_computed_plans.py.

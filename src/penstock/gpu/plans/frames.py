@@ -13,6 +13,6 @@ def plan(task: Task) -> list[Phase]:
     size = x.dtype.itemsize
     frame = x.stored[:, 1:].prod(axis=1) * size
     grid = grid_of_units(out, unit := unit_of([frame]), task.n)
-    if frame.mean() >= SHORTEST:
+    if frame.sum() >= SHORTEST * task.n:
         return [segments("frames_segments", size, out.volumes() * size // frame.clip(1), frame)]
     return [Phase(f"frames_all<{unit}, {size}>(l);", grid)]

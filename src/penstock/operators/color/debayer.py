@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
+from ...core.columns import constant
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerFrame
 
@@ -39,6 +40,7 @@ class Debayer(Operator):
     [200, 100, 50]
     """
 
+    replays = True
     kernel = "color/debayer"
     layouts = ("HW", "HWC", "FHW", "FHWC")
     experimental = True
@@ -86,7 +88,7 @@ class Debayer(Operator):
         )
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
-        channels = np.full((x.n, 1), 1 if a.algorithm == "gray_ocv" else 3)
+        channels = constant(np.full((x.n, 1), 1 if a.algorithm == "gray_ocv" else 3))
         return x.like(shape=np.concatenate([x.shape[:, :2], channels], axis=1), layout="HWC")
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Batch, Spec
+from ...core.columns import constant
 from ...core.errors import SampleErrors
 from ...core.op import Arguments, Operator, PerSample
 
@@ -28,6 +29,7 @@ class SequenceRearrange(Operator):
     """
 
     frames = False
+    replays = True
     kernel = "generic/frames"
     new_order = PerSample([int], doc="For each frame of the output, the index of a frame of the input.")
 
@@ -46,7 +48,7 @@ class SequenceRearrange(Operator):
             raise ValueError(f"the first axis must count frames (F); got the layout '{x.layout}'")
         order, counts = self._order(a)
         SampleErrors.where(counts < 1, lambda i: "new_order is empty; a sequence needs at least one frame")
-        used = np.arange(order.shape[1]) < counts[:, None]
+        used = constant(np.arange(order.shape[1])) < counts[:, None]
         wrong = used & ((order < 0) | (order >= x.shape[:, :1]))
         SampleErrors.where(
             wrong.any(axis=1),
@@ -56,7 +58,7 @@ class SequenceRearrange(Operator):
 
     def _order(self, a: Arguments) -> tuple[np.ndarray, np.ndarray]:
         """(n, k) indices of frames and how many of them count."""
-        return a.new_order, np.full(a.n, a.new_order.shape[1])
+        return a.new_order, a.native.constant(np.full(a.n, a.new_order.shape[1]))
 
     def outputs(self, a: Arguments, x: Spec, *more: Spec) -> Spec:
         shape = x.shape.copy()
@@ -72,6 +74,7 @@ class _ByData(SequenceRearrange):
 
     inputs = (2, 2)
     peeks = (1,)
+    replays = False
     new_order = PerSample([int], None, "Is the second input.")
 
     @classmethod
