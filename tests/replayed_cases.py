@@ -85,6 +85,11 @@ def labels(seed):
     return [r.integers(-1, 5, m).astype("i4") for m in r.integers(1, 9, N)]
 
 
+def of_three(seed):
+    """Shapes that vectors of three numbers can fill."""
+    return [np.int32([h, 3]) for h in np.random.default_rng(seed).integers(1, 9, N)]
+
+
 def extents(seed):
     return [s.astype("i4") for s in columns(seed, 1, 6, (3,))]
 
@@ -240,8 +245,8 @@ SMALL = {
     "coord_transform by data": lambda f: fn.coord_transform(f(points), MT=f(affine, side=True)),
     "coord_transform by numbers": lambda f: fn.coord_transform(f(points), M=f(columns, side=True), T=3.0),
     "coord_transform of pictures": lambda f: fn.coord_transform(f(images), M=[0.3, 0.6, 0.1], dtype=types.UINT8),
-    "full": lambda f: fn.full(f(columns, side=True), shape=f(extents, side=True)),
-    "full of a vector": lambda f: fn.full(f(lambda k: columns(k, shape=(3,)), side=True), shape=[2, 3]),
+    "full": lambda f: fn.full(f(columns), shape=f(extents, side=True)),
+    "full of a vector": lambda f: fn.full(f(lambda k: columns(k, shape=(3,))), shape=f(of_three, side=True)),
     "full_like": lambda f: fn.full_like(f(images), f(columns, side=True)),
     "ones_like": lambda f: fn.ones_like(f(images)),
     "zeros_like": lambda f: fn.zeros_like(f(floats), dtype=types.INT16),
