@@ -254,4 +254,37 @@ SMALL = {
     "one_hot along an axis": lambda f: fn.one_hot(f(images), num_classes=3, axis=1, axis_name="K", dtype=types.UINT8),
 }
 
-CASES = {**WARPED, **MOVED, **COMPUTED, **SMALL}
+
+def frames(x):
+    return fn.expand_dims(x, axes=[0], new_axis_names="F")
+
+
+def pixels(seed):
+    return images(seed, channels=1)
+
+
+RENAMED = {
+    "reshape behind": lambda f: fn.reshape(fn.resize(f(images), resize_shorter=7.0), shape=[-1]),
+    "reshape between": lambda f: fn.cast(
+        fn.reshape(fn.flip(f(images)), rel_shape=[1, -1], layout="HW"), dtype=types.FLOAT
+    ),
+    "reshape between, all wanted": lambda f: (
+        x := fn.flip(f(images)),
+        y := fn.reshape(x, rel_shape=[1, -1], layout="HW"),
+        fn.cast(y, dtype=types.FLOAT),
+    ),
+    "reshape in front": lambda f: fn.reductions.sum(fn.reshape(f(images), rel_shape=[1, -1]), axes=[0]),
+    "reshape, of an inner tensor": lambda f: fn.reductions.sum(
+        fn.reshape(fn.resize(f(images), resize_shorter=7.0), rel_shape=[1, -1]), axes=[0]
+    ),
+    "expand_dims": lambda f: (x := fn.flip(f(images)), frames(x)),
+    "expand_dims, twice": lambda f: frames(
+        fn.expand_dims(fn.crop(f(images), crop=[5, 6]), axes=[1, 3], new_axis_names="XY")
+    ),
+    "squeeze": lambda f: fn.squeeze(fn.brightness(f(pixels), brightness=1.2), axes=[2]),
+    "squeeze of an input": lambda f: (x := f(pixels), fn.squeeze(x, axes=[2]), fn.flip(x))[1:],
+    "reinterpret": lambda f: fn.reinterpret(fn.cast(f(images), dtype=types.INT16), dtype=types.UINT8),
+    "per_frame": lambda f: fn.per_frame(fn.cast(f(images), dtype=types.FLOAT), replace=True),
+}
+
+CASES = {**RENAMED, **WARPED, **MOVED, **COMPUTED, **SMALL}

@@ -6,7 +6,8 @@ import pytest
 
 from penstock import fn, pipeline_def
 from penstock.exec import replay
-from replayed_cases import CASES, N
+from penstock.pipeline import PipelineError
+from replayed_cases import CASES, N, images
 
 BATCHES = 14
 
@@ -47,3 +48,31 @@ def test_same_as_by_rules(name, monkeypatch):
         for output, (x, y) in enumerate(zip(a, b)):
             for i, (p, q) in enumerate(zip(x, y)):
                 np.testing.assert_array_equal(p, q, err_msg=f"batch {iteration}, output {output}, sample {i}")
+
+
+def test_samples_that_are_misplaced_are_noticed(monkeypatch):
+    begin = replay.Replay.__init__
+
+    def without(self, *arguments):
+        begin(self, *arguments)
+        self._seen = []
+
+    monkeypatch.setattr(replay.Replay, "__init__", without)
+    with pytest.raises((AssertionError, PipelineError)):
+        test_same_as_by_rules("reshape in front", monkeypatch)
+
+
+def test_outputs_of_a_record_do_not_change_later():
+    """Of what is seen in the memory of others, too."""
+
+    def define(feed):
+        x = fn.flip(feed(images, "HWC"))
+        return x, fn.expand_dims(x, axes=[0])
+
+    def feed(make, layout):
+        return fn.external_source(source=[make(k) for k in range(BATCHES)], layout=layout)
+
+    pipe = pipeline_def(lambda: define(feed), batch_size=N, num_threads=1, device_id=None)()
+    outputs = [pipe.run() for _ in range(BATCHES)]
+    for x, y in outputs:
+        assert [(1, *s) for s in x.shape()] == list(map(tuple, y.shape()))

@@ -300,7 +300,7 @@ class _Segment:
                 if wiring.root[e] != e:
                     if self.counts is not None:
                         raise RuntimeError(f"[internal error] {c.node!r} renames frames")
-                    batch = batch.relabel(self.specs[e])
+                    batch = batch.relabel(self.specs[e] if self.record is None else self.specs[e].copy())
                 batch.sources = names
                 values[e] = batch
 

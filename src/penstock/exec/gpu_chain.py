@@ -24,6 +24,7 @@ from .frames import fold
 from .gpu import GpuPass
 from .gpu_kept import Kept, Order
 from .gpu_plan import INPUT, MEMORY, OUTPUTS, WORKSPACE, GpuPlan, Image, Output, Started, Where
+from .replay import Replays
 from .wiring import Edge, Wiring
 
 _PATIENCE = 16
@@ -42,7 +43,7 @@ class GpuChain(Chain):
         self.plans = {"kept": 0, "computed": 0, "by rules": 0}  # how many were started
         self._vain = 0  # batches one after the other that no plan was kept for, but which a record was good for
         self._records: Any = None
-        if all(link.op.replays for link in self.links):
+        if Replays.suit(self.links):
             from .gpu_record import GpuReplays  # which imports this module
 
             self._records = GpuReplays(self)

@@ -144,7 +144,7 @@ class Replays:
     @staticmethod
     def suit(links: list[Link]) -> bool:
         """Whether a chain of these can be recorded at all."""
-        return all(link.op.replays and not link.op.aliases for link in links)  # their outputs are not kept apart here
+        return all(link.op.replays for link in links)
 
     def run(self, ctx: Context, pool: kernels.Pool) -> bool:
         """Runs the chain by a record, or while it is recorded; False if neither can be."""
@@ -287,6 +287,12 @@ class Replay:
             if not output.stored.flags.c_contiguous:
                 record.fault = record.fault or "the shape of an output is a view"
             self._outputs.append(output)
+        # What is seen in the memory of others: by kernels, and by whoever gets it.
+        self._seen = [(self._launch.tensors[e], root) for e, root in wiring.views]
+        self._renamed = []
+        for e in wiring.wanted - set(wiring.allocated):
+            record.check(segment.specs[e].shape, "the shape of an output")
+            self._renamed.append((e, wiring.root[e], segment.specs[e], named.get(e)))
         self._recorded = Recorded(record)
         # As of a segment: the types and layouts of all edges, and memory for outputs, where it is there already.
         self.specs, self.counts = dict(segment.specs), None
@@ -313,10 +319,19 @@ class Replay:
             output.put(batch)
             made.append(batch)
         self.given = {}
+        whole = (
+            {output.edge: batch for output, batch in zip(self._outputs, made)} if self._seen or self._renamed else {}
+        )
+        for tensors, root in self._seen:
+            tensors.data[...] = (whole[root] if root in whole else values[root]).rows["data"]
         execute(ctx, self._wiring.native, self._launch.program, pool, self.begin)
         for output, batch in zip(self._outputs, made):
             if output.wanted:
                 values[output.edge] = batch
+        for e, root, spec, name in self._renamed:
+            batch = (whole[root] if root in whole else values[root]).relabel(spec.copy())
+            batch.sources = None if name is None else values[name].sources
+            values[e] = batch
 
 
 class _Output:
