@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy's arrays as rows of a batch, without a call of Python's for each.
+// Arrays of NumPy as rows of a batch, and where samples lie, without a call of Python for each.
 #include "core/kernel.h"
 
 namespace {
@@ -32,4 +32,17 @@ EXPORT int32_t rows_of_arrays(const char *const *objects, int64_t n, int64_t hea
     for (int d = 0; d < ndim && shapes; d++) *shapes++ = a.dimensions[d];
   }
   return 1;
+}
+
+// Whether samples lie one behind the other, each `align`-byte aligned, as lay_out_batch lays them out: the bytes from
+// the first on, and `rows` as if it began at 0; or -1.
+EXPORT int64_t rows_in_block(const Tensor *from, int64_t n, int64_t align, Tensor *rows) {
+  int64_t end = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t place = (const char *)from[i].data - (const char *)from[0].data;
+    if (place != end) return -1;
+    rows[i] = from[i], rows[i].data = (void *)place;
+    end += (from[i].volume() * item_size(from[i].dtype) + align - 1) / align * align;
+  }
+  return end;
 }

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def, types
-from penstock.gpu.stream import Stream
+from penstock.exec import gpu_stages
+from penstock.gpu import batch
 
 N = 5
 RNG = np.random.default_rng(1)
@@ -25,15 +26,21 @@ def sources(i):
 
 
 @pytest.fixture
-def copies(monkeypatch):
-    """Counts the copies to the GPU."""
+def together(monkeypatch):
+    """The numbers of batches that were copied together."""
     made = []
-    upload = Stream.upload
-    monkeypatch.setattr(Stream, "upload", lambda self, to, at, n: made.append(n) or upload(self, to, at, n))
+    upload = gpu_stages.upload_small
+
+    def counting(batches, *more):
+        copies = upload(batches, *more)
+        made.append(sum(c is not None for c in copies))
+        return copies
+
+    monkeypatch.setattr(gpu_stages, "upload_small", counting)
     return made
 
 
-def test_all_arrive_and_small_ones_in_one_copy(copies):
+def test_all_arrive_and_small_ones_in_one_copy(together):
     given = []
 
     def source():
@@ -57,8 +64,7 @@ def test_all_arrive_and_small_ones_in_one_copy(copies):
         np.testing.assert_array_equal(outputs[7].as_array(), given[k][0])
         np.testing.assert_array_equal(outputs[8].as_array(), [[1, 2, 3]] * N)
         np.testing.assert_array_equal(outputs[9].as_array(), [[i + 1, 2] for i in range(N)])
-    # The small ones, the large one, and the one of several shapes; the constant only for the first batch.
-    assert len(copies) == 3 * len(given) + 1
+    assert len(together) >= 4 and set(together) == {6}  # not the large one, nor the constant, nor the one of no bytes
 
 
 def test_what_depends_on_a_copy_or_on_the_gpu_works_as_well():
@@ -107,3 +113,32 @@ def test_memory_of_some_lasts_as_long_as_any():
     held = [p.run()[k % 2] for k in range(12)]
     for k, out in enumerate(held):
         assert (out.as_cpu().as_array() == (-k if k % 2 else k)).all()
+
+
+def test_what_only_the_gpu_reads_is_copied_to_pinned_memory_at_once(monkeypatch):
+    """Batches of one shape and of several, as arrays and as lists; not what the CPU reads, too."""
+    x = RNG.integers(0, 255, (N, 100, 200, 3)).astype("u1")
+    y = [RNG.random((k + 2, 3000)).astype("f4") for k in range(N)]
+    z = np.arange(N, dtype="i4")
+
+    @pipeline_def(batch_size=N, num_threads=1, device_id=0)
+    def pipe():
+        a, b, c = fn.external_source(lambda: (x, y, z), num_outputs=3)
+        return a.gpu(), b.gpu(), c.gpu(), c + 1, fn.shapes(b.gpu())
+
+    p = pipe()
+    p.build()
+    (source,) = (p._plan.source_op(n) for n in p._plan.sources)
+    assert set(source.memories) == {0, 1}
+    moved = []
+    memmove = batch.ctypes.memmove
+    monkeypatch.setattr(batch.ctypes, "memmove", lambda to, at, n: moved.append(n) or memmove(to, at, n))
+    for _ in range(6):
+        a, b, c, more, shapes = p.run()
+        np.testing.assert_array_equal(a.as_cpu().as_array(), x)
+        for i in range(N):
+            np.testing.assert_array_equal(np.array(b.as_cpu().at(i)), y[i])
+        np.testing.assert_array_equal(c.as_cpu().as_array(), z)
+        np.testing.assert_array_equal(more.as_array(), z + 1)
+        assert shapes.as_cpu().as_array().tolist() == [[k + 2, 3000] for k in range(N)]
+    assert moved and x.nbytes not in moved and sum(s.nbytes for s in y) not in moved

@@ -356,9 +356,9 @@ class Batch:
         """Whether it is borrowed from somebody who may write to it."""
         return any(isinstance(owner, Borrowed) and not isinstance(owner, Kept) for owner in self.owners)
 
-    def packed_copy(self, pool: kernels.Pool | None = None) -> Batch:
-        """The samples copied into one new block, by the threads of `pool` if there is one."""
-        out = Batch.allocate(self.spec, self.sources)
+    def packed_copy(self, pool: kernels.Pool | None = None, memory: Any = Buffer) -> Batch:
+        """The samples copied into a new block of `memory(nbytes)`, by the threads of `pool` if there is one."""
+        out = Batch.allocate(self.spec, self.sources, memory)
         to, source, n, nbytes = out.rows_address, self.rows_address, len(self), out.owners[0].nbytes
         if nbytes < _WORTH_THREADS:
             kernels.library().copy_rows(to, source, n)

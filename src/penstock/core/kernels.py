@@ -134,6 +134,7 @@ def library() -> ctypes.CDLL:
         ("lay_out_batch", i32, (p, i64, i32, i32, i64, p, p)),
         ("copy_rows", None, (p, p, i64)),
         ("move_batch", None, (p, i64, i64)),
+        ("rows_in_block", i64, (p, i64, i64, p)),
         ("rows_of_arrays", i32, (p, i64, i64, p, p, i32, i32, p, p)),
         ("place_batch", i32, (p, i64, i32, i32, p, p, p)),
         ("plan_pictures", i32, (p, i64, p, p, p, i32, i32, p, p, p, p)),

@@ -15,6 +15,7 @@ import numpy as np
 from ..core import kernels
 from ..core.batch import Batch
 from ..core.errors import DataError, PipelineError, WorkerError, different_sizes
+from ..graph.passes import uploaded
 from .checkpoint import State
 from .context import BadSamples, Context, explain_failure
 from .plan import Plan
@@ -200,7 +201,10 @@ class _Production:
         self._sources = [(node, plan.source_op(node)) for node in plan.sources]
         self.pools = (kernels.Pool(num_threads), kernels.Pool(min(num_threads, _MAX_IO_THREADS)))
         for node in plan.sources:
-            plan.source_op(node).copier = self.pools[1]
+            op = plan.source_op(node)
+            op.copier = self.pools[1]
+            if plan.session is not None and op.feeding is not None:
+                op.memories = dict.fromkeys(uploaded(plan.nodes, node), plan.session.host_memory)  # type: ignore[attr-defined]
         self.producer = Producer(plan, policy, *self.pools, statistics.record)
         self.position = 0
         self.keeps_state = False  # for checkpoints

@@ -63,6 +63,7 @@ class Session:
         self.memory, self.pinned_memory = pool(self.device), pool(self.device, True)
         with self.device:
             self._streams = deque(Stream(self.device) for _ in range(_STREAMS))
+            self._idle = Stream(self.device)  # of which nothing is asked
         self._functions: dict[tuple[str, str, int], int] = {}
         self.lock = threading.Lock()
         self._pending: deque[tuple[int, Event, Event]] = deque()
@@ -82,6 +83,11 @@ class Session:
             self._streams.append(stream)
             self.passes += 1
         return GpuPass(self, stream)
+
+    def host_memory(self, nbytes: int) -> Block:
+        """Pinned memory of the host, for data that waits for its copy to the GPU."""
+        with self.device:
+            return self.pinned_memory.take(max(nbytes, 1), self._idle)
 
     def function(self, source: str, entry: str, shared: int) -> int:
         """A kernel from its source text; compiled the first time."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core import kernels
 from ..core.batch import Batch, Borrowed, Kept
-from ..gpu.batch import DeviceBatch, is_small, upload, upload_small
+from ..gpu.batch import DeviceBatch, upload, upload_small
 from ..graph.node import Node
 from ..graph.passes import Stage
 from .arguments import Resolver
@@ -55,20 +55,20 @@ class _Uploads:
             return _transfer(ctx, node, move)
         begin = time.monotonic_ns()
         values, gpu = ctx.values, ctx.gpu
-        small = [x for x in self._each if is_small(values[x[2]])]
-        if len(small) > 1:
-            try:
-                copies = upload_small([values[source] for _, _, source, _ in small], gpu.stream, gpu.session.budget)
-            except Exception as e:
-                raise explain_failure(ctx, small[0][0], e) from (e if "[internal" in str(e) else None)
-            numbers = []
-            for (node, edge, _, _), copy in zip(small, copies):
+        try:
+            copies = upload_small([values[x[2]] for x in self._each], gpu.stream, gpu.session.budget)
+        except Exception as e:
+            raise explain_failure(ctx, self._each[0][0], e) from (e if "[internal" in str(e) else None)
+        numbers = []
+        for (node, edge, _, _), copy in zip(self._each, copies):
+            if copy is not None:
                 values[edge] = copy
                 numbers.append(node.number)
+        if numbers:
             ctx.timings.append(Timing("batch", numbers, begin, time.monotonic_ns()))
-        for x in self._each:
-            if len(small) < 2 or x not in small:
-                _transfer(ctx, x[0], x[3])
+        for (node, _, _, move), copy in zip(self._each, copies):
+            if copy is None:
+                _transfer(ctx, node, move)
 
 
 class _Upload:

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ..core import dtypes
 from ..core.alike import rows_of
-from ..core.batch import Batch, Borrowed, Spec
+from ..core.batch import Batch, Borrowed, Buffer, Spec
 from ..core.errors import DataError
 from ..core.kernels import Pool
 from ..core.rows import check_dims
@@ -120,15 +121,15 @@ def check_alike(samples: Sequence[np.ndarray]) -> None:
             )
 
 
-def pack(samples: Sequence[np.ndarray], pool: Pool | None = None) -> Batch:
+def pack(samples: Sequence[np.ndarray], pool: Pool | None = None, memory: Any = Buffer) -> Batch:
     """The samples copied into memory of the pipeline, by the threads of `pool` if there is one."""
     if samples:
         check_alike(samples)
     batch = Batch.from_samples(samples)
-    return batch.packed_copy(pool) if samples else batch
+    return batch.packed_copy(pool, memory) if samples else batch
 
 
-def adopt(samples: list[np.ndarray], copy: bool, pool: Pool | None = None) -> Batch:
+def adopt(samples: list[np.ndarray], copy: bool, pool: Pool | None = None, memory: Any = Buffer) -> Batch:
     """The samples as a batch: in place with `copy=False`; otherwise in place if nobody else can reach their memory or
     nobody can write to it, and packed if somebody can."""
     if not samples:
@@ -141,15 +142,19 @@ def adopt(samples: list[np.ndarray], copy: bool, pool: Pool | None = None) -> Ba
         batch = Batch.from_samples(samples)
         batch.owners = (*batch.owners, Borrowed(None))  # who gets the outputs may write to them
         return batch
-    return pack(samples, pool)
+    return pack(samples, pool, memory)
 
 
-def batches_of(outputs: list[Any], copy: bool, pool: Pool | None = None) -> list[Batch]:
-    """One batch per output from what `samples_of` gave, which is emptied. Copied as by `adopt`."""
-    batches = []
+def batches_of(
+    outputs: list[Any], copy: bool, pool: Pool | None = None, memories: Mapping[int, Any] = MappingProxyType({})
+) -> list[Batch]:
+    """One batch per output from what `samples_of` gave, which is emptied. Copied as by `adopt`, to memory that
+    `memories` gives for some outputs."""
+    batches: list[Batch] = []
     while outputs:
+        memory = memories.get(len(batches), Buffer)
         if isinstance(outputs[0], list):
-            batches.append(adopt(outputs.pop(0), copy, pool))
+            batches.append(adopt(outputs.pop(0), copy, pool, memory))
             continue
         check_dims(outputs[0].ndim - 1, DataError)
         if not copy or is_sole(outputs, 0):
@@ -158,7 +163,7 @@ def batches_of(outputs: list[Any], copy: bool, pool: Pool | None = None) -> list
             batches.append(Batch.from_array(outputs.pop(0)))
             batches[-1].owners = (*batches[-1].owners, Borrowed(None))
         else:
-            batches.append(Batch.from_array(outputs.pop(0)).packed_copy(pool))
+            batches.append(Batch.from_array(outputs.pop(0)).packed_copy(pool, memory))
     return batches
 
 

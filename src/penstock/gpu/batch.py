@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,10 +22,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _LITTLE = 1 << 16  # bytes that are copied sooner than Python's lock is given up and taken again
-
-
 _SMALL = 64 << 10  # bytes of a batch that travels with others
 _ALIGNED = 256
+_BETWEEN = 64  # bytes that samples of several shapes are aligned to
 
 
 class DeviceBatch(Batch):
@@ -98,7 +96,7 @@ class DeviceBatch(Batch):
             stream.synchronize()
         return out
 
-    def packed_copy(self, pool: object = None) -> DeviceBatch:
+    def packed_copy(self, pool: object = None, memory: object = None) -> DeviceBatch:
         with self.device:
             out = DeviceBatch.on(self.stream, self.spec, None, self.sources)
             copy_on_device(pieces_of(self, out), self.stream)
@@ -131,27 +129,24 @@ def upload(batch: Batch, stream: Stream, budget: Budget | None = None) -> Device
     What lies in pinned memory is copied while the host goes on; the rest goes through a pinned block first."""
     if batch._array is not None:
         return _upload_array(batch, batch._array, stream, budget)
-    spec = batch.spec
-    last = spec.n - 1
-    begin, nbytes = 0, 0
-    if last >= 0 and batch.is_packed:
-        begin, nbytes = int(batch.rows["data"][0]), spec.n * math.prod(spec.stored[0].tolist()) * spec.dtype.itemsize
-    elif last >= 0:
-        if not _in_one_block(batch):
-            batch = batch.packed_copy()
-            if not _in_one_block(batch):
-                raise RuntimeError("[internal error] a packed copy is not in one block")
-        begin = int(batch.rows["data"][0])
-        nbytes = int(batch.rows["data"][last]) - begin + int(spec.volumes()[last]) * spec.dtype.itemsize
+    spec, placed = batch.spec, _placed(batch)
+    if placed is None:
+        batch = batch.packed_copy()
+        placed = _placed(batch)
+        if placed is None:
+            raise RuntimeError("[internal error] a packed copy is not in one block")
+    device, (rows, at, begin, nbytes) = stream.device, placed
     pinned = next((o for o in batch.owners if isinstance(o, Block)), None)
     if pinned is None:
-        pinned = pool(stream.device, True).take(max(nbytes, 1), stream)
+        pinned = pool(device, True).take(max(nbytes, 1), stream)
         ctypes.memmove(pinned.address, begin, nbytes)
         begin = pinned.address
     pinned.used_on(stream)
-    out = DeviceBatch.on(stream, spec, budget, batch.sources)
-    if nbytes:
-        stream.upload(int(out.rows["data"][0]), begin, nbytes)
+    block = pool(device).take(nbytes, stream, budget)
+    library().move_batch(at, spec.n, block.address)
+    out = DeviceBatch.at(stream, spec, rows, block, at)
+    out.sources, out._packed = batch.sources, spec.is_dense
+    stream.upload(block.address, begin, nbytes)
     return out
 
 
@@ -175,39 +170,38 @@ def _upload_array(batch: Batch, array: np.ndarray, stream: Stream, budget: Budge
     return out
 
 
-def is_small(batch: Batch) -> bool:
-    """Whether a batch is one array of few bytes that nobody gives out again and again."""
-    array = batch._array
-    return array is not None and 0 < array.nbytes <= _SMALL and not batch.is_borrowed
-
-
-def upload_small(batches: list[Batch], stream: Stream, budget: Budget | None = None) -> list[DeviceBatch]:
-    """As `upload`, for several that are small: by one copy, to one block."""
-    device, end, places = stream.device, 0, []
-    for batch in batches:
-        assert batch._array is not None
-        places.append(end)
-        end += -(-batch._array.nbytes // _ALIGNED) * _ALIGNED
+def upload_small(batches: list[Batch], stream: Stream, budget: Budget | None = None) -> list[DeviceBatch | None]:
+    """As `upload`, for those that are small, if there are several: by one copy, to one block. None for the others."""
+    device, end, lib = stream.device, 0, library()
+    made: list[DeviceBatch | None] = [None] * len(batches)
+    todo = []
+    for i, batch in enumerate(batches):
+        if batch.is_borrowed or (batch._array is not None and batch._array.nbytes > _SMALL):
+            continue
+        placed = _placed(batch)
+        if placed is not None and 0 < placed[3] <= _SMALL:
+            todo.append((i, end, placed))
+            end += -(-placed[3] // _ALIGNED) * _ALIGNED
+    if len(todo) < 2:
+        return made
     pinned, block = pool(device, True).take(end, stream), pool(device).take(end, stream, budget)
-    made, lib = [], library()
-    for batch, place in zip(batches, places):
-        array, spec = batch._array, batch.spec
-        ctypes.memmove(pinned.address + place, address(array), array.nbytes)
-        rows, at = allocate(spec.n, TENSOR)
-        lay_out_batch(spec.stored, from_numpy(spec.dtype), 0, at)
+    for i, place, (rows, at, begin, nbytes) in todo:
+        ctypes.memmove(pinned.address + place, begin, nbytes)
+        spec = batches[i].spec
         lib.move_batch(at, spec.n, block.address + place)
-        made.append(out := DeviceBatch.at(stream, spec, rows, block, at))
-        out.sources, out._packed = batch.sources, True
+        made[i] = out = DeviceBatch.at(stream, spec, rows, block, at)
+        out.sources, out._packed = batches[i].sources, spec.is_dense
     stream.upload(block.address, pinned.address, end)
     return made
 
 
-def _in_one_block(batch: Batch) -> bool:
-    """Whether the samples lie as `Batch.allocate` lays them out."""
-    if not len(batch):
-        return True
-    nbytes = (batch.spec.volumes() * batch.spec.dtype.itemsize).astype("u8")
-    if not batch.spec.is_dense:
-        nbytes = (nbytes + np.uint64(63)) & ~np.uint64(63)
-    data = batch.rows["data"]
-    return bool((data[1:] - data[:-1] == nbytes[:-1]).all())
+def _placed(batch: Batch) -> tuple[np.ndarray, int, int, int] | None:
+    """Rows of the samples for a block that begins at 0, their address, that of the first sample, and the bytes that the
+    samples take; None if they don't lie as `Batch.allocate` lays them out."""
+    spec, array = batch.spec, batch._array
+    rows, at = allocate(spec.n, TENSOR)
+    if array is not None:
+        nbytes, _ = lay_out_batch(spec.stored, from_numpy(spec.dtype), 0, at)
+        return rows, at, address(array), nbytes
+    nbytes = library().rows_in_block(batch.rows_address, spec.n, 1 if spec.is_dense else _BETWEEN, at)
+    return None if nbytes < 0 else (rows, at, int(batch.rows["data"][0]) if nbytes else 0, nbytes)

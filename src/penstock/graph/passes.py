@@ -114,6 +114,16 @@ def _are_siblings(node: Node, chain: list[Node]) -> bool:
     return any(i.source.number in read for i in node.inputs)
 
 
+def uploaded(nodes: list[Node], source: Node) -> set[int]:
+    """The outputs of a node that nobody but copies to the GPU reads."""
+    read: dict[int, bool] = {}
+    for n in nodes:
+        for d in (*n.inputs, *n.arg_nodes()):
+            if d.source is source:
+                read[d.index] = read.get(d.index, True) and kind_of(n) == "upload"
+    return {index for index, only in read.items() if only}
+
+
 def _for_arguments(nodes: list[Node]) -> set[int]:
     """The nodes that an argument of another one, or the condition of a branch, depends on."""
     needed: set[int] = set()

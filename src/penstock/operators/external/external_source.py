@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from ...core.batch import Batch
+from ...core.batch import Batch, Buffer
 from ...core.errors import DataError
 from ...core.kernels import Pool
 from ...core.op import Arg, Picks, Source
@@ -116,6 +117,7 @@ class ExternalSource(Resumable, Source):
         self.ahead: Ahead | None = None
         self.calling: Calling | None = None
         self.kinds: dict[int, tuple[np.dtype, int]] = {}  # of each output, as the first batch had it
+        self.memories: Mapping[int, Any] = MappingProxyType({})  # by output, what gives memory for copies
         self.feeding = Feed(v["name"], v["repeat_last"], v["blocking"])
         if v["source"] is not None:
             self.calling = Calling(v["source"], self.per_sample, v["num_outputs"], v["cycle"], v["batch_info"])
@@ -181,7 +183,7 @@ class ExternalSource(Resumable, Source):
                 raise DataError(f"{len(outputs)} outputs were fed, num_outputs is {self.n_outputs()}")
         layouts = [layout or samples.layout_of(o) for o in outputs]
         outputs = samples.samples_of(outputs)
-        batches = samples.batches_of(outputs, not self.values["no_copy"], self.copier)
+        batches = samples.batches_of(outputs, not self.values["no_copy"], self.copier, self.memories)
         self._check(batches, self.room, layouts)
         self.feeding.put(batches)
 
@@ -261,7 +263,7 @@ class ExternalSource(Resumable, Source):
             outputs = calling.outputs(calling.batch(p.iteration, p.epoch))
             layouts = [samples.layout_of(o) for o in outputs]
             outputs[:] = samples.samples_of(outputs)
-            batches = samples.batches_of(outputs, copy, self.copier)
+            batches = samples.batches_of(outputs, copy, self.copier, self.memories)
             self._check(batches, n, layouts)
             return batches
         columns: list[list[Any]] = [[] for _ in range(self.n_outputs())]
@@ -284,7 +286,7 @@ class ExternalSource(Resumable, Source):
         except DataError as e:
             where = f"sample {i} of iteration {p.iteration}, epoch {p.epoch}"
             raise DataError(f"{e}\nfrom {calling.name}, {where}") from None
-        return [samples.adopt(c, copy, self.copier) for c in columns]
+        return [samples.adopt(c, copy, self.copier, self.memories.get(i, Buffer)) for i, c in enumerate(columns)]
 
     def _check(self, batches: list[Batch], n: int, layouts: list[str] | None = None) -> None:
         """Raises DataError if batches are not what was asked for; gives them their layouts."""
