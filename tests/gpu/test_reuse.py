@@ -11,9 +11,10 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
+from penstock import fn, pipeline_def
 from penstock.gpu import memory
 from penstock.gpu.driver import Device
-from penstock.gpu.memory import Pool
+from penstock.gpu.memory import Block, Pool
 from penstock.gpu.stream import ForeignStream, Stream
 
 if os.environ.get("PENSTOCK_TEST_GPU") == "1":
@@ -163,3 +164,29 @@ def test_what_a_framework_drops_for_the_next_batch_is_not_waited_for(device, poo
         new = pool.take(SIZE, after)
         after.fill(new.address, 1, SIZE)
         assert new.address != address and happens(after.record())
+
+
+@pytest.mark.parametrize("extents", [[5], range(5, 29)], ids=["kept", "computed"])
+def test_small_outputs_share_memory_that_lasts_as_long_as_any(extents):
+    """Each of them is right, wherever the others have gone."""
+    n = 3
+
+    @pipeline_def(batch_size=n, num_threads=1, device_id=0)
+    def pipe():
+        x = fn.external_source(lambda i: [np.full((extents[i % len(extents)], 4), i, "f4")] * n, device="gpu")
+        sums = fn.reductions.sum(x, axes=[0, 1])
+        return sums, x + 1, fn.reductions.max(x), fn.reductions.min(x) * 2
+
+    p = pipe()
+    held = []
+    for i in range(24):
+        outputs = p.run()
+        assert len({id(o) for out in outputs for o in out._batch.owners if type(o) is Block}) == 1
+        held.append((i, i % 4, outputs[i % 4]))
+        del outputs
+    for i, which, out in held:
+        height = extents[i % len(extents)]
+        want = [np.float32(i * height * 4), np.full((height, 4), i + 1), np.float32(i), np.float32(2 * i)][which]
+        got = out.as_cpu()
+        for k in range(n):
+            np.testing.assert_array_equal(np.array(got.at(k)), want)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..core.batch import Batch, Spec
 from ..core.rows import TENSOR, address, allocate
 from ..gpu.batch import DeviceBatch
 from ..gpu.driver import OutOfDeviceMemory, check
+from ..gpu.memory import Block
 from .context import Context, Timing
 from .gpu import GpuPass, Session
 from .wiring import Edge
@@ -25,6 +27,7 @@ INPUT, MEMORY, COLUMN = range(3)
 IMAGE, WORKSPACE, OUTPUTS = range(3)  # memory: the image's, the workspace's, the first output's
 _COLUMNS = {"position": (0, np.dtype("i8")), "epoch": (1, np.dtype("u4"))}
 _ALIGNED = 256
+_TOGETHER = 128 << 10  # bytes of all batches given out that share a block
 
 
 class _Patch(ctypes.Structure):
@@ -270,6 +273,17 @@ class GpuPlan:
             first += len(o.rows)
         return rows
 
+    def _blocks(self, gpu: GpuPass, size: int, sizes: list[int]) -> tuple[list[Block], list[int]]:
+        """Memory for the batches given out, where each of them is, and behind it that for the image, if there is one.
+        Small batches share a block."""
+        ends = list(accumulate(-(-nbytes // _ALIGNED) * _ALIGNED for nbytes in sizes)) if len(sizes) > 1 else ()
+        if not ends or ends[-1] > _TOGETHER:
+            blocks = gpu.take_all([*sizes, size] if self._started else sizes)
+            return blocks, [block.address for block in blocks]
+        blocks = gpu.take_all((ends[-1], size) if self._started else (ends[-1],))
+        first = blocks[0].address
+        return [*blocks[:1] * len(sizes), *blocks[1:]], [first, *(first + end for end in ends)]
+
     def run(self, ctx: Context, begin: int) -> None:
         """Makes the batches given out, and has the GPU fill them. The plan of the segment began at `begin`."""
         gpu: GpuPass = ctx.gpu
@@ -282,16 +296,16 @@ class GpuPlan:
             inputs[k] = batch.rows_address
         size, sizes, specs, inner = self._placed()
         try:
-            blocks = gpu.take_all([size, *sizes]) if self._started else gpu.take_all(sizes)
+            blocks, places = self._blocks(gpu, size, sizes)
         except OutOfDeviceMemory as e:
             e.asked, e.shared = [(o.edge[0], nbytes) for o, nbytes in zip(self._makes, sizes)], size
             raise
-        base = blocks.pop(0) if self._started else None
+        base = blocks.pop() if self._started else None
         outputs, memory = self._of_outputs(), self._of_memory()
         rows = self._rows_of_outputs(outputs)
         made: list[Batch] = []
         for k, block in enumerate(blocks):
-            memory[OUTPUTS + k] = block.address
+            memory[OUTPUTS + k] = places[k]
             made.append(new := DeviceBatch.at(stream, specs[k], rows[k], block))
             new.rows_address, new._packed = outputs[k], specs[k]._dense
         place = _Place(ctypes.addressof(inputs), ctypes.addressof(memory), None, ctypes.addressof(outputs))
