@@ -29,7 +29,7 @@ _IN_FLIGHT = 2  # one more where a GPU works on a third
 _MAX_IO_THREADS = 4
 _EXIT_SECONDS = 1.0
 # Where one of the last batches took less than this to run, the thread that loads also runs: to wake another one and to
-# take turns with it at Python's lock takes longer than what overlaps is worth.
+# take turns with it at Python's lock takes longer than what overlaps is worth. Batches that wait for a GPU have to overlap.
 _BRIEF_NS = 3_000_000
 _REMEMBERED = 8
 
@@ -225,7 +225,7 @@ class _Production:
             context.values.clear()  # `run` loads again and applies the policy
         if self.plan.turns is not None:
             self.plan.turns.enter(ticket.index)
-        ticket.is_brief = min(self._took) < _BRIEF_NS
+        ticket.is_brief = not self.plan.uses_gpu and min(self._took) < _BRIEF_NS
         self.statistics.worked(begin)
 
     def state(self, iteration: int) -> State:
