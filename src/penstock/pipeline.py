@@ -187,7 +187,7 @@ class Pipeline(PythonWorkers, Serialization):
             plan.session = self._gpu_session()
             plan.session.worked = self._statistics.worked
             plan.require_engines()
-            self._depth += self._ahead  # what the GPU is working on
+            self._depth += self._ahead * plan.session.ahead  # what the GPU is working on
         for node in plan.sources:
             try:
                 plan.source_op(node).open(self._max_batch_size, self._seed)

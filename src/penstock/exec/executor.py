@@ -25,11 +25,12 @@ from .statistics import Statistics, clocks
 from .workers import Ticket, Workers
 
 # While one batch keeps the native threads busy the next is planned, so they never wait for Python.
-_IN_FLIGHT = 2  # one more where a GPU works on a third
+_IN_FLIGHT = 2
 _MAX_IO_THREADS = 4
 _EXIT_SECONDS = 1.0
 # Where one of the last batches took less than this to run, the thread that loads also runs: to wake another one and to
-# take turns with it at Python's lock takes longer than what overlaps is worth. Batches that wait for a GPU have to overlap.
+# take turns with it at Python's lock takes longer than what overlaps is worth. Those that wait for a GPU have to
+# overlap.
 _BRIEF_NS = 3_000_000
 _REMEMBERED = 8
 
@@ -41,7 +42,7 @@ class Executor:
         self.plan, self.statistics = plan, statistics
         self._tickets: deque[Ticket] = deque()
         self._production = _Production(plan, num_threads, policy, statistics)
-        self._workers = Workers(self._production, _IN_FLIGHT + plan.uses_gpu)
+        self._workers = Workers(self._production, _IN_FLIGHT if plan.session is None else plan.session.at_once)
         self._next = 0
         self._seen: State | None = None  # behind the last batch that was given out; None: nothing is on its way
         self.rows: np.ndarray | None = None  # which samples of its iteration the last batch has

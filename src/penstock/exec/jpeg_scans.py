@@ -29,7 +29,7 @@ _SIZE, _HOST, _DEVICE, _SCRATCH, _ROOM, _WANTED, _TAKEN, _MOST_BLOCKS, _LAUNCHED
 _MORE, _LESS = 1.125, 0.98
 _ALIGNED = 256
 _MUCH, _SMALL = 2, 1 << 20  # times what is needed, and bytes
-_KEPT_SETS = 4  # more than there are batches at a time
+_KEPT_SETS = 4  # as many as there are batches at a time
 _SOURCE = '#include "decode/jpeg_huffman.cu"\n'
 
 
