@@ -342,9 +342,12 @@ def _for_others(batch: DeviceBatch, dl_device: Any, copy: bool | None) -> Device
 def _capsule(batch: DeviceBatch, shape: Sequence[int], stream: Any) -> Any:
     """A DLPack capsule for work of `stream`, of a batch whose samples lie one behind the other."""
     if stream != UNORDERED:
-        handle = LEGACY_STREAM if stream in (None, 0) else stream_handle(stream)
-        with batch.device:
-            batch.used_on(ForeignStream(batch.device, handle))
+        foreign = ForeignStream(batch.device, LEGACY_STREAM if stream in (None, 0) else stream_handle(stream))
+        if batch.ready is not None and batch.ready.passed:
+            batch.used_on(foreign)  # asks the driver for nothing
+        else:
+            with batch.device:
+                batch.used_on(foreign)
     return dlpack.capsule(int(batch.rows["data"][0]), shape, batch.spec.dtype, batch.device.id, batch)
 
 

@@ -175,6 +175,8 @@ class GpuPass:
         # Node, rows (None: all), of how many, and a Verdict of exec/jpeg_scans.py.
         self.verdicts: list[tuple[int, np.ndarray | None, int, Any]] = []
         self.doubted: dict[int, np.ndarray] = {}  # by node, which rows (n,) the GPU has found irregular before
+        self._end: Event | None = None  # of the outputs, and how much of the stream's work is before it
+        self._work = 0
 
     def __enter__(self) -> GpuPass:
         self.session.device.__enter__()
@@ -221,21 +223,24 @@ class GpuPass:
 
     def doubts(self) -> dict[int, np.ndarray]:
         """Waits for what the GPU says of the pictures it has decoded: which of them others have to judge, for each node
-        that has any."""
+        that has any. As it is mostly nothing, the outputs are waited for as well: who takes them finds them made, and
+        nobody has to ask the GPU about them again, when its driver is busy and Python's lock is wanted."""
         doubted: dict[int, np.ndarray] = {}
         for number, rows, n, verdict in self.verdicts:
-            if (bad := verdict.wait()) is not None:
+            if (bad := verdict.wait(self._end)) is not None:
                 doubted.setdefault(number, np.zeros(n, bool))[bad if rows is None else rows[bad]] = True
         self.verdicts.clear()
+        if self._end is not None:
+            self._end.passed = True
+            self.stream.reached(self._work)
         return doubted
 
     def finish(self, outputs: list[Batch]) -> None:
         """Marks when the outputs are ready."""
-        event: Event | None = None
+        self._work, self._end = self.stream.work, None
         for batch in outputs:
             if isinstance(batch, DeviceBatch) and batch.ready is None:
-                event = event or self.stream.mark()
-                batch.ready = event
+                batch.ready = self._end = self._end or self.stream.mark(sleeps=bool(self.verdicts))
 
 
 class Packing:

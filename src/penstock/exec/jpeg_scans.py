@@ -102,9 +102,10 @@ class Verdict(NamedTuple):
     stream: Stream
     work: int  # of the stream, that was asked for before
 
-    def wait(self) -> np.ndarray | None:
-        """Blocks until it is known which pictures (n,) were irregular; None: none was."""
-        code = kernels.library().wait_for_statuses(self.end.handle, self.address, self.n)
+    def wait(self, later: Event | None = None) -> np.ndarray | None:
+        """Blocks until it is known which pictures (n,) were irregular, and until a later event of the stream; None:
+        none was."""
+        code = kernels.library().wait_for_statuses((later or self.end).handle, self.address, self.n)
         check(max(code, 0), "waiting for the GPU")
         self.stream.reached(self.work)
         irregular = np.frombuffer(ctypes.string_at(self.address, self.n), _BYTE) != 0 if code else None

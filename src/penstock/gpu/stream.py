@@ -93,16 +93,16 @@ class Stream:
         self.number = next(_numbers)
         self._behind: dict[int, int] = {}  # by number of another stream, how much of its work comes before what follows
 
-    def mark(self) -> Event:
-        """An event behind all that was asked for until now."""
+    def mark(self, sleeps: bool = False) -> Event:
+        """An event behind all that was asked for until now. `sleeps`: who waits for it had better sleep."""
         with self._lock:
-            return self._mark()
+            return self._mark(sleeps)
 
-    def _mark(self) -> Event:
+    def _mark(self, sleeps: bool = False) -> Event:
         marks = self._marks
         if marks and marks[-1][0] == self.work:
             return marks[-1][1]
-        work, event = self.work, self.record()
+        work, event = self.work, self.record(Event(self.device, sleeps=True) if sleeps else None)
         marks.append((work, event))
         if len(marks) > _MOST_MARKS:
             marks.popleft()
@@ -219,6 +219,6 @@ class ForeignStream(Stream):
     def __del__(self, library=library, finalizing=sys.is_finalizing) -> None:
         """It is not ours."""
 
-    def mark(self) -> Event:
+    def mark(self, sleeps: bool = False) -> Event:
         """Nobody counts what others ask for."""
         return self.record()

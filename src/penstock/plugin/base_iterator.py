@@ -253,7 +253,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         if error is not None:
             raise error
         if any(self._without_waiting):
-            self._under_way.append({o._batch.ready for b in batches for o in b if hasattr(o._batch, "ready")})
+            self._under_way.append({o._batch.ready for b in batches for o in b if not o._batch.on_host})
             if len(self._under_way) > _UNDER_WAY:
                 for event in self._under_way.popleft():
                     if not event.done():
