@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much is under way on a GPU: batches at a time, those made ahead, and the memory that decoders hand on. Streams are
+held, so that nothing depends on the machine's speed."""
+
+import ctypes
+import os
+import time
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+import pytest
+
+import encoded_images
+from penstock import fn, pipeline_def
+from penstock.gpu.driver import Device
+from penstock.gpu.memory import pool
+
+if os.environ.get("PENSTOCK_TEST_GPU") == "1":
+    pytest.skip("only streams of the emulated device can be held", allow_module_level=True)
+
+LONG = 60.0  # seconds, for what must happen
+FILES = [
+    np.frombuffer(encoded_images.encode(encoded_images.photograph(i, 24 + 8 * i, 32), "JPEG").tobytes(), "u1")
+    for i in range(3)
+]
+
+
+def decoder(**options):
+    @pipeline_def(batch_size=3, num_threads=2, device_id=0, **options)
+    def pipe():
+        files = fn.external_source(source=lambda i: [FILES[(i + j) % 3] for j in range(3)])
+        return fn.decoders.image(files, device="mixed", hw_decoder_load=0.0)
+
+    return pipe()
+
+
+@contextmanager
+def held(streams):
+    """Work that streams are asked for inside begins at the end."""
+    lib = ctypes.CDLL(os.environ["PENSTOCK_CUDA_DRIVER"])
+    lib.emulated_hold.restype = ctypes.c_void_p
+    gates = [lib.emulated_hold(ctypes.c_void_p(s.handle)) for s in streams]
+    try:
+        yield
+    finally:
+        for gate in gates:
+            lib.emulated_let_go(ctypes.c_void_p(gate))
+
+
+def comes(condition):
+    end = time.monotonic() + LONG
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.001)
+    return condition()
+
+
+@pytest.mark.parametrize("was_brief", [False, True])
+def test_batches_overlap_while_the_gpu_works(was_brief):
+    pipe = decoder()
+    pipe.build()
+    session, production = pipe._plan.session, pipe._executor._production
+    if was_brief:
+        production._took.extend([1] * 8)
+    with ExitStack() as stack:
+        stack.enter_context(held(session._streams))
+        pipe.schedule_run()
+        assert comes(lambda: session.passes == session.at_once) and session.at_once == 4
+        assert pipe._executor.pending == 2 + session.ahead == 5
+    for i in range(6):
+        (images,) = pipe.share_outputs() if i < 5 else pipe.run()
+        assert images.shape()[0] == (24 + 8 * (i % 3), 32, 3)
+    pipe.close()
+
+
+def test_a_limit_of_memory_is_not_spent_on_more_batches():
+    pipe = decoder(device_memory_limit=64 << 20)
+    for _ in range(6):
+        pipe.run()
+    session = pipe._plan.session
+    assert (session.at_once, session.ahead, len(session._streams)) == (3, 1, 3) and pipe._executor.pending <= 3
+    assert not any(kept._idle for kept in session.kept.values())
+    pipe.close()
+
+
+def test_prefetching_nothing_is_nothing_ahead():
+    pipe = decoder(exec_async=False, exec_pipelined=False)
+    pipe.run()
+    assert pipe._executor.pending == 0
+    pipe.close()
+
+
+def test_outputs_of_decoders_are_made_when_they_are_given_out():
+    pipe = decoder()
+    for _ in range(8):
+        (images,) = pipe.run(-1)
+        assert images._batch.ready.passed
+    pipe.close()
+
+
+def test_memory_that_is_handed_on_ends_with_the_pipeline():
+    device = Device.get(0)
+    before = pool(device).held, pool(device, True).held
+    pipe = decoder()
+    for _ in range(8):
+        pipe.run()
+    (kept,) = (k for name, k in pipe._plan.session.kept.items() if name.startswith("JPEG"))
+    assert comes(lambda: kept._idle)
+    pipe.close()
+    assert not kept._idle
+    del pipe
+    assert pool(device).held <= before[0] and pool(device, True).held <= before[1]
