@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much is under way on a GPU: batches at a time, those made ahead, and the memory that decoders hand on. Streams are
-held, so that nothing depends on the machine's speed."""
+"""How much is under way on a GPU: batches at a time, those made ahead, and the memory that decoders hand on. Streams
+are held, so that nothing depends on the machine's speed."""
 
 import ctypes
 import os
