@@ -38,8 +38,11 @@ def from_dlpack(tensor: Any) -> jax.Array:
 def _direct(tensor: Any) -> jax.Array:
     kind, number = tensor.__dlpack_device__()
     device = _get_backend(_PLATFORMS[kind]).device_from_local_hardware_id(number)
-    stream = None if kind == _CPU else device.get_stream_for_external_ready_events()
-    array: jax.Array = _made(tensor.__dlpack__(stream=stream), device, stream, None, int(kind))
+    stream = behind = None if kind == _CPU else device.get_stream_for_external_ready_events()
+    capsule = tensor.__dlpack__(stream=stream)
+    if stream is not None and tensor._batch.ready is not None and tensor._batch.ready.passed:
+        behind = None  # it is there already
+    array: jax.Array = _made(capsule, device, behind, None, int(kind))
     return array
 
 
