@@ -107,6 +107,7 @@ class Verdict(NamedTuple):
         none was."""
         code = kernels.library().wait_for_statuses((later or self.end).handle, self.address, self.n)
         check(max(code, 0), "waiting for the GPU")
+        self.end.passed = True
         self.stream.reached(self.work)
         irregular = np.frombuffer(ctypes.string_at(self.address, self.n), _BYTE) != 0 if code else None
         for block in self.memory:
