@@ -157,19 +157,21 @@ int Pool::run(const Chain &chain) {
   if (chain.n_rows == 0) return 0;
   auto job = std::make_shared<Job>(&chain, size());
   thread_local ThreadMemory memory;
+  // Of files nothing is known until they are read: who asks for them would come back with cold caches.
+  const bool joins = job->is_small && chain.chunk <= 0;
   if (!job->is_small || !take_rows(*job, size(), memory, now_ns() + kPatience)) {
-    if (!job->is_small || size() > 1) {
+    if (!joins || size() > 1) {
       {
         std::lock_guard<std::mutex> lock(mutex_);
         jobs_.push_back(job);
       }
-      if (!job->is_small) {
+      if (!joins) {
         wake_.notify_all();
       } else {
         for (int t = 1; t < size(); t++) wake_.notify_one();
       }
     }
-    if (job->is_small) {
+    if (joins) {
       take_rows(*job, size(), memory, 0);
       drop(job);
       for (int64_t end = now_ns() + kSpin; job->left.load() && now_ns() < end;) pause();
