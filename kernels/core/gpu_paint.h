@@ -6,7 +6,7 @@
 // Elements of C channels that lie side by side are a place; places are counted by N coordinates, the last one along a
 // row. Threads take runs of places that begin at multiples of 16 bytes, whatever the rows are. A Painter has
 // begin(args, sample) and paint(x, row, column, begin, end): places [begin, end) of the run x are those from `column`
-// on of a row.
+// on of a row, and of the next one where kRows is 2 instead of 1.
 // U runs are read before the first is painted.
 template <class T, int C, int N, int THREADS, int U, class Painter>
 DEVICE void paint_rows(const Launch &l) {
@@ -38,14 +38,11 @@ DEVICE void paint_rows(const Launch &l) {
         if (first >= n) continue;
         const int begin = first < 0 ? -first : 0, end = n - first < P ? n - first : P;
         int32_t row = (uint32_t)(first + begin) / (uint32_t)width, column = first + begin - row * width;
-        if (column + end - begin <= width) {
-          painter.paint(x[k], row, column, begin, end);
-        } else {
 #pragma unroll 1
-          for (int at = begin, behind; at < end; at = behind, column = 0, row++) {
-            behind = at + (width - column < end - at ? width - column : end - at);
-            painter.paint(x[k], row, column, at, behind);
-          }
+        for (int at = begin, behind; at < end; at = behind, column = 0, row += Painter::kRows) {
+          const int rest = Painter::kRows * width - column;
+          behind = at + (rest < end - at ? rest : end - at);
+          painter.paint(x[k], row, column, at, behind);
         }
         store_run(out + (int64_t)first * C, x[k], begin * C, end * C);
       }

@@ -7,6 +7,7 @@
 template <class T, int C, int N>
 struct ErasePainter {
   typedef EraseArgs Args;
+  static constexpr int kRows = 1;
   Args a;
   int32_t extent[N];
   int32_t ndim;

@@ -9,7 +9,7 @@ from ..source import c_type
 _THREADS, _AT_ONCE = 256, 1
 
 
-def painted(task: Task, painter: str) -> list[Phase]:
+def painted(task: Task, painter: str, resident: int = 5) -> list[Phase]:
     (out,), kind = task.outs, task.kind
     if out.volumes().max(initial=0) >= 1 << 31:
         raise ValueError(f"a sample of shape {out.shape.max(axis=0).tolist()} is too large for the GPU")
@@ -19,4 +19,4 @@ def painted(task: Task, painter: str) -> list[Phase]:
     blocks = -(-(out.volumes() * out.dtype.itemsize // run_bytes + 2) // (_THREADS * _AT_ONCE))
     t = c_type(out.dtype)
     body = f"paint_rows<{t}, {c}, {n}, {_THREADS}, {_AT_ONCE}, {painter}<{t}, {c}, {n}>>(l);"
-    return [Phase(body, grid_of(several_each(blocks), task.n), resident=5)]
+    return [Phase(body, grid_of(several_each(blocks), task.n), resident=resident)]

@@ -8,4 +8,4 @@ from ._painted import painted
 
 
 def plan(task: Task) -> list[Phase]:
-    return painted(task, "GridMaskPainter")
+    return painted(task, "GridMaskPainter", resident=4)

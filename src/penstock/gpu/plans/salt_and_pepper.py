@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ..launch import Phase, Task
 from ._noise import one_launch
 
@@ -19,6 +21,8 @@ def plan(task: Task) -> list[Phase]:
         return one_launch(task, "salt_and_pepper_elements")
     if channels <= _MOST_CHANNELS and (args["inner"] == 1).all():
         (out,) = task.outs
-        fours = -(-out.volumes() // (4 * channels))
-        return one_launch(task, "salt_and_pepper_inner", fours * 16 // out.dtype.itemsize, f", {channels}")
+        # A thread takes a multiple of 16 bytes.
+        run = math.lcm(4 * channels, 16 // min(out.dtype.itemsize, 16))
+        runs = -(-out.volumes() // run)
+        return one_launch(task, "salt_and_pepper_inner", runs * 16 // min(out.dtype.itemsize, 4), f", {channels}")
     return one_launch(task, "salt_and_pepper_pixels")
