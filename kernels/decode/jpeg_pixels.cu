@@ -5,6 +5,7 @@
 #include "core/gpu.h"
 #include "decode/colours.h"
 #include "decode/decode.h"
+#include "decode/gpu_jpeg_rows.h"
 #include "decode/inverse_dct.h"
 #include "decode/jpeg_coefficients.h"
 #include "decode/jpeg_pixels.h"
@@ -89,17 +90,8 @@ extern "C" __global__ void __launch_bounds__(256) jpeg_blocks(Launch l) {
   }
 }
 
-// A component's plane: the stored part of it, and how it is upsampled.
-struct Plane {
-  const uint8_t *data;
-  int first_y, first_x, height, width, stride, x_factor, y_factor;
-
-  __device__ void of(const JpegRecord &r, const uint8_t *planes, int c) {
-    first_y = 8 * r.first_y[c], first_x = 8 * r.first_x[c];
-    height = r.height[c], width = r.width[c], stride = 8 * r.wide[c];
-    x_factor = r.max_h / r.h[c], y_factor = r.max_v / r.v[c];
-    data = planes + 64ll * r.first_block[c];
-  }
+// Any component's plane, sample by sample.
+struct AnyPlane : Plane {
   // Beyond the border it repeats.
   __device__ int at(int y, int x) const {
     y = y < 0 ? 0 : y < height ? y : height - 1;
@@ -134,7 +126,7 @@ __device__ Out stretched(uint8_t v) {
 
 // One pixel in the output's colours.
 template <int kChannels>
-__device__ void colour_pixel(uint8_t *out, const Plane *p, int colour, int output_type, int y, int x) {
+__device__ void colour_pixel(uint8_t *out, const AnyPlane *p, int colour, int output_type, int y, int x) {
   const int first = p[0].pixel(y, x);
   if (kChannels == 1) {
     out[0] = (uint8_t)first;
@@ -167,7 +159,7 @@ __device__ void write_pixels(const Launch &l) {
   const Tensor &out = l.tensors[0][blockIdx.y];
   const JpegPixelsArgs &a = static_cast<const JpegPixelsArgs *>(l.args[0])[blockIdx.y];
   const JpegRecord &r = *reinterpret_cast<const JpegRecord *>(a.record);
-  Plane planes[3];
+  AnyPlane planes[3];
 #pragma unroll
   for (int c = 0; c < 3; c++)
     if (c < r.n_components) planes[c].of(r, static_cast<const uint8_t *>(l.scratch) + a.planes, c);
@@ -199,12 +191,16 @@ __device__ void write_pixels(const Launch &l) {
 }
 
 // Grid: x any number, y the samples.
-extern "C" __global__ void __launch_bounds__(256) jpeg_pixels(Launch l) {
+extern "C" __global__ void __launch_bounds__(256, 4) jpeg_pixels(Launch l) {
   const Tensor &out = l.tensors[0][blockIdx.y];
   const JpegPixelsArgs &a = static_cast<const JpegPixelsArgs *>(l.args[0])[blockIdx.y];
-  if (out.volume() == 0 || reinterpret_cast<const JpegRecord *>(a.record)->bytes == 0) return;  // another decoder's
-  if (out.shape[2] == 1)
+  const JpegRecord &r = *reinterpret_cast<const JpegRecord *>(a.record);
+  if (out.volume() == 0 || r.bytes == 0) return;  // another decoder's
+  if (out.shape[2] == 1) {
     write_pixels<1>(l);
-  else
+  } else {
+    if constexpr (DTypeOf<OUT>::value == UINT8)
+      if (write_usual(out, a, r, static_cast<const uint8_t *>(l.scratch) + a.planes)) return;
     write_pixels<3>(l);
+  }
 }

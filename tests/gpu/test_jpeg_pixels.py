@@ -102,6 +102,16 @@ def test_colours(output_type, adobe):
     check([*files, jpeg_file(RNG, 21, 30)], output_type=output_type)
 
 
+@pytest.mark.parametrize("name", ("444", "422", "420"))
+@pytest.mark.parametrize("windows", (False, True))
+def test_wide_rows(name, windows):
+    """Rows of several strips of a warp, at all alignments."""
+    sizes = [(5, 1100), (3, 513), (9, 259), (4, 770), (2, 1025)]
+    files = [jpeg_file(RNG, h, w, SAMPLINGS[name]) for h, w in sizes]
+    for output_type in (RGB, BGR):
+        check(files, windows=windows, output_type=output_type)
+
+
 @pytest.mark.parametrize("name", ("422", "420", "440"))
 def test_orientations_and_windows(name):
     files = [jpeg_file(RNG, 50, 70, SAMPLINGS[name])] * 24
