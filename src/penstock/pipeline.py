@@ -244,9 +244,9 @@ class Pipeline(PythonWorkers, Serialization):
         for name, data in pipeline_inputs.items():
             self.feed_input(name, data)
         with self._lock:
+            if executor.pending == 0:
+                self._schedule(executor, at_once=True)
             self._fill_queue(executor)
-            if executor.pending == 0 and not self._iter_setup_ended:
-                self._schedule(executor)
             batches = self._share(executor)
             # The next batch is begun before the GPU is waited for, unless it needs something of the user first.
             if self._ahead and not self._has_iter_setup:
@@ -257,7 +257,7 @@ class Pipeline(PythonWorkers, Serialization):
         while executor.pending < self._depth and self._has_data() and self._schedule(executor):
             ...
 
-    def _schedule(self, executor: Executor) -> bool:
+    def _schedule(self, executor: Executor, at_once: bool = False) -> bool:
         """Asks for one batch; False if `iter_setup` says that there is none."""
         if self._iter_setup_ended:
             return False
@@ -266,7 +266,7 @@ class Pipeline(PythonWorkers, Serialization):
         except StopIteration:
             self._iter_setup_ended = True
             return False
-        executor.schedule(self._batch_size_now())
+        executor.schedule(self._batch_size_now(), at_once=at_once)
         return True
 
     def _has_data(self) -> bool:

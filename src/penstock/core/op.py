@@ -325,6 +325,7 @@ class Source(Operator, abstract=True):
     copier: kernels.Pool | None = None  # native threads that may copy what `take` was given, in a built pipeline
     feeding: Any = None  # where what the user feeds waits: a Feed of operators/external/_fed.py
     sets_batch_size: ClassVar[bool] = False  # its data decides how many samples a batch has
+    is_prompt: bool = False  # `take` and `load` wait for nothing and call no code of the user's
     name = Arg(str, None, "Name of the operator, for `epoch_size`, `reader_meta` and iterators.")
 
     def open(self, max_batch_size: int, seed: int) -> None:

@@ -56,8 +56,10 @@ class Executor:
         weakref.finalize(self, Workers.stop, self._workers).atexit = False
         _LIVE.add(self._workers)
 
-    def schedule(self, batch_size: int, ahead: bool = False) -> None:
-        """Asks for the next batch. Blocks never. `ahead`: nobody wants it yet, and `withdraw` may undo it."""
+    def schedule(self, batch_size: int, ahead: bool = False, at_once: bool = False) -> None:
+        """Asks for the next batch. Blocks never. `ahead`: nobody wants it yet, and `withdraw` may undo it. `at_once`: if
+        others took little time, `share` makes it: to wake other threads for it would take longer, and this one would
+        only wait."""
         begin = clocks()
         self._workers.start()
         if not ahead:
@@ -70,7 +72,11 @@ class Executor:
             ticket = Ticket(self._next, batch_size, ahead)
             self._next += 1
             self._tickets.append(ticket)
-            self._workers.ask(ticket)
+            if at_once and len(self._tickets) == 1 and self._makes_at_once():
+                ticket.is_waiting = True
+            else:
+                self._begin(self._tickets[0])
+                self._workers.ask(ticket)
         self.statistics.worked(begin)
 
     def has_data(self) -> bool:
@@ -82,7 +88,7 @@ class Executor:
         as a depth allows."""
         if self.has_data():
             self.schedule(batch_size)
-        elif self._repeating:
+        elif self._repeating and not self._makes_at_once():
             while self.pending < depth and all(feed.repeats for feed in self._repeating):
                 self.schedule(batch_size, ahead=True)
 
@@ -105,6 +111,7 @@ class Executor:
         for ticket in tickets:
             ticket.dropped = True
         for ticket in tickets:
+            self._begin(ticket)
             self._workers.wait(ticket)
         self._next = tickets[0].index
         self._production.go_back(tickets[0])
@@ -122,6 +129,8 @@ class Executor:
             # Taken off the queue only when it is there, so that an interrupted wait loses nothing.
             ticket = self._tickets[0]
             begin = time.monotonic_ns()
+            if ticket.is_waiting:
+                self._workers.make(ticket)
             self._workers.wait(ticket)
             self.statistics.waited(time.monotonic_ns() - begin)
             self._tickets.popleft()
@@ -134,6 +143,14 @@ class Executor:
         assert ticket.outputs is not None
         self.rows = ticket.rows
         return ticket.outputs
+
+    def _makes_at_once(self) -> bool:
+        return self.plan.is_prompt and self._production.is_brief()
+
+    def _begin(self, ticket: Ticket) -> None:
+        if ticket.is_waiting:
+            ticket.is_waiting = False
+            self._workers.ask(ticket)
 
     def drain(self) -> None:
         """Drops what was asked for. Sources that can go back are where they were before."""
@@ -172,6 +189,7 @@ class Executor:
         if not self._production.ended and not any(op.restarts() for op in sources):
             return False
         if self._tickets:
+            self._begin(self._tickets[0])
             self._workers.wait(self._tickets[0])
             states = self._tickets[0].before
         else:
@@ -210,7 +228,7 @@ class _Production:
         self.position = 0
         self.keeps_state = False  # for checkpoints
         self.ended = False  # a source has come to its end; no more is taken from any until the next epoch begins
-        self._took: deque[int] = deque([_BRIEF_NS], maxlen=_REMEMBERED)  # what the last batches took, in ns
+        self._took: tuple[int, ...] = (_BRIEF_NS,)  # what the last batches took, in ns
 
     def load(self, ticket: Ticket) -> None:
         """Takes picks, in order, so that an iteration depends on nothing but those before it, and loads them."""
@@ -226,16 +244,23 @@ class _Production:
             context.values.clear()  # `run` loads again and applies the policy
         if self.plan.turns is not None:
             self.plan.turns.enter(ticket.index)
-        ticket.is_brief = not self.plan.uses_gpu and min(self._took) < _BRIEF_NS
+        ticket.is_brief = self.is_brief()
         self.statistics.worked(begin)
+
+    def is_brief(self) -> bool:
+        """Whether batches take so little time that it is not worth while to hand them on to other threads. Those that
+        wait for a GPU have to overlap."""
+        return not self.plan.uses_gpu and min(self._took) < _BRIEF_NS
 
     def state(self, iteration: int) -> State:
         states = [self.plan.source_op(n).saved() for n in self.plan.sources]
         return State(iteration, self.position, self.ended, states)
 
     def _pick(self, ticket: Ticket) -> Context:
-        ticket.before = [op.state() for _, op in self._sources]
-        ticket.position, ticket.ended = self.position, self.ended
+        if ticket.before is None:
+            ticket.before = [op.state() for _, op in self._sources]
+            ticket.position, ticket.ended = self.position, self.ended
+        self.position = ticket.position  # also of a ticket whose maker was interrupted
         if self.ended:
             raise StopIteration
         n = ticket.batch_size
@@ -271,7 +296,7 @@ class _Production:
         begin, now = clocks(), time.monotonic_ns()
         try:
             ticket.outputs, ticket.rows = self.producer.produce(ticket.context, ticket.picks)
-            self._took.append(time.monotonic_ns() - now)
+            self._took = (*self._took[1 - _REMEMBERED :], time.monotonic_ns() - now)
         finally:
             if self.plan.turns is not None:
                 self.plan.turns.leave(ticket.index)

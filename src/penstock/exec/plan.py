@@ -26,6 +26,7 @@ from .turns import Turns
 from .wiring import Edge, Wiring
 
 _ANY_TIME = nullcontext()
+_OPERATORS = __name__.partition(".")[0] + ".operators."
 
 
 class Plan:
@@ -46,9 +47,15 @@ class Plan:
         self.sources.sort(key=lambda n: not self.source_op(n).sets_batch_size)
         self.mixes_samples = any(n.op.mixes_samples for n in self.nodes)
         self.turns = Turns() if any(n.op.in_order for n in self.nodes) else None
+        # Whether a batch can be made by any thread: no code of the user's runs, and nothing is waited for.
+        self.is_prompt = self.turns is None and all(
+            n.op.is_prompt if isinstance(n.op, Source) else type(n.op).__module__.startswith(_OPERATORS)
+            for n in self.nodes
+        )
         self._release = last_uses(self.stages, outputs)
         self.uses_gpu = any(s.kind in ("gpu", "mixed", "engine", "upload", "download") for s in self.stages)
         self.uses_gpu |= any(n.op.runs_on_gpu and n.device == "gpu" for n in self.nodes)
+        self.is_prompt &= not self.uses_gpu
         self.session: Any = None  # the GPU's Session, once the pipeline is built
         self.chains: dict[int, Chain] = {}  # by the number of their first node
         self.joined: dict[int, Wiring] = {}  # by the id of an Alternative
@@ -147,7 +154,10 @@ def runner_of(
     if stage.kind != "batch":
         return lambda ctx, pool: None  # sources are loaded before
     if node.device != "gpu":
-        return lambda ctx, pool: run_batchwise(node, resolvers[node.number], ctx, pool, turn(node, ctx))
+        resolver = resolvers[node.number]
+        if node.op.in_order:
+            return lambda ctx, pool: run_batchwise(node, resolver, ctx, pool, turn(node, ctx))
+        return lambda ctx, pool: run_batchwise(node, resolver, ctx, pool)
     if node.op.runs_on_gpu:
         from .gpu_functions import runner as on_gpu
 
@@ -167,18 +177,22 @@ def run_batchwise(
 ) -> None:
     """Runs an operator without a kernel; its code while it has its `turn`. `gpu` is what one that `runs_on_gpu` gets
     there."""
-    begin = time.monotonic_ns()
-    inputs = [ctx.values[d.source.number, d.index] for d in node.inputs]
-    counts = frames_of(node, ctx.values)
+    begin, values, op = time.monotonic_ns(), ctx.values, node.op
+    inputs = [values[d.source.number, d.index] for d in node.inputs]
+    counts = frames_of(node, values) if op.runs_frames else None
     sample_of = None if counts is None else np.repeat(np.arange(ctx.n, dtype="i4"), counts)
     try:
-        a = resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values, counts)
+        a = resolver.resolve(ctx.n, ctx.epoch, ctx.position, values, counts)
         a.pool, a.sample_of, a.gpu = pool, sample_of, gpu
-        with turn:
-            if counts is None or sample_of is None:
-                outs = node.op.run(a, *inputs)
+        if counts is None or sample_of is None:
+            if turn is _ANY_TIME:
+                outs = op.run(a, *inputs)
             else:
-                rows = node.op.run(a, *(as_rows(b, counts, sample_of) for b in inputs))
+                with turn:
+                    outs = op.run(a, *inputs)
+        else:
+            with turn:
+                rows = op.run(a, *(as_rows(b, counts, sample_of) for b in inputs))
                 outs = tuple(as_sequences(b, counts) for b in (rows if isinstance(rows, tuple) else (rows,)))
     except Exception as e:
         raise explain_failure(ctx, node, e, sample_of) from (e if not isinstance(e, (ValueError, TypeError)) else None)
@@ -190,5 +204,5 @@ def run_batchwise(
     for i, batch in enumerate(outs if isinstance(outs, tuple) else (outs,)):
         if batch.sources is None:
             batch.sources = sources
-        ctx.values[node.number, i] = batch
+        values[node.number, i] = batch
     ctx.timings.append(Timing("batch", [node.number], begin, time.monotonic_ns()))

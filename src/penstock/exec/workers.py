@@ -33,7 +33,7 @@ class Ticket:
 
     __slots__ = (
         *("_made", "after", "ahead", "batch_size", "before", "closed", "context", "dropped", "ended", "error"),
-        *("index", "is_brief", "outputs", "picks", "position", "rows"),
+        *("index", "is_brief", "is_waiting", "outputs", "picks", "position", "rows"),
     )
 
     def __init__(self, index: int, batch_size: int, ahead: bool = False):
@@ -50,6 +50,7 @@ class Ticket:
         self.dropped = False  # nobody will take it
         self.closed = False  # the pipeline was closed before it was made
         self.is_brief = False  # the thread that has loaded it goes on with it
+        self.is_waiting = False  # for whoever wants it to make it: no thread was asked for it yet
         self._made = threading.Lock()  # until it is done
         self._made.acquire()
 
@@ -120,6 +121,23 @@ class Workers:
     def ask(self, ticket: Ticket) -> None:
         self._to_load.put(ticket)
 
+    def make(self, ticket: Ticket) -> None:
+        """Makes a batch in this thread, of which none was asked for it."""
+        ticket.is_waiting = False
+        try:
+            for task in ("load", "run"):
+                if not _work(self, self._production, ticket, task, is_users=True):
+                    return
+        except BaseException:  # the user's interrupt: the pipeline's threads do what is left to do
+            if ticket.context is None:
+                self._to_load.put(ticket)
+            else:
+                ticket.context.start_again({})
+                self._to_run.put(ticket)
+            raise
+        ticket.context = None
+        ticket.finish()
+
     def wait(self, ticket: Ticket) -> None:
         """Until the ticket is done; RuntimeError if it never will be."""
         while not ticket.wait(0.5):
@@ -173,8 +191,11 @@ def _run_loop(workers: Workers, production: weakref.ref[_Production], todo: _Que
         ticket = None
 
 
-def _work(workers: Workers, reference: weakref.ref[_Production], ticket: Ticket, task: str) -> bool:
-    """Does a task of the production for a ticket; says whether it succeeded."""
+def _work(
+    workers: Workers, reference: weakref.ref[_Production], ticket: Ticket, task: str, is_users: bool = False
+) -> bool:
+    """Does a task of the production for a ticket; says whether it succeeded. In a thread of the user's interrupts are
+    raised, as they have nothing to do with the batch."""
     production = reference()
     if ticket.dropped or workers.stopping or production is None:
         ticket.closed, ticket.context = workers.stopping, None
@@ -183,6 +204,8 @@ def _work(workers: Workers, reference: weakref.ref[_Production], ticket: Ticket,
     try:
         getattr(production, task)(ticket)
     except BaseException as e:  # handed to whoever waits for the batch
+        if is_users and not isinstance(e, Exception):
+            raise
         if isinstance(e, PipelineError) and e.__cause__ is None:  # it explains itself
             e.__context__ = e.__traceback__ = None
         _forget(e)

@@ -24,6 +24,7 @@ class Feed:
         self._asked: queue.SimpleQueue[list[Batch] | None] = queue.SimpleQueue()  # one for each iteration asked for
         self._owed = 0  # iterations asked for that wait for data
         self._last: list[Batch] | None = None
+        self.taken: tuple[int, list[Batch]] | None = None  # for which iteration, and what
         self._repeated, self._patience = 0, _QUIET  # iterations since the last `put`, and how many are to come first
 
     @property
@@ -64,14 +65,19 @@ class Feed:
             self._repeated += not self._fed
             self._asked.put(self._fed.popleft() if self._fed else self._last)
 
-    def take(self, is_closing: Callable[[], bool]) -> list[Batch]:
+    def take(self, iteration: int, is_closing: Callable[[], bool]) -> list[Batch]:
+        """Data for an iteration; the same again until `taken` is reset, as a user may interrupt what follows."""
+        if self.taken is not None and self.taken[0] == iteration:
+            return self.taken[1]
         while True:
             try:
                 batches = self._asked.get(timeout=0.1)
+                self.taken = iteration, batches
             except queue.Empty:
                 if is_closing():
                     raise RuntimeError("the pipeline was closed while it waited for data") from None
                 continue
             if batches is None:
+                self.taken = None
                 raise RuntimeError(f"no data was fed to {self.name} for this iteration; {self.advice}")
             return batches

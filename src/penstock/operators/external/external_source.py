@@ -187,6 +187,10 @@ class ExternalSource(Resumable, Source):
         self._check(batches, self.room, layouts)
         self.feeding.put(batches)
 
+    @property
+    def is_prompt(self) -> bool:  # type: ignore[override]
+        return self.is_fed() and not self.values["blocking"]
+
     def has_data(self) -> bool:
         return not self.is_fed() or len(self.feeding) > 0
 
@@ -222,7 +226,7 @@ class ExternalSource(Resumable, Source):
 
     def take(self, n: int, iteration: int) -> Picks:
         if self.is_fed():
-            batches = self.feeding.take(lambda: self.closing)
+            batches = self.feeding.take(iteration, lambda: self.closing)
             self._check(batches, n)
             return _Given(batches, np.arange(len(batches[0])))
         position = self.position
@@ -322,6 +326,7 @@ class ExternalSource(Resumable, Source):
 
     def load(self, picks: Picks, io: Pool) -> tuple[Batch, ...]:
         assert isinstance(picks, _Given)
+        self.feeding.taken = None
         rows = picks.columns["row"]
         return tuple(
             b if len(rows) == len(b) and (rows == np.arange(len(b))).all() else b.take(rows) for b in picks.batches

@@ -36,11 +36,13 @@ class Combine(Operator):
     reverse_order = Arg(bool, False, "Applies the last input first.")
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:
-        transforms = [np.ascontiguousarray(matrices(x, i)) for i, x in enumerate(inputs)]
+        transforms = [matrices(x, i) for i, x in enumerate(inputs)]
         shape = transforms[0].shape
         for t in transforms:
             if t.shape != shape:
                 raise ValueError(f"all transforms need the same shape; got {sorted({t.shape[1:] for t in transforms})}")
+        if not all(t.flags.c_contiguous for t in transforms):
+            transforms = [np.ascontiguousarray(t) for t in transforms]
         count, (n, d, _) = len(transforms), shape
         places = (ctypes.c_void_p * count)(*map(address, transforms))
         out, at = allocate(shape, _FLOAT)
