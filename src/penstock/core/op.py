@@ -317,8 +317,7 @@ class Pointwise(Operator, abstract=True):
 
 
 class Source(Operator, abstract=True):
-    """An operator that brings samples in. `take` is called in order, one iteration at a time; `load` any time, by any
-    thread."""
+    """An operator that brings samples in. `take` is called in order, one by one; `load` any time, by any thread."""
 
     inputs = (0, 0)
     closing: bool = False  # set when the pipeline ends, for sources that wait for something

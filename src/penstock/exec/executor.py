@@ -57,9 +57,8 @@ class Executor:
         _LIVE.add(self._workers)
 
     def schedule(self, batch_size: int, ahead: bool = False, at_once: bool = False) -> None:
-        """Asks for the next batch. Blocks never. `ahead`: nobody wants it yet, and `withdraw` may undo it. `at_once`: if
-        others took little time, `share` makes it: to wake other threads for it would take longer, and this one would
-        only wait."""
+        """Asks for the next batch. Blocks never. `ahead`: nobody wants it yet, and `withdraw` may undo it. `at_once`:
+        where others took little time, `share` makes it: to wake other threads would take longer."""
         begin = clocks()
         self._workers.start()
         if not ahead:
