@@ -21,15 +21,22 @@ struct Planes {
   T *__restrict own, *__restrict green, *__restrict other;
 };
 
+// How means are rounded: to the nearest, or as NPP does.
+enum Rounding { NEAREST, DOWN_BY_COLUMNS, DOWN_BY_ROWS };
+
 // Columns [0, n) of a row; rows[2] is it, the others are those above and below, and all have two columns more on each
 // side. `is_green` is all ones or zero per column.
-template <class T, class Green>
+template <Rounding kRounding, class T, class Green>
 static inline __attribute__((always_inline)) void colors(Planes<T> out, const T *const (&rows)[5], int64_t n,
                                                          const T *__restrict is_green, Green green) {
   const T *__restrict up = rows[1], *__restrict in = rows[2], *__restrict down = rows[3];
   for (int64_t x = 0; x < n; x++) {
-    const T side = (T)mean2(in[x - 1], in[x + 1]), above = (T)mean2(up[x], down[x]);
-    const T corners = mean4(up[x - 1], up[x + 1], down[x - 1], down[x + 1]), g = green(side, above, x);
+    const int32_t up_to = kRounding == NEAREST;
+    const T side = (T)((in[x - 1] + in[x + 1] + up_to) >> 1), above = (T)((up[x] + down[x] + up_to) >> 1);
+    const T nw = up[x - 1], ne = up[x + 1], sw = down[x - 1], se = down[x + 1];
+    const T corners =
+        kRounding == NEAREST ? mean4(nw, ne, sw, se) : (T)corners_chroma(nw, ne, sw, se, kRounding == DOWN_BY_ROWS);
+    const T g = green(side, above, x);
     const T m = is_green[x], v = in[x];
     out.own[x] = (T)((side & m) | (v & ~m));
     out.green[x] = (T)((v & m) | (g & ~m));
@@ -40,25 +47,25 @@ static inline __attribute__((always_inline)) void colors(Planes<T> out, const T 
 template <class T>
 CLONES static void bilinear(Planes<T> out, const T *const (&rows)[5], int64_t n, const T *is_green) {
   const T *up = rows[1], *in = rows[2], *down = rows[3];
-  colors(out, rows, n, is_green, [=](T, T, int64_t x) { return mean4(in[x - 1], in[x + 1], up[x], down[x]); });
+  colors<NEAREST>(out, rows, n, is_green, [=](T, T, int64_t x) { return mean4(in[x - 1], in[x + 1], up[x], down[x]); });
 }
 template <class T>
 CLONES static void edge_aware(Planes<T> out, const T *const (&rows)[5], int64_t n, const T *is_green) {
   const T *up = rows[1], *in = rows[2], *down = rows[3];
-  colors(out, rows, n, is_green, [=](T side, T above, int64_t x) {
+  colors<NEAREST>(out, rows, n, is_green, [=](T side, T above, int64_t x) {
     const T across = (T)(in[x - 1] > in[x + 1] ? in[x - 1] - in[x + 1] : in[x + 1] - in[x - 1]);
     const T along = (T)(up[x] > down[x] ? up[x] - down[x] : down[x] - up[x]);
     return along < across ? above : side;
   });
 }
-template <class T>
+template <class T, Rounding kRounding>
 CLONES static void chroma(Planes<T> out, const T *const (&rows)[5], int64_t n, const T *is_green) {
   typedef std::conditional_t<sizeof(T) == 1, int16_t, int32_t> Wide;
-  const T *up2 = rows[0], *up = rows[1], *in = rows[2], *down = rows[3], *down2 = rows[4];
-  colors(out, rows, n, is_green, [=](T side, T above, int64_t x) {
+  const T *up2 = rows[0], *in = rows[2], *down2 = rows[4];
+  colors<kRounding>(out, rows, n, is_green, [=](T side, T above, int64_t x) {
     const Wide across = (Wide)(2 * in[x] - in[x - 2] - in[x + 2]), along = (Wide)(2 * in[x] - up2[x] - down2[x]);
     const Wide a = (Wide)(across < 0 ? -across : across), b = (Wide)(along < 0 ? -along : along);
-    const T all = mean4(in[x - 1], in[x + 1], up[x], down[x]);
+    const T all = (T)mean2_down(side, above);
     return a < b ? side : b < a ? above : all;
   });
 }
@@ -137,7 +144,8 @@ static void debayer(const Tensor &out, const Tensor &in, const DebayerArgs &a, S
     } else {
       (a.algorithm == BAYER_BILINEAR     ? bilinear<T>
        : a.algorithm == BAYER_EDGE_AWARE ? edge_aware<T>
-                                         : chroma<T>)(planes, rows, padded, is_green);
+       : y & 1                           ? chroma<T, DOWN_BY_ROWS>
+                                         : chroma<T, DOWN_BY_COLUMNS>)(planes, rows, padded, is_green);
       interleave(red ? planes.own : planes.other, planes.green, red ? planes.other : planes.own, w, y_out);
     }
     if (mirrors) continue;

@@ -41,10 +41,10 @@ struct Debayer : GatherAtOnce<Debayer<To, From>, To> {
     Mosaic m;
     m.v = at(y, x), m.left = at(y, before), m.right = at(y, behind), m.up = at(above, x), m.down = at(below, x);
     const bool red_row = (y & 1) == row, red_column = (x & 1) == column, is_green = red_row != red_column;
+    int32_t nw = 0, ne = 0, sw = 0, se = 0;
     if (!is_green || algorithm == BAYER_GRAY)
-      m.diagonals = at(above, before) + at(above, behind) + at(below, before) + at(below, behind);
-    else
-      m.diagonals = 0;
+      nw = at(above, before), ne = at(above, behind), sw = at(below, before), se = at(below, behind);
+    m.diagonals = nw + ne + sw + se;
     if (algorithm == BAYER_GRAY) {
       const uint32_t mine = red_row ? kLumaRed : kLumaBlue, other = red_row ? kLumaBlue : kLumaRed;
       color[0] = (int32_t)(is_green ? gray_at_green(m, mine, other) : gray_at_color(m, mine, other));
@@ -52,9 +52,10 @@ struct Debayer : GatherAtOnce<Debayer<To, From>, To> {
     }
     int32_t own, other, green;
     if (is_green) {
-      green = m.v, own = mean2(m.left, m.right), other = mean2(m.up, m.down);
+      const int32_t up_to = algorithm != BAYER_CHROMA;
+      green = m.v, own = (m.left + m.right + up_to) >> 1, other = (m.up + m.down + up_to) >> 1;
     } else {
-      own = m.v, other = mean4(m.diagonals);
+      own = m.v, other = algorithm == BAYER_CHROMA ? corners_chroma(nw, ne, sw, se, y & 1) : mean4(m.diagonals);
       if (algorithm == BAYER_BILINEAR)
         green = green_bilinear(m);
       else if (algorithm == BAYER_EDGE_AWARE)

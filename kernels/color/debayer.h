@@ -22,6 +22,12 @@ struct Mosaic {
 SHARED int32_t distance(int32_t a, int32_t b) { return a < b ? b - a : a - b; }
 SHARED int32_t mean2(int32_t a, int32_t b) { return (a + b + 1) >> 1; }
 SHARED int32_t mean4(int32_t sum) { return (sum + 2) >> 2; }
+// NPP rounds down, means of four twice: those of columns in even rows, of rows in odd ones.
+SHARED int32_t mean2_down(int32_t a, int32_t b) { return (a + b) >> 1; }
+SHARED int32_t corners_chroma(int32_t nw, int32_t ne, int32_t sw, int32_t se, bool is_odd) {
+  return is_odd ? mean2_down(mean2_down(nw, ne), mean2_down(sw, se))
+                : mean2_down(mean2_down(nw, sw), mean2_down(ne, se));
+}
 
 // Position i of n, up to two outside, when what lies there is mirrored (dcb|abcd|cba).
 SHARED int32_t mirrored(int32_t i, int32_t n) {
@@ -38,8 +44,8 @@ SHARED int32_t green_edge_aware(const Mosaic &m) {
 // Along the direction in which the element's own colour, two elements on, changes less.
 SHARED int32_t green_chroma(const Mosaic &m, int32_t left2, int32_t right2, int32_t up2, int32_t down2) {
   const int32_t across = distance(2 * m.v, left2 + right2), along = distance(2 * m.v, up2 + down2);
-  const int32_t x = mean2(m.left, m.right), y = mean2(m.up, m.down);
-  return across < along ? x : along < across ? y : green_bilinear(m);
+  const int32_t x = mean2_down(m.left, m.right), y = mean2_down(m.up, m.down);
+  return across < along ? x : along < across ? y : mean2_down(x, y);
 }
 
 // Red element: own = luma of red; blue element: of blue. Rounded, from sums in 16 bits.

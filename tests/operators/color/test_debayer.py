@@ -23,7 +23,8 @@ def reference(x, blue_position, algorithm):
     red, blue = (y % 2 == row) & (z % 2 == column), (y % 2 != row) & (z % 2 != column)
     v, up, down, left, right = (shifted(x, *d) for d in ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1)))
     cross = up + down + left + right
-    corners = sum(shifted(x, dy, dx) for dy in (-1, 1) for dx in (-1, 1))
+    nw, ne, sw, se = (shifted(x, dy, dx) for dy in (-1, 1) for dx in (-1, 1))
+    corners = nw + ne + sw + se
     in_red_row = y % 2 == row
     if algorithm == "gray_ocv":
         reds = np.select([red, blue, in_red_row], [4 * v, corners, 2 * (left + right)], 2 * (up + down))
@@ -39,8 +40,13 @@ def reference(x, blue_position, algorithm):
         else:
             across = abs(2 * v - shifted(x, 0, -2) - shifted(x, 0, 2))
             along = abs(2 * v - shifted(x, -2, 0) - shifted(x, 2, 0))
-            green = np.select([across < along, along < across], [beside, above], (cross + 2) // 4)
+            # NPP rounds down, twice; what it gives on a GPU was compared.
+            beside, above = (left + right) // 2, (up + down) // 2
+            green = np.select([across < along, along < across], [beside, above], (beside + above) // 2)
         corners = (corners + 2) // 4
+        if algorithm == "default_npp":
+            by_columns, by_rows = (nw + sw) // 2 + (ne + se) // 2, (nw + ne) // 2 + (sw + se) // 2
+            corners = np.where(y % 2, by_rows, by_columns) // 2
         reds = np.select([red, blue, in_red_row], [v, corners, beside], above)
         blues = np.select([blue, red, in_red_row], [v, corners, above], beside)
         out = np.stack([reds, np.where(red | blue, green, v), blues], axis=-1)

@@ -40,7 +40,7 @@ ARGS = [
 ERRORS = [
     ({"tile": 0}, RuntimeError, "`tile` must be positive; got 0"),
     ({"tile": -3}, RuntimeError, "`tile` must be positive; got -3"),
-    ({"ratio": -0.5}, RuntimeError, r"`ratio` must be in \[0, 1\]; got -0.5"),
+    ({"ratio": -0.5}, RuntimeError, r"`ratio` can't be negative; it is in \[0, 1\]; got -0.5"),
     ({"til": 4}, TypeError, "Did you mean 'tile'"),
 ]
 TestGridMask = op_test("grid_mask", reference("HWC"), args=ARGS, errors=ERRORS)

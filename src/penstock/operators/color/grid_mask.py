@@ -52,7 +52,7 @@ class GridMask(Pointwise):
         if x.layout and "HW" not in x.layout:
             raise ValueError(f"the layout '{x.layout}' has no height and width (HW)")
         SampleErrors.where(~(a.tile > 0), lambda i: f"`tile` must be positive; got {a.tile[i]}")
-        SampleErrors.where(~(a.ratio >= 0), lambda i: f"`ratio` must be in [0, 1]; got {a.ratio[i]}")
+        SampleErrors.where(~(a.ratio >= 0), lambda i: f"`ratio` can't be negative; it is in [0, 1]; got {a.ratio[i]:g}")
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         y = max(x.axis("H"), 0)

@@ -62,7 +62,7 @@ class CoordFlip(Operator):
         for name in order[:most]:
             flips, center = getattr(a, f"flip_{name}") != 0, getattr(a, f"center_{name}")
             SampleErrors.where(
-                flips & ~np.isfinite(center), lambda i, c=center, n=name: f"center_{n} must be finite, got {c[i]}"
+                flips & ~np.isfinite(center), lambda i, c=center, n=name: f"center_{n} must be finite, got {c[i]:g}"
             )
             signs.append(np.where(flips, np.float32(-1), np.float32(1)))
             offsets.append(np.where(flips, 2 * center, np.float32(-0.0)))

@@ -48,7 +48,7 @@ class SaltAndPepper(Noise):
         super().plan(a, x)
         for name in ("prob", "salt_vs_pepper"):
             p = getattr(a, name)
-            SampleErrors.where(~((p >= 0) & (p <= 1)), lambda i, p=p, n=name: f"`{n}` must be in [0, 1]; got {p[i]}")
+            SampleErrors.where(~((p >= 0) & (p <= 1)), lambda i, p=p, n=name: f"`{n}` must be in [0, 1]; got {p[i]:g}")
         a.channels, a.inner = constant(np.ones(x.n, "i4")), True
         if not self.values["per_channel"] and x.ndim:
             axis = x.axis("C") if x.layout else x.ndim - 1

@@ -49,7 +49,7 @@ class Shot(Noise):
     def plan(self, a: Arguments, x: Spec) -> None:
         super().plan(a, x)
         wrong = ~((a.factor >= 0) & (a.factor < float("inf")))
-        SampleErrors.where(wrong, lambda i: f"`factor` must be a positive number or 0; got {a.factor[i]}")
+        SampleErrors.where(wrong, lambda i: f"`factor` must be a positive number or 0; got {a.factor[i]:g}")
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         return {**draws(a), "factor": a.factor}

@@ -39,5 +39,5 @@ class Beta(Distribution):
         for name, x in (("alpha", a.alpha), ("beta", a.beta)):
             if self.values[name] is None:
                 bad = ~((x > 0) & np.isfinite(x))
-                SampleErrors.where(bad, lambda i, n=name, x=x: f"{n} takes a positive number; got {x[i]}")
+                SampleErrors.where(bad, lambda i, n=name, x=x: f"{n} takes a positive number; got {x[i]:g}")
         return rows(a, BETA, a.alpha, a.beta)

@@ -38,5 +38,5 @@ class CoinFlip(Distribution):
     def draw(self, a: Arguments) -> np.ndarray:
         if self.values["probability"] is None:
             bad = ~((a.probability >= 0) & (a.probability <= 1))
-            SampleErrors.where(bad, lambda i: f"probability takes a number in [0, 1]; got {a.probability[i]}")
+            SampleErrors.where(bad, lambda i: f"probability takes a number in [0, 1]; got {a.probability[i]:g}")
         return rows(a, COIN, a.probability)
