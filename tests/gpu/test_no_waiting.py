@@ -22,7 +22,9 @@ PHOTOS = sorted(map(str, (Path(__file__).parents[2] / "examples" / "data").rglob
 
 
 def first_batch(define, n):
-    made = pipeline_def(define, batch_size=n, num_threads=2, device_id=0, prefetch_queue_depth=1, seed=3)()
+    # With a limit of memory no other batch is on the first one's stream by then.
+    options = {"prefetch_queue_depth": 1, "device_memory_limit": 1 << 30}
+    made = pipeline_def(define, batch_size=n, num_threads=2, device_id=0, seed=3, **options)()
     return made, made.run(-1)
 
 
@@ -74,9 +76,9 @@ def test_decoding_waits_once_when_all_is_asked_for(n, monkeypatch):
     progressive, which the CPU decodes."""
     before, wait = [], Verdict.wait
 
-    def and_count(self):
+    def and_count(self, *args):
         before.append((self.stream.handle, work_of(self.stream.handle)))
-        return wait(self)
+        return wait(self, *args)
 
     monkeypatch.setattr(Verdict, "wait", and_count)
 
