@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "math/normalize.h"
 
+#include <type_traits>
+
 #include "core/stream.h"
 #include "math/sums.h"
 
@@ -30,7 +32,9 @@ template <class Out, class In>
 static void apply(Out *out, const In *in, const Groups &g, const double *mean, const double *factor, float shift,
                   float *table, const Scratch &scratch) {
   int64_t n = g.rows * g.period, lanes = n < kLanes ? g.period : n_lanes(g);
-  const bool streams = scratch.is_output_large && n >= 4096 && lanes <= kLanes;
+  // Of floats only, the usual and largest outputs: for the others the code would be as much again.
+  constexpr bool kMayStream = std::is_same_v<Out, float>;
+  const bool streams = kMayStream && scratch.is_output_large && n >= 4096 && lanes <= kLanes;
   float *means = table, *rests = table + lanes, *factors = rests + lanes;
   g.for_blocks([&](int64_t offset, int64_t param) {
     for (int64_t j = 0; j < lanes; j++) {
@@ -40,10 +44,11 @@ static void apply(Out *out, const In *in, const Groups &g, const double *mean, c
       factors[j] = (float)factor[p];
     }
     if (streams) {
-      stream_blocks(out + offset, n, lanes, [&](Out *to, int64_t first, int64_t m) {
-        g.period == 1 ? apply(to, in + offset + first, m, means[0], rests[0], factors[0], shift)
-                      : apply(to, in + offset + first, m, means, rests, factors, shift, lanes);
-      });
+      if constexpr (kMayStream)
+        stream_blocks(out + offset, n, lanes, [&](Out *to, int64_t first, int64_t m) {
+          g.period == 1 ? apply(to, in + offset + first, m, means[0], rests[0], factors[0], shift)
+                        : apply(to, in + offset + first, m, means, rests, factors, shift, lanes);
+        });
     } else if (lanes == 1) {  // few elements: a call would cost more than they do
       for (int64_t i = 0; i < n; i++)
         out[offset + i] = saturate<Out>(deviation(in[offset + i], means[0], rests[0]) * factors[0] + shift);
