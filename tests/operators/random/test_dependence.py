@@ -142,7 +142,7 @@ def test_errors_per_sample():
     for op, name, values, text in (
         ("uniform", "range", [[0, 1], [2, 1], [0, 1]], r"low < high; got \[2.0, 1.0\]"),
         ("coin_flip", "probability", [0, 2, 1], r"in \[0, 1\]; got 2"),
-        ("beta", "beta", [1, -1, 1], "beta takes a positive number; got -1.0"),
+        ("beta", "beta", [1, -1, 1], "beta takes a positive number; got -1"),
     ):
         with pytest.raises(RuntimeError, match=text):
             pipe(op, name, values).run()
