@@ -26,6 +26,7 @@ BY_RULES = {
 ELSEWHERE = {
     *("brightness", "brightness_contrast", "cast", "color_twist", "contrast", "copy", "decoders.image", "hsv", "hue"),
     *("random_resized_crop", "saturation"),
+    "experimental.resize",  # is resize
 }
 
 
