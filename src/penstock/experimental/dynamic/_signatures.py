@@ -25,6 +25,7 @@ _INPUTS = {
     "warp_affine": "data mtx",
     "zeros_like": "data_like",
     "decoders.image_slice": "data anchor shape_input",
+    "decoders.numpy": "data",
     "experimental.remap": "input mapx mapy",
     "experimental.warp_perspective": "input matrix_input",
     "io.file.read": "filepaths",
