@@ -168,7 +168,7 @@ def test_a_filter_per_frame():
     [
         ((np.zeros((4, 4), "i4"), np.ones((3, 3), "f4")), {}, "input type int32 is not supported"),
         ((np.zeros((4, 4), "u1"), np.ones((3, 3), "f8")), {}, "the filter is of type float64; it must be float32"),
-        ((np.zeros((4, 4), "u1"), np.ones((3, 3, 3), "f4")), {}, "the filter has 3 axes, layout 'HW' has 2"),
+        ((np.zeros((4, 4), "u1"), np.ones((3, 3, 3), "f4")), {}, "the filter has 3 axes, the layout 'HW' has 2"),
         ((np.zeros((4, 4), "u1"), np.ones((0, 3), "f4")), {}, "the filter is empty"),
         ((np.zeros((4, 4), "u1"), np.ones((3, 3), "f4"), np.int32(3)), {}, "fill value, is of type int32"),
         ((np.zeros((4, 4), "u1"), np.ones((3, 3), "f4"), np.uint8([3, 4])), {}, "must be one number"),
