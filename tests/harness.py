@@ -150,7 +150,7 @@ def build(
     windows."""
     whole, cut = probes(REGISTRY[name].frames)
     on = {} if device == "cpu" else {"device": device}
-    # With one batch prepared ahead, as with a limit of memory, each has a stream of its own, in which its work is counted.
+    # With one batch prepared ahead, as with a limit of memory, each has a stream of its own: its work can be counted.
     in_turn = {"prefetch_queue_depth": 1, "device_memory_limit": 1 << 36}
     options = {"device_id": 0, **in_turn} if on else {"device_id": None}
 
