@@ -23,9 +23,10 @@ from ..gpu.memory import Block, Budget, give_back, pool
 from ..gpu.stream import Event, Stream
 
 # Batches at a time, on streams of their own, and how many more are made ahead than are asked for: while the kernels of
-# two share the GPU, the files of a third are copied and the CPU prepares a fourth.
-_AT_ONCE, _AHEAD = 4, 3
-_AT_ONCE_IN_LITTLE, _AHEAD_IN_LITTLE = 3, 1  # a limit of memory is better spent on larger batches
+# two share the GPU, the files of a third are copied and a fourth waits to take its place. More of both is a little
+# faster and takes more memory, and more of Python's time.
+_AT_ONCE, _AHEAD = 3, 2
+_AHEAD_IN_LITTLE = 1  # a limit of memory is better spent on larger batches
 _TIMED_FIRST, _TIMED_EVERY = 8, 8  # batches whose stages are timed: the first ones, then one of so many
 _KEPT_SIZES, _KEPT_EACH = 64, 8  # kernels and numbers of rows that rows of arguments are kept for, and how many
 
@@ -63,8 +64,7 @@ class Session:
         compile.library()  # whoever lacks it hears so when the pipeline is built
         self.budget = Budget(memory_limit)
         self.memory, self.pinned_memory = pool(self.device), pool(self.device, True)
-        little = memory_limit is not None
-        self.at_once, self.ahead = (_AT_ONCE_IN_LITTLE, _AHEAD_IN_LITTLE) if little else (_AT_ONCE, _AHEAD)
+        self.at_once, self.ahead = _AT_ONCE, _AHEAD if memory_limit is None else _AHEAD_IN_LITTLE
         with self.device:
             self._streams = deque(Stream(self.device) for _ in range(self.at_once))
             self._idle = Stream(self.device)  # of which nothing is asked
