@@ -62,7 +62,7 @@ void run_type(const Tensor *out, const Tensor *in, const DisplaceArgs &a, Scratc
   float *u = places, *v = places + n, *waves = places + 2 * n;
   for (int d = 0; d < 2; d++) s.index[d] = index + d * n, s.weight[d] = weight + d * n;
   s.border = a.border;
-  const int kind = a.still ? kIdentity : a.kind;
+  const int kind = a.still ? (int)kIdentity : a.kind;
   if (kind == kWater)
     for (int64_t i = 0; i < n; i++) waves[i] = a.p[3] * __builtin_cosf(a.p[4] * (float)(i + a.origin[0]) + a.p[5]);
   for (int64_t y = 0; y < height; y++) {
