@@ -45,7 +45,7 @@ TestPad = op_test(
         ({"axes": [0], "axis_names": "H"}, ValueError, "not both"),
         ({"axes": [3]}, RuntimeError, r"not in \[-3, 2\]"),
         ({"axes": [1, -2]}, RuntimeError, "named twice"),
-        ({"axis_names": "X"}, RuntimeError, "no axis 'X'"),
+        ({"axis_names": "X"}, RuntimeError, "axis 'X' of axis_names"),
         ({"align": 0}, RuntimeError, "must be positive"),
         ({"shape": [1, 2]}, RuntimeError, "2 values for 3 axes"),
     ],

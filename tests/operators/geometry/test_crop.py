@@ -177,7 +177,7 @@ def test_types_that_are_no_output(dtype):
 
 @pytest.mark.parametrize("size", [np.nan, np.inf, -np.inf])
 def test_sizes_that_are_no_number(size):
-    with pytest.raises(RuntimeError, match=f"the size of the window along W is {size:g}"):
+    with pytest.raises(RuntimeError, match=f"the size of the window along W must be finite, got {size:g}"):
         _run(np.zeros((2, 2, 3), "u1"), crop=(1, size))
 
 

@@ -90,7 +90,7 @@ TestSlice = op_test(
         ({"rel_start": [0.5, 0.5], "rel_shape": [0.5, -0.5]}, RuntimeError, "negative rel_shape"),
         ({"axes": [0, 0]}, RuntimeError, "named twice"),
         ({"axes": [0, 3]}, RuntimeError, r"not in \[-3, 2\]"),
-        ({"axis_names": "HX"}, RuntimeError, "no axis 'X'"),
+        ({"axis_names": "HX"}, RuntimeError, "axis 'X' of axis_names"),
         ({"rel_start": [0.1, 0.2, 0.3]}, RuntimeError, "3 values for 2 axes"),
     ],
 )
