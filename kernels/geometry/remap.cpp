@@ -8,9 +8,31 @@
 
 namespace {
 
-CLONES void split_map(int32_t *__restrict index, float *__restrict weight, const float *__restrict map, int64_t n,
-                      float shift) {
-  for (int64_t x = 0; x < n; x++) index[x] = remap_split(map[x], shift, weight + x);
+// Whether all places belong to an image of `extent` pixels along this axis.
+CLONES bool split_map(int32_t *__restrict index, float *__restrict weight, const float *__restrict map, int64_t n,
+                      float shift, float first, int32_t extent) {
+  int32_t any = 0;
+  for (int64_t x = 0; x < n; x++) any |= index[x] = remap_split(map[x], shift, first, extent, weight + x);
+  return any >= 0;
+}
+
+// A row with places that do not belong to the image: zeros there.
+template <class T>
+void remap_row(T *out, const Source<2, T> &s, int64_t n, int interp) {
+  auto belongs = [&](int64_t x) { return (s.index[0][x] | s.index[1][x]) >= 0; };
+  for (int64_t x = 0; x < n;) {
+    const int64_t begin = x;
+    const bool found = belongs(x);
+    while (x < n && belongs(x) == found) x++;
+    T *const run = out + begin * s.channels;
+    if (!found) {
+      std::memset(run, 0, (x - begin) * s.channels * sizeof(T));
+      continue;
+    }
+    Source<2, T> part = s;
+    for (int d = 0; d < 2; d++) part.index[d] += begin, part.weight[d] += begin;
+    sample_row(run, part, x - begin, interp);
+  }
 }
 
 template <class T>
@@ -19,17 +41,19 @@ void remap(const Tensor *out, const Tensor *in, const RemapArgs &a, Scratch &scr
   Source<2, T> &s = image.source;
   if (out->volume() == 0) return;
   const int64_t height = out->shape[0], n = out->shape[1], map_width = in[1].shape[1];
-  T *fill = scratch.array<T>(s.channels, 0);
-  std::memset(fill, 0, s.channels * sizeof(T));
-  s.fill = fill;
-  int32_t *index = scratch.array<int32_t>(n * 2, 1);
-  float *weight = scratch.array<float>(n * 2, 2);
+  s.fill = nullptr;
+  int32_t *index = scratch.array<int32_t>(n * 2, 0);
+  float *weight = scratch.array<float>(n * 2, 1);
   for (int d = 0; d < 2; d++) s.index[d] = index + d * n, s.weight[d] = weight + d * n;
   s.data = in->as<T>();
   for (int64_t y = 0; y < height; y++) {
     const int64_t first = (y + a.origin[1]) * map_width + a.origin[0];
-    for (int d = 0; d < 2; d++) split_map(index + d * n, weight + d * n, in[1 + d].as<float>() + first, n, a.shift);
-    sample_row(out->as<T>() + y * n * s.channels, s, n, a.interp);
+    bool all = true;
+    for (int d = 0; d < 2; d++)
+      all &= split_map(index + d * n, weight + d * n, in[1 + d].as<float>() + first, n, a.shift,
+                       remap_first(a.interp, a.shift), (int32_t)s.extent[d]);
+    T *const row = out->as<T>() + y * n * s.channels;
+    all ? sample_row(row, s, n, a.interp) : remap_row(row, s, n, a.interp);
   }
 }
 

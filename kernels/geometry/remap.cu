@@ -16,8 +16,8 @@ struct Remap : GatherBase {
     Image<From> image;
     const float *maps[2];
   };
-  typedef Sample<INTERP, kBorderConstant, From> Fetched;
   static constexpr bool kAlways = INTERP == kNearest;
+  typedef Sample<INTERP, kAlways ? kBorderConstant : kBorderReplicate, From> Fetched;
   static constexpr int kAtOnce = INTERP == kNearest ? kNearestAtOnce : kLinearAtOnce;
   Place<From> in;
   Image<From> image;
@@ -41,8 +41,9 @@ struct Remap : GatherBase {
   }
   DEVICE void begin_read_anywhere(const Row &row, int32_t column, Fetched &fetched) const {
     float qx, qy;
-    const int32_t x = remap_split(load(row.maps[0] + column), shift, &qx);
-    const int32_t y = remap_split(load(row.maps[1] + column), shift, &qy);
+    const float first = remap_first(INTERP, shift);
+    const int32_t x = remap_split(load(row.maps[0] + column), shift, first, row.image.width, &qx);
+    const int32_t y = remap_split(load(row.maps[1] + column), shift, first, row.image.height, &qy);
     fetched.begin(row.image, x, y, qx, qy);
   }
   DEVICE void begin_read(const Memory &, const Row &row, int32_t, int32_t column, Fetched &fetched) const {
@@ -51,6 +52,11 @@ struct Remap : GatherBase {
   DEVICE void end_read(const Row &row, const Fetched &fetched, Out (&pixel)[To::C]) const {
     const In fill[To::C] = {};
     const Out outside[To::C] = {};
+    if (!kAlways && (fetched.x | fetched.y) < 0) {
+#pragma unroll
+      for (int c = 0; c < To::C; c++) pixel[c] = outside[c];
+      return;
+    }
     fetched.end(pixel, row.image, outside, fill);
   }
   DEVICE void read(const int32_t (&at)[To::N], Out (&pixel)[To::C]) const {

@@ -9,10 +9,17 @@ struct RemapArgs {
   uint8_t interp;  // an Interpolation
 };
 
-// The lower neighbour along an axis of what a map says, and the weight of the upper one.
-SHARED int32_t remap_split(float place, float shift, float *weight) {
-  const float x = warp_near(place + shift);
-  const int32_t i = warp_floor(x);
-  *weight = x - (float)i;
-  return i;
+// The first place of a map that belongs to an image: half a pixel before the centre of the first one.
+SHARED float remap_first(int interp, float shift) { return (interp == kNearest ? 0.0f : -0.5f) - shift; }
+
+// The lower neighbour along an axis of n pixels of what a map says, and the weight of the upper one; -1 where that does
+// not belong to the image, which ends a pixel behind the last centre. `first` is remap_first(). What lies beyond the
+// centres of the pixels at the border is moved to them.
+SHARED int32_t remap_split(float place, float shift, float first, int32_t n, float *weight) {
+  const float x = place + shift, last = (float)(n - 1);
+  float near = x > 0.0f ? x : 0.0f;
+  near = near < last ? near : last;
+  const int32_t i = (int32_t)near;
+  *weight = near - (float)i;
+  return place >= first && place < (float)n + (first + 0.5f) ? i : -1;
 }

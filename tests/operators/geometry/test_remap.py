@@ -13,9 +13,15 @@ WEIRD = np.float32([np.nan, np.inf, -np.inf, 1e30, -1e30, -1, 0, 1e9])
 
 
 def reference(x, across, down, interp=LINEAR, pixel_origin="corner"):
-    offset = 0.0 if pixel_origin == "corner" else 0.5
-    u, v = (m.astype("f8").reshape(m.shape[:2]) + offset for m in (across, down))
-    return sampled(x, u, v, int(interp))
+    """An image reaches from half a pixel before the first centre to a pixel behind the last; the border is repeated."""
+    shift = np.float32(0.5 if pixel_origin == "corner" else 0)
+    at = [m.reshape(m.shape[:2]) - shift for m in (across, down)]
+    if not x.size:
+        return np.zeros((*at[0].shape, x.shape[2]), x.dtype)
+    sizes = (x.shape[1], x.shape[0])
+    belongs = np.logical_and(*((p >= -0.5) & (p < n) for p, n in zip(at, sizes)))
+    u, v = (np.clip(np.where(belongs, p, 0).astype("f8"), 0, n - 1) + 0.5 for p, n in zip(at, sizes))
+    return np.where(belongs[..., None], sampled(x, u, v, int(interp), "replicate"), 0).astype(x.dtype)
 
 
 def maps(move, size=lambda hw: hw, channel=False):
@@ -80,17 +86,43 @@ TestMany = op_test(
 
 
 def test_it_is_what_scipy_computes():
-    """Zeros beside the border take part: scipy calls it "grid-constant"."""
+    """The border is repeated: scipy calls it "nearest"."""
     rng = np.random.default_rng(0)
     x = rng.integers(0, 256, (20, 30, 3)).astype("u1")
-    u, v = rng.uniform(-3, 33, (2, 25, 40)).astype("f4")
+    u, v = (rng.uniform(-3, n + 3, (25, 40)).astype("f4") for n in (30, 20))
     (got,) = run(NAME, [x], Case("u1", "HWC", {"pixel_origin": "center"}), {}, extra=[[u], [v]])
+    belongs = (u >= -0.5) & (u < 30) & (v >= -0.5) & (v < 20)
     for c in range(3):
-        want = ndimage.map_coordinates(x[..., c].astype("f8"), [v, u], order=1, mode="grid-constant")
-        assert np.abs(got[0][..., c] - want).max() < 0.5001
+        want = ndimage.map_coordinates(x[..., c].astype("f8"), [v, u], order=1, mode="nearest")
+        assert np.abs(got[0][..., c] - want * belongs).max() < 0.5001
     (exact,) = run(NAME, [x], Case("u1", "HWC", {"pixel_origin": "center"}), {}, extra=[[u.round()], [v.round()]])
-    want = ndimage.map_coordinates(x[..., 1], [v.round(), u.round()], order=0, mode="grid-constant")
+    inside = ndimage.map_coordinates(np.ones((20, 30)), [v.round(), u.round()], order=0, mode="grid-constant")
+    want = ndimage.map_coordinates(x[..., 1], [v.round(), u.round()], order=0, mode="nearest") * inside
     np.testing.assert_array_equal(exact[0][..., 1], want)
+
+
+def nearby(value):
+    return [np.nextafter(np.float32(value), np.float32(d)) for d in (-np.inf, np.inf)]
+
+
+@pytest.mark.parametrize("device", ("cpu", "gpu"))
+@pytest.mark.parametrize("interp", (NN, LINEAR, CUBIC, LANCZOS))
+@pytest.mark.parametrize("origin", ("center", "corner"))
+def test_beside_the_border(origin, interp, device):
+    """The outer pixels until half a pixel before the first centre and a pixel behind the last, and zeros beyond."""
+    x = np.float32([[[10], [20], [40]]])
+    low, high = (-0.5, 3) if origin == "center" else (0, 3.5)
+    columns = [low - 1, nearby(low)[0], low, low + 0.25, high - 0.25, nearby(high)[0], high, high + 1]
+    want = [0, 0, 10, 10, 40, 40, 0, 0]
+    across = np.float32([columns])
+    for down, found in ((nearby(low)[0], 0), (low, 1), (nearby(high - 2)[0], 1), (high - 2, 0)):
+        rows = np.full_like(across, down)
+        kwargs = {"interp": interp, "pixel_origin": origin}
+        if device == "cpu":
+            (got,) = run(NAME, [x], Case("f4", "HWC", kwargs), {}, extra=[[across], [rows]])
+        else:
+            got = on_gpu(x, across, rows, kwargs)
+        np.testing.assert_allclose(got[0][0, :, 0], np.float32(want) * found, rtol=1e-5)
 
 
 @pytest.mark.parametrize("device", ("cpu", "gpu"))
