@@ -20,6 +20,7 @@ from .arguments import Resolver
 from .context import Context, explain_failure
 from .frames import as_rows, fold
 from .launch import Launch, execute
+from .no_frames import NoFrames
 from .replay import Peeked, Record, Replays
 from .wiring import Edge, Wiring, inputs_of, outputs_of
 
@@ -123,6 +124,7 @@ class _Segment:
         self.counts = self._frames_of(first)
         self.sample_of = None if self.counts is None else np.repeat(np.arange(ctx.n, dtype="i4"), self.counts)
         self.n_rows = ctx.n if self.sample_of is None else len(self.sample_of)
+        self.no_frames = None if self.counts is None or self.counts.all() else NoFrames(self.counts)
 
     def _frames_of(self, link: Link) -> np.ndarray | None:
         """Frames per sample if the operator wants to see frames and an input is a sequence."""
@@ -143,6 +145,8 @@ class _Segment:
                 self._take_in(link, e)
         for e in link.ins[:1]:
             self.specs[e] = _with_layout(link.node, self.specs[e], self.counts is not None)
+        if self.no_frames is not None:
+            self.no_frames.add(link, self.ctx)
         ctx, op = self.ctx, link.op
         a = link.resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values, self.counts)
         a.native, a.sample_of = self.native, self.sample_of
@@ -171,6 +175,10 @@ class _Segment:
             self.specs[e] = spec if self.record is None else self.record.whole(spec)
         self.calls.append(_Call(link, a))
         return True
+
+    def frames_of_none(self, e: Edge) -> np.ndarray | None:
+        """The shapes that frames of the samples without any would have."""
+        return None if self.no_frames is None else self.no_frames.shapes(e)
 
     def watch(self, link: Link, a: Arguments) -> None:
         """Called before the rules get their arguments."""
@@ -211,6 +219,8 @@ class _Segment:
         elif self.record is not None:
             rows = self.record.input(e, batch)
         self.imported[e], self.specs[e] = rows, rows.spec
+        if self.no_frames is not None:
+            self.no_frames.take_in(e, batch)
 
     def run(self, pool: kernels.Pool) -> None:
         wiring, specs = self.chain.wiring([c.node for c in self.calls]), self.specs
@@ -231,7 +241,7 @@ class _Segment:
             # What is given out must not be memory that a record goes on using.
             spec = specs[e] if self.record is None else specs[e].copy()
             try:
-                batch, rows[e] = fold(spec, self.counts)
+                batch, rows[e] = fold(spec, self.counts, self.frames_of_none(e))
             except (MemoryError, ValueError) as error:
                 maker = next(c.node for c in self.calls if e in c.outs)
                 raise explain_failure(self.ctx, maker, error) from None

@@ -60,8 +60,11 @@ def as_sequences(rows: Batch, counts: np.ndarray) -> Batch:
     return rows.with_rows(spec, packed, (array,))
 
 
-def fold(spec: Spec, counts: np.ndarray | None, allocate: Any = Batch.allocate) -> tuple[Batch, np.ndarray]:
-    """Memory for a batch, and the rows that kernels write: its samples, or its frames if `counts` are given."""
+def fold(
+    spec: Spec, counts: np.ndarray | None, empty: np.ndarray | None = None, allocate: Any = Batch.allocate
+) -> tuple[Batch, np.ndarray]:
+    """Memory for a batch, and the rows that kernels write: its samples, or its frames if `counts` are given. `empty`
+    are the shapes that frames of the samples without any would have."""
     if counts is None:
         batch = allocate(spec)
         return batch, batch.rows
@@ -69,7 +72,6 @@ def fold(spec: Spec, counts: np.ndarray | None, allocate: Any = Batch.allocate) 
     first = np.cumsum(counts) - counts
     shape = np.zeros((n, spec.ndim + 1), "i8")
     shape[:, 0] = counts
-    filled = counts > 0
     if spec.n:
         shape[:, 1:] = spec.shape[np.minimum(first, spec.n - 1)]
     per_row = np.repeat(shape[:, 1:], counts, axis=0)
@@ -78,6 +80,6 @@ def fold(spec: Spec, counts: np.ndarray | None, allocate: Any = Batch.allocate) 
         raise ValueError(
             f"the frames of one sequence got different shapes: {per_row[i].tolist()} and {spec.shape[i].tolist()}"
         )
-    shape[~filled, 1:] = 0
+    shape[counts == 0, 1:] = 0 if empty is None else empty
     batch = allocate(Spec(shape, spec.dtype, "F" + spec.layout if spec.layout else ""))
     return batch, expand(batch, counts).rows

@@ -200,7 +200,7 @@ class GpuSegment(_Segment):
         """Those in memory of their own, with the rows that kernels write."""
         named, made = self._named(), []
         for k, e in enumerate(wiring.allocated):
-            batch, rows = fold(self.specs[e], self.counts, _OfNoMemory.of)
+            batch, rows = fold(self.specs[e], self.counts, self.frames_of_none(e), _OfNoMemory.of)
             assert isinstance(batch, _OfNoMemory)
             where = Where(MEMORY, OUTPUTS + k)
             wanted = e in wiring.wanted
