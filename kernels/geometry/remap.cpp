@@ -16,13 +16,23 @@ CLONES bool split_map(int32_t *__restrict index, float *__restrict weight, const
   return any >= 0;
 }
 
+// Without branches, for SIMD.
+CLONES bool all_belong(const int32_t *x, const int32_t *y, int64_t n) {
+  int32_t any = 0;
+  for (int64_t i = 0; i < n; i++) any |= x[i] | y[i];
+  return any >= 0;
+}
+
 // A row with places that do not belong to the image: zeros there.
 template <class T>
 void remap_row(T *out, const Source<2, T> &s, int64_t n, int interp) {
+  constexpr int64_t kBlock = 64;
   auto belongs = [&](int64_t x) { return (s.index[0][x] | s.index[1][x]) >= 0; };
   for (int64_t x = 0; x < n;) {
     const int64_t begin = x;
     const bool found = belongs(x);
+    if (found)
+      while (x + kBlock <= n && all_belong(s.index[0] + x, s.index[1] + x, kBlock)) x += kBlock;
     while (x < n && belongs(x) == found) x++;
     T *const run = out + begin * s.channels;
     if (!found) {

@@ -21,5 +21,7 @@ SHARED int32_t remap_split(float place, float shift, float first, int32_t n, flo
   near = near < last ? near : last;
   const int32_t i = (int32_t)near;
   *weight = near - (float)i;
-  return place >= first && place < (float)n + (first + 0.5f) ? i : -1;
+  // Without branches, for SIMD.
+  const int32_t belongs = (int32_t)(place >= first) & (int32_t)(place < (float)n + (first + 0.5f));
+  return i | (belongs - 1);
 }
