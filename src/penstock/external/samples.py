@@ -107,10 +107,17 @@ def _sample(data: Any, i: int) -> np.ndarray:
         raise DataError(f"sample {i}: {e}") from None
 
 
+def _in_place(samples: Sequence[np.ndarray]) -> Batch:
+    """The samples as a batch; not copied if contiguous."""
+    try:
+        return Batch.from_samples(samples)
+    except ValueError:
+        check_alike(samples)
+        raise
+
+
 def check_alike(samples: Sequence[np.ndarray]) -> None:
     """Samples of a batch have one type and one number of dimensions. Raises DataError naming the first that differs."""
-    if rows_of(samples) is not None:
-        return
     first = samples[0]
     check_dims(first.ndim, DataError)
     for i, s in enumerate(samples):
@@ -123,9 +130,7 @@ def check_alike(samples: Sequence[np.ndarray]) -> None:
 
 def pack(samples: Sequence[np.ndarray], pool: Pool | None = None, memory: Any = Buffer) -> Batch:
     """The samples copied into memory of the pipeline, by the threads of `pool` if there is one."""
-    if samples:
-        check_alike(samples)
-    batch = Batch.from_samples(samples)
+    batch = _in_place(samples)
     return batch.packed_copy(pool, memory) if samples else batch
 
 
@@ -135,11 +140,9 @@ def adopt(samples: list[np.ndarray], copy: bool, pool: Pool | None = None, memor
     if not samples:
         return pack(samples)
     if not copy or all(is_sole(samples, i) for i in range(len(samples))):
-        check_alike(samples)
-        return Batch.from_samples(samples)
+        return _in_place(samples)
     if all(is_frozen(samples, i) or is_sole(samples, i) for i in range(len(samples))):
-        check_alike(samples)
-        batch = Batch.from_samples(samples)
+        batch = _in_place(samples)
         batch.owners = (*batch.owners, Borrowed(None))  # who gets the outputs may write to them
         return batch
     return pack(samples, pool, memory)

@@ -155,7 +155,7 @@ class Pool:
 
     def take(self, nbytes: int, stream: Stream, budget: Budget | None = None) -> Block:
         """A block for work of `stream`. Called inside `with device:`."""
-        size = 1 << max(nbytes - 1, 4095).bit_length() if self.pinned else size_class(nbytes)
+        size = self._class(nbytes)
         if budget is not None:
             budget.charge(size)
         address = 0

@@ -263,18 +263,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
     def _take(self) -> _Value:
         """The next value of this epoch; StopIteration at its end."""
         while True:
-            if self._at_end():
-                raise StopIteration
-            try:
-                batches = self._run()
-            except StopIteration:
-                if not self._continues:
-                    raise
-                self._rewind()  # the source ended with the epoch before, or `size` goes beyond its end
-                continue
-            except Exception:
-                self._step += 1
-                raise
+            batches = self._run_in_epoch()
             keep = [self.batch_size] * len(batches) if self._epochs is None else self._epochs.keep(self._step)
             self._step += 1
             parts = [Batch(b, self._belonging(p, b, k)) for p, b, k in zip(self._pipes, batches, keep)]
@@ -282,6 +271,20 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
             if any(keep) and not any(len(b[0]) for b in batches):
                 continue
             return self._convert(parts)
+
+    def _run_in_epoch(self) -> list[tuple[Any, ...]]:
+        """As `_run`, of this epoch; StopIteration at its end."""
+        while not self._at_end():
+            try:
+                return self._run()
+            except StopIteration:
+                if not self._continues:
+                    raise
+                self._rewind()  # the source ended with the epoch before, or `size` goes beyond its end
+            except Exception:
+                self._step += 1  # a batch that can't be made has its place in the epoch
+                raise
+        raise StopIteration
 
     def _at_end(self) -> bool:
         return self._ended or (self._epochs is not None and self._step >= self._epochs.epoch.batches)

@@ -15,7 +15,6 @@ class Steps:
 
     if TYPE_CHECKING:
         _auto_reset: str
-        _continues: bool
         _ended: bool
         _epochs: Any
         _given: int
@@ -23,25 +22,15 @@ class Steps:
         _step: int
         batch_size: int
 
-        def _at_end(self) -> bool: ...
-        def _rewind(self) -> None: ...
-        def _run(self) -> list[tuple[Any, ...]]: ...
+        def _run_in_epoch(self) -> list[tuple[Any, ...]]: ...
         def reset(self) -> None: ...
 
     def _get_outputs(self) -> list[tuple[Any, ...]]:
         """The outputs of each pipeline; StopIteration at the end of the epoch."""
-        if self._at_end():
+        try:
+            return self._run_in_epoch()
+        except StopIteration:
             self._end_iteration()
-        while True:
-            try:
-                return self._run()
-            except StopIteration:
-                if not self._continues:
-                    self._end_iteration()
-                self._rewind()
-            except Exception:
-                self._step += 1
-                raise
 
     def _schedule_runs(self, release_outputs: bool = True) -> None:
         """Nothing to do: batches are made ahead, and outputs stay valid."""
