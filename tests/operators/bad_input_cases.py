@@ -354,10 +354,10 @@ def main(share: int, begin: int, device: str = "cpu") -> None:
     gc.disable()  # pipelines end without it, or the stacks of their threads go beyond the limit
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
-    with open("/proc/self/statm") as f:
-        taken = int(f.read().split()[0]) * resource.getpagesize()
     todo = chosen(share, device)
     attempt(Case("copy", (("image", "HWC"),), {}, {}), device)
+    with open("/proc/self/statm") as f:  # with the device in use, whose driver takes a range of addresses as large as it
+        taken = int(f.read().split()[0]) * resource.getpagesize()
     before = {k: [x.copy() for x in v] for k, v in DATA.items()}
     resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY_BYTES[device],) * 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

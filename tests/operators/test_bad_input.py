@@ -18,7 +18,8 @@ GPU_SHARE = int(os.environ.get("PENSTOCK_GPU_SHARE", "400"))  # the same on the 
 
 def endings(share, device="cpu"):
     """How each case ended: by its number. A case that ends the process, or does not end, costs a new process."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(ROOT / p) for p in ("src", "tests"))}
+    paths = [*(str(ROOT / p) for p in ("src", "tests")), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     found, begin = {}, 0
     while begin is not None:
         command = [sys.executable, bad_input_cases.__file__, str(share), str(begin), device]
