@@ -94,7 +94,8 @@ def work(
     images, cpu, start = 0, _processor_s(), time.perf_counter()
     while (now := time.perf_counter()) < start + options.seconds:
         images += next(batches)
-    rate = {"images_per_s": images / (now - start), "rss_mb": _memory_mb(), "cpu_s": _processor_s() - cpu}
+    seconds = now - start
+    rate = {"images_per_s": images / seconds, "rss_mb": _memory_mb(), "cpu_s": _processor_s() - cpu, "seconds": seconds}
     print(json.dumps(rate | extra()), flush=True)
     os._exit(0)  # rivals may take long to shut down
 

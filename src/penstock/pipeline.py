@@ -187,7 +187,6 @@ class Pipeline(PythonWorkers, Serialization):
             plan.session = self._gpu_session()
             plan.session.worked = self._statistics.worked
             plan.require_engines()
-            self._depth += self._ahead * plan.session.ahead  # what the GPU is working on
         for node in plan.sources:
             try:
                 plan.source_op(node).open(self._max_batch_size, self._seed)
@@ -250,12 +249,15 @@ class Pipeline(PythonWorkers, Serialization):
             batches = self._share(executor)
             # The next batch is begun before the GPU is waited for, unless it needs something of the user first.
             if self._ahead and not self._has_iter_setup:
-                executor.schedule_ahead(self._batch_size_now(), self._depth)
+                executor.schedule_ahead(self._batch_size_now(), self._most_pending(executor))
             return self._give_out(batches, cuda_stream)
 
     def _fill_queue(self, executor: Executor) -> None:
-        while executor.pending < self._depth and self._has_data() and self._schedule(executor):
+        while executor.pending < self._most_pending(executor) and self._has_data() and self._schedule(executor):
             ...
+
+    def _most_pending(self, executor: Executor) -> int:
+        return self._depth + self._ahead * executor.ahead
 
     def _schedule(self, executor: Executor, at_once: bool = False) -> bool:
         """Asks for one batch; False if `iter_setup` says that there is none."""
@@ -371,7 +373,7 @@ class Pipeline(PythonWorkers, Serialization):
     def input_feed_count(self, input_name: str) -> int:
         """How often to call `feed_input` before the first `schedule_run` for a full prefetch queue; fewer will do."""
         self._input(input_name)
-        return self._depth
+        return self._most_pending(self._ready())
 
     def empty(self) -> bool:
         """Whether no batch has been asked for that was not taken."""

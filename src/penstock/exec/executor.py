@@ -22,15 +22,15 @@ from .plan import Plan
 from .policy import Policy
 from .producer import Producer
 from .statistics import Statistics, clocks
-from .workers import Ticket, Workers
+from .workers import ANY, LOADER, ONE, Ticket, Workers
 
 # While one batch keeps the native threads busy the next is planned, so they never wait for Python.
 _IN_FLIGHT = 2
 _MAX_IO_THREADS = 4
 _EXIT_SECONDS = 1.0
 # Where one of the last batches took less than this to run, the thread that loads also runs: to wake another one and to
-# take turns with it at Python's lock takes longer than what overlaps is worth. Those that wait for a GPU have to
-# overlap.
+# take turns with it at Python's lock takes longer than what overlaps is worth. With a GPU, loading overlaps, and there
+# is one thread that runs: what Python uses stays in the caches of its core.
 _BRIEF_NS = 3_000_000
 _REMEMBERED = 8
 
@@ -114,6 +114,11 @@ class Executor:
             self._workers.wait(ticket)
         self._next = tickets[0].index
         self._production.go_back(tickets[0])
+
+    @property
+    def ahead(self) -> int:
+        """How many batches are to be on their way beyond those that are asked for: what a GPU is working on."""
+        return 0 if self.plan.session is None else self.plan.session.ahead
 
     @property
     def pending(self) -> int:
@@ -243,13 +248,19 @@ class _Production:
             context.values.clear()  # `run` loads again and applies the policy
         if self.plan.turns is not None:
             self.plan.turns.enter(ticket.index)
-        ticket.is_brief = self.is_brief()
+        if self.is_brief():
+            ticket.runner = LOADER if not self.plan.uses_gpu else ANY if self.plan.waits else ONE
         self.statistics.worked(begin)
 
+    @property
+    def keeps_to_itself(self) -> bool:
+        """Whether the threads run no code of the user's, which might start threads and processes of its own."""
+        return not self.plan.runs_users_code
+
     def is_brief(self) -> bool:
-        """Whether batches take so little time that it is not worth while to hand them on to other threads. Those that
-        wait for a GPU have to overlap."""
-        return not self.plan.uses_gpu and min(self._took) < _BRIEF_NS
+        """Whether batches take so little time, but for what the GPU does, that it is not worth while to run two of them
+        at a time."""
+        return min(self._took) < _BRIEF_NS
 
     def state(self, iteration: int) -> State:
         states = [self.plan.source_op(n).saved() for n in self.plan.sources]
@@ -291,15 +302,35 @@ class _Production:
         return Context(n, epoch, position, ticket.index)
 
     def run(self, ticket: Ticket) -> None:
-        assert ticket.context is not None
+        """Has a batch made that is loaded. If the GPU has to be waited for, `settle` does the rest."""
+        context = ticket.context
+        assert context is not None
         begin, now = clocks(), time.monotonic_ns()
         try:
-            ticket.outputs, ticket.rows = self.producer.produce(ticket.context, ticket.picks)
-            self._took = (*self._took[1 - _REMEMBERED :], time.monotonic_ns() - now)
+            if context.values or not self.plan.sources:
+                ticket.started = self.producer.start(context)
+                self._took = (*self._took[1 - _REMEMBERED :], time.monotonic_ns() - now)
+                if context.gpu is not None:
+                    ticket.waits = True
+                    return
+            self._complete(ticket, context)
         finally:
             if self.plan.turns is not None:
                 self.plan.turns.leave(ticket.index)
-        self.statistics.worked(begin)
+            self.statistics.worked(begin)
+
+    def settle(self, ticket: Ticket) -> None:
+        """Waits for the GPU, and does what is left to do."""
+        assert ticket.context is not None
+        begin = clocks()
+        try:
+            self._complete(ticket, ticket.context)
+        finally:
+            self.statistics.worked(begin)
+
+    def _complete(self, ticket: Ticket, context: Context) -> None:
+        started, ticket.started = ticket.started, None
+        ticket.outputs, ticket.rows = self.producer.produce(context, ticket.picks, 0, started)
 
     def end(self) -> None:
         """Tells sources that wait for something that the pipeline ends."""

@@ -23,10 +23,11 @@ from ..gpu.memory import Block, Budget, give_back, pool
 from ..gpu.stream import Event, Stream
 
 # Batches at a time, on streams of their own, and how many more are made ahead than are asked for: while the kernels of
-# two share the GPU, the files of a third are copied and a fourth waits to take its place. More of both is a little
-# faster and takes more memory, and more of Python's time.
-_AT_ONCE, _AHEAD = 3, 2
-_AHEAD_IN_LITTLE = 1  # a limit of memory is better spent on larger batches
+# two share the GPU, the files of a third are copied, a fourth waits to take its place, and the consumer has time to
+# come for the next one.
+_AT_ONCE, _AHEAD = 4, 3
+_AHEAD_IN_LITTLE = 1  # memory is better spent on larger batches where there is a limit, or they take a good part of it
+_LARGE_PART = 8  # of the GPU's memory
 _TIMED_FIRST, _TIMED_EVERY = 8, 8  # batches whose stages are timed: the first ones, then one of so many
 _KEPT_SIZES, _KEPT_EACH = 64, 8  # kernels and numbers of rows that rows of arguments are kept for, and how many
 
@@ -64,7 +65,8 @@ class Session:
         compile.library()  # whoever lacks it hears so when the pipeline is built
         self.budget = Budget(memory_limit)
         self.memory, self.pinned_memory = pool(self.device), pool(self.device, True)
-        self.at_once, self.ahead = _AT_ONCE, _AHEAD if memory_limit is None else _AHEAD_IN_LITTLE
+        self.at_once = _AT_ONCE
+        self._is_large = self.device.total_memory // _LARGE_PART
         with self.device:
             self._streams = deque(Stream(self.device) for _ in range(self.at_once))
             self._idle = Stream(self.device)  # of which nothing is asked
@@ -79,6 +81,11 @@ class Session:
         self.kept: dict[str, Any] = {}  # what stages keep until the end, with a `close`
         self.worked: Callable[[ctypes.Array], None] = _nobody_counts  # told what the session's threads do
         weakref.finalize(self, give_back, self.device, self._streams).atexit = False
+
+    @property
+    def ahead(self) -> int:
+        """How many batches are made more than are asked for."""
+        return _AHEAD if self.budget.limit is None and self.budget.peak < self._is_large else _AHEAD_IN_LITTLE
 
     def begin(self) -> GpuPass:
         """The GPU's part of one batch, on a stream of its own: a context in which it is asked for."""
@@ -175,6 +182,7 @@ class GpuPass:
         # Node, rows (None: all), of how many, and a Verdict of exec/jpeg_scans.py.
         self.verdicts: list[tuple[int, np.ndarray | None, int, Any]] = []
         self.doubted: dict[int, np.ndarray] = {}  # by node, which rows (n,) the GPU has found irregular before
+        self.loaded: dict[tuple[int, int], Batch] = {}  # what the sources gave, for doing it again
         self._end: Event | None = None  # of the outputs, and how much of the stream's work is before it
         self._work = 0
 

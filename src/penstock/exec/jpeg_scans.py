@@ -28,6 +28,7 @@ _SIZE, _HOST, _DEVICE, _SCRATCH, _ROOM, _WANTED, _TAKEN, _MOST_BLOCKS, _LAUNCHED
 # Scratch is taken before it is known how much it takes: a little more than before, ever less where less would do.
 _MORE, _LESS = 1.125, 0.98
 _ALIGNED = 256
+_KEPT_SETS = 8  # of memory: about as many as batches are under way
 _MUCH, _SMALL = 2, 1 << 20  # times what is needed, and bytes
 _SOURCE = '#include "decode/jpeg_huffman.cu"\n'
 
@@ -63,7 +64,7 @@ class Memory:
         """That of a node."""
         key = f"JPEG of {number}"
         kept: Memory | None = session.kept.get(key)
-        return kept or session.kept.setdefault(key, cls(session.at_once if session.budget.limit is None else 0))
+        return kept or session.kept.setdefault(key, cls(_KEPT_SETS if session.budget.limit is None else 0))
 
     def take(self, gpu: GpuPass, pinned: int, nbytes: int) -> tuple[Block, Block]:
         """So many bytes, pinned and on the GPU."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,8 +25,12 @@ from .joined import Joined
 from .turns import Turns
 from .wiring import Edge, Wiring
 
+if TYPE_CHECKING:
+    from .gpu import GpuPass
+
 _ANY_TIME = nullcontext()
-_OPERATORS = __name__.partition(".")[0] + ".operators."
+_PACKAGE = __name__.partition(".")[0]
+_OPERATORS, _TRANSFERS = _PACKAGE + ".operators.", _PACKAGE + ".graph."
 
 
 class Plan:
@@ -56,6 +60,15 @@ class Plan:
         self.uses_gpu = any(s.kind in ("gpu", "mixed", "engine", "upload", "download") for s in self.stages)
         self.uses_gpu |= any(n.op.runs_on_gpu and n.device == "gpu" for n in self.nodes)
         self.is_prompt &= not self.uses_gpu
+        self.runs_users_code = self.turns is not None or not all(
+            not n.op.sets_batch_size
+            if isinstance(n.op, Source)
+            else type(n.op).__module__.startswith((_OPERATORS, _TRANSFERS))
+            for n in self.nodes
+        )
+        # Whether a batch waits for the GPU on its way, and another one is to be begun meanwhile.
+        self.waits = any(s.kind == "download" for s in self.stages)
+        self.waits |= any(n.op.runs_on_gpu and n.device == "gpu" for n in self.nodes)
         self.session: Any = None  # the GPU's Session, once the pipeline is built
         self.chains: dict[int, Chain] = {}  # by the number of their first node
         self.joined: dict[int, Wiring] = {}  # by the id of an Alternative
@@ -98,17 +111,35 @@ class Plan:
         """Takes the samples of `ctx`, whose sources are loaded, through all stages. Raises BadSamples for samples that
         fail before the last stage, so that no later one sees what is left of them; those of the last one are in
         `ctx.failed`."""
+        return self.settle(ctx, pool, self.start(ctx, pool))
+
+    def start(self, ctx: Context, pool: kernels.Pool) -> list[Batch]:
+        """As `run`, but the GPU is not waited for: `settle` has to be called if `ctx.gpu` is there afterwards."""
         if self.session is None:
             return self._run_stages(ctx, pool)
+        gpu: GpuPass = self.session.begin()
         loaded = dict(ctx.values)
-        with self.session.begin() as ctx.gpu:
+        ctx.gpu = gpu
+        with gpu:
             outputs = self._run_stages(ctx, pool)
-            ctx.gpu.finish(outputs)
-            if ctx.gpu.verdicts and (doubted := ctx.gpu.doubts()):
-                ctx.start_again(loaded)
-                ctx.gpu.doubted = doubted
+            gpu.finish(outputs)
+        if gpu.verdicts:
+            gpu.loaded = loaded
+        else:
+            ctx.gpu = None
+        return outputs
+
+    def settle(self, ctx: Context, pool: kernels.Pool, outputs: list[Batch]) -> list[Batch]:
+        """Waits for what the GPU says of what was started. What it doubts is done again; the outputs that hold."""
+        gpu: GpuPass | None = ctx.gpu
+        if gpu is None:
+            return outputs
+        with gpu:
+            if doubted := gpu.doubts():
+                ctx.start_again(gpu.loaded)
+                gpu.doubted = doubted
                 outputs = self._run_stages(ctx, pool)
-                ctx.gpu.finish(outputs)
+                gpu.finish(outputs)
         ctx.gpu = None
         return outputs
 

@@ -35,17 +35,35 @@ class Producer:
                 ctx.values[node.number, i] = b
             ctx.timings.append(Timing("load", [node.number], begin, time.monotonic_ns()))
 
-    def produce(self, ctx: Context, picks: dict[int, Picks], attempt: int = 0) -> tuple[list[Batch], np.ndarray]:
+    def start(self, ctx: Context) -> list[Batch] | BadSamples:
+        """Does of `produce` what comes before the GPU is waited for, with samples that are loaded."""
+        try:
+            return self.plan.start(ctx, self.pool)
+        except BadSamples as bad:
+            return bad
+
+    def produce(
+        self,
+        ctx: Context,
+        picks: dict[int, Picks],
+        attempt: int = 0,
+        started: list[Batch] | BadSamples | None = None,
+    ) -> tuple[list[Batch], np.ndarray]:
         """The outputs for the picks, and which rows of the iteration they are. Samples that fail before any pixel is
-        touched are replaced or left out first."""
+        touched are replaced or left out first. `started` is what `start` gave for them."""
         loaded = bool(ctx.values) or not self.plan.sources
         while True:
             try:
                 if not loaded:
                     self.load(ctx, picks)
-                outputs = self.plan.run(ctx, self.pool)
+                if started is None:
+                    started = self.plan.start(ctx, self.pool)
+                elif isinstance(started, BadSamples):
+                    raise started
+                outputs = self.plan.settle(ctx, self.pool, started)
                 break
             except BadSamples as bad:
+                started = None
                 self.policy.record({int(ctx.rows[i]): v for i, v in bad.samples.items()}, ctx.iteration)
                 ctx, picks, attempt = self._without(ctx, picks, np.array(sorted(bad.samples)), attempt)
                 loaded = False

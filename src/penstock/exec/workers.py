@@ -19,6 +19,7 @@ from ..core.errors import PipelineError
 from ..core.op import Picks
 from .checkpoint import State
 from .context import Context
+from .one_core import OneCore
 
 if TYPE_CHECKING:
     from .executor import _Production
@@ -28,12 +29,16 @@ _STOP_SECONDS = 5.0
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
+# Who runs a batch: the thread that has loaded it, always the same other one, or any of those that there are.
+LOADER, ONE, ANY = range(3)
+
+
 class Ticket:
     """One iteration on its way."""
 
     __slots__ = (
         *("_made", "after", "ahead", "batch_size", "before", "closed", "context", "dropped", "ended", "error"),
-        *("index", "is_brief", "is_waiting", "outputs", "picks", "position", "rows"),
+        *("index", "is_waiting", "outputs", "picks", "position", "rows", "runner", "started", "waits"),
     )
 
     def __init__(self, index: int, batch_size: int, ahead: bool = False):
@@ -49,7 +54,9 @@ class Ticket:
         self.error: BaseException | None = None
         self.dropped = False  # nobody will take it
         self.closed = False  # the pipeline was closed before it was made
-        self.is_brief = False  # the thread that has loaded it goes on with it
+        self.runner = ANY  # who runs it
+        self.started: Any = None  # what was begun of it, if the GPU has to be waited for
+        self.waits = False  # it has
         self.is_waiting = False  # for whoever wants it to make it: no thread was asked for it yet
         self._made = threading.Lock()  # until it is done
         self._made.acquire()
@@ -75,16 +82,17 @@ _Queue = queue.SimpleQueue  # of tickets; None ends the thread
 
 
 class Workers:
-    """One thread that picks and loads, and `n` that run what is loaded."""
+    """A thread that picks and loads, `n` that run what is loaded, and one that waits for the GPU."""
 
     def __init__(self, production: _Production, n: int):
         self._production = weakref.ref(production)
-        self._n = n
         self._to_load: _Queue[Ticket | None] = _Queue()
-        self._to_run: _Queue[Ticket | None] = _Queue()
+        self._to_run: list[_Queue[Ticket | None]] = [_Queue() for _ in range(n)]
+        self._to_settle: _Queue[Ticket | None] = _Queue()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._pid = 0
+        self._core = OneCore(production.keeps_to_itself)
         self.stopping = self.exiting = False
 
     def start(self) -> None:
@@ -102,8 +110,9 @@ class Workers:
             if self._threads or self.stopping:
                 return
             self._pid = os.getpid()
-            threads = [self._thread("load", _load_loop, self._to_load, self._to_run)]
-            threads += [self._thread(f"batch{i}", _run_loop, self._to_run) for i in range(self._n)]
+            threads = [self._thread("load", _load_loop, self._to_load, self._to_run, self._to_settle)]
+            threads += [self._thread(f"batch{i}", _run_loop, q, self._to_settle) for i, q in enumerate(self._to_run)]
+            threads += [self._thread("settle", _settle_loop, self._to_settle)]
             for t in threads:
                 t.start()
             self._threads = threads
@@ -121,6 +130,13 @@ class Workers:
     def ask(self, ticket: Ticket) -> None:
         self._to_load.put(ticket)
 
+    def ran(self, ticket: Ticket) -> None:
+        """Tells what the calling thread has run."""
+        if ticket.runner == ONE:
+            self._core.ran(self._threads)
+        else:
+            self._core.leave()
+
     def make(self, ticket: Ticket) -> None:
         """Makes a batch in this thread, of which none was asked for it."""
         ticket.is_waiting = False
@@ -133,7 +149,7 @@ class Workers:
                 self._to_load.put(ticket)
             else:
                 ticket.context.start_again({})
-                self._to_run.put(ticket)
+                self._to_run[0].put(ticket)
             raise
         ticket.context = None
         ticket.finish()
@@ -158,8 +174,8 @@ class Workers:
             if production is not None:
                 production.end()
             self._to_load.put(None)
-            for _ in range(self._n):
-                self._to_run.put(None)
+            for todo in (*self._to_run, self._to_settle):
+                todo.put(None)
 
     def stop(self, seconds: float = _STOP_SECONDS) -> None:
         """Asks to stop and waits for the threads, but not for ever: one may be in a callback that does not return."""
@@ -172,20 +188,37 @@ class Workers:
                 t.join(max(0.0, end - time.monotonic()))
 
 
-def _load_loop(workers: Workers, production: weakref.ref[_Production], todo: _Queue, loaded: _Queue) -> None:
+def _load_loop(
+    workers: Workers, production: weakref.ref[_Production], todo: _Queue, loaded: list[_Queue], started: _Queue
+) -> None:
     while (ticket := todo.get()) is not None:
         if _work(workers, production, ticket, "load"):
-            if not ticket.is_brief:
-                loaded.put(ticket)
-            elif _work(workers, production, ticket, "run"):  # sooner done than handed to another thread
-                ticket.context = None
-                ticket.finish()
+            if ticket.runner == LOADER:  # sooner done than handed to another thread
+                _run(workers, production, ticket, started)
+            else:
+                loaded[0 if ticket.runner == ONE else ticket.index % len(loaded)].put(ticket)
         ticket = None  # an idle thread keeps no batch alive
 
 
-def _run_loop(workers: Workers, production: weakref.ref[_Production], todo: _Queue) -> None:
+def _run_loop(workers: Workers, production: weakref.ref[_Production], todo: _Queue, started: _Queue) -> None:
     while (ticket := todo.get()) is not None:
-        if _work(workers, production, ticket, "run"):
+        _run(workers, production, ticket, started)
+        workers.ran(ticket)
+        ticket = None
+
+
+def _run(workers: Workers, production: weakref.ref[_Production], ticket: Ticket, started: _Queue) -> None:
+    if _work(workers, production, ticket, "run"):
+        if ticket.waits:
+            started.put(ticket)
+        else:
+            ticket.context = None
+            ticket.finish()
+
+
+def _settle_loop(workers: Workers, production: weakref.ref[_Production], todo: _Queue) -> None:
+    while (ticket := todo.get()) is not None:
+        if _work(workers, production, ticket, "settle"):
             ticket.context = None
             ticket.finish()
         ticket = None
