@@ -356,7 +356,7 @@ def main(share: int, begin: int, device: str = "cpu") -> None:
     np.seterr(all="ignore")
     todo = chosen(share, device)
     attempt(Case("copy", (("image", "HWC"),), {}, {}), device)
-    with open("/proc/self/statm") as f:  # with the device in use, whose driver takes a range of addresses as large as it
+    with open("/proc/self/statm") as f:  # once the device is in use, whose driver takes many addresses
         taken = int(f.read().split()[0]) * resource.getpagesize()
     before = {k: [x.copy() for x in v] for k, v in DATA.items()}
     resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY_BYTES[device],) * 2)
