@@ -64,10 +64,10 @@ def test_batches_overlap_while_the_gpu_works(was_brief):
     with ExitStack() as stack:
         stack.enter_context(held(session._streams))
         pipe.schedule_run()
-        assert comes(lambda: session.passes == 2 + session.ahead) and (session.at_once, session.ahead) == (4, 3)
-        assert pipe._executor.pending == 5
-    for i in range(7):
-        (images,) = pipe.share_outputs() if i < 5 else pipe.run()
+        assert comes(lambda: session.passes == 2 + session.ahead) and (session.at_once, session.ahead) == (5, 4)
+        assert pipe._executor.pending == 6
+    for i in range(8):
+        (images,) = pipe.share_outputs() if i < 6 else pipe.run()
         assert images.shape()[0] == (24 + 8 * (i % 3), 32, 3)
     pipe.close()
 
@@ -77,7 +77,7 @@ def test_a_limit_of_memory_is_not_spent_on_more_batches():
     for _ in range(6):
         pipe.run()
     session = pipe._plan.session
-    assert (session.at_once, session.ahead, len(session._streams)) == (4, 1, 4) and pipe._executor.pending <= 3
+    assert (session.at_once, session.ahead, len(session._streams)) == (5, 1, 5) and pipe._executor.pending <= 3
     assert not any(kept._idle for kept in session.kept.values())
     pipe.close()
 

@@ -22,15 +22,16 @@ from .plan import Plan
 from .policy import Policy
 from .producer import Producer
 from .statistics import Statistics, clocks
-from .workers import ANY, LOADER, ONE, Ticket, Workers
+from .workers import Ticket, Workers
 
 # While one batch keeps the native threads busy the next is planned, so they never wait for Python.
 _IN_FLIGHT = 2
+_BEGUN_AT_ONCE = 3  # those of a GPU: while one's files are read, another's are copied
 _MAX_IO_THREADS = 4
 _EXIT_SECONDS = 1.0
 # Where one of the last batches took less than this to run, the thread that loads also runs: to wake another one and to
-# take turns with it at Python's lock takes longer than what overlaps is worth. With a GPU, loading overlaps, and there
-# is one thread that runs: what Python uses stays in the caches of its core.
+# take turns with it at Python's lock takes longer than what overlaps is worth. Those of a GPU overlap: so little passes
+# until it is through with one that the next has to be there by then.
 _BRIEF_NS = 3_000_000
 _REMEMBERED = 8
 
@@ -42,7 +43,8 @@ class Executor:
         self.plan, self.statistics = plan, statistics
         self._tickets: deque[Ticket] = deque()
         self._production = _Production(plan, num_threads, policy, statistics)
-        self._workers = Workers(self._production, _IN_FLIGHT if plan.session is None else plan.session.at_once)
+        n = _IN_FLIGHT if plan.session is None else plan.session.at_once if plan.waits else _BEGUN_AT_ONCE
+        self._workers = Workers(self._production, n, loader_runs=plan.session is None)
         self._next = 0
         self._seen: State | None = None  # behind the last batch that was given out; None: nothing is on its way
         self.rows: np.ndarray | None = None  # which samples of its iteration the last batch has
@@ -248,18 +250,17 @@ class _Production:
             context.values.clear()  # `run` loads again and applies the policy
         if self.plan.turns is not None:
             self.plan.turns.enter(ticket.index)
-        if self.is_brief():
-            ticket.runner = LOADER if not self.plan.uses_gpu else ANY if self.plan.waits else ONE
+        ticket.is_brief = self.is_brief()
         self.statistics.worked(begin)
 
     @property
-    def keeps_to_itself(self) -> bool:
-        """Whether the threads run no code of the user's, which might start threads and processes of its own."""
-        return not self.plan.runs_users_code
+    def can_share_a_core(self) -> bool:
+        """Whether the threads mostly wait for each other, and run no code of the user's, which might start threads and
+        processes of its own."""
+        return self.plan.uses_gpu and not self.plan.runs_users_code
 
     def is_brief(self) -> bool:
-        """Whether batches take so little time, but for what the GPU does, that it is not worth while to run two of them
-        at a time."""
+        """Whether batches take little time, but for what the GPU does."""
         return min(self._took) < _BRIEF_NS
 
     def state(self, iteration: int) -> State:
@@ -322,7 +323,7 @@ class _Production:
     def settle(self, ticket: Ticket) -> None:
         """Waits for the GPU, and does what is left to do."""
         assert ticket.context is not None
-        begin = clocks()
+        begin, ticket.waits = clocks(), False
         try:
             self._complete(ticket, ticket.context)
         finally:

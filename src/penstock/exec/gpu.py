@@ -23,9 +23,9 @@ from ..gpu.memory import Block, Budget, give_back, pool
 from ..gpu.stream import Event, Stream
 
 # Batches at a time, on streams of their own, and how many more are made ahead than are asked for: while the kernels of
-# two share the GPU, the files of a third are copied, a fourth waits to take its place, and the consumer has time to
-# come for the next one.
-_AT_ONCE, _AHEAD = 4, 3
+# two share the GPU, files of a third are copied, others wait to take their places, and the consumer has time to come
+# for the next one.
+_AT_ONCE, _AHEAD = 5, 4
 _AHEAD_IN_LITTLE = 1  # memory is better spent on larger batches where there is a limit, or they take a good part of it
 _LARGE_PART = 8  # of the GPU's memory
 _TIMED_FIRST, _TIMED_EVERY = 8, 8  # batches whose stages are timed: the first ones, then one of so many

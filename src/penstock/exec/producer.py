@@ -11,11 +11,14 @@ from ..core import kernels
 from ..core.batch import Batch
 from ..core.errors import PipelineError
 from ..core.op import Picks
+from ..graph.node import Node
 from .context import BadSamples, Context, Timing, explain_failure
 from .plan import Plan
 from .policy import Policy
 
 _MAX_ATTEMPTS = 1000
+# The outputs, or the samples that can't be processed, as those of BadSamples.
+Started = list[Batch] | dict[int, tuple[Node, str, str]]
 
 
 class Producer:
@@ -35,38 +38,35 @@ class Producer:
                 ctx.values[node.number, i] = b
             ctx.timings.append(Timing("load", [node.number], begin, time.monotonic_ns()))
 
-    def start(self, ctx: Context) -> list[Batch] | BadSamples:
+    def start(self, ctx: Context) -> Started:
         """Does of `produce` what comes before the GPU is waited for, with samples that are loaded."""
         try:
             return self.plan.start(ctx, self.pool)
         except BadSamples as bad:
-            return bad
+            return bad.samples
 
     def produce(
-        self,
-        ctx: Context,
-        picks: dict[int, Picks],
-        attempt: int = 0,
-        started: list[Batch] | BadSamples | None = None,
+        self, ctx: Context, picks: dict[int, Picks], attempt: int = 0, started: Started | None = None
     ) -> tuple[list[Batch], np.ndarray]:
         """The outputs for the picks, and which rows of the iteration they are. Samples that fail before any pixel is
         touched are replaced or left out first. `started` is what `start` gave for them."""
         loaded = bool(ctx.values) or not self.plan.sources
         while True:
-            try:
-                if not loaded:
-                    self.load(ctx, picks)
-                if started is None:
-                    started = self.plan.start(ctx, self.pool)
-                elif isinstance(started, BadSamples):
-                    raise started
-                outputs = self.plan.settle(ctx, self.pool, started)
-                break
-            except BadSamples as bad:
-                started = None
-                self.policy.record({int(ctx.rows[i]): v for i, v in bad.samples.items()}, ctx.iteration)
-                ctx, picks, attempt = self._without(ctx, picks, np.array(sorted(bad.samples)), attempt)
-                loaded = False
+            if isinstance(started, dict):
+                bad = started
+            else:
+                try:
+                    if not loaded:
+                        self.load(ctx, picks)
+                    if started is None:
+                        started = self.plan.start(ctx, self.pool)
+                    outputs = self.plan.settle(ctx, self.pool, started)
+                    break
+                except BadSamples as e:
+                    bad = e.samples
+            self.policy.record({int(ctx.rows[i]): v for i, v in bad.items()}, ctx.iteration)
+            ctx, picks, attempt = self._without(ctx, picks, np.array(sorted(bad)), attempt)
+            started, loaded = None, False
         self.record_timings(ctx)
         if not ctx.failed:
             return outputs, ctx.rows

@@ -29,16 +29,12 @@ _STOP_SECONDS = 5.0
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
-# Who runs a batch: the thread that has loaded it, always the same other one, or any of those that there are.
-LOADER, ONE, ANY = range(3)
-
-
 class Ticket:
     """One iteration on its way."""
 
     __slots__ = (
         *("_made", "after", "ahead", "batch_size", "before", "closed", "context", "dropped", "ended", "error"),
-        *("index", "is_waiting", "outputs", "picks", "position", "rows", "runner", "started", "waits"),
+        *("index", "is_brief", "is_waiting", "outputs", "picks", "position", "rows", "started", "waits"),
     )
 
     def __init__(self, index: int, batch_size: int, ahead: bool = False):
@@ -54,7 +50,7 @@ class Ticket:
         self.error: BaseException | None = None
         self.dropped = False  # nobody will take it
         self.closed = False  # the pipeline was closed before it was made
-        self.runner = ANY  # who runs it
+        self.is_brief = False  # those before took little time
         self.started: Any = None  # what was begun of it, if the GPU has to be waited for
         self.waits = False  # it has
         self.is_waiting = False  # for whoever wants it to make it: no thread was asked for it yet
@@ -84,15 +80,17 @@ _Queue = queue.SimpleQueue  # of tickets; None ends the thread
 class Workers:
     """A thread that picks and loads, `n` that run what is loaded, and one that waits for the GPU."""
 
-    def __init__(self, production: _Production, n: int):
+    def __init__(self, production: _Production, n: int, loader_runs: bool):
+        """`loader_runs`: the thread that loads also runs those batches that take little time."""
         self._production = weakref.ref(production)
         self._to_load: _Queue[Ticket | None] = _Queue()
-        self._to_run: list[_Queue[Ticket | None]] = [_Queue() for _ in range(n)]
+        self._n, self.loader_runs = n, loader_runs
+        self._to_run: _Queue[Ticket | None] = _Queue()
         self._to_settle: _Queue[Ticket | None] = _Queue()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._pid = 0
-        self._core = OneCore(production.keeps_to_itself)
+        self._core = OneCore(production.can_share_a_core)
         self.stopping = self.exiting = False
 
     def start(self) -> None:
@@ -111,7 +109,7 @@ class Workers:
                 return
             self._pid = os.getpid()
             threads = [self._thread("load", _load_loop, self._to_load, self._to_run, self._to_settle)]
-            threads += [self._thread(f"batch{i}", _run_loop, q, self._to_settle) for i, q in enumerate(self._to_run)]
+            threads += [self._thread(f"batch{i}", _run_loop, self._to_run, self._to_settle) for i in range(self._n)]
             threads += [self._thread("settle", _settle_loop, self._to_settle)]
             for t in threads:
                 t.start()
@@ -132,7 +130,7 @@ class Workers:
 
     def ran(self, ticket: Ticket) -> None:
         """Tells what the calling thread has run."""
-        if ticket.runner == ONE:
+        if ticket.is_brief:
             self._core.ran(self._threads)
         else:
             self._core.leave()
@@ -149,7 +147,7 @@ class Workers:
                 self._to_load.put(ticket)
             else:
                 ticket.context.start_again({})
-                self._to_run[0].put(ticket)
+                self._to_run.put(ticket)
             raise
         ticket.context = None
         ticket.finish()
@@ -174,8 +172,9 @@ class Workers:
             if production is not None:
                 production.end()
             self._to_load.put(None)
-            for todo in (*self._to_run, self._to_settle):
-                todo.put(None)
+            for _ in range(self._n):
+                self._to_run.put(None)
+            self._to_settle.put(None)
 
     def stop(self, seconds: float = _STOP_SECONDS) -> None:
         """Asks to stop and waits for the threads, but not for ever: one may be in a callback that does not return."""
@@ -189,39 +188,39 @@ class Workers:
 
 
 def _load_loop(
-    workers: Workers, production: weakref.ref[_Production], todo: _Queue, loaded: list[_Queue], started: _Queue
+    workers: Workers, production: weakref.ref[_Production], todo: _Queue, loaded: _Queue, started: _Queue
 ) -> None:
     while (ticket := todo.get()) is not None:
         if _work(workers, production, ticket, "load"):
-            if ticket.runner == LOADER:  # sooner done than handed to another thread
-                _run(workers, production, ticket, started)
-            else:
-                loaded[0 if ticket.runner == ONE else ticket.index % len(loaded)].put(ticket)
+            if not ticket.is_brief or not workers.loader_runs:
+                loaded.put(ticket)
+            elif _work(workers, production, ticket, "run"):  # sooner done than handed to another thread
+                _hand_on(ticket, started)
         ticket = None  # an idle thread keeps no batch alive
 
 
 def _run_loop(workers: Workers, production: weakref.ref[_Production], todo: _Queue, started: _Queue) -> None:
     while (ticket := todo.get()) is not None:
-        _run(workers, production, ticket, started)
+        if _work(workers, production, ticket, "run"):
+            _hand_on(ticket, started)
         workers.ran(ticket)
         ticket = None
-
-
-def _run(workers: Workers, production: weakref.ref[_Production], ticket: Ticket, started: _Queue) -> None:
-    if _work(workers, production, ticket, "run"):
-        if ticket.waits:
-            started.put(ticket)
-        else:
-            ticket.context = None
-            ticket.finish()
 
 
 def _settle_loop(workers: Workers, production: weakref.ref[_Production], todo: _Queue) -> None:
     while (ticket := todo.get()) is not None:
         if _work(workers, production, ticket, "settle"):
-            ticket.context = None
-            ticket.finish()
+            _hand_on(ticket, todo)
         ticket = None
+
+
+def _hand_on(ticket: Ticket, started: _Queue) -> None:
+    """What was done without a fault is done, unless the GPU has to be waited for."""
+    if ticket.waits:
+        started.put(ticket)
+    else:
+        ticket.context = None
+        ticket.finish()
 
 
 def _work(
