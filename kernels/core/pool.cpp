@@ -18,6 +18,8 @@ constexpr int64_t kSmallBytes = 16 << 10;
 constexpr int64_t kOwnBytes = 2 << 20;
 constexpr int64_t kPatience = 50'000;  // ns
 constexpr int64_t kSpin = 20'000;      // ns that it then waits for their last rows before it sleeps
+// To wake all threads would keep who asks for work busy for long: so many are woken, and each of them wakes as many.
+constexpr int kWoken = 2;
 
 int64_t now_ns() {
   timespec t;
@@ -158,18 +160,14 @@ int Pool::run(const Chain &chain) {
   auto job = std::make_shared<Job>(&chain, size());
   thread_local ThreadMemory memory;
   // Of files nothing is known until they are read: who asks for them would come back with cold caches.
-  const bool joins = job->is_small && chain.chunk <= 0;
+  const bool joins = job->joined = job->is_small && chain.chunk <= 0;
   if (!job->is_small || !take_rows(*job, size(), memory, now_ns() + kPatience)) {
     if (!joins || size() > 1) {
       {
         std::lock_guard<std::mutex> lock(mutex_);
         jobs_.push_back(job);
       }
-      if (!joins) {
-        wake_.notify_all();
-      } else {
-        for (int t = 1; t < size(); t++) wake_.notify_one();
-      }
+      for (int t = 0; t < (joins ? size() - 1 : kWoken); t++) wake_.notify_one();
     }
     if (joins) {
       take_rows(*job, size(), memory, 0);
@@ -219,6 +217,7 @@ void Pool::work(int thread) {
       if (jobs_.empty()) return;
       job = jobs_.front();
     }
+    for (int t = 0; t < kWoken && !job->joined && job->next.load() < job->n_rows; t++) wake_.notify_one();
     take_rows(*job, thread, memory, 0);
     drop(job);
   }

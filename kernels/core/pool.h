@@ -69,7 +69,7 @@ class Pool {
     std::atomic<int> left, failed{0};
     std::mutex mutex;
     std::condition_variable finished;
-    bool done = false, is_small = false;
+    bool done = false, is_small = false, joined = false;  // joined: by the thread that asks for it
     Job(const Chain *c, int n_threads);
   };
   void work(int thread);

@@ -253,7 +253,9 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         if error is not None:
             raise error
         if any(self._without_waiting):
-            self._under_way.append({o._batch.ready for b in batches for o in b if not o._batch.on_host})
+            events = {o._batch.ready for b in batches for o in b if not o._batch.on_host and not o._batch.ready.passed}
+            if events:
+                self._under_way.append(events)
             if len(self._under_way) > _UNDER_WAY:
                 for event in self._under_way.popleft():
                     if not event.done():

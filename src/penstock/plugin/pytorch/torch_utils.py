@@ -41,7 +41,7 @@ def on_gpu(output: Any, name: str) -> torch.Tensor:
     if isinstance(output, TensorListGPU) and not output.is_dense_tensor():
         raise not_dense(output.shape(), name)
     # What torch.from_dlpack does, by way of fewer questions.
-    tensor: torch.Tensor = from_dlpack(output.__dlpack__(stream=_current_stream(output.device_id()) or 1))
+    tensor: torch.Tensor = _of_capsule(output.__dlpack__(stream=_current_stream(output.device_id()) or 1))
     return tensor
 
 
@@ -52,6 +52,7 @@ def _current_stream(device_id: int) -> int:
     return int(torch.cuda.current_stream(device_id).cuda_stream)
 
 
+_of_capsule = getattr(torch._C, "_from_dlpack", from_dlpack)
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # without making an object of it
 
 
