@@ -39,7 +39,7 @@ help: ## list the targets (the default)
 demo: build ## run the main job on examples/data; writes a contact sheet
 	@$(PY) examples/demo.py
 
-test: build $(VENV)/.test ## install the test extras and run all tests
+test: build $(VENV)/.test $(VENV)/.typing ## install the test extras and run all tests
 	$(PYTEST) tests
 
 frameworks: frameworks-tf frameworks-paddle ## run the tests of the plugins for TensorFlow and PaddlePaddle, each in an environment of its own
@@ -49,7 +49,8 @@ ifeq ($(TF),)
 	@echo "No TensorFlow for this Python: its tests are skipped (have it: make frameworks TF=tensorflow)"
 else
 	$(call PYTEST_BESIDE,tf) $(wildcard tests/plugin/test_tf*.py)
-	@$(VENV)/tf/bin/python -m pytest -q tests/test_docstrings.py tests/test_notebooks.py -k "plugin.tf or keras"
+	@$(VENV)/tf/bin/python -m pytest -q tests/test_docstrings.py tests/test_notebooks.py tests/test_typing.py \
+	  -k "plugin.tf or keras or test_strict"
 endif
 
 frameworks-paddle: build $(if $(PADDLE),$(VENV)/.beside-paddle)
@@ -57,13 +58,14 @@ ifeq ($(PADDLE),)
 	@echo "No PaddlePaddle for this Python: its tests are skipped (have it: make frameworks PADDLE=paddlepaddle)"
 else
 	$(call PYTEST_BESIDE,paddle) tests/plugin/test_paddle.py tests/plugin/test_iterator_grid.py
-	@$(VENV)/paddle/bin/python -m pytest -q tests/test_docstrings.py tests/test_notebooks.py -k paddle
+	@$(VENV)/paddle/bin/python -m pytest -q tests/test_docstrings.py tests/test_notebooks.py tests/test_typing.py \
+	  -k "paddle or test_strict"
 endif
 
 check: build $(VENV)/.test lint ## the quick gate: build, linters, types, one test of ten (two minutes)
 	$(PYTEST) -m "not slow" --every 10 tests
 
-lint: $(VENV)/.dev ## ruff, clang-format and mypy
+lint: $(VENV)/.dev $(VENV)/.typing ## ruff, clang-format and mypy
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/clang-format --dry-run -Werror $(C_FILES)
@@ -139,7 +141,7 @@ $(VENV)/.test: pyproject.toml | $(VENV)/.core
 $(VENV)/.beside-%: pyproject.toml Makefile | $(VENV)/.core
 	@echo "Installing $(if $(filter tf,$*),$(TF),$(PADDLE))"
 	@$(PYTHON) -m venv $(VENV)/$*
-	@$(PY) tools/requirements.py project test >$(VENV)/$*/requirements.txt
+	@$(PY) tools/requirements.py project test typing >$(VENV)/$*/requirements.txt
 	@$(VENV)/$*/bin/python -m pip install -q --no-compile -r $(VENV)/$*/requirements.txt $(if $(filter tf,$*),$(TF),$(PADDLE))
 	@echo $(abspath src) >$$($(VENV)/$*/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/penstock.pth
 	@touch $@

@@ -60,7 +60,7 @@ MAY_IMPORT = {
     "debugging": {"core", "graph", "exec", "tensors", "device_tensors", "pipeline", "python_workers"},
     "experimental": {"core", "graph", "exec", "gpu", "arrays", "tensors", "device_tensors", "settings", "registry"}
     | {"signatures", "thumbnails", "operators", "plugin", *PUBLIC},
-    "definition": {"core", "graph", "settings", "pipeline", "debugging", "python_workers"},
+    "definition": {"core", "graph", "settings", "pipeline", "pipeline_arguments", "debugging", "python_workers"},
 }
 
 

@@ -4,7 +4,7 @@
 The names are those of NVIDIA DALI: `pipeline_def`, `fn`, `ops`, `types`, `Pipeline`, `plugin`.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from . import data_node, fn, math, ops, pipeline, tensors, types
 from .core.errors import PipelineError, SampleError
@@ -37,10 +37,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """`penstock.backend` and `penstock.plugin_manager` need no import of their own, as in DALI."""
-    if name in ("backend", "plugin_manager"):
-        import importlib
+if TYPE_CHECKING:
+    from . import backend as backend
+    from . import plugin_manager as plugin_manager
+else:
 
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    def __getattr__(name):
+        """`penstock.backend` and `penstock.plugin_manager` need no import of their own, as in DALI."""
+        if name in ("backend", "plugin_manager"):
+            import importlib
+
+            return importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

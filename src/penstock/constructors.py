@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from .core.errors import suggest as suggest
+from .core.errors import warn_deprecated as warn_deprecated
 
 _Given = ParamSpec("_Given")
 _Object = TypeVar("_Object")
@@ -43,3 +44,16 @@ def of_signature(called: str, signature: inspect.Signature, args: Any, kwargs: A
         return signature.bind(*args, **kwargs)
     except TypeError as e:
         raise TypeError(f"{called}(): {e}") from None
+
+
+def with_signature_of(
+    other: Callable[_Given, None],
+) -> Callable[[Callable[..., None]], Callable[_Given, None]]:
+    """For a constructor that hands on what it gets: to its callers, and to type checkers, it has the parameters of
+    the `other` one."""
+
+    def given(init: Callable[..., None]) -> Callable[_Given, None]:
+        init.__signature__ = inspect.signature(other)  # type: ignore[attr-defined]
+        return init
+
+    return given

@@ -16,18 +16,21 @@ from .python_workers import outputs_of
 from .settings import NAMES
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from .pipeline import Pipeline
+    from .pipeline_arguments import PipelineArguments
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 @overload
 def pipeline_def(
-    fn: Callable[..., Any], *, enable_conditionals: bool = ..., debug: bool = ..., **pipeline_kwargs: Any
+    fn: Callable[..., Any], *, enable_conditionals: bool = ..., debug: bool = ..., **kwargs: Unpack[PipelineArguments]
 ) -> Callable[..., Pipeline]: ...
 @overload
 def pipeline_def(
-    fn: None = None, *, enable_conditionals: bool = ..., debug: bool = ..., **pipeline_kwargs: Any
+    fn: None = None, *, enable_conditionals: bool = ..., debug: bool = ..., **kwargs: Unpack[PipelineArguments]
 ) -> Callable[[Callable[..., Any]], Callable[..., Pipeline]]: ...
 def pipeline_def(
     fn: Callable[..., Any] | None = None,

@@ -4,14 +4,27 @@
 Integers are computed in float32, but for `abs`, `min`, `max`, `clamp` and `pow`, which keep them.
 """
 
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Callable as _Callable
+from typing import TYPE_CHECKING
 
 from .graph.node import DataNode
 from .graph.node import arithmetic as _arithmetic
 
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
 
-def _function(name: str, doc: str) -> Any:
-    def function(input: Any) -> DataNode:
+    from numpy import generic
+    from numpy.typing import NDArray
+
+    from .types import ScalarConstant
+
+    _Operand: TypeAlias = DataNode | ScalarConstant | NDArray[Any] | generic | float
+
+
+def _function(name: str, doc: str) -> _Callable[[_Operand], DataNode]:
+    def function(input: _Operand) -> DataNode:
         return _arithmetic(name, input)
 
     function.__name__ = function.__qualname__ = name
@@ -44,31 +57,31 @@ acosh = _function("acosh", "The inverse of the hyperbolic cosine.")
 atanh = _function("atanh", "The inverse of the hyperbolic tangent.")
 
 
-def min(left: Any, right: Any) -> DataNode:
+def min(left: _Operand, right: _Operand) -> DataNode:
     """The smaller of two values."""
     return _arithmetic("min", left, right)
 
 
-def max(left: Any, right: Any) -> DataNode:
+def max(left: _Operand, right: _Operand) -> DataNode:
     """The larger of two values."""
     return _arithmetic("max", left, right)
 
 
-def clamp(value: Any, lo: Any, hi: Any) -> DataNode:
+def clamp(value: _Operand, lo: _Operand, hi: _Operand) -> DataNode:
     """The nearest value between `lo` and `hi`."""
     return _arithmetic("min", _arithmetic("max", value, lo), hi)
 
 
-def pow(base: Any, exponent: Any) -> DataNode:
+def pow(base: _Operand, exponent: _Operand) -> DataNode:
     """`base` to the power of `exponent`; of integers an integer, 0 for a negative exponent."""
     return _arithmetic("pow", base, exponent)
 
 
-def fpow(base: Any, exponent: Any) -> DataNode:
+def fpow(base: _Operand, exponent: _Operand) -> DataNode:
     """`base` to the power of `exponent`, computed in floats."""
     return _arithmetic("fpow", base, exponent)
 
 
-def atan2(x: Any, y: Any) -> DataNode:
+def atan2(x: _Operand, y: _Operand) -> DataNode:
     """The angle in radians whose tangent is x / y, with the quadrant that the signs of both say."""
     return _arithmetic("atan2", x, y)

@@ -17,6 +17,7 @@ from . import operators  # noqa: F401  fills the registry
 from .core.errors import suggest, warn_deprecated
 from .core.op import REGISTRY, Operator, snake_case
 from .graph import trace
+from .graph.node import DataNode
 
 
 def _submodule(root: str, path: list[str]) -> ModuleType:
@@ -95,6 +96,21 @@ def places(cls: type[Operator], root: str = "fn") -> list[tuple[list[str], str, 
         *old_path, old_name = old.split(".")
         found.append((old_path, old_name, f"{public(old_path, old_name)} is deprecated; it is now {current}"))
     return found
+
+
+def function_of(operator: type[Operator]) -> Callable[..., DataNode]:
+    """The function of an operator's class: `function_of(Posterize)` is `fn.posterize`.
+
+    For operators of one's own, of which type checkers know the class and nothing else.
+
+    >>> from penstock import fn
+    >>> from penstock.operators.geometry.resize import Resize
+    >>> function_of(Resize) is fn.resize
+    True
+    """
+    path, name, _ = places(operator)[0]
+    function: Callable[..., DataNode] = getattr(_submodule("penstock.fn", path), snake_case(name))
+    return function
 
 
 def _fill(root: str, spell: Callable[[str], str], make: Callable[..., Any]) -> None:

@@ -114,8 +114,6 @@ def remark(arg: Arg) -> str:
 def returns(cls: type[Operator]) -> str:
     """The type of what a call gives by default. (A DataNode may be unpacked as far as type checkers know, for calls
     whose arguments ask for more outputs.)"""
-    if cls.returns_list is not Operator.returns_list:
-        return "Any"
     if cls.n_outputs is Operator.n_outputs:
         return "DataNode"
     op = object.__new__(cls)

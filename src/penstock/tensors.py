@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from .core.dtypes import DALIDataType
 from .core.source_name import given_name
 from .tensor_lists import ShapeError, TensorList, check_layout, describe, same_size
 
-__all__ = ["TensorCPU", "TensorGPU", "TensorListCPU", "TensorListGPU"]  # noqa: F822 (by __getattr__)
+__all__ = ["TensorCPU", "TensorGPU", "TensorListCPU", "TensorListGPU"]
 
 
 class TensorCPU:
@@ -275,9 +275,14 @@ def _batch_of(tensors: list[TensorCPU], contiguous: bool) -> Batch:
     return batch.packed_copy() if contiguous else batch
 
 
-def __getattr__(name: str) -> Any:
-    if name in ("TensorGPU", "TensorListGPU"):  # only who asks for them pays for the GPU's modules
-        from . import device_tensors
+if TYPE_CHECKING:
+    from .device_tensors import TensorGPU as TensorGPU
+    from .device_tensors import TensorListGPU as TensorListGPU
+else:
 
-        return getattr(device_tensors, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name):
+        if name in ("TensorGPU", "TensorListGPU"):  # only who asks for them pays for the GPU's modules
+            from . import device_tensors
+
+            return getattr(device_tensors, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from .core import dtypes as _dtypes
 from .core.dtypes import DALIDataType as DALIDataType
@@ -56,7 +57,7 @@ CPU_ONLY_DEVICE_ID = -99999
 TensorLayout = str
 
 
-def to_numpy_type(dali_type: DALIDataType) -> Any:
+def to_numpy_type(dali_type: DALIDataType) -> type[np.generic]:
     """The NumPy scalar type of a `DALIDataType`."""
     return _dtypes.to_numpy(dali_type).type
 
@@ -93,7 +94,31 @@ class CUDAStream:
         return self._ptr
 
 
-class ScalarConstant:
+_Made = TypeVar("_Made")
+
+
+class _OfEachType(Generic[_Made]):
+    """Base of numbers that can be given as each type."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:  # made below
+
+        def int8(self) -> _Made: ...
+        def int16(self) -> _Made: ...
+        def int32(self) -> _Made: ...
+        def int64(self) -> _Made: ...
+        def uint8(self) -> _Made: ...
+        def uint16(self) -> _Made: ...
+        def uint32(self) -> _Made: ...
+        def uint64(self) -> _Made: ...
+        def float16(self) -> _Made: ...
+        def float32(self) -> _Made: ...
+        def float64(self) -> _Made: ...
+        def bool(self) -> _Made: ...
+
+
+class ScalarConstant(_OfEachType["ScalarConstant"]):
     """A number with a type, as an operand beside batches: `images * ScalarConstant(3).uint8()`.
 
     Its methods `bool`, `int8`, ..., `float64` give the number as that type.
@@ -125,7 +150,7 @@ class ScalarConstant:
         return f"ScalarConstant({self.value}, {self.dtype})"
 
 
-class _ScalarNode(_DataNode):
+class _ScalarNode(_DataNode, _OfEachType["_ScalarNode"]):
     """What `Constant` makes of one number: a node that also gives it as another type, like `ScalarConstant`."""
 
     __slots__ = ("_array",)
@@ -134,7 +159,15 @@ class _ScalarNode(_DataNode):
         super().__init__(node.name, node.device, node.source, node.index)
         self._array = array
 
-    value, dtype = ScalarConstant.value, ScalarConstant.dtype
+    if TYPE_CHECKING:
+
+        @property
+        def value(self) -> Any: ...
+        @property
+        def dtype(self) -> DALIDataType: ...
+
+    else:
+        value, dtype = ScalarConstant.value, ScalarConstant.dtype
 
 
 def _as_type(name: str, make: Callable[[np.ndarray, np.dtype], Any]) -> Any:
@@ -158,6 +191,29 @@ def ConstantNode(device: str, value: Any, dtype: Any, shape: Any, layout: str | 
     return _ScalarNode(array, node) if scalar and node.device == "cpu" else node
 
 
+# To type checkers one number is both, a node and a `ScalarConstant`, as it depends on the place what it becomes.
+@overload
+def Constant(
+    value: float | np.generic,
+    dtype: DALIDataType | DTypeLike | None = None,
+    shape: None = None,
+    layout: None = None,
+    device: str | None = None,
+    *,
+    name: str | None = None,
+    preserve: bool = False,
+) -> _ScalarNode: ...
+@overload
+def Constant(
+    value: ArrayLike,
+    dtype: DALIDataType | DTypeLike | None = None,
+    shape: Sequence[int] | int | None = None,
+    layout: str | None = None,
+    device: str | None = None,
+    *,
+    name: str | None = None,
+    preserve: bool = False,
+) -> _DataNode: ...
 def Constant(
     value: Any,
     dtype: Any = None,
@@ -165,7 +221,7 @@ def Constant(
     layout: str | None = None,
     device: str | None = None,
     **kwargs: Any,
-) -> _DataNode | ScalarConstant:
+) -> Any:
     """A value that is the same for every sample.
 
     `value` is a number, a list or an array. Without a `dtype`, 64-bit numbers become 32-bit ones, as Python's are of

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,11 @@ from .core._utils import get_translations, pretty_select
 def auto_augment(
     data: DataNode,
     policy_name: str = "image_net",
-    shape: DataNode | tuple[int, int] | None = None,
+    shape: DataNode | Sequence[int] | None = None,
     fill_value: int | None = 128,
     interp_type: DALIInterpType | None = None,
-    max_translate_abs: int | tuple[int, int] | None = None,
-    max_translate_rel: float | tuple[float, float] | None = None,
+    max_translate_abs: int | Sequence[int] | None = None,
+    max_translate_rel: float | Sequence[float] | None = None,
     seed: int | None = None,
 ) -> DataNode:
     """AutoAugment with one of the policies of the paper.
@@ -75,11 +76,11 @@ def auto_augment(
 
 def auto_augment_image_net(
     data: DataNode,
-    shape: DataNode | tuple[int, int] | None = None,
+    shape: DataNode | Sequence[int] | None = None,
     fill_value: int | None = 128,
     interp_type: DALIInterpType | None = None,
-    max_translate_abs: int | tuple[int, int] | None = None,
-    max_translate_rel: float | tuple[float, float] | None = None,
+    max_translate_abs: int | Sequence[int] | None = None,
+    max_translate_rel: float | Sequence[float] | None = None,
     seed: int | None = None,
 ) -> DataNode:
     """`auto_augment` with the policy "image_net"."""
@@ -183,8 +184,8 @@ def _policy(name: str, text: str, use_shape: bool, max_translate_abs: Any, max_t
 
 def get_image_net_policy(
     use_shape: bool = False,
-    max_translate_abs: int | tuple[int, int] | None = None,
-    max_translate_rel: float | tuple[float, float] | None = None,
+    max_translate_abs: int | Sequence[int] | None = None,
+    max_translate_rel: float | Sequence[float] | None = None,
 ) -> Policy:
     """The policy that was found for ImageNet, for `apply_auto_augment`.
 
@@ -196,8 +197,8 @@ def get_image_net_policy(
 
 def get_reduced_cifar10_policy(
     use_shape: bool = False,
-    max_translate_abs: int | tuple[int, int] | None = None,
-    max_translate_rel: float | tuple[float, float] | None = None,
+    max_translate_abs: int | Sequence[int] | None = None,
+    max_translate_rel: float | Sequence[float] | None = None,
 ) -> Policy:
     """The policy that was found for reduced CIFAR-10; arguments as of `get_image_net_policy`."""
     return _policy("ReducedCifar10Policy", _policies.REDUCED_CIFAR10, use_shape, max_translate_abs, max_translate_rel)
@@ -205,8 +206,8 @@ def get_reduced_cifar10_policy(
 
 def get_svhn_policy(
     use_shape: bool = False,
-    max_translate_abs: int | tuple[int, int] | None = None,
-    max_translate_rel: float | tuple[float, float] | None = None,
+    max_translate_abs: int | Sequence[int] | None = None,
+    max_translate_rel: float | Sequence[float] | None = None,
 ) -> Policy:
     """The policy that was found for SVHN; arguments as of `get_image_net_policy`."""
     return _policy("SvhnPolicy", _policies.SVHN, use_shape, max_translate_abs, max_translate_rel)

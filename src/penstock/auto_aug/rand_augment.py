@@ -23,11 +23,11 @@ def rand_augment(
     n: int,
     m: int,
     num_magnitude_bins: int = 31,
-    shape: DataNode | tuple[int, int] | None = None,
+    shape: DataNode | Sequence[int] | None = None,
     fill_value: int | None = 128,
     interp_type: DALIInterpType | None = None,
-    max_translate_abs: int | tuple[int, int] | None = None,
-    max_translate_rel: float | tuple[float, float] | None = None,
+    max_translate_abs: int | Sequence[int] | None = None,
+    max_translate_rel: float | Sequence[float] | None = None,
     seed: int | None = None,
     monotonic_mag: bool = True,
     excluded: list[str] | None = None,
@@ -105,8 +105,8 @@ def apply_rand_augment(
 
 def get_rand_augment_suite(
     use_shape: bool = False,
-    max_translate_abs: int | tuple[int, int] | None = None,
-    max_translate_rel: float | tuple[float, float] | None = None,
+    max_translate_abs: int | Sequence[int] | None = None,
+    max_translate_rel: float | Sequence[float] | None = None,
 ) -> list[_Augmentation]:
     """The augmentations of RandAugment, whose strength grows with the bin.
 
@@ -132,8 +132,8 @@ def get_rand_augment_suite(
 
 def get_rand_augment_non_monotonic_suite(
     use_shape: bool = False,
-    max_translate_abs: int | tuple[int, int] | None = None,
-    max_translate_rel: float | tuple[float, float] | None = None,
+    max_translate_abs: int | Sequence[int] | None = None,
+    max_translate_rel: float | Sequence[float] | None = None,
 ) -> list[_Augmentation]:
     """As `get_rand_augment_suite`, with the ranges of AutoAugment for colours, posterize and solarize, whose strength
     does not grow with the bin."""

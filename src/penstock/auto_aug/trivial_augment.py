@@ -20,11 +20,11 @@ from .core._utils import get_translations, pretty_select
 def trivial_augment_wide(
     data: DataNode,
     num_magnitude_bins: int = 31,
-    shape: DataNode | tuple[int, int] | None = None,
+    shape: DataNode | Sequence[int] | None = None,
     fill_value: int | None = 128,
     interp_type: DALIInterpType | None = None,
-    max_translate_abs: int | tuple[int, int] | None = None,
-    max_translate_rel: float | tuple[float, float] | None = None,
+    max_translate_abs: int | Sequence[int] | None = None,
+    max_translate_rel: float | Sequence[float] | None = None,
     seed: int | None = None,
     excluded: list[str] | None = None,
 ) -> DataNode:
@@ -87,8 +87,8 @@ def apply_trivial_augment(
 
 def get_trivial_augment_wide_suite(
     use_shape: bool = False,
-    max_translate_abs: int | tuple[int, int] | None = None,
-    max_translate_rel: float | tuple[float, float] | None = None,
+    max_translate_abs: int | Sequence[int] | None = None,
+    max_translate_rel: float | Sequence[float] | None = None,
 ) -> list[_Augmentation]:
     """The 14 augmentations of TrivialAugment's wide space.
 

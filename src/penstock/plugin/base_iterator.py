@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import inspect
-import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from ..constructors import names_checked, suggest
+from ..constructors import names_checked, suggest, warn_deprecated
 from ..pipeline import Pipeline, PipelineError
 from ..tensors import TensorListCPU
 from . import resume
@@ -87,15 +85,6 @@ class Batch:
         self.outputs, self.keep = outputs, keep
 
 
-def like(parent: Callable[..., Any], *added: Callable[..., Any], without: Sequence[str] = ()) -> inspect.Signature:
-    """The signature of a constructor that hands its arguments on to that of its parent: that one's parameters behind
-    those of `added`, less those of the names `without`. The parameters are written in one place only."""
-    own = [p for f in added for p in inspect.signature(f).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
-    names = {p.name for p in own}.union(without)
-    inherited = [p for p in inspect.signature(parent).parameters.values() if p.name not in names]
-    return inspect.Signature(own + inherited)
-
-
 _Value = TypeVar("_Value")
 
 
@@ -131,7 +120,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
                 )
         policy = policy_of(last_batch_policy)
         if fill_last_batch is not None:
-            warnings.warn("fill_last_batch is deprecated; use last_batch_policy", DeprecationWarning, stacklevel=3)
+            warn_deprecated("fill_last_batch is deprecated; use last_batch_policy")
             wanted = LastBatchPolicy.FILL if fill_last_batch else LastBatchPolicy.PARTIAL
             if policy is not LastBatchPolicy.FILL and policy is not wanted:
                 raise ValueError(
@@ -378,20 +367,13 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         return f"<{type(self).__name__} ({names}): {what}>"
 
 
-class Classification(DaliIterator):
-    """For pipelines with two outputs, which it calls "data" and "label"; stands before a framework's iterator."""
+if TYPE_CHECKING:
+    from .own_iterators import DaliBaseIterator as _DaliBaseIterator  # noqa: F401
+else:
 
-    def __init__(self, pipelines: Pipeline | Sequence[Pipeline], *args: Any, **kwargs: Any):
-        super().__init__(pipelines, ["data", "label"], *args, **kwargs)
+    def __getattr__(name):
+        if name == "_DaliBaseIterator":
+            from .own_iterators import DaliBaseIterator
 
-    __init__.__signature__ = like(  # type: ignore[attr-defined]
-        DaliIterator.__init__, __init__, without=("output_map",)
-    )
-
-
-def __getattr__(name: str) -> Any:
-    if name == "_DaliBaseIterator":
-        from .own_iterators import DaliBaseIterator
-
-        return DaliBaseIterator
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+            return DaliBaseIterator
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

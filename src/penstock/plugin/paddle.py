@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import paddle
 
+from ..constructors import names_checked
 from ..pipeline import Pipeline
 from ..tensors import TensorListCPU, TensorListGPU
 from ..types import DALIDataType, to_numpy_type
-from .base_iterator import Batch, Classification, DaliIterator, LastBatchPolicy, dense, like, not_dense
+from .base_iterator import Batch, DaliIterator, LastBatchPolicy, dense, not_dense
+from .classification import Classification
 from .iterator_texts import with_parameters
 
 __all__ = [
@@ -191,7 +193,7 @@ def _sequences(output: Any, name: str, keep: int, levels: int) -> Any:
 
 
 @with_parameters
-class DALIGenericIterator(DaliIterator):
+class DALIGenericIterator(DaliIterator[list[dict[str, Any]]]):
     """Iterates over pipelines and gives a list with one dictionary {name: tensor} for each pipeline.
 
     The tensors are Paddle's `DenseTensor` (LoDTensor of old), as with DALI: an executor of a static graph takes them as
@@ -220,23 +222,33 @@ class DALIGenericIterator(DaliIterator):
     [[2.0], [3.0]]
     """
 
+    @names_checked
     def __init__(
         self,
         pipelines: Pipeline | Sequence[Pipeline],
         output_map: Sequence[str | tuple[str, int]],
-        *args: Any,
-        **kwargs: Any,
+        size: int = -1,
+        reader_name: str | None = None,
+        auto_reset: str | bool | None = False,
+        fill_last_batch: bool | None = None,
+        dynamic_shape: bool | None = False,
+        last_batch_padded: bool = False,
+        last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
+        prepare_first_batch: bool = True,
     ):
         names, self._levels = _with_levels(output_map)
-        super().__init__(pipelines, names, *args, **kwargs)
-
-    __init__.__signature__ = like(DaliIterator.__init__, __init__)  # type: ignore[attr-defined]
-
-    if TYPE_CHECKING:
-
-        def __next__(self) -> list[dict[str, Any]]: ...
-        def next(self) -> list[dict[str, Any]]: ...
-        def __iter__(self) -> Iterator[list[dict[str, Any]]]: ...
+        super().__init__(
+            pipelines,
+            names,
+            size,
+            reader_name,
+            auto_reset,
+            fill_last_batch,
+            dynamic_shape,
+            last_batch_padded,
+            last_batch_policy,
+            prepare_first_batch,
+        )
 
     def _convert(self, batches: list[Batch]) -> list[dict[str, Any]]:
         return [

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def coordinates(
-    samples: Sequence[np.ndarray], ndim: int, dtype: np.dtype
+    samples: Sequence[np.ndarray], ndim: int, dtype: np.dtype | type[np.generic]
 ) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
     """All elements of samples of `ndim` dimensions, zeros too: the index (1 + ndim, elements), whose first row is the
     number of the sample, the values, and the shape of the batch: the largest extents.

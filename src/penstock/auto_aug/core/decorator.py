@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -12,6 +12,28 @@ from ...data_node import DataNode
 from ._augmentation import Augmentation
 
 
+@overload
+def augmentation(
+    function: Callable[..., DataNode],
+    *,
+    mag_range: tuple[float, float] | np.ndarray | None = None,
+    randomly_negate: bool | None = None,
+    mag_to_param: Callable[[float], Any] | None = None,
+    param_device: str | None = None,
+    name: str | None = None,
+    augmentation_cls: type[Augmentation] | None = None,
+) -> Augmentation: ...
+@overload
+def augmentation(
+    function: None = None,
+    *,
+    mag_range: tuple[float, float] | np.ndarray | None = None,
+    randomly_negate: bool | None = None,
+    mag_to_param: Callable[[float], Any] | None = None,
+    param_device: str | None = None,
+    name: str | None = None,
+    augmentation_cls: type[Augmentation] | None = None,
+) -> Callable[[Callable[..., DataNode]], Augmentation]: ...
 def augmentation(
     function: Callable[..., DataNode] | None = None,
     *,

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, overload
 
 import numpy as np
 
@@ -15,17 +15,24 @@ from ._subscript import BatchedSlice
 from ._tensor import Tensor
 from ._value import Value, printed, text_of
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 
 class _Tensors:
     """The samples of a batch as a list of tensors."""
 
-    def __init__(self, batch: Any):
+    def __init__(self, batch: Batch):
         self._batch = batch
 
     def __len__(self) -> int:
         return self._batch.batch_size
 
-    def __getitem__(self, i: Any) -> Any:
+    @overload
+    def __getitem__(self, i: SupportsIndex) -> Tensor: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[Tensor]: ...
+    def __getitem__(self, i: SupportsIndex | slice) -> Tensor | list[Tensor]:
         if isinstance(i, slice):
             return [self[k] for k in range(*i.indices(len(self)))]
         return self._batch.select(i)
@@ -114,7 +121,11 @@ class Batch(Value):
         """`batch.slice[...]` indexes in each sample, as `tensor[...]` does; indices may be batches, of one for each."""
         return BatchedSlice(self)
 
-    def select(self, sample_range: Any) -> Any:
+    @overload
+    def select(self, sample_range: SupportsIndex) -> Tensor: ...  # type: ignore[overload-overlap]
+    @overload
+    def select(self, sample_range: slice_type | Sequence[SupportsIndex] | NDArray[Any]) -> Batch: ...
+    def select(self, sample_range: Any) -> Tensor | Batch:
         """The sample of a number, as a tensor; or those of a slice or of a list of numbers, as a batch. Without a copy.
 
         >>> from penstock.experimental import dynamic as ndd
@@ -128,7 +139,8 @@ class Batch(Value):
         """
         n = self._n
         if hasattr(sample_range, "__index__") and not isinstance(sample_range, bool):
-            return Tensor._made_of(self._samples().take(np.array([self._place(sample_range)])), self._external)
+            one: Tensor = Tensor._made_of(self._samples().take(np.array([self._place(sample_range)])), self._external)
+            return one
         if isinstance(sample_range, slice_type):
             places = list(range(*sample_range.indices(n)))
         elif isinstance(sample_range, (list, tuple, np.ndarray)):
@@ -137,7 +149,8 @@ class Batch(Value):
             raise TypeError(
                 f"samples are selected by a number, a slice or a list of numbers; got {type(sample_range).__name__}"
             )
-        return Batch._made_of(self._samples().take(np.array(places, "i8")), self._external)
+        several: Batch = Batch._made_of(self._samples().take(np.array(places, "i8")), self._external)
+        return several
 
     def _place(self, i: Any) -> int:
         if not hasattr(i, "__index__"):
@@ -147,7 +160,7 @@ class Batch(Value):
             raise IndexError(f"a batch of {self._n} samples has no sample {i}")
         return i % self._n
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> NoReturn:
         raise TypeError(
             "a batch has no index of its own: batch.tensors[i] is one sample, batch.slice[...] a part of each; the "
             "number of samples is batch.batch_size"

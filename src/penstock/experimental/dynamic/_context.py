@@ -11,7 +11,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.kernels import Pool
 from ...settings import available_cpus
@@ -20,6 +20,9 @@ from ._calls import forget_plans
 from ._device import Device
 from ._invocation import Invocation, ancestors, compute
 from ._mode import EvalMode
+
+if TYPE_CHECKING:
+    from .checkpoint import Checkpoint
 
 _GATHERING = 0.001  # seconds after the first call of several before the thread in the background begins with them
 _local = threading.local()
@@ -142,7 +145,7 @@ class EvalContext:
         self._device_id = device_id
         self._stream = _stream.stream(stream=cuda_stream, device_id=device_id)
         self._is_default = False
-        self._checkpoint: Any = None
+        self._checkpoint: Checkpoint | None = None
         self._entered: list[Device | None] = []
         self.lock = threading.RLock()
         _contexts.add(self)
@@ -192,7 +195,7 @@ class EvalContext:
         return self._given_pool.num_threads if self._given_pool else self._n or get_num_threads()
 
     @property
-    def thread_pool(self) -> Any:
+    def thread_pool(self) -> ThreadPool:
         """What these threads are: the ThreadPool that was given, or one."""
         if self._given_pool is None:
             pool = ThreadPool.__new__(ThreadPool)
@@ -209,12 +212,12 @@ class EvalContext:
         return current.device_id
 
     @property
-    def cuda_stream(self) -> Any:
+    def cuda_stream(self) -> _stream.Stream | None:
         """The stream that results on the GPU are made ready for; None: the host waits for what it looks at."""
         return self._stream if self._stream is not None or not self._is_default else _stream.get_current_stream()
 
     @property
-    def checkpoint(self) -> Any:
+    def checkpoint(self) -> Checkpoint:
         """The `checkpoint.Checkpoint` of this context."""
         if self._checkpoint is None:
             from .checkpoint import Checkpoint

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 _local = threading.local()
 _DLPACK_TYPES = {1: "cpu", 2: "gpu", 3: "cpu", 13: "gpu"}
@@ -128,7 +128,11 @@ class Device:
 Device.CPU = Device("cpu")
 
 
-def device(obj: Any, id: int | None = None) -> Any:
+@overload
+def device(obj: None, id: None = None) -> None: ...
+@overload
+def device(obj: Any, id: int | None = None) -> Device: ...
+def device(obj: Any, id: int | None = None) -> Device | None:
     """A `Device` from one, from its name, or from PyTorch's; None stays None."""
     if isinstance(obj, str):
         return Device(obj, id)

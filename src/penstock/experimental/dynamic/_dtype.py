@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core import dtypes
 from ...core.dtypes import DALIDataType
 from ...core.errors import suggest
+
+if TYPE_CHECKING:
+    from ._tensor import Tensor
 
 
 class DType:
@@ -93,7 +96,7 @@ class DType:
     def __str__(self) -> str:
         return self.name
 
-    def __call__(self, data: Any, *, device: Any = None, layout: str | None = None) -> Any:
+    def __call__(self, data: Any, *, device: Any = None, layout: str | None = None) -> Tensor:
         """A tensor of this type with a copy of the data."""
         from ._making import tensor
 

@@ -4,13 +4,19 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from ._functions import call_by_name
 from ._making import as_batch, as_tensor
 from ._value import Value
+
+if TYPE_CHECKING:
+    from ._batch import Batch
+    from ._device import Device
+    from ._tensor import Tensor
 
 
 def _encoded(path: Any) -> np.ndarray:
@@ -22,6 +28,18 @@ def _encoded(path: Any) -> np.ndarray:
     return name
 
 
+@overload
+def imread(
+    filepaths: str | bytes | os.PathLike[str] | Tensor, /, *, device: Device | str | None = None, **kwargs: Any
+) -> Tensor: ...
+@overload
+def imread(
+    filepaths: Sequence[str | bytes | os.PathLike[str]] | Batch,
+    /,
+    *,
+    device: Device | str | None = None,
+    **kwargs: Any,
+) -> Batch: ...
 def imread(filepaths: Any, /, *, device: Any = None, **kwargs: Any) -> Any:
     """Reads and decodes pictures.
 

@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from ._operand_types import Binary
 
 _NUMBERS = (bool, int, float, np.generic)
 
@@ -49,14 +54,14 @@ def _unary(operation: str) -> Any:
     return method
 
 
-def _binary(operation: str) -> Any:
+def _binary(operation: str) -> Binary:
     def method(self: Any, other: Any) -> Any:
         return arithmetic(operation, self, other)
 
     return method
 
 
-def _reflected(operation: str) -> Any:
+def _reflected(operation: str) -> Binary:
     def method(self: Any, other: Any) -> Any:
         return arithmetic(operation, other, self)
 
@@ -68,10 +73,17 @@ class Operands:
 
     __slots__ = ()
 
-    def __pos__(self) -> Any:
+    def __pos__(self) -> Self:
         return self
 
-    __neg__, __abs__, __invert__ = _unary("neg"), _unary("abs"), _unary("invert")
+    if TYPE_CHECKING:
+
+        def __neg__(self) -> Self: ...
+        def __abs__(self) -> Self: ...
+        def __invert__(self) -> Self: ...
+
+    else:
+        __neg__, __abs__, __invert__ = _unary("neg"), _unary("abs"), _unary("invert")
     __add__, __radd__ = _binary("add"), _reflected("add")
     __sub__, __rsub__ = _binary("sub"), _reflected("sub")
     __mul__, __rmul__ = _binary("mul"), _reflected("mul")

@@ -149,14 +149,18 @@ class Reader:
             self._begin(n, context)
         return future.result()
 
-    def _outputs(self, n: int | None, context: EvalContext | None, ahead: bool = True) -> Any:
+    def _outputs(self, n: int | None, context: EvalContext | None, ahead: bool = True) -> tuple[Any, ...]:
         batches = self._read(n or 1, context, ahead)
         made = [(Tensor if n is None else Batch)._made_of(b) for b in batches]
         if self._device.device_type == "gpu":
             made = [m.to_device(self._device) for m in made]
         return tuple(made)
 
-    def __call__(self, *, batch_size: int | None = None) -> Any:
+    @overload
+    def __call__(self, *, batch_size: int) -> tuple[Batch, ...]: ...
+    @overload
+    def __call__(self, *, batch_size: None = None) -> tuple[Any, ...]: ...
+    def __call__(self, *, batch_size: int | None = None) -> tuple[Any, ...]:
         """The next batch of the size, by default that of the constructor; or, without one, the next sample."""
         self._use("calls")
         return self._outputs(self._size(batch_size), None)

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 _local = threading.local()
-_default: dict[int, Any] = {}  # by the number of the GPU
+_default: dict[int, Stream] = {}  # by the number of the GPU
 
 
 class _CreateNew:
@@ -83,7 +83,11 @@ class Stream:
         return f"Stream(handle={self.handle:#x}, device_id={self.device_id})"
 
 
-def stream(*, stream: Any = Stream.create_new, device_id: int | None = None) -> Any:
+@overload
+def stream(*, stream: None, device_id: int | None = None) -> None: ...
+@overload
+def stream(*, stream: Any = Stream.create_new, device_id: int | None = None) -> Stream: ...
+def stream(*, stream: Any = Stream.create_new, device_id: int | None = None) -> Stream | None:
     """A `Stream` that is new, or that wraps another library's; None stays None."""
     if stream is None:
         return None
@@ -93,7 +97,7 @@ def stream(*, stream: Any = Stream.create_new, device_id: int | None = None) -> 
     return made
 
 
-def get_default_stream(device_id: int | None = None) -> Any:
+def get_default_stream(device_id: int | None = None) -> Stream | None:
     """The stream that threads use on a GPU, by default the current one, which have set none; None if there is none."""
     return _default.get(_number(device_id)) if _default else None
 
@@ -107,7 +111,7 @@ def set_default_stream(cuda_stream: Any, device_id: int | None = None) -> None:
         _default[wrapped.device_id] = wrapped
 
 
-def get_current_stream(device_id: int | None = None) -> Any:
+def get_current_stream(device_id: int | None = None) -> Stream | None:
     """This thread's stream on a GPU, by default the current one, or the default one."""
     mine = getattr(_local, "streams", None)
     found = mine.get(_number(device_id)) if mine else None

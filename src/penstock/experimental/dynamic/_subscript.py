@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._value import Value
+
+if TYPE_CHECKING:
+    from ._batch import Batch
 
 
 def subscript(value: Value, key: Any) -> Any:
@@ -34,8 +37,9 @@ def subscript(value: Value, key: Any) -> Any:
 class BatchedSlice:
     """What `batch.slice` is: `batch.slice[...]` is the batch of `sample[...]`."""
 
-    def __init__(self, batch: Any):
+    def __init__(self, batch: Batch):
         self._batch = batch
 
-    def __getitem__(self, ranges: Any) -> Any:
-        return subscript(self._batch, ranges)
+    def __getitem__(self, ranges: Any) -> Batch:
+        part: Batch = subscript(self._batch, ranges)
+        return part

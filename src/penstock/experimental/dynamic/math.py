@@ -4,10 +4,15 @@
 Integers are computed in float32, but for `abs`, `min`, `max`, `clamp` and `pow`, which keep them.
 """
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from ... import math as _graph
 from ._operands import arithmetic as _arithmetic
+
+if TYPE_CHECKING:
+    from ._operand_types import OfOne, OfThree, OfTwo
 
 
 def _as_in_graphs(function: Any) -> Any:
@@ -16,12 +21,23 @@ def _as_in_graphs(function: Any) -> Any:
     return function
 
 
-def _function(name: str) -> Any:
+def _function(name: str) -> OfOne:
     def function(input: Any) -> Any:
         return _arithmetic(name, input)
 
     function.__name__ = function.__qualname__ = name
-    return _as_in_graphs(function)
+    made: OfOne = _as_in_graphs(function)
+    return made
+
+
+def _of_two(function: Any) -> OfTwo:
+    made: OfTwo = _as_in_graphs(function)
+    return made
+
+
+def _of_three(function: Any) -> OfThree:
+    made: OfThree = _as_in_graphs(function)
+    return made
 
 
 abs, fabs, sqrt, rsqrt, cbrt = map(_function, ("abs", "fabs", "sqrt", "rsqrt", "cbrt"))
@@ -31,31 +47,31 @@ sin, cos, tan, asin, acos, atan = map(_function, ("sin", "cos", "tan", "asin", "
 sinh, cosh, tanh, asinh, acosh, atanh = map(_function, ("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"))
 
 
-@_as_in_graphs
+@_of_two
 def min(left: Any, right: Any) -> Any:
     return _arithmetic("min", left, right)
 
 
-@_as_in_graphs
+@_of_two
 def max(left: Any, right: Any) -> Any:
     return _arithmetic("max", left, right)
 
 
-@_as_in_graphs
+@_of_three
 def clamp(value: Any, lo: Any, hi: Any) -> Any:
     return _arithmetic("min", _arithmetic("max", value, lo), hi)
 
 
-@_as_in_graphs
+@_of_two
 def pow(base: Any, exponent: Any) -> Any:
     return _arithmetic("pow", base, exponent)
 
 
-@_as_in_graphs
+@_of_two
 def fpow(base: Any, exponent: Any) -> Any:
     return _arithmetic("fpow", base, exponent)
 
 
-@_as_in_graphs
+@_of_two
 def atan2(x: Any, y: Any) -> Any:
     return _arithmetic("atan2", x, y)

@@ -11,6 +11,8 @@ its transforms, which takes each picture through all of them at once. Needs PyTo
 torch.Size([8, 3, 24, 24])
 """
 
+from typing import TYPE_CHECKING
+
 from . import v2
 from .v2._enums import InterpolationMode
 from .v2.centercrop import CenterCrop
@@ -48,10 +50,12 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    if name.startswith("_"):
-        raise AttributeError(name)
-    from ...core.errors import suggest
+if not TYPE_CHECKING:
 
-    near = suggest(name, __all__) or f" There are {', '.join(__all__)}."
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'.{near}")
+    def __getattr__(name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        from ...core.errors import suggest
+
+        near = suggest(name, __all__) or f" There are {', '.join(__all__)}."
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'.{near}")

@@ -8,21 +8,34 @@ import inspect
 import json
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-from clu.data.dataset_iterator import ArraySpec, ElementSpec, PeekableDatasetIterator
 from etils import epath
 from jax.sharding import NamedSharding, PartitionSpec
 
-from ...constructors import of_signature
+from ...constructors import of_signature, with_signature_of
 from ...pipeline import Pipeline
 from .. import resume
-from ..base_iterator import Batch, LastBatchPolicy, like
+from ..base_iterator import Batch, LastBatchPolicy
 from . import placement
 from .decorator import decorate, iterator_decorator
 from .iterator import DALIGenericIterator
+
+if TYPE_CHECKING:  # CLU comes without types, and a base class without types would let pass any misspelt method
+    from dataclasses import dataclass
+
+    @dataclass(frozen=True)
+    class ArraySpec:
+        dtype: np.dtype[Any]
+        shape: tuple[int | None, ...]
+
+    class PeekableDatasetIterator:
+        def get_next(self) -> dict[str, jax.Array]: ...
+        def load(self, filename: Any) -> None: ...
+else:
+    from clu.data.dataset_iterator import ArraySpec, PeekableDatasetIterator
 
 __all__ = ["DALIGenericPeekableIterator", "get_spec_for_array", "peekable_data_iterator"]
 
@@ -54,6 +67,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
     True
     """
 
+    @with_signature_of(DALIGenericIterator.__init__)
     def __init__(self, pipelines: Pipeline | Sequence[Pipeline], *args: Any, **kwargs: Any):
         self._mutex = threading.RLock()
         self._future: concurrent.futures.Future[dict[str, jax.Array]] | None = None  # of the batch not yet given out
@@ -64,8 +78,6 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
         settings = of_signature(type(self).__name__, _SIGNATURE, (pipelines, *args), kwargs).arguments
         self._settings = {k: v for k, v in settings.items() if k != "pipelines"}
         super().__init__(pipelines, **self._settings)
-
-    __init__.__signature__ = like(DALIGenericIterator.__init__)  # type: ignore[attr-defined]
 
     def _convert(self, batches: list[Batch]) -> dict[str, jax.Array]:
         value = super()._convert(batches)
@@ -201,7 +213,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
     # What is known of batches -------------------------------------------------------------------------------------
 
     @property
-    def element_spec(self) -> ElementSpec:
+    def element_spec(self) -> dict[str, ArraySpec]:
         """Shape and type of each output, by name. Makes the first batch if there was none yet."""
         with self._mutex:
             if self._spec is None:

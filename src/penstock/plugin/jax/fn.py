@@ -17,7 +17,7 @@ from . import placement
 
 __all__ = ["jax_function"]
 
-_Made = Callable[..., Any]
+_Made = Callable[..., DataNode]
 
 
 class _JaxFunction(BatchFunction, abstract=True):

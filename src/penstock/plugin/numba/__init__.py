@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions compiled by Numba, in the graph. Needs Numba, which is imported when a pipeline is built that uses them."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from . import fn, ops
 from ._function import NumbaFunction
@@ -9,9 +9,13 @@ from ._function import NumbaFunction
 __all__ = ["NumbaFunction", "address_as_void_pointer", "fn", "ops"]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "address_as_void_pointer":  # made by Numba, which this module imports no sooner than it is needed
-        from ._pointer import address_as_void_pointer
+if TYPE_CHECKING:
+    from ._pointer import address_as_void_pointer as address_as_void_pointer
+else:
 
-        return address_as_void_pointer
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name):
+        if name == "address_as_void_pointer":  # made by Numba, which this module imports no sooner than it is needed
+            from ._pointer import address_as_void_pointer
+
+            return address_as_void_pointer
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,12 +6,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ... import fn as _fn
 from ...types import DALIDataType, to_numpy_type
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from typing_extensions import Unpack
+
+    from ...data_node import DataNode
+    from ..function_arguments import CallArguments, PlacedArguments
 
 
 class _OfNumba:
@@ -141,7 +148,7 @@ def _typed(arrays: list[np.ndarray]) -> Any:
 
 
 def numba_function(
-    *inputs: Any,
+    *inputs: DataNode | Sequence[DataNode] | NDArray[Any] | float,
     run_fn: Callable[..., None],
     out_types: Sequence[DALIDataType] | DALIDataType,
     in_types: Sequence[DALIDataType] | DALIDataType,
@@ -149,10 +156,10 @@ def numba_function(
     ins_ndim: Sequence[int] | int,
     setup_fn: Callable[..., None] | None = None,
     batch_processing: bool = False,
-    blocks: Any = None,
-    threads_per_block: Any = None,
-    **kwargs: Any,
-) -> Any:
+    blocks: int | Sequence[int] | None = None,
+    threads_per_block: int | Sequence[int] | None = None,
+    **kwargs: Unpack[PlacedArguments],
+) -> DataNode:
     """Compiles `run_fn(out0, ..., in0, ...)`, which fills the outputs from the inputs of a sample, and runs it.
 
     With `batch_processing` it gets lists of the samples. The outputs have the shapes of the inputs, or what
@@ -182,14 +189,14 @@ class NumbaFunction:
     def __init__(
         self,
         run_fn: Callable[..., None],
-        out_types: Any,
-        in_types: Any,
-        outs_ndim: Any,
-        ins_ndim: Any,
+        out_types: Sequence[DALIDataType] | DALIDataType,
+        in_types: Sequence[DALIDataType] | DALIDataType,
+        outs_ndim: Sequence[int] | int,
+        ins_ndim: Sequence[int] | int,
         setup_fn: Callable[..., None] | None = None,
         device: str = "cpu",
         batch_processing: bool = False,
-        blocks: Any = None,
+        blocks: int | Sequence[int] | None = None,
         threads_per_block: Any = None,
         **kwargs: Any,
     ):
@@ -200,7 +207,9 @@ class NumbaFunction:
             **kwargs,
         }
 
-    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
+    def __call__(
+        self, *inputs: DataNode | Sequence[DataNode] | NDArray[Any] | float, **kwargs: Unpack[CallArguments]
+    ) -> DataNode:
         return numba_function(*inputs, **{**self._kwargs, **kwargs})
 
     @property

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from ...constructors import names_checked
 from ...pipeline import Pipeline
 from ...tensors import TensorListCPU
 from ...types import to_numpy_type
-from ..base_iterator import Batch, Classification, DaliIterator, LastBatchPolicy, like
+from ..base_iterator import Batch, DaliIterator, LastBatchPolicy
+from ..classification import Classification
 from ..iterator_texts import with_parameters
 from ..sparse import coordinates
 from . import fn
@@ -76,6 +78,7 @@ class DALIRaggedIterator(DaliIterator[list[dict[str, Any]]]):
     SPARSE_LIST_TAG = "sparse_list"
     SPARSE_COO_TAG = "sparse_coo"
 
+    @names_checked
     def __init__(
         self,
         pipelines: Pipeline | Sequence[Pipeline],
@@ -83,8 +86,12 @@ class DALIRaggedIterator(DaliIterator[list[dict[str, Any]]]):
         size: int = -1,
         reader_name: str | None = None,
         output_types: Sequence[str] | None = None,
-        *args: Any,
-        **kwargs: Any,
+        auto_reset: str | bool | None = False,
+        fill_last_batch: bool | None = None,
+        dynamic_shape: bool | None = False,
+        last_batch_padded: bool = False,
+        last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
+        prepare_first_batch: bool = True,
     ):
         tags: dict[str, Callable[..., Any]] = {
             self.DENSE_TAG: dense_tensor,
@@ -98,9 +105,18 @@ class DALIRaggedIterator(DaliIterator[list[dict[str, Any]]]):
             if t not in tags:
                 raise ValueError(f"output_types takes {', '.join(map(repr, tags))}; got {t!r}")
         self._convert_output: list[Callable[..., Any]] = [tags[t] for t in types]
-        super().__init__(pipelines, output_map, size, reader_name, *args, **kwargs)
-
-    __init__.__signature__ = like(DaliIterator.__init__, __init__)  # type: ignore[attr-defined]
+        super().__init__(
+            pipelines,
+            output_map,
+            size,
+            reader_name,
+            auto_reset,
+            fill_last_batch,
+            dynamic_shape,
+            last_batch_padded,
+            last_batch_policy,
+            prepare_first_batch,
+        )
 
     def _convert(self, batches: list[Batch]) -> list[dict[str, Any]]:
         return [{n: f(o, n, b.keep) for n, o, f in zip(self._names, b.outputs, self._convert_output)} for b in batches]

@@ -4,13 +4,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from ... import fn as _fn
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from typing_extensions import Unpack
+
+    from ...data_node import DataNode
+    from ..function_arguments import CallArguments, FunctionArguments
 
 
 def _tensor(array: Any) -> Any:
@@ -65,7 +72,11 @@ class _OnTensors:
         return _array(result)
 
 
-def torch_python_function(*inputs: Any, function: Callable[..., Any], **kwargs: Any) -> Any:
+def torch_python_function(
+    *inputs: DataNode | Sequence[DataNode] | NDArray[Any] | float,
+    function: Callable[..., Any],
+    **kwargs: Unpack[FunctionArguments],
+) -> DataNode:
     """Calls a function with the samples as PyTorch tensors, or with lists of them if `batch_processing`; it returns
     tensors. Its arguments are those of `fn.python_function`.
 
@@ -92,12 +103,14 @@ class TorchPythonFunction:
         num_outputs: int = 1,
         device: str = "cpu",
         batch_processing: bool = False,
-        **kwargs: Any,
+        **kwargs: Unpack[CallArguments],
     ):
         own = {"function": function, "num_outputs": num_outputs, "device": device, "batch_processing": batch_processing}
-        self._kwargs = {**own, **kwargs}
+        self._kwargs: dict[str, Any] = {**own, **kwargs}
 
-    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
+    def __call__(
+        self, *inputs: DataNode | Sequence[DataNode] | NDArray[Any] | float, **kwargs: Unpack[CallArguments]
+    ) -> DataNode:
         return torch_python_function(*inputs, **{**self._kwargs, **kwargs})
 
     @property

@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from ...constructors import names_checked, warn_deprecated
 from ...pipeline import Pipeline
 from ..base_iterator import LastBatchPolicy
 from .copies import Copier, Epochs, Iterators
@@ -62,6 +63,7 @@ class DALIDataset(tf.data.Dataset):
     [[[0.0], [1.0]], [[2.0], [3.0]]]
     """
 
+    @names_checked
     def __init__(
         self,
         pipeline: Pipeline,
@@ -175,7 +177,7 @@ def _renamed(value: Any, old: Any, name: str) -> Any:
         return value
     if value is not None:
         raise ValueError(f"{name} is the old name of output_{name}: give output_{name} only")
-    warnings.warn(f"{name} is deprecated; use output_{name}", DeprecationWarning, stacklevel=3)
+    warn_deprecated(f"{name} is deprecated; use output_{name}")
     return old
 
 

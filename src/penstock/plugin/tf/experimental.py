@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -13,7 +12,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from ...constructors import names_checked
 from ...pipeline import Pipeline
+from ..base_iterator import LastBatchPolicy
 from .dataset import DALIDataset, placeholders
 from .elements import Elements
 
@@ -57,16 +58,51 @@ class DALIDatasetWithInputs(DALIDataset):
     [[0, 10], [20]]
     """
 
-    def __init__(self, pipeline: Pipeline, *args: Any, input_datasets: Any = None, **kwargs: Any):
+    @names_checked
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        output_dtypes: Any = None,
+        output_shapes: Any = None,
+        fail_on_device_mismatch: bool = True,
+        *,
+        batch_size: int | None = None,
+        num_threads: int | None = None,
+        device_id: int | None = None,
+        exec_separated: bool = False,
+        exec_dynamic: bool | None = False,
+        prefetch_queue_depth: int | dict[str, int] | None = None,
+        cpu_prefetch_queue_depth: int = 2,
+        gpu_prefetch_queue_depth: int = 2,
+        dtypes: Any = None,
+        shapes: Any = None,
+        reader_name: str | None = None,
+        size: int = -1,
+        last_batch_padded: bool = False,
+        last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
+        input_datasets: Mapping[str, Input | tf.data.Dataset] | None = None,
+    ):
         self._input_datasets = {} if input_datasets is None else input_datasets
-        super().__init__(pipeline, *args, **kwargs)
-
-    __init__.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [
-            *inspect.signature(DALIDataset.__init__).parameters.values(),
-            inspect.signature(__init__).parameters["input_datasets"],
-        ]
-    )
+        super().__init__(
+            pipeline,
+            output_dtypes,
+            output_shapes,
+            fail_on_device_mismatch,
+            batch_size=batch_size,
+            num_threads=num_threads,
+            device_id=device_id,
+            exec_separated=exec_separated,
+            exec_dynamic=exec_dynamic,
+            prefetch_queue_depth=prefetch_queue_depth,
+            cpu_prefetch_queue_depth=cpu_prefetch_queue_depth,
+            gpu_prefetch_queue_depth=gpu_prefetch_queue_depth,
+            dtypes=dtypes,
+            shapes=shapes,
+            reader_name=reader_name,
+            size=size,
+            last_batch_padded=last_batch_padded,
+            last_batch_policy=last_batch_policy,
+        )
 
     def _replaced_sources(self, pipeline: Pipeline, batch_size: int, elements: Elements) -> dict[str, dict[str, Any]]:
         given = self._input_datasets
