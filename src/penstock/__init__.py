@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from . import data_node, fn, math, ops, pipeline, tensors, types
 from .core.errors import PipelineError, SampleError
+from .core.errors import no_attribute as _no_attribute
 from .graph.node import DataNode
 from .graph.subscript import newaxis
 from .pipeline import Pipeline, do_not_convert, pipeline_def
@@ -48,4 +49,4 @@ else:
             import importlib
 
             return importlib.import_module(f"{__name__}.{name}")
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+        raise _no_attribute(__name__, name)

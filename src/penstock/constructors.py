@@ -8,6 +8,8 @@ import inspect
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from .core.errors import NearestMembers as NearestMembers
+from .core.errors import no_attribute as no_attribute
 from .core.errors import suggest as suggest
 from .core.errors import warn_deprecated as warn_deprecated
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable as _Callable
 from typing import TYPE_CHECKING
 
+from .core.errors import no_attribute as _no_attribute
 from .graph.node import DataNode
 from .graph.node import arithmetic as _arithmetic
 
@@ -85,3 +86,9 @@ def fpow(base: _Operand, exponent: _Operand) -> DataNode:
 def atan2(x: _Operand, y: _Operand) -> DataNode:
     """The angle in radians whose tangent is x / y, with the quadrant that the signs of both say."""
     return _arithmetic("atan2", x, y)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        raise _no_attribute(__name__, name)

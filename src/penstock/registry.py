@@ -134,6 +134,17 @@ def _added(root: str, module_name: str, spell: Callable[[str], str], name: str) 
     return None
 
 
+def _in_other_module(module_name: str, name: str) -> str:
+    """' Did you mean fn.decoders.image?' for fn.image, or nothing."""
+    root, _, place = module_name.removeprefix("penstock.").partition(".")
+    if root not in ("fn", "ops"):
+        return ""
+    same = [c for c in REGISTRY.values() if name == (snake_case(c.__name__) if root == "fn" else c.__name__)]
+    places = {c.module for c in same if not c.module.startswith("_")}
+    found = [".".join(filter(None, (root, p, name))) for p in sorted(places - {place})]
+    return f" Did you mean {' or '.join(found)}?" if found else ""
+
+
 def _make_on_demand(
     module: ModuleType, table: dict[str, tuple], make: Callable[..., Any], added: Callable[[str], tuple | None]
 ) -> None:
@@ -153,7 +164,9 @@ def _make_on_demand(
         from . import absent
 
         place = re.sub(r"^penstock\.(fn|ops|experimental\.dynamic)\.?", "", module.__name__)
-        return f" {known}" if (known := absent.explain(place, name)) else suggest(name, __dir__())
+        if known := absent.explain(place, name):
+            return f" {known}"
+        return _in_other_module(module.__name__, name) or suggest(name, __dir__())
 
     def __dir__() -> list[str]:
         return sorted({*module.__dict__, *table})

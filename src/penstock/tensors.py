@@ -12,6 +12,7 @@ from .arrays import as_numpy, copy_out, dlpack
 from .core import dtypes
 from .core.batch import Batch
 from .core.dtypes import DALIDataType
+from .core.errors import no_attribute
 from .core.source_name import given_name
 from .tensor_lists import ShapeError, TensorList, check_layout, describe, same_size
 
@@ -254,7 +255,7 @@ class TensorListCPU(TensorList):
     def _repr_html_(self) -> str | None:
         from .thumbnails import grid
 
-        title = f"TensorListCPU of {len(self)} {self.layout()} {self.dtype.name}"
+        title = " ".join(filter(None, (f"TensorListCPU of {len(self)}", self.layout(), self.dtype.name)))
         return grid(title, [self.at(i) for i in range(len(self))], self.layout(), self._batch.sources or [])
 
 
@@ -285,4 +286,4 @@ else:
             from . import device_tensors
 
             return getattr(device_tensors, name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise no_attribute(__name__, name)

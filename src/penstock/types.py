@@ -14,6 +14,7 @@ from .core import dtypes as _dtypes
 from .core.dtypes import DALIDataType as DALIDataType
 from .core.dtypes import DALIImageType as DALIImageType
 from .core.dtypes import DALIInterpType as DALIInterpType
+from .core.errors import no_attribute as _no_attribute
 from .core.sample_info import BatchInfo as BatchInfo
 from .core.sample_info import SampleInfo as SampleInfo
 from .graph import trace as _trace
@@ -262,3 +263,9 @@ def _raw_cuda_stream_ptr(stream_obj: Any) -> Any:
 
     raw = _raw_cuda_stream(stream_obj)
     return None if raw is None else ctypes.c_void_p(raw)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        raise _no_attribute(__name__, name)

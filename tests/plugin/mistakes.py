@@ -15,7 +15,7 @@ MISTAKES = [
     ({"reader_name": "reader", "auto_reset": "maybe"}, ValueError, "auto_reset takes .* got 'maybe'"),
     ({"size": 0}, ValueError, "size takes a positive number"),
     ({"size": -3}, ValueError, "size takes a positive number"),
-    ({"output_map": ["a"]}, ValueError, r"1 names \('a'\), but the pipeline has 2 outputs"),
+    ({"output_map": ["a"]}, ValueError, r"1 name \('a'\), but the pipeline has 2 outputs"),
     ({"output_map": ["a", "b", "c"]}, ValueError, "3 names"),
     ({"output_map": ["a", "a"]}, ValueError, "'a' is there more than once"),
     ({"output_map": "ab"}, ValueError, "list of names"),

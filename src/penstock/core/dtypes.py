@@ -8,8 +8,10 @@ from enum import IntEnum
 
 import numpy as np
 
+from .errors import NearestMembers
 
-class _Enum(IntEnum):
+
+class _Enum(IntEnum, metaclass=NearestMembers):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}.{self.name}: {self.value}>"
 

@@ -7,7 +7,8 @@ import linecache
 import os
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from enum import EnumMeta
+from typing import Any, NamedTuple
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
@@ -125,4 +126,26 @@ def suggest(name: str, valid) -> str:
     import difflib  # costs an import of its own, for errors only
 
     near = difflib.get_close_matches(name, list(valid), 1)
+    if not near:
+        by_lower = {v.lower(): v for v in valid}
+        near = [by_lower[n] for n in difflib.get_close_matches(name.lower(), by_lower, 1)]
     return f" Did you mean '{near[0]}'?" if near else ""
+
+
+def no_attribute(module: str, name: str) -> AttributeError:
+    """The error of a module that is asked for a name it has not, with the nearest one of its own."""
+    if name.startswith("_"):
+        return AttributeError(f"module '{module}' has no attribute '{name}'")
+    names = vars(sys.modules[module])
+    own = [n for n, v in names.items() if n[0] != "_" and getattr(v, "__module__", "").startswith("penstock")]
+    return AttributeError(f"module '{module}' has no attribute '{name}'.{suggest(name, names.get('__all__', own))}")
+
+
+class NearestMembers(EnumMeta):
+    """Metaclass of enumerations that tell of the nearest member where one is asked for that they have not."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name in (members := type.__getattribute__(cls, "__members__")):
+            return members[name]  # Python 3.10 and 3.11 look them up here
+        hint = "" if name.startswith("_") else f".{suggest(name, members)} It has {', '.join(members)}"
+        raise AttributeError(f"{cls.__name__} has no member '{name}'{hint}")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -36,6 +36,21 @@ def _auto_reset(value: Any) -> str:
     if (isinstance(key, (bool, str)) or key is None) and key in _AUTO_RESET:
         return _AUTO_RESET[key]
     raise ValueError(f"auto_reset takes True, False, 'yes', 'no' or 'raise'; got {value!r}")
+
+
+def list_of_pipelines(pipelines: Any) -> list[Pipeline]:
+    """The pipelines of an iterator, given as one or as several."""
+    if isinstance(pipelines, Pipeline):
+        return [pipelines]
+    if not isinstance(pipelines, Iterable):
+        made = getattr(pipelines, "_is_pipeline_def", False)
+        hint = f"; call it: {pipelines.__name__}(batch_size=...) gives a pipeline" if made else ""
+        raise TypeError(f"pipelines takes a Pipeline or a list of them; got {type(pipelines).__name__}{hint}")
+    return list(pipelines)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n != 1)}"
 
 
 def names_of(output_map: Any) -> list[str]:
@@ -110,7 +125,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         last_batch_policy: LastBatchPolicy | str = LastBatchPolicy.FILL,
         prepare_first_batch: bool = True,
     ):
-        self._pipes = [pipelines] if isinstance(pipelines, Pipeline) else list(pipelines)
+        self._pipes = list_of_pipelines(pipelines)
         if not self._pipes:
             raise ValueError("pipelines takes a Pipeline or a list of them; got an empty list")
         for p in self._pipes:
@@ -154,8 +169,8 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
             p.build()
             if p.num_outputs != len(self._names):
                 raise ValueError(
-                    f"output_map has {len(self._names)} names ({', '.join(map(repr, self._names))}), but the "
-                    f"pipeline has {p.num_outputs} outputs"
+                    f"output_map has {_count(len(self._names), 'name')} ({', '.join(map(repr, self._names))}), but "
+                    f"the pipeline has {_count(p.num_outputs, 'output')}"
                 )
         self.batch_size = self._pipes[0].max_batch_size or 0
         self._epochs = self._make_epochs(int(size))

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from ..constructors import NearestMembers
 
-class LastBatchPolicy(Enum):
+
+class LastBatchPolicy(Enum, metaclass=NearestMembers):
     """What to do with the last batch of an epoch if there are not enough samples to fill it.
 
     Example with samples 0...6 and batches of 3, epoch after epoch:

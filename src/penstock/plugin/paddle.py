@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import paddle
 
-from ..constructors import names_checked
+from ..constructors import names_checked, no_attribute
 from ..pipeline import Pipeline
 from ..tensors import TensorListCPU, TensorListGPU
 from ..types import DALIDataType, to_numpy_type
@@ -284,3 +284,9 @@ def _with_levels(output_map: Any) -> tuple[Any, list[int]]:
 
 class DALIClassificationIterator(Classification, DALIGenericIterator):
     """`DALIGenericIterator` for pipelines with two outputs, which it calls "data" and "label"."""
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        raise no_attribute(__name__, name)

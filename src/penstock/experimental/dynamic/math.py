@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ... import math as _graph
+from ...core.errors import no_attribute as _no_attribute
 from ._operands import arithmetic as _arithmetic
 
 if TYPE_CHECKING:
@@ -75,3 +76,9 @@ def fpow(base: Any, exponent: Any) -> Any:
 @_of_two
 def atan2(x: Any, y: Any) -> Any:
     return _arithmetic("atan2", x, y)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        raise _no_attribute(__name__, name)

@@ -1,8 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iterators that give JAX arrays. Arrays of CPU pipelines share the memory of the batch: nothing is copied."""
 
+from typing import TYPE_CHECKING
+
+from ...constructors import no_attribute
 from ..base_iterator import LastBatchPolicy
 from . import fn
 from .iterator import DALIGenericIterator, data_iterator
 
 __all__ = ["DALIGenericIterator", "LastBatchPolicy", "data_iterator", "fn"]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        raise no_attribute(__name__, name)

@@ -12,7 +12,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from ...constructors import names_checked
 from ...pipeline import Pipeline
-from ..base_iterator import Batch, DaliIterator, LastBatchPolicy, policy_of
+from ..base_iterator import Batch, DaliIterator, LastBatchPolicy, list_of_pipelines, policy_of
 from ..iterator_texts import with_parameters
 from . import placement
 from .decorator import decorate, default_num_threads_value, iterator_decorator
@@ -73,7 +73,8 @@ class DALIGenericIterator(DaliIterator[dict[str, jax.Array]]):
         *,
         devices: Sequence[jax.Device] | None = None,
     ):
-        n = 1 if isinstance(pipelines, Pipeline) else len(pipelines)
+        pipelines = list_of_pipelines(pipelines)
+        n = len(pipelines)
         if policy_of(last_batch_policy) is LastBatchPolicy.PARTIAL and (n > 1 or sharding is not None):
             raise ValueError("last_batch_policy PARTIAL needs a single pipeline without sharding; use FILL or DROP")
         if sharding is not None:

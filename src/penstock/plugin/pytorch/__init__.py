@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from ...constructors import names_checked
+from ...constructors import names_checked, no_attribute
 from ...pipeline import Pipeline
 from ...tensors import TensorListCPU
 from ...types import to_numpy_type
@@ -150,3 +150,9 @@ def _coo_on_gpu(samples: list[torch.Tensor], output: Any) -> torch.Tensor:
         device=device,
         check_invariants=False,
     )
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        raise no_attribute(__name__, name)

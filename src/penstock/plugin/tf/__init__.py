@@ -2,8 +2,9 @@
 """Pipelines as TensorFlow datasets and operators. Nothing is compiled against TensorFlow, and nothing is copied:
 tensors share the memory of the batch."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ...constructors import no_attribute
 from ...pipeline import Pipeline
 from . import experimental
 from .dataset import DALIDataset, dataset_options
@@ -41,3 +42,9 @@ def dataset_inputs_compatible_tensorflow() -> bool:
 def dataset_distributed_compatible_tensorflow() -> bool:
     """Whether datasets work with `tf.distribute` of this TensorFlow: always."""
     return True
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        raise no_attribute(__name__, name)
