@@ -77,3 +77,24 @@ def test_a_definition_is_no_pipeline(plugin):
         module.DALIGenericIterator(training, ["x"])
     with pytest.raises(TypeError, match=r"pipelines takes a Pipeline or a list of them; got int$"):
         module.DALIGenericIterator(3, ["x"])
+
+
+def test_arguments_of_functions():
+    jax_function = pytest.importorskip("penstock.plugin.jax.fn").jax_function
+    clu = pytest.importorskip("penstock.plugin.jax.clu")
+    torch = pytest.importorskip("penstock.plugin.pytorch")
+    from penstock.auto_aug import auto_augment, rand_augment, trivial_augment
+
+    x = fn.external_source(name="x")
+    for call, text in [
+        (lambda: jax_function(abs, num_output=2), r"jax_function\(\) .*'num_output'. Did you mean 'num_outputs'"),
+        (lambda: clu.peekable_data_iterator(output_mop=["x"]), r"peekable_data_iterator\(\) .* mean 'output_map'"),
+        (lambda: torch.TorchPythonFunction(abs, num_outptus=2), r"TorchPythonFunction\(\) .* mean 'num_outputs'"),
+        (lambda: auto_augment.auto_augment(x, polisy_name="svhn"), r"auto_augment\(\) .* mean 'policy_name'"),
+        (lambda: rand_augment.rand_augment(x, 2, 9, fill_values=3), r"rand_augment\(\) .* mean 'fill_value'"),
+        (lambda: trivial_augment.trivial_augment_wide(x, exclude=[]), r"trivial_augment_wide\(\) .* 'excluded'"),
+    ]:
+        with pytest.raises(TypeError, match=text):
+            call()
+    with pytest.raises(ValueError, match="got 'imagenet'. Did you mean 'image_net'"):
+        auto_augment.auto_augment(x, "imagenet")

@@ -15,6 +15,7 @@ from .core.errors import warn_deprecated as warn_deprecated
 
 _Given = ParamSpec("_Given")
 _Object = TypeVar("_Object")
+_Result = TypeVar("_Result")
 
 
 def check_names(called: str, given: Iterable[str], valid: Collection[str]) -> None:
@@ -35,6 +36,19 @@ def names_checked(
         if not kwargs.keys() <= valid:
             check_names(type(self).__name__, kwargs, valid)
         init(self, *args, **kwargs)
+
+    return checked
+
+
+def keywords_checked(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+    """A function that tells of unknown names as constructors do."""
+    valid = inspect.signature(function).parameters.keys()
+
+    @functools.wraps(function)
+    def checked(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
+        if not kwargs.keys() <= valid:
+            check_names(function.__name__, kwargs, valid)
+        return function(*args, **kwargs)
 
     return checked
 

@@ -95,3 +95,10 @@ def test_numba_errors():
         run(lambda: numba(add, in_types=types.INT32))
     with pytest.raises(ValueError, match="in_types has 2 entries, the numbers of dimensions 1"):
         run(lambda: numba(add, in_types=[types.INT32] * 2))
+
+
+def test_numba_is_where_dali_has_it():
+    from penstock.plugin import numba
+    from penstock.plugin.numba.experimental import NumbaFunction
+
+    assert NumbaFunction is numba.NumbaFunction is numba.ops.experimental.NumbaFunction

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import fn, types
+from ..constructors import keywords_checked, suggest
 from ..data_node import DataNode
 from ..graph.branching import if_else
 from ..types import DALIInterpType
@@ -21,6 +22,7 @@ from .core._suites import kwargs_of, native_table
 from .core._utils import get_translations, pretty_select
 
 
+@keywords_checked
 def auto_augment(
     data: DataNode,
     policy_name: str = "image_net",
@@ -59,7 +61,8 @@ def auto_augment(
         "reduced_cifar10": get_reduced_cifar10_policy,
     }
     if not isinstance(policy_name, str) or policy_name not in makers:
-        raise ValueError(f"`policy_name` must be one of {', '.join(map(repr, makers))}; got {policy_name!r}")
+        near = suggest(str(policy_name), makers)
+        raise ValueError(f"`policy_name` must be one of {', '.join(map(repr, makers))}; got {policy_name!r}.{near}")
     kwargs = kwargs_of(fill_value, interp_type, shape)
     if policy_name != "reduced_image_net":
         policy = makers[policy_name](shape is not None, max_translate_abs, max_translate_rel)
@@ -74,6 +77,7 @@ def auto_augment(
     return apply_auto_augment(get_reduced_image_net_policy(), data, seed, **kwargs)
 
 
+@keywords_checked
 def auto_augment_image_net(
     data: DataNode,
     shape: DataNode | Sequence[int] | None = None,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import fn, types
+from ..constructors import keywords_checked
 from ..data_node import DataNode
 from ..types import DALIInterpType
 from . import augmentations as a
@@ -17,6 +18,7 @@ from .core._suites import chosen, kwargs_of, native_table
 from .core._utils import get_translations, pretty_select
 
 
+@keywords_checked
 def trivial_augment_wide(
     data: DataNode,
     num_magnitude_bins: int = 31,

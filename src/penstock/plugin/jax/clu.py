@@ -269,4 +269,4 @@ def peekable_data_iterator(*args: Any, **kwargs: Any) -> Any:
     >>> [it.peek()["x"][0, 0].item(), next(it)["x"][0, 0].item(), it.peek()["x"][0, 0].item()]
     [0.0, 0.0, 1.0]
     """
-    return decorate(DALIGenericPeekableIterator, *args, **kwargs)
+    return decorate("peekable_data_iterator", DALIGenericPeekableIterator, *args, **kwargs)

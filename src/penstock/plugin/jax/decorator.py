@@ -63,9 +63,9 @@ def _signature(iterator: type[Any]) -> inspect.Signature:
     return inspect.Signature([function, *(p.replace(kind=function.kind) for p in settings.values())])
 
 
-def decorate(iterator: type[Any], *args: Any, **kwargs: Any) -> Any:
-    """What `data_iterator` does, for any class of iterators."""
-    bound = of_signature("data_iterator", _signature(iterator), args, kwargs)
+def decorate(called: str, iterator: type[Any], *args: Any, **kwargs: Any) -> Any:
+    """What `data_iterator` does, for any class of iterators; `called` is the name that it has for them."""
+    bound = of_signature(called, _signature(iterator), args, kwargs)
     bound.apply_defaults()
     return _decorate(iterator, **bound.arguments)
 

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from ...batch_function import BatchFunction, call, checked
+from ...constructors import keywords_checked
 from ...data_node import DataNode
 from . import placement
 
@@ -46,6 +47,7 @@ def jax_function(
 ) -> Callable[[Callable[..., Any]], _Made]: ...
 
 
+@keywords_checked
 def jax_function(
     function: Callable[..., Any] | None = None,
     num_outputs: int = 1,

@@ -147,4 +147,4 @@ def data_iterator(*args: Any, **kwargs: Any) -> Any:
     >>> [batch["x"].shape for batch in numbers(batch_size=2)]
     [(2, 1), (2, 1)]
     """
-    return decorate(DALIGenericIterator, *args, **kwargs)
+    return decorate("data_iterator", DALIGenericIterator, *args, **kwargs)

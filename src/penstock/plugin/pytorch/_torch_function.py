@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 
 from ... import fn as _fn
+from ...constructors import check_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -105,6 +107,7 @@ class TorchPythonFunction:
         batch_processing: bool = False,
         **kwargs: Unpack[CallArguments],
     ):
+        check_names("TorchPythonFunction", kwargs, inspect.signature(_fn.python_function).parameters)
         own = {"function": function, "num_outputs": num_outputs, "device": device, "batch_processing": batch_processing}
         self._kwargs: dict[str, Any] = {**own, **kwargs}
 
