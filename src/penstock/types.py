@@ -8,7 +8,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
 
 from .core import dtypes as _dtypes
 from .core.dtypes import DALIDataType as DALIDataType
@@ -19,6 +18,9 @@ from .core.sample_info import BatchInfo as BatchInfo
 from .core.sample_info import SampleInfo as SampleInfo
 from .graph import trace as _trace
 from .graph.node import DataNode as _DataNode
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
 
 # The members of the enumerations are names of this module, too.
 NO_TYPE = DALIDataType.NO_TYPE

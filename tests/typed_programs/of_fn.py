@@ -55,6 +55,7 @@ def wrong(x: DataNode) -> None:
     math.sqrt("x")  # found: arg-type
     math.clamp(x, 3)  # found: call-arg
     types.UINT9  # found: attr-defined
+    types.DALIDataType.UINT9  # found: attr-defined
     types.Constant(3, shpae=[3])  # found: call-overload
     types.Constant(3).uint9()  # found: attr-defined
     fn.external_source(num_outputs=2).gpu()  # found: attr-defined

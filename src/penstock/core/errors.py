@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from enum import EnumMeta
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
@@ -144,8 +144,10 @@ def no_attribute(module: str, name: str) -> AttributeError:
 class NearestMembers(EnumMeta):
     """Metaclass of enumerations that tell of the nearest member where one is asked for that they have not."""
 
-    def __getattr__(cls, name: str) -> Any:
-        if name in (members := type.__getattribute__(cls, "__members__")):
-            return members[name]  # Python 3.10 and 3.11 look them up here
-        hint = "" if name.startswith("_") else f".{suggest(name, members)} It has {', '.join(members)}"
-        raise AttributeError(f"{cls.__name__} has no member '{name}'{hint}")
+    if not TYPE_CHECKING:  # type checkers know the members
+
+        def __getattr__(cls, name):
+            if name in (members := type.__getattribute__(cls, "__members__")):
+                return members[name]  # Python 3.10 and 3.11 look them up here
+            hint = "" if name.startswith("_") else f".{suggest(name, members)} It has {', '.join(members)}"
+            raise AttributeError(f"{cls.__name__} has no member '{name}'{hint}")
