@@ -14,7 +14,7 @@ _ADVICE = {
         "experimental.readers.fits experimental.readers.video"
     ),
     "call a library for it in fn.python_function or in the source of fn.external_source": (
-        "audio_resample decoders.audio decoders.inflate decoders.video mel_filter_bank mfcc "
+        "audio_resample decoders.audio decoders.video mel_filter_bank mfcc "
         "nonsilent_region power_spectrum preemphasis_filter spectrogram to_decibels"
     ),
 }
@@ -23,7 +23,6 @@ FORMER = {f"{name.removeprefix('readers.')}_reader": name for name in INSTEAD if
     "audio_decoder": "decoders.audio",
     "experimental.audio_resample": "audio_resample",
     "experimental.decoders.video": "decoders.video",
-    "experimental.inflate": "decoders.inflate",
     "video_reader_resize": "readers.video_resize",
 }
 

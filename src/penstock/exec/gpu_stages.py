@@ -16,16 +16,19 @@ from ..graph.passes import Stage
 from .arguments import Resolver
 from .context import Context, Timing, explain_failure
 from .gpu import GpuPass
+from .judged import Judged
 from .mixed import Decoding
 
 
 def runner(stage: Stage, resolvers: dict[int, Resolver]) -> Callable[[Context, kernels.Pool], None]:
-    """What runs a stage of kind "upload", "download", "mixed" or "engine" for one batch."""
+    """What runs a stage of kind "upload", "download", "mixed", "engine" or "judged" for one batch."""
     node = stage.nodes[0]
     if stage.kind == "engine":
         from . import optical_flow
 
         return lambda ctx, pool: optical_flow.run(ctx, node, resolvers[node.number])
+    if stage.kind == "judged":
+        return Judged(node, resolvers[node.number]).run
     if stage.kind == "mixed":
         return Decoding(node, resolvers[node.number]).run
     if stage.kind == "upload":

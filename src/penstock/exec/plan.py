@@ -57,7 +57,7 @@ class Plan:
             for n in self.nodes
         )
         self._release = last_uses(self.stages, outputs)
-        self.uses_gpu = any(s.kind in ("gpu", "mixed", "engine", "upload", "download") for s in self.stages)
+        self.uses_gpu = any(s.kind in ("gpu", "mixed", "engine", "judged", "upload", "download") for s in self.stages)
         self.uses_gpu |= any(n.op.runs_on_gpu and n.device == "gpu" for n in self.nodes)
         self.is_prompt &= not self.uses_gpu
         self.runs_users_code = self.turns is not None or not all(
@@ -77,7 +77,7 @@ class Plan:
     def require_engines(self) -> None:
         """Raises RuntimeError if the GPU lacks an engine that an operator is done by."""
         for node in self.nodes:
-            if node.op.engine:
+            if node.op.gpu_stage == "engine":
                 from .optical_flow import require
 
                 require(self.session, node)
@@ -178,7 +178,7 @@ def runner_of(
 ) -> Callable[[Context, kernels.Pool], None]:
     """What runs a stage of any other kind for one batch; code of operators while it has its `turn`."""
     node = stage.nodes[0]
-    if stage.kind in ("mixed", "engine", "upload", "download"):
+    if stage.kind in ("mixed", "engine", "judged", "upload", "download"):
         from .gpu_stages import runner
 
         return runner(stage, resolvers)

@@ -21,6 +21,7 @@ _TITLES = {
     "gpu": "chain on the GPU",
     "mixed": "decoding by CPU and GPU",
     "engine": "an engine of the GPU",
+    "judged": "a kernel on the GPU that finds bad samples",
     "upload": "copy to the GPU",
     "download": "copy to the CPU",
     "branches": "a chain for each branch, sample by sample",

@@ -14,7 +14,7 @@ class Stage:
     goes at a time.
 
     `kind` is "source", "batch", "chain" (on the CPU), "gpu" (a chain there), "mixed" (a decoder), "engine" (of
-    the GPU), "upload" or "download".
+    the GPU), "judged" (a kernel there that finds bad samples), "upload" or "download".
     """
 
     __slots__ = ("kind", "nodes")
@@ -45,8 +45,8 @@ def kind_of(node: Node) -> str:
     """The kind of the stage that a node is in."""
     if isinstance(node.op, Transfer):
         return "upload" if node.op.to == "gpu" else "download"
-    if node.op.engine:
-        return "engine"
+    if node.op.gpu_stage and node.device == "gpu":
+        return node.op.gpu_stage
     moves_pointers = not node.op.kernel and not node.op.aliases  # conditionals, which need no kernel on the GPU
     if node.device == "mixed" or (node.device == "gpu" and not moves_pointers):
         return node.device

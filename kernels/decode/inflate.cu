@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// form: own
+// A warp takes a chunk. All of its lanes read the same tokens; they copy literals and matches together. What is read
+// comes through shared memory, long before it is needed, and what was made lately is kept there, so that few matches
+// have to wait for the memory of the GPU; it is written there in aligned blocks.
+#include "core/gpu.h"
+#include "decode/inflate.h"
+
+constexpr int kWarp = 32, kBlock = 16;
+constexpr int kHalf = 2048, kBlocksOfLane = kHalf / kBlock / kWarp;  // bytes of the input that are loaded at once
+constexpr int kPiece = 512;  // bytes that are copied between looking after both memories
+
+struct WarpInput {
+  // Places are counted from an address that is a multiple of 16, before the first byte. In shared memory there are the
+  // halves number `half` and the one behind it; the third is under way.
+  const uint8_t *base;
+  uint8_t *shared;
+  int64_t at, end;
+  int64_t half;
+  uint4 next[kBlocksOfLane];
+  int lane;
+
+  DEVICE WarpInput(const uint8_t *data, int64_t size, uint8_t *shared, int lane) : shared(shared), half(0), lane(lane) {
+    at = (int64_t)((unsigned long long)data & (kBlock - 1)), end = at + size;
+    base = data - at;
+    load_half(0), keep_half(0);
+    load_half(1), keep_half(1);
+    load_half(2);
+    __syncwarp();
+  }
+  DEVICE void load_half(int64_t i) {
+#pragma unroll
+    for (int k = 0; k < kBlocksOfLane; k++) {
+      const int64_t place = i * kHalf + (k * kWarp + lane) * kBlock;
+      if (place < end) next[k] = __ldg((const uint4 *)(base + place));
+    }
+  }
+  DEVICE void keep_half(int64_t i) {
+    uint4 *to = (uint4 *)(shared + (i & 1) * kHalf);
+#pragma unroll
+    for (int k = 0; k < kBlocksOfLane; k++) to[k * kWarp + lane] = next[k];
+  }
+  // The next n <= kPiece bytes can be read.
+  DEVICE void need(int n) {
+    if (at + n <= (half + 2) * kHalf) return;
+    __syncwarp();
+    keep_half(half + 2);
+    half++;
+    load_half(half + 2);
+    __syncwarp();
+  }
+  DEVICE int ahead(int i) const { return shared[(at + i) & (2 * kHalf - 1)]; }
+
+  DEVICE int64_t left() const { return end - at; }
+  DEVICE int byte() {
+    need(1);
+    const int x = ahead(0);
+    at++;
+    return x;
+  }
+  DEVICE bool extend(int64_t &n) {
+    while (left() > 0) {
+      need(kWarp);
+      const int there = left() < kWarp ? (int)left() : kWarp, x = ahead(lane);
+      const unsigned ends = __ballot_sync(~0u, lane < there && x != 255);
+      if (ends) {
+        const int before = __ffs(ends) - 1;
+        n += 255 * before + ahead(before);
+        at += before + 1;
+        return true;
+      }
+      n += 255 * there;
+      at += there;
+    }
+    return false;
+  }
+};
+
+// WINDOW bytes of what was made last are kept.
+template <int WINDOW>
+struct WarpOutput {
+  // Places are counted as those of the input; in front of `written` they are in the GPU's memory.
+  uint8_t *base, *shared;
+  int64_t first, at, end, written;
+  int lane;
+
+  DEVICE WarpOutput(uint8_t *data, int64_t size, uint8_t *shared, int lane) : shared(shared), lane(lane) {
+    first = (int64_t)((unsigned long long)data & (kBlock - 1));
+    at = written = first, end = first + size;
+    base = data - first;
+  }
+  DEVICE uint8_t &kept(int64_t place) const { return shared[place & (WINDOW - 1)]; }
+  DEVICE int64_t room() const { return end - at; }
+  DEVICE int64_t made() const { return at - first; }
+
+  DEVICE void literals(WarpInput &in, int64_t n) {
+    while (n > 0) {
+      const int some = n < kPiece ? (int)n : kPiece;
+      in.need(some);
+      for (int i = lane; i < some; i += kWarp) kept(at + i) = (uint8_t)in.ahead(i);
+      in.at += some;
+      n -= some;
+      advance(some);
+    }
+  }
+  // The bytes from `offset` ago on repeat themselves, so each that is new is one of those that were there before.
+  DEVICE void match(int offset, int64_t n) {
+    while (n > 0) {
+      const int some = n < kPiece ? (int)n : kPiece;
+      const int step = offset <= kWarp ? kWarp % offset : kWarp;
+      int from = offset < kWarp ? lane % offset : lane;
+      const bool is_kept = offset <= WINDOW - kPiece;
+      __syncwarp();
+      for (int i = lane; i < some; i += kWarp) {
+        const int64_t place = at - offset + from;
+        kept(at + i) = is_kept ? kept(place) : base[place];
+        from += step;
+        if (from >= offset) from -= offset;
+      }
+      n -= some;
+      advance(some);
+    }
+  }
+  DEVICE void advance(int n) {
+    at += n;
+    if (at - written >= kPiece) write(at & ~(int64_t)(kBlock - 1));
+  }
+  // Up to a place: blocks as a whole, others byte by byte.
+  DEVICE void write(int64_t to) {
+    __syncwarp();
+    const int64_t head = (written + kBlock - 1) & ~(int64_t)(kBlock - 1), tail = to & ~(int64_t)(kBlock - 1);
+    if (written + lane < (head < to ? head : to)) base[written + lane] = kept(written + lane);
+    for (int64_t place = head + lane * kBlock; place < tail; place += kWarp * kBlock)
+      *(uint4 *)(base + place) = *(const uint4 *)&kept(place);
+    if (tail >= head && tail + lane < to) base[tail + lane] = kept(tail + lane);
+    written = to;
+    __syncwarp();
+  }
+  // The rest is zeros.
+  DEVICE void finish() {
+    write(at);
+    const int64_t head = (at + kBlock - 1) & ~(int64_t)(kBlock - 1), tail = end & ~(int64_t)(kBlock - 1);
+    if (at + lane < (head < end ? head : end)) base[at + lane] = 0;
+    for (int64_t place = head + lane * kBlock; place < tail; place += kWarp * kBlock)
+      *(uint4 *)(base + place) = make_uint4(0, 0, 0, 0);
+    if (tail >= head && tail + lane < end) base[tail + lane] = 0;
+  }
+};
+
+template <int WINDOW>
+DEVICE void inflate_chunks(const Launch &l) {
+  static_assert(WINDOW >= 4 * kPiece && (WINDOW & (WINDOW - 1)) == 0, "");
+  DYNAMIC_SHARED(uint8_t, shared);
+  const int lane = threadIdx.x;
+  FOR_SAMPLES(sample, l) {
+    const InflateArgs a = ((const InflateArgs *)l.args[0])[sample];
+    if (blockIdx.x >= a.chunks) continue;
+    const Tensor out = l.tensors[0][sample];
+    const int64_t each = volume_of(out) * item_size(out.dtype) / a.chunks;
+    for (int64_t chunk = blockIdx.x; chunk < a.chunks; chunk += gridDim.x) {
+      WarpInput from(l.tensors[1][sample].as<uint8_t>() + a.offsets[chunk], a.sizes[chunk], shared + WINDOW, lane);
+      WarpOutput<WINDOW> made(out.as<uint8_t>() + chunk * each, each, shared, lane);
+      const Lz4Fault fault = lz4_decode(from, made);
+      if (fault == LZ4_FINE) made.finish();
+      if (fault != LZ4_FINE && a.status && lane == 0) *(uint8_t *)a.status = 1;
+      __syncwarp();
+    }
+  }
+}

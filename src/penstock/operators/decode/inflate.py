@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decompression of samples, or of the chunks that make them up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.dtypes import DALIDataType, to_numpy
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, Layout, Operator, PerSample
+
+
+class Inflate(Operator):
+    """Decompresses samples: blocks of LZ4, of which shape and type are known.
+
+    The input is bytes, uint8 of one dimension: a block as `lz4.block.compress(x, store_size=False)` and nvCOMP make it
+    (https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md), not a frame of lz4.frame. The output has the bytes
+    of the block, as an array of `shape` and `dtype` in the byte order of this machine; zeros follow where it is larger.
+
+    With `chunk_offsets` or `chunk_sizes`, a sample is several blocks of arrays of the same `shape`. They become one
+    array with a new first axis, which counts them and is called `sequence_axis_name` if there is a `layout`. Chunks may
+    be picked and come in any order, and their number may differ from sample to sample. Without `chunk_sizes` a chunk
+    ends where the next one begins, the last one with the sample; without `chunk_offsets` they follow each other, the
+    first one from the beginning of the sample on.
+
+    What is damaged, cut, or larger than the output is an error of its sample, as are an empty sample and chunks that
+    are not within it: on both devices, with what `on_error` of the pipeline says. DALI has this operator on the GPU
+    only; there the output of a damaged block is undefined, and that of a block which is larger than the output, unless
+    `check_output_size` is set. It lacks FLOAT64.
+
+    >>> from penstock import fn, pipeline_def
+    >>> import numpy as np
+    >>> blocks = np.uint8([0x12, 7, 1, 0, 0, 0x70, 1, 2, 3, 4, 5, 6, 7])  # 7 and 6 more of what was 1 byte ago; 1 to 7
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     return fn.decoders.inflate(blocks, shape=[7], chunk_sizes=[5, 8], layout="X")
+    >>> pipe().run()[0].at(0).tolist()
+    [[7, 7, 7, 7, 7, 7, 7], [1, 2, 3, 4, 5, 6, 7]]
+    """
+
+    module = "decoders"
+    deprecated = ("experimental.Inflate",)
+    frames = False
+    kernel = "decode/inflate"
+    gpu_stage = "judged"
+
+    shape = PerSample([int], doc="Shape of the output, or of each chunk of it; [] is a scalar.")
+    algorithm = Arg(str, "LZ4", "How the input was compressed: 'LZ4', the only one that there is.")
+    check_output_size = Arg(
+        bool, False, "No matter: that the data fits into the output is always checked, and costs nothing."
+    )
+    chunk_offsets = PerSample([int], None, "Where chunks begin, in bytes from the sample's first one on.", ragged=True)
+    chunk_sizes = PerSample([int], None, "How many bytes of the input the chunks have.", ragged=True)
+    dtype = Arg(DALIDataType, DALIDataType.UINT8, "Type of the output: any of numbers, or BOOL.")
+    layout = Arg(Layout, "", "Layout of the output, or of each chunk of it: as many names as `shape` has extents.")
+    sequence_axis_name = Arg(Layout, "F", "Name of the axis that counts the chunks: one character.")
+
+    def setup(self) -> None:
+        values, name = self.values, self.display_name()
+        if str(values["algorithm"]).lower() != "lz4":
+            raise ValueError(f"{name}: algorithm takes 'LZ4'; got {values['algorithm']!r}")
+        axis = values["sequence_axis_name"]
+        if len(axis) != 1:
+            raise ValueError(f"{name}: sequence_axis_name takes one character; got '{axis}'")
+        if values["dtype"] > DALIDataType.BOOL:
+            raise ValueError(f"{name}: dtype takes a type of numbers such as types.UINT8; got {values['dtype']}")
+        if isinstance(values["shape"], list):
+            self._check_layout(len(values["shape"]))
+
+    def _check_layout(self, ndim: int) -> None:
+        layout = self.values["layout"]
+        if layout and len(layout) != ndim:
+            raise ValueError(
+                f"layout='{layout}' has {len(layout)} names, `shape` {ndim} extents; the axis that counts chunks is "
+                "called `sequence_axis_name` and is not part of them"
+            )
+
+    def plan(self, a: Arguments, x: Spec) -> None:
+        if x.dtype != np.uint8 or x.ndim != 1:
+            raise ValueError(
+                f"compressed data is bytes, uint8 of one dimension; got {x.dtype.name} of {x.ndim} dimensions; "
+                "fn.reinterpret and fn.reshape make bytes of it"
+            )
+        self._check_layout(a.shape.shape[1])
+        nbytes = x.shape[:, 0]
+        SampleErrors.where(nbytes == 0, lambda i: "the sample is empty; a block has one byte at least")
+        negative = (a.shape < 0).any(axis=1)
+        SampleErrors.where(negative, lambda i: f"extents can't be negative; shape is {a.shape[i].tolist()}")
+        a.is_chunked = a.chunk_offsets is not None or a.chunk_sizes is not None
+        a.offsets, a.sizes = np.zeros((a.n, 1), "i8"), nbytes[:, None].astype("i8")
+        a.counts = np.ones(a.n, "i8")
+        if a.is_chunked:
+            a.offsets, a.sizes, a.counts = _chunks(a, nbytes)
+
+    def outputs(self, a: Arguments, x: Spec) -> Spec:
+        shape, layout = a.shape.astype("i8"), str(a.layout)
+        if a.is_chunked:
+            shape = np.concatenate([a.counts[:, None], shape], axis=1)
+            layout = layout and a.sequence_axis_name + layout
+        return Spec(shape, to_numpy(a.dtype), layout)
+
+    def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
+        return {"offsets": a.offsets, "sizes": a.sizes, "chunks": a.counts}
+
+
+def _chunks(a: Arguments, nbytes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Offsets and sizes (n, k), and how many of them a sample has (n,). SampleErrors for those that are not in it."""
+    offsets = None if a.chunk_offsets is None else a.chunk_offsets.astype("i8")
+    sizes = None if a.chunk_sizes is None else a.chunk_sizes.astype("i8")
+    counts = a.lengths("chunk_offsets" if offsets is not None else "chunk_sizes")
+    if offsets is not None and sizes is not None:
+        others = a.lengths("chunk_sizes")
+        SampleErrors.where(
+            counts != others,
+            lambda i: f"chunk_offsets has {counts[i]} values and chunk_sizes {others[i]}; both need one for each chunk",
+        )
+        k = min(offsets.shape[1], sizes.shape[1])
+        offsets, sizes = offsets[:, :k], sizes[:, :k]
+    given = offsets if offsets is not None else sizes
+    assert given is not None
+    k = given.shape[1]
+    is_there, end = np.arange(k) < counts[:, None], nbytes[:, None]
+
+    def check(wrong: np.ndarray, text: Callable[[int, int], str]) -> None:
+        wrong = wrong & is_there
+        SampleErrors.where(
+            wrong.any(axis=1), lambda i: f"{text(i, int(wrong[i].argmax()))}; the sample has {nbytes[i]} bytes"
+        )
+
+    if offsets is not None:
+        begins = offsets
+        check((begins < 0) | (begins >= end), lambda i, j: f"chunk_offsets[{j}] is {begins[i, j]}, not in the sample")
+    if sizes is not None:
+        counted = sizes
+        check(
+            (counted < 1) | (counted > end), lambda i, j: f"chunk_sizes[{j}] is {counted[i, j]}, no part of the sample"
+        )
+    if offsets is None:
+        assert sizes is not None
+        offsets = np.cumsum(sizes, axis=1) - sizes
+    elif sizes is None:
+        last = np.arange(k) == counts[:, None] - 1
+        following = np.concatenate([offsets[:, 1:], end[:, :k]], axis=1) if k else offsets
+        sizes = np.where(last, end, following) - offsets
+        check(
+            sizes < 1,
+            lambda i, j: (
+                f"chunk_offsets[{j}] is {offsets[i, j]} and the next one {offsets[i, j + 1]}: without "
+                "chunk_sizes they have to increase"
+            ),
+        )
+    check(
+        offsets + sizes > end,
+        lambda i, j: f"chunk {j} has {sizes[i, j]} bytes from {offsets[i, j]} on and ends behind the sample",
+    )
+    return offsets, sizes, counts
