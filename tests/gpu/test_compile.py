@@ -14,6 +14,7 @@ from places import segments as at_places
 from segments import Segment, Step
 from test_arithmetic_gpu import ARITHMETIC
 from test_filters import typical as filters
+from test_inflate_gpu import typical as inflated
 from test_jpeg_compression_gpu import pictures
 from test_jpeg_compression_gpu import segment as jpeg_segment
 from test_locals import typical_segments
@@ -105,6 +106,7 @@ def sources():
         *pieces(),
         augmented,
         *of_boxes(),
+        *inflated(),
     ]
     segments += [jpeg_segment(pictures("flat"), 50)]
     return of(segments) + [

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..core import kernels
 from ..core.batch import Batch
+from ..core.errors import PipelineError
 from ..core.op import Source
 from ..graph.joining import Branches, join_branches
 from ..graph.node import DataNode, Node
@@ -121,8 +122,14 @@ class Plan:
         loaded = dict(ctx.values)
         ctx.gpu = gpu
         with gpu:
-            outputs = self._run_stages(ctx, pool)
-            gpu.finish(outputs)
+            try:
+                outputs = self._run_stages(ctx, pool)
+                gpu.finish(outputs)
+            except (BadSamples, PipelineError):
+                # Of samples that the GPU finds bad others may have been given anything.
+                if not (doubted := gpu.doubts()):
+                    raise
+                outputs = self._again(ctx, pool, loaded, doubted)
         if gpu.verdicts:
             gpu.loaded = loaded
         else:
@@ -136,11 +143,18 @@ class Plan:
             return outputs
         with gpu:
             if doubted := gpu.doubts():
-                ctx.start_again(gpu.loaded)
-                gpu.doubted = doubted
-                outputs = self._run_stages(ctx, pool)
-                gpu.finish(outputs)
+                outputs = self._again(ctx, pool, gpu.loaded, doubted)
         ctx.gpu = None
+        return outputs
+
+    def _again(
+        self, ctx: Context, pool: kernels.Pool, loaded: dict[Edge, Batch], doubted: dict[int, np.ndarray]
+    ) -> list[Batch]:
+        """The batch once more, from where its sources are `loaded`; `doubted` are rows, by node."""
+        ctx.start_again(loaded)
+        ctx.gpu.doubted = doubted
+        outputs = self._run_stages(ctx, pool)
+        ctx.gpu.finish(outputs)
         return outputs
 
     def _run_stages(self, ctx: Context, pool: kernels.Pool) -> list[Batch]:
