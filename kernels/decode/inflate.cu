@@ -10,6 +10,22 @@ constexpr int kWarp = 32, kBlock = 16;
 constexpr int kHalf = 2048, kBlocksOfLane = kHalf / kBlock / kWarp;  // bytes of the input that are loaded at once
 constexpr int kPiece = 512;  // bytes that are copied between looking after both memories
 
+// Calls store(i, load(i)) for i < n, which the lanes share. Each reads several before it writes the first, as the
+// compiler does not know that they are others; load(i) is called in order.
+template <class Load, class Store>
+DEVICE void by_lanes(int n, int lane, Load load, Store store) {
+  constexpr int kAtOnce = 4;
+  for (int first = lane; first < n; first += kAtOnce * kWarp) {
+    uint8_t x[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; k++)
+      if (first + k * kWarp < n) x[k] = load(first + k * kWarp);
+#pragma unroll
+    for (int k = 0; k < kAtOnce; k++)
+      if (first + k * kWarp < n) store(first + k * kWarp, x[k]);
+  }
+}
+
 struct WarpInput {
   // Places are counted from an address that is a multiple of 16, before the first byte. In shared memory there are the
   // halves number `half` and the one behind it; the third is under way.
@@ -97,7 +113,8 @@ struct WarpOutput {
     while (n > 0) {
       const int some = n < kPiece ? (int)n : kPiece;
       in.need(some);
-      for (int i = lane; i < some; i += kWarp) kept(at + i) = (uint8_t)in.ahead(i);
+      by_lanes(
+          some, lane, [&](int i) { return (uint8_t)in.ahead(i); }, [&](int i, uint8_t x) { kept(at + i) = x; });
       in.at += some;
       n -= some;
       advance(some);
@@ -111,12 +128,13 @@ struct WarpOutput {
       int from = offset < kWarp ? lane % offset : lane;
       const bool is_kept = offset <= WINDOW - kPiece;
       __syncwarp();
-      for (int i = lane; i < some; i += kWarp) {
+      auto earlier = [&](int) {
         const int64_t place = at - offset + from;
-        kept(at + i) = is_kept ? kept(place) : base[place];
         from += step;
         if (from >= offset) from -= offset;
-      }
+        return is_kept ? kept(place) : base[place];
+      };
+      by_lanes(some, lane, earlier, [&](int i, uint8_t x) { kept(at + i) = x; });
       n -= some;
       advance(some);
     }
