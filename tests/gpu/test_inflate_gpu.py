@@ -10,6 +10,7 @@ import encoded_images
 import lz4_blocks as blocks
 from penstock import fn, pipeline_def, types
 from penstock.core.batch import Spec
+from penstock.exec.gpu import Session
 from penstock.gpu.plans import inflate as companion
 from penstock.pipeline import PipelineError
 
@@ -27,6 +28,26 @@ def typical():
 def test_typical_launches_are_all_there_are():
     sizes = {x.shared for s in typical() for x in s.launches()[1]}
     assert sizes == {w + companion._INPUT for w in (*companion._WINDOWS.values(), companion._SMALLEST)}
+
+
+def test_types_and_axes_share_what_is_compiled(monkeypatch):
+    sources = set()
+    function = Session.function
+
+    def noted(self, source, *more):
+        sources.add(source)
+        return function(self, source, *more)
+
+    monkeypatch.setattr(Session, "function", noted)
+
+    @pipeline_def(batch_size=1, num_threads=1, device_id=0)
+    def pipe():
+        x = fn.external_source(lambda: [blocks.as_array(S(bytes(range(24))))]).gpu()
+        kinds = ((types.FLOAT, [6]), (types.UINT8, [2, 3, 4]), (types.INT16, [3, 4]))
+        return tuple(fn.decoders.inflate(x, dtype=dtype, shape=shape) for dtype, shape in kinds)
+
+    assert [np.array(t.as_cpu().at(0)).tobytes() for t in pipe().run()] == [bytes(range(24))] * 3
+    assert len(sources) == 1
 
 
 def far_matches(rng, n):

@@ -101,7 +101,12 @@ class Judged:
         fusion = self._fusions.get(kernel.path)
         if fusion is None:
             fusion = self._fusions[kernel.path] = Fusion(calls, {0})
-        return fusion.plan(calls, [out.spec, *(b.spec for b in inputs)], out.spec.n)
+        return fusion.plan(calls, [_as_bytes(b.spec) for b in (out, *inputs)], out.spec.n)
+
+
+def _as_bytes(spec: Spec) -> Spec:
+    """What is compiled need not know types and axes: the same serves them all."""
+    return Spec((spec.volumes() * spec.dtype.itemsize)[:, None], _BYTE)
 
 
 def _judge(
