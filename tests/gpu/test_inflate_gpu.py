@@ -11,7 +11,7 @@ import lz4_blocks as blocks
 from penstock import fn, pipeline_def, types
 from penstock.core.batch import Spec
 from penstock.exec.gpu import Session
-from penstock.gpu.plans import inflate as companion
+from penstock.gpu.plans import lz4_chunks as companion
 from penstock.pipeline import PipelineError
 
 S = blocks.sequence
@@ -22,7 +22,7 @@ def typical():
     """Launches with all that is compiled in."""
     for n in (1, 500, 1000, 3000):
         specs = {0: Spec.uniform(1, (40,), np.dtype("u1")), 1: Spec.uniform(1, (n, 3), np.dtype("u1"))}
-        yield Segment([Step("decode/inflate", [1], [0], {"chunks": np.full(1, n, "i8")})], specs, {}, {1})
+        yield Segment([Step("decode/lz4_chunks", [1], [0], {"chunks": np.full(1, n, "i8")})], specs, {}, {1})
 
 
 def test_typical_launches_are_all_there_are():

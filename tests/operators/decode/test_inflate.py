@@ -14,6 +14,7 @@ from penstock.pipeline import PipelineError
 TYPES = ("?", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8")
 SHAPES = [(2, 3, 4), (1, 1, 1), (0, 5, 2), (7, 1, 6), (4, 3, 4)]  # at most 48 elements
 DEVICES = ("cpu", "gpu")
+GPU_ONLY = {"dali_differs": {"-": "DALI has it on the GPU only"}}
 
 
 def filled(data, shape, dtype):
@@ -59,6 +60,7 @@ for _type in TYPES:
             },
         ],
         make_input=arrays(_type),
+        **GPU_ONLY,
     )
 
 
@@ -86,6 +88,7 @@ TestChunks = op_test(
         {"shape": [4, 5], "chunk_offsets": []},
     ],
     make_input=chunks_of,
+    **GPU_ONLY,
     errors=[
         ({"chunk_sizes": [12, 25]}, RuntimeError, r"chunk 1 has 25 bytes from 12 on and ends behind.*has 36 bytes"),
         ({"chunk_sizes": [12, 0]}, RuntimeError, r"chunk_sizes\[1\] is 0, no part of the sample.*36 bytes"),

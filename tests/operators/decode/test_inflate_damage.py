@@ -99,7 +99,7 @@ def test_nothing_is_written_behind_an_output_that_is_too_small(monkeypatch):
     rng = np.random.default_rng(4)
     many = b"".join(S(b"abcdefg"[: i % 8], 1 + i % 3, 4 + i % 23) if i else S(b"abc", 1, 4) for i in range(60)) + S(b"")
     coded = [blocks.as_array(b) for b in (*FORMS.values(), *(v[0] for v in DAMAGED.values()), many)]
-    kernel, n = kernels.kernel("decode/inflate"), len(coded)
+    kernel, n = kernels.kernel("decode/lz4_chunks"), len(coded)
     failed = 0
     for _ in range(40):
         x = Batch.from_samples(coded)

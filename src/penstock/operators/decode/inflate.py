@@ -45,7 +45,7 @@ class Inflate(Operator):
     module = "decoders"
     deprecated = ("experimental.Inflate",)
     frames = False
-    kernel = "decode/inflate"
+    kernel = "decode/lz4_chunks"
     gpu_stage = "judged"
 
     shape = PerSample([int], doc="Shape of the output, or of each chunk of it; [] is a scalar.")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "decode/inflate.h"
+#include "decode/lz4_chunks.h"
 
 #include <algorithm>
 #include <cstring>
@@ -72,7 +72,7 @@ const char *mistake(const uint8_t *data, int64_t size, int64_t room) {
   return "";
 }
 
-[[noreturn]] void complain(Lz4Fault fault, const InflateArgs &a, int64_t chunk, const uint8_t *data, const Input &in,
+[[noreturn]] void complain(Lz4Fault fault, const Lz4ChunksArgs &a, int64_t chunk, const uint8_t *data, const Input &in,
                            int64_t made, int64_t room) {
   const int64_t size = a.sizes[chunk];
   char where[96] = "";
@@ -94,7 +94,7 @@ const char *mistake(const uint8_t *data, int64_t size, int64_t room) {
        where, what, (long long)(in.at - data), (long long)size, (long long)made, (long long)room, hint);
 }
 
-void run(const Tensor *out, const Tensor *in, const InflateArgs &a, Scratch &) {
+void run(const Tensor *out, const Tensor *in, const Lz4ChunksArgs &a, Scratch &) {
   if (a.chunks == 0) return;
   const int64_t each = out->volume() * item_size(out->dtype) / a.chunks;
   for (int64_t i = 0; i < a.chunks; i++) {
@@ -110,4 +110,4 @@ void run(const Tensor *out, const Tensor *in, const InflateArgs &a, Scratch &) {
 
 }  // namespace
 
-EXPORT_KERNEL(inflate, InflateArgs, run)
+EXPORT_KERNEL(lz4_chunks, Lz4ChunksArgs, run)

@@ -4,7 +4,7 @@
 // comes through shared memory, long before it is needed, and what was made lately is kept there, so that few matches
 // have to wait for the memory of the GPU; it is written there in aligned blocks.
 #include "core/gpu.h"
-#include "decode/inflate.h"
+#include "decode/lz4_chunks.h"
 
 constexpr int kWarp = 32, kBlock = 16;
 constexpr int kHalf = 2048, kBlocksOfLane = kHalf / kBlock / kWarp;  // bytes of the input that are loaded at once
@@ -166,12 +166,12 @@ struct WarpOutput {
 };
 
 template <int WINDOW>
-DEVICE void inflate_chunks(const Launch &l) {
+DEVICE void lz4_chunks_of(const Launch &l) {
   static_assert(WINDOW >= 4 * kPiece && (WINDOW & (WINDOW - 1)) == 0, "");
   DYNAMIC_SHARED(uint8_t, shared);
   const int lane = threadIdx.x;
   FOR_SAMPLES(sample, l) {
-    const InflateArgs a = ((const InflateArgs *)l.args[0])[sample];
+    const Lz4ChunksArgs a = ((const Lz4ChunksArgs *)l.args[0])[sample];
     if (blockIdx.x >= a.chunks) continue;
     const Tensor out = l.tensors[0][sample];
     const int64_t each = volume_of(out) * item_size(out.dtype) / a.chunks;

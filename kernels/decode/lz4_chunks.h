@@ -6,7 +6,7 @@
 
 // `offsets` and `sizes` of the chunks in the input, which lie within it. On the GPU the byte at `status` becomes 1 if a
 // chunk is damaged, unless it is 0.
-struct InflateArgs {
+struct Lz4ChunksArgs {
   const int64_t *offsets;
   const int64_t *sizes;
   int64_t chunks, status;
