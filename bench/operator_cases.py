@@ -111,9 +111,9 @@ KINDS: dict[str, tuple[str, Callable[[Samples], Samples]]] = {
     "coins": ("", lambda p: _draw(p, lambda r: np.int32(r.integers(0, 2)))),
     "block": ("", lambda p: [b for b, _ in blocks(p)]),
     "size": ("", lambda p: [np.array(x.shape[:2], "i4") for x in p]),
-    "blocks of 8 rows": ("", lambda p: [b for b, _ in blocks(p, 8)]),
-    "size of 8 rows": ("", lambda p: [np.array([8, x.shape[1]], "i4") for x in p]),
-    "bytes of 8 rows": ("", lambda p: [n for _, n in blocks(p, 8)]),
+    "strips": ("", lambda p: [b for b, _ in blocks(p, 8)]),
+    "size of strips": ("", lambda p: [np.array([8, x.shape[1]], "i4") for x in p]),
+    "bytes of strips": ("", lambda p: [n for _, n in blocks(p, 8)]),
     "numbers of samples": ("", lambda p: [np.int32(i) for i in np.random.default_rng(9).permutation(len(p))]),
     "filter": ("", lambda p: [np.full((5, 5), 1 / 25, "f4")] * len(p)),
     "polygons": ("", lambda p: [np.array([[i % 8, i * 12, i * 12 + 12] for i in range(8)], "i4")] * len(p)),
@@ -342,9 +342,9 @@ CASES = [
     case("batch_permutation", times=16),
     case("subscript", "photo", note="x[8:-8, ::, :]", call=lambda fn, types, x, i: x[0][8 : -8 - i, :, :]),
     case("peek_image_shape", "files", times=16),
-    # decompression: maps of a few classes, each of one block, and of one for every 8 rows
+    # decompression: maps of a few classes, each of one block, or of one for each strip of 8 rows
     case("decoders.inflate", "block", shape="size", note="a block each", times=2),
-    case("decoders.inflate", "blocks of 8 rows", shape="size of 8 rows", chunk_sizes="bytes of 8 rows", note="8 rows each", times=2),
+    case("decoders.inflate", "strips", shape="size of strips", chunk_sizes="bytes of strips", note="strips", times=2),
     # random numbers
     case("random.uniform", **SHAPE),
     case("random.uniform", note="one a sample", times=16),

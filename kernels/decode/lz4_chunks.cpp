@@ -88,10 +88,10 @@ const char *mistake(const uint8_t *data, int64_t size, int64_t room) {
            (long long)room, hint);
   }
   const char *what = fault == LZ4_CUT    ? "it ends within a sequence"
-                     : fault == LZ4_ROOM ? "it becomes more than the output has room for"
+                     : fault == LZ4_ROOM ? "it makes more than the output has room for"
                                          : "a match begins before the output";
-  fail("%sthe data is no block of LZ4, or damaged: %s, at byte %lld of %lld, behind %lld bytes of the output's %lld%s",
-       where, what, (long long)(in.at - data), (long long)size, (long long)made, (long long)room, hint);
+  fail("%sthe data is no block of LZ4, or damaged: %s, at byte %lld of %lld (%lld of %lld bytes made)%s", where, what,
+       (long long)(in.at - data), (long long)size, (long long)made, (long long)room, hint);
 }
 
 void run(const Tensor *out, const Tensor *in, const Lz4ChunksArgs &a, Scratch &) {

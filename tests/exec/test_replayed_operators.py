@@ -16,6 +16,7 @@ BY_RULES = {
     "decoders.image_crop": _TABLES,
     "decoders.image_random_crop": _TABLES,
     "decoders.image_slice": _TABLES,
+    "decoders.inflate": "numbers of chunks are data, as are their offsets and sizes",
     "jpeg_compression_distortion": "planes of all samples share memory",
     "multi_paste": "samples are made of others",
     "segmentation.random_mask_pixel": _TABLES,
