@@ -122,6 +122,7 @@ class Plan:
         loaded = dict(ctx.values)
         ctx.gpu = gpu
         with gpu:
+            doubted: dict[int, np.ndarray] = {}
             try:
                 outputs = self._run_stages(ctx, pool)
                 gpu.finish(outputs)
@@ -129,6 +130,7 @@ class Plan:
                 # Of samples that the GPU finds bad others may have been given anything.
                 if not (doubted := gpu.doubts()):
                     raise
+            if doubted:
                 outputs = self._again(ctx, pool, loaded, doubted)
         if gpu.verdicts:
             gpu.loaded = loaded
