@@ -27,7 +27,6 @@ ELSEWHERE = {
     "backend_impl.tfrecord": "tfrecord",
     "_backend_enums": "types",
     "pipeline.experimental": "pipeline",
-    "plugin.numba.experimental": "plugin.numba.ops.experimental",
 }
 
 
