@@ -64,10 +64,18 @@ def test_batches_overlap_while_the_gpu_works(was_brief):
     with ExitStack() as stack:
         stack.enter_context(held(session._streams))
         pipe.schedule_run()
-        assert comes(lambda: session.passes == 2 + session.ahead) and (session.at_once, session.ahead) == (5, 4)
-        assert pipe._executor.pending == 6
+        assert comes(lambda: session.passes == 3) and (session.at_once, session.ahead) == (5, 1)
+        assert pipe._executor.pending == 3
     for i in range(8):
-        (images,) = pipe.share_outputs() if i < 6 else pipe.run()
+        (images,) = pipe.share_outputs() if i < 3 else pipe.run()
+        assert images.shape()[0] == (24 + 8 * (i % 3), 32, 3)
+    assert pipe._executor.pending == 2 + session.ahead == 6
+    assert comes(lambda: session.passes == 14)
+    with held(session._streams):
+        pipe.schedule_run()
+        assert comes(lambda: session.passes == 15)
+    for i in range(8, 15):
+        (images,) = pipe.share_outputs()
         assert images.shape()[0] == (24 + 8 * (i % 3), 32, 3)
     pipe.close()
 
@@ -79,6 +87,26 @@ def test_a_limit_of_memory_is_not_spent_on_more_batches():
     session = pipe._plan.session
     assert (session.at_once, session.ahead, len(session._streams)) == (5, 1, 5) and pipe._executor.pending <= 3
     assert not any(kept._idle for kept in session.kept.values())
+    pipe.close()
+
+
+@pytest.mark.parametrize("when", ["from the beginning", "later"])
+def test_large_batches_are_not_made_ahead_by_as_many(when):
+    pipe = decoder()
+    pipe.build()
+    session = pipe._plan.session
+    assert session._is_large == session.device.total_memory // 8
+    if when == "later":
+        for _ in range(8):
+            pipe.run()
+        assert session.ahead == 4 and pipe._executor.pending == 6
+        session._is_large = session.budget.peak
+    else:
+        pipe.run()
+        session._is_large = 2 * session.budget.peak
+    for _ in range(12):
+        pipe.run()
+    assert session.ahead == 1 and pipe._executor.pending <= 3
     pipe.close()
 
 

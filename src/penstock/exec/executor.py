@@ -88,7 +88,8 @@ class Executor:
         """Asks for another batch if there is data, or where what was fed last is likely to be wanted again, for as many
         as a depth allows."""
         if self.has_data():
-            self.schedule(batch_size)
+            if self.pending < depth:
+                self.schedule(batch_size)
         elif self._repeating and not self._makes_at_once():
             while self.pending < depth and all(feed.repeats for feed in self._repeating):
                 self.schedule(batch_size, ahead=True)
@@ -311,7 +312,7 @@ class _Production:
             if context.values or not self.plan.sources:
                 ticket.started = self.producer.start(context)
                 self._took = (*self._took[1 - _REMEMBERED :], time.monotonic_ns() - now)
-                if context.gpu is not None:
+                if context.gpu is not None and isinstance(ticket.started, list):
                     ticket.waits = True
                     return
             self._complete(ticket, context)

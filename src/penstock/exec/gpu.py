@@ -28,6 +28,7 @@ from ..gpu.stream import Event, Stream
 _AT_ONCE, _AHEAD = 5, 4
 _AHEAD_IN_LITTLE = 1  # memory is better spent on larger batches where there is a limit, or they take a good part of it
 _LARGE_PART = 8  # of the GPU's memory
+_TRIED = 5  # batches that tell how much they take
 _TIMED_FIRST, _TIMED_EVERY = 8, 8  # batches whose stages are timed: the first ones, then one of so many
 _KEPT_SIZES, _KEPT_EACH = 64, 8  # kernels and numbers of rows that rows of arguments are kept for, and how many
 
@@ -67,6 +68,7 @@ class Session:
         self.memory, self.pinned_memory = pool(self.device), pool(self.device, True)
         self.at_once = _AT_ONCE
         self._is_large = self.device.total_memory // _LARGE_PART
+        self._deep: bool | None = None  # whether there is memory to make more ahead; None: not known yet
         with self.device:
             self._streams = deque(Stream(self.device) for _ in range(self.at_once))
             self._idle = Stream(self.device)  # of which nothing is asked
@@ -85,7 +87,10 @@ class Session:
     @property
     def ahead(self) -> int:
         """How many batches are made more than are asked for."""
-        return _AHEAD if self.budget.limit is None and self.budget.peak < self._is_large else _AHEAD_IN_LITTLE
+        peak = self.budget.peak
+        if self._deep is None and self.passes >= _TRIED:
+            self._deep = self.budget.limit is None and 2 * peak < self._is_large
+        return _AHEAD if self._deep and peak < self._is_large else _AHEAD_IN_LITTLE
 
     def begin(self) -> GpuPass:
         """The GPU's part of one batch, on a stream of its own: a context in which it is asked for."""

@@ -110,7 +110,8 @@ class Workers:
             self._pid = os.getpid()
             threads = [self._thread("load", _load_loop, self._to_load, self._to_run, self._to_settle)]
             threads += [self._thread(f"batch{i}", _run_loop, self._to_run, self._to_settle) for i in range(self._n)]
-            threads += [self._thread("settle", _settle_loop, self._to_settle)]
+            if not self.loader_runs:
+                threads.append(self._thread("settle", _settle_loop, self._to_settle))
             for t in threads:
                 t.start()
             self._threads = threads
