@@ -206,8 +206,16 @@ class TestCallbackErrors:
             pipe.run()
 
 
+@pytest.fixture
+def interruptible():
+    """What is started in the background has interrupts ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class TestInterrupted:
-    def test_nothing_is_lost(self, files):
+    def test_nothing_is_lost(self, files, interruptible):
         """An interrupt while waiting for a batch: the next run gives that batch."""
         gate = threading.Event()
         main = threading.get_ident()

@@ -126,9 +126,9 @@ def suggest(name: str, valid) -> str:
     import difflib  # costs an import of its own, for errors only
 
     near = difflib.get_close_matches(name, list(valid), 1)
-    if not near:
+    if not near:  # perhaps hardly more than the case of letters is wrong
         by_lower = {v.lower(): v for v in valid}
-        near = [by_lower[n] for n in difflib.get_close_matches(name.lower(), by_lower, 1)]
+        near = [by_lower[n] for n in difflib.get_close_matches(name.lower(), by_lower, 1, 0.85)]
     return f" Did you mean '{near[0]}'?" if near else ""
 
 
