@@ -63,9 +63,11 @@ class Inspection(Settings):
         """The plan: stages, chains, what stays in scratch memory, what is decoded or computed only in part."""
         self.build()
         assert self._plan is not None
-        session = self._plan.session
-        more = self._ahead * session.ahead if session is not None else 0
-        return explain(self._plan, self._num_threads, self._depth + more)
+        return explain(self._plan, self._num_threads, self._most_pending(self._plan))
+
+    def _most_pending(self, plan: Any) -> int:
+        """How many batches may be on their way."""
+        return self._depth + self._ahead * plan.ahead
 
     def stats(self) -> Any:
         """Time and share of every operator, images/s, waiting time. Prints as a table; a dictionary by `as_dict()`."""

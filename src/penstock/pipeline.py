@@ -249,15 +249,12 @@ class Pipeline(PythonWorkers, Serialization):
             batches = self._share(executor)
             # The next batch is begun before the GPU is waited for, unless it needs something of the user first.
             if self._ahead and not self._has_iter_setup:
-                executor.schedule_ahead(self._batch_size_now(), self._most_pending(executor))
+                executor.schedule_ahead(self._batch_size_now(), self._most_pending(executor.plan))
             return self._give_out(batches, cuda_stream)
 
     def _fill_queue(self, executor: Executor) -> None:
-        while executor.pending < self._most_pending(executor) and self._has_data() and self._schedule(executor):
+        while executor.pending < self._most_pending(executor.plan) and self._has_data() and self._schedule(executor):
             ...
-
-    def _most_pending(self, executor: Executor) -> int:
-        return self._depth + self._ahead * executor.ahead
 
     def _schedule(self, executor: Executor, at_once: bool = False) -> bool:
         """Asks for one batch; False if `iter_setup` says that there is none."""
@@ -373,7 +370,7 @@ class Pipeline(PythonWorkers, Serialization):
     def input_feed_count(self, input_name: str) -> int:
         """How often to call `feed_input` before the first `schedule_run` for a full prefetch queue; fewer will do."""
         self._input(input_name)
-        return self._most_pending(self._ready())
+        return self._most_pending(self._ready().plan)
 
     def empty(self) -> bool:
         """Whether no batch has been asked for that was not taken."""

@@ -119,11 +119,6 @@ class Executor:
         self._production.go_back(tickets[0])
 
     @property
-    def ahead(self) -> int:
-        """How many batches are to be on their way beyond those that are asked for: what a GPU is working on."""
-        return 0 if self.plan.session is None else self.plan.session.ahead
-
-    @property
     def pending(self) -> int:
         return len(self._tickets)
 

@@ -75,6 +75,11 @@ class Plan:
         self.joined: dict[int, Wiring] = {}  # by the id of an Alternative
         self._run: list[Callable[[Context, kernels.Pool], None]] = [self._runner(s) for s in self.stages]
 
+    @property
+    def ahead(self) -> int:
+        """How many batches are to be on their way beyond those that are asked for: what a GPU is working on."""
+        return 0 if self.session is None else self.session.ahead
+
     def require_engines(self) -> None:
         """Raises RuntimeError if the GPU lacks an engine that an operator is done by."""
         for node in self.nodes:
