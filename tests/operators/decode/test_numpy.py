@@ -113,3 +113,46 @@ def test_what_the_header_says_is_not_believed():
         file = np.frombuffer(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(8), "u1")
         with pytest.raises(RuntimeError, match="npy file|needs a file"):
             load(file)
+
+
+def header(text):
+    text = text.encode().ljust(117) + b"\n"
+    return np.frombuffer(
+        b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + np.float32(range(6)).tobytes(), "u1"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2L, 3L), }",
+        '{"shape":(2,3),"descr":"<f4","fortran_order":False}',
+        "  { 'fortran_order' : False ,\t'shape' : ( 2 , 3 , ) , 'descr' : '<f4' } ",
+    ],
+)
+def test_a_header_may_be_written_otherwise(text):
+    (array,) = load(header(text))
+    assert array.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "}",
+        "{'descr': '<f4', 'fortran_order': False, }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (6), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2 3), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (,), }",
+        "{'descr': '<f4', 'fortran_order': False 'shape': (6,), }",
+        "{'descr': '<f4', 'fortran_order': 0, 'shape': (6,), }",
+        "{'descr': (6,), 'fortran_order': False, 'shape': '<f4', }",
+        "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (6,), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (6,), } more",
+    ],
+)
+def test_a_header_that_is_none_is_refused(text):
+    with pytest.raises(RuntimeError, match="header of a .npy file can't be read"):
+        load(header(text))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from functools import lru_cache
 
 import numpy as np
@@ -15,6 +15,15 @@ from ...core.op import Arg, Arguments, Operator
 from ...core.rows import check_dims
 
 _MAGIC = b"\x93NUMPY"
+# A pattern, as `ast.literal_eval`, which NumPy takes for it, fails if two threads are in it (CPython before 3.13).
+_ENTRY = re.compile(
+    r"""\s*(?:
+    (?P<q1>['"])descr(?P=q1)\s*:\s*(?P<q2>['"])(?P<descr>[^'"\\]*)(?P=q2)
+    |(?P<q3>['"])fortran_order(?P=q3)\s*:\s*(?P<fortran_order>True|False)
+    |(?P<q4>['"])shape(?P=q4)\s*:\s*\(\s*(?P<shape>(?:\d{1,18}L?\s*,\s*)*(?:(?<=[,\s])\d{1,18}L?\s*)?)\)
+    )\s*(?:,|(?=\}))""",
+    re.VERBOSE,
+)
 
 
 class Numpy(Operator):
@@ -90,14 +99,12 @@ def _array(file: np.ndarray) -> np.ndarray:
 @lru_cache(256)
 def _header(text: bytes, unicode: bool) -> tuple[np.dtype, bool, tuple[int, ...]]:
     """Type, order and shape. Raises ValueError."""
+    found = _entries(text.decode("utf-8" if unicode else "latin1", "replace"))
     try:
-        found = ast.literal_eval(text.decode("utf-8" if unicode else "latin1").strip())
-        descr, columns_first, shape = found["descr"], found["fortran_order"], found["shape"]
-        dtype = np.dtype(descr)
-    except (ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError):
+        dtype, columns_first = np.dtype(found["descr"]), found["fortran_order"] == "True"
+        shape = tuple(int(n) for n in re.findall(r"\d+", found["shape"]))
+    except (ValueError, TypeError, KeyError, SyntaxError):
         raise ValueError(f"the header of a .npy file can't be read: {text[:80]!r}") from None
-    if type(shape) is not tuple or not all(type(n) is int and 0 <= n < 1 << 62 for n in shape):
-        raise ValueError(f"the header of a .npy file has the shape {shape!r:.80}")
     check_dims(len(shape))
     if not dtype.isnative:
         raise ValueError(f"an array of {dtype.newbyteorder('=')} in the other byte order; save it in this machine's")
@@ -105,7 +112,19 @@ def _header(text: bytes, unicode: bool) -> tuple[np.dtype, bool, tuple[int, ...]
         from_numpy(dtype)
     except TypeError as e:
         raise ValueError(str(e)) from None
-    return dtype, bool(columns_first), shape
+    return dtype, columns_first, shape
+
+
+def _entries(text: str) -> dict[str, str]:
+    """What a header says (https://numpy.org/neps/nep-0001-npy-format.html): a dictionary of a string, a boolean and a
+    tuple of whole numbers, as Python writes it. Nothing if it's anything else."""
+    found: dict[str, str] = {}
+    begin = re.match(r"\s*\{", text)
+    at = begin.end() if begin else len(text)
+    while entry := _ENTRY.match(text, at):
+        found.update((key, entry[key]) for key in ("descr", "fortran_order", "shape") if entry[key] is not None)
+        at = entry.end()
+    return found if re.match(r"\s*\}\s*\Z", text[at:]) else {}
 
 
 def _converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:

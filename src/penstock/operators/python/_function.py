@@ -139,8 +139,9 @@ class UserFunction(Operator, abstract=True):
         try:
             return function(*arguments)
         except Exception as e:
-            frames = [f for f in traceback.extract_tb(e.__traceback__) if not f.filename.startswith(_PACKAGE)]
-            where = "".join(traceback.format_list(frames))
+            # Lines only: for columns `traceback` parses them, which fails if two threads do (CPython before 3.13).
+            frames = [f[:3] for f in traceback.extract_tb(e.__traceback__) if not f.filename.startswith(_PACKAGE)]
+            where = "".join(traceback.format_list([traceback.FrameSummary(*f) for f in frames]))
             which = "" if sample is None else f" for sample {sample}"
             text = str(e) or repr(e)
             raise RuntimeError(f"{self._name()} raised {type(e).__name__}{which}: {text}\n{where}".rstrip()) from e
