@@ -3,8 +3,10 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <ctime>
 #include <mutex>
 #include <vector>
 
@@ -18,7 +20,8 @@
 namespace {
 
 constexpr int64_t kHuge = 2 << 20;
-constexpr int64_t kMostIdle = 512ll << 20;
+constexpr int64_t kMostIdle = 512ll << 20;  // beside what was in use at once of late
+constexpr int64_t kWindow = 10;             // seconds
 
 // Four classes per power of two: at most a quarter is wasted, and neighbouring sizes meet in one class.
 constexpr int kSmallestShift = 10;  // 4096 bytes in quarters
@@ -35,6 +38,29 @@ struct alignas(64) Header {
   int32_t number;  // of its size class
 };
 constexpr uint64_t kTaken = 0x70656e73746f636b, kFree = ~kTaken;
+
+// The largest of the values of the last one to two windows.
+class RecentMost {
+ public:
+  void add(int64_t value) {
+    timespec t;
+#if defined(__linux__)
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+#else
+    clock_gettime(CLOCK_MONOTONIC, &t);
+#endif
+    if (t.tv_sec - since_ >= kWindow) {
+      before_ = t.tv_sec - since_ < 2 * kWindow ? now_ : 0;
+      now_ = 0;
+      since_ = t.tv_sec;
+    }
+    now_ = std::max(now_, value);
+  }
+  int64_t value() const { return std::max(now_, before_); }
+
+ private:
+  int64_t now_ = 0, before_ = 0, since_ = 0;
+};
 
 class Cache {
  public:
@@ -54,6 +80,7 @@ class Cache {
     }
     *h = {kTaken, number};
     used_ += size_of(number);
+    most_.add(used_);
     handed_out(h + 1, bytes, size_of(number));
     undefined(h + 1, bytes);
     return h + 1;
@@ -72,12 +99,18 @@ class Cache {
       free_[h->number].push_back(h);
       given_back(p, size_of(h->number));
     }
-    if (idle_ > kMostIdle) release(kMostIdle);
+    if (idle_ > kMostIdle) {
+      // What batches have needed they will need again: for the system to clear it anew takes longer than most kernels.
+      most_.add(used_);
+      release(std::max(kMostIdle, most_.value() + most_.value() / 2 - used_));
+    }
   }
-  // Returns idle blocks to the system until at most `keep` bytes are idle.
+  // Returns idle blocks to the system until at most `keep` bytes are idle, by default as many as always may be. What
+  // was in use until now no longer counts.
   void trim(int64_t keep) {
     std::lock_guard<std::mutex> lock(mutex_);
-    release(keep);
+    most_ = {};
+    release(keep < 0 ? kMostIdle : keep);
   }
   // A process must not be forked while another thread holds the mutex: in the child nobody would ever let go of it.
   void lock() { mutex_.lock(); }
@@ -116,6 +149,7 @@ class Cache {
   std::array<uint64_t, kClasses> asked_{};  // when a block of a class was asked for
   uint64_t clock_ = 0;
   int64_t used_ = 0, idle_ = 0;
+  RecentMost most_;  // in use at once
 };
 
 // Never destroyed: arrays may outlive every static object.

@@ -32,6 +32,30 @@ def test_blocks_are_aligned_apart_and_used_again():
     assert library().memory_used() == used
 
 
+def test_what_was_in_use_at_once_is_kept_and_no_more():
+    """Batches larger than what is kept in any case find their memory again; of sizes that change, not all is kept."""
+    lib, mb = library(), 1 << 20
+    lib.memory_trim(0)
+    used = lib.memory_used()
+
+    def blocks_of(size):
+        blocks = [lib.memory_take(size) for _ in range(16)]
+        for at in blocks:
+            lib.memory_give(at)
+        return sorted(blocks)
+
+    first = blocks_of(64 * mb)
+    assert lib.memory_idle() == 1024 * mb
+    assert blocks_of(64 * mb) == first
+    for size in (80, 40, 56, 48):
+        blocks_of(size * mb)
+        assert lib.memory_idle() <= 1920 * mb  # 16 x 80 and half of it
+    lib.memory_trim(-1)
+    assert lib.memory_idle() <= 512 * mb and lib.memory_used() == used
+    blocks_of(16 * mb)
+    assert lib.memory_idle() <= 512 * mb  # what was in use before the trim no longer counts
+
+
 def test_release_unused_memory():
     @pipeline_def(batch_size=4, num_threads=1)
     def pipe():

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core import kernels
 from ..core.batch import Batch
 from ..core.errors import PipelineError
 from ..core.op import Picks
@@ -186,6 +187,7 @@ class Workers:
         for t in self._threads:
             if t is not threading.current_thread():
                 t.join(max(0.0, end - time.monotonic()))
+        kernels.library().memory_trim(-1)  # keeps what it does in any case
 
 
 def _load_loop(
