@@ -310,7 +310,7 @@ class Pipeline(PythonWorkers, Serialization):
         return outputs
 
     def _wrap(self, batch: Batch, cuda_stream: Any) -> Any:
-        return TensorListCPU(batch) if type(batch) is Batch else _gpu_tensors().given_out(batch, cuda_stream)
+        return TensorListCPU.of(batch) if type(batch) is Batch else _gpu_tensors().given_out(batch, cuda_stream)
 
     def _check_outputs(self, outputs: tuple[TensorListCPU, ...], key: str) -> None:
         for i, (out, want) in enumerate(zip(outputs, self._per_output(key))):

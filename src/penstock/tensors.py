@@ -160,6 +160,13 @@ class TensorListCPU(TensorList):
         if layout is not None:
             self.set_layout(layout)
 
+    @classmethod
+    def of(cls, batch: Batch) -> TensorListCPU:
+        """A pipeline's output."""
+        tensors = cls.__new__(cls)
+        tensors._batch = batch
+        return tensors
+
     @staticmethod
     def broadcast(sample: TensorCPU, num_samples: int) -> TensorListCPU:
         """A batch that has the same sample `num_samples` times. The sample is copied once."""

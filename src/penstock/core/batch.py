@@ -103,7 +103,7 @@ class Spec:
 
     def __init__(self, shape, dtype, layout: str = "", origin=None, stored=None):
         self.shape = _extents(shape)
-        self.dtype = dtype if type(dtype) is np.dtype else dtypes.to_numpy(dtype)
+        self.dtype = dtype if isinstance(dtype, np.dtype) else dtypes.to_numpy(dtype)
         self.layout = layout
         self._origin = origin
         self.stored = self.shape if stored is None else stored
@@ -112,8 +112,11 @@ class Spec:
     @classmethod
     def uniform(cls, n: int, shape: Sequence[int], dtype, layout: str = "") -> Spec:
         """n samples of one shape."""
-        spec = cls(_alike(n, tuple(shape)).copy(), dtype, layout)
-        spec._dense = True
+        # Without `__init__`, as most of what takes a few microseconds ends with this.
+        spec = cls.__new__(cls)
+        spec.shape = spec.stored = _alike(n, shape if type(shape) is tuple else tuple(shape)).copy()
+        spec.dtype = dtype if isinstance(dtype, np.dtype) else dtypes.to_numpy(dtype)
+        spec.layout, spec._origin, spec._dense = layout, None, True
         return spec
 
     def like(self, shape=None, dtype=None, layout: str | None = None) -> Spec:
@@ -230,8 +233,10 @@ class Batch:
     @classmethod
     def from_array(cls, array: np.ndarray, layout: str = "", sources: list[str] | None = None) -> Batch:
         """Samples of one shape, from an array (n, ...); not copied if it is contiguous."""
-        array = np.ascontiguousarray(array)
-        return cls(Spec.uniform(len(array), array.shape[1:], array.dtype, layout), None, (array,), sources, array)
+        if not array.flags.c_contiguous or not array.ndim:
+            array = np.ascontiguousarray(array)
+        shape = array.shape
+        return cls(Spec.uniform(shape[0], shape[1:], array.dtype, layout), None, (array,), sources, array)
 
     @classmethod
     def from_samples(cls, samples: Sequence[np.ndarray], layout: str = "", sources: list[str] | None = None) -> Batch:

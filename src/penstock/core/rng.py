@@ -12,7 +12,7 @@ import numpy as np
 from .kernels import library
 from .rows import Unread, address
 
-_UINT32, _UINT64 = np.dtype("u4"), np.dtype("u8")
+_UINT32, _UINT64, _INT64 = np.dtype("u4"), np.dtype("u8"), np.dtype("i8")
 
 
 def key(seed: int, operator: int | None) -> int:
@@ -39,7 +39,11 @@ class Random:
 
     def columns(self) -> tuple[int, bytes, bytes]:
         """Key, epochs and positions, as native functions take them."""
-        epoch, position = self.epoch.astype(_UINT32, copy=False), self.position.astype(_UINT64, copy=False)
+        epoch, position = self.epoch, self.position
+        if epoch.dtype is not _UINT32:
+            epoch = epoch.astype(_UINT32)
+        if position.dtype is not _INT64:  # whose bytes are the same
+            position = position.astype(_UINT64)
         return self.key, epoch.tobytes(), position.tobytes()
 
     def bits(self, k: int, stream: int = 0, first: int = 0) -> np.ndarray:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -209,7 +210,7 @@ def runner_of(
         resolver = resolvers[node.number]
         if node.op.in_order:
             return lambda ctx, pool: run_batchwise(node, resolver, ctx, pool, turn(node, ctx))
-        return lambda ctx, pool: run_batchwise(node, resolver, ctx, pool)
+        return partial(run_batchwise, node, resolver)
     if node.op.runs_on_gpu:
         from .gpu_functions import runner as on_gpu
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from ...core import kernels
@@ -37,6 +39,7 @@ class ROIRandomCrop(Seeded):
     roi_end = PerSample([int], None, "Where the region of interest ends; not part of it.")
     roi_shape = PerSample([int], None, "Shape of the region of interest; instead of `roi_end`.")
     in_shape = PerSample([int], None, "Shape of the sample that is to be cropped; instead of an input.")
+    _kept: tuple[tuple, tuple[int, tuple]] | None = None  # columns of constants, and what `_checked` made of them
 
     def setup(self) -> None:
         given = self.values["given"]
@@ -44,22 +47,36 @@ class ROIRandomCrop(Seeded):
             raise ValueError("give the region of interest by `roi_start` and either `roi_end` or `roi_shape`")
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:
-        crop, start, end, extent, size = a.crop_shape, a.roi_start, a.roi_end, a.roi_shape, a.in_shape
+        columns = a.crop_shape, a.roi_start, a.roi_end, a.roi_shape, a.in_shape
+        kept = self._kept
+        if inputs or kept is None or not all(map(operator.is_, kept[0], columns)):
+            kept = columns, self._checked(columns, inputs[0].spec.shape if inputs else None)
+            if not inputs and all(c is None or not c.flags.writeable for c in columns):
+                self._kept = kept
+        k, native = kept[1]
+        out, at = allocate((a.n, k), _INT64)
+        if kernels.library().windows_about(*a.random.columns(), a.n, k, *native, at):
+            crop, start, end, extent, size = columns
+            shape = inputs[0].spec.shape if inputs else size
+            _explain(crop, start, start.astype("i8") + extent if end is None else end, shape)
+        return Batch.from_array(out)
+
+    def _checked(self, columns: tuple, of_input: np.ndarray | None) -> tuple[int, tuple]:
+        """How many axes are cropped, and the columns as the kernel takes them. Constants are the same arrays in each
+        batch of a size, and can't be written to: what was made of them is kept."""
+        crop, start, end, extent, size = columns
         k = crop.shape[1]
         for name, values in (("roi_start", start), ("roi_end", end), ("roi_shape", extent)):
             if values is not None and values.shape[1] != k:
                 raise ValueError(f"`{name}` has {values.shape[1]} values, `crop_shape` has {k}")
-        if inputs and size is not None:
+        if of_input is not None and size is not None:
             raise ValueError("the sample's shape is given twice: by an input and by `in_shape`")
-        shape = inputs[0].spec.shape if inputs else size
+        shape = size if of_input is None else of_input
         if shape is not None and shape.shape[1] < k:
             raise ValueError(f"the sample has {shape.shape[1]} axes, `crop_shape` has {k} values")
-        columns = [None if x is None else x.tobytes() for x in (crop, start, end, extent)]
-        out, at = allocate((a.n, k), _INT64)
-        of_sample = None if shape is None else shape.tobytes(), 0 if shape is None else shape.shape[1]
-        if kernels.library().windows_about(*a.random.columns(), a.n, k, *columns, bool(inputs), *of_sample, at):
-            _explain(crop, start, start.astype("i8") + extent if end is None else end, shape)
-        return Batch.from_array(out)
+        data = [None if x is None else x.tobytes() for x in (crop, start, end, extent)]
+        of_sample = (None, 0) if shape is None else (shape.tobytes(), shape.shape[1])
+        return k, (*data, of_input is not None, *of_sample)
 
 
 def _explain(crop: np.ndarray, start: np.ndarray, end: np.ndarray, shape: np.ndarray | None) -> None:
