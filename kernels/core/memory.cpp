@@ -76,6 +76,10 @@ class Cache {
       idle_ -= size_of(number);
     } else {
       h = create(size_of(number));
+      if (!h) {
+        release(0);
+        h = create(size_of(number));
+      }
       if (!h) return nullptr;
     }
     *h = {kTaken, number};

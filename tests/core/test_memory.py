@@ -2,6 +2,8 @@
 """The memory pool, and rows that are filled again and again."""
 
 import ctypes
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -54,6 +56,24 @@ def test_what_was_in_use_at_once_is_kept_and_no_more():
     assert lib.memory_idle() <= 512 * mb and lib.memory_used() == used
     blocks_of(16 * mb)
     assert lib.memory_idle() <= 512 * mb  # what was in use before the trim no longer counts
+
+
+def test_what_is_kept_is_given_back_before_memory_runs_out():
+    program = """
+import resource
+from penstock.core.kernels import library
+blocks = [library().memory_take(64 << 20) for _ in range(16)]
+for at in blocks:
+    library().memory_give(at)
+assert library().memory_idle() == 1 << 30
+with open("/proc/self/statm") as f:
+    size = int(f.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + (64 << 20), -1))
+assert library().memory_take(512 << 20)
+assert library().memory_idle() == 0
+assert not library().memory_take(2 << 30)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 def test_release_unused_memory():
