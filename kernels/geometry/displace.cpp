@@ -12,21 +12,24 @@ CLONES void split_row(int32_t *__restrict index, float *__restrict weight, const
   for (int64_t x = 0; x < n; x++) index[x] = warp_split(at[x], 0, between, false, weight + x);
 }
 
-CLONES void perspective_row(float *__restrict u, float *__restrict v, int64_t n, const DisplaceArgs &args, float y) {
+// Columns have 32 bits, which AVX2 can convert.
+CLONES void perspective_row(float *__restrict u, float *__restrict v, int32_t n, const DisplaceArgs &args, float y) {
   const DisplaceArgs a = args;
   const float cy = y + 0.5f, w0 = a.p[7] * cy + a.p[8], u0 = a.p[1] * cy + a.p[2], v0 = a.p[4] * cy + a.p[5];
-  for (int64_t i = 0; i < n; i++) {
-    const float cx = (float)(i + a.origin[0]) + 0.5f, w = a.p[6] * cx + w0;
+  const int32_t first = (int32_t)a.origin[0];
+  for (int32_t i = 0; i < n; i++) {
+    const float cx = (float)(i + first) + 0.5f, w = a.p[6] * cx + w0;
     u[i] = (a.p[0] * cx + u0) / w;
     v[i] = (a.p[3] * cx + v0) / w;
   }
 }
-CLONES void sphere_row(float *__restrict u, float *__restrict v, int64_t n, const DisplaceArgs &args, float y) {
+CLONES void sphere_row(float *__restrict u, float *__restrict v, int32_t n, const DisplaceArgs &args, float y) {
   const DisplaceArgs a = args;
   const float mx = (float)a.extent[0] * 0.5f, my = (float)a.extent[1] * 0.5f, dy = y + 0.5f - my;
   const float radius = (float)displace_radius(a);
-  for (int64_t i = 0; i < n; i++) {
-    const float dx = (float)(i + a.origin[0]) + 0.5f - mx, share = __builtin_sqrtf(dx * dx + dy * dy) / radius;
+  const int32_t first = (int32_t)a.origin[0];
+  for (int32_t i = 0; i < n; i++) {
+    const float dx = (float)(i + first) + 0.5f - mx, share = __builtin_sqrtf(dx * dx + dy * dy) / radius;
     u[i] = mx + dx * share, v[i] = my + dy * share;
   }
 }
@@ -54,6 +57,7 @@ void run_type(const Tensor *out, const Tensor *in, const DisplaceArgs &a, Scratc
     fail("the input is empty and has no border to repeat; use border_mode=\"constant\"");
   const int first = planar ? out->ndim - 2 : 0;
   const int64_t height = out->shape[first], n = out->shape[first + 1];
+  check_row(n, a.origin[0]);
   const int channels = image.count * s.channels;
   T *fill = scratch.array<T>(channels, 0);
   for (int c = 0; c < channels; c++) fill[c] = saturate<T>(displace_fill(a, c));
@@ -68,9 +72,9 @@ void run_type(const Tensor *out, const Tensor *in, const DisplaceArgs &a, Scratc
   for (int64_t y = 0; y < height; y++) {
     const int64_t row = y + a.origin[1];
     if (kind == kPerspective)
-      perspective_row(u, v, n, a, (float)row);
+      perspective_row(u, v, (int32_t)n, a, (float)row);
     else if (kind == kSphere)
-      sphere_row(u, v, n, a, (float)row);
+      sphere_row(u, v, (int32_t)n, a, (float)row);
     else if (kind == kWater)
       water_row(u, v, waves, n, a, (float)row);
     else if (kind == kJitter)

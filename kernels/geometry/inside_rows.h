@@ -147,16 +147,31 @@ AVX512 void linear_inside_avx512(Out *__restrict out, const Source<2, uint8_t> &
 #undef AVX512
 #pragma GCC diagnostic pop
 
+// Where n pixels of three bytes begin in an image of less than 2^31 bytes; the largest of it.
+CLONES int32_t offsets_of(int32_t *__restrict offset, const int32_t *__restrict across, const int32_t *__restrict down,
+                          int32_t n, int32_t row) {
+  int32_t most = 0;
+  for (int32_t i = 0; i < n; i++) {
+    const int32_t at = down[i] * row + across[i] * 3;
+    most = at > most ? at : most;
+    offset[i] = at;
+  }
+  return most;
+}
+
 // Images of three bytes: a pixel is moved by four, of which the next one puts the last right.
 inline void nearest_inside_bytes(uint8_t *__restrict out, const Source<2, uint8_t> &s, int64_t begin, int64_t end) {
-  const uint8_t *const last = end_of(s) - 4;
-  const Places places(s);
-  for (int64_t x = begin; x < end; x++) {
-    const uint8_t *p = places[x];
-    if (p <= last && x + 1 < end)
-      __builtin_memcpy(out + 3 * x, p, 4);
-    else
-      __builtin_memcpy(out + 3 * x, p, 3);
+  constexpr int64_t kBlock = 128;
+  const uint8_t *const data = s.data;
+  const int32_t row = (int32_t)s.step[1], last = (int32_t)(s.step[1] * s.extent[1] - 4);
+  int32_t offset[kBlock];
+  for (int64_t first = begin; first < end; first += kBlock) {
+    const int32_t n = (int32_t)(end - first < kBlock ? end - first : kBlock);
+    const bool all = offsets_of(offset, s.index[0] + first, s.index[1] + first, n, row) <= last;
+    uint8_t *__restrict to = out + 3 * first;
+    const int32_t four = all ? n - 1 : 0;
+    for (int32_t i = 0; i < four; i++) __builtin_memcpy(to + 3 * i, data + offset[i], 4);
+    for (int32_t i = four; i < n; i++) __builtin_memcpy(to + 3 * i, data + offset[i], 3);
   }
 }
 #endif
@@ -192,7 +207,7 @@ template <class Out, int kDims, class In>
 void nearest_inside_fastest(Out *out, const Source<kDims, In> &s, int64_t begin, int64_t end) {
 #ifdef __x86_64__
   if constexpr (kDims == 2 && sizeof(In) == 1 && sizeof(Out) == 1)
-    if (s.channels == 3) return nearest_inside_bytes(out, s, begin, end);
+    if (s.channels == 3 && s.step[1] * s.extent[1] <= INT32_MAX) return nearest_inside_bytes(out, s, begin, end);
 #endif
   nearest_inside(out, s, begin, end);
 }

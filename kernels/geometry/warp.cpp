@@ -11,9 +11,9 @@ namespace {
 
 // Where a row of the output lies along one axis of the input: the lower of the two neighbours and the weight of the
 // upper one.
-CLONES void axis_row(int32_t *__restrict index, float *__restrict weight, int64_t first, int64_t n, float step,
+CLONES void axis_row(int32_t *__restrict index, float *__restrict weight, int32_t first, int32_t n, float step,
                      float rest, int64_t extent, bool linear, bool clamp) {
-  for (int64_t x = 0; x < n; x++)
+  for (int32_t x = 0; x < n; x++)
     index[x] = warp_split(warp_coordinate(step, first + x, rest), extent, linear, clamp, weight + x);
 }
 
@@ -21,22 +21,29 @@ template <class Out, int kDims, class In>
 void warp_row(Out *out, const Source<kDims, In> &s, int64_t n, bool is_linear, Out outside_value) {
   const int hi = is_linear ? -1 : 0;
   int64_t touching = 0, untouched = n, inside, outside;
-  if (s.fill) s.run_within(n, hi, 0, &touching, &untouched);
   s.run_within(n, 0, hi, &inside, &outside);
+  if (s.fill && is_linear)
+    s.run_within(n, hi, 0, &touching, &untouched);
+  else if (s.fill)
+    touching = inside, untouched = outside;
   if (inside == outside) inside = outside = untouched;
-  auto each = [&](int64_t begin, int64_t end, auto one) {
-    for (int64_t x = begin; x < end; x++) one(out + x * s.channels, x);
+  auto filled = [&](int64_t begin, int64_t end) {
+    std::fill(out + begin * s.channels, out + end * s.channels, outside_value);
   };
-  auto filled = [&](Out *o, int64_t) { std::fill(o, o + s.channels, outside_value); };
-  auto looked_up = [&](Out *o, int64_t x) { is_linear ? linear(o, s, x) : nearest(o, s, x); };
-  each(0, touching, filled);
-  each(touching, inside, looked_up);
+  auto looked_up = [&](int64_t begin, int64_t end) {
+    for (int64_t x = begin; x < end; x++) {
+      Out *const o = out + x * s.channels;
+      is_linear ? linear(o, s, x) : nearest(o, s, x);
+    }
+  };
+  filled(0, touching);
+  looked_up(touching, inside);
   if (!is_linear)
     nearest_inside_fastest(out, s, inside, outside);
   else
     linear_inside_fastest(out, s, inside, outside);
-  each(outside, untouched, looked_up);
-  each(untouched, n, filled);
+  looked_up(outside, untouched);
+  filled(untouched, n);
 }
 
 template <int kDims, class Out, class In>
@@ -54,6 +61,7 @@ void warp(const Tensor *out, const Tensor *in, const WarpArgs &a, Scratch &scrat
   if (out->volume() == 0) return;
   if (in_frame == 0 && a.clamp) fail("the input is empty and has no border to repeat; give a fill_value");
   const int64_t n = size[0];
+  check_row(n, a.origin[0]);
   In *fill = scratch.array<In>(s.channels, 0);
   for (int c = 0; c < s.channels; c++) fill[c] = saturate<In>(a.fill);
   s.fill = a.clamp ? nullptr : fill;
@@ -68,7 +76,7 @@ void warp(const Tensor *out, const Tensor *in, const WarpArgs &a, Scratch &scrat
       for (int d = 0; d < kDims; d++) {
         const float *row = a.matrix + d * (kDims + 1);
         const float rest = warp_rest(row, kDims, (float)(y + a.origin[1]), (float)(z + a.origin[2]));
-        axis_row(index + d * n, weight + d * n, a.origin[0], n, row[0], rest, s.extent[d], a.linear, a.clamp);
+        axis_row(index + d * n, weight + d * n, (int32_t)a.origin[0], (int32_t)n, row[0], rest, s.extent[d], a.linear, a.clamp);
       }
       for (int64_t f = 0; f < frames; f++) {
         s.data = in->as<In>() + f * in_frame;

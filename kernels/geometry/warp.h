@@ -14,7 +14,8 @@ struct WarpArgs {
 };
 
 // The coordinate along one axis of the input for the element x of a row of the output whose part of the sum is `rest`.
-SHARED float warp_coordinate(float step, int64_t x, float rest) { return step * ((float)x + 0.5f) + rest; }
+// AVX2 converts integers of 32 bits only.
+SHARED float warp_coordinate(float step, int32_t x, float rest) { return step * ((float)x + 0.5f) + rest; }
 
 // What the other axes of the output add to a coordinate of the input. `row` is a row of the matrix.
 SHARED float warp_rest(const float *row, int dims, float y, float z) {
