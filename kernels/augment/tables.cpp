@@ -139,6 +139,6 @@ void apply_table(uint8_t *out, const uint8_t *in, int64_t n, const uint8_t *tabl
 
 void apply_tables(uint8_t *out, const uint8_t *in, int64_t n, const uint8_t *tables, int channels) {
   if (channels == 1) return apply_table(out, in, n, tables);
-  int64_t i = channels == 3 && can_look_up() ? look_up_three(out, in, n, tables) : 0;
+  int64_t i = channels == 3 && can_permute() ? look_up_three(out, in, n, tables) : 0;
   for (int c = 0; i < n; i++, c = c + 1 == channels ? 0 : c + 1) out[i] = tables[256 * c + in[i]];
 }

@@ -66,7 +66,7 @@ inline void apply_tables(uint8_t *out, const uint8_t *in, int64_t n, const uint8
     if (can_look_up()) return look_up(out, in, n, tables);
 #if defined(__x86_64__) && defined(__linux__)
   } else {
-    if (can_look_up()) return look_up_channels<C>(out, in, n, tables);
+    if (can_permute()) return look_up_channels<C>(out, in, n, tables);
 #endif
   }
   for (int64_t i = 0; i < n; i++)

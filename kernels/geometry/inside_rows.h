@@ -45,44 +45,98 @@ struct Places {
   const uint8_t *operator[](int64_t x) const { return data + down[x] * row + (int64_t)across[x] * 3; }
 };
 
-// As linear_inside: both rows of neighbours of a pixel at once.
+// Where n pixels of three bytes begin in an image of less than 2^31 bytes; the largest of it.
+CLONES int32_t offsets_of(int32_t *__restrict offset, const int32_t *__restrict across, const int32_t *__restrict down,
+                          int32_t n, int32_t row) {
+  int32_t most = 0;
+  for (int32_t i = 0; i < n; i++) {
+    const int32_t at = down[i] * row + across[i] * 3;
+    most = at > most ? at : most;
+    offset[i] = at;
+  }
+  return most;
+}
+
+#define AVX2 __attribute__((target("avx2")))
+#define AVX2_INLINE __attribute__((target("avx2"), always_inline)) inline
+
+AVX2_INLINE __m256 mix(__m256 a, __m256 b, __m256 q) { return _mm256_add_ps(a, _mm256_mul_ps(_mm256_sub_ps(b, a), q)); }
+
+// Eight bytes of a row and of the one below it.
+AVX2_INLINE __m128i two_rows_of(const uint8_t *p, int64_t down) {
+  return _mm_castpd_si128(
+      _mm_loadh_pd(_mm_castsi128_pd(_mm_loadl_epi64((const __m128i *)p)), (const double *)(p + down)));
+}
+
+// Three bytes of each half of a vector become the lower bytes of integers.
+#define THREE(at) at, -1, -1, -1, at + 1, -1, -1, -1, at + 2, -1, -1, -1, -1, -1, -1, -1
+#define OF_BOTH_HALVES(at) _mm256_setr_epi8(THREE(at), THREE(at))
+
+// Two pixels of three channels, and a value that means nothing behind each.
+AVX2_INLINE __m256 two_linear(const uint8_t *p, const uint8_t *q, int64_t down, __m256 across, __m256 along) {
+  const __m256i bytes = _mm256_inserti128_si256(_mm256_castsi128_si256(two_rows_of(p, down)), two_rows_of(q, down), 1);
+  auto neighbour = [&](__m256i order) __attribute__((target("avx2"), always_inline)) {
+    return _mm256_cvtepi32_ps(_mm256_shuffle_epi8(bytes, order));
+  };
+  return mix(mix(neighbour(OF_BOTH_HALVES(0)), neighbour(OF_BOTH_HALVES(3)), across),
+             mix(neighbour(OF_BOTH_HALVES(8)), neighbour(OF_BOTH_HALVES(11)), across), along);
+}
+
+// As linear_inside: four pixels at once, of an image of less than 2^31 bytes.
 template <class Out>
-__attribute__((target("avx2"))) void linear_inside_avx2(Out *__restrict out, const Source<2, uint8_t> &s, int64_t begin,
-                                                        int64_t end) {
-  const __m128i left = _mm_setr_epi8(0, 1, 2, -1, 8, 9, 10, -1, -1, -1, -1, -1, -1, -1, -1, -1);
-  const __m128i right = _mm_setr_epi8(3, 4, 5, -1, 11, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1);
-  const __m128 half = _mm_set1_ps(0.49999997f);
-  const int64_t down = s.step[1];
-  const uint8_t *const last = end_of(s) - 8 - down;
-  const Places places(s);
+AVX2 void linear_inside_avx2(Out *__restrict out, const Source<2, uint8_t> &s, int64_t begin, int64_t end) {
+  constexpr int64_t kBlock = 128;
+  // Of four values in each half.
+  const __m256i first = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1), second = _mm256_setr_epi32(2, 2, 2, 2, 3, 3, 3, 3);
+  const __m256 half = _mm256_set1_ps(0.49999997f);
+  const __m128i pixels = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
+  const uint8_t *const data = s.data;
+  const int64_t down = s.step[1], last = down * (s.extent[1] - 1) - 8;
   const float *const across = s.weight[0], *const along = s.weight[1];
-  for (int64_t x = begin; x < end; x++) {
-    const uint8_t *p = places[x];
-    if (p > last) {
-      linear_inside(out, s, x, x + 1);
-      continue;
-    }
-    const __m128i v = _mm_castpd_si128(
-        _mm_loadh_pd(_mm_castsi128_pd(_mm_loadl_epi64((const __m128i *)p)), (const double *)(p + down)));
-    const __m256 a = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_shuffle_epi8(v, left)));
-    const __m256 b = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_shuffle_epi8(v, right)));
-    const __m256 rows = _mm256_add_ps(a, _mm256_mul_ps(_mm256_sub_ps(b, a), _mm256_set1_ps(across[x])));
-    const __m128 upper = _mm256_castps256_ps128(rows), lower = _mm256_extractf128_ps(rows, 1);
-    const __m128 value = _mm_add_ps(upper, _mm_mul_ps(_mm_sub_ps(lower, upper), _mm_set1_ps(along[x])));
-    if constexpr (sizeof(Out) == 1) {
-      __m128i whole = _mm_cvttps_epi32(_mm_add_ps(value, half));
-      whole = _mm_packus_epi16(_mm_packus_epi32(whole, whole), whole);
-      const int pixel = _mm_cvtsi128_si32(whole);
-      if (x + 1 < end)
-        __builtin_memcpy(out + 3 * x, &pixel, 4);  // the next pixel comes later
-      else
-        __builtin_memcpy(out + 3 * x, &pixel, 3);
-    } else {
-      _mm_storel_pi((__m64 *)(out + 3 * x), value);
-      _mm_store_ss((float *)(out + 3 * x + 2), _mm_movehl_ps(value, value));
+  int32_t offset[kBlock];
+  for (int64_t block = begin; block < end; block += kBlock) {
+    const int64_t n = end - block < kBlock ? end - block : kBlock;
+    const bool all = offsets_of(offset, s.index[0] + block, s.index[1] + block, (int32_t)n, (int32_t)down) <= last;
+    for (int64_t i = 0; i < n; i += 4) {
+      const int64_t x = block + i;
+      const int32_t *const at = offset + i;
+      if (n - i < 4 || (!all && (at[0] > last || at[1] > last || at[2] > last || at[3] > last))) {
+        linear_inside(out, s, x, n - i < 4 ? block + n : x + 4);
+        continue;
+      }
+      const __m256 qx = _mm256_broadcast_ps((const __m128 *)(across + x));
+      const __m256 qy = _mm256_broadcast_ps((const __m128 *)(along + x));
+      const __m256 a = two_linear(data + at[0], data + at[1], down, _mm256_permutevar_ps(qx, first),
+                                  _mm256_permutevar_ps(qy, first));
+      const __m256 b = two_linear(data + at[2], data + at[3], down, _mm256_permutevar_ps(qx, second),
+                                  _mm256_permutevar_ps(qy, second));
+      Out *const to = out + 3 * x;
+      if constexpr (sizeof(Out) == 1) {
+        const __m256i words = _mm256_packus_epi32(_mm256_cvttps_epi32(_mm256_add_ps(a, half)),
+                                                  _mm256_cvttps_epi32(_mm256_add_ps(b, half)));
+        // Pixels 0, 2 and 1, 3 of four bytes each.
+        const __m256i bytes = _mm256_packus_epi16(words, words);
+        const __m128i four = _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
+        const __m128i packed = _mm_shuffle_epi8(four, pixels);
+        _mm_storel_epi64((__m128i *)to, packed);
+        const int rest = _mm_extract_epi32(packed, 2);
+        __builtin_memcpy(to + 8, &rest, 4);
+      } else {
+        // The fourth value of a pixel is where the next one begins.
+        _mm_storeu_ps((float *)to, _mm256_castps256_ps128(a));
+        _mm_storeu_ps((float *)to + 3, _mm256_extractf128_ps(a, 1));
+        _mm_storeu_ps((float *)to + 6, _mm256_castps256_ps128(b));
+        const __m128 fourth = _mm256_extractf128_ps(b, 1);
+        _mm_storel_pi((__m64 *)(to + 9), fourth);
+        _mm_store_ss((float *)to + 11, _mm_movehl_ps(fourth, fourth));
+      }
     }
   }
 }
+#undef THREE
+#undef OF_BOTH_HALVES
+#undef AVX2
+#undef AVX2_INLINE
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12 takes _mm512_undefined for a mistake
@@ -147,18 +201,6 @@ AVX512 void linear_inside_avx512(Out *__restrict out, const Source<2, uint8_t> &
 #undef AVX512
 #pragma GCC diagnostic pop
 
-// Where n pixels of three bytes begin in an image of less than 2^31 bytes; the largest of it.
-CLONES int32_t offsets_of(int32_t *__restrict offset, const int32_t *__restrict across, const int32_t *__restrict down,
-                          int32_t n, int32_t row) {
-  int32_t most = 0;
-  for (int32_t i = 0; i < n; i++) {
-    const int32_t at = down[i] * row + across[i] * 3;
-    most = at > most ? at : most;
-    offset[i] = at;
-  }
-  return most;
-}
-
 // Images of three bytes: a pixel is moved by four, of which the next one puts the last right.
 inline void nearest_inside_bytes(uint8_t *__restrict out, const Source<2, uint8_t> &s, int64_t begin, int64_t end) {
   constexpr int64_t kBlock = 128;
@@ -181,8 +223,8 @@ void linear_inside_fastest(Out *out, const Source<kDims, In> &s, int64_t begin, 
 #ifdef __x86_64__
   if constexpr (kDims == 2 && sizeof(In) == 1) {
     static const int level = __builtin_cpu_supports("x86-64-v4") ? 2 : __builtin_cpu_supports("avx2") ? 1 : 0;
-    if (level == 2 && s.channels == 3) return linear_inside_avx512(out, s, begin, end);
-    if (level == 1 && s.channels == 3) return linear_inside_avx2(out, s, begin, end);
+    if (level && s.channels == 3 && s.step[1] * s.extent[1] <= INT32_MAX)
+      return level == 2 ? linear_inside_avx512(out, s, begin, end) : linear_inside_avx2(out, s, begin, end);
   }
 #endif
   linear_inside(out, s, begin, end);

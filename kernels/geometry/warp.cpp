@@ -76,7 +76,8 @@ void warp(const Tensor *out, const Tensor *in, const WarpArgs &a, Scratch &scrat
       for (int d = 0; d < kDims; d++) {
         const float *row = a.matrix + d * (kDims + 1);
         const float rest = warp_rest(row, kDims, (float)(y + a.origin[1]), (float)(z + a.origin[2]));
-        axis_row(index + d * n, weight + d * n, (int32_t)a.origin[0], (int32_t)n, row[0], rest, s.extent[d], a.linear, a.clamp);
+        axis_row(index + d * n, weight + d * n, (int32_t)a.origin[0], (int32_t)n, row[0], rest, s.extent[d], a.linear,
+                 a.clamp);
       }
       for (int64_t f = 0; f < frames; f++) {
         s.data = in->as<In>() + f * in_frame;
