@@ -8,11 +8,17 @@
 #include "color/interleave.h"
 #include "core/kernel.h"
 
-// The mean of four in no wider numbers than it needs.
+// The mean of two rounded up, which vectors have an instruction for.
+template <class T>
+static inline T mean_up(T a, T b) {
+  return (T)((a + b + 1) >> 1);
+}
+// The mean of four in no wider numbers: the mean of two means is one too large if their sum is odd and one of them was
+// rounded up.
 template <class T>
 static inline T mean4(T a, T b, T c, T d) {
-  typedef std::conditional_t<sizeof(T) == 1, uint16_t, uint32_t> Sum;
-  return (T)((Sum)((Sum)(a + b) + (Sum)(c + d) + 2) >> 2);
+  const T x = mean_up(a, b), y = mean_up(c, d);
+  return (T)(mean_up(x, y) - (((a ^ b) | (c ^ d)) & (x ^ y) & 1));
 }
 
 // Three rows of colours: of the row's own colour, green, and the other one.

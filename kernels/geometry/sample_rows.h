@@ -43,6 +43,11 @@ void sample_row(T *out, const Source<2, T> &s, int64_t n, int interp) {
   const int64_t width = s.extent[0] - interp, height = s.extent[1] - interp;
   constexpr int64_t kBlock = 32;
   auto inside = [&](int64_t x) { return ix[x] >= 0 && ix[x] < width && iy[x] >= 0 && iy[x] < height; };
+  // Only the fill is near. That it stays what it is when it is interpolated holds for finite numbers.
+  const bool fills = s.fill && (interp == kNearest || interp == kLinear && !IsFloat<T>::value);
+  auto outside = [&](int64_t x) {
+    return ix[x] < -interp || ix[x] >= s.extent[0] || iy[x] < -interp || iy[x] >= s.extent[1];
+  };
   for (int64_t x = 0; x < n;) {
     int64_t end = x;
     if (interp < kCubic) {
@@ -54,14 +59,18 @@ void sample_row(T *out, const Source<2, T> &s, int64_t n, int interp) {
       x = end;
       continue;
     }
-    T *o = out + x * s.channels;
-    if (interp == kNearest)
-      nearest(o, s, x);
-    else if (interp == kLinear)
-      linear(o, s, x);
-    else
-      interp == kCubic ? filtered<4>(o, s, x) : filtered<6>(o, s, x);
-    x++;
+    do {
+      T *o = out + x * s.channels;
+      if (fills && outside(x))
+        for (int c = 0; c < s.channels; c++) o[c] = s.fill[c];
+      else if (interp == kNearest)
+        nearest(o, s, x);
+      else if (interp == kLinear)
+        linear(o, s, x);
+      else
+        interp == kCubic ? filtered<4>(o, s, x) : filtered<6>(o, s, x);
+      x++;
+    } while (x < n && (interp >= kCubic || !inside(x)));
   }
 }
 
