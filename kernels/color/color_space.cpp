@@ -50,12 +50,12 @@ CLONES static void ycbcr_rgb(Pixels out, ConstPixels in, int64_t n_pixels, bool 
 __attribute__((target("avx2"))) static void rgb_gray_avx2(uint8_t *out, const uint8_t *in, int64_t n_pixels,
                                                           bool swap) {
   const short first = swap ? 3735 : 9798, last = swap ? 9798 : 3735;
-  const __m256i weights =
-      _mm256_setr_epi16(first, 19235, last, 0, first, 19235, last, 0, first, 19235, last, 0, first, 19235, last, 0);
-  const __m256i first_two =
-      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, -1, 1, -1, 2, -1, -1, -1, 3, -1, 4, -1, 5, -1, -1, -1));
-  const __m256i next_two =
-      _mm256_broadcastsi128_si256(_mm_setr_epi8(6, -1, 7, -1, 8, -1, -1, -1, 9, -1, 10, -1, 11, -1, -1, -1));
+  const __m256i of_two = _mm256_set1_epi32(19235 << 16 | first), of_last = _mm256_set1_epi32(last);
+  // Words of four pixels, in each half of a vector.
+  const __m256i two =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, -1, 1, -1, 3, -1, 4, -1, 6, -1, 7, -1, 9, -1, 10, -1));
+  const __m256i third =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(2, -1, -1, -1, 5, -1, -1, -1, 8, -1, -1, -1, 11, -1, -1, -1));
   const __m256i half = _mm256_set1_epi32(1 << 14), order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   int64_t i = 0;
   for (; i + 34 <= n_pixels; i += 32) {  // the last load takes four bytes of the next pixels
@@ -64,9 +64,9 @@ __attribute__((target("avx2"))) static void rgb_gray_avx2(uint8_t *out, const ui
       const __m256i bytes =
           _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(from + 24 * k))),
                                   _mm_loadu_si128((const __m128i *)(from + 24 * k + 12)), 1);
-      const __m256i a = _mm256_madd_epi16(_mm256_shuffle_epi8(bytes, first_two), weights);
-      const __m256i b = _mm256_madd_epi16(_mm256_shuffle_epi8(bytes, next_two), weights);
-      return _mm256_srli_epi32(_mm256_add_epi32(_mm256_hadd_epi32(a, b), half), 15);
+      const __m256i a = _mm256_madd_epi16(_mm256_shuffle_epi8(bytes, two), of_two);
+      const __m256i b = _mm256_madd_epi16(_mm256_shuffle_epi8(bytes, third), of_last);
+      return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(a, b), half), 15);
     };
     const __m256i all =
         _mm256_packus_epi16(_mm256_packs_epi32(eight(0), eight(1)), _mm256_packs_epi32(eight(2), eight(3)));

@@ -33,9 +33,9 @@ CLONES void sphere_row(float *__restrict u, float *__restrict v, int32_t n, cons
     u[i] = mx + dx * share, v[i] = my + dy * share;
   }
 }
-void water_row(float *u, float *v, const float *waves, int64_t n, const DisplaceArgs &a, float y) {
-  const float shift = a.p[0] * __builtin_sinf(a.p[1] * y + a.p[2]);
-  for (int64_t i = 0; i < n; i++) u[i] = (float)(i + a.origin[0]) + shift, v[i] = y + waves[i];
+CLONES void water_row(float *__restrict u, float *__restrict v, const float *__restrict waves, int32_t n, int32_t first,
+                      float shift, float y) {
+  for (int32_t i = 0; i < n; i++) u[i] = (float)(i + first) + shift, v[i] = y + waves[i];
 }
 void jitter_row(float *u, float *v, int64_t n, const DisplaceArgs &a, int64_t row) {
   uint32_t words[4], known = ~0u;
@@ -76,7 +76,8 @@ void run_type(const Tensor *out, const Tensor *in, const DisplaceArgs &a, Scratc
     else if (kind == kSphere)
       sphere_row(u, v, (int32_t)n, a, (float)row);
     else if (kind == kWater)
-      water_row(u, v, waves, n, a, (float)row);
+      water_row(u, v, waves, (int32_t)n, (int32_t)a.origin[0], a.p[0] * __builtin_sinf(a.p[1] * (float)row + a.p[2]),
+                (float)row);
     else if (kind == kJitter)
       jitter_row(u, v, n, a, row);
     else

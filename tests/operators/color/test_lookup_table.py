@@ -100,3 +100,15 @@ def test_other_inputs():
         with pytest.raises(RuntimeError, match=f"input type {x.dtype.name} is not supported"):
             look_up(x)
     assert look_up(np.uint8(3), keys=[3], values=[4.0]).shape == ()
+
+
+@pytest.mark.parametrize("dtype", (types.UINT8, types.INT16, types.FLOAT))
+@pytest.mark.parametrize("n", (512, 575, 1000))
+@pytest.mark.parametrize("kind", ("u1", "i1"))
+def test_every_byte_of_large_inputs(kind, n, dtype):
+    """Many bytes are looked up in vectors, and those behind the last whole vector one by one."""
+    rng = np.random.default_rng(n)
+    x = np.resize(rng.permutation(256).astype("u1"), n).view(kind)
+    keys, values = list(range(3, 256)), [float(v) for v in rng.permutation(253)]
+    kwargs = {"keys": keys, "values": values, "default_value": 254.0, "dtype": dtype}
+    np.testing.assert_array_equal(look_up(x, **kwargs), reference(x, **kwargs))
