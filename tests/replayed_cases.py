@@ -80,6 +80,25 @@ def ragged(seed, k):
     return [r.uniform(-1, 2, (m, k)).astype("f4") for m in r.integers(0, 9, N)]
 
 
+def inside(seed, k=2):
+    """Boxes inside of the image."""
+    r = np.random.default_rng(seed)
+    return [np.sort(r.random((m, 2, k)), axis=1).reshape(m, 2 * k).astype("f4") for m in r.integers(0, 9, N)]
+
+
+def cuboids(seed):
+    return inside(seed, 3)
+
+
+def of_boxes(seed):
+    """As many labels as there are boxes."""
+    return [np.arange(len(x), dtype="i4") for x in inside(seed)]
+
+
+def canvases(seed):
+    return [s.astype("i4") for s in columns(seed, 50, 300, (2,))]
+
+
 def labels(seed):
     r = np.random.default_rng(seed)
     return [r.integers(-1, 5, m).astype("i4") for m in r.integers(1, 9, N)]
@@ -287,4 +306,29 @@ RENAMED = {
     "per_frame": lambda f: fn.per_frame(fn.cast(f(images), dtype=types.FLOAT), replace=True),
 }
 
-CASES = {**RENAMED, **WARPED, **MOVED, **COMPUTED, **SMALL}
+# Of operators that have no form for the GPU.
+ON_CPU = {
+    "bbox_rotate": lambda f: fn.bbox_rotate(f(inside), angle=f(angles, side=True), input_shape=[100, 150]),
+    "bbox_rotate with labels": lambda f: fn.bbox_rotate(
+        f(inside), f(of_boxes), angle=30.0, input_shape=f(canvases, side=True), size=f(pairs, side=True) * 300.0
+    ),
+    "bbox_rotate and more": lambda f: fn.bb_flip(
+        fn.bbox_rotate(fn.bb_flip(f(inside)), angle=20.0, input_shape=[100, 150], keep_size=True, mode="fixed")
+    ),
+    "random_bbox_crop": lambda f: fn.random_bbox_crop(f(inside), scaling=[0.3, 1.0], thresholds=[0.1, 0.5]),
+    "random_bbox_crop with labels": lambda f: fn.random_bbox_crop(
+        f(inside),
+        f(of_boxes),
+        thresholds=[0.2],
+        all_boxes_above_threshold=False,
+        output_bbox_indices=True,
+        crop_shape=f(sizes, side=True),
+        input_shape=[9, 8],
+        total_num_attempts=5,
+    ),
+    "random_bbox_crop of volumes": lambda f: fn.random_bbox_crop(
+        f(cuboids), bbox_layout="xyzXYZ", scaling=[0.5, 1.0], num_attempts=3, total_num_attempts=9
+    ),
+}
+
+CASES = {**RENAMED, **WARPED, **MOVED, **COMPUTED, **SMALL, **ON_CPU}

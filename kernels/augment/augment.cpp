@@ -8,8 +8,8 @@
 #include "color/color_matrix.h"
 #include "core/kernel.h"
 
-extern "C" int warp(const Tensor *out, const Tensor *in, const void *args, Scratch *scratch, char *error);
-extern "C" int color_matrix(const Tensor *out, const Tensor *in, const void *args, Scratch *scratch, char *error);
+extern "C" int warp(Tensor *out, const Tensor *in, const void *args, Scratch *scratch, char *error);
+extern "C" int color_matrix(Tensor *out, const Tensor *in, const void *args, Scratch *scratch, char *error);
 
 namespace {
 
@@ -20,8 +20,8 @@ struct Image {
   int64_t volume() const { return height * row(); }
 };
 
-void call(int (*kernel)(const Tensor *, const Tensor *, const void *, Scratch *, char *), const Tensor &like,
-          uint8_t *out, const uint8_t *in, const void *args, Scratch &scratch) {
+void call(int (*kernel)(Tensor *, const Tensor *, const void *, Scratch *, char *), const Tensor &like, uint8_t *out,
+          const uint8_t *in, const void *args, Scratch &scratch) {
   Tensor to = like, from = like;
   to.data = out, from.data = (void *)in;
   char error[kErrorSize];

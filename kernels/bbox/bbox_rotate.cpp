@@ -53,7 +53,7 @@ bool rotate(const float *box, const Turn &t, const BboxRotateArgs &a, double *co
   return after / before >= a.threshold;  // false also for boxes without an area, and for NaN
 }
 
-void run(const Tensor *out, const Tensor *in, const BboxRotateArgs &a, Scratch &) {
+void run(Tensor *out, const Tensor *in, const BboxRotateArgs &a, Scratch &) {
   const int64_t n = in[0].shape[0];
   const float *boxes = in[0].as<float>();
   float *kept = out[0].as<float>();
@@ -67,10 +67,10 @@ void run(const Tensor *out, const Tensor *in, const BboxRotateArgs &a, Scratch &
       kept[4 * count + d] = (float)(corners[d] / unit);
       kept[4 * count + 2 + d] = (float)((a.sizes ? corners[2 + d] - corners[d] : corners[2 + d]) / unit);
     }
-    if (a.has_labels) out[2].as<int32_t>()[count] = in[1].as<int32_t>()[i];
+    if (a.has_labels) out[1].as<int32_t>()[count] = in[1].as<int32_t>()[i];
     count++;
   }
-  out[1].as<int64_t>()[0] = count;
+  for (int t = 0; t < 1 + a.has_labels; t++) out[t].shape[0] = count;
 }
 
 }  // namespace

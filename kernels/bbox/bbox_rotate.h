@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Boxes where a rotation of their image takes them. in: boxes (n, 4) and, if has_labels, labels. out: the boxes that
-// are kept, in the beginning of as many rows, how many they are, and the labels that belong to them.
+// are kept, and the labels that belong to them; both have room for n and are shortened.
 #pragma once
 #include "core/tensor.h"
 

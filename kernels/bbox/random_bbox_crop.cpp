@@ -15,15 +15,15 @@ typedef RandomBboxCropArgs Args;
 
 bool is_inside(double x) { return x >= -kOutside && x <= 1 + kOutside; }
 
+template <int kDims>
 struct Box {
-  double low[3], high[3];
-  double volume(int dims) const {
-    double v = 1;
-    for (int d = 0; d < dims; d++) v *= high[d] - low[d];
-    return v;
+  double low[kDims], high[kDims], volume;
+  void measure() {
+    volume = 1;
+    for (int d = 0; d < kDims; d++) volume *= high[d] - low[d];
   }
-  bool holds_centre_of(const Box &b, int dims) const {
-    for (int d = 0; d < dims; d++) {
+  bool holds_centre_of(const Box &b) const {
+    for (int d = 0; d < kDims; d++) {
       const double centre = (b.low[d] + b.high[d]) / 2;
       if (!(centre >= low[d] && centre <= high[d])) return false;
     }
@@ -32,25 +32,28 @@ struct Box {
 };
 
 // The share of the box that is inside of the window, or intersection over union.
-double metric(const Box &window, const Box &box, int dims, bool share) {
+template <int kDims>
+double metric(const Box<kDims> &window, const Box<kDims> &box, bool share) {
   double both = 1;
-  for (int d = 0; d < dims; d++)
+  for (int d = 0; d < kDims; d++)
     both *= std::max(std::min(window.high[d], box.high[d]) - std::max(window.low[d], box.low[d]), 0.0);
-  const double of_box = box.volume(dims), of_all = share ? of_box : of_box + window.volume(dims) - both;
+  const double of_all = share ? box.volume : box.volume + window.volume - both;
   if (of_all > 0) return both / of_all;
-  return window.holds_centre_of(box, dims);
+  return window.holds_centre_of(box);
 }
 
-bool is_kept(const Box &window, const Box &box, const Args &a) {
-  if (a.prune < 0) return window.holds_centre_of(box, a.dims);
-  const double share = metric(window, box, a.dims, true);
+template <int kDims>
+bool is_kept(const Box<kDims> &window, const Box<kDims> &box, const Args &a) {
+  if (a.prune < 0) return window.holds_centre_of(box);
+  const double share = metric(window, box, true);
   return share > 0 && share >= a.prune;
 }
 
 // The extents of a window, relative to the image; false if they have no allowed aspect ratio.
+template <int kDims>
 bool draw_extents(const Args &a, Draws &draws, double *extent) {
-  for (int d = 0; d < a.dims; d++) extent[d] = draws.between(a.scaling[0], a.scaling[1]) * a.input[d];
-  const int pairs = a.dims * (a.dims - 1) / 2;
+  for (int d = 0; d < kDims; d++) extent[d] = draws.between(a.scaling[0], a.scaling[1]) * a.input[d];
+  constexpr int pairs = kDims * (kDims - 1) / 2;
   constexpr int kFirst[] = {0, 0, 1}, kSecond[] = {1, 2, 2};
   // Where only one ratio is allowed, the longer side decides.
   for (int p = 0; p < pairs; p++) {
@@ -67,19 +70,20 @@ bool draw_extents(const Args &a, Draws &draws, double *extent) {
     allowed &= ratio >= a.aspect[2 * p] * (1 - kRounding) && ratio <= a.aspect[2 * p + 1] * (1 + kRounding);
   }
   double largest = 0;
-  for (int d = 0; d < a.dims; d++) largest = std::max(largest, extent[d] /= a.input[d]);
+  for (int d = 0; d < kDims; d++) largest = std::max(largest, extent[d] /= a.input[d]);
   // Of an image that is not square, a window of the one ratio that is allowed may have to be shrunk to fit.
   const double limit = std::max(1.0, (double)a.scaling[1]);
   if (largest > limit)
-    for (int d = 0; d < a.dims; d++) extent[d] *= limit / largest;
+    for (int d = 0; d < kDims; d++) extent[d] *= limit / largest;
   return allowed;
 }
 
 // A window; `anchor` and `shape` are what the user gets to know of it.
-bool draw_window(const Args &a, Draws &draws, Box &window, float *anchor, float *shape) {
-  double extent[3];
-  if (!a.has_crop && !draw_extents(a, draws, extent)) return false;
-  for (int d = 0; d < a.dims; d++) {
+template <int kDims>
+bool draw_window(const Args &a, Draws &draws, Box<kDims> &window, float *anchor, float *shape) {
+  double extent[kDims];
+  if (!a.has_crop && !draw_extents<kDims>(a, draws, extent)) return false;
+  for (int d = 0; d < kDims; d++) {
     if (a.has_crop) {
       const int64_t room = (int64_t)a.input[d] - (int64_t)a.crop[d];
       anchor[d] = (float)(std::min<int64_t>(room, 0) + draws.below(std::abs(room) + 1));
@@ -94,15 +98,18 @@ bool draw_window(const Args &a, Draws &draws, Box &window, float *anchor, float 
     window.low[d] = anchor[d];
     window.high[d] = anchor[d] + (double)shape[d];
   }
+  window.measure();
   return true;
 }
 
+template <int kDims>
 class Search {
  public:
+  typedef ::Box<kDims> Box;
   Search(const Args &a, const float *boxes, int64_t n, Box *memory) : a_(a), boxes_(memory), n_(n) {
     for (int64_t i = 0; i < n; i++) {
-      const float *numbers = boxes + 2 * a.dims * i;
-      for (int d = 0; d < a.dims; d++) {
+      const float *numbers = boxes + 2 * kDims * i;
+      for (int d = 0; d < kDims; d++) {
         const double low = numbers[a.start[d]], end = numbers[a.end[d]], high = a.sizes ? low + end : end;
         if (!is_inside(low) || !is_inside(high))
           fail("box %lld reaches from %g to %g along %c; boxes must be inside of [0, 1], relative to the image",
@@ -110,6 +117,7 @@ class Search {
         boxes_[i].low[d] = std::clamp(low, 0.0, 1.0);
         boxes_[i].high[d] = std::clamp(high, 0.0, 1.0);
       }
+      boxes_[i].measure();
     }
   }
 
@@ -121,15 +129,15 @@ class Search {
       if (choice == a_.n_thresholds) return false;
       for (int64_t k = 0; k < a_.attempts && total < a_.total_attempts; k++, total++) {
         Box candidate;
-        float from[3], extent[3];
+        float from[kDims], extent[kDims];
         if (!draw_window(a_, draws, candidate, from, extent)) continue;
-        const double seen = n_ ? worst_or_best(candidate) : 1;
-        const bool found = n_ == 0 || seen >= a_.thresholds[choice] && keeps_any(candidate);
+        const double least = a_.thresholds[choice], seen = n_ ? worst_or_best(candidate, least, best) : 1;
+        const bool found = n_ == 0 || seen >= least && keeps_any(candidate);
         if (!found && !(seen > best)) continue;
         best = seen;
         window = candidate;
-        std::copy(from, from + a_.dims, anchor);
-        std::copy(extent, extent + a_.dims, shape);
+        std::copy(from, from + kDims, anchor);
+        std::copy(extent, extent + kDims, shape);
         if (found) return true;
       }
     }
@@ -137,12 +145,16 @@ class Search {
   }
 
  private:
-  double worst_or_best(const Box &window) const {
-    double seen = metric(window, boxes_[0], a_.dims, a_.overlap);
-    for (int64_t i = 1; i < n_; i++) {
-      const double m = metric(window, boxes_[i], a_.dims, a_.overlap);
-      seen = a_.all_boxes ? std::min(seen, m) : std::max(seen, m);
+  // Of all boxes, or of any. The worst is as good as known once it is below `least`, so that the window won't do, and
+  // not above `best`, so that it is not the best of them either.
+  double worst_or_best(const Box &window, double least, double best) const {
+    double seen = metric(window, boxes_[0], a_.overlap);
+    if (!a_.all_boxes) {
+      for (int64_t i = 1; i < n_; i++) seen = std::max(seen, metric(window, boxes_[i], a_.overlap));
+      return seen;
     }
+    for (int64_t i = 1; i < n_ && (seen >= least || seen > best); i++)
+      seen = std::min(seen, metric(window, boxes_[i], a_.overlap));
     return seen;
   }
   bool keeps_any(const Box &window) const {
@@ -157,8 +169,9 @@ class Search {
 };
 
 // The box as seen in the window, in the form of the input.
-void write_box(const Args &a, const Box &window, const Box &box, float *out) {
-  for (int d = 0; d < a.dims; d++) {
+template <int kDims>
+void write_box(const Args &a, const Box<kDims> &window, const Box<kDims> &box, float *out) {
+  for (int d = 0; d < kDims; d++) {
     const double extent = window.high[d] - window.low[d];
     const double low = std::clamp((box.low[d] - window.low[d]) / extent, 0.0, 1.0);
     const double high = std::clamp((box.high[d] - window.low[d]) / extent, 0.0, 1.0);
@@ -167,22 +180,22 @@ void write_box(const Args &a, const Box &window, const Box &box, float *out) {
   }
 }
 
-void run(const Tensor *out, const Tensor *in, const Args &a, Scratch &scratch) {
-  const int64_t n = in[0].shape[0], numbers = 2 * a.dims;
+template <int kDims>
+void crop(Tensor *out, const Tensor *in, const Args &a, Scratch &scratch) {
+  const int64_t n = in[0].shape[0], numbers = 2 * kDims;
   const float *boxes = in[0].as<float>();
-  float *anchor = out[0].as<float>(), *shape = out[1].as<float>(), *kept = out[3].as<float>();
-  for (int d = 0; d < a.dims; d++)
+  float *anchor = out[0].as<float>(), *shape = out[1].as<float>(), *kept = out[2].as<float>();
+  for (int d = 0; d < kDims; d++)
     if (!(a.input[d] >= 1) || a.has_crop && !(a.crop[d] >= 1))
       fail("input_shape and crop_shape must be positive; got %g and %g along %c", a.input[d],
            a.has_crop ? a.crop[d] : 1.0f, "xyz"[d]);
-  const Tensor *labels = a.has_labels ? out + 4 : nullptr, *indices = a.has_indices ? out + 4 + a.has_labels : nullptr;
+  const Tensor *labels = a.has_labels ? out + 3 : nullptr, *indices = a.has_indices ? out + 3 + a.has_labels : nullptr;
   const int64_t label_width = a.has_labels && n ? in[1].volume() / n : 0;
-  Box *memory = scratch.array<Box>(n);
-  Search search(a, boxes, n, memory);
+  Box<kDims> *memory = scratch.array<Box<kDims>>(n), window;
+  Search<kDims> search(a, boxes, n, memory);
   Draws draws(a.key, a.position, a.epoch);
-  Box window;
   const bool crops = search.run(draws, window, anchor, shape);
-  if (!crops) std::fill(anchor, anchor + a.dims, 0.0f), std::fill(shape, shape + a.dims, 1.0f);
+  if (!crops) std::fill(anchor, anchor + kDims, 0.0f), std::fill(shape, shape + kDims, 1.0f);
   int64_t count = 0;
   for (int64_t i = 0; i < n; i++) {
     if (crops && !is_kept(window, memory[i], a)) continue;
@@ -197,7 +210,11 @@ void run(const Tensor *out, const Tensor *in, const Args &a, Scratch &scratch) {
     if (indices) indices->as<int32_t>()[count] = (int32_t)i;
     count++;
   }
-  out[2].as<int64_t>()[0] = count;
+  for (int t = 2; t < 3 + a.has_labels + a.has_indices; t++) out[t].shape[0] = count;
+}
+
+void run(Tensor *out, const Tensor *in, const Args &a, Scratch &scratch) {
+  a.dims == 3 ? crop<3>(out, in, a, scratch) : crop<2>(out, in, a, scratch);
 }
 
 }  // namespace

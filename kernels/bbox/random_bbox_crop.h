@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A random window of an image in which its boxes can be seen well enough. in: boxes (n, 2 dims) and, if has_labels, n
-// labels. out: the window's anchor and shape (dims), how many boxes are kept, those boxes in the beginning of n rows,
-// relative to the window; then, as asked for, their labels and their indices.
+// labels. out: the window's anchor and shape (dims), the boxes that are kept, relative to the window; then, as asked
+// for, their labels and their indices. What belongs to boxes has room for n and is shortened.
 #pragma once
 #include "core/tensor.h"
 

@@ -5,7 +5,8 @@
 //   EXPORT_KERNEL(x, XArgs, run)
 //
 // out[0..] and in[0..] are its tensors, args its row of arguments, scratch thread-local memory that lives until it
-// returns. It reports a sample it can't handle with fail("what was got and what is accepted").
+// returns. It reports a sample it can't handle with fail("what was got and what is accepted"). One of an operator that
+// `shortens` outputs takes `Tensor *out`, and says by shape[0] of them how much of their beginning it has made.
 #pragma once
 #include <cstdarg>
 #include <cstdio>
@@ -60,7 +61,7 @@ class Scratch {
 };
 
 constexpr int kErrorSize = 256;
-typedef int (*Kernel)(const Tensor *out, const Tensor *in, const void *args, Scratch *scratch, char *error);
+typedef int (*Kernel)(Tensor *out, const Tensor *in, const void *args, Scratch *scratch, char *error);
 
 [[noreturn]] inline void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 [[noreturn]] inline void fail(const char *format, ...) {
@@ -85,16 +86,16 @@ void for_any_dtype(int dtype, F f) {
 }
 
 // Gives `run` a C name and keeps exceptions on this side of it: 0, or 1 with the reason in `error`.
-#define EXPORT_KERNEL(name, Args, run)                                                                              \
-  extern "C" __attribute__((visibility("default"))) int name(const Tensor *out, const Tensor *in, const void *args, \
-                                                             Scratch *scratch, char *error) {                       \
-    try {                                                                                                           \
-      run(out, in, *(const Args *)args, *scratch);                                                                  \
-      return 0;                                                                                                     \
-    } catch (const std::exception &e) {                                                                             \
-      snprintf(error, kErrorSize, "%s", e.what());                                                                  \
-      return 1;                                                                                                     \
-    }                                                                                                               \
+#define EXPORT_KERNEL(name, Args, run)                                                                        \
+  extern "C" __attribute__((visibility("default"))) int name(Tensor *out, const Tensor *in, const void *args, \
+                                                             Scratch *scratch, char *error) {                 \
+    try {                                                                                                     \
+      run(out, in, *(const Args *)args, *scratch);                                                            \
+      return 0;                                                                                               \
+    } catch (const std::exception &e) {                                                                       \
+      snprintf(error, kErrorSize, "%s", e.what());                                                            \
+      return 1;                                                                                               \
+    }                                                                                                         \
   }
 #define EXPORT extern "C" __attribute__((visibility("default")))
 

@@ -98,6 +98,11 @@ bool run_row(const Chain &c, const uint8_t *is_large, int row, int thread, Threa
       }
       memory.scratch.is_output_large = is_large[s];
       failed = step.kernel(tensors, tensors + step.n_out, step.args + row * step.args_stride, &memory.scratch, error);
+      for (int t = 0; t < (failed ? 0 : step.n_out); t++) {  // an output of the batch may have got shorter
+        const Slot &slot = step.tensors[t];
+        if (slot.buffer < 0 && slot.rows[row].shape[0] != tensors[t].shape[0])
+          slot.rows[row].shape[0] = tensors[t].shape[0];
+      }
     } catch (const std::exception &e) {
       snprintf(error, kErrorSize, "out of memory (%s)", e.what());
       failed = 1;

@@ -6,7 +6,7 @@
 #include "core/pool.h"
 #include "generic/copy.h"
 
-extern "C" int copy(const Tensor *, const Tensor *, const void *, Scratch *, char *);
+extern "C" int copy(Tensor *, const Tensor *, const void *, Scratch *, char *);
 
 // Copies n samples to others of the same extents.
 EXPORT void copy_rows(const Tensor *out, const Tensor *in, int64_t n) {

@@ -165,11 +165,17 @@ void run(const Tensor *out, const Tensor *, const DistributionArgs &a, Scratch &
 EXPORT_KERNEL(distribution, DistributionArgs, run)
 
 // The same for a whole batch whose samples have `count` elements each, one behind the other: for few numbers, which are
-// made before a thread would have woken up. False if there is no such type.
-EXPORT int32_t distribution_rows(const DistributionArgs *rows, int64_t n, int64_t count, int32_t dtype, char *out) {
+// made before a thread would have woken up. There is a row of arguments for each sample, or one for all; its key, epoch
+// and position are not read. False if there is no such type.
+EXPORT int32_t distribution_rows(const DistributionArgs *rows, int64_t n_rows, uint64_t key, const uint32_t *epoch,
+                                 const uint64_t *position, int64_t n, int64_t count, int32_t dtype, char *out) {
   NativeTime time;
   try {
-    for (int64_t i = 0; i < n; i++) fill_any(rows[i], out + i * count * item_size(dtype), count, dtype);
+    for (int64_t i = 0; i < n; i++) {
+      DistributionArgs r = rows[n_rows == 1 ? 0 : i];
+      r.key = (int64_t)key, r.position = (int64_t)position[i], r.epoch = (int32_t)epoch[i];
+      fill_any(r, out + i * count * item_size(dtype), count, dtype);
+    }
     return 1;
   } catch (const std::exception &) {
     return 0;

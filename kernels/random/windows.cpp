@@ -38,6 +38,24 @@ void draw_size(Draws &draws, double h, double w, const Ranges &r, int32_t attemp
   for (int d = 0; d < 2; d++) size[d] = std::max(std::nearbyint(size[d] * shrink), 1.0);
 }
 
+// The window, y first, in an image of `extent`; zeros if that has no pixels. False if an extent is negative.
+template <class T>
+bool draw_window(uint64_t key, uint64_t position, uint32_t epoch, const int64_t extent[2], const Ranges &ranges,
+                 int32_t attempts, T *origin, T *size) {
+  double chosen[2] = {0, 0};
+  if (extent[0] > 0 && extent[1] > 0) {
+    Draws draws(key, position, epoch);
+    draw_size(draws, (double)extent[0], (double)extent[1], ranges, attempts, chosen);
+  }
+  Draws place(key, position, epoch, 1);
+  for (int d = 0; d < 2; d++) {
+    const int64_t window = std::min((int64_t)chosen[d], extent[d]), room = extent[d] - window;
+    size[d] = (T)window;
+    origin[d] = chosen[d] > 0 ? (T)place.below(room + 1) : 0;
+  }
+  return extent[0] >= 0 && extent[1] >= 0;
+}
+
 }  // namespace
 
 // Windows of random area and aspect ratio, as described in operators/geometry/_random_window.py, in n images whose
@@ -51,22 +69,27 @@ EXPORT int64_t random_windows(uint64_t key, const uint32_t *epoch, const uint64_
   int64_t bad = 0;
   for (int64_t i = 0; i < n; i++) {
     const int64_t extent[2] = {shape[i * columns + at_height], shape[i * columns + at_width]};
-    bad += extent[0] < 0 || extent[1] < 0;
-    double chosen[2] = {0, 0};
-    if (extent[0] > 0 && extent[1] > 0) {
-      Draws draws(key, position[i], epoch[i]);
-      draw_size(draws, (double)extent[0], (double)extent[1], ranges, attempts, chosen);
-    }
-    Draws place(key, position[i], epoch[i], 1);
-    for (int d = 0; d < 2; d++) {
-      const int64_t window = std::min((int64_t)chosen[d], extent[d]), room = extent[d] - window;
-      size[2 * i + d] = window;
-      origin[2 * i + d] = chosen[d] > 0 ? (int64_t)place.below(room + 1) : 0;
-    }
+    bad += !draw_window(key, position[i], epoch[i], extent, ranges, attempts, origin + 2 * i, size + 2 * i);
   }
   return bad;
 }
 EXPORT_RECORDED(random_windows)
+
+// The same, int32, for images whose height and width are the first numbers of `shapes`, vectors of integers.
+EXPORT int64_t windows_of_shapes(uint64_t key, const uint32_t *epoch, const uint64_t *position, int64_t n,
+                                 const Tensor *shapes, const double *area, const double *ratio, int32_t attempts,
+                                 int32_t *origin, int32_t *size) {
+  const Ranges ranges = {area[0], area[1], (float)ratio[0], (float)ratio[1]};
+  int64_t bad = 0;
+  for (int64_t i = 0; i < n; i++) {
+    int64_t extent[2];
+    for_types<uint8_t, uint16_t, uint32_t, uint64_t, int8_t, int16_t, int32_t, int64_t>(shapes[i].dtype, [&](auto t) {
+      for (int d = 0; d < 2; d++) extent[d] = (int64_t)shapes[i].as<decltype(t)>()[d];
+    });
+    bad += !draw_window(key, position[i], epoch[i], extent, ranges, attempts, origin + 2 * i, size + 2 * i);
+  }
+  return bad;
+}
 
 // Where windows of the shape `crop` (n, k) begin so that they cover the regions of interest from `start` to `end`, or
 // `extent` long where `end` is null, or lie in them: `out` (n, k), all places equally likely. The windows stay

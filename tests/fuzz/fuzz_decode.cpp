@@ -17,7 +17,7 @@
 #include "decode/decode.h"
 #include "decode/image.h"
 
-extern "C" int decode(const Tensor *out, const Tensor *in, const void *args, Scratch *scratch, char *error);
+extern "C" int decode(Tensor *out, const Tensor *in, const void *args, Scratch *scratch, char *error);
 
 namespace {
 

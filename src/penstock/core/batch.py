@@ -332,6 +332,12 @@ class Batch:
         """Other samples in memory of the same kind."""
         return type(self)(spec, rows, owners, sources)
 
+    def shorten(self) -> None:
+        """Takes over from `rows`, which nobody has read before, how much of the samples a kernel has made."""
+        spec = self.spec
+        self.spec = Spec(self.rows["shape"][:, : spec.ndim].copy(), spec.dtype, spec.layout)
+        self._packed = None
+
     def relabel(self, spec: Spec) -> Self:
         """The same memory seen with another shape or layout."""
         rows = spec.packed()

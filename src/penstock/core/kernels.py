@@ -106,7 +106,7 @@ def library() -> ctypes.CDLL:
         ("memory_trim", None, (i64,)),
         ("replay", i32, (p, i32)),
         ("plan_images", i64, (p, i64, i64, i32, i32, p, p, p)),
-        ("distribution_rows", i32, (p, i64, i64, i32, p)),
+        ("distribution_rows", i32, (p, i64, u64, p, p, i64, i64, i32, p)),
         ("select_masks", i64, (p, p, p, i64, i32, p, i64, p, p, p)),
         ("buffer_shuffle", None, (u64, u32, u64, i64, i64, p)),
         ("shuffled_picks", None, (u64, i64, p, p, i64, p, i64)),
@@ -175,6 +175,7 @@ def library() -> ctypes.CDLL:
         ("select_masks_room", i64, (p, p, i64)),
         ("batch_permutation", None, (u64, p, p, i64, i32, i32, p)),
         ("random_windows", i64, (u64, p, p, i64, p, i32, i32, i32, p, p, i32, p, p)),
+        ("windows_of_shapes", i64, (u64, p, p, i64, p, p, p, i32, p, p)),
         ("windows_about", i64, (u64, p, p, i64, i32, p, p, p, p, i32, p, i32, p)),
     ]
     for kind, signatures in ((lib, long), (keeping, short)):

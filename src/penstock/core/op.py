@@ -150,7 +150,7 @@ class Arguments:
     batches: list[Batch | None]
     sample_of: np.ndarray | None = None  # where rows are frames: the sample of each
     native: Native = IMMEDIATE  # calls native functions with columns
-    pool: kernels.Pool  # in `run`: threads for kernels, see core/each_sample.py
+    pool: kernels.Pool  # in `run`: threads for kernels
     gpu: Any = None  # in `run` of an operator that `runs_on_gpu`, there: see exec/gpu_functions.py
 
     def __init__(self, n: int, random: rng.Random, values: dict[str, Any]):
@@ -174,8 +174,7 @@ class Operator:
     """Base of all operators. Arguments every operator has."""
 
     module: ClassVar[str] = ""  # "decoders" for fn.decoders.image
-    # Where it can run; found by `__init_subclass__` unless a class says it: on the GPU if its kernel has a .cu file.
-    devices: ClassVar[tuple[str, ...]] = ("cpu",)
+    devices: ClassVar[tuple[str, ...]] = ("cpu",)  # found by `__init_subclass__`: also "gpu" if there is a .cu file
     inputs: ClassVar[tuple[int, int]] = (1, 1)  # smallest and largest number of inputs
     positional: ClassVar[tuple[str, ...]] = ()  # arguments that may be given by position, where there are no inputs
     layouts: ClassVar[tuple[str, ...]] = ()  # accepted for input 0; () accepts all
@@ -190,6 +189,7 @@ class Operator:
     by_address: ClassVar[bool] = False  # its kernel gets no inputs; `params` says where they lie (a.batches[i].rows)
     runs_on_gpu: ClassVar[bool] = False  # `run` takes batches of the GPU, too; `a.gpu` is then given
     aliases: ClassVar[bool] = False  # no kernel: output 0 is the memory of input 0 with another spec
+    shortens: ClassVar[int | None] = None  # from this output on its kernel says how much of each it has made
     n_inputs: int = 0  # of this call; for `n_outputs`
     in_order: ClassVar[bool] = False  # `run` is called for one batch after the other, never for two at once
     mixes_samples: ClassVar[bool] = False  # an output sample depends on other samples of the batch

@@ -248,6 +248,8 @@ class _Segment:
             batches[e], places[e] = batch, batch.rows_address if self.counts is None else address(rows[e])
         if wiring.native and self.n_rows:
             self._execute(pool, wiring, rows, places)
+            for e in wiring.shortened:
+                batches[e].shorten()
         self._publish(wiring, batches)
 
     def _execute(

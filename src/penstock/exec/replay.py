@@ -54,7 +54,7 @@ class Record(Recorder):
         place = ctypes.c_void_p(batch.rows_address)
         self.inputs.append((e, place))
         self.call("take_in", ctypes.addressof(place), spec.n, spec.ndim, at, at_shape)
-        return Batch(self.whole(Spec(shape, spec.dtype, spec.layout)), rows, (), batch.sources)
+        return Batch(self.whole(Spec(shape, spec.dtype, spec.layout)), rows, batch.owners, batch.sources)
 
     def whole(self, spec: Spec) -> Spec:
         """The same; with where its samples begin, which a rule may compute with."""
@@ -283,6 +283,7 @@ class Replay:
         for e in wiring.allocated:
             slots = [slot for slot, edge in self._launch.of_batches if edge == e]
             output = _Output(e, segment.specs[e], slots, named.get(e), e in wiring.wanted)
+            output.shortened = e in wiring.shortened
             record.check(output.stored, "the shape of an output")
             if not output.stored.flags.c_contiguous:
                 record.fault = record.fault or "the shape of an output is a view"
@@ -326,6 +327,8 @@ class Replay:
             tensors.data[...] = (whole[root] if root in whole else values[root]).rows["data"]
         execute(ctx, self._wiring.native, self._launch.program, pool, self.begin)
         for output, batch in zip(self._outputs, made):
+            if output.shortened:
+                batch.shorten()
             if output.wanted:
                 values[output.edge] = batch
         for e, root, spec, name in self._renamed:
@@ -339,6 +342,7 @@ class _Output:
 
     def __init__(self, edge: Edge, spec: Spec, slots: list[Any], named: Edge | None, wanted: bool):
         self.edge, self.stored, self.wanted = edge, plain(spec.stored), wanted
+        self.shortened = False  # a kernel says how much of it there is
         self._slots, self.named = slots, named
         self._spec = Spec(self.stored.copy(), spec.dtype, spec.layout)
         self._at, self._type = address(self.stored), int(from_numpy(spec.dtype))

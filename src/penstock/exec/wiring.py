@@ -25,7 +25,8 @@ class Wiring:
     `root` maps an edge to the one whose memory it is seen in; `kept` are the roots that become batches; `buffers`
     number the threads' scratch buffers of the others; `unkept` are the edges made here that become no batches, and
     `views` those of them that are seen in a batch's memory, with it; `narrow` lists (consumer, axes) from the last to
-    the first: consumers whose first input may be made in part only, along these axes.
+    the first: consumers whose first input may be made in part only, along these axes; `shortened` are those batches
+    of which a kernel says how much it has made.
     """
 
     def __init__(self, nodes: list[Node], needed: set[Edge]):
@@ -39,6 +40,10 @@ class Wiring:
                 self.root[e] = self.root.get(above, above)
         self.kept = {self.root[e] for e in self.wanted}
         self.allocated = [e for e in self._producer if e in self.kept]
+        self.shortened = [
+            (n.number, i) for n in nodes if n.op.shortens is not None for i in range(n.op.shortens, n.n_outputs)
+        ]
+        self.shortened = [e for e in self.shortened if e in self.kept]
         self._uses: dict[Edge, int] = {}
         for n in nodes:
             for e in inputs_of(n):

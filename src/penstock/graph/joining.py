@@ -200,7 +200,8 @@ def _condition(node: Node) -> tuple[DataNode, ...]:
 
 
 def _joinable(members: list[Stage]) -> bool:
-    return not any(n.op.mixes_samples or n.op.aliases for s in members if s.kind == "chain" for n in s.nodes)
+    nodes = (n for s in members if s.kind == "chain" for n in s.nodes)
+    return not any(n.op.mixes_samples or n.op.aliases or n.op.shortens is not None for n in nodes)
 
 
 def _alternative(nodes: list[Node], leaf: Scope, outputs: list[Edge]) -> Alternative | None:

@@ -59,8 +59,8 @@ def schedule(nodes: list[Node]) -> list[Stage]:
     Batch-wise operators run as early as they can, copies to the GPU as many at once as there are then, and chains that
     arguments depend on before others, so that the arguments are there before a chain begins; a chain then takes in
     every native operator that depends on nothing but itself and what has run; on the GPU also those that read the same.
-    Data-dependent arguments and inputs whose data decides a shape (encoded images, say) end a chain: shapes of a whole
-    chain are inferred before its pixels are touched.
+    Data-dependent arguments and inputs whose data decides a shape (encoded images, say) end a chain, as do operators of
+    which a kernel says how much it has made: shapes of a whole chain are inferred before its pixels are touched.
     """
     left = list(nodes)
     arguments = _for_arguments(nodes)
@@ -95,7 +95,10 @@ def schedule(nodes: list[Node]) -> list[Stage]:
             joins = any(i.source.number in inside for i in node.inputs) or (
                 kind_of(first) == "gpu" and _are_siblings(node, chain)
             )
-            inputs_known = all(i.source.number in inside or i.source.number in done for i in node.inputs)
+            inputs_known = all(
+                i.source.number in done or i.source.number in inside and i.source.op.shortens is None
+                for i in node.inputs
+            )
             arguments_known = all(d.source.number in done for d in node.arg_nodes())
             arguments_known &= all(node.inputs[i].source.number in done for i in node.op.ahead(len(node.inputs)))
             if joins and inputs_known and arguments_known:

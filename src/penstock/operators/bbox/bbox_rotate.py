@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ...core import each_sample
-from ...core.batch import Batch, Spec
+from ...core.batch import Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Layout, Operator, PerSample
 from ._boxes import check_boxes, check_labels
@@ -39,6 +40,9 @@ class BBoxRotate(Operator):
 
     inputs = (1, 2)
     frames = False
+    kernel = "bbox/bbox_rotate"
+    shortens = 0
+    replays = True
     angle = PerSample(float, doc="Degrees, counter-clockwise as seen on the image.")
     input_shape = PerSample([int], doc="Shape of the image before the rotation, in the order of `shape_layout`.")
     shape_layout = Arg(Layout, "HW", "What the numbers of `input_shape` are; only H and W matter.")
@@ -66,45 +70,46 @@ class BBoxRotate(Operator):
     def n_outputs(self) -> int:
         return max(self.n_inputs, 1)
 
-    def run(self, a: Arguments, boxes: Batch, labels: Batch | None = None) -> Batch | tuple[Batch, ...]:
-        check_boxes(boxes.spec)
-        n_boxes = boxes.spec.shape[:, 0]
-        outs = [Batch.allocate(boxes.spec.like(layout="")), Batch.allocate(Spec.uniform(a.n, (1,), np.dtype("i8")))]
-        ins = [boxes]
-        if labels is not None:
-            check_labels(labels.spec, n_boxes)
-            bad = labels.spec.volumes() != n_boxes
-            SampleErrors.where(
-                bad,
-                lambda i: f"labels must have the shape (boxes,) or (boxes, 1), got {labels.spec.shape[i].tolist()}",
-            )
-            outs.append(Batch.allocate(labels.spec.like(layout="")))
-            ins.append(labels)
-        columns = self._columns(a)
-        each_sample.run(a, "bbox/bbox_rotate", {**columns, "has_labels": labels is not None}, outs, ins)
-        counts = outs[1].array().ravel()
-        kept = [each_sample.beginnings(out, counts) for out in outs[::2]]
-        return tuple(kept) if labels is not None else kept[0]
-
-    def _columns(self, a: Arguments) -> dict[str, object]:
+    def plan(self, a: Arguments, boxes: Spec, labels: Spec | None = None) -> None:
         v = self.values
-        layout = v["shape_layout"]
-        if a.input_shape.shape[1] < len(layout):
-            raise ValueError(f"input_shape has {a.input_shape.shape[1]} numbers for the shape_layout {layout!r}")
-        size = a.size if a.size is not None and a.size.shape[1] else None
-        if size is not None:
-            if size.shape[1] != 2:
-                raise ValueError(f"size takes two numbers, height and width; got {size.shape[1]}")
-            bad = ~(np.floor(size + 0.5) > 0).all(axis=1)
-            SampleErrors.where(bad, lambda i: f"size must be positive, got {size[i].tolist()}")
-        height, width = layout.index("H"), layout.index("W")
+        check_boxes(boxes)
+        if labels is not None:
+            n_boxes = boxes.shape[:, 0]
+            check_labels(labels, n_boxes)
+            SampleErrors.where(
+                labels.volumes() != n_boxes,
+                lambda i: f"labels must have the shape (boxes,) or (boxes, 1), got {labels.shape[i].tolist()}",
+            )
+        if a.input_shape.shape[1] < len(v["shape_layout"]):
+            raise ValueError(
+                f"input_shape has {a.input_shape.shape[1]} numbers for the shape_layout {v['shape_layout']!r}"
+            )
+        if self._is_sized(a):
+            if a.size.shape[1] != 2:
+                raise ValueError(f"size takes two numbers, height and width; got {a.size.shape[1]}")
+            bad = ~(np.floor(a.size + 0.5) > 0).all(axis=1)
+            SampleErrors.where(bad, lambda i: f"size must be positive, got {a.size[i].tolist()}")
+
+    def outputs(self, a: Arguments, *inputs: Spec) -> Spec | tuple[Spec, ...]:
+        """What there is room for."""
+        return tuple(x.like(layout="") for x in inputs)
+
+    def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
+        v = self.values
+        sized = self._is_sized(a)
+        height, width = (v["shape_layout"].index(c) for c in "HW")
         return {
             "angle": a.angle,
             "extent": a.input_shape[:, [width, height]],
-            "canvas": _GIVEN if size is not None else v["keep_size"],
-            "size": 0 if size is None else size,
+            "canvas": _GIVEN if sized else v["keep_size"],
+            "size": a.size if sized else 0,
             "threshold": v["remove_threshold"],
             "sizes": v["bbox_layout"] == "xyWH",
             "normalized": v["bbox_normalized"],
             "mode": _MODES.index(v["mode"]),
+            "has_labels": self.n_inputs > 1,
         }
+
+    @staticmethod
+    def _is_sized(a: Arguments) -> bool:
+        return a.size is not None and a.size.shape[1] > 0

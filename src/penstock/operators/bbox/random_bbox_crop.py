@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ...core import each_sample
-from ...core.batch import Batch, Spec
+from ...core.batch import Spec
 from ...core.draws import draws
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Layout, PerSample, Seeded
@@ -14,8 +15,7 @@ from ._boxes import check_boxes, check_labels
 
 _ENDLESS = 100_000  # attempts of a search without a limit of its own
 
-
-_INT64 = np.dtype("i8")
+_FLOAT32, _INT32 = np.dtype("f4"), np.dtype("i4")
 _ONES = {dims: np.ones((1, dims), "f4") for dims in (2, 3)}
 for _ones in _ONES.values():
     _ones.setflags(write=False)
@@ -53,6 +53,9 @@ class RandomBBoxCrop(Seeded):
 
     inputs = (1, 2)
     frames = False
+    kernel = "bbox/random_bbox_crop"
+    shortens = 2
+    replays = True
     all_boxes_above_threshold = Arg(bool, True, "Whether all boxes must overlap the window, not just any of them.")
     allow_no_crop = Arg(bool, True, "Whether the whole image is one of the outcomes, chosen like one more threshold.")
     aspect_ratio = Arg(
@@ -125,31 +128,32 @@ class RandomBBoxCrop(Seeded):
     def n_outputs(self) -> int:
         return 3 + (self.n_inputs > 1) + bool(self.values["output_bbox_indices"])
 
-    def run(self, a: Arguments, boxes: Batch, labels: Batch | None = None) -> tuple[Batch, ...]:
-        dims = self._dims(boxes.spec)
-        counts = boxes.spec.shape[:, 0]
-        f4, n = np.dtype("f4"), a.n
-        anchor, shape = (Batch.allocate(Spec.uniform(n, (dims,), f4)) for _ in range(2))
-        kept = Batch.allocate(Spec.uniform(n, (1,), _INT64))
-        columns = {
+    def plan(self, a: Arguments, boxes: Spec, labels: Spec | None = None) -> None:
+        a.dims = self._dims(boxes)
+        if labels is not None:
+            check_labels(labels, boxes.shape[:, 0])
+        a.pixels = {
+            "input": self._in_pixels(a.input_shape, "input_shape", a.dims),
+            "crop": self._in_pixels(a.crop_shape, "crop_shape", a.dims),
+        }
+
+    def outputs(self, a: Arguments, boxes: Spec, *labels: Spec) -> tuple[Spec, ...]:
+        """What there is room for."""
+        window = Spec(a.native.constant(np.full((a.n, 1), a.dims)), _FLOAT32)
+        along = [x.like(layout="") for x in (boxes, *labels)]
+        if self.values["output_bbox_indices"]:
+            along.append(Spec(np.stack([boxes.shape[:, 0]], axis=1), _INT32))
+        return window, window, *along
+
+    def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
+        return {
             **draws(a),
-            **self._columns(dims),
-            "input": self._in_pixels(a.input_shape, "input_shape", dims),
-            "crop": self._in_pixels(a.crop_shape, "crop_shape", dims),
+            **self._columns(a.dims),
+            **a.pixels,
             "has_crop": a.crop_shape is not None,
-            "has_labels": labels is not None,
+            "has_labels": self.n_inputs > 1,
             "has_indices": self.values["output_bbox_indices"],
         }
-        along, ins = [Batch.allocate(boxes.spec.like(layout=""))], [boxes]
-        if labels is not None:
-            check_labels(labels.spec, counts)
-            along.append(Batch.allocate(labels.spec.like(layout="")))
-            ins.append(labels)
-        if self.values["output_bbox_indices"]:
-            along.append(Batch.allocate(Spec(counts[:, None], np.dtype("i4"))))
-        each_sample.run(a, "bbox/random_bbox_crop", columns, [anchor, shape, kept, *along], ins)
-        n_kept = kept.array().ravel()
-        return anchor, shape, *(each_sample.beginnings(b, n_kept) for b in along)
 
     def _dims(self, boxes: Spec) -> int:
         layout = self.values["bbox_layout"]
@@ -189,7 +193,7 @@ class RandomBBoxCrop(Seeded):
             "end": np.array([[layout.index(c) for c in ("WHD" if sizes else "XYZ")[:dims]]]),
             "sizes": sizes,
             "scaling": np.array([v["scaling"]], "f4"),
-            "aspect": np.resize(np.array([v["aspect_ratio"]], "f4"), (1, 6)),
+            "aspect": np.resize(np.array([v["aspect_ratio"]], "f4"), (1, 6)).copy(),
             "thresholds": np.array([v["thresholds"]], "f4"),
             "n_thresholds": len(v["thresholds"]),
             "no_crop": v["allow_no_crop"] and "crop_shape" not in v["given"],

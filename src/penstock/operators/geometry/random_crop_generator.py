@@ -7,8 +7,12 @@ import numpy as np
 
 from ...core.batch import Batch
 from ...core.errors import SampleErrors
+from ...core.kernels import library
 from ...core.op import Arguments, Seeded
+from ...core.rows import allocate
 from ._random_window import RandomWindow
+
+_INT32 = np.dtype("i4")
 
 
 class RandomCropGenerator(Seeded, RandomWindow):
@@ -26,11 +30,15 @@ class RandomCropGenerator(Seeded, RandomWindow):
     True
     """
 
+    def setup(self) -> None:
+        super().setup()
+        self.area_and_ratio = [r.tobytes() for r in self._ranges]
+
     def n_outputs(self) -> int:
         return 2
 
-    def run(self, a: Arguments, *inputs: Batch) -> tuple[Batch, ...]:
-        spec = inputs[0].spec
+    def run(self, a: Arguments, x: Batch) -> tuple[Batch, Batch]:
+        spec = x.spec
         if spec.dtype.kind not in "iu":
             raise TypeError(f"image shapes must be integers; got {spec.dtype.name}; fn.cast them")
         if spec.ndim != 1:
@@ -39,8 +47,10 @@ class RandomCropGenerator(Seeded, RandomWindow):
             spec.shape[:, 0] < 2,
             lambda i: f"an image shape needs height and width; got {spec.shape[i, 0]} values",
         )
-        x = inputs[0]
-        each = x.array() if spec.is_dense else [x.sample(i)[:2] for i in range(a.n)]
-        size = np.asarray(each, "i8") if a.n else np.zeros((0, 2), "i8")
-        origin, window = self.draw(a, size, (0, 1))
-        return Batch.from_array(origin.astype("i4")), Batch.from_array(window.astype("i4"))
+        (anchor, at_anchor), (shape, at_shape) = (allocate((a.n, 2), _INT32) for _ in range(2))
+        if library().windows_of_shapes(
+            *a.random.columns(), a.n, x.rows_address, *self.area_and_ratio, a.num_attempts, at_anchor, at_shape
+        ):
+            sizes = np.array([x.sample(i)[:2] for i in range(a.n)]).astype("i8")
+            SampleErrors.where((sizes < 0).any(axis=1), lambda i: f"negative height or width: {sizes[i].tolist()}")
+        return Batch.from_array(anchor), Batch.from_array(shape)

@@ -13,6 +13,7 @@ from ...core.batch import Batch, Spec
 from ...core.dtypes import DALIDataType, from_numpy, to_numpy
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, PerSample, Seeded
+from ...core.rng import Random
 from ...core.rows import address, allocate
 
 # The order of `enum Distribution` in kernels/random/distribution.h.
@@ -25,8 +26,8 @@ _FEW = 64
 def rows(
     a: Arguments, kind: int, low: Any = 0.0, high: Any = 0.0, table: np.ndarray | None = None, lengths: Any = None
 ) -> np.ndarray:
-    """Argument rows of the kernel, but for the positions. A `table` (n, k) or (1, k) must be float64 and outlive them;
-    `lengths` (n,) say how much of it counts, all by default."""
+    """Argument rows of the kernel, but for epochs and positions. A `table` (n, k) or (1, k) must be float64 and outlive
+    them; `lengths` (n,) say how much of it counts, all by default."""
     key = a.random.key
     out = allocate(a.n, kernels.kernel(_KERNEL).args)[0]
     out["key"] = key - (key >> 63 << 64)
@@ -42,18 +43,15 @@ def rows(
     return out
 
 
-def placed(a: Arguments, rows: np.ndarray) -> np.ndarray:
-    """The rows with the positions of the samples."""
-    rows["position"], rows["epoch"] = a.random.position, a.random.epoch
-    return rows
-
-
-def fill(rows: np.ndarray, count: int, dtype: np.dtype) -> np.ndarray:
-    """(n, count) numbers, `count` for each row."""
-    if len(rows) * count * dtype.itemsize >= 1 << 62:
+def fill(rows: np.ndarray, random: Random, count: int, dtype: np.dtype) -> np.ndarray:
+    """(n, count) numbers, `count` for each sample; of one row for all samples or one for each."""
+    n = len(random.position)
+    if n * count * dtype.itemsize >= 1 << 62:
         raise MemoryError(f"no memory is large enough for {count} numbers a sample")
-    out, at = allocate((len(rows), count), dtype)
-    known = kernels.library().distribution_rows(address(rows), len(rows), count, int(from_numpy(dtype)), at)
+    out, at = allocate((n, count), dtype)
+    known = kernels.library().distribution_rows(
+        address(rows), len(rows), *random.columns(), n, count, int(from_numpy(dtype)), at
+    )
     if not known:
         raise TypeError(f"[internal error] no random numbers of type {dtype.name}")
     return out
@@ -115,5 +113,5 @@ class Distribution(Seeded, abstract=True):
         shape = self.values["shape"] or ()
         if math.prod(e or 1 for e in shape) >= 1 << 59:  # NumPy has no such array, though one extent may be zero
             raise MemoryError(f"no memory is large enough for samples of the shape {list(shape)}")
-        values = fill(placed(a, self.draw(a)), math.prod(shape), self.type)
+        values = fill(self.draw(a), a.random, math.prod(shape), self.type)
         return Batch.from_array(values.reshape(a.n, *shape))

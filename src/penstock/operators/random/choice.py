@@ -10,9 +10,11 @@ import numpy as np
 from ...core.batch import Batch, Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arguments, PerSample, Seeded
-from ._distribution import INDEX, WEIGHTED, fill, placed, rows
+from ...core.rng import Random
+from ._distribution import INDEX, WEIGHTED, fill, rows
 
 _SUM_TOLERANCE = 1e-4
+_INT64 = np.dtype("i8")
 
 
 class Choice(Seeded):
@@ -40,6 +42,10 @@ class Choice(Seeded):
 
     def setup(self) -> None:
         self._shared: np.ndarray | None = None  # the table of constant probabilities
+        # Kept as batches mostly have the same: rows of tensors and the one sample that all of them are, a number of
+        # choices and the row of arguments that follows from it.
+        self._seen: tuple[np.ndarray, np.ndarray] | None = None
+        self._row: tuple[int, np.ndarray] | None = None
         shape = self.values["shape"]
         if shape is not None and min(shape, default=0) < 0:
             raise ValueError(f"fn.random.choice: extents of the shape can't be negative; got {shape}")
@@ -58,13 +64,10 @@ class Choice(Seeded):
     def _chosen(self, a: Arguments, x: Batch, like: Batch | None) -> Batch:
         if like is not None and "shape" in a.given:
             raise ValueError("the shape is given twice: by 'shape' and by an input")
-        counts = np.broadcast_to(self._counts(x), (a.n,))
-        bad = counts <= 0
-        SampleErrors.where(bad, lambda i: f"there must be at least one thing to choose from; got {counts[i]}")
-        drawn = placed(a, self._rows(a, counts))
+        drawn = self._drawn(a, self._counts(x))
         if like is None and self.values["shape"] is not None or "shape" not in a.given and like is None:
             shape = tuple(self.values["shape"] or ())
-            index = fill(drawn, math.prod(shape), np.dtype("i8"))
+            index = fill(drawn, a.random, math.prod(shape), _INT64)
             if x.spec.is_dense:
                 return self._of_dense(x, index, shape)
             return self._of_ragged(x, list(index), [shape] * a.n)
@@ -72,9 +75,11 @@ class Choice(Seeded):
         for i, s in enumerate(shapes):
             if min(s, default=0) < 0:
                 raise SampleErrors({i: f"negative extents: shape is {list(s)}"})
-        return self._of_ragged(
-            x, [fill(drawn[i : i + 1], math.prod(s), np.dtype("i8"))[0] for i, s in enumerate(shapes)], shapes
-        )
+        index = []
+        for i, s in enumerate(shapes):
+            random = Random(a.random.key, a.random.epoch[i : i + 1], a.random.position[i : i + 1])
+            index.append(fill(drawn if len(drawn) == 1 else drawn[i : i + 1], random, math.prod(s), _INT64)[0])
+        return self._of_ragged(x, index, shapes)
 
     def _shapes(self, a: Arguments, like: Batch | None) -> list[tuple[int, ...]]:
         """Of the choices, per sample."""
@@ -83,12 +88,37 @@ class Choice(Seeded):
         return [tuple(s) for s in (like.spec.shape if like is not None else np.asarray(a.shape)).tolist()]
 
     def _counts(self, x: Batch) -> np.ndarray:
-        """(n,) how many things there are to choose from."""
+        """(n,), or (1,) if all are the same: how many things there are to choose from."""
         if x.spec.ndim:
             return x.spec.shape[:, 0]
         if x.spec.dtype.kind not in "iu":
             raise ValueError(f"a scalar input is a number of choices and must be an integer; got {x.spec.dtype.name}")
-        return _values(x).astype("i8")
+        return self._values(x).astype(_INT64)
+
+    def _values(self, x: Batch) -> np.ndarray:
+        """(n, ...) samples of one shape; (1, ...) if all are the same memory, as constants are."""
+        if self._seen is not None and self._seen[0] is x.rows:
+            return self._seen[1]
+        address = x.rows["data"]
+        if not len(x) or (address != address[0]).any():
+            return x.array()
+        values = x.sample(0)[None]
+        if len(x) > 1:
+            self._seen = x.rows, values
+        return values
+
+    def _drawn(self, a: Arguments, counts: np.ndarray) -> np.ndarray:
+        """The kernel's argument rows: one for each sample or one for all."""
+        row = self._row
+        if row is not None and len(counts) == 1 and row[0] == counts[0]:
+            return row[1]
+        each = np.broadcast_to(counts, (a.n,))
+        bad = each <= 0
+        SampleErrors.where(bad, lambda i: f"there must be at least one thing to choose from; got {each[i]}")
+        drawn = self._rows(a, each)
+        if len(counts) == 1 and (a.p is None or a.table is self._shared):
+            self._row = int(counts[0]), drawn[:1].copy()
+        return drawn
 
     def _rows(self, a: Arguments, counts: np.ndarray) -> np.ndarray:
         if a.p is None:
@@ -117,7 +147,7 @@ class Choice(Seeded):
         n = len(index)
         if not x.spec.ndim:
             return Batch.from_array(index.astype(x.spec.dtype).reshape(n, *shape), sources=x.sources)
-        values = _values(x)
+        values = self._values(x)
         chosen = values[np.arange(n)[:, None] if len(values) == n else 0, index].reshape(n, *shape, *values.shape[2:])
         return Batch.from_array(chosen, _layout(x.spec, chosen.ndim - 1), x.sources)
 
@@ -127,12 +157,6 @@ class Choice(Seeded):
             one = x.sample(i)[chosen] if x.spec.ndim else chosen.astype(x.spec.dtype)
             samples.append(one.reshape((*shape, *one.shape[1:])))
         return Batch.from_samples(samples, _layout(x.spec, samples[0].ndim if samples else 0), x.sources)
-
-
-def _values(x: Batch) -> np.ndarray:
-    """(n, ...) samples of one shape; (1, ...) if all are the same memory, as constants are."""
-    address = x.rows["data"]
-    return x.sample(0)[None] if len(x) and (address == address[0]).all() else x.array()
 
 
 def _layout(spec: Spec, ndim: int) -> str:
