@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bbox/bbox_rotate.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "core/kernel.h"
@@ -23,52 +22,59 @@ struct Turn {
       const double least = std::ceil((std::isfinite(reach) ? reach : 0) - kSlack);
       canvas[d] = a.canvas == kGiven  ? std::floor(a.size[1 - d] + 0.5)
                   : a.canvas == kSame ? a.extent[d]
-                                      : least + std::fabs(std::fmod(least - same, 2));
+                                      : least + (double)((int64_t)(least - same) & 1);
     }
   }
 };
 
-// The rotated box as corners in pixels of the canvas, cut to it; false if too little of it is left.
-bool rotate(const float *box, const Turn &t, const BboxRotateArgs &a, double *corners) {
-  double centre[2], size[2];
-  for (int d = 0; d < 2; d++) {
-    const double unit = a.normalized ? t.extent[d] : 1;
-    const double begin = box[d] * unit, end = a.sizes ? begin + box[2 + d] * unit : box[2 + d] * unit;
-    centre[d] = (begin + end) / 2 - t.extent[d] / 2;
-    size[d] = std::fabs(end - begin);
+double clamped(double x, double high) { return x < 0 ? 0 : high < x ? high : x; }
+
+// The rotated boxes, cut to the canvas, and whether enough of each is left.
+CLONES void rotate(const float *__restrict boxes, int64_t n, const Turn &turn, const BboxRotateArgs &a,
+                   float *__restrict out, int64_t *__restrict stays) {
+  const Turn t = turn;
+  const double cosine = t.cosine, sine = t.sine, c = std::fabs(cosine), s = std::fabs(sine), threshold = a.threshold;
+  const bool sizes = a.sizes, fixed = a.mode == kFixed, halfway = a.mode == kHalfway;
+  const bool turned = s > c;  // a quarter turn is nearer than none
+  double unit[2], unit_out[2];
+  for (int d = 0; d < 2; d++) unit[d] = a.normalized ? t.extent[d] : 1, unit_out[d] = a.normalized ? t.canvas[d] : 1;
+  for (int64_t i = 0; i < n; i++) {
+    double centre[2], size[2], corners[4];
+    for (int d = 0; d < 2; d++) {
+      const double begin = boxes[4 * i + d] * unit[d], second = boxes[4 * i + 2 + d] * unit[d];
+      const double end = sizes ? begin + second : second;
+      centre[d] = (begin + end) / 2 - t.extent[d] / 2;
+      size[d] = std::fabs(end - begin);
+    }
+    const double moved[2] = {cosine * centre[0] + sine * centre[1], cosine * centre[1] - sine * centre[0]};
+    const double enclosing[2] = {c * size[0] + s * size[1], s * size[0] + c * size[1]};
+    double before = 1, after = 1;
+    for (int d = 0; d < 2; d++) {
+      const double own = turned ? size[1 - d] : size[d];
+      const double width = fixed ? own : halfway ? (own + enclosing[d]) / 2 : enclosing[d];
+      const double middle = moved[d] + t.canvas[d] / 2;
+      corners[d] = clamped(middle - width / 2, t.canvas[d]);
+      corners[2 + d] = clamped(middle + width / 2, t.canvas[d]);
+      before *= width;
+      after *= corners[2 + d] - corners[d];
+    }
+    for (int d = 0; d < 2; d++) {
+      out[4 * i + d] = (float)(corners[d] / unit_out[d]);
+      out[4 * i + 2 + d] = (float)((sizes ? corners[2 + d] - corners[d] : corners[2 + d]) / unit_out[d]);
+    }
+    stays[i] = after / before >= threshold;  // false also for boxes without an area, and for NaN
   }
-  const double moved[2] = {t.cosine * centre[0] + t.sine * centre[1], t.cosine * centre[1] - t.sine * centre[0]};
-  const double c = std::fabs(t.cosine), s = std::fabs(t.sine);
-  const double enclosing[2] = {c * size[0] + s * size[1], s * size[0] + c * size[1]};
-  if (s > c) std::swap(size[0], size[1]);  // a quarter turn is nearer than none
-  double before = 1, after = 1;
-  for (int d = 0; d < 2; d++) {
-    const double width = a.mode == kFixed ? size[d] : a.mode == kHalfway ? (size[d] + enclosing[d]) / 2 : enclosing[d];
-    const double middle = moved[d] + t.canvas[d] / 2;
-    corners[d] = std::clamp(middle - width / 2, 0.0, t.canvas[d]);
-    corners[2 + d] = std::clamp(middle + width / 2, 0.0, t.canvas[d]);
-    before *= width;
-    after *= corners[2 + d] - corners[d];
-  }
-  return after / before >= a.threshold;  // false also for boxes without an area, and for NaN
 }
 
-void run(Tensor *out, const Tensor *in, const BboxRotateArgs &a, Scratch &) {
+void run(Tensor *out, const Tensor *in, const BboxRotateArgs &a, Scratch &scratch) {
   const int64_t n = in[0].shape[0];
-  const float *boxes = in[0].as<float>();
-  float *kept = out[0].as<float>();
-  const Turn turn(a);
-  int64_t count = 0;
+  float *boxes = out[0].as<float>();
+  int64_t *stays = scratch.array<int64_t>(n), count = 0;
+  rotate(in[0].as<float>(), n, Turn(a), a, boxes, stays);
   for (int64_t i = 0; i < n; i++) {
-    double corners[4];
-    if (!rotate(boxes + 4 * i, turn, a, corners)) continue;
-    for (int d = 0; d < 2; d++) {
-      const double unit = a.normalized ? turn.canvas[d] : 1;
-      kept[4 * count + d] = (float)(corners[d] / unit);
-      kept[4 * count + 2 + d] = (float)((a.sizes ? corners[2 + d] - corners[d] : corners[2 + d]) / unit);
-    }
+    for (int k = 0; k < 4; k++) boxes[4 * count + k] = boxes[4 * i + k];
     if (a.has_labels) out[1].as<int32_t>()[count] = in[1].as<int32_t>()[i];
-    count++;
+    count += stays[i];
   }
   for (int t = 0; t < 1 + a.has_labels; t++) out[t].shape[0] = count;
 }
