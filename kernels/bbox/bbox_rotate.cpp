@@ -68,13 +68,14 @@ CLONES void rotate(const float *__restrict boxes, int64_t n, const Turn &turn, c
 
 void run(Tensor *out, const Tensor *in, const BboxRotateArgs &a, Scratch &scratch) {
   const int64_t n = in[0].shape[0];
-  float *boxes = out[0].as<float>();
-  int64_t *stays = scratch.array<int64_t>(n), count = 0;
-  rotate(in[0].as<float>(), n, Turn(a), a, boxes, stays);
+  float *rotated = scratch.array<float>(4 * n), *kept = out[0].as<float>();
+  int64_t *stays = scratch.array<int64_t>(n, 1), count = 0;
+  rotate(in[0].as<float>(), n, Turn(a), a, rotated, stays);
   for (int64_t i = 0; i < n; i++) {
-    for (int k = 0; k < 4; k++) boxes[4 * count + k] = boxes[4 * i + k];
+    if (!stays[i]) continue;
+    for (int k = 0; k < 4; k++) kept[4 * count + k] = rotated[4 * i + k];
     if (a.has_labels) out[1].as<int32_t>()[count] = in[1].as<int32_t>()[i];
-    count += stays[i];
+    count++;
   }
   for (int t = 0; t < 1 + a.has_labels; t++) out[t].shape[0] = count;
 }

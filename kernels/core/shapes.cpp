@@ -81,17 +81,30 @@ EXPORT void take_axes(const int64_t *in, int64_t n, int32_t ndim, const int32_t 
 }
 EXPORT_RECORDED(take_axes)
 
-// As `lay_out_batch`, with the memory taken from the pool, whose address goes to about[2]. about[3] receives 1 if
-// `stored` is the same as `before`, else 0, and is then copied there.
-EXPORT int32_t place_batch(const int64_t *stored, int64_t n, int32_t ndim, int32_t dtype, Tensor *rows, int64_t *before,
-                           int64_t *about) {
-  if (!lay_out_batch(stored, n, ndim, dtype, 0, rows, about)) return 0;
-  char *memory = (char *)memory_take(about[0] > 0 ? about[0] : 1);
-  if (!memory) return 0;
-  for (int64_t i = 0; i < n; i++) rows[i].data = memory + (intptr_t)rows[i].data;
-  about[2] = (int64_t)memory;
-  const size_t bytes = sizeof(int64_t) * n * ndim;
-  about[3] = !std::memcmp(stored, before, bytes);
-  if (!about[3]) std::memcpy(before, stored, bytes);
+// Extents (n, ndim) of a batch, those of the one before, and what is told of it: see `place_batches`.
+struct Placed {
+  const int64_t *stored;
+  int64_t *before, about[4];
+  int32_t ndim, dtype;
+};
+
+// As `lay_out_batch` for k batches, whose rows follow one another, with the memory taken from the pool, whose address
+// goes to about[2]. about[3] receives 1 if `stored` is the same as `before`, else 0, and is then copied there. False if
+// there is not enough memory; then nothing is taken.
+EXPORT int32_t place_batches(Placed *batches, int32_t k, int64_t n, Tensor *rows) {
+  for (int32_t b = 0; b < k; b++, rows += n) {
+    auto &[stored, before, about, ndim, dtype] = batches[b];
+    char *memory = nullptr;
+    if (lay_out_batch(stored, n, ndim, dtype, 0, rows, about)) memory = (char *)memory_take(std::max(about[0], 1l));
+    if (!memory) {
+      while (b--) memory_give((void *)batches[b].about[2]);
+      return 0;
+    }
+    for (int64_t i = 0; i < n; i++) rows[i].data = memory + (intptr_t)rows[i].data;
+    about[2] = (int64_t)memory;
+    const size_t bytes = sizeof(int64_t) * n * ndim;
+    about[3] = !std::memcmp(stored, before, bytes);
+    if (!about[3]) std::memcpy(before, stored, bytes);
+  }
   return 1;
 }

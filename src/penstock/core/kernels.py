@@ -136,7 +136,7 @@ def library() -> ctypes.CDLL:
         ("move_batch", None, (p, i64, i64)),
         ("rows_in_block", i64, (p, i64, i64, p)),
         ("rows_of_arrays", i32, (p, i64, i64, p, p, i32, i32, p, p)),
-        ("place_batch", i32, (p, i64, i32, i32, p, p, p)),
+        ("place_batches", i32, (p, i32, i64, p)),
         ("plan_pictures", i32, (p, i64, p, p, p, i32, i32, p, p, p, p)),
         ("plan_scans", i64, (p, i64, p, i64, p)),
         ("launch_scans", i32, (p, p, p, p, p)),

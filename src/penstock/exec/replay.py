@@ -274,7 +274,8 @@ class Replay:
         wiring: Wiring = chain.wiring(chain.nodes)
         assert segment.launch is not None
         self._launch, self._wiring = segment.launch, wiring
-        self._outputs = []
+        self._outputs: list[_Output] = []
+        self._placed = (_Placed * len(wiring.allocated))()
         named = {e: e for e, _ in record.inputs if segment.ctx.values[e].sources is not None}
         for link in chain.links:
             name = next((named[e] for e in link.ins if e in named), None)
@@ -282,7 +283,8 @@ class Replay:
                 named.update(dict.fromkeys(link.outs, name))
         for e in wiring.allocated:
             slots = [slot for slot, edge in self._launch.of_batches if edge == e]
-            output = _Output(e, segment.specs[e], slots, named.get(e), e in wiring.wanted)
+            placed = self._placed[len(self._outputs)]
+            output = _Output(e, segment.specs[e], slots, named.get(e), e in wiring.wanted, placed)
             output.shortened = e in wiring.shortened
             record.check(output.stored, "the shape of an output")
             if not output.stored.flags.c_contiguous:
@@ -310,15 +312,11 @@ class Replay:
         ctx, self._ctx = self._ctx, None  # which an idle record doesn't keep alive
         assert ctx is not None
         values = ctx.values
-        made = []
-        for output in self._outputs:
-            batch = self.given.get(output.edge)
-            if batch is None:
-                batch = output.make()
+        made = self._make()
+        for output, batch in zip(self._outputs, made):
             if output.named is not None:
                 batch.sources = values[output.named].sources
             output.put(batch)
-            made.append(batch)
         self.given = {}
         whole = (
             {output.edge: batch for output, batch in zip(self._outputs, made)} if self._seen or self._renamed else {}
@@ -336,19 +334,40 @@ class Replay:
             batch.sources = None if name is None else values[name].sources
             values[e] = batch
 
+    def _make(self) -> list[Batch]:
+        """The outputs: those that are given, and memory for others."""
+        outputs, n, given = self._outputs, self._launch.program.n_rows, self.given
+        if outputs and not given:
+            rows, at = allocate(len(outputs) * n, TENSOR)
+            if kernels.library().place_batches(self._placed, len(outputs), n, at):
+                step = n * TENSOR.itemsize
+                return [o.made(rows[i * n : (i + 1) * n], at + i * step) for i, o in enumerate(outputs)]
+        return [given[o.edge] if o.edge in given else Batch.allocate(o.spec()) for o in outputs]
+
+
+class _Placed(ctypes.Structure):
+    _fields_ = [
+        ("stored", ctypes.c_void_p),
+        ("before", ctypes.c_void_p),
+        ("about", ctypes.c_int64 * 4),
+        ("ndim", ctypes.c_int32),
+        ("dtype", ctypes.c_int32),
+    ]
+
 
 class _Output:
     """An output that becomes a batch."""
 
-    def __init__(self, edge: Edge, spec: Spec, slots: list[Any], named: Edge | None, wanted: bool):
+    def __init__(self, edge: Edge, spec: Spec, slots: list[Any], named: Edge | None, wanted: bool, placed: _Placed):
         self.edge, self.stored, self.wanted = edge, plain(spec.stored), wanted
         self.shortened = False  # a kernel says how much of it there is
         self._slots, self.named = slots, named
         self._spec = Spec(self.stored.copy(), spec.dtype, spec.layout)
-        self._at, self._type = address(self.stored), int(from_numpy(spec.dtype))
-        self._before, self._at_before = allocate(self.stored.shape, np.dtype("i8"))
+        self._before, at_before = allocate(self.stored.shape, np.dtype("i8"))
         self._before[...] = -1
-        self._about = (ctypes.c_int64 * 4)()
+        self._placed = placed
+        placed.stored, placed.before, placed.ndim = address(self.stored), at_before, self.stored.shape[1]
+        placed.dtype = int(from_numpy(spec.dtype))
 
     def put(self, batch: Batch) -> None:
         """Has kernels write to a batch."""
@@ -356,17 +375,16 @@ class _Output:
         for slot in self._slots:
             slot.rows = at
 
-    def make(self) -> Batch:
-        """Memory for it."""
-        spec, about = self._spec, self._about
-        n, ndim = spec.shape.shape
-        rows, at = allocate(n, TENSOR)
-        if not kernels.library().place_batch(self._at, n, ndim, self._type, at, self._at_before, about):
-            return Batch.allocate(Spec(self.stored.copy(), spec.dtype, spec.layout))  # says what the matter is
-        nbytes, dense, place, same = about
+    def spec(self) -> Spec:
+        """That of the batch at hand."""
+        return Spec(self.stored.copy(), self._spec.dtype, self._spec.layout)
+
+    def made(self, rows: np.ndarray, at: int) -> Batch:
+        """The batch that was placed, of which the rows are there."""
+        spec, (nbytes, dense, place, same) = self._spec, self._placed.about
         buffer = Buffer.at(place, nbytes)
         if not same:
-            spec = self._spec = Spec(self.stored.copy(), spec.dtype, spec.layout)
+            spec = self._spec = self.spec()
             spec._dense = bool(dense)
         batch = Batch(spec, rows, (buffer,))
         batch.rows_address, batch._packed = at, bool(dense)
