@@ -16,6 +16,8 @@ struct Driver {
   int (*elapsed)(float *, Handle, Handle);
   int (*fill)(uint64_t, unsigned char, size_t, Handle);
   int (*synchronize)(Handle);
+  int (*push)(Handle);  // a context
+  int (*pop)(Handle *);
 };
 extern Driver driver;
 

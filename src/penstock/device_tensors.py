@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from .core import dtypes
 from .core.batch import Batch, Spec
 from .core.dtypes import DALIDataType
 from .core.source_name import given_name
-from .gpu import dlpack
+from .gpu import dlpack, let_go
 from .gpu.batch import DeviceBatch
 from .gpu.interchange import LEGACY_STREAM, borrowed, copy_out, foreign, is_packed, stream_handle
 from .gpu.stream import ForeignStream, Stream
@@ -77,7 +77,7 @@ class TensorGPU:
         }
 
     def __dlpack__(self, *, stream: Any = None, dl_device: Any = None, copy: bool | None = None, **kwargs: Any) -> Any:
-        return _capsule(_for_others(self._batch, dl_device, copy), self._shape, stream)
+        return _capsule(_for_others(self._batch, dl_device, copy), -1, stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (2, self._batch.device.id)
@@ -289,7 +289,7 @@ class TensorListGPU(TensorList):
         if not len(b) or not b.is_packed:
             return self.as_tensor().__dlpack__(stream=stream, dl_device=dl_device, copy=copy, **kwargs)
         b = _for_others(b, dl_device, copy)
-        return _capsule(b, (len(b), *b.spec.shape[0].tolist()), stream)
+        return _capsule(b, len(b), stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (2, self._batch.device.id)
@@ -339,16 +339,36 @@ def _for_others(batch: DeviceBatch, dl_device: Any, copy: bool | None) -> Device
     return batch.packed_copy() if copy else batch
 
 
-def _capsule(batch: DeviceBatch, shape: Sequence[int], stream: Any) -> Any:
-    """A DLPack capsule for work of `stream`, of a batch whose samples lie one behind the other."""
+def _capsule(batch: DeviceBatch, n: int, stream: Any) -> Any:
+    """A DLPack capsule for work of `stream`, of n samples that lie one behind the other; of the only one if n is
+    negative."""
     if stream != UNORDERED:
-        foreign = ForeignStream(batch.device, LEGACY_STREAM if stream in (None, 0) else stream_handle(stream))
-        if batch.ready is not None and batch.ready.passed:
-            batch.used_on(foreign)  # asks the driver for nothing
-        else:
-            with batch.device:
-                batch.used_on(foreign)
+        handle = LEGACY_STREAM if stream in (None, 0) else stream_handle(stream)
+        if batch.is_pooled:
+            let_go.order(batch, handle)
+            return let_go.capsule(batch, n, handle)
+        with batch.device:
+            batch.used_on(ForeignStream(batch.device, handle))
+    shape = batch.spec.shape[0].tolist()
+    shape = shape if n < 0 else [n, *shape]
     return dlpack.capsule(int(batch.rows["data"][0]), shape, batch.spec.dtype, batch.device.id, batch)
+
+
+def capsules(batches: Sequence[Batch], stream_of: Callable[[int], int]) -> list[Any]:
+    """A DLPack capsule of each output, for work of the stream that `stream_of` says for a GPU; None where it takes more:
+    what is on the CPU, empty, ragged, or in memory that isn't the pool's."""
+    made: list[Any] = []
+    stream, waited = 0, None
+    for batch in batches:
+        if type(batch) is DeviceBatch and (n := batch.spec.n) and batch.is_packed and batch.is_pooled:
+            stream = stream or stream_of(batch.device.id)
+            if batch.ready is not waited:  # outputs share it
+                waited = batch.ready
+                let_go.order(batch, stream)
+            made.append(let_go.capsule(batch, n, stream))
+        else:
+            made.append(None)
+    return made
 
 
 def _relabelled(batch: DeviceBatch, shape: Any = None, layout: str | None = None, dtype: Any = None) -> DeviceBatch:

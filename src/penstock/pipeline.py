@@ -239,18 +239,22 @@ class Pipeline(PythonWorkers, Serialization):
 
         Outputs on the GPU are there when it returns. With a `cuda_stream` it does not wait: work of that stream waits
         for them, on the GPU. With -1 nothing waits; whoever takes them by DLPack then does, on the GPU."""
-        executor = self._ready()
         for name, data in pipeline_inputs.items():
             self.feed_input(name, data)
         with self._lock:
-            if executor.pending == 0:
-                self._schedule(executor, at_once=True)
-            self._fill_queue(executor)
-            batches = self._share(executor)
-            # The next batch is begun before the GPU is waited for, unless it needs something of the user first.
-            if self._ahead and not self._has_iter_setup:
-                executor.schedule_ahead(self._batch_size_now(), self._most_pending(executor.plan))
-            return self._give_out(batches, cuda_stream)
+            return self._give_out(self._next(), cuda_stream)
+
+    def _next(self) -> list[Batch]:
+        """The next batch, as it is; `_lock` is held. The one behind it is begun before the GPU is waited for, unless it
+        needs something of the user first."""
+        executor = self._ready()
+        if executor.pending == 0:
+            self._schedule(executor, at_once=True)
+        self._fill_queue(executor)
+        batches = self._share(executor)
+        if self._ahead and not self._has_iter_setup:
+            executor.schedule_ahead(self._batch_size_now(), self._most_pending(executor.plan))
+        return batches
 
     def _fill_queue(self, executor: Executor) -> None:
         while executor.pending < self._most_pending(executor.plan) and self._has_data() and self._schedule(executor):

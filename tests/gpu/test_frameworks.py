@@ -17,8 +17,9 @@ if os.environ.get("PENSTOCK_TEST_GPU") != "1":
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 from penstock import fn, pipeline_def  # noqa: E402
-from penstock.gpu import dlpack  # noqa: E402
-from penstock.pipeline import Pipeline  # noqa: E402
+from penstock.exec.executor import Executor  # noqa: E402
+from penstock.gpu import let_go  # noqa: E402
+from penstock.plugin.one_pipeline import given_out  # noqa: E402
 
 FOLDER = str(Path(__file__).parents[2] / "examples" / "data")
 
@@ -43,8 +44,14 @@ def jax():
 def seen(monkeypatch):
     """What pipelines gave out."""
     batches = []
-    share = Pipeline.share_outputs
-    monkeypatch.setattr(Pipeline, "share_outputs", lambda *a: batches.append(share(*a)) or batches[-1])
+    share = Executor.share
+
+    def and_keep(self):
+        outputs = share(self)
+        batches.append([given_out(o) for o in outputs])
+        return outputs
+
+    monkeypatch.setattr(Executor, "share", and_keep)
     return batches
 
 
@@ -86,6 +93,7 @@ def test_torch_shares_memory(torch, seen, no_waiting):
 
     it = DALIGenericIterator(pipe(), prepare_first_batch=False, **NAMES)
     kept = [next(it)[0] for _ in range(3)]
+    assert len(seen) == 3
     for batch, outputs in zip(kept, seen):
         assert batch["image"].is_cuda and batch["label"].is_cuda
         assert batch["image"].data_ptr() == outputs[0].data_ptr() and batch["label"].data_ptr() == outputs[1].data_ptr()
@@ -101,6 +109,7 @@ def test_jax_shares_memory(jax, seen, no_waiting):
 
     it = data_iterator(pictures, prepare_first_batch=False, **NAMES)(batch_size=4)
     kept = [next(it) for _ in range(3)]
+    assert len(seen) == 3
     for batch, outputs in zip(kept, seen):
         assert batch["image"].devices() == batch["label"].devices() == {jax.devices("gpu")[0]}
         assert batch["image"].unsafe_buffer_pointer() == outputs[0].data_ptr()
@@ -163,10 +172,12 @@ def test_jax_lets_go_only_when_it_is_through(jax):
     slow = _slow_jax(jax)
     jax.block_until_ready(slow(jax.numpy.zeros((2, 1 << 21))))
     x = next(it)["x"]
-    before = len(dlpack._given_out)
+    let_go.collect()
+    before = len(let_go._held)
     y = slow(x)
     del x
-    early = len(dlpack._given_out) < before and not y.is_ready()
+    let_go.collect()
+    early = len(let_go._held) < before and not y.is_ready()
     jax.block_until_ready(y)
     print("JAX lets go at once:", early)
     # However early it does, the memory is not written to before: see the test above, and this.

@@ -67,6 +67,14 @@ class DeviceBatch(Batch):
     def array(self) -> np.ndarray:
         raise TypeError("[internal error] the data of a GPU batch can't be read by the CPU")
 
+    @property
+    def is_pooled(self) -> bool:
+        """Whether all of its memory is of pools."""
+        for owner in self.owners:
+            if type(owner) is not Block:
+                return False
+        return True
+
     def used_on(self, stream: Stream) -> None:
         """Says that work of another stream uses the memory, and makes it begin after `ready`."""
         for owner in self.owners:

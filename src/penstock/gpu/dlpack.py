@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from . import let_go
+
 _CUDA = 2
 _CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
 _KINDS = {0: "i", 1: "u", 2: "f", 6: "b"}
@@ -54,25 +56,18 @@ def _delete(managed: int) -> None:
     _given_out.pop(managed, None)
 
 
-@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-def _drop_capsule(capsule: int) -> None:
-    """A capsule that nobody took dies with its tensor."""
-    if _valid(capsule, _NAME):
-        _given_out.pop(_get(capsule, _NAME), None)
-
-
 # A tensor of one piece of memory, its extents behind it: written by the layouts above, at a tenth of ctypes' cost.
 _PACKED = struct.Struct("@PiiiBBHPPQPP")
 assert _PACKED.size == ctypes.sizeof(_Managed)
 _DELETER = ctypes.cast(_delete, ctypes.c_void_p).value
-_DROP = ctypes.cast(_drop_capsule, ctypes.c_void_p)
 _EXTENTS = [struct.Struct(f"@{n}q") for n in range(16)]
 _Start = ctypes.c_char
 _TYPES: dict[np.dtype, tuple[int, int]] = {}
 
 
 def capsule(address: int, shape: Sequence[int], dtype: np.dtype, device_id: int, owner: Any) -> Any:
-    """A DLPack capsule of dense memory on a GPU; `owner` is kept until whoever takes it lets go."""
+    """A DLPack capsule of dense memory on a GPU; `owner`, of whatever kind, is kept until whoever takes it lets go, and
+    ends at once then. Batches in pools go by way of `let_go.capsule`, which takes less."""
     ndim = len(shape)
     memory = bytearray(_PACKED.size + 8 * ndim)
     at = ctypes.addressof(_Start.from_buffer(memory))
@@ -81,7 +76,7 @@ def capsule(address: int, shape: Sequence[int], dtype: np.dtype, device_id: int,
     _PACKED.pack_into(memory, 0, address, _CUDA, device_id, ndim, code, bits, 1, extents, 0, 0, 0, _DELETER)
     _EXTENTS[ndim].pack_into(memory, _PACKED.size, *shape)
     _given_out[at] = (memory, owner)
-    return _new_capsule(at, _NAME, _DROP)
+    return _new_capsule(at, _NAME, let_go.destructor())
 
 
 # Of the C library; called with an address it does nothing.

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from ..core import kernels
-from .driver_calls import FUNCTIONS, SHORT, TIMED
+from .driver_calls import FUNCTIONS, NATIVE, SHORT, TIMED
 
 _OLDEST_DRIVER = 12000  # CUDA 12.0
 _OUT_OF_MEMORY, NOT_READY = 2, 600
@@ -57,7 +57,7 @@ def library() -> ctypes.CDLL:
         function.argtypes, function.restype = arguments, ctypes.c_int
         setattr(lib, name, function)
     ours = kernels.library()
-    ours.driver_functions((_P * len(TIMED))(*(ctypes.cast(getattr(lib, name), _P).value for name in TIMED)))
+    ours.driver_functions((_P * len(NATIVE))(*(ctypes.cast(getattr(lib, name), _P).value for name in NATIVE)))
     for name, timed in TIMED.items():
         setattr(lib, name, getattr(ours, timed))
     code = lib.cuInit(0)

@@ -58,3 +58,5 @@ TIMED = {
     "cuMemsetD8Async": "driver_fill",
     "cuEventSynchronize": "driver_synchronize",
 }
+# What our library is given the addresses of, in the order of `struct Driver`.
+NATIVE = (*TIMED, "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2")

@@ -4,6 +4,7 @@ nothing refers to it, while the GPU may still be using it: who takes it next wai
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -12,6 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from . import let_go
 from .driver import CudaError, Device, OutOfDeviceMemory, forked
 from .stream import Event, ForeignStream, Stream
 
@@ -19,6 +21,7 @@ _SMALLEST = 512
 # Blocks of one size that are given back and not idle yet: where there are as many, who wants one waits for the oldest,
 # on the GPU; where there are fewer, another is allocated: with its own, batches on three streams overlap.
 _SPARE = 2
+_MOST_USES = 8  # of a block by other libraries, before the GPU is asked which of them are over
 
 
 _forks = 0  # how often this process has been forked since the first pool was made
@@ -46,6 +49,13 @@ class _Use:
                 self._event = stream.record()
         else:
             self._stream = weakref.ref(stream)  # a stream ends when its work is done
+
+    @classmethod
+    def before(cls, handle: int, event: Event) -> _Use:
+        """What was asked of another library's stream before the event."""
+        use = cls.__new__(cls)
+        use.handle, use._work, use._stream, use._event = handle, 0, None, event
+        return use
 
     def is_known_to_be_done(self) -> bool:
         """False if the GPU has to be asked."""
@@ -120,11 +130,12 @@ class Budget:
 class Block:
     """Memory from a pool; goes back to it when nothing refers to it any more."""
 
-    __slots__ = ("__weakref__", "_budget", "_pool", "_streams", "address", "nbytes", "size")
+    __slots__ = ("__weakref__", "_budget", "_pool", "_streams", "_uses", "address", "nbytes", "size")
 
     def __init__(self, pool: Pool, address: int, nbytes: int, size: int, stream: Stream, budget: Budget | None):
         self.address, self.nbytes, self.size = address, nbytes, size
         self._pool, self._streams, self._budget = pool, [stream], budget
+        self._uses: list[_Use] = []  # over already, or soon, whatever the streams are asked for
 
     def used_on(self, stream: Stream) -> None:
         """Says that work of another stream reads or writes it too."""
@@ -132,9 +143,19 @@ class Block:
         if not streams or streams[-1] is not stream and all(s.closed or s.handle != stream.handle for s in streams):
             streams.append(stream)
 
+    def used_until(self, stream: int, event: Event) -> None:
+        """Says that work of another library's stream has used it, and does no more behind the event."""
+        uses = self._uses
+        if len(uses) >= _MOST_USES:
+            for use in [u for u in uses if u.is_over()]:
+                with contextlib.suppress(ValueError):  # another thread was faster
+                    uses.remove(use)
+        uses.append(_Use.before(stream, event))
+
     def is_idle(self) -> None:
         """Says that all work which uses it is done."""
         self._streams.clear()
+        self._uses.clear()
 
     def __del__(self, finalizing=sys.is_finalizing) -> None:
         if getattr(self, "address", 0) and not finalizing():
@@ -151,11 +172,14 @@ class Pool:
         self._returned: deque[tuple[int, int, tuple[_Use, ...]]] = deque()
         self._lock = threading.Lock()
         self._forks = _forks
+        self._let_go = let_go.anything()
         self.held = 0  # bytes taken from the driver
 
     def take(self, nbytes: int, stream: Stream, budget: Budget | None = None) -> Block:
         """A block for work of `stream`. Called inside `with device:`."""
         size = self._class(nbytes)
+        if self._let_go.value:
+            let_go.collect()
         if budget is not None:
             budget.charge(size)
         address = 0
@@ -192,6 +216,8 @@ class Pool:
         classes = list(map(self._class, sizes))
         blocks: list[Block] = []
         found: list[tuple[int, tuple[_Use, ...]]] = []
+        if self._let_go.value:
+            let_go.collect()
         if budget is not None:
             budget.charge(sum(classes))
         try:
@@ -270,9 +296,13 @@ class Pool:
             return
         streams = block._streams
         uses = tuple([_Use(s) for s in streams if not s.closed]) if streams else ()
+        if block._uses:
+            uses += tuple(block._uses)
         self._returned.append((address, block.size, uses))
 
     def _collect(self) -> None:
+        if self._let_go.value:
+            let_go.collect()
         while self._returned:
             address, size, uses = self._returned.popleft()
             self._free.setdefault(size, []).append((address, uses))

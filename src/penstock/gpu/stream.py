@@ -43,6 +43,13 @@ class Event:
             self.handle = handle.value
             _idle.setdefault(self._kind, deque())
 
+    @classmethod
+    def recorded(cls, device: Device, handle: int) -> Event:
+        """One of `spare_handle` that was recorded since."""
+        event = cls.__new__(cls)
+        event.device, event.handle, event.passed, event._kind = device, handle, False, (device.id, _NO_TIMING)
+        return event
+
     def done(self) -> bool:
         if self.passed:
             return True
@@ -71,6 +78,25 @@ class Event:
                 events.append(self.handle)
             else:
                 library().cuEventDestroy_v2(self.handle)
+
+
+def spare_handle(device: Device) -> int:
+    """The handle of an event to be recorded by the native side."""
+    try:
+        return _idle[device.id, _NO_TIMING].pop()
+    except (KeyError, IndexError):
+        event = Event(device)
+        handle, event.handle = event.handle, None
+        return handle  # type: ignore[return-value]
+
+
+def give_handle(device: Device, handle: int) -> None:
+    """Takes back the handle of an event that nothing refers to."""
+    events = _idle[device.id, _NO_TIMING]
+    if len(events) < _MOST_IDLE:
+        events.append(handle)
+    else:
+        Event.recorded(device, handle)  # ends at once
 
 
 class Stream:

@@ -12,12 +12,13 @@ import numpy as np
 from ..constructors import names_checked, suggest, warn_deprecated
 from ..pipeline import Pipeline, PipelineError
 from ..tensors import TensorListCPU
-from . import resume
+from . import one_pipeline, resume
+from .dense_batches import dense, not_dense
 from .epochs import LastBatchPolicy, ReaderEpochs, SizedEpochs, policy_of
 from .facts import Facts
 from .steps import Steps
 
-__all__ = ["LastBatchPolicy"]
+__all__ = ["LastBatchPolicy", "dense", "not_dense"]
 
 _AUTO_RESET = {
     None: "no",
@@ -65,26 +66,6 @@ def names_of(output_map: Any) -> list[str]:
             f"than once"
         )
     return names
-
-
-def dense(output: TensorListCPU, name: str) -> np.ndarray:
-    """The batch as one array, without a copy where the samples lie one behind the other."""
-    try:
-        return output.as_array()
-    except ValueError:
-        raise not_dense(output.shape(), name) from None
-
-
-def not_dense(shapes: list[tuple[int, ...]], name: str) -> ValueError:
-    """The error of a batch that can't become one tensor."""
-    return ValueError(
-        f"output '{name}': a batch whose samples differ in shape can't become one tensor. Shapes: {_few(shapes)}. "
-        "Make them alike in the pipeline (resize, crop, pad), or, with PyTorch, use DALIRaggedIterator"
-    )
-
-
-def _few(shapes: list[tuple[int, ...]]) -> str:
-    return ", ".join(map(str, shapes[:4])) + (f" and {len(shapes) - 4} more" if len(shapes) > 4 else "")
 
 
 # Batches on the GPU that are given out and not yet made: more would only take memory of the host.
@@ -191,6 +172,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         # Outputs on the GPU are given out at once; frameworks wait for them there.
         self._without_waiting = [(-1,) if p._plan is not None and p._plan.uses_gpu else () for p in self._pipes]
         self._under_way: deque[set[Any]] = deque()
+        self._is_quick = one_pipeline.serves(self)
         self._first: list[Any] = []
         self._before_first: list[tuple[Any, dict[str, Any]]] = []
         saved = resume.of(self._pipes)
@@ -240,6 +222,12 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         """The value of an iteration from the batches of the pipelines."""
         raise NotImplementedError
 
+    _takes_one = False  # whether `_convert_one` serves
+
+    def _convert_one(self, outputs: Sequence[Any], keep: int | None) -> _Value:
+        """As `_convert`, of a single pipeline's outputs as the executor gives them; a `keep` of None keeps all."""
+        raise NotImplementedError
+
     # Iterating ----------------------------------------------------------------------------------------------------
 
     def _run(self) -> list[tuple[TensorListCPU, ...]]:
@@ -257,17 +245,23 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         if error is not None:
             raise error
         if any(self._without_waiting):
-            events = {o._batch.ready for b in batches for o in b if not o._batch.on_host and not o._batch.ready.passed}
-            if events:
-                self._under_way.append(events)
-            if len(self._under_way) > _UNDER_WAY:
-                for event in self._under_way.popleft():
-                    if not event.done():
-                        event.wait()
+            self._hold_back({o._batch.ready for b in batches for o in b if not o._batch.on_host})
         return batches
+
+    def _hold_back(self, made: Iterable[Any]) -> None:
+        """Waits for batches before, if this one, which is there when these events have happened, is one too many."""
+        events = {e for e in made if not e.passed}
+        if events:
+            self._under_way.append(events)
+        if len(self._under_way) > _UNDER_WAY:
+            for event in self._under_way.popleft():
+                if not event.done():
+                    event.wait()
 
     def _take(self) -> _Value:
         """The next value of this epoch; StopIteration at its end."""
+        if self._is_quick:
+            return one_pipeline.take(self)
         while True:
             batches = self._run_in_epoch()
             keep = [self.batch_size] * len(batches) if self._epochs is None else self._epochs.keep(self._step)

@@ -8,12 +8,15 @@ whatever is not goes through the public function."""
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.dlpack
 import numpy as np
 
+from ...core.batch import Batch
+from ...device_tensors import capsules
 from ...tensors import TensorGPU, TensorListGPU
 
 _CPU, _CUDA = 1, 2  # DLPack's numbers of kinds of devices
@@ -33,6 +36,30 @@ def from_dlpack(tensor: Any) -> jax.Array:
     if dtype.itemsize < 8 and (_usable or _try()):
         return _direct(tensor)
     return jax.dlpack.from_dlpack(tensor)
+
+
+def arrays(batches: Sequence[Batch]) -> list[jax.Array | None]:
+    """Of each output of a batch, given as the pipeline has them, an array that shares its memory on the GPU; None where
+    it takes `from_dlpack`, or is not on the GPU."""
+    if not (_usable or _try()):
+        return [None] * len(batches)
+    device: Any = None
+    stream = 0
+
+    def stream_of(number: int) -> int:
+        nonlocal device, stream
+        device = _get_backend(_PLATFORMS[_CUDA]).device_from_local_hardware_id(number)
+        stream = device.get_stream_for_external_ready_events()
+        return stream
+
+    made: list[jax.Array | None] = []
+    small = [b if b.spec.dtype.itemsize < 8 else None for b in batches]
+    for batch, capsule in zip(batches, capsules(small, stream_of)):
+        if capsule is None:
+            made.append(None)
+        else:
+            made.append(_made(capsule, device, None if batch.ready.passed else stream, None, _CUDA))
+    return made
 
 
 def _direct(tensor: Any) -> jax.Array:

@@ -14,7 +14,8 @@ from ...constructors import names_checked
 from ...pipeline import Pipeline
 from ..base_iterator import Batch, DaliIterator, LastBatchPolicy, list_of_pipelines, policy_of
 from ..iterator_texts import with_parameters
-from . import placement
+from ..one_pipeline import given_out
+from . import importing, placement
 from .decorator import decorate, default_num_threads_value, iterator_decorator
 
 __all__ = ["DALIGenericIterator", "data_iterator", "default_num_threads_value"]
@@ -96,6 +97,7 @@ class DALIGenericIterator(DaliIterator[dict[str, jax.Array]]):
                 raise ValueError(f"{n} pipelines need as many devices; JAX has {len(self._devices)} here")
             if not self._stacks:
                 self._sharding = NamedSharding(Mesh(np.array(self._devices), ("batch",)), PartitionSpec("batch"))
+        self._takes_one = self._sharding is None and not self._stacks
         super().__init__(
             pipelines,
             output_map,
@@ -106,6 +108,14 @@ class DALIGenericIterator(DaliIterator[dict[str, jax.Array]]):
             last_batch_policy=last_batch_policy,
             prepare_first_batch=prepare_first_batch,
         )
+
+    def _convert_one(self, outputs: Sequence[Any], keep: int | None) -> dict[str, jax.Array]:
+        made = {}
+        for name, output, array in zip(self._names, outputs, importing.arrays(outputs)):
+            if array is None:
+                array = placement.to_jax(placement.tensor(given_out(output), name))
+            made[name] = array if keep is None else array[:keep]
+        return made
 
     def _convert(self, batches: list[Batch]) -> dict[str, jax.Array]:
         if self._sharding is None and not self._stacks:

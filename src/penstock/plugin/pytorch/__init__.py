@@ -19,7 +19,7 @@ from ..iterator_texts import with_parameters
 from ..sparse import coordinates
 from . import fn
 from ._torch_function import TorchPythonFunction
-from .torch_utils import dense_tensor, feed_ndarray, on_gpu, to_torch_type
+from .torch_utils import dense_tensor, feed_ndarray, on_gpu, tensors, to_torch_type
 
 __all__ = [
     "DALIClassificationIterator",
@@ -60,6 +60,11 @@ class DALIGenericIterator(DaliIterator[list[dict[str, torch.Tensor]]]):
 
     def _convert(self, batches: list[Batch]) -> list[dict[str, Any]]:
         return [{n: dense_tensor(o, n, b.keep) for n, o in zip(self._names, b.outputs)} for b in batches]
+
+    _takes_one = True
+
+    def _convert_one(self, outputs: Sequence[Any], keep: int | None) -> list[dict[str, Any]]:
+        return [tensors(self._names, outputs, keep)]
 
 
 class DALIClassificationIterator(Classification, DALIGenericIterator):

@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch.utils.dlpack import from_dlpack
 
+from ...core.batch import Batch
+from ...device_tensors import capsules
 from ...tensors import TensorGPU, TensorListCPU, TensorListGPU
 from ...types import DALIDataType, to_numpy_type
 from ..base_iterator import dense, not_dense
+from ..one_pipeline import given_out
 
 
 def _torch_types() -> dict[DALIDataType, torch.dtype]:
@@ -36,13 +40,30 @@ def dense_tensor(output: Any, name: str, keep: int | None = None) -> torch.Tenso
     return tensor if keep is None or keep >= len(tensor) else tensor[:keep]
 
 
+def tensors(names: Sequence[str], batches: Sequence[Batch], keep: int | None) -> dict[str, torch.Tensor]:
+    """`dense_tensor` of all outputs, given as the pipeline has them."""
+    made = {}
+    for name, batch, capsule in zip(names, batches, capsules(batches, _stream_of)):
+        if capsule is None:
+            made[name] = dense_tensor(given_out(batch), name, keep)
+        else:
+            tensor = _of_capsule(capsule)
+            made[name] = tensor if keep is None else tensor[:keep]
+    return made
+
+
 def on_gpu(output: Any, name: str) -> torch.Tensor:
     """A sample or batch on the GPU as one tensor there, which shares its memory; PyTorch's stream waits for it."""
     if isinstance(output, TensorListGPU) and not output.is_dense_tensor():
         raise not_dense(output.shape(), name)
     # What torch.from_dlpack does, by way of fewer questions.
-    tensor: torch.Tensor = _of_capsule(output.__dlpack__(stream=_current_stream(output.device_id()) or 1))
+    tensor: torch.Tensor = _of_capsule(output.__dlpack__(stream=_stream_of(output.device_id())))
     return tensor
+
+
+def _stream_of(device_id: int) -> int:
+    """As DLPack calls PyTorch's current stream."""
+    return _current_stream(device_id) or 1
 
 
 def _current_stream(device_id: int) -> int:

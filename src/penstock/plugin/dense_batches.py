@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches whose samples have one shape, as one array."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..tensors import TensorListCPU
+
+
+def dense(output: TensorListCPU, name: str) -> np.ndarray:
+    """The batch as one array, without a copy where the samples lie one behind the other."""
+    try:
+        return output.as_array()
+    except ValueError:
+        raise not_dense(output.shape(), name) from None
+
+
+def not_dense(shapes: list[tuple[int, ...]], name: str) -> ValueError:
+    """The error of a batch that can't become one tensor."""
+    return ValueError(
+        f"output '{name}': a batch whose samples differ in shape can't become one tensor. Shapes: {_few(shapes)}. "
+        "Make them alike in the pipeline (resize, crop, pad), or, with PyTorch, use DALIRaggedIterator"
+    )
+
+
+def _few(shapes: list[tuple[int, ...]]) -> str:
+    return ", ".join(map(str, shapes[:4])) + (f" and {len(shapes) - 4} more" if len(shapes) > 4 else "")

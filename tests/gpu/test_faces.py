@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The iterators of PyTorch and JAX over pipelines that end on the GPU. The emulated device's memory is the host's, and
+the frameworks are told so: what they make of it is theirs. A single pipeline goes a shorter way (plugin/one_pipeline.py)
+than iterators of which something is overridden; both give the same. On a real GPU: test_frameworks.py."""
+
+import ctypes
+import gc
+import os
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+if os.environ.get("PENSTOCK_TEST_GPU") == "1":
+    pytest.skip("the frameworks are told that the memory is the host's", allow_module_level=True)
+pytest.importorskip("torch")
+pytest.importorskip("jax")
+
+import jax  # noqa: E402
+from test_reuse import held  # noqa: E402
+
+from penstock import fn, pipeline_def, types  # noqa: E402
+from penstock.exec.executor import Executor  # noqa: E402
+from penstock.gpu import let_go  # noqa: E402
+from penstock.pipeline import Pipeline  # noqa: E402
+from penstock.plugin import jax as plugin_jax  # noqa: E402
+from penstock.plugin import one_pipeline  # noqa: E402
+from penstock.plugin import pytorch as plugin_torch  # noqa: E402
+from penstock.plugin.jax import importing  # noqa: E402
+from penstock.plugin.pytorch import torch_utils  # noqa: E402
+
+FOLDER = str(Path(__file__).parents[2] / "examples" / "data")
+_get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
+def _of_the_host(capsule):
+    """DLPack's kind of device, changed from 2 to 1."""
+    kind = ctypes.c_int32.from_address(_get(capsule, b"dltensor") + 8)
+    assert kind.value == 2
+    kind.value = 1
+    return capsule
+
+
+class _Device:
+    def get_stream_for_external_ready_events(self):
+        return 1
+
+    def device_from_local_hardware_id(self, number):
+        assert number == 0
+        return self
+
+
+@pytest.fixture(autouse=True)
+def on_the_host(monkeypatch):
+    take = torch_utils._of_capsule
+    monkeypatch.setattr(torch_utils, "_of_capsule", lambda capsule: take(_of_the_host(capsule)))
+    monkeypatch.setattr(torch_utils, "_current_stream", lambda device_id: 0)
+    if not importing._try():
+        pytest.skip("this jaxlib is not known")
+    made, cpu = importing._made, jax.devices("cpu")[0]
+    backend, public = importing._get_backend, jax.dlpack.from_dlpack
+
+    def made_of_either(capsule, device, stream, copy, kind):
+        if kind == 1:
+            return made(capsule, device, stream, copy, kind)
+        return made(_of_the_host(capsule), cpu, None, None, 1)
+
+    monkeypatch.setattr(importing, "_made", made_of_either)
+    monkeypatch.setattr(importing, "_get_backend", lambda kind: _Device() if kind == "cuda" else backend(kind))
+    monkeypatch.setattr(jax.dlpack, "from_dlpack", lambda x: public(x.as_cpu() if hasattr(x, "as_cpu") else x))
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """How many batches went the short way."""
+    count, take = [], one_pipeline.take
+    monkeypatch.setattr(one_pipeline, "take", lambda it: count.append(it) or take(it))
+    return count
+
+
+class LongTorch(plugin_torch.DALIGenericIterator):
+    def _convert(self, batches):
+        return super()._convert(batches)
+
+
+class LongJax(plugin_jax.DALIGenericIterator):
+    def _convert(self, batches):
+        return super()._convert(batches)
+
+
+FACES = {
+    "PyTorch": (plugin_torch.DALIGenericIterator, LongTorch, lambda batch: batch[0]),
+    "JAX": (plugin_jax.DALIGenericIterator, LongJax, lambda batch: batch),
+}
+
+
+@pytest.fixture(params=FACES)
+def face(request):
+    return FACES[request.param]
+
+
+def define(n=10, wide=False):
+    """Batch i has samples full of their numbers; of one output on the GPU, a small one there, and one on the CPU."""
+
+    def source(info):
+        if info.iteration * 4 >= n:
+            raise StopIteration
+        return np.full((5, 3), info.idx_in_epoch, "f4"), np.array([info.idx_in_epoch], "i8" if wide else "i4")
+
+    x, label = fn.external_source(source=source, num_outputs=2, batch=False)
+    return x.gpu() + 1, label.gpu(), x
+
+
+def pipe(**kwargs):
+    inner = {k: kwargs.pop(k) for k in ("n", "wide") if k in kwargs}
+    return pipeline_def(lambda: define(**inner), batch_size=4, num_threads=1, device_id=0, **kwargs)()
+
+
+NAMES = ["x", "label", "host"]
+
+
+def read(tensor):
+    """Its values, when the frameworks' stream has waited for them."""
+    driver = ctypes.CDLL(os.environ["PENSTOCK_CUDA_DRIVER"])
+    assert not driver.cuStreamSynchronize(ctypes.c_void_p(1))
+    return np.asarray(tensor).copy()
+
+
+def values(batches, of):
+    return [{k: read(v) for k, v in of(b).items()} for b in batches]
+
+
+@pytest.mark.parametrize("policy", ["FILL", "PARTIAL", "DROP"])
+@pytest.mark.parametrize("wide", [False, True])
+def test_both_ways_give_the_same(face, quick, policy, wide):
+    short, long, of = face
+    made = []
+    for kind in (short, long):
+        it = kind(pipe(n=100, wide=wide), NAMES, size=10, last_batch_policy=policy, auto_reset=True)
+        assert it._is_quick == (kind is short)
+        made.append([values(it, of) for _ in range(2)])
+    assert quick and {type(it) for it in quick} == {short}
+    lengths = {"FILL": [4, 4, 4], "PARTIAL": [4, 4, 2], "DROP": [4, 4]}[policy]
+    assert [len(b["x"]) for b in made[0][0]] == lengths
+    for b, first in zip(made[0][0], (0, 4, 8)):
+        numbers = first + np.arange(len(b["x"]))
+        assert (b["x"] == numbers[:, None, None] + 1).all() and b["x"].shape[1:] == (5, 3)
+        assert (b["label"][:, 0] == numbers).all() and (b["host"] == numbers[:, None, None]).all()
+    for one, other in zip(*made):
+        assert len(one) == len(other)
+        for a, b in zip(one, other):
+            assert a.keys() == b.keys() == set(NAMES)
+            assert all((a[k] == b[k]).all() and a[k].dtype == b[k].dtype for k in a)
+
+
+def test_the_end_of_the_data(face, quick):
+    short, _, of = face
+    it = short(pipe(n=8), NAMES)
+    assert [b["label"][:, 0].tolist() for b in values(it, of)] == [[0, 1, 2, 3], [4, 5, 6, 7]] and quick
+    with pytest.raises(StopIteration):
+        next(it)
+
+
+def test_tensors_are_the_batches(face, monkeypatch):
+    short, _, of = face
+    addresses, share = [], Executor.share
+
+    def and_look(self):
+        outputs = share(self)
+        addresses.append([int(o.rows["data"][0]) for o in outputs[:2]])
+        return outputs
+
+    monkeypatch.setattr(Executor, "share", and_look)
+    kept = [of(b) for b in short(pipe(n=100), NAMES, size=40)]
+    assert len(kept) == len(addresses) == 10
+    for batch, (x, label) in zip(kept, addresses):
+        got = [v.data_ptr() if hasattr(v, "data_ptr") else v.unsafe_buffer_pointer() for v in map(batch.get, NAMES[:2])]
+        assert got == [x, label]
+    assert all((read(b["x"]) == read(b["host"]) + 1).all() for b in kept)  # and stay so
+
+
+def test_all_is_given_back(face):
+    short, _, of = face
+    gc.collect()
+    let_go.collect()
+    before = len(let_go._held)
+    it = short(pipe(n=100), NAMES, size=40)
+    kept = [of(b) for b in it]
+    assert len(let_go._held) == before + 2 * len(kept)
+    del it, kept
+    gc.collect()
+    let_go.collect()
+    assert len(let_go._held) == before
+
+
+def test_no_more_batches_are_on_their_way_than_are_wanted(face):
+    """The oldest of three that the GPU has not made yet is waited for; then all of them are there."""
+    short, _, of = face
+    it = short(pipe(n=1000), NAMES, size=400, prepare_first_batch=False)
+    it._pipes[0].build()
+    streams = list(it._pipes[0]._plan.session._streams)
+    with ExitStack() as holding:
+        for stream in streams:
+            holding.enter_context(held(stream))
+        kept = [of(next(it)) for _ in range(2)]
+        got = []
+        thread = threading.Thread(target=lambda: got.append(of(next(it))), daemon=True)
+        thread.start()
+        thread.join(0.3)
+        assert not got
+    thread.join(60)
+    assert [read(b["x"])[0, 0, 0] for b in (*kept, *got)] == [1, 5, 9]
+
+
+def test_samples_that_are_skipped(face, quick, tmp_path):
+    short, long, of = face
+    good = sorted(Path(FOLDER).rglob("*.jpg"))[:5]
+    for i, name in enumerate("abcdefgh"):
+        data = good[i % 5].read_bytes() if name not in "bcd" and name not in "ef" else b"no picture"
+        (tmp_path / f"{name}.jpg").write_bytes(data)
+
+    @pipeline_def(batch_size=2, num_threads=1, device_id=0, on_error="skip")
+    def pictures():
+        jpegs, labels = fn.readers.file(file_root=str(tmp_path), files=sorted(os.listdir(tmp_path)), name="reader")
+        return fn.decoders.image(jpegs, device="mixed", hw_decoder_load=0.0)[:16, :16], labels.gpu()
+
+    both = []
+    for kind in (short, long):
+        it = kind(pictures(), ["image", "label"], reader_name="reader", last_batch_policy="PARTIAL")
+        assert it._is_quick == (kind is short)
+        both.append([b["label"][:, 0].tolist() for b in values(it, of)])
+    # Of the batches (a, b), (c, d), (e, f) and (g, h), the middle ones are passed over.
+    assert both == [[[0], [6, 7]]] * 2 and quick
+
+
+def test_errors_are_those_of_the_long_way(face):
+    short, long, of = face
+
+    @pipeline_def(batch_size=2, num_threads=1, device_id=0)
+    def ragged():
+        return fn.external_source(source=lambda: [np.zeros((i + 2, 3), "f4") for i in range(2)], device="gpu")
+
+    for kind in (short, long):
+        with pytest.raises(ValueError, match="differ in shape"):
+            kind(ragged(), ["x"])
+
+    def source(i):
+        if i == 1:
+            raise OSError("lost")
+        return np.full((2, 3), i, "f4")
+
+    for kind in (short, long):
+        made = pipeline_def(lambda: fn.external_source(source=source, device="gpu"), batch_size=2, device_id=0)()
+        it = kind(made, ["x"], size=8)
+        assert (values([next(it)], of)[0]["x"] == 0).all()
+        with pytest.raises(Exception, match="lost"):
+            next(it)
+        assert [int(b["x"][0, 0]) for b in values(it, of)] == [2, 3]
+
+
+class Watched(Pipeline):
+    def run(self, *args, **kwargs):
+        self.runs = getattr(self, "runs", 0) + 1
+        return super().run(*args, **kwargs)
+
+
+def test_what_programs_override_is_called(face):
+    short, _, of = face
+
+    def filled(p):
+        with p:
+            p.set_outputs(fn.external_source(source=lambda i: np.full((2, 3), i, "f4"), device="gpu"))
+        return p
+
+    it = short(filled(Watched(2, 1, 0)), ["x"], size=8)
+    assert len(values(it, of)) == it._pipes[0].runs == 4
+
+    class Rows(short):
+        rows = 0
+
+        def _run_in_epoch(self):
+            self.rows += 2
+            return super()._run_in_epoch()
+
+    it = Rows(filled(Pipeline(2, 1, 0)), ["x"], size=8)
+    assert len(values(it, of)) == 4 and it.rows >= 8
+    wanted = filled(Pipeline(2, 1, 0, output_dtype=types.INT8))
+    with pytest.raises(RuntimeError, match="output_dtype asks for"):
+        short(wanted, ["x"], size=8)
+
+
+def test_several_pipelines():
+    pipes = [pipe(n=100) for _ in range(2)]
+    it = plugin_torch.DALIGenericIterator(pipes, NAMES, size=16)
+    assert not it._is_quick
+    assert [[p["label"][0, 0].item() for p in b] for b in it] == [[0, 0], [4, 4]]
+
+
+def test_a_reset_in_the_middle(face):
+    short, long, of = face
+
+    def made(kind):
+        def pictures():
+            jpegs, labels = fn.readers.file(file_root=FOLDER, name="reader")
+            return jpegs, labels.gpu()
+
+        it = kind(
+            pipeline_def(lambda: pictures()[1], batch_size=4, num_threads=1, device_id=0)(), ["x"], reader_name="reader"
+        )
+        out = []
+        for stop in (2, None, 1, None):
+            out += [b["x"].tolist() for i, b in zip(range(stop or 99), values(it, of))] + ["end"]
+            it.reset()
+        return out
+
+    assert made(short) == made(long)
