@@ -87,7 +87,7 @@ EXPORT void drop_capsule(void *capsule) {
   if (managed->deleter) managed->deleter(managed);
 }
 
-// A capsule of n samples, one behind the other, of which `row` is the first, or, if n is negative, of that sample alone.
+// A capsule of n samples, one behind the other, of which `row` is the first, or, if n is negative, of that one alone.
 // `event` is recorded in `stream` when it is let go of; until `take_back` gives the event back, it is lent.
 EXPORT void *hand_over(const Tensor *row, int64_t n, int32_t device, Handle stream, Handle event, Handle context) {
   Handed *handed = new (std::nothrow) Handed();

@@ -355,8 +355,8 @@ def _capsule(batch: DeviceBatch, n: int, stream: Any) -> Any:
 
 
 def capsules(batches: Sequence[Batch], stream_of: Callable[[int], int]) -> list[Any]:
-    """A DLPack capsule of each output, for work of the stream that `stream_of` says for a GPU; None where it takes more:
-    what is on the CPU, empty, ragged, or in memory that isn't the pool's."""
+    """A DLPack capsule of each output, for work of the stream that `stream_of` says for a GPU; None where it takes
+    more: what is on the CPU, empty, ragged, or in memory that isn't the pool's."""
     made: list[Any] = []
     stream, waited = 0, None
     for batch in batches:

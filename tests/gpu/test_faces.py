@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The iterators of PyTorch and JAX over pipelines that end on the GPU. The emulated device's memory is the host's, and
-the frameworks are told so: what they make of it is theirs. A single pipeline goes a shorter way (plugin/one_pipeline.py)
-than iterators of which something is overridden; both give the same. On a real GPU: test_frameworks.py."""
+the frameworks are told so: what they make of it is theirs. A single pipeline goes a shorter way
+(plugin/one_pipeline.py) than iterators of which something is overridden; both give the same. On a real GPU:
+test_frameworks.py."""
 
 import ctypes
 import gc
@@ -32,9 +33,7 @@ from penstock.plugin.jax import importing  # noqa: E402
 from penstock.plugin.pytorch import torch_utils  # noqa: E402
 
 FOLDER = str(Path(__file__).parents[2] / "examples" / "data")
-_get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", ctypes.pythonapi)
-)
+_get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
 def _of_the_host(capsule):

@@ -93,4 +93,3 @@ def collect() -> None:
                 for block in batch.owners:
                     block.used_on(ForeignStream(device, stream))
             batch = None  # type: ignore[assignment]  # it ends here, and not with the next one
-

@@ -245,7 +245,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         if error is not None:
             raise error
         if any(self._without_waiting):
-            self._hold_back({o._batch.ready for b in batches for o in b if not o._batch.on_host})
+            self._hold_back({o._batch.ready for b in batches for o in b if not o._batch.on_host})  # type: ignore[attr-defined]
         return batches
 
     def _hold_back(self, made: Iterable[Any]) -> None:
@@ -295,7 +295,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
             p.reset()
         self._running = self._continues = False
 
-    def _belonging(self, pipe: Pipeline, outputs: tuple[TensorListCPU, ...], keep: int) -> int:
+    def _belonging(self, pipe: Pipeline, outputs: Sequence[Any], keep: int) -> int:
         """How many of the samples belong to the epoch. Some may be missing already, left out by on_error="skip"."""
         n = len(outputs[0])
         if keep >= self.batch_size:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of one pipeline, on the GPU, on the shortest way to the framework: of what an iterator does for each batch the
-GPU may have to wait, as all threads that run Python share a core then (docs/decisions/0034)."""
+"""Batches of one pipeline, on the GPU, on the shortest way to the framework: the GPU may have to wait for what an
+iterator does for each of them, as all threads that run Python share a core then (docs/decisions/0034)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def take(it: DaliIterator[Any]) -> Any:
         except Exception:
             it._step += 1
             raise
-        keep: int | None = size
+        keep = size
         if epochs is not None and it._last_batch_policy is LastBatchPolicy.PARTIAL:
             keep = epochs.keep(it._step)[0]
         it._step += 1
@@ -66,9 +66,11 @@ def take(it: DaliIterator[Any]) -> Any:
                 break
         if keep and not len(outputs[0]):
             continue  # on_error="skip" left nothing
-        if keep >= size or (keep := it._belonging(pipe, outputs, keep)) >= len(outputs[0]):
-            keep = None
-        return it._convert_one(outputs, keep)
+        if keep < size:
+            keep = it._belonging(pipe, outputs, keep)
+            if keep < len(outputs[0]):
+                return it._convert_one(outputs, keep)
+        return it._convert_one(outputs, None)
     raise StopIteration
 
 

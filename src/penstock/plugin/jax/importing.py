@@ -53,8 +53,8 @@ def arrays(batches: Sequence[Batch]) -> list[jax.Array | None]:
         return stream
 
     made: list[jax.Array | None] = []
-    small = [b if b.spec.dtype.itemsize < 8 else None for b in batches]
-    for batch, capsule in zip(batches, capsules(small, stream_of)):
+    small: list[Any] = [b if b.spec.dtype.itemsize < 8 else None for b in batches]
+    for batch, capsule in zip(small, capsules(small, stream_of)):
         if capsule is None:
             made.append(None)
         else:
