@@ -164,6 +164,18 @@ def test_the_end_of_the_data(face, quick):
         next(it)
 
 
+def test_data_that_ends_with_each_epoch(face, quick):
+    short, _, of = face
+
+    def define():
+        return fn.external_source(source=[np.full((2, 3), i, "f4") for i in range(3)], device="gpu")
+
+    it = short(pipeline_def(define, batch_size=2, num_threads=1, device_id=0)(), ["x"], size=6, auto_reset=True)
+    for _ in range(3):
+        assert [int(b["x"][0, 0]) for b in values(it, of)] == [0, 1, 2]
+    assert quick
+
+
 def test_tensors_are_the_batches(face, monkeypatch):
     short, _, of = face
     addresses, share = [], Executor.share
