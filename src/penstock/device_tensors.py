@@ -349,8 +349,7 @@ def _capsule(batch: DeviceBatch, n: int, stream: Any) -> Any:
             return let_go.capsule(batch, n, handle)
         with batch.device:
             batch.used_on(ForeignStream(batch.device, handle))
-    shape = batch.spec.shape[0].tolist()
-    shape = shape if n < 0 else [n, *shape]
+    shape = [n][: n >= 0] + batch.spec.shape[0].tolist()
     return dlpack.capsule(int(batch.rows["data"][0]), shape, batch.spec.dtype, batch.device.id, batch)
 
 

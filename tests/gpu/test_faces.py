@@ -168,7 +168,8 @@ def test_data_that_ends_with_each_epoch(face, quick):
     short, _, of = face
 
     def define():
-        return fn.external_source(source=[np.full((2, 3), i, "f4") for i in range(3)], device="gpu")
+        data = [np.full((2, 3), i, "f4") for i in range(3)]
+        return fn.external_source(source=data, cycle="raise", device="gpu")
 
     it = short(pipeline_def(define, batch_size=2, num_threads=1, device_id=0)(), ["x"], size=6, auto_reset=True)
     for _ in range(3):
