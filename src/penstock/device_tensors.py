@@ -214,6 +214,23 @@ class TensorListGPU(TensorList):
                 batch.used_on(ForeignStream(batch.device, stream_handle(cuda_stream) or LEGACY_STREAM))
         return cls(batch)
 
+    @staticmethod
+    def _capsules(batches: Sequence[Batch], stream_of: Callable[[int], int]) -> list[Any]:
+        """A DLPack capsule of each output, for the stream that `stream_of` says; None where it takes more: what
+        is on the CPU, empty, ragged, or in memory that isn't the pool's."""
+        made: list[Any] = []
+        stream, waited = 0, None
+        for batch in batches:
+            if type(batch) is DeviceBatch and (n := batch.spec.n) and batch.is_packed and batch.is_pooled:
+                stream = stream or stream_of(batch.device.id)
+                if batch.ready is not waited:  # outputs share it
+                    waited = batch.ready
+                    let_go.order(batch, stream)
+                made.append(let_go.capsule(batch, n, stream))
+            else:
+                made.append(None)
+        return made
+
     @classmethod
     def of_work(cls, batch: Batch, stream: Stream) -> TensorListGPU:
         """What work of `stream` has made so far, for other libraries."""
@@ -351,23 +368,6 @@ def _capsule(batch: DeviceBatch, n: int, stream: Any) -> Any:
             batch.used_on(ForeignStream(batch.device, handle))
     shape = [n][: n >= 0] + batch.spec.shape[0].tolist()
     return dlpack.capsule(int(batch.rows["data"][0]), shape, batch.spec.dtype, batch.device.id, batch)
-
-
-def capsules(batches: Sequence[Batch], stream_of: Callable[[int], int]) -> list[Any]:
-    """A DLPack capsule of each output, for work of the stream that `stream_of` says for a GPU; None where it takes
-    more: what is on the CPU, empty, ragged, or in memory that isn't the pool's."""
-    made: list[Any] = []
-    stream, waited = 0, None
-    for batch in batches:
-        if type(batch) is DeviceBatch and (n := batch.spec.n) and batch.is_packed and batch.is_pooled:
-            stream = stream or stream_of(batch.device.id)
-            if batch.ready is not waited:  # outputs share it
-                waited = batch.ready
-                let_go.order(batch, stream)
-            made.append(let_go.capsule(batch, n, stream))
-        else:
-            made.append(None)
-    return made
 
 
 def _relabelled(batch: DeviceBatch, shape: Any = None, layout: str | None = None, dtype: Any = None) -> DeviceBatch:

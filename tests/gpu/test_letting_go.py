@@ -355,7 +355,7 @@ def test_processes(program, said):
 
 def test_a_batch_that_is_not_there_yet_is_waited_for(device):
     """By the stream that takes it, once for all outputs."""
-    from penstock.device_tensors import capsules
+    from penstock.device_tensors import TensorListGPU
 
     maker, library = streams(device, 2)
     waits = []
@@ -364,7 +364,7 @@ def test_a_batch_that_is_not_there_yet_is_waited_for(device):
         other.ready = one.ready
         order, let_go.order = let_go.order, lambda *a: waits.append(a) or order(*a)
         try:
-            made = capsules([one, other], lambda number: library.handle)
+            made = TensorListGPU._capsules([one, other], lambda number: library.handle)
         finally:
             let_go.order = order
         with device:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..core.batch import Batch
 from ..pipeline import Pipeline
 from ..tensors import TensorListCPU, TensorListGPU
 from .epochs import LastBatchPolicy
@@ -74,6 +73,6 @@ def take(it: DaliIterator[Any]) -> Any:
     raise StopIteration
 
 
-def given_out(output: Batch) -> Any:
+def given_out(output: Any) -> Any:
     """As the pipeline gives it out."""
     return TensorListCPU(output) if output.on_host else TensorListGPU(output)

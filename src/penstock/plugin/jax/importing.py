@@ -15,8 +15,6 @@ import jax
 import jax.dlpack
 import numpy as np
 
-from ...core.batch import Batch
-from ...device_tensors import capsules
 from ...tensors import TensorGPU, TensorListGPU
 
 _CPU, _CUDA = 1, 2  # DLPack's numbers of kinds of devices
@@ -38,7 +36,7 @@ def from_dlpack(tensor: Any) -> jax.Array:
     return jax.dlpack.from_dlpack(tensor)
 
 
-def arrays(batches: Sequence[Batch]) -> list[jax.Array | None]:
+def arrays(batches: Sequence[Any]) -> list[jax.Array | None]:
     """Of each output of a batch, given as the pipeline has them, an array that shares its memory on the GPU; None where
     it takes `from_dlpack`, or is not on the GPU."""
     if not (_usable or _try()):
@@ -54,7 +52,7 @@ def arrays(batches: Sequence[Batch]) -> list[jax.Array | None]:
 
     made: list[jax.Array | None] = []
     small: list[Any] = [b if b.spec.dtype.itemsize < 8 else None for b in batches]
-    for batch, capsule in zip(small, capsules(small, stream_of)):
+    for batch, capsule in zip(small, TensorListGPU._capsules(small, stream_of)):
         if capsule is None:
             made.append(None)
         else:

@@ -11,8 +11,6 @@ import numpy as np
 import torch
 from torch.utils.dlpack import from_dlpack
 
-from ...core.batch import Batch
-from ...device_tensors import capsules
 from ...tensors import TensorGPU, TensorListCPU, TensorListGPU
 from ...types import DALIDataType, to_numpy_type
 from ..base_iterator import dense, not_dense
@@ -40,10 +38,10 @@ def dense_tensor(output: Any, name: str, keep: int | None = None) -> torch.Tenso
     return tensor if keep is None or keep >= len(tensor) else tensor[:keep]
 
 
-def tensors(names: Sequence[str], batches: Sequence[Batch], keep: int | None) -> dict[str, torch.Tensor]:
+def tensors(names: Sequence[str], batches: Sequence[Any], keep: int | None) -> dict[str, torch.Tensor]:
     """`dense_tensor` of all outputs, given as the pipeline has them."""
     made = {}
-    for name, batch, capsule in zip(names, batches, capsules(batches, _stream_of)):
+    for name, batch, capsule in zip(names, batches, TensorListGPU._capsules(batches, _stream_of)):
         if capsule is None:
             made[name] = dense_tensor(given_out(batch), name, keep)
         else:
