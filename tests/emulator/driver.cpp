@@ -274,7 +274,7 @@ API cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream
 }
 
 API cuStreamCreate(void **stream, unsigned) {
-  if (int s = status()) return s;
+  if (int s = lacks_context(nullptr) ? INVALID_CONTEXT : status()) return s;
   auto s = std::make_shared<EmulatedStream>();
   std::lock_guard<std::mutex> lock(state);
   streams[s.get()] = s;
@@ -298,7 +298,7 @@ API cuStreamWaitEvent(void *stream, void *event, unsigned) {
 }
 
 API cuEventCreate(void **event, unsigned) {
-  if (int s = status()) return s;
+  if (int s = lacks_context(nullptr) ? INVALID_CONTEXT : status()) return s;
   return *event = new EmulatedEvent(), OK;
 }
 API cuEventDestroy_v2(void *event) { return delete (EmulatedEvent *)event, OK; }
@@ -323,7 +323,7 @@ API cuEventElapsedTime(float *ms, void *from, void *to) {
 
 // An image is what nvrtc.cpp makes: a word that says so, the size, and a shared library.
 API cuModuleLoadData(void **module, const void *image) {
-  if (int s = status()) return s;
+  if (int s = lacks_context(nullptr) ? INVALID_CONTEXT : status()) return s;
   uint64_t head[2];
   memcpy(head, image, sizeof head);
   if (head[0] != 0x656c756d45ull) return NO_IMAGE;

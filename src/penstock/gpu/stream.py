@@ -85,7 +85,8 @@ def spare_handle(device: Device) -> int:
     try:
         return _idle[device.id, _NO_TIMING].pop()
     except (KeyError, IndexError):
-        event = Event(device)
+        with device:
+            event = Event(device)
         handle, event.handle = event.handle, None
         return handle  # type: ignore[return-value]
 
