@@ -174,7 +174,7 @@ class Operator:
     """Base of all operators. Arguments every operator has."""
 
     module: ClassVar[str] = ""  # "decoders" for fn.decoders.image
-    devices: ClassVar[tuple[str, ...]] = ("cpu",)  # found by `__init_subclass__`: also "gpu" if there is a .cu file
+    devices: ClassVar[tuple[str, ...]] = ("cpu",)  # "gpu" too, unless a class says it, if its kernel has a .cu file
     inputs: ClassVar[tuple[int, int]] = (1, 1)  # smallest and largest number of inputs
     positional: ClassVar[tuple[str, ...]] = ()  # arguments that may be given by position, where there are no inputs
     layouts: ClassVar[tuple[str, ...]] = ()  # accepted for input 0; () accepts all

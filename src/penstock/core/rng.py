@@ -43,7 +43,7 @@ class Random:
         if epoch.dtype is not _UINT32:
             epoch = epoch.astype(_UINT32)
         if position.dtype is not _INT64:  # whose bytes are the same
-            position = position.astype(_UINT64)
+            position = position.astype(_UINT64, copy=False)
         return self.key, epoch.tobytes(), position.tobytes()
 
     def bits(self, k: int, stream: int = 0, first: int = 0) -> np.ndarray:

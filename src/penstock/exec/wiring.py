@@ -40,10 +40,8 @@ class Wiring:
                 self.root[e] = self.root.get(above, above)
         self.kept = {self.root[e] for e in self.wanted}
         self.allocated = [e for e in self._producer if e in self.kept]
-        self.shortened = [
-            (n.number, i) for n in nodes if n.op.shortens is not None for i in range(n.op.shortens, n.n_outputs)
-        ]
-        self.shortened = [e for e in self.shortened if e in self.kept]
+        shortened = ((n, i) for n in nodes if n.op.shortens is not None for i in range(n.op.shortens, n.n_outputs))
+        self.shortened = [(n.number, i) for n, i in shortened if (n.number, i) in self.kept]
         self._uses: dict[Edge, int] = {}
         for n in nodes:
             for e in inputs_of(n):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -13,12 +13,11 @@ from ..constructors import names_checked, suggest, warn_deprecated
 from ..pipeline import Pipeline, PipelineError
 from ..tensors import TensorListCPU
 from . import one_pipeline, resume
-from .dense_batches import dense, not_dense
 from .epochs import LastBatchPolicy, ReaderEpochs, SizedEpochs, policy_of
 from .facts import Facts
 from .steps import Steps
 
-__all__ = ["LastBatchPolicy", "dense", "not_dense"]
+__all__ = ["LastBatchPolicy"]
 
 _AUTO_RESET = {
     None: "no",
@@ -82,6 +81,7 @@ class Batch:
 
 
 _Value = TypeVar("_Value")
+_Outputs = TypeVar("_Outputs")
 
 
 class DaliIterator(Facts, Steps, Generic[_Value]):
@@ -274,9 +274,13 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
 
     def _run_in_epoch(self) -> list[tuple[Any, ...]]:
         """As `_run`, of this epoch; StopIteration at its end."""
+        return self._in_epoch(self._run)
+
+    def _in_epoch(self, run: Callable[[], _Outputs]) -> _Outputs:
+        """What `run` gives, of this epoch; StopIteration at its end."""
         while not self._at_end():
             try:
-                return self._run()
+                return run()
             except StopIteration:
                 if not self._continues:
                     raise

@@ -13,7 +13,7 @@ from .epochs import LastBatchPolicy
 if TYPE_CHECKING:
     from .base_iterator import DaliIterator
 
-_STEPS = ("_take", "_run", "_run_in_epoch", "_at_end", "_belonging")
+_STEPS = ("_take", "_run", "_run_in_epoch", "_in_epoch", "_at_end", "_belonging")
 _OF_PIPELINES = {name: getattr(Pipeline, name) for name in ("run", "_next", "_give_out", "_share")}
 
 
@@ -40,28 +40,23 @@ def serves(it: DaliIterator[Any]) -> bool:
 def take(it: DaliIterator[Any]) -> Any:
     """What `_take` gives."""
     pipe, epochs, size = it._pipes[0], it._epochs, it.batch_size
-    while not it._ended and (epochs is None or it._step < epochs.epoch.batches):
-        try:
-            if not it._running:
-                pipe.schedule_run()
-                it._running = True
-            with pipe._lock:
-                outputs = pipe._next()
-        except StopIteration:
-            if not it._continues:
-                raise
-            it._rewind()
-            continue
-        except Exception:
-            it._step += 1
-            raise
+
+    def run() -> list[Any]:
+        if not it._running:
+            pipe.schedule_run()
+            it._running = True
+        with pipe._lock:
+            return pipe._next()
+
+    while True:
+        outputs = it._in_epoch(run)
         keep = size
         if epochs is not None and it._last_batch_policy is LastBatchPolicy.PARTIAL:
             keep = epochs.keep(it._step)[0]
         it._step += 1
         for output in outputs:
-            if not output.on_host and not output.ready.passed:  # type: ignore[attr-defined]
-                it._hold_back([o.ready for o in outputs if not o.on_host])  # type: ignore[attr-defined]
+            if not output.on_host and not output.ready.passed:
+                it._hold_back([o.ready for o in outputs if not o.on_host])
                 break
         if keep and not len(outputs[0]):
             continue  # on_error="skip" left nothing
@@ -70,7 +65,6 @@ def take(it: DaliIterator[Any]) -> Any:
             if keep < len(outputs[0]):
                 return it._convert_one(outputs, keep)
         return it._convert_one(outputs, None)
-    raise StopIteration
 
 
 def given_out(output: Any) -> Any:

@@ -14,8 +14,9 @@ from ..constructors import names_checked, no_attribute
 from ..pipeline import Pipeline
 from ..tensors import TensorListCPU, TensorListGPU
 from ..types import DALIDataType, to_numpy_type
-from .base_iterator import Batch, DaliIterator, LastBatchPolicy, dense, not_dense
+from .base_iterator import Batch, DaliIterator, LastBatchPolicy
 from .classification import Classification
+from .dense_batches import dense, not_dense
 from .iterator_texts import with_parameters
 
 __all__ = [

@@ -16,6 +16,7 @@ from ...core.rows import check_dims
 
 _MAGIC = b"\x93NUMPY"
 # A pattern, as `ast.literal_eval`, which NumPy takes for it, fails if two threads are in it (CPython before 3.13).
+_BEGIN, _END = re.compile(r"\s*\{"), re.compile(r"\s*\}\s*\Z")
 _ENTRY = re.compile(
     r"""\s*(?:
     (?P<q1>['"])descr(?P=q1)\s*:\s*(?P<q2>['"])(?P<descr>[^'"\\]*)(?P=q2)
@@ -119,12 +120,12 @@ def _entries(text: str) -> dict[str, str]:
     """What a header says (https://numpy.org/neps/nep-0001-npy-format.html): a dictionary of a string, a boolean and a
     tuple of whole numbers, as Python writes it. Nothing if it's anything else."""
     found: dict[str, str] = {}
-    begin = re.match(r"\s*\{", text)
+    begin = _BEGIN.match(text)
     at = begin.end() if begin else len(text)
     while entry := _ENTRY.match(text, at):
         found.update((key, entry[key]) for key in ("descr", "fortran_order", "shape") if entry[key] is not None)
         at = entry.end()
-    return found if re.match(r"\s*\}\s*\Z", text[at:]) else {}
+    return found if _END.match(text, at) else {}
 
 
 def _converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:

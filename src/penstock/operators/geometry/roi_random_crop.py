@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import operator
-
 import numpy as np
 
 from ...core import kernels
 from ...core.batch import Batch
 from ...core.errors import SampleErrors
+from ...core.of_constants import OfConstants
 from ...core.op import Arguments, PerSample, Seeded
 from ...core.rows import allocate
 
@@ -39,21 +38,21 @@ class ROIRandomCrop(Seeded):
     roi_end = PerSample([int], None, "Where the region of interest ends; not part of it.")
     roi_shape = PerSample([int], None, "Shape of the region of interest; instead of `roi_end`.")
     in_shape = PerSample([int], None, "Shape of the sample that is to be cropped; instead of an input.")
-    _kept: tuple[tuple, tuple[int, tuple]] | None = None  # columns of constants, and what `_checked` made of them
 
     def setup(self) -> None:
         given = self.values["given"]
+        self._made: OfConstants[tuple[int, tuple]] = OfConstants()
         if len(given & {"roi_end", "roi_shape"}) != 1:
             raise ValueError("give the region of interest by `roi_start` and either `roi_end` or `roi_shape`")
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:
         columns = a.crop_shape, a.roi_start, a.roi_end, a.roi_shape, a.in_shape
-        kept = self._kept
-        if inputs or kept is None or not all(map(operator.is_, kept[0], columns)):
-            kept = columns, self._checked(columns, inputs[0].spec.shape if inputs else None)
-            if not inputs and all(c is None or not c.flags.writeable for c in columns):
-                self._kept = kept
-        k, native = kept[1]
+        made = None if inputs else self._made.get(columns)
+        if made is None:
+            made = self._checked(columns, inputs[0].spec.shape if inputs else None)
+            if not inputs:
+                self._made.put(columns, made)
+        k, native = made
         out, at = allocate((a.n, k), _INT64)
         if kernels.library().windows_about(*a.random.columns(), a.n, k, *native, at):
             crop, start, end, extent, size = columns
@@ -62,8 +61,7 @@ class ROIRandomCrop(Seeded):
         return Batch.from_array(out)
 
     def _checked(self, columns: tuple, of_input: np.ndarray | None) -> tuple[int, tuple]:
-        """How many axes are cropped, and the columns as the kernel takes them. Constants are the same arrays in each
-        batch of a size, and can't be written to: what was made of them is kept."""
+        """How many axes are cropped, and the columns as the kernel takes them."""
         crop, start, end, extent, size = columns
         k = crop.shape[1]
         for name, values in (("roi_start", start), ("roi_end", end), ("roi_shape", extent)):

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-import operator
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from ...core.batch import Batch, Spec
 from ...core.errors import SampleErrors, listed
+from ...core.of_constants import OfConstants
 from ...core.op import Arg, Arguments, Operator, PerSample
 
 LAYOUT = "**"
@@ -26,7 +27,6 @@ class Transform(Operator, abstract=True):
     inputs = (0, 1)
     runs_frames = True
     _described: ClassVar[list[str]] = []  # the arguments that may differ per sample
-    _kept: tuple[list[Any], int | None, np.ndarray] | None = None
     reverse_order = Arg(bool, False, "With an input: the new transform is applied before that of the input.")
 
     def __init_subclass__(cls, abstract: bool = False) -> None:
@@ -52,11 +52,10 @@ class Transform(Operator, abstract=True):
         return as_batch(matrix)
 
     def _matrix(self, a: Arguments, dims: int | None) -> np.ndarray:
-        """Of constants it is kept: their columns are the same arrays in each batch of a size, and can't be written
-        to."""
-        columns, kept = [getattr(a, name) for name in self._described], self._kept
-        if kept is not None and kept[1] == dims and all(map(operator.is_, kept[0], columns)):
-            return kept[2]
+        columns = [getattr(a, name) for name in self._described]
+        made = self._made.get(columns)
+        if made is not None and made[0] == dims:
+            return made[1]
         with np.errstate(all="ignore"):
             matrix = self.matrix(a, dims)
         SampleErrors.where(
@@ -66,9 +65,12 @@ class Transform(Operator, abstract=True):
                 f"{', '.join(map(listed, matrix[i][:3]))}{', ...' * (len(matrix[i]) > 3)}"
             ),
         )
-        if all(c is None or not c.flags.writeable for c in columns):
-            self._kept = columns, dims, matrix
+        self._made.put(columns, (dims, matrix))
         return matrix
+
+    @cached_property
+    def _made(self) -> OfConstants[tuple[int | None, np.ndarray]]:
+        return OfConstants()
 
 
 def matrices(batch: Batch, i: int) -> np.ndarray:

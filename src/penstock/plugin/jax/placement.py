@@ -13,7 +13,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
 from ...tensors import TensorListCPU, TensorListGPU
-from ..base_iterator import dense
+from ..dense_batches import dense
 from .importing import from_dlpack
 
 

@@ -13,7 +13,7 @@ from torch.utils.dlpack import from_dlpack
 
 from ...tensors import TensorGPU, TensorListCPU, TensorListGPU
 from ...types import DALIDataType, to_numpy_type
-from ..base_iterator import dense, not_dense
+from ..dense_batches import dense, not_dense
 from ..one_pipeline import given_out
 
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from ...tensors import TensorListCPU
 from ...types import to_numpy_type
-from ..base_iterator import dense, not_dense
+from ..dense_batches import dense, not_dense
 
 
 def fitted(shape: tuple[int, ...], wanted: tuple[int | None, ...] | None) -> tuple[int, ...] | None:
