@@ -12,8 +12,8 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
-#include <regex>
 #include <string>
+#include <vector>
 
 #define API extern "C" __attribute__((visibility("default"))) int
 
@@ -52,6 +52,19 @@ bool run(const std::string &command, std::string &log) {
   return pclose(p) == 0;
 }
 
+// The names of the kernels in preprocessed text. std::regex recurses, and threads of Python may have little stack.
+std::vector<std::string> kernels_of(const std::string &text) {
+  static const std::string marks = "used, used, visibility", before_name = "))) void ";
+  std::vector<std::string> names;
+  for (size_t at = text.find(marks); at != std::string::npos; at = text.find(marks, at + 1)) {
+    const size_t end = text.find(')', at);
+    if (end == std::string::npos || text.compare(end, before_name.size(), before_name)) continue;
+    const size_t begin = end + before_name.size(), bracket = text.find('(', begin);
+    if (bracket != std::string::npos) names.push_back(text.substr(begin, bracket - begin));
+  }
+  return names;
+}
+
 bool compile(Program &p, const std::string &include) {
   const char *cxx = getenv("CXX");
   const std::string compiler = cxx ? cxx : "g++", folder = cache_folder();
@@ -63,13 +76,10 @@ bool compile(Program &p, const std::string &include) {
   std::string text = read_file(base + ".ii");
   unlink((base + ".cpp").c_str());
   if (!found) return false;
-  const std::regex kernel("used, used, visibility[^)]*\\)\\)\\) void ([A-Za-z_0-9]+)\\(");
   std::string entries;
-  for (std::sregex_iterator i(text.begin(), text.end(), kernel), end; i != end; ++i) {
-    const std::string name = (*i)[1];
+  for (const std::string &name : kernels_of(text))
     entries += "extern \"C\" void emulated_" + name + "(const void *a) { emulated_call(" + name + ", a); }\n" +
                "extern \"C\" const int emulated_size_" + name + " = emulated_size(" + name + ");\n";
-  }
   text += entries;
   // Shared memory is static memory of templates, which the linker would share among kernels of one name ("unique").
   std::string flags = " -O1 -fPIC -shared -ffp-contract=off -fno-strict-aliasing -w ";
