@@ -165,7 +165,7 @@ int Pool::run(const Chain &chain) {
   auto job = std::make_shared<Job>(&chain, size());
   thread_local ThreadMemory memory;
   // Of files nothing is known until they are read: who asks for them would come back with cold caches.
-  const bool joins = job->joined = job->is_small && chain.chunk <= 0;
+  const bool joins = job->joined = chain.chunk <= 0 && (job->is_small || chain.chunk < 0);
   if (!job->is_small || !take_rows(*job, size(), memory, now_ns() + kPatience)) {
     if (!joins || size() > 1) {
       {

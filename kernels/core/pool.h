@@ -44,7 +44,7 @@ struct Chain {
   int32_t *threads;          // per row: the thread that took it
   int64_t *step_ns;          // per step: the sum of its spans
   int32_t first_step;
-  int32_t chunk;  // rows taken at a time; 0: several if they are small
+  int32_t chunk;  // rows taken at a time; 0: several if they are small; -1: the same, and who asks takes some itself
 };
 
 struct ThreadMemory;

@@ -26,7 +26,7 @@ EXPORT int32_t copy_rows_by_threads(Pool *pool, Tensor *out, Tensor *in, int32_t
     char unused[kErrorSize];
     Chain chain{};
     chain.steps = &step, chain.n_steps = 1, chain.n_rows = n;
-    chain.status = status.data(), chain.errors = unused;
+    chain.status = status.data(), chain.errors = unused, chain.chunk = -1;
     pool->run(chain);
     return 1;
   } catch (const std::exception &) {
