@@ -250,6 +250,8 @@ class Pipeline(PythonWorkers, Serialization):
         executor = self._ready()
         if executor.pending == 0:
             self._schedule(executor, at_once=True)
+        if not self._has_iter_setup and executor.comes_back():
+            return self._share(executor)
         self._fill_queue(executor)
         batches = self._share(executor)
         if self._ahead and not self._has_iter_setup:
@@ -257,7 +259,9 @@ class Pipeline(PythonWorkers, Serialization):
         return batches
 
     def _fill_queue(self, executor: Executor) -> None:
-        while executor.pending < self._most_pending(executor.plan) and self._has_data() and self._schedule(executor):
+        """Asks for as many batches as may be on their way, without waiting for `feed_input`."""
+        most = self._most_pending(executor.plan)
+        while executor.pending < most and (self._has_iter_setup or executor.has_data()) and self._schedule(executor):
             ...
 
     def _schedule(self, executor: Executor, at_once: bool = False) -> bool:
@@ -271,10 +275,6 @@ class Pipeline(PythonWorkers, Serialization):
             return False
         executor.schedule(self._batch_size_now(), at_once=at_once)
         return True
-
-    def _has_data(self) -> bool:
-        """Whether a batch can be asked for without waiting for `feed_input`."""
-        return self._has_iter_setup or self._ready().has_data()
 
     def _batch_size_now(self) -> int:
         assert self._current_batch_size is not None

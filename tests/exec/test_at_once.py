@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches that take little time, and of which none can be made ahead, are made by the thread that wants them."""
+"""Batches that take little time, and of which none can be made ahead, or for whom there is no time to, are made by the
+thread that wants them."""
 
 import threading
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def, types
+from penstock.exec import executor
 from penstock.exec.executor import _Production
 from penstock.exec.workers import Workers
 
@@ -61,6 +63,54 @@ def test_repeated_data(made):
     for _ in range(10):
         np.testing.assert_array_equal(np.asarray(pipe.run()[0].as_array()), batch(4))
     assert made
+
+
+@pipeline_def(batch_size=N, num_threads=2, device_id=None, seed=5)
+def unfed():
+    x = fn.random.uniform(range=(0, 1))
+    return x, x + fn.batch_permutation()
+
+
+def numbers(pipe):
+    return [out.as_array().tolist() for out in pipe.run()]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4])
+def test_who_comes_back_soon_makes_batches_itself_and_who_pauses_finds_them_made(depth, made, monkeypatch):
+    monkeypatch.setattr(executor, "_BRIEF_NS", 10**12)
+    pipe, ours, seen = unfed(prefetch_queue_depth=depth), [], []
+    for k in range(40):
+        monkeypatch.setattr(executor, "_HASTE_NS", 10**15 if k < 15 or k >= 30 else 0)
+        before = len(made)
+        ours.append(numbers(pipe))
+        seen.append((len(made) - before, pipe._executor.pending))
+    assert seen[10:15] + seen[38:] == [(1, 0)] * 7
+    assert seen[16:30] == [(0, depth)] * 14
+    assert set(made) == {threading.current_thread()}
+    monkeypatch.setattr(executor, "_BRIEF_NS", 0)
+    del made[:]
+    again = unfed(prefetch_queue_depth=depth)
+    assert [numbers(again) for _ in range(40)] == ours
+    assert not made
+
+
+def test_who_comes_back_soon_is_not_given_what_takes_long(made, monkeypatch):
+    monkeypatch.setattr(executor, "_BRIEF_NS", 0)
+    monkeypatch.setattr(executor, "_HASTE_NS", 10**15)
+    pipe = unfed()
+    for _ in range(10):
+        numbers(pipe)
+    assert not made and pipe._executor.pending == 2
+
+
+def test_iter_setup_is_called_as_far_ahead_as_ever(made, monkeypatch):
+    monkeypatch.setattr(executor, "_HASTE_NS", 10**15)
+    pipe, called = unfed(prefetch_queue_depth=3), []
+    pipe.iter_setup = lambda: called.append(1)
+    pipe._has_iter_setup = True
+    for _ in range(10):
+        numbers(pipe)
+    assert len(called) == 12
 
 
 @pytest.mark.parametrize("where", ["_pick", "load", "run"])
