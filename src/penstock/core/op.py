@@ -154,8 +154,8 @@ class Arguments:
     gpu: Any = None  # in `run` of an operator that `runs_on_gpu`, there: see exec/gpu_functions.py
 
     def __init__(self, n: int, random: rng.Random, values: dict[str, Any]):
-        self.n, self.random = n, random
-        self.__dict__.update(values)
+        self.__dict__ = own = values.copy()  # quicker than to set one after the other
+        own["n"], own["random"] = n, random
 
     def lengths(self, name: str) -> np.ndarray:
         """(n,) how many values the vector `name` of each sample has; behind them its row of the column holds zeros."""

@@ -5,7 +5,7 @@ is. Rows may be filled again for the next batch; what has not changed is then no
 from __future__ import annotations
 
 import ctypes
-import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,29 +17,47 @@ MAX_DIMS = 8
 TENSOR = np.dtype([("data", "u8"), ("shape", "i8", MAX_DIMS), ("ndim", "i4"), ("dtype", "i4")], align=True)
 
 
+# In memory an array of NumPy begins as any object does; then comes the address of its first element. That is part of
+# NumPy's binary interface.
+_HEAD = object.__basicsize__
+_pointer = ctypes.c_void_p.from_address
+
+
 def address(array: np.ndarray) -> int:
-    """That of the first element of a contiguous array. Much cheaper than `array.ctypes.data`."""
-    if not array.flags.writeable:
-        return array.ctypes.data
-    try:
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
-    except (TypeError, ValueError):  # empty
-        return array.ctypes.data
+    """That of the first element of a contiguous array: for a seventh of what `array.ctypes.data` takes."""
+    return _pointer(id(array) + _HEAD).value or 0
 
 
-_chars: dict[int, type] = {}  # ctypes' arrays of so many bytes
+def _is_where_it_says() -> bool:
+    if sys.implementation.name != "cpython":
+        return False
+    arrays = [
+        np.zeros((2, 3)),
+        np.zeros(5, "u1")[2:],
+        np.zeros((0, 2)),
+        np.zeros((), "f4"),
+        np.frombuffer(b"text", "u1"),
+    ]
+    return all(address(a) == a.ctypes.data for a in arrays)
+
+
+if not _is_where_it_says():
+
+    def address(array: np.ndarray) -> int:
+        """That of the first element of a contiguous array."""
+        return array.ctypes.data
 
 
 def allocate(shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, int]:
-    """A new array, filled with zeros, and the address of its first element: cheaper than to ask an array for it."""
-    nbytes = (shape if type(shape) is int else math.prod(shape)) * dtype.itemsize  # type: ignore[arg-type]
-    kind = _chars.get(nbytes)
-    if kind is None:
-        if len(_chars) >= 256:
-            _chars.clear()
-        kind = _chars[nbytes] = ctypes.c_char * nbytes
-    memory = kind()
-    return np.ndarray(shape, dtype, memory), ctypes.addressof(memory)
+    """A new array, filled with zeros, and the address of its first element."""
+    array = np.zeros(shape, dtype)
+    return array, address(array)
+
+
+def reserve(shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, int]:
+    """The same for what is to be written whole: filled with anything."""
+    array = np.empty(shape, dtype)
+    return array, address(array)
 
 
 def check_dims(ndim: int, error: type[ValueError] = ValueError) -> None:

@@ -236,7 +236,9 @@ def run_batchwise(
     sample_of = None if counts is None else np.repeat(np.arange(ctx.n, dtype="i4"), counts)
     try:
         a = resolver.resolve(ctx.n, ctx.epoch, ctx.position, values, counts)
-        a.pool, a.sample_of, a.gpu = pool, sample_of, gpu
+        a.pool = pool
+        if gpu is not None:
+            a.gpu = gpu
         if counts is None or sample_of is None:
             if turn is _ANY_TIME:
                 outs = op.run(a, *inputs)
@@ -244,6 +246,7 @@ def run_batchwise(
                 with turn:
                     outs = op.run(a, *inputs)
         else:
+            a.sample_of = sample_of
             with turn:
                 rows = op.run(a, *(as_rows(b, counts, sample_of) for b in inputs))
                 outs = tuple(as_sequences(b, counts) for b in (rows if isinstance(rows, tuple) else (rows,)))

@@ -10,7 +10,7 @@ from ...core.batch import Batch
 from ...core.errors import SampleErrors
 from ...core.of_constants import OfConstants
 from ...core.op import Arguments, PerSample, Seeded
-from ...core.rows import allocate
+from ...core.rows import reserve
 
 _INT64 = np.dtype("i8")
 
@@ -53,7 +53,7 @@ class ROIRandomCrop(Seeded):
             if not inputs:
                 self._made.put(columns, made)
         k, native = made
-        out, at = allocate((a.n, k), _INT64)
+        out, at = reserve((a.n, k), _INT64)
         if kernels.library().windows_about(*a.random.columns(), a.n, k, *native, at):
             crop, start, end, extent, size = columns
             shape = inputs[0].spec.shape if inputs else size

@@ -6,7 +6,7 @@ import numpy as np
 from ...core import kernels
 from ...core.batch import Batch
 from ...core.op import Arg, Arguments, Seeded
-from ...core.rows import allocate
+from ...core.rows import reserve
 
 _INT32 = np.dtype("i4")
 
@@ -32,7 +32,7 @@ class BatchPermutation(Seeded):
     no_fixed_points = Arg(bool, False, "No sample gets its own index.")
 
     def run(self, a: Arguments) -> Batch:
-        out, at = allocate(a.n, _INT32)
+        out, at = reserve(a.n, _INT32)
         repeats, moves = self.values["allow_repetitions"], self.values["no_fixed_points"]
         kernels.library().batch_permutation(*a.random.columns(), a.n, repeats, moves, at)
         return Batch.from_array(out)

@@ -76,9 +76,10 @@ class Transform(Operator, abstract=True):
 def matrices(batch: Batch, i: int) -> np.ndarray:
     """The transforms of input `i` as an array (n, d, d + 1)."""
     spec: Spec = batch.spec
-    if spec.dtype == _FLOAT and spec.ndim == 2 and spec.is_dense:
+    if spec.dtype == _FLOAT and spec.is_dense:
         array = batch.array()
-        if array.shape[1] + 1 == array.shape[2]:
+        shape = array.shape
+        if len(shape) == 3 and shape[1] + 1 == shape[2]:
             return array
     what = f"input {i}"
     if spec.dtype != _FLOAT:

@@ -8,7 +8,7 @@ import numpy as np
 from ...core import kernels
 from ...core.batch import Batch
 from ...core.op import Arg, Arguments, Operator
-from ...core.rows import address, allocate
+from ...core.rows import address, reserve
 from ._transform import LAYOUT, matrices
 
 _FLOAT = np.dtype("f4")
@@ -41,11 +41,9 @@ class Combine(Operator):
         for t in transforms:
             if t.shape != shape:
                 raise ValueError(f"all transforms need the same shape; got {sorted({t.shape[1:] for t in transforms})}")
-        if not all(t.flags.c_contiguous for t in transforms):
-            transforms = [np.ascontiguousarray(t) for t in transforms]
         count, (n, d, _) = len(transforms), shape
         places = (ctypes.c_void_p * count)(*map(address, transforms))
-        out, at = allocate(shape, _FLOAT)
+        out, at = reserve(shape, _FLOAT)
         if not kernels.library().combine_transforms(places, count, self.values["reverse_order"], n, d, at):
             raise ValueError(f"transforms of {d} dimensions are too large; at most 16 are supported")
         return Batch.from_array(out, LAYOUT)

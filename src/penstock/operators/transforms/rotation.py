@@ -5,7 +5,7 @@ import numpy as np
 
 from ...core import kernels
 from ...core.op import Arguments, PerFrame
-from ...core.rows import address, allocate
+from ...core.rows import address, reserve
 from ..geometry._rotation import around
 from ._transform import Transform, about
 
@@ -30,21 +30,17 @@ class Rotation(Transform):
 
     angle = PerFrame(float, doc="The angle in degrees.")
     axis = PerFrame([float], None, "The axis (x, y, z) of a rotation in space, of any length but zero.")
-    # The last column of centres and its address, which is dear to ask for: constants are the same array in each batch.
-    _center: tuple[np.ndarray, np.ndarray, int] | None = None
     center = PerFrame([float], None, "The point that stays where it is; the origin if not given.")
 
     def _matrix(self, a: Arguments, dims: int | None) -> np.ndarray:
         center = a.center
         if a.axis is None and (center is None or center.shape[1] == 2):
-            angle, kept, where = np.ascontiguousarray(a.angle), self._center, None
+            angle, where = np.ascontiguousarray(a.angle), None
             if center is not None:
-                if kept is None or kept[0] is not center:
-                    row = np.ascontiguousarray(center)
-                    kept = self._center = center, row, address(row)
-                where = kept[2]
+                center = np.ascontiguousarray(center)
+                where = address(center)
             # What is to be put together with another transform stays precise.
-            out, at = allocate((a.n, 2, 3), _FLOAT if dims is None else _DOUBLE)
+            out, at = reserve((a.n, 2, 3), _FLOAT if dims is None else _DOUBLE)
             if kernels.library().rotation_transforms(address(angle), where, a.n, dims is not None, at):
                 return out
         return super()._matrix(a, dims)
