@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.batch import Batch, Spec
+from ..core.rows import address
 from ..graph.node import DataNode, Node
 
 
@@ -56,7 +57,7 @@ def as_sequences(rows: Batch, counts: np.ndarray) -> Batch:
     shape[:, 0], shape[:, 1:] = counts, array.shape[1:]
     spec = Spec(shape, array.dtype, "F" + (rows.spec.layout or "*" * (array.ndim - 1)))
     packed = spec.packed()
-    packed["data"] = array.ctypes.data + ((np.cumsum(counts) - counts) * array[:1].nbytes).astype("u8")
+    packed["data"] = address(array) + ((np.cumsum(counts) - counts) * array[:1].nbytes).astype("u8")
     return rows.with_rows(spec, packed, (array,))
 
 

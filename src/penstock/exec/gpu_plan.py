@@ -171,7 +171,7 @@ class Image:
             p.at, p.step, p.n, p.source, p.which, p.bytes = begin, step, n, source, which, nbytes
             if index is not None:
                 alive.append(index)
-                p.index = index.ctypes.data
+                p.index = address(index)
         return patches, alive
 
 
@@ -319,7 +319,7 @@ class GpuPlan:
             place.staging = staging.address
         if self._columns:
             position, epoch = np.ascontiguousarray(ctx.position, "i8"), np.ascontiguousarray(ctx.epoch, "u4")
-            columns = (ctypes.c_uint64 * 2)(position.ctypes.data, epoch.ctypes.data)
+            columns = (ctypes.c_uint64 * 2)(address(position), address(epoch))
             place.columns = ctypes.addressof(columns)
         times = gpu.times() if self._started else None
         if times is not None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..core import kernels
 from ..core.batch import Batch, Spec
+from ..core.rows import address
 from ..gpu.batch import DeviceBatch
 from .gpu import GpuPass, Packing
 from .gpu_launch import launch
@@ -40,7 +41,7 @@ def decode_halves(
     kernel = kernels.kernel("decode/jpeg_coefficients")
     records = np.zeros(n, record_type())
     rows = Spec.uniform(n, (records.itemsize,), "u1").packed()
-    rows["data"] = records.ctypes.data + records.itemsize * np.arange(n, dtype="u8")
+    rows["data"] = address(records) + records.itemsize * np.arange(n, dtype="u8")
     shape = out.spec.shape
     # More than three bytes of packed coefficients come from a byte of the file seldom, and places of blocks are extra.
     blocks = shape[:, 0] * shape[:, 1] // 64 * 3
@@ -49,7 +50,7 @@ def decode_halves(
     used = np.zeros(1, "i8")
     columns: dict[str, Any] = {k: args[k] for k in ("y", "x", "format", "height", "width", "orientation")}
     columns |= {"window_height": shape[:, 0], "window_width": shape[:, 1], "gray": shape[:, 2] == 1}
-    columns |= {"arena": arena.address, "capacity": capacity, "used": used.ctypes.data}
+    columns |= {"arena": arena.address, "capacity": capacity, "used": address(used)}
     arguments, _ = kernel.rows(n, columns)
     outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
     step = kernels.Step(kernel, arguments, [(rows, -1)], [(np.ascontiguousarray(encoded.rows), -1)])

@@ -12,6 +12,7 @@ from functools import cache
 
 import numpy as np
 
+from ..core.rows import address
 from .driver import CudaError, Device
 from .stream import Stream
 
@@ -123,7 +124,7 @@ class HardwareDecoder:
                 self._initialised = (n, format)
             self._check(
                 lib.nvjpegDecodeBatched(
-                    self._handle, self._state, data.ctypes.data, sizes.ctypes.data, images.ctypes.data, stream.handle
+                    self._handle, self._state, address(data), address(sizes), address(images), stream.handle
                 )
             )
 

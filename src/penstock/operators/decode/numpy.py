@@ -12,7 +12,7 @@ from ...core.batch import Batch
 from ...core.dtypes import DALIDataType, from_numpy, to_numpy
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator
-from ...core.rows import check_dims
+from ...core.rows import address, check_dims
 
 _MAGIC = b"\x93NUMPY"
 # A pattern, as `ast.literal_eval`, which NumPy takes for it, fails if two threads are in it (CPython before 3.13).
@@ -92,7 +92,7 @@ def _array(file: np.ndarray) -> np.ndarray:
     if end + nbytes != file.size:
         raise ValueError(f"an array of {dtype} {list(shape)} needs a file of {end + nbytes} bytes; got {file.size}")
     data = file[end:]
-    if data.ctypes.data % dtype.alignment:
+    if address(data) % dtype.alignment:
         data = data.copy()
     return data.view(dtype).reshape(shape, order="F" if columns_first else "C")
 

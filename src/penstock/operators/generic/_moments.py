@@ -7,6 +7,7 @@ import numpy as np
 
 from ...core.batch import Batch, Spec
 from ...core.op import Arg, Arguments, Operator
+from ...core.rows import address
 from ._reduced import Reduced
 
 
@@ -74,5 +75,5 @@ def _everywhere(value: np.ndarray, n: int) -> Batch:
     value = np.ascontiguousarray(value)
     spec = Spec.uniform(n, value.shape, value.dtype)
     rows = spec.packed()
-    rows["data"] = value.ctypes.data
+    rows["data"] = address(value)
     return Batch(spec, rows, (value,))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core.kernels import library
-from ...core.rows import allocate
+from ...core.rows import address, allocate
 
 # Permutations of so few samples take the most rounds, and are small enough to be kept.
 _SMALL = 4096
@@ -85,7 +85,7 @@ class Course:
                 rows.append((epoch, part, self.begin(part), self.length(shard, epoch), begin, end))
             key, order = self.buffer_keys[shard] if self.buffer_keys else self.buffer_key, self._data_set()
             native = library().shuffled_picks
-            native(key, self.initial_fill, order.ctypes.data, np.array(rows, "i8").tobytes(), len(rows), at, count)
+            native(key, self.initial_fill, address(order), np.array(rows, "i8").tobytes(), len(rows), at, count)
             return columns
         at = 0
         for epoch, begin, end in spans:
