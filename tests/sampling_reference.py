@@ -22,6 +22,9 @@ def _weights(interp, at):
         weights = np.sinc(d) * np.sinc(d / 3)
         return index, weights / weights.sum(-1, keepdims=True)
     index = low[..., None] + [-1, 0, 1, 2]
+    if interp == "lagrange":  # of each neighbour: 1 there, 0 at the other three
+        others = [(k, [j for j in (-1, 0, 1, 2) if j != k]) for k in (-1, 0, 1, 2)]
+        return index, np.stack([np.prod([(q - j) / (k - j) for j in js], axis=0) for k, js in others], -1)
     d, a = np.abs(at[..., None] - index), -0.75
     near = (a + 2) * d**3 - (a + 3) * d**2 + 1
     far = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a

@@ -136,13 +136,14 @@ DEVICE void read_pixel(Value (&pixel)[C], const Image<K> &image, int32_t x, int3
   for (int c = 0; c < C; c++) pixel[c] = saturate<Value>(found[c]);
 }
 
-// From TAPS neighbours along each axis, by loops that stay loops: the code of all borders is long.
-template <int TAPS, int BORDER, int C, class K>
+// From several neighbours along each axis, by loops that stay loops: the code of all borders is long.
+template <int INTERP, int BORDER, int C, class K>
 DEVICE void filter_taps(float (&pixel)[C], const Image<K> &image, int32_t x, int32_t y, float qx, float qy,
                         const float (&fill)[C]) {
+  constexpr int TAPS = Taps<INTERP>::kCount;
   float wx[TAPS], wy[TAPS];
-  tap_weights<TAPS>(qx, wx);
-  tap_weights<TAPS>(qy, wy);
+  Taps<INTERP>::weights(qx, wx);
+  Taps<INTERP>::weights(qy, wy);
 #pragma unroll
   for (int c = 0; c < C; c++) pixel[c] = 0;
 #pragma unroll 1
@@ -243,7 +244,7 @@ struct Sample {
           linear_taps<BORDER>(value, image, x, y, qx, qy, filling);
         }
       } else {
-        filter_taps<INTERP == kCubic ? 4 : 6, BORDER>(value, image, x, y, qx, qy, filling);
+        filter_taps<INTERP, BORDER>(value, image, x, y, qx, qy, filling);
       }
 #pragma unroll
       for (int c = 0; c < C; c++) pixel[c] = saturate<Out>(value[c]);

@@ -10,9 +10,9 @@ namespace {
 
 // Whether all places belong to an image of `extent` pixels along this axis.
 CLONES bool split_map(int32_t *__restrict index, float *__restrict weight, const float *__restrict map, int64_t n,
-                      float shift, float first, int32_t extent) {
+                      float shift, float first, float end, int32_t extent) {
   int32_t any = 0;
-  for (int64_t x = 0; x < n; x++) any |= index[x] = remap_split(map[x], shift, first, extent, weight + x);
+  for (int64_t x = 0; x < n; x++) any |= index[x] = remap_split(map[x], shift, first, end, extent, weight + x);
   return any >= 0;
 }
 
@@ -61,7 +61,7 @@ void remap(const Tensor *out, const Tensor *in, const RemapArgs &a, Scratch &scr
     bool all = true;
     for (int d = 0; d < 2; d++)
       all &= split_map(index + d * n, weight + d * n, in[1 + d].as<float>() + first, n, a.shift,
-                       remap_first(a.interp, a.shift), (int32_t)s.extent[d]);
+                       remap_first(a.interp, a.shift), remap_end(a.interp, (int32_t)s.extent[d]), (int32_t)s.extent[d]);
     T *const row = out->as<T>() + y * n * s.channels;
     all ? sample_row(row, s, n, a.interp) : remap_row(row, s, n, a.interp);
   }

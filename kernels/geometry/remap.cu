@@ -42,8 +42,9 @@ struct Remap : GatherBase {
   DEVICE void begin_read_anywhere(const Row &row, int32_t column, Fetched &fetched) const {
     float qx, qy;
     const float first = remap_first(INTERP, shift);
-    const int32_t x = remap_split(load(row.maps[0] + column), shift, first, row.image.width, &qx);
-    const int32_t y = remap_split(load(row.maps[1] + column), shift, first, row.image.height, &qy);
+    const int32_t width = row.image.width, height = row.image.height;
+    const int32_t x = remap_split(load(row.maps[0] + column), shift, first, remap_end(INTERP, width), width, &qx);
+    const int32_t y = remap_split(load(row.maps[1] + column), shift, first, remap_end(INTERP, height), height, &qy);
     fetched.begin(row.image, x, y, qx, qy);
   }
   DEVICE void begin_read(const Memory &, const Row &row, int32_t, int32_t column, Fetched &fetched) const {

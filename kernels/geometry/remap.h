@@ -12,13 +12,17 @@ struct RemapArgs {
 // The first place of a map that belongs to an image: half a pixel before the centre of the first one.
 SHARED float remap_first(int interp, float shift) { return (interp == kNearest ? 0.0f : -0.5f) - shift; }
 
+// What is beyond the centre of the last of n pixels is moved to it, from here on. Not so kLagrange, for whom pixels
+// follow that are like the last: other places are none of the image's.
+SHARED float remap_end(int interp, int32_t n) { return (float)(interp == kLagrange ? n : n - 1); }
+
 // The lower neighbour along an axis of n pixels of what a map says, and the weight of the upper one; -1 where that does
-// not belong to the image, which ends a pixel behind the last centre. `first` is remap_first(). What lies beyond the
-// centres of the pixels at the border is moved to them.
-SHARED int32_t remap_split(float place, float shift, float first, int32_t n, float *weight) {
+// not belong to the image, which ends a pixel behind the last centre. `first` is remap_first(), `end` remap_end(). What
+// is before the centre of the first pixel is moved to it.
+SHARED int32_t remap_split(float place, float shift, float first, float end, int32_t n, float *weight) {
   const float x = place + shift, last = (float)(n - 1);
   float near = x > 0.0f ? x : 0.0f;
-  near = near < last ? near : last;
+  near = near < end ? near : last;
   const int32_t i = (int32_t)near;
   *weight = near - (float)i;
   // Without branches, for SIMD.

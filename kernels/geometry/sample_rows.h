@@ -5,12 +5,13 @@
 
 namespace {
 
-// Any element, from TAPS neighbours along each axis.
-template <int TAPS, class T>
+// Any element, from several neighbours along each axis.
+template <int INTERP, class T>
 inline void filtered(T *out, const Source<2, T> &s, int64_t x) {
+  constexpr int TAPS = Taps<INTERP>::kCount;
   float wx[TAPS], wy[TAPS];
-  tap_weights<TAPS>(s.weight[0][x], wx);
-  tap_weights<TAPS>(s.weight[1][x], wy);
+  Taps<INTERP>::weights(s.weight[0][x], wx);
+  Taps<INTERP>::weights(s.weight[1][x], wy);
   const T *p[TAPS][TAPS];
   for (int j = 0; j < TAPS; j++)
     for (int i = 0; i < TAPS; i++) {
@@ -67,8 +68,10 @@ void sample_row(T *out, const Source<2, T> &s, int64_t n, int interp) {
         nearest(o, s, x);
       else if (interp == kLinear)
         linear(o, s, x);
+      else if (interp == kCubic)
+        filtered<kCubic>(o, s, x);
       else
-        interp == kCubic ? filtered<4>(o, s, x) : filtered<6>(o, s, x);
+        interp == kLanczos3 ? filtered<kLanczos3>(o, s, x) : filtered<kLagrange>(o, s, x);
       x++;
     } while (x < n && (interp >= kCubic || !inside(x)));
   }

@@ -25,6 +25,15 @@ SHARED void cubic_weights(float q, float *w) {
   w[3] = 1.0f - w[0] - w[1] - w[2];
 }
 
+// Weights of the same neighbours, of the cubic through them (Lagrange 1795). It has edges at the pixels.
+SHARED void lagrange_weights(float q, float *w) {
+  const float p = q + 1.0f, r = q - 1.0f, s = q - 2.0f;
+  w[0] = q * r * s * (-1.0f / 6);
+  w[1] = p * r * s * 0.5f;
+  w[2] = p * q * s * -0.5f;
+  w[3] = p * q * r * (1.0f / 6);
+}
+
 // Weights of the neighbours -2 .. 3: a sinc under a window of three periods, with the sum 1.
 SHARED void lanczos_weights(float q, float *w) {
   const float pi = 3.14159265358979f;
@@ -41,9 +50,13 @@ SHARED void lanczos_weights(float q, float *w) {
 }
 
 // How an image is interpolated: from how many neighbours along an axis, and by which weights.
-enum Interpolation { kNearest, kLinear, kCubic, kLanczos3 };
+enum Interpolation { kNearest, kLinear, kCubic, kLanczos3, kLagrange };
 
-template <int TAPS>
-SHARED void tap_weights(float q, float *w) {
-  TAPS == 4 ? cubic_weights(q, w) : lanczos_weights(q, w);
-}
+// Of those with tables of weights.
+template <int INTERP>
+struct Taps {
+  static constexpr int kCount = INTERP == kLanczos3 ? 6 : 4;
+  static SHARED void weights(float q, float *w) {
+    INTERP == kCubic ? cubic_weights(q, w) : INTERP == kLanczos3 ? lanczos_weights(q, w) : lagrange_weights(q, w);
+  }
+};

@@ -13,15 +13,18 @@ WEIRD = np.float32([np.nan, np.inf, -np.inf, 1e30, -1e30, -1, 0, 1e9])
 
 
 def reference(x, across, down, interp=LINEAR, pixel_origin="corner"):
-    """An image reaches from half a pixel before the first centre to a pixel behind the last; the border is repeated."""
+    """An image reaches from half a pixel before the first centre to a pixel behind the last; the border is repeated,
+    behind the last centre by the pixels for cubics, by the places for others."""
     shift = np.float32(0.5 if pixel_origin == "corner" else 0)
     at = [m.reshape(m.shape[:2]) - shift for m in (across, down)]
     if not x.size:
         return np.zeros((*at[0].shape, x.shape[2]), x.dtype)
     sizes = (x.shape[1], x.shape[0])
     belongs = np.logical_and(*((p >= -0.5) & (p < n) for p, n in zip(at, sizes)))
-    u, v = (np.clip(np.where(belongs, p, 0).astype("f8"), 0, n - 1) + 0.5 for p, n in zip(at, sizes))
-    return np.where(belongs[..., None], sampled(x, u, v, int(interp), "replicate"), 0).astype(x.dtype)
+    beyond = 1 if interp == CUBIC else 0
+    u, v = (np.clip(np.where(belongs, p, 0).astype("f8"), 0, n - 1 + beyond) + 0.5 for p, n in zip(at, sizes))
+    way = "lagrange" if interp == CUBIC else int(interp)
+    return np.where(belongs[..., None], sampled(x, u, v, way, "replicate"), 0).astype(x.dtype)
 
 
 def maps(move, size=lambda hw: hw, channel=False):
@@ -113,7 +116,8 @@ def test_beside_the_border(origin, interp, device):
     x = np.float32([[[10], [20], [40]]])
     low, high = (-0.5, 3) if origin == "center" else (0, 3.5)
     columns = [low - 1, nearby(low)[0], low, low + 0.25, high - 0.25, nearby(high)[0], high, high + 1]
-    want = [0, 0, 10, 10, 40, 40, 0, 0]
+    # A quarter of a pixel before the end the cubic through 20, 40, 40 and 40 is at -1/6 * 3/4 * -1/4 * -5/4 of 20.
+    want = [0, 0, 10, 10, 40 + 20 * 5 / 128 if interp == CUBIC else 40, 40, 0, 0]
     across = np.float32([columns])
     for down, found in ((nearby(low)[0], 0), (low, 1), (nearby(high - 2)[0], 1), (high - 2, 0)):
         rows = np.full_like(across, down)
@@ -123,6 +127,28 @@ def test_beside_the_border(origin, interp, device):
         else:
             got = on_gpu(x, across, rows, kwargs)
         np.testing.assert_allclose(got[0][0, :, 0], np.float32(want) * found, rtol=1e-5)
+
+
+# What DALI 2.4 makes on a GPU, an H200, of an image that is 1 at (32, 32) and else 0, at these columns of row 32.
+OF_DALI = [
+    (30.259765625, -0.040372852), (30.611328125, -0.063810214), (31.021484375, 0.0217102052), (31.34375, 0.382522583),
+    (31.783203125, 0.849695504), (32.22265625, 0.844615221), (32.662109375, 0.375687152),
+    (33.00048828125, -0.000162641227), (33.248046875, -0.0544622727), (33.6875, -0.0469970703),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("device", ("cpu", "gpu"))
+def test_cubic_weights_are_those_of_dali(device):
+    x = np.zeros((64, 64, 1), "f4")
+    x[32, 32] = 1
+    across = np.float32([[place for place, _ in OF_DALI]])
+    rows, kwargs = np.full_like(across, 32), {"interp": CUBIC, "pixel_origin": "center"}
+    for maps in ((across, rows), (rows, across)):
+        if device == "cpu":
+            (got,) = run(NAME, [x], Case("f4", "HWC", kwargs), {}, extra=[[m] for m in maps])
+        else:
+            got = on_gpu(x, *maps, kwargs)
+        np.testing.assert_allclose(got[0][0, :, 0], [weight for _, weight in OF_DALI], atol=1e-7)
 
 
 @pytest.mark.parametrize("device", ("cpu", "gpu"))

@@ -13,6 +13,7 @@ from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator
 from ._displaced import check_interp, check_type
 
+_LAGRANGE = 4  # kLagrange in kernels/geometry/sampling.h
 _ACCEPTED = (
     DALIInterpType.INTERP_NN,
     DALIInterpType.INTERP_LINEAR,
@@ -32,8 +33,8 @@ class Remap(Operator):
     With (0, 0) at the centre of the first pixel, an image of `n` columns reaches from -0.5 to below `n`: what lies
     there but beside the centres is as if at the nearest of them, and interpolation repeats the border; rows alike.
     Elsewhere, also where a map says infinity or NaN, the output is 0: DALI leaves what its memory held before.
-    INTERP_CUBIC has other weights than DALI's, which are of no usual family: for noise, results differ by up to 21
-    of 255 (those of Catmull-Rom by 22); INTERP_LANCZOS3 is refused by DALI when it runs.
+    INTERP_CUBIC takes the cubic through four neighbours along each axis (Lagrange), as DALI does, which behind the last
+    centre goes on to pixels like the last; INTERP_LANCZOS3 is refused by DALI when it runs.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -56,7 +57,7 @@ class Remap(Operator):
     interp = Arg(
         DALIInterpType,
         DALIInterpType.INTERP_LINEAR,
-        "INTERP_NN, INTERP_LINEAR, INTERP_CUBIC (Keys 1981, a = -0.75) or INTERP_LANCZOS3.",
+        "INTERP_NN, INTERP_LINEAR, INTERP_CUBIC (of Lagrange) or INTERP_LANCZOS3.",
     )
     pixel_origin = Arg(
         str, "corner", 'Where (0, 0) is: at the "corner" of the first pixel, or at its "center", as in OpenCV.'
@@ -64,6 +65,8 @@ class Remap(Operator):
 
     def setup(self) -> None:
         self.number = check_interp(self, "interp", _ACCEPTED)
+        if self.values["interp"] == DALIInterpType.INTERP_CUBIC:
+            self.number = _LAGRANGE
         if self.values["pixel_origin"] not in ("corner", "center"):
             raise ValueError(
                 f"{self.display_name()}: pixel_origin={self.values['pixel_origin']!r}; accepted: corner, center"
