@@ -32,7 +32,7 @@ LIBRARIES = ("penstock", "DALI")
 CLAIMS = {"cpu": (1.0, 2.0), "gpu": (0.9, 1.3)}  # the least ratio of any case, and the median
 TIME_LIMIT = 60.0  # for one step of one case
 WARM_UP, WARM_UP_FRESH = 16, 64  # batches before the measurement; of sizes that never come again
-WARM_UP_SECONDS = 2.0  # of those behind the second
+WARM_UP_SECONDS = {"cpu": 2.0, "gpu": 0.5}  # of those behind the second
 
 
 class Absent(Exception):
@@ -149,7 +149,7 @@ class Library:
         begin = time.perf_counter()
         for k in range(WARM_UP_FRESH if c.fresh else WARM_UP):
             self.pipe.run()
-            if k and time.perf_counter() > begin + WARM_UP_SECONDS:
+            if k and time.perf_counter() > begin + WARM_UP_SECONDS[self.options.device]:
                 break
 
     def time(self, c: Case, seconds: float) -> dict[str, float]:

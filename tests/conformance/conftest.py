@@ -14,6 +14,14 @@ def pytest_addoption(parser):
     parser.addoption(
         "--sample", action="store_true", help="compare a fixed sample of the cases only (minutes become seconds)"
     )
+    parser.addoption(
+        "--on-gpu", action="store_true", help="compare the operators that both have on the GPU there; without a report"
+    )
+
+
+@pytest.fixture(scope="session")
+def device(request) -> str:
+    return "gpu" if request.config.getoption("--on-gpu", False) else "cpu"
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +38,7 @@ def dali():
 def pytest_sessionfinish(session, exitstatus):
     config = session.config
     partial = config.getoption("--sample", False) or os.environ.get("PENSTOCK_CONFORMANCE") == "sample"
+    partial |= config.getoption("--on-gpu", False)
     partial |= bool(config.getoption("keyword", "") or config.getoption("--every", 1) > 1)
     partial |= hasattr(config, "workerinput")  # a process of pytest-xdist has its share of the cases only
     if partial or any(".py" in a for a in config.args) or not report.TALLIES:

@@ -19,14 +19,16 @@ from penstock.core.op import REGISTRY
 
 dali_fn: Any
 dali_types: Any
+dali_ops: Any
 pipeline_def: Any
 
 
 def load_dali() -> bool:
     """Imports DALI; says whether it is there."""
-    global dali_fn, dali_types, pipeline_def
+    global dali_fn, dali_ops, dali_types, pipeline_def
     try:
         import nvidia.dali.fn as dali_fn
+        import nvidia.dali.ops as dali_ops
         import nvidia.dali.types as dali_types
         from nvidia.dali import pipeline_def
     except ImportError:
@@ -43,26 +45,36 @@ class Result:
     error: str = ""
 
 
-def run_penstock(name: str, case: Case, samples: list, columns: dict, extra: list) -> Result:
+def has_gpu_forms(name: str) -> bool:
+    """Whether both have the operator on the GPU."""
+    *modules, last = name.split(".")
+    schema = "__".join([*modules, "".join(w.capitalize() for w in last.split("_"))]).lower()
+    return "gpu" in REGISTRY[name].devices and schema in {n.lower() for n in dali_ops.gpu_ops()}
+
+
+def run_penstock(name: str, case: Case, samples: list, columns: dict, extra: list, device: str = "cpu") -> Result:
     try:
-        return _collect(harness.build(name, samples, case, columns, extra=extra).run())
+        return _collect(harness.build(name, samples, case, columns, extra=extra, device=device).run())
     except Exception as e:
         return Result(error=_cause(e))
 
 
-def run_dali(name: str, case: Case, samples: list, columns: dict, extra: list) -> Result:
+def run_dali(name: str, case: Case, samples: list, columns: dict, extra: list, device: str = "cpu") -> Result:
+    def on_device(x):
+        return x.gpu() if device == "gpu" else x
+
     @pipeline_def(
         batch_size=len(samples),
         num_threads=1,
-        device_id=None,
+        device_id=0 if device == "gpu" else None,
         seed=1,
         prefetch_queue_depth=1,
         exec_pipelined=False,
         exec_async=False,
     )
     def pipe():
-        x = _feed(samples, case.layout or None)
-        more = [_feed(e, None) for e in extra]
+        x = on_device(_feed(samples, case.layout or None))
+        more = [on_device(_feed(e, None)) for e in extra]
         kwargs = {k: dali_value(v) for k, v in case.kwargs.items()}
         for k, values in columns.items():
             frames = isinstance(case.kwargs[k], Column) and case.kwargs[k].per_frame
@@ -92,7 +104,7 @@ def dali_value(v: Any) -> Any:
 
 
 def _collect(outputs: Iterable[Any]) -> Result:
-    outputs = list(outputs)
+    outputs = [t.as_cpu() for t in outputs]
     return Result([[np.array(t.at(i)) for i in range(len(t))] for t in outputs], [t.layout() for t in outputs])
 
 

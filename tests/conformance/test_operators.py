@@ -43,19 +43,19 @@ def _chosen(case, is_sample):
     return not is_sample or zlib.crc32(case.id.encode()) % 15 == 0
 
 
-def _check(name, case, data, bound, differs, tally):
+def _check(name, case, data, bound, differs, tally, device):
     """Runs a case both ways and adds it to the tally."""
     samples, extra, columns = data
-    theirs = oracle.run_dali(name, case, samples, columns, extra)
+    theirs = oracle.run_dali(name, case, samples, columns, extra, device)
     if theirs.error and any(s.size == 0 for s in samples):
         keep = [i for i, s in enumerate(samples) if s.size]
         samples, extra = [samples[i] for i in keep], [[e[i] for i in keep] for e in extra]
         columns = {k: [v[i] for i in keep] for k, v in columns.items()}
-        theirs = oracle.run_dali(name, case, samples, columns, extra)
+        theirs = oracle.run_dali(name, case, samples, columns, extra, device)
         if not theirs.error:
             tally.note("DALI refuses the empty sample; compared without it")
     tally.cases += 1
-    ours = oracle.run_penstock(name, case, samples, columns, extra)
+    ours = oracle.run_penstock(name, case, samples, columns, extra, device)
     wrong = oracle.compare(theirs, ours, bound, tally)
     holds = functools.partial(oracle.is_among, results=(theirs, ours), name=name, case=case, samples=samples)
     if wrong and not tally.excuse(wrong, differs, case.id, lambda d: holds(d, columns=columns, bound=bound)):
@@ -69,8 +69,14 @@ def _fail(failures):
         pytest.fail(f"{len(failures)} cases differ from DALI:\n{text}{more}", pytrace=False)
 
 
+def _skip_where_missing(name, device):
+    if device == "gpu" and not oracle.has_gpu_forms(name):
+        pytest.skip("not both have it on the GPU")
+
+
 @pytest.mark.parametrize("name", sorted(DECLARED))
-def test_declared_cases(name, is_sample):
+def test_declared_cases(name, is_sample, device):
+    _skip_where_missing(name, device)
     tally = report.tally(name)
     before = len(tally.failures)
     recipe = RECIPES.get(name)
@@ -80,13 +86,14 @@ def test_declared_cases(name, is_sample):
         bound = Bound(steps, max(4, recipe.ulps)) if recipe else Bound(steps, max(test.ulps, 4), test.atol)
         for case in test.cases:
             if _chosen(case, is_sample):
-                _check(name, case, test.data(case), bound, test.dali_differs, tally)
+                _check(name, case, test.data(case), bound, test.dali_differs, tally, device)
     _fail(tally.failures[before:])
 
 
 @pytest.mark.parametrize("recipe_name", sorted(RECIPES))
-def test_grid(recipe_name, is_sample):
+def test_grid(recipe_name, is_sample, device):
     name, recipe = recipe_name.split()[0], RECIPES[recipe_name]
+    _skip_where_missing(name, device)
     tally = report.tally(name)
     before = len(tally.failures)
     declared = DECLARED.get(name, [])
@@ -95,7 +102,7 @@ def test_grid(recipe_name, is_sample):
     bound = Bound(steps, recipe.ulps)
     for case in grid.cases(recipe, REGISTRY[name].schema):
         if _chosen(case, is_sample):
-            _check(name, case, grid.data(recipe, case), bound, differs, tally)
+            _check(name, case, grid.data(recipe, case), bound, differs, tally, device)
     _fail(tally.failures[before:])
 
 
