@@ -2,15 +2,14 @@
 // Random orders of the samples of a batch, of one random word for each of them.
 #include <algorithm>
 #include <numeric>
-#include <vector>
 
 #include "core/kernel.h"
 #include "core/philox.h"
 
-// out (n): a permutation, or, if `repeats`, numbers that are independent of each other; if `moves`, no sample keeps its
-// own number: the permutation is one cycle through all (Sattolo, 1986). A number below k is the upper half of a word
-// times k: Lemire, Fast Random Integer Generation in an Interval (2019), without the rejection, which would change a
-// probability by 2^-32 * k at most.
+// out (n): a permutation (Fisher, Yates 1938), or, if `repeats`, numbers that are independent of each other; if
+// `moves`, no sample keeps its own number: the permutation is one cycle through all (Sattolo, 1986). A number below k
+// is the upper half of a word times k: Lemire, Fast Random Integer Generation in an Interval (2019), without the
+// rejection, which would change a probability by 2^-32 * k at most.
 EXPORT void batch_permutation(uint64_t key, const uint32_t *epoch, const uint64_t *position, int64_t n, int32_t repeats,
                               int32_t moves, int32_t *out) {
   const Philox p{{(uint32_t)key, (uint32_t)(key >> 32)}};
@@ -28,13 +27,6 @@ EXPORT void batch_permutation(uint64_t key, const uint32_t *epoch, const uint64_
     return;
   }
   std::iota(out, out + n, 0);
-  if (moves) {  // from the back, each exchanged with one before it
-    for (int64_t i = n - 1; i > 0; i--) std::swap(out[i], out[word(i) * (uint64_t)i >> 32]);
-    return;
-  }
-  static thread_local std::vector<uint64_t> order;
-  order.resize(n);
-  for (int64_t i = 0; i < n; i++) order[i] = word(i) << 32 | (uint64_t)i;
-  std::sort(order.begin(), order.end());
-  for (int64_t i = 0; i < n; i++) out[i] = (int32_t)order[i];
+  // From the back, each exchanged with one before it or, where it may stay, itself.
+  for (int64_t i = n - 1; i > 0; i--) std::swap(out[i], out[word(i) * (uint64_t)(i + !moves) >> 32]);
 }

@@ -32,6 +32,11 @@ class Resolver:
             for n, v in op.values.items()
             if n in op.schema and op.schema[n].tensor and n not in node.args
         }
+        # Arguments that are data, and where: None for lists of which some are.
+        self._data = [
+            (n, op.schema[n], (d.source.number, d.index) if isinstance(d, DataNode) else None)
+            for n, d in node.args.items()
+        ]
         self.values: dict[int, dict[str, Any]] = {}
         self._kept = 0  # rows of them
 
@@ -53,17 +58,17 @@ class Resolver:
                 self._kept += rows
                 self.values[rows] = values_of_rows
         a = Arguments(rows, random, values_of_rows)
-        for name, data in self.node.args.items():
-            arg = self.node.op.schema[name]
-            if isinstance(data, DataNode):
-                batch = values[data.source.number, data.index]
-                frames = counts is not None and arg.per_frame and batch.spec.layout.startswith("F")
-                if arg.ragged and not batch.spec.is_dense and not frames:
+        for name, arg, edge in self._data:
+            if edge is None:
+                column = self.column(name, n, values, counts)
+            else:
+                batch = values[edge]
+                if arg.ragged and not batch.spec.is_dense and not _has_frames(arg, batch, counts):
                     column, lengths = _ragged_column(arg, batch, counts)
                     setattr(a, f"lengths of {name}", lengths)
-                    setattr(a, name, column)
-                    continue
-            setattr(a, name, self.column(name, n, values, counts))
+                else:
+                    column = _data_column(arg, batch, n, counts)
+            setattr(a, name, column)
         return a
 
     def column(
@@ -95,12 +100,19 @@ def _constant_column(arg: Arg, value: Any, rows: int) -> Any:
     return column
 
 
+def _has_frames(arg: Arg, batch: Batch, counts: np.ndarray | None) -> bool:
+    return counts is not None and arg.per_frame and batch.spec.layout.startswith("F")
+
+
 def _data_column(arg: Arg, batch: Batch, n: int, counts: np.ndarray | None, scalar: bool = False) -> np.ndarray:
     """(rows,) for a scalar argument, (rows, k) for a vector."""
     is_vector = (arg.vector or arg.ragged) and not scalar
     column: np.ndarray
-    is_per_frame = batch.spec.layout.startswith("F") and arg.per_frame
-    if is_per_frame and counts is not None:
+    if counts is None and batch.spec.is_dense:  # as mostly
+        column = batch.array()
+        if column.ndim == 1 + is_vector and column.dtype == arg.column_type:
+            return column.view()  # what can't be written to and is the same again would count as a constant
+    if counts is not None and _has_frames(arg, batch, counts):
         frames = batch.spec.shape[:, 0]
         if (frames != counts).any():
             i = int((frames != counts).nonzero()[0][0])
