@@ -78,7 +78,7 @@ format: $(VENV)/.dev ## let ruff and clang-format rewrite the sources
 
 build: $(VENV)/.core ## build the native library into src/penstock
 	@$(CMAKE) -S . -B build/release -DISA=$(ISA) >build/configure.log || { cat build/configure.log; exit 1; }
-	@if [ -t 1 ]; then $(VENV)/bin/ninja -C build/release; else $(VENV)/bin/ninja -C build/release --quiet; fi
+	@if [ -t 1 ]; then MAKEFLAGS= $(VENV)/bin/ninja -C build/release; else MAKEFLAGS= $(VENV)/bin/ninja -C build/release --quiet; fi
 
 conformance: build $(VENV)/.test $(VENV)/.conformance ## compare with the real DALI 2.4 (SAMPLE=1: a part of it); writes docs/conformance.md
 	$(PY) -m pytest -q tests/conformance $(if $(SAMPLE),--sample)
