@@ -326,7 +326,8 @@ def report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> s
         f"a batch, of several in one graph; medians of {options.rounds} interleaved runs of {options.seconds:g} s. "
         f"{measure.versions('nvidia-dali-cuda130', 'numpy')}. "
         f"Ratio of {'the times by the clock' if by == 'wall' else 'processor times'}. "
-        f"Before them {WARM_UP} batches, or {WARM_UP_FRESH} where sizes never come again. "
+        f"Before them {WARM_UP} batches, or as many as {WARM_UP_SECONDS[options.device]:g} s allow, and "
+        f"{WARM_UP_FRESH} where sizes never come again. "
         f"{options.note}{' ' if options.note else ''}Written by `bench/operators.py`.",
         *([gpu_time.NOTE] if more else []),
         "",

@@ -168,9 +168,7 @@ def build(
         if face == "fn":
             out = _face(fn, name)(x, *more, **on, **kwargs)
         else:
-            out = _face(ops, REGISTRY[name].module + "." * bool(REGISTRY[name].module) + REGISTRY[name].__name__)(
-                **kwargs
-            )(x, *more)
+            out = _face(ops, class_path(name))(**kwargs)(x, *more)
         out = tuple(out) if isinstance(out, (tuple, list)) else (out,)
         return (trace.call(cut, (out[0],), {}), *out[1:]) if behind else out
 
@@ -179,6 +177,10 @@ def build(
 
 class _Frames(list):
     """Values of an argument, per sample an array with one row a frame."""
+
+
+def class_path(name: str) -> str:
+    return f"{REGISTRY[name].module}.{REGISTRY[name].__name__}".lstrip(".")
 
 
 def _face(module: Any, path: str) -> Any:

@@ -47,8 +47,7 @@ class Result:
 
 def has_gpu_forms(name: str) -> bool:
     """Whether both have the operator on the GPU."""
-    *modules, last = name.split(".")
-    schema = "__".join([*modules, "".join(w.capitalize() for w in last.split("_"))]).lower()
+    schema = harness.class_path(name).replace(".", "__").lower()
     return "gpu" in REGISTRY[name].devices and schema in {n.lower() for n in dali_ops.gpu_ops()}
 
 

@@ -59,7 +59,7 @@ def test_memory_and_its_address(make, shape, dtype):
 
 def test_where_arrays_lie_elsewhere_they_are_asked(monkeypatch):
     assert rows._is_where_it_says()
-    monkeypatch.setattr(rows, "_HEAD", rows._HEAD + 8)
+    monkeypatch.setattr(rows, "HEAD", rows.HEAD + 8)
     assert not rows._is_where_it_says()
     monkeypatch.undo()
     monkeypatch.setattr(sys.implementation, "name", "another")

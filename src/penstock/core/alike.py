@@ -12,10 +12,9 @@ import numpy as np
 
 from . import dtypes
 from .kernels import library
-from .rows import MAX_DIMS, TENSOR, address, allocate
+from .rows import HEAD, MAX_DIMS, TENSOR, address, allocate
 
 _TYPES = {np.dtype(t): int(dtypes.from_numpy(np.dtype(t))) for t in "u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8 ?".split()}
-_HEAD = object.__basicsize__
 _INT64 = np.dtype("i8")
 
 
@@ -36,7 +35,7 @@ def _rows(arrays: Sequence[Any], first: np.ndarray) -> tuple[np.ndarray, int, np
     shapes, at_shapes = allocate((n, ndim), _INT64)
     objects, dtype = np.fromiter(map(id, arrays), _INT64, n), first.dtype
     about = id(np.ndarray), id(dtype), ndim, _TYPES[dtype]
-    alike = library().rows_of_arrays(address(objects), n, _HEAD, *about, at, at_shapes)
+    alike = library().rows_of_arrays(address(objects), n, HEAD, *about, at, at_shapes)
     return (rows, at, shapes) if alike else None
 
 

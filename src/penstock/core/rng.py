@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .kernels import library
-from .rows import Unread, address
+from .rows import Unread, reserve
 
 _UINT32, _UINT64, _INT64 = np.dtype("u4"), np.dtype("u8"), np.dtype("i8")
 
@@ -48,8 +48,8 @@ class Random:
 
     def bits(self, k: int, stream: int = 0, first: int = 0) -> np.ndarray:
         """(n, k) uniform 32-bit words: the words `first`.. of each sample's sequence."""
-        out = np.empty((len(self.position), k), _UINT32)
-        library().philox(*self.columns(), len(out), stream, first, k, address(out))
+        out, at = reserve((len(self.position), k), _UINT32)
+        library().philox(*self.columns(), len(out), stream, first, k, at)
         return out
 
     def uniform(self, k: int, stream: int = 0, first: int = 0) -> np.ndarray:

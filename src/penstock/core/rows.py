@@ -19,13 +19,13 @@ TENSOR = np.dtype([("data", "u8"), ("shape", "i8", MAX_DIMS), ("ndim", "i4"), ("
 
 # In memory an array of NumPy begins as any object does; then comes the address of its first element. That is part of
 # NumPy's binary interface.
-_HEAD = object.__basicsize__
+HEAD = object.__basicsize__
 _pointer = ctypes.c_void_p.from_address
 
 
 def address(array: np.ndarray) -> int:
     """That of the first element of a contiguous array: for a seventh of what `array.ctypes.data` takes."""
-    return _pointer(id(array) + _HEAD).value or 0
+    return _pointer(id(array) + HEAD).value or 0
 
 
 def _is_where_it_says() -> bool:

@@ -63,7 +63,8 @@ class Resolver:
                 column = self.column(name, n, values, counts)
             else:
                 batch = values[edge]
-                if arg.ragged and not batch.spec.is_dense and not _has_frames(arg, batch, counts):
+                frames = counts is not None and _has_frames(arg, batch)
+                if arg.ragged and not batch.spec.is_dense and not frames:
                     column, lengths = _ragged_column(arg, batch, counts)
                     setattr(a, f"lengths of {name}", lengths)
                 else:
@@ -100,8 +101,8 @@ def _constant_column(arg: Arg, value: Any, rows: int) -> Any:
     return column
 
 
-def _has_frames(arg: Arg, batch: Batch, counts: np.ndarray | None) -> bool:
-    return counts is not None and arg.per_frame and batch.spec.layout.startswith("F")
+def _has_frames(arg: Arg, batch: Batch) -> bool:
+    return arg.per_frame and batch.spec.layout.startswith("F")
 
 
 def _data_column(arg: Arg, batch: Batch, n: int, counts: np.ndarray | None, scalar: bool = False) -> np.ndarray:
@@ -112,7 +113,7 @@ def _data_column(arg: Arg, batch: Batch, n: int, counts: np.ndarray | None, scal
         column = batch.array()
         if column.ndim == 1 + is_vector and column.dtype == arg.column_type:
             return column.view()  # what can't be written to and is the same again would count as a constant
-    if counts is not None and _has_frames(arg, batch, counts):
+    if counts is not None and _has_frames(arg, batch):
         frames = batch.spec.shape[:, 0]
         if (frames != counts).any():
             i = int((frames != counts).nonzero()[0][0])

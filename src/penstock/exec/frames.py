@@ -29,12 +29,12 @@ def frames_of(node: Node, values: dict[tuple[int, int], Batch]) -> np.ndarray | 
         return None
     for d in node.inputs:
         spec = values[d.source.number, d.index].spec
-        if spec.layout[:1] == "F" and spec.ndim > 1:
+        if spec.layout.startswith("F") and spec.ndim > 1:
             return spec.shape[:, 0]
     for name, data in node.args.items():
         if isinstance(data, DataNode) and node.op.schema[name].per_frame:
             spec = values[data.source.number, data.index].spec
-            if spec.layout[:1] == "F" and spec.ndim:
+            if spec.layout.startswith("F") and spec.ndim:
                 return spec.shape[:, 0]
     return None
 

@@ -120,4 +120,4 @@ def diagonal(values: np.ndarray) -> np.ndarray:
 
 
 def as_batch(matrix: np.ndarray) -> Batch:
-    return Batch.from_array(matrix if matrix.dtype == _FLOAT else matrix.astype(_FLOAT), LAYOUT)
+    return Batch.from_array(matrix.astype(_FLOAT, copy=False), LAYOUT)
