@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def
+from penstock.core.batch import Batch, view
 from penstock.exec import replay
 from penstock.pipeline import PipelineError
 from replayed_cases import CASES, N, images
@@ -24,8 +25,29 @@ def run(define):
     return [[[np.array(out.at(i)) for i in range(N)] for out in pipe.run()] for _ in range(BATCHES)]
 
 
+@pytest.fixture
+def guards(monkeypatch):
+    """The bytes behind all samples of batches that were allocated, as arrays."""
+    behind = []
+    allocate = Batch.allocate.__func__
+
+    def guarded(cls, *arguments):
+        batch = allocate(cls, *arguments)
+        ends = batch.rows["data"] + (batch.spec.volumes() * batch.spec.dtype.itemsize).astype("u8")
+        behind.extend(view(end, (Batch.guard_bytes,), np.dtype("u1"), batch.owners) for end in ends)
+        return batch
+
+    monkeypatch.setattr(Batch, "guard_bytes", 64)
+    monkeypatch.setattr(Batch, "allocate", classmethod(guarded))
+    return behind
+
+
+def intact(guards):
+    return all((g == Batch._GUARD).all() for g in guards)
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_same_as_by_rules(name, monkeypatch):
+def test_same_as_by_rules(name, monkeypatch, guards):
     replayed, faults = [], []
     plan, keep = replay.Replay.plan, replay.Replays._keep
 
@@ -43,14 +65,15 @@ def test_same_as_by_rules(name, monkeypatch):
         ours = run(CASES[name])
     assert not any(faults) and faults, faults
     assert sum(replayed) > BATCHES // 2, "rules ran for what could be replayed"
-    monkeypatch.setattr(replay.Replays, "suit", staticmethod(lambda links: False))
+    assert guards and intact(guards), "a kernel wrote behind an output"
+    monkeypatch.setenv("PENSTOCK_PLAN", "rules")
     for iteration, (a, b) in enumerate(zip(ours, run(CASES[name]))):
         for output, (x, y) in enumerate(zip(a, b)):
             for i, (p, q) in enumerate(zip(x, y)):
                 np.testing.assert_array_equal(p, q, err_msg=f"batch {iteration}, output {output}, sample {i}")
 
 
-def test_samples_that_are_misplaced_are_noticed(monkeypatch):
+def test_samples_that_are_misplaced_are_noticed(monkeypatch, guards):
     begin = replay.Replay.__init__
 
     def without(self, *arguments):
@@ -59,7 +82,41 @@ def test_samples_that_are_misplaced_are_noticed(monkeypatch):
 
     monkeypatch.setattr(replay.Replay, "__init__", without)
     with pytest.raises((AssertionError, PipelineError)):
-        test_same_as_by_rules("reshape in front", monkeypatch)
+        test_same_as_by_rules("reshape in front", monkeypatch, guards)
+
+
+def test_writing_behind_a_replayed_output_is_noticed(monkeypatch, guards):
+    """Kernels are told that the memory of the outputs begins 8 bytes later."""
+    make, execute = replay.Replay._make, replay.execute
+    made = []
+
+    def kept(self):
+        made[:] = make(self)
+        return made
+
+    def misplaced(*arguments):
+        for batch in made:
+            batch.rows["data"] += np.uint64(8)
+        execute(*arguments)
+        for batch in made:
+            batch.rows["data"] -= np.uint64(8)
+
+    monkeypatch.setattr(replay.Replay, "_make", kept)
+    monkeypatch.setattr(replay, "execute", misplaced)
+    run(CASES["of two images"])
+    assert made and not intact(guards)
+
+
+def test_the_rules_plan_every_batch_if_the_environment_says_so(monkeypatch):
+    def unasked(*arguments):
+        raise AssertionError("a plan was recorded")
+
+    monkeypatch.setattr(replay.Record, "__init__", unasked)
+    monkeypatch.setenv("PENSTOCK_PLAN", "rules")
+    run(CASES["of two images"])
+    monkeypatch.setenv("PENSTOCK_PLAN", "rule")
+    with pytest.raises(ValueError, match="PENSTOCK_PLAN may be 'rules' or not be set; it is 'rule'"):
+        run(CASES["of two images"])
 
 
 def test_outputs_of_a_record_do_not_change_later():

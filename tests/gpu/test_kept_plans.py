@@ -256,3 +256,14 @@ def test_planted_bugs_are_noticed(plant, test, arguments, monkeypatch):
     with pytest.raises((AssertionError, PipelineError)) as e:
         planted(plant, test, arguments, monkeypatch)
     assert "planned by a record" not in str(e.value) and "no plan was kept" not in str(e.value)
+
+
+def test_the_rules_plan_every_batch_if_the_environment_says_so(monkeypatch):
+    monkeypatch.setenv("PENSTOCK_PLAN", "rules")
+    pipe = pipeline_def(
+        lambda: fn.flip(Feed([0, 0, 0, 1, 2, 3, 4, 5])(images, "HWC")), batch_size=N, num_threads=1, device_id=0
+    )()
+    for _ in range(8):
+        pipe.run()
+    (chain,) = [c for c in pipe._plan.chains.values() if isinstance(c, gpu_chain.GpuChain)]
+    assert chain.plans == {"kept": 0, "computed": 0, "by rules": 8}

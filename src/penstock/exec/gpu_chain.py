@@ -24,6 +24,7 @@ from .frames import fold
 from .gpu import GpuPass
 from .gpu_kept import Kept, Order
 from .gpu_plan import INPUT, MEMORY, OUTPUTS, WORKSPACE, GpuPlan, Image, Output, Started, Where
+from .record_kinds import rules_only
 from .replay import Replays
 from .wiring import Edge, Wiring
 
@@ -42,6 +43,7 @@ class GpuChain(Chain):
         self.kept = Kept(self.links)
         self.plans = {"kept": 0, "computed": 0, "by rules": 0}  # how many were started
         self._vain = 0  # batches one after the other that no plan was kept for, but which a record was good for
+        self._keeps = not rules_only()
         self._records: Any = None
         if Replays.suit(self.links):
             from .gpu_record import GpuReplays  # which imports this module
@@ -72,7 +74,7 @@ class GpuChain(Chain):
         while at < len(order.links):
             begin = time.monotonic_ns()
             key = plan = None
-            if self._vain < _PATIENCE or self._vain % _PATIENCE == 0:
+            if self._keeps and (self._vain < _PATIENCE or self._vain % _PATIENCE == 0):
                 key = self.kept.key(ctx, order, at)
                 plan = self.kept.find(key, ctx)
             self._vain = 0 if plan is not None else self._vain + 1

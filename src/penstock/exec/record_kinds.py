@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,6 +11,15 @@ _KEPT_EACH = 4  # records of a kind
 _WAIT = 2  # batches of a kind before one is recorded, which takes longer
 _PATIENCE = 8  # batches one after the other for which a record was of no use
 _NEVER = 1 << 30
+
+
+def rules_only() -> bool:
+    """Whether the environment asks that the operators' rules plan every batch (`PENSTOCK_PLAN=rules`): to find out
+    whether a wrong result comes from a plan that was used again."""
+    how = os.environ.get("PENSTOCK_PLAN", "")
+    if how not in ("", "rules"):
+        raise ValueError(f"the environment variable PENSTOCK_PLAN may be 'rules' or not be set; it is '{how}'")
+    return how == "rules"
 
 
 class Kinds:

@@ -26,7 +26,7 @@ from ..core.rng import Random
 from ..core.rows import TENSOR, ArgumentRows, Unread, address, allocate
 from .context import Context
 from .launch import Launch, execute
-from .record_kinds import Kinds
+from .record_kinds import Kinds, rules_only
 from .wiring import Edge, Wiring, inputs_of
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Replays:
     @staticmethod
     def suit(links: list[Link]) -> bool:
         """Whether a chain of these can be recorded at all."""
-        return all(link.op.replays for link in links)
+        return not rules_only() and all(link.op.replays for link in links)
 
     def run(self, ctx: Context, pool: kernels.Pool) -> bool:
         """Runs the chain by a record, or while it is recorded; False if neither can be."""
@@ -202,7 +202,7 @@ class Replays:
 
     def _kind(self, ctx: Context) -> tuple | None:
         """All that the rules may decide by, other than columns; None for what is not recorded."""
-        if not ctx.n or Batch.guard_bytes:
+        if not ctx.n:
             return None
         kind: list[Any] = [ctx.n, *(resolver.key for resolver in self._drawing)]
         for e in self._reads:
@@ -337,7 +337,7 @@ class Replay:
     def _make(self) -> list[Batch]:
         """The outputs: those that are given, and memory for others."""
         outputs, n, given = self._outputs, self._launch.program.n_rows, self.given
-        if outputs and not given:
+        if outputs and not given and not Batch.guard_bytes:
             rows, at = allocate(len(outputs) * n, TENSOR)
             if kernels.library().place_batches(self._placed, len(outputs), n, at):
                 step = n * TENSOR.itemsize
