@@ -83,7 +83,7 @@ def test_each_program_has_mistakes():
 def test_arguments_that_are_handed_on():
     """Those of a pipeline and of a function in the graph are written a second time, for type checkers."""
     from penstock.pipeline import Pipeline
-    from penstock.pipeline_arguments import PipelineArguments
+    from penstock.pipeline.arguments import PipelineArguments
 
     parameters = [p for p in inspect.signature(Pipeline).parameters.values() if p.name != "self"]
     assert {p.name: p.annotation for p in parameters} == {

@@ -23,9 +23,9 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tools")]
 import doc_html as html  # noqa: E402
 import doc_pictures as pictures  # noqa: E402
 
-from penstock import signatures  # noqa: E402
 from penstock.core.op import REGISTRY, Arg, Operator  # noqa: E402
 from penstock.gpu import driver  # noqa: E402
+from penstock.registry import signatures  # noqa: E402
 
 TITLES = {
     "augment": "Automatic augmentation",

@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from penstock import signatures
 from penstock.core.op import REGISTRY, Operator, Source
 from penstock.experimental.dynamic import _namespace, _signatures
+from penstock.registry import signatures
 
 ROOT = ("experimental", "dynamic")
 _UP = "penstock.experimental.dynamic"

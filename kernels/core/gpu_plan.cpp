@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan of a segment on the GPU, started for a batch: src/penstock/exec/gpu_plan.py makes both and describes them.
+// A plan of a segment on the GPU, started for a batch: src/penstock/exec/gpu/plan.py makes both and describes them.
 #include <cstring>
 
 #include "core/driver.h"

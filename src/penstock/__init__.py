@@ -12,7 +12,7 @@ from .core.errors import no_attribute as _no_attribute
 from .graph.node import DataNode
 from .graph.subscript import newaxis
 from .pipeline import Pipeline, do_not_convert, pipeline_def
-from .scheduling import OperatorConcurrency, StreamPolicy
+from .pipeline.policies import OperatorConcurrency, StreamPolicy
 from .tensors import TensorCPU, TensorListCPU
 
 __version__ = "0.1.0"

@@ -7,8 +7,8 @@ import warnings
 from typing import Any
 
 from . import types
-from .composing import cpu_ops, gpu_ops, mixed_ops
 from .core.kernels import library
+from .registry.composing import cpu_ops, gpu_ops, mixed_ops
 from .tensors import TensorCPU, TensorGPU, TensorListCPU, TensorListGPU
 
 __path__: list[str] = []  # a package, as programs import `nvidia.dali.backend_impl.types`

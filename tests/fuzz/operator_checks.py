@@ -22,7 +22,7 @@ from penstock.graph import trace
 
 _PACKAGE = penstock.__file__.rpartition("/")[0]
 # They hand on what others raised.
-_HANDING_ON = ("/graph/trace.py", "/graph/subscript.py", "/registry.py", "/core/op.py")
+_HANDING_ON = ("/graph/trace.py", "/graph/subscript.py", "/registry/functions.py", "/core/op.py")
 _BATCHES = ("one_hot",)  # it takes a batch for scalars if every sample has one element
 _GUARD_BYTES = 64
 _ITERATIONS = 4

@@ -4,7 +4,8 @@
 import numpy as np
 
 from penstock import fn, pipeline_def
-from penstock.exec import gpu_kept, gpu_record
+from penstock.exec.gpu import kept as gpu_kept
+from penstock.exec.gpu import record as gpu_record
 
 N = 5
 

@@ -27,7 +27,7 @@ from test_warp import case as warp_case
 
 from penstock.core import kernels
 from penstock.core.batch import Spec
-from penstock.exec.optical_flow import _SOURCE as FLOW
+from penstock.exec.gpu.optical_flow import _SOURCE as FLOW
 from penstock.gpu.copies import SOURCE as COPY
 
 _SCRIPT = """

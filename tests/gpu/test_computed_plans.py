@@ -6,7 +6,7 @@ import pytest
 from planned_batches import Feed, N, check, columns, images, planted
 
 from penstock import fn, pipeline_def, types
-from penstock.exec import gpu_record
+from penstock.exec.gpu import record as gpu_record
 from penstock.pipeline import PipelineError
 
 NEVER_AGAIN = list(range(14))

@@ -5,7 +5,7 @@ import pytest
 from planned_batches import check, planted
 
 from penstock import fn
-from penstock.exec import gpu_record
+from penstock.exec.gpu import record as gpu_record
 from penstock.gpu import decided
 from penstock.pipeline import PipelineError
 from replayed_cases import CASES, ON_CPU, images

@@ -23,7 +23,7 @@ import jax  # noqa: E402
 from test_reuse import held  # noqa: E402
 
 from penstock import fn, pipeline_def, types  # noqa: E402
-from penstock.exec.executor import Executor  # noqa: E402
+from penstock.exec.scheduling.executor import Executor  # noqa: E402
 from penstock.gpu import let_go  # noqa: E402
 from penstock.pipeline import Pipeline  # noqa: E402
 from penstock.plugin import jax as plugin_jax  # noqa: E402

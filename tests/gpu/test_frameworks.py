@@ -17,7 +17,7 @@ if os.environ.get("PENSTOCK_TEST_GPU") != "1":
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 from penstock import fn, pipeline_def  # noqa: E402
-from penstock.exec.executor import Executor  # noqa: E402
+from penstock.exec.scheduling.executor import Executor  # noqa: E402
 from penstock.gpu import let_go  # noqa: E402
 from penstock.plugin.one_pipeline import given_out  # noqa: E402
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def
-from penstock.batch_function import BatchFunction, call
 from penstock.core.batch import Batch
-from penstock.device_tensors import TensorListGPU
 from penstock.gpu import dlpack, lent
 from penstock.gpu.batch import upload
 from penstock.gpu.driver import Device
 from penstock.gpu.stream import ForeignStream, Stream
 from penstock.pipeline import PipelineError
+from penstock.registry.batch_function import BatchFunction, call
+from penstock.tensors import TensorListGPU
 
 PICTURES = np.arange(2 * 3 * 4 * 3, dtype="u1").reshape(2, 3, 4, 3)
 

@@ -10,7 +10,9 @@ from planned_batches import Feed, N, check, columns, images, planted
 
 from penstock import fn, pipeline_def, types
 from penstock.core.rng import Random
-from penstock.exec import gpu_chain, gpu_kept, gpu_plan
+from penstock.exec.gpu import chain as gpu_chain
+from penstock.exec.gpu import kept as gpu_kept
+from penstock.exec.gpu import plan as gpu_plan
 from penstock.pipeline import PipelineError
 
 AGAIN = [0] * 8

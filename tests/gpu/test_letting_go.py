@@ -355,7 +355,7 @@ def test_processes(program, said):
 
 def test_a_batch_that_is_not_there_yet_is_waited_for(device):
     """By the stream that takes it, once for all outputs."""
-    from penstock.device_tensors import TensorListGPU
+    from penstock.tensors import TensorListGPU
 
     maker, library = streams(device, 2)
     waits = []

@@ -16,9 +16,9 @@ import encoded_images
 from penstock import fn, pipeline_def, types
 from penstock.core import kernels
 from penstock.core.batch import Batch, Spec
-from penstock.exec import mixed, pictures
-from penstock.exec.gpu import Session
-from penstock.exec.jpeg_scans import decode_scans as decode_scans_of
+from penstock.exec.gpu import mixed, pictures
+from penstock.exec.gpu.jpeg_scans import decode_scans as decode_scans_of
+from penstock.exec.gpu.session import Session
 from penstock.gpu.batch import DeviceBatch
 from penstock.gpu.driver import Device
 from penstock.gpu.memory import pool

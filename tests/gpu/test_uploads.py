@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def, types
-from penstock.exec import gpu_stages
+from penstock.exec.gpu import stages as gpu_stages
 from penstock.gpu import batch
 
 N = 5

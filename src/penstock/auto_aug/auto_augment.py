@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import fn, types
-from ..constructors import keywords_checked, suggest
+from ..core.constructors import keywords_checked, suggest
 from ..data_node import DataNode
 from ..graph.branching import if_else
 from ..types import DALIInterpType

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import fn, types
-from ..constructors import keywords_checked
+from ..core.constructors import keywords_checked
 from ..data_node import DataNode
 from ..types import DALIInterpType
 from . import augmentations as a

@@ -151,7 +151,7 @@ class Arguments:
     sample_of: np.ndarray | None = None  # where rows are frames: the sample of each
     native: Native = IMMEDIATE  # calls native functions with columns
     pool: kernels.Pool  # in `run`: threads for kernels
-    gpu: Any = None  # in `run` of an operator that `runs_on_gpu`, there: see exec/gpu_functions.py
+    gpu: Any = None  # in `run` of an operator that `runs_on_gpu`, there: see exec/gpu/functions.py
 
     def __init__(self, n: int, random: rng.Random, values: dict[str, Any]):
         self.__dict__ = own = values.copy()  # quicker than to set one after the other
@@ -182,7 +182,7 @@ class Operator:
     frames: ClassVar[bool] = True  # a sequence ("F...") reaches the operator frame by frame, without its F
     runs_frames: ClassVar[bool] = False  # `run`, too, gets frames as rows: of inputs, else of arguments per frame
     windowed: ClassVar[str] = ""  # axes along which it can make a window of its output, e.g. "HW"
-    gpu_stage: ClassVar[str] = ""  # what does it there if no chain: "engine" or "judged", see exec/gpu_stages.py
+    gpu_stage: ClassVar[str] = ""  # what does it there if no chain: "engine" or "judged", see exec/gpu/stages.py
     peeks: ClassVar[tuple[int, ...]] = ()  # inputs whose data `plan` reads (a.batches[i]): made before its chain begins
     metadata: ClassVar[tuple[int, ...]] = ()  # inputs of which only spec and sources are read: they may lie anywhere
     regroups: ClassVar[bool] = False  # `run` gives out samples of its inputs, not copies: it can do so on either device

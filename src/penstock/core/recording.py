@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How rules of operators reach native code: at once, or on record, so that the plan of a later batch of the same kind
-can be made without them, by calling the same functions again on the same memory (exec/replay.py)."""
+can be made without them, by calling the same functions again on the same memory (exec/cpu/replay.py)."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from ..core import kernels
 from ..core.batch import Batch
 from .context import BadSamples, Context
 from .plan import Plan
-from .policy import Policy
+from .scheduling.policy import Policy
 
 
 class Direct:

@@ -19,7 +19,7 @@ from . import branches
 from .arguments import Resolver
 from .context import BadSamples, Context, explain_failure
 from .plan import chain_of, runner_of
-from .policy import Policy
+from .scheduling.policy import Policy
 
 
 class Again(Exception):

@@ -20,15 +20,15 @@ from ..graph.node import DataNode, Node
 from ..graph.passes import Stage, last_uses, prune, schedule
 from . import branches
 from .arguments import Resolver
-from .chain import Chain
 from .context import BadSamples, Context, Timing, explain_failure
+from .cpu.chain import Chain
+from .cpu.joined import Joined
+from .cpu.wiring import Edge, Wiring
 from .frames import as_rows, as_sequences, frames_of
-from .joined import Joined
 from .turns import Turns
-from .wiring import Edge, Wiring
 
 if TYPE_CHECKING:
-    from .gpu import GpuPass
+    from .gpu.session import GpuPass
 
 _ANY_TIME = nullcontext()
 _PACKAGE = __name__.partition(".")[0]
@@ -85,7 +85,7 @@ class Plan:
         """Raises RuntimeError if the GPU lacks an engine that an operator is done by."""
         for node in self.nodes:
             if node.op.gpu_stage == "engine":
-                from .optical_flow import require
+                from .gpu.optical_flow import require
 
                 require(self.session, node)
 
@@ -191,7 +191,7 @@ def chain_of(stage: Stage, needed: set[Edge], resolvers: dict[int, Resolver]) ->
     """What runs a stage of kind "chain" or "gpu", of which the outputs `needed` are kept."""
     kind = Chain
     if stage.kind == "gpu":
-        from .gpu_chain import GpuChain as kind  # only pipelines with a GPU pay for its modules
+        from .gpu.chain import GpuChain as kind  # only pipelines with a GPU pay for its modules
     return kind(stage.nodes, needed, resolvers)
 
 
@@ -201,7 +201,7 @@ def runner_of(
     """What runs a stage of any other kind for one batch; code of operators while it has its `turn`."""
     node = stage.nodes[0]
     if stage.kind in ("mixed", "engine", "judged", "upload", "download"):
-        from .gpu_stages import runner
+        from .gpu.stages import runner
 
         return runner(stage, resolvers)
     if stage.kind != "batch":
@@ -212,10 +212,10 @@ def runner_of(
             return lambda ctx, pool: run_batchwise(node, resolver, ctx, pool, turn(node, ctx))
         return partial(run_batchwise, node, resolver)
     if node.op.runs_on_gpu:
-        from .gpu_functions import runner as on_gpu
+        from .gpu.functions import runner as on_gpu
 
         return on_gpu(node, resolvers, turn)
-    from .gpu_branches import runner as batchwise
+    from .gpu.branches import runner as batchwise
 
     return batchwise(node, resolvers)
 

@@ -12,7 +12,7 @@ from ..graph.joining import Branches
 from ..graph.node import Node
 from ..graph.passes import Stage
 from .plan import Plan
-from .statistics import Statistics
+from .scheduling.statistics import Statistics
 
 _TITLES = {
     "source": "source",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from ..constructors import names_checked, suggest, warn_deprecated
+from ..core.constructors import names_checked, suggest, warn_deprecated
 from ..pipeline import Pipeline, PipelineError
 from ..tensors import TensorListCPU
 from . import one_pipeline, resume

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..constructors import names_checked
+from ..core.constructors import names_checked
 from ..pipeline import Pipeline
 from .base_iterator import DaliIterator
 from .epochs import LastBatchPolicy

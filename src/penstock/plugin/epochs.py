@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from ..constructors import NearestMembers
+from ..core.constructors import NearestMembers
 
 
 class LastBatchPolicy(Enum, metaclass=NearestMembers):

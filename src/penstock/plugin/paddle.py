@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import paddle
 
-from ..constructors import names_checked, no_attribute
+from ..core.constructors import names_checked, no_attribute
 from ..pipeline import Pipeline
 from ..tensors import TensorListCPU, TensorListGPU
 from ..types import DALIDataType, to_numpy_type

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, overload
 
 import numpy as np
 
-from ...arrays import dlpack
+from ...tensors.arrays import dlpack
 from . import _making
 from ._invocation import repeated
 from ._subscript import BatchedSlice
@@ -221,7 +221,7 @@ class Batch(Value):
         return text_of("Batch", f"[{shown}{more}]", self, f"num_samples={self._n},\n    shape={self.shape}")
 
     def _repr_html_(self) -> str | None:
-        from ...thumbnails import grid
+        from ...tensors.thumbnails import grid
 
         host = self._host()
         title = f"Batch of {self._n} {self.layout or ''} {self.dtype}"

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...core.kernels import Pool
-from ...settings import available_cpus
+from ...pipeline.settings import available_cpus
 from . import _stream
 from ._calls import forget_plans
 from ._device import Device
@@ -41,7 +41,7 @@ def _pool(n: int) -> Pool:
 
 
 def _session(device_id: int) -> Any:
-    from ...exec.gpu import Session
+    from ...exec.gpu.session import Session
 
     with _lock:
         if device_id not in _sessions:

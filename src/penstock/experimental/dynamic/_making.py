@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...arrays import as_numpy
 from ...core import dtypes
 from ...core.batch import Batch as Samples
 from ...core.batch import Spec
 from ...tensors import TensorCPU, TensorListCPU
+from ...tensors.arrays import as_numpy
 from . import _dtype
 from ._device import Device, device
 from ._value import Value, relabelled
@@ -69,7 +69,7 @@ def one_sample(array: np.ndarray, layout: str = "", source: str = "") -> Samples
 
 
 def _on_gpu(data: Any, layout: str, of_batch: bool) -> Any:
-    from ...device_tensors import TensorGPU, TensorListGPU
+    from ...tensors import TensorGPU, TensorListGPU
 
     made = (TensorListGPU if of_batch else TensorGPU)(data)
     samples = made._batch

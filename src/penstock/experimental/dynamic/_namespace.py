@@ -8,8 +8,8 @@ import functools
 import sys
 from typing import Any
 
-from ... import registry
 from ...core.op import REGISTRY, Operator, Source, snake_case
+from ...registry import functions
 
 # Parts of graphs, and what runs Python functions, which the program can call itself.
 _NOT_HERE = frozenset(
@@ -66,12 +66,12 @@ def fill(root: str) -> None:
     tables: dict[str, dict[str, tuple]] = {root: {}}
     for cls in list(REGISTRY.values()):
         for path in places(cls):
-            module = registry._submodule(root, path)
+            module = functions._submodule(root, path)
             tables.setdefault(module.__name__, {})[spelled(cls)] = (cls, cls.__name__, ".".join(path))
     for name, table in tables.items():
         module = sys.modules[name]
         public = getattr(module, "__all__", ())
-        registry._make_on_demand(module, table, _make, functools.partial(_added, root, name))
+        functions._make_on_demand(module, table, _make, functools.partial(_added, root, name))
         module.__all__ = sorted({*public, *module.__all__})  # type: ignore[attr-defined]
 
 

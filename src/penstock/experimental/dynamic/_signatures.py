@@ -6,8 +6,8 @@ from __future__ import annotations
 import inspect
 import textwrap
 
-from ... import signatures
 from ...core.op import Arg, Operator
+from ...registry import signatures
 
 # How DALI calls inputs that are not just "input".
 _INPUTS = {

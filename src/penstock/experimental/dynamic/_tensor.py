@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import dlpack
+from ...tensors.arrays import dlpack
 from . import _making
 from ._subscript import subscript
 from ._value import Value, printed, text_of
@@ -108,7 +108,7 @@ class Tensor(Value):
         return self._on_gpu().__cuda_array_interface__
 
     def _on_gpu(self) -> Any:
-        from ...device_tensors import TensorGPU
+        from ...tensors import TensorGPU
 
         return TensorGPU._of(self._samples())  # type: ignore[arg-type]
 
@@ -170,7 +170,7 @@ class Tensor(Value):
         return text_of("Tensor", printed(self._array()), self, f"shape={self.shape}")
 
     def _repr_html_(self) -> str | None:
-        from ...thumbnails import grid
+        from ...tensors.thumbnails import grid
 
         sources = self._samples().sources or [""]
         return grid(f"Tensor {self.shape} {self.dtype}", [self._array()], self.layout or "", sources)

@@ -3,7 +3,7 @@
 
 from typing import TYPE_CHECKING
 
-from ...constructors import no_attribute
+from ...core.constructors import no_attribute
 from ..base_iterator import LastBatchPolicy
 from . import fn
 from .iterator import DALIGenericIterator, data_iterator

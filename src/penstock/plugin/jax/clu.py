@@ -15,7 +15,7 @@ import numpy as np
 from etils import epath
 from jax.sharding import NamedSharding, PartitionSpec
 
-from ...constructors import of_signature, with_signature_of
+from ...core.constructors import of_signature, with_signature_of
 from ...pipeline import Pipeline
 from .. import resume
 from ..base_iterator import Batch, LastBatchPolicy

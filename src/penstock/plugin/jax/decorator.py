@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 import jax
 
-from ...constructors import of_signature
+from ...core.constructors import of_signature
 from ...pipeline import Pipeline, pipeline_def
 from . import placement
 

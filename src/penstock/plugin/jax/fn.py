@@ -11,9 +11,9 @@ from typing import Any, overload
 import jax
 import numpy as np
 
-from ...batch_function import BatchFunction, call, checked
-from ...constructors import keywords_checked
+from ...core.constructors import keywords_checked
 from ...data_node import DataNode
+from ...registry.batch_function import BatchFunction, call, checked
 from . import placement
 
 __all__ = ["jax_function"]

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from ...constructors import names_checked
+from ...core.constructors import names_checked
 from ...pipeline import Pipeline
 from ..base_iterator import Batch, DaliIterator, LastBatchPolicy, list_of_pipelines, policy_of
 from ..iterator_texts import with_parameters

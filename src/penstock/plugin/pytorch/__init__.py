@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from ...constructors import names_checked, no_attribute
+from ...core.constructors import names_checked, no_attribute
 from ...pipeline import Pipeline
 from ...tensors import TensorListCPU
 from ...types import to_numpy_type

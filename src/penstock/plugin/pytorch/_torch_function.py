@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from ... import fn as _fn
-from ...constructors import check_names
+from ...core.constructors import check_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -4,7 +4,7 @@ tensors share the memory of the batch."""
 
 from typing import TYPE_CHECKING, Any
 
-from ...constructors import no_attribute
+from ...core.constructors import no_attribute
 from ...pipeline import Pipeline
 from . import experimental
 from .dataset import DALIDataset, dataset_options

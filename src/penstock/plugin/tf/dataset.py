@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from ...constructors import names_checked, warn_deprecated
+from ...core.constructors import names_checked, warn_deprecated
 from ...pipeline import Pipeline
 from ..base_iterator import LastBatchPolicy
 from .copies import Copier, Epochs, Iterators

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from ...constructors import names_checked
+from ...core.constructors import names_checked
 from ...pipeline import Pipeline
 from ..base_iterator import LastBatchPolicy
 from .dataset import DALIDataset, placeholders

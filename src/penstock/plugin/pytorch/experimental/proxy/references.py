@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch.utils.data._utils.collate import default_collate_fn_map
 
-from .....constructors import of_signature
+from .....core.constructors import of_signature
 
 _NEXT = itertools.count()
 

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `penstock` (also `python -m penstock`)."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from . import operators
+from .doctor import examine
+
+
+def main(arguments: list[str] | None = None) -> int:
+    try:
+        return _main(arguments)
+    except BrokenPipeError:  # of `penstock ops | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _main(arguments: list[str] | None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="penstock",
+        description="Feeds training with images. The library itself is used from Python.",
+    )
+    parser.add_argument("--version", action="store_true", help="the version of penstock")
+    commands = parser.add_subparsers(dest="command", metavar="command")
+    commands.add_parser(
+        "doctor", help="what this machine offers: CPU, GPU, codecs, libraries; what is missing; what follows"
+    )
+    ops = commands.add_parser("ops", help="the operators, by family; with a name what one does and its arguments")
+    ops.add_argument("name", nargs="?", default="", help="an operator (resize), or part of names")
+    commands.add_parser("version", help="the version of penstock")
+    options = parser.parse_args(arguments)
+    if options.command == "doctor":
+        print(examine())
+        return 0
+    if options.command == "ops":
+        text = operators.show(options.name)
+        print(
+            text
+            or f"no operator has {options.name!r} in its name; `penstock ops` lists all."
+            + operators.nearest(options.name)
+        )
+        return 0 if text else 2
+    if options.version or options.command == "version":
+        print(sys.modules["penstock"].__version__)
+        return 0
+    parser.print_help()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `penstock doctor` prints: what is there, what is missing, and what follows from it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+
+from ..core import kernels
+from ..pipeline.settings import available_cpus
+
+_FRAMEWORKS = ("numpy", "torch", "jax", "clu", "tensorflow", "paddlepaddle", "cupy-cuda13x", "cupy-cuda12x")
+_GOOD, _BAD = "ok     ", "missing"
+
+
+class _Report:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.advice: list[str] = []
+
+    def part(self, title: str) -> None:
+        self.lines += ["", title]
+
+    def say(self, name: str, what: str, good: bool = True) -> None:
+        self.lines.append(f"  {_GOOD if good else _BAD}  {name:<22} {what}")
+
+    def try_(self, name: str, ask: Callable[[], str], advice: str = "") -> bool:
+        """Asks; what goes wrong is part of the report."""
+        try:
+            self.say(name, ask())
+            return True
+        except Exception as e:
+            self.say(name, str(e).split("\n")[0], False)
+            if advice:
+                self.advice.append(advice)
+            return False
+
+
+def examine() -> str:
+    """The report as text."""
+    r = _Report()
+    r.part("penstock")
+    r.say("Python", f"{platform.python_version()}, {'no GIL' if not _has_gil() else 'with GIL'}, {sys.executable}")
+    r.try_(
+        "native library",
+        lambda: f"built from the kernels beside it ({kernels.library().kernels_digest()[:16].decode()})",
+    )
+    r.part("CPU")
+    r.say("processor", f"{_processor()}; {available_cpus()} of {os.cpu_count()} CPUs for this process")
+    r.say("instruction sets", _instruction_sets())
+    r.say("image formats", "JPEG, PNG, BMP, TIFF, WebP, PNM, JPEG 2000")
+    _gpu(r)
+    r.part("Libraries that take batches")
+    for name in _FRAMEWORKS:
+        try:
+            r.say(name, version(name))
+        except PackageNotFoundError:
+            pass
+    r.part("What follows")
+    r.lines += [f"  * {line}" for line in r.advice or ["Nothing is missing."]]
+    return "\n".join(r.lines[1:])
+
+
+def _gpu(r: _Report) -> None:
+    r.part("GPU")
+    from ..gpu import compile, driver, nvjpeg, optical_flow
+
+    if not r.try_("driver", lambda: f"supports CUDA {driver.driver_version()}"):
+        r.advice.append(
+            "Pipelines run on the CPU: leave `device` out and pass device_id=None. For the GPU, an NVIDIA driver for "
+            "CUDA 12.0 or newer is needed."
+        )
+        return
+    if driver.device_count() == 0:
+        r.say("GPUs", "the driver knows none", False)
+        r.advice.append("Pipelines run on the CPU only.")
+        return
+    install = f"pip install penstock[cuda{min(driver.newest_toolkit() or 13, 13)}]"
+    for i in range(driver.device_count()):
+        r.try_(f"GPU {i}", lambda i=i: _describe(driver.Device.get(i)))  # type: ignore[misc]
+    r.try_("NVRTC", lambda: ".".join(map(str, compile.version())), f"The GPU's kernels need NVRTC: {install}")
+    if r.try_(
+        "nvJPEG", nvjpeg.version, f"Kernels decode all JPEG, none the GPU's engine, until nvJPEG is there: {install}"
+    ):
+
+        def engine() -> str:
+            device = driver.Device.get(0)
+            with device:
+                nvjpeg.HardwareDecoder(device).close()
+            return "takes baseline JPEG where training leaves it the time"
+
+        r.try_("JPEG engine of GPU 0", engine, "JPEG is decoded by kernels; this GPU has no engine for it.")
+
+    def flow() -> str:
+        device = driver.Device.get(0)
+        with device:
+            engine = optical_flow.Engine(device)
+            try:
+                return f"for fn.optical_flow; grids of {', '.join(map(str, engine.grids()[0]))} pixels"
+            finally:
+                engine.close()
+
+    r.try_("flow engine of GPU 0", flow, "fn.optical_flow can't be used; the line above says why.")
+
+
+def _describe(device) -> str:
+    with device:
+        free = device.free_memory()
+    major, minor = device.capability
+    memory = f"{device.total_memory >> 20} MiB, {free >> 20} MiB of it free"
+    return f"{device.name}, compute capability {major}.{minor}, {memory}"
+
+
+def _has_gil() -> bool:
+    return getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as f:
+            return next(line.split(":")[1].strip() for line in f if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def _instruction_sets() -> str:
+    try:
+        with open("/proc/cpuinfo") as f:
+            flags = next((line.split() for line in f if line.startswith(("flags", "Features"))), [])
+    except OSError:
+        return platform.machine()
+    found = [name for name in ("avx2", "avx512f", "avx512_vbmi", "asimd", "sve") if name in flags]
+    return f"{platform.machine()} {' '.join(found) or 'baseline'}"

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a chain: infers all shapes, narrows to the windows that are needed, then takes each sample through all steps
+in one native call."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Any
+
+import numpy as np
+
+from ...core import kernels
+from ...core.batch import Batch, Spec
+from ...core.op import Arguments
+from ...core.recording import IMMEDIATE, Native
+from ...core.rows import address, check_dims
+from ...graph.node import Node
+from ..arguments import Resolver
+from ..context import Context, explain_failure
+from ..frames import as_rows, fold
+from .launch import Launch, execute
+from .no_frames import NoFrames
+from .replay import Peeked, Record, Replays
+from .wiring import Edge, Wiring, inputs_of, outputs_of
+
+_INT64 = np.dtype("i8")
+
+
+class Link:
+    """One operator of a chain: what is the same for every batch."""
+
+    __slots__ = ("draws", "ins", "is_lone", "node", "op", "outs", "peeks", "resolver")
+
+    def __init__(self, node: Node, resolver: Resolver, is_lone: bool = True):
+        self.node, self.op, self.resolver = node, node.op, resolver
+        self.ins, self.outs = inputs_of(node), outputs_of(node)
+        self.peeks = [(i, self.ins[i]) for i in node.op.ahead(len(self.ins))]
+        self.draws = "seed" in node.op.schema  # random numbers, by a key that the imperative mode changes
+        self.is_lone = is_lone  # nothing else reads its first input
+
+    def label(self, e: Edge, spec: Spec) -> str:
+        """The layout that an input has for the operator: its own, or for the first one that has none the first that
+        fits."""
+        if spec.layout or e != self.ins[0]:
+            return spec.layout
+        return next((layout for layout in self.op.layouts if len(layout) == spec.ndim), "")
+
+
+class _Call:
+    """A link with the arguments it has for one batch."""
+
+    __slots__ = ("a", "ins", "node", "outs")
+
+    def __init__(self, link: Link, a: Arguments):
+        self.node, self.a, self.ins, self.outs = link.node, a, link.ins, link.outs
+
+
+class Chain:
+    """`needed` are the outputs that later stages or the user want; everything else stays in the threads' scratch
+    memory."""
+
+    can_replay = True
+
+    def __init__(self, nodes: list[Node], needed: set[Edge], resolvers: dict[int, Resolver]):
+        self.nodes, self.needed = nodes, needed
+        reads = [e for n in nodes for e in inputs_of(n)]
+        lone = {e for e in reads if reads.count(e) == 1 and e not in needed}
+        self.links = [Link(n, resolvers[n.number], not n.inputs or inputs_of(n)[0] in lone) for n in nodes]
+        self._wirings: dict[tuple[int, ...], Wiring] = {}
+        self.fusions: dict[tuple, Any] = {}  # of a chain on the GPU: which calls are one launch
+        self.replays = Replays(self) if self.can_replay and Replays.suit(self.links) else None
+
+    def segment(self, ctx: Context, first: Link, record: Record | None = None) -> _Segment:
+        return _Segment(self, ctx, first, record)
+
+    def wiring(self, nodes: list[Node]) -> Wiring:
+        """That of a part of the chain; made once."""
+        key = tuple(n.number for n in nodes)
+        if key not in self._wirings:
+            read_outside = {e for n in self.nodes if n not in nodes for e in inputs_of(n)}
+            self._wirings[key] = Wiring(nodes, self.needed | read_outside)
+        return self._wirings[key]
+
+    def run(self, ctx: Context, pool: kernels.Pool) -> None:
+        with contextlib.suppress(MemoryError):  # of which the rules say what it was for
+            if self.replays is not None and self.replays.run(ctx, pool):
+                return
+        self.run_by_rules(ctx, pool)
+
+    def run_by_rules(self, ctx: Context, pool: kernels.Pool, record: Record | None = None) -> _Segment:
+        """`record` to have it on record, of which only the last segment is any good."""
+        segment: _Segment | None = None
+        for link in self.links:
+            try:
+                while True:
+                    if segment is None:
+                        segment = self.segment(ctx, link, record)
+                    if segment.add(link):
+                        break
+                    segment.run(pool)
+                    segment = None
+            except Exception as e:
+                sample_of = segment.sample_of if segment is not None else None
+                raise explain_failure(ctx, link.node, e, sample_of) from (e if "[internal" in str(e) else None)
+        assert segment is not None
+        segment.run(pool)
+        return segment
+
+
+class _Segment:
+    """Neighbouring operators of a chain that agree on what a row is: a sample, or a frame of a sequence."""
+
+    def __init__(self, chain: Chain, ctx: Context, first: Link, record: Record | None = None):
+        self.chain, self.ctx, self.record = chain, ctx, record
+        self.native: Native = IMMEDIATE if record is None else record
+        self.launch: Launch | None = None
+        self.begin = time.monotonic_ns()
+        self.calls: list[_Call] = []
+        self.specs: dict[Edge, Spec] = {}
+        self.imported: dict[Edge, Batch] = {}
+        self.given: dict[Edge, Batch] = {}  # memory for outputs, where it is there already
+        self.labels: dict[Edge, str] = {}  # of what was read that has no layout: the layout it was taken to have
+        self.counts = self._frames_of(first)
+        self.sample_of = None if self.counts is None else np.repeat(np.arange(ctx.n, dtype="i4"), self.counts)
+        self.n_rows = ctx.n if self.sample_of is None else len(self.sample_of)
+        self.no_frames = None if self.counts is None or self.counts.all() else NoFrames(self.counts)
+
+    def _frames_of(self, link: Link) -> np.ndarray | None:
+        """Frames per sample if the operator wants to see frames and an input is a sequence."""
+        if not link.op.frames:
+            return None
+        for e in link.ins:
+            batch = self.ctx.values.get(e)
+            if batch is not None and _is_sequence(link, e, batch.spec):
+                return batch.spec.shape[:, 0]
+        return None
+
+    def add(self, link: Link) -> bool:
+        """Plans a call, or says that it belongs to another segment."""
+        if self.calls and not self._fits(link):
+            return False
+        for e in link.ins:
+            if e not in self.specs:
+                self._take_in(link, e)
+        for e in link.ins[:1]:
+            self.specs[e] = _with_layout(link.node, self.specs[e], self.counts is not None)
+        if self.no_frames is not None:
+            self.no_frames.add(link, self.ctx)
+        ctx, op = self.ctx, link.op
+        a = link.resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values, self.counts)
+        a.native, a.sample_of = self.native, self.sample_of
+        if self.record is not None:
+            for name, value in a.__dict__.items():
+                if name in op.schema:
+                    setattr(a, name, self.record.constant(value))
+            if "seed" in op.schema:
+                a.random = self.record.random(a.random)
+            for name in link.node.args:
+                setattr(a, name, self.record.argument(link, name, getattr(a, name)))
+                if f"lengths of {name}" in a.__dict__:
+                    self.record.unknown(f"'{name}' of different lengths", None)
+        specs = [self.specs[e] for e in link.ins]
+        a.batches = [None] * len(specs)
+        for i, e in link.peeks:
+            a.batches[i] = self.imported[e]
+            if self.record is not None:
+                a.batches[i] = Peeked(self.record, e, ctx.values[e], self.imported[e])
+        self.watch(link, a)
+        op.plan(a, *specs)
+        outs = op.outputs(a, *specs)
+        for e, spec in zip(link.outs, outs if isinstance(outs, tuple) else (outs,)):
+            if op.aliases:  # of others memory is asked for
+                check_dims(spec.ndim)
+            self.specs[e] = spec if self.record is None else self.record.whole(spec)
+        self.calls.append(_Call(link, a))
+        return True
+
+    def frames_of_none(self, e: Edge) -> np.ndarray | None:
+        """The shapes that frames of the samples without any would have."""
+        return None if self.no_frames is None else self.no_frames.shapes(e)
+
+    def watch(self, link: Link, a: Arguments) -> None:
+        """Called before the rules get their arguments."""
+
+    def _fits(self, link: Link) -> bool:
+        values, framed = self.ctx.values, self.counts is not None
+        if framed and not link.op.frames:
+            return False
+        has_frames = False
+        for e in link.ins:
+            if e in self.specs and e not in self.imported:
+                spec = self.specs[e]
+                # Behind this segment it has no layout, and each that reads it may take it for something else.
+                if not spec.layout and (framed or (not link.is_lone and link.label(e, spec))):
+                    return False
+                is_sequence = framed or _is_sequence(link, e, spec)
+            elif e in values:
+                spec = values[e].spec
+                is_sequence = _is_sequence(link, e, spec)
+                if e in self.labels and self.labels[e] != link.label(e, spec):
+                    return False
+                if is_sequence and framed and (spec.shape[:, 0] != self.counts).any():
+                    return False
+            else:
+                return False
+            has_frames |= is_sequence
+        return has_frames == framed
+
+    def _take_in(self, link: Link, e: Edge) -> None:
+        """Makes a batch an input of the segment."""
+        batch = rows = self.ctx.values[e]
+        if not batch.spec.layout:
+            label = self.labels[e] = link.label(e, batch.spec)
+            if label.startswith("F") and self.counts is not None:
+                batch = batch.relabel(batch.spec.like(layout=label))
+        if self.counts is not None and self.sample_of is not None:
+            rows = as_rows(batch, self.counts, self.sample_of)
+        elif self.record is not None:
+            rows = self.record.input(e, batch)
+        self.imported[e], self.specs[e] = rows, rows.spec
+        if self.no_frames is not None:
+            self.no_frames.take_in(e, batch)
+
+    def run(self, pool: kernels.Pool) -> None:
+        wiring, specs = self.chain.wiring([c.node for c in self.calls]), self.specs
+        if wiring.narrow:
+            planned = {c.node.number: c for c in self.calls}
+            for node, axes in wiring.narrow:
+                self._narrow(planned[node.number], axes)
+        batches: dict[Edge, Batch] = dict(self.imported)
+        rows: dict[Edge, np.ndarray] = {}
+        places: dict[Edge, int] = {}
+        for e, batch in self.imported.items():
+            places[e], rows[e] = batch.rows_address, batch.rows
+        for e in wiring.allocated:
+            if e in self.given:
+                batch = batches[e] = self.given[e]
+                rows[e], places[e] = batch.rows, batch.rows_address
+                continue
+            # What is given out must not be memory that a record goes on using.
+            spec = specs[e] if self.record is None else specs[e].copy()
+            try:
+                batch, rows[e] = fold(spec, self.counts, self.frames_of_none(e))
+            except (MemoryError, ValueError) as error:
+                maker = next(c.node for c in self.calls if e in c.outs)
+                raise explain_failure(self.ctx, maker, error) from None
+            batches[e], places[e] = batch, batch.rows_address if self.counts is None else address(rows[e])
+        if wiring.native and self.n_rows:
+            self._execute(pool, wiring, rows, places)
+            for e in wiring.shortened:
+                batches[e].shorten()
+        self._publish(wiring, batches)
+
+    def _execute(
+        self, pool: kernels.Pool, wiring: Wiring, rows: dict[Edge, np.ndarray], places: dict[Edge, int]
+    ) -> None:
+        ctx, chosen, params, alive = self.ctx, [], [], []
+        node = wiring.native[0]
+        try:
+            for c in self.calls:
+                node = c.node
+                if not node.op.aliases:
+                    around = [self.specs[e] for e in (*c.ins, *c.outs)]
+                    chosen.append(kernels.kernel(node.op.kernel_for(c.a, *around)))
+                    params.append(node.op.params(c.a, *around))
+            key = tuple(chosen), self.n_rows
+            launch = self.launch = wiring.launches.take(*key) if self.record is None else Launch(wiring, *key)
+            for i, columns in enumerate(params):
+                node = wiring.native[i]
+                alive.append(launch.arguments[i].fill(columns))
+        except Exception as e:
+            raise explain_failure(ctx, node, e, self.sample_of) from (e if "[internal" in str(e) else None)
+        launch.prepare(self.specs, rows, places)
+        if self.record is not None:
+            self.record.filled(launch.arguments, params)
+            self.record.described(launch, self.specs)
+        execute(ctx, wiring.native, launch.program, pool, self.begin, self.sample_of)
+        del alive
+        if self.record is None:
+            wiring.launches.give(*key, launch)
+
+    def _narrow(self, c: _Call, axes: str) -> None:
+        """Lets the producer of a call's first input make only the window that the call reads."""
+        x = self.specs[c.ins[0]]
+        try:
+            region = c.node.op.region(c.a, x, self.specs[c.outs[0]])
+        except Exception as error:
+            raise explain_failure(self.ctx, c.node, error, self.sample_of) from None
+        if region is None:
+            return
+        native = self.native
+        windows, at = native.allocate((2, x.n, x.ndim), _INT64)
+        native.assign(windows[0], region[0])
+        native.assign(windows[1], region[1])
+        whole = sum(1 << d for d, name in enumerate(x.layout or "?" * x.ndim) if name not in axes)
+        if not native.call("settle_windows", at, at + windows.nbytes // 2, x.shape, x.n, x.ndim, whole):
+            raise RuntimeError(f"[internal error] {c.node!r} asks for a region outside of its input")
+        self.specs[c.ins[0]] = x.windowed(*windows)
+
+    def _publish(self, wiring: Wiring, batches: dict[Edge, Batch]) -> None:
+        """Makes what is wanted known to later stages; each sample keeps the name of where it came from."""
+        values = self.ctx.values
+        sources: dict[Edge, list[str] | None] = {e: values[e].sources for e in self.imported}
+        for c in self.calls:
+            names = next((sources[e] for e in c.ins if sources[e] is not None), None)
+            for e in c.outs:
+                sources[e] = names
+                if e not in wiring.wanted:
+                    continue
+                batch = batches[wiring.root[e]]
+                if wiring.root[e] != e:
+                    if self.counts is not None:
+                        raise RuntimeError(f"[internal error] {c.node!r} renames frames")
+                    batch = batch.relabel(self.specs[e] if self.record is None else self.specs[e].copy())
+                batch.sources = names
+                values[e] = batch
+
+
+def _is_sequence(link: Link, e: Edge, spec: Spec) -> bool:
+    return link.op.frames and spec.ndim > 1 and link.label(e, spec).startswith("F")
+
+
+def _with_layout(node: Node, spec: Spec, is_frame: bool) -> Spec:
+    """Checks the layout against what the operator accepts; a batch without one is given the first that fits."""
+    accepted = node.op.layouts
+    if not accepted:
+        return spec
+    seen = "F" + spec.layout if is_frame else spec.layout
+    if spec.layout:
+        if seen in accepted:
+            return spec
+        if spec.layout in accepted:
+            return spec
+        raise ValueError(f"input 0 has the layout '{seen}', which is not supported; supported: {', '.join(accepted)}")
+    for layout in accepted:
+        if len(layout) == spec.ndim:
+            return Spec(spec.shape, spec.dtype, layout, spec.origin, spec.stored)
+    encoded = spec.ndim == 1 and spec.dtype == np.uint8
+    raise ValueError(
+        f"input 0 has {spec.ndim} dimension{'s' * (spec.ndim != 1)} and no layout; supported layouts: "
+        f"{', '.join(accepted)}" + "; bytes of a file become an image by fn.decoders.image" * encoded
+    )

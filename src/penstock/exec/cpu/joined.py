@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the chains of both branches of a conditional, each for the samples that go into it, into the same batch."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core import kernels
+from ...core.batch import Batch, Spec
+from ...graph.joining import Alternative, Branches, lineage
+from ..arguments import Resolver
+from ..context import BadSamples, Context, ScopedContext
+from .chain import Chain, _Segment
+from .replay import Replay
+
+# Samples up to this many bytes are copied: an array is quicker to make and to read than as many pointers.
+_SMALL_BYTES = 256
+_NONE = np.zeros(0, "i8")
+
+Run = Callable[[Context, kernels.Pool], None]
+_Planned = tuple["_Part", "_Segment | Replay", ScopedContext]  # one branch, for one batch
+
+
+class Joined:
+    """`apart` runs the stages one by one, where they can't be joined for a batch: for sequences, and for errors."""
+
+    def __init__(self, stage: Branches, apart: list[Run], resolvers: dict[int, Resolver]):
+        self.outputs, self._apart = stage.outputs, apart
+        self._alternatives = [_Part(a, resolvers) for a in stage.alternatives]
+        self.wirings = [p.chain.wiring(p.chain.nodes) for p in self._alternatives]
+        # What is seen in the memory of something else can't be put into a batch.
+        self._can = all(w.root[e] == e for p, w in zip(self._alternatives, self.wirings) for e in p.gives)
+
+    def run(self, ctx: Context, pool: kernels.Pool) -> None:
+        planned = self._plan(ctx) if self._can else None
+        if planned is None:
+            for run in self._apart:
+                run(ctx, pool)
+            return
+        wholes = self._place(ctx.n, planned) if len(planned) > 1 else None
+        for part, segment, sub in planned:
+            segment.begin += time.monotonic_ns() - sub.planned_ns  # not what the other branch takes
+            try:
+                segment.run(pool)
+            except BadSamples as bad:
+                raise BadSamples({int(sub.within[i]): what for i, what in bad.samples.items()}) from None
+            for i, what in sub.failed.items():
+                ctx.failed[int(sub.within[i])] = what
+            if part.chain.replays is not None:
+                part.chain.replays.take_back(segment, sub)
+        for i, e in enumerate(self.outputs):
+            parts = [(sub.values[part.gives[i]], sub.within) for part, _, sub in planned]
+            ctx.values[e] = parts[0][0] if wholes is None else wholes[i]
+            if wholes is not None:
+                wholes[i].sources = _sources(ctx.n, parts)
+
+    def _plan(self, ctx: Context) -> list[_Planned] | None:
+        """The segments of the branches that samples go into; None if it has to be done stage by stage."""
+        planned: list[_Planned] = []
+        for part in self._alternatives:
+            found = part.rows(ctx)
+            if found is None:
+                return None
+            rows = found[-1]
+            if not len(rows):
+                continue
+            sub = ScopedContext(ctx, rows)
+            try:
+                sub.values = part.values(ctx, found)
+                segment = part.plan(sub)
+            except Exception:  # which comes again, with an explanation, stage by stage
+                return None
+            if segment is None:
+                return None
+            sub.planned_ns = time.monotonic_ns()
+            planned.append((part, segment, sub))
+        return planned if planned and self._alike(planned) else None
+
+    def _alike(self, planned: list[_Planned]) -> bool:
+        """Whether what is merged, and what comes out, can be one batch."""
+        seen: dict[Any, tuple] = {}
+        for part, segment, _ in planned:
+            for name, e in (*zip(self.outputs, part.gives), *part.merged.items()):
+                spec = segment.specs.get(e)
+                if spec is not None:
+                    form = spec.dtype, spec.ndim, spec.layout
+                    if seen.setdefault(name, form) != form:
+                        return False
+        return True
+
+    def _place(self, n: int, planned: list[_Planned]) -> list[Batch]:
+        """Memory for the outputs of all samples, of which each branch is given its part."""
+        wholes = []
+        for i in range(len(self.outputs)):
+            specs = [segment.specs[part.gives[i]] for part, segment, _ in planned]
+            shape = np.empty((n, specs[0].ndim), "i8")
+            for spec, (_, _, sub) in zip(specs, planned):
+                shape[sub.within] = spec.shape
+            wholes.append(Batch.allocate(Spec(shape, specs[0].dtype, specs[0].layout)))
+            for part, segment, sub in planned:
+                segment.given[part.gives[i]] = wholes[i].take(sub.within)
+        return wholes
+
+
+class _Part:
+    """The chain of one branch."""
+
+    def __init__(self, alternative: Alternative, resolvers: dict[int, Resolver]):
+        self.scope, self.gives, self.merged = alternative.scope, alternative.gives, alternative.merged
+        self.chain = Chain(alternative.nodes, set(self.gives), resolvers)
+        made = {n.number for n in alternative.nodes}
+        reads = [d for n in alternative.nodes for d in (*n.inputs, *n.arg_nodes())]
+        self.scopes = lineage(self.scope)[::-1]
+        # Edges from outside, and how many scopes they have been split for.
+        self.reads = {
+            (d.source.number, d.index): d.source.branch.depth if d.source.branch is not None else 0
+            for d in reads
+            if d.source.number not in made
+        }
+
+    def rows(self, ctx: Context) -> list[np.ndarray] | None:
+        """For each scope, from the outermost on, the rows that go into it, as rows of the one around it, and last as
+        rows of the batch; None if a condition is not a scalar."""
+        found, within = [], None
+        for scope in self.scopes:
+            condition = ctx.values[scope.condition_edge]
+            if condition.spec.ndim and len(condition):
+                return None
+            chosen = ((condition.array() != 0) == scope.branch).nonzero()[0] if condition.spec.ndim == 0 else _NONE
+            found.append(chosen)
+            within = chosen if within is None else within[chosen]
+        assert within is not None
+        return [*found, within]
+
+    def values(self, ctx: Context, rows: list[np.ndarray]) -> dict[tuple[int, int], Batch]:
+        values = {}
+        for e, depth in self.reads.items():
+            batch = ctx.values[e]
+            for chosen in rows[depth:-1]:
+                batch = batch if len(chosen) == len(batch) else _take(batch, chosen)
+            values[e] = batch
+        return values
+
+    def plan(self, sub: ScopedContext) -> _Segment | Replay | None:
+        links, replays, record = self.chain.links, self.chain.replays, None
+        if replays is not None:
+            replay = replays.segment(sub)
+            if replay is not None:
+                return replay
+            record = replays.for_segment(sub)
+        segment = self.chain.segment(sub, links[0], record)
+        if segment.counts is not None or not all(segment.add(link) for link in links):
+            return None
+        return segment
+
+
+def _take(batch: Batch, rows: np.ndarray) -> Batch:
+    spec = batch.spec
+    if spec.n and math.prod(spec.stored[0].tolist()) * spec.dtype.itemsize <= _SMALL_BYTES and spec.is_dense:
+        sources = None if batch.sources is None else [batch.sources[i] for i in rows.tolist()]
+        return Batch.from_array(batch.array()[rows], spec.layout, sources)
+    return batch.take(rows)
+
+
+def _sources(n: int, parts: list[tuple[Batch, np.ndarray]]) -> list[str] | None:
+    names = [""] * n
+    for batch, rows in parts:
+        if batch.sources is None:
+            return None
+        for i, name in zip(rows.tolist(), batch.sources):
+            names[i] = name
+    return names

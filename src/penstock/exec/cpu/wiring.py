@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a segment is the same for every batch: which outputs are kept, which scratch buffer holds what, where windows
+may be narrowed."""
+
+from __future__ import annotations
+
+from ...core.op import Pointwise
+from ...graph.node import Node
+from .launch import Launches
+
+Edge = tuple[int, int]
+
+
+def inputs_of(node: Node) -> list[Edge]:
+    return [(d.source.number, d.index) for d in node.inputs]
+
+
+def outputs_of(node: Node) -> list[Edge]:
+    return [(node.number, i) for i in range(node.n_outputs)]
+
+
+class Wiring:
+    """The wiring of neighbouring `nodes` of a chain. `needed` are the outputs that someone outside of them reads.
+
+    `root` maps an edge to the one whose memory it is seen in; `kept` are the roots that become batches; `buffers`
+    number the threads' scratch buffers of the others; `unkept` are the edges made here that become no batches, and
+    `views` those of them that are seen in a batch's memory, with it; `narrow` lists (consumer, axes) from the last to
+    the first: consumers whose first input may be made in part only, along these axes; `shortened` are those batches
+    of which a kernel says how much it has made.
+    """
+
+    def __init__(self, nodes: list[Node], needed: set[Edge]):
+        self.nodes = nodes
+        self._producer = {e: n for n in nodes for e in outputs_of(n)}
+        self.wanted = {e for e in self._producer if e in needed}
+        self.root: dict[Edge, Edge] = {}
+        for n in nodes:
+            for e in outputs_of(n):
+                above = inputs_of(n)[0] if n.op.aliases else e
+                self.root[e] = self.root.get(above, above)
+        self.kept = {self.root[e] for e in self.wanted}
+        self.allocated = [e for e in self._producer if e in self.kept]
+        shortened = ((n, i) for n in nodes if n.op.shortens is not None for i in range(n.op.shortens, n.n_outputs))
+        self.shortened = [(n.number, i) for n, i in shortened if (n.number, i) in self.kept]
+        self._uses: dict[Edge, int] = {}
+        for n in nodes:
+            for e in inputs_of(n):
+                self._uses[e] = self._uses.get(e, 0) + 1
+        self.narrow = [
+            (n, axes)
+            for n in reversed(nodes)
+            if n.inputs and not n.op.aliases and (axes := self._window_axes(inputs_of(n)[0]))
+        ]
+        self.buffers = self._scratch()
+        self.native = [n for n in nodes if not n.op.aliases]
+        self.unkept = [e for e in self._producer if e not in self.kept]
+        self.views = [(e, r) for e in self.unkept if (r := self.root[e]) != e and r not in self.buffers]
+        self.launches = Launches(self)
+        self.slots = {
+            n.number: [self._slots(outputs_of(n)), [] if n.op.by_address else self._slots(inputs_of(n))] for n in nodes
+        }
+
+    def _slots(self, edges: list[Edge]) -> list[tuple[Edge, int]]:
+        return [(e, self.buffers.get(self.root.get(e, e), -1)) for e in edges]
+
+    def _window_axes(self, e: Edge) -> str:
+        """The axes along which an edge may hold a window only: its producer can make one and nobody else wants the
+        rest."""
+        producer = self._producer.get(e)
+        if producer is None or e in self.kept or self.root[e] != e or self._uses.get(e) != 1:
+            return ""
+        axes = producer.op.windowed
+        if axes and isinstance(producer.op, Pointwise):  # it makes what it gets
+            above = self._window_axes(inputs_of(producer)[0]) if len(producer.inputs) == 1 else ""
+            axes = "".join(c for c in axes if c in above)
+        return axes
+
+    def _scratch(self) -> dict[Edge, int]:
+        """A buffer is used again as soon as its content has been read for the last time."""
+        last: dict[Edge, int] = {}
+        for i, n in enumerate(self.nodes):
+            for e in (*inputs_of(n), *outputs_of(n)):
+                last[self.root.get(e, e)] = i
+        buffers: dict[Edge, int] = {}
+        free: list[int] = []
+        count = 0
+        for i, n in enumerate(self.nodes):
+            for e in outputs_of(n):
+                if self.root[e] == e and e not in self.kept:
+                    if not free:
+                        free.append(count)
+                        count += 1
+                    buffers[e] = free.pop()
+            free += [b for e, b in buffers.items() if last[e] == i]
+        return buffers

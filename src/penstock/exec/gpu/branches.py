@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators without a kernel that regroup batches of the GPU. Conditionals split and merge samples by their addresses,
+on the CPU: none is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...core import kernels
+from ...gpu.batch import DeviceBatch
+from ...graph.node import Node
+from ..arguments import Resolver
+from ..context import Context
+
+
+def runner(node: Node, resolvers: dict[int, Resolver]) -> Callable[[Context, kernels.Pool], None]:
+    """What runs the operator for one batch."""
+    from ..plan import run_batchwise  # which imports this module
+
+    def run(ctx: Context, pool: kernels.Pool) -> None:
+        stream = ctx.gpu.stream
+        for d in node.inputs:
+            batch = ctx.values[d.source.number, d.index]
+            if isinstance(batch, DeviceBatch):
+                batch.used_on(stream)
+        run_batchwise(node, resolvers[node.number], ctx, pool)
+        given = [ctx.values[d.source.number, d.index] for d in node.inputs]
+        for i in range(len(node.outputs)):
+            out = ctx.values[node.number, i]
+            if isinstance(out, DeviceBatch) and all(out is not batch for batch in given):
+                out.stream, out.ready = stream, None  # the stream waits for all inputs
+
+    return run

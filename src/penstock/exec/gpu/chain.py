@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a chain on the GPU: planned like a chain of the CPU, then grouped into as few launches as can be, whose
+arguments travel in one copy. Nothing waits for the GPU. Plans are kept for batches of the same kind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ...core import kernels
+from ...core.batch import Batch, Spec
+from ...core.op import Arguments
+from ...core.rng import Watched
+from ...core.rows import ArgumentRows, Unread
+from ...gpu.driver import OutOfDeviceMemory
+from ...gpu.launch import Call, Fusion, Launch
+from ..arguments import Resolver
+from ..context import Context, explain_failure
+from ..cpu.chain import Chain, Link, _Segment
+from ..cpu.record_kinds import rules_only
+from ..cpu.replay import Replays
+from ..cpu.wiring import Edge, Wiring
+from ..frames import fold
+from .kept import Kept, Order
+from .plan import INPUT, MEMORY, OUTPUTS, WORKSPACE, GpuPlan, Image, Output, Started, Where
+from .session import GpuPass
+
+_PATIENCE = 16
+_NAMED = 3  # operators that an error of memory names
+_ALIGNED = 256  # bytes, of tensors in the workspace
+
+
+class GpuChain(Chain):
+    """A chain whose nodes run on the GPU."""
+
+    can_replay = False
+
+    def __init__(self, nodes: list[Any], needed: set[Edge], resolvers: dict[int, Resolver]):
+        super().__init__(nodes, needed, resolvers)
+        self.kept = Kept(self.links)
+        self.plans = {"kept": 0, "computed": 0, "by rules": 0}  # how many were started
+        self._vain = 0  # batches one after the other that no plan was kept for, but which a record was good for
+        self._keeps = not rules_only()
+        self._records: Any = None
+        if Replays.suit(self.links):
+            from .record import GpuReplays  # which imports this module
+
+            self._records = GpuReplays(self)
+
+    def run(self, ctx: Context, pool: kernels.Pool) -> None:
+        try:
+            self._run(ctx)
+        except OutOfDeviceMemory as e:
+            raise self._explained(ctx, e) from None
+
+    def _explained(self, ctx: Context, error: OutOfDeviceMemory) -> Exception:
+        """Which operator asked for how much; the one with the largest output is named first."""
+        nodes = {n.number: n for n in self.nodes}
+        asked = sorted(error.asked, key=lambda x: -x[1])
+        node = nodes[asked[0][0]] if asked else self.links[0].node
+        parts = [f"{nodes[k].op.display_name()} {_size(nbytes)}" for k, nbytes in asked[:_NAMED]]
+        parts += [f"{len(asked) - _NAMED} other outputs {_size(sum(b for _, b in asked[_NAMED:]))}"] * (
+            len(asked) > _NAMED
+        )
+        parts += [f"what lies between and their arguments {_size(error.shared)}"] * bool(error.shared)
+        told = f"{error}.\nWhat was asked for: {', '.join(parts)}" if asked else str(error)
+        return explain_failure(ctx, node, MemoryError(told))
+
+    def _run(self, ctx: Context) -> None:
+        order, at = self.kept.order, 0
+        while at < len(order.links):
+            begin = time.monotonic_ns()
+            key = plan = None
+            if self._keeps and (self._vain < _PATIENCE or self._vain % _PATIENCE == 0):
+                key = self.kept.key(ctx, order, at)
+                plan = self.kept.find(key, ctx)
+            self._vain = 0 if plan is not None else self._vain + 1
+            if plan is None:
+                if self._records is not None and at == 0 and self._records.start(ctx, begin):
+                    self.plans["computed"] += 1
+                    return
+                self._vain = min(self._vain, _PATIENCE - 1)
+                plan = self._by_rules(ctx, order, at, key)
+                self.plans["by rules"] += 1
+            else:
+                self.plans["kept"] += 1
+            plan.run(ctx, begin)
+            at += plan.links
+
+    def _by_rules(self, ctx: Context, order: Order, at: int, key: tuple | None) -> GpuPlan:
+        """The plan of a segment from a link on, and of as many behind it as fit."""
+        segment: GpuSegment | None = None
+        for link in order.links[at : order.end(at)]:
+            try:
+                if segment is None:
+                    segment = GpuSegment(self, ctx, link, order.known(ctx, at) if key is not None else set())
+                if not segment.add(link):
+                    break
+            except Exception as e:
+                sample_of = segment.sample_of if segment is not None else None
+                raise explain_failure(ctx, link.node, e, sample_of) from (e if "[internal" in str(e) else None)
+        assert segment is not None
+        plan = segment.plan()
+        self.kept.keep(key, plan)
+        return plan
+
+
+def _size(nbytes: int) -> str:
+    return f"{nbytes / (1 << 20):.1f} MiB" if nbytes < 100 << 20 else f"{nbytes >> 20} MiB"
+
+
+class _Peeked:
+    """The batches that a rule may look into. Those that are not among what a plan is found again by are its fault."""
+
+    def __init__(self, batches: list[Batch | None], known: list[bool], faults: set[int], number: int):
+        self._batches, self._known, self._faults, self._number = batches, known, faults, number
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __getitem__(self, i: int) -> Batch | None:
+        if not self._known[i] and self._batches[i] is not None:
+            self._faults.add(self._number)
+        return self._batches[i]
+
+    def __iter__(self) -> Iterator[Batch | None]:
+        return (self[i] for i in range(len(self)))
+
+
+class _OfNoMemory(Batch):
+    """A batch in memory that begins at 0, for its rows."""
+
+    __slots__ = ("nbytes",)
+    guard_bytes = 0
+    nbytes: int
+
+    @classmethod
+    def of(cls, spec: Spec) -> _OfNoMemory:
+        batch = cls.allocate(spec, None, _Nowhere)
+        batch.nbytes = batch.owners[0].nbytes
+        return batch
+
+
+class _Nowhere:
+    address = 0
+
+    def __init__(self, nbytes: int):
+        self.nbytes = nbytes
+
+
+class GpuSegment(_Segment):
+    chain: GpuChain
+
+    def __init__(self, chain: Chain, ctx: Context, first: Link, known: set[Edge]):
+        """`known` are the edges whose contents a plan is found again by."""
+        super().__init__(chain, ctx, first)
+        self.faults: set[int] = set()  # numbers of operators whose rules have looked at more than plans are known by
+        self._known = known
+        self._numbers: dict[Edge, int] = {}
+        self._tensors: list[Spec] = []
+
+    def watch(self, link: Link, a: Arguments) -> None:
+        a.random = Watched(a.random)
+        known = [e in self._known for e in link.ins]
+        a.batches = _Peeked(a.batches, known, self.faults, link.node.number)  # type: ignore[assignment]
+
+    def plan(self) -> GpuPlan:
+        """The plan of what was added."""
+        gpu: GpuPass = self.ctx.gpu
+        wiring = self.chain.wiring([c.node for c in self.calls])
+        planned = {c.node.number: c for c in self.calls}
+        for node, axes in wiring.narrow:
+            self._narrow(planned[node.number], axes)
+        self._inputs = list(self.imported)
+        outputs = self._outputs(wiring)
+        places = {o.edge: (o.where, rows) for o, rows in outputs}
+        image, workspace = Image(), 0
+        starts: list[Started] = []
+        if self.n_rows:
+            starts, workspace = self._launches(gpu, wiring, image, places)
+            if not starts:
+                image = Image()
+        views = self._views(wiring, {o.edge: o for o, _ in outputs})
+        for c in self.calls:
+            if c.a.random.read:  # type: ignore[attr-defined]
+                self.faults.add(c.node.number)
+        numbers = [c.node.number for c in self.calls]
+        new = [o for o, _ in outputs]
+        plan = self._make(gpu.session, numbers, self._inputs, self.n_rows, image, starts, workspace, [*new, *views])
+        plan.faulty = next(iter(self.faults), None)
+        return plan
+
+    def _make(self, *arguments: Any) -> GpuPlan:
+        return GpuPlan(*arguments)
+
+    # The batches given out ----------------------------------------------------------------------------------------
+
+    def _outputs(self, wiring: Wiring) -> list[tuple[Output, np.ndarray]]:
+        """Those in memory of their own, with the rows that kernels write."""
+        named, made = self._named(), []
+        for k, e in enumerate(wiring.allocated):
+            batch, rows = fold(self.specs[e], self.counts, self.frames_of_none(e), _OfNoMemory.of)
+            assert isinstance(batch, _OfNoMemory)
+            where = Where(MEMORY, OUTPUTS + k)
+            wanted = e in wiring.wanted
+            made.append((Output(e, batch.spec, batch.rows, batch.nbytes, where, None, named.get(e), wanted), rows))
+        return made
+
+    def _views(self, wiring: Wiring, made: dict[Edge, Output]) -> list[Output]:
+        """Those that are seen in the memory of others."""
+        named, views = self._named(), []
+        for c in self.calls:
+            for e in c.outs:
+                root = wiring.root[e]
+                if e not in wiring.wanted or root == e:
+                    continue
+                if self.counts is not None:
+                    raise RuntimeError(f"[internal error] {c.node!r} renames frames")
+                spec = self.specs[e]
+                rows = spec.packed()
+                if root in made:
+                    where = made[root].where
+                    rows["data"] = made[root].rows["data"]
+                else:
+                    where = Where(INPUT, self._inputs.index(root))
+                views.append(Output(e, spec, rows, 0, where, root, named.get(e), True))
+        return views
+
+    def _named(self) -> dict[Edge, Edge]:
+        """The input that the names of an edge's samples come from."""
+        named = {e: e for e in self.imported if self.ctx.values[e].sources is not None}
+        for c in self.calls:
+            name = next((named[e] for e in c.ins if e in named), None)
+            if name is not None:
+                named.update(dict.fromkeys(c.outs, name))
+        return named
+
+    # The launches -------------------------------------------------------------------------------------------------
+
+    def _tensor(self, e: Edge) -> int:
+        if e not in self._numbers:
+            self._numbers[e] = len(self._tensors)
+            self._tensors.append(self.specs[e])
+        return self._numbers[e]
+
+    def _launches(
+        self, gpu: GpuPass, wiring: Wiring, image: Image, places: dict[Edge, tuple[Where, np.ndarray]]
+    ) -> tuple[list[Started], int]:
+        """The launches, and the bytes of the workspace that they need."""
+        calls: list[Call] = []
+        at_args: list[int] = []
+        for c in self.calls:
+            op = c.node.op
+            if op.aliases:
+                continue
+            try:
+                of_call = [self.specs[e] for e in (*c.ins, *c.outs)]
+                kernel = kernels.kernel(op.kernel_for(c.a, *of_call))
+                rows = ArgumentRows(self.n_rows, kernel.args, kernel.pointers)
+                at_args.append(self._arguments(kernel, rows, op.params(c.a, *of_call), image))
+            except Exception as e:
+                raise explain_failure(self.ctx, c.node, e, self.sample_of) from (e if "[internal" in str(e) else None)
+            ins = [self._tensor(e) for i, e in enumerate(c.ins) if i not in op.ahead(len(c.ins))]
+            calls.append(Call(kernel.path, [self._tensor(e) for e in c.outs], ins, rows.array))
+        if not calls:
+            return [], 0
+        kept = {self._numbers[e] for e in wiring.allocated if e in self._numbers}
+        launches = self._planned(self._fusion(wiring, calls, kept), calls)
+        scratch = max((x.scratch for x in launches), default=0)
+        workspace = self._place(wiring, launches, -(-scratch // _ALIGNED) * _ALIGNED, places)
+        at_rows: dict[int, int] = {}
+        at_shapes: dict[int, int] = {}
+        edges = list(self._numbers)
+        for launch in launches:
+            for t in launch.tensors:
+                if t not in at_rows:
+                    at_rows[t] = image.add_rows(*self._rows_of(edges[t], wiring, places))
+            for t in launch.shapes:
+                if t not in at_shapes:
+                    at_shapes[t] = image.add(self._shapes_of(self._tensors[t]))
+        starts, begun = [], set()
+        for x in launches:
+            group, zeroed = x.calls[0], 0  # the launches of a group share their scratch
+            if x.scratch and group not in begun:
+                begun.add(group)
+                zeroed = max(o.scratch for o in launches if o.calls[0] == group) if x.zero else 0
+            tensors = [at_rows[t] for t in x.tensors] + [at_shapes[t] for t in x.shapes]
+            function = gpu.session.function(x.source, x.entry, x.shared)
+            where = 0 if group in begun else None
+            starts.append(
+                Started(function, x.grid, x.block, x.shared, tensors, [at_args[c] for c in x.calls], where, zeroed)
+            )
+        return starts, workspace
+
+    def _arguments(self, kernel: kernels.Kernel, rows: ArgumentRows, columns: dict[str, Any], image: Image) -> int:
+        """Fills the argument rows and puts them into the image, with the arrays behind pointers."""
+        unread = {k: v for k, v in columns.items() if type(v) is Unread}
+        rows.fill({k: 0 if k in unread else v for k, v in columns.items() if k not in kernel.pointers})
+        n, step, fields = self.n_rows, kernel.args.itemsize, kernel.args.fields
+        assert fields is not None
+        for field in kernel.pointers & columns.keys():
+            values = np.ascontiguousarray(columns[field])
+            between = 0 if len(values) == 1 else values.strides[0]
+            rows.views[field][...] = image.add(values) + between * np.arange(n, dtype="u8")
+        at = image.add(rows.array)
+        for field in kernel.pointers & columns.keys():
+            image.points(at + fields[field][1], step, n)
+        for field, column in unread.items():
+            image.column(column.name, at + fields[field][1], step, n, fields[field][0].itemsize, self.sample_of)
+        return at
+
+    def _fusion(self, wiring: Wiring, calls: list[Call], kept: set[int]) -> Fusion:
+        """How calls are grouped; it depends on kernels and wiring alone and is found once."""
+        key = tuple(c.kernel for c in calls), tuple(self._numbers), id(wiring)
+        cache = self.chain.fusions
+        if key not in cache:
+            cache[key] = Fusion(calls, kept)
+        return cache[key]
+
+    def _planned(self, fusion: Fusion, calls: list[Call]) -> list[Launch]:
+        return fusion.plan(calls, self._tensors, self.n_rows)
+
+    def _shapes_of(self, spec: Spec) -> np.ndarray:
+        """Rows of a tensor that is in no memory."""
+        return spec.packed()
+
+    def _place(
+        self, wiring: Wiring, launches: list[Launch], begin: int, places: dict[Edge, tuple[Where, np.ndarray]]
+    ) -> int:
+        """Gives what is read within the segment only a place in the workspace, behind `begin`; memory of what has been
+        read for the last time is used again. Returns how far they reach."""
+        edges = list(self._numbers)
+        roots = [[wiring.root.get(edges[t], edges[t]) for t in x.tensors] for x in launches]
+        last = {root: i for i, of_launch in enumerate(roots) for root in of_launch}
+        used: dict[Edge, tuple[int, int]] = {}
+        end = begin
+        for i, of_launch in enumerate(roots):
+            for root in of_launch:
+                if root in places or root in self.imported:
+                    continue
+                batch = _OfNoMemory.of(self.specs[root])
+                size, at = -(-max(batch.nbytes, 1) // _ALIGNED) * _ALIGNED, begin
+                for low, high in sorted(used.values()):
+                    if at + size <= low:
+                        break
+                    at = max(at, high)
+                used[root] = at, at + size
+                end = max(end, at + size)
+                batch.rows["data"] += np.uint64(at)
+                places[root] = Where(MEMORY, WORKSPACE), batch.rows
+            for root in of_launch:
+                if last[root] == i:
+                    used.pop(root, None)
+        return end
+
+    def _rows_of(
+        self, e: Edge, wiring: Wiring, places: dict[Edge, tuple[Where, np.ndarray]]
+    ) -> tuple[np.ndarray, Where]:
+        """Where the samples of an edge lie."""
+        root = wiring.root.get(e, e)
+        if root in places:
+            where, rows = places[root]
+        else:
+            where, rows = Where(INPUT, self._inputs.index(root), self.sample_of), self.imported[root].rows.copy()
+            whole = self.ctx.values[root].rows["data"]
+            rows["data"] -= whole if self.sample_of is None else whole[self.sample_of]
+        if root == e:
+            return rows, where
+        out = self.specs[e].packed()
+        out["data"] = rows["data"]
+        return out, where

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of the user's that work on batches of the GPU: what they are lent, and what they return as a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core import dtypes, kernels
+from ...core.batch import Batch, Spec
+from ...gpu.batch import DeviceBatch
+from ...gpu.interchange import LEGACY_STREAM, LentSample, foreign
+from ...gpu.memory import Block
+from ...gpu.stream import ForeignStream
+from ...graph.node import Node
+from ..arguments import Resolver
+from ..context import Context
+from .session import GpuPass
+
+
+class Copy(NamedTuple):
+    """What a function returned for a sample, in memory of the pipeline."""
+
+    block: Block
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+class Arrays:
+    """What an operator that `runs_on_gpu` finds as `a.gpu`."""
+
+    def __init__(self, gpu: GpuPass):
+        self.gpu, self.stream = gpu, gpu.stream
+
+    def writable(self, batch: Batch) -> Batch:
+        """The batch, or a copy of one that others go on using."""
+        if batch.is_borrowed:
+            batch = batch.packed_copy()
+            assert isinstance(batch, DeviceBatch)
+            batch.used_on(self.stream)
+        return batch
+
+    def lend(self, batch: Batch, i: int) -> LentSample:
+        assert isinstance(batch, DeviceBatch)
+        return LentSample(batch, i)
+
+    def copy(self, array: Any, waits: bool) -> Copy:
+        """A copy of somebody's dense array. It was made on the stream of the batch or, with `waits`, on any: then on
+        the default one at the latest."""
+        stream = self.stream
+        address, shape, dtype, number, owner, _ = foreign(array, -1)
+        dtypes.from_numpy(dtype)
+        if number != stream.device.id:
+            raise ValueError(f"it is on GPU {number}, the pipeline works on GPU {stream.device.id}")
+        nbytes = int(np.prod(shape, dtype="i8")) * dtype.itemsize
+        block = self.gpu.take(max(nbytes, 1))
+        if waits:
+            stream.wait(ForeignStream(stream.device, LEGACY_STREAM).record())
+        if nbytes:
+            stream.copy(block.address, address, nbytes)
+        if waits:
+            stream.synchronize()  # before `owner` is let go of
+        del owner
+        return Copy(block, shape, dtype)
+
+    def batch(self, copies: list[Copy]) -> DeviceBatch:
+        """Raises ValueError if the samples differ in type or number of dimensions."""
+        kinds = {(c.dtype, len(c.shape)) for c in copies}
+        if len(kinds) > 1:
+            told = ", ".join(sorted(f"{ndim} dimensions of {dtype.name}" for dtype, ndim in kinds))
+            raise ValueError(f"all samples of a batch need the same number of dimensions and the same type; got {told}")
+        dtype, ndim = kinds.pop() if kinds else (np.dtype("f4"), 0)
+        spec = Spec(np.array([c.shape for c in copies], "i8").reshape(len(copies), ndim), dtype)
+        rows = spec.packed()
+        rows["data"] = [c.block.address for c in copies]
+        batch = DeviceBatch(spec, rows, tuple(c.block for c in copies))
+        batch.device, batch.stream, batch.ready = self.stream.device, self.stream, None
+        return batch
+
+
+def runner(
+    node: Node, resolvers: dict[int, Resolver], turn: Callable[[Node, Context], AbstractContextManager]
+) -> Callable[[Context, kernels.Pool], None]:
+    """What runs such an operator for one batch."""
+    from ..plan import run_batchwise  # which imports this module
+
+    def run(ctx: Context, pool: kernels.Pool) -> None:
+        for d in node.inputs:
+            batch = ctx.values[d.source.number, d.index]
+            if isinstance(batch, DeviceBatch):
+                batch.used_on(ctx.gpu.stream)
+        try:
+            run_batchwise(node, resolvers[node.number], ctx, pool, turn(node, ctx), Arrays(ctx.gpu))
+        finally:
+            ctx.gpu.stream.asked()  # by the function
+
+    return run

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JPEG by the GPU: the CPU's threads read headers and copy the scans into one pinned block, the GPU decodes the Huffman
+codes and makes the pixels, the same as those of the CPU's decoder. What it finds irregular is known when it is
+through."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core import kernels
+from ...core.batch import Batch, view
+from ...core.rows import TENSOR, address, allocate
+from ...gpu.batch import DeviceBatch
+from ...gpu.driver import check
+from ...gpu.memory import Block
+from ...gpu.stream import Event, Stream
+from .jpeg_halves import pixels_source, pixels_type, record_type
+from .session import GpuPass, Session
+
+_BYTE = np.dtype("u1")
+# The fields of `JpegScanBatch`, all of 8 bytes; those before are set once.
+_FIRST = 10
+_SIZE, _HOST, _DEVICE, _SCRATCH, _ROOM, _WANTED, _TAKEN, _MOST_BLOCKS, _LAUNCHED, _N_FIELDS = range(_FIRST, _FIRST + 10)
+# Scratch is taken before it is known how much it takes: a little more than before, ever less where less would do.
+_MORE, _LESS = 1.125, 0.98
+_ALIGNED = 256
+_KEPT_SETS = 8  # of memory: about as many as batches are under way
+_MUCH, _SMALL = 2, 1 << 20  # times what is needed, and bytes
+_SOURCE = '#include "decode/jpeg_huffman.cu"\n'
+
+
+@cache
+def _type(header: str, name: str) -> np.dtype:
+    return kernels.read_struct(kernels.read_header(f"decode/{header}.h"), name)[0]
+
+
+@cache
+def _layout(n: int) -> tuple[dict[str, int], int]:
+    """Where the parts of a batch's block begin, and where the scans do."""
+    types = {"records": record_type(), "scans": _type("jpeg_scan", "JpegScan")}
+    types |= {"huffman": _type("jpeg_huffman", "JpegHuffmanArgs"), "pixels": pixels_type()}
+    types |= {"statuses": _BYTE, "rows": TENSOR}
+    starts, size = {}, 0
+    for name, t in types.items():
+        starts[name] = size
+        size += t.itemsize * n + 15 & ~15
+    return starts, size
+
+
+class Memory:
+    """The memory of batches that are through: taken again, it needs no pool, which would have to ask whether it is.
+    A pipeline with a limit keeps none."""
+
+    def __init__(self, most: int = 0):
+        self._idle: list[tuple[Block, Block]] = []
+        self._most = most  # sets that are kept
+
+    @classmethod
+    def of(cls, session: Session, number: int) -> Memory:
+        """That of a node."""
+        key = f"JPEG of {number}"
+        kept: Memory | None = session.kept.get(key)
+        return kept or session.kept.setdefault(key, cls(_KEPT_SETS if session.budget.limit is None else 0))
+
+    def take(self, gpu: GpuPass, pinned: int, nbytes: int) -> tuple[Block, Block]:
+        """So many bytes, pinned and on the GPU."""
+        try:
+            host, block = self._idle.pop()
+        except IndexError:
+            return gpu.pinned(pinned), gpu.take(nbytes)
+        # Much more than is needed goes back to the pool, too.
+        if not (pinned <= host.size <= _MUCH * pinned + _SMALL and nbytes <= block.size <= _MUCH * nbytes + _SMALL):
+            return gpu.pinned(pinned), gpu.take(nbytes)
+        host.used_on(gpu.stream)
+        block.used_on(gpu.stream)
+        return host, block
+
+    def give(self, host: Block, block: Block) -> None:
+        """Those that nothing uses any more."""
+        if len(self._idle) < self._most:
+            self._idle.append((host, block))
+
+    def close(self) -> None:
+        self._most = 0
+        self._idle.clear()
+
+
+class Verdict(NamedTuple):
+    """What the GPU says of n pictures that it decodes between two timed events: in the end, the bytes at `address` are
+    not 0 where the data was irregular."""
+
+    address: int
+    n: int
+    begin: Event
+    end: Event
+    memory: tuple[Block, ...]  # which nothing else uses: pinned, on the GPU, and more there
+    kept: Memory  # takes it back
+    stream: Stream
+    work: int  # of the stream, that was asked for before
+
+    def wait(self, later: Event | None = None) -> np.ndarray | None:
+        """Blocks until it is known which pictures (n,) were irregular, and until a later event of the stream; None:
+        none was."""
+        code = kernels.library().wait_for_statuses((later or self.end).handle, self.address, self.n)
+        check(max(code, 0), "waiting for the GPU")
+        self.end.passed = True
+        self.stream.reached(self.work)
+        irregular = np.frombuffer(ctypes.string_at(self.address, self.n), _BYTE) != 0 if code else None
+        for block in self.memory:
+            block.is_idle()
+        self.kept.give(*self.memory[:2])
+        return irregular
+
+
+class Scans:
+    """What it takes to have n pictures decoded: kept from batch to batch. Used by one batch at a time."""
+
+    def __init__(self, n: int):
+        self.n = n
+        self._starts, self._begin = _layout(n)
+        self._rows, self._at_rows = allocate(n, _type("jpeg_scan", "JpegScanArgs"))
+        self._batch = (ctypes.c_int64 * _N_FIELDS)()
+        self._at_batch = ctypes.addressof(self._batch)
+        self._rows["batch"], self._rows["number"] = self._at_batch, np.arange(n)
+        self._batch[: _FIRST - 3] = [n, *self._starts.values()]
+        self._room = 0
+        step = kernels.Step(kernels.kernel("decode/jpeg_scan"), self._rows, [], [(None, -1), (None, -1)])
+        self._program = kernels.Program([step], n)
+        self._files, self._pixels = self._program.slots[0]
+        self._outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
+        self._chain = self._program.bind(self._outcome)
+        self._functions_of: tuple[Any, np.dtype] | None = None
+
+    def decode(
+        self, gpu: GpuPass, pool: kernels.Pool, args: int, files: int, out: DeviceBatch, kept: Memory
+    ) -> tuple[np.ndarray | None, Verdict | None]:
+        """Decodes pictures into their places in `out`; `args` is the address of their `DecodeArgs`, `files` that of the
+        rows of the encoded ones, `kept` memory of batches before. Returns which (n,) it did not take and nothing is
+        written for (None: it took all), and the Verdict on the others."""
+        native, n, batch, stream = kernels.library(), self.n, self._batch, gpu.stream
+        self._choose_functions(gpu, out.spec.dtype)
+        size = native.plan_scans(files, n, args, self._begin, self._at_rows)
+        nbytes = size + _ALIGNED + self._room
+        host, block = kept.take(gpu, size, nbytes)
+        memory: tuple[Block, ...] = host, block
+        batch[_SIZE], batch[_HOST], batch[_DEVICE] = size, host.address, block.address
+        batch[_SCRATCH], batch[_ROOM] = block.address + size + _ALIGNED & -_ALIGNED, self._room
+        self._files.rows, self._pixels.rows = files, out.rows_address
+        begin, end = gpu.session.spare_timer(), gpu.session.spare_timer()
+        where = self._at_batch, out.rows_address, stream.handle, begin.handle, end.handle
+        statuses = host.address + self._starts["statuses"]
+        before = stream.work  # others, too, may ask the stream for something from now on
+        code = native.decode_scans(pool.handle(), self._chain, *where)
+        taken, wanted = batch[_TAKEN], batch[_WANTED]
+        if wanted > self._room:
+            scratch = gpu.take(wanted)
+            memory = *memory, scratch
+            batch[_SCRATCH] = scratch.address
+            code = native.launch_scans(*where)
+        self._room = max(int(wanted * _MORE), int(self._room * _LESS))
+        stream.asked()
+        check(code, "decoding JPEG on the GPU")
+        undone = None
+        if taken < n:
+            at, of = host.address + self._starts["records"], record_type()
+            undone = view(at, (n, of.itemsize), _BYTE, host).view(of)["mcu_blocks"][:, 0] == 0
+            if not taken:
+                return undone, None
+        return undone, Verdict(statuses, n, begin, end, memory, kept, stream, before)
+
+    def _choose_functions(self, gpu: GpuPass, dtype: np.dtype) -> None:
+        """Puts in the GPU's kernels."""
+        if self._functions_of is not None and self._functions_of == (gpu.session, dtype):
+            return
+        pixels = pixels_source(dtype.name)
+        entries = (_SOURCE, "jpeg_huffman"), (pixels, "jpeg_blocks"), (pixels, "jpeg_pixels")
+        self._batch[_FIRST - 3 : _FIRST] = [gpu.session.function(*e, 0) for e in entries]
+        self._functions_of = gpu.session, dtype
+
+
+def decode_scans(
+    gpu: GpuPass, pool: kernels.Pool, args: np.ndarray, encoded: Batch, out: DeviceBatch
+) -> tuple[np.ndarray | None, Verdict | None]:
+    """As `Scans.decode`, for some pictures once. `args` are rows of `DecodeArgs`."""
+    args = np.ascontiguousarray(args)
+    return Scans(len(args)).decode(gpu, pool, address(args), encoded.rows_address, out, Memory())

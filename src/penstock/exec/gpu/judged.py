@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators whose kernel finds bad samples, on the GPU: that it did is known when the batch is through. Then the batch
+is made once more, and the CPU's kernel says what is wrong with these samples. Nothing waits for the GPU before."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...core import kernels
+from ...core.batch import Batch, Spec
+from ...core.errors import SampleErrors
+from ...core.rows import ArgumentRows
+from ...gpu.batch import DeviceBatch
+from ...gpu.launch import Call, Fusion
+from ...graph.node import Node
+from ..arguments import Resolver
+from ..context import Context, Timing, explain_failure
+from ..cpu.wiring import inputs_of
+from .jpeg_scans import Memory, Verdict
+from .launch import launch
+from .session import GpuPass, Packing
+
+_BYTE = np.dtype("u1")
+_STATUS = "status"  # the field of the kernel's arguments: where it writes 1 for a bad sample
+
+
+class Judged:
+    """Runs the operator `node`, which has one output."""
+
+    def __init__(self, node: Node, resolver: Resolver):
+        self.node, self._resolver = node, resolver
+        self._ins = inputs_of(node)
+        self._fusions: dict[str, Fusion] = {}  # by kernel
+
+    def run(self, ctx: Context, pool: kernels.Pool) -> None:
+        begin = time.monotonic_ns()
+        node, gpu = self.node, ctx.gpu
+        inputs = [ctx.values[e] for e in self._ins]
+        specs = [b.spec for b in inputs]
+        try:
+            a = self._resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
+            node.op.plan(a, *specs)
+            spec = node.op.outputs(a, *specs)
+            assert isinstance(spec, Spec)
+            kernel = kernels.kernel(node.op.kernel_for(a, *specs, spec))
+            columns = node.op.params(a, *specs, spec)
+            for batch in inputs:
+                assert isinstance(batch, DeviceBatch)
+                batch.used_on(gpu.stream)
+            doubted = gpu.doubted.get(node.number)
+            if doubted is not None:
+                _judge(gpu, pool, np.flatnonzero(doubted), kernel, columns, inputs, spec)
+            out = gpu.allocate(spec)
+            native = time.monotonic_ns()
+            self._start(gpu, kernel, columns, inputs, out)
+        except Exception as e:
+            raise explain_failure(ctx, node, e) from (e if "[internal" in str(e) else None)
+        out.sources = inputs[0].sources
+        ctx.values[node.number, 0] = out
+        ctx.timings.append(Timing("gpu", [node.number], begin, time.monotonic_ns(), native))
+
+    def _start(
+        self, gpu: GpuPass, kernel: kernels.Kernel, columns: Mapping[str, Any], inputs: list[Any], out: DeviceBatch
+    ) -> None:
+        """Asks for everything; what the kernel is told travels in one copy."""
+        n, stream = out.spec.n, gpu.stream
+        pointers = {k: np.ascontiguousarray(columns[k]) for k in kernel.pointers & columns.keys()}
+        rows = ArgumentRows(n, kernel.args, kernel.pointers)
+        rows.fill({k: v for k, v in columns.items() if k not in pointers})
+        packing = Packing()
+        tensors = [packing.add(b.rows) for b in (out, *inputs)]
+        args, statuses = packing.add(rows.array), packing.add(np.zeros(n, _BYTE))
+        places = {k: packing.add(v) for k, v in pointers.items()}
+        block, each = packing.place(gpu), np.arange(n, dtype="u8")
+        base = packing.base
+        for k, values in pointers.items():
+            rows.views[k][...] = base + places[k] + each * np.uint64(values.strides[0] if len(values) > 1 else 0)
+        rows.views[_STATUS][...] = base + statuses + each
+        packing.send(gpu)
+        times = gpu.times()
+        if times is not None:
+            stream.record(times[0])
+        for x in self._launches(kernel, rows, inputs, out):
+            function = x.source, x.entry, x.grid, x.block, x.shared
+            launch(gpu, *function, [base + tensors[t] for t in x.tensors], [base + args], 0, n)
+        if times is not None:
+            stream.record(times[1])
+            gpu.session.timed(self.node.number, *times)
+        host = gpu.pinned(n)
+        stream.download(host.address, base + statuses, n)
+        work, end = stream.work, stream.mark(sleeps=True)
+        verdict = Verdict(host.address, n, end, end, (host, block), Memory(), stream, work)
+        gpu.verdicts.append((self.node.number, None, n, verdict))
+
+    def _launches(self, kernel: kernels.Kernel, rows: ArgumentRows, inputs: list[Any], out: DeviceBatch) -> list[Any]:
+        calls = [Call(kernel.path, [0], list(range(1, 1 + len(inputs))), rows.array)]
+        fusion = self._fusions.get(kernel.path)
+        if fusion is None:
+            fusion = self._fusions[kernel.path] = Fusion(calls, {0})
+        return fusion.plan(calls, [_as_bytes(b.spec) for b in (out, *inputs)], out.spec.n)
+
+
+def _as_bytes(spec: Spec) -> Spec:
+    """What is compiled need not know types and axes: the same serves them all."""
+    return Spec((spec.volumes() * spec.dtype.itemsize)[:, None], _BYTE)
+
+
+def _judge(
+    gpu: GpuPass,
+    pool: kernels.Pool,
+    rows: np.ndarray,
+    kernel: kernels.Kernel,
+    columns: Mapping[str, Any],
+    inputs: list[Any],
+    out: Spec,
+) -> None:
+    """Raises SampleErrors for the samples `rows`, by the kernel of the CPU."""
+    n = len(rows)
+    host = [b.take(rows).download(gpu.stream) for b in inputs]
+    made = Batch.allocate(Spec(out.shape[rows], out.dtype, out.layout))
+    some = {k: v[rows] if isinstance(v, np.ndarray) and len(v) == out.n else v for k, v in columns.items()}
+    args, alive = kernel.rows(n, some)
+    outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
+    pool.run([kernels.Step(kernel, args, [(made.rows, -1)], [(b.rows, -1) for b in host])], n, outcome)
+    del alive
+    if not outcome.failed:
+        raise RuntimeError(f"[internal error] what the GPU says of the samples {rows.tolist()} the CPU denies")
+    raise SampleErrors({int(rows[i]): outcome.reason(int(i)) for i in outcome.status.nonzero()[0]})

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mixed decoders: encoded images on the CPU become pixels on the GPU. Two engines share each batch: the GPU's JPEG
+engine, and kernels that do all of the decoding. What one refuses goes to the next: CPU threads for entropy decoding
+with kernels for the rest; the CPU alone."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+import weakref
+from collections import deque
+
+import numpy as np
+
+from ...core import kernels
+from ...core.batch import Batch
+from ...core.dtypes import to_numpy
+from ...gpu.batch import DeviceBatch
+from ...gpu.copies import copy_samples
+from ...gpu.driver import CudaError, Device
+from ...gpu.memory import Block
+from ...gpu.nvjpeg import BGR, RGB, HardwareDecoder, Refused
+from ...gpu.sharing import Sharing, spread
+from ...gpu.stream import Event, Stream
+from ...graph.node import Node
+from ..arguments import Resolver
+from ..context import Context, Timing, explain_failure
+from ..cpu.wiring import inputs_of
+from ..scheduling.statistics import clocks
+from .jpeg_halves import decode_halves
+from .jpeg_scans import Memory, Scans, decode_scans
+from .pictures import Pictures, Planner
+from .session import GpuPass, Session
+
+HARDWARE, KERNELS, HYBRID, CPU = "hardware engine", "GPU", "CPU and GPU", "CPU"
+_FORMATS = {0: RGB, 1: BGR}  # by the number of types.DALIImageType
+_AT_ONCE = 4  # measurements that are looked at
+_KEPT_SIZES, _KEPT_EACH = 32, 4  # numbers of pictures that `Scans` are kept for, and how many
+
+
+class Decoding:
+    """Runs the mixed decoder `node`."""
+
+    def __init__(self, node: Node, resolver: Resolver):
+        self.node = node
+        self._planner = Planner(node, resolver)
+        self._ins = inputs_of(node)
+        self._scans: dict[int, list[Scans]] = {}  # those that are idle, by the number of pictures
+        values = node.op.values
+        self._format = _FORMATS.get(int(values["output_type"])) if values["hw_decoder_load"] > 0 else None
+        if to_numpy(values["dtype"]) != np.uint8:
+            self._format = None
+
+    def run(self, ctx: Context, pool: kernels.Pool) -> None:
+        begin = time.monotonic_ns()
+        node, inputs = self.node, [ctx.values[e] for e in self._ins]
+        try:
+            pictures = self._planner.plan(ctx, inputs)
+            out = pictures.allocate(ctx.gpu, inputs[0], self._format is not None)
+            native = time.monotonic_ns()
+            self._share(ctx, pool, pictures, inputs[0], out)
+            self._planner.give_back(pictures)
+        except Exception as e:
+            raise explain_failure(ctx, node, e) from (e if "[internal" in str(e) else None)
+        out.sources = inputs[0].sources
+        ctx.values[node.number, 0] = out
+        ctx.timings.append(Timing("gpu", [node.number], begin, time.monotonic_ns(), native))
+
+    def _share(self, ctx: Context, pool: kernels.Pool, pictures: Pictures, files: Batch, out: DeviceBatch) -> None:
+        gpu: GpuPass = ctx.gpu
+        engines = gpu.session.engines or engines_of(gpu.session)
+        engines.collect()
+        doubted, share, todo = gpu.doubted.get(self.node.number), 0.0, np.ones(ctx.n, bool)
+        if engines.hardware is not None and self._format is not None:
+            share = engines.sharing.share(pictures.file_bytes)
+        # As nearly always, nothing has to be picked.
+        if share >= 1 and pictures.all_fit_hardware:
+            assert self._format is not None
+            if engines.submit(gpu, files, out, self._format).wait(gpu):
+                return
+            share = 0.0
+        if not share and doubted is None and pictures.all_fit_kernels:
+            undone = self._all_by_kernels(gpu, pool, pictures, files, out, engines)
+            if undone is None:
+                return
+            doubted = todo = undone
+        # Names of sources are made from paths when they are read: parts of the batch go without them.
+        encoded = files.with_rows(files.spec, files.rows, files.owners)
+        part = _Part(ctx, pool, self.node, pictures, encoded, out, engines, doubted)
+        hardware = job = None
+        if share and pictures.any_fits_hardware:
+            assert self._format is not None
+            hardware = pictures.fit_hardware()
+            hardware[hardware] = spread(int(hardware.sum()), share)
+            if hardware.any():
+                mine = np.flatnonzero(hardware)
+                job = engines.submit(gpu, encoded.take(mine), out.take(mine), self._format)
+        try:
+            part.decode(todo if job is None or hardware is None else ~hardware)
+        finally:
+            refused = job is not None and not job.wait(gpu)
+        if refused and hardware is not None:
+            part.decode(hardware)
+
+    def _all_by_kernels(
+        self, gpu: GpuPass, pool: kernels.Pool, pictures: Pictures, files: Batch, out: DeviceBatch, engines: Engines
+    ) -> np.ndarray | None:
+        """Which pictures (n,) the GPU did not take (None: it took all)."""
+        idle = self._scans.get(pictures.n)
+        try:
+            scans = idle.pop()  # type: ignore[union-attr]
+        except (AttributeError, IndexError):
+            scans = Scans(pictures.n)
+        memory = Memory.of(gpu.session, self.node.number)
+        undone, verdict = scans.decode(gpu, pool, pictures.at_args, files.rows_address, out, memory)
+        if verdict is not None:
+            gpu.verdicts.append((self.node.number, None, pictures.n, verdict))
+            nbytes, taken = pictures.file_bytes, pictures.n
+            if undone is not None:
+                nbytes, taken = int(files.spec.volumes()[~undone].sum()), taken - int(undone.sum())
+            engines.measured[KERNELS].append((verdict.begin, verdict.end, nbytes, taken))
+        if idle is None and len(self._scans) < _KEPT_SIZES:
+            idle = self._scans.setdefault(pictures.n, [])
+        if idle is not None and len(idle) < _KEPT_EACH:
+            idle.append(scans)
+        return undone
+
+
+def engines_of(session: Session) -> Engines:
+    """Those of the pipeline, made at the first batch."""
+    with session.lock:
+        if session.engines is None:
+            session.engines = Engines(session)
+        return session.engines
+
+
+class _Part:
+    """The ways to decode some pictures of a batch."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        pool: kernels.Pool,
+        node: Node,
+        pictures: Pictures,
+        encoded: Batch,
+        out: DeviceBatch,
+        engines: Engines,
+        doubted: np.ndarray | None,
+    ):
+        """`doubted` (n,) are those that the GPU has not taken, or found irregular."""
+        self.ctx, self.pool, self.node, self.args = ctx, pool, node, pictures.args
+        self.encoded, self.out, self.engines = encoded, out, engines
+        self._fitting = pictures.fit_kernels()
+        self._for_kernels = self._fitting if doubted is None else self._fitting & ~doubted
+
+    def decode(self, todo: np.ndarray) -> None:
+        """What the hardware does not take, of the pictures `todo` (n,): plain JPEG by the GPU, other JPEG in two
+        halves, the rest by the CPU alone."""
+        todo = todo.copy()
+        for fitting, way in ((self._for_kernels, self._by_kernels), (self._fitting, self._by_halves)):
+            rows = np.flatnonzero(todo & fitting)
+            if len(rows):
+                undone = way(rows, self.args[rows], self.encoded.take(rows), self.out.take(rows))
+                todo[rows if undone is None else rows[~undone]] = False
+        rows = np.flatnonzero(todo)
+        if len(rows):
+            self._whole(rows, self.args[rows], self.encoded.take(rows), self.out.take(rows))
+
+    def _by_kernels(self, rows: np.ndarray, args: np.ndarray, part: Batch, out: DeviceBatch) -> np.ndarray | None:
+        """By the GPU; returns which it did not take (None: it took all)."""
+        gpu: GpuPass = self.ctx.gpu
+        undone, verdict = decode_scans(gpu, self.pool, args, part, out)
+        if verdict is not None:
+            gpu.verdicts.append((self.node.number, rows, self.ctx.n, verdict))
+            sizes = part.spec.volumes()
+            sizes = sizes if undone is None else sizes[~undone]
+            self.engines.measured[KERNELS].append((verdict.begin, verdict.end, int(sizes.sum()), len(sizes)))
+        return undone
+
+    def _by_halves(self, rows: np.ndarray, args: np.ndarray, part: Batch, out: DeviceBatch) -> np.ndarray:
+        undone, _ = decode_halves(self.ctx.gpu, self.pool, args, part, out)
+        self.engines.sharing.decoded[HYBRID] += len(rows) - int(undone.sum())
+        return undone
+
+    def _whole(self, rows: np.ndarray, args: np.ndarray, part: Batch, out: DeviceBatch) -> None:
+        """On the CPU, and copies. Its verdict on a bad file holds."""
+        ctx, n = self.ctx, len(rows)
+        gpu: GpuPass = ctx.gpu
+        staged = Batch.allocate(out.spec, None, gpu.pinned)
+        outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
+        kernel = kernels.kernel("decode/decode")
+        step = kernels.Step(kernel, np.ascontiguousarray(args), [(staged.rows, -1)], [(part.rows, -1)])
+        self.pool.run([step], n, outcome)
+        copy_samples(staged, out, gpu.stream.upload)
+        self.engines.sharing.decoded[CPU] += n
+        for i in np.flatnonzero(outcome.status):
+            row = int(rows[i])
+            ctx.status[row] = 1
+            ctx.failed[row] = (self.node, outcome.reason(int(i)), ctx.source_of(self.node, row))
+
+
+class _Job:
+    """A batch's part for the JPEG engine."""
+
+    def __init__(self, gpu: GpuPass, encoded: Batch, out: DeviceBatch, format: int):
+        self.encoded, self.out, self.format = encoded, out, format
+        self.nbytes = int(encoded.spec.volumes().sum())
+        self.writable = gpu.stream.mark()  # who had the memory before is through
+        self.done = threading.Event()
+        self.ready: Event | None = None  # when the pixels are there; None: refused
+
+    def wait(self, gpu: GpuPass) -> bool:
+        """Makes the batch's stream wait for the pixels; False if the engine refused."""
+        self.done.wait()
+        if self.ready is None:
+            return False
+        gpu.stream.wait(self.ready)
+        return True
+
+
+class Engines:
+    """The decoders of a pipeline; the JPEG engine has a thread of its own, which sleeps while there is nothing to
+    do."""
+
+    def __init__(self, session: Session):
+        self.session: Session = weakref.proxy(session)  # whose these are
+        self.sharing = Sharing(HARDWARE, KERNELS, (HYBRID, CPU))
+        self.hardware: HardwareDecoder | None = None
+        self.why_not = ""
+        # Between two events, so many bytes of so many files were decoded.
+        self.measured: dict[str, deque[tuple[Event, Event, int, int]]] = {HARDWARE: deque(), KERNELS: deque()}
+        self._ends: dict[str, Event] = {}
+        self._collecting = threading.Lock()
+        self._enough = 1  # measurements that are worth to be looked at; several at once take less time each
+        try:
+            self.hardware = HardwareDecoder(session.device)
+        except (CudaError, Refused, OSError) as e:
+            self.why_not = str(e)
+            self.sharing.has_engine = False
+            return
+        self._stream = Stream(session.device)
+        self._last: Event | None = None
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        # While idle, the thread refers to nothing else: it ends when nobody uses the pipeline any more.
+        arguments = weakref.ref(self), self._jobs, session.device
+        thread = threading.Thread(target=_work, args=arguments, name="penstock-jpeg-engine", daemon=True)
+        self._end = weakref.finalize(self, _end, self._jobs, thread, self._stream, self.hardware)
+        self._end.atexit = False
+        thread.start()
+
+    def submit(self, gpu: GpuPass, encoded: Batch, out: DeviceBatch, format: int) -> _Job:
+        job = _Job(gpu, encoded, out, format)
+        self._jobs.put(job)
+        return job
+
+    def decode(self, job: _Job) -> None:
+        assert self.hardware is not None
+        stream = self._stream
+        if self._last is not None:
+            self._last.wait()  # nvJPEG hangs when a batch comes before the last one is through
+        stream.wait(job.writable)
+        begin = self.session.timer(stream)
+        out, encoded = job.out, job.encoded
+        pitches = out.spec.shape[:, 1] * out.spec.shape[:, 2]
+        sizes = encoded.spec.volumes()
+        self.hardware.decode(encoded.rows["data"], sizes, out.rows["data"], pitches, job.format, stream)
+        stream.asked()
+        end = self._last = self.session.timer(stream)
+        self.measured[HARDWARE].append((begin, end, job.nbytes, len(sizes)))
+        for owner in out.owners:
+            if isinstance(owner, Block):
+                owner.used_on(stream)
+        job.ready = end
+
+    def collect(self) -> None:
+        """Learns how fast both were with what they are through with. Called inside `with device:`."""
+        if sum(map(len, self.measured.values())) < self._enough or not self._collecting.acquire(blocking=False):
+            return
+        try:
+            for engine, measured in self.measured.items():
+                while measured and measured[0][1].done():
+                    begin, end, nbytes, n = measured.popleft()
+                    seconds, between, last = end.since(begin) / 1000, 0.0, self._ends.get(engine)
+                    if last is not None:  # what was done on another stream meanwhile counts once
+                        between = max(end.since(last) / 1000, 0.0)
+                        seconds = min(seconds, between)
+                    self.sharing.measured(engine, nbytes, seconds, n, between if engine == KERNELS else 0.0)
+                    self._ends[engine] = end
+                    self.session.timers.append(begin)
+            self._enough = _AT_ONCE if self.sharing.knows_both else 1
+        finally:
+            self._collecting.release()
+
+    def close(self) -> None:
+        """Ends the thread, then frees stream and decoder, in this order."""
+        if self.hardware is not None:
+            self._end()
+            self.hardware = None
+
+
+def _work(reference: weakref.ref[Engines], jobs: queue.SimpleQueue[_Job | None], device: Device) -> None:
+    while (job := jobs.get()) is not None:
+        begin, engines = clocks(), reference()
+        assert engines is not None  # whoever waits for the job keeps them
+        try:
+            with device:
+                engines.decode(job)
+        except BaseException as e:  # the batch takes another way
+            engines.why_not = str(e)
+        engines.session.worked(begin)
+        job.done.set()
+        job = engines = None  # which may be the end of them
+
+
+def _end(
+    jobs: queue.SimpleQueue[_Job | None], thread: threading.Thread, stream: Stream, hardware: HardwareDecoder
+) -> None:
+    jobs.put(None)
+    if thread is not threading.current_thread():
+        thread.join()
+    try:
+        with stream.device:
+            stream.synchronize()
+            hardware.close()
+    except CudaError:  # the GPU is lost; whoever ran the pipeline was told
+        pass

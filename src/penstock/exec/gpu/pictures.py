@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan of a batch for a mixed decoder: by its operator's rules, or, where these need not run for every
+batch, by the record of an earlier one (see exec/cpu/replay.py)."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from ...core import dtypes, kernels
+from ...core.batch import Batch, Spec
+from ...core.op import Arguments
+from ...core.rows import TENSOR, ArgumentRows, address, allocate
+from ...gpu.batch import DeviceBatch
+from ...graph.node import Node
+from ..arguments import Resolver
+from ..context import Context
+from ..cpu.record_kinds import Kinds, rules_only
+from ..cpu.replay import Record, Recorded
+from ..cpu.wiring import inputs_of
+from .session import GpuPass
+
+_BYTE, _INT64 = np.dtype("u1"), np.dtype("i8")
+# What `plan_pictures` tells: the fields of `PictureTotals`, and bits of `engines`.
+_OUT_BYTES, _DENSE, _SAME, _BY_KERNELS, _BY_HARDWARE, _FILE_BYTES, _N_TOTALS = range(7)
+_KERNELS, _HARDWARE = 1, 2
+_KEPT_ROWS = 16384  # plans are kept for so many rows in total, at most
+_KEPT_EACH = 4
+
+
+class Pictures:
+    """n pictures: rows of `DecodeArgs`, the extents `shape` (n, 3) of the outputs, and who can decode them. Kept from
+    batch to batch, used by one at a time."""
+
+    def __init__(self, node: Node, n: int):
+        self.node, self.n = node, n
+        self.kernel = kernels.kernel("decode/decode")
+        self._rows = ArgumentRows(n, self.kernel.args, self.kernel.pointers)
+        self.args, self.at_args = self._rows.array, self._rows.address
+        self._before, self._at_before = allocate((n, 3), _INT64)
+        self._before[...] = -1
+        self._engines, self._at_engines = allocate(n, _BYTE)
+        self._totals = (ctypes.c_int64 * _N_TOTALS)()
+        self._at_totals = ctypes.addressof(self._totals)
+        self._spec: Spec | None = None
+        self._recorded: Recorded | None = None
+        self.kind: tuple | None = None  # of what was recorded
+
+    def by_rules(self, ctx: Context, resolver: Resolver, inputs: list[Batch], record: Record | None = None) -> None:
+        """Plans a batch, and has it on record."""
+        a: Arguments = resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
+        op = self.node.op
+        if record is not None:
+            a.native = record
+            inputs = [record.input(e, b) for e, b in zip(inputs_of(self.node), inputs)]
+        a.batches = [b if i in op.peeks else None for i, b in enumerate(inputs)]
+        specs = [b.spec for b in inputs]
+        op.plan(a, *specs)
+        spec = op.outputs(a, *specs)
+        assert isinstance(spec, Spec)
+        columns = op.params(a, *specs, spec)
+        self._rows.fill(columns)
+        self.shape, self.info = np.ascontiguousarray(spec.stored), np.ascontiguousarray(a.info)
+        self._at_shape, self._at_info = address(self.shape), address(self.info)
+        self._kind = spec.dtype, spec.layout, int(dtypes.from_numpy(spec.dtype))
+        if record is None:
+            return
+        record.filled([self._rows], [columns])
+        record.check(spec.stored, "the shape of the output")
+        if (self._at_shape, self._at_info) != (address(spec.stored), address(a.info)):
+            record.fault = record.fault or "the shape of the output is a view"
+        if not record.fault:
+            self._recorded = Recorded(record)
+
+    @property
+    def is_recorded(self) -> bool:
+        return self._recorded is not None
+
+    def again(self, ctx: Context) -> bool:
+        """Plans another batch of the same kind as before; False if the rules have to."""
+        assert self._recorded is not None
+        return self._recorded.replayed(ctx)
+
+    def allocate(self, gpu: GpuPass, encoded: Batch, hardware: bool) -> DeviceBatch:
+        """Memory for the pixels; then the numbers below are known. `hardware` says whether the JPEG engine can make
+        pixels of this kind at all."""
+        native, n, totals, (dtype, layout, number) = kernels.library(), self.n, self._totals, self._kind
+        rows, at = allocate(n, TENSOR)
+        if not native.plan_pictures(
+            *(encoded.rows_address, n, self.at_args, self._at_info, self._at_shape, number, hardware),
+            *(self._at_before, at, self._at_engines, self._at_totals),
+        ):
+            return gpu.allocate(Spec(self.shape.copy(), dtype, layout))  # says what the matter is
+        block = gpu.take(totals[_OUT_BYTES])
+        native.move_batch(at, n, block.address)
+        spec = self._spec
+        if spec is None or not totals[_SAME]:
+            spec = self._spec = Spec(self.shape.copy(), dtype, layout)
+            spec._dense = bool(totals[_DENSE])
+        return DeviceBatch.at(gpu.stream, spec, rows, block, at)
+
+    @property
+    def file_bytes(self) -> int:
+        """Of all pictures together."""
+        return self._totals[_FILE_BYTES]
+
+    @property
+    def all_fit_kernels(self) -> bool:
+        return self._totals[_BY_KERNELS] == self.n
+
+    @property
+    def all_fit_hardware(self) -> bool:
+        return self._totals[_BY_HARDWARE] == self.n
+
+    @property
+    def any_fits_hardware(self) -> bool:
+        return self._totals[_BY_HARDWARE] > 0
+
+    def fit_kernels(self) -> np.ndarray:
+        """Which (n,) the GPU's kernels can be tried with: JPEG at full size and the exact DCT."""
+        return self._engines & _KERNELS != 0
+
+    def fit_hardware(self) -> np.ndarray:
+        """Which (n,) the JPEG engine decodes as they are wanted: whole, upright, 8 bits, RGB or BGR."""
+        return self._engines & _HARDWARE != 0
+
+
+class Planner:
+    """Plans the batches of one decoder."""
+
+    def __init__(self, node: Node, resolver: Resolver):
+        self.node, self.resolver = node, resolver
+        self._can_replay = node.op.replays and not node.args and len(node.inputs) == 1 and not rules_only()
+        self._idle: dict[tuple, list[Pictures]] = {}  # those that are recorded, by the kind of input
+        self._unrecorded: dict[int, list[Pictures]] = {}  # by the number of pictures
+        self._kinds = Kinds(_KEPT_ROWS)
+
+    def plan(self, ctx: Context, inputs: list[Batch]) -> Pictures:
+        """Raises what is wrong with the samples. Give it back when the batch has run."""
+        kind: tuple | None = None
+        if self._can_replay:
+            spec = inputs[0].spec
+            kind = ctx.n, spec.shape.shape[1], spec.dtype, spec.layout
+            pictures = self._again(kind, ctx)
+            if pictures is not None:
+                return pictures
+            if self._kinds.pays(kind):
+                pictures = Pictures(self.node, ctx.n)
+                try:
+                    pictures.by_rules(ctx, self.resolver, inputs, Record())
+                    if pictures.is_recorded:
+                        pictures.kind = kind
+                        return pictures
+                    self._kinds.give_up(kind)
+                except Exception:  # which comes again if it is not about the record
+                    pass
+        idle = self._unrecorded.get(ctx.n)
+        try:
+            pictures = idle.pop()  # type: ignore[union-attr]
+        except (AttributeError, IndexError):
+            pictures = Pictures(self.node, ctx.n)
+        pictures.by_rules(ctx, self.resolver, inputs)
+        return pictures
+
+    def give_back(self, pictures: Pictures) -> None:
+        if pictures.kind is not None:
+            self._idle.setdefault(pictures.kind, []).append(pictures)
+            return
+        idle = self._unrecorded.get(pictures.n)
+        if idle is None:
+            if self._kinds.is_full:
+                return
+            self._kinds.rows += pictures.n
+            idle = self._unrecorded.setdefault(pictures.n, [])
+        if len(idle) < _KEPT_EACH:
+            idle.append(pictures)
+
+    def _again(self, kind: tuple, ctx: Context) -> Pictures | None:
+        idle = self._idle.get(kind)
+        try:
+            pictures = idle.pop()  # type: ignore[union-attr]
+        except (AttributeError, IndexError):
+            return None
+        agrees = pictures.again(ctx)
+        goes_on = self._kinds.used(kind, agrees)
+        if agrees:
+            return pictures
+        if goes_on:
+            idle.append(pictures)  # type: ignore[union-attr]
+        return None

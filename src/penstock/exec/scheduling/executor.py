@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps batches coming: picks in order, loads ahead, runs two batches at a time on one native pool, hands them out in
+order."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+import weakref
+from collections import deque
+
+import numpy as np
+
+from ...core import kernels
+from ...core.batch import Batch
+from ...core.errors import DataError, PipelineError, WorkerError, different_sizes
+from ...graph.passes import uploaded
+from ..context import BadSamples, Context, explain_failure
+from ..plan import Plan
+from .checkpoint import State
+from .policy import Policy
+from .producer import Producer
+from .statistics import Statistics, clocks
+from .workers import Ticket, Workers
+
+# While one batch keeps the native threads busy the next is planned, so they never wait for Python.
+_IN_FLIGHT = 2
+_BEGUN_AT_ONCE = 3  # those of a GPU: while one's files are read, another's are copied
+_MAX_IO_THREADS = 4
+_EXIT_SECONDS = 1.0
+# Where one of the last batches took less than this to run, the thread that loads also runs: to wake another one and to
+# take turns with it at Python's lock takes longer than what overlaps is worth. Those of a GPU overlap: so little passes
+# until it is through with one that the next has to be there by then.
+_BRIEF_NS = 3_000_000
+_REMEMBERED = 8
+# Who comes back for the next batch within this time, so often in a row, makes brief ones itself: made ahead they would
+# not be there much sooner, and each would cost both threads what it takes to wake the other.
+_HASTE_NS = 150_000
+_TIMES_IN_HASTE = 4
+
+
+class Executor:
+    """Runs a plan in the background. `schedule` asks for a batch, `share` waits for the oldest one asked for."""
+
+    def __init__(self, plan: Plan, num_threads: int, policy: Policy, statistics: Statistics):
+        self.plan, self.statistics = plan, statistics
+        self._tickets: deque[Ticket] = deque()
+        self._production = _Production(plan, num_threads, policy, statistics)
+        n = _IN_FLIGHT if plan.session is None else plan.session.at_once if plan.waits else _BEGUN_AT_ONCE
+        self._workers = Workers(self._production, n, loader_runs=plan.session is None)
+        self._next = 0
+        self._seen: State | None = None  # behind the last batch that was given out; None: nothing is on its way
+        self.rows: np.ndarray | None = None  # which samples of its iteration the last batch has
+        self._left_ns = 0  # when the last batch was given out
+        self._in_haste = 0  # for how many in a row the next one was soon wanted
+        self._sharing = threading.Lock()
+        self._sources = [plan.source_op(n) for n in plan.sources]
+        # Those that have to repeat their data for an iteration to be withdrawn; None: it would leave traces.
+        self._repeating = [op.feeding for op in self._sources if op.state() is None]
+        if plan.turns is not None or policy.on_error != "raise" or None in self._repeating:
+            self._repeating = []
+        # The workers know nothing of the plan, so nothing that the plan refers to is kept alive by this.
+        weakref.finalize(self, Workers.stop, self._workers).atexit = False
+        _LIVE.add(self._workers)
+
+    def schedule(self, batch_size: int, ahead: bool = False, at_once: bool = False) -> None:
+        """Asks for the next batch. Blocks never. `ahead`: nobody wants it yet, and `withdraw` may undo it. `at_once`:
+        where others took little time, `share` makes it: to wake other threads would take longer."""
+        begin = clocks()
+        self._workers.start()
+        if not ahead:
+            self.withdraw()
+        with self._sharing:
+            if self._seen is None and self._production.keeps_state:
+                self._seen = self._production.state(self._next)
+            for op in self._sources:
+                op.ask()
+            ticket = Ticket(self._next, batch_size, ahead)
+            self._next += 1
+            self._tickets.append(ticket)
+            if at_once and len(self._tickets) == 1 and self._makes_at_once():
+                ticket.is_waiting = True
+            else:
+                self._begin(self._tickets[0])
+                self._workers.ask(ticket)
+        self.statistics.worked(begin)
+
+    def has_data(self) -> bool:
+        """Whether a batch can be asked for without waiting for what the user feeds."""
+        return all(op.has_data() for op in self._sources)
+
+    def schedule_ahead(self, batch_size: int, depth: int) -> None:
+        """Asks for another batch if there is data, or where what was fed last is likely to be wanted again, for as many
+        as a depth allows."""
+        if self.has_data():
+            if self.pending < depth:
+                self.schedule(batch_size)
+        elif self._repeating and not self._makes_at_once():
+            while self.pending < depth and all(feed.repeats for feed in self._repeating):
+                self.schedule(batch_size, ahead=True)
+
+    def comes_back(self) -> bool:
+        """To be called when somebody wants a batch: whether the next ones are better made when they are wanted."""
+        soon = time.monotonic_ns() - self._left_ns < _HASTE_NS
+        self._in_haste = self._in_haste + 1 if soon else 0
+        return self._in_haste >= _TIMES_IN_HASTE and self._makes_at_once()
+
+    def withdraw(self) -> None:
+        """Undoes what was asked for ahead, as other data comes."""
+        if not any(t.ahead for t in tuple(self._tickets)):
+            return
+        with self._sharing:
+            dropped = [t for t in self._tickets if t.ahead]
+            if dropped:
+                self._drop(dropped)
+                self._tickets = deque(t for t in self._tickets if not t.ahead)
+                for feed in self._repeating:
+                    feed.take_back_asked()  # those before were taken, as they come first
+                if not self._tickets:
+                    self._seen = None
+
+    def _drop(self, tickets: list[Ticket]) -> None:
+        """Waits until nothing is done for the last tickets any more. Sources that can go back are where they were."""
+        for ticket in tickets:
+            ticket.dropped = True
+        for ticket in tickets:
+            self._begin(ticket)
+            self._workers.wait(ticket)
+        self._next = tickets[0].index
+        self._production.go_back(tickets[0])
+
+    @property
+    def pending(self) -> int:
+        return len(self._tickets)
+
+    def share(self) -> list[Batch]:
+        """The oldest batch asked for. Raises what went wrong with it; the next one is not affected."""
+        self._workers.start()
+        with self._sharing:
+            if not self._tickets:
+                raise RuntimeError("no batch was scheduled; call schedule_run() first")
+            # Taken off the queue only when it is there, so that an interrupted wait loses nothing.
+            ticket = self._tickets[0]
+            begin = time.monotonic_ns()
+            if ticket.is_waiting:
+                self._workers.make(ticket)
+            self._workers.wait(ticket)
+            self.statistics.waited(time.monotonic_ns() - begin)
+            self._tickets.popleft()
+            self._seen = ticket.after or self._seen
+        if ticket.error is not None:
+            try:
+                raise ticket.error
+            finally:
+                ticket.error = None  # it refers to this frame, which refers to the ticket
+        assert ticket.outputs is not None
+        self.rows = ticket.rows
+        self._left_ns = time.monotonic_ns()
+        return ticket.outputs
+
+    def _makes_at_once(self) -> bool:
+        return self.plan.is_prompt and self._production.is_brief()
+
+    def _begin(self, ticket: Ticket) -> None:
+        if ticket.is_waiting:
+            ticket.is_waiting = False
+            self._workers.ask(ticket)
+
+    def drain(self) -> None:
+        """Drops what was asked for. Sources that can go back are where they were before."""
+        self.withdraw()
+        with self._sharing:
+            if self._tickets:
+                self._drop(list(self._tickets))
+                self._tickets.clear()
+            self._production.ended = False
+            if self.plan.turns is not None:
+                self.plan.turns.clear()
+            self._seen = None
+
+    def keep_state(self) -> None:
+        """From now on `state` can be asked for; before the first batch."""
+        self._production.keeps_state = True
+
+    def state(self) -> State:
+        """Where the pipeline is, as seen from the last batch that was given out: whatever was prepared ahead."""
+        with self._sharing:
+            state = self._seen or self._production.state(self._next)
+            state.errors = self._production.policy.saved(state.iteration)
+            return state
+
+    def restore(self, state: State) -> None:
+        """Goes on from a checkpoint, whose sources are restored, before the first batch is asked for."""
+        self._next, self._production.position = state.iteration, state.position
+        self._production.ended = state.ended
+        self._production.policy.restore(state.errors)
+        self._production.policy.seen = state.position
+
+    def reset(self) -> bool:
+        """Takes the sources to the beginning of their next epoch, as seen from the last batch that was given out.
+        Says whether there was anything to do."""
+        sources = self._sources
+        if not self._production.ended and not any(op.restarts() for op in sources):
+            return False
+        if self._tickets:
+            self._begin(self._tickets[0])
+            self._workers.wait(self._tickets[0])
+            states = self._tickets[0].before
+        else:
+            states = [s.state() for s in sources]
+        if (
+            not self._production.ended
+            and states is not None
+            and all(s is not None and op.begins_epoch(s) for op, s in zip(sources, states))
+        ):
+            return False
+        self.drain()
+        for op in sources:
+            op.reset()
+        return True
+
+    def close(self) -> None:
+        """Stops the threads and closes the sources. Afterwards nothing can be scheduled."""
+        self._workers.stop()
+        for node in self.plan.sources:
+            self.plan.source_op(node).close()
+
+
+class _Production:
+    """What the threads do: one picks and loads, the others run."""
+
+    def __init__(self, plan: Plan, num_threads: int, policy: Policy, statistics: Statistics):
+        self.plan, self.policy, self.statistics = plan, policy, statistics
+        self._sources = [(node, plan.source_op(node)) for node in plan.sources]
+        self.pools = (kernels.Pool(num_threads), kernels.Pool(min(num_threads, _MAX_IO_THREADS)))
+        for node in plan.sources:
+            op = plan.source_op(node)
+            op.copier = self.pools[1]
+            if plan.session is not None and op.feeding is not None:
+                op.memories = dict.fromkeys(uploaded(plan.nodes, node), plan.session.host_memory)  # type: ignore[attr-defined]
+        self.producer = Producer(plan, policy, *self.pools, statistics.record)
+        self.position = 0
+        self.keeps_state = False  # for checkpoints
+        self.ended = False  # a source has come to its end; no more is taken from any until the next epoch begins
+        self._took: tuple[int, ...] = (_BRIEF_NS,)  # what the last batches took, in ns
+
+    def load(self, ticket: Ticket) -> None:
+        """Takes picks, in order, so that an iteration depends on nothing but those before it, and loads them."""
+        begin = clocks()
+        try:
+            context = ticket.context = self._pick(ticket)
+        finally:
+            if self.keeps_state:
+                ticket.after = self.state(ticket.index + 1)
+        try:
+            self.producer.load(context, ticket.picks)
+        except BadSamples:
+            context.values.clear()  # `run` loads again and applies the policy
+        if self.plan.turns is not None:
+            self.plan.turns.enter(ticket.index)
+        ticket.is_brief = self.is_brief()
+        self.statistics.worked(begin)
+
+    @property
+    def can_share_a_core(self) -> bool:
+        """Whether the threads mostly wait for each other, and run no code of the user's, which might start threads and
+        processes of its own."""
+        return self.plan.uses_gpu and not self.plan.runs_users_code
+
+    def is_brief(self) -> bool:
+        """Whether batches take little time, but for what the GPU does."""
+        return min(self._took) < _BRIEF_NS
+
+    def state(self, iteration: int) -> State:
+        states = [self.plan.source_op(n).saved() for n in self.plan.sources]
+        return State(iteration, self.position, self.ended, states)
+
+    def _pick(self, ticket: Ticket) -> Context:
+        if ticket.before is None:
+            ticket.before = [op.state() for _, op in self._sources]
+            ticket.position, ticket.ended = self.position, self.ended
+        self.position = ticket.position  # also of a ticket whose maker was interrupted
+        if self.ended:
+            raise StopIteration
+        n = ticket.batch_size
+        epoch = position = None
+        decided = ""  # the source that said how many samples there are
+        for node, op in self._sources:
+            try:
+                picks = op.take(n, ticket.index)
+            except StopIteration:
+                self.ended = True
+                raise
+            except (DataError, WorkerError) as e:
+                raise PipelineError(node.describe(str(e))) from e.__cause__
+            except (OSError, ValueError) as e:
+                if op.sets_batch_size:  # an exception of the user's own code stays what it is
+                    raise
+                raise explain_failure(Context(0, np.zeros(0), np.zeros(0), ticket.index), node, e) from None
+            if op.sets_batch_size:
+                if decided and len(picks) != n:
+                    raise PipelineError(node.describe(different_sizes(len(picks), decided, n)))
+                n, decided = len(picks), node.name
+            ticket.picks[node.number] = picks
+            if epoch is None and "position" in picks.columns:
+                epoch, position = picks.columns["epoch"], picks.columns["position"]
+        if position is None or epoch is None:
+            epoch, position = np.zeros(n, "u4"), np.arange(self.position, self.position + n)
+        self.position += n
+        self.policy.seen = self.position
+        return Context(n, epoch, position, ticket.index)
+
+    def run(self, ticket: Ticket) -> None:
+        """Has a batch made that is loaded. If the GPU has to be waited for, `settle` does the rest."""
+        context = ticket.context
+        assert context is not None
+        begin, now = clocks(), time.monotonic_ns()
+        try:
+            if context.values or not self.plan.sources:
+                ticket.started = self.producer.start(context)
+                self._took = (*self._took[1 - _REMEMBERED :], time.monotonic_ns() - now)
+                if context.gpu is not None and isinstance(ticket.started, list):
+                    ticket.waits = True
+                    return
+            self._complete(ticket, context)
+        finally:
+            if self.plan.turns is not None:
+                self.plan.turns.leave(ticket.index)
+            self.statistics.worked(begin)
+
+    def settle(self, ticket: Ticket) -> None:
+        """Waits for the GPU, and does what is left to do."""
+        assert ticket.context is not None
+        begin, ticket.waits = clocks(), False
+        try:
+            self._complete(ticket, ticket.context)
+        finally:
+            self.statistics.worked(begin)
+
+    def _complete(self, ticket: Ticket, context: Context) -> None:
+        started, ticket.started = ticket.started, None
+        ticket.outputs, ticket.rows = self.producer.produce(context, ticket.picks, 0, started)
+
+    def end(self) -> None:
+        """Tells sources that wait for something that the pipeline ends."""
+        for node in self.plan.sources:
+            self.plan.source_op(node).closing = True
+
+    def go_back(self, ticket: Ticket) -> None:
+        """To where things were before a ticket's samples were picked. Nothing runs meanwhile."""
+        if ticket.before is None:
+            return
+        self.position, self.ended = ticket.position, ticket.ended
+        for node, state in zip(self.plan.sources, ticket.before):
+            if state is not None:
+                self.plan.source_op(node).restore(state)
+
+
+_LIVE: weakref.WeakSet[Workers] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """A user's callback that never returns must not keep the interpreter from ending."""
+    live = list(_LIVE)
+    for workers in live:
+        workers.ask_to_stop(exiting=True)
+    for workers in live:
+        workers.stop(_EXIT_SECONDS)

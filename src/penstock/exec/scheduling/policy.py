@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens to bad samples: raise, skip, or replace by the next good sample of the same shard."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from ...core.errors import PipelineError, SampleError
+from ...graph.node import Node
+
+# Of the bad samples that a checkpoint lists: how many, and how much of each text. A few KB.
+_LISTED = 8
+_TEXT = 240
+_TOGETHER = 8  # batches that may be in flight at once, at most
+
+
+class Policy:
+    """`on_error` is "raise", "skip" or "replace"; `max_errors` a count, or a rate of the samples seen (a float below
+    1), or None."""
+
+    def __init__(self, on_error: str = "raise", max_errors: int | float | None = None):
+        if on_error not in ("raise", "skip", "replace"):
+            raise ValueError(f"on_error takes 'raise', 'skip' or 'replace'; got {on_error!r}")
+        if max_errors is not None and not (isinstance(max_errors, (int, float)) and max_errors >= 0):
+            raise ValueError(f"max_errors takes a count, or a rate below 1.0; got {max_errors!r}")
+        if isinstance(max_errors, float) and max_errors >= 1:
+            raise ValueError(f"max_errors as a float is a rate below 1.0; got {max_errors!r} (a count is an int)")
+        self.on_error, self.max_errors = on_error, max_errors
+        self.errors: list[SampleError] = []
+        self._known: set[tuple[str, int, int]] = set()
+        self._before = 0  # bad samples that a checkpoint counts and does not list
+        self.seen = 0  # samples asked for
+        self._lock = threading.Lock()
+
+    def record(self, samples: dict[int, tuple[Node, str, str]], iteration: int) -> None:
+        """Lists bad samples, each once an iteration; raises PipelineError if they are to be raised or too many."""
+        with self._lock:
+            for row, (node, reason, source) in sorted(samples.items()):
+                # The same sample may turn up again as the next one behind another bad one.
+                if (source, node.number, iteration) not in self._known:
+                    self._known.add((source, node.number, iteration))
+                    operator = node.op.display_name()
+                    self.errors.append(SampleError(source, operator, reason, iteration, row, self.on_error))
+            count, seen = self._before + len(self.errors), self.seen
+        if self.on_error == "raise":
+            row, (node, reason, source) = min(samples.items())
+            n = len(samples) - 1
+            more = f"\n({n} more bad sample{'s' * (n > 1)} in this batch)" if n else ""
+            here = f"sample {row} of iteration {iteration}"
+            where = here.capitalize() if source == here else f"{here.capitalize()}: {source}"
+            raise PipelineError(node.describe(f"{reason}\n{where}{more}"))
+        limit = self.max_errors
+        if limit is not None and (count > limit if isinstance(limit, int) else count > limit * max(seen, 100)):
+            last = "\n".join(f"  {e.source}: {e.reason}" for e in self.errors[-5:])
+            raise PipelineError(
+                f"{count} of {seen} samples were bad, more than max_errors={limit} allows; the last:\n{last}"
+            )
+
+    # Checkpoints
+
+    def saved(self, iteration: int) -> dict[str, Any]:
+        """What a checkpoint holds of the batches before an iteration: how many samples were bad, and the last of them.
+        Nothing if none was."""
+        with self._lock:
+            later = 0
+            last: list[SampleError] = []
+            for e in reversed(self.errors):  # in order but for the batches that were in flight together
+                if e.iteration >= iteration:
+                    later += 1
+                elif len(last) >= _LISTED and e.iteration < last[-1].iteration - _TOGETHER:
+                    break
+                else:
+                    last.append(e)
+            count = self._before + len(self.errors) - later
+        if not count:
+            return {}
+        last = sorted(last, key=lambda e: (e.iteration, e.sample))[-_LISTED:]
+        return {"count": count, "last": [[x[:_TEXT] if isinstance(x, str) else int(x) for x in e] for e in last]}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Goes on counting. ValueError if that is not what `saved` gave."""
+        if not saved:
+            return
+        count, last = saved.get("count"), saved.get("last")
+        kinds = [str, str, str, int, int, str]
+        if (
+            not isinstance(count, int)
+            or not isinstance(last, list)
+            or not all(isinstance(e, list) and [type(x) for x in e] == kinds for e in last)
+            or count < len(last)
+        ):
+            raise ValueError(f"the checkpoint is damaged: 'errors' is {saved!r}")
+        with self._lock:
+            self.errors = [SampleError(*e) for e in last]
+            self._before = count - len(last)

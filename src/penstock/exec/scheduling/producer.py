@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes one batch from picks: loads, runs the plan, and does with bad samples what the policy says."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from ...core import kernels
+from ...core.batch import Batch
+from ...core.errors import PipelineError
+from ...core.op import Picks
+from ...graph.node import Node
+from ..context import BadSamples, Context, Timing, explain_failure
+from ..plan import Plan
+from .policy import Policy
+
+_MAX_ATTEMPTS = 1000
+# The outputs, or the samples that can't be processed, as those of BadSamples.
+Started = list[Batch] | dict[int, tuple[Node, str, str]]
+
+
+class Producer:
+    """Produces batches: loads the picks of the sources, runs the plan, applies the policy."""
+
+    def __init__(self, plan: Plan, policy: Policy, pool: kernels.Pool, io: kernels.Pool, record_timings):
+        self.plan, self.policy, self.pool, self.io, self.record_timings = plan, policy, pool, io, record_timings
+
+    def load(self, ctx: Context, picks: dict[int, Picks]) -> None:
+        for node in self.plan.sources:
+            begin = time.monotonic_ns()
+            try:
+                batches = self.plan.source_op(node).load(picks[node.number], self.io)
+            except Exception as e:
+                raise explain_failure(ctx, node, e) from None
+            for i, b in enumerate(batches):
+                ctx.values[node.number, i] = b
+            ctx.timings.append(Timing("load", [node.number], begin, time.monotonic_ns()))
+
+    def start(self, ctx: Context) -> Started:
+        """Does of `produce` what comes before the GPU is waited for, with samples that are loaded."""
+        try:
+            return self.plan.start(ctx, self.pool)
+        except BadSamples as bad:
+            return bad.samples
+
+    def produce(
+        self, ctx: Context, picks: dict[int, Picks], attempt: int = 0, started: Started | None = None
+    ) -> tuple[list[Batch], np.ndarray]:
+        """The outputs for the picks, and which rows of the iteration they are. Samples that fail before any pixel is
+        touched are replaced or left out first. `started` is what `start` gave for them."""
+        loaded = bool(ctx.values) or not self.plan.sources
+        while True:
+            if isinstance(started, dict):
+                bad = started
+            else:
+                try:
+                    if not loaded:
+                        self.load(ctx, picks)
+                    if started is None:
+                        started = self.plan.start(ctx, self.pool)
+                    outputs = self.plan.settle(ctx, self.pool, started)
+                    break
+                except BadSamples as e:
+                    bad = e.samples
+            self.policy.record({int(ctx.rows[i]): v for i, v in bad.items()}, ctx.iteration)
+            ctx, picks, attempt = self._without(ctx, picks, np.array(sorted(bad)), attempt)
+            started, loaded = None, False
+        self.record_timings(ctx)
+        if not ctx.failed:
+            return outputs, ctx.rows
+        self.policy.record({int(ctx.rows[i]): v for i, v in ctx.failed.items()}, ctx.iteration)
+        rows = np.array(sorted(ctx.failed))
+        if self.plan.mixes_samples:
+            ctx, picks, attempt = self._without(ctx, picks, rows, attempt)
+            return self.produce(ctx, picks, attempt)
+        if self.policy.on_error == "skip":
+            keep = np.setdiff1d(np.arange(ctx.n), rows)
+            return [_repack(o.take(keep)) for o in outputs], ctx.rows[keep]
+        sub_picks = self._replacements(picks, rows, attempt)
+        sub = Context(len(rows), ctx.epoch[rows], ctx.position[rows], ctx.iteration, ctx.rows[rows])
+        stand_ins, _ = self.produce(sub, sub_picks, attempt + 1)
+        return [o.put(rows, s) for o, s in zip(outputs, stand_ins)], ctx.rows
+
+    def _without(self, ctx: Context, picks: dict[int, Picks], rows: np.ndarray, attempt: int):
+        """The same pass with the bad rows replaced, or left out."""
+        if self.policy.on_error == "replace":
+            stand_ins = self._replacements(picks, rows, attempt)
+            picks = {k: p.put(rows, stand_ins[k]) for k, p in picks.items()}
+            return Context(ctx.n, ctx.epoch, ctx.position, ctx.iteration, ctx.rows), picks, attempt + 1
+        keep = np.setdiff1d(np.arange(ctx.n), rows)
+        picks = {k: p.select(keep) for k, p in picks.items()}
+        return Context(len(keep), ctx.epoch[keep], ctx.position[keep], ctx.iteration, ctx.rows[keep]), picks, attempt
+
+    def _replacements(self, picks: dict[int, Picks], rows: np.ndarray, attempt: int) -> dict[int, Picks]:
+        if attempt >= _MAX_ATTEMPTS:
+            raise PipelineError(f"no good sample found to replace a bad one after {attempt} tries")
+        out = {}
+        for node in self.plan.sources:
+            new = self.plan.source_op(node).replace(picks[node.number], rows, attempt)
+            if new is None:
+                raise PipelineError(
+                    node.describe("this source can't supply another sample for a bad one; use on_error='skip'")
+                )
+            out[node.number] = new
+        if not out:
+            raise PipelineError("a bad sample can't be replaced in a pipeline without a reader; use on_error='skip'")
+        return out
+
+
+def _repack(batch: Batch) -> Batch:
+    """Samples that could be one dense array again after some were left out are made one."""
+    return batch.packed_copy() if batch.spec.is_dense and not batch.is_packed else batch

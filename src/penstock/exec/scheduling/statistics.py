@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the time goes, per operator: thread time in kernels, Python time around them, and what the consumer waited."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections import deque
+
+from ...core.kernels import library
+from ..context import Context, Timing
+
+_KEPT_BATCHES = 256  # for the trace
+_MOST_PENDING = 64
+
+
+Clocks = ctypes.c_int64 * 3
+
+
+def clocks() -> ctypes.Array:
+    """Processor time of this thread in nanoseconds: all of it, in native calls that take a while, and, of these, in
+    calls of the GPU's driver. A thread that waits, for Python's lock or for the GPU, say, takes none."""
+    now = Clocks()
+    library().thread_clocks(now)
+    return now
+
+
+class Statistics:
+    """Sums over all batches, and the timings of the last ones."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.reset()
+
+    def reset(self) -> None:
+        with self.lock:
+            self.kernel_ns: dict[int, int] = {}
+            self.python_ns: dict[int, int] = {}
+            self.load_ns: dict[int, int] = {}
+            self.samples = self.batches = self.wait_ns = 0
+            self._worked = Clocks()  # nanoseconds of Python, of native calls and of the driver
+            self.started = self.last = time.monotonic_ns()
+            self._pending: list[Timing] = []  # not in the sums yet
+            self.recent: deque[tuple[int, list[Timing]]] = deque(maxlen=_KEPT_BATCHES)
+
+    def record(self, ctx: Context) -> None:
+        """Adds the timings of a finished pass."""
+        timings, ctx.timings = ctx.timings, []
+        with self.lock:
+            self.recent.append((ctx.iteration, timings))
+            self.samples += ctx.n
+            self.batches += 1
+            self.last = time.monotonic_ns()
+            self._pending += timings
+            if len(self._pending) >= _MOST_PENDING:
+                self.settle()
+
+    def settle(self) -> None:
+        """Brings the sums up to date; while `lock` is held. Many timings at once take less time each."""
+        for t in self._pending:
+            # Planning a chain is one effort; it is booked on the chain's first operator.
+            sums, first = (self.load_ns if t.kind == "load" else self.python_ns), t.numbers[0]
+            sums[first] = sums.get(first, 0) + t.native - t.begin
+            if t.outcome is not None:
+                for number, ns in zip(t.numbers, t.outcome.step_ns.tolist()):
+                    self.kernel_ns[number] = self.kernel_ns.get(number, 0) + ns
+        self._pending.clear()
+
+    def worked(self, since: ctypes.Array) -> None:
+        """Adds the processor time of this thread since it asked for `clocks`: that of Python is what was not in native
+        calls; batches are processed by other threads."""
+        library().add_clocks(since, self._worked)
+
+    @property
+    def cpu_ns(self) -> int:
+        """Processor time of Python."""
+        return int(self._worked[0])
+
+    @property
+    def native_ns(self) -> int:
+        """Of native calls that take a while."""
+        return int(self._worked[1])
+
+    @property
+    def driver_ns(self) -> int:
+        """Of calls of the GPU's driver."""
+        return int(self._worked[2])
+
+    def waited(self, ns: int) -> None:
+        """Adds what a consumer has waited."""
+        with self.lock:
+            self.wait_ns += ns

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pipeline_def`: from a function that defines a graph to pipelines."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from ..core.errors import suggest
+from ..graph.branching import MARK
+from .pipeline import Pipeline
+from .python_workers import outputs_of
+from .settings import NAMES
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .arguments import PipelineArguments
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+@overload
+def pipeline_def(
+    fn: Callable[..., Any], *, enable_conditionals: bool = ..., debug: bool = ..., **kwargs: Unpack[PipelineArguments]
+) -> Callable[..., Pipeline]: ...
+@overload
+def pipeline_def(
+    fn: None = None, *, enable_conditionals: bool = ..., debug: bool = ..., **kwargs: Unpack[PipelineArguments]
+) -> Callable[[Callable[..., Any]], Callable[..., Pipeline]]: ...
+def pipeline_def(
+    fn: Callable[..., Any] | None = None,
+    *,
+    enable_conditionals: bool = False,
+    debug: bool = False,
+    **pipeline_kwargs: Any,
+) -> Any:
+    """Makes a function that defines a graph into a function that returns a `Pipeline`.
+
+    The function's own arguments are passed on; arguments of `Pipeline` given to the decorator are defaults that a
+    call may override. With `enable_conditionals`, `if`, `and`, `or`, `not` and `x if c else y` work on data in the
+    function and in what it calls: each sample goes through the branch that its condition says. With `debug` the
+    function runs anew for every batch, and what operators return has values: print it, or look at `x.get()`.
+
+    >>> from penstock import fn, pipeline_def
+    >>> @pipeline_def(batch_size=2, num_threads=1)
+    ... def numbers(low):
+    ...     return fn.random.uniform(range=(low, 1.0))
+    >>> pipe = numbers(0.5, seed=1)
+    >>> len(pipe.run()[0])
+    2
+    """
+    if fn is None:
+        return functools.partial(pipeline_def, enable_conditionals=enable_conditionals, debug=debug, **pipeline_kwargs)
+    if not callable(fn):
+        raise TypeError(f"@pipeline_def decorates a function; got {type(fn).__name__}")
+    if hasattr(fn, "_is_pipeline_def"):
+        raise TypeError(f"{fn.__name__} is a pipeline definition already; decorate the function itself")
+    for k in pipeline_kwargs:
+        if k not in NAMES:
+            raise TypeError(f"@pipeline_def got an unexpected argument '{k}'.{suggest(k, NAMES)}")
+    name = getattr(fn, "__name__", "pipeline")
+    code = getattr(fn, "__code__", None)
+    where = f' defined by {name} (File "{code.co_filename}", line {code.co_firstlineno})' if code else ""
+    define = _converted(fn, where) if enable_conditionals else fn
+    parameters = inspect.signature(fn).parameters
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+    @functools.wraps(fn)
+    def create(*args: Any, **kwargs: Any) -> Pipeline:
+        debugged = kwargs.pop("debug", debug) if "debug" not in parameters else debug
+        own = {k: v for k, v in kwargs.items() if k in parameters}
+        rest = {k: v for k, v in kwargs.items() if k not in parameters}
+        for k in [k for k in rest if k not in NAMES]:
+            if not takes_any:
+                valid = [*parameters, *NAMES]
+                raise TypeError(f"{name}() got an unexpected argument '{k}'.{suggest(k, valid)}")
+            own[k] = rest.pop(k)
+        # An argument that the pipeline and the function both have goes to both, as far as they take it.
+        both = {k: v for k, v in own.items() if k in NAMES and k not in pipeline_kwargs}
+        cls = _debug_pipeline() if debugged else Pipeline
+        pipe = cls(**{**pipeline_kwargs, **both, **rest})
+        pipe._define, pipe._defined_at = functools.partial(define, *args, **own), where
+        if debugged:
+            return pipe
+        with pipe:
+            pipe.set_outputs(*outputs_of(pipe._define()))
+        return pipe
+
+    create._is_pipeline_def = True  # type: ignore[attr-defined]
+    return create
+
+
+def _debug_pipeline() -> Any:
+    from .debugging import DebugPipeline  # which needs Pipeline, and is needed seldom
+
+    return DebugPipeline
+
+
+@overload
+def do_not_convert(func: _F) -> _F: ...
+@overload
+def do_not_convert(func: None = None) -> Callable[[_F], _F]: ...
+def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
+    """Marks a function that `enable_conditionals` must leave as it is, with all that it calls.
+
+    >>> from penstock.pipeline import do_not_convert
+    >>> @do_not_convert
+    ... def larger(a, b):
+    ...     return a if a > b else b
+    """
+    if func is None:
+        return do_not_convert
+    setattr(getattr(func, "__func__", func), MARK, True)
+    return func
+
+
+def _converted(fn: Callable[..., Any], where: str) -> Callable[..., Any]:
+    from ..graph import conditionals  # with the parser, for those who need it
+
+    try:
+        return conditionals.converted_pipeline(fn)
+    except conditionals.NotConvertible as e:
+        warnings.warn(
+            f"enable_conditionals needs the text of the pipeline{where}, so it has no effect: {e}", stacklevel=4
+        )
+        return fn

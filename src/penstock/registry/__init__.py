@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the classes of operators to the functions of `fn` and the classes of `ops`."""
+
+from .functions import build_classes as build_classes
+from .functions import build_functions as build_functions
+from .functions import function_of as function_of
+from .functions import places as places

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the batches that a pipeline gives out have in common, wherever they lie."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.batch import Batch
+from ..core.dtypes import DALIDataType
+
+
+class ShapeError(ValueError, RuntimeError):
+    """The samples of a batch differ in shape where they may not. A RuntimeError too, as DALI raises one."""
+
+
+def check_layout(layout: str | None, ndim: int, what: str) -> str:
+    """The layout, "" for none; ValueError if it has another number of axes."""
+    layout = layout or ""
+    if layout and len(layout) != ndim:
+        raise ValueError(f"layout '{layout}' has {len(layout)} axes, {what} {ndim} dimensions")
+    return layout
+
+
+def same_size(dtype: np.dtype, new_type: DALIDataType) -> np.dtype:
+    """The new type; ValueError if its elements differ in size."""
+    new = dtypes.to_numpy(new_type)
+    if new.itemsize != dtype.itemsize:
+        raise ValueError(
+            f"{dtype.name} can't be seen as {new.name}: its elements have {dtype.itemsize} bytes, not {new.itemsize}"
+        )
+    return new
+
+
+def describe(kind: str, values: str, dtype: DALIDataType, layout: str, rest: str, device: str = "cpu") -> str:
+    """The text of a container."""
+    lines = ["    " + line for line in values.split("\n")] if values else []
+    lines[-1:] = [line + "," for line in lines[-1:]]
+    lines += (
+        [f"    dtype={dtype},"]
+        + [f'    layout="{layout}",'] * bool(layout)
+        + [f'    device="{device}",', f"    {rest})"]
+    )
+    return "\n".join([f"{kind}(", *lines])
+
+
+class TensorList:
+    """Base of `TensorListCPU` and `TensorListGPU`: what is known without looking at the data."""
+
+    _batch: Batch
+    _device: ClassVar[str] = "cpu"
+
+    def __len__(self) -> int:
+        return len(self._batch)
+
+    def _number(self, i: Any) -> int:
+        """That of sample i, counted from the end if it is negative."""
+        n = len(self._batch)
+        if not hasattr(i, "__index__"):
+            raise TypeError(f"a batch is indexed by the number of a sample; got {type(i).__name__}")
+        if not -n <= i < n:
+            raise IndexError(f"a batch of {n} samples has no sample {i}")
+        return i % n
+
+    def is_dense_tensor(self) -> bool:
+        """Whether all samples have the same shape."""
+        return self._batch.spec.is_dense
+
+    @property
+    def dtype(self) -> DALIDataType:
+        return dtypes.from_numpy(self._batch.spec.dtype)
+
+    def ndim(self) -> int:
+        """Number of dimensions of each sample."""
+        return self._batch.spec.ndim
+
+    def shape(self) -> list[tuple[int, ...]]:
+        """The shape of each sample."""
+        return [tuple(s) for s in self._batch.spec.shape.tolist()]
+
+    def layout(self) -> str:
+        return self._batch.spec.layout
+
+    def set_layout(self, layout: str | None) -> None:
+        layout = check_layout(layout, self.ndim(), "the samples")
+        self._batch = self._batch.relabel(self._batch.spec.like(layout=layout))
+
+    def reinterpret(self, new_type: DALIDataType) -> None:
+        """Takes the bytes for elements of another type of the same size."""
+        spec = self._batch.spec
+        self._batch = self._batch.relabel(spec.like(dtype=same_size(spec.dtype, new_type)))
+
+    def __repr__(self) -> str:
+        return self._describe("")
+
+    def _describe(self, values: str) -> str:
+        rest = f"num_samples={len(self)},\n    shape={self.shape()}"
+        return describe(type(self).__name__, values, self.dtype, self.layout(), rest, self._device)

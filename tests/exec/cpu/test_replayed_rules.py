@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators whose rules are replayed give what the rules give, for pictures of sizes that never come again."""
+
+import numpy as np
+import pytest
+
+from penstock import fn, pipeline_def
+from penstock.core.batch import Batch, view
+from penstock.exec.cpu import replay
+from penstock.pipeline import PipelineError
+from replayed_cases import CASES, N, images
+
+BATCHES = 14
+
+
+def run(define):
+    """All outputs of all batches."""
+
+    def feed(make, layout=None, side=False):
+        layout = layout or ("HWC" if make(0)[0].ndim == 3 and not side else None)
+        batches = [make(k) for k in range(BATCHES)]
+        return fn.external_source(source=batches, **({"layout": layout} if layout else {}))
+
+    pipe = pipeline_def(lambda: define(feed), batch_size=N, num_threads=2, device_id=None, seed=7)()
+    return [[[np.array(out.at(i)) for i in range(N)] for out in pipe.run()] for _ in range(BATCHES)]
+
+
+@pytest.fixture
+def guards(monkeypatch):
+    """The bytes behind all samples of batches that were allocated, as arrays."""
+    behind = []
+    allocate = Batch.allocate.__func__
+
+    def guarded(cls, *arguments):
+        batch = allocate(cls, *arguments)
+        ends = batch.rows["data"] + (batch.spec.volumes() * batch.spec.dtype.itemsize).astype("u8")
+        behind.extend(view(end, (Batch.guard_bytes,), np.dtype("u1"), batch.owners) for end in ends)
+        return batch
+
+    monkeypatch.setattr(Batch, "guard_bytes", 64)
+    monkeypatch.setattr(Batch, "allocate", classmethod(guarded))
+    return behind
+
+
+def intact(guards):
+    return all((g == Batch._GUARD).all() for g in guards)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_same_as_by_rules(name, monkeypatch, guards):
+    replayed, faults = [], []
+    plan, keep = replay.Replay.plan, replay.Replays._keep
+
+    def counted(self, ctx):
+        replayed.append(plan(self, ctx))
+        return replayed[-1]
+
+    def kept(self, kind, segment, record):
+        keep(self, kind, segment, record)
+        faults.append(record.fault)
+
+    with monkeypatch.context() as m:
+        m.setattr(replay.Replay, "plan", counted)
+        m.setattr(replay.Replays, "_keep", kept)
+        ours = run(CASES[name])
+    assert not any(faults) and faults, faults
+    assert sum(replayed) > BATCHES // 2, "rules ran for what could be replayed"
+    assert guards and intact(guards), "a kernel wrote behind an output"
+    monkeypatch.setenv("PENSTOCK_PLAN", "rules")
+    for iteration, (a, b) in enumerate(zip(ours, run(CASES[name]))):
+        for output, (x, y) in enumerate(zip(a, b)):
+            for i, (p, q) in enumerate(zip(x, y)):
+                np.testing.assert_array_equal(p, q, err_msg=f"batch {iteration}, output {output}, sample {i}")
+
+
+def test_samples_that_are_misplaced_are_noticed(monkeypatch, guards):
+    begin = replay.Replay.__init__
+
+    def without(self, *arguments):
+        begin(self, *arguments)
+        self._seen = []
+
+    monkeypatch.setattr(replay.Replay, "__init__", without)
+    with pytest.raises((AssertionError, PipelineError)):
+        test_same_as_by_rules("reshape in front", monkeypatch, guards)
+
+
+def test_writing_behind_a_replayed_output_is_noticed(monkeypatch, guards):
+    """Kernels are told that the memory of the outputs begins 8 bytes later."""
+    make, execute = replay.Replay._make, replay.execute
+    made = []
+
+    def kept(self):
+        made[:] = make(self)
+        return made
+
+    def misplaced(*arguments):
+        for batch in made:
+            batch.rows["data"] += np.uint64(8)
+        execute(*arguments)
+        for batch in made:
+            batch.rows["data"] -= np.uint64(8)
+
+    monkeypatch.setattr(replay.Replay, "_make", kept)
+    monkeypatch.setattr(replay, "execute", misplaced)
+    run(CASES["of two images"])
+    assert made and not intact(guards)
+
+
+def test_the_rules_plan_every_batch_if_the_environment_says_so(monkeypatch):
+    def unasked(*arguments):
+        raise AssertionError("a plan was recorded")
+
+    monkeypatch.setattr(replay.Record, "__init__", unasked)
+    monkeypatch.setenv("PENSTOCK_PLAN", "rules")
+    run(CASES["of two images"])
+    monkeypatch.setenv("PENSTOCK_PLAN", "rule")
+    with pytest.raises(ValueError, match="PENSTOCK_PLAN may be 'rules' or not be set; it is 'rule'"):
+        run(CASES["of two images"])
+
+
+def test_outputs_of_a_record_do_not_change_later():
+    """Of what is seen in the memory of others, too."""
+
+    def define(feed):
+        x = fn.flip(feed(images, "HWC"))
+        return x, fn.expand_dims(x, axes=[0])
+
+    def feed(make, layout):
+        return fn.external_source(source=[make(k) for k in range(BATCHES)], layout=layout)
+
+    pipe = pipeline_def(lambda: define(feed), batch_size=N, num_threads=1, device_id=None)()
+    outputs = [pipe.run() for _ in range(BATCHES)]
+    for x, y in outputs:
+        assert [(1, *s) for s in x.shape()] == list(map(tuple, y.shape()))

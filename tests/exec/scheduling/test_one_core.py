@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads that take turns at Python's lock share a core for a while; nobody else is kept to it."""
+
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import encoded_images
+from penstock import fn, pipeline_def
+from penstock.exec.scheduling import one_core
+from penstock.exec.scheduling.one_core import OneCore
+
+ALL = {0, 1, 2, 3, 4, 5}
+
+
+class Machine:
+    """Six cores, a clock, and the masks of threads."""
+
+    def __init__(self):
+        self.masks, self.now, self.here, self.refuses = {}, 100.0, 3, False
+
+    def sched_getaffinity(self, number):
+        return set(self.masks.get(number, ALL))
+
+    def sched_setaffinity(self, number, mask):
+        if self.refuses:
+            raise PermissionError(1, "not permitted")
+        self.masks[number] = set(mask)
+
+    def sched_getcpu(self):
+        return self.here
+
+
+class Thread:
+    def __init__(self, number):
+        self.native_id = number
+
+    def is_alive(self):
+        return True
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    machine = Machine()
+    for name in ("sched_getaffinity", "sched_setaffinity"):
+        monkeypatch.setattr(one_core.os, name, getattr(machine, name))
+    monkeypatch.setattr(one_core.ctypes, "PyDLL", lambda _: machine)
+    monkeypatch.setattr(one_core.time, "monotonic", lambda: machine.now)
+    monkeypatch.setattr(one_core.sys, "_is_gil_enabled", lambda: True, raising=False)
+    return machine
+
+
+def run(core, machine, batches, seconds_each=0.001, threads=(11, 12, 13)):
+    for _ in range(batches):
+        core.ran([Thread(n) for n in threads])
+        machine.now += seconds_each
+
+
+def test_threads_come_together_and_part(machine):
+    core = OneCore(True)
+    machine.masks[12] = {1, 2, 3, 4}
+    run(core, machine, 31)
+    assert machine.masks == {12: {1, 2, 3, 4}}
+    run(core, machine, 1)
+    assert machine.masks == {11: {3}, 12: {3}, 13: {3}}
+    machine.here = 5
+    run(core, machine, 999)
+    assert machine.masks == {11: {3}, 12: {3}, 13: {3}}
+    run(core, machine, 2)
+    assert machine.masks == {11: ALL, 12: {1, 2, 3, 4}, 13: ALL}
+    machine.masks[12] = ALL  # the user's decision
+    run(core, machine, 32)
+    assert machine.masks == {11: {5}, 12: {5}, 13: {5}}
+    core.leave()
+    assert machine.masks == {11: ALL, 12: ALL, 13: ALL}
+
+
+def test_batches_that_are_not_frequent_leave_threads_alone(machine):
+    run(OneCore(True), machine, 400, seconds_each=0.011)
+    assert not machine.masks
+
+
+def test_where_cores_are_few_or_chosen_by_the_user_threads_are_left_alone(machine):
+    machine.masks = {11: {1, 3, 4}, 12: {0, 1, 2, 4, 5}}
+    run(OneCore(True), machine, 40, threads=(11, 12))
+    assert machine.masks == {11: {1, 3, 4}, 12: {0, 1, 2, 4, 5}}
+
+
+def test_a_system_that_refuses_is_not_asked_again(machine):
+    core, machine.refuses = OneCore(True), True
+    run(core, machine, 40)
+    machine.refuses = False
+    run(core, machine, 400)
+    assert not machine.masks
+
+
+def test_without_the_lock_nothing_is_done(machine, monkeypatch):
+    monkeypatch.setattr(one_core.sys, "_is_gil_enabled", lambda: False, raising=False)
+    run(OneCore(True), machine, 400)
+    run(OneCore(False), machine, 400)
+    assert not machine.masks
+
+
+@pytest.fixture
+def files(tmp_path):
+    image = encoded_images.encode(encoded_images.photograph(1, 24, 32), "JPEG").tobytes()
+    for i in range(4):
+        (tmp_path / f"{i}.jpg").write_bytes(image)
+    return [str(tmp_path / f"{i}.jpg") for i in range(4)]
+
+
+def pipe_of(files, source):
+    @pipeline_def(batch_size=2, num_threads=2, device_id=0)
+    def pipe():
+        encoded = fn.readers.file(files=files)[0] if source is None else fn.external_source(source=source)
+        return fn.decoders.image(encoded, device="mixed", hw_decoder_load=0.0)
+
+    return pipe()
+
+
+def masks_set(pipe, monkeypatch, batches=12):
+    """By the names of threads, the sizes of the masks that they were given."""
+    given, set_before = [], os.sched_setaffinity
+    names = {t.native_id: t.name for t in threading.enumerate()}
+
+    def record(number, mask):
+        names.update((t.native_id, t.name) for t in threading.enumerate())
+        given.append((names[number], len(mask)))
+        set_before(number, mask)
+
+    for name, value in (("_LEAST_CORES", 1), ("_FREE_BATCHES", 2), ("_FREQUENT_SECONDS", 60), ("_STAY_SECONDS", 0)):
+        monkeypatch.setattr(one_core, name, value)
+    monkeypatch.setattr(os, "sched_setaffinity", record)
+    pipe.build()
+    for _ in range(batches):
+        pipe._executor._production._took = (1,)
+        pipe.run()
+        time.sleep(0.002)
+    pipe.close()
+    return given
+
+
+def test_the_threads_of_a_gpu_pipeline_share_a_core(files, monkeypatch):
+    mine = os.sched_getaffinity(0)
+    given = masks_set(pipe_of(files, None), monkeypatch)
+    together = [name for name, size in given if size == 1]
+    assert set(together) >= {"penstock-load", "penstock-batch0", "penstock-settle"}
+    assert all(name.startswith("penstock-") for name, _ in given)
+    apart = [name for name, size in given if size == len(mine)]
+    assert len(mine) == 1 or set(apart) == set(together)
+    assert os.sched_getaffinity(0) == mine
+
+
+def test_threads_that_run_the_users_code_stay_where_they_are(files, monkeypatch):
+    data = np.fromfile(files[0], "u1")
+    assert not masks_set(pipe_of(files, lambda: [data, data]), monkeypatch)

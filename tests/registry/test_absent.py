@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The list of DALI's operators that are not there yet is complete and true, and errors go by it."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from penstock import fn, ops
+from penstock.core.op import REGISTRY
+from penstock.registry import absent
+
+REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "operators.json").read_text())
+
+
+def snake(name):
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name.replace("BBox", "Bbox")).lower()
+
+
+def names():
+    for schema, facts in REFERENCE.items():
+        *modules, last = schema.split("__")
+        if not last.startswith("_") and not any(m.startswith("_") for m in modules) and not facts.get("internal"):
+            yield ".".join([*modules, snake(last).replace("mx_net", "mxnet")])
+
+
+def test_every_operator_is_there_or_listed():
+    there = {*REGISTRY, *(old for cls in REGISTRY.values() for old in map(snake, cls.deprecated))}
+    there |= {f"experimental.{name}" for name, cls in REGISTRY.items() if cls.experimental}
+    listed = {*absent.INSTEAD, *absent.FORMER}
+    wanted = {name for name in names() if name not in there}
+    assert wanted - listed == set()
+    assert not listed & there
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "told"),
+    [
+        (fn.readers, "tfrecord", "fn.readers.tfrecord is not there yet"),
+        (ops.readers, "TFRecord", "fn.readers.tfrecord is not there yet"),
+        (ops, "MFCC", "fn.mfcc is not there yet"),
+        (ops, "TFRecordReader", "fn.readers.tfrecord is not there yet"),
+        (ops, "MXNetReader", "fn.readers.mxnet is not there yet"),
+        (fn, "numpy_reader", "fn.readers.numpy is not there yet"),
+        (fn.experimental, "readers", "fn.experimental.readers.fits, fn.experimental.readers.video are not there yet"),
+    ],
+)
+def test_an_error_says_what_to_do_instead(module, name, told):
+    with pytest.raises(AttributeError, match=told):
+        getattr(module, name)
+    assert not hasattr(module, name)
+
+
+def test_other_names_are_no_operators_of_dali():
+    with pytest.raises(AttributeError, match="has no attribute 'resise'. Did you mean 'resize'"):
+        _ = fn.resise
