@@ -28,6 +28,7 @@ EXPORT void color_matrices(int64_t n, const float *hue, const float *saturation,
     for (int k = 0; k < 9; k++) out[9 * i + k] = (float)whole[k];
   }
 }
+EXPORT_SHORT(color_matrices)
 EXPORT_RECORDED(color_matrices)
 
 // Offsets (n, 3) that keep `center`, in halves, where it is when values are stretched by `contrast`, then multiplied by
@@ -36,4 +37,5 @@ EXPORT void color_offsets(int64_t n, const float *value, const float *contrast, 
   for (int64_t i = 0; i < n; i++)
     for (int k = 0; k < 3; k++) out[3 * i + k] = value[i] * (1.0f - contrast[i]) * (0.5f * (float)center);
 }
+EXPORT_SHORT(color_offsets)
 EXPORT_RECORDED(color_offsets)

@@ -33,6 +33,7 @@ EXPORT int32_t rows_of_arrays(const char *const *objects, int64_t n, int64_t hea
   }
   return 1;
 }
+EXPORT_SHORT(rows_of_arrays)
 
 // Whether samples lie one behind the other, each `align`-byte aligned, as lay_out_batch lays them out: the bytes from
 // the first on, and `rows` as if it began at 0; or -1.
@@ -46,3 +47,4 @@ EXPORT int64_t rows_in_block(const Tensor *from, int64_t n, int64_t align, Tenso
   }
   return end;
 }
+EXPORT_SHORT(rows_in_block)

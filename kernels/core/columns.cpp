@@ -274,6 +274,7 @@ EXPORT int32_t compute_columns(int32_t operation, int32_t type, const Layout *la
     return 0;
   }
 }
+EXPORT_SHORT(compute_columns)
 EXPORT_RECORDED(compute_columns)
 
 // Writes values as another type, as C does.
@@ -292,6 +293,7 @@ EXPORT int32_t convert_columns(int32_t to, int32_t from, const Layout *layout, c
     return 0;
   }
 }
+EXPORT_SHORT(convert_columns)
 EXPORT_RECORDED(convert_columns)
 
 // Puts together n elements of `bytes` each from where they lie.
@@ -301,16 +303,19 @@ EXPORT void gather_elements(const char *const *from, int64_t n, int64_t bytes, c
   else
     for (int64_t i = 0; i < n; i++) std::memcpy(out + bytes * i, from[i], bytes);
 }
+EXPORT_SHORT(gather_elements)
 EXPORT_RECORDED(gather_elements)
 
 // The other way round.
 EXPORT void scatter_elements(char *const *to, int64_t n, int64_t bytes, const char *in) {
   for (int64_t i = 0; i < n; i++) std::memcpy(to[i], in + bytes * i, bytes);
 }
+EXPORT_SHORT(scatter_elements)
 EXPORT_RECORDED(scatter_elements)
 
 // Cosine and sine of n angles.
 EXPORT void cosines_and_sines(const double *radians, int64_t n, double *cosine, double *sine) {
   for (int64_t i = 0; i < n; i++) cosine[i] = std::cos(radians[i]), sine[i] = std::sin(radians[i]);
 }
+EXPORT_SHORT(cosines_and_sines)
 EXPORT_RECORDED(cosines_and_sines)

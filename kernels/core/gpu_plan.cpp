@@ -129,6 +129,7 @@ EXPORT int32_t start_plan(const Plan *plan, Place *place) {
   }
   return timed([&] { return start(*plan, *place); });
 }
+EXPORT_SHORT(start_plan)
 
 // An input of a segment, by which its plan may be found again: the shapes of the samples, and with `contents` what they
 // hold.
@@ -158,3 +159,4 @@ EXPORT int64_t gather_kind(const Seen *inputs, int32_t n_inputs, char *out, int6
   }
   return used;
 }
+EXPORT_SHORT(gather_kind)

@@ -16,6 +16,7 @@
 #include <stdexcept>
 
 #include "core/convert.h"
+#include "core/export.h"
 #include "core/sanitize.h"
 #include "core/tensor.h"
 
@@ -97,7 +98,6 @@ void for_any_dtype(int dtype, F f) {
       return 1;                                                                                               \
     }                                                                                                         \
   }
-#define EXPORT extern "C" __attribute__((visibility("default")))
 
 // Compiles a loop for several instruction sets and picks at load time; only what is inlined into it gains.
 #if !defined(CLONES)

@@ -35,10 +35,10 @@ struct Handed : Managed {
 
 // Python's functions, which this library is not linked to.
 struct Python {
-  void *(*new_capsule)(void *, const char *, void (*)(void *));
+  PyObject *(*new_capsule)(void *, const char *, void (*)(void *));
   int (*is_valid)(void *, const char *);
   void *(*pointer)(void *, const char *);
-  void *(*no_memory)();
+  PyObject *(*no_memory)();
 } python;
 
 constexpr const char *kName = "dltensor";
@@ -73,12 +73,15 @@ EXPORT void capsule_functions(const Python *functions) {
   static const int once = pthread_atfork(nullptr, nullptr, [] { process++; });
   (void)once;
 }
+EXPORT_SHORT(capsule_functions)
 
 // Where the list begins: not 0 if there is anything to take back.
 EXPORT void *let_go_list() { return &list; }
+EXPORT_SHORT(let_go_list)
 
 // Python ends: tensors that are let go of from now on stay as they are.
 EXPORT void stop_taking_back() { ended = true; }
+EXPORT_SHORT(stop_taking_back)
 
 // The destructor of capsules: what nobody took dies with its capsule.
 EXPORT void drop_capsule(void *capsule) {
@@ -89,7 +92,7 @@ EXPORT void drop_capsule(void *capsule) {
 
 // A capsule of n samples, one behind the other, of which `row` is the first, or, if n is negative, of that one alone.
 // `event` is recorded in `stream` when it is let go of; until `take_back` gives the event back, it is lent.
-EXPORT void *hand_over(const Tensor *row, int64_t n, int32_t device, Handle stream, Handle event, Handle context) {
+EXPORT PyObject *hand_over(const Tensor *row, int64_t n, int32_t device, Handle stream, Handle event, Handle context) {
   Handed *handed = new (std::nothrow) Handed();
   if (!handed) return python.no_memory();
   handed->data = row->data;
@@ -102,10 +105,11 @@ EXPORT void *hand_over(const Tensor *row, int64_t n, int32_t device, Handle stre
   handed->shape = handed->extents;
   handed->deleter = let_go;
   handed->event = event, handed->stream = stream, handed->cuda_context = context, handed->process = process;
-  void *capsule = python.new_capsule(static_cast<Managed *>(handed), kName, drop_capsule);
+  PyObject *capsule = python.new_capsule(static_cast<Managed *>(handed), kName, drop_capsule);
   if (!capsule) delete handed;
   return capsule;
 }
+EXPORT_SHORT(hand_over)
 
 // Takes at most n from the list. Fills in, for each, its event and what is known of it: 1, it has happened; 0, it was
 // recorded; -1, it could not be recorded. Returns how many they are.
@@ -126,3 +130,4 @@ EXPORT int64_t take_back(int64_t *found, int64_t n) {
   }
   return taken;
 }
+EXPORT_SHORT(take_back)

@@ -175,13 +175,19 @@ EXPORT void *memory_take(int64_t bytes) {
     return nullptr;
   }
 }
+EXPORT_SHORT(memory_take)
 EXPORT void memory_give(void *p) { cache().give(&p, 1, 0); }
+EXPORT_SHORT(memory_give)
 // Gives back the memory of n tensors, each a block of its own; null ones are passed over.
 EXPORT void memory_give_all(const Tensor *rows, int64_t n) {
   NativeTime time;
   cache().give(&rows->data, n, sizeof(Tensor));
 }
+EXPORT_SHORT(memory_give_all)
 
 EXPORT void memory_trim(int64_t keep) { cache().trim(keep); }
+EXPORT_LONG(memory_trim)
 EXPORT int64_t memory_used() { return cache().used(); }
+EXPORT_SHORT(memory_used)
 EXPORT int64_t memory_idle() { return cache().idle(); }
+EXPORT_SHORT(memory_idle)

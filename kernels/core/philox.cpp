@@ -25,3 +25,4 @@ EXPORT void philox(uint64_t key, const uint32_t *epoch, const uint64_t *position
     }
   }
 }
+EXPORT_SHORT(philox)

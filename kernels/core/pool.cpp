@@ -242,8 +242,11 @@ EXPORT Pool *pool_create(int n_threads) {
     return nullptr;
   }
 }
+EXPORT_LONG(pool_create)
 EXPORT void pool_destroy(Pool *pool) { delete pool; }
+EXPORT_LONG(pool_destroy)
 EXPORT int32_t pool_run(Pool *pool, const Chain *chain) {
   NativeTime time;
   return pool->run(*chain);
 }
+EXPORT_LONG(pool_run)

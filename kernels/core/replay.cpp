@@ -26,6 +26,7 @@ EXPORT int32_t replay(const Recorded *calls, int32_t n) {
     if (calls[i].function(calls[i].arguments) != calls[i].result) return i;
   return n;
 }
+EXPORT_LONG(replay)
 
 // Writes columns (n, k) to columns of another type; the distances of rows and of columns are in bytes.
 EXPORT int32_t assign_columns(void *out, int32_t out_type, int64_t out_row, int64_t out_column, const void *in,
@@ -41,6 +42,7 @@ EXPORT int32_t assign_columns(void *out, int32_t out_type, int64_t out_row, int6
     return 0;
   }
 }
+EXPORT_SHORT(assign_columns)
 EXPORT_RECORDED(assign_columns)
 
 // Whether n elements of `bytes` each, `stride` bytes apart, are what they are expected to be.
@@ -49,6 +51,7 @@ EXPORT int32_t same_column(const char *column, int64_t stride, int64_t bytes, in
     if (std::memcmp(column + i * stride, expected + i * bytes, bytes)) return 0;
   return 1;
 }
+EXPORT_SHORT(same_column)
 EXPORT_RECORDED(same_column)
 
 // Copies the rows of n samples that `*from` refers to, and their extents to `shape` (n, ndim).
@@ -58,6 +61,7 @@ EXPORT void take_in(const Tensor *const *from, int64_t n, int32_t ndim, Tensor *
     for (int32_t d = 0; d < ndim; d++) shape[i * ndim + d] = rows[i].shape[d];
   }
 }
+EXPORT_SHORT(take_in)
 EXPORT_RECORDED(take_in)
 
 // Whether each of n samples of the extents (n, ndim) has fewer elements than `limit`.
@@ -70,10 +74,12 @@ EXPORT int32_t volumes_below(const int64_t *extents, int64_t n, int32_t ndim, in
   }
   return 1;
 }
+EXPORT_SHORT(volumes_below)
 EXPORT_RECORDED(volumes_below)
 
 // x + sign * y
 EXPORT void sum_columns(const int64_t *x, const int64_t *y, int64_t count, int64_t sign, int64_t *out) {
   for (int64_t i = 0; i < count; i++) out[i] = x[i] + sign * y[i];
 }
+EXPORT_SHORT(sum_columns)
 EXPORT_RECORDED(sum_columns)

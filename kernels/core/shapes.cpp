@@ -34,6 +34,7 @@ EXPORT int32_t lay_out_batch(const int64_t *stored, int64_t n, int32_t ndim, int
   about[0] = total, about[1] = dense;
   return 1;
 }
+EXPORT_SHORT(lay_out_batch)
 
 EXPORT_RECORDED(lay_out_batch)
 
@@ -41,6 +42,7 @@ EXPORT_RECORDED(lay_out_batch)
 EXPORT void move_batch(Tensor *rows, int64_t n, int64_t address) {
   for (int64_t i = 0; i < n; i++) rows[i].data = (char *)address + (intptr_t)rows[i].data;
 }
+EXPORT_SHORT(move_batch)
 
 // Windows (n, ndim) of samples of these shapes: makes them whole along the axes whose bits are set in `whole`. False if
 // one reaches out of its sample.
@@ -52,6 +54,7 @@ EXPORT int32_t settle_windows(int64_t *origin, int64_t *size, const int64_t *sha
   }
   return 1;
 }
+EXPORT_SHORT(settle_windows)
 EXPORT_RECORDED(settle_windows)
 
 // The fewest pieces (n, 3), each {to, from, bytes}, that copy n samples to where `target` says; returns how many there
@@ -73,12 +76,14 @@ EXPORT int64_t pieces_to_copy(const Tensor *source, const Tensor *target, int64_
   }
   return count;
 }
+EXPORT_SHORT(pieces_to_copy)
 
 // The columns `axes` (k) of an array (n, ndim), as an array (n, k).
 EXPORT void take_axes(const int64_t *in, int64_t n, int32_t ndim, const int32_t *axes, int32_t k, int64_t *out) {
   for (int64_t i = 0; i < n; i++)
     for (int32_t j = 0; j < k; j++) out[i * k + j] = in[i * ndim + axes[j]];
 }
+EXPORT_SHORT(take_axes)
 EXPORT_RECORDED(take_axes)
 
 // Extents (n, ndim) of a batch, those of the one before, and what is told of it: see `place_batches`.
@@ -108,3 +113,4 @@ EXPORT int32_t place_batches(Placed *batches, int32_t k, int64_t n, Tensor *rows
   }
   return 1;
 }
+EXPORT_SHORT(place_batches)

@@ -77,6 +77,7 @@ EXPORT int32_t plan_pictures(const Tensor *files, int64_t n, const DecodeArgs *a
   }
   return 1;
 }
+EXPORT_SHORT(plan_pictures)
 
 // Fills in where the scan of each of n files goes, behind the first `begin` bytes of a block, and the address of its
 // DecodeArgs. Returns the size of the block.
@@ -88,6 +89,7 @@ EXPORT int64_t plan_scans(const Tensor *files, int64_t n, const DecodeArgs *args
   }
   return begin;
 }
+EXPORT_SHORT(plan_scans)
 
 // Asks a stream for the GPU's part of a batch that has run, between two timed events. `out` are the rows of the
 // outputs. Returns an error code of the driver.
@@ -122,6 +124,7 @@ EXPORT int32_t launch_scans(JpegScanBatch *batch, const Tensor *out, Driver::Han
     return code;
   });
 }
+EXPORT_SHORT(launch_scans)
 
 // Runs `chain`, whose kernel is jpeg_scan, then asks the stream for the GPU's part, unless no picture was taken or
 // there is too little scratch. The status of a sample says nothing, as `taken` does.
@@ -136,6 +139,7 @@ EXPORT int32_t decode_scans(Pool *pool, const Chain *chain, JpegScanBatch *batch
   }
   return b.taken && b.wanted <= b.room ? launch_scans(batch, out, stream, begin, end) : 0;
 }
+EXPORT_LONG(decode_scans)
 
 // Waits for an event, behind which n bytes of the host are there. Returns an error code of the driver, or -1 if not all
 // of them are 0.
@@ -144,3 +148,4 @@ EXPORT int32_t wait_for_statuses(Driver::Handle event, const uint8_t *statuses, 
   if (code) return code;
   return std::any_of(statuses, statuses + n, [](uint8_t s) { return s != 0; }) ? -1 : 0;
 }
+EXPORT_LONG(wait_for_statuses)

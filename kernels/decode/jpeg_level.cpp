@@ -7,6 +7,7 @@ static int highest_level = AVX2_LOOPS;
 
 // For tests: no level above this one.
 EXPORT void jpeg_limit(int level) { highest_level = level; }
+EXPORT_SHORT(jpeg_limit)
 
 JpegLevel jpeg_level() {
 #if defined(__x86_64__)

@@ -47,4 +47,5 @@ EXPORT int64_t plan_images(const Tensor *in, int64_t n, int64_t max_pixels, int3
   }
   return failed;
 }
+EXPORT_LONG(plan_images)
 EXPORT_RECORDED(plan_images)

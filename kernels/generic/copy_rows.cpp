@@ -13,6 +13,7 @@ EXPORT void copy_rows(const Tensor *out, const Tensor *in, int64_t n) {
   for (int64_t i = 0; i < n; i++)
     if (const int64_t bytes = in[i].volume() * item_size(in[i].dtype)) std::memcpy(out[i].data, in[i].data, bytes);
 }
+EXPORT_SHORT(copy_rows)
 
 // The same by the threads of a pool, if there is one; `streams`: around the caches. False if there is not enough memory
 // for that.
@@ -33,3 +34,4 @@ EXPORT int32_t copy_rows_by_threads(Pool *pool, Tensor *out, Tensor *in, int32_t
     return 0;
   }
 }
+EXPORT_LONG(copy_rows_by_threads)

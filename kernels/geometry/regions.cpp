@@ -17,4 +17,5 @@ EXPORT void region_sizes(const int64_t *origin, const int64_t *window, int64_t n
     }
   }
 }
+EXPORT_SHORT(region_sizes)
 EXPORT_RECORDED(region_sizes)

@@ -20,6 +20,7 @@ EXPORT void centered_windows(const int64_t *shape, int64_t n, int32_t ndim, int3
       extent[j] = cut ? size[k] : shape[j];
     }
 }
+EXPORT_SHORT(centered_windows)
 EXPORT_RECORDED(centered_windows)
 
 // Windows that reach beyond samples by so much on each side. Fills `start` and `extent` (n, ndim).
@@ -34,6 +35,7 @@ EXPORT void grown_windows(const int64_t *shape, int64_t n, int32_t ndim, int32_t
       extent[j] = shape[j] + (grown ? around[k] : 0);
     }
 }
+EXPORT_SHORT(grown_windows)
 EXPORT_RECORDED(grown_windows)
 
 // Windows of a size at random places inside of samples that are padded by so much on each side, all places equally
@@ -62,6 +64,7 @@ EXPORT int64_t random_places(uint64_t key, const uint32_t *epoch, const uint64_t
   }
   return bad;
 }
+EXPORT_SHORT(random_places)
 EXPORT_RECORDED(random_places)
 
 // Heights and widths (n, 2) of samples whose shorter edge becomes `edge` and whose longer one at most `limit`; without
@@ -82,4 +85,5 @@ EXPORT void edge_sizes(const int64_t *shape, int64_t n, int32_t ndim, int32_t fi
     size[i * 2 + 1] = (float)(height <= width ? high : low);
   }
 }
+EXPORT_SHORT(edge_sizes)
 EXPORT_RECORDED(edge_sizes)

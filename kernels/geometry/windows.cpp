@@ -25,6 +25,7 @@ EXPORT int64_t crop_windows(const int64_t *shape, int64_t n, int32_t ndim, int32
   }
   return bad;
 }
+EXPORT_SHORT(crop_windows)
 EXPORT_RECORDED(crop_windows)
 
 // The parts of samples that lie in windows of them: all arrays have `count` elements.
@@ -35,6 +36,7 @@ EXPORT void parts_inside(const int64_t *start, const int64_t *extent, const int6
     size[i] = std::max<int64_t>(std::clamp<int64_t>(start[i] + extent[i], 0, shape[i]) - origin[i], 0);
   }
 }
+EXPORT_SHORT(parts_inside)
 EXPORT_RECORDED(parts_inside)
 
 // Where a kernel begins to read: per axis of the output, the index of the input's stored window, which begins at
@@ -51,6 +53,7 @@ EXPORT void first_elements(const int64_t *start, const int64_t *origin, int64_t 
     if (mirror[i]) first[i * k + width] += extent[i * k + width] - 1;
   }
 }
+EXPORT_SHORT(first_elements)
 EXPORT_RECORDED(first_elements)
 
 // Where windows begin in mirrored samples: `flip`, `shape`, `origin`, `stored` and `out` have `count` elements.
@@ -58,4 +61,5 @@ EXPORT void mirrored_windows(const uint8_t *flip, const int64_t *shape, const in
                              int64_t count, int64_t *out) {
   for (int64_t i = 0; i < count; i++) out[i] = flip[i] ? shape[i] - origin[i] - stored[i] : origin[i];
 }
+EXPORT_SHORT(mirrored_windows)
 EXPORT_RECORDED(mirrored_windows)

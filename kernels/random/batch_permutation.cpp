@@ -30,3 +30,4 @@ EXPORT void batch_permutation(uint64_t key, const uint32_t *epoch, const uint64_
   // From the back, each exchanged with one before it or, where it may stay, itself.
   for (int64_t i = n - 1; i > 0; i--) std::swap(out[i], out[word(i) * (uint64_t)(i + !moves) >> 32]);
 }
+EXPORT_SHORT(batch_permutation)

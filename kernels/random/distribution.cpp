@@ -181,3 +181,4 @@ EXPORT int32_t distribution_rows(const DistributionArgs *rows, int64_t n_rows, u
     return 0;
   }
 }
+EXPORT_LONG(distribution_rows)

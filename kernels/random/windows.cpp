@@ -73,6 +73,7 @@ EXPORT int64_t random_windows(uint64_t key, const uint32_t *epoch, const uint64_
   }
   return bad;
 }
+EXPORT_SHORT(random_windows)
 EXPORT_RECORDED(random_windows)
 
 // The same, int32, for images whose height and width are the first numbers of `shapes`, vectors of integers.
@@ -90,6 +91,7 @@ EXPORT int64_t windows_of_shapes(uint64_t key, const uint32_t *epoch, const uint
   }
   return bad;
 }
+EXPORT_SHORT(windows_of_shapes)
 
 // Where windows of the shape `crop` (n, k) begin so that they cover the regions of interest from `start` to `end`, or
 // `extent` long where `end` is null, or lie in them: `out` (n, k), all places equally likely. The windows stay
@@ -119,3 +121,4 @@ EXPORT int64_t windows_about(uint64_t key, const uint32_t *epoch, const uint64_t
   }
   return bad;
 }
+EXPORT_SHORT(windows_about)

@@ -21,3 +21,4 @@ EXPORT void name_files(const int64_t *index, int64_t n, const char *root, const 
     label_rows[i].ndim = 1, label_rows[i].dtype = INT32;
   }
 }
+EXPORT_SHORT(name_files)

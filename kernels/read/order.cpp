@@ -57,6 +57,7 @@ EXPORT void permute(uint64_t key, uint32_t epoch, int64_t n, const int64_t *posi
   Permutation p(key, epoch, (uint64_t)n);
   for (int64_t i = 0; i < count; i++) out[i] = (int64_t)p((uint64_t)positions[i]);
 }
+EXPORT_SHORT(permute)
 
 // The order in which 0..n-1 leave a buffer of `fill` places: each time a random one leaves and the next comes in; at
 // the end the buffer runs empty. The buffer is the window of `out` that begins at i. `shard` makes the draws of shards
@@ -81,6 +82,7 @@ EXPORT void buffer_shuffle(uint64_t key, uint32_t epoch, uint64_t shard, int64_t
     out[i] = leaves;
   }
 }
+EXPORT_LONG(buffer_shuffle)
 
 // The picks of several epochs one behind the other. Of each: the epoch, the part of the data set, where it begins and
 // how many samples it has, and from which offset to which it is wanted. `shuffled` is the data set in the order in
@@ -101,3 +103,4 @@ EXPORT void shuffled_picks(uint64_t key, int64_t fill, const int64_t *shuffled, 
     }
   }
 }
+EXPORT_LONG(shuffled_picks)

@@ -125,6 +125,7 @@ std::atomic<int> highest_level{2};
 const FixedPoint kFixedPlain = {vertical, vertical_signed, horizontal, prepare};
 
 EXPORT void resample_limit(int level) { highest_level = level; }
+EXPORT_SHORT(resample_limit)
 
 const FixedPoint &fixed_point() {
 #if defined(__x86_64__)

@@ -102,6 +102,7 @@ EXPORT int64_t resize_plan(const int64_t *shape, int64_t n, int32_t ndim, int32_
   }
   return problems;
 }
+EXPORT_SHORT(resize_plan)
 EXPORT_RECORDED(resize_plan)
 
 // Which windows `origin`, `extent` (n, ndim) of inputs of these shapes are read by windows of the outputs. Along the k
@@ -123,6 +124,7 @@ EXPORT void resample_windows(const int64_t *shape, int64_t n, int32_t ndim, int3
     }
   }
 }
+EXPORT_SHORT(resample_windows)
 EXPORT_RECORDED(resample_windows)
 
 // Whether no axis of regions `start` to `end` (n, k) that are resized to `size` (n, k) shrinks so much that the widest
@@ -133,4 +135,5 @@ EXPORT int32_t few_taps(const double *start, const double *end, const int64_t *s
     if (size[i] > 0 && 2 * 3 * std::abs(end[i] - start[i]) / (double)size[i] + 1 > (double)most) return 0;
   return 1;
 }
+EXPORT_SHORT(few_taps)
 EXPORT_RECORDED(few_taps)

@@ -65,6 +65,7 @@ EXPORT int64_t select_masks_room(const Tensor *polygons, const Tensor *vertices,
              aligned(vertices[i].volume() * item_size(vertices[i].dtype));
   return bytes;
 }
+EXPORT_SHORT(select_masks_room)
 
 // Of n samples: ids of masks (k), polygons (p, 3) as (id, first vertex, the one behind the last), vertices (v, c) of
 // any type. Puts the polygons of these masks and their vertices into `memory` of `room` bytes, each sample aligned, and
@@ -103,3 +104,4 @@ EXPORT int64_t select_masks(const Tensor *ids, const Tensor *polygons, const Ten
   }
   return failed ? -1 : used;
 }
+EXPORT_LONG(select_masks)

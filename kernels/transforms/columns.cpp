@@ -44,6 +44,7 @@ EXPORT int32_t combine_transforms(const float *const *columns, int32_t count, in
   (d == 2 ? combine<2> : d == 3 ? combine<3> : combine<0>)(columns, count, reversed, n, d, out);
   return 1;
 }
+EXPORT_SHORT(combine_transforms)
 
 template <class T>
 static bool rotate(const float *angle, const float *center, int64_t n, T *out) {
@@ -62,3 +63,4 @@ static bool rotate(const float *angle, const float *center, int64_t n, T *out) {
 EXPORT int32_t rotation_transforms(const float *angle, const float *center, int64_t n, int32_t wide, void *out) {
   return wide ? rotate(angle, center, n, (double *)out) : rotate(angle, center, n, (float *)out);
 }
+EXPORT_SHORT(rotation_transforms)

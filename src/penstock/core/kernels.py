@@ -9,11 +9,11 @@ import re
 import weakref
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from .digest import SHIPPED, digest
+from .library import Library
 from .rows import MAX_DIMS, TENSOR, ArgumentRows, address, allocate, check_dims  # noqa: F401  operators know them from here
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -74,121 +74,21 @@ class _Chain(ctypes.Structure):
 
 
 @cache
-def library() -> ctypes.CDLL:
-    """The native library. What takes long drops the GIL for the length of the call; what takes a few microseconds keeps
-    it, as changing threads costs more than that."""
+def library() -> Library:
+    """The native library."""
     path = os.path.join(_PACKAGE, "libpenstock.so")
     if not os.path.exists(path):
         raise ImportError(
             "the native library libpenstock.so is not beside the package; in a source checkout run `make build`"
         )
-    lib = ctypes.CDLL(str(path))
-    # First of all: a library of other sources may lack what is bound below.
-    lib.kernels_digest.restype = ctypes.c_char_p
-    both = lib.kernels_digest().decode()
+    lib = Library(path)
+    both = lib.digest()
     complete = os.path.exists(os.path.join(ROOT, "core", "version.cpp"))
     built, now = (both[:16], digest(ROOT)) if complete else (both[16:], digest(ROOT, SHIPPED))
     if built != now:
         raise ImportError(
             f"libpenstock.so was built from other kernel sources ({built}) than {ROOT} has ({now}); run `make build`"
         )
-    keeping = ctypes.PyDLL(str(path))
-    p, i32, i64, u32, u64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint64
-    u8 = ctypes.c_uint8
-    long: list[tuple[str, Any, tuple]] = [
-        ("pool_create", p, (i32,)),
-        ("pool_destroy", None, (p,)),
-        ("pool_run", i32, (p, p)),
-        ("copy_rows_by_threads", i32, (p, p, p, i32, i32)),
-        ("decode_scans", i32, (p, p, p, p, p, p, p)),
-        ("wait_for_statuses", i32, (p, p, i64)),
-        ("driver_synchronize", i32, (p,)),
-        ("memory_trim", None, (i64,)),
-        ("replay", i32, (p, i32)),
-        ("plan_images", i64, (p, i64, i64, i32, i32, p, p, p)),
-        ("distribution_rows", i32, (p, i64, u64, p, p, i64, i64, i32, p)),
-        ("select_masks", i64, (p, p, p, i64, i32, p, i64, p, p, p)),
-        ("buffer_shuffle", None, (u64, u32, u64, i64, i64, p)),
-        ("shuffled_picks", None, (u64, i64, p, p, i64, p, i64)),
-    ]
-    short: list[tuple[str, Any, tuple]] = [
-        ("thread_clocks", None, (p,)),
-        ("add_clocks", None, (p, p)),
-        ("driver_functions", None, (p,)),
-        ("driver_launch", i32, (p, u32, u32, u32, u32, u32, u32, u32, p, p, p)),
-        ("driver_upload", i32, (p, p, u64, p)),
-        ("upload_samples", i32, (p, i64, i64, p, u64, p, p, p, p)),
-        ("driver_download", i32, (p, p, u64, p)),
-        ("driver_record", i32, (p, p)),
-        ("driver_query", i32, (p,)),
-        ("driver_wait", i32, (p, p, u32)),
-        ("driver_elapsed", i32, (p, p, p)),
-        ("driver_fill", i32, (p, u8, u64, p)),
-        ("capsule_functions", None, (p,)),
-        ("let_go_list", p, ()),
-        ("stop_taking_back", None, ()),
-        ("hand_over", ctypes.py_object, (p, i64, i32, p, p, p)),
-        ("take_back", i64, (p, i64)),
-        ("drop_capsule", None, (p,)),
-        ("gather_kind", i64, (p, i32, p, i64)),
-        ("start_plan", i32, (p, p)),
-        ("memory_take", p, (i64,)),
-        ("memory_give", None, (p,)),
-        ("memory_give_all", None, (p, i64)),
-        ("memory_used", i64, ()),
-        ("memory_idle", i64, ()),
-        ("lay_out_batch", i32, (p, i64, i32, i32, i64, p, p)),
-        ("copy_rows", None, (p, p, i64)),
-        ("move_batch", None, (p, i64, i64)),
-        ("rows_in_block", i64, (p, i64, i64, p)),
-        ("rows_of_arrays", i32, (p, i64, i64, p, p, i32, i32, p, p)),
-        ("place_batches", i32, (p, i32, i64, p)),
-        ("plan_pictures", i32, (p, i64, p, p, p, i32, i32, p, p, p, p)),
-        ("plan_scans", i64, (p, i64, p, i64, p)),
-        ("launch_scans", i32, (p, p, p, p, p)),
-        ("pieces_to_copy", i64, (p, p, i64, i64, p)),
-        ("take_axes", None, (p, i64, i32, p, i32, p)),
-        ("volumes_below", i32, (p, i64, i32, i64)),
-        ("few_taps", i32, (p, p, p, i64, i32, i64)),
-        ("take_in", None, (p, i64, i32, p, p)),
-        ("assign_columns", i32, (p, i32, i64, i64, p, i32, i64, i64, i64, i64)),
-        ("same_column", i32, (p, i64, i64, i64, p)),
-        ("first_elements", None, (p, p, i64, p, i32, p, i32, p, p, p)),
-        ("name_files", None, (p, i64, p, p, p, p, p, p, p, p, p)),
-        ("settle_windows", i32, (p, p, p, i64, i32, u32)),
-        ("region_sizes", None, (p, p, i64, i32, p, p, p)),
-        ("sum_columns", None, (p, p, i64, i64, p)),
-        ("compute_columns", i32, (i32, i32, p, p, p, p, p)),
-        ("convert_columns", i32, (i32, i32, p, p, p)),
-        ("gather_elements", None, (p, i64, i64, p)),
-        ("scatter_elements", None, (p, i64, i64, p)),
-        ("cosines_and_sines", None, (p, i64, p, p)),
-        ("mirrored_windows", None, (p, p, p, p, i64, p)),
-        ("color_matrices", None, (i64, p, p, p, p, p, p, p)),
-        ("color_offsets", None, (i64, p, p, i32, p)),
-        ("crop_windows", i64, (p, i64, i32, i32, p, p, i32, p, p)),
-        ("parts_inside", None, (p, p, p, i64, p, p)),
-        ("centered_windows", None, (p, i64, i32, i32, i64, i64, p, p)),
-        ("grown_windows", None, (p, i64, i32, i32, i64, i64, i64, i64, p, p)),
-        ("random_places", i64, (u64, p, p, p, i64, i32, i32, *[i64] * 6, i32, p, p)),
-        ("edge_sizes", None, (p, i64, i32, i32, i64, i64, p)),
-        ("resize_plan", i64, (p, i64, i32, i32, i32, p, p, p, i32, p, i32, i32, p, p, p, p)),
-        ("resample_windows", None, (p, i64, i32, i32, i32, p, p, p, p, p, i32, p, p, p, p)),
-        ("philox", None, (u64, p, p, i64, u32, i64, i64, p)),
-        ("combine_transforms", i32, (p, i32, i32, i64, i32, p)),
-        ("rotation_transforms", i32, (p, p, i64, i32, p)),
-        ("permute", None, (u64, u32, i64, p, i64, p)),
-        ("select_masks_room", i64, (p, p, i64)),
-        ("batch_permutation", None, (u64, p, p, i64, i32, i32, p)),
-        ("random_windows", i64, (u64, p, p, i64, p, i32, i32, i32, p, p, i32, p, p)),
-        ("windows_of_shapes", i64, (u64, p, p, i64, p, p, p, i32, p, p)),
-        ("windows_about", i64, (u64, p, p, i64, i32, p, p, p, p, i32, p, i32, p)),
-    ]
-    for kind, signatures in ((lib, long), (keeping, short)):
-        for name, result, arguments in signatures:
-            function = getattr(kind, name)
-            function.restype, function.argtypes = result, arguments
-            setattr(lib, name, function)
     return lib
 
 
@@ -230,7 +130,7 @@ class Kernel:
         self.path, self.name = path, path.rsplit("/", 1)[-1]
         struct = "".join(w[:1].upper() + w[1:] for w in self.name.split("_")) + "Args"
         self.args, self.pointers = read_struct(read_header(f"{path}.h"), struct)
-        self.address = ctypes.cast(getattr(library(), self.name), ctypes.c_void_p).value
+        self.address = library().address(self.name)
 
     def rows(self, n: int, columns: Mapping[str, object]) -> tuple[np.ndarray, list]:
         """Argument rows for `n` samples from columns or constants, and what must stay alive while they are used: see

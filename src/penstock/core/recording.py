@@ -248,7 +248,7 @@ class Recorder(Native):
 
 @cache
 def _address_of(name: str) -> int:
-    return ctypes.cast(getattr(library(), f"{name}_recorded"), ctypes.c_void_p).value or 0
+    return library().address(f"{name}_recorded")
 
 
 def _layout(column: np.ndarray) -> tuple[int, int, int, int]:

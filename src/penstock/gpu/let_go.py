@@ -39,7 +39,7 @@ def destructor() -> ctypes.c_void_p:
     """That of capsules: calls the deleter of what nobody took."""
     if _hand_over is None:
         _begin()
-    return ctypes.cast(kernels.library().drop_capsule, ctypes.c_void_p)
+    return ctypes.c_void_p(kernels.library().address("drop_capsule"))
 
 
 def anything() -> ctypes.c_int64:

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of a native library, as they describe themselves (kernels/core/export.h)."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any
+
+_TYPES: dict[str, Any] = {
+    "v": None,
+    "P": ctypes.c_void_p,
+    "O": ctypes.py_object,
+    "b": ctypes.c_int8,
+    "h": ctypes.c_int16,
+    "i": ctypes.c_int32,
+    "q": ctypes.c_int64,
+    "B": ctypes.c_uint8,
+    "H": ctypes.c_uint16,
+    "I": ctypes.c_uint32,
+    "Q": ctypes.c_uint64,
+    "f": ctypes.c_float,
+    "d": ctypes.c_double,
+}
+
+
+class Library:
+    """The functions of a native library are its attributes. They get their signatures at first use: from the line
+    EXPORT_SHORT or EXPORT_LONG behind their definitions, which also says whether a call keeps the GIL or drops it.
+    Raises OSError if there is no such library."""
+
+    def __init__(self, path: str):
+        self.name = os.path.basename(path)
+        self._dropping, self._keeping = ctypes.CDLL(path), ctypes.PyDLL(path)
+
+    def __getattr__(self, name: str) -> Any:
+        if not hasattr(self._dropping, name):
+            raise AttributeError(f"[internal error] {self.name} has no function '{name}'")
+        try:
+            describe = self._dropping[f"{name}_signature"]
+        except AttributeError:
+            raise AttributeError(
+                f"[internal error] Python can't call '{name}' of {self.name}: EXPORT_SHORT({name}) or "
+                f"EXPORT_LONG({name}) is missing behind its definition"
+            ) from None
+        describe.restype = ctypes.c_char_p
+        kind, result, *arguments = describe().decode()
+        function = getattr(self._keeping if kind == "S" else self._dropping, name)
+        function.restype, function.argtypes = _TYPES[result], [_TYPES[a] for a in arguments]
+        setattr(self, name, function)
+        return function
+
+    def address(self, name: str) -> int:
+        """Where a function is; it need not be one that Python can call."""
+        try:
+            return ctypes.cast(self._dropping[name], ctypes.c_void_p).value or 0
+        except AttributeError:
+            raise AttributeError(f"[internal error] {self.name} has no function '{name}'") from None
+
+    def digest(self) -> str:
+        """Names the sources that it was built from; "" if it does not say so."""
+        try:
+            describe = self._dropping["kernels_digest"]
+        except AttributeError:
+            return ""
+        describe.restype = ctypes.c_char_p
+        return describe().decode()
