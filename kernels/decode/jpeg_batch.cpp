@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host does for a batch of a mixed decoder, in few calls: see src/penstock/exec/gpu/pictures.py,
-// jpeg_scans.py.
+// What the host does for a batch of a mixed decoder, in few calls: src/penstock/operators/decode/gpu/ makes them.
 #include <algorithm>
 
 #include "core/driver.h"

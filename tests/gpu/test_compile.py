@@ -27,8 +27,8 @@ from test_warp import case as warp_case
 
 from penstock.core import kernels
 from penstock.core.batch import Spec
-from penstock.exec.gpu.optical_flow import _SOURCE as FLOW
 from penstock.gpu.copies import SOURCE as COPY
+from penstock.operators.filter.gpu.optical_flow import _SOURCE as FLOW
 
 _SCRIPT = """
 import json, sys

@@ -10,8 +10,8 @@ import encoded_images
 import lz4_blocks as blocks
 from penstock import fn, pipeline_def, types
 from penstock.core.batch import Spec
-from penstock.exec.gpu.session import Session
 from penstock.gpu.plans import lz4_chunks as companion
+from penstock.gpu.session import Session
 from penstock.pipeline import PipelineError
 
 S = blocks.sequence

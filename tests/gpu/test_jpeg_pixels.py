@@ -12,9 +12,9 @@ from PIL import Image
 
 from penstock.core import kernels
 from penstock.core.batch import Batch, Spec
-from penstock.exec.gpu.jpeg_halves import decode_halves
-from penstock.exec.gpu.jpeg_scans import decode_scans
-from penstock.exec.gpu.session import Session
+from penstock.gpu.session import Session
+from penstock.operators.decode.gpu.jpeg_halves import decode_halves
+from penstock.operators.decode.gpu.jpeg_scans import decode_scans
 
 RGB, BGR, GRAY, YCBCR = range(4)
 RNG = np.random.default_rng(3)

@@ -16,14 +16,15 @@ import encoded_images
 from penstock import fn, pipeline_def, types
 from penstock.core import kernels
 from penstock.core.batch import Batch, Spec
-from penstock.exec.gpu import mixed, pictures
-from penstock.exec.gpu.jpeg_scans import decode_scans as decode_scans_of
-from penstock.exec.gpu.session import Session
 from penstock.gpu.batch import DeviceBatch
 from penstock.gpu.driver import Device
 from penstock.gpu.memory import pool
 from penstock.gpu.nvjpeg import Refused
+from penstock.gpu.session import Session
 from penstock.gpu.stream import Event, Stream
+from penstock.operators.decode.gpu import decoding as mixed
+from penstock.operators.decode.gpu import pictures
+from penstock.operators.decode.gpu.jpeg_scans import decode_scans as decode_scans_of
 from penstock.pipeline import PipelineError
 
 RNG = np.random.default_rng(11)

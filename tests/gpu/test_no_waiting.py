@@ -13,7 +13,7 @@ from test_reuse import held
 
 from emulated_work import work_of
 from penstock import fn, math, pipeline_def, types
-from penstock.exec.gpu.jpeg_scans import Verdict
+from penstock.operators.decode.gpu.jpeg_scans import Verdict
 
 if os.environ.get("PENSTOCK_TEST_GPU") == "1":
     pytest.skip("only the emulated device counts what it is asked for", allow_module_level=True)

@@ -8,8 +8,8 @@ from test_mixed import _Engine, on_a_real_gpu
 
 import encoded_images
 from penstock import fn, pipeline_def, types
-from penstock.exec.gpu import mixed
-from penstock.exec.gpu.session import GpuPass
+from penstock.gpu.session import GpuPass
+from penstock.operators.decode.gpu import decoding as mixed
 
 
 def jpeg(seed, h, w, mode="RGB", **options):

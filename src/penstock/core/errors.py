@@ -17,6 +17,13 @@ class PipelineError(RuntimeError):
     """A pipeline could not produce a batch. The pipeline stays usable."""
 
 
+class InternalError(RuntimeError):
+    """A mistake of penstock itself, not of who uses it."""
+
+    def __init__(self, text: str):
+        super().__init__(f"[internal error] {text}")
+
+
 class DataError(ValueError):
     """What a source gave can't be used."""
 

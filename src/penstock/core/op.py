@@ -182,7 +182,7 @@ class Operator:
     frames: ClassVar[bool] = True  # a sequence ("F...") reaches the operator frame by frame, without its F
     runs_frames: ClassVar[bool] = False  # `run`, too, gets frames as rows: of inputs, else of arguments per frame
     windowed: ClassVar[str] = ""  # axes along which it can make a window of its output, e.g. "HW"
-    gpu_stage: ClassVar[str] = ""  # what does it there if no chain: "engine" or "judged", see exec/gpu/stages.py
+    gpu_stage: ClassVar[str] = ""  # "module:Class" of the `gpu.stage.GpuStage` that runs it there, if no chain does
     peeks: ClassVar[tuple[int, ...]] = ()  # inputs whose data `plan` reads (a.batches[i]): made before its chain begins
     metadata: ClassVar[tuple[int, ...]] = ()  # inputs of which only spec and sources are read: they may lie anywhere
     regroups: ClassVar[bool] = False  # `run` gives out samples of its inputs, not copies: it can do so on either device

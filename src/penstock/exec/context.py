@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..core.batch import Batch
-from ..core.errors import PipelineError, SampleErrors
+from ..core.errors import InternalError, PipelineError, SampleErrors
 from ..core.kernels import Outcome
 from ..graph.node import Node
 from ..graph.scopes import Scope
+
+# What operators raise for what users may do, and what says what it is about already.
+_OF_USERS = (ValueError, TypeError, RuntimeError, OSError, NotImplementedError)
 
 
 class BadSamples(Exception):
@@ -21,6 +24,9 @@ class BadSamples(Exception):
     def __init__(self, samples: dict[int, tuple[Node, str, str]]):
         super().__init__(f"{len(samples)} bad samples")
         self.samples = samples
+
+
+_EXPLAINED = (PipelineError, SampleErrors, StopIteration, BadSamples, MemoryError)
 
 
 class Timing:
@@ -119,6 +125,12 @@ def explain_failure(ctx: Context, node: Node, error: Exception, sample_of: np.nd
     text = str(error)
     if isinstance(error, MemoryError):
         text = text or "out of memory: what the operator makes does not fit; give it a smaller batch or smaller shapes"
-    elif not isinstance(error, (ValueError, TypeError, RuntimeError, OSError, NotImplementedError)):
+    elif not isinstance(error, _OF_USERS):
         text = f"[internal error] {type(error).__name__}: {text}"
     return PipelineError(node.describe(text))
+
+
+def cause_of(error: Exception) -> Exception | None:
+    """What the error explained above was raised `from`: a mistake of ours is shown with where it was made, others are
+    explained by the text."""
+    return error if isinstance(error, InternalError) or not isinstance(error, (*_OF_USERS, *_EXPLAINED)) else None

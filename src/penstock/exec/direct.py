@@ -23,7 +23,7 @@ class Direct:
         self._inputs = {node.name: (node.number, 0) for node in plan.sources}
         if session is not None:
             plan.session = session
-            plan.require_engines()
+            plan.check_device()
 
     @property
     def draws(self) -> bool:

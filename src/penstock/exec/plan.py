@@ -17,7 +17,7 @@ from ..core.errors import PipelineError
 from ..core.op import Source
 from ..graph.joining import Branches, join_branches
 from ..graph.node import DataNode, Node
-from ..graph.passes import Stage, last_uses, prune, schedule
+from ..graph.passes import Stage, kind_of, last_uses, prune, schedule
 from . import branches
 from .arguments import Resolver
 from .context import BadSamples, Context, Timing, explain_failure
@@ -28,7 +28,7 @@ from .frames import as_rows, as_sequences, frames_of
 from .turns import Turns
 
 if TYPE_CHECKING:
-    from .gpu.session import GpuPass
+    from ..gpu.session import GpuPass
 
 _ANY_TIME = nullcontext()
 _PACKAGE = __name__.partition(".")[0]
@@ -59,7 +59,7 @@ class Plan:
             for n in self.nodes
         )
         self._release = last_uses(self.stages, outputs)
-        self.uses_gpu = any(s.kind in ("gpu", "mixed", "engine", "judged", "upload", "download") for s in self.stages)
+        self.uses_gpu = any(s.kind in ("gpu", "operator", "upload", "download") for s in self.stages)
         self.uses_gpu |= any(n.op.runs_on_gpu and n.device == "gpu" for n in self.nodes)
         self.is_prompt &= not self.uses_gpu
         self.runs_users_code = self.turns is not None or not all(
@@ -81,13 +81,13 @@ class Plan:
         """How many batches are to be on their way beyond those that are asked for: what a GPU is working on."""
         return 0 if self.session is None else self.session.ahead
 
-    def require_engines(self) -> None:
-        """Raises RuntimeError if the GPU lacks an engine that an operator is done by."""
+    def check_device(self) -> None:
+        """Raises RuntimeError if the GPU lacks something that an operator needs."""
         for node in self.nodes:
-            if node.op.gpu_stage == "engine":
-                from .gpu.optical_flow import require
+            if kind_of(node) == "operator":
+                from .gpu.stages import check_device
 
-                require(self.session, node)
+                check_device(node, self.session)
 
     def source_op(self, node: Node) -> Source:
         assert isinstance(node.op, Source)
@@ -200,7 +200,7 @@ def runner_of(
 ) -> Callable[[Context, kernels.Pool], None]:
     """What runs a stage of any other kind for one batch; code of operators while it has its `turn`."""
     node = stage.nodes[0]
-    if stage.kind in ("mixed", "engine", "judged", "upload", "download"):
+    if stage.kind in ("operator", "upload", "download"):
         from .gpu.stages import runner
 
         return runner(stage, resolvers)

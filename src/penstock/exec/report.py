@@ -19,9 +19,6 @@ _TITLES = {
     "batch": "batch-wise",
     "chain": "chain, sample by sample",
     "gpu": "chain on the GPU",
-    "mixed": "decoding by CPU and GPU",
-    "engine": "an engine of the GPU",
-    "judged": "a kernel on the GPU that finds bad samples",
     "upload": "copy to the GPU",
     "download": "copy to the CPU",
     "branches": "a chain for each branch, sample by sample",
@@ -40,7 +37,7 @@ def explain(plan: Plan, num_threads: int, depth: int) -> Text:
     lines = [f"{len(plan.stages)} stages, {num_threads} threads, {depth} batches ahead"]
     wanted = set(plan.outputs)
     for i, stage in enumerate(plan.stages):
-        title = _TITLES[stage.kind]
+        title = _TITLES.get(stage.kind) or _own_title(stage.nodes[0].op)
         lines.append(f"stage {i}: {title}")
         windows = _windows(plan, stage)
         for node in stage.nodes:
@@ -155,20 +152,28 @@ def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
         )
 
 
+def _own_title(op: Operator) -> str:
+    from ..gpu.stage import stage_of  # only pipelines with a GPU pay for its modules
+
+    return stage_of(op).title
+
+
 def _gpu(plan: Plan, s: Statistics) -> dict[str, Any]:
     """What the GPU did: its time by stage, what each decoder took, the memory the pipeline holds there."""
     session = plan.session
     if session is None:
         return {}
     names = {n.number: _title(n) for n in plan.nodes}
-    engines = session.engines
+    decoded: dict[str, int] = {}
+    for kept in session.kept.values():
+        decoded |= kept.decoded()
     chains = [chain.plans for chain in plan.chains.values() if hasattr(chain, "plans")]
     return {
         "gpu": {
             "ms_per_batch": {names[k]: ms / n for k, (ms, n) in session.times().items()},
             "driver_ms_per_batch": s.driver_ns / max(s.batches, 1) / 1e6,
             "plans": {kind: sum(plans[kind] for plans in chains) for kind in ("kept", "computed", "by rules")},
-            "decoders": dict(engines.sharing.decoded) if engines is not None else {},
+            "decoders": decoded,
             "memory_mb": session.budget.used / 1e6,
             "peak_memory_mb": session.budget.peak / 1e6,
             "pool_mb": session.held() / 1e6,

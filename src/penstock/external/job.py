@@ -7,7 +7,7 @@ import numpy as np
 
 from ..core import dtypes
 from ..core.batch import Batch, Spec
-from ..core.errors import DataError
+from ..core.errors import DataError, InternalError
 from ..core.kernels import TENSOR
 from .arena import Lease, Regions, Spilled, align
 from .task import Column, Done, Task
@@ -136,7 +136,7 @@ class Job:
                 address = np.where(there, data - np.uint64(r.offset) + np.uint64(r.address), address)
                 inside |= there
             if not inside.all():
-                raise RuntimeError("[internal error] a worker wrote outside of its memory")
+                raise InternalError("a worker wrote outside of its memory")
             rows["data"] = address
             ndim = int(rows["ndim"][0]) if n else 0
             dtype = dtypes.to_numpy(dtypes.DALIDataType(int(rows["dtype"][0]))) if n else np.dtype("f4")

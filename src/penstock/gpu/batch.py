@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.batch import Batch, Spec
 from ..core.dtypes import from_numpy
+from ..core.errors import InternalError
 from ..core.kernels import lay_out_batch, library
 from ..core.rows import TENSOR, address, allocate
 from .copies import copy_on_device, copy_samples, pieces_of
@@ -62,10 +63,10 @@ class DeviceBatch(Batch):
         return batch
 
     def sample(self, i: int) -> np.ndarray:
-        raise TypeError("[internal error] the data of a GPU batch can't be read by the CPU")
+        raise InternalError("the data of a GPU batch can't be read by the CPU")
 
     def array(self) -> np.ndarray:
-        raise TypeError("[internal error] the data of a GPU batch can't be read by the CPU")
+        raise InternalError("the data of a GPU batch can't be read by the CPU")
 
     @property
     def is_pooled(self) -> bool:
@@ -142,7 +143,7 @@ def upload(batch: Batch, stream: Stream, budget: Budget | None = None) -> Device
         batch = batch.packed_copy()
         placed = _placed(batch)
         if placed is None:
-            raise RuntimeError("[internal error] a packed copy is not in one block")
+            raise InternalError("a packed copy is not in one block")
     device, (rows, at, begin, nbytes) = stream.device, placed
     pinned = next((o for o in batch.owners if isinstance(o, Block)), None)
     if pinned is None:

@@ -16,6 +16,7 @@ from functools import cache
 
 from ..core import kernels
 from ..core.digest import SHIPPED, digest
+from ..core.errors import InternalError
 from .driver import newest_toolkit
 
 OPTIONS = ("--std=c++17", "--fmad=false", "--extra-device-vectorization", "--device-as-default-execution-space")
@@ -177,8 +178,8 @@ def _compile(source: str, entry: str, target: str) -> bytes:
             lib.nvrtcGetProgramLogSize(program, ctypes.byref(size))
             log = ctypes.create_string_buffer(size.value or 1)
             lib.nvrtcGetProgramLog(program, log)
-            raise RuntimeError(
-                f"[internal error] the kernel {entry} does not compile ({lib.nvrtcGetErrorString(code).decode()}):\n"
+            raise InternalError(
+                f"the kernel {entry} does not compile ({lib.nvrtcGetErrorString(code).decode()}):\n"
                 f"{log.value.decode(errors='replace')}\n{source}"
             )
         kind = "CUBIN" if target.startswith("sm_") else "PTX"
@@ -193,4 +194,4 @@ def _compile(source: str, entry: str, target: str) -> bytes:
 
 def _check(code: int, doing: str) -> None:
     if code:
-        raise RuntimeError(f"[internal error] {doing}: {library().nvrtcGetErrorString(code).decode()}")
+        raise InternalError(f"{doing}: {library().nvrtcGetErrorString(code).decode()}")

@@ -13,8 +13,8 @@ class Stage:
     """What runs at once: one source or batch-wise operator, or a chain of native operators through which each sample
     goes at a time.
 
-    `kind` is "source", "batch", "chain" (on the CPU), "gpu" (a chain there), "mixed" (a decoder), "engine" (of
-    the GPU), "judged" (a kernel there that finds bad samples), "upload" or "download".
+    `kind` is "source", "batch", "chain" (on the CPU), "gpu" (a chain there), "operator" (its own stage on the GPU),
+    "upload" or "download".
     """
 
     __slots__ = ("kind", "nodes")
@@ -45,11 +45,11 @@ def kind_of(node: Node) -> str:
     """The kind of the stage that a node is in."""
     if isinstance(node.op, Transfer):
         return "upload" if node.op.to == "gpu" else "download"
-    if node.op.gpu_stage and node.device == "gpu":
-        return node.op.gpu_stage
+    if node.op.gpu_stage and node.device != "cpu":
+        return "operator"
     moves_pointers = not node.op.kernel and not node.op.aliases  # conditionals, which need no kernel on the GPU
-    if node.device == "mixed" or (node.device == "gpu" and not moves_pointers):
-        return node.device
+    if node.device == "gpu" and not moves_pointers:
+        return "gpu"
     return "source" if isinstance(node.op, Source) else "chain" if node.op.in_chain(len(node.inputs)) else "batch"
 
 

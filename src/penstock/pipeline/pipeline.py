@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..core.batch import Batch
+from ..core.clocks import clocks
 from ..core.dtypes import DALIDataType
 from ..core.errors import PipelineError, suggest
 from ..exec.plan import Plan
 from ..exec.scheduling.executor import Executor
-from ..exec.scheduling.statistics import Statistics, clocks
+from ..exec.scheduling.statistics import Statistics
 from ..graph import trace
 from ..graph.branching import Unmerged
 from ..graph.loose import adopt, input_name
@@ -180,7 +181,7 @@ class Pipeline(PythonWorkers, Serialization):
         if plan.uses_gpu:
             plan.session = self._gpu_session()
             plan.session.worked = self._statistics.worked
-            plan.require_engines()
+            plan.check_device()
         for node in plan.sources:
             try:
                 plan.source_op(node).open(self._max_batch_size, self._seed)
@@ -202,7 +203,7 @@ class Pipeline(PythonWorkers, Serialization):
                 f"the pipeline{self._defined_at} has operators on the GPU and no device_id: say which GPU, for "
                 "instance device_id=0"
             )
-        from ..exec.gpu.session import Session  # only pipelines with a GPU pay for its modules
+        from ..gpu.session import Session  # only pipelines with a GPU pay for its modules
 
         return Session(self._device_id, self._device_memory_limit)
 

@@ -12,12 +12,13 @@ import numpy as np
 
 from ...core import kernels
 from ...core.batch import Batch, Spec
+from ...core.errors import InternalError
 from ...core.op import Arguments
 from ...core.recording import IMMEDIATE, Native
 from ...core.rows import address, check_dims
 from ...graph.node import Node
 from ..arguments import Resolver
-from ..context import Context, explain_failure
+from ..context import Context, cause_of, explain_failure
 from ..frames import as_rows, fold
 from .launch import Launch, execute
 from .no_frames import NoFrames
@@ -102,7 +103,7 @@ class Chain:
                     segment = None
             except Exception as e:
                 sample_of = segment.sample_of if segment is not None else None
-                raise explain_failure(ctx, link.node, e, sample_of) from (e if "[internal" in str(e) else None)
+                raise explain_failure(ctx, link.node, e, sample_of) from cause_of(e)
         assert segment is not None
         segment.run(pool)
         return segment
@@ -270,7 +271,7 @@ class _Segment:
                 node = wiring.native[i]
                 alive.append(launch.arguments[i].fill(columns))
         except Exception as e:
-            raise explain_failure(ctx, node, e, self.sample_of) from (e if "[internal" in str(e) else None)
+            raise explain_failure(ctx, node, e, self.sample_of) from cause_of(e)
         launch.prepare(self.specs, rows, places)
         if self.record is not None:
             self.record.filled(launch.arguments, params)
@@ -295,7 +296,7 @@ class _Segment:
         native.assign(windows[1], region[1])
         whole = sum(1 << d for d, name in enumerate(x.layout or "?" * x.ndim) if name not in axes)
         if not native.call("settle_windows", at, at + windows.nbytes // 2, x.shape, x.n, x.ndim, whole):
-            raise RuntimeError(f"[internal error] {c.node!r} asks for a region outside of its input")
+            raise InternalError(f"{c.node!r} asks for a region outside of its input")
         self.specs[c.ins[0]] = x.windowed(*windows)
 
     def _publish(self, wiring: Wiring, batches: dict[Edge, Batch]) -> None:
@@ -311,7 +312,7 @@ class _Segment:
                 batch = batches[wiring.root[e]]
                 if wiring.root[e] != e:
                     if self.counts is not None:
-                        raise RuntimeError(f"[internal error] {c.node!r} renames frames")
+                        raise InternalError(f"{c.node!r} renames frames")
                     batch = batch.relabel(self.specs[e] if self.record is None else self.specs[e].copy())
                 batch.sources = names
                 values[e] = batch

@@ -12,13 +12,15 @@ import numpy as np
 
 from ...core import kernels
 from ...core.batch import Batch, Spec
+from ...core.errors import InternalError
 from ...core.op import Arguments
 from ...core.rng import Watched
 from ...core.rows import ArgumentRows, Unread
 from ...gpu.driver import OutOfDeviceMemory
 from ...gpu.launch import Call, Fusion, Launch
+from ...gpu.session import GpuPass
 from ..arguments import Resolver
-from ..context import Context, explain_failure
+from ..context import Context, cause_of, explain_failure
 from ..cpu.chain import Chain, Link, _Segment
 from ..cpu.record_kinds import rules_only
 from ..cpu.replay import Replays
@@ -26,7 +28,6 @@ from ..cpu.wiring import Edge, Wiring
 from ..frames import fold
 from .kept import Kept, Order
 from .plan import INPUT, MEMORY, OUTPUTS, WORKSPACE, GpuPlan, Image, Output, Started, Where
-from .session import GpuPass
 
 _PATIENCE = 16
 _NAMED = 3  # operators that an error of memory names
@@ -101,7 +102,7 @@ class GpuChain(Chain):
                     break
             except Exception as e:
                 sample_of = segment.sample_of if segment is not None else None
-                raise explain_failure(ctx, link.node, e, sample_of) from (e if "[internal" in str(e) else None)
+                raise explain_failure(ctx, link.node, e, sample_of) from cause_of(e)
         assert segment is not None
         plan = segment.plan()
         self.kept.keep(key, plan)
@@ -218,7 +219,7 @@ class GpuSegment(_Segment):
                 if e not in wiring.wanted or root == e:
                     continue
                 if self.counts is not None:
-                    raise RuntimeError(f"[internal error] {c.node!r} renames frames")
+                    raise InternalError(f"{c.node!r} renames frames")
                 spec = self.specs[e]
                 rows = spec.packed()
                 if root in made:
@@ -262,7 +263,7 @@ class GpuSegment(_Segment):
                 rows = ArgumentRows(self.n_rows, kernel.args, kernel.pointers)
                 at_args.append(self._arguments(kernel, rows, op.params(c.a, *of_call), image))
             except Exception as e:
-                raise explain_failure(self.ctx, c.node, e, self.sample_of) from (e if "[internal" in str(e) else None)
+                raise explain_failure(self.ctx, c.node, e, self.sample_of) from cause_of(e)
             ins = [self._tensor(e) for i, e in enumerate(c.ins) if i not in op.ahead(len(c.ins))]
             calls.append(Call(kernel.path, [self._tensor(e) for e in c.outs], ins, rows.array))
         if not calls:

@@ -14,11 +14,11 @@ from ...core.batch import Batch, Spec
 from ...gpu.batch import DeviceBatch
 from ...gpu.interchange import LEGACY_STREAM, LentSample, foreign
 from ...gpu.memory import Block
+from ...gpu.session import GpuPass
 from ...gpu.stream import ForeignStream
 from ...graph.node import Node
 from ..arguments import Resolver
 from ..context import Context
-from .session import GpuPass
 
 
 class Copy(NamedTuple):

@@ -15,13 +15,14 @@ import numpy as np
 
 from ...core import kernels
 from ...core.batch import Batch, Spec
+from ...core.errors import InternalError
 from ...core.rows import TENSOR, address, allocate
 from ...gpu.batch import DeviceBatch
 from ...gpu.driver import OutOfDeviceMemory, check
 from ...gpu.memory import Block
+from ...gpu.session import GpuPass, Session
 from ..context import Context, Timing
 from ..cpu.wiring import Edge
-from .session import GpuPass, Session
 
 INPUT, MEMORY, COLUMN = range(3)
 IMAGE, WORKSPACE, OUTPUTS = range(3)  # memory: the image's, the workspace's, the first output's
@@ -161,7 +162,7 @@ class Image:
         parts = (_Part * len(self._parts))()
         for p, (begin, array) in zip(parts, self._parts):
             if not array.flags.c_contiguous:
-                raise RuntimeError("[internal error] a part of a recorded plan is not contiguous")
+                raise InternalError("a part of a recorded plan is not contiguous")
             p.where, p.at, p.bytes = address(array), begin, array.nbytes
         return parts, *self._packed_patches([array for _, array in self._parts])
 

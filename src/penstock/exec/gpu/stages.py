@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stages between CPU and GPU: copies of whole batches, and mixed decoders, which read on the CPU and write on the
-GPU."""
+"""Stages between CPU and GPU: copies of whole batches, and what operators bring with them."""
 
 from __future__ import annotations
 
@@ -10,30 +9,65 @@ from typing import Any
 
 from ...core import kernels
 from ...core.batch import Batch, Borrowed, Kept
+from ...core.op import Arguments
 from ...gpu.batch import DeviceBatch, upload, upload_small
+from ...gpu.session import GpuPass, Session
+from ...gpu.stage import StageBatch, StageCall, stage_of
 from ...graph.node import Node
 from ...graph.passes import Stage
 from ..arguments import Resolver
-from ..context import Context, Timing, explain_failure
-from .judged import Judged
-from .mixed import Decoding
-from .session import GpuPass
+from ..context import Context, Timing, cause_of, explain_failure
+from ..cpu.wiring import inputs_of
 
 
 def runner(stage: Stage, resolvers: dict[int, Resolver]) -> Callable[[Context, kernels.Pool], None]:
-    """What runs a stage of kind "upload", "download", "mixed", "engine" or "judged" for one batch."""
+    """What runs a stage of kind "operator", "upload" or "download" for one batch."""
     node = stage.nodes[0]
-    if stage.kind == "engine":
-        from . import optical_flow
-
-        return lambda ctx, pool: optical_flow.run(ctx, node, resolvers[node.number])
-    if stage.kind == "judged":
-        return Judged(node, resolvers[node.number]).run
-    if stage.kind == "mixed":
-        return Decoding(node, resolvers[node.number]).run
+    if stage.kind == "operator":
+        return OperatorStage(node, resolvers[node.number]).run
     if stage.kind == "upload":
         return _Uploads(stage.nodes).run
     return lambda ctx, pool: _transfer(ctx, node, _download)
+
+
+def check_device(node: Node, session: Session) -> None:
+    """Raises RuntimeError if the GPU lacks something that the operator's stage needs."""
+    try:
+        stage_of(node.op).check_device(node.op, session)
+    except (RuntimeError, ValueError) as e:
+        raise RuntimeError(node.describe(str(e))) from None
+
+
+class OperatorStage:
+    """Runs the stage that an operator brings with it."""
+
+    def __init__(self, node: Node, resolver: Resolver):
+        self.node, self._resolver = node, resolver
+        self._inputs = inputs_of(node)
+        self._stage = stage_of(node.op)(StageCall(node.op, node.number, tuple(self._inputs), tuple(node.args)))
+
+    def run(self, ctx: Context, pool: kernels.Pool) -> None:
+        begin = time.monotonic_ns()
+        node, gpu, values = self.node, ctx.gpu, ctx.values
+        inputs = [values[e] for e in self._inputs]
+
+        def arguments() -> Arguments:
+            return self._resolver.resolve(ctx.n, ctx.epoch, ctx.position, values)
+
+        batch = StageBatch(ctx.n, gpu, pool, inputs, arguments, gpu.doubted.get(node.number), ctx)
+        try:
+            for x in inputs:
+                if isinstance(x, DeviceBatch):
+                    x.used_on(gpu.stream)
+            out = self._stage.run(batch)
+        except Exception as e:
+            raise explain_failure(ctx, node, e) from cause_of(e)
+        for row, reason in batch.failed.items():
+            ctx.status[row] = 1
+            ctx.failed[row] = node, reason, ctx.source_of(node, row)
+        out.sources = inputs[0].sources
+        values[node.number, 0] = out
+        ctx.timings.append(Timing("gpu", [node.number], begin, time.monotonic_ns(), batch.native_ns))
 
 
 def _transfer(ctx: Context, node: Node, move: Callable[[GpuPass, Batch], Batch]) -> None:
@@ -42,7 +76,7 @@ def _transfer(ctx: Context, node: Node, move: Callable[[GpuPass, Batch], Batch])
     try:
         ctx.values[node.number, 0] = move(ctx.gpu, ctx.values[source.source.number, source.index])
     except Exception as e:
-        raise explain_failure(ctx, node, e) from (e if "[internal" in str(e) else None)
+        raise explain_failure(ctx, node, e) from cause_of(e)
     ctx.timings.append(Timing("batch", [node.number], begin, time.monotonic_ns()))
 
 
@@ -61,7 +95,7 @@ class _Uploads:
         try:
             copies = upload_small([values[x[2]] for x in self._each], gpu.stream, gpu.session.budget)
         except Exception as e:
-            raise explain_failure(ctx, self._each[0][0], e) from (e if "[internal" in str(e) else None)
+            raise explain_failure(ctx, self._each[0][0], e) from cause_of(e)
         numbers = []
         for (node, edge, _, _), copy in zip(self._each, copies):
             if copy is not None:

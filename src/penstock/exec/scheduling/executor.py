@@ -14,6 +14,7 @@ import numpy as np
 
 from ...core import kernels
 from ...core.batch import Batch
+from ...core.clocks import clocks
 from ...core.errors import DataError, PipelineError, WorkerError, different_sizes
 from ...graph.passes import uploaded
 from ..context import BadSamples, Context, explain_failure
@@ -21,7 +22,7 @@ from ..plan import Plan
 from .checkpoint import State
 from .policy import Policy
 from .producer import Producer
-from .statistics import Statistics, clocks
+from .statistics import Statistics
 from .workers import Ticket, Workers
 
 # While one batch keeps the native threads busy the next is planned, so they never wait for Python.

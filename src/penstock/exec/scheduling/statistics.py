@@ -8,22 +8,12 @@ import threading
 import time
 from collections import deque
 
+from ...core.clocks import Clocks
 from ...core.kernels import library
 from ..context import Context, Timing
 
 _KEPT_BATCHES = 256  # for the trace
 _MOST_PENDING = 64
-
-
-Clocks = ctypes.c_int64 * 3
-
-
-def clocks() -> ctypes.Array:
-    """Processor time of this thread in nanoseconds: all of it, in native calls that take a while, and, of these, in
-    calls of the GPU's driver. A thread that waits, for Python's lock or for the GPU, say, takes none."""
-    now = Clocks()
-    library().thread_clocks(now)
-    return now
 
 
 class Statistics:

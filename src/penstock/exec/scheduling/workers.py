@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core import kernels
 from ...core.batch import Batch
-from ...core.errors import PipelineError
+from ...core.errors import InternalError, PipelineError
 from ...core.op import Picks
 from ..context import Context
 from .checkpoint import State
@@ -159,7 +159,7 @@ class Workers:
         while not ticket.wait(0.5):
             self.start()  # raises what there is to say if the threads are gone
             if not all(t.is_alive() for t in self._threads):
-                raise RuntimeError("[internal error] a thread of the pipeline has ended")
+                raise InternalError("a thread of the pipeline has ended")
         if ticket.closed:
             self._refuse()
 

@@ -150,7 +150,7 @@ class Together:
                     resolver.key = rng.key(seed, i)
             if self.plan.uses_gpu:
                 self.plan.session = session()
-                self.plan.require_engines()
+                self.plan.check_device()
             ctx = Context(n, *_places(n), 0)
             for number, batch in zip(self.given, batches):
                 ctx.values[number, 0] = batch

@@ -41,7 +41,7 @@ def _pool(n: int) -> Pool:
 
 
 def _session(device_id: int) -> Any:
-    from ...exec.gpu.session import Session
+    from ...gpu.session import Session
 
     with _lock:
         if device_id not in _sessions:

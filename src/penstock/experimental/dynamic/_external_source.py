@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from ...core.errors import InternalError
 from ...tensors import TensorListCPU
 from ._batch import Batch
 from ._making import make_batch, make_tensor
@@ -89,7 +90,7 @@ class ExternalSource:
                 self._items = None
                 if self._cycle == "raise" or attempt:
                     raise
-        raise AssertionError("[internal error] unreachable")
+        raise InternalError("unreachable")
 
     def __call__(self, *, batch_size: int | None = None) -> Any:
         """The next item: tensors, or batches if the source gives batches; or, with `batch_size`, batches in which a

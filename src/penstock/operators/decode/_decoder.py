@@ -23,6 +23,7 @@ class Decoder(Operator, abstract=True):
 
     module = "decoders"
     kernel = "decode/decode"
+    gpu_stage = "penstock.operators.decode.gpu.decoding:Decoding"
     devices = ("cpu", "mixed")
     windowed = "HW"
     peeks: ClassVar[tuple[int, ...]] = (0,)

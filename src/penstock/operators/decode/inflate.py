@@ -46,7 +46,7 @@ class Inflate(Operator):
     deprecated = ("experimental.Inflate",)
     frames = False
     kernel = "decode/lz4_chunks"
-    gpu_stage = "judged"
+    gpu_stage = "penstock.operators.decode.gpu.with_status:KernelWithStatus"
 
     shape = PerSample([int], doc="Shape of the output, or of each chunk of it; [] is a scalar.")
     algorithm = Arg(str, "LZ4", "How the input was compressed: 'LZ4', the only one that there is.")

@@ -11,7 +11,7 @@ import numpy as np
 from ...core import kernels
 from ...core.batch import Batch, Spec
 from ...core.dtypes import DALIDataType, from_numpy, to_numpy
-from ...core.errors import SampleErrors
+from ...core.errors import InternalError, SampleErrors
 from ...core.op import Arg, Arguments, PerSample, Seeded
 from ...core.rng import Random
 from ...core.rows import address, allocate
@@ -53,7 +53,7 @@ def fill(rows: np.ndarray, random: Random, count: int, dtype: np.dtype) -> np.nd
         address(rows), len(rows), *random.columns(), n, count, int(from_numpy(dtype)), at
     )
     if not known:
-        raise TypeError(f"[internal error] no random numbers of type {dtype.name}")
+        raise InternalError(f"no random numbers of type {dtype.name}")
     return out
 
 

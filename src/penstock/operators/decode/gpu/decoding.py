@@ -7,71 +7,64 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 import weakref
 from collections import deque
 
 import numpy as np
 
-from ...core import kernels
-from ...core.batch import Batch
-from ...core.dtypes import to_numpy
-from ...gpu.batch import DeviceBatch
-from ...gpu.copies import copy_samples
-from ...gpu.driver import CudaError, Device
-from ...gpu.memory import Block
-from ...gpu.nvjpeg import BGR, RGB, HardwareDecoder, Refused
-from ...gpu.sharing import Sharing, spread
-from ...gpu.stream import Event, Stream
-from ...graph.node import Node
-from ..arguments import Resolver
-from ..context import Context, Timing, explain_failure
-from ..cpu.wiring import inputs_of
-from ..scheduling.statistics import clocks
+from ....core import kernels
+from ....core.batch import Batch
+from ....core.clocks import clocks
+from ....core.dtypes import to_numpy
+from ....gpu.batch import DeviceBatch
+from ....gpu.copies import copy_samples
+from ....gpu.driver import CudaError, Device
+from ....gpu.memory import Block
+from ....gpu.nvjpeg import BGR, RGB, HardwareDecoder, Refused
+from ....gpu.session import GpuPass, Session
+from ....gpu.sharing import Sharing, spread
+from ....gpu.stage import GpuStage, StageBatch, StageCall
+from ....gpu.stream import Event, Stream
+from ....gpu.verdict import Memory
 from .jpeg_halves import decode_halves
-from .jpeg_scans import Memory, Scans, decode_scans
+from .jpeg_scans import Scans, decode_scans
 from .pictures import Pictures, Planner
-from .session import GpuPass, Session
 
 HARDWARE, KERNELS, HYBRID, CPU = "hardware engine", "GPU", "CPU and GPU", "CPU"
+_ENGINES = "decoders"  # the name under which a session keeps them
 _FORMATS = {0: RGB, 1: BGR}  # by the number of types.DALIImageType
 _AT_ONCE = 4  # measurements that are looked at
 _KEPT_SIZES, _KEPT_EACH = 32, 4  # numbers of pictures that `Scans` are kept for, and how many
 
 
-class Decoding:
-    """Runs the mixed decoder `node`."""
+class Decoding(GpuStage):
+    """Runs a mixed decoder."""
 
-    def __init__(self, node: Node, resolver: Resolver):
-        self.node = node
-        self._planner = Planner(node, resolver)
-        self._ins = inputs_of(node)
+    title = "decoding by CPU and GPU"
+
+    def __init__(self, call: StageCall):
+        super().__init__(call)
+        self._planner = Planner(call)
         self._scans: dict[int, list[Scans]] = {}  # those that are idle, by the number of pictures
-        values = node.op.values
+        values = call.op.values
         self._format = _FORMATS.get(int(values["output_type"])) if values["hw_decoder_load"] > 0 else None
         if to_numpy(values["dtype"]) != np.uint8:
             self._format = None
 
-    def run(self, ctx: Context, pool: kernels.Pool) -> None:
-        begin = time.monotonic_ns()
-        node, inputs = self.node, [ctx.values[e] for e in self._ins]
-        try:
-            pictures = self._planner.plan(ctx, inputs)
-            out = pictures.allocate(ctx.gpu, inputs[0], self._format is not None)
-            native = time.monotonic_ns()
-            self._share(ctx, pool, pictures, inputs[0], out)
-            self._planner.give_back(pictures)
-        except Exception as e:
-            raise explain_failure(ctx, node, e) from (e if "[internal" in str(e) else None)
-        out.sources = inputs[0].sources
-        ctx.values[node.number, 0] = out
-        ctx.timings.append(Timing("gpu", [node.number], begin, time.monotonic_ns(), native))
+    def run(self, batch: StageBatch) -> DeviceBatch:
+        encoded = batch.inputs[0]
+        pictures = self._planner.plan(batch)
+        out = pictures.allocate(batch.gpu, encoded, self._format is not None)
+        batch.begin_native()
+        self._share(batch, pictures, encoded, out)
+        self._planner.give_back(pictures)
+        return out
 
-    def _share(self, ctx: Context, pool: kernels.Pool, pictures: Pictures, files: Batch, out: DeviceBatch) -> None:
-        gpu: GpuPass = ctx.gpu
-        engines = gpu.session.engines or engines_of(gpu.session)
+    def _share(self, batch: StageBatch, pictures: Pictures, files: Batch, out: DeviceBatch) -> None:
+        gpu, pool = batch.gpu, batch.pool
+        engines = engines_of(gpu.session)
         engines.collect()
-        doubted, share, todo = gpu.doubted.get(self.node.number), 0.0, np.ones(ctx.n, bool)
+        doubted, share, todo = batch.doubted, 0.0, np.ones(batch.n, bool)
         if engines.hardware is not None and self._format is not None:
             share = engines.sharing.share(pictures.file_bytes)
         # As nearly always, nothing has to be picked.
@@ -87,7 +80,7 @@ class Decoding:
             doubted = todo = undone
         # Names of sources are made from paths when they are read: parts of the batch go without them.
         encoded = files.with_rows(files.spec, files.rows, files.owners)
-        part = _Part(ctx, pool, self.node, pictures, encoded, out, engines, doubted)
+        part = _Part(batch, self.call.number, pictures, encoded, out, engines, doubted)
         hardware = job = None
         if share and pictures.any_fits_hardware:
             assert self._format is not None
@@ -112,10 +105,10 @@ class Decoding:
             scans = idle.pop()  # type: ignore[union-attr]
         except (AttributeError, IndexError):
             scans = Scans(pictures.n)
-        memory = Memory.of(gpu.session, self.node.number)
+        memory = Memory.of(gpu.session, self.call.number)
         undone, verdict = scans.decode(gpu, pool, pictures.at_args, files.rows_address, out, memory)
         if verdict is not None:
-            gpu.verdicts.append((self.node.number, None, pictures.n, verdict))
+            gpu.verdicts.append((self.call.number, None, pictures.n, verdict))
             nbytes, taken = pictures.file_bytes, pictures.n
             if undone is not None:
                 nbytes, taken = int(files.spec.volumes()[~undone].sum()), taken - int(undone.sum())
@@ -129,10 +122,14 @@ class Decoding:
 
 def engines_of(session: Session) -> Engines:
     """Those of the pipeline, made at the first batch."""
-    with session.lock:
-        if session.engines is None:
-            session.engines = Engines(session)
-        return session.engines
+    engines = session.kept.get(_ENGINES)
+    if engines is None:
+        with session.lock:
+            engines = session.kept.get(_ENGINES)
+            if engines is None:
+                engines = session.kept[_ENGINES] = Engines(session)
+    assert isinstance(engines, Engines)
+    return engines
 
 
 class _Part:
@@ -140,9 +137,8 @@ class _Part:
 
     def __init__(
         self,
-        ctx: Context,
-        pool: kernels.Pool,
-        node: Node,
+        batch: StageBatch,
+        number: int,
         pictures: Pictures,
         encoded: Batch,
         out: DeviceBatch,
@@ -150,7 +146,8 @@ class _Part:
         doubted: np.ndarray | None,
     ):
         """`doubted` (n,) are those that the GPU has not taken, or found irregular."""
-        self.ctx, self.pool, self.node, self.args = ctx, pool, node, pictures.args
+        self.batch, self.number, self.args = batch, number, pictures.args
+        self.gpu, self.pool = batch.gpu, batch.pool
         self.encoded, self.out, self.engines = encoded, out, engines
         self._fitting = pictures.fit_kernels()
         self._for_kernels = self._fitting if doubted is None else self._fitting & ~doubted
@@ -170,24 +167,22 @@ class _Part:
 
     def _by_kernels(self, rows: np.ndarray, args: np.ndarray, part: Batch, out: DeviceBatch) -> np.ndarray | None:
         """By the GPU; returns which it did not take (None: it took all)."""
-        gpu: GpuPass = self.ctx.gpu
-        undone, verdict = decode_scans(gpu, self.pool, args, part, out)
+        undone, verdict = decode_scans(self.gpu, self.pool, args, part, out)
         if verdict is not None:
-            gpu.verdicts.append((self.node.number, rows, self.ctx.n, verdict))
+            self.gpu.verdicts.append((self.number, rows, self.batch.n, verdict))
             sizes = part.spec.volumes()
             sizes = sizes if undone is None else sizes[~undone]
             self.engines.measured[KERNELS].append((verdict.begin, verdict.end, int(sizes.sum()), len(sizes)))
         return undone
 
     def _by_halves(self, rows: np.ndarray, args: np.ndarray, part: Batch, out: DeviceBatch) -> np.ndarray:
-        undone, _ = decode_halves(self.ctx.gpu, self.pool, args, part, out)
+        undone, _ = decode_halves(self.gpu, self.pool, args, part, out)
         self.engines.sharing.decoded[HYBRID] += len(rows) - int(undone.sum())
         return undone
 
     def _whole(self, rows: np.ndarray, args: np.ndarray, part: Batch, out: DeviceBatch) -> None:
         """On the CPU, and copies. Its verdict on a bad file holds."""
-        ctx, n = self.ctx, len(rows)
-        gpu: GpuPass = ctx.gpu
+        gpu, n = self.gpu, len(rows)
         staged = Batch.allocate(out.spec, None, gpu.pinned)
         outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
         kernel = kernels.kernel("decode/decode")
@@ -196,9 +191,7 @@ class _Part:
         copy_samples(staged, out, gpu.stream.upload)
         self.engines.sharing.decoded[CPU] += n
         for i in np.flatnonzero(outcome.status):
-            row = int(rows[i])
-            ctx.status[row] = 1
-            ctx.failed[row] = (self.node, outcome.reason(int(i)), ctx.source_of(self.node, row))
+            self.batch.failed[int(rows[i])] = outcome.reason(int(i))
 
 
 class _Job:
@@ -292,6 +285,9 @@ class Engines:
             self._enough = _AT_ONCE if self.sharing.knows_both else 1
         finally:
             self._collecting.release()
+
+    def decoded(self) -> dict[str, int]:
+        return dict(self.sharing.decoded)
 
     def close(self) -> None:
         """Ends the thread, then frees stream and decoder, in this order."""

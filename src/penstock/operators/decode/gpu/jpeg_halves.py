@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core import kernels
-from ...core.batch import Batch, Spec
-from ...core.rows import address
-from ...gpu.batch import DeviceBatch
-from .launch import launch
-from .session import GpuPass, Packing
+from ....core import kernels
+from ....core.batch import Batch, Spec
+from ....core.rows import address
+from ....gpu.batch import DeviceBatch
+from ....gpu.session import GpuPass, Packing
 
 _BLOCKS_A_GROUP = 32  # 8 x 8 blocks that a block of threads takes at a time; see jpeg_pixels.cu
 _PIXELS_A_GROUP = 1024
@@ -91,10 +90,10 @@ def _launch_pixels(
     """The two launches that make pixels of coefficients."""
     n, source = spec.n, pixels_source(spec.dtype.name)
     groups = min(-(-most_blocks // _BLOCKS_A_GROUP), _MOST_GROUPS)
-    launch(gpu, source, "jpeg_blocks", (max(groups, 1), n, 1), (256, 1, 1), 0, tensors, rows, scratch, n)
+    gpu.launch(source, "jpeg_blocks", (max(groups, 1), n, 1), (256, 1, 1), 0, tensors, rows, scratch, n)
     pixels = int((spec.shape[:, 0] * spec.shape[:, 1]).max())
     groups = min(-(-pixels // _PIXELS_A_GROUP), _MOST_GROUPS)
-    launch(gpu, source, "jpeg_pixels", (max(groups, 1), n, 1), (256, 1, 1), 0, tensors, rows, scratch, n)
+    gpu.launch(source, "jpeg_pixels", (max(groups, 1), n, 1), (256, 1, 1), 0, tensors, rows, scratch, n)
 
 
 @cache

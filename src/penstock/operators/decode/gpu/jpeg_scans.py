@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ...core import kernels
-from ...core.batch import Batch, view
-from ...core.rows import TENSOR, address, allocate
-from ...gpu.batch import DeviceBatch
-from ...gpu.driver import check
-from ...gpu.memory import Block
-from ...gpu.stream import Event, Stream
+from ....core import kernels
+from ....core.batch import Batch, view
+from ....core.rows import TENSOR, address, allocate
+from ....gpu.batch import DeviceBatch
+from ....gpu.driver import check
+from ....gpu.memory import Block
+from ....gpu.session import GpuPass
+from ....gpu.verdict import Memory, Verdict
 from .jpeg_halves import pixels_source, pixels_type, record_type
-from .session import GpuPass, Session
 
 _BYTE = np.dtype("u1")
 # The fields of `JpegScanBatch`, all of 8 bytes; those before are set once.
@@ -28,8 +28,6 @@ _SIZE, _HOST, _DEVICE, _SCRATCH, _ROOM, _WANTED, _TAKEN, _MOST_BLOCKS, _LAUNCHED
 # Scratch is taken before it is known how much it takes: a little more than before, ever less where less would do.
 _MORE, _LESS = 1.125, 0.98
 _ALIGNED = 256
-_KEPT_SETS = 8  # of memory: about as many as batches are under way
-_MUCH, _SMALL = 2, 1 << 20  # times what is needed, and bytes
 _SOURCE = '#include "decode/jpeg_huffman.cu"\n'
 
 
@@ -49,71 +47,6 @@ def _layout(n: int) -> tuple[dict[str, int], int]:
         starts[name] = size
         size += t.itemsize * n + 15 & ~15
     return starts, size
-
-
-class Memory:
-    """The memory of batches that are through: taken again, it needs no pool, which would have to ask whether it is.
-    A pipeline with a limit keeps none."""
-
-    def __init__(self, most: int = 0):
-        self._idle: list[tuple[Block, Block]] = []
-        self._most = most  # sets that are kept
-
-    @classmethod
-    def of(cls, session: Session, number: int) -> Memory:
-        """That of a node."""
-        key = f"JPEG of {number}"
-        kept: Memory | None = session.kept.get(key)
-        return kept or session.kept.setdefault(key, cls(_KEPT_SETS if session.budget.limit is None else 0))
-
-    def take(self, gpu: GpuPass, pinned: int, nbytes: int) -> tuple[Block, Block]:
-        """So many bytes, pinned and on the GPU."""
-        try:
-            host, block = self._idle.pop()
-        except IndexError:
-            return gpu.pinned(pinned), gpu.take(nbytes)
-        # Much more than is needed goes back to the pool, too.
-        if not (pinned <= host.size <= _MUCH * pinned + _SMALL and nbytes <= block.size <= _MUCH * nbytes + _SMALL):
-            return gpu.pinned(pinned), gpu.take(nbytes)
-        host.used_on(gpu.stream)
-        block.used_on(gpu.stream)
-        return host, block
-
-    def give(self, host: Block, block: Block) -> None:
-        """Those that nothing uses any more."""
-        if len(self._idle) < self._most:
-            self._idle.append((host, block))
-
-    def close(self) -> None:
-        self._most = 0
-        self._idle.clear()
-
-
-class Verdict(NamedTuple):
-    """What the GPU says of n pictures that it decodes between two timed events: in the end, the bytes at `address` are
-    not 0 where the data was irregular."""
-
-    address: int
-    n: int
-    begin: Event
-    end: Event
-    memory: tuple[Block, ...]  # which nothing else uses: pinned, on the GPU, and more there
-    kept: Memory  # takes it back
-    stream: Stream
-    work: int  # of the stream, that was asked for before
-
-    def wait(self, later: Event | None = None) -> np.ndarray | None:
-        """Blocks until it is known which pictures (n,) were irregular, and until a later event of the stream; None:
-        none was."""
-        code = kernels.library().wait_for_statuses((later or self.end).handle, self.address, self.n)
-        check(max(code, 0), "waiting for the GPU")
-        self.end.passed = True
-        self.stream.reached(self.work)
-        irregular = np.frombuffer(ctypes.string_at(self.address, self.n), _BYTE) != 0 if code else None
-        for block in self.memory:
-            block.is_idle()
-        self.kept.give(*self.memory[:2])
-        return irregular
 
 
 class Scans:

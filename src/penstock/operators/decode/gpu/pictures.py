@@ -8,18 +8,14 @@ import ctypes
 
 import numpy as np
 
-from ...core import dtypes, kernels
-from ...core.batch import Batch, Spec
-from ...core.op import Arguments
-from ...core.rows import TENSOR, ArgumentRows, address, allocate
-from ...gpu.batch import DeviceBatch
-from ...graph.node import Node
-from ..arguments import Resolver
-from ..context import Context
-from ..cpu.record_kinds import Kinds, rules_only
-from ..cpu.replay import Record, Recorded
-from ..cpu.wiring import inputs_of
-from .session import GpuPass
+from ....core import dtypes, kernels
+from ....core.batch import Batch, Spec
+from ....core.rows import TENSOR, ArgumentRows, address, allocate
+from ....exec.cpu.record_kinds import Kinds, rules_only
+from ....exec.cpu.replay import Record, Recorded
+from ....gpu.batch import DeviceBatch
+from ....gpu.session import GpuPass
+from ....gpu.stage import StageBatch, StageCall
 
 _BYTE, _INT64 = np.dtype("u1"), np.dtype("i8")
 # What `plan_pictures` tells: the fields of `PictureTotals`, and bits of `engines`.
@@ -33,8 +29,8 @@ class Pictures:
     """n pictures: rows of `DecodeArgs`, the extents `shape` (n, 3) of the outputs, and who can decode them. Kept from
     batch to batch, used by one at a time."""
 
-    def __init__(self, node: Node, n: int):
-        self.node, self.n = node, n
+    def __init__(self, call: StageCall, n: int):
+        self.call, self.n = call, n
         self.kernel = kernels.kernel("decode/decode")
         self._rows = ArgumentRows(n, self.kernel.args, self.kernel.pointers)
         self.args, self.at_args = self._rows.array, self._rows.address
@@ -47,13 +43,12 @@ class Pictures:
         self._recorded: Recorded | None = None
         self.kind: tuple | None = None  # of what was recorded
 
-    def by_rules(self, ctx: Context, resolver: Resolver, inputs: list[Batch], record: Record | None = None) -> None:
+    def by_rules(self, batch: StageBatch, record: Record | None = None) -> None:
         """Plans a batch, and has it on record."""
-        a: Arguments = resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
-        op = self.node.op
+        a, op, inputs = batch.arguments(), self.call.op, batch.inputs
         if record is not None:
             a.native = record
-            inputs = [record.input(e, b) for e, b in zip(inputs_of(self.node), inputs)]
+            inputs = [record.input(e, b) for e, b in zip(self.call.inputs, inputs)]
         a.batches = [b if i in op.peeks else None for i, b in enumerate(inputs)]
         specs = [b.spec for b in inputs]
         op.plan(a, *specs)
@@ -77,10 +72,10 @@ class Pictures:
     def is_recorded(self) -> bool:
         return self._recorded is not None
 
-    def again(self, ctx: Context) -> bool:
+    def again(self, batch: StageBatch) -> bool:
         """Plans another batch of the same kind as before; False if the rules have to."""
         assert self._recorded is not None
-        return self._recorded.replayed(ctx)
+        return self._recorded.replayed(batch.context)
 
     def allocate(self, gpu: GpuPass, encoded: Batch, hardware: bool) -> DeviceBatch:
         """Memory for the pixels; then the numbers below are known. `hardware` says whether the JPEG engine can make
@@ -129,38 +124,38 @@ class Pictures:
 class Planner:
     """Plans the batches of one decoder."""
 
-    def __init__(self, node: Node, resolver: Resolver):
-        self.node, self.resolver = node, resolver
-        self._can_replay = node.op.replays and not node.args and len(node.inputs) == 1 and not rules_only()
+    def __init__(self, call: StageCall):
+        self.call = call
+        self._can_replay = call.op.replays and not call.data_arguments and len(call.inputs) == 1 and not rules_only()
         self._idle: dict[tuple, list[Pictures]] = {}  # those that are recorded, by the kind of input
         self._unrecorded: dict[int, list[Pictures]] = {}  # by the number of pictures
         self._kinds = Kinds(_KEPT_ROWS)
 
-    def plan(self, ctx: Context, inputs: list[Batch]) -> Pictures:
+    def plan(self, batch: StageBatch) -> Pictures:
         """Raises what is wrong with the samples. Give it back when the batch has run."""
         kind: tuple | None = None
         if self._can_replay:
-            spec = inputs[0].spec
-            kind = ctx.n, spec.shape.shape[1], spec.dtype, spec.layout
-            pictures = self._again(kind, ctx)
+            spec = batch.inputs[0].spec
+            kind = batch.n, spec.shape.shape[1], spec.dtype, spec.layout
+            pictures = self._again(kind, batch)
             if pictures is not None:
                 return pictures
             if self._kinds.pays(kind):
-                pictures = Pictures(self.node, ctx.n)
+                pictures = Pictures(self.call, batch.n)
                 try:
-                    pictures.by_rules(ctx, self.resolver, inputs, Record())
+                    pictures.by_rules(batch, Record())
                     if pictures.is_recorded:
                         pictures.kind = kind
                         return pictures
                     self._kinds.give_up(kind)
                 except Exception:  # which comes again if it is not about the record
                     pass
-        idle = self._unrecorded.get(ctx.n)
+        idle = self._unrecorded.get(batch.n)
         try:
             pictures = idle.pop()  # type: ignore[union-attr]
         except (AttributeError, IndexError):
-            pictures = Pictures(self.node, ctx.n)
-        pictures.by_rules(ctx, self.resolver, inputs)
+            pictures = Pictures(self.call, batch.n)
+        pictures.by_rules(batch)
         return pictures
 
     def give_back(self, pictures: Pictures) -> None:
@@ -176,13 +171,13 @@ class Planner:
         if len(idle) < _KEPT_EACH:
             idle.append(pictures)
 
-    def _again(self, kind: tuple, ctx: Context) -> Pictures | None:
+    def _again(self, kind: tuple, batch: StageBatch) -> Pictures | None:
         idle = self._idle.get(kind)
         try:
             pictures = idle.pop()  # type: ignore[union-attr]
         except (AttributeError, IndexError):
             return None
-        agrees = pictures.again(ctx)
+        agrees = pictures.again(batch)
         goes_on = self._kinds.used(kind, agrees)
         if agrees:
             return pictures

@@ -4,64 +4,49 @@ is made once more, and the CPU's kernel says what is wrong with these samples. N
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from ...core import kernels
-from ...core.batch import Batch, Spec
-from ...core.errors import SampleErrors
-from ...core.rows import ArgumentRows
-from ...gpu.batch import DeviceBatch
-from ...gpu.launch import Call, Fusion
-from ...graph.node import Node
-from ..arguments import Resolver
-from ..context import Context, Timing, explain_failure
-from ..cpu.wiring import inputs_of
-from .jpeg_scans import Memory, Verdict
-from .launch import launch
-from .session import GpuPass, Packing
+from ....core import kernels
+from ....core.batch import Batch, Spec
+from ....core.errors import InternalError, SampleErrors
+from ....core.rows import ArgumentRows
+from ....gpu.batch import DeviceBatch
+from ....gpu.launch import Call, Fusion
+from ....gpu.session import GpuPass, Packing
+from ....gpu.stage import GpuStage, StageBatch, StageCall
+from ....gpu.verdict import Memory, Verdict
 
 _BYTE = np.dtype("u1")
 _STATUS = "status"  # the field of the kernel's arguments: where it writes 1 for a bad sample
 
 
-class Judged:
-    """Runs the operator `node`, which has one output."""
+class KernelWithStatus(GpuStage):
+    """Runs an operator of one output whose kernel reports a status per sample: `struct XArgs` has an `int64_t status`,
+    the address of a byte where the kernel writes 1 for a bad sample."""
 
-    def __init__(self, node: Node, resolver: Resolver):
-        self.node, self._resolver = node, resolver
-        self._ins = inputs_of(node)
+    title = "a kernel on the GPU that finds bad samples"
+
+    def __init__(self, call: StageCall):
+        super().__init__(call)
         self._fusions: dict[str, Fusion] = {}  # by kernel
 
-    def run(self, ctx: Context, pool: kernels.Pool) -> None:
-        begin = time.monotonic_ns()
-        node, gpu = self.node, ctx.gpu
-        inputs = [ctx.values[e] for e in self._ins]
+    def run(self, batch: StageBatch) -> DeviceBatch:
+        a, op, gpu, inputs = batch.arguments(), self.call.op, batch.gpu, batch.inputs
         specs = [b.spec for b in inputs]
-        try:
-            a = self._resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
-            node.op.plan(a, *specs)
-            spec = node.op.outputs(a, *specs)
-            assert isinstance(spec, Spec)
-            kernel = kernels.kernel(node.op.kernel_for(a, *specs, spec))
-            columns = node.op.params(a, *specs, spec)
-            for batch in inputs:
-                assert isinstance(batch, DeviceBatch)
-                batch.used_on(gpu.stream)
-            doubted = gpu.doubted.get(node.number)
-            if doubted is not None:
-                _judge(gpu, pool, np.flatnonzero(doubted), kernel, columns, inputs, spec)
-            out = gpu.allocate(spec)
-            native = time.monotonic_ns()
-            self._start(gpu, kernel, columns, inputs, out)
-        except Exception as e:
-            raise explain_failure(ctx, node, e) from (e if "[internal" in str(e) else None)
-        out.sources = inputs[0].sources
-        ctx.values[node.number, 0] = out
-        ctx.timings.append(Timing("gpu", [node.number], begin, time.monotonic_ns(), native))
+        op.plan(a, *specs)
+        spec = op.outputs(a, *specs)
+        assert isinstance(spec, Spec)
+        kernel = kernels.kernel(op.kernel_for(a, *specs, spec))
+        columns = op.params(a, *specs, spec)
+        if batch.doubted is not None:
+            _raise_reasons(gpu, batch.pool, np.flatnonzero(batch.doubted), kernel, columns, inputs, spec)
+        out = gpu.allocate(spec)
+        batch.begin_native()
+        self._start(gpu, kernel, columns, inputs, out)
+        return out
 
     def _start(
         self, gpu: GpuPass, kernel: kernels.Kernel, columns: Mapping[str, Any], inputs: list[Any], out: DeviceBatch
@@ -86,15 +71,15 @@ class Judged:
             stream.record(times[0])
         for x in self._launches(kernel, rows, inputs, out):
             function = x.source, x.entry, x.grid, x.block, x.shared
-            launch(gpu, *function, [base + tensors[t] for t in x.tensors], [base + args], 0, n)
+            gpu.launch(*function, [base + tensors[t] for t in x.tensors], [base + args], 0, n)
         if times is not None:
             stream.record(times[1])
-            gpu.session.timed(self.node.number, *times)
+            gpu.session.timed(self.call.number, *times)
         host = gpu.pinned(n)
         stream.download(host.address, base + statuses, n)
         work, end = stream.work, stream.mark(sleeps=True)
         verdict = Verdict(host.address, n, end, end, (host, block), Memory(), stream, work)
-        gpu.verdicts.append((self.node.number, None, n, verdict))
+        gpu.verdicts.append((self.call.number, None, n, verdict))
 
     def _launches(self, kernel: kernels.Kernel, rows: ArgumentRows, inputs: list[Any], out: DeviceBatch) -> list[Any]:
         calls = [Call(kernel.path, [0], list(range(1, 1 + len(inputs))), rows.array)]
@@ -109,7 +94,7 @@ def _as_bytes(spec: Spec) -> Spec:
     return Spec((spec.volumes() * spec.dtype.itemsize)[:, None], _BYTE)
 
 
-def _judge(
+def _raise_reasons(
     gpu: GpuPass,
     pool: kernels.Pool,
     rows: np.ndarray,
@@ -128,5 +113,5 @@ def _judge(
     pool.run([kernels.Step(kernel, args, [(made.rows, -1)], [(b.rows, -1) for b in host])], n, outcome)
     del alive
     if not outcome.failed:
-        raise RuntimeError(f"[internal error] what the GPU says of the samples {rows.tolist()} the CPU denies")
+        raise InternalError(f"what the GPU says of the samples {rows.tolist()} the CPU denies")
     raise SampleErrors({int(rows[i]): outcome.reason(int(i)) for i in outcome.status.nonzero()[0]})

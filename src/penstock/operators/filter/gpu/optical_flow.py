@@ -5,72 +5,64 @@ batch's stream. Nothing waits for the GPU, but where more sizes of frames come t
 from __future__ import annotations
 
 import threading
-import time
 from functools import cache
 
 import numpy as np
 
-from ...core import kernels
-from ...core.batch import Spec
-from ...core.errors import SampleErrors
-from ...gpu.batch import DeviceBatch
-from ...gpu.driver import CudaError
-from ...gpu.optical_flow import Engine, Settings, Surface
-from ...gpu.stream import Event
-from ...graph.node import Node
-from ..arguments import Resolver
-from ..context import Context, Timing, explain_failure
-from .launch import launch
-from .session import GpuPass, Packing, Session
+from ....core import kernels
+from ....core.batch import Spec
+from ....core.errors import SampleErrors
+from ....core.op import Operator
+from ....gpu.batch import DeviceBatch
+from ....gpu.optical_flow import Engine, Settings, Surface
+from ....gpu.session import GpuPass, Packing, Session
+from ....gpu.stage import GpuStage, StageBatch
+from ....gpu.stream import Event
 
+_FLOWS = "optical flow"  # the name under which a session keeps them
 _MOST_KEPT = 16  # engines, each for a size of frames
 _THREADS, _MOST_BLOCKS = 256, 1024
 _SOURCE = '#include "filter/optical_flow.cu"\n'
 
 
-def require(session: Session, node: Node) -> None:
-    """Raises RuntimeError unless the GPU computes what `node` asks for; when a pipeline is built."""
-    try:
-        flows_of(session).check(Settings(*node.op.settings()))  # type: ignore[attr-defined]
-    except (CudaError, ValueError) as e:
-        raise RuntimeError(node.describe(str(e))) from None
+class OpticalFlowStage(GpuStage):
+    title = "an engine of the GPU"
 
+    @classmethod
+    def check_device(cls, op: Operator, session: Session) -> None:
+        flows_of(session).check(_settings(op))
 
-def run(ctx: Context, node: Node, resolver: Resolver) -> None:
-    """Runs the operator `node` for one batch."""
-    begin = time.monotonic_ns()
-    gpu: GpuPass = ctx.gpu
-    inputs = [ctx.values[d.source.number, d.index] for d in node.inputs]
-    try:
-        a = resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
+    def run(self, batch: StageBatch) -> DeviceBatch:
+        a, gpu, inputs = batch.arguments(), batch.gpu, batch.inputs
         specs = [b.spec for b in inputs]
-        node.op.plan(a, *specs)
-        spec = node.op.outputs(a, *specs)
+        self.call.op.plan(a, *specs)
+        spec = self.call.op.outputs(a, *specs)
         assert isinstance(spec, Spec)
         flows = flows_of(gpu.session)
         flows.check_sizes(specs[0])
-        for batch in inputs:
-            assert isinstance(batch, DeviceBatch)
-            batch.used_on(gpu.stream)
         out = gpu.allocate(spec)
-        native, started = time.monotonic_ns(), gpu.timer()
+        batch.begin_native()
+        started = gpu.timer()
         hints = inputs[1].rows["data"] if a.enable_external_hints else None
-        settings = Settings(*node.op.settings())  # type: ignore[attr-defined]
-        flows.compute(gpu, settings, a.enable_temporal_hints, specs[0], inputs[0].rows["data"], hints, out)
-        gpu.session.timed(node.number, started, gpu.timer())
-    except Exception as e:
-        raise explain_failure(ctx, node, e) from (e if "[internal" in str(e) else None)
-    out.sources = inputs[0].sources
-    ctx.values[node.number, 0] = out
-    ctx.timings.append(Timing("gpu", [node.number], begin, time.monotonic_ns(), native))
+        flows.compute(
+            gpu, _settings(self.call.op), a.enable_temporal_hints, specs[0], inputs[0].rows["data"], hints, out
+        )
+        gpu.session.timed(self.call.number, started, gpu.timer())
+        return out
+
+
+def _settings(op: Operator) -> Settings:
+    return Settings(*op.settings())  # type: ignore[attr-defined]
 
 
 def flows_of(session: Session) -> Flows:
     """Those of the pipeline, made at first use."""
     with session.lock:
-        if "optical flow" not in session.kept:
-            session.kept["optical flow"] = Flows(session)
-        return session.kept["optical flow"]
+        flows = session.kept.get(_FLOWS)
+        if flows is None:
+            flows = session.kept[_FLOWS] = Flows(session)
+    assert isinstance(flows, Flows)
+    return flows
 
 
 @cache
@@ -136,6 +128,9 @@ class Flows:
                     )
                 work.run(gpu, temporal)
             self._last = gpu.stream.record()
+
+    def decoded(self) -> dict[str, int]:
+        return {}
 
     def close(self) -> None:
         """Called inside `with device:`, when the GPU is through."""
@@ -207,5 +202,5 @@ class _Work:
             elements = more // 4 if what == "flow_frames" else more
             grid = min(-(-elements // _THREADS) or 1, _MOST_BLOCKS), 1, 1
             row = packing.base + at + number * args.itemsize
-            launch(gpu, _SOURCE, what, grid, (_THREADS, 1, 1), 0, [], [row], 0, 1)
+            gpu.launch(_SOURCE, what, grid, (_THREADS, 1, 1), 0, [], [row], 0, 1)
         del block

@@ -8,19 +8,19 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from ...core.batch import Batch, Spec
-from ...core.kernels import Kernel
-from ...core.rows import ArgumentRows, address
-from ...gpu import compile, lent
-from ...gpu.batch import DeviceBatch
-from ...gpu.copies import copy_on_device, pieces_of
-from ...gpu.driver import CudaError, Device
-from ...gpu.memory import Block, Budget, give_back, pool
-from ...gpu.stream import Event, Stream
+from ..core.batch import Batch, Spec
+from ..core.kernels import Kernel
+from ..core.rows import ArgumentRows, address
+from . import compile, lent
+from .batch import DeviceBatch
+from .copies import copy_on_device, pieces_of
+from .driver import CudaError, Device
+from .memory import Block, Budget, give_back, pool
+from .stream import Event, Stream
 
 # Batches at a time, on streams of their own, and how many more are made ahead than are asked for: while the kernels of
 # two share the GPU, files of a third are copied, others wait to take their places, and the consumer has time to come
@@ -31,6 +31,21 @@ _LARGE_PART = 8  # of the GPU's memory
 _TRIED = 5  # batches that tell how much they take
 _TIMED_FIRST, _TIMED_EVERY = 8, 8  # batches whose stages are timed: the first ones, then one of so many
 _KEPT_SIZES, _KEPT_EACH = 64, 8  # kernels and numbers of rows that rows of arguments are kept for, and how many
+
+
+_MAX_TENSORS, _MAX_CALLS = 16, 12  # of `struct Launch` in kernels/core/gpu.h
+
+
+class _Launch(ctypes.Structure):
+    """`struct Launch`: the argument of every kernel."""
+
+    _fields_ = [
+        ("tensors", ctypes.c_uint64 * _MAX_TENSORS),
+        ("args", ctypes.c_uint64 * _MAX_CALLS),
+        ("scratch", ctypes.c_uint64),
+        ("n", ctypes.c_int32),
+        ("unused", ctypes.c_int32),
+    ]
 
 
 class IdleRows:
@@ -53,6 +68,16 @@ class IdleRows:
         idle = self._idle.setdefault((kernel.path, n), [])
         if len(idle) < _KEPT_EACH:
             idle.append(rows)
+
+
+class Kept(Protocol):
+    """What a stage keeps for the pipeline: engines, threads, memory."""
+
+    def close(self) -> None:
+        """Called inside `with device:`, when the GPU is through."""
+
+    def decoded(self) -> dict[str, int]:
+        """How many samples each of its engines has decoded, for statistics."""
 
 
 def _nobody_counts(since: ctypes.Array) -> None: ...
@@ -79,8 +104,7 @@ class Session:
         self._times: dict[int, tuple[float, int]] = {}  # ms and batches by the number of a stage's first node
         self.rows = IdleRows()
         self.passes = 0  # batches that were begun
-        self.engines: Any = None  # those of exec/gpu/mixed.py, once a picture is decoded
-        self.kept: dict[str, Any] = {}  # what stages keep until the end, with a `close`
+        self.kept: dict[str, Kept] = {}  # what stages keep until the end
         self.worked: Callable[[ctypes.Array], None] = _nobody_counts  # told what the session's threads do
         weakref.finalize(self, give_back, self.device, self._streams).atexit = False
 
@@ -166,8 +190,6 @@ class Session:
 
     def _close(self) -> None:
         with self.device:
-            if self.engines is not None:
-                self.engines.close()
             for stream in self._streams:
                 stream.synchronize()
             for kept in self.kept.values():
@@ -184,7 +206,7 @@ class GpuPass:
     def __init__(self, session: Session, stream: Stream):
         self.session, self.stream = session, stream
         self.is_timed = session.passes <= _TIMED_FIRST or session.passes % _TIMED_EVERY == 0
-        # Node, rows (None: all), of how many, and a Verdict of exec/gpu/jpeg_scans.py.
+        # Node, rows (None: all), of how many, and a `verdict.Verdict`.
         self.verdicts: list[tuple[int, np.ndarray | None, int, Any]] = []
         self.doubted: dict[int, np.ndarray] = {}  # by node, which rows (n,) the GPU has found irregular before
         self.loaded: dict[tuple[int, int], Batch] = {}  # what the sources gave, for doing it again
@@ -226,6 +248,24 @@ class GpuPass:
         copy_on_device(pieces_of(batch, out), self.stream)
         out.sources = batch.sources
         return out
+
+    def launch(
+        self,
+        source: str,
+        entry: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        shared: int,
+        tensors: Sequence[int],
+        args: Sequence[int],
+        scratch: int,
+        n: int,
+    ) -> None:
+        """Launches kernel `entry` of `source` for n rows. `tensors` and `args` are addresses of rows on the GPU."""
+        argument = _Launch(n=n, scratch=scratch)
+        argument.tensors[: len(tensors)] = list(tensors)
+        argument.args[: len(args)] = list(args)
+        self.stream.launch(self.session.function(source, entry, shared), grid, block, shared, argument)
 
     def timer(self) -> Event:
         return self.session.timer(self.stream)
