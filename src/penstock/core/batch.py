@@ -50,16 +50,16 @@ class _View:
 
     __slots__ = ("__array_interface__", "owner")
 
-    def __init__(self, address: int, shape: tuple[int, ...], dtype: np.dtype, owner: object):
+    def __init__(self, address: int, shape: tuple[int, ...], dtype: np.dtype, owner: object, read_only: bool):
         self.owner = owner
-        self.__array_interface__ = {"data": (address, False), "shape": shape, "typestr": dtype.str, "version": 3}
+        self.__array_interface__ = {"data": (address, read_only), "shape": shape, "typestr": dtype.str, "version": 3}
 
 
-def view(address: int, shape: tuple[int, ...], dtype: np.dtype, owner: object) -> np.ndarray:
+def view(address: int, shape: tuple[int, ...], dtype: np.dtype, owner: object, read_only: bool = False) -> np.ndarray:
     """A NumPy array of memory at `address` that keeps `owner` alive."""
     if 0 in shape:
         return np.empty(shape, dtype)
-    return np.asarray(_View(int(address), shape, dtype, owner))
+    return np.asarray(_View(int(address), shape, dtype, owner, read_only))
 
 
 @lru_cache(64)
@@ -188,8 +188,8 @@ class Borrowed:
 
 
 class Kept(Borrowed):
-    """An owner whose memory does not change any more, and is in batch after batch: such batches are given out as they
-    are, and copied when somebody gets the address who could write there."""
+    """An owner whose memory nobody else may write to, such as the user's own arrays: such batches are given out as they
+    are, as arrays that can't be written to, and copied where somebody gets the address who could write there."""
 
     __slots__ = ()
 
@@ -242,7 +242,7 @@ class Batch:
     def from_samples(cls, samples: Sequence[np.ndarray], layout: str = "", sources: list[str] | None = None) -> Batch:
         """One array a sample, all of one type and number of dimensions; not copied if contiguous."""
         if (found := rows_of(samples)) is not None:
-            batch = cls(Spec(found[2], samples[0].dtype, layout), found[0], tuple(samples), sources)
+            batch = cls(Spec(found[2], samples[0].dtype, layout), found[0], (tuple(samples),), sources)
             batch._rows_address = found[1]
             return batch
         arrays = [np.asarray(s, order="C") for s in samples]
@@ -257,7 +257,7 @@ class Batch:
         spec = Spec(shape, arrays[0].dtype if arrays else np.dtype("f4"), layout)
         rows = spec.packed()
         rows["data"] = [address(a) for a in arrays]
-        return cls(spec, rows, tuple(arrays), sources)
+        return cls(spec, rows, (arrays,), sources)
 
     def __len__(self) -> int:
         return self.spec.n
@@ -295,7 +295,8 @@ class Batch:
         """Sample i as an array that shares the memory."""
         if self._array is not None:
             return self._array[i, ...]
-        return view(self.rows["data"][i], tuple(map(int, self.spec.stored[i])), self.spec.dtype, self)
+        shape = tuple(map(int, self.spec.stored[i]))
+        return view(self.rows["data"][i], shape, self.spec.dtype, self, self.is_read_only)
 
     @property
     def is_packed(self) -> bool:
@@ -322,7 +323,7 @@ class Batch:
             n = len(self)
             shape = (n, *map(int, self.spec.stored[0])) if n else (0,) * (1 + self.spec.ndim)
             if self.is_packed and n:
-                self._array = view(self.rows["data"][0], shape, self.spec.dtype, self.owners)
+                self._array = view(self.rows["data"][0], shape, self.spec.dtype, self.owners, self.is_read_only)
             else:
                 self._array = np.stack([self.sample(i) for i in range(n)]) if n else np.empty(shape, self.spec.dtype)
                 self._rows, self._rows_address, self.owners = None, 0, (self._array,)
@@ -361,6 +362,21 @@ class Batch:
             if isinstance(owner, Borrowed):
                 return True
         return False
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether who gets the samples may not write to them."""
+        for owner in self.owners:
+            if type(owner) is Kept:
+                return True
+        return False
+
+    def protect(self) -> None:
+        """From now on who gets the samples may not write to them."""
+        self.owners = (Kept(self.owners),)
+        if self._array is not None:
+            self._array = self._array.view()
+            self._array.setflags(write=False)
 
     @property
     def changes(self) -> bool:

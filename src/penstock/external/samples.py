@@ -139,8 +139,12 @@ def adopt(samples: list[np.ndarray], copy: bool, pool: Pool | None = None, memor
     nobody can write to it, and packed if somebody can."""
     if not samples:
         return pack(samples)
-    if not copy or all(is_sole(samples, i) for i in range(len(samples))):
+    if all(is_sole(samples, i) for i in range(len(samples))):
         return _in_place(samples)
+    if not copy:
+        batch = _in_place(samples)
+        batch.protect()
+        return batch
     if all(is_frozen(samples, i) or is_sole(samples, i) for i in range(len(samples))):
         batch = _in_place(samples)
         batch.owners = (*batch.owners, Borrowed(None))  # who gets the outputs may write to them
@@ -160,14 +164,23 @@ def batches_of(
             batches.append(adopt(outputs.pop(0), copy, pool, memory))
             continue
         check_dims(outputs[0].ndim - 1, DataError)
-        if not copy or is_sole(outputs, 0):
+        if is_sole(outputs, 0):
+            batches.append(_own(outputs.pop(0)))
+        elif not copy:
             batches.append(Batch.from_array(outputs.pop(0)))
+            batches[-1].protect()
         elif is_frozen(outputs, 0):
             batches.append(Batch.from_array(outputs.pop(0)))
             batches[-1].owners = (*batches[-1].owners, Borrowed(None))
         else:
             batches.append(Batch.from_array(outputs.pop(0)).packed_copy(pool, memory))
     return batches
+
+
+def _own(array: np.ndarray) -> Batch:
+    """An array that nobody else has as a batch that may be written to, also where it is a view of bytes."""
+    batch = Batch.from_array(array)
+    return batch if array.flags.writeable else batch.with_rows(batch.spec, batch.rows, (array,))
 
 
 def is_sole(samples: list[Any], i: int) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches whose samples have one shape, as one array."""
+"""Batches as arrays that frameworks may write to."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from ..tensors import TensorListCPU
 
 
 def dense(output: TensorListCPU, name: str) -> np.ndarray:
-    """The batch as one array, without a copy where the samples lie one behind the other."""
+    """The batch as one array, without a copy where the samples lie one behind the other and are not the user's own."""
     try:
-        return output.as_array()
+        return writable(output).as_array()
     except ValueError:
         raise not_dense(output.shape(), name) from None
+
+
+def writable(output: TensorListCPU) -> TensorListCPU:
+    """The batch, or a copy of what nobody may write to: tensors of frameworks can't say so."""
+    return TensorListCPU.of(output._batch.packed_copy()) if output._batch.is_read_only else output
 
 
 def not_dense(shapes: list[tuple[int, ...]], name: str) -> ValueError:

@@ -59,7 +59,11 @@ def copy_out(array: np.ndarray, target: Any) -> None:
 
 
 def dlpack(array: np.ndarray, kwargs: dict[str, Any]) -> Any:
+    """A DLPack capsule of an array: of a copy if the array can't be written to, unless `copy=False` asks for none. The
+    flag that says so is not enough, as PyTorch does not look at it."""
     kwargs.pop("stream", None)
+    if not array.flags.writeable and kwargs.get("copy") is not False:
+        array = array.copy()
     try:
         return array.__dlpack__(**kwargs)
     except TypeError:  # NumPy before 2.1 knows none of these arguments

@@ -156,6 +156,8 @@ class TensorListCPU(TensorList):
                 raise ValueError("the first axis of an array is the batch; got a scalar")
             dtypes.from_numpy(array.dtype)
             self._batch = Batch.from_array(array)
+            if not array.flags.writeable:
+                self._batch.protect()
         if layout is not None:
             self.set_layout(layout)
 
@@ -279,4 +281,6 @@ def _batch_of(tensors: list[TensorCPU], contiguous: bool) -> Batch:
                 raise TypeError(f"all samples of a batch need the same {what}: sample {i} has {a!r}, sample 0 {b!r}")
     layout = next((t.layout() for t in tensors if t.layout()), "")
     batch = Batch.from_samples([t._array for t in tensors], layout, [t._source for t in tensors])
+    if not all(t._array.flags.writeable for t in tensors):
+        batch.protect()
     return batch.packed_copy() if contiguous else batch

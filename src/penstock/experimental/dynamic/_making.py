@@ -40,7 +40,7 @@ def is_on_gpu(data: Any) -> bool:
 
 
 def array_of(data: Any) -> tuple[np.ndarray, bool]:
-    """The data as a dense array of NumPy, and whether it is memory that the program may write to.
+    """The data as a dense array of NumPy, and whether it is memory that the program can change.
 
     Python's numbers, also in lists, become 32-bit ones where they fit."""
     if isinstance(data, str) or data is None:
@@ -60,12 +60,29 @@ def array_of(data: Any) -> tuple[np.ndarray, bool]:
         array = as_numpy(data)
     dtypes.from_numpy(array.dtype)
     dense = array if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(array.shape)
-    return dense, dense is array and bool(array.flags.writeable)
+    return dense, dense is array and _can_change(array)
+
+
+def _can_change(array: Any) -> bool:
+    """Whether anybody can write to the memory of an array, by this array or by one that it is a view of."""
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:
+            return True
+        array = array.base
+    return not (array is None or isinstance(array, bytes))
 
 
 def one_sample(array: np.ndarray, layout: str = "", source: str = "") -> Samples:
     """An array as a batch of one sample that shares its memory."""
-    return Samples.from_array(array[np.newaxis], layout, [source] if source else None)
+    return samples_of(array[np.newaxis], layout, [source] if source else None)
+
+
+def samples_of(array: np.ndarray, layout: str = "", sources: list[str] | None = None) -> Samples:
+    """An array as a batch that shares its memory, and may be written to if the array may."""
+    made = Samples.from_array(array, layout, sources)
+    if not array.flags.writeable:
+        made.protect()
+    return made
 
 
 def _on_gpu(data: Any, layout: str, of_batch: bool) -> Any:
@@ -110,7 +127,8 @@ def make_tensor(data: Any, dtype: Any, on: Any, layout: str | None, pad: bool, c
         array, external = array_of(data)
         if dtype is not None and not external and (on is None or on.device_type == "cpu"):
             array = array.astype(_dtype.to_numpy(dtype), copy=False)
-        made, copy = Tensor._made_of(one_sample(array, ""), external), copy and external
+        copy = copy and (external or not array.flags.writeable)
+        made = Tensor._made_of(one_sample(array, ""), external)
     return _finished(made, dtype, on, layout, copy)
 
 
@@ -132,7 +150,7 @@ def _stacked(batch: Any, pad: bool) -> Any:
     shape = (len(samples), *(samples.spec.shape[0].tolist() if len(samples) else spec.shape.shape[1:]))
     if samples.on_host:
         array = samples.array()
-        return Tensor._made_of(Samples.from_array(array[np.newaxis], layout), batch._external)
+        return Tensor._made_of(one_sample(array, layout), batch._external)
     whole = samples if samples.is_packed else samples.packed_copy()
     one = Spec(np.array([shape], "i8"), spec.dtype, layout)
     rows = one.packed()
@@ -160,7 +178,8 @@ def make_batch(data: Any, dtype: Any, on: Any, layout: str | None, copy: bool) -
             array, external = array_of(data)
             if not array.ndim:
                 raise TypeError("the first axis of an array is the batch; got a scalar")
-            return _finished(Batch._made_of(Samples.from_array(array), external), dtype, on, layout, copy and external)
+            copy = copy and (external or not array.flags.writeable)
+            return _finished(Batch._made_of(samples_of(array), external), dtype, on, layout, copy)
         if isinstance(data, (str, bytes)) or not isinstance(data, Iterable):
             raise TypeError(f"a batch is made of a list of tensors, or of an array; got {type(data).__name__}")
         data = list(data)
@@ -239,7 +258,7 @@ def _unstacked(tensor: Any) -> Any:
     rows = one.packed()
     step = int(np.prod(shape)) * spec.dtype.itemsize
     rows["data"] = samples.rows["data"][0] + np.arange(n, dtype="u8") * np.uint64(step)
-    return Batch._made_of(samples.with_rows(one, rows, (samples,)), tensor._external)
+    return Batch._made_of(samples.with_rows(one, rows, (*samples.owners, samples)), tensor._external)
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None, layout: str | None = None, pad: bool = False) -> Tensor:

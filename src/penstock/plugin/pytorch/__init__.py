@@ -15,6 +15,7 @@ from ...tensors import TensorListCPU
 from ...types import to_numpy_type
 from ..base_iterator import Batch, DaliIterator, LastBatchPolicy
 from ..classification import Classification
+from ..dense_batches import writable
 from ..iterator_texts import with_parameters
 from ..sparse import coordinates
 from . import fn
@@ -129,6 +130,7 @@ class DALIRaggedIterator(DaliIterator[list[dict[str, Any]]]):
 
 def _list_of_tensors(output: Any, name: str, keep: int) -> list[torch.Tensor]:
     if isinstance(output, TensorListCPU):
+        output = writable(output)
         return [torch.from_numpy(output.at(i)) for i in range(keep)]
     return [on_gpu(output[i], name) for i in range(keep)]
 

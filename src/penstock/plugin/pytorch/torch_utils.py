@@ -78,7 +78,8 @@ _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # without ma
 def _as_torch(source: Any) -> torch.Tensor:
     if isinstance(source, (TensorGPU, TensorListGPU)):
         return on_gpu(source, "dali_tensor")
-    return torch.from_numpy(dense(source, "dali_tensor") if isinstance(source, TensorListCPU) else np.asarray(source))
+    array = dense(source, "dali_tensor") if isinstance(source, TensorListCPU) else np.asarray(source)
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
 def feed_ndarray(dali_tensor: Any, arr: torch.Tensor, cuda_stream: Any = None) -> torch.Tensor:
