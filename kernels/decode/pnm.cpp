@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Netpbm's P1 to P6: bitmaps, grey and colour, as text or binary, up to 16 bits. Values are stretched to the full
 // range.
+#include <algorithm>
+
 #include "decode/codec.h"
 
 namespace {
@@ -18,8 +20,10 @@ struct Header {
 
 bool is_space(int c) { return c == ' ' || c >= '\t' && c <= '\r'; }
 
+constexpr int kMostDigits = 18;  // of an int64_t, whatever they are
+
 // The next decimal number after white space and comments.
-int64_t number(Bytes in, int64_t &at, int most_digits = 9) {
+int64_t number(Bytes in, int64_t &at, int most_digits = kMostDigits) {
   for (;; at++) {
     int c = in.u8(at);
     if (c == '#')
@@ -31,6 +35,8 @@ int64_t number(Bytes in, int64_t &at, int most_digits = 9) {
   for (; at < in.size && in.data[at] >= '0' && in.data[at] <= '9' && at - begin < most_digits; at++)
     value = value * 10 + in.data[at] - '0';
   if (at == begin) fail("PNM: a number is expected at byte %lld", (long long)at);
+  if (at - begin == kMostDigits && at < in.size && in.data[at] >= '0' && in.data[at] <= '9')
+    fail("PNM: the number at byte %lld has more than %d digits", (long long)begin, kMostDigits);
   return value;
 }
 
@@ -66,7 +72,7 @@ void read(Bytes in, const Header &h, T *out) {
     // Bits need no space between them.
     for (int64_t i = 0; i < n; i++) out[i] = number(in, at, 1) ? 0 : (T)full;
   } else if (h.text()) {
-    for (int64_t i = 0; i < n; i++) out[i] = stretch((uint32_t)number(in, at));
+    for (int64_t i = 0; i < n; i++) out[i] = stretch((uint32_t)std::min(number(in, at), h.maximum));
   } else if (maximum < 256) {
     for (int64_t i = 0; i < n; i++) out[i] = stretch(p[i]);
   } else {

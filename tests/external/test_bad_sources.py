@@ -155,7 +155,7 @@ def test_nothing_under_cycle(method):
 
     pipe = build(nothing, method or "fork", batch=True, cycle=True, parallel=method is not None)
     for _ in range(2):
-        with pytest.raises(PipelineError, match="nothing to give.*for ever"):
+        with pytest.raises(StopIteration):
             pipe.run()
 
 

@@ -225,15 +225,6 @@ def test_bad_batches(give, kwargs, text, parallel):
             pipe.run()
 
 
-def test_an_empty_iterable_can_not_cycle():
-    def nothing():
-        yield from ()
-
-    for parallel in (True, False):
-        with pytest.raises(PipelineError, match="nothing to give.*for ever"):
-            build(nothing, batch=True, cycle=True, parallel=parallel).run()
-
-
 @pytest.mark.parametrize(
     ("source", "kwargs", "error", "text"),
     [
@@ -242,7 +233,7 @@ def test_an_empty_iterable_can_not_cycle():
         (None, {}, ValueError, "needs a source"),
         (sources.ten, {"prefetch_queue_depth": 0}, ValueError, "prefetch_queue_depth"),
         (sources.ten, {"timeout": -1}, ValueError, "timeout"),
-        (sources.ten, {"cycle": "quiet"}, ValueError, "cycle needs an iterable"),
+        (sources.ten, {"cycle": "quiet"}, ValueError, "cycle='quiet' needs an iterable"),
         (sources.ten, {"cycle": "sometimes"}, ValueError, "cycle takes"),
         (sources.ten, {"workers": 0}, ValueError, "py_num_workers"),
         (sources.ten, {"method": "clone"}, ValueError, "py_start_method takes"),

@@ -196,3 +196,27 @@ def test_state_of_a_source_says_where_to_go_on():
     with pytest.raises(StopIteration):
         pipe.run()
     assert op.state()["ended"] == 1
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_nothing_is_left_open_at_exit(tmp_path, method):
+    program = tmp_path / "program.py"
+    program.write_text(f"""
+import numpy as np
+from penstock import fn, pipeline_def
+
+def source(info):
+    return np.zeros(3, np.float32)
+
+@pipeline_def(batch_size=2, num_threads=1, py_num_workers=2, py_start_method="{method}")
+def definition():
+    return fn.external_source(source, batch=False, parallel=True)
+
+if __name__ == "__main__":
+    pipe = definition()
+    pipe.run()
+""")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(program)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,6 +11,7 @@ import numpy as np
 
 from . import dtypes, kernels
 from .alike import rows_of
+from .memory import Borrowed, Buffer, Kept, view
 from .rows import TENSOR, TensorRows, address, allocate
 
 _INT64 = np.dtype("i8")
@@ -20,46 +20,6 @@ _WORTH_STREAMING = 4 << 20  # bytes of a copy that is read only when other batch
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-
-class Buffer:
-    """64-byte aligned memory from the pool; goes back to it when nothing refers to it any more."""
-
-    __slots__ = ("__weakref__", "address", "nbytes")
-
-    def __init__(self, nbytes: int):
-        self.nbytes = nbytes
-        self.address = kernels.take_memory(max(nbytes, 1))
-
-    @classmethod
-    def at(cls, address: int, nbytes: int) -> Self:
-        """That of memory which was taken from the pool."""
-        buffer = cls.__new__(cls)
-        buffer.nbytes, buffer.address = nbytes, address
-        return buffer
-
-    # Frameworks may let go of the last arrays when the interpreter ends and modules are gone already.
-    def __del__(self, give_memory=kernels.give_memory, finalizing=sys.is_finalizing) -> None:
-        address, self.address = getattr(self, "address", 0), 0
-        if address and not finalizing():
-            give_memory(address)
-
-
-class _View:
-    """Lets NumPy look at memory and keep its owner alive."""
-
-    __slots__ = ("__array_interface__", "owner")
-
-    def __init__(self, address: int, shape: tuple[int, ...], dtype: np.dtype, owner: object, read_only: bool):
-        self.owner = owner
-        self.__array_interface__ = {"data": (address, read_only), "shape": shape, "typestr": dtype.str, "version": 3}
-
-
-def view(address: int, shape: tuple[int, ...], dtype: np.dtype, owner: object, read_only: bool = False) -> np.ndarray:
-    """A NumPy array of memory at `address` that keeps `owner` alive."""
-    if 0 in shape:
-        return np.empty(shape, dtype)
-    return np.asarray(_View(int(address), shape, dtype, owner, read_only))
 
 
 @lru_cache(64)
@@ -175,23 +135,6 @@ class Spec:
 
     def __repr__(self) -> str:
         return f"Spec({self.dtype.name}, {self.layout!r}, {self.shape.tolist()})"
-
-
-class Borrowed:
-    """An owner that goes on using its memory: such batches are copied before they are given out, where they may be
-    written to."""
-
-    __slots__ = ("owner",)
-
-    def __init__(self, owner: object):
-        self.owner = owner
-
-
-class Kept(Borrowed):
-    """An owner whose memory nobody else may write to, such as the user's own arrays: such batches are given out as they
-    are, as arrays that can't be written to, and copied where somebody gets the address who could write there."""
-
-    __slots__ = ()
 
 
 class Batch:

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import os
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from ..core.errors import DataError
 from ..core.sample_info import BatchInfo, SampleInfo
@@ -17,7 +19,17 @@ CYCLES = (None, False, True, "no", "quiet", "raise")
 class Calling:
     """One source and the way to call it. An iterable keeps its place; everything else has no state of its own."""
 
-    def __init__(self, source: Any, per_sample: bool, n_outputs: int | None, cycle: Any, batch_info: bool):
+    def __init__(
+        self,
+        source: Any,
+        per_sample: bool,
+        n_outputs: int | None,
+        cycle: Any,
+        batch_info: bool,
+        number_types: Sequence[np.dtype | None] = (None,),
+    ):
+        """`number_types`: for each output what Python's numbers become, None for 32-bit types."""
+        self.number_types = tuple(number_types)
         self.source, self.per_sample, self.n_outputs, self.batch_info = source, per_sample, n_outputs, batch_info
         self.cycle = {"no": None, False: None, True: "quiet"}.get(cycle, cycle)
         self.is_iterable = is_generator_function(source) or (not callable(source) and _can_be_iterated(source))
@@ -28,8 +40,11 @@ class Calling:
         if not self.is_iterable:
             if not callable(source):
                 raise TypeError(f"source takes a callable or an iterable; got {type(source).__name__}")
-            if self.cycle:
-                raise ValueError("cycle needs an iterable or a generator function as the source; got a callable")
+            if cycle is not None:
+                raise ValueError(
+                    f"cycle={cycle!r} needs an iterable or a generator function as the source; got a callable, which "
+                    "says itself when it ends, by StopIteration"
+                )
             self.takes_argument = _takes_argument(source)
         elif self.cycle and type(source) is types.GeneratorType:
             raise TypeError("cycle can't start a generator again; give the generator function itself")
@@ -89,8 +104,8 @@ class Calling:
         except StopIteration:
             if self.cycle != "quiet":
                 raise
-            if not self._given:
-                raise DataError("the source has nothing to give, so that cycle would start it again for ever") from None
+            if not self._given:  # it is empty, and would be so for ever
+                raise
             self._begin()
             return self._next(epoch)
         self._given += 1

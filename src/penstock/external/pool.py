@@ -322,7 +322,8 @@ class Pool:
         """Ends all workers, those that are stuck too."""
         self.closed = True
         held = self._lock.acquire(timeout=EXIT_SECONDS)  # whoever waits for a batch notices soon
-        self._end()
+        if self._end.detach():  # called at exit, it would do nothing, as `weakref` has ended by then
+            _end_all(self._workers, self._fd, self._pid)
         if held:
             self._lock.release()
 

@@ -18,13 +18,13 @@ from ..core.kernels import Pool
 from ..core.rows import check_dims
 
 _ACCEPTED = "NumPy, PyTorch, CuPy and DLPack arrays, penstock tensors, numbers and lists of them are accepted"
-_NARROW = {"int64": np.dtype("i4"), "float64": np.dtype("f4")}  # Python numbers are 32 bit in DALI
 _WIDTHS = {np.dtype(t) for t in ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?")}
 
 
-def as_array(data: Any) -> np.ndarray:
-    """An array of a type that tensors can have, without a copy where that is possible."""
-    array = data if type(data) is np.ndarray else _convert(data)
+def as_array(data: Any, number_type: np.dtype | None = None) -> np.ndarray:
+    """An array of a type that tensors can have, without a copy where that is possible. Python's numbers, and lists of
+    them, become `number_type`; without it int32, float32 and bool."""
+    array = data if type(data) is np.ndarray else _convert(data, number_type)
     if not array.flags.aligned:  # kernels read whole numbers
         array = array.copy()
     if array.dtype not in _WIDTHS:
@@ -34,7 +34,7 @@ def as_array(data: Any) -> np.ndarray:
     return array
 
 
-def _convert(data: Any) -> np.ndarray:
+def _convert(data: Any, number_type: np.dtype | None) -> np.ndarray:
     if isinstance(data, (np.number, np.bool_)):  # labels, of which there are many: asking for attributes costs more
         return np.asarray(data)
     if data is None or isinstance(data, (str, bytes)):
@@ -54,8 +54,28 @@ def _convert(data: Any) -> np.ndarray:
     except ValueError as e:
         raise DataError(f"the source gave a list that is no array: {e}") from None
     if array.dtype.kind in "OSUV":
+        if isinstance(data, int):
+            raise DataError(f"the source gave the integer {data}, which no type of numbers can hold")
         raise DataError(f"the source gave a {type(data).__name__}; {_ACCEPTED}")
-    return array.astype(_NARROW[array.dtype.name]) if array.dtype.name in _NARROW else array
+    return _of_numbers(array, number_type)
+
+
+_DEFAULTS = {"i": np.dtype("i4"), "u": np.dtype("i4"), "f": np.dtype("f4"), "b": np.dtype("?")}
+
+
+def _of_numbers(array: np.ndarray, number_type: np.dtype | None) -> np.ndarray:
+    """Python's numbers as the type asked for. DataError if integers do not fit; floats never become integers."""
+    kind = array.dtype.kind
+    dtype = _DEFAULTS.get(kind, array.dtype) if number_type is None else number_type
+    if dtype.kind in "iu" and kind in "iu" and array.size:
+        limits, smallest, largest = np.iinfo(dtype), int(array.min()), int(array.max())
+        if smallest < limits.min or largest > limits.max:
+            wrong = smallest if smallest < limits.min else largest
+            hint = "" if number_type else "; say dtype=types.INT64, or give an array of NumPy"
+            raise DataError(f"the source gave the integer {wrong}, which {dtype.name} can't hold{hint}")
+    elif dtype.kind == "b" or kind == "f" != dtype.kind:
+        return array.astype(_DEFAULTS.get(kind, array.dtype))  # who asks for another type is told of this one
+    return array.astype(dtype, copy=False)
 
 
 def _is_on_gpu(data: Any) -> bool:
@@ -80,19 +100,19 @@ def layout_of(data: Any) -> str:
     return found if isinstance(found, str) else ""
 
 
-def samples_of(outputs: list[Any]) -> list[Any]:
+def samples_of(outputs: list[Any], number_types: Sequence[np.dtype | None]) -> list[Any]:
     """What a source gave for a batch, for each output: an array (n, ...), or a list of arrays."""
-    return [_samples_of(data) for data in outputs]
+    return [_samples_of(data, number_type) for data, number_type in zip(outputs, number_types)]
 
 
-def _samples_of(data: Any) -> np.ndarray | list[np.ndarray]:
+def _samples_of(data: Any, number_type: np.dtype | None) -> np.ndarray | list[np.ndarray]:
     if hasattr(data, "is_dense_tensor"):  # a TensorList, of this package or of another one
         if not hasattr(data, "as_array"):  # on the GPU
             data = data.as_cpu()
         return data.as_array() if data.is_dense_tensor() else [as_array(data.at(k)) for k in range(len(data))]
     if _is_list(data):
-        return list(data) if rows_of(data) is not None else [_sample(d, i) for i, d in enumerate(data)]
-    array = as_array(data)
+        return list(data) if rows_of(data) is not None else [_sample(d, i, number_type) for i, d in enumerate(data)]
+    array = as_array(data, number_type)
     if array.ndim == 0:
         raise DataError(
             "in batch mode the source gives an array whose first axis is the batch, or a list of samples; got a scalar"
@@ -100,9 +120,9 @@ def _samples_of(data: Any) -> np.ndarray | list[np.ndarray]:
     return array
 
 
-def _sample(data: Any, i: int) -> np.ndarray:
+def _sample(data: Any, i: int, number_type: np.dtype | None) -> np.ndarray:
     try:
-        return as_array(data)
+        return as_array(data, number_type)
     except DataError as e:
         raise DataError(f"sample {i}: {e}") from None
 

@@ -128,7 +128,8 @@ class ThreadPool:
 
     def close(self) -> None:
         self.closed = True
-        self._end()
+        if self._end.detach():
+            _end_all(self._queues)
 
 
 def _end_all(queues: list[_Queue[tuple[_Job, int] | None]]) -> None:
@@ -154,9 +155,11 @@ def _make(calling: Calling, job: _Job, row: int) -> None:
     try:
         if job.n:
             data: Any = calling.outputs(calling.sample(task.in_epoch + row, row, task.iteration, task.epoch))
-            result = [samples.as_array(d) for d in data]
+            result = [samples.as_array(d, t) for d, t in zip(data, calling.number_types)]
         else:
-            result = samples.samples_of(calling.outputs(calling.batch(task.iteration, task.epoch)))
+            given: Any = calling.outputs(calling.batch(task.iteration, task.epoch))
+            result = samples.samples_of(given, calling.number_types)
+            given = None
         data = None
         del data
         job.settle(row, result)

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -115,10 +116,10 @@ class _Worker:
         begin = time.perf_counter_ns()
         try:
             if task.n == 0:
-                writer = _Writer(self.memory, task)
+                writer = _Writer(self.memory, task, calling.number_types)
                 n = writer.write_batch(calling.outputs(calling.batch(task.iteration, task.epoch)), task.room)
             else:
-                writer, n = _Writer(self.memory, task), task.n
+                writer, n = _Writer(self.memory, task, calling.number_types), task.n
                 for row in range(task.first, task.first + task.n):
                     status[1], status[2] = row, time.monotonic_ns()
                     writer.left = task.first + task.n - row
@@ -143,8 +144,8 @@ class _Worker:
 class _Writer:
     """Puts the samples of one task where they belong."""
 
-    def __init__(self, memory: arena.WorkerMemory, task: Task):
-        self.memory, self.task = memory, task
+    def __init__(self, memory: arena.WorkerMemory, task: Task, number_types: Sequence[np.dtype | None]):
+        self.memory, self.task, self.number_types = memory, task, number_types
         self.region = memory.region(task.offset, task.capacity)
         self.at = [c.begin for c in task.columns]
         self.sizes = [[1 << 62, 0] for _ in task.columns]
@@ -154,7 +155,7 @@ class _Writer:
         self._block_at = self._block_end = self._block_offset = 0
 
     def write(self, o: int, row: int, data: Any) -> None:
-        array = samples.as_array(data)
+        array = samples.as_array(data, self.number_types[o])
         self._row(o, row, array.shape, array.dtype, self._place(o, array))
 
     def _row(self, o: int, row: int, shape: tuple[int, ...], dtype: np.dtype, offset: int) -> None:
@@ -191,7 +192,7 @@ class _Writer:
     def write_batch(self, outputs: list[Any], room: int) -> int:
         """All samples of a batch, output by output; their number."""
         sizes = []
-        for o, data in enumerate(samples.samples_of(outputs)):
+        for o, data in enumerate(samples.samples_of(outputs, self.number_types)):
             if len(data) > room:
                 raise DataError(f"the source gave a batch of {len(data)} samples; at most {room} are possible")
             sizes.append(len(data))

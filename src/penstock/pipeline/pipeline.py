@@ -226,6 +226,7 @@ class Pipeline(PythonWorkers, Serialization):
     def _ready(self) -> Executor:
         self.build()
         assert self._executor is not None
+        self._executor.check_not_busy()
         return self._executor
 
     def run(self, cuda_stream: Any = None, /, **pipeline_inputs: Any) -> tuple[TensorListCPU, ...]:
@@ -236,6 +237,7 @@ class Pipeline(PythonWorkers, Serialization):
         for them, on the GPU. With -1 nothing waits; whoever takes them by DLPack then does, on the GPU."""
         for name, data in pipeline_inputs.items():
             self.feed_input(name, data)
+        self._ready()  # refuses those whom the holder of the lock waits for
         with self._lock:
             return self._give_out(self._next(), cuda_stream)
 
@@ -357,8 +359,7 @@ class Pipeline(PythonWorkers, Serialization):
         nor to data given by `feed_input`, and to sources that can't start again.
         """
         self._iter_setup_ended = False
-        if self._executor is not None and self._executor.reset():
-            self._primed = False
+        self._primed &= self._executor is None or not self._ready().reset()
 
     def sample_indices(self) -> np.ndarray | None:
         """Which samples of its iteration the last batch has, in ascending order: fewer than were asked for if some were

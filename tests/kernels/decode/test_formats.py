@@ -335,6 +335,10 @@ def test_lossy_webp_and_jpeg2000_have_pillows_pixels():
         (b"II*\0\xff\xff\xff\x7f", "truncated"),
         (b"RIFF\x40\0\0\0WEBPVP8 \x34\0\0\0", "WebP: truncated"),
         (b"P6 0 5 255\n", "PNM: height 5 and width 0 are not a size"),
+        (b"P5 10000000000 5 255\n", "PNM: height 5 and width 10000000000 are not a size"),
+        (b"P5 4294967297 1 255\n00000", "PNM: height 1 and width 4294967297 are not a size"),
+        (b"P5 2 2 4294967551\n0000", "PNM: the largest value is 4294967551, not 1..65535"),
+        (b"P5 99999999999999999999 5 255\n", "PNM: the number at byte 3 has more than 18 digits"),
         (b"\xff\x4f\xff\x51" + bytes(4), "truncated"),
     ),
 )

@@ -57,6 +57,22 @@ def test_iterables_end():
         pipe.run()
 
 
+@pytest.mark.parametrize("cycle", ["quiet", True, "raise", None])
+@pytest.mark.parametrize("batch", [True, False])
+def test_nothing_to_begin_again_with(cycle, batch):
+    pipe = build(batch_size=1, source=[], cycle=cycle, batch=batch)
+    for _ in range(2):
+        with pytest.raises(StopIteration):
+            pipe.run()
+        pipe.reset()
+
+
+@pytest.mark.parametrize("cycle", [False, "no", "quiet", "raise", True])
+def test_callables_say_themselves_when_they_end(cycle):
+    with pytest.raises(ValueError, match=f"cycle={cycle!r} needs an iterable or a generator function"):
+        build(source=lambda i: [np.zeros(1)], cycle=cycle).build()
+
+
 def test_raise_ends_each_epoch():
     pipe = build(batch_size=1, source=[np.int32([[0]]), np.int32([[1]])], cycle="raise")
     for _ in range(2):

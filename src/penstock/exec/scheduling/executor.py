@@ -23,7 +23,7 @@ from .checkpoint import State
 from .policy import Policy
 from .producer import Producer
 from .statistics import Statistics
-from .workers import Ticket, Workers
+from .workers import Ticket, Workers, check_not_busy
 
 # While one batch keeps the native threads busy the next is planned, so they never wait for Python.
 _IN_FLIGHT = 2
@@ -64,6 +64,10 @@ class Executor:
         # The workers know nothing of the plan, so nothing that the plan refers to is kept alive by this.
         weakref.finalize(self, Workers.stop, self._workers).atexit = False
         _LIVE.add(self._workers)
+
+    def check_not_busy(self) -> None:
+        """RuntimeError in a thread that makes a batch of this pipeline: it can't wait for another one."""
+        check_not_busy(self._production)
 
     def schedule(self, batch_size: int, ahead: bool = False, at_once: bool = False) -> None:
         """Asks for the next batch. Blocks never. `ahead`: nobody wants it yet, and `withdraw` may undo it. `at_once`:

@@ -75,6 +75,24 @@ class Ticket:
         self.finish()
 
 
+class _Busy(threading.local):
+    """For which pipelines the thread is at work; more than one if their functions and sources run other pipelines."""
+
+    def __init__(self) -> None:
+        self.productions: list[_Production] = []
+
+
+_BUSY = _Busy()
+
+
+def check_not_busy(production: _Production) -> None:
+    """RuntimeError in a thread that is at work for the pipeline: it would wait for itself for ever."""
+    if any(p is production for p in _BUSY.productions):
+        raise RuntimeError(
+            "a pipeline can't be run or reset by a function or a source of its own, as its batch waits for them"
+        )
+
+
 _Queue = queue.SimpleQueue  # of tickets; None ends the thread
 
 
@@ -237,7 +255,11 @@ def _work(
         ticket.finish()
         return False
     try:
-        getattr(production, task)(ticket)
+        _BUSY.productions.append(production)
+        try:
+            getattr(production, task)(ticket)
+        finally:
+            _BUSY.productions.pop()
     except BaseException as e:  # handed to whoever waits for the batch
         if is_users and not isinstance(e, Exception):
             raise

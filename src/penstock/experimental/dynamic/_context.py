@@ -20,6 +20,7 @@ from ._calls import forget_plans
 from ._device import Device
 from ._invocation import Invocation, ancestors, compute
 from ._mode import EvalMode
+from ._patience import Patience
 
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
@@ -148,6 +149,7 @@ class EvalContext:
         self._checkpoint: Checkpoint | None = None
         self._entered: list[Device | None] = []
         self.lock = threading.RLock()
+        self._patience = Patience()
         _contexts.add(self)
         self._waiting: deque[Invocation] = deque()  # called eagerly
         self._deferred: weakref.WeakSet[Invocation] = weakref.WeakSet()
@@ -291,9 +293,17 @@ class EvalContext:
 
     def _compute(self, wanted: Iterable[Invocation]) -> None:
         # No lock is held meanwhile, so that contexts don't wait for each other in a circle.
-        for inv in ancestors(wanted):
+        found = ancestors(wanted)
+        for inv in found:
             if inv.context is not self:
                 inv.context.compute(inv)
+        # What waits for the thread's streams stays in the thread.
+        if any(inv.call.uses_gpu for inv in found):
+            self._compute_here(wanted)
+        else:
+            self._patience.run(lambda: self._compute_here(wanted))
+
+    def _compute_here(self, wanted: Iterable[Invocation]) -> None:
         with self.lock:
             todo = ancestors(wanted)
             if todo:

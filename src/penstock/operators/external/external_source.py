@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Batch, Buffer
+from ...core.dtypes import DALIDataType, to_numpy
 from ...core.errors import DataError
 from ...core.kernels import Pool
 from ...core.op import Arg, Picks, Source
@@ -118,9 +119,11 @@ class ExternalSource(Resumable, Source):
         self.calling: Calling | None = None
         self.kinds: dict[int, tuple[np.dtype, int]] = {}  # of each output, as the first batch had it
         self.memories: Mapping[int, Any] = MappingProxyType({})  # by output, what gives memory for copies
+        self.number_types = [self._number_type(i) for i in range(self.n_outputs())]
         self.feeding = Feed(v["name"], v["repeat_last"], v["blocking"])
         if v["source"] is not None:
-            self.calling = Calling(v["source"], self.per_sample, v["num_outputs"], v["cycle"], v["batch_info"])
+            how = (self.per_sample, v["num_outputs"], v["cycle"], v["batch_info"], self.number_types)
+            self.calling = Calling(v["source"], *how)
         if self.is_parallel:
             self._check_parallel()
 
@@ -182,7 +185,7 @@ class ExternalSource(Resumable, Source):
             if len(outputs) != self.n_outputs():
                 raise DataError(f"{len(outputs)} outputs were fed, num_outputs is {self.n_outputs()}")
         layouts = [layout or samples.layout_of(o) for o in outputs]
-        outputs = samples.samples_of(outputs)
+        outputs = samples.samples_of(outputs, self.number_types)
         batches = samples.batches_of(outputs, not self.values["no_copy"], self.copier, self.memories)
         self._check(batches, self.room, layouts)
         self.feeding.put(batches)
@@ -266,27 +269,28 @@ class ExternalSource(Resumable, Source):
         if not self.per_sample:
             outputs = calling.outputs(calling.batch(p.iteration, p.epoch))
             layouts = [samples.layout_of(o) for o in outputs]
-            outputs[:] = samples.samples_of(outputs)
+            outputs[:] = samples.samples_of(outputs, self.number_types)
             batches = samples.batches_of(outputs, copy, self.copier, self.memories)
             self._check(batches, n, layouts)
             return batches
         columns: list[list[Any]] = [[] for _ in range(self.n_outputs())]
-        i = 0
+        i, types, number_type = 0, self.number_types, self.number_types[0]
         try:
             if self.returns_list():
                 for i in range(n):
-                    for column, data in zip(columns, calling.outputs(calling.sample(p.in_epoch + i, i, *p[1::-1]))):
-                        column.append(samples.as_array(data))
-                data = None
+                    given: Any = calling.outputs(calling.sample(p.in_epoch + i, i, *p[1::-1]))
+                    for column, data, of_numbers in zip(columns, given, types):
+                        column.append(samples.as_array(data, of_numbers))
+                given = data = None
             else:
                 (column,) = columns
                 first, iteration, epoch, call = p.in_epoch, p.iteration, p.epoch, calling.source
                 if calling.takes_argument:  # without a call in between, which would cost as much as a quick source
                     for i in range(n):
-                        column.append(samples.as_array(call(SampleInfo(first + i, i, iteration, epoch))))
+                        column.append(samples.as_array(call(SampleInfo(first + i, i, iteration, epoch)), number_type))
                 else:
                     for i in range(n):
-                        column.append(samples.as_array(calling.sample(first + i, i, iteration, epoch)))
+                        column.append(samples.as_array(calling.sample(first + i, i, iteration, epoch), number_type))
         except DataError as e:
             where = f"sample {i} of iteration {p.iteration}, epoch {p.epoch}"
             raise DataError(f"{e}\nfrom {calling.name}, {where}") from None
@@ -317,6 +321,11 @@ class ExternalSource(Resumable, Source):
             if first != kind and not self.is_fed():
                 was, now = (f"{ndim} dimensions of {dtype.name}" for dtype, ndim in (first, kind))
                 raise DataError(f"output {i} of the source had {was} so far and has {now} now")
+
+    def _number_type(self, i: int) -> np.dtype | None:
+        """What Python's numbers become in an output; None for 32-bit types."""
+        dtype = self._of_output("dtype", i)
+        return None if dtype in (None, DALIDataType.NO_TYPE) else to_numpy(dtype)
 
     def _of_output(self, name: str, i: int) -> Any:
         value = self.values[name]

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of samples: blocks of the pool, views of them, and who else has a right to them."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import kernels
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Buffer:
+    """64-byte aligned memory from the pool; goes back to it when nothing refers to it any more."""
+
+    __slots__ = ("__weakref__", "address", "nbytes")
+
+    def __init__(self, nbytes: int):
+        self.nbytes = nbytes
+        self.address = kernels.take_memory(max(nbytes, 1))
+
+    @classmethod
+    def at(cls, address: int, nbytes: int) -> Self:
+        """That of memory which was taken from the pool."""
+        buffer = cls.__new__(cls)
+        buffer.nbytes, buffer.address = nbytes, address
+        return buffer
+
+    # Frameworks may let go of the last arrays when the interpreter ends and modules are gone already.
+    def __del__(self, give_memory=kernels.give_memory, finalizing=sys.is_finalizing) -> None:
+        address, self.address = getattr(self, "address", 0), 0
+        if address and not finalizing():
+            give_memory(address)
+
+
+class _View:
+    """Lets NumPy look at memory and keep its owner alive."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, address: int, shape: tuple[int, ...], dtype: np.dtype, owner: object, read_only: bool):
+        self.owner = owner
+        self.__array_interface__ = {"data": (address, read_only), "shape": shape, "typestr": dtype.str, "version": 3}
+
+
+def view(address: int, shape: tuple[int, ...], dtype: np.dtype, owner: object, read_only: bool = False) -> np.ndarray:
+    """A NumPy array of memory at `address` that keeps `owner` alive."""
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    return np.asarray(_View(int(address), shape, dtype, owner, read_only))
+
+
+class Borrowed:
+    """An owner that goes on using its memory: such batches are copied before they are given out, where they may be
+    written to."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: object):
+        self.owner = owner
+
+
+class Kept(Borrowed):
+    """An owner whose memory nobody else may write to, such as the user's own arrays: such batches are given out as they
+    are, as arrays that can't be written to, and copied where somebody gets the address who could write there."""
+
+    __slots__ = ()
