@@ -4,7 +4,9 @@
 import numpy as np
 import pytest
 
+import conditional_places as places
 import conditional_programs as programs
+from made_up_conditionals import compiled, made_up
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +37,23 @@ def of_program(module, program):
     return result(module, define, enable_conditionals=True)
 
 
-@pytest.mark.parametrize("program", programs.PROGRAMS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("program", programs.PROGRAMS + places.PROGRAMS, ids=lambda f: f.__name__)
 def test_conditionals(theirs, program):
     import penstock
 
     want = of_program(theirs, program)
     assert want != "error" and of_program(penstock, program) == want
+
+
+@pytest.mark.parametrize("seed", range(100, 160))
+def test_made_up_programs(theirs, tmp_path, seed):
+    """Branches, loops, containers and attributes."""
+    import penstock
+
+    text = made_up(seed, beyond=False)
+    program = compiled(text, tmp_path, f"made_up_{seed}")
+    want = of_program(theirs, program)
+    assert want != "error" and of_program(penstock, program) == want, text
 
 
 # What is refused: functions of the module and x, p, q.

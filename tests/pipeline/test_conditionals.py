@@ -223,16 +223,6 @@ def test_different_structures():
     raises(program, ValueError, "what is returned has different structures .*: a tuple of 2 and data")
 
 
-def test_what_was_computed_in_a_branch_stays_there():
-    def program(x, p, q):
-        kept = []
-        if p:
-            kept.append(x + 1)
-        return kept[0]
-
-    raises(program, ValueError, r"'.*' was computed inside of a branch of the conditional of line \d+")
-
-
 @pytest.mark.parametrize("word", ["break", "continue", "return x"])
 def test_leaving_a_loop(word, tmp_path):
     loop = f"    for i in range(3):\n        if p:\n            x = x + 1\n            {word}\n"

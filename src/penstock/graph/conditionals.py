@@ -13,21 +13,14 @@ import ast
 import copy
 import functools
 import linecache
-import os
-import sysconfig
 import types
 from typing import Any
 
 from . import branching
 from .branching import MARK
+from .libraries import is_library, is_standard_file
 from .rewriting import NAME, Converter
 
-_FOREIGN = frozenset(
-    "penstock nvidia numpy scipy torch torchvision jax jaxlib flax tensorflow keras paddle cupy numba cv2 PIL pandas "
-    "pytest _pytest hypothesis builtins".split()
-)
-_STDLIB = os.path.join(sysconfig.get_paths()["stdlib"], "")
-_PACKAGES = ("site-packages", "dist-packages")
 _FUTURE = functools.reduce(int.__or__, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))
 
 
@@ -83,10 +76,8 @@ def _is_foreign(function: types.FunctionType) -> bool:
     code = function.__code__
     if hasattr(function, MARK) or NAME in code.co_freevars:
         return True
-    if (function.__module__ or "").split(".")[0] in _FOREIGN or code.co_flags & (0x20 | 0x80 | 0x200):  # generators
-        return True
-    file = code.co_filename
-    return file.startswith(_STDLIB) and not any(p in file for p in _PACKAGES)
+    is_generator = code.co_flags & (0x20 | 0x80 | 0x200)
+    return bool(is_library(function.__module__) or is_generator or is_standard_file(code.co_filename))
 
 
 # Functions -----------------------------------------------------------------------------------------------------------

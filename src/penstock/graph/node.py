@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +85,14 @@ class DataNode:
     def __init__(self, name: str, device: str = "cpu", source: Any = None, index: int = 0):
         self.name, self.device, self.source, self.index = name, device, source, index
 
+    def told(self) -> str:
+        """The user's words for it, in errors: the name that an operator was given, else the line that it is from."""
+        sites = getattr(self.source, "sites", ())
+        if not self.name.startswith("__") or not sites:
+            return f"'{self.name}'"
+        text = linecache.getline(sites[-1].file, sites[-1].line).strip()
+        return f"the result of line {sites[-1].line} (`{text if len(text) <= 80 else text[:77] + '...'}`)"
+
     def gpu(self) -> DataNode:
         """The same data on the GPU."""
         from .placement import move  # which imports this module
@@ -120,13 +129,13 @@ class DataNode:
 
     def __bool__(self) -> bool:
         raise TypeError(
-            f"'{self.name}' is a batch that is not computed yet, so it has no truth value. `if`, `and`, `or`, `not` "
+            f"{self.told()} is a batch that is not computed yet, so it has no truth value. `if`, `and`, `or`, `not` "
             "and `x if c else y` on data work in functions decorated with "
             "@pipeline_def(enable_conditionals=True), and in what these call; `while`, `assert` and bool() do not"
         )
 
     def __iter__(self) -> Any:
-        raise TypeError(f"'{self.name}' is one output of an operator and can't be unpacked")
+        raise TypeError(f"{self.told()} is one output of an operator and can't be unpacked")
 
     def __add__(self, other: Any) -> DataNode:
         return arithmetic("add", self, other)
@@ -240,7 +249,7 @@ class DataNode:
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:  # else np.mean(x) would be x / 1
         raise TypeError(
-            f"'{self.name}' is a batch that is not computed yet, so it can't become an array. Use operators, "
+            f"{self.told()} is a batch that is not computed yet, so it can't become an array. Use operators, "
             "fn.reductions and penstock.math on it, fn.python_function(x, function=...) for NumPy's functions, or the "
             "outputs of run()"
         )

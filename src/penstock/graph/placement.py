@@ -70,7 +70,7 @@ def choose(cls: type[Operator], device: str | None, inputs: tuple) -> str:
     for i, x in enumerate(inputs):
         if device != "gpu" and i not in cls.metadata and isinstance(x, DataNode) and x.device == "gpu":
             raise ValueError(
-                f"{name}: input {i} ('{x.name}') is on the GPU and device='{device}' reads from the CPU; "
+                f"{name}: input {i}, {x.told()}, is on the GPU and device='{device}' reads from the CPU; "
                 + ("use device='gpu'" if "gpu" in cls.devices else "copy it with .cpu()")
             )
     return device

@@ -4,7 +4,7 @@
 What remains are the user's own statements in their order: an `if` becomes
 
     c = if_(test)
-    if c.then(names):
+    if c.then(names, places):
         with c: <first branch>
     <variables of the first branch get their old values back, if the test is data>
     if c.otherwise():
@@ -108,10 +108,10 @@ class Converter(ast.NodeTransformer):
         leaves = jumps(node)
         test = self.visit(node.test)
         body, orelse = self._block(node.body), self._block(node.orelse)
-        names = ast.Tuple([ast.Constant(n) for n in both], ast.Load())
+        stores = sorted(stored(node) | {n for n in declared if n in assigned([*node.body, *node.orelse])})
         out: list[ast.stmt] = [
             _assign(name, self._call("if_", test, ast.Constant(leaves), at=node.test)),
-            ast.If(_method(name, "then", names), [_with(name, body)], []),
+            ast.If(_method(name, "then", _strings(both), _strings(stores)), [_with(name, body)], []),
         ]
         for n in first:
             remove = ast.If(_method(name, "removes", ast.Constant(n)), [ast.Delete([ast.Name(n, ast.Del())])], [])
@@ -197,6 +197,19 @@ def assigned(body: list[ast.stmt]) -> set[str]:
     for statement in body:
         visit(statement)
     return names
+
+
+def stored(node: ast.AST) -> set[str]:
+    """The places that are assigned in statements: ".name" for an attribute, "[]" for an item of anything."""
+    places = set()
+    for n in ast.walk(node):
+        if isinstance(n, (ast.Attribute, ast.Subscript)) and isinstance(n.ctx, (ast.Store, ast.Del)):
+            places.add(f".{n.attr}" if isinstance(n, ast.Attribute) else "[]")
+    return places
+
+
+def _strings(values: list[str]) -> ast.expr:
+    return ast.Tuple([ast.Constant(v) for v in values], ast.Load())
 
 
 def _at(node: Any, place: ast.AST) -> Any:

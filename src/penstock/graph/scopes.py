@@ -64,9 +64,9 @@ def bring(definition: Definition, data: DataNode, scope: Scope | None) -> DataNo
     if its is not None and not its.holds(scope):
         where, line = (f" of line {its.sites[-1].line}", f"\n{its.sites[-1]}") if its.sites else ("", "")
         raise ValueError(
-            f"'{data.name}' was computed inside of a branch of the conditional{where}, for some of the samples "
-            "only, and is used outside of it. What both branches assign to one variable is merged and can be "
-            f"used: lists that are appended to, attributes and globals are not{line}"
+            f"{data.told()} was computed inside of a branch of the conditional{where}, for some of the samples only, "
+            "and is used outside of it. What the branches assign to variables, items of lists and dictionaries and "
+            f"attributes is merged and can be used; what is kept elsewhere is not{line}"
         )
     assert scope is not None
     key = (data.source.number, data.index, id(scope))

@@ -18,7 +18,7 @@ from ..exec.plan import Plan
 from ..exec.scheduling.executor import Executor
 from ..exec.scheduling.statistics import Statistics
 from ..graph import trace
-from ..graph.branching import Unmerged
+from ..graph.effects import Unmerged
 from ..graph.loose import adopt, input_name
 from ..graph.node import DataNode
 from ..graph.scopes import bring
