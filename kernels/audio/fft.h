@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Discrete Fourier transforms of kLanes signals side by side, of any length.
+//
+// Lengths with small prime factors are split into radices 4, 2, 3, 5 and other primes, in place, the results lying in
+// an order that `place` tells. Others are a convolution of a length that is a power of two (Bluestein).
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "audio/lanes.h"
+
+struct Complex {
+  Lanes re, im;
+};
+
+// Of complex signals: X[k] = sum of x[j] exp(-2 pi i j k / n).
+class Fft {
+ public:
+  explicit Fft(int64_t n);
+  // In place; frequency k then lies at z[place(k)]. `more` has room for more() elements.
+  void run(Complex *z, Complex *more) const;
+  int64_t place(int64_t k) const { return place_.empty() ? k : place_[k]; }
+  int64_t more() const { return convolution_ ? 2 * convolution_->n_ : 0; }
+
+  struct Stage {
+    int64_t length, radix;        // it splits transforms of `length` into `radix` each
+    std::vector<float> twiddles;  // (length / radix, radix - 1) complex numbers
+    std::vector<float> roots;     // exp(-2 pi i k / radix) where the radix is no special one
+  };
+
+ private:
+  void bluestein(Complex *z, Complex *more) const;
+  int64_t n_;
+  std::vector<Stage> stages_;
+  std::vector<int32_t> place_;
+  std::unique_ptr<Fft> convolution_;
+  std::vector<float> chirp_,
+      filter_;  // complex numbers: (n), and the transform of its conjugate, in the order of places
+};
+
+// Of real signals, of which the frequencies 0 ... n / 2 are computed.
+class RealFft {
+ public:
+  explicit RealFft(int64_t n);
+  int64_t bins() const { return n_ / 2 + 1; }
+  // Elements of type Lanes that `run` works in: n samples are to be put at the beginning of them.
+  int64_t room() const { return 2 * (is_even_ ? n_ / 2 : n_) + 2 * complex_.more(); }
+  // out[k] = |X[k]|^2, or |X[k]| if `power` is 1.
+  void run(Lanes *out, Lanes *work, int power) const;
+  // The transform of length n; some that were asked for are kept.
+  static std::shared_ptr<const RealFft> of_length(int64_t n);
+
+ private:
+  int64_t n_;
+  bool is_even_;
+  Fft complex_;
+  std::vector<float> turns_;  // (n / 4 + 1) complex numbers exp(-2 pi i k / n)
+};

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "audio/sinc_filter.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "audio/lanes.h"
+
+constexpr int64_t kBlock = 256;  // places are summed up in float within blocks of so many outputs, as DALI does
+
+SincFilter::SincFilter(int lobes, double bandwidth) : lobes_(lobes), bandwidth_(bandwidth) {
+  const bool is_plain = bandwidth >= 1;
+  phases_ = is_plain ? 32 : 256;
+  reach_ = is_plain ? lobes : (int64_t)std::ceil(lobes / bandwidth);
+  taps_ = (2 * reach_ + kLanes - 1) / kLanes * kLanes;
+  const double width = is_plain ? lobes + 1 / 64.0 : lobes;  // the window ends half a step of DALI's table further out
+  auto weight = [&](int64_t step) {                          // of a tap `step` phases away
+    const double x = (double)step / phases_ * (is_plain ? 1 : bandwidth);
+    if (std::abs(x) > lobes + 1e-9) return 0.0;
+    const double sinc = step ? std::sin(M_PI * x) / (M_PI * x) : 1;
+    return sinc * 0.5 * (1 + std::cos(M_PI * x / width)) * (is_plain ? 1 : bandwidth);
+  };
+  weights_.assign(phases_ * 2 * taps_, 0);
+  for (int64_t phase = 0; phase < phases_; phase++)
+    for (int64_t k = 0; k < 2 * reach_; k++) {
+      const int64_t step = phase + (k - reach_) * phases_;
+      float *at = &weights_[phase * 2 * taps_ + k];
+      at[0] = (float)weight(step), at[taps_] = (float)weight(step + 1) - at[0];
+    }
+}
+
+// out[i] = sum of in[first[i] + k] * (weights[k] + rest[i] * steps[k]), weights being those of phase[i].
+CLONES static void convolve(float *out, int64_t out_step, int64_t n, const float *in, const int32_t *first,
+                            const int32_t *phase, const float *rest, const float *weights, int64_t taps) {
+  for (int64_t i = 0; i < n; i += 4) {
+    Four part[4];
+    for (int j = 0; j < 4; j++) {
+      const int64_t o = std::min(i + j, n - 1);
+      const float *x = in + first[o], *w = weights + phase[o] * 2 * taps;
+      Lanes sum = {}, change = {};
+      for (int64_t k = 0; k < taps; k += kLanes) {
+        const Lanes v = load<Lanes>(x + k);
+        sum += v * load<Lanes>(w + k), change += v * load<Lanes>(w + taps + k);
+      }
+      sum += rest[o] * change;
+      float all[kLanes];
+      store(all, sum);
+      part[j] = load<Four>(all) + load<Four>(all + 4);
+    }
+    transpose(part);
+    const Four sums = part[0] + part[1] + (part[2] + part[3]);
+    if (out_step == 1 && i + 4 <= n)
+      store(out + i, sums);
+    else
+      for (int j = 0; j < 4 && i + j < n; j++) out[(i + j) * out_step] = sums[j];
+  }
+}
+
+void SincFilter::run(float *out, int64_t out_step, int64_t n_out, const float *in, double in_rate,
+                     double out_rate) const {
+  const double scale = in_rate / out_rate;
+  const float step = (float)scale, phases = (float)phases_;
+  int32_t first[kBlock], phase[kBlock];
+  float rest[kBlock], place[kBlock];
+  for (int64_t begin = 0; begin < n_out; begin += kBlock) {
+    const int64_t n = std::min(kBlock, n_out - begin);
+    const double start = begin * scale;
+    const int64_t whole = (int64_t)std::floor(start);
+    float at = (float)(start - whole);
+    for (int64_t i = 0; i < n; i++, at += step) place[i] = at;
+    for (int64_t i = 0; i < n; i++) {
+      const float next = std::ceil(place[i]), f = (next - place[i]) * phases;
+      phase[i] = std::min((int32_t)f, (int32_t)phases_ - 1);
+      rest[i] = f - phase[i];
+      first[i] = (int32_t)next - (int32_t)reach_;
+    }
+    convolve(out + begin * out_step, out_step, n, in + whole, first, phase, rest, weights_.data(), taps_);
+  }
+}
+
+const SincFilter &SincFilter::of(int lobes, double bandwidth) {
+  static thread_local std::unique_ptr<SincFilter> last;
+  bandwidth = std::min(bandwidth, 1.0);
+  if (!last || last->lobes_ != lobes || std::min(last->bandwidth_, 1.0) != bandwidth)
+    last = std::make_unique<SincFilter>(lobes, bandwidth);
+  return *last;
+}
+
+void resample_channels(float *out, int64_t n_out, const float *in, int64_t n, int64_t channels, double in_rate,
+                       double out_rate, int lobes, bool antialias, Scratch &scratch, int part) {
+  const SincFilter &filter = SincFilter::of(lobes, antialias ? out_rate / in_rate : 1);
+  // Places are rounded to float within a block: they may be a little beyond the end.
+  const int64_t before = filter.reach(), behind = filter.reach() + SincFilter::kMargin;
+  float *padded = scratch.array<float>(before + n + behind, part);
+  std::fill(padded, padded + before, 0.0f);
+  std::fill(padded + before + n, padded + before + n + behind, 0.0f);
+  for (int64_t c = 0; c < channels; c++) {
+    for (int64_t i = 0; i < n; i++) padded[before + i] = in[i * channels + c];
+    filter.run(out + c, channels, n_out, padded + before, in_rate, out_rate);
+  }
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Power spectra of windows of a signal.
+#pragma once
+#include "core/tensor.h"
+
+struct SpectrogramArgs {
+  const float *window;  // window_length
+  int32_t nfft, window_length, window_step;
+  int32_t first;       // where the first window begins; negative where windows are centred
+  int32_t reflect;     // beyond its ends the signal is mirrored about its outermost elements, else 0
+  int32_t power;       // 1 or 2
+  int32_t time_first;  // out is (windows, bins), else (bins, windows)
+};
+
+// The element of a signal of length n that stands for place i if the signal is mirrored about its ends.
+SHARED int64_t mirrored(int64_t i, int64_t n) {
+  if (n == 1) return 0;
+  const int64_t period = 2 * (n - 1);
+  i = (i < 0 ? -i : i) % period;
+  return i < n ? i : period - i;
+}

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the operators on spectra have in common: they take float32."""
+
+from ...core.batch import Spec
+from ...core.op import Arguments, Operator
+
+
+class FloatOnly(Operator, abstract=True):
+    """Base of the operators that take float32 only, as DALI's do."""
+
+    frames = False
+    replays = True
+
+    def plan(self, a: Arguments, x: Spec) -> None:
+        if x.dtype.name != "float32":
+            raise TypeError(f"the input has the type {x.dtype.name}; fn.cast it to float32")

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signals at another sampling rate."""
+
+from typing import Any
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.dtypes import DALIDataType, to_numpy
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, Operator, PerSample
+from ._rates import lobes_of, to_range
+
+_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32")
+
+
+class AudioResample(Operator):
+    """Resamples a signal by a windowed sinc.
+
+    How much is said by `in_rate` and `out_rate`, by `scale` or by `out_length`; the output has
+    `ceil(n * out_rate / in_rate)` samples. Beyond its ends a signal is zero. Input: one dimension (time), or two (time,
+    channels); integers of up to 32 bits or float32. Integers of another type are brought to the range of the output's:
+    -1 to 1 stands for the whole range of an integer type. The layout stays.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     return fn.audio_resample(types.Constant([0.0, 1.0, 0.0, -1.0, 0.0]), scale=2.0)
+    >>> pipe().run()[0].at(0).round(2).tolist()
+    [0.0, 0.84, 1.0, 0.42, 0.0, -0.42, -1.0, -0.84, 0.0, 0.42]
+    """
+
+    kernel = "audio/audio_resample"
+    frames = False
+    experimental = True
+    in_rate = PerSample(float, None, "Sampling rate of the input, in any unit; together with `out_rate`.")
+    out_rate = PerSample(float, None, "Sampling rate of the output, in the same unit.")
+    scale = PerSample(float, None, "How many times more samples the output has.")
+    out_length = PerSample(int, None, "How many samples the output has.", bits=64)
+    quality = Arg(
+        float,
+        50.0,
+        "From 0 to 100: longer filters keep more of the high frequencies. They reach over 3 (0), 16 (50) or 64 (100) "
+        "samples on either side.",
+    )
+    dtype = Arg(DALIDataType, None, "Type of the output; that of the input if not given.")
+    antialias = Arg(
+        bool,
+        False,
+        "Removes what the output's rate can't hold before the rate is lowered. False, as in DALI: high frequencies "
+        "come back as lower ones.",
+    )
+
+    def setup(self) -> None:
+        given = {k for k in ("in_rate", "out_rate", "scale", "out_length") if k in self.values["given"]}
+        if ("in_rate" in given) != ("out_rate" in given):
+            raise ValueError("in_rate and out_rate are to be given together")
+        ways = (given - {"in_rate"}).copy()
+        if len(ways) != 1:
+            what = f"got {', '.join(sorted(given))}" if ways else "got none of them"
+            raise ValueError(f"either in_rate and out_rate, or scale, or out_length is needed; {what}")
+        self.lobes = lobes_of(self.values["quality"])
+
+    def plan(self, a: Arguments, x: Spec) -> None:
+        wanted = x.dtype if self.values["dtype"] is None else to_numpy(self.values["dtype"])
+        for what, dtype in (("input", x.dtype), ("output", wanted)):
+            if dtype.name not in _TYPES:
+                raise TypeError(f"{what} type {dtype.name} is not supported; supported: {', '.join(_TYPES)}")
+        if x.ndim not in (1, 2):
+            raise ValueError(f"a signal has one dimension (time) or two (time, channels); the input has {x.ndim}")
+        a.type, a.factor = wanted, to_range(x.dtype, wanted)
+        n = x.shape[:, 0]
+        if a.out_length is not None:
+            a.length = a.out_length.astype("i8")
+            SampleErrors.where(a.length < 0, lambda i: f"out_length {a.length[i]} is negative")
+            a.rates = np.maximum(n, 1).astype("f8"), np.maximum(a.length, 1).astype("f8")
+        else:
+            if a.scale is not None:
+                a.rates = np.ones(x.n), a.scale.astype("f8")
+                wrong, name = ~(a.rates[1] >= 0), "scale"
+            else:
+                a.rates = a.in_rate.astype("f8"), a.out_rate.astype("f8")
+                wrong, name = ~((a.rates[0] > 0) & (a.rates[1] >= 0)), "rates"
+            wrong = wrong | ~np.isfinite(a.rates[0] + a.rates[1])
+            SampleErrors.where(
+                wrong,
+                lambda i: (
+                    f"the {name} {' and '.join(str(r[i]) for r in a.rates[name == 'scale' :])} can't be used: they are "
+                    "positive numbers"
+                ),
+            )
+            length = np.ceil(n * a.rates[1] / a.rates[0])
+            SampleErrors.where(length > 2**40, lambda i: f"the output would have {length[i]:.0f} samples")
+            a.length = length.astype("i8")
+        SampleErrors.where((n == 0) & (a.length > 0), lambda i: f"an empty signal can't become {a.length[i]} samples")
+
+    def outputs(self, a: Arguments, x: Spec) -> Spec:
+        shape = x.shape.copy()
+        shape[:, 0] = a.length
+        return x.like(shape=shape, dtype=a.type)
+
+    def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
+        return {
+            "in_rate": a.rates[0],
+            "out_rate": a.rates[1],
+            "factor": a.factor[0],
+            "offset": a.factor[1],
+            "lobes": self.lobes,
+            "antialias": a.antialias,
+        }

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a signal is not silent."""
+
+from typing import Any
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.op import Arg, Arguments, Operator
+
+_TYPES = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32")
+
+
+class NonsilentRegion(Operator):
+    """Finds the part of a signal that is not silent: its begin and its length.
+
+    A signal is silent where the mean square of all windows of `window_length` samples around is below
+    `reference_power * 10^(cutoff_db / 10)`. Outputs: two scalars of int32; length 0 if all is silent. Input: one
+    dimension, integers or float32; its mean squares of float32 are running sums in float32, which `reset_interval`
+    keeps from drifting.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     signal = types.Constant([0.0, 0.0, 0.1, 1.0, 0.5, 0.0])
+    ...     return fn.nonsilent_region(signal, window_length=1, reset_interval=1, cutoff_db=-10.0)
+    >>> [int(o.at(0)) for o in pipe().run()]
+    [3, 2]
+    """
+
+    kernel = "audio/nonsilent_region"
+    frames = False
+    replays = True
+    cutoff_db = Arg(float, -60.0, "What is silent, in decibels relative to `reference_power`.")
+    reference_power = Arg(float, 0.0, "The power that is 0 dB; 0: the largest mean square of the signal.")
+    window_length = Arg(int, 2048, "Length of the sliding window, in samples; that of the signal if it is shorter.")
+    reset_interval = Arg(
+        int, 8192, "After so many samples, a multiple of `window_length`, running sums begin anew; -1: never."
+    )
+
+    def setup(self) -> None:
+        v = self.values
+        if v["window_length"] < 1:
+            raise ValueError(f"window_length takes a positive number of samples; got {v['window_length']}")
+        if v["reset_interval"] != -1 and (v["reset_interval"] < 1 or v["reset_interval"] % v["window_length"]):
+            raise ValueError(
+                f"reset_interval takes a multiple of the window_length of {v['window_length']}, or -1; got "
+                f"{v['reset_interval']}"
+            )
+        if v["reference_power"] < 0 or ("reference_power" in v["given"] and not v["reference_power"] > 0):
+            raise ValueError(f"reference_power takes a positive number; got {v['reference_power']}")
+
+    def n_outputs(self) -> int:
+        return 2
+
+    def plan(self, a: Arguments, x: Spec) -> None:
+        if x.dtype.name not in _TYPES:
+            raise TypeError(f"input type {x.dtype.name} is not supported; supported: {', '.join(_TYPES)}")
+        if x.ndim != 1:
+            raise ValueError(f"a signal has one dimension; the input has {x.ndim}")
+
+    def outputs(self, a: Arguments, x: Spec) -> tuple[Spec, ...]:
+        return Spec.uniform(x.n, (), "i4"), Spec.uniform(x.n, (), "i4")
+
+    def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
+        return {
+            "threshold": float(np.float32(10.0 ** (a.cutoff_db / 10))),
+            "reference": a.reference_power,
+            "window_length": a.window_length,
+            "reset_interval": a.reset_interval,
+        }

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Magnitudes on a logarithmic scale."""
+
+from typing import Any
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.op import Arg, Arguments
+from ._float_only import FloatOnly
+
+
+class ToDecibels(FloatOnly):
+    """Converts magnitudes or powers to decibels:
+    `out = multiplier * log10(max(10^(cutoff_db / multiplier), in / reference))`.
+
+    NaN and what is not positive become `cutoff_db`. Input: float32 of any shape; the output has its shape and layout.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     return fn.to_decibels(types.Constant([0.0, 0.001, 10.0, 100.0]), cutoff_db=-40.0, reference=1.0)
+    >>> pipe().run()[0].at(0).round(3).tolist()
+    [-40.0, -30.0, 10.0, 20.0]
+    """
+
+    kernel = "audio/to_decibels"
+    multiplier = Arg(float, 10.0, "10 for powers, 20 for magnitudes.")
+    reference = Arg(float, 0.0, "What 0 dB stands for; 0: the largest element of the sample.")
+    cutoff_db = Arg(float, -200.0, "The smallest value of the output, in decibels.")
+
+    def outputs(self, a: Arguments, x: Spec) -> Spec:
+        return x.like()
+
+    def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
+        with np.errstate(divide="ignore", over="ignore"):
+            ratio = np.float32(10.0 ** (np.float64(a.cutoff_db) / np.float64(a.multiplier)))
+        smallest = np.nextafter(np.float32(0), np.float32(1))  # whose logarithm is finite
+        return {"multiplier": a.multiplier, "reference": a.reference, "smallest": float(max(ratio, smallest))}
