@@ -95,6 +95,15 @@ def of_boxes(seed):
     return [np.arange(len(x), dtype="i4") for x in inside(seed)]
 
 
+def signals(seed):
+    r = np.random.default_rng(seed)
+    return [r.standard_normal(n).astype("f4") for n in r.integers(20, 90, N)]
+
+
+def rates(seed):
+    return columns(seed, 8000, 48000)
+
+
 def canvases(seed):
     return [s.astype("i4") for s in columns(seed, 50, 300, (2,))]
 
@@ -331,4 +340,24 @@ ON_CPU = {
     ),
 }
 
-CASES = {**RENAMED, **WARPED, **MOVED, **COMPUTED, **SMALL, **ON_CPU}
+AUDIO = {
+    "preemphasis_filter": lambda f: fn.preemphasis_filter(f(signals, "t"), preemph_coeff=f(columns, side=True)),
+    "spectrogram": lambda f: fn.spectrogram(f(signals, "t"), window_length=16, window_step=8),
+    "spectrogram, not centred": lambda f: fn.spectrogram(
+        f(signals, "t"), window_length=16, window_step=8, center_windows=False, layout="tf"
+    ),
+    "features of audio": lambda f: fn.mfcc(
+        fn.to_decibels(
+            fn.mel_filter_bank(fn.spectrogram(f(signals, "t"), nfft=64, window_length=40, window_step=9), nfilter=12)
+        ),
+        n_mfcc=5,
+    ),
+    "power_spectrum": lambda f: fn.power_spectrum(f(signals, "t")),
+    "power_spectrum of a length": lambda f: fn.power_spectrum(f(signals, "t"), nfft=128),
+    "nonsilent_region": lambda f: fn.nonsilent_region(f(signals, "t"), window_length=8, reset_interval=16),
+    "audio_resample": lambda f: fn.audio_resample(f(signals, "t"), in_rate=16000.0, out_rate=f(rates, side=True)),
+    "audio_resample by a scale": lambda f: fn.audio_resample(f(signals, "t"), scale=1.5, dtype=types.INT16),
+    "audio_resample to a length": lambda f: fn.audio_resample(f(signals, "t"), out_length=33),
+}
+
+CASES = {**RENAMED, **WARPED, **MOVED, **COMPUTED, **SMALL, **ON_CPU, **AUDIO}

@@ -28,6 +28,7 @@ from penstock.gpu import driver  # noqa: E402
 from penstock.registry import signatures  # noqa: E402
 
 TITLES = {
+    "audio": "Audio",
     "augment": "Automatic augmentation",
     "bbox": "Boxes",
     "color": "Colour",

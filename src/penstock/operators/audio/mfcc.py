@@ -11,8 +11,9 @@ from ._weighted_sums import WeightedSums, sums_of
 
 
 class MFCC(WeightedSums):
-    """Mel-frequency cepstral coefficients of a mel spectrum in decibels: its cosine transform along an axis, of which
-    the first `n_mfcc` coefficients are kept, optionally liftered.
+    """Mel-frequency cepstral coefficients: the cosine transform of a mel spectrum in decibels along an axis.
+
+    The first `n_mfcc` coefficients are kept, and liftered if `lifter` says so.
 
     Coefficients are `sum x[j] cos(pi / n (j + 1/2) k)` for type 2, without the factor 2 that some define it with, and
     accordingly for the other types. Input: float32 with two dimensions or more. The output has the same layout.
@@ -21,8 +22,8 @@ class MFCC(WeightedSums):
     >>> @pipeline_def(batch_size=1)
     ... def pipe():
     ...     return fn.mfcc(types.Constant([[1.0], [2.0], [3.0]]), n_mfcc=2)
-    >>> pipe().run()[0].at(0).round(3).tolist()
-    [[6.0], [-1.732]]
+    >>> [round(float(x), 3) for x in pipe().run()[0].at(0)[:, 0]]
+    [6.0, -1.732]
     """
 
     axis = Arg(int, 0, "Index of the axis of frequencies.")

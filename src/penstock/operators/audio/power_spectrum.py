@@ -10,10 +10,10 @@ from ._float_only import FloatOnly
 
 
 class PowerSpectrum(FloatOnly):
-    """The power spectrum along an axis: squared magnitudes of the Fourier transform, for frequencies 0 to half of the
-    sampling rate.
+    """The power spectrum along an axis: squared magnitudes of its Fourier transform.
 
-    The axis then has the extent `nfft // 2 + 1`; the layout stays. Input: float32 of any shape.
+    Frequencies are 0 to half of the sampling rate: the axis then has the extent `nfft // 2 + 1`. The layout stays.
+    Input: float32 of any shape.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
