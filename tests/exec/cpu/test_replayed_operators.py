@@ -18,6 +18,8 @@ BY_RULES = {
     "decoders.image_slice": _TABLES,
     "decoders.inflate": "numbers of chunks are data, as are their offsets and sizes",
     "jpeg_compression_distortion": "planes of all samples share memory",
+    "mel_filter_bank": "weights depend on the extent of an axis",
+    "mfcc": "the same",
     "multi_paste": "samples are made of others",
     "segmentation.random_mask_pixel": _TABLES,
     "segmentation.random_object_bbox": _TABLES,

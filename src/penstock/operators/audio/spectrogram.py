@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
+from ...core.columns import constant
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Layout
 from ._float_only import FloatOnly
@@ -104,7 +105,7 @@ class Spectrogram(FloatOnly):
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         return {
-            "window": self.window,
+            "window": constant(self.window),
             "nfft": a.nfft or a.window_length,
             "window_length": a.window_length,
             "window_step": a.window_step,
