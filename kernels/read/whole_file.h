@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content of one file, named by `path` or, if that is null, by the bytes of in[0]. out[0] is no memory for the
-// content, which nobody knows the size of before, but a Tensor: its `data` becomes a block from the memory pool, its
-// first extent the number of bytes. The block is the caller's.
+// The content of the file named by the bytes of in[0]. out[0] is no memory for the content, which nobody knows the size
+// of before, but a Tensor: its `data` becomes a block from the memory pool, its first extent the number of bytes. The
+// block is the caller's.
 #pragma once
 #include "core/tensor.h"
 
 struct WholeFileArgs {
-  int64_t root;  // address of the folder's name that a relative path is in, ending in '/' unless empty; null-terminated
-  int64_t path;  // address of the path, null-terminated
-  int32_t direct;       // past the system's cache, where the file system can do that
-  int32_t allow_empty;  // an empty file is no error
+  int32_t direct;  // past the system's cache, where the file system can do that
 };

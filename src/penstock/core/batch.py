@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from . import dtypes, kernels
+from . import dtypes, kernels, source_name
 from .alike import rows_of
 from .memory import Borrowed, Buffer, Kept, view
 from .rows import TENSOR, TensorRows, address, allocate
@@ -148,14 +148,14 @@ class Batch:
     _GUARD: ClassVar[int] = 0xA5
 
     def __init__(
-        self, spec: Spec, rows: np.ndarray | None, owners: tuple, sources: list[str] | None = None, array=None
+        self, spec: Spec, rows: np.ndarray | None, owners: tuple, sources: Sequence[str] | None = None, array=None
     ):
         self.spec, self._rows, self.owners, self.sources, self._array = spec, rows, owners, sources, array
         self._packed: bool | None = None  # not looked at yet
         self._rows_address = 0  # the same
 
     @classmethod
-    def allocate(cls, spec: Spec, sources: list[str] | None = None, memory: Any = Buffer) -> Self:
+    def allocate(cls, spec: Spec, sources: Sequence[str] | None = None, memory: Any = Buffer) -> Self:
         """Memory for all samples in one pooled block: packed if they have one shape, each 64-byte aligned otherwise.
 
         `memory(nbytes)` gives the block: anything with an `address`."""
@@ -174,7 +174,7 @@ class Batch:
         return batch
 
     @classmethod
-    def from_array(cls, array: np.ndarray, layout: str = "", sources: list[str] | None = None) -> Batch:
+    def from_array(cls, array: np.ndarray, layout: str = "", sources: Sequence[str] | None = None) -> Batch:
         """Samples of one shape, from an array (n, ...); not copied if it is contiguous."""
         if not array.flags.c_contiguous or not array.ndim:
             array = np.ascontiguousarray(array)
@@ -182,7 +182,9 @@ class Batch:
         return cls(Spec.uniform(shape[0], shape[1:], array.dtype, layout), None, (array,), sources, array)
 
     @classmethod
-    def from_samples(cls, samples: Sequence[np.ndarray], layout: str = "", sources: list[str] | None = None) -> Batch:
+    def from_samples(
+        cls, samples: Sequence[np.ndarray], layout: str = "", sources: Sequence[str] | None = None
+    ) -> Batch:
         """One array a sample, all of one type and number of dimensions; not copied if contiguous."""
         if (found := rows_of(samples)) is not None:
             batch = cls(Spec(found[2], samples[0].dtype, layout), found[0], (tuple(samples),), sources)
@@ -272,7 +274,7 @@ class Batch:
                 self._rows, self._rows_address, self.owners = None, 0, (self._array,)
         return self._array
 
-    def with_rows(self, spec: Spec, rows: np.ndarray, owners: tuple, sources: list[str] | None = None) -> Self:
+    def with_rows(self, spec: Spec, rows: np.ndarray, owners: tuple, sources: Sequence[str] | None = None) -> Self:
         """Other samples in memory of the same kind."""
         return type(self)(spec, rows, owners, sources)
 
@@ -296,7 +298,7 @@ class Batch:
             spec = Spec(spec.shape, s.dtype, s.layout, s.origin[indices], s.stored[indices])
         if s._dense:
             spec._dense = True
-        sources = None if self.sources is None else [self.sources[i] for i in indices]
+        sources = None if self.sources is None else source_name.take(self.sources, indices)
         return self.with_rows(spec, self.rows[indices], self.owners, sources)
 
     @property
@@ -353,7 +355,5 @@ class Batch:
                 Spec(shape, self.spec.dtype, self.spec.layout), rows, (*self.owners, *other.owners), self.sources
             )
         if self.sources is not None and other.sources is not None:
-            merged.sources = list(self.sources)
-            for j, i in enumerate(indices):
-                merged.sources[i] = other.sources[j]
+            merged.sources = source_name.put(self.sources, indices, other.sources)
         return merged

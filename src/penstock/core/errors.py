@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from enum import EnumMeta
 from typing import TYPE_CHECKING, NamedTuple
 
+if TYPE_CHECKING:
+    from .batch import Batch
+
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
 
@@ -36,11 +39,14 @@ class SampleErrors(Exception):
     """Raised by an operator for samples it can't handle: {row: reason}. The pipeline's `on_error` decides what
     follows.
 
-    A source gives `sources` too, where each row comes from, as there is no batch yet that knows it."""
+    A source gives `sources` too, where each row comes from, as there is no batch yet that knows it; and, if it has read
+    the other rows, the `batches` with those."""
 
-    def __init__(self, reasons: dict[int, str], sources: Sequence[str] | None = None):
+    def __init__(
+        self, reasons: dict[int, str], sources: Sequence[str] | None = None, batches: tuple[Batch, ...] | None = None
+    ):
         super().__init__("; ".join(f"sample {i}: {r}" for i, r in reasons.items()))
-        self.reasons, self.sources = reasons, sources
+        self.reasons, self.sources, self.batches = reasons, sources, batches
 
     @classmethod
     def where(cls, bad, reason) -> None:

@@ -246,10 +246,11 @@ class Pool:
 
     def __init__(self, n: int):
         self.n = n
+        self._fetcher: Any = None
         self._start()
 
     def _start(self) -> None:
-        self._pid = os.getpid()
+        self._pid, self._fetcher = os.getpid(), None
         self._handle = library().pool_create(self.n)
         if not self._handle:
             raise RuntimeError(f"could not start {self.n} threads; lower num_threads")
@@ -262,6 +263,15 @@ class Pool:
             self.close.detach()  # the threads are the parent's
             self._start()
         return self._handle
+
+    def fetcher(self) -> Any:
+        """What reads the samples of data sets, with as many threads of its own: a Fetcher of core/fetch.py."""
+        self.handle()
+        if self._fetcher is None:
+            from .fetch import Fetcher
+
+            self._fetcher = Fetcher(self.n)
+        return self._fetcher
 
     def run(self, steps: list[Step], n_rows: int, outcome: Outcome) -> None:
         """Runs steps once; see `Program.run`."""

@@ -316,8 +316,26 @@ class Pointwise(Operator, abstract=True):
         return out.origin, out.stored
 
 
+class Loading:
+    """A batch that a source is loading."""
+
+    begin_ns = end_ns = 0  # when that began and ended, if the source knows, of the monotonic clock
+
+    def wait(self) -> tuple[Batch, ...]:
+        """The samples; once. Raises SampleErrors for what can't be read, with the batches in which those are empty."""
+        raise NotImplementedError
+
+
+class _Later(Loading):
+    """One that is loaded when somebody waits for it."""
+
+    def __init__(self, load: Callable[[], tuple[Batch, ...]]):
+        self.wait = load  # type: ignore[method-assign]
+
+
 class Source(Operator, abstract=True):
-    """An operator that brings samples in. `take` is called in order, one by one; `load` any time, by any thread."""
+    """An operator that brings samples in. `take` is called in order, one by one; `begin` and `load` any time, by any
+    thread. A source defines one of these two."""
 
     inputs = (0, 0)
     closing: bool = False  # set when the pipeline ends, for sources that wait for something
@@ -325,6 +343,7 @@ class Source(Operator, abstract=True):
     feeding: Any = None  # where what the user feeds waits: a Feed of operators/external/_fed.py
     sets_batch_size: ClassVar[bool] = False  # its data decides how many samples a batch has
     is_prompt: bool = False  # `take` and `load` wait for nothing and call no code of the user's
+    gpu: Any = None  # the GPU's session where the pipeline has one: `begin` may begin work there, and give its batches
     name = Arg(str, None, "Name of the operator, for `epoch_size`, `reader_meta` and iterators.")
 
     def open(self, max_batch_size: int, seed: int) -> None:
@@ -347,9 +366,19 @@ class Source(Operator, abstract=True):
         Gives n picks, or fewer only if `sets_batch_size`."""
         raise NotImplementedError
 
+    def begin(self, picks: Picks, io: kernels.Pool) -> Loading:
+        """Begins to load the samples of the picks, and does not wait. Several batches may be on their way. `io`: native
+        threads for reading."""
+        return _Later(lambda: self.load(picks, io))
+
     def load(self, picks: Picks, io: kernels.Pool) -> tuple[Batch, ...]:
-        """The samples of the picks. `io`: native threads for reading. Raises SampleErrors for what can't be read."""
-        raise NotImplementedError
+        """The samples of the picks. Raises SampleErrors as `Loading.wait` does."""
+        return self.begin(picks, io).wait()
+
+    @property
+    def loads_ahead(self) -> bool:
+        """Whether `begin` begins anything."""
+        return type(self).begin is not Source.begin
 
     def replace(self, picks: Picks, rows: np.ndarray, attempt: int) -> Picks | None:
         """Picks for the samples that stand in for `rows`: the next ones of the same shard; None if it can't."""

@@ -11,6 +11,7 @@ import numpy as np
 from ..core.batch import Batch
 from ..core.errors import InternalError, PipelineError, SampleErrors
 from ..core.kernels import Outcome
+from ..core.op import Loading
 from ..graph.node import Node
 from ..graph.scopes import Scope
 
@@ -54,13 +55,14 @@ class Context:
     `rows` are the places in the iteration that the samples have, for when some were left out."""
 
     __slots__ = (
-        *("epoch", "failed", "gpu", "iteration", "n", "position", "rows"),
+        *("epoch", "failed", "gpu", "iteration", "loading", "n", "position", "rows"),
         *("scopes", "status", "timings", "values"),
     )
 
     def __init__(self, n: int, epoch: np.ndarray, position: np.ndarray, iteration: int, rows: np.ndarray | None = None):
         self.rows = _numbers(n) if rows is None else rows
         self.n, self.epoch, self.position, self.iteration = n, epoch, position, iteration
+        self.loading: dict[int, Loading] = {}  # what the sources have begun, by node
         self.values: dict[tuple[int, int], Batch] = {}
         self.status = np.zeros(n, "i4")
         self.failed: dict[int, tuple[Node, str, str]] = {}
@@ -70,6 +72,7 @@ class Context:
 
     def start_again(self, loaded: dict[tuple[int, int], Batch]) -> None:
         """Back to where only the sources are loaded."""
+        self.loading.clear()
         self.values.clear()
         self.values.update(loaded)
         self.status[:] = 0

@@ -38,7 +38,7 @@ class Numbers(ShardedSource, abstract=True):
 
     size_found = 0
 
-    def find(self) -> int:
+    def found(self) -> int:
         return self.size_found
 
 

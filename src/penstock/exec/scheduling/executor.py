@@ -17,7 +17,7 @@ from ...core.batch import Batch
 from ...core.clocks import clocks
 from ...core.errors import DataError, PipelineError, WorkerError, different_sizes
 from ...graph.passes import uploaded
-from ..context import BadSamples, Context, explain_failure
+from ..context import Context, explain_failure
 from ..plan import Plan
 from .checkpoint import State
 from .policy import Policy
@@ -29,6 +29,7 @@ from .workers import Ticket, Workers, check_not_busy
 _IN_FLIGHT = 2
 _BEGUN_AT_ONCE = 3  # those of a GPU: while one's files are read, another's are copied
 _MAX_IO_THREADS = 4
+_LOADED_AT_ONCE = 4
 _EXIT_SECONDS = 1.0
 # Where one of the last batches took less than this to run, the thread that loads also runs: to wake another one and to
 # take turns with it at Python's lock takes longer than what overlaps is worth. Those of a GPU overlap: so little passes
@@ -241,7 +242,7 @@ class _Production:
         self.pools = (kernels.Pool(num_threads), kernels.Pool(min(num_threads, _MAX_IO_THREADS)))
         for node in plan.sources:
             op = plan.source_op(node)
-            op.copier = self.pools[1]
+            op.copier, op.gpu = self.pools[1], plan.session
             if plan.session is not None and op.feeding is not None:
                 op.memories = dict.fromkeys(uploaded(plan.nodes, node), plan.session.host_memory)  # type: ignore[attr-defined]
         self.producer = Producer(plan, policy, *self.pools, statistics.record)
@@ -249,19 +250,26 @@ class _Production:
         self.keeps_state = False  # for checkpoints
         self.ended = False  # a source has come to its end; no more is taken from any until the next epoch begins
         self._took: tuple[int, ...] = (_BRIEF_NS,)  # what the last batches took, in ns
+        # Batches that are loaded at once. Other sources than those that read are asked for one after the other.
+        self.loads_at_once = _LOADED_AT_ONCE if all(op.loads_ahead for _, op in self._sources) else 1
 
-    def load(self, ticket: Ticket) -> None:
-        """Takes picks, in order, so that an iteration depends on nothing but those before it, and loads them."""
+    def begin(self, ticket: Ticket) -> None:
+        """Takes picks, in order, so that an iteration depends on nothing but those before it, and begins to load
+        them."""
         begin = clocks()
         try:
             context = ticket.context = self._pick(ticket)
         finally:
             if self.keeps_state:
                 ticket.after = self.state(ticket.index + 1)
-        try:
-            self.producer.load(context, ticket.picks)
-        except BadSamples:
-            context.values.clear()  # `run` loads again and applies the policy
+        self.producer.begin(context, ticket.picks)
+        self.statistics.worked(begin)
+
+    def load(self, ticket: Ticket) -> None:
+        """Waits until what was begun is loaded."""
+        begin = clocks()
+        assert ticket.context is not None
+        ticket.context, ticket.picks, _ = self.producer.load(ticket.context, ticket.picks)
         if self.plan.turns is not None:
             self.plan.turns.enter(ticket.index)
         ticket.is_brief = self.is_brief()

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core import kernels
 from ...core.batch import Batch
-from ...core.errors import PipelineError
+from ...core.errors import PipelineError, SampleErrors
 from ...core.op import Picks
 from ...graph.node import Node
 from ..context import BadSamples, Context, Timing, explain_failure
@@ -19,6 +19,7 @@ from .policy import Policy
 _MAX_ATTEMPTS = 1000
 # The outputs, or the samples that can't be processed, as those of BadSamples.
 Started = list[Batch] | dict[int, tuple[Node, str, str]]
+Loaded = tuple[Context, dict[int, Picks], int]  # and how often samples were replaced
 
 
 class Producer:
@@ -27,16 +28,58 @@ class Producer:
     def __init__(self, plan: Plan, policy: Policy, pool: kernels.Pool, io: kernels.Pool, record_timings):
         self.plan, self.policy, self.pool, self.io, self.record_timings = plan, policy, pool, io, record_timings
 
-    def load(self, ctx: Context, picks: dict[int, Picks]) -> None:
+    def begin(self, ctx: Context, picks: dict[int, Picks]) -> None:
+        """Has the sources begin to load the picks."""
         for node in self.plan.sources:
-            begin = time.monotonic_ns()
             try:
-                batches = self.plan.source_op(node).load(picks[node.number], self.io)
+                ctx.loading[node.number] = self.plan.source_op(node).begin(picks[node.number], self.io)
+            except Exception as e:
+                raise explain_failure(ctx, node, e) from None
+
+    def load(self, ctx: Context, picks: dict[int, Picks], attempt: int = 0) -> Loaded:
+        """Waits until the picks are loaded. Samples that can't be read are replaced or left out; the others are not
+        read again for that."""
+        bad = self._load(ctx, picks)
+        if bad and self.policy.on_error != "replace":
+            keep = np.setdiff1d(np.arange(ctx.n), bad)
+            kept = Context(len(keep), ctx.epoch[keep], ctx.position[keep], ctx.iteration, ctx.rows[keep])
+            kept.values = {edge: _like(b.take(keep), b) for edge, b in ctx.values.items()}
+            kept.timings = ctx.timings
+            return kept, {k: p.select(keep) for k, p in picks.items()}, attempt
+        while bad:
+            rows = np.array(bad)
+            stand_ins = self._replacements(picks, rows, attempt)
+            picks = {k: p.put(rows, stand_ins[k]) for k, p in picks.items()}
+            some = Context(len(rows), ctx.epoch[rows], ctx.position[rows], ctx.iteration, ctx.rows[rows])
+            bad = rows[self._load(some, stand_ins)].tolist()
+            ctx.values = {edge: _like(b.put(rows, some.values[edge]), b) for edge, b in ctx.values.items()}
+            ctx.timings += some.timings
+            attempt += 1
+        return ctx, picks, attempt
+
+    def _load(self, ctx: Context, picks: dict[int, Picks]) -> list[int]:
+        """Loads the picks, and gives the rows that can't be read, which are listed, if that is not to be raised."""
+        if not ctx.loading:
+            self.begin(ctx, picks)
+        bad: dict[int, tuple[Node, str, str]] = {}
+        for node in self.plan.sources:
+            begin, loading = time.monotonic_ns(), ctx.loading.pop(node.number)
+            try:
+                batches = loading.wait()
+            except SampleErrors as e:
+                failure = explain_failure(ctx, node, e)
+                if e.batches is None or not isinstance(failure, BadSamples):
+                    raise failure from None
+                batches, bad = e.batches, failure.samples | bad
             except Exception as e:
                 raise explain_failure(ctx, node, e) from None
             for i, b in enumerate(batches):
                 ctx.values[node.number, i] = b
-            ctx.timings.append(Timing("load", [node.number], begin, time.monotonic_ns()))
+            span = (loading.begin_ns, loading.end_ns) if loading.end_ns else (begin, time.monotonic_ns())
+            ctx.timings.append(Timing("load", [node.number], *span))
+        if bad:
+            self.policy.record({int(ctx.rows[i]): v for i, v in bad.items()}, ctx.iteration)
+        return sorted(bad)
 
     def start(self, ctx: Context) -> Started:
         """Does of `produce` what comes before the GPU is waited for, with samples that are loaded."""
@@ -57,7 +100,8 @@ class Producer:
             else:
                 try:
                     if not loaded:
-                        self.load(ctx, picks)
+                        ctx, picks, attempt = self.load(ctx, picks, attempt)
+                        loaded = True
                     if started is None:
                         started = self.plan.start(ctx, self.pool)
                     outputs = self.plan.settle(ctx, self.pool, started)
@@ -107,6 +151,11 @@ class Producer:
         if not out:
             raise PipelineError("a bad sample can't be replaced in a pipeline without a reader; use on_error='skip'")
         return out
+
+
+def _like(batch: Batch, before: Batch) -> Batch:
+    """Samples that are no longer one dense array, as they were, are made one."""
+    return _repack(batch) if before.is_packed else batch
 
 
 def _repack(batch: Batch) -> Batch:

@@ -10,6 +10,7 @@ import queue
 import threading
 import time
 import weakref
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,7 +104,7 @@ class Workers:
         """`loader_runs`: the thread that loads also runs those batches that take little time."""
         self._production = weakref.ref(production)
         self._to_load: _Queue[Ticket | None] = _Queue()
-        self._n, self.loader_runs = n, loader_runs
+        self._n, self.loader_runs, self.loads_at_once = n, loader_runs, production.loads_at_once
         self._to_run: _Queue[Ticket | None] = _Queue()
         self._to_settle: _Queue[Ticket | None] = _Queue()
         self._threads: list[threading.Thread] = []
@@ -159,7 +160,7 @@ class Workers:
         """Makes a batch in this thread, of which none was asked for it."""
         ticket.is_waiting = False
         try:
-            for task in ("load", "run"):
+            for task in ("begin", "load", "run"):
                 if not _work(self, self._production, ticket, task, is_users=True):
                     return
         except BaseException:  # the user's interrupt: the pipeline's threads do what is left to do
@@ -211,13 +212,24 @@ class Workers:
 def _load_loop(
     workers: Workers, production: weakref.ref[_Production], todo: _Queue, loaded: _Queue, started: _Queue
 ) -> None:
-    while (ticket := todo.get()) is not None:
+    begun: deque[Ticket] = deque()  # so that what reads never waits for us
+    ended = False
+    while begun or not ended:
+        while not ended and (not begun or (len(begun) < workers.loads_at_once and not todo.empty())):
+            ticket = todo.get()
+            ended = ticket is None
+            if ticket is not None and _work(workers, production, ticket, "begin"):
+                begun.append(ticket)
+            ticket = None  # an idle thread keeps no batch alive
+        if not begun:
+            continue
+        ticket = begun.popleft()
         if _work(workers, production, ticket, "load"):
             if not ticket.is_brief or not workers.loader_runs:
                 loaded.put(ticket)
             elif _work(workers, production, ticket, "run"):  # sooner done than handed to another thread
                 _hand_on(ticket, started)
-        ticket = None  # an idle thread keeps no batch alive
+        ticket = None
 
 
 def _run_loop(workers: Workers, production: weakref.ref[_Production], todo: _Queue, started: _Queue) -> None:

@@ -38,26 +38,6 @@ class FileNames:
         return SourceName(os.path.join(os.fsdecode(self.root[:-1].tobytes()), name), name)
 
 
-class Paths(Sequence):
-    """The paths of a batch as a list of strings, each made when it is asked for."""
-
-    __slots__ = ("indices", "names")
-
-    def __init__(self, names: FileNames, indices: np.ndarray):
-        self.names, self.indices = names, indices
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    def __getitem__(self, i):
-        if isinstance(i, slice):
-            return Paths(self.names, self.indices[i])
-        return self.names.path(int(self.indices[i]))
-
-    def __repr__(self) -> str:
-        return repr(list(self))
-
-
 def _as_fnmatch(pattern: str) -> str:
     """A pattern of the shell in the syntax of the module fnmatch, which lacks `[^...]` and the backslash."""
     return re.sub(r"\\(.)|\[\^", lambda m: f"[{m[1]}]" if m[1] else "[!", pattern)

@@ -27,7 +27,8 @@ _INT64 = np.dtype("i8")
 
 
 class ShardedSource(Source, Seeded, abstract=True):
-    """Base of readers of data sets with a known number of samples. A reader defines `find` and `load`."""
+    """Base of readers of data sets with a known number of samples. It says which samples come next; `_records.py` and
+    the readers say what they are."""
 
     num_shards = Arg(int, 1, "Parts that the data set is divided into, such as processes of a distributed training.")
     shard_id = Arg(
@@ -78,7 +79,7 @@ class ShardedSource(Source, Seeded, abstract=True):
     skip_cached_images = Arg(bool, False, "Accepted for compatibility; decoders keep no cache.", hidden=True)
     tensor_init_bytes = Arg(int, 1048576, "Accepted for compatibility; memory comes from a pool.", hidden=True)
 
-    def find(self) -> int:
+    def found(self) -> int:
         """Finds the samples and says how many there are; at least one, or ValueError or OSError."""
         raise NotImplementedError
 
@@ -128,7 +129,7 @@ class ShardedSource(Source, Seeded, abstract=True):
     def _prepare(self) -> None:
         if self.size:
             return
-        size = self.find()
+        size = self.found()
         if size < self.values["num_shards"]:
             raise ValueError(
                 f"there are {size} samples, fewer than num_shards={self.values['num_shards']}; every shard needs one"

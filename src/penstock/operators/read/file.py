@@ -8,20 +8,15 @@ import zlib
 
 import numpy as np
 
-from ...core import kernels
-from ...core.batch import Batch, Spec
-from ...core.errors import SampleErrors
-from ...core.op import Arg, Picks
-from ...core.rows import ArgumentRows, TensorRows, address, allocate
-from ._blocks import Blocks
-from ._file_names import FileNames, Paths, read_list, scan
-from ._sharded import ShardedSource
+from ...core.batch import Batch
+from ...core.op import Arg
+from ._file_names import FileNames, read_list, scan
+from ._records import RecordReader, Records
 
 _MEDIA = ("jpg", "jpeg", "png", "bmp", "tif", "tiff", "pnm", "ppm", "pgm", "pbm", "jp2", "webp", "flac", "ogg", "wav")
-_BYTE, _INT32, _INT64 = np.dtype("u1"), np.dtype("i4"), np.dtype("i8")
 
 
-class File(ShardedSource):
+class File(RecordReader):
     """Reads whole files and gives their bytes and labels.
 
     The files are given in one of three ways: `file_root` alone is a folder whose sub-folders are the classes; `files`,
@@ -88,13 +83,12 @@ class File(ShardedSource):
                     f"fn.readers.file: '{name}' is an empty list; leave it out to read everything it applies to"
                 )
         self.names = FileNames("", [])
-        self._idle: list[_Reading] = []
         self.labels_of = np.zeros(0, "i4")
 
     def n_outputs(self) -> int:
         return 2
 
-    def find(self) -> int:
+    def find(self) -> Records:
         v = self.values
         root = None if v["file_root"] is None else os.path.expanduser(v["file_root"])
         if v["files"] is not None:
@@ -113,58 +107,14 @@ class File(ShardedSource):
             )
             if not len(self.names):
                 raise ValueError(_nothing_found(root, folders, v["dir_filters"], v["file_filters"]))
-        self._labels_address = self.labels_of.ctypes.data
-        return len(self.names)
+        return Records(self.names)
 
     def fingerprint(self) -> int:
         return zlib.crc32(self.labels_of.tobytes(), zlib.crc32(self.names.text.tobytes()))
 
-    def load(self, picks: Picks, io: kernels.Pool) -> tuple[Batch, ...]:
-        index = np.ascontiguousarray(picks.columns["index"], _INT64)
-        n = len(index)
-        try:
-            reading = self._idle.pop()
-        except IndexError:
-            reading = _Reading(n)
-        if reading.n != n:
-            reading = _Reading(n)
-        (encoded, at), (label, at_label) = allocate(n, kernels.TENSOR), allocate((n, 1), _INT32)
-        label_rows, at_label_rows = allocate(n, kernels.TENSOR)
-        sources, owner = Paths(self.names, index), Blocks(encoded, at)
-        kernels.library().name_files(
-            *(address(index), n, self.names.root_address, self.names.text_address, self.names.begins_address),
-            *(self._labels_address, reading.arguments, at, reading.out, at_label, at_label_rows),
-        )
-        labels = Batch(reading.label_spec, label_rows, (label,), sources, label)
-        labels.rows_address = at_label_rows
-        batch = Batch(Spec(encoded["shape"][:, :1], _BYTE), encoded, (owner,), sources)
-        batch.rows_address = at
-        # Last, as this thread's caches are cold when it goes on.
-        outcome = reading.run(io)
-        if outcome.failed:
-            raise SampleErrors({int(i): outcome.reason(i) for i in outcome.status.nonzero()[0]}, sources)
-        if not self._idle:
-            self._idle.append(reading)
-        return batch, labels
-
-
-class _Reading:
-    """The native reading of n files, kept from batch to batch until one can't be read."""
-
-    def __init__(self, n: int):
-        kernel = kernels.kernel("read/whole_file")
-        arguments, out = ArgumentRows(n, kernel.args, kernel.pointers), TensorRows(n)
-        self.n, self.arguments, self.out = n, arguments.address, out.address
-        self.label_spec = Spec.uniform(n, (1,), _INT32)
-        self._program = kernels.Program([kernels.Step(kernel, arguments.array, [(out.array, -1)], [])], n)
-        self._outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
-        self._chain = self._program.bind(self._outcome, chunk=1)
-
-    def run(self, io: kernels.Pool) -> kernels.Outcome:
-        """Fills in addresses and extents of encoded samples."""
-        outcome = self._outcome
-        outcome.failed = kernels.library().pool_run(io.handle(), self._chain)
-        return outcome
+    def finish(self, index: np.ndarray, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
+        labels = self.labels_of[index].reshape(len(index), 1)
+        return *batches, Batch.from_array(labels, sources=batches[0].sources)
 
 
 def _nothing_found(root: str, folders: list[str], dir_filters: list[str] | None, file_filters: list[str]) -> str:

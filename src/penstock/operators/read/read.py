@@ -60,7 +60,7 @@ class Read(Operator):
         owner = Blocks(contents.array, contents.address)
         if a.n:
             kernel = kernels.kernel("read/whole_file")
-            rows, _ = kernel.rows(a.n, {"allow_empty": 1, "direct": int(self.values["use_o_direct"])})
+            rows, _ = kernel.rows(a.n, {"direct": int(self.values["use_o_direct"])})
             outcome = kernels.Outcome(np.zeros(a.n, "i4"), a.n, 1)
             a.pool.run([kernels.Step(kernel, rows, [(places.array, -1)], [(x.rows, -1)])], a.n, outcome)
             if outcome.failed:

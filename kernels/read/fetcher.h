@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the samples of batches ahead, in threads of its own: looks up their spans in the reader's table, reads
+// neighbours in one call, and has each sample parsed by the thread that has read the last of its bytes.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "read/parser.h"
+#include "read/storage.h"
+
+// What is known of an output before there is a sample.
+struct FetchOutput {
+  int32_t dtype;
+  int32_t ndim;
+  int64_t shape[kMaxDims];
+  void *dense;    // memory of the samples if the shape is fixed, else null
+  int64_t bytes;  // of a sample there
+};
+
+// A batch of a reader, as Python asks for it. Its memory has to stay until the fetch has ended.
+struct Fetch {
+  // The names of objects, null-terminated: those that do not begin with '/' are behind `root`.
+  const char *root, *text;
+  const int64_t *begins;
+  int64_t n_objects;
+  // The reader's table. Sample i has the spans first[i] to first[i + 1], or if that is null `n_parts` from i * n_parts
+  // on. Null columns: object i, from 0, to the end. An object of -1 is a part that is missing, a length of -1 goes to
+  // the end.
+  const int64_t *first, *object, *offset, *length;
+  int64_t n_parts, n_samples;
+  int64_t gap;           // between spans that are read in one call, at most
+  const int64_t *index;  // (n) samples
+  int64_t n;
+  const void *parser, *args;  // null: each part is an output
+  const FetchOutput *outputs;
+  int64_t n_out;
+  Tensor *out;               // (n_out, n)
+  int32_t *status;           // (n) 1 for samples that could not be read
+  char *errors;              // (n) kErrorSize bytes with the reason
+  int64_t begin_ns, end_ns;  // when it began and ended, of the monotonic clock; written
+  int64_t bytes_read;        // written
+  int32_t direct;            // past the system's cache, whole objects only
+  int32_t allow_empty;       // an object that is read whole may be empty
+};
+
+class FetchJob;
+
+class Fetcher {
+ public:
+  // Reads no more ahead when `most_bytes` were read that nobody has waited for yet, but always for the oldest batch.
+  Fetcher(int n_threads, int64_t most_bytes);
+  ~Fetcher();
+  FetchJob *begin(Fetch *fetch);
+  int wait(FetchJob *job);     // how many samples could not be read
+  void cancel(FetchJob *job);  // one that nobody has waited for: drops what has not begun, waits for what has
+
+ private:
+  void work();
+  bool may_go_on() const;
+  void collect(FetchJob *job);
+  std::unique_ptr<Storage> storage_ = local_files();
+  std::vector<std::thread> threads_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<FetchJob *> to_begin_;    // with something that no thread has begun, the oldest first
+  std::deque<FetchJob *> to_collect_;  // that nobody has waited for, the oldest first
+  const int64_t most_bytes_;
+  int64_t held_ = 0;  // bytes of those
+  bool stop_ = false;
+};

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Readers of data sets that are tables of spans: what each of them has to say, and what they share.
+
+A reader is one file: a class that `find`s where its samples lie, names the native function that parses their bytes, and
+describes what comes out. Order, shards, epochs, padding, shuffling and checkpoints come from `ShardedSource`; reading
+ahead, in parallel and neighbours in one call from the native Fetcher (kernels/read/fetcher.h); bad samples, where each
+sample came from and statistics from here.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ...core import dtypes, kernels
+from ...core.batch import Batch, Spec
+from ...core.errors import SampleErrors
+from ...core.fetch import FETCH, OUTPUT, Fetch
+from ...core.op import Loading, Picks
+from ...core.rows import MAX_DIMS, TENSOR, ArgumentRows, address, allocate, check_dims, reserve
+from ...core.source_name import SourceName, SourceNames
+from ._file_names import FileNames
+from ._sharded import ShardedSource
+
+_INT64, _INT32, _BYTE = np.dtype("i8"), np.dtype("i4"), np.dtype("u1")
+_GAP = 4096
+
+
+class Records:
+    """Where the samples of a data set lie: columns, and no object of Python for each sample.
+
+    Each sample has one span, or `parts` of them (columns (n, parts)), or any number of them: those from `first[i]` to
+    `first[i + 1]` (n + 1) of columns (spans,). A span is `length` bytes from `offset` on of an object, whose number
+    among the names of `objects` is in `object`. An object of -1 is a part that the sample lacks; a length of -1 goes to
+    the end of the object. Without `object` sample i is object i, without `offset` spans begin at 0, without `length`
+    they are whole objects.
+
+    Spans with at most `gap` bytes between them are read in one call.
+    """
+
+    def __init__(
+        self,
+        objects: FileNames,
+        object: np.ndarray | None = None,
+        offset: np.ndarray | None = None,
+        length: np.ndarray | None = None,
+        first: np.ndarray | None = None,
+        gap: int = _GAP,
+    ):
+        def column(x: np.ndarray | None) -> np.ndarray | None:
+            return None if x is None else np.ascontiguousarray(x, _INT64)
+
+        self.objects, self.first, self.gap = objects, column(first), gap
+        self.object, self.offset, self.length = column(object), column(offset), column(length)
+        given = [c for c in (self.object, self.offset, self.length) if c is not None]
+        if len({c.shape for c in given}) > 1:
+            raise ValueError(f"[internal error] columns of the shapes {[c.shape for c in given]}")
+        self.parts = 0 if first is not None else given[0].shape[1] if given and given[0].ndim == 2 else 1
+        self._n = len(self.first) - 1 if self.first is not None else len(given[0]) if given else len(objects)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def fill(self, request: np.ndarray) -> None:
+        """Tells a `struct Fetch` where the table is."""
+        o = self.objects
+        request["root"], request["text"], request["begins"] = o.root_address, o.text_address, o.begins_address
+        request["n_objects"], request["n_samples"], request["n_parts"] = len(o), self._n, self.parts
+        request["gap"] = self.gap
+        for name in ("first", "object", "offset", "length"):
+            column = getattr(self, name)
+            request[name] = 0 if column is None else address(column)
+
+    def name(self, i: int) -> SourceName:
+        """Where sample i comes from, for errors: path, number of the record in the file, offset."""
+        if self.object is None:
+            return self.objects.path(i)
+        k = i * self.parts if self.first is None else int(self.first[i])
+        objects = self.object.ravel()
+        path = self.objects.path(max(int(objects[k]), 0))
+        if self.length is None or self.offset is None or self.length.ravel()[k] < 0:
+            return path
+        offset = int(self.offset.ravel()[k])
+        of_file = self.object[:i] if self.object.ndim == 1 else self.object[:i, 0]
+        number = i if self.first is not None else int((of_file == objects[k]).sum())
+        return SourceName(f"{path}, record {number}, offset {offset}", f"{path.given} at index {offset}")
+
+    def fingerprint(self) -> int:
+        """Tells tables of equal size apart."""
+        crc = zlib.crc32(self.objects.text.tobytes())
+        for column in (self.first, self.object, self.offset, self.length):
+            crc = crc if column is None else zlib.crc32(column, crc)
+        return crc
+
+
+class Parsed(NamedTuple):
+    """What is known of an output of the parser before there is a sample.
+
+    A `shape` without None is that of every sample: the engine gives the parser memory for it, and the batch is dense.
+    Otherwise the parser says each extent, of as many as `shape` has. A `dtype` or `shape` of None leaves type or
+    number of dimensions to the parser, too; those of a batch have to agree."""
+
+    dtype: np.dtype | None = _BYTE
+    shape: tuple[int | None, ...] | None = (None,)
+    layout: str = ""
+
+    @property
+    def is_dense(self) -> bool:
+        return self.dtype is not None and self.shape is not None and None not in self.shape
+
+
+class RecordReader(ShardedSource, abstract=True):
+    """Base of readers. What a reader defines:
+
+    * `find()`: a Records with its samples;
+    * `parser`: kernels/read/<name>.{h,cpp} that parses one sample (see kernels/read/parser.h), "" if each part is an
+      output as it is; `parser_arguments()`: the fields of its argument struct, as `params` of operators gives them;
+    * `parsed()`: what the parser gives, one Parsed for each;
+    * `finish(index, batches)`, if its outputs are not just those: what is known of the samples at `index` without
+      reading them, such as labels, is added here, by column.
+    """
+
+    parser: ClassVar[str] = ""  # such as "read/tf_example"
+    allow_empty: ClassVar[bool] = False  # whether a whole object without any bytes is a good sample
+    # Known once the samples are found:
+    records: Records
+    known: tuple[Parsed, ...]
+    outputs_of_parser: np.ndarray  # the same for the native side
+    request: np.ndarray  # what is the same for each batch of it
+    alive: list[Any]  # what the parser's arguments point to
+
+    def find(self) -> Records:
+        """Finds the samples; at least one, or ValueError or OSError that says what was looked for."""
+        raise NotImplementedError
+
+    def parsed(self) -> tuple[Parsed, ...]:
+        """What the parser gives: by default the bytes of one part."""
+        return (Parsed(),)
+
+    def parser_arguments(self) -> dict[str, Any]:
+        """The fields of the parser's argument struct: numbers, or arrays (1, ...) for pointers."""
+        return {}
+
+    def select(self, index: np.ndarray) -> tuple[Records, np.ndarray]:
+        """A table, and where in it the samples at `index` are; another one than that of `find` for a reader whose spans
+        depend on the batch."""
+        return self.records, index
+
+    def finish(self, index: np.ndarray, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
+        """The outputs for the samples at `index`, of what was parsed."""
+        return batches
+
+    def source_name(self, index: int) -> SourceName:
+        """Where a sample comes from: "file, record, offset"; its `given` is what `source_info` says."""
+        return self.records.name(index)
+
+    # The rest is the same for all -------------------------------------------------------------------------------
+
+    def n_outputs(self) -> int:
+        return len(self.parsed())
+
+    def found(self) -> int:
+        self.records, self.known = self.find(), self.parsed()
+        self.outputs_of_parser = np.zeros(len(self.known), OUTPUT)
+        for row, o in zip(self.outputs_of_parser, self.known):
+            shape = o.shape or ()
+            check_dims(len(shape))
+            row["dtype"] = 0 if o.dtype is None else dtypes.from_numpy(o.dtype)
+            row["ndim"], row["shape"][: len(shape)] = len(shape), [n or 0 for n in shape]
+        self.request, self.alive = np.zeros(1, FETCH), []
+        if self.parser:
+            parser = kernels.kernel(self.parser)
+            rows = ArgumentRows(1, parser.args, parser.pointers)
+            self.alive = [rows, *rows.fill(self.parser_arguments())]
+            self.request["parser"], self.request["args"] = parser.address, rows.address
+        self.request["n_out"], self.request["allow_empty"] = len(self.known), self.allow_empty
+        self.request["direct"] = bool(self.values.get("use_o_direct"))
+        return len(self.records)
+
+    def fingerprint(self) -> int:
+        return self.records.fingerprint()
+
+    def begin(self, picks: Picks, io: kernels.Pool) -> Loading:
+        return _Reading(self, np.ascontiguousarray(picks.columns["index"], _INT64), io)
+
+
+class _Reading(Loading):
+    """A batch that is read and parsed."""
+
+    def __init__(self, reader: RecordReader, index: np.ndarray, io: kernels.Pool):
+        n, (records, rows) = len(index), reader.select(index)
+        rows = np.ascontiguousarray(rows, _INT64)
+        request, outputs = reader.request.copy(), reader.outputs_of_parser.copy()
+        records.fill(request)
+        (out, at), (status, at_status) = allocate((len(outputs), n), TENSOR), allocate(n, _INT32)
+        errors, at_errors = reserve((n, kernels.ERROR_SIZE), _BYTE)
+        self._dense: list[np.ndarray | None] = [None] * len(outputs)
+        for k, (row, o) in enumerate(zip(outputs, reader.known)):
+            if o.is_dense:
+                self._dense[k], row["dense"] = allocate((n, *o.shape), o.dtype)  # type: ignore[arg-type, misc]
+                row["bytes"] = self._dense[k].nbytes // max(n, 1)  # type: ignore[union-attr]
+        request["index"], request["n"] = address(rows), n
+        request["outputs"], request["out"] = address(outputs), at
+        request["status"], request["errors"] = at_status, at_errors
+        self._reader, self._index, self._out, self._status, self._errors = reader, index, out, status, errors
+        alive = (rows, outputs, out, status, errors, self._dense, records, reader.alive)
+        self._fetch = io.fetcher().begin(request, alive)
+
+    def wait(self) -> tuple[Batch, ...]:
+        reader, index, fetch = self._reader, self._index, self._fetch
+        reasons: dict[int, str] = {}
+        if fetch.wait():
+            reasons = {int(i): _text(self._errors[i]) for i in self._status.nonzero()[0]}
+        self.begin_ns, self.end_ns = fetch.request[0][["begin_ns", "end_ns"]].tolist()
+        sources, batches = SourceNames(reader.source_name, index), []
+        for o, rows, array in zip(reader.known, self._out, self._dense):
+            if array is not None:
+                batches.append(Batch.from_array(array, o.layout, sources))
+            else:
+                batches.append(_batch(o, rows, fetch, sources, reasons))
+        loaded = reader.finish(index, tuple(batches))
+        if reasons:
+            raise SampleErrors(reasons, sources, loaded)
+        return loaded
+
+
+def _batch(o: Parsed, rows: np.ndarray, owner: Fetch, sources: SourceNames, reasons: dict[int, str]) -> Batch:
+    """The samples that a parser has described. Those that differ in type or dimensions are bad."""
+    if o.dtype is not None and o.shape is not None:
+        dtype, ndim = o.dtype, len(o.shape)
+    else:
+        good = np.setdiff1d(np.arange(len(rows)), list(reasons)) if reasons else np.arange(len(rows))
+        first = rows[good[0]] if len(good) else None
+        dtype = _BYTE if first is None else dtypes.to_numpy(dtypes.DALIDataType(int(first["dtype"])))
+        ndim = 1 if first is None else int(first["ndim"])
+        number = dtypes.from_numpy(dtype)
+        for i in good[(rows["dtype"][good] != number) | (rows["ndim"][good] != ndim)].tolist():
+            got = dtypes.to_numpy(dtypes.DALIDataType(int(rows[i]["dtype"])))
+            reasons[i] = (
+                f"the sample has {int(rows[i]['ndim'])} dimensions of {got.name}, the first of the batch {ndim} of "
+                f"{dtype.name}; all samples of a batch need the same"
+            )
+        for i in reasons:
+            rows[i]["data"], rows[i]["shape"], rows[i]["ndim"], rows[i]["dtype"] = 0, np.zeros(MAX_DIMS), ndim, number
+    batch = Batch(Spec(rows["shape"][:, :ndim], dtype, o.layout), rows, (owner,), sources)
+    batch.rows_address = address(rows)
+    return batch
+
+
+def _text(error: np.ndarray) -> str:
+    return error.tobytes().partition(b"\0")[0].decode("utf-8", "replace")
