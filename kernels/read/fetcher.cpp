@@ -182,14 +182,16 @@ class FetchJob {
     const Span &first = spans_[span(0)];
     if (first.object < 0) return 0;
     const std::shared_ptr<Object> object = open(first);
-    if (first.length < 0 && !first.offset) {
+    if (first.length == -1 && !first.offset) {
       const Content content = read_whole(*object, f.allow_empty);
       keep(content.data);
       bytes_[span(0)] = {content.data, content.size};
       return content.size;
     }
     const int64_t size = object->length();
-    auto fits = [&](const Span &s) { return s.offset >= 0 && s.offset <= size && s.length <= size - s.offset; };
+    auto fits = [&](const Span &s) {
+      return s.offset >= 0 && s.offset <= size && s.length >= -1 && s.length <= size - s.offset;
+    };
     int64_t end = -1;
     for (int k = 0; k < count; k++) {
       const Span &s = spans_[span(k)];
@@ -341,6 +343,7 @@ FetchJob *Fetcher::begin(Fetch *fetch) {
   Scratch scratch;
   job->parse_rest(arena, scratch);
   fetch->begin_ns = fetch->end_ns = now_ns();
+  fetch->bytes_read = 0, fetch->n_reads = (int64_t)job->runs.size();
   {
     std::lock_guard<std::mutex> lock(mutex_);
     to_collect_.push_back(job.get());
@@ -352,6 +355,13 @@ FetchJob *Fetcher::begin(Fetch *fetch) {
 
 int Fetcher::wait(FetchJob *job) {
   std::unique_lock<std::mutex> lock(mutex_);
+  auto goes_first = [job](std::deque<FetchJob *> &jobs) {
+    auto place = std::find(jobs.begin(), jobs.end(), job);
+    if (place != jobs.end()) std::rotate(jobs.begin(), place, place + 1);
+  };
+  goes_first(to_begin_);
+  goes_first(to_collect_);
+  wake_.notify_one();
   job->done.wait(lock, [&] { return !job->runs_left; });
   collect(job);
   return job->failed;

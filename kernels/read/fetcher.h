@@ -38,20 +38,21 @@ struct Fetch {
   const void *parser, *args;  // null: each part is an output
   const FetchOutput *outputs;
   int64_t n_out;
-  Tensor *out;               // (n_out, n)
-  int32_t *status;           // (n) 1 for samples that could not be read
-  char *errors;              // (n) kErrorSize bytes with the reason
-  int64_t begin_ns, end_ns;  // when it began and ended, of the monotonic clock; written
-  int64_t bytes_read;        // written
-  int32_t direct;            // past the system's cache, whole objects only
-  int32_t allow_empty;       // an object that is read whole may be empty
+  Tensor *out;                  // (n_out, n)
+  int32_t *status;              // (n) 1 for samples that could not be read
+  char *errors;                 // (n) kErrorSize bytes with the reason
+  int64_t begin_ns, end_ns;     // when it began and ended, of the monotonic clock; written
+  int64_t bytes_read, n_reads;  // written
+  int32_t direct;               // past the system's cache, whole objects only
+  int32_t allow_empty;          // an object that is read whole may be empty
 };
 
 class FetchJob;
 
 class Fetcher {
  public:
-  // Reads no more ahead when `most_bytes` were read that nobody has waited for yet, but always for the oldest batch.
+  // Reads no more ahead when `most_bytes` were read that nobody has waited for yet, but always for the batch that is
+  // waited for, or else the oldest.
   Fetcher(int n_threads, int64_t most_bytes);
   ~Fetcher();
   FetchJob *begin(Fetch *fetch);

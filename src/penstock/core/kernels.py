@@ -9,6 +9,7 @@ import re
 import weakref
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
