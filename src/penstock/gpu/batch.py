@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,7 +42,7 @@ class DeviceBatch(Batch):
 
     @classmethod
     def on(
-        cls, stream: Stream, spec: Spec, budget: Budget | None = None, sources: list[str] | None = None
+        cls, stream: Stream, spec: Spec, budget: Budget | None = None, sources: Sequence[str] | None = None
     ) -> DeviceBatch:
         """Memory for all samples, for work of `stream`. Called inside `with device:`."""
         device = stream.device
@@ -57,7 +58,7 @@ class DeviceBatch(Batch):
         batch.device, batch.stream, batch.ready = stream.device, stream, None
         return batch
 
-    def with_rows(self, spec: Spec, rows: np.ndarray, owners: tuple, sources: list[str] | None = None) -> Self:
+    def with_rows(self, spec: Spec, rows: np.ndarray, owners: tuple, sources: Sequence[str] | None = None) -> Self:
         batch = super().with_rows(spec, rows, owners, sources)
         batch.device, batch.stream, batch.ready = self.device, self.stream, self.ready
         return batch

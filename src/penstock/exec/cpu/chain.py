@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -302,7 +303,7 @@ class _Segment:
     def _publish(self, wiring: Wiring, batches: dict[Edge, Batch]) -> None:
         """Makes what is wanted known to later stages; each sample keeps the name of where it came from."""
         values = self.ctx.values
-        sources: dict[Edge, list[str] | None] = {e: values[e].sources for e in self.imported}
+        sources: dict[Edge, Sequence[str] | None] = {e: values[e].sources for e in self.imported}
         for c in self.calls:
             names = next((sources[e] for e in c.ins if sources[e] is not None), None)
             for e in c.outs:

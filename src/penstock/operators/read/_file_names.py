@@ -33,7 +33,7 @@ class FileNames:
     def __len__(self) -> int:
         return len(self._begins) - 1
 
-    def path(self, index: int) -> str:
+    def path(self, index: int) -> SourceName:
         name = os.fsdecode(self.text[int(self._begins[index]) : int(self._begins[index + 1]) - 1].tobytes())
         return SourceName(os.path.join(os.fsdecode(self.root[:-1].tobytes()), name), name)
 

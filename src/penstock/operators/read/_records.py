@@ -91,7 +91,7 @@ class Records:
         """Tells tables of equal size apart."""
         crc = zlib.crc32(self.objects.text.tobytes())
         for column in (self.first, self.object, self.offset, self.length):
-            crc = crc if column is None else zlib.crc32(column, crc)
+            crc = crc if column is None else zlib.crc32(column.tobytes(), crc)
         return crc
 
 
