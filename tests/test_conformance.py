@@ -16,7 +16,8 @@ from deviations import Either
 from harness import Case, Column
 from operators.geometry.test_resize import reference, references
 from penstock import types
-from penstock.core.op import REGISTRY, PerFrame, PerSample, Source, snake_case
+from penstock.core.op import REGISTRY, PerFrame, PerSample, snake_case
+from penstock.core.source import Source
 
 X = np.arange(24, dtype="u1").reshape(2, 4, 3)
 F = np.linspace(0, 1, 24, dtype="f4").reshape(2, 4, 3)

@@ -6,7 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from penstock.core.op import REGISTRY, Arg, Source
+from penstock.core.op import REGISTRY, Arg
+from penstock.core.source import Source
 from penstock.experimental import dynamic as ndd
 from penstock.experimental.dynamic._errors import in_names_here
 

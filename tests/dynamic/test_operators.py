@@ -7,7 +7,8 @@ import pytest
 import harness
 from conformance.test_operators import DECLARED
 from harness import Column
-from penstock.core.op import REGISTRY, Source
+from penstock.core.op import REGISTRY
+from penstock.core.source import Source
 from penstock.experimental import dynamic as ndd
 from penstock.experimental.dynamic import _namespace
 

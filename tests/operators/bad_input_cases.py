@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penstock import fn, pipeline_def, types
-from penstock.core.op import REGISTRY, Arg, Layout, Operator, Source
+from penstock.core.op import REGISTRY, Arg, Layout, Operator
+from penstock.core.source import Source
 
 # That a case may take beyond what is taken already; of what the device has had it keeps much.
 MEMORY_BYTES = {"cpu": 1 << 30, "gpu": 8 << 30}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,6 @@ from . import dtypes, kernels, rng
 from .batch import Batch, Spec
 from .dtypes import DALIDataType, DALIImageType, DALIInterpType
 from .errors import suggest
-from .picks import Picks
 from .recording import IMMEDIATE, Native
 
 REGISTRY: dict[str, type[Operator]] = {}  # by public name: "resize", "readers.file"
@@ -210,7 +209,7 @@ class Operator:
         if abstract or cls.__name__.startswith("_"):
             return
         if all("devices" not in vars(c) for c in cls.__mro__ if c is not Operator):
-            makes = cls.inputs[0] == 0 and not cls.is_native() and not issubclass(cls, Source)
+            makes = cls.inputs[0] == 0 and not cls.is_native()
             runs = cls.is_native() and (cls.aliases or kernels.has_gpu_form(cls.kernel))
             cls.devices = ("cpu", "gpu") if runs or makes or cls.regroups else ("cpu",)
         name = snake_case(cls.__name__)
@@ -314,113 +313,6 @@ class Pointwise(Operator, abstract=True):
 
     def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray] | None:
         return out.origin, out.stored
-
-
-class Loading:
-    """A batch that a source is loading."""
-
-    begin_ns = end_ns = 0  # when that began and ended, if the source knows, of the monotonic clock
-
-    def wait(self) -> tuple[Batch, ...]:
-        """The samples; once. Raises SampleErrors for what can't be read, with the batches in which those are empty."""
-        raise NotImplementedError
-
-
-class _Later(Loading):
-    """One that is loaded when somebody waits for it."""
-
-    def __init__(self, load: Callable[[], tuple[Batch, ...]]):
-        self.wait = load  # type: ignore[method-assign]
-
-
-class Source(Operator, abstract=True):
-    """An operator that brings samples in. `take` is called in order, one by one; `begin` and `load` any time, by any
-    thread. A source defines one of these two."""
-
-    inputs = (0, 0)
-    closing: bool = False  # set when the pipeline ends, for sources that wait for something
-    copier: kernels.Pool | None = None  # native threads that may copy what `take` was given, in a built pipeline
-    feeding: Any = None  # where what the user feeds waits: a Feed of operators/external/_fed.py
-    sets_batch_size: ClassVar[bool] = False  # its data decides how many samples a batch has
-    is_prompt: bool = False  # `take` and `load` wait for nothing and call no code of the user's
-    gpu: Any = None  # the GPU's session where the pipeline has one: `begin` may begin work there, and give its batches
-    name = Arg(str, None, "Name of the operator, for `epoch_size`, `reader_meta` and iterators.")
-
-    def open(self, max_batch_size: int, seed: int) -> None:
-        """Finds the data, when the pipeline is built."""
-
-    def restarts(self) -> bool:
-        """Whether `reset` brings it to the beginning of an epoch; False for streams that only go on."""
-        return True
-
-    def has_data(self) -> bool:
-        """Whether an iteration can be asked for ahead of time."""
-        return True
-
-    def ask(self) -> None:
-        """An iteration was asked for; `take` will be called for it. Called by the user's thread, in order."""
-
-    def take(self, n: int, iteration: int) -> Picks:
-        """Picks the samples of the next batch; raises StopIteration at the end of an epoch, if it has one.
-
-        Gives n picks, or fewer only if `sets_batch_size`."""
-        raise NotImplementedError
-
-    def begin(self, picks: Picks, io: kernels.Pool) -> Loading:
-        """Begins to load the samples of the picks, and does not wait. Several batches may be on their way. `io`: native
-        threads for reading."""
-        return _Later(lambda: self.load(picks, io))
-
-    def load(self, picks: Picks, io: kernels.Pool) -> tuple[Batch, ...]:
-        """The samples of the picks. Raises SampleErrors as `Loading.wait` does."""
-        return self.begin(picks, io).wait()
-
-    @property
-    def loads_ahead(self) -> bool:
-        """Whether `begin` begins anything."""
-        return type(self).begin is not Source.begin
-
-    def replace(self, picks: Picks, rows: np.ndarray, attempt: int) -> Picks | None:
-        """Picks for the samples that stand in for `rows`: the next ones of the same shard; None if it can't."""
-        return None
-
-    def state(self) -> dict[str, Any] | None:
-        """A few integers that say which samples come next; None if the source can't go back to where it was."""
-        return None
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Goes back to where it was when `state` was taken, also by the same source of another pipeline. ValueError if
-        that is not possible."""
-
-    def saved(self) -> dict[str, Any] | None:
-        """Where it is, for a checkpoint: values of JSON. None if it can't be said."""
-        return self.state()
-
-    def resume(self, state: dict[str, Any], shards: Sequence[tuple[dict[str, Any], int]] = ()) -> None:
-        """Goes on, in a new pipeline, from where a source was that `saved` this; `shards`: states and seeds of all."""
-        self.restore(state)
-
-    def left_over(self) -> tuple[int, int]:
-        """Where it went on with another number of shards: the epoch, and the samples that they had left of it."""
-        return 0, 0
-
-    def identity(self) -> dict[str, Any]:
-        """What has to be the same in a pipeline that goes on from a checkpoint of another; values of JSON."""
-        return {}
-
-    def begins_epoch(self, state: dict[str, Any]) -> bool:
-        """Whether `state` is at the beginning of an epoch, so that `reset` would do nothing."""
-        return False
-
-    def reset(self) -> None:
-        """Starts the next epoch."""
-
-    def meta(self) -> dict[str, int] | None:
-        """What `Pipeline.reader_meta` tells, None for sources without an epoch of known size."""
-        return None
-
-    def close(self) -> None:
-        """Gives back files and threads."""
 
 
 class Seeded(Operator, abstract=True):

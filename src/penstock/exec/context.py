@@ -11,7 +11,7 @@ import numpy as np
 from ..core.batch import Batch
 from ..core.errors import InternalError, PipelineError, SampleErrors
 from ..core.kernels import Outcome
-from ..core.op import Loading
+from ..core.source import Loading
 from ..graph.node import Node
 from ..graph.scopes import Scope
 

@@ -12,7 +12,8 @@ import numpy as np
 from ..core import kernels
 from ..core.batch import Batch
 from ..core.errors import DataError, PipelineError, different_sizes
-from ..core.op import Picks, Source
+from ..core.picks import Picks
+from ..core.source import Source
 from ..graph.node import Node
 from ..graph.passes import Stage, kind_of
 from . import branches

@@ -14,7 +14,7 @@ import numpy as np
 from ..core import kernels
 from ..core.batch import Batch
 from ..core.errors import PipelineError
-from ..core.op import Source
+from ..core.source import Source
 from ..graph.joining import Branches, join_branches
 from ..graph.node import DataNode, Node
 from ..graph.passes import Stage, kind_of, last_uses, prune, schedule

@@ -4,7 +4,7 @@ chains."""
 
 from __future__ import annotations
 
-from ..core.op import Source
+from ..core.source import Source
 from .node import DataNode, Node
 from .placement import Transfer
 

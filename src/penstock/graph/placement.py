@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import kernels
-from ..core.op import Operator, Source
+from ..core.op import Operator
+from ..core.source import Source
 from .loose import LOOSE, adopt
 from .node import DataNode, Node
 

@@ -10,7 +10,7 @@ import numpy as np
 from ...core import kernels
 from ...core.batch import Batch
 from ...core.errors import PipelineError, SampleErrors
-from ...core.op import Picks
+from ...core.picks import Picks
 from ...graph.node import Node
 from ..context import BadSamples, Context, Timing, explain_failure
 from ..plan import Plan

@@ -18,7 +18,7 @@ import numpy as np
 from ...core import kernels
 from ...core.batch import Batch
 from ...core.errors import InternalError, PipelineError
-from ...core.op import Picks
+from ...core.picks import Picks
 from ..context import Context
 from .checkpoint import State
 from .one_core import OneCore

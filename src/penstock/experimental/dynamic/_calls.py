@@ -16,7 +16,7 @@ from ...core import rng
 from ...core.batch import Batch
 from ...core.errors import PipelineError, Site
 from ...core.kernels import Pool
-from ...core.op import Source
+from ...core.source import Source
 from ...exec.context import BadSamples, Context
 from ...exec.plan import Plan
 from ...graph import trace

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...core.errors import PipelineError, Site
-from ...core.op import REGISTRY, Source
+from ...core.op import REGISTRY
+from ...core.source import Source
 
 _FUNCTION = re.compile(r"\bfn((?:\.[a-z_]\w*)+)")
 _OF_PIPELINES = "which was used in the pipeline definition with the following traceback:"

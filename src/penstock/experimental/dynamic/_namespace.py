@@ -8,7 +8,8 @@ import functools
 import sys
 from typing import Any
 
-from ...core.op import REGISTRY, Operator, Source, snake_case
+from ...core.op import REGISTRY, Operator, snake_case
+from ...core.source import Source
 from ...registry import functions
 
 # Parts of graphs, and what runs Python functions, which the program can call itself.

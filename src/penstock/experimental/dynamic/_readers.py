@@ -12,7 +12,8 @@ from typing import Any, overload
 
 from ...core.batch import Batch as Samples
 from ...core.errors import PipelineError, SampleErrors, user_sites
-from ...core.op import Operator, Source
+from ...core.op import Operator
+from ...core.source import Source
 from ...graph import trace
 from . import _device
 from ._batch import Batch

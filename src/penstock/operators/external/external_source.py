@@ -13,8 +13,10 @@ from ...core.batch import Batch, Buffer
 from ...core.dtypes import DALIDataType, to_numpy
 from ...core.errors import DataError
 from ...core.kernels import Pool
-from ...core.op import Arg, Picks, Source
+from ...core.op import Arg
+from ...core.picks import Picks
 from ...core.sample_info import SampleInfo
+from ...core.source import Source
 from ...external import samples
 from ...external.ahead import Ahead, Position
 from ...external.calling import CYCLES, Calling

@@ -18,8 +18,9 @@ from ...core import dtypes, kernels
 from ...core.batch import Batch, Spec
 from ...core.errors import SampleErrors
 from ...core.fetch import FETCH, OUTPUT, Fetch
-from ...core.op import Loading, Picks
+from ...core.picks import Picks
 from ...core.rows import MAX_DIMS, TENSOR, ArgumentRows, address, allocate, check_dims, reserve
+from ...core.source import Loading
 from ...core.source_name import SourceName, SourceNames
 from ._file_names import FileNames
 from ._sharded import ShardedSource

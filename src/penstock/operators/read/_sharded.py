@@ -14,7 +14,9 @@ import numpy as np
 
 from ...core import rng
 from ...core.errors import PipelineError
-from ...core.op import Arg, Picks, Seeded, Source
+from ...core.op import Arg, Seeded
+from ...core.picks import Picks
+from ...core.source import Source
 from ._order import Course
 
 # Keys of orders on which all shards have to agree whatever seeds their pipelines have.

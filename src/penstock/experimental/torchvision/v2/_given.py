@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....core.op import Source
+from ....core.source import Source
 from ....graph import trace
 
 
