@@ -8,7 +8,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from penstock.core.op import REGISTRY, Operator, Source
+from penstock.core.op import REGISTRY, Operator
+from penstock.core.source import Source
 from penstock.experimental.dynamic import _namespace, _signatures
 from penstock.registry import signatures
 
