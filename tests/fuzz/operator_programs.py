@@ -22,7 +22,8 @@ import bad_input_cases as bad  # noqa: E402
 
 from harness import Case, Column, OpTest, random_array  # noqa: E402
 from penstock import types  # noqa: E402
-from penstock.core.op import REGISTRY, Arg, Layout, Operator, Source  # noqa: E402
+from penstock.core.op import REGISTRY, Arg, Layout, Operator  # noqa: E402
+from penstock.core.source import Source  # noqa: E402
 
 TYPES = ("u1", "u1", "u1", "f4", "f4", "i1", "u2", "i2", "i4", "u4", "i8", "u8", "f2", "f8", "?")
 LAYOUTS = ("HWC", "HWC", "HWC", "CHW", "HW", "FHWC", "FHWC", "FCHW", "DHWC", "CDHW", "FDHWC", "", "WHC", "ABC", "F")

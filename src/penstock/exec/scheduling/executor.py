@@ -266,9 +266,11 @@ class _Production:
         self.statistics.worked(begin)
 
     def load(self, ticket: Ticket) -> None:
-        """Waits until what was begun is loaded."""
-        begin = clocks()
+        """Waits until what was begun is loaded; begins with it if nobody has."""
+        if ticket.context is None:
+            self.begin(ticket)
         assert ticket.context is not None
+        begin = clocks()
         ticket.context, ticket.picks, _ = self.producer.load(ticket.context, ticket.picks)
         if self.plan.turns is not None:
             self.plan.turns.enter(ticket.index)

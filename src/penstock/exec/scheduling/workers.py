@@ -160,7 +160,7 @@ class Workers:
         """Makes a batch in this thread, of which none was asked for it."""
         ticket.is_waiting = False
         try:
-            for task in ("begin", "load", "run"):
+            for task in ("load", "run"):
                 if not _work(self, self._production, ticket, task, is_users=True):
                     return
         except BaseException:  # the user's interrupt: the pipeline's threads do what is left to do
@@ -218,7 +218,7 @@ def _load_loop(
         while not ended and (not begun or (len(begun) < workers.loads_at_once and not todo.empty())):
             ticket = todo.get()
             ended = ticket is None
-            if ticket is not None and _work(workers, production, ticket, "begin"):
+            if ticket is not None and (workers.loads_at_once == 1 or _work(workers, production, ticket, "begin")):
                 begun.append(ticket)
             ticket = None  # an idle thread keeps no batch alive
         if not begun:
