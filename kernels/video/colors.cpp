@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Y'CbCr to R'G'B' as ITU-T H.273 defines it: Y' and the differences of a range, by the luma coefficients KR and KB of
+// the matrix. Chroma is interpolated linearly between its samples, which lie where the stream says (by default at the
+// left of every second pixel, between two rows).
+#include "video/colors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "color/interleave.h"
+
+namespace {
+
+// How a picture lies in memory, by FFmpeg's name of its pixel format, such as yuv420p10le.
+struct Format {
+  int column_shift = 0, row_shift = 0;  // chroma has 1 / 2^shift of the columns and rows
+  int bits = 8;
+  bool is_gray = false, is_rgb = false, is_full_range = false, is_semiplanar = false;
+  int bit_shift = 0;  // of samples that lie in the upper bits
+};
+
+bool parse(const char *name, Format *f) {
+  const std::string_view s(name ? name : "");
+  if (s == "nv12") return f->column_shift = f->row_shift = 1, f->is_semiplanar = true;
+  if (s == "p010le") return f->column_shift = f->row_shift = 1, f->is_semiplanar = true, f->bits = 10, f->bit_shift = 6;
+  size_t at = 0;
+  const auto skip = [&](const char *text) {
+    const bool found = s.compare(at, strlen(text), text) == 0;
+    if (found) at += strlen(text);
+    return found;
+  };
+  if (skip("gray")) {
+    f->is_gray = true;
+  } else if (skip("gbr")) {
+    f->is_rgb = true;
+    skip("a");
+    if (!skip("p")) return false;
+  } else if (skip("yuv")) {
+    if (skip("j")) f->is_full_range = true;
+    skip("a");
+    if (skip("420"))
+      f->column_shift = f->row_shift = 1;
+    else if (skip("422"))
+      f->column_shift = 1;
+    else if (skip("440"))
+      f->row_shift = 1;
+    else if (skip("411"))
+      f->column_shift = 2;
+    else if (skip("410"))
+      f->column_shift = f->row_shift = 2;
+    else if (!skip("444"))
+      return false;
+    if (!skip("p")) return false;
+  } else {
+    return false;
+  }
+  if (at == s.size()) return true;
+  f->bits = 0;
+  while (at < s.size() && s[at] >= '0' && s[at] <= '9') f->bits = f->bits * 10 + (s[at++] - '0');
+  return f->bits > 8 && f->bits <= 12 && s.substr(at) == "le";
+}
+
+struct Coefficients {
+  int16_t y, rv, gu, gv, bu;  // products with values of 15 bits leave 5 bits of fraction
+  int32_t black;              // of Y', in steps of the format
+};
+
+Coefficients coefficients(const Picture &p, const Format &f) {
+  double kr = 0.299, kb = 0.114;  // ITU-R BT.601 (5, 6, and what is not said)
+  if (p.matrix == 1) kr = 0.2126, kb = 0.0722;
+  if (p.matrix == 4) kr = 0.30, kb = 0.11;
+  if (p.matrix == 7) kr = 0.212, kb = 0.087;
+  if (p.matrix == 9 || p.matrix == 10) kr = 0.2627, kb = 0.0593;
+  const bool full = f.is_full_range || p.range == 2;
+  const double steps = std::ldexp(1, f.bits - 8), most = std::ldexp(1, f.bits) - 1;
+  // What one step of 8 bits is worth, in values 0 to 255.
+  const double y = full ? 255 * steps / most : 255.0 / 219, c = full ? 255 * steps / most : 255.0 / 224;
+  const double kg = 1 - kr - kb;
+  // Y' comes as (y - black) * 2^7, chroma as (c - middle) * 2^7; a rounded product shifted by 15 is to leave 5 bits.
+  const auto fixed = [](double x) { return (int16_t)std::lround(x * 32 * 256); };
+  return {fixed(y),
+          fixed(2 * (1 - kr) * c),
+          fixed(-2 * (1 - kb) * kb / kg * c),
+          fixed(-2 * (1 - kr) * kr / kg * c),
+          fixed(2 * (1 - kb) * c),
+          full ? 0 : (int32_t)(16 * steps)};
+}
+
+// (a * b + 2^14) >> 15, in the form that compilers know as one instruction.
+inline int16_t times(int16_t a, int16_t b) { return (int16_t)(((((int32_t)a * b) >> 14) + 1) >> 1); }
+
+inline uint8_t limit(int16_t x) {
+  x = (int16_t)((x + 16) >> 5);
+  return (uint8_t)(x < 0 ? 0 : x > 255 ? 255 : x);
+}
+
+// One row: Y' of `bits`, differences of 15 bits.
+template <class T>
+CLONES void convert_row(const T *__restrict luma, const int16_t *__restrict u, const int16_t *__restrict v, int64_t n,
+                        Coefficients k, int scale, int drop, uint8_t *__restrict r, uint8_t *__restrict g,
+                        uint8_t *__restrict b) {
+  for (int64_t i = 0; i < n; i++) {
+    const int16_t y = times((int16_t)(((int)(luma[i] >> drop) - k.black) << scale), k.y);
+    r[i] = limit((int16_t)(y + times(v[i], k.rv)));
+    g[i] = limit((int16_t)(y + times(u[i], k.gu) + times(v[i], k.gv)));
+    b[i] = limit((int16_t)(y + times(u[i], k.bu)));
+  }
+}
+
+// A row of chroma between two: 4 times its value, the middle taken off.
+template <class T>
+CLONES void blend_rows(const T *__restrict near, const T *__restrict far, int64_t n, int near_weight, int far_weight,
+                       int middle, int drop, int step, int16_t *__restrict out) {
+  if (step == 1)
+    for (int64_t i = 0; i < n; i++)
+      out[i] = (int16_t)((near[i] >> drop) * near_weight + (far[i] >> drop) * far_weight - 4 * middle);
+  else
+    for (int64_t i = 0; i < n; i++)
+      out[i] = (int16_t)((near[2 * i] >> drop) * near_weight + (far[2 * i] >> drop) * far_weight - 4 * middle);
+}
+
+// From chroma columns [c0, c0 + n) to pixels; `in` begins at c0, and is repeated at both ends of the picture.
+// `scale` makes 8 times the value one of 15 bits.
+CLONES void spread_left(const int16_t *__restrict in, int64_t n_pairs, int scale, int16_t *__restrict out) {
+  for (int64_t i = 0; i < n_pairs; i++) {
+    out[2 * i] = (int16_t)((2 * in[i]) << scale);
+    out[2 * i + 1] = (int16_t)((in[i] + in[i + 1]) << scale);
+  }
+}
+CLONES void spread_centre(const int16_t *__restrict in, int64_t n_pairs, int scale, int16_t *__restrict out) {
+  for (int64_t i = 0; i < n_pairs; i++) {  // in[-1] is there
+    out[2 * i] = (int16_t)(((3 * in[i] + in[i - 1] + 1) >> 1) << scale);
+    out[2 * i + 1] = (int16_t)(((3 * in[i] + in[i + 1] + 1) >> 1) << scale);
+  }
+}
+CLONES void spread_none(const int16_t *__restrict in, int64_t n, int scale, int16_t *__restrict out) {
+  for (int64_t i = 0; i < n; i++) out[i] = (int16_t)((2 * in[i]) << scale);
+}
+
+enum Siting { LEFT = 1, CENTRE = 2, TOP_LEFT = 3 };
+
+struct Rows {  // of scratch memory
+  uint8_t *r, *g, *b;
+  int16_t *u, *v, *narrow;
+};
+
+class Converter {
+ public:
+  Converter(const Picture &p, const Format &f, int64_t x, int64_t width, const Rows &rows)
+      : p_(p), f_(f), k_(coefficients(p, f)), x_(x), width_(width), rows_(rows) {
+    chroma_width_ = (p.width + (1 << f.column_shift) - 1) >> f.column_shift;
+    chroma_height_ = (p.height + (1 << f.row_shift) - 1) >> f.row_shift;
+    siting_ = p.siting == CENTRE || p.siting == TOP_LEFT ? (int)p.siting : LEFT;
+  }
+
+  template <class T>
+  void row(int64_t y, uint8_t *out) const {
+    const int drop = f_.bit_shift;
+    const T *luma = (const T *)(p_.plane[0] + y * p_.line[0]) + x_;
+    if (f_.is_gray) {
+      std::fill_n(rows_.u, width_, (int16_t)0), std::fill_n(rows_.v, width_, (int16_t)0);
+    } else {
+      const int pixel = f_.is_semiplanar ? 2 : 1;
+      chroma<T>((const T *)p_.plane[1], p_.line[1], y, pixel, rows_.u);
+      chroma<T>(f_.is_semiplanar ? (const T *)p_.plane[1] + 1 : (const T *)p_.plane[2],
+                f_.is_semiplanar ? p_.line[1] : p_.line[2], y, pixel, rows_.v);
+    }
+    convert_row<T>(luma, rows_.u, rows_.v, width_, k_, 15 - f_.bits, drop, rows_.r, rows_.g, rows_.b);
+    interleave(rows_.r, rows_.g, rows_.b, width_, out);
+  }
+
+  template <class T>
+  void rgb_row(int64_t y, uint8_t *out) const {  // planes are green, blue, red
+    const int down = f_.bits - 8;
+    uint8_t *to[3] = {rows_.g, rows_.b, rows_.r};
+    for (int plane = 0; plane < 3; plane++) {
+      const T *in = (const T *)(p_.plane[plane] + y * p_.line[plane]) + x_;
+      for (int64_t i = 0; i < width_; i++) to[plane][i] = (uint8_t)(in[i] >> down);
+    }
+    interleave(rows_.r, rows_.g, rows_.b, width_, out);
+  }
+
+ private:
+  // The differences of one row at all its pixels, of 15 bits.
+  template <class T>
+  void chroma(const T *plane, int64_t line, int64_t y, int pixel, int16_t *out) const {
+    const auto row = [&](int64_t i) {
+      return (const T *)((const char *)plane + std::clamp<int64_t>(i, 0, chroma_height_ - 1) * line);
+    };
+    int64_t near = y >> f_.row_shift, far = near;
+    int near_weight = 4, far_weight = 0;
+    if (f_.row_shift == 1) {
+      const bool is_odd = y & 1;
+      if (siting_ == TOP_LEFT)
+        far = near + is_odd, near_weight = is_odd ? 2 : 4, far_weight = 4 - near_weight;
+      else
+        far = is_odd ? near + 1 : near - 1, near_weight = 3, far_weight = 1;
+    }
+    // Chroma columns [first, last], and one more at each end to interpolate with.
+    const int64_t first = x_ >> f_.column_shift, last = (x_ + width_ - 1) >> f_.column_shift;
+    const int64_t begin = std::max<int64_t>(first - 1, 0), end = std::min(last + 2, chroma_width_);
+    int16_t *narrow = rows_.narrow + 1 - first;  // by chroma column
+    const int middle = 1 << (f_.bits - 1), scale = 12 - f_.bits;
+    blend_rows<T>(row(near) + begin * pixel, row(far) + begin * pixel, end - begin, near_weight, far_weight, middle,
+                  f_.bit_shift, pixel, narrow + begin);
+    if (first == 0) narrow[-1] = narrow[0];
+    if (last + 1 >= chroma_width_) narrow[last + 1] = narrow[chroma_width_ - 1];
+    if (f_.column_shift == 0) return spread_none(narrow + first, width_, scale, out);
+    if (f_.column_shift == 2) {  // 4:1:1 and 4:1:0: by the nearest
+      for (int64_t i = 0; i < width_; i++) out[i] = (int16_t)((2 * narrow[(x_ + i) >> 2]) << scale);
+      return;
+    }
+    // Pairs from an even pixel on; one more pixel on the left if the window begins at an odd one.
+    int16_t *pairs = out - (x_ & 1);
+    if (siting_ == CENTRE)
+      spread_centre(narrow + first, last - first + 1, scale, pairs);
+    else
+      spread_left(narrow + first, last - first + 1, scale, pairs);
+  }
+
+  const Picture &p_;
+  const Format &f_;
+  const Coefficients k_;
+  const int64_t x_, width_;
+  const Rows &rows_;
+  int64_t chroma_width_, chroma_height_;
+  int siting_;
+};
+
+}  // namespace
+
+void picture_to_rgb(const Picture &picture, int64_t y, int64_t x, int64_t height, int64_t width, uint8_t *out,
+                    Scratch &scratch) {
+  Format format;
+  if (!parse(picture.format, &format))
+    fail("pictures of the format %s are not supported", picture.format ? picture.format : "(unknown)");
+  if (picture.matrix == 0 && !format.is_gray) format.is_rgb = true;  // said so: planes of green, blue and red
+  if (height <= 0 || width <= 0) return;
+  const int64_t bytes = (width + 2 + 63) / 64 * 64, room = 2 * (bytes + 64);
+  char *memory = scratch.array<char>(3 * bytes + 3 * room);
+  Rows rows;
+  rows.r = (uint8_t *)memory, rows.g = rows.r + bytes, rows.b = rows.g + bytes;
+  int16_t *wide = (int16_t *)(memory + 3 * bytes);
+  rows.u = wide + 32, rows.v = rows.u + room / 2, rows.narrow = wide + room;
+  const Converter convert(picture, format, x, width, rows);
+  for (int64_t i = 0; i < height; i++) {
+    uint8_t *to = out + i * width * 3;
+    if (format.is_rgb)
+      format.bits > 8 ? convert.rgb_row<uint16_t>(y + i, to) : convert.rgb_row<uint8_t>(y + i, to);
+    else
+      format.bits > 8 ? convert.row<uint16_t>(y + i, to) : convert.row<uint8_t>(y + i, to);
+  }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "video/decode_video.h"
+
+#include <algorithm>
+
+#include "core/kernel.h"
+#include "video/colors.h"
+#include "video/decoder.h"
+
+namespace {
+
+void fill_frame(uint8_t *out, int64_t pixels, const uint8_t *fill) {
+  for (int64_t i = 0; i < pixels; i++) out[3 * i] = fill[0], out[3 * i + 1] = fill[1], out[3 * i + 2] = fill[2];
+}
+
+void run(const Tensor *out, const Tensor *in, const DecodeVideoArgs &a, Scratch &scratch) {
+  const Bytes file{in->as<uint8_t>(), in->volume()};
+  const int64_t n = out->shape[0], height = out->shape[1], width = out->shape[2], size = height * width * 3;
+  // Output frames by the frame of the video, so that each of them is decoded once.
+  std::vector<std::pair<int32_t, int64_t>> places;
+  for (int64_t i = 0; i < n; i++) {
+    if (a.frames[i] >= 0)
+      places.emplace_back(a.frames[i], i);
+    else
+      fill_frame(out->as<uint8_t>() + i * size, height * width, a.fill);
+  }
+  if (places.empty()) return;
+  std::sort(places.begin(), places.end());
+  const VideoIndex index = read_video_index(file);
+  std::vector<int32_t> wanted;
+  for (const auto &[frame, i] : places)
+    if (wanted.empty() || wanted.back() != frame) wanted.push_back(frame);
+  if (wanted.back() >= (int64_t)index.shown.size())
+    fail("[internal error] frame %d of %lld", wanted.back(), (long long)index.shown.size());
+  decode_frames(file, index, wanted, [&](int32_t frame, const Picture &picture) {
+    if (picture.width != index.width || picture.height != index.height)
+      fail(
+          "frame %d has %d x %d pixels (height x width), the video %d x %d; videos that change their size are not "
+          "supported",
+          frame, picture.height, picture.width, index.height, index.width);
+    auto it = std::lower_bound(places.begin(), places.end(), std::make_pair(frame, (int64_t)-1));
+    uint8_t *first = out->as<uint8_t>() + it->second * size;
+    picture_to_rgb(picture, a.y, a.x, height, width, first, scratch);
+    while (++it != places.end() && it->first == frame) memcpy(out->as<uint8_t>() + it->second * size, first, size);
+  });
+}
+
+}  // namespace
+
+EXPORT_KERNEL(decode_video, DecodeVideoArgs, run)
+
+// Reads what the containers of n encoded videos say; `errors`: kErrorSize bytes for each, or null. Returns how many
+// can't be read.
+EXPORT int64_t plan_videos(const Tensor *files, int64_t n, VideoInfo *info, char *errors) {
+  int64_t bad = 0;
+  for (int64_t i = 0; i < n; i++) {
+    info[i] = VideoInfo{};
+    try {
+      const VideoIndex index = read_video_index({files[i].as<uint8_t>(), files[i].volume()});
+      check_extent("video", index.height, index.width);
+      if (index.shown.empty()) fail("the video has no frames");
+      const double unit = 1.0 / (double)index.timescale;
+      info[i] = {(int64_t)index.shown.size(),
+                 index.height,
+                 index.width,
+                 index.rotation,
+                 (double)index.times.front() * unit,
+                 (double)index.times.back() * unit};
+    } catch (const std::exception &e) {
+      bad++;
+      if (errors) snprintf(errors + i * kErrorSize, kErrorSize, "%s", e.what());
+    }
+  }
+  return bad;
+}
+EXPORT_LONG(plan_videos)

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames of an encoded video, as RGB.
+#pragma once
+#include "core/tensor.h"
+
+struct DecodeVideoArgs {
+  const int32_t *frames;  // number of the frame for each frame of the output; -1: filled with `fill`
+  int64_t y, x;           // where the output begins in the picture
+  uint8_t fill[4];        // by channel
+};
+
+// What the container says of a video. Written by plan_videos.
+struct VideoInfo {
+  int64_t frames;  // 0: could not be read
+  int64_t height, width;
+  int64_t rotation;    // degrees counterclockwise that a player turns it by
+  double first, last;  // seconds: when the first and the last frame are shown
+};

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "video/decoder.h"
+
+#include <algorithm>
+#include <list>
+#include <memory>
+#include <string>
+
+#include "video/h264.h"
+
+namespace {
+
+using namespace ffmpeg;
+
+constexpr int kSilent = 100;       // added to the level of messages: beyond all that are printed
+constexpr int kMaxReordered = 16;  // pictures of H.264 that may wait to be shown
+
+// A decoder that is kept for the next video of the same codec and configuration: opening one takes longer than a frame.
+struct Decoder {
+  const Functions &ff;
+  std::string codec;
+  std::vector<uint8_t> extradata;
+  Context *context = nullptr;
+  Frame *frame = nullptr;
+  PacketData *packet = nullptr;
+
+  Decoder(const Functions &functions, const VideoIndex &index)
+      : ff(functions), codec(index.codec), extradata(index.extradata) {
+    const Codec *found = find(index.codec);
+    context = ff.avcodec_alloc_context3(found), frame = ff.av_frame_alloc(), packet = ff.av_packet_alloc();
+    if (!context || !frame || !packet) throw std::bad_alloc();
+    set_log_offset(context, kSilent);  // what goes wrong is told by the error of the sample, not on stderr
+    Parameters *parameters = ff.avcodec_parameters_alloc();
+    if (!parameters) throw std::bad_alloc();
+    set_codec(parameters, codec_type(found), codec_id(found));
+    if (!extradata.empty()) {
+      auto *copy = (uint8_t *)ff.av_mallocz(extradata.size() + kPadding);
+      if (!copy) throw std::bad_alloc();
+      memcpy(copy, extradata.data(), extradata.size());
+      set_extradata(parameters, copy, (int32_t)extradata.size());
+    }
+    int status = ff.avcodec_parameters_to_context(context, parameters);
+    ff.avcodec_parameters_free(&parameters);
+    ff.av_opt_set_int(context, "threads", 1, 0);  // clips are decoded side by side instead
+    // H.264 does not have to say how far pictures are out of order. A decoder that learns of it too late drops some.
+    if (codec == "h264") ff.av_opt_set_int(context, "has_b_frames", kMaxReordered, 0);
+    // `Starts` knows from where on pictures are right. The decoder itself is more careful, and would hold some back.
+    ff.av_opt_set_int(context, "flags", kOutputCorrupt, 0);
+    if (status >= 0) status = ff.avcodec_open2(context, found, nullptr);
+    if (status < 0) fail_ffmpeg("FFmpeg can't decode this %s video", status);
+  }
+  ~Decoder() {
+    if (packet) ff.av_packet_free(&packet);
+    if (frame) ff.av_frame_free(&frame);
+    if (context) ff.avcodec_free_context(&context);
+  }
+  Decoder(const Decoder &) = delete;
+
+  const Codec *find(const char *name) const {
+    if (!*name) fail("a video codec that is not known");
+    const Codec *found = nullptr;
+    if (!strcmp(name, "av1")) {  // FFmpeg's own decoder of this name needs hardware
+      found = ff.avcodec_find_decoder_by_name("libdav1d");
+      if (!found) found = ff.avcodec_find_decoder_by_name("libaom-av1");
+    } else {
+      found = ff.avcodec_find_decoder_by_name(name);
+    }
+    if (!found) fail("the FFmpeg that was found has no decoder for %s", name);
+    return found;
+  }
+
+  [[noreturn]] void fail_ffmpeg(const char *what, int status) const {
+    char reason[128] = "";
+    ff.av_strerror(status, reason, sizeof reason);
+    char text[kErrorSize / 2];
+    snprintf(text, sizeof text, what, codec.c_str());
+    fail("%s: %s", text, reason);
+  }
+
+  bool fits(const VideoIndex &index) const { return codec == index.codec && extradata == index.extradata; }
+};
+
+constexpr size_t kKept = 4;  // decoders that a thread keeps
+
+// Whoever takes one out owns it, so that a decoder that has failed is not used again.
+class KeptDecoders {
+ public:
+  std::unique_ptr<Decoder> take(const Functions &ff, const VideoIndex &index) {
+    for (auto it = kept_.begin(); it != kept_.end(); ++it)
+      if ((*it)->fits(index)) {
+        std::unique_ptr<Decoder> found = std::move(*it);
+        kept_.erase(it);
+        return found;
+      }
+    return std::make_unique<Decoder>(ff, index);
+  }
+  void give_back(std::unique_ptr<Decoder> decoder) {
+    decoder->ff.avcodec_flush_buffers(decoder->context);
+    kept_.push_front(std::move(decoder));
+    if (kept_.size() > kKept) kept_.pop_back();
+  }
+
+ private:
+  std::list<std::unique_ptr<Decoder>> kept_;
+};
+
+thread_local KeptDecoders t_decoders;
+
+// Packets `begin` to `end` (exclusive), decoded without a jump.
+struct Run {
+  int32_t begin, end;
+};
+
+// Where decoding has to begin for packets.
+class Starts {
+ public:
+  Starts(Bytes file, const VideoIndex &index)
+      : file_(file), index_(index), is_h264_(!strcmp(index.codec, "h264")), length_size_(h264_length_size(index)) {}
+
+  // The last key picture that is neither decoded nor shown after the packet, and from which on it comes out right.
+  // Pictures that are decoded after a key picture but shown before it (of an open group) may need the group before.
+  int32_t of(int32_t packet) const {
+    int32_t key = packet;
+    for (; key > 0; key--)
+      if (index_.packets[key].is_key && index_.packets[key].pts <= index_.packets[packet].pts && begins_at(key, packet))
+        break;
+    return key;
+  }
+
+ private:
+  // H.264 may have key pictures from which on pictures become right gradually.
+  bool begins_at(int32_t key, int32_t packet) const {
+    if (!is_h264_) return true;
+    const H264Packet p = read(key);
+    if (p.is_idr || p.recovery < 0) return true;
+    int64_t references = 0;
+    for (int32_t i = key + 1; i <= packet && references < p.recovery; i++) references += read(i).is_reference;
+    return references >= p.recovery;
+  }
+  H264Packet read(int32_t i) const {
+    const Packet &p = index_.packets[i];
+    return file_.has(p.offset, p.size) ? read_h264_packet({file_.data + p.offset, p.size}, length_size_) : H264Packet{};
+  }
+
+  const Bytes file_;
+  const VideoIndex &index_;
+  const bool is_h264_;
+  const int length_size_;
+};
+
+// What to decode for the packets that are asked for (sorted). Runs that touch are one: going on is always right, and
+// takes no more than beginning anew.
+std::vector<Run> runs_of(const std::vector<std::pair<int32_t, int32_t>> &asked, const Starts &starts) {
+  std::vector<Run> runs;
+  for (const auto &[packet, frame] : asked) {
+    Run run{starts.of(packet), packet + 1};
+    while (!runs.empty() && run.begin <= runs.back().end) {
+      run.begin = std::min(run.begin, runs.back().begin);
+      runs.pop_back();
+    }
+    runs.push_back(run);
+  }
+  return runs;
+}
+
+}  // namespace
+
+int64_t decode_frames(Bytes file, const VideoIndex &index, const std::vector<int32_t> &wanted,
+                      const std::function<void(int32_t, const Picture &)> &give) {
+  if (wanted.empty()) return 0;
+  const Functions *ff = functions();
+  if (!ff) fail("[internal error] FFmpeg is not open");
+  // Frames of each packet: an edit list may show one twice.
+  std::vector<std::pair<int32_t, int32_t>> asked;  // packet, frame number
+  for (int32_t i : wanted) asked.emplace_back(index.shown[i], i);
+  std::sort(asked.begin(), asked.end());
+  const std::vector<Run> runs = runs_of(asked, Starts(file, index));
+  std::unique_ptr<Decoder> decoder = t_decoders.take(*ff, index);
+  int64_t decoded = 0, delivered = 0;
+  size_t next = 0;
+  const auto first_of = [&](int64_t packet) {
+    return std::lower_bound(asked.begin(), asked.end(), std::make_pair((int32_t)packet, INT32_MIN));
+  };
+  std::vector<bool> is_done(asked.size());
+  const auto receive = [&]() {
+    for (;;) {
+      const int status = ff->avcodec_receive_frame(decoder->context, decoder->frame);
+      if (status == kTryAgain || status == kEndOfStream) return;
+      if (status < 0) decoder->fail_ffmpeg("%s can't be decoded", status);
+      decoded++;
+      Frame *f = decoder->frame;
+      for (auto it = first_of(frame_pts(f)); it != asked.end() && it->first == frame_pts(f); ++it) {
+        if (is_done[it - asked.begin()]) continue;
+        is_done[it - asked.begin()] = true, delivered++;
+        Picture picture{};
+        for (int p = 0; p < 4; p++) picture.plane[p] = frame_plane(f, p), picture.line[p] = frame_line(f, p);
+        picture.width = frame_width(f), picture.height = frame_height(f);
+        picture.format = ff->av_get_pix_fmt_name(frame_format(f));
+        ff->av_opt_get_int(decoder->context, "colorspace", 0, &picture.matrix);
+        ff->av_opt_get_int(decoder->context, "color_range", 0, &picture.range);
+        ff->av_opt_get_int(decoder->context, "chroma_sample_location", 0, &picture.siting);
+        give(it->second, picture);
+      }
+      ff->av_frame_unref(f);
+    }
+  };
+  for (const Run &run : runs) {
+    for (int32_t i = run.begin; i < run.end; i++) {
+      const Packet &p = index.packets[i];
+      while (next < asked.size() && asked[next].first < i) next++;
+      const bool is_wanted = next < asked.size() && asked[next].first == i;
+      if (!file.has(p.offset, p.size)) {
+        fail("frame %d lies beyond the end of the file (bytes %lld to %lld of %lld)",
+             is_wanted ? asked[next].second : i, (long long)p.offset, (long long)(p.offset + p.size),
+             (long long)file.size);
+      }
+      if (p.size == 0) continue;
+      const size_t n_prefix = index.prefix.size();
+      if ((int64_t)n_prefix + p.size > INT32_MAX - kPadding) fail("a picture of %lld bytes", (long long)p.size);
+      if (ff->av_new_packet(decoder->packet, (int)n_prefix + p.size) < 0) throw std::bad_alloc();
+      if (n_prefix) memcpy(packet_data(decoder->packet), index.prefix.data(), n_prefix);
+      memcpy(packet_data(decoder->packet) + n_prefix, file.data + p.offset, p.size);
+      packet_pts(decoder->packet) = i;
+      packet_flags(decoder->packet) = p.is_key;
+      // Nothing refers to such pictures, so that they need not be decoded.
+      ff->av_opt_set_int(decoder->context, "skip_frame", is_wanted ? kSkipNothing : kSkipUnreferenced, 0);
+      int status = ff->avcodec_send_packet(decoder->context, decoder->packet);
+      if (status == kTryAgain) {
+        receive();
+        status = ff->avcodec_send_packet(decoder->context, decoder->packet);
+      }
+      ff->av_packet_unref(decoder->packet);
+      if (status < 0 && is_wanted) {
+        char what[64];
+        snprintf(what, sizeof what, "frame %d (%%s) can't be decoded", asked[next].second);
+        decoder->fail_ffmpeg(what, status);
+      }
+      receive();
+    }
+    ff->avcodec_send_packet(decoder->context, nullptr);  // what waits for its turn to be shown comes out
+    receive();
+    ff->avcodec_flush_buffers(decoder->context);
+  }
+  if (delivered < (int64_t)asked.size()) {
+    const size_t missing = std::find(is_done.begin(), is_done.end(), false) - is_done.begin();
+    fail("frame %d can't be decoded: the decoder gave no picture for it", asked[missing].second);
+  }
+  t_decoders.give_back(std::move(decoder));
+  return decoded;
+}

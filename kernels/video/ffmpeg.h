@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decoders of the FFmpeg that is there, whichever that is: opened at run time, majors 58 to 63 of libavcodec.
+//
+// Nothing is linked and no header of FFmpeg is needed: only functions, options by name, and the few fields below, which
+// have lain at the same places in all these majors.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace ffmpeg {
+
+struct Codec;
+struct Context;
+struct Frame;
+struct PacketData;
+struct Parameters;
+
+struct Functions {
+  unsigned (*avcodec_version)();
+  const Codec *(*avcodec_find_decoder_by_name)(const char *);
+  Context *(*avcodec_alloc_context3)(const Codec *);
+  void (*avcodec_free_context)(Context **);
+  Parameters *(*avcodec_parameters_alloc)();
+  void (*avcodec_parameters_free)(Parameters **);
+  int (*avcodec_parameters_to_context)(Context *, const Parameters *);
+  int (*avcodec_open2)(Context *, const Codec *, void **);
+  int (*avcodec_send_packet)(Context *, const PacketData *);
+  int (*avcodec_receive_frame)(Context *, Frame *);
+  void (*avcodec_flush_buffers)(Context *);
+  PacketData *(*av_packet_alloc)();
+  void (*av_packet_free)(PacketData **);
+  void (*av_packet_unref)(PacketData *);
+  int (*av_new_packet)(PacketData *, int);
+  Frame *(*av_frame_alloc)();
+  void (*av_frame_free)(Frame **);
+  void (*av_frame_unref)(Frame *);
+  void *(*av_mallocz)(size_t);
+  int (*av_opt_set_int)(void *, const char *, int64_t, int);
+  int (*av_opt_get_int)(void *, const char *, int, int64_t *);
+  const char *(*av_get_pix_fmt_name)(int);
+  int (*av_strerror)(int, char *, size_t);
+};
+
+// Null until `ffmpeg_open` has found all of them.
+const Functions *functions();
+
+constexpr int kTryAgain = -11;  // AVERROR(EAGAIN)
+constexpr int kEndOfStream = -('E' | 'O' << 8 | 'F' << 16 | ' ' << 24);
+constexpr int kPadding = 64;                // zeros behind what decoders are given
+constexpr int64_t kSkipUnreferenced = 8;    // AVDISCARD_NONREF, of the option skip_frame
+constexpr int64_t kOutputCorrupt = 1 << 3;  // AV_CODEC_FLAG_OUTPUT_CORRUPT
+constexpr int64_t kSkipNothing = 0;         // AVDISCARD_DEFAULT
+
+template <class T>
+T &field(void *of, int offset) {
+  return *(T *)((char *)of + offset);
+}
+
+// AVPacket
+inline int64_t &packet_pts(PacketData *p) { return field<int64_t>(p, 8); }
+inline int64_t &packet_dts(PacketData *p) { return field<int64_t>(p, 16); }
+inline uint8_t *packet_data(PacketData *p) { return field<uint8_t *>(p, 24); }
+inline int32_t &packet_flags(PacketData *p) { return field<int32_t>(p, 40); }
+// AVFrame
+inline const uint8_t *frame_plane(Frame *f, int i) { return field<uint8_t *>(f, 8 * i); }
+inline int32_t frame_line(Frame *f, int i) { return field<int32_t>(f, 64 + 4 * i); }
+inline int32_t frame_width(Frame *f) { return field<int32_t>(f, 104); }
+inline int32_t frame_height(Frame *f) { return field<int32_t>(f, 108); }
+inline int32_t frame_format(Frame *f) { return field<int32_t>(f, 116); }
+inline int64_t frame_pts(Frame *f) { return field<int64_t>(f, 136); }
+// AVCodec, AVCodecContext, AVCodecParameters
+inline int32_t codec_type(const Codec *c) { return field<int32_t>((void *)c, 16); }
+inline int32_t codec_id(const Codec *c) { return field<int32_t>((void *)c, 20); }
+inline void set_log_offset(Context *c, int32_t levels) { field<int32_t>(c, 8) = levels; }
+inline void set_codec(Parameters *p, int32_t type, int32_t id) {
+  field<int32_t>(p, 0) = type, field<int32_t>(p, 4) = id;
+}
+inline void set_extradata(Parameters *p, uint8_t *data, int32_t size) {
+  field<uint8_t *>(p, 16) = data, field<int32_t>(p, 24) = size;
+}
+
+}  // namespace ffmpeg

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matroska and WebM: EBML (RFC 8794) elements of RFC 9559. One pass over the headers of blocks; pictures are skipped.
+#include <algorithm>
+
+#include "video/index.h"
+
+namespace {
+
+enum Id : uint32_t {
+  SEGMENT = 0x18538067,
+  INFO = 0x1549a966,
+  TIMESTAMP_SCALE = 0x2ad7b1,
+  TRACKS = 0x1654ae6b,
+  TRACK_ENTRY = 0xae,
+  TRACK_NUMBER = 0xd7,
+  TRACK_TYPE = 0x83,
+  CODEC_ID = 0x86,
+  CODEC_PRIVATE = 0x63a2,
+  VIDEO = 0xe0,
+  PIXEL_WIDTH = 0xb0,
+  PIXEL_HEIGHT = 0xba,
+  CONTENT_ENCODINGS = 0x6d80,
+  CONTENT_ENCODING = 0x6240,
+  CONTENT_COMPRESSION = 0x5034,
+  CONTENT_COMP_ALGO = 0x4254,
+  CONTENT_COMP_SETTINGS = 0x4255,
+  CONTENT_ENCRYPTION = 0x5035,
+  CLUSTER = 0x1f43b675,
+  TIMESTAMP = 0xe7,
+  SIMPLE_BLOCK = 0xa3,
+  BLOCK_GROUP = 0xa0,
+  BLOCK = 0xa1,
+  REFERENCE_BLOCK = 0xfb,
+};
+
+constexpr int64_t kUnknown = -1;
+
+struct Element {
+  uint32_t id;
+  int64_t size, begin;  // of its content; size kUnknown: until an element of a higher level
+};
+
+// The element at *at, which is moved to its content; false at the end, or where no element can be.
+bool next_element(Bytes b, int64_t *at, Element *e) {
+  if (!b.has(*at, 2)) return false;
+  const uint32_t first = b.data[*at];
+  const int n = first ? __builtin_clz(first) - 23 : 9;
+  if (n > 4 || !b.has(*at, n + 1)) return false;
+  e->id = 0;
+  for (int i = 0; i < n; i++) e->id = e->id << 8 | b.data[(*at)++];
+  const uint32_t head = b.data[*at];
+  const int m = head ? __builtin_clz(head) - 23 : 9;
+  if (m > 8 || !b.has(*at, m)) return false;
+  uint64_t size = head & ((1u << (8 - m)) - 1), ones = size == (1u << (8 - m)) - 1;
+  for (int i = 1; i < m; i++) {
+    const uint8_t c = b.data[*at + i];
+    size = size << 8 | c, ones &= c == 0xff;
+  }
+  *at += m;
+  e->size = ones ? kUnknown : (int64_t)size;
+  e->begin = *at;
+  return true;
+}
+
+Bytes content(Bytes b, const Element &e) {
+  const int64_t left = b.size - e.begin;
+  return {b.data + e.begin, e.size == kUnknown ? left : std::min(e.size, left)};
+}
+
+template <class F>
+void for_elements(Bytes b, F f) {
+  Element e;
+  for (int64_t at = 0; next_element(b, &at, &e);) {
+    if (e.size == kUnknown) return;
+    f(e.id, content(b, e));
+    if (e.size > b.size - at) return;
+    at += e.size;
+  }
+}
+
+uint64_t number(Bytes b) {
+  uint64_t x = 0;
+  for (int64_t i = 0; i < std::min<int64_t>(b.size, 8); i++) x = x << 8 | b.data[i];
+  return x;
+}
+
+struct Track {
+  VideoIndex index;
+  uint64_t number = 0, type = 0;
+  bool is_readable = true;
+  std::vector<uint8_t> codec_private;
+};
+
+bool is(Bytes b, const char *text) { return b.size == (int64_t)strlen(text) && b.starts(0, text, b.size); }
+
+struct Codec {
+  const char *id, *name;
+};
+constexpr Codec kCodecs[] = {
+    {"V_MPEG4/ISO/AVC", "h264"},
+    {"V_MPEGH/ISO/HEVC", "hevc"},
+    {"V_VP8", "vp8"},
+    {"V_VP9", "vp9"},
+    {"V_AV1", "av1"},
+    {"V_MJPEG", "mjpeg"},
+    {"V_MPEG1", "mpeg1video"},
+    {"V_MPEG2", "mpeg2video"},
+    {"V_MPEG4/ISO/ASP", "mpeg4"},
+    {"V_MPEG4/ISO/SP", "mpeg4"},
+    {"V_PRORES", "prores"},
+};
+
+void read_encoding(Bytes b, Track *track) {
+  for_elements(b, [&](uint32_t id, Bytes e) {
+    if (id == CONTENT_ENCRYPTION) track->is_readable = false;
+    if (id != CONTENT_COMPRESSION) return;
+    uint64_t algorithm = 0;
+    Bytes settings{b.data, 0};
+    for_elements(e, [&](uint32_t kind, Bytes c) {
+      if (kind == CONTENT_COMP_ALGO) algorithm = number(c);
+      if (kind == CONTENT_COMP_SETTINGS) settings = c;
+    });
+    if (algorithm == 3)  // bytes taken off the front of every block
+      track->index.prefix.assign(settings.data, settings.data + settings.size);
+    else
+      track->is_readable = false;
+  });
+}
+
+Track read_track(Bytes b) {
+  Track track;
+  for_elements(b, [&](uint32_t id, Bytes e) {
+    VideoIndex &index = track.index;
+    if (id == TRACK_NUMBER) track.number = number(e);
+    if (id == TRACK_TYPE) track.type = number(e);
+    if (id == CODEC_ID)
+      for (const Codec &c : kCodecs)
+        if (is(e, c.id)) index.codec = c.name;
+    if (id == CODEC_PRIVATE) index.extradata.assign(e.data, e.data + e.size);
+    if (id == VIDEO)
+      for_elements(e, [&](uint32_t kind, Bytes c) {
+        if (kind == PIXEL_WIDTH) index.width = (int32_t)std::min<uint64_t>(number(c), INT32_MAX);
+        if (kind == PIXEL_HEIGHT) index.height = (int32_t)std::min<uint64_t>(number(c), INT32_MAX);
+      });
+    if (id == CONTENT_ENCODINGS)
+      for_elements(e, [&](uint32_t kind, Bytes c) {
+        if (kind == CONTENT_ENCODING) read_encoding(c, &track);
+      });
+  });
+  return track;
+}
+
+// One block: the number of its track, its time against its cluster's, flags, and the picture.
+void read_block(Bytes file, int64_t at, int64_t size, int64_t cluster_time, bool is_simple, bool is_key,
+                std::vector<Track> &tracks) {
+  if (size < 4 || !file.has(at, 4)) return;
+  const int n = file.data[at] ? __builtin_clz((uint32_t)file.data[at]) - 23 : 9;
+  if (n > 8 || !file.has(at, n + 3) || size < n + 3) return;
+  uint64_t track_number = file.data[at] & ((1u << (8 - n)) - 1);
+  for (int i = 1; i < n; i++) track_number = track_number << 8 | file.data[at + i];
+  const int16_t relative = (int16_t)file.be16(at + n);
+  const uint32_t flags = file.u8(at + n + 2);
+  for (Track &t : tracks) {
+    if (t.number != track_number || t.type != 1) continue;
+    if (flags & 6) fail("Matroska: laced blocks of video are not supported");
+    if (size - n - 3 > INT32_MAX) fail("Matroska: a block of %lld bytes", (long long)size);
+    t.index.packets.push_back(
+        {at + n + 3, cluster_time + relative, (int32_t)(size - n - 3), is_simple ? (flags & 0x80) != 0 : is_key});
+    return;
+  }
+}
+
+}  // namespace
+
+VideoIndex read_matroska(Bytes file) {
+  std::vector<Track> tracks;
+  uint64_t scale = 1000000;
+  int64_t cluster_time = 0;
+  Element e;
+  // Segments and clusters are entered, as their sizes may be unknown; everything else that is not known is skipped.
+  for (int64_t at = 0; next_element(file, &at, &e);) {
+    const Bytes b = content(file, e);
+    if (e.id == SEGMENT || e.id == CLUSTER) continue;
+    if (e.size == kUnknown) fail("Matroska: an element %x of unknown size at byte %lld", e.id, (long long)at);
+    if (e.id == INFO) {
+      for_elements(b, [&](uint32_t id, Bytes c) {
+        if (id == TIMESTAMP_SCALE) scale = std::max<uint64_t>(1, number(c));
+      });
+    } else if (e.id == TRACKS) {
+      for_elements(b, [&](uint32_t id, Bytes c) {
+        if (id == TRACK_ENTRY) tracks.push_back(read_track(c));
+      });
+    } else if (e.id == TIMESTAMP) {
+      cluster_time = (int64_t)(number(b) & INT64_MAX >> 1);
+    } else if (e.id == SIMPLE_BLOCK) {
+      read_block(file, e.begin, e.size, cluster_time, true, false, tracks);
+    } else if (e.id == BLOCK_GROUP) {
+      int64_t begin = 0, size = 0;
+      bool is_key = true;
+      Element inner;
+      for (int64_t p = 0; next_element(b, &p, &inner) && inner.size != kUnknown;) {
+        if (inner.id == BLOCK) begin = e.begin + inner.begin, size = inner.size;
+        if (inner.id == REFERENCE_BLOCK) is_key = false;
+        if (inner.size > b.size - p) break;
+        p += inner.size;
+      }
+      if (size) read_block(file, begin, size, cluster_time, false, is_key, tracks);
+    }
+    if (e.size > file.size - at) break;
+    at += e.size;
+  }
+  Track *best = nullptr;
+  for (Track &t : tracks)
+    if (t.type == 1 && !t.index.packets.empty() &&
+        (!best || (int64_t)t.index.width * t.index.height > (int64_t)best->index.width * best->index.height))
+      best = &t;
+  if (!best) fail("Matroska: there is no video in it");
+  if (!best->is_readable) fail("Matroska: the video is encrypted, or compressed in a way that is not supported");
+  if (best->index.packets.size() > INT32_MAX) fail("Matroska: more than 2^31 pictures");
+  // Times are in units of `scale` nanoseconds.
+  best->index.timescale = scale <= 1000000000 ? (int64_t)(1000000000 / scale) : 1;
+  best->index.show_all();
+  return std::move(best->index);
+}

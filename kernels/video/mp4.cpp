@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+// MP4 and QuickTime: ISO/IEC 14496-12. The tables of `moov` (and of `moof`, in fragmented files) say where each picture
+// lies and when it is shown; the media data itself is not looked at.
+#include <algorithm>
+#include <cmath>
+
+#include "video/index.h"
+
+namespace {
+
+constexpr uint32_t tag(const char (&t)[5]) {
+  return (uint32_t)(uint8_t)t[0] << 24 | (uint32_t)(uint8_t)t[1] << 16 | (uint32_t)(uint8_t)t[2] << 8 | (uint8_t)t[3];
+}
+
+constexpr int kMaxDepth = 12;
+
+int64_t be64(Bytes b, int64_t at) { return (int64_t)((uint64_t)b.be32(at) << 32 | b.be32(at + 4)); }
+
+// Calls f(type, content, where the content begins in `b`) for each box. A last box may be cut off by the end.
+template <class F>
+void for_boxes(Bytes b, F f) {
+  for (int64_t at = 0; at + 8 <= b.size;) {
+    int64_t size = b.be32(at), head = 8;
+    const uint32_t type = b.be32(at + 4);
+    if (size == 1) {
+      if (!b.has(at, 16)) return;
+      size = be64(b, at + 8), head = 16;
+    } else if (size == 0) {
+      size = b.size - at;
+    }
+    if (size < head) return;  // no box: padding, or damage; what follows can't be found
+    const int64_t content = std::min(size, b.size - at) - head;
+    if (content < 0) return;
+    f(type, Bytes{b.data + at + head, content}, at + head);
+    if (size > b.size - at) return;
+    at += size;
+  }
+}
+
+struct Edit {
+  int64_t duration, media_time;  // in the movie's and in the media's units
+};
+
+struct Track {
+  VideoIndex index;
+  uint32_t id = 0;
+  bool is_video = false, is_enabled = true, has_entry = false;
+  std::vector<Edit> edits;
+  Bytes stts{}, ctts{}, stss{}, stsz{}, stz2{}, stsc{}, stco{}, co64{};
+  std::vector<int64_t> durations;  // by packet, parallel to index.packets
+  // Of fragments: what their samples have unless they say otherwise, and where the next one begins in time.
+  uint32_t default_duration = 0, default_size = 0, default_flags = 0;
+  int64_t next_dts = 0;
+};
+
+struct Movie {
+  std::vector<Track> tracks;
+  int64_t timescale = 1000;
+};
+
+// The length of a descriptor of MPEG-4 systems: 7 bits a byte.
+int64_t descriptor_length(Bytes b, int64_t *at) {
+  int64_t n = 0;
+  for (int i = 0; i < 4; i++) {
+    const uint32_t c = b.u8((*at)++);
+    n = n << 7 | (c & 127);
+    if (!(c & 128)) break;
+  }
+  return n;
+}
+
+// esds (ISO/IEC 14496-14): the kind of stream and its configuration.
+void read_esds(Bytes b, VideoIndex *index) {
+  int64_t at = 4;
+  while (at + 2 <= b.size) {
+    const uint32_t kind = b.u8(at++);
+    const int64_t n = descriptor_length(b, &at);
+    if (kind == 3) {  // ES_Descriptor: its fields, then other descriptors
+      const uint32_t flags = b.u8(at + 2);
+      at += 3 + (flags & 0x80 ? 2 : 0) + (flags & 0x20 ? 2 : 0);
+      if (flags & 0x40) at += 1 + b.u8(at);
+    } else if (kind == 4) {  // DecoderConfigDescriptor
+      const uint32_t object = b.u8(at);
+      index->codec = object == 0x20                     ? "mpeg4"
+                     : object == 0x21                   ? "h264"
+                     : object == 0x23                   ? "hevc"
+                     : object >= 0x60 && object <= 0x65 ? "mpeg2video"
+                     : object == 0x6a                   ? "mpeg1video"
+                     : object == 0x6c                   ? "mjpeg"
+                     : object == 0xb1                   ? "vp9"
+                                                        : "";
+      at += 13;
+    } else if (kind == 5) {  // DecoderSpecificInfo
+      const Bytes part = b.part(at, std::min(n, b.size - at));
+      index->extradata.assign(part.data, part.data + part.size);
+      return;
+    } else {
+      at += n;
+    }
+  }
+}
+
+struct Codec {
+  uint32_t type;
+  const char *name;
+};
+constexpr Codec kCodecs[] = {
+    {tag("avc1"), "h264"},       {tag("avc3"), "h264"},   {tag("hvc1"), "hevc"},   {tag("hev1"), "hevc"},
+    {tag("vp08"), "vp8"},        {tag("vp09"), "vp9"},    {tag("av01"), "av1"},    {tag("mp4v"), "mpeg4"},
+    {tag("jpeg"), "mjpeg"},      {tag("mjpa"), "mjpeg"},  {tag("mjpg"), "mjpeg"},  {tag("MJPG"), "mjpeg"},
+    {tag("apco"), "prores"},     {tag("apcs"), "prores"}, {tag("apcn"), "prores"}, {tag("apch"), "prores"},
+    {tag("ap4h"), "prores"},     {tag("ap4x"), "prores"}, {tag("s263"), "h263"},   {tag("h263"), "h263"},
+    {tag("m2v1"), "mpeg2video"},
+};
+
+// stsd: the first sample entry. Samples that refer to another one, of another codec or size, fail when they are
+// decoded.
+void read_entry(Bytes b, Track *track) {
+  bool found = false;
+  for_boxes(b.size > 8 ? b.part(8, b.size - 8) : Bytes{b.data, 0}, [&](uint32_t type, Bytes entry, int64_t) {
+    if (found || entry.size < 78) return;
+    found = track->has_entry = true;
+    VideoIndex &index = track->index;
+    for (const Codec &c : kCodecs)
+      if (c.type == type) index.codec = c.name;
+    index.width = (int32_t)entry.be16(24), index.height = (int32_t)entry.be16(26);
+    for_boxes(entry.part(78, entry.size - 78), [&](uint32_t kind, Bytes content, int64_t) {
+      if (kind == tag("avcC") || kind == tag("hvcC") || kind == tag("av1C"))
+        index.extradata.assign(content.data, content.data + content.size);
+      else if (kind == tag("esds"))
+        read_esds(content, &index);
+    });
+  });
+}
+
+// The rotation that a matrix (tkhd) stands for; mirrored or skewed pictures are taken as they are.
+int32_t rotation_of(Bytes b, int64_t at) {
+  const auto fixed = [&](int i) { return (double)(int32_t)b.be32(at + 4 * i) / 65536; };
+  const double a = fixed(0), c = fixed(1), degrees = std::atan2(c, a) * 180 / 3.14159265358979323846;
+  const int quarter = (int)std::lround(-degrees / 90);
+  return (quarter % 4 + 4) % 4 * 90;
+}
+
+void read_track(Bytes b, Track *track, int depth) {
+  if (depth > kMaxDepth) return;
+  for_boxes(b, [&](uint32_t type, Bytes c, int64_t) {
+    if (type == tag("mdia") || type == tag("minf") || type == tag("stbl") || type == tag("edts"))
+      return read_track(c, track, depth + 1);
+    if (type == tag("tkhd")) {
+      const int64_t wide = c.u8(0) == 1 ? 12 : 0;
+      track->is_enabled = c.be32(0) & 1;
+      track->id = c.be32(wide ? 20 : 12);
+      track->index.rotation = rotation_of(c, 40 + wide);
+    } else if (type == tag("mdhd")) {
+      track->index.timescale = c.be32(c.u8(0) == 1 ? 20 : 12);
+    } else if (type == tag("hdlr")) {
+      track->is_video |= c.be32(8) == tag("vide");
+    } else if (type == tag("elst")) {
+      const bool wide = c.u8(0) == 1;
+      const int64_t n = std::min<int64_t>(c.be32(4), (c.size - 8) / (wide ? 20 : 12));
+      for (int64_t i = 0; i < n; i++)
+        track->edits.push_back(
+            wide ? Edit{be64(c, 8 + 20 * i), be64(c, 16 + 20 * i)}
+                 : Edit{c.be32(8 + 12 * i), c.be32(12 + 12 * i) == ~0u ? -1 : (int64_t)c.be32(12 + 12 * i)});
+    } else if (type == tag("stsd")) {
+      read_entry(c, track);
+    } else if (type == tag("stts")) {
+      track->stts = c;
+    } else if (type == tag("ctts")) {
+      track->ctts = c;
+    } else if (type == tag("stss")) {
+      track->stss = c;
+    } else if (type == tag("stsz")) {
+      track->stsz = c;
+    } else if (type == tag("stz2")) {
+      track->stz2 = c;
+    } else if (type == tag("stsc")) {
+      track->stsc = c;
+    } else if (type == tag("stco")) {
+      track->stco = c;
+    } else if (type == tag("co64")) {
+      track->co64 = c;
+    }
+  });
+}
+
+// The number of entries of a table, as far as there are any.
+int64_t entries(Bytes b, int64_t width) { return b.size < 8 ? 0 : std::min<int64_t>(b.be32(4), (b.size - 8) / width); }
+
+void add_packet(Track *track, Packet packet, int64_t duration) {
+  track->index.packets.push_back(packet);
+  track->durations.push_back(duration);
+}
+
+void read_tables(Bytes file, Track *track) {
+  const int64_t uniform = track->stsz.size >= 12 ? track->stsz.be32(4) : 0;
+  const int bits = track->stz2.size >= 12 ? (int)track->stz2.u8(7) : 0;
+  int64_t n = 0;
+  if (bits)
+    n = std::min<int64_t>(track->stz2.be32(8), (track->stz2.size - 12) * 8 / bits);
+  else if (track->stsz.size >= 12)
+    n = uniform ? track->stsz.be32(8) : std::min<int64_t>(track->stsz.be32(8), (track->stsz.size - 12) / 4);
+  n = std::min(n, file.size);  // every picture has a byte
+  const auto size_of = [&](int64_t i) -> int64_t {
+    if (uniform) return uniform;
+    if (!bits) return track->stsz.be32(12 + 4 * i);
+    if (bits == 16) return track->stz2.be16(12 + 2 * i);
+    if (bits == 8) return track->stz2.u8(12 + i);
+    return track->stz2.u8(12 + i / 2) >> (i % 2 ? 0 : 4) & 15;
+  };
+  const bool wide = track->co64.size > 0;
+  const int64_t n_chunks = wide ? entries(track->co64, 8) : entries(track->stco, 4), n_runs = entries(track->stsc, 12);
+  std::vector<Packet> &packets = track->index.packets;
+  packets.reserve((size_t)n);
+  track->durations.reserve((size_t)n);
+  int64_t i = 0;
+  for (int64_t run = 0; run < n_runs && i < n; run++) {
+    const int64_t first = track->stsc.be32(8 + 12 * run), each = track->stsc.be32(12 + 12 * run);
+    const int64_t end = run + 1 < n_runs ? (int64_t)track->stsc.be32(20 + 12 * run) : n_chunks + 1;
+    for (int64_t chunk = first; chunk < end && chunk >= 1 && chunk <= n_chunks && i < n; chunk++) {
+      int64_t at = wide ? be64(track->co64, 8 * chunk) : (int64_t)track->stco.be32(4 + 4 * chunk);
+      for (int64_t k = 0; k < each && i < n; k++, i++) {
+        const int64_t size = size_of(i);
+        if (at < 0 || size > INT32_MAX) fail("MP4: picture %lld lies at an impossible place", (long long)i);
+        packets.push_back({at, 0, (int32_t)size, track->stss.size == 0});
+        at += size;
+      }
+    }
+  }
+  n = i;
+  int64_t dts = 0;
+  i = 0;
+  const int64_t n_times = entries(track->stts, 8);
+  int64_t delta = 1;
+  for (int64_t e = 0; e < n_times; e++) {
+    const int64_t count = track->stts.be32(8 + 8 * e);
+    delta = track->stts.be32(12 + 8 * e);
+    for (int64_t k = 0; k < count && i < n; k++, i++)
+      packets[i].pts = dts, track->durations.push_back(delta), dts += delta;
+  }
+  for (; i < n; i++) packets[i].pts = dts, track->durations.push_back(delta), dts += delta;
+  i = 0;
+  const int64_t n_offsets = entries(track->ctts, 8);
+  for (int64_t e = 0; e < n_offsets; e++) {
+    const int64_t count = track->ctts.be32(8 + 8 * e);
+    const int32_t offset = (int32_t)track->ctts.be32(12 + 8 * e);
+    for (int64_t k = 0; k < count && i < n; k++, i++) packets[i].pts += offset;
+  }
+  const int64_t n_keys = entries(track->stss, 4);
+  for (int64_t e = 0; e < n_keys; e++) {
+    const int64_t number = track->stss.be32(8 + 4 * e);
+    if (number >= 1 && number <= n) packets[number - 1].is_key = true;
+  }
+  track->next_dts = dts;
+}
+
+void read_run(Bytes file, Bytes b, Track *track, int64_t base, int64_t *at, uint32_t duration, uint32_t size,
+              uint32_t flags) {
+  const uint32_t has = b.be32(0) & 0xffffff, version = b.u8(0);
+  const int64_t count = b.be32(4);
+  int64_t p = 8;
+  if (has & 1) *at = base + (int32_t)b.be32(p), p += 4;
+  uint32_t first_flags = flags;
+  if (has & 4) first_flags = b.be32(p), p += 4;
+  const int64_t each = 4 * (!!(has & 0x100) + !!(has & 0x200) + !!(has & 0x400) + !!(has & 0x800));
+  if (count > file.size || (each && count > (b.size - p) / each))
+    fail("MP4: a fragment promises %lld pictures, more than it holds", (long long)count);
+  if ((int64_t)track->index.packets.size() + count > file.size) fail("MP4: more pictures than bytes");
+  for (int64_t i = 0; i < count; i++) {
+    uint32_t own_duration = duration, own_size = size, own_flags = i == 0 ? first_flags : flags;
+    int64_t offset = 0;
+    if (has & 0x100) own_duration = b.be32(p), p += 4;
+    if (has & 0x200) own_size = b.be32(p), p += 4;
+    if (has & 0x400) own_flags = b.be32(p), p += 4;
+    if (has & 0x800) offset = version ? (int64_t)(int32_t)b.be32(p) : (int64_t)b.be32(p), p += 4;
+    if (*at < 0 || own_size > INT32_MAX) fail("MP4: a picture of a fragment lies at an impossible place");
+    const bool is_key = !(own_flags & 0x10000);  // sample_is_non_sync_sample
+    add_packet(track, {*at, track->next_dts + offset, (int32_t)own_size, is_key}, own_duration);
+    *at += own_size, track->next_dts += own_duration;
+  }
+}
+
+void read_fragment(Bytes file, Bytes moof, int64_t begin, Movie *movie) {
+  for_boxes(moof, [&](uint32_t type, Bytes traf, int64_t) {
+    if (type != tag("traf")) return;
+    Track *track = nullptr;
+    int64_t base = begin, at = begin;
+    uint32_t duration = 0, size = 0, flags = 0;
+    for_boxes(traf, [&](uint32_t kind, Bytes b, int64_t) {
+      if (kind == tag("tfhd")) {
+        const uint32_t has = b.be32(0) & 0xffffff, id = b.be32(4);
+        for (Track &t : movie->tracks)
+          if (t.id == id) track = &t;
+        if (!track) return;
+        int64_t p = 8;
+        if (has & 1) base = be64(b, p), p += 8;
+        if (has & 2) p += 4;
+        duration = track->default_duration, size = track->default_size, flags = track->default_flags;
+        if (has & 8) duration = b.be32(p), p += 4;
+        if (has & 16) size = b.be32(p), p += 4;
+        if (has & 32) flags = b.be32(p), p += 4;
+        at = base;
+      } else if (kind == tag("tfdt") && track) {
+        track->next_dts = b.u8(0) == 1 ? be64(b, 4) : (int64_t)b.be32(4);
+      } else if (kind == tag("trun") && track && track->is_video) {
+        read_run(file, b, track, base, &at, duration, size, flags);
+      }
+    });
+  });
+}
+
+void read_movie(Bytes b, Movie *movie) {
+  for_boxes(b, [&](uint32_t type, Bytes c, int64_t) {
+    if (type == tag("mvhd")) {
+      movie->timescale = std::max<int64_t>(1, c.be32(c.u8(0) == 1 ? 20 : 12));
+    } else if (type == tag("trak")) {
+      movie->tracks.emplace_back();
+      read_track(c, &movie->tracks.back(), 0);
+    } else if (type == tag("mvex")) {
+      for_boxes(c, [&](uint32_t kind, Bytes t, int64_t) {
+        if (kind != tag("trex")) return;
+        for (Track &track : movie->tracks)
+          if (track.id == t.be32(4))
+            track.default_duration = t.be32(12), track.default_size = t.be32(16), track.default_flags = t.be32(20);
+      });
+    }
+  });
+}
+
+// Frames in the order in which they are shown: those of each edit, one after the other.
+void apply_edits(Track *track, int64_t movie_timescale) {
+  VideoIndex &index = track->index;
+  index.show_all();
+  bool trims = false;
+  for (const Edit &e : track->edits) trims |= e.media_time >= 0;
+  if (!trims) return;
+  const std::vector<int32_t> all = std::move(index.shown);
+  index.shown.clear(), index.times.clear();
+  int64_t begin = 0;  // of the edit, in the media's units
+  for (const Edit &e : track->edits) {
+    const double scale = (double)index.timescale / (double)movie_timescale;
+    const int64_t duration = (int64_t)std::llround((double)e.duration * scale);
+    if (e.media_time >= 0) {
+      const auto early = [&](int32_t i, int64_t time) { return index.packets[i].pts < time; };
+      auto it = std::lower_bound(all.begin(), all.end(), e.media_time, early);
+      for (; it != all.end(); ++it) {
+        const int64_t time = index.packets[*it].pts - e.media_time;
+        if (duration > 0 && time >= duration) break;
+        if (index.shown.size() >= 2 * all.size() + 16) fail("MP4: the edit list repeats the video too often");
+        index.shown.push_back(*it), index.times.push_back(begin + time);
+      }
+    }
+    begin += duration;
+  }
+}
+
+}  // namespace
+
+void VideoIndex::show_all() {
+  shown.resize(packets.size());
+  for (size_t i = 0; i < shown.size(); i++) shown[i] = (int32_t)i;
+  std::stable_sort(shown.begin(), shown.end(), [&](int32_t a, int32_t b) { return packets[a].pts < packets[b].pts; });
+  times.clear();
+  for (int32_t i : shown) times.push_back(packets[i].pts);
+}
+
+VideoIndex read_mp4(Bytes file) {
+  Movie movie;
+  bool found = false;
+  for_boxes(file, [&](uint32_t type, Bytes b, int64_t at) {
+    if (type == tag("moov") && !found) {
+      found = true;
+      read_movie(b, &movie);
+      for (Track &t : movie.tracks)
+        if (t.is_video && t.has_entry) read_tables(file, &t);
+    } else if (type == tag("moof")) {
+      read_fragment(file, b, at - 8, &movie);
+    }
+  });
+  if (!found)
+    fail("MP4: there is no table of contents (moov) in the %lld bytes; the file is cut off", (long long)file.size);
+  Track *best = nullptr;
+  const auto rank = [](const Track &t) {  // a cover picture is a track, too
+    return std::make_pair(std::min<size_t>(t.index.packets.size(), 5), (int64_t)t.index.width * t.index.height);
+  };
+  for (Track &t : movie.tracks)
+    if (t.is_video && t.has_entry && !t.index.packets.empty() && (!best || rank(t) > rank(*best))) best = &t;
+  if (!best) fail("MP4: there is no video in it");
+  if (best->index.packets.size() > INT32_MAX) fail("MP4: more than 2^31 pictures");
+  best->index.timescale = std::max<int64_t>(1, best->index.timescale);
+  apply_edits(best, movie.timescale);
+  return std::move(best->index);
+}
+
+VideoIndex read_video_index(Bytes file) {
+  if (file.size == 0) fail("empty file");
+  for (const char *first : {"ftyp", "moov", "mdat", "moof", "free", "skip", "wide", "pnot", "styp", "sidx"})
+    if (file.starts(4, first, 4)) return read_mp4(file);
+  if (file.starts(0, "\x1a\x45\xdf\xa3", 4)) return read_matroska(file);
+  fail("not a video that can be read (MP4, QuickTime, Matroska, WebM): %lld bytes that begin with %02x %02x %02x %02x",
+       (long long)file.size, file.data[0], file.size > 1 ? file.data[1] : 0, file.size > 2 ? file.data[2] : 0,
+       file.size > 3 ? file.data[3] : 0);
+}
