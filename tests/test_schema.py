@@ -21,6 +21,8 @@ DEFAULTS = {
     ("brightness_contrast", "contrast_center"): "the same",
     ("noise.shot", "factor"): "if not given it is 12, as in DALI's code",
 }
+# Arguments that DALI takes as data and we as constants only: why.
+CONSTANT = {("decoders.video", "pad_mode"): "no operator makes strings; DALI takes none from external_source either"}
 # Arguments that DALI does not have: (operator or *, argument): what for.
 ADDED = {
     ("constant", "value"): "what types.Constant passes: an array of any type",
@@ -121,7 +123,7 @@ def argument_differences(operator: str, arg: Arg, theirs: dict) -> list[str]:
     if not arg.required and not same(arg.default, theirs.get("default")) and not listed(DEFAULTS, operator, arg.name):
         wrong.append(f"has the default {arg.default!r}, DALI {theirs.get('default')!r}")
     per = {"sample": PerSample, "frame": PerFrame}.get(theirs.get("per"), Arg)
-    if type(arg) is not per:
+    if type(arg) is not per and not listed(CONSTANT, operator, arg.name):
         wrong.append(f"is {type(arg).__name__}, DALI's would be {per.__name__}")
     return wrong
 

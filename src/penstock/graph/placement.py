@@ -95,7 +95,9 @@ def place(cls: type[Operator], device: str, inputs: tuple[DataNode, ...], argume
 
 def is_made_on_cpu(cls: type[Operator], device: str) -> bool:
     """Whether an operator asked for on the GPU is done by the CPU and its outputs are copied: those that bring data in,
-    or make it by no kernel that the GPU has."""
+    or make it by no kernel that the GPU has, and mixed decoders without a GPU form."""
+    if device == "mixed":
+        return not cls.gpu_stage
     if device != "gpu" or cls.runs_on_gpu:
         return False
     runs = cls.is_native() or cls.regroups or kernels.has_gpu_form(cls.kernel)

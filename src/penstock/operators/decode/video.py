@@ -41,6 +41,7 @@ class Video(Operator):
 
     FFmpeg does the decoding: that of `pip install penstock[video]`, the system's, or that in the folder
     PENSTOCK_FFMPEG. ImportError if there is none.
+    With device="mixed" the CPU decodes and frames are copied to the GPU.
     A damaged file is an error of its sample; the pipeline's `on_error` decides what follows.
 
     >>> from penstock import fn, pipeline_def
@@ -56,7 +57,7 @@ class Video(Operator):
     kernel = "video/decode_video"
     peeks = (0,)
     experimental = True
-    devices = ("cpu",)
+    devices = ("cpu", "mixed")
 
     frames = PerSample(
         [int],
