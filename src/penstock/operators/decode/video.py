@@ -59,7 +59,7 @@ class Video(Operator):
     experimental = True
     devices = ("cpu", "mixed")
 
-    frames = PerSample(
+    frames = PerSample(  # type: ignore[assignment]  # hides the base class's flag, which is true as well
         [int],
         None,
         "Numbers of the frames to decode, in any order, as often as wanted. Not together with the range's arguments.",
