@@ -94,7 +94,7 @@ def test_both_devices():
 def test_arguments_come_back(files):
     pipe = everything(files, prefetch_queue_depth=5, on_error="skip", max_errors=0.1, output_ndim=[3, 1, 1, 2, 0, 0, 3])
     again = Pipeline.deserialize(pipe.serialize())
-    assert (again.prefetch_queue_depth, again._policy.on_error, again.seed) == (5, "skip", 11)
+    assert (again.prefetch_queue_depth, again._settings.policy.on_error, again.seed) == (5, "skip", 11)
     assert again.output_ndim() == [3, 1, 1, 2, 0, 0, 3] and again.max_batch_size == 4
     assert Pipeline.deserialize(pipe.serialize(), batch_size=2, seed=5).seed == 5
     typed = everything(files, output_dtype=[types.UINT8] + [None] * 6)

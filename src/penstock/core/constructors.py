@@ -63,12 +63,12 @@ def of_signature(called: str, signature: inspect.Signature, args: Any, kwargs: A
 
 
 def with_signature_of(
-    other: Callable[_Given, None],
-) -> Callable[[Callable[..., None]], Callable[_Given, None]]:
+    other: Callable[Concatenate[Any, _Given], None],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, _Given], None]]:
     """For a constructor that hands on what it gets: to its callers, and to type checkers, it has the parameters of
     the `other` one."""
 
-    def given(init: Callable[..., None]) -> Callable[_Given, None]:
+    def given(init: Callable[..., None]) -> Callable[Concatenate[Any, _Given], None]:
         init.__signature__ = inspect.signature(other)  # type: ignore[attr-defined]
         return init
 

@@ -14,8 +14,10 @@ from ..exec.eager import Again, Eager
 from ..graph import trace
 from ..graph.node import DataNode, Node
 from ..tensors import TensorListCPU
+from . import outputs, reports
 from .pipeline import Pipeline
-from .python_workers import outputs_of
+from .runner import open_session
+from .traced import outputs_of
 
 __all__ = ["DataNodeDebug", "DebugPipeline"]
 
@@ -81,12 +83,17 @@ class DebugPipeline(Pipeline):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        if self._max_batch_size is None:
+        if self.max_batch_size is None:
             raise ValueError("a pipeline needs a batch_size before it can be run")
-        if self._enable_checkpointing:
+        if self._checkpoints.is_enabled:
             raise ValueError("checkpoints can't be saved in debug mode; leave out debug=True or enable_checkpointing")
-        session = weakref.WeakMethod(self._gpu_session)  # not part of a cycle
-        self._eager = Eager(self._max_batch_size, self._seed, self._num_threads, lambda: session()())  # type: ignore[misc]
+        settings, graph = self._settings, weakref.ref(self._graph)  # not part of a cycle
+
+        def session() -> Any:
+            known = graph()
+            return open_session(settings, known.defined_at if known is not None else "")
+
+        self._eager = Eager(self.max_batch_size, self.seed, self.num_threads, session)
         self._batches: deque[tuple[TensorListCPU, ...]] = deque()
         self._count: int | None = None
 
@@ -94,14 +101,16 @@ class DebugPipeline(Pipeline):
         """There is nothing to build."""
 
     def _produce(self) -> tuple[TensorListCPU, ...]:
-        assert self._define is not None
+        graph = self._graph
+        assert graph.define is not None
         self.iter_setup()
         while True:
-            self._eager.begin(self._batch_size_now())
-            self.definition = _Definition(self._eager)
+            assert self._runner.batch_size is not None
+            self._eager.begin(self._runner.batch_size)
+            graph.definition = _Definition(self._eager)
             try:
                 with self:
-                    nodes = [self._as_output(o, i) for i, o in enumerate(outputs_of(self._define()))]
+                    nodes = [graph.as_output(o, i) for i, o in enumerate(outputs_of(graph.define()))]
                 break
             except Again:
                 continue
@@ -111,21 +120,19 @@ class DebugPipeline(Pipeline):
                 self._eager.end()
                 raise
         self._count = len(nodes)
-        outputs = tuple(_given(self._eager.value(d.source, d.index)) for d in nodes)
+        made = tuple(_given(self._eager.value(d.source, d.index)) for d in nodes)
         self._eager.end()
-        for key in ("dtype", "ndim", "layout"):
-            if self._wanted[key] is not None:
-                self._check_outputs(outputs, key)
-        return outputs
+        outputs.check(made, self._settings.demanded)
+        return made
 
     def run(self, cuda_stream: Any = None, /, **pipeline_inputs: Any) -> tuple[TensorListCPU, ...]:
         for name, data in pipeline_inputs.items():
             self.feed_input(name, data)
-        with self._lock:
+        with self._runner.lock:
             return self._batches.popleft() if self._batches else self._produce()
 
     def schedule_run(self) -> None:
-        with self._lock:
+        with self._runner.lock:
             self._batches.append(self._produce())
 
     def share_outputs(self, cuda_stream: Any = None) -> tuple[TensorListCPU, ...]:
@@ -155,11 +162,10 @@ class DebugPipeline(Pipeline):
     def empty(self) -> bool:
         return not self._batches
 
-    def _metas(self) -> dict[str, dict[str, int]]:
+    def _metas(self) -> dict[str, reports.Meta]:
         if self._count is None:
             self.schedule_run()
-        metas = {n.name: op.meta() for n, op in self._eager.sources}
-        return {name: meta for name, meta in metas.items() if meta is not None}
+        return reports.metas((n.name, op) for n, op in self._eager.sources)
 
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("this is not there in debug mode, which makes no plan; leave out debug=True")
@@ -170,4 +176,4 @@ class DebugPipeline(Pipeline):
         self._eager.close()
 
     def __repr__(self) -> str:
-        return f"<DebugPipeline batch_size={self._max_batch_size} seed={self._seed}>"
+        return f"<DebugPipeline batch_size={self.max_batch_size} seed={self.seed}>"

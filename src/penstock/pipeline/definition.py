@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from ..core.errors import suggest
 from ..graph.branching import MARK
 from .pipeline import Pipeline
-from .python_workers import outputs_of
 from .settings import NAMES
+from .traced import outputs_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -83,11 +83,11 @@ def pipeline_def(
         both = {k: v for k, v in own.items() if k in NAMES and k not in pipeline_kwargs}
         cls = _debug_pipeline() if debugged else Pipeline
         pipe = cls(**{**pipeline_kwargs, **both, **rest})
-        pipe._define, pipe._defined_at = functools.partial(define, *args, **own), where
+        pipe._graph.define, pipe._graph.defined_at = functools.partial(define, *args, **own), where
         if debugged:
             return pipe
         with pipe:
-            pipe.set_outputs(*outputs_of(pipe._define()))
+            pipe.set_outputs(*outputs_of(pipe._graph.define()))
         return pipe
 
     create._is_pipeline_def = True  # type: ignore[attr-defined]

@@ -1,48 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Pipeline`: defining a graph of operators and running it."""
+"""`Pipeline`: a graph of operators, composed of its definition, its runner, its checkpoints and its reports."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from functools import cache
+import os
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from ..core.batch import Batch
 from ..core.clocks import clocks
+from ..core.constructors import names_checked, with_signature_of
 from ..core.dtypes import DALIDataType
-from ..core.errors import PipelineError, suggest
+from ..core.errors import SampleError
+from ..exec import report
 from ..exec.plan import Plan
 from ..exec.scheduling.executor import Executor
-from ..exec.scheduling.statistics import Statistics
-from ..graph import trace
-from ..graph.effects import Unmerged
-from ..graph.loose import adopt, input_name
+from ..graph.loose import input_name
 from ..graph.node import DataNode
-from ..graph.scopes import bring
 from ..tensors import TensorListCPU
-from .python_workers import PythonWorkers
-from .serialization import Serialization
-from .settings import available_cpus
-
-# The JPEG engine's thread, Python, and the driver's own work.
-_CORES_FOR_GPU = 4
-
-
-@cache
-def _gpu_tensors() -> Any:
-    from ..tensors import TensorListGPU  # only pipelines with a GPU pay for its modules
-
-    return TensorListGPU
+from . import outputs, python_workers, reports, serialization
+from .checkpoints import Checkpoints
+from .runner import Runner
+from .settings import Configured, Settings
+from .traced import GraphBuilder, outputs_of
 
 
-def _holds_data(values: Any) -> bool:
-    return any(_holds_data(v) if isinstance(v, (list, tuple)) else isinstance(v, DataNode) for v in values)
-
-
-class Pipeline(PythonWorkers, Serialization):
+class Pipeline(Configured, GraphBuilder):
     """A graph of operators that produces batches in the background.
 
     Define the graph with `pipeline_def`, in `with pipeline:` followed by `set_outputs`, or by overriding
@@ -83,145 +69,77 @@ class Pipeline(PythonWorkers, Serialization):
     The other arguments of DALI, about CUDA streams, executors and memory statistics, are accepted without effect.
     """
 
-    definition: trace.Definition
-
-    def _begin(self) -> None:
-        self._statistics, self.definition = Statistics(), trace.Definition()
-        self._output_nodes: list[DataNode] | None = None
-        self._sinks: list[DataNode] = []
-        self._define: Callable[[], Any] | None = None
-        self._defined_at = ""
-        self._executor: Executor | None = None
-        self._plan: Plan | None = None
-        self._current_batch_size = self._max_batch_size
+    @names_checked
+    @with_signature_of(Settings.__init__)
+    def __init__(self, *args: Any, **kwargs: Any):
+        self._settings = Settings(*args, **kwargs)
+        super().__init__()
+        self._runner = Runner(self._settings)
+        self._checkpoints = Checkpoints(self._settings)
+        self._workers: Any = None  # processes and threads of sources with `parallel=True`
         self._has_iter_setup = type(self).iter_setup is not Pipeline.iter_setup
-        self._iter_setup_ended = self._primed = False
-        self._lock = threading.RLock()  # of building and running: several threads may ask for batches
+
+    @property
+    def _is_built(self) -> bool:
+        return self._plan is not None
 
     @property
     def num_outputs(self) -> int:
         """How many outputs a batch has."""
-        self.build()
-        assert self._plan is not None
-        return len(self._plan.outputs)
+        return len(self._built().outputs)
 
     def output_dtype(self) -> list[DALIDataType | None]:
         """The types demanded of the outputs on construction."""
-        return self._per_output("dtype")
+        return outputs.per_output(self._settings.demanded["dtype"], self.num_outputs)
 
     def output_ndim(self) -> list[int | None]:
         """The numbers of dimensions demanded of the outputs on construction."""
-        return self._per_output("ndim")
+        return outputs.per_output(self._settings.demanded["ndim"], self.num_outputs)
 
-    def _per_output(self, key: str) -> list[Any]:
-        value = self._wanted[key]
-        return list(value) if isinstance(value, (list, tuple)) else [value] * self.num_outputs
+    def start_py_workers(self) -> None:
+        """Starts the workers of all sources with `parallel=True`; the pipeline need not be built yet.
 
-    # Definition ---------------------------------------------------------------------------------------------------
-
-    @staticmethod
-    def current() -> Pipeline | None:
-        """The pipeline that is being defined by this thread."""
-        return trace.stack()[-1] if trace.stack() else None
-
-    @staticmethod
-    def push_current(pipeline: Pipeline) -> None:
-        trace.stack().append(pipeline)
-
-    @staticmethod
-    def pop_current() -> None:
-        trace.stack().pop()
-
-    def __enter__(self) -> Pipeline:
-        if self._plan is not None:
-            raise RuntimeError("the pipeline is built; its definition can't be changed any more")
-        Pipeline.push_current(self)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        Pipeline.pop_current()
-
-    def set_outputs(self, *output_data_nodes: Any) -> None:
-        """Sets what the pipeline returns: DataNodes, or constants."""
-        if self._plan is not None:
-            raise RuntimeError("the pipeline is built; its outputs can't be changed any more")
-        self._output_nodes = list(output_data_nodes)
-
-    def add_sink(self, edge: DataNode) -> None:
-        """Keeps what `edge` depends on in the graph although it is no output."""
-        self._sinks.append(edge)
-
-    def define_graph(self) -> Any:
-        """Overridden by sub-classes: builds the graph and returns its outputs."""
-        if self._define is not None:
-            return self._define()
-        raise NotImplementedError(
-            "the pipeline has no definition: use @pipeline_def, `with pipe:` and set_outputs(), or override "
-            "define_graph()"
-        )
+        `build` does so, too. To be called where workers are forked and CUDA is used: on all pipelines before the first
+        one is built.
+        """
+        if self._graph.outputs is None:
+            with self:
+                self._graph.outputs = outputs_of(self.define_graph())
+        if self._workers is None:
+            self._workers = python_workers.start(self.definition, self._settings)
 
     def build(self) -> None:
         """Traces and plans the graph. Called by `run` if it was not called before."""
         if self._executor is not None:
             return
-        with self._lock:
+        with self._runner.lock:
             if self._executor is None:
                 self._build()
 
     def _build(self) -> None:
-        if self._max_batch_size is None:
+        if self.max_batch_size is None:
             raise ValueError("a pipeline needs a batch_size before it can be built")
         self.start_py_workers()
         with self:
-            if not self._output_nodes:
-                raise ValueError(f"the pipeline{self._defined_at} has no outputs")
-            outputs = [self._as_output(o, i) for i, o in enumerate(self._output_nodes)]
-            self._sinks = [adopt(self.definition, s) for s in self._sinks]
-        plan = Plan(self.definition.nodes, outputs, self._sinks, self._seed)
-        if plan.uses_gpu:
-            plan.session = self._gpu_session()
-            plan.session.worked = self._statistics.worked
-            plan.check_device()
-        for node in plan.sources:
-            try:
-                plan.source_op(node).open(self._max_batch_size, self._seed)
-            except (ValueError, OSError, RuntimeError, TypeError) as e:
-                raise (type(e) if isinstance(e, (ValueError, TypeError)) else RuntimeError)(
-                    node.describe(str(e))
-                ) from None
-        executor = Executor(plan, self._native_threads(plan), self._policy, self._statistics)
-        self._start(plan, executor)
-        self._plan, self._executor = plan, executor
-
-    def _native_threads(self, plan: Plan) -> int:
-        """As many as asked for; a pipeline that uses the GPU leaves cores to what feeds it, or it would starve."""
-        return min(self._num_threads, max(available_cpus() - _CORES_FOR_GPU, 1)) if plan.uses_gpu else self._num_threads
-
-    def _gpu_session(self) -> Any:
-        if self._device_id is None:
-            raise ValueError(
-                f"the pipeline{self._defined_at} has operators on the GPU and no device_id: say which GPU, for "
-                "instance device_id=0"
-            )
-        from ..gpu.session import Session  # only pipelines with a GPU pay for its modules
-
-        return Session(self._device_id, self._device_memory_limit)
-
-    def _as_output(self, value: Any, i: int) -> DataNode:
-        if isinstance(value, DataNode):
-            return bring(self.definition, value, None)
-        if isinstance(value, Unmerged):
-            value.complain()
-        wrong = f"output {i} of the pipeline{self._defined_at} must be a DataNode or a constant"
-        if isinstance(value, (list, tuple)) and _holds_data(value):
-            raise TypeError(
-                f"{wrong}; got a {type(value).__name__} with DataNodes in it. Unpack it: return *values, more"
-            )
-        if not isinstance(value, (int, float, list, tuple)) and not hasattr(value, "__array__"):
-            raise TypeError(f"{wrong}; got {type(value).__name__}" + ". Is its return missing?" * (value is None))
-        return trace.constant(np.asarray(value))
+            nodes, sinks = self._graph.output_nodes(), self._graph.adopt_sinks()
+        plan = Plan(self.definition.nodes, nodes, sinks, self.seed)
+        self._runner.start(plan, self._graph.defined_at, self._checkpoints.start)
 
     # Running ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _plan(self) -> Plan | None:
+        """Once the pipeline is built."""
+        return self._runner.plan
+
+    @property
+    def _executor(self) -> Executor | None:
+        return self._runner.executor
+
+    def _built(self) -> Plan:
+        self.build()
+        assert self._plan is not None
+        return self._plan
 
     def _ready(self) -> Executor:
         self.build()
@@ -238,87 +156,34 @@ class Pipeline(PythonWorkers, Serialization):
         for name, data in pipeline_inputs.items():
             self.feed_input(name, data)
         self._ready()  # refuses those whom the holder of the lock waits for
-        with self._lock:
-            return self._give_out(self._next(), cuda_stream)
+        with self._runner.lock:
+            return self._wrapped(self._next(), cuda_stream)
 
     def _next(self) -> list[Batch]:
-        """The next batch, as it is; `_lock` is held. The one behind it is begun before the GPU is waited for, unless it
-        needs something of the user first."""
-        executor = self._ready()
-        if executor.pending == 0:
-            self._schedule(executor, at_once=True)
-        if not self._has_iter_setup and executor.comes_back():
-            return self._share(executor)
-        self._fill_queue(executor)
-        batches = self._share(executor)
-        if self._ahead and not self._has_iter_setup:
-            executor.schedule_ahead(self._batch_size_now(), self._most_pending(executor.plan))
-        return batches
+        """The next batch, as it is; the runner's lock is held."""
+        self._ready()
+        return self._runner.next(self.iter_setup if self._has_iter_setup else None)
 
-    def _fill_queue(self, executor: Executor) -> None:
-        """Asks for as many batches as may be on their way, without waiting for `feed_input`."""
-        most = self._most_pending(executor.plan)
-        while executor.pending < most and (self._has_iter_setup or executor.has_data()) and self._schedule(executor):
-            ...
-
-    def _schedule(self, executor: Executor, at_once: bool = False) -> bool:
-        """Asks for one batch; False if `iter_setup` says that there is none."""
-        if self._iter_setup_ended:
-            return False
-        try:
-            self.iter_setup()
-        except StopIteration:
-            self._iter_setup_ended = True
-            return False
-        executor.schedule(self._batch_size_now(), at_once=at_once)
-        return True
-
-    def _batch_size_now(self) -> int:
-        assert self._current_batch_size is not None
-        return self._current_batch_size
+    def _wrapped(self, batches: list[Batch], cuda_stream: Any) -> tuple[TensorListCPU, ...]:
+        begin = clocks()
+        wrapped = tuple(outputs.wrap(b, cuda_stream) for b in batches)
+        self._runner.statistics.worked(begin)
+        outputs.check(wrapped, self._settings.demanded)
+        return wrapped
 
     def set_batch_size(self, batch_size: int) -> None:
         """The size of the batches scheduled from now on; at most `max_batch_size`."""
-        assert self._max_batch_size is not None
-        if not 0 < batch_size <= self._max_batch_size:
-            raise ValueError(f"the batch size of an iteration is 1 to {self._max_batch_size}; got {batch_size}")
-        self._current_batch_size = batch_size
+        self._runner.set_batch_size(batch_size)
 
     def schedule_run(self) -> None:
         """Asks for one batch without waiting for it; the first call also fills the prefetch queue."""
-        executor = self._ready()
-        self._schedule(executor)
-        if self._ahead and not self._primed:
-            self._fill_queue(executor)
-        self._primed = True
+        self._ready()
+        self._runner.schedule(self.iter_setup if self._has_iter_setup else None)
 
     def share_outputs(self, cuda_stream: Any = None) -> tuple[TensorListCPU, ...]:
         """The oldest batch asked for; waits for it, on the GPU only if there is a `cuda_stream`, as `run` does."""
-        return self._give_out(self._share(self._ready()), cuda_stream)
-
-    def _share(self, executor: Executor) -> list[Batch]:
-        if self._iter_setup_ended and executor.pending == 0:
-            raise StopIteration
-        return executor.share()
-
-    def _give_out(self, batches: list[Batch], cuda_stream: Any) -> tuple[TensorListCPU, ...]:
-        begin = clocks()
-        outputs = tuple(self._wrap(b, cuda_stream) for b in batches)
-        self._statistics.worked(begin)
-        for key in ("dtype", "ndim", "layout"):
-            if self._wanted[key] is not None:
-                self._check_outputs(outputs, key)
-        return outputs
-
-    def _wrap(self, batch: Batch, cuda_stream: Any) -> Any:
-        return TensorListCPU.of(batch) if type(batch) is Batch else _gpu_tensors().given_out(batch, cuda_stream)
-
-    def _check_outputs(self, outputs: tuple[TensorListCPU, ...], key: str) -> None:
-        for i, (out, want) in enumerate(zip(outputs, self._per_output(key))):
-            got = getattr(out, key)
-            got = got() if callable(got) else got
-            if want is not None and got != want:
-                raise PipelineError(f"output {i} has {key} {got}, but output_{key} asks for {want}")
+        self._ready()
+        return self._wrapped(self._runner.share(), cuda_stream)
 
     def release_outputs(self) -> None:
         """Lets go of the batch that `share_outputs` gave; its memory is reused when nothing refers to it."""
@@ -340,17 +205,24 @@ class Pipeline(PythonWorkers, Serialization):
         self._input(data_node).feed(data, layout)
 
     def _input(self, data_node: Any) -> Any:
-        self.build()
-        assert self._plan is not None
         if isinstance(data_node, (list, tuple)) and data_node and isinstance(data_node[0], DataNode):
             data_node = data_node[0]
-        name = input_name(self.definition, data_node) if isinstance(data_node, DataNode) else data_node
-        feeds = {n.name: n.op for n in self._plan.sources if hasattr(n.op, "feed")}
-        if name not in feeds:
-            raise KeyError(
-                f"the pipeline has no input '{name}'; it has {sorted(feeds) or 'none'}.{suggest(str(name), feeds)}"
-            )
-        return feeds[name]
+        self.build()
+        return self._runner.input(
+            input_name(self.definition, data_node) if isinstance(data_node, DataNode) else data_node
+        )
+
+    def input_feed_count(self, input_name: str) -> int:
+        """How often to call `feed_input` before the first `schedule_run` for a full prefetch queue; fewer will do."""
+        self._input(input_name)
+        return self._runner.most_pending()
+
+    def iter_setup(self) -> None:
+        """Called before each batch is asked for; override it to call `feed_input`. StopIteration ends the epoch."""
+
+    def empty(self) -> bool:
+        """Whether no batch has been asked for that was not taken."""
+        return self._executor is None or self._executor.pending == 0
 
     def reset(self) -> None:
         """Starts the next epoch, also in the middle of one: what was prepared ahead is dropped.
@@ -358,8 +230,7 @@ class Pipeline(PythonWorkers, Serialization):
         Where the readers are at the beginning of an epoch already, or their last batch ran on into it, nothing happens;
         nor to data given by `feed_input`, and to sources that can't start again.
         """
-        self._iter_setup_ended = False
-        self._primed &= self._executor is None or not self._ready().reset()
+        self._runner.reset()
 
     def sample_indices(self) -> np.ndarray | None:
         """Which samples of its iteration the last batch has, in ascending order: fewer than were asked for if some were
@@ -367,26 +238,162 @@ class Pipeline(PythonWorkers, Serialization):
         rows = None if self._executor is None else self._executor.rows
         return None if rows is None else rows.copy()
 
-    def input_feed_count(self, input_name: str) -> int:
-        """How often to call `feed_input` before the first `schedule_run` for a full prefetch queue; fewer will do."""
-        self._input(input_name)
-        return self._most_pending(self._ready().plan)
-
-    def empty(self) -> bool:
-        """Whether no batch has been asked for that was not taken."""
-        return self._executor is None or self._executor.pending == 0
-
-    def iter_setup(self) -> None:
-        """Called before each batch is asked for; override it to call `feed_input`. StopIteration ends the epoch."""
-
     def close(self) -> None:
         """Stops the threads and gives the memory back. Done by itself when the pipeline is deleted, and at exit."""
-        if self._executor is not None:
-            self._executor.close()
-        if self._plan is not None and self._plan.session is not None:
-            self._plan.session.close()
+        self._runner.close()
+
+    # Checkpoints and serialisation --------------------------------------------------------------------------------
+
+    def checkpoint(self, filename: str | os.PathLike | None = None) -> bytes:
+        """Where the pipeline is: `checkpoint=` of another one of the same definition goes on from there.
+
+        That is, from behind the last batch that was taken, whatever was prepared ahead. What is random is the same, for
+        any number of threads and any prefetch depth. A few hundred bytes of JSON, also written to `filename` if it is
+        given. A reader's shards may be others when going on: what the shards before had left of their epoch is divided
+        among them, and then the order is theirs. For this the new ones take the checkpoint of any of the old ones, or a
+        list of all of them where these had different seeds.
+
+        >>> from penstock import fn, pipeline_def
+        >>> @pipeline_def(batch_size=2, seed=7, enable_checkpointing=True)
+        ... def pipe():
+        ...     return fn.random.uniform()
+        >>> a = pipe()
+        >>> _, saved, after = a.run(), a.checkpoint(), a.run()[0].as_array()
+        >>> bool((pipe(checkpoint=saved).run()[0].as_array() == after).all())
+        True
+        """
+        return serialization.written(self._save_checkpoint(self._state()), filename)
+
+    def _state(self) -> Any:
+        """Where the pipeline is, for `_save_checkpoint`."""
+        self._checkpoints.check_enabled()
+        return self._checkpoints.state(self._ready())
+
+    def _save_checkpoint(self, state: Any, iterator: dict[str, Any] | None = None) -> bytes:
+        return self._checkpoints.save(self._built(), state, iterator)
+
+    def serialize(
+        self,
+        define_graph: Any = None,
+        filename: str | os.PathLike | None = None,
+        *,
+        embed_functions: bool = False,
+        pickler: Any = None,
+    ) -> bytes:
+        """The pipeline as JSON, also written to `filename` if it is given: its arguments and its graph.
+
+        Functions and sources of the user's are only named ("module:qualname"). With `embed_functions` they are
+        pickled into it, by `pickler` (what has a `dumps`, such as the module cloudpickle); whoever reads it
+        has to trust it.
+
+        >>> from penstock import Pipeline, fn, pipeline_def
+        >>> @pipeline_def(batch_size=2, seed=1)
+        ... def pipe():
+        ...     return fn.random.uniform()
+        >>> again = Pipeline.deserialize(pipe().serialize())
+        >>> bool((again.run()[0].as_array() == pipe().run()[0].as_array()).all())
+        True
+        """
+        if define_graph is not None:
+            if self._graph.outputs is not None:
+                raise RuntimeError("the pipeline has a definition already; leave define_graph out")
+            self._graph.define = define_graph
+        return serialization.written(serialization.text_of(self, embed_functions, pickler), filename)
+
+    @classmethod
+    def deserialize(
+        cls,
+        serialized_pipeline: str | bytes | None = None,
+        filename: str | os.PathLike | None = None,
+        *,
+        functions: Mapping[str, Any] | None = None,
+        import_functions: bool = False,
+        unpickle: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """The pipeline that was serialised, from its text or from a file. `kwargs` are arguments of Pipeline to change.
+
+        Reading it executes nothing. If it names functions of the user's, give them in `functions`, by these names; or
+        let them be imported with `import_functions`, or unpickled with `unpickle` if they are embedded: both execute
+        what the one who wrote it chose.
+        """
+        if (serialized_pipeline is None) == (filename is None):
+            raise ValueError("deserialize takes either serialized_pipeline or filename")
+        content = serialization.parsed(serialized_pipeline, filename)
+        known = serialization.functions_of(content, functions or {}, import_functions, unpickle)
+        return serialization.made_of(Pipeline, content, known, kwargs)
+
+    def deserialize_and_build(self, serialized_pipeline: str | bytes) -> None:
+        """Takes over a serialised pipeline and builds it."""
+        pipe = type(self).deserialize(serialized_pipeline)
+        self.__dict__.update(pipe.__dict__)
+        self.build()
+
+    def __reduce__(self) -> Any:
+        functions: dict[str, Any] = {}
+        return serialization.made_of, (Pipeline, serialization.content_of(self, functions), functions, {})
+
+    # Reports ------------------------------------------------------------------------------------------------------
+
+    def _metas(self) -> dict[str, reports.Meta]:
+        plan = self._built()
+        return reports.metas((n.name, plan.source_op(n)) for n in plan.sources)
+
+    def epoch_size(self, name: str | None = None) -> Any:
+        """Samples in an epoch of the reader called `name`, over all shards; without a name a dictionary of all readers.
+
+        With `pad_last_batch` the samples that make all shards equally long are counted too."""
+        metas = self._metas()
+        if name is not None:
+            return reports.meta(metas, name)["epoch_size_padded"]
+        return {k: m["epoch_size_padded"] for k, m in metas.items()}
+
+    def reader_meta(self, name: str | None = None) -> dict[str, Any]:
+        """What a reader tells about itself: epoch_size, epoch_size_padded, number_of_shards, shard_id,
+        pad_last_batch, stick_to_shard."""
+        metas = self._metas()
+        return dict(metas if name is None else reports.meta(metas, name))
+
+    def errors(self) -> list[SampleError]:
+        """All bad samples so far: source, operator, reason, iteration, sample, action. A pipeline that goes on from a
+        checkpoint lists the last eight of those before it; `max_errors` counts them all."""
+        return sorted(self._settings.policy.errors, key=lambda e: (e.iteration, e.sample))
+
+    def explain(self) -> str:
+        """The plan: stages, chains, what stays in scratch memory, what is decoded or computed only in part."""
+        return report.explain(self._built(), self.num_threads, self._runner.most_pending())
+
+    def stats(self) -> Any:
+        """Time and share of every operator, images/s, waiting time. Prints as a table; a dictionary by `as_dict()`."""
+        return report.table(self._built(), self._runner.statistics, self.num_threads)
+
+    def reset_stats(self) -> None:
+        self._runner.statistics.reset()
+
+    def trace(self, path: str | os.PathLike) -> None:
+        """Writes when each stage of the last batches ran, on which thread, to `path`: for Perfetto or chrome://tracing."""
+        report.write_trace(self._built(), self._runner.statistics, path)
+
+    def save_graph_to_dot_file(self, filename: str, **kwargs: Any) -> None:
+        """Writes the graph of operators for Graphviz."""
+        reports.write_dot(self._built(), filename)
+
+    def external_source_shm_statistics(self) -> dict[str, list[int]]:
+        """Bytes of shared memory per batch on its way: `capacities`, and `per_sample_capacities`, the same over the
+        batch size."""
+        return python_workers.memory(self._workers, self.max_batch_size)
+
+    def executor_statistics(self) -> dict[str, Any]:
+        return {}
+
+    def enable_api_check(self, enable: bool) -> None:
+        """Accepted for compatibility: `run` and `schedule_run` may be mixed."""
+
+    def _check_api_type_scope(self, api_type: Any) -> AbstractContextManager[None]:
+        """The same, for iterators that programs have written after the pattern of DALI's own."""
+        return nullcontext()
 
     def __repr__(self) -> str:
         state = "not built" if self._plan is None else " | ".join(map(repr, self._plan.stages))
-        fixed = f"batch_size={self._max_batch_size} num_threads={self._num_threads} device_id={self._device_id}"
-        return f"<Pipeline {fixed} seed={self._seed}: {state}>"
+        fixed = f"batch_size={self.max_batch_size} num_threads={self.num_threads} device_id={self.device_id}"
+        return f"<Pipeline {fixed} seed={self.seed}: {state}>"

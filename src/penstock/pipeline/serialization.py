@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines as data: `Pipeline.serialize` and `deserialize`, and pickling."""
+"""Pipelines as data: JSON with their arguments and their graph, and the functions that the graph names."""
 
 from __future__ import annotations
 
@@ -9,130 +9,73 @@ import json
 import os
 import pickle
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from ..graph import serial, trace
-from ..graph.node import DataNode
-from .checkpoints import Saving
+from ..graph import serial
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from .pipeline import Pipeline
 
 VERSION = 1
 _KIND = "penstock pipeline"
 
 
-class Serialization(Saving):
-    """Base of `Pipeline`."""
-
-    definition: trace.Definition
-    _output_nodes: list[DataNode] | None
-    _sinks: list[DataNode]
-
-    def _content(self, functions: dict[str, Any]) -> dict[str, Any]:
-        self.build()
-        assert self._plan is not None
-        content = {_KIND: VERSION, "version": sys.modules["penstock"].__version__, "arguments": self._arguments()}
-        content |= serial.dump(self.definition, functions)
-        content["outputs"] = [list(e) for e in self._plan.outputs]
-        content["sinks"] = [[s.source.number, s.index] for s in self._sinks]
-        return content
-
-    def serialize(
-        self,
-        define_graph: Any = None,
-        filename: str | os.PathLike | None = None,
-        *,
-        embed_functions: bool = False,
-        pickler: Any = None,
-    ) -> bytes:
-        """The pipeline as JSON, also written to `filename` if it is given: its arguments and its graph.
-
-        Functions and sources of the user's are only named ("module:qualname"). With `embed_functions` they are
-        pickled into it, by `pickler` (what has a `dumps`, such as the module cloudpickle); whoever reads it
-        has to trust it.
-
-        >>> from penstock import Pipeline, fn, pipeline_def
-        >>> @pipeline_def(batch_size=2, seed=1)
-        ... def pipe():
-        ...     return fn.random.uniform()
-        >>> again = Pipeline.deserialize(pipe().serialize())
-        >>> bool((again.run()[0].as_array() == pipe().run()[0].as_array()).all())
-        True
-        """
-        if define_graph is not None:
-            if self._output_nodes is not None:
-                raise RuntimeError("the pipeline has a definition already; leave define_graph out")
-            self._define = define_graph
-        functions: dict[str, Any] = {}
-        content = self._content(functions)
-        if functions and embed_functions:
-            dumps = (pickler or pickle).dumps
-            content["pickled"] = {k: base64.b64encode(dumps(f)).decode() for k, f in functions.items()}
-        text = json.dumps(content, separators=(",", ":")).encode()
-        if filename is not None:
-            with open(filename, "wb") as f:
-                f.write(text)
-        return text
-
-    @classmethod
-    def deserialize(
-        cls,
-        serialized_pipeline: str | bytes | None = None,
-        filename: str | os.PathLike | None = None,
-        *,
-        functions: Mapping[str, Any] | None = None,
-        import_functions: bool = False,
-        unpickle: bool = False,
-        **kwargs: Any,
-    ) -> Any:
-        """The pipeline that was serialised, from its text or from a file. `kwargs` are arguments of Pipeline to change.
-
-        Reading it executes nothing. If it names functions of the user's, give them in `functions`, by these names; or
-        let them be imported with `import_functions`, or unpickled with `unpickle` if they are embedded: both execute
-        what the one who wrote it chose.
-        """
-        if (serialized_pipeline is None) == (filename is None):
-            raise ValueError("deserialize takes either serialized_pipeline or filename")
-        if filename is not None:
-            with open(filename, "rb") as f:
-                serialized_pipeline = f.read()
-        content = _parsed(serialized_pipeline)
-        known = _functions(content, functions or {}, import_functions, unpickle)
-        return cls._made_of(content, known, kwargs)
-
-    @classmethod
-    def _made_of(cls, content: dict[str, Any], functions: Mapping[str, Any], kwargs: dict[str, Any]) -> Any:
-        from .pipeline import Pipeline  # the one class that has no arguments of its own
-
-        strange = sorted(content["arguments"].keys() - Pipeline(1)._arguments().keys())
-        if strange:
-            raise ValueError(f"the serialised pipeline can't be read: it has unknown arguments: {', '.join(strange)}")
-        pipe = Pipeline(**{**content["arguments"], **kwargs})
-        try:
-            data = serial.load(content, pipe.definition, functions)
-            outputs, sinks = ([data(e) for e in content[k]] for k in ("outputs", "sinks"))
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
-            what = f"{type(e).__name__}: {e}"
-            raise ValueError(f"the serialised pipeline can't be read: {what}") from None
-        pipe.set_outputs(*outputs)
-        pipe._sinks = sinks
-        return pipe
-
-    def deserialize_and_build(self, serialized_pipeline: str | bytes) -> None:
-        """Takes over a serialised pipeline and builds it."""
-        pipe = type(self).deserialize(serialized_pipeline)
-        self.__dict__.update(pipe.__dict__)
-        self.build()
-
-    def __reduce__(self) -> Any:
-        functions: dict[str, Any] = {}
-        return _unpickled, (self._content(functions), functions)
+def content_of(pipe: Pipeline, functions: dict[str, Any]) -> dict[str, Any]:
+    """A pipeline as values of JSON; the functions that it calls are put into `functions`, by name."""
+    pipe.build()
+    plan, graph = pipe._plan, pipe._graph
+    assert plan is not None
+    content = {_KIND: VERSION, "version": sys.modules["penstock"].__version__}
+    content |= {"arguments": pipe._settings.arguments(), **serial.dump(graph.definition, functions)}
+    content["outputs"] = [list(e) for e in plan.outputs]
+    content["sinks"] = [[s.source.number, s.index] for s in graph.sinks]
+    return content
 
 
-def _unpickled(content: dict[str, Any], functions: dict[str, Any]) -> Any:
-    return Serialization._made_of(content, functions, {})
+def text_of(pipe: Pipeline, embed_functions: bool, pickler: Any) -> bytes:
+    """A pipeline as JSON, on demand with its functions, pickled."""
+    functions: dict[str, Any] = {}
+    content = content_of(pipe, functions)
+    if functions and embed_functions:
+        dumps = (pickler or pickle).dumps
+        content["pickled"] = {k: base64.b64encode(dumps(f)).decode() for k, f in functions.items()}
+    return json.dumps(content, separators=(",", ":")).encode()
 
 
-def _parsed(text: Any) -> dict[str, Any]:
+def made_of(
+    make: Callable[..., Pipeline], content: dict[str, Any], functions: Mapping[str, Any], changed: dict[str, Any]
+) -> Pipeline:
+    """A pipeline by `make`, of what `content_of` gave, with some arguments `changed`."""
+    strange = sorted(content["arguments"].keys() - Settings(1).arguments().keys())
+    if strange:
+        raise ValueError(f"the serialised pipeline can't be read: it has unknown arguments: {', '.join(strange)}")
+    pipe = make(**{**content["arguments"], **changed})
+    try:
+        data = serial.load(content, pipe.definition, functions)
+        outputs, sinks = ([data(e) for e in content[k]] for k in ("outputs", "sinks"))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
+        what = f"{type(e).__name__}: {e}"
+        raise ValueError(f"the serialised pipeline can't be read: {what}") from None
+    pipe.set_outputs(*outputs)
+    pipe._graph.sinks = sinks
+    return pipe
+
+
+def written(content: bytes, filename: str | os.PathLike | None) -> bytes:
+    """The content, which is in the file, too, if one is named."""
+    if filename is not None:
+        with open(filename, "wb") as f:
+            f.write(content)
+    return content
+
+
+def parsed(text: Any, path: str | os.PathLike | None) -> dict[str, Any]:
+    """What `content_of` gave, from its text or from a file."""
+    if path is not None:
+        with open(path, "rb") as f:
+            text = f.read()
     try:
         content = json.loads(text)
     except (TypeError, ValueError) as e:
@@ -158,7 +101,7 @@ def _named(value: Any) -> list[str]:
     return [n for v in value for n in _named(v)] if isinstance(value, list) else []
 
 
-def _functions(
+def functions_of(
     content: dict[str, Any], given: Mapping[str, Any], import_functions: bool, unpickle: bool
 ) -> dict[str, Any]:
     found = dict(given)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments of a `Pipeline`, checked, and the properties that tell them."""
+"""The arguments of a `Pipeline`, checked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 from enum import IntEnum
 from typing import Any
 
-from ..core.constructors import names_checked
 from ..exec.scheduling.checkpoint import Checkpoint
 from ..exec.scheduling.policy import Policy
 
@@ -26,9 +25,8 @@ def _plain(value: Any) -> Any:
 
 
 class Settings:
-    """Base of `Pipeline`, which documents the arguments."""
+    """`Pipeline` documents the arguments."""
 
-    @names_checked
     def __init__(
         self,
         batch_size: int | None = None,
@@ -66,152 +64,95 @@ class Settings:
             raise ValueError(f"batch_size takes a positive integer; got {batch_size!r}")
         if num_threads is not None and num_threads < 1:
             raise ValueError(f"num_threads takes a positive integer; got {num_threads!r}")
-        self._queue_depths = prefetch_queue_depth
-        if isinstance(prefetch_queue_depth, dict):
-            prefetch_queue_depth = prefetch_queue_depth.get("cpu_size", 2)
-        elif isinstance(prefetch_queue_depth, tuple):
-            prefetch_queue_depth = prefetch_queue_depth[0]
-        if int(prefetch_queue_depth) != prefetch_queue_depth or prefetch_queue_depth < 1:
-            raise ValueError(f"prefetch_queue_depth takes a positive integer; got {prefetch_queue_depth!r}")
-        self._max_batch_size = None if batch_size is None else int(batch_size)
-        self._num_threads = int(num_threads or available_cpus())
-        self._device_id = None if device_id is None or device_id < 0 else device_id
-        self._checkpoint = None if checkpoint is None else Checkpoint(checkpoint)
-        self._enable_checkpointing = bool(enable_checkpointing) or checkpoint is not None
-        if self._checkpoint is not None and (seed is None or seed < 0):
-            seed = self._checkpoint.seed
+        self.prefetch_queue_depth = prefetch_queue_depth  # as it was given
+        depth = prefetch_queue_depth
+        if isinstance(depth, dict):
+            depth = depth.get("cpu_size", 2)
+        elif isinstance(depth, tuple):
+            depth = depth[0]
+        if int(depth) != depth or depth < 1:
+            raise ValueError(f"prefetch_queue_depth takes a positive integer; got {depth!r}")
+        self.cpu_queue_size = int(depth)
+        self.max_batch_size = None if batch_size is None else int(batch_size)
+        self.num_threads = int(num_threads or available_cpus())
+        self.device_id = None if device_id is None or device_id < 0 else device_id
+        self.checkpoint = None if checkpoint is None else Checkpoint(checkpoint)
+        self.enable_checkpointing = bool(enable_checkpointing) or checkpoint is not None
+        if self.checkpoint is not None and (seed is None or seed < 0):
+            seed = self.checkpoint.seed
         # Random seeds are drawn once per pipeline, so that a run can be repeated from what `seed` tells.
-        self._seed = int.from_bytes(os.urandom(4), "little") >> 1 if seed is None or seed < 0 else int(seed)
-        self._depth = int(prefetch_queue_depth) if exec_pipelined and exec_async else 1
-        self._ahead = bool(exec_pipelined and exec_async)
-        self._prefetch_queue_depth = int(prefetch_queue_depth)
-        self._exec_pipelined, self._exec_async, self._set_affinity = exec_pipelined, exec_async, set_affinity
-        self._py_num_workers, self._py_start_method = py_num_workers, py_start_method
-        self._device_memory_limit = device_memory_limit
-        self._py_callback_pickler = py_callback_pickler
-        self._wanted = {"dtype": output_dtype, "ndim": output_ndim, "layout": output_layout}
-        self._policy = Policy(on_error, max_errors)
-        self._of_the_gpu = {
-            "max_streams": max_streams,
-            "default_cuda_stream_priority": default_cuda_stream_priority,
-            "enable_memory_stats": enable_memory_stats,
-            "stream_policy": stream_policy,
-            "concurrency": concurrency,
-        }
-        self._begin()
+        self.seed = int.from_bytes(os.urandom(4), "little") >> 1 if seed is None or seed < 0 else int(seed)
+        self.ahead = bool(exec_pipelined and exec_async)  # whether batches are made before they are asked for
+        self.depth = self.cpu_queue_size if self.ahead else 1
+        self.exec_pipelined, self.exec_async, self.set_affinity = exec_pipelined, exec_async, set_affinity
+        self.py_num_workers, self.py_start_method = py_num_workers, py_start_method
+        self.py_callback_pickler = py_callback_pickler
+        self.device_memory_limit = device_memory_limit
+        self.demanded = {"dtype": output_dtype, "ndim": output_ndim, "layout": output_layout}
+        self.policy = Policy(on_error, max_errors)
+        self.max_streams, self.default_cuda_stream_priority = max_streams, default_cuda_stream_priority
+        self.enable_memory_stats, self.stream_policy, self.concurrency = enable_memory_stats, stream_policy, concurrency
 
-    def _begin(self) -> None:
-        """What a pipeline does when its arguments are known. Its constructor is the one above, with all their names."""
-        raise NotImplementedError
-
-    def _arguments(self) -> dict[str, Any]:
-        """What a pipeline is made with again, as values of JSON."""
-        return {
-            "batch_size": self._max_batch_size,
-            "num_threads": self._num_threads,
-            "device_id": self._device_id,
-            "seed": self._seed,
-            "prefetch_queue_depth": self._prefetch_queue_depth,
-            "exec_pipelined": self._exec_pipelined,
-            "exec_async": self._exec_async,
-            "set_affinity": self._set_affinity,
-            "py_num_workers": self._py_num_workers,
-            "py_start_method": self._py_start_method,
-            "enable_checkpointing": self._enable_checkpointing,
-            "on_error": self._policy.on_error,
-            "max_errors": self._policy.max_errors,
-            **{f"output_{k}": _plain(v) for k, v in self._wanted.items()},
-        }
+    exec_dynamic, exec_separated = True, False  # of DALI's executors, which is like this one
 
     @property
-    def max_batch_size(self) -> int | None:
-        return self._max_batch_size
-
-    @property
-    def batch_size(self) -> int | None:
-        """The largest number of samples in a batch."""
-        return self._max_batch_size
-
-    @property
-    def num_threads(self) -> int:
-        return self._num_threads
-
-    @property
-    def device_id(self) -> int | None:
-        return self._device_id
-
-    @property
-    def seed(self) -> int:
-        """The seed in use, also when none was given."""
-        return self._seed
-
-    @property
-    def prefetch_queue_depth(self) -> int | dict[str, int] | tuple[int, int]:
-        """As it was given."""
-        return self._queue_depths
-
-    @property
-    def exec_pipelined(self) -> bool:
-        return self._exec_pipelined
-
-    @property
-    def exec_async(self) -> bool:
-        return self._exec_async
-
-    @property
-    def exec_dynamic(self) -> bool:
-        return True
-
-    @property
-    def exec_separated(self) -> bool:
-        return False
-
-    @property
-    def set_affinity(self) -> bool:
-        return self._set_affinity
-
-    @property
-    def py_num_workers(self) -> int:
-        return self._py_num_workers
-
-    @property
-    def py_start_method(self) -> str:
-        return self._py_start_method
-
-    @property
-    def cpu_queue_size(self) -> int:
-        return self._prefetch_queue_depth
+    def is_restored(self) -> bool:
+        return self.checkpoint is not None
 
     @property
     def gpu_queue_size(self) -> int:
-        depths = self._queue_depths
-        if isinstance(depths, dict):
-            return depths.get("gpu_size", 2)
-        return depths[1] if isinstance(depths, tuple) else self._prefetch_queue_depth
+        given = self.prefetch_queue_depth
+        if isinstance(given, dict):
+            return given.get("gpu_size", 2)
+        return given[1] if isinstance(given, tuple) else self.cpu_queue_size
 
-    @property
-    def is_restored_from_checkpoint(self) -> bool:
-        return self._checkpoint is not None
+    def arguments(self) -> dict[str, Any]:
+        """What a pipeline is made with again, as values of JSON."""
+        same = (
+            *("num_threads", "device_id", "seed", "exec_pipelined", "exec_async", "set_affinity"),
+            *("py_num_workers", "py_start_method", "enable_checkpointing"),
+        )
+        return {
+            "batch_size": self.max_batch_size,
+            "prefetch_queue_depth": self.cpu_queue_size,
+            **{name: getattr(self, name) for name in same},
+            "on_error": self.policy.on_error,
+            "max_errors": self.policy.max_errors,
+            **{f"output_{k}": _plain(v) for k, v in self.demanded.items()},
+        }
 
-    @property
-    def max_streams(self) -> int | None:
-        return self._of_the_gpu["max_streams"]
 
-    @property
-    def default_cuda_stream_priority(self) -> int | None:
-        return self._of_the_gpu["default_cuda_stream_priority"]
+def _setting(name: str, doc: str = "") -> Any:
+    """A property that tells an argument."""
+    return property(lambda pipe: getattr(pipe._settings, name), doc=doc)
 
-    @property
-    def enable_memory_stats(self) -> bool:
-        return self._of_the_gpu["enable_memory_stats"]
 
-    @property
-    def stream_policy(self) -> Any:
-        return self._of_the_gpu["stream_policy"]
+class Configured:
+    """Base of `Pipeline`: its arguments as properties."""
 
-    @property
-    def concurrency(self) -> Any:
-        return self._of_the_gpu["concurrency"]
+    _settings: Settings
+
+    max_batch_size: int | None = _setting("max_batch_size", "The largest number of samples in a batch.")
+    batch_size: int | None = _setting("max_batch_size", "The largest number of samples in a batch.")
+    num_threads: int = _setting("num_threads", "Native threads that process samples.")
+    device_id: int | None = _setting("device_id", "The GPU in use; None for none.")
+    seed: int = _setting("seed", "The seed in use, also when none was given.")
+    prefetch_queue_depth: int | dict[str, int] | tuple[int, int] = _setting("prefetch_queue_depth", "As it was given.")
+    is_restored_from_checkpoint: bool = _setting("is_restored")
+    exec_dynamic: bool = _setting("exec_dynamic")
+    exec_separated: bool = _setting("exec_separated")
+    exec_pipelined: bool = _setting("exec_pipelined")
+    exec_async: bool = _setting("exec_async")
+    set_affinity: bool = _setting("set_affinity")
+    py_num_workers: int = _setting("py_num_workers")
+    py_start_method: str = _setting("py_start_method")
+    cpu_queue_size: int = _setting("cpu_queue_size")
+    gpu_queue_size: int = _setting("gpu_queue_size")
+    max_streams: int | None = _setting("max_streams")
+    default_cuda_stream_priority: int | None = _setting("default_cuda_stream_priority")
+    enable_memory_stats: bool = _setting("enable_memory_stats")
+    stream_policy: Any = _setting("stream_policy")
+    concurrency: Any = _setting("concurrency")
 
 
 NAMES = frozenset(inspect.signature(Settings.__init__).parameters) - {"self"}

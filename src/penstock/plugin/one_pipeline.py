@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .base_iterator import DaliIterator
 
 _STEPS = ("_take", "_run", "_run_in_epoch", "_in_epoch", "_at_end", "_belonging")
-_OF_PIPELINES = {name: getattr(Pipeline, name) for name in ("run", "_next", "_give_out", "_share")}
+_OF_PIPELINES = {name: getattr(Pipeline, name) for name in ("run", "_next", "_wrapped")}
 
 
 def serves(it: DaliIterator[Any]) -> bool:
@@ -30,7 +30,7 @@ def serves(it: DaliIterator[Any]) -> bool:
         and len(it._pipes) == 1
         and pipe._plan is not None
         and pipe._plan.uses_gpu
-        and all(value is None for value in pipe._wanted.values())
+        and all(value is None for value in pipe._settings.demanded.values())
         and all(getattr(type(pipe), name) is own and name not in vars(pipe) for name, own in _OF_PIPELINES.items())
         and owner("_convert") is owner("_convert_one")
         and all(owner(name) is DaliIterator for name in _STEPS)
@@ -45,7 +45,7 @@ def take(it: DaliIterator[Any]) -> Any:
         if not it._running:
             pipe.schedule_run()
             it._running = True
-        with pipe._lock:
+        with pipe._runner.lock:
             return pipe._next()
 
     while True:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def states(iterator: DaliIterator[Any]) -> list[tuple[Any, dict[str, Any]]]:
     """Per pipeline its state and what the iterator adds to it; nothing if the pipelines keep no state."""
     pipes = iterator._pipes
-    if not all(p._enable_checkpointing for p in pipes):
+    if not all(p._checkpoints.is_enabled for p in pipes):
         for p in pipes:
-            if iterator._given or p._enable_checkpointing:
+            if iterator._given or p._checkpoints.is_enabled:
                 p._state()  # says what is missing
         return []
     own = {
@@ -35,7 +35,7 @@ def states(iterator: DaliIterator[Any]) -> list[tuple[Any, dict[str, Any]]]:
 
 def of(pipes: Sequence[Pipeline]) -> dict[str, Any] | None:
     """What an iterator saved, if the pipelines go on from its checkpoints."""
-    found = [p._checkpoint.iterator for p in pipes if p._checkpoint is not None]
+    found = [p._checkpoints.restored.iterator for p in pipes if p._checkpoints.restored is not None]
     saved = [s for s in found if s is not None]
     if not saved:
         return None
@@ -63,7 +63,8 @@ def restore(iterator: DaliIterator[Any], saved: dict[str, Any]) -> None:
         if epochs is not None and saved[key] != ours:
             raise ValueError(f"the checkpoint is of an iterator with {key}={saved[key]}, this one has {ours}")
     if isinstance(epochs, ReaderEpochs) and saved["epochs"]["n_shards"] != epochs.n_shards:
-        epochs.divide(*iterator._pipes[0]._left_over(iterator._reader_name))
+        pipe = iterator._pipes[0]
+        epochs.divide(*pipe._checkpoints.left_over(pipe._built(), iterator._reader_name))
         return
     if epochs is not None:
         epochs.restore(saved["epochs"])

@@ -173,7 +173,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
             self._before_first = resume.states(self)
 
     def _keeps_state(self) -> bool:
-        return all(p._enable_checkpointing for p in self._pipes)
+        return all(p._checkpoints.is_enabled for p in self._pipes)
 
     def checkpoints(self) -> list[bytes]:
         """Where the iterator is, a checkpoint for each of its pipelines. A batch that was only peeked at counts as not

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ...pipeline import Pipeline
+from ...pipeline import Pipeline, serialization
 from ..base_iterator import Batch, DaliIterator
 from .elements import Elements
 
@@ -38,7 +38,7 @@ class Epochs(DaliIterator):
     @property
     def constant_length(self) -> int | None:
         """The number of batches, if it is the same in every epoch."""
-        skips = self._pipes[0]._policy.on_error == "skip"
+        skips = self._pipes[0]._settings.policy.on_error == "skip"
         return None if self._epochs is None or not self._epochs.all_alike or skips else len(self)
 
     def close(self) -> None:
@@ -52,7 +52,7 @@ class Copier:
 
     def __init__(self, pipeline: Pipeline, arguments: dict[str, Any], replaced: dict[str, dict[str, Any]]):
         self._arguments, self._functions = arguments, dict[str, Any]()
-        self._content = pipeline._content(self._functions)
+        self._content = serialization.content_of(pipeline, self._functions)
         for node in self._content["nodes"]:
             for key, value in replaced.get(node["name"], {}).items():
                 if callable(value):
@@ -61,8 +61,7 @@ class Copier:
                 node["arguments"][key] = value
 
     def __call__(self) -> Pipeline:
-        copy: Pipeline = Pipeline._made_of(self._content, self._functions, self._arguments)
-        return copy
+        return serialization.made_of(Pipeline, self._content, self._functions, self._arguments)
 
 
 class Iterators:

@@ -168,7 +168,8 @@ def pipeline_arguments(
 def own_batch_size(pipeline: Pipeline, arguments: dict[str, Any]) -> int:
     """The batch size of the copies; also of the pipeline, if it was left open."""
     if pipeline.max_batch_size is None:
-        pipeline._max_batch_size = pipeline._current_batch_size = arguments.get("batch_size", 1)
+        size = arguments.get("batch_size", 1)
+        pipeline._settings.max_batch_size = pipeline._runner.batch_size = size
     return int(arguments.get("batch_size") or pipeline.max_batch_size or 1)
 
 

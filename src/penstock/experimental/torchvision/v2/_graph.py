@@ -14,7 +14,7 @@ from ....core import kernels
 from ....core.batch import Batch
 from ....exec.direct import Direct
 from ....exec.plan import Plan
-from ....pipeline import DataNode, Pipeline
+from ....pipeline import DataNode, Pipeline, runner
 from . import _interchange
 from ._given import given
 from ._interchange import Kind, Taken
@@ -62,8 +62,8 @@ class Graph:
         plan = Plan(self.pipe.definition.nodes, [picture.data], [], self.pipe.seed)
         # An operator's own seed gives a sequence of numbers of its own, which goes on from call to call.
         self.is_seeded |= any(node.op.values.get("seed", -1) >= 0 for node in plan.drawing)
-        session = self.pipe._gpu_session() if plan.uses_gpu else None
-        self._direct = Direct(plan, pool or kernels.Pool(self.pipe._native_threads(plan)), session)
+        session = runner.open_session(self.pipe._settings, "") if plan.uses_gpu else None
+        self._direct = Direct(plan, pool or kernels.Pool(runner.native_threads(self.pipe._settings, plan)), session)
         self._position, self._lock = 0, threading.Lock()
 
     def _place(self, n: int) -> tuple[int, int]:

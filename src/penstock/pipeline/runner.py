@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running a pipeline: its executor, how many batches are on their way, and `iter_setup` before each of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..core.batch import Batch
+from ..core.errors import suggest
+from ..exec.plan import Plan
+from ..exec.scheduling.executor import Executor
+from ..exec.scheduling.statistics import Statistics
+from .settings import Settings, available_cpus
+
+if TYPE_CHECKING:
+    from ..gpu.session import Session
+
+# The JPEG engine's thread, Python, and the driver's own work.
+_CORES_FOR_GPU = 4
+
+
+def native_threads(settings: Settings, plan: Plan) -> int:
+    """As many as asked for; a pipeline that uses the GPU leaves cores to what feeds it, or it would starve."""
+    if not plan.uses_gpu:
+        return settings.num_threads
+    return min(settings.num_threads, max(available_cpus() - _CORES_FOR_GPU, 1))
+
+
+def open_session(settings: Settings, defined_at: str) -> Session:
+    if settings.device_id is None:
+        raise ValueError(
+            f"the pipeline{defined_at} has operators on the GPU and no device_id: say which GPU, for instance "
+            "device_id=0"
+        )
+    from ..gpu.session import Session  # only pipelines with a GPU pay for its modules
+
+    return Session(settings.device_id, settings.device_memory_limit)
+
+
+class Runner:
+    """`iter_setup`, where a method takes it, is the pipeline's if its class has one, else None."""
+
+    def __init__(self, settings: Settings):
+        self.settings, self.statistics = settings, Statistics()
+        self.plan: Plan | None = None  # once the pipeline is built
+        self.executor: Executor | None = None
+        self.batch_size = settings.max_batch_size  # of the batches that are asked for from now on
+        self.lock = threading.RLock()  # of building and running: several threads may ask for batches
+        self._iter_setup_ended = self._primed = False
+
+    def start(self, plan: Plan, defined_at: str, prepare: Callable[[Plan, Executor], None]) -> None:
+        """Opens the sources; `prepare` is called with the executor before it makes a batch."""
+        settings = self.settings
+        assert settings.max_batch_size is not None
+        if plan.uses_gpu:
+            plan.session = open_session(settings, defined_at)
+            plan.session.worked = self.statistics.worked
+            plan.check_device()
+        for node in plan.sources:
+            try:
+                plan.source_op(node).open(settings.max_batch_size, settings.seed)
+            except (ValueError, OSError, RuntimeError, TypeError) as e:
+                raise (type(e) if isinstance(e, (ValueError, TypeError)) else RuntimeError)(
+                    node.describe(str(e))
+                ) from None
+        executor = Executor(plan, native_threads(settings, plan), settings.policy, self.statistics)
+        prepare(plan, executor)
+        self.plan, self.executor = plan, executor
+
+    def most_pending(self) -> int:
+        """How many batches may be on their way."""
+        assert self.plan is not None
+        return self.settings.depth + self.settings.ahead * self.plan.ahead
+
+    def next(self, iter_setup: Callable[[], None] | None) -> list[Batch]:
+        """The next batch, as it is; `lock` is held. The one behind it is begun before the GPU is waited for, unless it
+        needs something of the user first."""
+        executor = self.executor
+        assert executor is not None
+        if executor.pending == 0:
+            self._schedule(iter_setup, at_once=True)
+        if iter_setup is None and executor.comes_back():
+            return self.share()
+        self._fill_queue(iter_setup)
+        batches = self.share()
+        if self.settings.ahead and iter_setup is None:
+            executor.schedule_ahead(self._size(), self.most_pending())
+        return batches
+
+    def schedule(self, iter_setup: Callable[[], None] | None) -> None:
+        """Asks for one batch without waiting for it; the first call also fills the prefetch queue."""
+        self._schedule(iter_setup)
+        if self.settings.ahead and not self._primed:
+            self._fill_queue(iter_setup)
+        self._primed = True
+
+    def share(self) -> list[Batch]:
+        """The oldest batch asked for."""
+        assert self.executor is not None
+        if self._iter_setup_ended and self.executor.pending == 0:
+            raise StopIteration
+        return self.executor.share()
+
+    def _fill_queue(self, iter_setup: Callable[[], None] | None) -> None:
+        """Asks for as many batches as may be on their way, without waiting for `feed_input`."""
+        executor, most = self.executor, self.most_pending()
+        assert executor is not None
+        while executor.pending < most and (iter_setup is not None or executor.has_data()):
+            if not self._schedule(iter_setup):
+                break
+
+    def _schedule(self, iter_setup: Callable[[], None] | None, at_once: bool = False) -> bool:
+        """Asks for one batch; False if `iter_setup` says that there is none."""
+        assert self.executor is not None
+        if self._iter_setup_ended:
+            return False
+        if iter_setup is not None:
+            try:
+                iter_setup()
+            except StopIteration:
+                self._iter_setup_ended = True
+                return False
+        self.executor.schedule(self._size(), at_once=at_once)
+        return True
+
+    def _size(self) -> int:
+        assert self.batch_size is not None
+        return self.batch_size
+
+    def set_batch_size(self, batch_size: int) -> None:
+        most = self.settings.max_batch_size
+        assert most is not None
+        if not 0 < batch_size <= most:
+            raise ValueError(f"the batch size of an iteration is 1 to {most}; got {batch_size}")
+        self.batch_size = batch_size
+
+    def input(self, name: Any) -> Any:
+        """The source that is fed under a name."""
+        assert self.plan is not None
+        feeds = {n.name: n.op for n in self.plan.sources if hasattr(n.op, "feed")}
+        if name not in feeds:
+            raise KeyError(
+                f"the pipeline has no input '{name}'; it has {sorted(feeds) or 'none'}.{suggest(str(name), feeds)}"
+            )
+        return feeds[name]
+
+    def reset(self) -> None:
+        self._iter_setup_ended = False
+        if self.executor is not None:
+            self.executor.check_not_busy()
+            self._primed &= not self.executor.reset()
+
+    def close(self) -> None:
+        if self.executor is not None:
+            self.executor.close()
+        if self.plan is not None and self.plan.session is not None:
+            self.plan.session.close()
