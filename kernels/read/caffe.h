@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// Caffe's message Datum: a picture, encoded or as it is, and a label.
+#pragma once
+#include "core/tensor.h"
+
+struct CaffeArgs {
+  int32_t has_image, has_label;
+};

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "read/json.h"
+
+#include <charconv>
+#include <cmath>
+
+namespace {
+
+// What ends the quick walk over a value that nobody wants.
+struct Structure {
+  bool is[256] = {};
+  constexpr Structure() {
+    for (char c : {'"', '[', ']', '{', '}', '\0'}) is[(uint8_t)c] = true;
+  }
+};
+constexpr Structure kStructure;
+
+constexpr double kPowers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                              1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+void push_utf8(std::string &out, uint32_t c) {
+  if (c < 0x80) {
+    out += (char)c;
+  } else if (c < 0x800) {
+    out += (char)(0xc0 | c >> 6);
+    out += (char)(0x80 | (c & 0x3f));
+  } else if (c < 0x10000) {
+    out += (char)(0xe0 | c >> 12);
+    out += (char)(0x80 | (c >> 6 & 0x3f));
+    out += (char)(0x80 | (c & 0x3f));
+  } else {
+    out += (char)(0xf0 | c >> 18);
+    out += (char)(0x80 | (c >> 12 & 0x3f));
+    out += (char)(0x80 | (c >> 6 & 0x3f));
+    out += (char)(0x80 | (c & 0x3f));
+  }
+}
+
+}  // namespace
+
+Json::Json(Object &input) : input_(input), buffer_(kChunk + kLongestNumber + 1) {
+  at_ = end_ = buffer_.data();
+  refill();
+  if (end_ - at_ >= 3 && !memcmp(at_, "\xef\xbb\xbf", 3)) at_ += 3;  // a byte order mark
+}
+
+bool Json::refill() {
+  if (at_end_) return false;
+  const int64_t left = end_ - at_;
+  begins_ += at_ - buffer_.data();
+  memmove(buffer_.data(), at_, left);
+  const int64_t got = input_.read(begins_ + left, kChunk, buffer_.data() + left);
+  at_end_ = got < kChunk;
+  at_ = buffer_.data();
+  end_ = at_ + left + got;
+  buffer_[left + got] = 0;
+  return got > 0;
+}
+
+void Json::fail_here(const char *what) {
+  fail_scan("byte %lld%s%s: %s", (long long)offset(), place.empty() ? "" : ", in ", place.c_str(), what);
+}
+
+bool Json::next_value(bool &first) {
+  char c = peek();
+  if (c == ']') {
+    at_++;
+    return false;
+  }
+  if (!first) {
+    if (c != ',') fail_here("',' or ']' is expected");
+    at_++;
+    c = peek();
+  }
+  if (!c) fail_here("the file ends within an array");
+  first = false;
+  return true;
+}
+
+bool Json::next_key(bool &first, std::string &key) {
+  char c = peek();
+  if (c == '}') {
+    at_++;
+    return false;
+  }
+  if (!first) {
+    if (c != ',') fail_here("',' or '}' is expected");
+    at_++;
+    c = peek();
+  }
+  if (c != '"') fail_here("a key in quotation marks is expected");
+  first = false;
+  string(key);
+  if (peek() != ':') fail_here("':' is expected");
+  at_++;
+  return true;
+}
+
+void Json::open(char bracket, const char *what) {
+  if (peek() != bracket) fail_here(what);
+  at_++;
+}
+
+void Json::string(std::string &out) {
+  out.clear();
+  if (peek() != '"') fail_here("a text in quotation marks is expected");
+  at_++;
+  auto hex = [&] {
+    need(4);
+    uint32_t value = 0;
+    for (int i = 0; i < 4; i++, at_++) {
+      const char c = *at_, lower = c | 0x20;
+      if (at_ == end_ || !(is_digit(c) || (lower >= 'a' && lower <= 'f')))
+        fail_here("four hexadecimal digits are expected");
+      value = value << 4 | (is_digit(c) ? c - '0' : lower - 'a' + 10);
+    }
+    return value;
+  };
+  while (true) {
+    const char *begin = at_;
+    while (at_ < end_ && *at_ != '"' && *at_ != '\\') at_++;
+    out.append(begin, at_);
+    if (at_ == end_) {
+      if (!refill()) fail_here("the file ends within a text");
+      continue;
+    }
+    if (*at_++ == '"') return;
+    need(1);
+    const char c = at_ < end_ ? *at_++ : 0;
+    switch (c) {
+      case '"':
+      case '\\':
+      case '/':
+        out += c;
+        break;
+      case 'b':
+        out += '\b';
+        break;
+      case 'f':
+        out += '\f';
+        break;
+      case 'n':
+        out += '\n';
+        break;
+      case 'r':
+        out += '\r';
+        break;
+      case 't':
+        out += '\t';
+        break;
+      case 'u': {
+        uint32_t code = hex();
+        if (code >= 0xd800 && code < 0xdc00) {
+          need(2);
+          if (end_ - at_ < 2 || at_[0] != '\\' || at_[1] != 'u') fail_here("half of a pair of surrogates is missing");
+          at_ += 2;
+          const uint32_t low = hex();
+          if (low < 0xdc00 || low > 0xdfff) fail_here("half of a pair of surrogates is missing");
+          code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+        }
+        push_utf8(out, code);
+        break;
+      }
+      default:
+        fail_here("no character can be escaped like that");
+    }
+  }
+}
+
+int64_t Json::integer(const char *what, int64_t least, int64_t most) {
+  peek();
+  need(kLongestNumber);
+  const bool negative = at_ < end_ && *at_ == '-';
+  const char *begin = at_ + negative, *p = begin;
+  int64_t value = 0;
+  while (p - begin < 18 && is_digit(*p)) value = value * 10 + (*p++ - '0');
+  if (negative) value = -value;
+  if (p == begin || is_digit(*p) || *p == '.' || *p == 'e' || *p == 'E' || value < least || value > most) {
+    char text[160];
+    snprintf(text, sizeof text, "%s must be an integer from %lld to %lld", what, (long long)least, (long long)most);
+    fail_here(text);
+  }
+  at_ = p;
+  return value;
+}
+
+double Json::number() {
+  peek();
+  need(kLongestNumber);
+  const char *begin = at_, *p = begin + (at_ < end_ && *at_ == '-');
+  uint64_t digits = 0;
+  int n = 0, power = 0;
+  const char *first = p;
+  for (; is_digit(*p); p++) {
+    if (n < 19) digits = digits * 10 + (uint64_t)(*p - '0');
+    n += n || *p != '0';
+  }
+  bool ok = p > first;
+  if (*p == '.') {
+    const char *dot = ++p;
+    for (; is_digit(*p); p++) {
+      if (n < 19) digits = digits * 10 + (uint64_t)(*p - '0'), power--;
+      n += n || *p != '0';
+    }
+    ok = ok && p > dot;
+  }
+  if (*p == 'e' || *p == 'E') {
+    p++;
+    if (*p == '-' || *p == '+') p++;
+    const char *exponent = p;
+    while (is_digit(*p)) p++;
+    ok = ok && p > exponent;
+    n = 99;  // the general way
+  }
+  if (!ok || p - begin >= kLongestNumber) fail_here("a number is expected");
+  at_ = p;
+  // Up to 2^53 and 10^22 both are exact, so that one division rounds right.
+  if (n <= 19 && digits <= 1ull << 53 && power >= -22) {
+    const double value = (double)digits / kPowers[-power];
+    return *begin == '-' ? -value : value;
+  }
+  double value = 0;
+  const auto result = std::from_chars(begin, p, value);
+  if (result.ec == std::errc::result_out_of_range || !std::isfinite(value)) fail_here("the number is out of range");
+  return value;
+}
+
+void Json::skip_string() {
+  while (true) {
+    while (at_ < end_ && *at_ != '"' && *at_ != '\\') at_++;
+    if (at_ < end_) {
+      if (*at_++ == '"') return;
+      need(1);
+      if (at_ < end_) {
+        at_++;
+        continue;
+      }
+    }
+    if (!refill()) fail_here("the file ends within a text");
+  }
+}
+
+void Json::skip() {
+  char open[kDeepest];
+  int depth = 0;
+  const char first = peek();
+  if (!first || first == ',' || first == ':' || first == ']' || first == '}') fail_here("a value is expected");
+  if (first != '"' && first != '[' && first != '{') {  // a number or a word
+    while (true) {
+      while (at_ < end_ && (is_digit(*at_) || (*at_ >= 'a' && *at_ <= 'z') || (*at_ >= 'A' && *at_ <= 'Z') ||
+                            *at_ == '-' || *at_ == '+' || *at_ == '.'))
+        at_++;
+      if (at_ < end_ || !refill()) break;
+    }
+    const char after = peek();
+    if (after != ',' && after != ']' && after != '}') fail_here("this is no value");
+    return;
+  }
+  do {
+    while (!kStructure.is[(uint8_t)*at_]) at_++;
+    switch (*at_) {
+      case '"':
+        at_++;
+        skip_string();
+        break;
+      case '[':
+      case '{':
+        if (depth == kDeepest) fail_here("arrays and objects are nested more than 500 deep");
+        open[depth++] = *at_++;
+        break;
+      case ']':
+      case '}':
+        if (!depth || open[depth - 1] != (*at_ == ']' ? '[' : '{')) fail_here("a bracket closes what was not opened");
+        depth--, at_++;
+        break;
+      default:
+        if (at_ < end_) fail_here("a byte of value 0 is no JSON");
+        if (!refill()) fail_here("the file ends within an array or object");
+    }
+  } while (depth);
+}

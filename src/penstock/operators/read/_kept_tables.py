@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of where records lie, kept in the user's cache: scanning a large file again is what they save."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable
+
+import numpy as np
+
+_VERSION = 1
+_WORTH_IT_S = 0.1  # scans that are quicker than this are done again
+
+
+def folder() -> str:
+    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(root, "penstock", "tables")
+
+
+def kept(kind: str, path: str, scan: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """What `scan` finds in the file at `path`, or has found before: by path, size and time of change. `kind` tells apart
+    the scans that a file may be given to. Raises OSError if there is no such file."""
+    info = os.stat(path)
+    identity = f"{_VERSION}\0{kind}\0{os.path.abspath(path)}\0{info.st_size}\0{info.st_mtime_ns}"
+    name = os.path.join(folder(), hashlib.sha256(os.fsencode(identity)).hexdigest()[:32] + ".npz")
+    try:
+        with np.load(name, allow_pickle=False) as file:  # a zip file has checksums
+            return {key: file[key] for key in file.files}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+        pass
+    begin = time.perf_counter()
+    table = scan()
+    if time.perf_counter() - begin >= _WORTH_IT_S:
+        _keep(name, table)
+    return table
+
+
+def _keep(name: str, table: dict[str, np.ndarray]) -> None:
+    """Written beside it first, so that nobody reads half of it; without a cache it goes on."""
+    try:
+        os.makedirs(os.path.dirname(name), exist_ok=True)
+        handle, unfinished = tempfile.mkstemp(dir=os.path.dirname(name))
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez(file, **table)  # type: ignore[arg-type]
+            os.replace(unfinished, name)
+        except BaseException:
+            os.unlink(unfinished)
+            raise
+    except OSError:
+        pass

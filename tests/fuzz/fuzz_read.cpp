@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// Damages real files and records, and lets the parsers of data formats loose on them, under AddressSanitizer. Built and
+// run by fuzz_read.py.
+//
+//   fuzz_read FORMAT INPUTS SEED FILE...
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "read/caffe.h"
+#include "read/caffe2.h"
+#include "read/coco.h"
+#include "read/coco_scan.h"
+#include "read/lmdb.h"
+#include "read/npy.h"
+#include "read/parser.h"
+#include "read/storage.h"
+#include "read/tar.h"
+#include "read/wds_scan.h"
+#include "read/webdataset.h"
+
+extern "C" {
+int webdataset(Sample *sample, const void *args, char *error);
+int coco(Sample *sample, const void *args, char *error);
+int npy(Sample *sample, const void *args, char *error);
+int caffe(Sample *sample, const void *args, char *error);
+int caffe2(Sample *sample, const void *args, char *error);
+}
+
+namespace {
+
+using File = std::vector<uint8_t>;
+using Random = std::mt19937_64;
+
+File current;  // for the crash report
+std::string crash_file;
+
+void save_and_die(int signal) {
+  if (FILE *f = fopen(crash_file.c_str(), "wb")) {
+    fwrite(current.data(), 1, current.size(), f);
+    fclose(f);
+  }
+  fprintf(stderr, "signal %d; the input is in %s\n", signal, crash_file.c_str());
+  _exit(1);
+}
+
+uint64_t below(Random &r, uint64_t n) { return n ? r() % n : 0; }
+
+// Bytes in memory of exactly their size.
+class Memory : public Object {
+ public:
+  explicit Memory(const File &f) : size_((int64_t)f.size()), data_(new char[f.size()]) {
+    if (size_) memcpy(data_.get(), f.data(), f.size());
+  }
+  int64_t length() override { return size_; }
+  int64_t read(int64_t offset, int64_t n, char *to) override {
+    if (offset < 0 || n < 0) abort();
+    if (offset >= size_) return 0;
+    n = std::min(n, size_ - offset);
+    memcpy(to, data_.get() + offset, n);
+    return n;
+  }
+  const char *data() const { return data_.get(); }
+
+ private:
+  int64_t size_;
+  std::unique_ptr<char[]> data_;
+};
+
+// A sample of one part. What it takes is of exactly its size, and what it says of its outputs is read.
+class OneSample : public Sample {
+ public:
+  OneSample(Memory &object, const Bytes *part, Tensor *out, Scratch &s)
+      : Sample(0, part, 1, out, 1, s), object_(object) {}
+  void *take(int64_t bytes) override {
+    if (bytes < 0) abort();
+    if (bytes > kMost) throw std::bad_alloc();
+    taken_.emplace_back(new char[bytes]);
+    memset(taken_.back().get(), 0x5c, bytes);
+    return taken_.back().get();
+  }
+  int64_t object_length(int) override { return object_.length(); }
+  void read(int, int64_t offset, int64_t length, void *to) override {
+    if (object_.read(offset, length, (char *)to) < length) fail("the object ends before");
+  }
+  static constexpr int64_t kMost = 1 << 28;
+
+ private:
+  Memory &object_;
+  std::vector<std::unique_ptr<char[]>> taken_;
+};
+
+void read_all(const Tensor &t) {
+  if (t.ndim < 0 || t.ndim > kMaxDims) abort();
+  const int64_t n = t.volume() * item_size(t.dtype);
+  if (n < 0 || n > OneSample::kMost) abort();
+  uint64_t sum = 0;
+  for (int64_t i = 0; i < n; i++) sum += t.as<uint8_t>()[i];
+  static volatile uint64_t kept;
+  kept = sum;
+}
+
+// Whether it parsed.
+bool parse(Parser parser, const void *args, const File &f, int64_t part_size, int n_out,
+           std::vector<Tensor> fixed = {}) {
+  Memory memory(f);
+  std::unique_ptr<char[]> copy(new char[part_size]);
+  memcpy(copy.get(), memory.data(), part_size);
+  const Bytes part{copy.get(), part_size};
+  std::vector<Tensor> out(n_out);
+  for (size_t k = 0; k < fixed.size(); k++) out[k] = fixed[k];
+  static Scratch scratch;
+  OneSample sample(memory, &part, out.data(), scratch);
+  char error[kErrorSize];
+  if (parser(&sample, args, error)) return false;
+  for (const Tensor &t : out) read_all(t);
+  return true;
+}
+
+template <class F>
+bool scan(F f) {
+  Table table{};
+  const bool ok = !fill_table(&table, f);
+  for (Column &c : table.columns) std::free(c.data);
+  return ok;
+}
+
+bool try_coco(Memory &memory, Random &r, const File &f) {
+  Table table{};
+  CocoWish wish{0.1f, (int)(r() % 2), 1, 1};
+  const bool ok = !fill_table(&table, [&](Table &t) { scan_coco(memory, wish, t); });
+  if (ok && table[COCO_IMAGE].bytes) {
+    // All objects in one image of a size that need not be theirs.
+    const int64_t n = table[COCO_IMAGE].count<int32_t>(), first = 0;
+    std::vector<int64_t> order(n);
+    for (int64_t i = 0; i < n; i++) order[i] = n - 1 - i;
+    const int32_t width = (int32_t)below(r, 700), height = (int32_t)below(r, 700), id = 1;
+    CocoArgs a{};
+    a.first = &first, a.count = &n, a.order = order.data(), a.width = &width, a.height = &height, a.id = &id;
+    a.box = table[COCO_BOX].as<float>(), a.label = table[COCO_CATEGORY].as<int32_t>();
+    a.polygon_end = table[COCO_POLYGON_END].as<int64_t>(), a.vertex_end = table[COCO_VERTEX_END].as<int64_t>();
+    a.vertex = table[COCO_VERTEX].as<float>(), a.rle_end = table[COCO_RLE_END].as<int64_t>();
+    a.rle_size = table[COCO_RLE_SIZE].as<int32_t>(), a.run_end = table[COCO_RUN_END].as<int64_t>();
+    a.run = table[COCO_RUN].as<uint32_t>();
+    a.has_polygons = (int)(r() % 2), a.has_masks = !a.has_polygons, a.ratio = (int)(r() % 2);
+    parse(coco, &a, f, std::min<int64_t>(8, (int64_t)f.size()), a.has_polygons ? 5 : 4);
+  }
+  for (Column &c : table.columns) std::free(c.data);
+  return ok;
+}
+
+bool try_one(const std::string &format, const File &f, Random &r) {
+  Memory memory(f);
+  if (format == "tar") {
+    const bool ok = scan([&](Table &t) { scan_tar(memory, t); });
+    scan([&](Table &t) { scan_wds_archive(memory, t); });
+    WebdatasetArgs a{1};
+    static const int dtypes[] = {UINT8, INT16, FLOAT, INT64};
+    Tensor out{};
+    out.dtype = dtypes[below(r, 4)];
+    parse(webdataset, &a, f, (int64_t)below(r, f.size() + 1), 1, {out});
+    return ok;
+  }
+  if (format == "wds_index") return scan([&](Table &t) { scan_wds_index(memory, t); });
+  if (format == "coco") return try_coco(memory, r, f);
+  if (format == "lmdb") return scan([&](Table &t) { scan_lmdb(memory, t); });
+  if (format == "npy") {
+    NpyArgs a{};
+    a.has_window = (int)(r() % 2), a.start_is = (int)below(r, 3), a.end_is = (int)below(r, 5);
+    a.n_values = 1 + (int)below(r, 3), a.n_axes = (int)(r() % 2) * a.n_values, a.outside = (int)below(r, 3);
+    for (int i = 0; i < 8; i++) {
+      a.axes[i] = (int)below(r, 5) - 2, a.start[i] = (float)below(r, 100) / 80 - .1f;
+      a.end[i] = (float)below(r, 100) / 80, a.start_at[i] = (int)below(r, 12) - 3, a.end_at[i] = (int)below(r, 12) - 1;
+    }
+    if (r() % 100 == 0) a.start_at[0] = INT32_MIN, a.end_at[0] = INT32_MAX, a.end[0] = 1e30f;
+    a.fill_value = (float)below(r, 1000) - 500;
+    const int64_t size = (int64_t)f.size();
+    return parse(npy, &a, f, a.has_window ? std::min<int64_t>(size, 64) : size, 1);
+  }
+  if (format == "caffe") {
+    CaffeArgs a{(int)(r() % 2), (int)(r() % 2)};
+    int32_t label = 0;
+    Tensor fixed{&label, {1}, 1, INT32};
+    std::vector<Tensor> out(a.has_image + a.has_label);
+    if (a.has_label) out[a.has_image] = fixed;
+    return parse(caffe, &a, f, (int64_t)f.size(), a.has_image + a.has_label, out);
+  }
+  if (format == "caffe2") {
+    Caffe2Args a{(int)(r() % 2), (int)below(r, 5), (int)below(r, 12), (int)below(r, 3), (int)(r() % 2)};
+    return parse(caffe2, &a, f, (int64_t)f.size(), a.has_image + (a.label_type != 4) + a.additional + a.has_bbox);
+  }
+  fprintf(stderr, "no format %s\n", format.c_str());
+  exit(2);
+}
+
+File mutate(const std::vector<File> &seeds, Random &r, const std::string &format) {
+  File f = seeds[below(r, seeds.size())];
+  for (uint64_t i = 1 + below(r, 4); i--;) {
+    const uint64_t at = below(r, r() % 2 ? f.size() : std::min<uint64_t>(f.size(), 600));
+    switch (below(r, 9)) {
+      case 0:
+        if (!f.empty()) f[at] ^= 1 << below(r, 8);
+        break;
+      case 1:
+        if (!f.empty()) f[at] = (uint8_t)r();
+        break;
+      case 2:
+        f.resize(below(r, f.size() + 1));
+        break;
+      case 3: {  // an extreme number of 1 to 8 bytes
+        static const uint64_t extremes[] = {0,
+                                            1,
+                                            0x7f,
+                                            0x80,
+                                            0xff,
+                                            0xffff,
+                                            0x7fffffff,
+                                            0x80000000,
+                                            0xffffffff,
+                                            0x7fffffffffffffff,
+                                            0x8000000000000000,
+                                            0xffffffffffffffff};
+        const uint64_t v = extremes[below(r, 12)], n = 1ull << below(r, 4);
+        for (uint64_t k = 0; k < n && at + k < f.size(); k++) f[at + k] = (uint8_t)(v >> 8 * k);
+        break;
+      }
+      case 4: {  // a piece of another file
+        const File &g = seeds[below(r, seeds.size())];
+        const uint64_t from = below(r, g.size()), n = std::min<uint64_t>(below(r, 300), g.size() - from);
+        f.insert(f.begin() + at, g.begin() + from, g.begin() + from + n);
+        break;
+      }
+      case 5: {  // a piece taken out
+        const uint64_t n = std::min<uint64_t>(below(r, 64), f.size() - at);
+        f.erase(f.begin() + at, f.begin() + at + n);
+        break;
+      }
+      case 6: {  // a piece of itself elsewhere, of the same length
+        const uint64_t from = below(r, f.size()), n = std::min<uint64_t>(below(r, 64), f.size() - std::max(from, at));
+        for (uint64_t k = 0; k < n; k++) f[at + k] = f[from + k];
+        break;
+      }
+      case 7: {  // digits and brackets, for formats that are text
+        static const char text[] = "0123456789-+.e[]{}\",:()' \\u";
+        for (uint64_t k = below(r, 6); k-- && at + k < f.size();) f[at + k] = (uint8_t)text[below(r, sizeof text - 1)];
+        break;
+      }
+      default:
+        for (uint64_t k = below(r, 16); k-- && at + k < f.size();) f[at + k] = (uint8_t)r();
+    }
+  }
+  // Else most headers would fail by their checksums.
+  if (format == "tar" && r() % 4)
+    for (size_t at = 0; at + 512 <= f.size(); at += 512) {
+      if (memcmp(&f[at + 257], "ustar", 5)) continue;
+      int sum = 8 * ' ';
+      for (int i = 0; i < 512; i++) sum += i >= 148 && i < 156 ? 0 : f[at + i];
+      char text[8];
+      snprintf(text, sizeof text, "%06o", sum & 0777777);
+      memcpy(&f[at + 148], text, 8);
+    }
+  return f;
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  if (argc < 5) return fprintf(stderr, "usage: %s FORMAT INPUTS SEED FILE...\n", argv[0]), 2;
+  const std::string format = argv[1];
+  const int64_t n = atoll(argv[2]);
+  Random r(strtoull(argv[3], nullptr, 10));
+  crash_file = "crash-" + format + "-" + argv[3];
+  signal(SIGABRT, save_and_die);
+  std::vector<File> seeds;
+  for (int i = 4; i < argc; i++) {
+    FILE *f = fopen(argv[i], "rb");
+    if (!f) return perror(argv[i]), 2;
+    File file(1 << 20);
+    file.resize(fread(file.data(), 1, file.size(), f));
+    fclose(f);
+    seeds.push_back(file);
+  }
+  int64_t parsed = 0;
+  for (const File &f : seeds)
+    for (int i = 0; i < 20; i++) parsed += try_one(format, current = f, r);
+  for (int64_t i = 0; i < n; i++) {
+    current = mutate(seeds, r, format);
+    const auto begin = std::chrono::steady_clock::now();
+    parsed += try_one(format, current, r);
+    const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (took > 20) {
+      fprintf(stderr, "one input took %.1f s\n", took);
+      abort();
+    }
+  }
+  printf("%s: %lld inputs, %lld of them parsed\n", format.c_str(), (long long)n, (long long)parsed);
+  return 0;
+}

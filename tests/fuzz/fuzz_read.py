@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fuzzes the scanners and parsers of data formats under AddressSanitizer.
+
+    python tests/fuzz/fuzz_read.py [--inputs 1000000] [--seed 0] [FORMAT [FILE...]]
+
+Builds fuzz_read.cpp together with the parsers, makes small files of every format, and damages them. With FILEs and
+`--inputs 0` it parses just these, to repeat a crash.
+"""
+
+import argparse
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parents[2]
+SOURCES = "tar wds_scan webdataset json coco_scan coco mask lmdb npy npy_header caffe caffe2 table local_files"
+
+
+def tars():
+    for k, format in enumerate((tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)):
+        file = io.BytesIO()
+        with tarfile.open(fileobj=file, mode="w", format=format, pax_headers={"comment": "all"}) as archive:
+            for name in ("a/1.jpg", "a/1.cls", "b.json", *(("n" * 120 + ".jpg", "ü.png") if k else ())):
+                member = tarfile.TarInfo(name)
+                member.size = len(name) * 5
+                archive.addfile(member, io.BytesIO(bytes(member.size)))
+        yield file.getvalue().rstrip(b"\0") + bytes(1024)
+
+
+def indexes():
+    yield b"v1.2 2\njpg 512 3 a.jpg cls 1536 1 a.cls\njpg 2560 1 b c.jpg\n"
+    yield b"v1.1 2\njpg 512 3 cls 1536 1\njpg 2560 1\n"
+
+
+def annotations():
+    polygon = [10.5, 20, 100.25, 30.125, 50, 300.75, -5, 1e2]
+    for counts in ([5, 10, 20, 1], "PPYo0b0O1"):
+        text = {
+            "info": {"a": [1, {"b": None}], "text": 'quoted " \\ \u00fc'},
+            "images": [{"id": i, "width": 640, "height": 480, "file_name": f"{i}.jpg", "x": [1, 2]} for i in (3, 1)],
+            "annotations": [
+                {"image_id": 1, "category_id": 7, "bbox": [1, 2.5, 30, 4e1], "segmentation": [polygon, polygon[:6]]},
+                {"image_id": 3, "category_id": 9, "bbox": [1, 2, 3, 4], "iscrowd": 1}
+                | {"segmentation": {"size": [480, 640], "counts": counts}},
+            ],
+            "categories": [{"id": 7, "name": "x"}, {"id": 9}],
+        }
+        yield json.dumps(text).encode()
+        yield json.dumps(text, indent=1, ensure_ascii=False).encode()
+    yield b'{"images": ' + b"[" * 10000
+
+
+def databases():
+    import tempfile
+
+    import lmdb
+
+    for n, size in ((3, 10), (300, 20), (40, 5000)):
+        with tempfile.TemporaryDirectory() as folder:
+            with lmdb.open(folder, map_size=1 << 24) as env, env.begin(write=True) as txn:
+                for i in range(n):
+                    txn.put(b"%08d" % i, bytes([i % 256]) * size)
+            yield (Path(folder) / "data.mdb").read_bytes()[: 1 << 20]
+
+
+def arrays():
+    for x in (np.arange(24, dtype="f4").reshape(2, 3, 4), np.asfortranarray(np.arange(30, dtype="i2").reshape(5, 6))):
+        file = io.BytesIO()
+        np.save(file, x)
+        yield file.getvalue()
+    for shape in ((), (0, 3), (1 << 60, 4), (1 << 20, 1 << 20, 1 << 20, 1 << 20), (4, 0, 1 << 62, 8)):
+        text = repr({"descr": "<f8", "fortran_order": bool(len(shape) % 2), "shape": shape}).encode()
+        yield b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little") + text + bytes(64)
+
+
+def _varint(n):
+    out = b""
+    while n > 127:
+        out, n = out + bytes([n & 127 | 128]), n >> 7
+    return out + bytes([n])
+
+
+def _field(number, value):
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(value)
+    return _varint(number << 3 | 2) + _varint(len(value)) + value
+
+
+def datums():
+    yield _field(1, 3) + _field(2, 4) + _field(3, 5) + _field(4, bytes(60)) + _field(5, 7) + _field(7, 0)
+    yield _field(4, b"encoded picture") + _field(5, 2**31 - 1) + _field(7, 1)
+
+
+def tensors():
+    image = _field(2, 4) + _field(6, b"encoded picture")
+    raw = b"".join(_field(1, n) for n in (2, 3, 4)) + _field(2, 3) + _field(5, bytes(24))
+    ints, floats = _field(2, 2) + _field(4, bytes([1, 5, 3])), _field(2, 1) + _field(3, np.float32([1, 2, 3]).tobytes())
+    box, longs = _field(2, 2) + _field(4, bytes([1, 2, 3, 4])), _field(2, 10) + _field(10, 1 << 40)
+    for parts in ((image, _field(2, 2) + _field(4, 3)), (raw, ints, floats, longs, box), (floats,), (ints, floats, box)):
+        yield b"".join(_field(1, p) for p in parts)
+
+
+SEEDS = {
+    "tar": tars,
+    "wds_index": indexes,
+    "coco": annotations,
+    "lmdb": databases,
+    "npy": arrays,
+    "caffe": datums,
+    "caffe2": tensors,
+}
+
+
+def build(folder: Path) -> Path:
+    program = folder / "fuzz_read"
+    kernels = ROOT / "kernels"
+    sources = [ROOT / "tests/fuzz/fuzz_read.cpp", *(kernels / f"read/{name}.cpp" for name in SOURCES.split())]
+    sources += [kernels / "core/native_time.cpp", kernels / "core/memory.cpp"]
+    flags = ["-std=c++17", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+    flags += ["-DCLONES=", f"-I{kernels}", "-pthread"]
+    subprocess.run([os.environ.get("CXX", "g++"), *flags, "-o", str(program), *map(str, sources)], check=True)
+    return program
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--inputs", type=int, default=1_000_000, help="for each format")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--build-folder", type=Path, default=ROOT / "build/fuzz")
+    parser.add_argument("format", nargs="?", choices=list(SEEDS))
+    parser.add_argument("files", nargs="*", help="files to start from instead of the built-in ones")
+    args = parser.parse_args()
+    folder = args.build_folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    program = build(folder)
+    options = {"ASAN_OPTIONS": "abort_on_error=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "abort_on_error=1"}
+    for format in [args.format] if args.format else SEEDS:
+        files = [os.path.abspath(f) for f in args.files]
+        for i, data in enumerate(() if files else SEEDS[format]()):
+            (folder / f"{format}-{i}").write_bytes(data)
+        files = files or sorted(map(str, folder.glob(f"{format}-*")))
+        command = [str(program), format, str(args.inputs), str(args.seed), *files]
+        if code := subprocess.run(command, cwd=folder, env={**os.environ, **options}).returncode:
+            return code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
