@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "plugin": PUBLIC | {"core.constructors"},
     "experimental": PUBLIC | {"core", "graph", "exec", "gpu", "operators", "plugin"},
     "as_dali": {""},
-    "cli": {"core", "fn", "gpu", "pipeline", "registry"},
+    "cli": {"core", "fn", "gpu", "operators", "pipeline", "registry"},
     "__main__": {"cli"},
     "": PUBLIC | {"core", "graph", "plugin_manager"},
 }

@@ -32,7 +32,7 @@ ADDED = {
     ("external_source", "*"): "DALI adds them in Python, outside of the schema",
     ("*", "max_pixels"): "a limit that stops decompression bombs before memory is taken",
     ("decoders.image", "dct_scaling"): "opt-in, as it changes pixels: decodes a JPEG smaller when it is shrunk anyway",
-    ("readers.file", "shuffle"): "an exact shuffle of the whole data set without a buffer",
+    ("*", "shuffle"): "an exact shuffle of the whole data set without a buffer",
     ("*", "name"): "every call takes it; sources keep it",
     ("audio_resample", "antialias"): "opt-in, as it changes samples: no aliases where the rate is lowered",
 }
@@ -59,6 +59,7 @@ _TYPES = {
     "_STRING_VEC": (str, True),
     "TENSOR_LAYOUT": (Layout, False),
     "DATA_TYPE": (types.DALIDataType, False),
+    "_DATA_TYPE_VEC": (types.DALIDataType, True),
     "IMAGE_TYPE": (types.DALIImageType, False),
     "INTERP_TYPE": (types.DALIInterpType, False),
 }

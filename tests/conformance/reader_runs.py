@@ -15,7 +15,8 @@ ORDERS = [
 
 def run(dali, name, kwargs, batch_size=4, iterations=5, sources=True):
     """What the reader `name`, such as "readers.file", gives: by iteration, output and sample the type, shape, bytes,
-    layout and source; and its facts."""
+    layout and source; and its facts. With `sources` "first" only those of output 0 count, as other outputs have none in
+    DALI."""
     if dali:
         from nvidia.dali import fn, pipeline_def
 
@@ -38,7 +39,8 @@ def run(dali, name, kwargs, batch_size=4, iterations=5, sources=True):
     batches = []
     for _ in range(iterations):
         outputs = p.run()
-        batches.append([[_described(o, i, sources) for i in range(len(o))] for o in outputs])
+        named = [sources is True or (sources == "first" and k == 0) for k in range(len(outputs))]
+        batches.append([[_described(o, i, n) for i in range(len(o))] for o, n in zip(outputs, named)])
     return batches, dict(p.reader_meta("r"))
 
 

@@ -102,7 +102,12 @@ def tensors():
     raw = b"".join(_field(1, n) for n in (2, 3, 4)) + _field(2, 3) + _field(5, bytes(24))
     ints, floats = _field(2, 2) + _field(4, bytes([1, 5, 3])), _field(2, 1) + _field(3, np.float32([1, 2, 3]).tobytes())
     box, longs = _field(2, 2) + _field(4, bytes([1, 2, 3, 4])), _field(2, 10) + _field(10, 1 << 40)
-    for parts in ((image, _field(2, 2) + _field(4, 3)), (raw, ints, floats, longs, box), (floats,), (ints, floats, box)):
+    for parts in (
+        (image, _field(2, 2) + _field(4, 3)),
+        (raw, ints, floats, longs, box),
+        (floats,),
+        (ints, floats, box),
+    ):
         yield b"".join(_field(1, p) for p in parts)
 
 

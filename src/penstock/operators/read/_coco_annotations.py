@@ -12,7 +12,14 @@ import numpy as np
 from ._table import scan
 
 _SCANNED = {
-    **{"image_id": "i4", "image_width": "i4", "image_height": "i4", "name_end": "i8", "names": "u1", "category_id": "i4"},
+    **{
+        "image_id": "i4",
+        "image_width": "i4",
+        "image_height": "i4",
+        "name_end": "i8",
+        "names": "u1",
+        "category_id": "i4",
+    },
     **{"image": "i4", "category": "i4", "box": "f4", "polygon_end": "i8", "vertex_end": "i8", "vertex": "f4"},
     **{"rle_end": "i8", "rle_size": "i4", "run_end": "i8", "run": "u4"},
 }
@@ -24,7 +31,7 @@ def _none(dtype: str) -> Any:
 
 @dataclass
 class Annotations:
-    """Of n samples with annotations of which some are theirs: columns as struct CocoArgs of kernels/read/coco.h says."""
+    """Of n samples with annotations of which some are theirs: columns, as kernels/read/coco.h says."""
 
     names: list[bytes]
     first: np.ndarray  # (n,) which of `order`
@@ -293,4 +300,8 @@ def _load_runs(folder: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         sizes.append((height, width))
         parts.append(np.frombuffer(data, "u4", n, at + 24))
         at += 24 + 4 * n
-    return np.array(sizes, "i4").reshape(-1, 2), np.cumsum([len(p) for p in parts]), np.concatenate([*parts, np.zeros(0, "u4")])
+    return (
+        np.array(sizes, "i4").reshape(-1, 2),
+        np.cumsum([len(p) for p in parts]),
+        np.concatenate([*parts, np.zeros(0, "u4")]),
+    )

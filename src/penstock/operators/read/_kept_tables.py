@@ -22,8 +22,8 @@ def folder() -> str:
 
 
 def kept(kind: str, path: str, scan: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """What `scan` finds in the file at `path`, or has found before: by path, size and time of change. `kind` tells apart
-    the scans that a file may be given to. Raises OSError if there is no such file."""
+    """What `scan` finds in the file at `path`, or has found before: by path, size and time of change. `kind` tells
+    apart the scans that a file may be given to. Raises OSError if there is no such file."""
     info = os.stat(path)
     identity = f"{_VERSION}\0{kind}\0{os.path.abspath(path)}\0{info.st_size}\0{info.st_mtime_ns}"
     name = os.path.join(folder(), hashlib.sha256(os.fsencode(identity)).hexdigest()[:32] + ".npz")

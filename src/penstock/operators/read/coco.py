@@ -110,6 +110,8 @@ class COCO(RecordReader):
             raise ValueError(f"{name}: 'save_preprocessed_annotations' needs 'save_preprocessed_annotations_dir'")
         if v["images"] is not None and not v["images"]:
             raise ValueError(f"{name}: 'images' is an empty list; leave it out to read all")
+        if v["skip_cached_images"]:
+            raise ValueError(f"{name}: 'skip_cached_images' can't be used, as every picture comes with its objects")
         if self.folder:
             baked = ("images", "ltrb", "ratio", "size_threshold", "skip_empty", "avoid_class_remapping", "masks")
             given = sorted({*baked, "annotations_file", "include_iscrowd"} & v["given"] - {"masks"})

@@ -142,7 +142,8 @@ class Webdataset(RecordReader):
                 wanted = [e for e, m in zip(v["ext"], member[k]) if m < 0]
                 first = _text(table["names"], table["name_end"], int(table["sample_end"][k - 1]) if k else 0)
                 raise ValueError(
-                    f"{path}: sample {k} ({first or 'without a name'}) has no member with the extension {' and '.join(wanted)}; "
+                    f"{path}: sample {k} ({first or 'without a name'}) has no member with the extension "
+                    f"{' and '.join(wanted)}; "
                     "missing_component_behavior='skip' leaves such samples out"
                 )
             if self.missing == "skip":
@@ -154,6 +155,7 @@ class Webdataset(RecordReader):
             columns.append((np.where(there, i, -1), offset, length))
             self._members.append((member, table["name_end"], table["names"]))
         object, offset, length = (np.concatenate(c) for c in zip(*columns))
+        self._there, self._offset = object >= 0, offset
         if not len(object):
             raise ValueError(
                 f"there is no sample with members of the extensions {', '.join(v['ext'])} in {len(paths)} archives, "
@@ -164,8 +166,7 @@ class Webdataset(RecordReader):
         return Records(FileNames("", [[os.fsencode(p) for p in paths]]), object, offset, length)
 
     def source_name(self, index: int) -> SourceName:
-        there = self.records.object[index] >= 0
-        return self._component(int(there.argmax()), index)
+        return self._component(int(self._there[index].argmax()), index)
 
     def finish(self, index: np.ndarray, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
         for batch, name in zip(batches, self._names):
@@ -181,7 +182,7 @@ class Webdataset(RecordReader):
         if member < 0:
             return SourceName(f"{path}, sample {index - int(self._begins[archive])}, which lacks it", "")
         name = _text(names, name_end, member)
-        offset = int(self.records.offset[index, output]) + _BLOCK
+        offset = int(self._offset[index, output]) + _BLOCK
         return SourceName(f"{path}, {name or 'a member'}, offset {offset}", f"{path}:{offset}:{name}")
 
 
