@@ -36,7 +36,9 @@ def objects_of(data, image, threshold=0.1, crowds=True):
     return [
         a
         for a in data["annotations"]
-        if a["image_id"] == image["id"] and min(np.float32(a["bbox"][2:])) >= np.float32(threshold) and (crowds or not a["iscrowd"])
+        if a["image_id"] == image["id"]
+        and min(np.float32(a["bbox"][2:])) >= np.float32(threshold)
+        and (crowds or not a["iscrowd"])
     ]
 
 
