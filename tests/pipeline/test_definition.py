@@ -10,6 +10,7 @@ import pytest
 import penstock
 from penstock import fn, ops, pipeline_def, types
 from penstock.pipeline import Pipeline
+from penstock.tensors import TensorListCPU
 
 
 def values(outputs):
@@ -249,11 +250,10 @@ def test_no_batch_size():
         pipeline_def(lambda: 1)().build()
 
 
-def test_operators_outside_of_a_pipeline():
-    with pytest.raises(
-        RuntimeError, match=r"fn.brightness: .*ndarray only while a pipeline .* penstock.experimental.dynamic"
-    ):
-        fn.brightness(np.zeros((2, 2, 3), np.uint8))
+def test_batches_outside_of_a_pipeline():
+    batch = TensorListCPU(np.zeros((1, 2, 2, 3), np.uint8))
+    with pytest.raises(RuntimeError, match=r"fn.brightness: .* only while a pipeline .* penstock.experimental.dynamic"):
+        fn.brightness(batch)
 
 
 def here() -> int:

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .batch import Spec
 from .columns import constant
 from .errors import SampleErrors, no_axis
+from .op import Arguments
 
 
 def rows_of(x: Spec) -> np.ndarray:
@@ -32,6 +35,48 @@ def axes_at(x: Spec, axes: np.ndarray) -> np.ndarray:
         lambda i: f"axes {axes[i].tolist()} are not in [{-n}, {n - 1}], the axes of an input of {n} dimensions",
     )
     return _distinct(np.where(axes < 0, axes + n, axes))
+
+
+def axes_given(a: Arguments, x: Spec) -> tuple[np.ndarray, np.ndarray | None]:
+    """The argument `axes`, which is `ragged`, as (n, k). Where its length differs from sample to sample also (n, k)
+    bool: which are the sample's own. The others are axes that it does not name, to which nothing is to be done."""
+    lengths = a.lengths("axes")
+    k = a.axes.shape[1]
+    if bool((lengths == k).all()):
+        return axes_at(x, a.axes), None
+    n = x.ndim
+    own = np.arange(k) < lengths[:, None]
+    axes = a.axes.astype("i8")
+    SampleErrors.where(
+        (own & ((axes < -n) | (axes >= n))).any(axis=1) | (lengths > n),
+        lambda i: f"axes {axes[i][own[i]].tolist()} are not those of an input of {n} dimensions, [{-n}, {n - 1}]",
+    )
+    axes = np.where(axes < 0, axes + n, axes)
+    rows = rows_of(x)
+    named = np.zeros((x.n, n + 1), bool)
+    named[rows, np.where(own, axes, n)] = True
+    others = np.argsort(named[:, :n], axis=1, kind="stable")  # those that are not named come first
+    behind = np.clip(np.arange(k) - lengths[:, None], 0, n - 1)
+    return _distinct(np.where(own, axes, others[rows, behind])), own
+
+
+def for_axes(a: Arguments, name: str, axes: np.ndarray, own: np.ndarray | None, otherwise: Any) -> np.ndarray:
+    """(n, k) the values of the argument `name`, one for each of the axes, or one for all; `otherwise` for axes that
+    are not the sample's `own`."""
+    values = getattr(a, name)
+    if own is None and values.shape[1] in (1, axes.shape[1]):
+        return np.broadcast_to(values, axes.shape)
+    n_axes = np.full(len(axes), axes.shape[1]) if own is None else own.sum(axis=1)
+    lengths = a.lengths(name)
+    SampleErrors.where(
+        (lengths != 1) & (lengths != n_axes),
+        lambda i: f"`{name}` has {lengths[i]} values for {n_axes[i]} axes; give one, or one for each",
+    )
+    wide = np.zeros(axes.shape, values.dtype)
+    k = min(values.shape[1], axes.shape[1])
+    wide[:, :k] = values[:, :k]
+    wide = np.where((lengths == 1)[:, None], values[:, :1], wide)
+    return wide if own is None else np.where(own, wide, otherwise).astype(values.dtype)
 
 
 def _distinct(axes: np.ndarray) -> np.ndarray:

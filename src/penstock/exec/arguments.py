@@ -115,11 +115,12 @@ def _data_column(arg: Arg, batch: Batch, n: int, counts: np.ndarray | None, scal
             return column.view()  # what can't be written to and is the same again would count as a constant
     if counts is not None and _has_frames(arg, batch):
         frames = batch.spec.shape[:, 0]
-        if (frames != counts).any():
-            i = int((frames != counts).nonzero()[0][0])
+        wrong = (frames != counts) & (frames != 1)  # one value holds for all frames of its sample
+        if wrong.any():
+            i = int(wrong.nonzero()[0][0])
             raise ValueError(
                 f"argument '{arg.name}' has {frames[i]} values for the {counts[i]} frames of sample {i}; it "
-                "needs one per frame"
+                "needs one per frame, or one for all"
             )
         if (batch.spec.shape[:, 1:] != batch.spec.shape[:1, 1:]).any():
             raise ValueError(
@@ -127,6 +128,8 @@ def _data_column(arg: Arg, batch: Batch, n: int, counts: np.ndarray | None, scal
                 f"{batch.spec.shape.tolist()[:4]}..."
             )
         flat = np.concatenate([batch.sample(i) for i in range(n)]) if n else np.empty(0)
+        if (frames != counts).any():
+            flat = np.repeat(flat, np.repeat(np.where(frames == counts, 1, counts), frames), axis=0)
         count = math.prod(flat.shape[1:])
         if not is_vector and count != 1:
             raise ValueError(f"argument '{arg.name}' takes one value per frame; got frames of shape {flat.shape[1:]}")

@@ -98,8 +98,8 @@ def constant(value: Any) -> DataNode:
 
 
 def _check_loose(cls: type[Operator], inputs: tuple) -> None:
-    """Data that is given outside of a pipeline is a mistake: a constant of a pipeline is hardly meant."""
-    data = next((i for i in inputs if isinstance(i, (list, tuple, np.ndarray)) or hasattr(i, "as_tensor")), None)
+    """Outside of a pipeline numbers, lists and arrays are constants; batches are not."""
+    data = next((i for i in inputs if hasattr(i, "as_tensor")), None)
     if data is not None:
         raise RuntimeError(
             f"{cls.display_name()}: operators take data of type {type(data).__name__} only while a pipeline is being "
@@ -109,9 +109,10 @@ def _check_loose(cls: type[Operator], inputs: tuple) -> None:
 
 
 def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any], warned: Collection[str] = ()) -> Any:
-    """Adds a call of operator `cls` to the pipeline being defined. Returns its output, or a tuple of them.
+    """Adds a call of operator `cls` to the pipeline being defined. Returns its output, or a list of them.
 
-    Where an input is a list of DataNodes, the call is made for each of its elements and a list is returned.
+    Where an input is a list of DataNodes, the call is made for each of its elements and a list is returned, unless it
+    has one only.
     """
     lists = [i for i in inputs if isinstance(i, (list, tuple)) and any(isinstance(d, DataNode) for d in i)]
     if lists:
@@ -122,7 +123,9 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any], warned: Col
             call(cls, tuple(i[k] if any(i is x for x in lists) else i for i in inputs), kwargs, warned)
             for k in range(sizes.pop())
         ]
-        return list(zip(*results)) if results and isinstance(results[0], tuple) else results
+        if len(results) == 1:
+            return results[0]
+        return [list(r) for r in zip(*results)] if results and isinstance(results[0], list) else results
     if not stack():
         _check_loose(cls, inputs)
     expanded = cls.expand(inputs, dict(kwargs), call)
@@ -169,6 +172,4 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any], warned: Col
     node.scope = node.branch = scope
     definition.add(node)
     outputs = tuple(placement.move(d, "gpu") for d in node.outputs) if made_on_cpu else node.outputs
-    if node.op.returns_list():
-        return list(outputs)
-    return outputs if len(outputs) != 1 else outputs[0]
+    return outputs[0] if len(outputs) == 1 and not node.op.returns_list() else list(outputs)

@@ -40,8 +40,8 @@ def pipeline_def(
 ) -> Any:
     """Makes a function that defines a graph into a function that returns a `Pipeline`.
 
-    The function's own arguments are passed on; arguments of `Pipeline` given to the decorator are defaults that a
-    call may override. With `enable_conditionals`, `if`, `and`, `or`, `not` and `x if c else y` work on data in the
+    The function's own arguments are passed on; arguments given to the decorator are defaults that a call may
+    override. With `enable_conditionals`, `if`, `and`, `or`, `not` and `x if c else y` work on data in the
     function and in what it calls: each sample goes through the branch that its condition says. With `debug` the
     function runs anew for every batch, and what operators return has values: print it, or look at `x.get()`.
 
@@ -65,13 +65,19 @@ def pipeline_def(
     name = getattr(fn, "__name__", "pipeline")
     code = getattr(fn, "__code__", None)
     where = f' defined by {name} (File "{code.co_filename}", line {code.co_firstlineno})' if code else ""
-    define = _converted(fn, where) if enable_conditionals else fn
+    convert = functools.cache(functools.partial(_converted, fn, where))
+    if enable_conditionals:
+        convert()
     parameters = inspect.signature(fn).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
     @functools.wraps(fn)
     def create(*args: Any, **kwargs: Any) -> Pipeline:
-        debugged = kwargs.pop("debug", debug) if "debug" not in parameters else debug
+        debugged, conditional = (
+            default if name in parameters else kwargs.pop(name, default)
+            for name, default in (("debug", debug), ("enable_conditionals", enable_conditionals))
+        )
+        define = convert() if conditional else fn
         own = {k: v for k, v in kwargs.items() if k in parameters}
         rest = {k: v for k, v in kwargs.items() if k not in parameters}
         for k in [k for k in rest if k not in NAMES]:

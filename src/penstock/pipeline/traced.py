@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 from ..graph import trace
-from ..graph.effects import Unmerged
+from ..graph.effects import Unmerged, holds_data
 from ..graph.loose import adopt
 from ..graph.node import DataNode
 from ..graph.scopes import bring
 
 
 def outputs_of(result: Any) -> list[Any]:
-    """What a function that defines a graph has returned, as a list."""
-    return list(result) if isinstance(result, (tuple, list)) else [result]
+    """The outputs that a function which defines a graph has returned; a list of numbers is one constant."""
+    several = isinstance(result, tuple) or (isinstance(result, list) and holds_data(result))
+    return list(result) if several else [result]
 
 
 def _holds_data(values: Any) -> bool:

@@ -134,11 +134,11 @@ def _given(batch: Batch, stream: Any) -> Any:
     return TensorListGPU.of_work(batch, stream).as_tensor()
 
 
-def call(cls: type[BatchFunction], inputs: tuple[Any, ...], **arguments: Any) -> DataNode | tuple[DataNode, ...] | None:
-    """Adds a call of the function to the pipeline being defined. Returns its output, a tuple of them, or None if it has
+def call(cls: type[BatchFunction], inputs: tuple[Any, ...], **arguments: Any) -> DataNode | list[DataNode] | None:
+    """Adds a call of the function to the pipeline being defined. Returns its output, a list of them, or None if it has
     none."""
     made = trace.call(cls, inputs, arguments)
-    return None if isinstance(made, tuple) and not made else made
+    return None if isinstance(made, list) and not made else made
 
 
 def checked(function: Any, who: str) -> Callable[..., Any]:

@@ -119,7 +119,7 @@ def returns(cls: type[Operator]) -> str:
     op = object.__new__(cls)
     op.values = {n: None if a.required else a.default for n, a in cls.schema.items()}
     n = op.n_outputs()
-    return "DataNode" if n == 1 else f"tuple[{', '.join(['DataNode'] * n)}]"
+    return "DataNode" if n == 1 else "list[DataNode]"
 
 
 def docstring(cls: type[Operator], warning: str = "") -> str:

@@ -70,7 +70,6 @@ ERRORS = [
     ({"shape": [2.0, 2.0, 1.0]}, RuntimeError, "2 values for each region, one for each axis; got 3"),
     ({**TWO, "axes": [0, 3]}, RuntimeError, r"not in \[-3, 2\]"),
     ({**TWO, "axis_names": "XY"}, RuntimeError, "axis 'X' of axis_names"),
-    ({**TWO, "axes": [0, 1], "axis_names": "HW"}, ValueError, "not both"),
     ({**TWO, "fill_value": [1.0, 2.0]}, RuntimeError, "2 values for 3 channels"),
     ({"ancor": [1.0]}, TypeError, "Did you mean 'anchor'"),
 ]

@@ -12,6 +12,8 @@ from ._linear_filter import LinearFilter
 
 _TYPES = ("uint8", "uint16", "int8", "int16", "float16", "float32")
 _BORDERS = ("reflect_101", "reflect_1001", "wrap", "clamp", "constant")  # those of the kernel
+_ALIASES = {"101": "reflect_101", "1001": "reflect_1001", "reflect": "reflect_1001", "edge": "clamp"}
+_ALIASES |= {"fill": "constant", "pad": "constant"}
 _MODES = ("same", "valid")
 
 
@@ -50,19 +52,20 @@ class Filter(LinearFilter):
     border = Arg(
         str,
         "reflect_101",
-        "What lies outside: reflect_101 (dcb|abcd|cba), reflect_1001 (cba|abcd|dcb), wrap (bcd|abcd|abc), clamp "
-        "(aaa|abcd|ddd) or constant (input 2, or 0).",
+        "What lies outside: reflect_101 or 101 (dcb|abcd|cba), reflect_1001 or 1001 (cba|abcd|dcb), wrap "
+        "(bcd|abcd|abc), clamp (aaa|abcd|ddd) or constant (input 2, or 0).",
     )
     mode = Arg(
         str, "same", "same: the output has the size of the input; valid: only where the whole filter lies inside."
     )
 
     def setup(self) -> None:
-        for name, known in (("border", _BORDERS), ("mode", _MODES)):
-            value = self.values[name].lower()
+        border = self.values["border"].lower()
+        border = _ALIASES.get(border, border)
+        for name, value, known in (("border", border, _BORDERS), ("mode", self.values["mode"].lower(), _MODES)):
             if value not in known:
                 raise ValueError(f"{name}='{self.values[name]}' is not known; known are {', '.join(known)}")
-        self.border_number = _BORDERS.index(self.values["border"].lower())
+        self.border_number = _BORDERS.index(border)
         self.is_valid = self.values["mode"].lower() == "valid"
 
     def plan(self, a: Arguments, x: Spec, *more: Spec) -> None:

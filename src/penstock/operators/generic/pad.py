@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axes import axes_at, axes_named, rows_of
+from ...core.axes import axes_given, axes_named, for_axes, rows_of
 from ...core.batch import Spec
 from ...core.errors import SampleErrors
 from ...core.kernels import MAX_DIMS
@@ -32,12 +32,15 @@ class Pad(Operator):
     frames = False
     mixes_samples = True
 
-    axes = PerSample([int], None, "The axes that grow; negative ones count from the last. All by default.")
+    axes = PerSample([int], None, "The axes that grow; negative ones count from the last. All by default.", ragged=True)
     axis_names = Arg(Layout, None, "The axes that grow, by name; instead of `axes`.")
     shape = PerSample(
-        [int], None, "Least extent for each of the axes, or for all; zero or less: that of the largest sample."
+        [int],
+        None,
+        "Least extent for each of the axes, or for all; zero or less: that of the largest sample.",
+        ragged=True,
     )
-    align = PerSample([int], None, "Extents become multiples of this, for each of the axes or for all.")
+    align = PerSample([int], None, "Extents become multiples of this, for each of the axes or for all.", ragged=True)
     fill_value = PerSample(float, 0.0, "Value of the new elements; without its fraction in integers, clamped.")
 
     def setup(self) -> None:
@@ -45,25 +48,26 @@ class Pad(Operator):
             raise ValueError("give the axes either by `axes` or by `axis_names`, not both")
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
-        axes = self._axes(a, x)
+        axes, own = self._axes(a, x)
         rows = rows_of(x)
         extent = x.shape[rows, axes]
-        least = _for_each(a, a.shape, axes, "shape", -1)
+        least = _for_each(a, "shape", axes, own, -1)
         largest = x.shape.max(axis=0, initial=0)[axes]
-        extent = np.maximum(extent, np.where(least > 0, least, largest))
-        align = _for_each(a, a.align, axes, "align", 1)
+        grown = np.maximum(extent, np.where(least > 0, least, largest))
+        extent = grown if own is None else np.where(own, grown, extent)
+        align = _for_each(a, "align", axes, own, 1)
         SampleErrors.where((align <= 0).any(axis=1), lambda i: f"`align` must be positive, got {align[i].tolist()}")
         shape = x.shape.copy()
         shape[rows, axes] = -(-extent // align) * align
         return x.like(shape=shape)
 
-    def _axes(self, a: Arguments, x: Spec) -> np.ndarray:
-        """(n, k)"""
+    def _axes(self, a: Arguments, x: Spec) -> tuple[np.ndarray, np.ndarray | None]:
+        """(n, k), and which are the sample's own."""
         if a.axis_names:
-            return axes_named(x, a.axis_names, x.layout)
+            return axes_named(x, a.axis_names, x.layout), None
         if a.axes is None or a.axes.shape[1] == 0:
-            return a.native.constant(np.broadcast_to(np.arange(x.ndim), (x.n, x.ndim)))
-        return axes_at(x, a.axes)
+            return a.native.constant(np.broadcast_to(np.arange(x.ndim), (x.n, x.ndim))), None
+        return axes_given(a, x)
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         extent = a.native.zeros((x.n, MAX_DIMS), "i8")
@@ -71,10 +75,8 @@ class Pad(Operator):
         return {"extent": extent, "channels": -1, "fill": a.fill_value.astype("f4")[:, None]}
 
 
-def _for_each(a: Arguments, values: np.ndarray | None, axes: np.ndarray, name: str, default: int) -> np.ndarray:
+def _for_each(a: Arguments, name: str, axes: np.ndarray, own: np.ndarray | None, default: int) -> np.ndarray:
     """(n, k) from one value for all axes, or one for each."""
-    if values is None:
+    if getattr(a, name) is None:
         return a.native.constant(np.full(axes.shape, default, "i8"))
-    if values.shape[1] not in (1, axes.shape[1]):
-        raise ValueError(f"`{name}` has {values.shape[1]} values for {axes.shape[1]} axes; give one, or one for each")
-    return np.broadcast_to(values.astype("i8"), axes.shape)
+    return for_axes(a, name, axes, own, default).astype("i8")

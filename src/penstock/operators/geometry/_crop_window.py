@@ -15,16 +15,19 @@ from ...core.op import Arg, Arguments, Operator, PerSample
 
 _INT64 = np.dtype("i8")
 
-# What may happen where a window reaches out of the input; DALI has two names for some.
+# What may happen where a window reaches out of the input; DALI has several names for some.
 POLICIES = {
     "error": "error",
     "constant": "constant",
     "pad": "constant",
+    "fill": "constant",
     "trim_to_shape": "trim",
     "edge": "edge",
     "clamp": "edge",
     "reflect": "reflect_1001",
+    "1001": "reflect_1001",
     "reflect_1001": "reflect_1001",
+    "101": "reflect_101",
     "reflect_101": "reflect_101",
     "wrap": "wrap",
 }
@@ -43,20 +46,24 @@ class WindowedInput(Operator, abstract=True):
     out_of_bounds_policy = Arg(
         str,
         "error",
-        "Where the window reaches out of the input: 'error' refuses the sample, 'constant' (or 'pad') fills with "
+        "Where the window reaches out of the input: 'error' refuses the sample, 'constant' ('pad', 'fill') fills with "
         "`fill_values`, 'trim_to_shape' cuts the window; crop and slice also repeat the 'edge' (or 'clamp'), mirror "
-        "with the edge repeated ('reflect_1001' or 'reflect') or not ('reflect_101'), or 'wrap' around.",
+        "with the edge repeated ('reflect_1001', '1001', 'reflect') or not ('reflect_101', '101'), or 'wrap' around.",
     )
     dtype = Arg(DALIDataType, None, "Type of the output; that of the input if not given.")
     output_dtype = Arg(DALIDataType, None, "A former name of `dtype`.", deprecated="use `dtype`")
     image_type = Arg(DALIImageType, None, "No longer used.", hidden=True, deprecated="it has no effect")
 
     def setup(self) -> None:
-        policy = self.values["out_of_bounds_policy"]
+        given = self.values["out_of_bounds_policy"]
+        policy = given.lower()
         if policy not in self.policies:
-            raise ValueError(f"out_of_bounds_policy={policy!r} is not supported; supported: {', '.join(self.policies)}")
+            raise ValueError(f"out_of_bounds_policy={given!r} is not supported; supported: {', '.join(self.policies)}")
         if {"dtype", "output_dtype"} <= self.values["given"]:
-            raise ValueError("`output_dtype` is a former name of `dtype`; give only `dtype`")
+            raise TypeError(
+                "got an unexpected 'output_dtype' deprecated argument when 'dtype' was already provided: it is "
+                "a former name of `dtype`; give only `dtype`"
+            )
         self.policy = POLICIES[policy]
 
     def out_type(self) -> DALIDataType | None:

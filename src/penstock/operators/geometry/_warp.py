@@ -49,7 +49,10 @@ class Warp(Operator, abstract=True):
                 f"interp_type={self.values['interp_type']!r} is not supported; supported: INTERP_LINEAR, INTERP_NN"
             )
         if {"dtype", "output_dtype"} <= self.values["given"]:
-            raise ValueError("`output_dtype` is a former name of `dtype`; give only `dtype`")
+            raise TypeError(
+                "got an unexpected 'output_dtype' deprecated argument when 'dtype' was already provided: it is "
+                "a former name of `dtype`; give only `dtype`"
+            )
         former = self.values["output_dtype"]
         self.out_type = self.values["dtype"] if former is None else former
 

@@ -41,7 +41,7 @@ class Erase(Pointwise):
     anchor = PerSample([float], [], "Where each region begins, for each axis.", ragged=True)
     shape = PerSample([float], [], "Size of each region, for each axis.", ragged=True)
     axes = Arg([int], [1, 0], "The axes that `anchor` and `shape` speak of; negative ones count from the last.")
-    axis_names = Arg(str, "HW", "The same axes by name; used unless `axes` is given.")
+    axis_names = Arg(str, "HW", "The same axes by name; they hold if both are given.")
     fill_value = PerSample(
         [float], [0.0], "One value, or one for each channel; without its fraction in integers, clamped."
     )
@@ -50,16 +50,12 @@ class Erase(Pointwise):
     normalized_shape = Arg(bool, False, "Whether `shape` is relative.")
     centered_anchor = Arg(bool, False, "Whether `anchor` is the middle of each region.")
 
-    def setup(self) -> None:
-        if {"axes", "axis_names"} <= self.values["given"]:
-            raise ValueError("give the axes either by `axes` or by `axis_names`, not both")
-
     def plan(self, a: Arguments, x: Spec) -> None:
         if x.dtype.kind not in "iuf" or x.dtype.itemsize == 8 and x.dtype.kind == "f":
             raise TypeError(
                 f"input type {x.dtype.name} is not supported; supported: integers, float16, float32; fn.cast converts"
             )
-        if "axes" in self.values["given"]:
+        if "axes" in self.values["given"] and "axis_names" not in self.values["given"]:
             axes = axes_at(x, constant(np.broadcast_to(np.array(self.values["axes"]), (x.n, len(self.values["axes"])))))
         else:  # an input without a layout is taken for an image or a volume
             axes = axes_named(x, self.values["axis_names"], x.layout or {2: "HW", 3: "HWC", 4: "DHWC"}.get(x.ndim, ""))

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axes import axes_at, axes_named, rows_of
+from ...core.axes import axes_given, axes_named, for_axes, rows_of
 from ...core.batch import Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Layout, PerSample
@@ -38,14 +38,17 @@ class Slice(WindowCopy):
     inputs = (1, 3)
     peeks = (1, 2)
 
-    start = PerSample([int], None, "Where the window begins.")
-    rel_start = PerSample([float], None, "Where the window begins, 1.0 being the end of the input.")
-    end = PerSample([int], None, "Where the window ends; not part of it.")
-    rel_end = PerSample([float], None, "Where the window ends, 1.0 being the end of the input.")
-    shape = PerSample([int], None, "Shape of the window.")
-    rel_shape = PerSample([float], None, "Shape of the window, 1.0 being that of the input.")
+    start = PerSample([int], None, "Where the window begins.", ragged=True)
+    rel_start = PerSample([float], None, "Where the window begins, 1.0 being the end of the input.", ragged=True)
+    end = PerSample([int], None, "Where the window ends; not part of it.", ragged=True)
+    rel_end = PerSample([float], None, "Where the window ends, 1.0 being the end of the input.", ragged=True)
+    shape = PerSample([int], None, "Shape of the window.", ragged=True)
+    rel_shape = PerSample([float], None, "Shape of the window, 1.0 being that of the input.", ragged=True)
     axes = PerSample(
-        [int], [1, 0], "The axes that are cut, in the order of the values; negative ones count from the last."
+        [int],
+        [1, 0],
+        "The axes that are cut, in the order of the values; negative ones count from the last.",
+        ragged=True,
     )
     axis_names = Arg(Layout, Layout("WH"), "The axes that are cut, by name; instead of `axes`.")
     normalized_anchor = Arg(bool, True, "Whether a second input of floats is relative.")
@@ -71,16 +74,17 @@ class Slice(WindowCopy):
         if len(arguments) == 1 or not (arguments or named):
             raise ValueError("give the window by start, end, shape, ... or by two more inputs, anchor and shape")
         if "axes" in self.values["given"]:
-            axes = axes_at(x, a.axes)
+            axes, own = axes_given(a, x)
         else:  # an input without a layout is taken for an image or a volume
             axes = axes_named(x, a.axis_names, x.layout or {2: "HW", 3: "HWC", 4: "DHWC"}.get(x.ndim, ""))
+            own = None
         count = axes.shape[1]
         rows = rows_of(x)
         extent = x.shape[rows, axes]
         if arguments:
-            start, end = self._from_inputs(a, extent, count)
+            start, end = self._from_inputs(a, extent, count, own)
         else:
-            start, end = self._from_arguments(a, extent, count)
+            start, end = self._from_arguments(a, extent, axes, own)
         start, end = _round(start), _round(end)
         SampleErrors.where(
             (end < start).any(axis=1),
@@ -91,19 +95,17 @@ class Slice(WindowCopy):
         size[rows, axes] = end - start
         self.place(a, x, first, size)
 
-    def _from_arguments(self, a: Arguments, extent: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    def _from_arguments(
+        self, a: Arguments, extent: np.ndarray, axes: np.ndarray, own: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Real start and end; relative values are float32, as is their product with the size."""
         size = extent.astype("f4")
 
-        def column(name: str) -> Any:
-            values = getattr(a, name)
-            if values is None or values.shape[1] == count:
-                return values
-            if values.shape[1] == 1:
-                return np.repeat(values, count, axis=1)
-            raise ValueError(f"`{name}` has {values.shape[1]} values for {count} axes; give one for each")
+        def column(name: str, otherwise: Any) -> Any:
+            return None if getattr(a, name) is None else for_axes(a, name, axes, own, otherwise)
 
-        start, rel_start, end, rel_end, shape, rel_shape = (column(n) for n in (*_STARTS, *_ENDS))
+        start, rel_start = (column(n, 0) for n in _STARTS)
+        end, rel_end, shape, rel_shape = (column(n, extent if n in ("end", "shape") else 1) for n in _ENDS)
         for name, values in (("shape", shape), ("rel_shape", rel_shape)):
             if values is not None:
                 SampleErrors.where(
@@ -130,8 +132,15 @@ class Slice(WindowCopy):
             stop = extent
         return begin.astype("f8"), stop.astype("f8")
 
-    def _from_inputs(self, a: Arguments, extent: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    def _from_inputs(
+        self, a: Arguments, extent: np.ndarray, count: int, own: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Real start and end, in float64."""
+        if own is not None:
+            raise ValueError(
+                "with the inputs anchor and shape all samples need as many `axes`; got "
+                f"{', '.join(map(str, own.sum(axis=1)[:4]))}, ...; give the window by arguments"
+            )
         columns = []
         for i, name in ((1, "anchor"), (2, "shape")):
             batch = a.batches[i]

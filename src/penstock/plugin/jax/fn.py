@@ -114,7 +114,7 @@ def jax_function(
     takes_arrays = _of_arrays(function, num_outputs, sharding)
 
     @functools.wraps(function)
-    def operator(*inputs: Any) -> DataNode | tuple[DataNode, ...] | None:
+    def operator(*inputs: Any) -> DataNode | list[DataNode] | None:
         return call(
             _JaxFunction,
             inputs,
