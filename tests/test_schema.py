@@ -22,7 +22,10 @@ DEFAULTS = {
     ("noise.shot", "factor"): "if not given it is 12, as in DALI's code",
 }
 # Arguments that DALI takes as data and we as constants only: why.
-CONSTANT = {("decoders.video", "pad_mode"): "no operator makes strings; DALI takes none from external_source either"}
+CONSTANT = {
+    ("readers.numpy", "*"): "readers have no inputs yet",
+    ("decoders.video", "pad_mode"): "no operator makes strings; DALI takes none from external_source either",
+}
 # Arguments that DALI does not have: (operator or *, argument): what for.
 ADDED = {
     ("constant", "value"): "what types.Constant passes: an array of any type",
@@ -37,6 +40,7 @@ ADDED = {
     ("audio_resample", "antialias"): "opt-in, as it changes samples: no aliases where the rate is lowered",
 }
 NOT_ON_GPU_YET = {
+    "readers.numpy",
     "audio_resample",
     "mel_filter_bank",
     "mfcc",

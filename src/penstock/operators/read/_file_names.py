@@ -93,6 +93,33 @@ def scan(
     return found, np.repeat(np.arange(len(folders), dtype="i4"), counts), [os.fsdecode(f) for f in folders]
 
 
+def files_in(root: str, pattern: str) -> FileNames:
+    """Files in `root`, and then in its sub-folders, that match a glob pattern."""
+    matches = matcher([pattern], True)
+    folders = [b".", *_listing(root, lambda name: True, os.DirEntry.is_dir)]
+    return FileNames(
+        root,
+        (
+            [
+                folder + b"/" + name
+                for name in _listing(os.path.join(root, os.fsdecode(folder)), matches, _is_file_or_link)
+            ]
+            for folder in folders
+        ),
+    )
+
+
+def read_names(path: str, root: str | None) -> FileNames:
+    """Files from lines of paths; relative ones are in `root`, or the list's folder."""
+    try:
+        with open(path, "rb") as f:
+            lines = f.read().split(b"\n")
+    except OSError as e:
+        raise OSError(e.errno, f"the file list can't be read: {e.strerror}", path) from None
+    names = [line.rstrip() for line in lines if line.strip()]
+    return FileNames(os.path.dirname(path) if root is None else root, [names])
+
+
 _LINE = re.compile(rb"(.*\S)\s+([+-]?\d+)\s*")
 
 

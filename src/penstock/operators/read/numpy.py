@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads arrays from .npy files, or regions of them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from ...core.op import Arg
+from ...core.rows import MAX_DIMS
+from ...core.source_name import SourceName
+from ._file_names import FileNames, files_in, read_names
+from ._records import Parsed, RecordReader, Records
+
+_STARTS, _ENDS = ("roi_start", "rel_roi_start"), ("roi_end", "rel_roi_end", "roi_shape", "rel_roi_shape")
+_OUTSIDE = ("error", "pad", "trim_to_shape")
+# What is read of a file before its header says where the region lies. Every .npy file has as much.
+_HEAD = 64
+
+
+class Numpy(RecordReader):
+    """Reads arrays from .npy files.
+
+    The files are given in one of three ways: `file_root` alone is a folder that is searched, and its sub-folders, for
+    files that match `file_filter`; `files` is a list; `file_list` names a text file with one path a line.
+
+    The output has the type and shape of the array, and no layout. Files are of version 1 to 3, hold numbers or booleans
+    in the byte order of this machine, in C's or Fortran's order; all arrays of a batch have one type and one number of
+    dimensions. Of a region of interest only the rows that it needs are read: those between its first and its last
+    element in the file. A file that is damaged, or that the region does not fit, is a bad sample: see `on_error` of the
+    pipeline.
+
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from penstock import fn, pipeline_def
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.npy")
+    >>> np.save(path, np.arange(12).reshape(3, 4))
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     return fn.readers.numpy(files=[path], roi_start=[1, 2], rel_roi_shape=[0.34, 0.5])
+    >>> pipe().run()[0].at(0).tolist()
+    [[6, 7]]
+    """
+
+    module = "readers"
+    deprecated = ("NumpyReader",)
+    parser = "read/npy"
+
+    file_root = Arg(
+        str,
+        None,
+        "Folder of the data set. Alone: the files in it and in its sub-folders, sorted, are the samples. With `files` "
+        "or `file_list`: the folder that relative paths are in.",
+    )
+    files = Arg([str], None, "Paths of the files, relative to `file_root` or else to the working folder.")
+    file_list = Arg(
+        str, None, "Path of a text file of paths, one a line. Relative paths are in `file_root`, or the list's folder."
+    )
+    file_filter = Arg(str, "*.npy", "Glob pattern of the files to read from `file_root`.")
+    roi_start = Arg([int], None, "Where the region begins.")
+    rel_roi_start = Arg([float], None, "Where the region begins, 1.0 being the end of the array.")
+    roi_end = Arg([int], None, "Where the region ends; not part of it.")
+    rel_roi_end = Arg([float], None, "Where the region ends, 1.0 being the end of the array.")
+    roi_shape = Arg([int], None, "Shape of the region.")
+    rel_roi_shape = Arg([float], None, "Shape of the region, 1.0 being that of the array.")
+    roi_axes = Arg([int], [], "The axes that these are for, in the order of the values; all of them by default.")
+    out_of_bounds_policy = Arg(
+        str,
+        "error",
+        'What to do with a region that reaches beyond the array: "error", "pad" it with `fill_value`, or '
+        '"trim_to_shape", which leaves out what is beyond.',
+    )
+    fill_value = Arg(float, 0.0, 'The value beyond the array, for "pad".')
+    use_o_direct = Arg(bool, False, "Reads past the system's cache: for data read once. Not with a region.")
+    cache_header_information = Arg(
+        bool, False, "Accepted for compatibility; headers are read with the data.", hidden=True
+    )
+    register_buffers = Arg(bool, True, "Accepted for compatibility; no buffers have to be registered.", hidden=True)
+
+    def setup(self) -> None:
+        super().setup()
+        v, name = self.values, "fn.readers.numpy"
+        if v["file_root"] is None and v["files"] is None and v["file_list"] is None:
+            raise ValueError(f"{name}: 'file_root', 'files' or 'file_list' is needed")
+        if v["files"] is not None and v["file_list"] is not None:
+            raise ValueError(f"{name}: 'files' and 'file_list' can't be used together")
+        if v["files"] is not None and not v["files"]:
+            raise ValueError(f"{name}: 'files' is an empty list")
+        given = v["given"]
+        for group in (_STARTS, _ENDS):
+            if len(given.intersection(group)) > 1:
+                several = ", ".join(n for n in group if n in given)
+                raise ValueError(f"{name}: give one of {', '.join(group)}; got {several}")
+        if v["out_of_bounds_policy"] not in _OUTSIDE:
+            raise ValueError(
+                f"{name}: out_of_bounds_policy takes 'error', 'pad' or 'trim_to_shape'; "
+                f"got {v['out_of_bounds_policy']!r}"
+            )
+        self.named = [n for n in (*_STARTS, *_ENDS) if n in given and v[n]]
+        counts, n_axes = {len(v[n]) for n in self.named}, len(v["roi_axes"])
+        if (
+            len((counts | {n_axes or 1}) - {1}) > 1
+            or (n_axes == 1 and counts - {1})
+            or max(counts, default=0) > MAX_DIMS
+        ):
+            lengths = ", ".join(f"{n} has {len(v[n])}" for n in (*self.named, "roi_axes"))
+            raise ValueError(f"{name}: the arguments of the region need one value for each axis; {lengths}")
+        self._n_values = max(counts, default=0)
+        if n_axes > MAX_DIMS:
+            raise ValueError(f"{name}: roi_axes has {n_axes} axes, arrays have at most {MAX_DIMS}")
+        if self.named and v["use_o_direct"]:
+            raise ValueError(f"{name}: 'use_o_direct' reads whole files, and can't be used with {self.named[0]}")
+
+    def parsed(self) -> tuple[Parsed, ...]:
+        return (Parsed(None, None),)
+
+    def parser_arguments(self) -> dict[str, Any]:
+        v = self.values
+
+        def column(names: tuple[str, ...], relative: bool) -> np.ndarray:
+            given = next((n for n in names if n in self.named and n.startswith("rel_") == relative), None)
+            values = np.zeros((1, MAX_DIMS), "f4" if relative else "i4")
+            if given is not None:
+                values[:, : self._n_values] = v[given]
+            return values
+
+        def kind(names: tuple[str, ...]) -> int:
+            return next((i for i, n in enumerate(names, 1) if n in self.named), 0)
+
+        axes = np.zeros((1, MAX_DIMS), "i4")
+        axes[:, : len(v["roi_axes"])] = v["roi_axes"]
+        return {
+            "has_window": int(bool(self.named)),
+            "start_is": kind(_STARTS),
+            "end_is": kind(_ENDS),
+            "n_axes": len(v["roi_axes"]),
+            "n_values": self._n_values,
+            "outside": _OUTSIDE.index(v["out_of_bounds_policy"]),
+            "fill_value": v["fill_value"],
+            "axes": axes,
+            "start": column(_STARTS, True),
+            "end": column(_ENDS, True),
+            "start_at": column(_STARTS, False),
+            "end_at": column(_ENDS, False),
+        }
+
+    def source_name(self, index: int) -> SourceName:
+        return self.records.objects.path(index)
+
+    def find(self) -> Records:
+        v = self.values
+        root = None if v["file_root"] is None else os.path.expanduser(v["file_root"])
+        if v["files"] is not None:
+            names = FileNames(root or "", [[os.fsencode(f) for f in v["files"]]])
+        elif v["file_list"] is not None:
+            names = read_names(os.path.expanduser(v["file_list"]), root)
+        else:
+            assert root is not None
+            names = files_in(root, v["file_filter"])
+        if not len(names):
+            raise ValueError(f"there are no files {v['file_filter']!r} in {root}" if root else "there are no files")
+        if not self.named:
+            return Records(names)
+        n = len(names)
+        return Records(names, np.arange(n), np.zeros(n, "i8"), np.full(n, _HEAD), gap=0)
