@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "reducers": {"external"},
     "tfrecord": set(),
     "internal": set(),
-    "plugin_manager": set(),
+    "plugin_manager": {"core"},
     "auto_aug": PUBLIC | {"core", "graph", "operators"},
     "plugin": PUBLIC | {"core.constructors"},
     "experimental": PUBLIC | {"core", "graph", "exec", "gpu", "operators", "plugin"},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
+// launch: bb_flip_all(l); 256 elements of in[0] per block of 64 threads
 #include "bbox/bb_flip.h"
 #include "core/gpu.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
+// launch: coord_flip_all(l); 128 elements of in[0] per block of 128 threads
 #include "coord/coord_flip.h"
 #include "core/gpu.h"
 

@@ -10,15 +10,31 @@
 //   // form: block     computes tiles of its output with all threads of a block (resample)
 //   // form: own       anything else; writes its outputs itself (normalize, transpose)
 //
+// Further lines say what its launches depend on. They come next, each is of the form `key: value`, and what they name
+// are fields of its arguments:
+//
+//   // form with one input: values     another form, where it is given one input
+//   // constants: from, to             are compiled in, being the same for all samples
+//   // axes: perm                      per axis of the output, which axis of the input it is
+//   // begin: start - origin           per axis of the input, where what is read begins in the part that is in memory
+//   // border: border                  where this is not 0, neighbours may come from places that are no neighbours
+//   // computes along: first, count    the first axis along which a head computes, and how many these are
+//   // decides: channels               more by which launches are chosen
+//   // status: status                  where it writes a byte of 1 for a sample that it can't handle ("judged")
+//   // launch: f<To0::T>(l); 1024 elements of out[0] per block of 256 threads
+//
+// The last one is all that most block and own kernels need: the body of the launched function and how many elements, or
+// bytes, of an output or input a block of threads is meant to take. Launches that need more thought are planned by
+// Python beside the kernel: <name>.py has plan(task), which gives a list of Phases (see penstock/gpu/launch.py).
+//
 // A launch is one gather, block or own kernel, or nothing but a load, and the LOCALs behind it as one `Chain`. A thread
 // begins with a place of the last output: `chain.locate` takes it back through all LOCALs to the place of the source
 // (the first LOCAL's input); `chain.map` takes the source's values forward, each step rounding to its own type as if it
 // had been written. So the results are those of one launch per operator.
 //
 // penstock/gpu/source.py writes the launched function: it includes the .cu files, names types (a `Kind` per tensor) and
-// calls run_local<Source, Chain>(l), run_gather<Head, Chain>(l), or what the kernel's companion
-// penstock/gpu/plans/<name>.py says (block and own), in which `Chain`, `To0`.. (outputs) and `From0`.. (inputs) of the
-// kernel are names of types.
+// calls run_local<Source, Chain>(l), run_gather<Head, Chain>(l), or what a block or own kernel says itself, in which
+// `Chain`, `To0`.. (outputs) and `From0`.. (inputs) of the kernel are names of types.
 //
 // l.tensors[0] is the last output, then come the head's further outputs, then its inputs; behind them rows of tensors
 // that are fused away, whose data is null (only their shapes are known). l.args follow the calls, the head first.
@@ -28,7 +44,7 @@
 //   core/gpu_chain.h gather:  template <class To, class From> struct X { typedef XArgs Args;
 //              DEVICE void begin(const Args &, const Tensor &out, const Tensor &in);
 //              DEVICE void read(const int32_t (&at)[To::N], typename To::T (&pixel)[To::C]) const; };
-//            a line `// constants: a, b` makes these fields of Args further int parameters of the template;
+//            constants are further int parameters of the template;
 //            with `static constexpr int kInputs = 3`, begin gets the rows of two further inputs.
 //   block:   how a chain is used shows run_local in core/gpu_local.h; `chain.region` takes a tile of the last output
 //            back to the rectangle of the head's output that it needs. Then per place of the tile: chain.locate(at,

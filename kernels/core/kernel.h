@@ -86,7 +86,11 @@ void for_any_dtype(int dtype, F f) {
                                                                                                                  f);
 }
 
-// Gives `run` a C name and keeps exceptions on this side of it: 0, or 1 with the reason in `error`.
+// What Python and libraries with kernels agree about: grows with every change of Tensor, Scratch or Kernel.
+constexpr int64_t kKernelVersion = 1;
+
+// Gives `run` a C name and keeps exceptions on this side of it: 0, or 1 with the reason in `error`. `name_built` tells
+// Python what it was built for.
 #define EXPORT_KERNEL(name, Args, run)                                                                        \
   extern "C" __attribute__((visibility("default"))) int name(Tensor *out, const Tensor *in, const void *args, \
                                                              Scratch *scratch, char *error) {                 \
@@ -97,7 +101,8 @@ void for_any_dtype(int dtype, F f) {
       snprintf(error, kErrorSize, "%s", e.what());                                                            \
       return 1;                                                                                               \
     }                                                                                                         \
-  }
+  }                                                                                                           \
+  EXPORT int64_t name##_built() { return (int64_t)sizeof(Args) << 16 | kKernelVersion; }
 
 // Compiles a loop for several instruction sets and picks at load time; only what is inlined into it gains.
 #if !defined(CLONES)

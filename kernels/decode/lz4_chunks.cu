@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
+// status: status
 // A warp takes a chunk. All of its lanes read the same tokens; they copy literals and matches together. What is read
 // comes through shared memory, long before it is needed, and what was made lately is kept there, so that few matches
 // have to wait for the memory of the GPU; it is written there in aligned blocks.

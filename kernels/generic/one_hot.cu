@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
+// launch: one_hot_all<To0::T, From0::T>(l); 1024 elements of out[0] per block of 256 threads
 #include "core/gpu.h"
 #include "generic/one_hot.h"
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: places
+// axes: perm
+// begin: start
 #include "core/gpu_chain.h"
 #include "generic/transpose.h"
 

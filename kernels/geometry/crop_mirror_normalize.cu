@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: places
+// axes: axis
 #include "core/gpu_chain.h"
 #include "geometry/crop_mirror_normalize.h"
 #include "geometry/truncated.h"

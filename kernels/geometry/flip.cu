@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: places
+// begin: start
 #include "core/gpu_chain.h"
 #include "geometry/flip.h"
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: places
 // constants: border
+// decides: channels
+// begin: start - origin
+// border: border
 #include "core/gpu_chain.h"
 #include "geometry/gpu_window.h"
 #include "geometry/truncated.h"

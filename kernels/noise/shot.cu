@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
+// launch: shot_all<To0::T>(l); 4096 bytes of out[0] per block of 256 threads
 #include "noise/gpu_noise.h"
 #include "noise/shot.h"
 

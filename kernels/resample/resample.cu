@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: block
+// computes along: first_axis, n_axes
 // A block of threads makes a tile of the last output: rows of the input are combined into rows in shared memory, which
 // are then combined along the row; the LOCALs behind follow in registers. What the passes hold in between depends on
 // the types (see resample_passes.h).
@@ -17,7 +18,7 @@ struct Tiling {
   int row_words, rows;           // words of a row in shared memory; rows at a time
   int row_stride;                // weights per output row
 
-  // With kMostTileTaps of penstock/gpu/plans/resample.py there is room for one column and row at least.
+  // With kMostTileTaps of resample.py there is room for one column and row at least.
   template <class Passes>
   DEVICE void of(int out_height, int out_width, const GpuAxis &y, const GpuAxis &x) {
     row_stride = (y.taps + 1) & ~1;

@@ -1,18 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Native plugins of DALI can't be loaded: they are linked against DALI's own library."""
+"""Native plugins: kernels of other packages. Those that were compiled for DALI can't be loaded, as they are linked
+against DALI's own library."""
 
 from __future__ import annotations
 
 import glob
 import os
 
+from .core.kernels import add_library
+
 
 def load_library(library_path: str, global_symbols: bool = False) -> None:
-    """Raises RuntimeError: operators compiled for DALI need DALI."""
-    raise RuntimeError(
-        f"{library_path}: a plugin compiled for DALI can't be loaded by penstock. Write the operator as a class and a "
-        "C++ kernel (CONTRIBUTING.md, examples/writing_an_operator.ipynb), or as fn.python_function"
-    )
+    """Lets operators that are defined afterwards use the kernels in a library, whose sources lie in the folder
+    `kernels` beside it; CONTRIBUTING.md shows how they are written and built. `global_symbols` has no effect.
+
+    Raises RuntimeError if the library can't be loaded. One that was compiled for DALI needs DALI.
+    """
+    sources = os.path.join(os.path.dirname(os.path.abspath(library_path)), "kernels")
+    if not os.path.isdir(sources):
+        raise RuntimeError(
+            f"{library_path}: there is no folder {sources} with the sources of its kernels. A plugin compiled for DALI "
+            "can't be loaded by penstock. Write the operator as a class and a C++ kernel (CONTRIBUTING.md, "
+            "examples/writing_an_operator.ipynb), or as fn.python_function"
+        )
+    try:
+        add_library(os.path.abspath(library_path), sources)
+    except (OSError, ValueError) as e:
+        raise RuntimeError(f"{library_path} can't be loaded: {e}") from e
 
 
 def load_directory(plugin_dir_path: str, global_symbols: bool = False) -> None:

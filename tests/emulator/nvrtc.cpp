@@ -65,13 +65,13 @@ std::vector<std::string> kernels_of(const std::string &text) {
   return names;
 }
 
-bool compile(Program &p, const std::string &include) {
+bool compile(Program &p, const std::string &includes) {
   const char *cxx = getenv("CXX");
   const std::string compiler = cxx ? cxx : "g++", folder = cache_folder();
   const std::string base = folder + "/" + std::to_string(getpid()) + "_" + std::to_string((uintptr_t)&p);
   std::ofstream(base + ".cpp") << p.source;
-  const bool found = run(compiler + " -E -P -std=c++17 -U_FORTIFY_SOURCE -include " + quoted(SHIM) + " -I" +
-                             quoted(include) + " " + base + ".cpp -o " + base + ".ii",
+  const bool found = run(compiler + " -E -P -std=c++17 -U_FORTIFY_SOURCE -include " + quoted(SHIM) + includes + " " +
+                             base + ".cpp -o " + base + ".ii",
                          p.log);
   std::string text = read_file(base + ".ii");
   unlink((base + ".cpp").c_str());
@@ -113,10 +113,10 @@ API nvrtcCreateProgram(void **program, const char *source, const char *, int, co
   return *program = new Program{source, "", ""}, 0;
 }
 API nvrtcCompileProgram(void *program, int n, const char *const *options) {
-  std::string include;
+  std::string includes;
   for (int i = 0; i < n; i++)
-    if (!strncmp(options[i], "--include-path=", 15)) include = options[i] + 15;
-  return compile(*(Program *)program, include) ? 0 : 6;
+    if (!strncmp(options[i], "--include-path=", 15)) includes += " -I" + quoted(options[i] + 15);
+  return compile(*(Program *)program, includes) ? 0 : 6;
 }
 API nvrtcGetProgramLogSize(void *program, size_t *size) { return *size = ((Program *)program)->log.size() + 1, 0; }
 API nvrtcGetProgramLog(void *program, char *log) { return strcpy(log, ((Program *)program)->log.c_str()), 0; }

@@ -10,11 +10,12 @@ import encoded_images
 import lz4_blocks as blocks
 from penstock import fn, pipeline_def, types
 from penstock.core.batch import Spec
-from penstock.gpu.plans import lz4_chunks as companion
+from penstock.gpu import forms
 from penstock.gpu.session import Session
 from penstock.pipeline import PipelineError
 
 S = blocks.sequence
+beside = forms.beside("decode/lz4_chunks")
 GOOD, BAD = S(bytes(range(20)), 3, 60) + S(b"end"), S(bytes(range(20)), 3, 60)
 
 
@@ -27,7 +28,7 @@ def typical():
 
 def test_typical_launches_are_all_there_are():
     sizes = {x.shared for s in typical() for x in s.launches()[1]}
-    assert sizes == {w + companion._INPUT for w in (*companion._WINDOWS.values(), companion._SMALLEST)}
+    assert sizes == {w + beside._INPUT for w in (*beside._WINDOWS.values(), beside._SMALLEST)}
 
 
 def test_types_and_axes_share_what_is_compiled(monkeypatch):
@@ -69,7 +70,7 @@ def far_matches(rng, n):
 @pytest.mark.parametrize("ahead", [0, 1, 7])
 def test_what_is_kept_does_not_matter(multiprocessors, ahead, monkeypatch):
     """Three chunks at odd places of input and output."""
-    monkeypatch.setattr(companion, "_MULTIPROCESSORS", multiprocessors)
+    monkeypatch.setattr(beside, "_MULTIPROCESSORS", multiprocessors)
     coded = [far_matches(np.random.default_rng([k, 5]), 90_000) for k in range(3)]
     wanted = [blocks.decode(c) for c in coded]
     size = max(map(len, wanted)) + 1 - max(map(len, wanted)) % 2

@@ -9,7 +9,7 @@ import re
 import weakref
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -113,15 +113,58 @@ def read_struct(header: str, name: str) -> tuple[np.dtype, frozenset[str]]:
     return np.dtype(fields or [("unused", "u1")], align=True), frozenset(pointers)
 
 
+class Sources(NamedTuple):
+    """Kernels of another package: the folder of their sources, laid out as kernels/ is, and their library."""
+
+    folder: str
+    library: Library
+
+
+_added: list[Sources] = []
+
+
+def add_library(path: str, folder: str) -> None:
+    """Lets operators use the kernels in a library of somebody else, whose sources lie in `folder`: `kernel =
+    "mine/solarize"` is folder/mine/solarize.{h,cu} and `solarize` in the library. Functions that it exports are found
+    in `library()`. Raises OSError if the library can't be loaded, ValueError for a kernel that is known already."""
+    if any(os.path.samefile(s.folder, folder) for s in _added):
+        return
+    for at, _, files in os.walk(folder):
+        for name in files:
+            relative = os.path.relpath(os.path.join(at, name), folder)
+            if known := file_of(relative):
+                raise ValueError(
+                    f"{os.path.join(folder, relative)} would be taken for {known}: put the kernels into a folder of "
+                    f"another name, such as {os.path.join(folder, 'mine')}"
+                )
+    added = Library(path)
+    library().others.append(added)
+    _added.append(Sources(folder, added))
+
+
+def folders() -> list[str]:
+    """Where sources of kernels lie."""
+    return [ROOT, *(s.folder for s in _added)]
+
+
+def file_of(path: str) -> str:
+    """Where a file is that lies below kernels/, such as "color/linear.cu", or below the folder of another library's
+    kernels; "" if there is none."""
+    return next((file for f in folders() if os.path.exists(file := os.path.join(f, path))), "")
+
+
 def read_header(header: str) -> str:
     """The text of a header below kernels/, such as "color/linear.h"."""
-    with open(os.path.join(ROOT, header), encoding="utf-8") as f:
+    file = file_of(header)
+    if not file:
+        raise ImportError(f"there is no kernel {header} in {', '.join(folders())}")
+    with open(file, encoding="utf-8") as f:
         return f.read()
 
 
 def has_gpu_form(path: str) -> bool:
     """Whether a kernel has a .cu file."""
-    return bool(path) and os.path.exists(os.path.join(ROOT, f"{path}.cu"))
+    return bool(path) and bool(file_of(f"{path}.cu"))
 
 
 class Kernel:
@@ -131,7 +174,15 @@ class Kernel:
         self.path, self.name = path, path.rsplit("/", 1)[-1]
         struct = "".join(w[:1].upper() + w[1:] for w in self.name.split("_")) + "Args"
         self.args, self.pointers = read_struct(read_header(f"{path}.h"), struct)
-        self.address = library().address(self.name)
+        whole = library()
+        file = file_of(f"{path}.h")
+        own = next((s.library for s in _added if file.startswith(os.path.join(s.folder, ""))), whole)
+        size = own.size_of_arguments(self.name)
+        if size != (self.args.itemsize, whole.kernel_version()):
+            raise ImportError(
+                f"{own.name} was built from another {file}, or for another version of penstock; build it again"
+            )
+        self.address = own.address(self.name)
 
     def rows(self, n: int, columns: Mapping[str, object]) -> tuple[np.ndarray, list]:
         """Argument rows for `n` samples from columns or constants, and what must stay alive while they are used: see

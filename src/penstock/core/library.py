@@ -31,11 +31,14 @@ class Library:
 
     def __init__(self, path: str):
         self.name = os.path.basename(path)
+        self.others: list[Library] = []  # where functions are looked for that this one has not
         self._dropping, self._keeping = ctypes.CDLL(path), ctypes.PyDLL(path)
 
     def __getattr__(self, name: str) -> Any:
         if not hasattr(self._dropping, name):
-            raise AttributeError(f"[internal error] {self.name} has no function '{name}'")
+            function = getattr(self._other(name), name)
+            setattr(self, name, function)
+            return function
         try:
             describe = self._dropping[f"{name}_signature"]
         except AttributeError:
@@ -52,10 +55,28 @@ class Library:
 
     def address(self, name: str) -> int:
         """Where a function is; it need not be one that Python can call."""
+        if not hasattr(self._dropping, name):
+            return self._other(name).address(name)
+        return ctypes.cast(self._dropping[name], ctypes.c_void_p).value or 0
+
+    def _other(self, name: str) -> Library:
+        for other in self.others:
+            if hasattr(other._dropping, name):
+                return other
+        raise AttributeError(f"[internal error] {self.name} has no function '{name}'")
+
+    def size_of_arguments(self, kernel: str) -> tuple[int, int]:
+        """The bytes of a row of a kernel's arguments, and the version of how kernels are called, when it was built."""
         try:
-            return ctypes.cast(self._dropping[name], ctypes.c_void_p).value or 0
+            describe = self._dropping[f"{kernel}_built"]
         except AttributeError:
-            raise AttributeError(f"[internal error] {self.name} has no function '{name}'") from None
+            raise ImportError(
+                f"{self.name} has no kernel {kernel}: EXPORT_KERNEL({kernel}, ...) is missing, or the library was "
+                "built for another version of penstock; build it again"
+            ) from None
+        describe.restype = ctypes.c_int64
+        size, version = divmod(describe(), 1 << 16)
+        return size, version
 
     def digest(self) -> str:
         """Names the sources that it was built from; "" if it does not say so."""

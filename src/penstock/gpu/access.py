@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.batch import Spec
+from . import forms
 from .source import Kind
 
 if TYPE_CHECKING:
@@ -51,54 +52,13 @@ def _coordinate_of_rows(kinds: list[Kind], locals_: list[Call]) -> int:
     """Which coordinate of the last output counts along rows of the source; -1: none."""
     at = kinds[0].n - 1
     for call, x, to in zip(locals_, kinds, kinds[1:]):
-        for name in ("perm", "axis"):
-            args = call.args
-            if args is not None and name in (args.dtype.names or ()):
-                axis = _axis(x, at)
-                at = next((d for d in range(to.n) if args[name][0, _axis(to, d)] == axis), -1)
-                if at < 0:
-                    return -1
+        axes, args = forms.described(call.kernel).axes, call.args
+        if axes and args is not None:
+            axis = _axis(x, at)
+            at = next((d for d in range(to.n) if args[axes][0, _axis(to, d)] == axis), -1)
+            if at < 0:
+                return -1
     return at
-
-
-_MOST_FILLS = 4
-
-
-def fills_of_window(call: Call, out: Spec) -> int:
-    """How many numbers take turns along the rows outside of the input; 0 if they don't take turns."""
-    assert call.args is not None
-    if (call.args["channels"] < 0).all():
-        return 1
-    count = int(out.stored[0, -1])
-    start = call.args["start"][:, out.ndim - 1] - call.args["origin"][:, out.ndim - 1]
-    is_whole = not start.any() and (out.stored[:, -1] == call.args["extent"][:, out.ndim - 1]).all()
-    alike = (call.args["channels"] == out.ndim - 1).all() and (out.stored[:, -1] == count).all()
-    return count if alike and is_whole and 1 <= count <= _MOST_FILLS and out.ndim > 1 else 0
-
-
-def copies_window(locals_: list[Call], specs: list[Spec]) -> bool:
-    """Whether all that is done is a window with constants outside that go on from row to row."""
-    x, out = specs[0], specs[-1]
-    if [c.kernel for c in locals_] != ["geometry/window"] or x.dtype != out.dtype or not out.ndim:
-        return False
-    args = locals_[0].args
-    if args is None or args["border"].any() or not fills_of_window(locals_[0], out):
-        return False
-    if int(max(out.volumes().max(initial=0), x.volumes().max(initial=0))) >= 1 << 30:
-        return False
-    rows = row_of_window(locals_[0], x, out)
-    return int(rows.mean()) * out.dtype.itemsize >= 16
-
-
-def row_of_window(call: Call, x: Spec, out: Spec) -> np.ndarray:
-    """(n,) elements of the last axis that a window cuts or pads and of those behind it."""
-    assert call.args is not None
-    begin = call.args["start"][:, : out.ndim] - call.args["origin"][:, : out.ndim]
-    is_whole = (begin == 0) & (x.stored == out.stored)
-    is_whole[:, 0] = False
-    behind = np.logical_and.accumulate(is_whole[:, ::-1], axis=1)[:, ::-1]
-    behind[:, :-1], behind[:, -1] = behind[:, 1:], True  # whether all axes behind one are whole
-    return np.where(behind, out.stored, 1).prod(axis=1)
 
 
 def alignment_of_planes(k: Kind, s: Spec) -> int:

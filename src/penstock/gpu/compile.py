@@ -8,6 +8,7 @@ import ctypes
 import glob
 import hashlib
 import os
+import re
 import site
 import sys
 import tempfile
@@ -88,8 +89,15 @@ def _architectures() -> list[int]:
 
 
 @cache
-def _sources() -> str:
-    return digest(kernels.ROOT, SHIPPED)
+def _digest(folder: str) -> str:
+    return digest(folder, SHIPPED)
+
+
+def _sources(text: str) -> list[str]:
+    """The digests of the folders that a text includes files of, which may include others of penstock's."""
+    included = re.findall(r'^#include "(.*)"', text, re.M)
+    others = [f for f in kernels.folders()[1:] if any(os.path.exists(os.path.join(f, i)) for i in included)]
+    return [_digest(f) for f in (kernels.ROOT, *others)]
 
 
 def _target(arch: str) -> str:
@@ -128,7 +136,7 @@ def compile(source: str, entry: str, arch: str) -> bytes:
 
 def _load_or_compile(source: str, entry: str, arch: str) -> bytes:
     target = _target(arch)
-    key = repr((source, _sources(), OPTIONS, version(), target, os.environ.get("PENSTOCK_NVRTC")))
+    key = repr((source, _sources(source), OPTIONS, version(), target, os.environ.get("PENSTOCK_NVRTC")))
     path = os.path.join(_folder(), hashlib.sha256(key.encode()).hexdigest()[:32] + ".kernel")
     if image := _kept(path):
         return image
@@ -165,7 +173,7 @@ def _keep(path: str, image: bytes) -> None:
 
 def _compile(source: str, entry: str, target: str) -> bytes:
     lib, program = library(), ctypes.c_void_p()
-    options = [f"--gpu-architecture={target}", f"--include-path={kernels.ROOT}", *OPTIONS]
+    options = [f"--gpu-architecture={target}", *(f"--include-path={f}" for f in kernels.folders()), *OPTIONS]
     _check(
         lib.nvrtcCreateProgram(ctypes.byref(program), source.encode(), f"{entry}.cu".encode(), 0, None, None),
         "giving a kernel to NVRTC",

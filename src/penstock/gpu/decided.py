@@ -17,9 +17,6 @@ from . import forms
 from .launch import Call, Fusion, Task, head_kind
 
 _LARGEST = 1 << 30  # elements of a sample that 32-bit places reach, with room for padding
-_MOST_TAPS = 768  # of plans/resample.py
-# Fields of LOCALs by which launch.py and access.py choose; `start` and `origin` matter along channels only.
-_CHOOSING = ("perm", "axis", "border", "channels", "first_axis", "n_axes")
 
 
 def expect(
@@ -39,10 +36,9 @@ def expect(
                 return why, True
         for i in called:
             _expect_arguments(record, calls[i], columns[i], specs, i == head)
-        if calls[head].kernel == "resample/resample" and head >= 0:
-            given = columns[head]
-            start, end, size = given["roi_start"], given["roi_end"], given["out_size"]
-            record.call("few_taps", start, end, size, *size.shape, _MOST_TAPS)
+        expected = forms.expected(calls[head].kernel) if head >= 0 else None
+        if expected is not None:
+            expected(record, columns[head])
         elif form in ("own", "block"):
             if why := _expect_phases(record, calls[head], specs):
                 return why, False
@@ -83,13 +79,14 @@ def _expect_arguments(record: Recorder, call: Call, columns: dict[str, Any], spe
         column = columns.get(name)
         return column if isinstance(column, np.ndarray) and not record.is_constant(column) else None
 
-    for name in (*_CHOOSING, *forms.constants_of(call.kernel)):
+    said = forms.described(call.kernel)
+    for name in said.choosing:
         column = given(name)
         if column is not None:
             for part in column.T if column.ndim > 1 else (column,):
                 record.expect(part)
     axis = specs[call.ins[0]].axis("C") if call.ins and not is_head else -1
-    for name in ("start", "origin"):
+    for name in (said.begin, said.begin_minus):
         column = given(name)
         if axis >= 0 and column is not None:
             record.expect(column[:, axis])

@@ -17,12 +17,9 @@ from ..core.columns import plain
 from . import forms
 from .access import (
     alignment_of_planes,
-    copies_window,
     extents_of,
-    fills_of_window,
     gathers_along_rows,
     goes_in_runs,
-    row_of_window,
     threads_of_row,
     turned_coordinate,
 )
@@ -66,7 +63,7 @@ class Launch:
 
 
 class Phase(NamedTuple):
-    """What a companion says of one launch of its kernel: `body` is the text of the launched function."""
+    """What `plan` beside a kernel says of one launch: `body` is the text of the launched function."""
 
     body: str
     grid: tuple[int, int, int]
@@ -79,10 +76,9 @@ class Phase(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What a companion is told: the head's call, the specs of its outputs and inputs, the spec of the last output of
-    the
-    chain behind it (the head's own if there is none), and the Kinds that the head's first output and the last output
-    have in the source."""
+    """What `plan` beside a kernel is told: the call, the specs of its outputs and inputs, the spec of the last output
+    of the chain behind it (the head's own if there is none), and the Kinds that the head's first output and the last
+    output have in the source."""
 
     call: Call
     outs: list[Spec]
@@ -184,13 +180,11 @@ class Fusion:
         if head is None or form == "gather":
             in_runs = not head and form != "values" and goes_in_runs(kinds, seen, locals_)
             along = ("rows" if "places" in g.forms else "runs") if in_runs else form
-            if not head and copies_window(locals_, seen):
-                along = "window"
             turned = turned_coordinate(kinds, seen, locals_) if along == "local" else -1
-            if turned >= 0:
+            if apart := None if head or len(locals_) > 1 else _alone(locals_[0], seen, kinds, n):
+                phases = apart
+            elif turned >= 0:
                 phases = [_tiles(kinds, seen[-1], turned, n)]
-            elif along == "window":
-                phases = [_window(locals_[0], seen[0], seen[-1], n)]
             else:
                 phases = [_phase(along, kinds, seen, head, where, n)]
         else:
@@ -239,18 +233,19 @@ def _constants(call: Call) -> tuple[int, ...]:
 
 
 def _reflects(call: Call) -> bool:
-    """Whether neighbours in the output may not be neighbours in the input: a `border` other than a constant."""
-    return call.args is not None and "border" in (call.args.dtype.names or ()) and bool(call.args["border"].any())
+    """Whether neighbours in the output may not be neighbours in the input: a border other than a constant."""
+    border = forms.described(call.kernel).border
+    return call.args is not None and bool(border) and bool(call.args[border].any())
 
 
 def _turns(call: Call, specs: list[Spec]) -> bool:
     """Whether the axes of a pixel's place change their order."""
     axis, n = specs[call.outs[0]].axis("C"), specs[call.outs[0]].ndim
-    for name in ("perm", "axis"):
-        if call.args is not None and len(call.args) and name in (call.args.dtype.names or ()):
-            order = [int(a) for d, a in enumerate(call.args[name][0, :n]) if d != axis]
-            return order != sorted(order)
-    return False
+    axes = forms.described(call.kernel).axes
+    if not axes or call.args is None or not len(call.args):
+        return False
+    order = [int(a) for d, a in enumerate(call.args[axes][0, :n]) if d != axis]
+    return order != sorted(order)
 
 
 def head_kind(head: Call, specs: list[Spec]) -> Kind:
@@ -269,30 +264,28 @@ def _named(head: Call, specs: list[Spec], kind: Kind) -> list[tuple[str, Kind]]:
 
 
 def _resamples_channels(call: Call, specs: list[Spec]) -> bool:
-    """Whether a head computes along the channels: they are among the `n_axes` axes from `first_axis` on."""
-    if call.args is None or not len(call.args) or "first_axis" not in (call.args.dtype.names or ()):
+    """Whether a head computes along the channels."""
+    said = forms.described(call.kernel)
+    if not said.first_axis or call.args is None or not len(call.args):
         return False
-    first = int(call.args["first_axis"][0])
-    return first <= specs[call.ins[0]].axis("C") < first + int(call.args["n_axes"][0])
+    first = int(call.args[said.first_axis][0])
+    return first <= specs[call.ins[0]].axis("C") < first + int(call.args[said.n_axes][0])
 
 
 def _shifts_channels(call: Call, specs: list[Spec]) -> bool:
-    """Whether a LOCAL moves or cuts channels, so that a pixel can't be one unit. By their names, fields called `start`
-    say where the part that is read begins along each axis of the input, `perm` and `axis` which axis of the input each
-    of the output is."""
+    """Whether a LOCAL moves or cuts channels, so that a pixel can't be one unit."""
     x, out = specs[call.ins[0]], specs[call.outs[0]]
     axis, to = x.axis("C"), out.axis("C")
     if call.args is None or not len(call.args) or axis < 0 or to < 0:
         return False
-    names = call.args.dtype.names or ()
-    for name in ("perm", "axis"):
-        if name in names and call.args[name][0, to] != axis:
-            return True
-    if "start" not in names:
+    said = forms.described(call.kernel)
+    if said.axes and call.args[said.axes][0, to] != axis:
+        return True
+    if not said.begin:
         return False
-    start = call.args["start"][:, axis]
-    if "origin" in names:
-        start = start - call.args["origin"][:, axis]
+    start = call.args[said.begin][:, axis]
+    if said.begin_minus:
+        start = start - call.args[said.begin_minus][:, axis]
     return bool(start.any() or (x.stored[:, axis] != out.stored[:, to]).any())
 
 
@@ -305,6 +298,22 @@ def grid_of(blocks: np.ndarray, n: int) -> tuple[int, int, int]:
     return min(most, few), min(n, _MOST_ROWS_OF_BLOCKS), 1
 
 
+def simple_launch(said: forms.SimpleLaunch, task: Task) -> list[Phase]:
+    """What a line `// launch: ...` of a kernel says."""
+    s = (task.outs if said.of_output else task.ins)[said.tensor]
+    amount = s.volumes() * (s.dtype.itemsize if said.in_bytes else 1)
+    if (s.volumes() >= 1 << 32).any():
+        raise ValueError(f"a sample of shape {s.shape.max(axis=0).tolist()} is too large for the GPU")
+    return [Phase(said.body, grid_of(-(-amount // said.portion), task.n), (said.threads, 1, 1))]
+
+
+def _alone(call: Call, specs: list[Spec], kinds: list[Kind], n: int) -> list[Phase] | None:
+    """How a LOCAL is launched by which it knows better than others, if nothing is fused with it."""
+    plan = forms.alone(call.kernel)
+    x, out = specs[0], specs[-1]
+    return None if plan is None else plan(Task(call, [out], [x], out, kinds[-1], kinds[-1], n))
+
+
 def _tiles(kinds: list[Kind], out: Spec, at: int, n: int) -> Phase:
     extents = extents_of(kinds[-1], out).copy()
     is_large = extents[:, [at, -1]].mean() > 48 and kinds[-1].c * out.dtype.itemsize <= 8
@@ -312,19 +321,6 @@ def _tiles(kinds: list[Kind], out: Spec, at: int, n: int) -> Phase:
     extents[:, [at, -1]] = -(-extents[:, [at, -1]] // side)
     body = f"run_tiles<{kinds[0]}, 1, Chain, {at}, {side}>(l);"
     return Phase(body, grid_of(several_each(extents.prod(axis=1)), n), resident=4)
-
-
-def _window(call: Call, x: Spec, out: Spec, n: int) -> Phase:
-    """Threads share pieces of rows: rows are counted as in kernels/geometry/gpu_window.h."""
-    volumes, row = out.volumes(), row_of_window(call, x, out)
-    runs = -(-row * out.dtype.itemsize // 16) + 1
-    g = min(threads_of_row(int(runs.mean())), 16)
-    u = max(1, min(3, -(-int(runs.mean()) // g)))
-    piece = 4 * u * g
-    items = volumes // np.maximum(row, 1) * -(-runs // piece)
-    shared = f"{out.ndim}, {fills_of_window(call, out)}, {g}, {_THREADS}, {u}, {piece}"
-    body = f"copy_window<Chain::Kind::T, {shared}>(l);"
-    return Phase(body, grid_of(several_each(-(-items * g // _THREADS)), n), resident=4)
 
 
 def several_each(blocks: np.ndarray) -> np.ndarray:

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boxes encoded for SSD: first the anchor nearest to each box, by a block each; then every anchor, by a thread each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.gpu.launch import Phase, Task, grid_of
+
+_THREADS = 128
+
+
+def plan(task: Task) -> list[Phase]:
+    boxes = task.ins[0].volumes() // 4
+    # A power of two, as each value is a program of its own.
+    most, n = 1 << (int(boxes.max(initial=1)) - 1).bit_length(), task.n
+    scratch = 4 * most * n
+    anchors = np.full(n, -(-int(task.outs[0].shape[0, 0]) // _THREADS), "i8")
+    phases = [
+        Phase(f"box_encoder_nearest<{_THREADS}>(l, {most});", grid_of(boxes, n), (_THREADS, 1, 1), scratch=scratch),
+        Phase(f"box_encoder_encode(l, {most});", grid_of(anchors, n), (_THREADS, 1, 1), scratch=scratch),
+    ]
+    return phases if boxes.any() else phases[1:]

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chunks that are decompressed by a warp each; how much of what was made last stays in shared memory is compiled in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.core.columns import plain
+from penstock.gpu.launch import Phase, Task, grid_of
+
+_WARP, _INPUT = 32, 4096  # threads; bytes of shared memory for what is read: 2 * kHalf of kernels/decode/lz4_chunks.cu
+_MULTIPROCESSORS = 132  # of a large GPU
+_WINDOWS = {3: 32 << 10, 6: 16 << 10, 12: 8 << 10}  # bytes, by how many chunks a multiprocessor has at most
+_SMALLEST = 4 << 10
+
+
+def plan(task: Task) -> list[Phase]:
+    args = task.call.args
+    assert args is not None
+    chunks = np.maximum(plain(args["chunks"]), 1)
+    each = int(chunks.sum()) / _MULTIPROCESSORS
+    window = next((size for most, size in _WINDOWS.items() if each <= most), _SMALLEST)
+    return [Phase(f"lz4_chunks_of<{window}>(l);", grid_of(chunks, task.n), (_WARP, 1, 1), window + _INPUT)]

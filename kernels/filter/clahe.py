@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adaptive equalisation: a launch makes the tables of all tiles, one changes the pixels."""
+
+from __future__ import annotations
+
+from penstock.gpu.launch import Phase, Task, grid_of
+
+_PIXELS = 4096  # of a block, as each copies tables before it begins
+
+
+def plan(task: Task) -> list[Phase]:
+    args, x = task.call.args, task.ins[0]
+    assert args is not None
+    tiles = int(args["tiles"][0].prod())
+    planes = 1 if args["luma"][0] else x.stored[:, 2].clip(1, 3)
+    some = x.volumes() > 0
+    pixels = x.stored[:, :2].prod(axis=1)
+    scratch = task.n * 3 * tiles * 256
+    return [
+        Phase("clahe_tables(l);", grid_of(some * tiles * planes, task.n), scratch=scratch),
+        Phase("clahe_apply(l);", grid_of(-(-pixels // _PIXELS), task.n), scratch=scratch),
+    ]
