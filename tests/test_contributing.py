@@ -88,6 +88,39 @@ def test_its_test_sees_a_broken_kernel(tree, tmp_path):
 
 
 @pytest.mark.slow
+def test_it_runs_on_the_gpu(tree):
+    """On the emulated device, where there is no other."""
+    done = run_tests(tree, TEST, "-k", "gpu")
+    found = re.search(r"(\d+) passed", done.stdout)
+    assert not done.returncode and found and int(found[1]) > 2, done.stdout + done.stderr
+    program = """if True:
+        import numpy as np
+        from penstock import fn, pipeline_def, types
+        @pipeline_def(batch_size=1, device_id=0)
+        def pipe():
+            image = fn.solarize(types.Constant(np.arange(48, dtype="u1").reshape(4, 4, 3) * 5, layout="HWC").gpu())
+            return fn.flip(fn.brightness(image, brightness=0.5))
+        print(pipe().run()[0].as_cpu().at(0).ravel()[:3].tolist(), pipe().explain())
+    """
+    shown = python(tree, "-c", program)
+    assert shown.stdout.startswith("[22, 25, 28]"), shown.stdout + shown.stderr
+    assert re.search(r"solarize.*brightness.*flip", shown.stdout.replace("\n", " ")), shown.stdout
+
+
+@pytest.mark.slow
+def test_its_test_sees_a_broken_gpu_kernel(tree, tmp_path):
+    broken = shutil.copytree(tree, tmp_path / "broken")
+    source = broken / KERNEL.replace(".cpp", ".cu")
+    content = source.read_text()
+    assert "solarize(in[c]," in content
+    source.write_text(content.replace("solarize(in[c],", "solarize(in[0],"))
+    build(broken)
+    done = run_tests(broken, TEST)
+    failed = re.findall(r"^FAILED .*?::(\w+)[\[ ]", done.stdout, re.M)
+    assert failed and set(failed) == {"test_gpu"}, done.stdout + done.stderr
+
+
+@pytest.mark.slow
 def test_its_docstring_stub_and_plan(tree):
     name = Path(OPERATOR).stem
     module = OPERATOR.removeprefix("src/").removesuffix(".py").replace("/", ".")
@@ -112,7 +145,7 @@ def test_its_docstring_stub_and_plan(tree):
 
 def test_the_code_is_in_the_house_style(tmp_path):
     tools = [(("ruff", "check"), (".py",)), (("ruff", "format", "--check"), (".py",))]
-    tools += [(("clang-format", "--dry-run", "-Werror"), (".h", ".cpp"))]
+    tools += [(("clang-format", "--dry-run", "-Werror"), (".h", ".cpp", ".cu"))]
     for name in ("pyproject.toml", ".clang-format"):
         shutil.copy(ROOT / name, tmp_path)
     for path, content in FILES.items():

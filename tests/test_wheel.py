@@ -53,6 +53,8 @@ def test_name_size_and_content():
     assert len(licences) >= len(carried), f"a licence per carried library and our own, got {licences}"
     for name in ("libpenstock.so", "py.typed", "fn/__init__.pyi", "kernels/core/tensor.h"):
         assert f"penstock/{name}" in names
+    sources = {str(p.relative_to(ROOT)) for e in ("h", "cu", "py") for p in (ROOT / "kernels").rglob(f"*.{e}")}
+    assert {n.removeprefix("penstock/") for n in names if n.startswith("penstock/kernels/")} == sources
 
 
 def test_codecs_are_its_own(python, tmp_path):

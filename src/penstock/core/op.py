@@ -191,6 +191,7 @@ class Operator:
     shortens: ClassVar[int | None] = None  # from this output on its kernel says how much of each it has made
     n_inputs: int = 0  # of this call; for `n_outputs`
     in_order: ClassVar[bool] = False  # `run` is called for one batch after the other, never for two at once
+    is_prompt: bool = False  # `run`, or `take` and `load`, wait for nothing and call no code of the user's
     mixes_samples: ClassVar[bool] = False  # an output sample depends on other samples of the batch
     replays: ClassVar[bool] = False  # the rules need not run for every batch: see columns.py
     # Old public names: "ImageDecoder" gives ops.ImageDecoder and fn.image_decoder.

@@ -14,6 +14,7 @@ import numpy as np
 from ..core import kernels
 from ..core.batch import Batch
 from ..core.errors import PipelineError
+from ..core.op import Operator
 from ..core.source import Source
 from ..graph.joining import Branches, join_branches
 from ..graph.node import DataNode, Node
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from ..gpu.session import GpuPass
 
 _ANY_TIME = nullcontext()
-_PACKAGE = __name__.partition(".")[0]
-_OPERATORS, _TRANSFERS = _PACKAGE + ".operators.", _PACKAGE + ".graph."
 
 
 class Plan:
@@ -54,19 +53,13 @@ class Plan:
         self.mixes_samples = any(n.op.mixes_samples for n in self.nodes)
         self.turns = Turns() if any(n.op.in_order for n in self.nodes) else None
         # Whether a batch can be made by any thread: no code of the user's runs, and nothing is waited for.
-        self.is_prompt = self.turns is None and all(
-            n.op.is_prompt if isinstance(n.op, Source) else type(n.op).__module__.startswith(_OPERATORS)
-            for n in self.nodes
-        )
+        self.is_prompt = self.turns is None and all(_is_prompt(n.op) for n in self.nodes)
         self._release = last_uses(self.stages, outputs)
         self.uses_gpu = any(s.kind in ("gpu", "operator", "upload", "download") for s in self.stages)
         self.uses_gpu |= any(n.op.runs_on_gpu and n.device == "gpu" for n in self.nodes)
         self.is_prompt &= not self.uses_gpu
         self.runs_users_code = self.turns is not None or not all(
-            not n.op.sets_batch_size
-            if isinstance(n.op, Source)
-            else type(n.op).__module__.startswith((_OPERATORS, _TRANSFERS))
-            for n in self.nodes
+            not n.op.sets_batch_size if isinstance(n.op, Source) else _is_prompt(n.op) for n in self.nodes
         )
         # Whether a batch waits for the GPU on its way, and another one is to be begun meanwhile.
         self.waits = any(s.kind == "download" for s in self.stages)
@@ -175,6 +168,10 @@ class Plan:
                 ctx.values.pop(edge, None)
         outputs = [ctx.values[e] for e in self.outputs]
         return [_own(ctx, pool, b) if b.is_borrowed and b.changes else b for b in outputs]
+
+
+def _is_prompt(op: Operator) -> bool:
+    return op.is_prompt or (op.is_native() and not isinstance(op, Source))
 
 
 def _in_turn(turns: Turns | None) -> Callable[[Node, Context], AbstractContextManager]:

@@ -7,11 +7,12 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from ..core import kernels
+from ..core.errors import InternalError
 
 LOCAL = ("values", "pixels", "places")
 FORMS = (*LOCAL, "gather", "block", "own")
@@ -117,7 +118,7 @@ def described(kernel: str) -> Description:
     """As `describe`, of a kernel that has a GPU form."""
     description = describe(kernel)
     if description is None:
-        raise ValueError(f"[internal error] the kernel {kernel} has no GPU form")
+        raise InternalError(f"the kernel {kernel} has no GPU form")
     return description
 
 
@@ -165,11 +166,11 @@ def companion(kernel: str) -> Callable[..., Any]:
             f"[internal error] the launch of a kernel stands either in a line `// launch: ...` of {kernel}.cu or in "
             f"`plan` of {kernel}.py; found {'both' if launch else 'neither'}"
         )
-    if module is not None and launch is None:
-        return module.plan
+    if launch is None:
+        return module.plan  # type: ignore[union-attr]
     from .launch import simple_launch
 
-    return lambda task: simple_launch(launch, task)
+    return partial(simple_launch, launch)
 
 
 @cache

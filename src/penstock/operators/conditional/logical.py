@@ -28,6 +28,7 @@ class Logical(Operator):
     module = "_conditional"
     inputs = (1, 2)
     frames = False
+    is_prompt = True
     operation = Arg(str, doc='"and", "or" or "not".')
 
     @classmethod

@@ -34,6 +34,7 @@ class Merge(Operator):
     devices = ("cpu", "gpu")
     inputs = (3, 3)
     frames = False
+    is_prompt = True
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:
         x, y, condition = inputs

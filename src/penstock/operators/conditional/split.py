@@ -28,6 +28,7 @@ class Split(Operator):
     devices = ("cpu", "gpu")
     inputs = (2, 2)
     frames = False
+    is_prompt = True
     branch = Arg(bool, True, "Which samples: those for which the condition is true, or those for which it is false.")
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:

@@ -48,6 +48,7 @@ class Numpy(Operator):
 
     module = "decoders"
     frames = False
+    is_prompt = True
     dtype = Arg(DALIDataType, None, "Type of the output, rounded and clamped; that of the files if not given.")
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:

@@ -27,6 +27,7 @@ class PeekImageShape(Operator):
     """
 
     experimental = True
+    is_prompt = True
 
     dtype = Arg(DALIDataType, DALIDataType.INT64, f"Type of the output, one of {', '.join(_TYPES)}.")
     adjust_orientation = Arg(bool, True, "Gives the shape that the image has once its EXIF orientation is applied.")

@@ -18,6 +18,7 @@ class _OfShape(Operator, abstract=True):
 
     inputs = (0, 0)
     number: ClassVar[int] = 0
+    is_prompt = True
     shape = PerSample([int], None, "Shape of the output; without it the output is a scalar.")
     dtype = Arg(DALIDataType, DALIDataType.INT32, "Type of the output.")
     layout = Arg(Layout, None, "Layout of the output: as many names as there are axes.")

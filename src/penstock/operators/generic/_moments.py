@@ -52,6 +52,7 @@ class _PooledMoments(Operator):
 
     fn_name = "normalize"
     mixes_samples = True
+    is_prompt = True
     ddof = Arg(int, 0, "Subtracted from the number of elements when the variance is computed.")
     centered = Arg(bool, False, "Whether distances are from one centre, not from the means of the samples.")
 

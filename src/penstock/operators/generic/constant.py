@@ -23,6 +23,7 @@ class Constant(Operator):
     """
 
     inputs = (0, 0)
+    is_prompt = True
     dtype = Arg(DALIDataType, None, "Type of the output; float32 for `fdata`, int32 for `idata` if not given.")
     fdata = Arg([float], None, "The values, as floats.")
     idata = Arg([int], None, "The values, as integers.")

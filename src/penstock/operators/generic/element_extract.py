@@ -27,6 +27,7 @@ class ElementExtract(Operator):
 
     frames = False
     regroups = True
+    is_prompt = True
     element_map = Arg([int], doc="Indices of frames, counted from 0.")
 
     def setup(self) -> None:

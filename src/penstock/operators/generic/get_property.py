@@ -33,6 +33,7 @@ class GetProperty(Operator):
     devices = ("cpu", "gpu")
     metadata = (0,)
     frames = False
+    is_prompt = True
     key = Arg(str, doc="Which property: source_info or layout.")
 
     def setup(self) -> None:

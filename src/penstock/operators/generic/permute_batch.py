@@ -23,6 +23,7 @@ class PermuteBatch(Operator):
 
     frames = False
     mixes_samples = regroups = True
+    is_prompt = True
     indices = PerSample([int], doc="As many indices as there are samples, or a batch of scalars: one for each sample.")
 
     def run(self, a: Arguments, x: Batch) -> Batch:

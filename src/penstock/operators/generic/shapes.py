@@ -26,6 +26,7 @@ class Shapes(Operator):
     devices = ("cpu", "gpu")
     metadata = (0,)
     frames = False
+    is_prompt = True
     dtype = Arg(DALIDataType, DALIDataType.INT64, "Type of the output.")
     type = Arg(DALIDataType, None, "Type of the output.", deprecated="dtype")
 

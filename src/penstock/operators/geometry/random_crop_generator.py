@@ -30,6 +30,8 @@ class RandomCropGenerator(Seeded, RandomWindow):
     True
     """
 
+    is_prompt = True
+
     def setup(self) -> None:
         super().setup()
         self.area_and_ratio = [r.tobytes() for r in self._ranges]

@@ -33,6 +33,7 @@ class ROIRandomCrop(Seeded):
     inputs = (0, 1)
     devices = ("cpu",)
     frames = False
+    is_prompt = True
     crop_shape = PerSample([int], doc="Shape of the window.")
     roi_start = PerSample([int], doc="Where the region of interest begins.")
     roi_end = PerSample([int], None, "Where the region of interest ends; not part of it.")

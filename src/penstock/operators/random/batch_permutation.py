@@ -28,6 +28,7 @@ class BatchPermutation(Seeded):
 
     inputs = (0, 0)
     mixes_samples = True
+    is_prompt = True
     allow_repetitions = Arg(bool, False, "Indices may be repeated and left out.")
     no_fixed_points = Arg(bool, False, "No sample gets its own index.")
 

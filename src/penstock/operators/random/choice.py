@@ -37,6 +37,7 @@ class Choice(Seeded):
     inputs = (1, 2)
     frames = False
     metadata = (1,)
+    is_prompt = True
     p = PerSample([float], None, "Probability of each choice; they add up to 1. All the same by default.", ragged=True)
     shape = PerSample([int], None, "Shape of the choices; a single one by default.")
 

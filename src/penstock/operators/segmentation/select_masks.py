@@ -39,6 +39,7 @@ class SelectMasks(Operator):
     module = "segmentation"
     inputs = (3, 3)
     frames = False
+    is_prompt = True
     reindex_masks = Arg(bool, False, "Whether a polygon's id becomes the place of its mask among the ids.")
 
     def n_outputs(self) -> int:

@@ -27,6 +27,7 @@ class Transform(Operator, abstract=True):
     inputs = (0, 1)
     runs_frames = True
     _described: ClassVar[list[str]] = []  # the arguments that may differ per sample
+    is_prompt = True
     reverse_order = Arg(bool, False, "With an input: the new transform is applied before that of the input.")
 
     def __init_subclass__(cls, abstract: bool = False) -> None:

@@ -33,6 +33,7 @@ class Combine(Operator):
     devices = ("cpu",)
     inputs = (2, 99)
     runs_frames = True
+    is_prompt = True
     reverse_order = Arg(bool, False, "Applies the last input first.")
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:

@@ -14,18 +14,18 @@ from ....core.batch import Batch, Spec
 from ....core.errors import InternalError, SampleErrors
 from ....core.rows import ArgumentRows
 from ....gpu.batch import DeviceBatch
+from ....gpu.forms import described
 from ....gpu.launch import Call, Fusion
 from ....gpu.session import GpuPass, Packing
 from ....gpu.stage import GpuStage, StageBatch, StageCall
 from ....gpu.verdict import Memory, Verdict
 
 _BYTE = np.dtype("u1")
-_STATUS = "status"  # the field of the kernel's arguments: where it writes 1 for a bad sample
 
 
 class KernelWithStatus(GpuStage):
-    """Runs an operator of one output whose kernel reports a status per sample: `struct XArgs` has an `int64_t status`,
-    the address of a byte where the kernel writes 1 for a bad sample."""
+    """Runs an operator of one output whose kernel reports a status per sample: a line `// status: field` names an
+    `int64_t` of its arguments, the address of a byte where it writes 1 for a bad sample."""
 
     title = "a kernel on the GPU that finds bad samples"
 
@@ -64,7 +64,7 @@ class KernelWithStatus(GpuStage):
         base = packing.base
         for k, values in pointers.items():
             rows.views[k][...] = base + places[k] + each * np.uint64(values.strides[0] if len(values) > 1 else 0)
-        rows.views[_STATUS][...] = base + statuses + each
+        rows.views[described(kernel.path).status][...] = base + statuses + each
         packing.send(gpu)
         times = gpu.times()
         if times is not None:
