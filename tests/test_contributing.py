@@ -98,12 +98,13 @@ def test_it_runs_on_the_gpu(tree):
         from penstock import fn, pipeline_def, types
         @pipeline_def(batch_size=1, device_id=0)
         def pipe():
-            image = fn.solarize(types.Constant(np.arange(48, dtype="u1").reshape(4, 4, 3) * 5, layout="HWC").gpu())
-            return fn.flip(fn.brightness(image, brightness=0.5))
-        print(pipe().run()[0].as_cpu().at(0).ravel()[:3].tolist(), pipe().explain())
+            image = fn.solarize(types.Constant(np.arange(48, dtype="u1").reshape(4, 4, 3) * 4, layout="HWC").gpu())
+            return fn.flip(fn.brightness(image, brightness=2))
+        print(pipe().run()[0].as_cpu().at(0)[[0, 3], 0].tolist(), pipe().explain())
     """
     shown = python(tree, "-c", program)
-    assert shown.stdout.startswith("[22, 25, 28]"), shown.stdout + shown.stderr
+    below, above = [2 * x for x in (36, 40, 44)], [2 * (255 - x) for x in (180, 184, 188)]
+    assert shown.stdout.startswith(str([below, above])), shown.stdout + shown.stderr
     assert re.search(r"solarize.*brightness.*flip", shown.stdout.replace("\n", " ")), shown.stdout
 
 
