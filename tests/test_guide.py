@@ -83,10 +83,3 @@ def test_links_lead_somewhere(path):
     links = re.findall(r"\]\((?!https?:)([^)#]+)", prose)
     missing = [link for link in links if not (path.parent / link).exists()]
     assert not missing
-
-
-def test_decisions_are_numbered():
-    """One after the other, and the title has the number of the file."""
-    files = sorted((ROOT / "docs" / "decisions").glob("*.md"))
-    assert [f.name[:4] for f in files] == [f"{i + 1:04}" for i in range(len(files))]
-    assert [f.name for f in files if not f.read_text().startswith(f"# {f.name[:4]}")] == []

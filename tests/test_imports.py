@@ -139,6 +139,7 @@ def run(code: str, **variables: str) -> str:
 def test_import_brings_in_no_framework():
     loaded = run("import sys, penstock; print(*sys.modules)").split()
     assert not FRAMEWORKS & {m.split(".")[0] for m in loaded}
+    assert not {"argparse", "sysconfig"} & set(loaded), "what is needed seldom is imported then"
 
 
 def test_import_is_quick(tmp_path):

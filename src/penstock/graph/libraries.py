@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 
 _KNOWN = frozenset(
     "penstock nvidia numpy scipy torch torchvision jax jaxlib flax tensorflow keras paddle cupy numba cv2 PIL pandas "
     "pytest _pytest hypothesis builtins".split()
 )
-_STDLIB = os.path.join(sysconfig.get_paths()["stdlib"], "")
+_STDLIB = os.path.join(os.path.dirname(os.__file__), "")
 _PACKAGES = ("site-packages", "dist-packages")
 
 

@@ -4,7 +4,6 @@ variables, variables of enclosing functions. `Reach` finds those that it can rea
 
 from __future__ import annotations
 
-import argparse
 import types
 from collections import OrderedDict, deque
 from collections.abc import Collection
@@ -338,8 +337,10 @@ class Reach:
         elif issubclass(kind, type):
             if not is_library(value.__module__) and not is_standard_module(value.__module__):
                 place = _ClassAttributes(value, words)
-        elif kind in (types.SimpleNamespace, argparse.Namespace) or not (
-            is_library(kind.__module__) or is_standard_module(kind.__module__)
+        elif (
+            kind is types.SimpleNamespace
+            or (kind.__module__, kind.__name__) == ("argparse", "Namespace")
+            or not (is_library(kind.__module__) or is_standard_module(kind.__module__))
         ):
             place = _Attributes(value, words)
             self._waiting.append((kind, kind.__name__))

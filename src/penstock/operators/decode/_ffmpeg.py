@@ -8,11 +8,11 @@ PENSTOCK_FFMPEG names, the package `av` (`pip install penstock[video]`), the sys
 from __future__ import annotations
 
 import ctypes
+import glob
 import importlib.util
 import os
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 from ...core import kernels
 
@@ -53,16 +53,18 @@ def _candidates() -> Iterator[tuple[str, str, str]]:
     """Where from, and the paths of libavutil and libavcodec."""
     named = os.environ.get("PENSTOCK_FFMPEG")
     if named:
-        yield from _in_folder(named, Path(named))
+        yield from _in_folder(named, named)
         return
     package = importlib.util.find_spec("av")
     if package is not None and package.origin:
-        yield from _in_folder("the package av", Path(package.origin).parent.parent / "av.libs")
+        yield from _in_folder(
+            "the package av", os.path.join(os.path.dirname(os.path.dirname(package.origin)), "av.libs")
+        )
     for codec, util in _MAJORS:
         yield "the system", f"libavutil.so.{util}", f"libavcodec.so.{codec}"
 
 
-def _in_folder(place: str, folder: Path) -> Iterator[tuple[str, str, str]]:
-    util, codec = sorted(folder.glob("libavutil*.so*")), sorted(folder.glob("libavcodec*.so*"))
+def _in_folder(place: str, folder: str) -> Iterator[tuple[str, str, str]]:
+    util, codec = (sorted(glob.glob(os.path.join(folder, f"{name}*.so*"))) for name in ("libavutil", "libavcodec"))
     if util and codec:
-        yield place, str(util[-1]), str(codec[-1])
+        yield place, util[-1], codec[-1]
