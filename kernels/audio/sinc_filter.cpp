@@ -56,17 +56,19 @@ CLONES static void convolve(float *out, int64_t out_step, int64_t n, const float
   }
 }
 
-void SincFilter::run(float *out, int64_t out_step, int64_t n_out, const float *in, double in_rate,
+void SincFilter::run(float *out, int64_t out_step, int64_t first_out, int64_t n_out, const float *in, double in_rate,
                      double out_rate) const {
   const double scale = in_rate / out_rate;
   const float step = (float)scale, phases = (float)phases_;
   int32_t first[kBlock], phase[kBlock];
   float rest[kBlock], place[kBlock];
-  for (int64_t begin = 0; begin < n_out; begin += kBlock) {
-    const int64_t n = std::min(kBlock, n_out - begin);
-    const double start = begin * scale;
+  const int64_t end = first_out + n_out;
+  for (int64_t block = first_out / kBlock * kBlock; block < end; block += kBlock) {
+    const int64_t skipped = std::max<int64_t>(first_out - block, 0), n = std::min(kBlock, end - block) - skipped;
+    const double start = block * scale;
     const int64_t whole = (int64_t)std::floor(start);
     float at = (float)(start - whole);
+    for (int64_t i = 0; i < skipped; i++) at += step;
     for (int64_t i = 0; i < n; i++, at += step) place[i] = at;
     for (int64_t i = 0; i < n; i++) {
       const float next = std::ceil(place[i]), f = (next - place[i]) * phases;
@@ -74,8 +76,17 @@ void SincFilter::run(float *out, int64_t out_step, int64_t n_out, const float *i
       rest[i] = f - phase[i];
       first[i] = (int32_t)next - (int32_t)reach_;
     }
-    convolve(out + begin * out_step, out_step, n, in + whole, first, phase, rest, weights_.data(), taps_);
+    convolve(out + (block + skipped - first_out) * out_step, out_step, n, in + whole, first, phase, rest,
+             weights_.data(), taps_);
   }
+}
+
+SincFilter::Span SincFilter::needs(int64_t first, int64_t n, double in_rate, double out_rate) const {
+  const double scale = in_rate / out_rate;
+  // Places are rounded to float within a block: they may be a little further than they should be.
+  const int64_t slack = 2 + (int64_t)(scale * kBlock * kBlock * 1e-6);
+  const int64_t begin = (int64_t)std::floor(first * scale), end = (int64_t)std::ceil((first + n) * scale);
+  return {begin - reach_ - slack, end + taps_ + slack};
 }
 
 const SincFilter &SincFilter::of(int lobes, double bandwidth) {
@@ -89,13 +100,13 @@ const SincFilter &SincFilter::of(int lobes, double bandwidth) {
 void resample_channels(float *out, int64_t n_out, const float *in, int64_t n, int64_t channels, double in_rate,
                        double out_rate, int lobes, bool antialias, Scratch &scratch, int part) {
   const SincFilter &filter = SincFilter::of(lobes, antialias ? out_rate / in_rate : 1);
-  // Places are rounded to float within a block: they may be a little beyond the end.
-  const int64_t before = filter.reach(), behind = filter.reach() + SincFilter::kMargin;
-  float *padded = scratch.array<float>(before + n + behind, part);
-  std::fill(padded, padded + before, 0.0f);
-  std::fill(padded + before + n, padded + before + n + behind, 0.0f);
+  const SincFilter::Span need = filter.needs(0, n_out, in_rate, out_rate);
+  const int64_t end = std::max(need.end, n);
+  float *padded = scratch.array<float>(end - need.begin, part), *at = padded - need.begin;
+  std::fill(padded, at, 0.0f);
+  std::fill(at + n, at + end, 0.0f);
   for (int64_t c = 0; c < channels; c++) {
-    for (int64_t i = 0; i < n; i++) padded[before + i] = in[i * channels + c];
-    filter.run(out + c, channels, n_out, padded + before, in_rate, out_rate);
+    for (int64_t i = 0; i < n; i++) at[i] = in[i * channels + c];
+    filter.run(out + c, channels, 0, n_out, at, in_rate, out_rate);
   }
 }

@@ -13,14 +13,16 @@ class SincFilter {
   // `lobes` zeros of the sinc on either side. Below 1, `bandwidth` makes it as much wider, for what has fewer samples
   // than its input; then its resolution is finer, too. At 1 its numbers are DALI's.
   SincFilter(int lobes, double bandwidth);
-  // out[i * out_step] is the signal at i * in_rate / out_rate. `in` is readable reach() elements before and
-  // reach() + kMargin behind its n.
-  void run(float *out, int64_t out_step, int64_t n_out, const float *in, double in_rate, double out_rate) const;
-  int64_t reach() const { return reach_; }
+  // out[i * out_step] is the signal at (first + i) * in_rate / out_rate, for i < n. `in` points to where element 0 of
+  // the signal is or would be; only what `needs` tells is read.
+  void run(float *out, int64_t out_step, int64_t first, int64_t n, const float *in, double in_rate,
+           double out_rate) const;
+  struct Span {
+    int64_t begin, end;
+  };
+  Span needs(int64_t first, int64_t n, double in_rate, double out_rate) const;
   // Kept by each thread until it needs another.
   static const SincFilter &of(int lobes, double bandwidth);
-
-  static constexpr int64_t kMargin = 24;
 
  private:
   int lobes_;

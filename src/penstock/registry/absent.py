@@ -13,11 +13,9 @@ _ADVICE = {
         "readers.tfrecord readers.video readers.video_resize readers.webdataset experimental.inputs.video "
         "experimental.readers.fits experimental.readers.video"
     ),
-    "call a library for it in fn.python_function or in the source of fn.external_source": ("decoders.audio"),
 }
 INSTEAD = {name: advice for advice, names in _ADVICE.items() for name in names.split()}
 FORMER = {f"{name.removeprefix('readers.')}_reader": name for name in INSTEAD if name.startswith("readers.")} | {
-    "audio_decoder": "decoders.audio",
     "video_reader_resize": "readers.video_resize",
 }
 

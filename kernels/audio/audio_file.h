@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Encoded sounds in memory. WAV is read here (wav.cpp), other formats by libsndfile (sound_library.cpp).
+#pragma once
+#include <cstdint>
+#include <memory>
+
+struct AudioBytes {
+  const uint8_t *data;
+  int64_t size;
+};
+
+// How the samples of a WAV file are stored; what libsndfile reads is LIBRARY.
+enum AudioEncoding : int32_t { NO_AUDIO, LIBRARY, PCM_U8, PCM_S16, PCM_S24, PCM_S32, PCM_F32, PCM_F64, A_LAW, MU_LAW };
+
+// Written by plan_audio, read back by the decoder as a promise to verify.
+struct AudioInfo {
+  int64_t frames;  // samples of each channel
+  int64_t offset;  // of the first of them, in bytes, where they are not the library's
+  double rate;     // in Hz
+  int32_t channels;
+  int32_t encoding;  // enum AudioEncoding
+};
+
+constexpr int kMostChannels = 1024;
+
+// What the header says; throws where it can't be read.
+AudioInfo peek_audio(AudioBytes file);
+// The same for WAV; the encoding is LIBRARY if it is none that is read here, NO_AUDIO if it is no WAV.
+AudioInfo peek_wav(AudioBytes file);
+AudioInfo peek_sound_library(AudioBytes file);
+
+// The frames of a file one after the other.
+class AudioReader {
+ public:
+  virtual ~AudioReader() = default;
+  // The next n frames, channels interleaved; throws if there are fewer. Numbers are scaled to the range of the type.
+  virtual void read(int16_t *out, int64_t n) = 0;
+  virtual void read(int32_t *out, int64_t n) = 0;
+  virtual void read(float *out, int64_t n) = 0;
+};
+// They begin at frame `first`.
+std::unique_ptr<AudioReader> open_wav(AudioBytes file, const AudioInfo &info, int64_t first);
+std::unique_ptr<AudioReader> open_sound_library(AudioBytes file, const AudioInfo &info, int64_t first);

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the headers of a batch of encoded sounds say, read natively in one call."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from ...core import kernels
+from ...core.batch import Batch
+from ...core.errors import SampleErrors
+from ...core.recording import IMMEDIATE, Native
+from ...core.rows import allocate
+
+_BYTE = np.dtype("u1")
+
+
+@cache
+def _info_type() -> np.dtype:
+    return kernels.read_struct(kernels.read_header("audio/audio_file.h"), "AudioInfo")[0]
+
+
+def read_headers(batch: Batch | None, native: Native = IMMEDIATE) -> np.ndarray:
+    """(n,) records of frames, rate (Hz), channels, and where and how the samples are stored (offset, encoding).
+    SampleErrors names what can't be read."""
+    assert batch is not None
+    spec = batch.spec
+    if spec.ndim != 1 or spec.dtype.name not in ("uint8", "int8"):
+        raise ValueError(
+            "an encoded sound is an array of bytes (uint8 or int8) with one dimension; got "
+            f"{spec.dtype.name} with {spec.ndim}"
+        )
+    info, at = native.allocate(spec.n, _info_type())
+    if native.call("plan_audio", batch.rows_address, spec.n, at, None):
+        texts, at_texts = allocate((spec.n, kernels.ERROR_SIZE), _BYTE)
+        native.call("plan_audio", batch.rows_address, spec.n, at, at_texts)
+        SampleErrors.where(
+            info["encoding"] == 0, lambda i: texts[i].tobytes().split(b"\0")[0].decode("utf-8", "replace")
+        )
+    return info

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encoded sounds to samples."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.dtypes import DALIDataType, to_numpy
+from ...core.errors import SampleErrors
+from ...core.op import Arg, Arguments, Operator, PerSample
+from ._rates import lobes_of
+from ._sound_files import read_headers
+
+_TYPES = ("INT16", "INT32", "FLOAT")
+
+
+class Audio(Operator):
+    """Decodes sounds: WAV, FLAC, Ogg (Vorbis, Opus), MP3 and AIFF, told apart by their content.
+
+    Input: the bytes of a file (uint8). Outputs: the samples, (time, channels) or with `downmix` (time), without a
+    layout, and their sampling rate, a float32 scalar. float32 is -1 to 1; integers are scaled to their type's range,
+    of float32 by its largest value. A slice or crop behind the decoder makes it decode only that part of WAV and FLAC,
+    and no more than up to its end of other formats; the samples are the same. WAV that is shorter than its header says
+    has the samples that are there; other damage is an error of its sample, and the pipeline's `on_error` decides what
+    follows.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> import io, wave, numpy as np
+    >>> file = io.BytesIO()
+    >>> with wave.open(file, "wb") as f:
+    ...     f.setparams((2, 2, 16000, 0, "NONE", ""))
+    ...     f.writeframes(np.int16([[16384, -16384], [8192, 0]]))
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     return fn.decoders.audio(types.Constant(np.frombuffer(file.getvalue(), "u1")))
+    >>> samples, rate = pipe().run()
+    >>> samples.at(0).tolist(), float(rate.at(0))
+    ([[0.5, -0.5], [0.25, 0.0]], 16000.0)
+    """
+
+    module = "decoders"
+    deprecated = ("AudioDecoder",)
+    frames = False
+    kernel = "audio/decode_audio"
+    devices = ("cpu",)
+    windowed = "?"  # axes without a name: all of them
+    peeks: ClassVar[tuple[int, ...]] = (0,)
+
+    dtype = Arg(DALIDataType, DALIDataType.FLOAT, f"Type of the samples, one of {', '.join(_TYPES)}.")
+    downmix = Arg(bool, False, "Gives the mean of the channels, as one signal without an axis of channels.")
+    sample_rate = PerSample(
+        float, 0.0, "Sampling rate of the output in Hz, to which the sound is resampled; 0: that of the file."
+    )
+    quality = Arg(float, 50.0, "Of resampling, from 0 to 100, as of `fn.audio_resample`.")
+
+    def setup(self) -> None:
+        if self.values["dtype"].name not in _TYPES:
+            raise ValueError(f"dtype={self.values['dtype'].name} is not supported; supported: {', '.join(_TYPES)}")
+        self.lobes = lobes_of(self.values["quality"])
+
+    def n_outputs(self) -> int:
+        return 2
+
+    def plan(self, a: Arguments, *inputs: Spec) -> None:
+        a.info = read_headers(a.batches[0])
+        rate = a.info["rate"]
+        a.rate = np.where(a.sample_rate > 0, a.sample_rate.astype("f8"), rate)
+        length = np.where(a.rate == rate, a.info["frames"], np.ceil(a.info["frames"] * a.rate / rate))
+        SampleErrors.where(
+            ~(length < 2.0**40), lambda i: f"a sample_rate of {a.rate[i]} Hz would give {length[i]:.0f} samples"
+        )
+        a.length = length.astype("i8")
+
+    def outputs(self, a: Arguments, *inputs: Spec) -> tuple[Spec, ...]:
+        shape = np.stack([a.length] if a.downmix else [a.length, a.info["channels"].astype("i8")], axis=1)
+        return Spec(shape, to_numpy(a.dtype)), Spec.uniform(len(shape), (), "f4")
+
+    def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
+        origin = specs[-2].origin
+        return {
+            **{k: a.info[k] for k in ("frames", "offset", "rate", "channels", "encoding")},
+            "out_rate": a.rate,
+            "first_frame": origin[:, 0],
+            "first_channel": 0 if a.downmix else origin[:, 1],
+            "downmix": a.downmix,
+            "lobes": self.lobes,
+        }
