@@ -94,13 +94,14 @@ gpu-sanitize: build $(VENV)/.test ## the same under compute-sanitizer's memcheck
 	$(PY) tests/gpu/sanitize.py --every $(or $(EVERY),1)
 
 fuzz: build $(VENV)/.test ## damaged files, and odd programs of operators, under AddressSanitizer for SECONDS=300
-	$(PY) tests/fuzz/fuzz_decode.py --seconds $$(($(SECONDS) / 3))
+	$(PY) tests/fuzz/fuzz_decode.py --seconds $$(($(SECONDS) / 4))
+	$(PY) tests/fuzz/fuzz_audio.py --seconds $$(($(SECONDS) / 4))
 	$(PY) tests/fuzz/fuzz_read.py --inputs $$(($(SECONDS) * 50))
 	@rm -rf build/asan/penstock && mkdir -p build/asan && cp -r src/penstock build/asan && cp -r kernels build/asan/penstock
 	@$(CMAKE) -S . -B build/asan -DSANITIZE=ON -DLIBRARY_FOLDER=$(abspath build/asan/penstock) >build/configure.log || { cat build/configure.log; exit 1; }
 	@rm -f build/asan/penstock/libpenstock.so; $(VENV)/bin/ninja -C build/asan --quiet
-	$(call SANITIZED,) $(PY) tests/fuzz/fuzz_pipeline.py --seconds $$(($(SECONDS) / 3))
-	$(call SANITIZED,:max_allocation_size_mb=512) $(PY) tests/fuzz/fuzz_operators.py --seconds $$(($(SECONDS) / 3))
+	$(call SANITIZED,) $(PY) tests/fuzz/fuzz_pipeline.py --seconds $$(($(SECONDS) / 4))
+	$(call SANITIZED,:max_allocation_size_mb=512) $(PY) tests/fuzz/fuzz_operators.py --seconds $$(($(SECONDS) / 4))
 
 soak: build $(VENV)/.test ## run sources in workers, with faults, for SECONDS=300; fails if anything grows
 	$(PY) tests/soak/soak_external.py --seconds $(SECONDS)

@@ -2,7 +2,8 @@
 """Builds the wheel that carries its codecs: dist/penstock-*-py3-none-manylinux_*.whl (Debian and Ubuntu).
 
 1. pip builds it with scikit-build-core; 2. auditwheel copies the codec libraries into it, with stand-ins for the GPL's
-libjbig and for encoders of sound (docs/decisions/0002); 3. the licence of each carried library goes beside penstock's own.
+libjbig and for encoders of sound (docs/decisions/0002); 3. the licence of each carried library goes beside penstock's
+own.
 """
 
 import os

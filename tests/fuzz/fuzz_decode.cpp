@@ -5,15 +5,9 @@
 //
 // Every input lies in memory of exactly its size. The output is filled with a pattern first: an image that is reported
 // as good must have been written completely, so it must come out the same over two different patterns.
-#include <unistd.h>
-
-#include <chrono>
-#include <csignal>
 #include <memory>
-#include <random>
-#include <string>
-#include <vector>
 
+#include "damage.h"
 #include "decode/decode.h"
 #include "decode/image.h"
 
@@ -21,71 +15,7 @@ extern "C" int decode(Tensor *out, const Tensor *in, const void *args, Scratch *
 
 namespace {
 
-using File = std::vector<uint8_t>;
-using Random = std::mt19937_64;
-
 constexpr int64_t kMostPixels = 1 << 22;  // larger headers are the caller's to refuse
-File current;                             // for the crash report
-std::string crash_file;
-
-void save_and_die(int signal) {
-  if (FILE *f = fopen(crash_file.c_str(), "wb")) {
-    fwrite(current.data(), 1, current.size(), f);
-    fclose(f);
-  }
-  fprintf(stderr, "signal %d; the input is in %s\n", signal, crash_file.c_str());
-  _exit(1);
-}
-
-uint64_t below(Random &r, uint64_t n) { return n ? r() % n : 0; }
-
-File mutate(const std::vector<File> &seeds, Random &r) {
-  File f = seeds[below(r, seeds.size())];
-  for (uint64_t i = 1 + below(r, 4); i--;) {
-    // Most structure is at the front.
-    uint64_t at = below(r, r() % 2 ? f.size() : std::min<uint64_t>(f.size(), 200));
-    switch (below(r, 8)) {
-      case 0:
-        if (!f.empty()) f[at] ^= 1 << below(r, 8);
-        break;
-      case 1:
-        if (!f.empty()) f[at] = (uint8_t)r();
-        break;
-      case 2:
-        f.resize(below(r, f.size() + 1));
-        break;
-      case 3: {  // an extreme 16- or 32-bit number
-        static const uint32_t extremes[] = {0,      1,      0x7f,    0x80,       0xff,       0x100,     0x7fff,
-                                            0x8000, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xffffffff};
-        uint32_t v = extremes[below(r, 13)];
-        int n = r() % 2 ? 4 : 2, big = r() % 2;
-        for (int k = 0; k < n && at + k < f.size(); k++) f[at + k] = (uint8_t)(v >> 8 * (big ? n - 1 - k : k));
-        break;
-      }
-      case 4: {  // a piece of another file
-        const File &g = seeds[below(r, seeds.size())];
-        uint64_t from = below(r, g.size()), n = std::min<uint64_t>(below(r, 300), g.size() - from);
-        f.insert(f.begin() + at, g.begin() + from, g.begin() + from + n);
-        break;
-      }
-      case 5: {  // a piece taken out
-        uint64_t n = std::min<uint64_t>(below(r, 64), f.size() - at);
-        f.erase(f.begin() + at, f.begin() + at + n);
-        break;
-      }
-      case 6: {  // a piece of itself again
-        uint64_t from = below(r, f.size()), n = std::min<uint64_t>(below(r, 64), f.size() - from);
-        File piece(f.begin() + from, f.begin() + from + n);
-        f.insert(f.begin() + at, piece.begin(), piece.end());
-        break;
-      }
-      default:
-        for (uint64_t k = below(r, 16); k-- && at + k < f.size();) f[at + k] = (uint8_t)r();
-    }
-  }
-  return f;
-}
-
 struct Counts {
   int64_t inputs = 0, headers = 0, images = 0, large = 0;
 };
@@ -141,37 +71,10 @@ void try_one(const File &file, Random &r, Scratch &scratch, Counts &counts) {
 }  // namespace
 
 int main(int argc, char **argv) {
-  if (argc < 4) return fprintf(stderr, "usage: %s SECONDS SEED FILE...\n", argv[0]), 2;
-  double seconds = atof(argv[1]);
-  Random r(strtoull(argv[2], nullptr, 10));
-  crash_file = std::string("crash-") + argv[2];
-  signal(SIGABRT, save_and_die);
-  std::vector<File> seeds;
-  for (int i = 3; i < argc; i++) {
-    FILE *f = fopen(argv[i], "rb");
-    if (!f) return perror(argv[i]), 2;
-    File file(1 << 20);
-    file.resize(fread(file.data(), 1, file.size(), f));
-    fclose(f);
-    seeds.push_back(file);
-  }
   Scratch scratch;
   Counts counts;
-  // The files themselves, or with SECONDS = 0 only they: how a crash is repeated.
-  for (const File &f : seeds)
-    for (int i = 0; i < 20; i++) try_one(current = f, r, scratch, counts);
-  auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  while (std::chrono::steady_clock::now() < end)
-    for (int i = 0; i < 50; i++) {
-      current = mutate(seeds, r);
-      auto begin = std::chrono::steady_clock::now();
-      try_one(current, r, scratch, counts);
-      double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      if (took > 20) {
-        fprintf(stderr, "one input took %.1f s\n", took);
-        abort();
-      }
-    }
+  if (int failed = fuzz(argc, argv, [&](const File &file, Random &r) { try_one(file, r, scratch, counts); }))
+    return failed;
   printf("%lld inputs, %lld with a readable header (%lld of them too large), %lld decoded\n", (long long)counts.inputs,
          (long long)counts.headers, (long long)counts.large, (long long)counts.images);
   return 0;

@@ -39,7 +39,6 @@ def test_every_operator_is_there_or_listed():
     [
         (fn.readers, "tfrecord", "fn.readers.tfrecord is not there yet"),
         (ops.readers, "TFRecord", "fn.readers.tfrecord is not there yet"),
-        (ops.decoders, "Video", "fn.decoders.video is not there yet"),
         (ops, "TFRecordReader", "fn.readers.tfrecord is not there yet"),
         (ops, "MXNetReader", "fn.readers.mxnet is not there yet"),
         (fn, "numpy_reader", "fn.readers.numpy is not there yet"),

@@ -13,6 +13,7 @@ BY_RULES = {
     "_auto_aug.augment": "which augmentations are done is data",
     "bbox_paste": _SMALL,
     "box_encoder": _SMALL,
+    "decoders.audio": _TABLES,
     "decoders.image_crop": _TABLES,
     "decoders.image_random_crop": _TABLES,
     "decoders.image_slice": _TABLES,
