@@ -35,6 +35,8 @@ ADDED = {
     ("external_source", "*"): "DALI adds them in Python, outside of the schema",
     ("*", "max_pixels"): "a limit that stops decompression bombs before memory is taken",
     ("decoders.image", "dct_scaling"): "opt-in, as it changes pixels: decodes a JPEG smaller when it is shrunk anyway",
+    ("*", "shuffle_after_epoch"): "every reader has the same orders",
+    ("*", "shuffle_after_epoch_seed"): "the same",
     ("*", "shuffle"): "an exact shuffle of the whole data set without a buffer",
     ("*", "name"): "every call takes it; sources keep it",
     ("audio_resample", "antialias"): "opt-in, as it changes samples: no aliases where the rate is lowered",
