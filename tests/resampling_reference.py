@@ -32,13 +32,18 @@ def kernel(f, x):
     return np.interp(np.abs(x), nodes, ideal(f, nodes))
 
 
-def weights(f, n, m, lo, hi, antialias):
+def weights(f, n, m, lo, hi, antialias, innermost=True):
     """(m, n) weights of n input samples in m outputs that show lo .. hi."""
     w = np.zeros((m, n))
-    if f == NN:
-        step = (np.float32(hi) - np.float32(lo)) / np.float32(m)  # float32 decides ties
-        at = np.float32(lo) + (np.arange(m, dtype="f4") + np.float32(0.5)) * step
-        w[np.arange(m), np.clip(np.floor(at).astype(int), 0, n - 1)] = 1
+    if f == NN:  # float32 decides ties: from the region's first pixel on, and, but for the innermost axis, step by step
+        step, half = (np.float32(hi) - np.float32(lo)) / np.float32(m), np.float32(0.5)
+        base = max(np.floor(np.float32(min(lo, hi))), np.float32(0))
+        begin = np.float32(lo) - base
+        if innermost:
+            at = begin + (np.arange(m, dtype="f4") + half) * step
+        else:
+            at = np.add.accumulate(np.float32([begin + half * step] + [step] * (m - 1)))
+        w[np.arange(m), np.clip(np.floor(at) + base, 0, n - 1).astype(int)] = 1
         return w
     for j in range(m):
         taps, distance = under(f, m, lo, hi, antialias, j)
@@ -59,7 +64,7 @@ def under(f, m, lo, hi, antialias, j, low=0, more=0):
     return taps, (taps - center) / stretch
 
 
-def choices(f, n, m, lo, hi, antialias):
+def choices(f, n, m, lo, hi, antialias, innermost=True):
     """All `weights` there may be if coordinates are off by up to EPSILON: the nearest sample may be either neighbour of
     a tie, and samples on the rim of a Gaussian may count or not."""
     if f == NN:
@@ -94,7 +99,7 @@ def resamplings(
             results = [np.zeros(shape)]
             continue
         f = min_filter if np.float32(m) < abs(np.float32(b) - np.float32(a)) else mag_filter
-        each = matrices(f, n, m, a, b, antialias)
+        each = matrices(f, n, m, a, b, antialias, d == len(size) - 1)
         results = [np.moveaxis(np.tensordot(w, r, (1, axis)), 0, axis) for w in each for r in results]
     return results
 

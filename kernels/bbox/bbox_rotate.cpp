@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bbox/bbox_rotate.h"
 
+#include <cfloat>
 #include <cmath>
 
 #include "core/kernel.h"
@@ -11,11 +12,15 @@ constexpr double kSlack = 1e-2;  // as in fn.rotate
 
 struct Turn {
   double cosine, sine, extent[2], canvas[2];  // width and height
+  bool quarter;                               // a quarter turn is nearer than none
   explicit Turn(const BboxRotateArgs &a) {
     // As fn.rotate does it, so that both agree about which of two sides contributes more at 45 degrees.
     const double radians = a.angle * (float)(M_PI / 180);
     cosine = std::cos(radians), sine = std::sin(radians);
     const double c = std::fabs(cosine), s = std::fabs(sine);
+    // At 45 degrees, and within the error of float32 of it, a box keeps its sides.
+    const float single = a.angle * (float)(M_PI / 180);
+    quarter = std::fabs(std::sin(single)) - std::fabs(std::cos(single)) > 3 * FLT_EPSILON;
     for (int d = 0; d < 2; d++) {
       extent[d] = a.extent[d];
       const double same = c >= s ? a.extent[d] : a.extent[1 - d], reach = c * a.extent[d] + s * a.extent[1 - d];
@@ -35,7 +40,6 @@ CLONES void rotate(const float *__restrict boxes, int64_t n, const Turn &turn, c
   const Turn t = turn;
   const double cosine = t.cosine, sine = t.sine, c = std::fabs(cosine), s = std::fabs(sine), threshold = a.threshold;
   const bool sizes = a.sizes, fixed = a.mode == kFixed, halfway = a.mode == kHalfway;
-  const bool turned = s > c;  // a quarter turn is nearer than none
   double unit[2], unit_out[2];
   for (int d = 0; d < 2; d++) unit[d] = a.normalized ? t.extent[d] : 1, unit_out[d] = a.normalized ? t.canvas[d] : 1;
   for (int64_t i = 0; i < n; i++) {
@@ -50,7 +54,7 @@ CLONES void rotate(const float *__restrict boxes, int64_t n, const Turn &turn, c
     const double enclosing[2] = {c * size[0] + s * size[1], s * size[0] + c * size[1]};
     double before = 1, after = 1;
     for (int d = 0; d < 2; d++) {
-      const double own = turned ? size[1 - d] : size[d];
+      const double own = t.quarter ? size[1 - d] : size[d];
       const double width = fixed ? own : halfway ? (own + enclosing[d]) / 2 : enclosing[d];
       const double middle = moved[d] + t.canvas[d] / 2;
       corners[d] = clamped(middle - width / 2, t.canvas[d]);

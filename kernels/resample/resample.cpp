@@ -156,7 +156,7 @@ void run(const Tensor *out, const Tensor *in, const ResampleArgs &a, Scratch &sc
         &taps_for(slot, resample_axis(a, d), a.in_origin[d], p.view.in[slot], a.out_origin[d], p.view.out[slot]);
   }
   if (!taps[1]) {  // a line is a plane of one row
-    const ResampleAxis row{0, 1, 1, 0.5, 1, NN};
+    const ResampleAxis row{0, 1, 1, 0.5, 1, 0, NN, false};
     taps[1] = &taps_for(1, row, 0, 1, 0, 1);
   }
   p.slices = taps[0];

@@ -26,8 +26,9 @@ struct ResampleArgs {
 // One axis: output j looks at input coordinate center + j * scale, where pixel i is at i.
 struct ResampleAxis {
   double center, scale, stretch, radius;
-  int64_t in_size;
+  int64_t in_size, base;  // NN counts from pixel `base`
   int32_t filter;
+  bool adds_up;  // on the CPU: see added_coordinate
 };
 
 // Half the width of the filters' support at scale 1.
@@ -44,25 +45,39 @@ SHARED ResampleAxis resample_axis(const ResampleArgs &a, int d) {
   x.radius = x.stretch * filter_radius(x.filter);
   x.in_size = a.in_size[d];
   x.center = a.roi_start[d] + 0.5 * x.scale - 0.5;
+  x.adds_up = x.filter == NN && d < a.n_axes - 1;
+  x.base = 0;
   if (x.filter == NN) {
-    // Single precision, as in DALI, decides which neighbour wins a tie.
-    x.center = (float)a.roi_start[d];
+    // Single precision decides which neighbour wins a tie: as in DALI, counted from where the region begins.
+    const float start = (float)a.roi_start[d], end = (float)a.roi_end[d], least = floorf(start < end ? start : end);
+    x.base = least > 0 ? (int64_t)least : 0;
+    x.center = start - (float)x.base;
     x.scale = extent / (float)a.out_size[d];
     x.radius = 0.5;
   }
   return x;
 }
 
-// The input coordinate that output j looks at; for NN that of pixels' left edges, so that its whole part is the answer.
+// The input coordinate that output j looks at; for NN that of pixels' left edges, so that its whole part is the answer,
+// counted from `base`.
 SHARED double coordinate(const ResampleAxis &x, int64_t j) {
   if (x.filter == NN) return (float)x.center + ((float)j + 0.5f) * (float)x.scale;
   return x.center + (double)j * x.scale;
 }
 
+// The same for NN as DALI has it on the CPU for all axes but the innermost: step by step in single precision, which
+// decides ties otherwise. Masks must not move when a program does.
+SHARED float added_coordinate(const ResampleAxis &x, int64_t j) {
+  const float step = (float)x.scale;
+  float c = (float)x.center + 0.5f * step;
+  for (int64_t i = 0; i < j; i++) c += step;
+  return c;
+}
+
 // The input samples under the filter of output j, not yet clamped to the image.
 SHARED int64_t first_tap(const ResampleAxis &x, int64_t j) {
   double c = coordinate(x, j);
-  if (x.filter == NN) return (int64_t)floor(c);
+  if (x.filter == NN) return x.base + (int64_t)floor(c);
   if (x.filter == GAUSSIAN) return (int64_t)ceil(c - x.radius);  // not zero at the rim, which belongs to it
   return (int64_t)floor(c - x.radius) + 1;
 }
@@ -71,7 +86,7 @@ SHARED int64_t most_taps(const ResampleAxis &x) { return (int64_t)ceil(2 * x.rad
 // As in DALI, a Gaussian has all of them: behind its rim it falls to zero within a node, before it, it is cut.
 SHARED int64_t last_tap(const ResampleAxis &x, int64_t j) {
   double c = coordinate(x, j);
-  if (x.filter == NN) return (int64_t)floor(c);
+  if (x.filter == NN) return x.base + (int64_t)floor(c);
   if (x.filter == GAUSSIAN) return (int64_t)ceil(c - x.radius) + most_taps(x) - 1;
   return (int64_t)ceil(c + x.radius) - 1;
 }
@@ -81,8 +96,15 @@ SHARED int64_t clamp_index(int64_t i, int64_t n) { return i < 0 ? 0 : i < n ? i 
 // Outputs begin .. end - 1 read inputs lo .. hi - 1 and no others.
 SHARED void source_range(const ResampleAxis &x, int64_t begin, int64_t end, int64_t *lo, int64_t *hi) {
   int64_t low = x.scale < 0 ? end - 1 : begin, high = x.scale < 0 ? begin : end - 1;
-  *lo = clamp_index(first_tap(x, low), x.in_size);
-  *hi = clamp_index(last_tap(x, high), x.in_size) + 1;
+  int64_t first = first_tap(x, low), last = last_tap(x, high);
+  if (x.adds_up) {  // on the CPU; on the GPU not
+    const int64_t added_first = x.base + (int64_t)floor(added_coordinate(x, low));
+    const int64_t added_last = x.base + (int64_t)floor(added_coordinate(x, high));
+    first = added_first < first ? added_first : first;
+    last = added_last > last ? added_last : last;
+  }
+  *lo = clamp_index(first, x.in_size);
+  *hi = clamp_index(last, x.in_size) + 1;
 }
 
 // Cubic, Lanczos and Gaussian filters are piecewise linear between these nodes, as in DALI, which tabulates them.

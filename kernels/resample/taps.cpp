@@ -46,8 +46,9 @@ inline float evaluate(const ResampleAxis &x, double c, int64_t first, int n, flo
 
 bool same(const TapsKey &a, const TapsKey &b) {
   return a.axis.center == b.axis.center && a.axis.scale == b.axis.scale && a.axis.stretch == b.axis.stretch &&
-         a.axis.in_size == b.axis.in_size && a.axis.filter == b.axis.filter && a.in_origin == b.in_origin &&
-         a.in_length == b.in_length && a.out_origin == b.out_origin && a.out_length == b.out_length;
+         a.axis.in_size == b.axis.in_size && a.axis.filter == b.axis.filter && a.axis.adds_up == b.axis.adds_up &&
+         a.axis.base == b.axis.base && a.in_origin == b.in_origin && a.in_length == b.in_length &&
+         a.out_origin == b.out_origin && a.out_length == b.out_length;
 }
 
 CLONES void build(Taps &t) {
@@ -63,9 +64,10 @@ CLONES void build(Taps &t) {
   t.first.resize(t.n);
   t.weights.assign((size_t)t.n * t.stride, 0);
   std::vector<float> raw(most + 1);
-  for (int j = 0; j < t.n; j++) {
-    int64_t out = key.out_origin + j, first = first_tap(x, out);
-    int n = (int)std::min<int64_t>(last_tap(x, out) - first + 1, most);
+  float added = x.adds_up ? added_coordinate(x, key.out_origin) : 0;
+  for (int j = 0; j < t.n; j++, added += (float)x.scale) {
+    int64_t out = key.out_origin + j, first = x.adds_up ? x.base + (int64_t)floor(added) : first_tap(x, out);
+    int n = x.adds_up ? 1 : (int)std::min<int64_t>(last_tap(x, out) - first + 1, most);
     float sum = evaluate(x, coordinate(x, out), first, n, raw.data());
     // Samples beyond the image repeat its border, so their weights move there.
     int64_t begin = std::min(std::max(first - key.in_origin, (int64_t)0), (int64_t)length - t.k);

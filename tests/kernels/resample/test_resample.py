@@ -214,7 +214,8 @@ def test_source_windows_are_exact():
                 else kwargs["mag_filter"]
             )
             if f == NN:
-                used = weights(f, shape[d], size[d], a, b, True)[begin[d] : end[d]].any(axis=0).nonzero()[0]
+                rows = [weights(f, shape[d], size[d], a, b, True, innermost) for innermost in {True, d == 1}]
+                used = sum(rows)[begin[d] : end[d]].any(axis=0).nonzero()[0]
             else:
                 taps, distance = zip(
                     *(under(f, size[d], a, b, kwargs["antialias"], j) for j in range(begin[d], end[d]))

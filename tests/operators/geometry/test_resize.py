@@ -134,9 +134,6 @@ TestImages = op_test(
         "form:size=1e-30": "an axis with pixels keeps one, also where another axis has none",
         "form:max_size=(1e-09": "an axis with pixels keeps one, also where another axis has none",
         "mag_filter=INTERP_NN": Either("where one axis only is INTERP_NN, DALI misplaces the other", begun_twice),
-        "INTERP_NN": Either(
-            "DALI adds up the vertical coordinate row by row in float32 and so decides ties otherwise", references
-        ),
         "size=[7.0]/sample": "one number per sample may stand for all axes, as a constant may",
         "interp_type=per_sample": "integers are accepted for interpolation types; DALI wants data of that type",
     },

@@ -88,7 +88,7 @@ TestImages = op_test(
             "which samples on the rim of the filter count is decided in double precision", references
         ),
         "INTERP_NN": Either(
-            "DALI adds up the vertical coordinate row by row in float32 and so decides ties otherwise", references
+            "the crop becomes a region of the input, whose rounding decides ties otherwise", references
         ),
     },
 )
