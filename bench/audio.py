@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Audio on the CPU against DALI: files to log-mel features, decoding, and each operator, in one process, in turns.
+
+    python bench/audio.py [--threads 2] [--batch 32] [--seconds 10] [--only NAME...]
+
+Sounds are made here: speech-like chirps and noise at 16 kHz; FLAC needs python-soundfile. Inputs are fed once and
+repeated without a copy. Each number is the best of several rounds; both libraries run in every round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests/operators/audio")]
+
+import measure  # noqa: E402
+from sound_files import encoded, pcm, wav  # noqa: E402
+
+RATE = 16000
+WARM_UP, ROUNDS = 3, 5
+
+
+def signals(batch: int, seconds: int) -> list[np.ndarray]:
+    """Tones that glide, in bursts, over noise."""
+    rng = np.random.default_rng(0)
+    t = np.arange(RATE * seconds) / RATE
+    made = []
+    for _ in range(batch):
+        glide = 2 * np.pi * (rng.uniform(100, 300) * t + rng.uniform(50, 400) * np.sin(rng.uniform(1, 4) * t))
+        loudness = np.clip(np.sin(2 * np.pi * rng.uniform(0.5, 3) * t), 0, 1)
+        voice = sum(np.sin(k * glide) / k for k in range(1, 9))
+        made.append((0.2 * loudness * voice + 0.01 * rng.standard_normal(len(t))).astype("f4"))
+    return made
+
+
+def log_mel(fn: Any, x: Any) -> Any:
+    spectrum = fn.spectrogram(x, nfft=512, window_length=400, window_step=160)
+    mel = fn.mel_filter_bank(spectrum, sample_rate=float(RATE), nfilter=80)
+    return fn.normalize(fn.to_decibels(mel), axes=[1])
+
+
+def decode(fn: Any, file: Any) -> Any:
+    return fn.decoders.audio(file, downmix=True)[0]
+
+
+def five_seconds(fn: Any, file: Any) -> Any:
+    return fn.slice(decode(fn, file), start=[20 * RATE], shape=[5 * RATE], axes=[0])
+
+
+# name -> (what of the inputs, layout, operators, least ratio)
+CASES: dict[str, tuple[str, str | None, Callable[[Any, Any], Any], float]] = {
+    "WAV > log-mel of 80": ("wav", None, lambda fn, x: log_mel(fn, decode(fn, x)), 3),
+    "FLAC > log-mel of 80": ("flac", None, lambda fn, x: log_mel(fn, decode(fn, x)), 1.3),
+    "WAV, decoding": ("wav", None, decode, 1),
+    "FLAC, decoding": ("flac", None, decode, 1),
+    "5 s out of 60 s of WAV": ("long wav", None, five_seconds, 2),
+    "5 s out of 60 s of FLAC": ("long flac", None, five_seconds, 2),
+    "log-mel of 80": ("signal", "t", log_mel, 3),
+    "spectrogram, nfft=512": ("signal", "t", lambda fn, x: fn.spectrogram(x, window_length=400, nfft=512), 2),
+    "spectrogram, nfft=400": ("signal", "t", lambda fn, x: fn.spectrogram(x, window_length=400), 2),
+    "power_spectrum": ("signal", "t", lambda fn, x: fn.power_spectrum(x, nfft=1 << 18), 2),
+    "mel_filter_bank": ("spectrum", "ft", lambda fn, x: fn.mel_filter_bank(x, sample_rate=16000.0, nfilter=80), 2),
+    "to_decibels": ("spectrum", "ft", lambda fn, x: fn.to_decibels(x), 2),
+    "mfcc": ("mel", "ft", lambda fn, x: fn.mfcc(x), 2),
+    "preemphasis_filter": ("signal", "t", lambda fn, x: fn.preemphasis_filter(x), 2),
+    "nonsilent_region": ("signal", "t", lambda fn, x: fn.nonsilent_region(x), 2),
+    "audio_resample, 16 to 22.05 kHz": (
+        "signal",
+        "t",
+        lambda fn, x: fn.audio_resample(x, in_rate=16000.0, out_rate=22050.0),
+        4,
+    ),
+}
+
+
+def inputs(batch: int, seconds: int) -> dict[str, list[np.ndarray]]:
+    rng = np.random.default_rng(1)
+    sounds = signals(batch, seconds)
+    long = [np.tile(x, -(-60 // seconds)) for x in sounds[:8]]
+    frames = seconds * 100 + 1
+    made = {
+        "signal": sounds,
+        "spectrum": [rng.random((257, frames)).astype("f4") for _ in range(batch)],
+        "mel": [rng.random((80, frames)).astype("f4") for _ in range(batch)],
+        "wav": [wav(pcm(x[:, None], 16)[1]) for x in sounds],
+        "long wav": [wav(pcm(x[:, None], 16)[1]) for x in long],
+    }
+    try:
+        made["flac"] = [encoded(x, RATE, "FLAC") for x in sounds]
+        made["long flac"] = [encoded(x, RATE, "FLAC") for x in long]
+    except ImportError:
+        print("python-soundfile is not there: no FLAC", file=sys.stderr)
+    return made
+
+
+def build(library: str, data: list[np.ndarray], layout: str | None, define: Callable, threads: int) -> Any:
+    if library == "DALI":
+        from nvidia.dali import fn, pipeline_def
+    else:
+        from penstock import fn, pipeline_def
+
+    @pipeline_def(batch_size=len(data), num_threads=threads, device_id=None, seed=1)
+    def pipe():
+        out = define(fn, fn.external_source(source=lambda i: data, layout=layout, no_copy=True))
+        return tuple(out) if isinstance(out, (list, tuple)) else out
+
+    pipe = pipe()
+    pipe.build()
+    for _ in range(WARM_UP):
+        pipe.run()
+    return pipe
+
+
+def time_of(pipe: Any) -> float:
+    """Seconds per batch, over a quarter of a second or more."""
+    begin, n = time.perf_counter(), 0
+    while (took := time.perf_counter() - begin) < 0.25 or n < 4:
+        pipe.run()
+        n += 1
+    return took / n
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--batch", type=int, default=32)
+    p.add_argument("--seconds", type=int, default=10, help="length of the sounds")
+    p.add_argument("--only", nargs="*", default=[], help="parts of the names of cases")
+    p.add_argument("--output", default="")
+    o = p.parse_args()
+    data = inputs(o.batch, o.seconds)
+    rows, missed = [], []
+    for name, (kind, layout, define, least) in CASES.items():
+        if kind not in data or (o.only and not any(part in name for part in o.only)):
+            continue
+        pipes = [build(library, data[kind], layout, define, o.threads) for library in ("DALI", "penstock")]
+        theirs, ours = (min(times) for times in zip(*([time_of(pipe) for pipe in pipes] for _ in range(ROUNDS))))
+        length = len(data[kind]) * (60 if "long" in kind else o.seconds)
+        rows.append(f"| {name} | {length / theirs:,.0f} | {length / ours:,.0f} | {theirs / ours:.2f} x | {least:g} x |")
+        print(rows[-1], flush=True)
+        if theirs / ours < least:
+            missed.append(name)
+    text = f"""# Audio on the CPU
+
+{measure.machine()}; {measure.versions("nvidia-dali-cuda130", "numpy")}; {o.threads} threads on {os.cpu_count()}
+processors. Batches of {o.batch} sounds of {o.seconds} s at {RATE // 1000} kHz, synthesised. Times real time: seconds of
+sound per second.
+`python bench/audio.py`
+
+| | DALI | penstock | ratio | wanted |
+|---|---|---|---|---|
+{chr(10).join(rows)}
+
+{f"Below what is wanted: {', '.join(missed)}." if missed else "All as fast as wanted."}
+"""
+    if not o.only:
+        measure.write(o.output, "audio.md", text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
