@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core.batch import Spec
 from ..core.columns import plain
+from ..core.errors import InternalError
 from . import forms
 from .access import (
     alignment_of_planes,
@@ -111,7 +112,7 @@ class Fusion:
         for i, c in enumerate(calls):
             form = forms.form_of(c.kernel, len(c.ins))
             if not form:
-                raise ValueError(f"[internal error] the kernel {c.kernel} has no GPU form")
+                raise InternalError(f"the kernel {c.kernel} has no GPU form")
             group = None
             if form in forms.LOCAL:
                 t = c.ins[0]
