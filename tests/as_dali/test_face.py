@@ -43,7 +43,7 @@ ABSENT = {
 # Operators of families that are still to come; tests/test_schema.py compares the others with DALI's in full.
 TO_COME = re.compile(
     r"(fn|ops|experimental\.dynamic)\.(.*\.)?(\w*(reader|resample|spectrum|spectrogram|nonsilent|mel_?filter|mfcc|decibels|preemphasis"
-    r"|fits|video|audio|numpy|caffe2?|mxnet|coco|tfrecord|webdataset|nemo_?asr|sequence)\w*|inputs(\.\w+)?"
+    r"|fits|video|audio|numpy|caffe2?|coco|webdataset|nemo_?asr|sequence)\w*|inputs(\.\w+)?"
     r"|experimental\.(readers(\.\w+)?|resize))$",
     re.IGNORECASE,
 )

@@ -26,8 +26,9 @@ REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "required"})()
 
 
 def snake_case(name: str) -> str:
-    """The name in fn of a class in ops: "CoordFlip" gives "coord_flip". BBox is one word."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name.replace("BBox", "Bbox")).lower()
+    """The name in fn of a class in ops: "CoordFlip" gives "coord_flip". BBox, TFRecord and MXNet are one word each."""
+    name = re.sub("BBox|TFRecord|MXNet", lambda word: word[0].capitalize(), name)
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 class Layout(str):
@@ -266,6 +267,10 @@ class Operator:
     def returns_list(self) -> bool:
         """Whether a call gives a list of outputs even if there is one only."""
         return False
+
+    def output_names(self) -> tuple[str, ...] | None:
+        """The keys under which a call gives its outputs, in a dictionary; None: it does not."""
+        return None
 
     def plan(self, a: Arguments, *inputs: Spec) -> None:
         """Computes once per batch, and puts on `a`, what the rules below share. Raises SampleErrors for samples it

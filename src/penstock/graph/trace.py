@@ -172,4 +172,6 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any], warned: Col
     node.scope = node.branch = scope
     definition.add(node)
     outputs = tuple(placement.move(d, "gpu") for d in node.outputs) if made_on_cpu else node.outputs
+    if (names := node.op.output_names()) is not None:
+        return dict(zip(names, outputs))
     return outputs[0] if len(outputs) == 1 and not node.op.returns_list() else list(outputs)

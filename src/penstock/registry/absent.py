@@ -9,8 +9,8 @@ from ..core.op import snake_case
 
 _ADVICE = {
     "read the files in Python and bring them in by fn.external_source (docs/sources.md)": (
-        "readers.caffe readers.caffe2 readers.coco readers.mxnet readers.nemo_asr readers.numpy readers.sequence "
-        "readers.tfrecord readers.video readers.video_resize readers.webdataset experimental.inputs.video "
+        "readers.caffe readers.caffe2 readers.coco readers.nemo_asr readers.numpy readers.sequence "
+        "readers.video readers.video_resize readers.webdataset experimental.inputs.video "
         "experimental.readers.fits experimental.readers.video"
     ),
 }

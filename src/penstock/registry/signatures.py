@@ -118,6 +118,8 @@ def returns(cls: type[Operator]) -> str:
         return "DataNode"
     op = object.__new__(cls)
     op.values = {n: None if a.required else a.default for n, a in cls.schema.items()}
+    if op.output_names() is not None:
+        return "dict[str, DataNode]"
     n = op.n_outputs()
     return "DataNode" if n == 1 else "list[DataNode]"
 

@@ -8,7 +8,7 @@ import os
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -21,11 +21,13 @@ def folder() -> str:
     return os.path.join(root, "penstock", "tables")
 
 
-def kept(kind: str, path: str, scan: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """What `scan` finds in the file at `path`, or has found before: by path, size and time of change. `kind` tells
+def kept(kind: str, paths: str | Sequence[str], scan: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """What `scan` finds in one or several files, or has found before: by path, size and time of change. `kind` tells
     apart the scans that a file may be given to. Raises OSError if there is no such file."""
-    info = os.stat(path)
-    identity = f"{_VERSION}\0{kind}\0{os.path.abspath(path)}\0{info.st_size}\0{info.st_mtime_ns}"
+    identity = f"{_VERSION}\0{kind}"
+    for path in [paths] if isinstance(paths, str) else paths:
+        info = os.stat(path)
+        identity += f"\0{os.path.abspath(path)}\0{info.st_size}\0{info.st_mtime_ns}"
     name = os.path.join(folder(), hashlib.sha256(os.fsencode(identity)).hexdigest()[:32] + ".npz")
     try:
         with np.load(name, allow_pickle=False) as file:  # a zip file has checksums

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the records of files that have no index: where each begins, and how many bytes it has with what frames it.
+#pragma once
+#include "read/storage.h"
+#include "read/table.h"
+
+enum RecordColumn { RECORD_OFFSET, RECORD_SIZE };
+
+void scan_tfrecord(Object &object, Table &table);
+void scan_recordio(Object &object, Table &table);

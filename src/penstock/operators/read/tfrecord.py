@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads TFRecord files."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from ...core.op import Arg
+from ._indices import read_pairs, records_of
+from ._records import Parsed, RecordReader, Records
+
+# As penstock.tfrecord and the parser number them.
+_INT64, _STRING, _FLOAT = 0, 1, 2
+_TYPES = {_INT64: np.dtype("i8"), _STRING: np.dtype("u1"), _FLOAT: np.dtype("f4")}
+_MAX_DIMS = 8
+_WANTED = np.dtype(
+    [(n, "i8") for n in ("name", "name_size", "kind", "is_fixed", "volume", "ndim")]
+    + [("shape", "i8", _MAX_DIMS), ("default", "i8"), ("default_size", "i8")]
+)
+
+
+class TFRecord(RecordReader):
+    """Reads TFRecord files of `tf.Example`s, and gives the features that are asked for.
+
+    A call gives a dictionary, with an output for each key of `features`. What a feature is like is told by
+    `tfrecord.FixedLenFeature(shape, dtype, default)` or `tfrecord.VarLenFeature([partial_shape,] dtype, default)`:
+
+    * numbers, int64 or float32: of the `shape`, or of as many rows of `partial_shape` as there are values;
+    * one string, such as an encoded image, by `FixedLenFeature([], tfrecord.string, "")`: uint8 of shape (bytes,); the
+      first one if there are several;
+    * several strings, by `FixedLenFeature([k], tfrecord.string, "")` or a VarLenFeature: uint8 of the shape, and behind
+      it the length of the longest one, with zeros behind those that are shorter.
+
+    Where an example lacks a feature, or has no values for it, a FixedLenFeature has its default, and a VarLenFeature no
+    elements. Other types than asked for, and other numbers of values, are errors of the sample, as are records that are
+    damaged: see `on_error` of the pipeline. Of a `tf.SequenceExample` the features of its context are read.
+
+    >>> import os, tempfile
+    >>> from penstock import fn, pipeline_def, tfrecord
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.tfrecord")
+    >>> record = "1200000000000000241f64250a100a0e0a056c6162656c12051a030a0107" + (
+    ...     "368c84b9"
+    ... )
+    >>> _ = open(path, "wb").write(2 * bytes.fromhex(record))
+    >>> @pipeline_def(batch_size=2)
+    ... def pipe():
+    ...     features = {"label": tfrecord.FixedLenFeature([1], tfrecord.int64, -1)}
+    ...     return fn.readers.tfrecord(path=path, features=features)["label"]
+    >>> pipe().run()[0].as_array().tolist()
+    [[7], [7]]
+    """
+
+    module = "readers"
+    deprecated = ("TFRecordReader",)
+
+    path = Arg([str], doc="Paths of the TFRecord files; not compressed ones.")
+    index_path = Arg(
+        [str],
+        None,
+        "Paths of an index for each of the files, as `tfrecord2idx` writes it. Without it the files are looked at when "
+        "the pipeline is built, and what was found is kept in the user's cache until they change.",
+    )
+    features = Arg(object, doc="A dictionary: what to read, by the names of features.")
+    use_o_direct = Arg(
+        bool, False, "Accepted for compatibility; files are read through the system's cache.", hidden=True
+    )
+    verify_checksums = Arg(
+        bool, True, "Whether a record whose checksum is wrong is a bad sample; otherwise it is read."
+    )
+
+    def setup(self) -> None:
+        super().setup()
+        v = self.values
+        if not v["path"]:
+            raise ValueError("'path' is an empty list")
+        if v["index_path"] is not None and len(v["index_path"]) != len(v["path"]):
+            raise ValueError(f"{len(v['index_path'])} paths of indices for {len(v['path'])} files; each has its own")
+        features = v["features"]
+        if not isinstance(features, dict) or not features:
+            raise TypeError(f"'features' takes a dictionary with at least one feature by its name; got {features!r}")
+        for name, feature in features.items():
+            if not isinstance(name, str):
+                raise TypeError(f"'features' takes names as keys; got {name!r}")
+            if not all(hasattr(feature, k) for k in ("dtype", "default", "shape", "is_fixed")):
+                raise TypeError(
+                    f"the feature '{name}' has to be made by tfrecord.FixedLenFeature or tfrecord.VarLenFeature; got "
+                    f"{feature!r}"
+                )
+            if len(feature.shape or ()) > _MAX_DIMS - 2:
+                raise ValueError(
+                    f"the feature '{name}' has {len(feature.shape)} dimensions; at most {_MAX_DIMS - 2} are possible"
+                )
+
+    def output_names(self) -> tuple[str, ...]:
+        return tuple(self.values["features"] or ())
+
+    def n_outputs(self) -> int:
+        return len(self.values["features"])
+
+    def find(self) -> Records:
+        v = self.values
+        return records_of(v["path"], "tfrecord_records", v["index_path"], lambda index, path: read_pairs(index))
+
+    parser = "read/tf_example"
+
+    def parsed(self) -> tuple[Parsed, ...]:
+        outputs = []
+        for f in self.values["features"].values():
+            shape: tuple[int | None, ...] = tuple(f.shape or ())
+            if not f.is_fixed:
+                shape = (None, *shape)
+            if f.dtype == _STRING:
+                shape = (None,) if f.is_fixed and np.prod(shape) == 1 else (*shape, None)
+            outputs.append(Parsed(_TYPES[f.dtype], shape))
+        return tuple(outputs)
+
+    def parser_arguments(self) -> dict[str, Any]:
+        features, text = self.values["features"], b""
+        wanted = np.zeros(len(features), _WANTED)
+
+        def put(data: bytes) -> tuple[int, int]:
+            nonlocal text
+            text += data
+            return len(text) - len(data), len(data)
+
+        for row, (name, f) in zip(wanted, features.items()):
+            row["name"], row["name_size"] = put(os.fsencode(name))
+            shape = f.shape or ()
+            row["kind"], row["is_fixed"], row["ndim"] = f.dtype, f.is_fixed, len(shape)
+            row["volume"], row["shape"][: len(shape)] = int(np.prod(shape, dtype="i8")), shape
+            if f.dtype == _STRING:
+                default = f.default if isinstance(f.default, bytes) else os.fsencode(f.default)
+                row["default"], row["default_size"] = put(default)
+            elif f.dtype == _FLOAT:
+                row["default"] = int(np.float32(f.default).view("u4"))
+            else:
+                row["default"] = f.default
+        return {
+            "text": np.frombuffer(text + b"\0", "u1")[None],
+            "features": wanted.view("i8").reshape(1, -1),
+            "n_features": len(features),
+            "verifies": self.values["verify_checksums"],
+        }
