@@ -9,9 +9,8 @@ from ..core.op import snake_case
 
 _ADVICE = {
     "read the files in Python and bring them in by fn.external_source (docs/sources.md)": (
-        "readers.caffe readers.caffe2 readers.coco readers.nemo_asr readers.numpy readers.sequence "
-        "readers.video readers.video_resize readers.webdataset experimental.inputs.video "
-        "experimental.readers.fits experimental.readers.video"
+        "readers.caffe readers.caffe2 readers.nemo_asr readers.sequence readers.video readers.video_resize "
+        "experimental.inputs.video experimental.readers.fits experimental.readers.video"
     ),
 }
 INSTEAD = {name: advice for advice, names in _ADVICE.items() for name in names.split()}
