@@ -17,11 +17,15 @@
 #include "read/caffe2.h"
 #include "read/coco.h"
 #include "read/coco_scan.h"
+#include "read/crc32c.h"
 #include "read/lmdb.h"
 #include "read/npy.h"
 #include "read/parser.h"
+#include "read/record_scan.h"
+#include "read/recordio.h"
 #include "read/storage.h"
 #include "read/tar.h"
+#include "read/tf_example.h"
 #include "read/wds_scan.h"
 #include "read/webdataset.h"
 
@@ -31,6 +35,8 @@ int coco(Sample *sample, const void *args, char *error);
 int npy(Sample *sample, const void *args, char *error);
 int caffe(Sample *sample, const void *args, char *error);
 int caffe2(Sample *sample, const void *args, char *error);
+int tf_example(Sample *sample, const void *args, char *error);
+int recordio(Sample *sample, const void *args, char *error);
 }
 
 namespace {
@@ -155,8 +161,45 @@ bool try_coco(Memory &memory, Random &r, const File &f) {
   return ok;
 }
 
+// The features of the seeds, each as any kind of feature, of any shape.
+bool try_tf_example(const File &f, Random &r) {
+  static const char text[] = "ifs?default";
+  static const int64_t kinds[] = {WantedFeature::kInt64, WantedFeature::kFloat, WantedFeature::kString};
+  WantedFeature wanted[4]{};
+  std::vector<Tensor> out(4);
+  std::unique_ptr<char[]> dense[4];
+  for (int k = 0; k < 4; k++) {
+    WantedFeature &w = wanted[k];
+    w.name = k, w.name_size = 1, w.kind = k < 3 && r() % 4 ? kinds[k] : below(r, 3), w.is_fixed = !below(r, 4),
+    w.ndim = below(r, 3), w.volume = 1;
+    for (int d = 0; d < w.ndim; d++) w.volume *= w.shape[d] = below(r, 4);
+    if (w.kind == WantedFeature::kString) w.default_value = 4, w.default_size = 7;
+    Tensor &t = out[k];
+    t.dtype = w.kind == WantedFeature::kString ? UINT8 : w.kind == WantedFeature::kFloat ? FLOAT : INT64;
+    const bool one_string = w.kind == WantedFeature::kString && w.is_fixed && w.volume == 1;
+    t.ndim = one_string ? 1 : (int)w.ndim + !w.is_fixed + (w.kind == WantedFeature::kString);
+    if (!w.is_fixed || w.kind == WantedFeature::kString) continue;
+    std::copy_n(w.shape, w.ndim, t.shape);
+    dense[k].reset(new char[w.volume * item_size(t.dtype)]());
+    t.data = dense[k].get();
+  }
+  TfExampleArgs a{(const uint8_t *)text, (const int64_t *)wanted, 4, (int32_t)below(r, 2)};
+  return parse(tf_example, &a, f, (int64_t)f.size(), 4, out);
+}
+
 bool try_one(const std::string &format, const File &f, Random &r) {
   Memory memory(f);
+  if (format == "tfrecord") {
+    scan([&](Table &t) { scan_tfrecord(memory, t); });
+    return try_tf_example(f, r);
+  }
+  if (format == "recordio") {
+    scan([&](Table &t) { scan_recordio(memory, t); });
+    RecordioArgs a{};
+    std::vector<Tensor> out(2);
+    out[1].ndim = 1, out[1].dtype = FLOAT;
+    return parse(recordio, &a, f, (int64_t)f.size(), 2, out);
+  }
   if (format == "tar") {
     const bool ok = scan([&](Table &t) { scan_tar(memory, t); });
     scan([&](Table &t) { scan_wds_archive(memory, t); });
@@ -256,6 +299,13 @@ File mutate(const std::vector<File> &seeds, Random &r, const std::string &format
     }
   }
   // Else most headers would fail by their checksums.
+  if (format == "tfrecord" && r() % 8 && f.size() >= 16) {
+    const uint64_t length = f.size() - 16;
+    uint32_t crc;
+    memcpy(&f[0], &length, 8);
+    crc = masked_crc32c(&f[0], 8), memcpy(&f[8], &crc, 4);
+    crc = masked_crc32c(&f[12], (int64_t)length), memcpy(&f[12 + length], &crc, 4);
+  }
   if (format == "tar" && r() % 4)
     for (size_t at = 0; at + 512 <= f.size(); at += 512) {
       if (memcmp(&f[at + 257], "ustar", 5)) continue;

@@ -19,7 +19,8 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
-SOURCES = "tar wds_scan webdataset json coco_scan coco mask lmdb npy npy_header caffe caffe2 table local_files"
+SOURCES = "tar wds_scan webdataset json coco_scan coco mask lmdb npy npy_header caffe caffe2 table local_files "
+SOURCES += "tf_example recordio record_scan crc32c"
 
 
 def tars():
@@ -111,6 +112,30 @@ def tensors():
         yield b"".join(_field(1, p) for p in parts)
 
 
+def tf_examples():
+    sys.path.insert(0, str(ROOT / "tests/operators/read"))
+    import tfrecord_files as tf
+
+    values = {"i": tf.integers(1, -5, 1 << 40), "f": tf.floats(1, 2.5, 3, 4), "s": tf.strings(b"abc", b"", b"defg")}
+    yield tf.record(tf.example(values))
+    yield tf.record(tf.example({n: v + v for n, v in values.items()}))
+    loose = {"i": tf.integers(1, 2, packed=False), "f": tf.floats(1, 2, packed=False), "s": tf.strings(b"x" * 300)}
+    yield tf.record(tf.example(loose) + tf.example({"s": tf.integers(), "i": b""}))
+    yield tf.record(b"") + tf.record(tf.example(values))
+
+
+def recordio():
+    def part(kind, data):
+        head = (0xCED7230A).to_bytes(4, "little") + (kind << 29 | len(data)).to_bytes(4, "little")
+        return head + data + bytes(-len(data) % 4)
+
+    header = bytes(4) + np.float32([7]).tobytes() + bytes(16)
+    yield part(0, header + b"encoded picture")
+    yield part(0, b"\2" + header[1:] + np.float32([1, 2]).tobytes() + b"picture")
+    yield part(1, header + b"pict") + part(2, b"") + part(2, b"u") + part(3, b"re")
+    yield part(0, header) * 3
+
+
 SEEDS = {
     "tar": tars,
     "wds_index": indexes,
@@ -119,6 +144,8 @@ SEEDS = {
     "npy": arrays,
     "caffe": datums,
     "caffe2": tensors,
+    "tfrecord": tf_examples,
+    "recordio": recordio,
 }
 
 
