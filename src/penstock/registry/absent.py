@@ -9,7 +9,7 @@ from ..core.op import snake_case
 
 _ADVICE = {
     "read the files in Python and bring them in by fn.external_source (docs/sources.md)": (
-        "readers.caffe readers.caffe2 readers.nemo_asr readers.sequence readers.video readers.video_resize "
+        "readers.nemo_asr readers.sequence readers.video readers.video_resize "
         "experimental.inputs.video experimental.readers.fits experimental.readers.video"
     ),
 }
