@@ -135,9 +135,9 @@ def main() -> None:
         "# Reading alone, in each format",
         "",
         measure.machine(),
-        f"{RECORDS} records of about {MEAN_BYTES // 1000} KB in the system's cache, batch {o.batch}, {o.threads} threads, "
-        f"medians of {o.rounds} interleaved runs of {o.seconds:g} s. {measure.versions('nvidia-dali-cuda130', 'numpy')}.",
-        "DALI hands out mapped memory where it does not shuffle; penstock verifies checksums of TFRecord, DALI does not.",
+        f"{RECORDS} records of about {MEAN_BYTES // 1000} KB in the system's cache, batch {o.batch}, {o.threads} "
+        f"threads, medians of {o.rounds} interleaved runs of {o.seconds:g} s. "
+        f"{measure.versions('nvidia-dali-cuda130', 'numpy')}. Only penstock verifies checksums.",
         "Written by `bench/formats.py`.",
         "",
         "| | records/s | resident MB | CPU s per 1000 records |",
