@@ -66,7 +66,8 @@ class Sample {
 
 typedef int (*Parser)(Sample *sample, const void *args, char *error);
 
-// Gives `parse` a C name and keeps exceptions on this side of it: 0, or 1 with the reason in `error`.
+// Gives `parse` a C name and keeps exceptions on this side of it: 0, or 1 with the reason in `error`. `name_built` is
+// that of EXPORT_KERNEL.
 #define EXPORT_PARSER(name, Args, parse)                                                                      \
   extern "C" __attribute__((visibility("default"))) int name(Sample *sample, const void *args, char *error) { \
     try {                                                                                                     \
@@ -76,4 +77,5 @@ typedef int (*Parser)(Sample *sample, const void *args, char *error);
       snprintf(error, kErrorSize, "%s", e.what());                                                            \
       return 1;                                                                                               \
     }                                                                                                         \
-  }
+  }                                                                                                           \
+  EXPORT int64_t name##_built() { return (int64_t)sizeof(Args) << 16 | kKernelVersion; }
