@@ -52,7 +52,7 @@ MAY_IMPORT = {
 # Decided, and why.
 EXCEPTIONS = {
     # Decoders find their plans again as chains do.
-    "operators/decode/gpu/pictures.py": {"exec.cpu.record_kinds", "exec.cpu.replay"},
+    "operators/decode/gpu/pictures.py": {"exec.cpu.batch_kinds", "exec.cpu.plan_trace"},
 }
 
 

@@ -6,14 +6,14 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.gpu.launch import Phase, Task, grid_of
+from penstock.gpu.schemes.bounds import bound_of
 
 _THREADS = 128
 
 
 def plan(task: Task) -> list[Phase]:
     boxes = task.ins[0].volumes() // 4
-    # A power of two, as each value is a program of its own.
-    most, n = 1 << (int(boxes.max(initial=1)) - 1).bit_length(), task.n
+    most, n = bound_of(boxes), task.n  # each value is compiled on its own
     scratch = 4 * most * n
     anchors = np.full(n, -(-int(task.outs[0].shape[0, 0]) // _THREADS), "i8")
     phases = [

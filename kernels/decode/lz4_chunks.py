@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.core.columns import plain
+from penstock.core.traced import plain
 from penstock.gpu.launch import Phase, Task, grid_of
 
 _WARP, _INPUT = 32, 4096  # threads; bytes of shared memory for what is read: 2 * kHalf of kernels/decode/lz4_chunks.cu

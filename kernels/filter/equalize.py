@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.core.columns import constant
 from penstock.gpu.launch import Phase, Task, grid_of
 from penstock.gpu.schemes.bounds import bound_of
 
@@ -17,7 +16,7 @@ _PARTS = 1024  # that keep a large GPU busy
 def plan(task: Task) -> list[Phase]:
     assert task.call.args is not None
     x, axis = task.ins[0], int(task.call.args["axis"][0])
-    ones = constant(np.ones(task.n, "i8"))
+    ones = np.ones(task.n, "i8")
     planes = x.stored[:, 0] if axis == 0 else ones
     channels = x.stored[:, 2] if axis == 2 else ones
     c = int(channels[0]) if (channels == channels[0]).all() and 1 <= channels[0] <= _SIDE_BY_SIDE else 0

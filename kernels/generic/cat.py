@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from penstock.core.columns import plain
+from penstock.core.traced import plain
 from penstock.gpu.launch import Phase, Task, grid_of
 from penstock.gpu.schemes.segments import SHORTEST, few_blocks, segments
 from penstock.gpu.schemes.units import grid_of_units, unit_of

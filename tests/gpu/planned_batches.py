@@ -4,8 +4,8 @@
 import numpy as np
 
 from penstock import fn, pipeline_def
+from penstock.exec.gpu import compiled_plan as gpu_compiled
 from penstock.exec.gpu import kept as gpu_kept
-from penstock.exec.gpu import record as gpu_record
 
 N = 5
 
@@ -44,14 +44,14 @@ def run(define, order, monkeypatch, keeps=True):
             return plan
 
         m.setattr(gpu_kept.Kept, "find", counting)
-        start, plan = gpu_record.GpuReplays.start, gpu_record.GpuReplay.plan
-        m.setattr(gpu_record.GpuReplays, "start", lambda self, ctx, begin: keeps and start(self, ctx, begin))
+        start, plan = gpu_compiled.GpuPlanCache.start, gpu_compiled.GpuCompiledPlan.plan
+        m.setattr(gpu_compiled.GpuPlanCache, "start", lambda self, ctx, begin: keeps and start(self, ctx, begin))
 
         def replayed(self, ctx):
             computed.append(plan(self, ctx))
             return computed[-1]
 
-        m.setattr(gpu_record.GpuReplay, "plan", replayed)
+        m.setattr(gpu_compiled.GpuCompiledPlan, "plan", replayed)
         pipe = pipeline_def(lambda: define(Feed(order)), batch_size=N, num_threads=2, device_id=0, seed=7)()
         results = []
         for _ in order:

@@ -6,7 +6,7 @@ import pytest
 from planned_batches import Feed, N, check, columns, images, planted
 
 from penstock import fn, pipeline_def, types
-from penstock.exec.gpu import record as gpu_record
+from penstock.exec.gpu import compiled_plan as gpu_compiled
 from penstock.pipeline import PipelineError
 
 NEVER_AGAIN = list(range(14))
@@ -100,11 +100,13 @@ def test_the_report_says_where_plans_came_from():
         p = pipeline_def(lambda: fn.flip(Feed(order)(images, "HWC")), batch_size=N, num_threads=2, device_id=0)()
         for _ in order:
             p.run()
-        return p.stats()["gpu"]["plans"]
+        plans = p.stats()["plans"]
+        assert plans.pop("untraceable") == {}
+        return plans
 
     again, never = pipe([0] * 9), pipe(list(range(9)))
     assert again["kept"] and sum(again.values()) == 9
-    assert never["computed"] and not never["kept"] and sum(never.values()) == 9
+    assert never["by program"] and not never["kept"] and sum(never.values()) == 9
 
 
 def test_a_bad_sample_between_computed_batches():
@@ -129,19 +131,19 @@ def test_a_bad_sample_between_computed_batches():
 
 def unexpected(monkeypatch):
     """A record is taken for good whatever the launches were chosen by."""
-    monkeypatch.setattr(gpu_record, "expect", lambda *a: ("", False))
+    monkeypatch.setattr(gpu_compiled, "expect", lambda *a: ("", False))
 
 
 def unread_shapes(monkeypatch):
     """Extents of the first batch stand for those of all."""
-    take_in = gpu_record.GpuRecord.input
+    take_in = gpu_compiled.GpuPlanTrace.take_in
 
     def once(self, e, batch):
         rows = take_in(self, e, batch)
-        self._calls.pop()
+        self._instructions.pop()
         return rows
 
-    monkeypatch.setattr(gpu_record.GpuRecord, "input", once)
+    monkeypatch.setattr(gpu_compiled.GpuPlanTrace, "take_in", once)
 
 
 PLANTED = [

@@ -5,10 +5,10 @@ import pytest
 from planned_batches import check, planted
 
 from penstock import fn
-from penstock.exec.gpu import record as gpu_record
+from penstock.exec.gpu import compiled_plan as gpu_compiled
 from penstock.gpu import decided
 from penstock.pipeline import PipelineError
-from replayed_cases import CASES, ON_CPU, images
+from traced_cases import CASES, ON_CPU, images
 
 NEVER_AGAIN = list(range(14))
 
@@ -76,8 +76,8 @@ def test_what_is_only_seen(name, monkeypatch):
 
 def misplaced(monkeypatch):
     """All samples begin where the first does."""
-    renamed = gpu_record.RecordedSegment._renamed
-    monkeypatch.setattr(gpu_record.RecordedSegment, "_renamed", lambda self, e, whole: renamed(self, e, None))
+    renamed = gpu_compiled.TracedSegment._renamed
+    monkeypatch.setattr(gpu_compiled.TracedSegment, "_renamed", lambda self, e, whole: renamed(self, e, None))
 
 
 @pytest.mark.parametrize("name", ["reshape, of an inner tensor", "squeeze"])

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from .batch import Spec
-from .columns import constant
 from .errors import SampleErrors, no_axis
 from .op import Arguments
 
 
 def rows_of(x: Spec) -> np.ndarray:
     """(n, 1) the numbers of the samples: with axes (n, k) an index of each sample's own axes."""
-    return constant(np.arange(x.n)[:, None])
+    return np.arange(x.n)[:, None]
 
 
 def axes_named(x: Spec, names: str, layout: str) -> np.ndarray:
@@ -23,7 +22,7 @@ def axes_named(x: Spec, names: str, layout: str) -> np.ndarray:
     missing = [c for c in names if c not in layout]
     if missing:
         raise ValueError(no_axis(missing[0], f"axis_names='{names}'", x.layout) + "; `axes` takes their numbers")
-    return _distinct(constant(np.broadcast_to(np.array([layout.find(c) for c in names], "i8"), (x.n, len(names)))))
+    return _distinct(np.broadcast_to(np.array([layout.find(c) for c in names], "i8"), (x.n, len(names))))
 
 
 def axes_at(x: Spec, axes: np.ndarray) -> np.ndarray:

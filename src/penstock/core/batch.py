@@ -13,6 +13,7 @@ from . import dtypes, kernels, source_name
 from .alike import rows_of
 from .memory import Borrowed, Buffer, Kept, view
 from .rows import TENSOR, TensorRows, address, allocate
+from .traced import Traced
 
 _INT64 = np.dtype("i8")
 _WORTH_THREADS = 1 << 18  # bytes that take longer to copy than threads to be woken
@@ -39,7 +40,7 @@ def _alike(n: int, shape: tuple[int, ...]) -> np.ndarray:
 
 def _extents(x: Any) -> np.ndarray:
     """An array of int64; the same if it is one."""
-    if isinstance(x, np.ndarray):
+    if isinstance(x, (np.ndarray, Traced)):
         return x if x.dtype is _INT64 else x.astype(_INT64)
     return np.array(x, _INT64)
 
@@ -115,8 +116,7 @@ class Spec:
 
     def extent(self, name: str, default: int = 1) -> np.ndarray:
         """(n,) sizes along the axis called `name`; `default` where there is none."""
-        i = self.layout.find(name)
-        return self.shape[:, i] if i >= 0 else _extent(self.n, default)
+        return self.shape[:, i] if (i := self.layout.find(name)) >= 0 else _extent(self.n, default)
 
     @property
     def is_dense(self) -> bool:

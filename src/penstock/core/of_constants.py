@@ -7,6 +7,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 _Made = TypeVar("_Made")
 
 
@@ -26,5 +28,5 @@ class OfConstants(Generic[_Made]):
 
     def put(self, columns: Sequence[Any], made: _Made) -> None:
         """Keeps what was made of columns, of which some may be None, if all of them are constants."""
-        if all(c is None or not c.flags.writeable for c in columns):
+        if all(c is None or (type(c) is np.ndarray and not c.flags.writeable) for c in columns):
             self._kept = columns, made

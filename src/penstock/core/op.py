@@ -19,7 +19,7 @@ from . import dtypes, kernels, rng
 from .batch import Batch, Spec
 from .dtypes import DALIDataType, DALIImageType, DALIInterpType
 from .errors import suggest
-from .recording import IMMEDIATE, Native
+from .tracing import IMMEDIATE, Native
 
 REGISTRY: dict[str, type[Operator]] = {}  # by public name: "resize", "readers.file"
 REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "required"})()
@@ -194,7 +194,7 @@ class Operator:
     in_order: ClassVar[bool] = False  # `run` is called for one batch after the other, never for two at once
     is_prompt: bool = False  # `run`, or `take` and `load`, wait for nothing and call no code of the user's
     mixes_samples: ClassVar[bool] = False  # an output sample depends on other samples of the batch
-    replays: ClassVar[bool] = False  # the rules need not run for every batch: see columns.py
+    replays: ClassVar[bool] = False  # its rules can be traced (tracing.py): they need not run for every batch
     # Old public names: "ImageDecoder" gives ops.ImageDecoder and fn.image_decoder.
     deprecated: ClassVar[tuple[str, ...]] = ()
     former_defaults: ClassVar[dict[str, dict[str, Any]]] = {}  # where an old name had other defaults: {"Old": {"x": 1}}

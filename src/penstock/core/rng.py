@@ -64,7 +64,7 @@ class Random:
 
     def fields(self) -> dict[str, object]:
         """What the numbers follow from, for the fields of these names of a kernel that draws by itself."""
-        position, epoch = np.asarray(self.position).astype("u8"), np.asarray(self.epoch).astype("u4")
+        position, epoch = self.position.astype("u8", copy=False), self.epoch.astype("u4", copy=False)
         return {
             "key": np.uint64(self.key),
             "position": Unread("position", position),

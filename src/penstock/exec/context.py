@@ -12,6 +12,7 @@ from ..core.batch import Batch
 from ..core.errors import InternalError, PipelineError, SampleErrors
 from ..core.kernels import Outcome
 from ..core.source import Loading
+from ..core.traced import Untraceable
 from ..graph.node import Node
 from ..graph.scopes import Scope
 
@@ -123,7 +124,7 @@ def explain_failure(ctx: Context, node: Node, error: Exception, sample_of: np.nd
         return BadSamples(
             {i: (node, r, ctx.source_of(node, i) if where is None else where[i]) for i, r in reasons.items()}
         )
-    if isinstance(error, (PipelineError, StopIteration, BadSamples)):
+    if isinstance(error, (PipelineError, StopIteration, BadSamples, Untraceable)):
         return error
     text = str(error)
     if isinstance(error, MemoryError):

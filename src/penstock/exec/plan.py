@@ -67,6 +67,7 @@ class Plan:
         self.session: Any = None  # the GPU's Session, once the pipeline is built
         self.chains: dict[int, Chain] = {}  # by the number of their first node
         self.joined: dict[int, Wiring] = {}  # by the id of an Alternative
+        self.of_branches: list[Chain] = []
         self._run: list[Callable[[Context, kernels.Pool], None]] = [self._runner(s) for s in self.stages]
 
     @property
@@ -90,6 +91,7 @@ class Plan:
         if isinstance(stage, Branches):
             joined = Joined(stage, [self._runner(s) for s in stage.apart], self.resolvers)
             self.joined.update(zip(map(id, stage.alternatives), joined.wirings))
+            self.of_branches += joined.chains
             return joined.run
         run = self._runner_in_scope(stage)
         return branches.runner(stage, run) if stage.nodes[0].scope else run

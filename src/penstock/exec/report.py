@@ -11,6 +11,7 @@ from ..core.op import Operator
 from ..graph.joining import Branches
 from ..graph.node import Node
 from ..graph.passes import Stage
+from .cpu.chain import Chain
 from .plan import Plan
 from .scheduling.statistics import Statistics
 
@@ -32,8 +33,8 @@ class Text(str):
     __repr__ = str.__str__
 
 
-def explain(plan: Plan, num_threads: int, depth: int) -> Text:
-    """The stages in order, one line an operator."""
+def explain(plan: Plan, num_threads: int, depth: int, program: bool = False) -> Text:
+    """The stages in order, one line an operator. With `program` the column programs that plan the batches, too."""
     lines = [f"{len(plan.stages)} stages, {num_threads} threads, {depth} batches ahead"]
     wanted = set(plan.outputs)
     for i, stage in enumerate(plan.stages):
@@ -57,7 +58,25 @@ def explain(plan: Plan, num_threads: int, depth: int) -> Text:
                 + (f"  [{'; '.join(notes)}]" if notes else "")
                 + site
             )
+    if program:
+        for chain in (*plan.chains.values(), *plan.of_branches):
+            lines += ["", f"plans of {_titles(chain)}:", *(f"    {line}" for line in _programs(chain))]
     return Text("\n".join(lines))
+
+
+def _titles(chain: Chain) -> str:
+    return ", ".join(_title(n) for n in chain.nodes)
+
+
+def _programs(chain: Chain) -> list[str]:
+    """How batches of a chain are planned: programs, and why there are none."""
+    if chain.traced is None:
+        by_rules = [n.op.display_name() for n in chain.nodes if not n.op.replays]
+        return [f"by rules: {', '.join(by_rules) or 'PENSTOCK_PLAN is set'}"]
+    lines = [f"by rules: {why} ({times} x)" for why, times in chain.traced.untraceable.items()]
+    for kind, program in chain.traced.programs.items():
+        lines += [f"program for batches of {kind[0]}:", *(f"    {line}" for line in str(program).splitlines())]
+    return lines or ["by rules until a few batches of one kind have come"]
 
 
 def _inner(plan: Plan, stage: Stage, node: Node) -> bool:
@@ -105,14 +124,17 @@ class Table:
             f"Python {d['python_share_of_a_core']:.1%} of a core, consumer waited {d['waited_share']:.0%}, "
             f"memory {d['memory_mb']:.0f} MB"
         )
+        plans = ", ".join(f"{n} {how}" for how, n in d["plans"].items() if how != "untraceable" and n)
+        lines.append(f"batches of chains planned: {plans or 'none'}")
+        for chain, reasons in d["plans"]["untraceable"].items():
+            lines += [f"{chain} can't be traced: {why} ({times} x)" for why, times in reasons.items()]
         if "gpu" in d:
             gpu = d["gpu"]
             times = ", ".join(f"{name} {ms:.3f} ms" for name, ms in gpu["ms_per_batch"].items())
             total = sum(gpu["decoders"].values()) or 1
             shares = ", ".join(f"{name} {n / total:.0%}" for name, n in gpu["decoders"].items() if n)
-            plans = ", ".join(f"{n} {kind}" for kind, n in gpu["plans"].items() if n)
             lines.append(
-                f"GPU, a batch: {times or 'no kernels'}; plans: {plans or 'none'}; driver calls "
+                f"GPU, a batch: {times or 'no kernels'}; driver calls "
                 f"{gpu['driver_ms_per_batch']:.3f} ms; decoded by: {shares or 'nobody'}; memory "
                 f"{gpu['memory_mb']:.0f} MB, at most {gpu['peak_memory_mb']:.0f} MB"
             )
@@ -137,6 +159,7 @@ def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
         return Table(
             {
                 **_gpu(plan, s),
+                "plans": _plans(plan),
                 "samples": s.samples,
                 "batches": s.batches,
                 "seconds": seconds,
@@ -158,6 +181,14 @@ def _own_title(op: Operator) -> str:
     return stage_of(op).title
 
 
+def _plans(plan: Plan) -> dict[str, Any]:
+    """How many batches of chains were planned by programs and by rules, and which can't be traced: why, how often."""
+    chains = [*plan.chains.values(), *plan.of_branches]
+    refused = {_titles(c): dict(c.traced.untraceable) for c in chains if c.traced is not None and c.traced.untraceable}
+    counts = {how: sum(c.plans.get(how, 0) for c in chains) for how in ("kept", "by program", "by rules")}
+    return {**counts, "untraceable": refused}
+
+
 def _gpu(plan: Plan, s: Statistics) -> dict[str, Any]:
     """What the GPU did: its time by stage, what each decoder took, the memory the pipeline holds there."""
     session = plan.session
@@ -167,12 +198,10 @@ def _gpu(plan: Plan, s: Statistics) -> dict[str, Any]:
     decoded: dict[str, int] = {}
     for kept in session.kept.values():
         decoded |= kept.decoded()
-    chains = [chain.plans for chain in plan.chains.values() if hasattr(chain, "plans")]
     return {
         "gpu": {
             "ms_per_batch": {names[k]: ms / n for k, (ms, n) in session.times().items()},
             "driver_ms_per_batch": s.driver_ns / max(s.batches, 1) / 1e6,
-            "plans": {kind: sum(plans[kind] for plans in chains) for kind in ("kept", "computed", "by rules")},
             "decoders": decoded,
             "memory_mb": session.budget.used / 1e6,
             "peak_memory_mb": session.budget.peak / 1e6,

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..core.batch import Spec
-from ..core.recording import Recorder
+from ..core.traced import is_constant
+from ..core.tracing import Tracer
 from . import forms
 from .launch import Call, Fusion, Task, head_kind
 
@@ -20,10 +21,16 @@ _LARGEST = 1 << 30  # elements of a sample that 32-bit places reach, with room f
 
 
 def expect(
-    record: Recorder, fusion: Fusion, calls: list[Call], columns: list[dict[str, Any]], specs: list[Spec]
+    tracer: Tracer,
+    fusion: Fusion,
+    calls: list[Call],
+    columns: list[dict[str, Any]],
+    at_hand: list[Spec],
+    specs: list[Spec],
 ) -> tuple[str, bool]:
-    """Puts on record what the launches follow from; returns why that can't be done ("": it can), and whether it can't
-    because of the batch. `columns` are the arguments of each call, `specs` those of the tensors."""
+    """Adds checks of what the launches follow from to the program; returns why that can't be done ("": it can), and
+    whether it can't because of the batch. `columns` are the arguments of each call, `specs` those of the tensors,
+    `at_hand` the same of the batch at hand."""
     for head, locals_ in fusion.groups:
         called = [head, *locals_] if head >= 0 else locals_
         form = forms.form_of(calls[head].kernel, len(calls[head].ins)) if head >= 0 else ""
@@ -32,28 +39,25 @@ def expect(
         first = calls[called[0]].outs[0] if head >= 0 else calls[called[0]].ins[0]
         chain = [first, *(calls[i].outs[0] for i in locals_)]
         for t in dict.fromkeys([*chain, *((*calls[head].outs, *calls[head].ins) if head >= 0 else ())]):
-            if why := _expect_tensor(record, specs[t]):
+            if why := _expect_tensor(tracer, specs[t]):
                 return why, True
         for i in called:
-            _expect_arguments(record, calls[i], columns[i], specs, i == head)
+            _expect_arguments(tracer, calls[i], columns[i], specs, i == head)
         expected = forms.expected(calls[head].kernel) if head >= 0 else None
         if expected is not None:
-            expected(record, columns[head])
+            expected(tracer, columns[head])
         elif form in ("own", "block"):
-            if why := _expect_phases(record, calls[head], specs):
+            if why := _expect_phases(tracer, calls[head], at_hand, specs):
                 return why, False
     return "", False
 
 
-def _expect_phases(record: Recorder, call: Call, specs: list[Spec]) -> str:
-    """Has the companion of a head plan once more, on record: what it decides by and compiles in is expected."""
+def _expect_phases(tracer: Tracer, call: Call, at_hand: list[Spec], specs: list[Spec]) -> str:
+    """Has the companion of a head plan once more, traced: what it decides by and compiles in is checked."""
 
-    def recorded(s: Spec) -> Spec:
-        return Spec(record.column(s.shape), s.dtype, s.layout, record.column(s.origin), record.column(s.stored))
-
-    outs, ins = ([recorded(specs[t]) for t in of] for of in (call.outs, call.ins))
-    kind = head_kind(call, specs)
-    args = None if call.args is None else record.column(call.args)
+    outs, ins = ([specs[t] for t in of] for of in (call.outs, call.ins))
+    kind = head_kind(call, at_hand)
+    args = None if call.args is None else tracer.of_memory(call.args)
     for p in forms.companion(call.kernel)(Task(call._replace(args=args), outs, ins, outs[0], kind, kind, outs[0].n)):
         for number in (*p.block, p.shared, p.scratch):
             int(number)
@@ -62,31 +66,31 @@ def _expect_phases(record: Recorder, call: Call, specs: list[Spec]) -> str:
     return ""
 
 
-def _expect_tensor(record: Recorder, s: Spec) -> str:
+def _expect_tensor(tracer: Tracer, s: Spec) -> str:
     axis = s.axis("C")
     if axis >= 0 and s.ndim > 1:
         channels = s.stored[:, axis]
         if not (channels == channels[0]).all() or channels[0] < 1:
             return "samples have different channels"
-        record.expect(channels)
-    if not record.call("volumes_below", s.stored, s.n, s.ndim, _LARGEST):
+        tracer.expect(channels)
+    if not tracer.call("volumes_below", s.stored, s.n, s.ndim, _LARGEST):
         return "a sample is very large"
     return ""
 
 
-def _expect_arguments(record: Recorder, call: Call, columns: dict[str, Any], specs: list[Spec], is_head: bool) -> None:
+def _expect_arguments(tracer: Tracer, call: Call, columns: dict[str, Any], specs: list[Spec], is_head: bool) -> None:
     def given(name: str) -> np.ndarray | None:
         column = columns.get(name)
-        return column if isinstance(column, np.ndarray) and not record.is_constant(column) else None
+        return None if is_constant(column) else column
 
     said = forms.described(call.kernel)
     for name in said.choosing:
         column = given(name)
         if column is not None:
             for part in column.T if column.ndim > 1 else (column,):
-                record.expect(part)
+                tracer.expect(part)
     axis = specs[call.ins[0]].axis("C") if call.ins and not is_head else -1
     for name in (said.begin, said.begin_minus):
         column = given(name)
         if axis >= 0 and column is not None:
-            record.expect(column[:, axis])
+            tracer.expect(column[:, axis])

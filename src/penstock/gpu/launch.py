@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.batch import Spec
-from ..core.columns import plain
+from ..core.traced import plain
 from ..core.errors import InternalError
 from . import forms
 from .access import (

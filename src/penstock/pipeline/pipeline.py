@@ -359,9 +359,10 @@ class Pipeline(Configured, GraphBuilder):
         checkpoint lists the last eight of those before it; `max_errors` counts them all."""
         return sorted(self._settings.policy.errors, key=lambda e: (e.iteration, e.sample))
 
-    def explain(self) -> str:
-        """The plan: stages, chains, what stays in scratch memory, what is decoded or computed only in part."""
-        return report.explain(self._built(), self.num_threads, self._runner.most_pending())
+    def explain(self, program: bool = False) -> str:
+        """The plan: stages, chains, what stays in scratch memory, what is decoded or computed only in part. With
+        `program` also the column programs that plan batches, which are made when a few batches of one kind have come."""
+        return report.explain(self._built(), self.num_threads, self._runner.most_pending(), program)
 
     def stats(self) -> Any:
         """Time and share of every operator, images/s, waiting time. Prints as a table; a dictionary by `as_dict()`."""

@@ -15,15 +15,17 @@ from ...core import kernels
 from ...core.batch import Batch, Spec
 from ...core.errors import InternalError
 from ...core.op import Arguments
-from ...core.recording import IMMEDIATE, Native
 from ...core.rows import address, check_dims
+from ...core.traced import Untraceable
+from ...core.tracing import IMMEDIATE, Native
 from ...graph.node import Node
 from ..arguments import Resolver
 from ..context import Context, cause_of, explain_failure
 from ..frames import as_rows, fold
 from .launch import Launch, execute
 from .no_frames import NoFrames
-from .replay import Peeked, Record, Replays
+from .plan_cache import PlanCache
+from .plan_trace import PlanTrace, TracedBatch
 from .wiring import Edge, Wiring, inputs_of, outputs_of
 
 _INT64 = np.dtype("i8")
@@ -71,10 +73,11 @@ class Chain:
         self.links = [Link(n, resolvers[n.number], not n.inputs or inputs_of(n)[0] in lone) for n in nodes]
         self._wirings: dict[tuple[int, ...], Wiring] = {}
         self.fusions: dict[tuple, Any] = {}  # of a chain on the GPU: which calls are one launch
-        self.replays = Replays(self) if self.can_replay and Replays.suit(self.links) else None
+        self.replays = PlanCache(self) if self.can_replay and PlanCache.suit(self.links) else None
+        self.plans = {"by program": 0, "by rules": 0}  # how many batches were planned
 
-    def segment(self, ctx: Context, first: Link, record: Record | None = None) -> _Segment:
-        return _Segment(self, ctx, first, record)
+    def segment(self, ctx: Context, first: Link, trace: PlanTrace | None = None) -> _Segment:
+        return _Segment(self, ctx, first, trace)
 
     def wiring(self, nodes: list[Node]) -> Wiring:
         """That of a part of the chain; made once."""
@@ -87,17 +90,24 @@ class Chain:
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
         with contextlib.suppress(MemoryError):  # of which the rules say what it was for
             if self.replays is not None and self.replays.run(ctx, pool):
+                self.plans["by program"] += 1
                 return
+        self.plans["by rules"] += 1
         self.run_by_rules(ctx, pool)
 
-    def run_by_rules(self, ctx: Context, pool: kernels.Pool, record: Record | None = None) -> _Segment:
-        """`record` to have it on record, of which only the last segment is any good."""
+    @property
+    def traced(self) -> PlanCache | None:
+        """The programs that plan its batches; None if rules have to."""
+        return self.replays
+
+    def run_by_rules(self, ctx: Context, pool: kernels.Pool, trace: PlanTrace | None = None) -> _Segment:
+        """With `trace` its rules are traced; only the last segment is of use then."""
         segment: _Segment | None = None
         for link in self.links:
             try:
                 while True:
                     if segment is None:
-                        segment = self.segment(ctx, link, record)
+                        segment = self.segment(ctx, link, trace)
                     if segment.add(link):
                         break
                     segment.run(pool)
@@ -113,9 +123,9 @@ class Chain:
 class _Segment:
     """Neighbouring operators of a chain that agree on what a row is: a sample, or a frame of a sequence."""
 
-    def __init__(self, chain: Chain, ctx: Context, first: Link, record: Record | None = None):
-        self.chain, self.ctx, self.record = chain, ctx, record
-        self.native: Native = IMMEDIATE if record is None else record
+    def __init__(self, chain: Chain, ctx: Context, first: Link, trace: PlanTrace | None = None):
+        self.chain, self.ctx, self.trace = chain, ctx, trace
+        self.native: Native = IMMEDIATE if trace is None else trace
         self.launch: Launch | None = None
         self.begin = time.monotonic_ns()
         self.calls: list[_Call] = []
@@ -124,6 +134,8 @@ class _Segment:
         self.given: dict[Edge, Batch] = {}  # memory for outputs, where it is there already
         self.labels: dict[Edge, str] = {}  # of what was read that has no layout: the layout it was taken to have
         self.counts = self._frames_of(first)
+        if self.counts is not None and trace is not None:
+            raise Untraceable("sequences are planned frame by frame")
         self.sample_of = None if self.counts is None else np.repeat(np.arange(ctx.n, dtype="i4"), self.counts)
         self.n_rows = ctx.n if self.sample_of is None else len(self.sample_of)
         self.no_frames = None if self.counts is None or self.counts.all() else NoFrames(self.counts)
@@ -152,29 +164,26 @@ class _Segment:
         ctx, op = self.ctx, link.op
         a = link.resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values, self.counts)
         a.native, a.sample_of = self.native, self.sample_of
-        if self.record is not None:
-            for name, value in a.__dict__.items():
-                if name in op.schema:
-                    setattr(a, name, self.record.constant(value))
+        if self.trace is not None:
             if "seed" in op.schema:
-                a.random = self.record.random(a.random)
+                a.random = self.trace.random(a.random)
             for name in link.node.args:
-                setattr(a, name, self.record.argument(link, name, getattr(a, name)))
+                setattr(a, name, self.trace.argument(link, name, getattr(a, name)))
                 if f"lengths of {name}" in a.__dict__:
-                    self.record.unknown(f"'{name}' of different lengths", None)
+                    raise Untraceable(f"'{name}' has vectors of different lengths")
         specs = [self.specs[e] for e in link.ins]
         a.batches = [None] * len(specs)
         for i, e in link.peeks:
             a.batches[i] = self.imported[e]
-            if self.record is not None:
-                a.batches[i] = Peeked(self.record, e, ctx.values[e], self.imported[e])
+            if self.trace is not None:
+                a.batches[i] = TracedBatch(self.trace, e, ctx.values[e], self.imported[e])
         self.watch(link, a)
         op.plan(a, *specs)
         outs = op.outputs(a, *specs)
         for e, spec in zip(link.outs, outs if isinstance(outs, tuple) else (outs,)):
             if op.aliases:  # of others memory is asked for
                 check_dims(spec.ndim)
-            self.specs[e] = spec if self.record is None else self.record.whole(spec)
+            self.specs[e] = spec if self.trace is None else self.trace.whole(spec)
         self.calls.append(_Call(link, a))
         return True
 
@@ -218,18 +227,19 @@ class _Segment:
                 batch = batch.relabel(batch.spec.like(layout=label))
         if self.counts is not None and self.sample_of is not None:
             rows = as_rows(batch, self.counts, self.sample_of)
-        elif self.record is not None:
-            rows = self.record.input(e, batch)
+        elif self.trace is not None:
+            rows = self.trace.take_in(e, batch)
         self.imported[e], self.specs[e] = rows, rows.spec
         if self.no_frames is not None:
             self.no_frames.take_in(e, batch)
 
     def run(self, pool: kernels.Pool) -> None:
-        wiring, specs = self.chain.wiring([c.node for c in self.calls]), self.specs
+        wiring = self.chain.wiring([c.node for c in self.calls])
         if wiring.narrow:
             planned = {c.node.number: c for c in self.calls}
             for node, axes in wiring.narrow:
                 self._narrow(planned[node.number], axes)
+        specs = self.specs
         batches: dict[Edge, Batch] = dict(self.imported)
         rows: dict[Edge, np.ndarray] = {}
         places: dict[Edge, int] = {}
@@ -240,8 +250,8 @@ class _Segment:
                 batch = batches[e] = self.given[e]
                 rows[e], places[e] = batch.rows, batch.rows_address
                 continue
-            # What is given out must not be memory that a record goes on using.
-            spec = specs[e] if self.record is None else specs[e].copy()
+            # What is given out must not be memory that a program goes on using.
+            spec = specs[e] if self.trace is None else self.trace.settled(specs[e]).copy()
             try:
                 batch, rows[e] = fold(spec, self.counts, self.frames_of_none(e))
             except (MemoryError, ValueError) as error:
@@ -252,7 +262,13 @@ class _Segment:
             self._execute(pool, wiring, rows, places)
             for e in wiring.shortened:
                 batches[e].shorten()
+        elif self.trace is not None:
+            self._settle(self.trace)
         self._publish(wiring, batches)
+
+    def _settle(self, trace: PlanTrace) -> None:
+        """Ends tracing: what follows is about the batch at hand."""
+        self.specs = {e: trace.settled(spec) for e, spec in self.specs.items()}
 
     def _execute(
         self, pool: kernels.Pool, wiring: Wiring, rows: dict[Edge, np.ndarray], places: dict[Edge, int]
@@ -267,19 +283,20 @@ class _Segment:
                     chosen.append(kernels.kernel(node.op.kernel_for(c.a, *around)))
                     params.append(node.op.params(c.a, *around))
             key = tuple(chosen), self.n_rows
-            launch = self.launch = wiring.launches.take(*key) if self.record is None else Launch(wiring, *key)
+            launch = self.launch = wiring.launches.take(*key) if self.trace is None else Launch(wiring, *key)
+            if self.trace is not None:
+                self.trace.fill_rows(launch.arguments, params, [n.name for n in wiring.native])
+                self.trace.described(launch, self.specs)
+                self._settle(self.trace)
             for i, columns in enumerate(params):
                 node = wiring.native[i]
                 alive.append(launch.arguments[i].fill(columns))
         except Exception as e:
             raise explain_failure(ctx, node, e, self.sample_of) from cause_of(e)
         launch.prepare(self.specs, rows, places)
-        if self.record is not None:
-            self.record.filled(launch.arguments, params)
-            self.record.described(launch, self.specs)
         execute(ctx, wiring.native, launch.program, pool, self.begin, self.sample_of)
         del alive
-        if self.record is None:
+        if self.trace is None:
             wiring.launches.give(*key, launch)
 
     def _narrow(self, c: _Call, axes: str) -> None:
@@ -314,7 +331,7 @@ class _Segment:
                 if wiring.root[e] != e:
                     if self.counts is not None:
                         raise InternalError(f"{c.node!r} renames frames")
-                    batch = batch.relabel(self.specs[e] if self.record is None else self.specs[e].copy())
+                    batch = batch.relabel(self.specs[e] if self.trace is None else self.specs[e].copy())
                 batch.sources = names
                 values[e] = batch
 

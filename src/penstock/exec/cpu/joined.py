@@ -12,18 +12,19 @@ import numpy as np
 
 from ...core import kernels
 from ...core.batch import Batch, Spec
+from ...core.traced import Untraceable, plain
 from ...graph.joining import Alternative, Branches, lineage
 from ..arguments import Resolver
 from ..context import BadSamples, Context, ScopedContext
 from .chain import Chain, _Segment
-from .replay import Replay
+from .compiled_plan import CompiledPlan
 
 # Samples up to this many bytes are copied: an array is quicker to make and to read than as many pointers.
 _SMALL_BYTES = 256
 _NONE = np.zeros(0, "i8")
 
 Run = Callable[[Context, kernels.Pool], None]
-_Planned = tuple["_Part", "_Segment | Replay", ScopedContext]  # one branch, for one batch
+_Planned = tuple["_Part", "_Segment | CompiledPlan", ScopedContext]  # one branch, for one batch
 
 
 class Joined:
@@ -32,6 +33,7 @@ class Joined:
     def __init__(self, stage: Branches, apart: list[Run], resolvers: dict[int, Resolver]):
         self.outputs, self._apart = stage.outputs, apart
         self._alternatives = [_Part(a, resolvers) for a in stage.alternatives]
+        self.chains = [p.chain for p in self._alternatives]
         self.wirings = [p.chain.wiring(p.chain.nodes) for p in self._alternatives]
         # What is seen in the memory of something else can't be put into a batch.
         self._can = all(w.root[e] == e for p, w in zip(self._alternatives, self.wirings) for e in p.gives)
@@ -51,6 +53,7 @@ class Joined:
                 raise BadSamples({int(sub.within[i]): what for i, what in bad.samples.items()}) from None
             for i, what in sub.failed.items():
                 ctx.failed[int(sub.within[i])] = what
+            part.chain.plans["by program" if isinstance(segment, CompiledPlan) else "by rules"] += 1
             if part.chain.replays is not None:
                 part.chain.replays.take_back(segment, sub)
         for i, e in enumerate(self.outputs):
@@ -100,7 +103,7 @@ class Joined:
             specs = [segment.specs[part.gives[i]] for part, segment, _ in planned]
             shape = np.empty((n, specs[0].ndim), "i8")
             for spec, (_, _, sub) in zip(specs, planned):
-                shape[sub.within] = spec.shape
+                shape[sub.within] = plain(spec.shape)
             wholes.append(Batch.allocate(Spec(shape, specs[0].dtype, specs[0].layout)))
             for part, segment, sub in planned:
                 segment.given[part.gives[i]] = wholes[i].take(sub.within)
@@ -146,16 +149,21 @@ class _Part:
             values[e] = batch
         return values
 
-    def plan(self, sub: ScopedContext) -> _Segment | Replay | None:
-        links, replays, record = self.chain.links, self.chain.replays, None
+    def plan(self, sub: ScopedContext) -> _Segment | CompiledPlan | None:
+        links, replays, trace = self.chain.links, self.chain.replays, None
         if replays is not None:
             replay = replays.segment(sub)
             if replay is not None:
                 return replay
-            record = replays.for_segment(sub)
-        segment = self.chain.segment(sub, links[0], record)
-        if segment.counts is not None or not all(segment.add(link) for link in links):
-            return None
+            trace = replays.for_segment(sub)
+        try:
+            segment = self.chain.segment(sub, links[0], trace)
+            if segment.counts is not None or not all(segment.add(link) for link in links):
+                return None
+        except Untraceable as e:
+            assert replays is not None
+            replays.refused(sub, e)
+            return self.plan(sub)
         return segment
 
 

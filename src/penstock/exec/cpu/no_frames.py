@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...core.batch import Batch, Spec
-from ...core.recording import IMMEDIATE
+from ...core.tracing import IMMEDIATE
 from ..context import Context
 
 if TYPE_CHECKING:

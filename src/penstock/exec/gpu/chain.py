@@ -21,9 +21,9 @@ from ...gpu.launch import Call, Fusion, Launch
 from ...gpu.session import GpuPass
 from ..arguments import Resolver
 from ..context import Context, cause_of, explain_failure
+from ..cpu.batch_kinds import rules_only
 from ..cpu.chain import Chain, Link, _Segment
-from ..cpu.record_kinds import rules_only
-from ..cpu.replay import Replays
+from ..cpu.plan_cache import PlanCache
 from ..cpu.wiring import Edge, Wiring
 from ..frames import fold
 from .kept import Kept, Order
@@ -42,14 +42,18 @@ class GpuChain(Chain):
     def __init__(self, nodes: list[Any], needed: set[Edge], resolvers: dict[int, Resolver]):
         super().__init__(nodes, needed, resolvers)
         self.kept = Kept(self.links)
-        self.plans = {"kept": 0, "computed": 0, "by rules": 0}  # how many were started
-        self._vain = 0  # batches one after the other that no plan was kept for, but which a record was good for
+        self.plans = {"kept": 0, "by program": 0, "by rules": 0}  # how many were started
+        self._vain = 0  # batches one after the other that no plan was kept for, but which a program was good for
         self._keeps = not rules_only()
         self._records: Any = None
-        if Replays.suit(self.links):
-            from .record import GpuReplays  # which imports this module
+        if PlanCache.suit(self.links):
+            from .compiled_plan import GpuPlanCache  # which imports this module
 
-            self._records = GpuReplays(self)
+            self._records = GpuPlanCache(self)
+
+    @property
+    def traced(self) -> PlanCache | None:
+        return self._records
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
         try:
@@ -81,7 +85,7 @@ class GpuChain(Chain):
             self._vain = 0 if plan is not None else self._vain + 1
             if plan is None:
                 if self._records is not None and at == 0 and self._records.start(ctx, begin):
-                    self.plans["computed"] += 1
+                    self.plans["by program"] += 1
                     return
                 self._vain = min(self._vain, _PATIENCE - 1)
                 plan = self._by_rules(ctx, order, at, key)

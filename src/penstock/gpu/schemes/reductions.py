@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.columns import plain
+from ...core.traced import plain
 from ..launch import Phase, Task, grid_of, several_each
 from .bounds import bound_of
 

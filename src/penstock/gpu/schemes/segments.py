@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core.columns import plain
+from ...core.traced import plain
 from ..access import threads_of_row
 from ..launch import Phase, grid_of
 

@@ -40,7 +40,8 @@ def elements_of_tiles(size: np.ndarray, channels: np.ndarray, rows: int, element
 
 def same_size(size: np.ndarray) -> int:
     """The size of all windows, if it is worth to be compiled in, else 0."""
-    return int(size.flat[0]) if (size == size.flat[0]).all() and size.flat[0] <= _UNROLLED else 0
+    first = size[(0,) * size.ndim]
+    return int(first) if (size == first).all() and first <= _UNROLLED else 0
 
 
 def same_channels(x: Spec, channels: np.ndarray) -> int:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.columns import constant
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Layout
 from ._float_only import FloatOnly
@@ -73,7 +72,8 @@ class Spectrogram(FloatOnly):
         if window is None:
             n = v["window_length"]
             window = 0.5 * (1 - np.cos(2 * np.pi * (np.arange(n) + 0.5) / n))
-        self.window = np.asarray(window, "f4")[None]
+        self.window = np.array(window, "f4")[None]
+        self.window.setflags(write=False)  # the same for all batches
 
     def plan(self, a: Arguments, x: Spec) -> None:
         super().plan(a, x)
@@ -105,7 +105,7 @@ class Spectrogram(FloatOnly):
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         return {
-            "window": constant(self.window),
+            "window": self.window,
             "nfft": a.nfft or a.window_length,
             "window_length": a.window_length,
             "window_step": a.window_step,

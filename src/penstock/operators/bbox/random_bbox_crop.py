@@ -139,7 +139,7 @@ class RandomBBoxCrop(Seeded):
 
     def outputs(self, a: Arguments, boxes: Spec, *labels: Spec) -> tuple[Spec, ...]:
         """What there is room for."""
-        window = Spec(a.native.constant(np.full((a.n, 1), a.dims)), _FLOAT32)
+        window = Spec(np.full((a.n, 1), a.dims), _FLOAT32)
         along = [x.like(layout="") for x in (boxes, *labels)]
         if self.values["output_bbox_indices"]:
             along.append(Spec(np.stack([boxes.shape[:, 0]], axis=1), _INT32))

@@ -27,7 +27,6 @@ class ColorMatrix(ValueOperator, abstract=True):
 
     def plan(self, a: Arguments, x: Spec) -> None:
         super().plan(a, x)
-        a.native.expect(x.extent("C"))
         check_channels(x, 3)
 
     def matrix(self, a: Arguments, hue=None, saturation=None, value=None, contrast=None) -> np.ndarray:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.columns import constant
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerFrame
 
@@ -88,7 +87,7 @@ class Debayer(Operator):
         )
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
-        channels = constant(np.full((x.n, 1), 1 if a.algorithm == "gray_ocv" else 3))
+        channels = np.full((x.n, 1), 1 if a.algorithm == "gray_ocv" else 3)
         return x.like(shape=np.concatenate([x.shape[:, :2], channels], axis=1), layout="HWC")
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:

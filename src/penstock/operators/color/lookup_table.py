@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.columns import constant
 from ...core.dtypes import DALIDataType, to_numpy
 from ...core.op import Arg, Arguments, Pointwise
 
@@ -52,7 +51,8 @@ class LookupTable(Pointwise):
         table = np.full(max(keys, default=-1) + 2, v["default_value"], "f4")
         for key, value in zip(keys, values):
             table[key] = value
-        self.table = constant(_saturated(table, self.type).view("u1")[None])
+        self.table = _saturated(table, self.type).view("u1")[None]
+        self.table.setflags(write=False)  # the same for all batches
         self.size = len(table) - 1
 
     def plan(self, a: Arguments, x: Spec) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.columns import constant
 from ...core.dtypes import DALIDataType, to_numpy
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerFrame
@@ -77,10 +76,10 @@ class CoordTransform(Operator):
         """The matrix (n, e, d) and what is added (n, e)."""
         given, name, width = (a.M, "M", d) if a.MT is None else (a.MT, "MT", d + 1)
         if given is None:
-            given = constant(np.ones((n, 1), "f4"))
+            given = np.ones((n, 1), "f4")
         count = given.shape[1]
         if count == 1 and width > 1 or given is a.M and count == d == 1:
-            matrix, shift = given[..., None] * constant(np.eye(d, dtype="f4")), constant(np.zeros((n, d), "f4"))
+            matrix, shift = given[..., None] * np.eye(d, dtype="f4"), np.zeros((n, d), "f4")
         elif count == 0 or count % width or count // width > _MOST:
             raise ValueError(
                 f"`{name}` needs rows of {width} numbers for points of {d} coordinates, at most {_MOST} rows; got "
@@ -89,7 +88,7 @@ class CoordTransform(Operator):
         else:
             rows = given.reshape(n, count // width, width)
             matrix = rows[..., :d]
-            shift = rows[..., d] if width > d else constant(np.zeros(rows.shape[:2], "f4"))
+            shift = rows[..., d] if width > d else np.zeros(rows.shape[:2], "f4")
         if a.T is not None:
             e = matrix.shape[1]
             if a.T.shape[1] not in (1, e):

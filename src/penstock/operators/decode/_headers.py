@@ -11,8 +11,8 @@ from ...core import kernels
 from ...core.batch import Batch
 from ...core.dtypes import DALIImageType
 from ...core.errors import SampleErrors
-from ...core.recording import IMMEDIATE, Native
 from ...core.rows import allocate
+from ...core.tracing import IMMEDIATE, Native
 
 JPEG = 1
 _BYTE, _INT64 = np.dtype("u1"), np.dtype("i8")

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.columns import constant
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator
 from . import _lab
@@ -69,10 +68,10 @@ class Clahe(Operator):
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         forward, backward = _lab.matrices()
         return {
-            "tables": constant(_lab.tables()),
-            "forward": constant(forward[None]),
-            "backward": constant(backward[None]),
-            "tiles": constant(np.array([[a.tiles_y, a.tiles_x]], "i4")),
+            "tables": _lab.tables(),
+            "forward": forward[None],
+            "backward": backward[None],
+            "tiles": np.array([[a.tiles_y, a.tiles_x]], "i4"),
             "clip_limit": a.clip_limit,
             "luma": a.luma_only,
         }

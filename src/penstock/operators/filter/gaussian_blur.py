@@ -62,7 +62,7 @@ class GaussianBlur(Separable):
         radius = (size - 1) / 2
         spread = np.where(sigma == 0, (radius - 1) * 0.3 + 0.8, sigma)
         a.size = size.astype("i4")[:, None]
-        at = a.native.constant(np.arange(int(size.max(initial=1)))) - radius[..., None]
+        at = np.arange(int(size.max(initial=1))) - radius[..., None]
         with np.errstate(under="ignore"):
             windows = np.where(at <= radius[..., None], np.exp(-(at**2) / (2 * spread[..., None] ** 2)), 0)
         a.windows = (windows / windows.sum(axis=2, keepdims=True))[:, None]

@@ -4,7 +4,6 @@
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.columns import constant
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, PerFrame
 from ._linear_filter import Separable, per_axis
@@ -78,14 +77,14 @@ class Laplacian(Separable):
         if a.smoothing_size is not None:
             smooth = per_axis(a.smoothing_size, "smoothing_size", axes)
             _check("smoothing_size", smooth, 1)
-            a.size = np.where(constant(np.eye(axes, dtype=bool)), a.size, smooth[:, None, :])
-        derives = constant(np.eye(axes, dtype=bool)[..., None])
-        derive, smooth = a.native.constant(_DERIVE)[a.size], a.native.constant(_SMOOTH)[a.size]
+            a.size = np.where(np.eye(axes, dtype=bool), a.size, smooth[:, None, :])
+        derives = np.eye(axes, dtype=bool)[..., None]
+        derive, smooth = (windows[a.native.known(a.size)] for windows in (_DERIVE, _SMOOTH))
         windows = np.where(derives, derive, smooth)
         scale = per_axis(a.scale, "scale", axes)
         if a.normalized_kernel:
             scale = np.exp2(axes + 2.0 - a.size.sum(axis=2))
-        is_last = constant(np.arange(axes) == axes - 1)
+        is_last = np.arange(axes) == axes - 1
         a.windows = windows * np.where(is_last, scale[..., None], 1)[..., None]
 
 

@@ -4,7 +4,6 @@
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.columns import constant
 from ...core.errors import no_axis
 from ...core.kernels import MAX_DIMS
 from ...core.op import Arg, Arguments, Layout, Operator
@@ -38,7 +37,7 @@ class Reduced(Operator, abstract=True):
             )
         mask = np.zeros((x.n, MAX_DIMS), "u1")
         mask[:, self.reduced_axes(x)] = 1
-        a.mask, a.reduced = constant(mask), constant(mask[:, : x.ndim] != 0)
+        a.mask, a.reduced = mask, mask[:, : x.ndim] != 0
 
     def has_axes(self) -> bool:
         return self.values["axes"] is not None or self.values["axis_names"] is not None

@@ -66,7 +66,7 @@ class Pad(Operator):
         if a.axis_names:
             return axes_named(x, a.axis_names, x.layout), None
         if a.axes is None or a.axes.shape[1] == 0:
-            return a.native.constant(np.broadcast_to(np.arange(x.ndim), (x.n, x.ndim))), None
+            return np.broadcast_to(np.arange(x.ndim), (x.n, x.ndim)), None
         return axes_given(a, x)
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
@@ -78,5 +78,5 @@ class Pad(Operator):
 def _for_each(a: Arguments, name: str, axes: np.ndarray, own: np.ndarray | None, default: int) -> np.ndarray:
     """(n, k) from one value for all axes, or one for each."""
     if getattr(a, name) is None:
-        return a.native.constant(np.full(axes.shape, default, "i8"))
+        return np.full(axes.shape, default, "i8")
     return for_axes(a, name, axes, own, default).astype("i8")

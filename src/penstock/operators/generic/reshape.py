@@ -5,7 +5,6 @@ import numpy as np
 
 from ...core.axes import rows_of
 from ...core.batch import Spec
-from ...core.columns import constant
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Layout, Operator, PerSample
 
@@ -82,7 +81,7 @@ class Reshape(Operator):
                 ((a.src_dims < -1) | (a.src_dims >= x.ndim)).any(axis=1),
                 lambda i: f"src_dims {a.src_dims[i].tolist()} are neither axes of the input, 0 to {x.ndim - 1}, nor -1",
             )
-            padded = np.concatenate([x.shape, constant(np.ones((x.n, 1), "i8"))], axis=1)  # index -1 is a new axis
+            padded = np.concatenate([x.shape, np.ones((x.n, 1), "i8")], axis=1)  # index -1 is a new axis
             extent = padded[rows_of(x), a.src_dims]
         if a.rel_shape is None:
             return extent
@@ -90,7 +89,7 @@ class Reshape(Operator):
         if a.src_dims is not None and count != extent.shape[1]:
             raise ValueError(f"`src_dims` has {extent.shape[1]} values and `rel_shape` {count}")
         if count == x.ndim + 1 and a.src_dims is None and (factors[:, -1] < 0).all():
-            extent = np.concatenate([extent, constant(np.ones((x.n, 1), "i8"))], axis=1)
+            extent = np.concatenate([extent, np.ones((x.n, 1), "i8")], axis=1)
         elif count > extent.shape[1]:
             raise ValueError(f"`rel_shape` has {count} values, the input {x.ndim} axes; use `src_dims` to add axes")
         return np.where(

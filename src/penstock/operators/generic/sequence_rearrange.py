@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Batch, Spec
-from ...core.columns import constant
 from ...core.errors import SampleErrors
 from ...core.op import Arguments, Operator, PerSample
 
@@ -48,7 +47,7 @@ class SequenceRearrange(Operator):
             raise ValueError(f"the first axis must count frames (F); got the layout '{x.layout}'")
         order, counts = self._order(a)
         SampleErrors.where(counts < 1, lambda i: "new_order is empty; a sequence needs at least one frame")
-        used = constant(np.arange(order.shape[1])) < counts[:, None]
+        used = np.arange(order.shape[1]) < counts[:, None]
         wrong = used & ((order < 0) | (order >= x.shape[:, :1]))
         SampleErrors.where(
             wrong.any(axis=1),
@@ -58,7 +57,7 @@ class SequenceRearrange(Operator):
 
     def _order(self, a: Arguments) -> tuple[np.ndarray, np.ndarray]:
         """(n, k) indices of frames and how many of them count."""
-        return a.new_order, a.native.constant(np.full(a.n, a.new_order.shape[1]))
+        return a.new_order, np.full(a.n, a.new_order.shape[1])
 
     def outputs(self, a: Arguments, x: Spec, *more: Spec) -> Spec:
         shape = x.shape.copy()
@@ -66,7 +65,7 @@ class SequenceRearrange(Operator):
         return x.like(shape=shape)
 
     def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
-        return {"order": np.ascontiguousarray(a.order, "i4"), "count": a.counts}
+        return {"order": a.order.astype("i4"), "count": a.counts}
 
 
 class _ByData(SequenceRearrange):

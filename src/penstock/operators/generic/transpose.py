@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.columns import constant
 from ...core.kernels import MAX_DIMS
 from ...core.op import Arg, Arguments, Layout, Operator
 
@@ -60,4 +59,4 @@ class Transpose(Operator):
         perm, start = np.zeros((1, MAX_DIMS), "i4"), a.native.zeros((x.n, MAX_DIMS), "i8")
         perm[0, : x.ndim] = a.axes
         start[:, : x.ndim] = self.region(a, x, out)[0] - x.origin
-        return {"perm": constant(perm), "start": start}
+        return {"perm": perm, "start": start}

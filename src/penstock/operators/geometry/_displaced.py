@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.columns import constant
 from ...core.dtypes import DALIInterpType
 from ...core.op import Arg, Arguments, Operator, PerSample
 
@@ -62,7 +61,7 @@ class Displaced(Operator, abstract=True):
         fill = self.fills()
         return {
             "p": getattr(a, "constants", 0),
-            "fill": constant(np.array([fill], "f4")),
+            "fill": np.array([fill], "f4"),
             "n_fill": len(fill),
             "range": 0,
             "extent": x.shape[:, axes],

@@ -45,7 +45,7 @@ class RandomWindow(Operator, abstract=True):
         """
         n, random = a.n, a.random
         (origin, at_origin), (size, at_size) = (a.native.allocate((n, 2), _INT64) for _ in range(2))
-        epoch, position = np.ascontiguousarray(random.epoch, "u4"), np.ascontiguousarray(random.position, "u8")
+        epoch, position = random.epoch.astype("u4", copy=False), random.position.astype("u8", copy=False)
         bad = a.native.call(
             "random_windows",
             *(random.key, epoch, position, n, shape, shape.shape[1], *at, *self._ranges),

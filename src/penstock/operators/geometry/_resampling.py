@@ -61,7 +61,6 @@ class Resampling(Operator, abstract=True):
         for name, column in (("min_filter", a.min), ("mag_filter", a.mag)):
             if self.values[name if name in a.given else "interp_type"] is not None:
                 continue  # a constant, which is a DALIInterpType
-            a.native.expect(column)
             bad = (column < 0) | (column > _GAUSSIAN)
             SampleErrors.where(
                 bad, lambda i, n=name, c=column: f"{n} is {c[i]}, which is no interpolation type (0 to 5)"

@@ -80,7 +80,7 @@ class CropMirrorNormalize(CropWindow):
         # For constants, all that follows depends on the channels only, which seldom change.
         key = None
         if self.normalises_alike:
-            a.native.expect(channels)
+            channels = a.native.known(channels)
             key = channels.tobytes()
         known = self._normalisations.get(key)
         if known is None:

@@ -9,7 +9,6 @@ import numpy as np
 
 from ...core.axes import axes_at, axes_named, rows_of
 from ...core.batch import Spec
-from ...core.columns import constant
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, PerSample, Pointwise
 
@@ -56,7 +55,7 @@ class Erase(Pointwise):
                 f"input type {x.dtype.name} is not supported; supported: integers, float16, float32; fn.cast converts"
             )
         if "axes" in self.values["given"] and "axis_names" not in self.values["given"]:
-            axes = axes_at(x, constant(np.broadcast_to(np.array(self.values["axes"]), (x.n, len(self.values["axes"])))))
+            axes = axes_at(x, np.broadcast_to(np.array(self.values["axes"]), (x.n, len(self.values["axes"]))))
         else:  # an input without a layout is taken for an image or a volume
             axes = axes_named(x, self.values["axis_names"], x.layout or {2: "HW", 3: "HWC", 4: "DHWC"}.get(x.ndim, ""))
         self._place(a, x, axes)
@@ -87,12 +86,12 @@ class Erase(Pointwise):
             anchor = anchor - shape / 2
         a.begin = a.native.zeros((x.n, regions, x.ndim), "i8")
         a.end = np.repeat(x.shape[:, None, :], regions, axis=1)
-        at = rows[:, :, None], constant(np.arange(regions)[None, :, None]), axes[:, None, :]
+        at = rows[:, :, None], np.arange(regions)[None, :, None], axes[:, None, :]
         a.begin[at], a.end[at] = _place_of(anchor), _place_of(anchor + shape)
 
     def _regions(self, a: Arguments, name: str, n_axes: int) -> np.ndarray:
         values = getattr(a, name).astype("f4", copy=False)
-        missing = constant(np.arange(values.shape[1]) >= a.lengths(name)[:, None])
+        missing = np.arange(values.shape[1]) >= a.lengths(name)[:, None]
         values = np.where(missing, np.float32(_NAN), values)  # what a sample does not have
         if n_axes == 0 or values.shape[1] % n_axes:
             raise ValueError(

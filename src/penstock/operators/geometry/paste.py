@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.columns import constant
 from ...core.errors import SampleErrors
 from ...core.kernels import MAX_DIMS
 from ...core.op import Arg, Arguments, Operator, PerSample
@@ -70,5 +69,5 @@ class Paste(Operator):
         extent[:, 3:] = 1
         start[:, :2] -= a.at
         extent[:, :3] = x.shape
-        fill = constant(np.array(self.values["fill_value"], "f4")[None])
+        fill = np.array(self.values["fill_value"], "f4")[None]
         return {"start": start, "extent": extent, "fill": fill, "channels": 2 if fill.size > 1 else -1}

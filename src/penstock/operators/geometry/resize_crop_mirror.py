@@ -6,7 +6,6 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.columns import constant
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, PerSample
 from ._resampling import IMAGES, VOLUMES, Resampling, spatial
@@ -81,7 +80,7 @@ class ResizeCropMirror(ResizeSize, Resampling):
         )
         place = position.astype("f8") * (a.size - a.window)
         place = np.trunc(place if a.rounding == "truncate" else place + np.copysign(0.5, place))
-        mirrored = (a.mirror[:, None] & constant(np.array([bit for *_, bit in axes]))) != 0
+        mirrored = (a.mirror[:, None] & np.array([bit for *_, bit in axes])) != 0
         # A mirrored axis resizes the mirrored region, in which the window lies as far from the other end.
         a.start, a.end = np.where(mirrored, a.end, a.start), np.where(mirrored, a.start, a.end)
         a.place = np.where(mirrored, a.size - a.window - place, place).astype("i8")

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.columns import constant
 from ...core.op import Arg, Arguments
 from ._displaced import WATER, Masked
 
@@ -42,7 +41,8 @@ class Water(Masked):
         for name in names:
             if not np.isfinite(self.values[name]):
                 raise ValueError(f"{self.display_name()}: {name} must be finite, got {self.values[name]}")
-        self.constants = constant(np.array([[self.values[name] for name in names] + [0.0] * 3], "f4"))
+        self.constants = np.array([[self.values[name] for name in names] + [0.0] * 3], "f4")
+        self.constants.setflags(write=False)
 
     def params(self, a: Arguments, x: Spec, *specs: Spec) -> dict[str, Any]:
         return {**super().params(a, x, *specs), "p": self.constants}

@@ -8,7 +8,6 @@ import numpy as np
 
 from ...core import dtypes
 from ...core.batch import Spec
-from ...core.columns import constant
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, Pointwise
 
@@ -140,13 +139,13 @@ class Arithmetic(Operator):
         columns = {"operation": a.kernel_operation, "compute": int(a.compute), "constant_at": a.constant_at}
         if a.constant_at >= 0:
             value = np.array(a.constant, constant_type(a.constant))
-            columns |= {"real": float(value), "integer": constant(value.astype("i8")) if value.dtype.kind != "f" else 0}
+            columns |= {"real": float(value), "integer": value.astype("i8") if value.dtype.kind != "f" else 0}
         return columns
 
 
 def _with_axes(x: Spec, ndim: int) -> np.ndarray:
     """Shapes of so many axes, those in front of extent 1."""
-    missing = constant(np.ones((x.n, ndim - x.ndim), "i8"))
+    missing = np.ones((x.n, ndim - x.ndim), "i8")
     return np.concatenate([missing, x.shape], axis=1) if ndim > x.ndim else x.shape
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.columns import constant
 from ...core.draws import draws
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, PerSample
@@ -49,7 +48,7 @@ class SaltAndPepper(Noise):
         for name in ("prob", "salt_vs_pepper"):
             p = getattr(a, name)
             SampleErrors.where(~((p >= 0) & (p <= 1)), lambda i, p=p, n=name: f"`{n}` must be in [0, 1]; got {p[i]:g}")
-        a.channels, a.inner = constant(np.ones(x.n, "i4")), True
+        a.channels, a.inner = np.ones(x.n, "i4"), True
         if not self.values["per_channel"] and x.ndim:
             axis = x.axis("C") if x.layout else x.ndim - 1
             if axis not in (0, x.ndim - 1):

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.columns import constant
 from ...core.dtypes import DALIDataType, to_numpy
 from ...core.errors import SampleErrors, no_axis
 from ...core.kernels import MAX_DIMS
@@ -46,7 +45,7 @@ class Reduction(Operator, abstract=True):
             reduced[axis] = True
         mask = np.zeros((1, MAX_DIMS), "u1")
         mask[0, : x.ndim] = reduced
-        a.reduced, a.kept, a.mask = constant(reduced), constant(~reduced), constant(mask)
+        a.reduced, a.kept, a.mask = reduced, ~reduced, mask
 
     def _axes(self, x: Spec) -> list[int]:
         axes, names = self.values["axes"], self.values["axis_names"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....core.batch import Spec
 from ....core.op import Arg, Arguments
-from ....core.recording import Native
+from ....core.tracing import Native
 from ....graph import trace
 from ....operators.geometry.resize import Resize
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from .... import fn, math
-from ....core.recording import IMMEDIATE
+from ....core.tracing import IMMEDIATE
 from ....types import Constant, DALIDataType, DALIInterpType
 from ._checks import is_sequence, size_of
 from ._enums import BY_NUMBER, SUPPORTED, InterpolationMode, check_mode, mode_of

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan of a batch for a mixed decoder: by its operator's rules, or, where these need not run for every
-batch, by the record of an earlier one (see exec/cpu/replay.py)."""
+batch, by a program (see exec/cpu/plan_cache.py)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 from ....core import dtypes, kernels
 from ....core.batch import Batch, Spec
 from ....core.rows import TENSOR, ArgumentRows, address, allocate
-from ....exec.cpu.record_kinds import Kinds, rules_only
-from ....exec.cpu.replay import Record, Recorded
+from ....core.traced import Untraceable, plain
+from ....exec.cpu.batch_kinds import Kinds, rules_only
+from ....exec.cpu.plan_trace import PlanProgram, PlanTrace, TracedBatch
 from ....gpu.batch import DeviceBatch
 from ....gpu.session import GpuPass
 from ....gpu.stage import StageBatch, StageCall
@@ -40,42 +41,35 @@ class Pictures:
         self._totals = (ctypes.c_int64 * _N_TOTALS)()
         self._at_totals = ctypes.addressof(self._totals)
         self._spec: Spec | None = None
-        self._recorded: Recorded | None = None
-        self.kind: tuple | None = None  # of what was recorded
+        self._program: PlanProgram | None = None
+        self.kind: tuple | None = None  # of what was traced
 
-    def by_rules(self, batch: StageBatch, record: Record | None = None) -> None:
-        """Plans a batch, and has it on record."""
+    def by_rules(self, batch: StageBatch, trace: PlanTrace | None = None) -> None:
+        """Plans a batch; with `trace` its rules are traced, for batches to come."""
         a, op, inputs = batch.arguments(), self.call.op, batch.inputs
-        if record is not None:
-            a.native = record
-            inputs = [record.input(e, b) for e, b in zip(self.call.inputs, inputs)]
+        if trace is not None:
+            a.native = trace
+            inputs = [TracedBatch(trace, e, b, trace.take_in(e, b)) for e, b in zip(self.call.inputs, inputs)]
         a.batches = [b if i in op.peeks else None for i, b in enumerate(inputs)]
         specs = [b.spec for b in inputs]
         op.plan(a, *specs)
         spec = op.outputs(a, *specs)
         assert isinstance(spec, Spec)
-        columns = op.params(a, *specs, spec)
+        columns, info = op.params(a, *specs, spec), a.info
+        if trace is not None:
+            trace.fill_rows([self._rows], [columns], [self.call.op.display_name()])
+            spec, info = trace.settled(spec), plain(trace.contiguous(info))
         self._rows.fill(columns)
-        self.shape, self.info = np.ascontiguousarray(spec.stored), np.ascontiguousarray(a.info)
+        self.shape, self.info = np.ascontiguousarray(spec.stored), np.ascontiguousarray(info)
         self._at_shape, self._at_info = address(self.shape), address(self.info)
         self._kind = spec.dtype, spec.layout, int(dtypes.from_numpy(spec.dtype))
-        if record is None:
-            return
-        record.filled([self._rows], [columns])
-        record.check(spec.stored, "the shape of the output")
-        if (self._at_shape, self._at_info) != (address(spec.stored), address(a.info)):
-            record.fault = record.fault or "the shape of the output is a view"
-        if not record.fault:
-            self._recorded = Recorded(record)
-
-    @property
-    def is_recorded(self) -> bool:
-        return self._recorded is not None
+        if trace is not None:
+            self._program = PlanProgram(trace)
 
     def again(self, batch: StageBatch) -> bool:
         """Plans another batch of the same kind as before; False if the rules have to."""
-        assert self._recorded is not None
-        return self._recorded.replayed(batch.context)
+        assert self._program is not None
+        return self._program.run(batch.context)
 
     def allocate(self, gpu: GpuPass, encoded: Batch, hardware: bool) -> DeviceBatch:
         """Memory for the pixels; then the numbers below are known. `hardware` says whether the JPEG engine can make
@@ -127,8 +121,8 @@ class Planner:
     def __init__(self, call: StageCall):
         self.call = call
         self._can_replay = call.op.replays and not call.data_arguments and len(call.inputs) == 1 and not rules_only()
-        self._idle: dict[tuple, list[Pictures]] = {}  # those that are recorded, by the kind of input
-        self._unrecorded: dict[int, list[Pictures]] = {}  # by the number of pictures
+        self._idle: dict[tuple, list[Pictures]] = {}  # those with a program, by the kind of input
+        self._by_rules: dict[int, list[Pictures]] = {}  # by the number of pictures
         self._kinds = Kinds(_KEPT_ROWS)
 
     def plan(self, batch: StageBatch) -> Pictures:
@@ -143,14 +137,14 @@ class Planner:
             if self._kinds.pays(kind):
                 pictures = Pictures(self.call, batch.n)
                 try:
-                    pictures.by_rules(batch, Record())
-                    if pictures.is_recorded:
-                        pictures.kind = kind
-                        return pictures
+                    pictures.by_rules(batch, PlanTrace())
+                    pictures.kind = kind
+                    return pictures
+                except Untraceable:
                     self._kinds.give_up(kind)
-                except Exception:  # which comes again if it is not about the record
+                except Exception:  # which comes again if it is not about the program
                     pass
-        idle = self._unrecorded.get(batch.n)
+        idle = self._by_rules.get(batch.n)
         try:
             pictures = idle.pop()  # type: ignore[union-attr]
         except (AttributeError, IndexError):
@@ -162,12 +156,12 @@ class Planner:
         if pictures.kind is not None:
             self._idle.setdefault(pictures.kind, []).append(pictures)
             return
-        idle = self._unrecorded.get(pictures.n)
+        idle = self._by_rules.get(pictures.n)
         if idle is None:
             if self._kinds.is_full:
                 return
             self._kinds.rows += pictures.n
-            idle = self._unrecorded.setdefault(pictures.n, [])
+            idle = self._by_rules.setdefault(pictures.n, [])
         if len(idle) < _KEPT_EACH:
             idle.append(pictures)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of which batches records are made (replay.py)."""
+"""For which batches programs are made (plan_cache.py)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_KEPT_EACH = 4  # records of a kind
-_WAIT = 2  # batches of a kind before one is recorded, which takes longer
-_PATIENCE = 8  # batches one after the other for which a record was of no use
+_KEPT_EACH = 4  # programs of a kind, each for one batch at a time
+_WAIT = 2  # batches of a kind before one is traced, which takes longer
+_PATIENCE = 8  # batches one after the other for which a program was of no use
 _NEVER = 1 << 30
 
 
@@ -23,22 +23,22 @@ def rules_only() -> bool:
 
 
 class Kinds:
-    """Of which kinds of batches it pays to keep records, as it turns out; a kind begins with its number of rows.
-    Records are kept for kinds of so many `rows` in total, at most."""
+    """Of which kinds of batches it pays to make programs, as it turns out; a kind begins with its number of rows.
+    Programs are kept for kinds of so many `rows` in total, at most."""
 
     def __init__(self, most_rows: int):
         self._most_rows, self.rows = most_rows, 0
         self._seen: dict[tuple, int] = {}
         self._vain: dict[tuple, int] = {}
-        self._recorded_now: set[tuple] = set()
+        self._traced_now: set[tuple] = set()
 
     @property
     def is_full(self) -> bool:
         return self.rows > self._most_rows
 
     def pays(self, kind: tuple) -> bool:
-        """Whether it pays to record a batch of a kind, which has come."""
-        if kind in self._recorded_now:
+        """Whether it pays to trace a batch of a kind, which has come."""
+        if kind in self._traced_now:
             return False
         seen = self._seen.get(kind, 0)
         if seen > _WAIT + _KEPT_EACH or (seen == 0 and self.is_full):
@@ -49,19 +49,19 @@ class Kinds:
         return seen >= _WAIT and self._vain.get(kind, 0) < _PATIENCE
 
     @contextmanager
-    def recording(self, kind: tuple) -> Iterator[None]:
-        """While a batch is recorded, no other one of its kind is: it would take both of them longer."""
-        self._recorded_now.add(kind)
+    def tracing(self, kind: tuple) -> Iterator[None]:
+        """While a batch is traced, no other one of its kind is: it would take both of them longer."""
+        self._traced_now.add(kind)
         try:
             yield
         finally:
-            self._recorded_now.discard(kind)
+            self._traced_now.discard(kind)
 
     def used(self, kind: tuple, agrees: bool) -> bool:
-        """A record of the kind was of use or not; says whether to go on with it."""
+        """A program of the kind was of use or not; says whether to go on with it."""
         self._vain[kind] = 0 if agrees else self._vain.get(kind, 0) + 1
         return self._vain[kind] < _PATIENCE
 
     def give_up(self, kind: tuple) -> None:
-        """Says that batches of the kind can't be recorded."""
+        """Says that batches of the kind can't be traced."""
         self._vain[kind] = _NEVER

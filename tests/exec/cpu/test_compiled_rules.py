@@ -6,9 +6,9 @@ import pytest
 
 from penstock import fn, pipeline_def
 from penstock.core.batch import Batch, view
-from penstock.exec.cpu import replay
+from penstock.exec.cpu import compiled_plan, plan_cache, plan_trace
 from penstock.pipeline import PipelineError
-from replayed_cases import CASES, N, images
+from traced_cases import CASES, N, images
 
 BATCHES = 14
 
@@ -48,8 +48,8 @@ def intact(guards):
 
 @pytest.mark.parametrize("name", CASES)
 def test_same_as_by_rules(name, monkeypatch, guards):
-    replayed, faults = [], []
-    plan, keep = replay.Replay.plan, replay.Replays._keep
+    replayed, traced = [], []
+    plan, keep = compiled_plan.CompiledPlan.plan, plan_cache.PlanCache._keep
 
     def counted(self, ctx):
         replayed.append(plan(self, ctx))
@@ -57,13 +57,13 @@ def test_same_as_by_rules(name, monkeypatch, guards):
 
     def kept(self, kind, segment, record):
         keep(self, kind, segment, record)
-        faults.append(record.fault)
+        traced.append(self)
 
     with monkeypatch.context() as m:
-        m.setattr(replay.Replay, "plan", counted)
-        m.setattr(replay.Replays, "_keep", kept)
+        m.setattr(compiled_plan.CompiledPlan, "plan", counted)
+        m.setattr(plan_cache.PlanCache, "_keep", kept)
         ours = run(CASES[name])
-    assert not any(faults) and faults, faults
+    assert traced and not any(r.untraceable for r in traced), [r.untraceable for r in traced]
     assert sum(replayed) > BATCHES // 2, "rules ran for what could be replayed"
     assert guards and intact(guards), "a kernel wrote behind an output"
     monkeypatch.setenv("PENSTOCK_PLAN", "rules")
@@ -74,20 +74,20 @@ def test_same_as_by_rules(name, monkeypatch, guards):
 
 
 def test_samples_that_are_misplaced_are_noticed(monkeypatch, guards):
-    begin = replay.Replay.__init__
+    begin = compiled_plan.CompiledPlan.__init__
 
     def without(self, *arguments):
         begin(self, *arguments)
         self._seen = []
 
-    monkeypatch.setattr(replay.Replay, "__init__", without)
+    monkeypatch.setattr(compiled_plan.CompiledPlan, "__init__", without)
     with pytest.raises((AssertionError, PipelineError)):
         test_same_as_by_rules("reshape in front", monkeypatch, guards)
 
 
 def test_writing_behind_a_replayed_output_is_noticed(monkeypatch, guards):
     """Kernels are told that the memory of the outputs begins 8 bytes later."""
-    make, execute = replay.Replay._make, replay.execute
+    make, execute = compiled_plan.CompiledPlan._make, compiled_plan.execute
     made = []
 
     def kept(self):
@@ -101,8 +101,8 @@ def test_writing_behind_a_replayed_output_is_noticed(monkeypatch, guards):
         for batch in made:
             batch.rows["data"] -= np.uint64(8)
 
-    monkeypatch.setattr(replay.Replay, "_make", kept)
-    monkeypatch.setattr(replay, "execute", misplaced)
+    monkeypatch.setattr(compiled_plan.CompiledPlan, "_make", kept)
+    monkeypatch.setattr(compiled_plan, "execute", misplaced)
     run(CASES["of two images"])
     assert made and not intact(guards)
 
@@ -111,7 +111,7 @@ def test_the_rules_plan_every_batch_if_the_environment_says_so(monkeypatch):
     def unasked(*arguments):
         raise AssertionError("a plan was recorded")
 
-    monkeypatch.setattr(replay.Record, "__init__", unasked)
+    monkeypatch.setattr(plan_trace.PlanTrace, "__init__", unasked)
     monkeypatch.setenv("PENSTOCK_PLAN", "rules")
     run(CASES["of two images"])
     monkeypatch.setenv("PENSTOCK_PLAN", "rule")

@@ -260,6 +260,7 @@ COMPUTED = {
 }
 
 SMALL = {
+    "box_encoder": lambda f: fn.box_encoder(f(inside), f(of_boxes), anchors=[0, 0, 0.5, 1, 0.5, 0, 1, 1], offset=True),
     "boxes and images": lambda f: (
         fn.flip(f(images), horizontal=(c := f(coins, side=True))),
         fn.bb_flip(f(boxes), horizontal=c),
@@ -317,6 +318,7 @@ RENAMED = {
 
 # Of operators that have no form for the GPU.
 ON_CPU = {
+    "bbox_paste": lambda f: fn.bbox_paste(f(inside), ratio=1.5, paste_x=f(columns, side=True)),
     "bbox_rotate": lambda f: fn.bbox_rotate(f(inside), angle=f(angles, side=True), input_shape=[100, 150]),
     "bbox_rotate with labels": lambda f: fn.bbox_rotate(
         f(inside), f(of_boxes), angle=30.0, input_shape=f(canvases, side=True), size=f(pairs, side=True) * 300.0

@@ -6,8 +6,7 @@ import pytest
 
 from encoded_images import encode, mixed, photograph
 from penstock import fn, pipeline_def, types
-from penstock.core.recording import Recorder
-from penstock.exec.cpu import replay
+from penstock.exec.cpu import compiled_plan
 
 N, BATCHES = 6, 14
 
@@ -66,20 +65,20 @@ def run(steps, source, on_error="raise"):
 def replayed(monkeypatch):
     """Counts batches whose plan was replayed, and those for which that was tried in vain."""
     counts = {True: 0, False: 0}
-    original = replay.Replay.plan
+    original = compiled_plan.CompiledPlan.plan
 
     def counted(self, ctx):
         result = original(self, ctx)
         counts[result] += 1
         return result
 
-    monkeypatch.setattr(replay.Replay, "plan", counted)
+    monkeypatch.setattr(compiled_plan.CompiledPlan, "plan", counted)
     return counts
 
 
 def by_rules(monkeypatch, *args, **kwargs):
     with monkeypatch.context() as m:
-        m.setattr(replay.Replays, "suit", staticmethod(lambda links: False))
+        m.setenv("PENSTOCK_PLAN", "rules")
         return run(*args, **kwargs)
 
 
@@ -143,37 +142,7 @@ def test_stored_channels(replayed, monkeypatch):
 
     ours = run_any(stored, source)
     assert replayed[True] and replayed[False]
-    monkeypatch.setattr(replay.Replays, "suit", staticmethod(lambda links: False))
+    monkeypatch.setenv("PENSTOCK_PLAN", "rules")
     for a, b in zip(ours, run_any(stored, source)):
         for x, y in zip(a, b):
             np.testing.assert_array_equal(x, y)
-
-
-def test_what_numpy_computes_is_a_fault():
-    record = Recorder()
-    column, _ = record.allocate(4, np.dtype("i8"))
-    constant = np.arange(4)
-    constant.setflags(write=False)
-    record.assign(column, constant)
-    record.expect(column)
-    assert not record.fault
-    record.check(column + 1, "a sum")
-    assert not record.fault  # NumPy's own sum is on record
-    record.check(np.asarray(column) + 1, "a sum")
-    assert record.fault == "a sum is computed from data"
-
-
-def test_replay_stops_at_another_result():
-    from penstock.core.kernels import library
-
-    record = Recorder()
-    written, source = record.copied(np.array([1, 2, 3], "i4"))
-    copy, _ = record.allocate(3, np.dtype("f4"))
-    record.assign(copy, source)
-    record.expect(source[1:])
-    at, n, alive = record.end()
-    assert n == 2 and library().replay(at, n) == 2
-    written[0] = 7
-    assert library().replay(at, n) == 2 and copy.tolist() == [7, 2, 3]
-    written[2] = 4
-    assert library().replay(at, n) == 1 and alive

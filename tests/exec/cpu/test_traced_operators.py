@@ -5,9 +5,8 @@ import pytest
 
 from penstock import fn, pipeline_def
 from penstock.core.op import REGISTRY
-from replayed_cases import CASES, N
+from traced_cases import CASES, N
 
-_SMALL = "small tensors, whose sizes come again"
 _TABLES = "sizes follow from random numbers or from what files hold"
 BY_RULES = {
     "_auto_aug.augment": "which augmentations are done is data",
@@ -26,7 +25,7 @@ BY_RULES = {
     "segmentation.random_object_bbox": _TABLES,
     "tensor_resize": "which axes change is data",
 }
-# Replayed in test_replay.py and gpu/test_computed_plans.py.
+# Replayed in test_compiled_plan.py and gpu/test_computed_plans.py.
 ELSEWHERE = {
     *("brightness", "brightness_contrast", "cast", "color_twist", "contrast", "copy", "decoders.image", "hsv", "hue"),
     *("random_resized_crop", "saturation"),

@@ -3,8 +3,8 @@
 
 import threading
 
-from penstock.exec.cpu.record_kinds import Kinds
-from penstock.exec.gpu import record as gpu_record
+from penstock.exec.cpu.batch_kinds import Kinds
+from penstock.exec.gpu import compiled_plan as gpu_compiled
 
 KIND, OTHER = (6, "u1"), (7, "u1")
 
@@ -17,7 +17,7 @@ def seen_twice():
 
 def test_one_batch_of_a_kind_is_recorded_at_a_time():
     kinds = seen_twice()
-    with kinds.recording(KIND):
+    with kinds.tracing(KIND):
         assert not any(kinds.pays(KIND) for _ in range(20))
         assert kinds.pays(OTHER)
     assert kinds.pays(KIND), "batches that came meanwhile must not count"
@@ -26,7 +26,7 @@ def test_one_batch_of_a_kind_is_recorded_at_a_time():
 def test_a_failure_does_not_end_recording():
     kinds = seen_twice()
     try:
-        with kinds.recording(KIND):
+        with kinds.tracing(KIND):
             raise KeyError
     except KeyError:
         pass
@@ -34,13 +34,13 @@ def test_a_failure_does_not_end_recording():
 
 
 def replays(idle):
-    made = object.__new__(gpu_record.GpuReplays)
+    made = object.__new__(gpu_compiled.GpuPlanCache)
     made._waited, made._idle = {}, {KIND: idle}
     return made
 
 
 def test_a_record_that_is_in_use_is_waited_for(monkeypatch):
-    monkeypatch.setattr(gpu_record, "_LOOKS", 1 << 20)
+    monkeypatch.setattr(gpu_compiled, "_LOOKS", 1 << 20)
     idle = []
     threading.Timer(1e-3, idle.append, ["a record"]).start()
     assert replays(idle)._given_back(KIND) == "a record"
@@ -54,5 +54,5 @@ def test_another_is_recorded_if_all_are_often_in_use():
 
 
 def test_nobody_waits_for_ever(monkeypatch):
-    monkeypatch.setattr(gpu_record, "_LOOKS", 3)
+    monkeypatch.setattr(gpu_compiled, "_LOOKS", 3)
     assert replays([])._given_back(KIND) is None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of GPU segments that are computed for each batch by what was recorded of an earlier one, as those of chains of
-the CPU are (exec/cpu/replay.py): for pictures whose sizes never come again. The image of the plan is the memory of the
-record; places and sizes follow from the extents that it computes."""
+"""Plans of GPU segments that a program computes for each batch, as those of chains of the CPU (exec/cpu/plan_cache.py):
+for pictures whose sizes never come again. The image of the plan is memory of the program; places and sizes follow from
+the extents that it computes."""
 
 from __future__ import annotations
 
@@ -12,49 +12,43 @@ import numpy as np
 
 from ...core import kernels
 from ...core.batch import Spec
-from ...core.columns import constant, plain
 from ...core.dtypes import from_numpy
 from ...core.op import Arguments
+from ...core.program import RESULT, Pointer, Program
 from ...core.rng import Watched
 from ...core.rows import TENSOR, ArgumentRows, TensorRows
+from ...core.traced import Untraceable, is_constant
 from ...gpu.decided import expect
 from ...gpu.launch import Call, Fusion, Launch
 from ..context import Context
 from ..cpu.chain import Chain, Link
-from ..cpu.replay import Record, Recorded, Replays
+from ..cpu.plan_cache import PlanCache
+from ..cpu.plan_trace import PlanProgram, PlanTrace
 from ..cpu.wiring import Edge, Wiring
 from .chain import GpuSegment
 from .plan import HERE, INPUT, MEMORY, OUTPUTS, GpuPlan, Image, Output, Where
 
 _ALIGNED = 256
-_ANOTHER_AFTER = (4, 16, 64)  # batches that found all records of their kind in use
+_ANOTHER_AFTER = (4, 16, 64)  # batches that found all plans of their kind in use
 _PAUSE, _LOOKS = 50e-6, 100  # seconds between looks for one that is given back, and how many
 _INT64 = np.dtype("i8")
 
 
-class GpuRecord(Record):
-    """What is recorded of a segment on the GPU. `odd`: the fault is in the batch, another one may be without."""
+class GpuPlanTrace(PlanTrace):
+    """The program of a segment on the GPU. `odd`: this batch can't be traced, another one perhaps can."""
 
     odd = False
 
-    def unread(self, to: np.ndarray, name: str) -> None:
+    def unread(self, to: np.ndarray, numbers: Any) -> None:
         """The image is patched with them."""
 
-    def laid_out(self, spec: Spec) -> tuple[np.ndarray, np.ndarray]:
+    def laid_out(self, spec: Spec) -> tuple[Any, np.ndarray]:
         """The rows of a batch in memory that begins at 0, and (2,): its bytes, and whether all have one shape."""
-        rows, at = self.memory(spec.n, TENSOR)
-        about, at_about = self.memory(2, _INT64)
-        dtype = int(from_numpy(spec.dtype))
-        if not self.call("lay_out_batch", spec.stored, spec.n, spec.ndim, dtype, 0, at, at_about):
+        rows, about = self.store(np.zeros(spec.n, TENSOR), RESULT), self.store(np.zeros(2, _INT64), RESULT)
+        numbers = spec.n, spec.ndim, int(from_numpy(spec.dtype)), 0
+        if not self.call("lay_out_batch", spec.stored, *numbers, Pointer(rows.value), Pointer(about.value)):
             raise MemoryError(f"no memory is large enough for samples of the shapes {spec.stored.tolist()[:4]}...")
-        return rows, about
-
-
-def _plain(spec: Spec) -> Spec:
-    """The same memory, for code that is not on record."""
-    if spec.stored is spec.shape:
-        return Spec(plain(spec.shape), spec.dtype, spec.layout)
-    return Spec(*map(plain, (spec.shape, spec.dtype, spec.layout, spec.origin, spec.stored)))
+        return rows, about.array
 
 
 class ComputedPlan(GpuPlan):
@@ -83,17 +77,18 @@ class ComputedPlan(GpuPlan):
         return end, sizes, specs, inner
 
 
-class RecordedSegment(GpuSegment):
-    """A segment that is planned while all is recorded."""
+class TracedSegment(GpuSegment):
+    """A segment that is planned while its rules are traced."""
 
-    record: GpuRecord
+    trace: GpuPlanTrace
 
-    def __init__(self, chain: Chain, ctx: Context, first: Link, record: GpuRecord):
+    def __init__(self, chain: Chain, ctx: Context, first: Link, trace: GpuPlanTrace):
         super().__init__(chain, ctx, first, set())
-        self.record, self.native = record, record
+        self.trace, self.native = trace, trace
         self._abouts: list[tuple[Spec, np.ndarray]] = []
         self._inner: list[np.ndarray] = []
         self._columns: list[dict[str, Any]] = []
+        self._traced: list[Spec] = []  # of which `_tensors` are those of the batch at hand
 
     def watch(self, link: Link, a: Arguments) -> None:
         a.random = Watched(a.random)  # whose numbers, if a rule reads them, are computed from data
@@ -102,21 +97,17 @@ class RecordedSegment(GpuSegment):
         kind = type("Computed", (ComputedPlan,), {"n_inner": len(self._inner)})
         plan = kind(*arguments)
         plan.abouts, plan.inner = self._abouts, self._inner
-        for spec, _ in self._abouts:
-            self.record.check(spec.stored, "the shape of an output")
-            if not spec.stored.flags.c_contiguous:
-                self.record.fault = self.record.fault or "the shape of an output is a view"
         return plan
 
     def _outputs(self, wiring: Wiring) -> list[tuple[Output, np.ndarray]]:
         named, made = self._named(), []
         for k, e in enumerate(wiring.allocated):
-            spec = _plain(self.specs[e])
-            rows, about = self.record.laid_out(spec)
+            rows, about = self.trace.laid_out(self.specs[e])
+            spec = self.trace.settled(self.specs[e])
             self._abouts.append((spec, about))
             where = Where(MEMORY, OUTPUTS + k)
-            output = Output(e, spec, rows, int(about[0]), where, None, named.get(e), e in wiring.wanted)
-            made.append((output, rows))
+            output = Output(e, spec, rows.array, int(about[0]), where, None, named.get(e), e in wiring.wanted)
+            made.append((output, rows.array))
         return made
 
     def _views(self, wiring: Wiring, made: dict[Edge, Output]) -> list[Output]:
@@ -128,23 +119,22 @@ class RecordedSegment(GpuSegment):
                 continue
             within = Where(INPUT, self._inputs.index(root)) if root not in made else made[root].where
             rows = self._renamed(e, made[root].rows if root in made else None)
-            views.append(Output(e, _plain(self.specs[e]), rows, 0, within, root, named.get(e), True))
-            self.record.check(self.specs[e].stored, "the shape of an output")
+            spec = self.trace.settled(self.specs[e])
+            views.append(Output(e, spec, rows, 0, within, root, named.get(e), True))
         return views
 
     def _renamed(self, e: Edge, whole: np.ndarray | None) -> np.ndarray:
         """The rows of an edge that is seen in the memory of others, where they are; None: at their beginnings."""
-        rows, _ = self.record.laid_out(_plain(self.specs[e]))
-        begins = constant(np.zeros(len(rows), "u8")) if whole is None else self.record.column(whole["data"])
-        self.record.assign(rows["data"], begins)
-        return rows
+        rows, _ = self.trace.laid_out(self.specs[e])
+        begins = 0 if whole is None else self.trace.of_memory(whole)["data"]
+        self.trace.assign(rows["data"], begins)
+        return rows.array
 
     def _arguments(self, kernel: kernels.Kernel, rows: ArgumentRows, columns: dict[str, Any], image: Image) -> int:
-        at = super()._arguments(kernel, rows, columns, image)
-        self.record.filled([rows], [columns])
-        self.record.adopt(rows.array)
         self._columns.append(columns)
-        return at
+        at_hand = columns.copy()
+        self.trace.fill_rows([rows], [at_hand], [kernel.path])
+        return super()._arguments(kernel, rows, at_hand, image)
 
     def _place(
         self, wiring: Wiring, launches: list[Launch], begin: int, places: dict[Edge, tuple[Where, np.ndarray]]
@@ -154,14 +144,16 @@ class RecordedSegment(GpuSegment):
             for t in x.tensors:
                 root = wiring.root.get(edges[t], edges[t])
                 if root not in places and root not in self.imported:
-                    rows, about = self.record.laid_out(self.specs[root])
-                    places[root] = Where(MEMORY, first + len(self._inner)), rows
+                    rows, about = self.trace.laid_out(self.specs[root])
+                    places[root] = Where(MEMORY, first + len(self._inner)), rows.array
                     self._inner.append(about)
         return begin
 
     def _tensor(self, e: Edge) -> int:
         number = super()._tensor(e)
-        self._tensors[number] = _plain(self._tensors[number])  # launches are chosen for this batch
+        if number == len(self._traced):
+            self._traced.append(self._tensors[number])
+            self._tensors[number] = self.trace.settled(self._tensors[number])  # launches are chosen for this batch
         return number
 
     def _rows_of(
@@ -173,37 +165,45 @@ class RecordedSegment(GpuSegment):
 
     def _shapes_of(self, spec: Spec) -> np.ndarray:
         rows = TensorRows(spec.n).describe(spec.stored, spec.dtype)
-        self.record.assign(rows.shape[:, : spec.ndim], spec.stored)
+        (traced,) = (t for t, s in zip(self._traced, self._tensors) if s is spec)
+        if not is_constant(traced.stored):
+            self.trace.store(rows.array, RESULT)
+            self.trace.assign(self.trace.of_memory(rows.shape[:, : spec.ndim]), traced.stored)
         return rows.array
 
     def _planned(self, fusion: Fusion, calls: list[Call]) -> list[Launch]:
         launches = super()._planned(fusion, calls)
-        why, self.record.odd = expect(self.record, fusion, calls, self._columns, self._tensors)
-        self.record.fault = self.record.fault or why
+        why, self.trace.odd = expect(self.trace, fusion, calls, self._columns, self._tensors, self._traced)
+        if why:
+            raise Untraceable(why)
         return launches
 
 
-class GpuReplay:
-    """A plan of a whole chain that a record computes."""
+class GpuCompiledPlan:
+    """A plan of a whole chain that a program computes."""
 
-    def __init__(self, kind: tuple, record: Record, plan: GpuPlan):
+    def __init__(self, kind: tuple, trace: PlanTrace, plan: GpuPlan):
         self.kind, self.made = kind, plan
-        self._recorded = Recorded(record)
+        self._program = PlanProgram(trace)
+
+    @property
+    def program(self) -> Program:
+        return self._program.program
 
     def plan(self, ctx: Context) -> bool:
-        """Says whether the record is of use for a batch, whose plan is then in place."""
-        return self.made.session is ctx.gpu.session and self._recorded.replayed(ctx)
+        """Says whether the trace is of use for a batch, whose plan is then in place."""
+        return self.made.session is ctx.gpu.session and self._program.run(ctx)
 
 
-class GpuReplays(Replays):
-    """The records of a chain on the GPU."""
+class GpuPlanCache(PlanCache):
+    """The plans of a chain on the GPU."""
 
     def __init__(self, chain: Chain):
         super().__init__(chain)
         self._waited: dict[tuple, int] = {}
 
     def start(self, ctx: Context, begin: int) -> bool:
-        """Starts a batch by a record, or while it is recorded; False if neither can be."""
+        """Starts a batch by a program, or while it is traced; False if neither can be."""
         kind = self._kind(ctx)
         if kind is None:
             return False
@@ -214,11 +214,11 @@ class GpuReplays(Replays):
             return True
         if not self._kinds.pays(kind):
             return False
-        with self._kinds.recording(kind):
-            return self._recorded(kind, ctx, begin)
+        with self._kinds.tracing(kind):
+            return self._trace(kind, ctx, begin)
 
     def _given_back(self, kind: tuple) -> Any:
-        """A batch is started in a small part of the time that recording another one takes. If records are often all
+        """A batch is started in a small part of the time that tracing another one takes. If plans are often all
         in use, it pays to have one more."""
         self._waited[kind] = waited = self._waited.get(kind, 0) + 1
         if waited in _ANOTHER_AFTER:
@@ -231,22 +231,23 @@ class GpuReplays(Replays):
                 continue
         return None
 
-    def _recorded(self, kind: tuple, ctx: Context, begin: int) -> bool:
-        record, links = GpuRecord(), self.chain.links
+    def _trace(self, kind: tuple, ctx: Context, begin: int) -> bool:
+        trace, links = GpuPlanTrace(), self.chain.links
         try:
-            segment = RecordedSegment(self.chain, ctx, links[0], record)
+            segment = TracedSegment(self.chain, ctx, links[0], trace)
             if segment.counts is not None or not all(segment.add(link) for link in links):
                 self._kinds.give_up(kind)
                 return False
-            plan = segment.plan()
-        except Exception:  # which comes again if it is not about the record
-            return False
-        plan.run(ctx, begin)
-        if record.fault:
-            if record.odd:
+            replay = GpuCompiledPlan(kind, trace, segment.plan())
+        except Untraceable as e:
+            if trace.odd:
                 self._kinds.used(kind, False)
             else:
-                self._kinds.give_up(kind)
-            return True
-        self._idle.setdefault(kind, []).append(GpuReplay(kind, record, plan))  # type: ignore[arg-type]
+                self._refused(kind, e)
+            return False
+        except Exception:  # which comes again if it is not about the program
+            return False
+        replay.made.run(ctx, begin)
+        self.programs[kind] = replay.program
+        self._idle.setdefault(kind, []).append(replay)  # type: ignore[arg-type]
         return True

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns with which rules compute while they are traced (tracing.py): NumPy's functions take them as they take arrays,
+and what they are asked for becomes instructions of a program.
+
+A traced column is no array: NumPy can't turn one into an array unseen. What Python learns of it, by `if`, `int()` or an
+index, is checked for later batches. All other arrays that a rule meets are constants: they follow from what is the same
+for all batches of a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .program import Value
+    from .tracing import Tracer
+
+
+class Untraceable(Exception):
+    """A rule does what no program can do; says what."""
+
+
+# Functions that put elements elsewhere, and change none; those that are methods, too; and those of new arrays.
+MOVING = frozenset(
+    getattr(np, name)
+    for name in (
+        "repeat delete insert pad moveaxis swapaxes transpose reshape ravel squeeze expand_dims flip roll tile "
+        "take_along_axis take concatenate stack hstack vstack column_stack broadcast_to atleast_2d rot90"
+    ).split()
+)
+JOINING = frozenset((np.concatenate, np.stack, np.hstack, np.vstack, np.column_stack))
+_METHODS = {getattr(np, name): name for name in "any all sum prod max min clip nonzero".split()}
+_ABOUT = frozenset((np.ndim, np.shape, np.size))
+_FILLED = {np.zeros_like: 0, np.ones_like: 1, np.empty_like: 0}
+
+
+def plain(x: Any) -> Any:
+    """The values at hand, unseen by the program: for what makes no difference but in time. Of lists and tuples, too."""
+    if isinstance(x, Traced):
+        return x.array
+    return type(x)(map(plain, x)) if type(x) in (list, tuple) else x
+
+
+def is_constant(x: Any) -> bool:
+    """Whether it is the same for all batches."""
+    if type(x) in (list, tuple):
+        return all(map(is_constant, x))
+    return not isinstance(x, Traced) or x.value is None or not x.array.size
+
+
+class Traced(np.lib.mixins.NDArrayOperatorsMixin):
+    """A column of the batch at hand: `array` are its values, in the memory of `value`, or a constant's (None)."""
+
+    __slots__ = ("array", "tracer", "value")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, tracer: Tracer, array: np.ndarray, value: Value | None):
+        self.tracer, self.array, self.value = tracer, array, value
+
+    # As an array -----------------------------------------------------------------------------------------------------
+
+    dtype = property(lambda self: self.array.dtype)
+    shape = property(lambda self: self.array.shape)
+    ndim = property(lambda self: self.array.ndim)
+    size = property(lambda self: self.array.size)
+    itemsize = property(lambda self: self.array.itemsize)
+    nbytes = property(lambda self: self.array.nbytes)
+    strides = property(lambda self: self.array.strides)
+    flags = property(lambda self: self.array.flags)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # which Python and NumPy ask for to find out what this is
+            raise AttributeError(name)
+        raise Untraceable(f"'{name}' of a column is not among the instructions")
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        if is_constant(self):
+            return np.array(self.array, *args, **kwargs)
+        raise Untraceable("it makes an array of a column (np.asarray, or writing it to an array)")
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if kwargs.get("out") is not None:
+            (out,) = kwargs.pop("out")
+            out[...] = getattr(ufunc, method)(*inputs, **kwargs)
+            return out
+        tracer, name = self.tracer, ufunc.__name__
+        result = getattr(ufunc, method)(*map(plain, inputs), **plain_values(kwargs))
+        if is_constant(inputs):
+            return tracer.constant(result)
+        if method == "__call__" and not kwargs:
+            return tracer.compute(name, result, inputs)
+        if method == "reduce" and kwargs.keys() <= {"axis", "dtype", "keepdims", "initial"}:
+            return tracer.reduce(name, result, inputs[0], kwargs)
+        raise Untraceable(f"np.{name}.{method} with {', '.join(kwargs)} is not among the instructions")
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        tracer, name = self.tracer, function.__name__
+        if function in _ABOUT:
+            return function(*plain(args), **kwargs)
+        if is_constant((args, tuple(kwargs.values()))):
+            return tracer.constant(function(*plain(args), **plain_values(kwargs)))
+        if function in _METHODS:
+            return getattr(tracer.constant(args[0]), _METHODS[function])(*args[1:], **kwargs)
+        if function is np.array_equal and len(args) == 2 and not kwargs:
+            return np.shape(args[0]) == np.shape(args[1]) and bool((args[0] == args[1]).all())
+        if function in MOVING:
+            return tracer.move(function, args, kwargs)
+        if function is np.where and len(args) == 3 and not kwargs:
+            return tracer.compute("where", function(*plain(args)), args)
+        if function in _FILLED or function is np.full_like:
+            made = function(*plain(args), **kwargs)
+            return tracer.filled(made.shape, made.dtype, args[1] if function is np.full_like else _FILLED[function])
+        raise Untraceable(f"np.{name} is not among the instructions")
+
+    # What gives other columns ----------------------------------------------------------------------------------------
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.tracer.chosen(self, index)
+
+    def __setitem__(self, index: Any, values: Any) -> None:
+        self.tracer.write(self, index, values)
+
+    def astype(self, dtype: Any, copy: bool = True) -> Any:
+        if self.dtype == dtype and not copy:
+            return self
+        if is_constant(self):
+            return self.tracer.constant(self.array.astype(dtype))
+        return self.tracer.converted(self, np.dtype(dtype))
+
+    def copy(self, order: str = "C") -> Any:
+        return self.tracer.converted(self, self.dtype)  # to be written to, even if this is a constant
+
+    def view(self, dtype: Any) -> Any:
+        return Traced(self.tracer, self.array.view(dtype), self.value)
+
+    T = property(lambda self: np.transpose(self))
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> Any:
+        return np.reshape(self, shape[0] if len(shape) == 1 else shape, **kwargs)
+
+    def ravel(self, order: str = "C") -> Any:
+        return np.reshape(self, -1)
+
+    flatten = ravel
+
+    def transpose(self, *axes: Any) -> Any:
+        return np.transpose(self, axes[0] if len(axes) == 1 else axes or None)
+
+    def repeat(self, *args: Any, **kwargs: Any) -> Any:
+        return np.repeat(self, *args, **kwargs)
+
+    def squeeze(self, axis: Any = None) -> Any:
+        return np.squeeze(self, axis)
+
+    def clip(self, low: Any = None, high: Any = None) -> Any:
+        if low is None or high is None:
+            return np.minimum(self, high) if low is None else np.maximum(self, low)
+        result = np.clip(*plain((self, low, high)))
+        if is_constant((self, low, high)):
+            return self.tracer.constant(result)
+        return self.tracer.compute("clip", result, (self, low, high))
+
+    sum, prod = (lambda self, *a, f=f, **k: _reduced(f, self, *a, **k) for f in (np.add, np.multiply))
+    max, min = (lambda self, *a, f=f, **k: _reduced(f, self, *a, **k) for f in (np.maximum, np.minimum))
+    any, all = (lambda self, *a, f=f, **k: _reduced(f, self, *a, **k) for f in (np.logical_or, np.logical_and))
+
+    # What Python learns -----------------------------------------------------------------------------------------------
+
+    def known(self) -> np.ndarray:
+        """The values, which are checked for later batches."""
+        if not is_constant(self):
+            self.tracer.expect(self)
+        return self.array
+
+    def __bool__(self) -> bool:
+        if self.dtype.kind != "b" and self.size == 1 and not is_constant(self):
+            return bool(self != 0)  # any other number than zero will do
+        return bool(self.known())
+
+    def __int__(self) -> int:
+        return int(self.known())
+
+    def __index__(self) -> int:
+        return self.known().__index__()
+
+    def __float__(self) -> float:
+        return float(self.known())
+
+    def __iter__(self) -> Iterator:
+        return (self[i] for i in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.known().item(), spec) if not self.ndim else format(self.known(), spec)
+
+    def __str__(self) -> str:
+        return str(self.known())
+
+    def __repr__(self) -> str:
+        return f"Traced({self.array!r})"
+
+    def item(self, *args: Any) -> Any:
+        return self.known().item(*args)
+
+    def tolist(self) -> Any:
+        return self.known().tolist()
+
+    def tobytes(self) -> bytes:
+        return self.known().tobytes()
+
+    def nonzero(self) -> Any:
+        return self.known().nonzero()
+
+
+def plain_values(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {k: plain(v) for k, v in kwargs.items()}
+
+
+def _reduced(
+    ufunc: np.ufunc,
+    x: Traced,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    **more: Any,
+) -> Any:
+    """A method of arrays that is a reduction; `more` may be `initial`."""
+    kwargs = {} if dtype is None else {"dtype": dtype}
+    given = {k: v for k, v in more.items() if v is not np._NoValue}  # which NumPy's own functions pass on
+    return ufunc.reduce(x, axis=axis, keepdims=keepdims is True, **kwargs, **given)
+
+
+def known_index(index: Any) -> Any:
+    """An index, of which columns are expected to be the same for later batches."""
+    if isinstance(index, tuple):
+        return tuple(map(known_index, index))
+    return index.known() if isinstance(index, Traced) else index
+
+
+Moving = Callable[..., Any]

@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How rules of operators call native code: at once, or while they are traced, so that a program comes of it which plans
+later batches of the same kind without them (exec/cpu/plan_cache.py)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .kernels import library
+from .program import (
+    COMPUTED,
+    CONSTANT,
+    INPUT,
+    NUMBER_OF,
+    SOURCE_BIT,
+    Call,
+    Compute,
+    Convert,
+    Expect,
+    Gather,
+    Instruction,
+    Pointer,
+    Program,
+    Runnable,
+    Scatter,
+    Value,
+    View,
+)
+from .rows import allocate
+from .traced import JOINING, Moving, Traced, Untraceable, is_constant, known_index, plain
+
+_INT64, _BOOL = np.dtype("i8"), np.dtype("?")
+_OF_INPUTS = frozenset("equal not_equal less less_equal greater greater_equal isfinite isnan isinf".split())
+_OF_BOOL = frozenset(("logical_and", "logical_or", "logical_xor", "logical_not"))
+_TYPES = frozenset(np.dtype(t) for t in ("u1", "i4", "i8", "u8", "f4", "f8", "?"))
+_FROM_TYPES = _TYPES | frozenset(np.dtype(t) for t in ("u2", "u4", "i1", "i2"))
+_IDENTITIES = {"add": 0, "multiply": 1, "logical_or": False, "logical_and": True, "bitwise_or": 0}
+_REDUCTIONS = frozenset((*_IDENTITIES, "minimum", "maximum"))
+
+
+class Native:
+    """Calls native functions with columns."""
+
+    def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[Any, Any]:
+        """A new array, filled with zeros, and its address."""
+        return allocate(shape, dtype)
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
+        """A new array for a rule to write to."""
+        return np.zeros(shape, dtype)
+
+    def cosine_and_sine(self, radians: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of float64, (n,) each."""
+        (cosine, at_cosine), (sine, at_sine) = (self.allocate(radians.shape, radians.dtype) for _ in range(2))
+        self.call("cosines_and_sines", radians, radians.size, at_cosine, at_sine)
+        return cosine, sine
+
+    def constant(self, x: Any) -> Any:
+        """The same array, which a rule goes on computing with."""
+        return x
+
+    def call(self, name: str, *arguments: Any) -> int:
+        """The result of a function of `library()`. Arrays are read only, in row-major order; what is written to is
+        given by its address."""
+        return getattr(library(), name)(*[x.tobytes() if type(x) is np.ndarray else x for x in arguments])
+
+    def assign(self, to: Any, values: Any) -> None:
+        """Writes values to memory of `allocate`, (n,) or (n, k)."""
+        to[...] = values
+
+    def sum(self, x: np.ndarray, y: np.ndarray, sign: int = 1) -> np.ndarray:
+        """x + sign * y, of int64."""
+        return x + y if sign > 0 else x - y
+
+    def known(self, column: Any) -> np.ndarray:
+        """The values of a column, by which a rule decides in Python."""
+        return column
+
+    def is_constant(self, column: np.ndarray) -> bool:
+        """Whether it is the same for every batch: it can't be written to."""
+        return not column.flags.writeable
+
+    def constant_if(self, result: np.ndarray, *columns: np.ndarray) -> np.ndarray:
+        """What was computed from columns, as a constant if they are constants."""
+        if all(map(self.is_constant, columns)):
+            result.setflags(write=False)
+        return result
+
+
+IMMEDIATE = Native()
+
+
+class Tracer(Native):
+    """Makes a program while rules compute with `Traced` columns for a batch at hand. Raises Untraceable."""
+
+    def __init__(self) -> None:
+        self._values: list[Value] = []
+        self._memory: list[np.ndarray] = []
+        self._instructions: list[Instruction] = []
+
+    # Values ----------------------------------------------------------------------------------------------------------
+
+    def store(self, array: np.ndarray, kind: str, name: str = "") -> Any:
+        """A column in memory that somebody else writes or reads: an `INPUT`, or a `RESULT`."""
+        value = Value(len(self._values), kind, array.dtype, array.shape, name)
+        self._values.append(value)
+        self._memory.append(array)
+        return Traced(self, array, value)
+
+    def input(self, array: np.ndarray, name: str) -> tuple[np.ndarray, Any]:
+        """Memory with these values, to be filled for each batch, and the column."""
+        memory = np.array(array)
+        return memory, self.store(memory, INPUT, name)
+
+    def of_memory(self, array: np.ndarray) -> Any:
+        """The column of (a part of) an array that was stored."""
+        for value, memory in zip(self._values, self._memory):
+            if value.kind not in (CONSTANT, COMPUTED) and np.may_share_memory(memory, array):
+                return Traced(self, array, value)
+        raise RuntimeError("[internal error] an array is no part of the program")
+
+    def constant(self, x: Any) -> Any:
+        return Traced(self, x, None) if isinstance(x, (np.ndarray, np.generic)) and np.ndim(x) else x
+
+    def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[Any, Any]:
+        column = self.store(np.zeros(shape, dtype), COMPUTED)
+        return column, Pointer(column.value)
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
+        return self.filled(shape, np.dtype(dtype), 0)
+
+    def filled(self, shape: int | tuple[int, ...], dtype: np.dtype, value: Any) -> Any:
+        """A new column of these values, repeated to its shape."""
+        column, _ = self.allocate(shape, dtype)
+        column[...] = value
+        return column
+
+    def _view(self, x: Traced) -> View:
+        value, array = x.value, x.array
+        assert value is not None
+        offset = _begin(array) - _begin(self._memory[value.number]) if array.size else 0
+        return View(value, offset, array.dtype, array.shape, array.strides)
+
+    def _operand(self, x: Any, dtype: np.dtype | None = None) -> View:
+        """Where an instruction finds the values, as a type."""
+        if isinstance(x, (list, tuple)) and not is_constant(x):
+            raise Untraceable("it computes with a list of columns; np.stack makes a column of them")
+        if is_constant(x):
+            array = np.array(plain(x), order="C")
+            return self._view(self.store(array if dtype is None else array.astype(dtype), CONSTANT))
+        return self._view(x if dtype is None or x.dtype == dtype else self.converted(x, dtype))
+
+    # Instructions ----------------------------------------------------------------------------------------------------
+
+    def compute(self, name: str, result: Any, inputs: tuple) -> Any:
+        """An operation of NumPy on elements, which gave `result` for the batch at hand."""
+        if name not in NUMBER_OF or isinstance(result, tuple):
+            raise Untraceable(f"np.{name} is not among the instructions")
+        result = np.asarray(result)
+        dtype = np.result_type(*map(plain, inputs)) if name in _OF_INPUTS else result.dtype
+        dtype = _BOOL if name in _OF_BOOL else dtype
+        if dtype not in _TYPES:
+            raise Untraceable(f"np.{name} of {dtype.name} is not among the instructions")
+        types = [_BOOL if name == "where" and i == 0 else dtype for i in range(len(inputs))]
+        operands = tuple(self._operand(x, t) for x, t in zip(inputs, types))
+        out = self.store(np.array(result), COMPUTED)
+        self._compute(name, dtype, self._view(out), operands)
+        return out
+
+    def _compute(self, name: str, dtype: np.dtype, out: View, inputs: tuple[View, ...]) -> None:
+        if out.size:
+            self._instructions.append(Compute(name, dtype, out, inputs))
+
+    def _convert(self, x: View, out: View) -> None:
+        if out.dtype == x.dtype and out.dtype.str[1:] == "u4":  # whose bits stay
+            out, x = (replace(v, dtype=np.dtype("i4")) for v in (out, x))
+        if out.dtype not in _TYPES or x.dtype not in _FROM_TYPES:
+            raise Untraceable(f"{x.dtype.name} does not become {out.dtype.name} by an instruction")
+        if out.size:
+            self._instructions.append(Convert(out, x))
+
+    def converted(self, x: Any, dtype: np.dtype) -> Any:
+        """A copy, as a type."""
+        out = self.store(np.array(x.array, dtype, order="C"), COMPUTED)
+        self._convert(self._operand(x), self._view(out))
+        return out
+
+    def contiguous(self, x: Any) -> Any:
+        """The same column, in row-major order."""
+        return x if not isinstance(x, Traced) or x.array.flags.c_contiguous else self.converted(x, x.dtype)
+
+    def reduce(self, name: str, result: Any, x: Any, given: dict[str, Any]) -> Any:
+        result = np.asarray(result)
+        dtype = result.dtype
+        unordered = dtype.kind != "f" or name in ("minimum", "maximum")  # sums of floats depend on the order
+        if name not in _REDUCTIONS or dtype not in _TYPES or not unordered:
+            raise Untraceable(f"np.{name}.reduce of {dtype.name} is not among the instructions")
+        axis = given.get("axis", 0)
+        axes = range(x.ndim) if axis is None else [d % x.ndim for d in (axis if isinstance(axis, tuple) else (axis,))]
+        kept = tuple(1 if d in axes else extent for d, extent in enumerate(x.shape))
+        out = self.store(result.reshape(kept).copy(), COMPUTED)
+        view, wide = self._view(out), self._operand(x, _BOOL if name in _OF_BOOL else dtype)
+        start = given.get("initial", _IDENTITIES.get(name))
+        if start is None:
+            steps = tuple(wide.strides)
+            self._convert(View(wide.value, wide.offset, wide.dtype, kept, steps), view)
+        else:
+            self._convert(self._operand(start, dtype), view)
+        # Each element is added to where its sum is: the output repeated along the axes that are reduced.
+        sums = View(view.value, 0, dtype, wide.shape, tuple(view.strides_in(wide.shape)))
+        self._compute(name, _BOOL if name in _OF_BOOL else dtype, sums, (sums, wide))
+        return Traced(self, out.array.reshape(result.shape), out.value)
+
+    def move(self, function: Moving, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """A function that puts elements elsewhere does so with their places."""
+        first, *rest = args
+        sources: list[Value] = []
+        if function in JOINING:
+            result = function(*plain(args), **kwargs)
+            places = function([self._places(x, result.dtype, sources) for x in first], *rest, **kwargs)
+            return self._gathered(result, places, sources)
+        if function is np.insert:
+            result, where = np.insert(*plain(args), **kwargs), known_index(rest[0])
+            inserted = self._places(rest[1], result.dtype, sources)
+            places = np.insert(self._places(first, result.dtype, sources), where, inserted, *rest[2:], **kwargs)
+            return self._gathered(result, places, sources)
+        if function is np.pad:
+            if len(rest) > 1 or kwargs.keys() - {"constant_values"}:
+                raise Untraceable("np.pad with anything but constant_values is not among the instructions")
+            value = kwargs.get("constant_values", 0)
+            result = np.pad(first.array, *rest, constant_values=plain(value))
+            edge = int(self._places(value, result.dtype, sources))
+            places = np.pad(self._places(first, result.dtype, sources), *rest, constant_values=edge)
+            return self._gathered(result, places, sources)
+        first = self.constant(first)
+        rest, named = known_index(tuple(rest)), {k: known_index(v) for k, v in kwargs.items()}
+        return self._part(first, lambda x: function(x, *rest, **named))
+
+    def _part(self, x: Any, function: Moving) -> Any:
+        """What a function makes of the elements of one column."""
+        result = function(x.array)
+        if is_constant(x):
+            return self.constant(result)
+        if not isinstance(result, np.ndarray):
+            result = np.asarray(result)
+        elif np.may_share_memory(result, x.array):
+            return Traced(self, result, x.value)
+        sources: list[Value] = []
+        places = np.asarray(function(self._places(x, x.dtype, sources)))
+        return self._gathered(result, places, sources)
+
+    def _places(self, x: Any, dtype: np.dtype, sources: list[Value]) -> np.ndarray:
+        """Where each element is; see Gather."""
+        view = self._operand(x, dtype)
+        if view.value not in sources:
+            sources.append(view.value)
+        at = np.full(view.shape, view.offset + (sources.index(view.value) << SOURCE_BIT), "i8")
+        for d, (extent, step) in enumerate(zip(view.shape, view.strides)):
+            at += (np.arange(extent) * step).reshape((-1,) + (1,) * (at.ndim - d - 1))
+        return at
+
+    def _gathered(self, result: np.ndarray, places: np.ndarray, sources: list[Value]) -> Any:
+        out = self.store(np.array(result, order="C"), COMPUTED)
+        if result.size:
+            places = np.ascontiguousarray(places, "i8")
+            self._instructions.append(Gather(self._view(out), tuple(sources), places))
+        return out
+
+    def chosen(self, x: Any, index: Any) -> Any:
+        """x[index]"""
+        index = known_index(index)
+        whole = (*index, ...) if isinstance(index, tuple) else (index, ...)
+        is_name = isinstance(index, str)  # a field
+        return self._part(x, lambda y: y[index] if is_name or isinstance(y[index], np.ndarray) else y[whole])
+
+    def write(self, x: Any, index: Any, values: Any) -> None:
+        """x[index] = values"""
+        if x.value is None:
+            if is_constant(values):
+                x.array[known_index(index)] = plain(values)
+                return
+            raise Untraceable("it writes a column to a constant array; x.copy() or a.native.zeros make one to write to")
+        index = known_index(index)
+        view = x.array[index]
+        if isinstance(view, np.ndarray) and np.may_share_memory(view, x.array):
+            # NumPy leaves out extents of 1 that values have in front.
+            given = self._operand(values, x.dtype if is_constant(values) else None)
+            spare = len(given.shape) - view.ndim
+            if spare > 0:
+                given = View(given.value, given.offset, given.dtype, given.shape[spare:], given.strides[spare:])
+            self._convert(given, self._view(Traced(self, view, x.value)))
+        else:
+            sources: list[Value] = []
+            places = self._places(x, x.dtype, sources)[index]
+            whole = self.filled(places.shape, x.dtype, values)
+            if places.size:
+                self._instructions.append(Scatter(x.value, np.ascontiguousarray(places), self._view(whole)))
+        x.array[index] = plain(values)
+
+    def call(self, name: str, *arguments: Any) -> int:
+        given = tuple(self._argument(x) for x in arguments)
+        addresses = [x if isinstance(x, int) else _begin(self._memory[x.value.number]) + x.offset for x in given]
+        result = getattr(library(), name)(*addresses)
+        self._instructions.append(Call(name, given, int(result or 0)))
+        return result
+
+    def _argument(self, x: Any) -> View | Pointer | int:
+        if isinstance(x, bytes):
+            x = np.frombuffer(x, "u1")
+        if isinstance(x, (Traced, np.ndarray)):
+            return self._operand(self.contiguous(x))
+        return x if isinstance(x, Pointer) else int(x or 0)
+
+    def assign(self, to: Any, values: Any) -> None:
+        to[...] = values
+
+    def expect(self, column: Any) -> None:
+        """The values of a column are checked for later batches."""
+        if is_constant(column):
+            return
+        if column.ndim != 1:
+            column = self.contiguous(column)
+        self._instructions.append(Expect(self._view(column), np.array(column.array, order="C")))
+
+    def known(self, column: Any) -> np.ndarray:
+        return column.known() if isinstance(column, Traced) else column
+
+    def is_constant(self, column: Any) -> bool:
+        return is_constant(column)
+
+    def constant_if(self, result: Any, *columns: Any) -> Any:
+        return result
+
+    # The program ------------------------------------------------------------------------------------------------------
+
+    def program(self) -> Program:
+        return Program(tuple(self._values), tuple(self._instructions))
+
+    def runnable(self) -> Runnable:
+        """The program in the memory it was traced in. Raises Untraceable if native code does not give, bit for bit,
+        what NumPy gave."""
+        made = Runnable(self.program(), self._memory)
+        before = [m.copy() for m in self._memory]
+        ran = made.ran()
+        if ran < len(made.program.instructions):
+            raise Untraceable(f"native code does not go on behind `{made.program.instructions[ran]}`")
+        for value, memory, expected in zip(self._values, self._memory, before):
+            # What lies between the fields of rows may be anything.
+            if not (np.array_equal(memory, expected) if memory.dtype.names else memory.tobytes() == expected.tobytes()):
+                raise Untraceable(f"native code gives another result for {value} than NumPy")
+        return made
+
+
+def _begin(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
