@@ -22,6 +22,46 @@ def test_explain_shows_chain_fusion_and_source_lines():
     assert "scratch memory" in text and "output" in text and "test_report.py:" in text
 
 
+def sizes_never_again(define):
+    rng = np.random.default_rng(3)
+    batches = [[np.zeros((*size, 3), "u1") for size in rng.integers(5, 40, (4, 2))] for _ in range(8)]
+    p = pipeline_def(lambda: define(fn.external_source(source=batches, layout="HWC")), batch_size=4, num_threads=1)()
+    before = p.explain(program=True)
+    for _ in batches:
+        p.run()
+    return before, p.explain(program=True), p.stats()
+
+
+def test_programs_are_shown():
+    before, text, stats = sizes_never_again(lambda x: fn.resize(x, resize_shorter=7, name="small"))
+    assert "by rules until a few batches of one kind have come" in before
+    lines = [line.strip() for line in text.splitlines()]
+    assert "plans of fn.resize small:" in text or any(line.startswith("plans of ") for line in lines)
+    assert "program for batches of 4:" in lines
+    assert any(line.startswith("check resize_plan(") for line in lines)
+    assert any(line.startswith("r") and ": result rows[4]  arguments of small" in line for line in lines)
+    assert (stats["plans"]["by rules"], stats["plans"]["by program"]) == (2, 6)
+    assert stats["plans"]["untraceable"] == {} and "6 by program, 2 by rules" in str(stats)
+
+
+def test_rules_that_can_not_be_traced_are_told(monkeypatch):
+    from penstock.core.op import REGISTRY
+
+    flip = REGISTRY["flip"]
+    plan = flip.plan
+
+    def unseen(self, a, x, *more):
+        np.asarray(x.shape)
+        plan(self, a, x, *more)
+
+    monkeypatch.setattr(flip, "plan", unseen)
+    _, text, stats = sizes_never_again(lambda x: fn.flip(x, horizontal=1))
+    (reasons,) = stats["plans"]["untraceable"].values()
+    assert reasons == {"it makes an array of a column (np.asarray, or writing it to an array)": 1}
+    assert stats["plans"]["by rules"] == 8 and "can't be traced" in str(stats)
+    assert "by rules: it makes an array of a column" in text
+
+
 def test_explain_tells_windows_that_are_made():
     """Not where the whole image is an output too, and not where the producer's own input is whole."""
 

@@ -38,7 +38,7 @@ def _alike(n: int, shape: tuple[int, ...]) -> np.ndarray:
     return shapes
 
 
-def _extents(x: Any) -> np.ndarray:
+def _extents(x: Any) -> Any:
     """An array of int64; the same if it is one."""
     if isinstance(x, (np.ndarray, Traced)):
         return x if x.dtype is _INT64 else x.astype(_INT64)

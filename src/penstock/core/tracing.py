@@ -123,7 +123,7 @@ class Tracer(Native):
         raise RuntimeError("[internal error] an array is no part of the program")
 
     def constant(self, x: Any) -> Any:
-        return Traced(self, x, None) if isinstance(x, (np.ndarray, np.generic)) and np.ndim(x) else x
+        return Traced(self, x, None) if isinstance(x, np.ndarray) and x.ndim else x
 
     def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[Any, Any]:
         column = self.store(np.zeros(shape, dtype), COMPUTED)

@@ -361,7 +361,7 @@ class Pipeline(Configured, GraphBuilder):
 
     def explain(self, program: bool = False) -> str:
         """The plan: stages, chains, what stays in scratch memory, what is decoded or computed only in part. With
-        `program` also the column programs that plan batches, which are made when a few batches of one kind have come."""
+        `program` also the column programs that plan batches: made when a few batches of one kind have come."""
         return report.explain(self._built(), self.num_threads, self._runner.most_pending(), program)
 
     def stats(self) -> Any:

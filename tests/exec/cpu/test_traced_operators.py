@@ -17,6 +17,7 @@ BY_RULES = {
     "decoders.image_random_crop": _TABLES,
     "decoders.image_slice": _TABLES,
     "decoders.inflate": "numbers of chunks are data, as are their offsets and sizes",
+    "decoders.video": "extents follow from what files hold",
     "jpeg_compression_distortion": "planes of all samples share memory",
     "mel_filter_bank": "weights depend on the extent of an axis",
     "mfcc": "the same",

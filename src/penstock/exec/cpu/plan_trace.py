@@ -129,7 +129,7 @@ class TracedBatch(Batch):
     def rows(self) -> np.ndarray:
         raise Untraceable("it computes with the addresses of samples")
 
-    @property
+    @property  # type: ignore[misc]
     def rows_address(self) -> Any:
         """For native code."""
         return Pointer(self._load[0].rows[self._load[1]])

@@ -215,7 +215,7 @@ class GpuPlanCache(PlanCache):
         if not self._kinds.pays(kind):
             return False
         with self._kinds.tracing(kind):
-            return self._trace(kind, ctx, begin)
+            return self._traced(kind, ctx, begin)
 
     def _given_back(self, kind: tuple) -> Any:
         """A batch is started in a small part of the time that tracing another one takes. If plans are often all
@@ -231,7 +231,7 @@ class GpuPlanCache(PlanCache):
                 continue
         return None
 
-    def _trace(self, kind: tuple, ctx: Context, begin: int) -> bool:
+    def _traced(self, kind: tuple, ctx: Context, begin: int) -> bool:
         trace, links = GpuPlanTrace(), self.chain.links
         try:
             segment = TracedSegment(self.chain, ctx, links[0], trace)
