@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What rules compute with NumPy, one operation on whole arrays at a time, as a record makes it again: see
-// penstock/core/columns.py. Results are NumPy's, bit for bit.
+// penstock/core/program.py. Results are NumPy's, bit for bit.
 #include <cmath>
 #include <cstring>
 #include <type_traits>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// In the order of penstock.core.columns._OPERATIONS.
+// In the order of penstock.core.program.OPERATIONS.
 enum Operation : int32_t {
   kAdd,
   kSubtract,

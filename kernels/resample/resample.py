@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.core.recording import Recorder
+from penstock.core.tracing import Tracer
 from penstock.gpu.launch import Phase, Task, grid_of
 
 _POOL_BYTES = 4 * 10752  # kPoolWords of kernels/resample/resample.cu
@@ -35,10 +35,10 @@ def plan(task: Task) -> list[Phase]:
     return [Phase(body, grid_of(blocks, task.n))]
 
 
-def expect(record: Recorder, columns: dict[str, Any]) -> None:
+def expect(tracer: Tracer, columns: dict[str, Any]) -> None:
     """Later batches have few taps, too; the rest makes no difference but in time."""
     start, end, size = columns["roi_start"], columns["roi_end"], columns["out_size"]
-    record.call("few_taps", start, end, size, *size.shape, _MOST_TAPS)
+    tracer.call("few_taps", start, end, size, *size.shape, _MOST_TAPS)
 
 
 def _most_taps(task: Task) -> float:
