@@ -31,7 +31,7 @@ INPUT, CONSTANT, COMPUTED, RESULT = "input", "constant", "computed", "result"
 _LETTERS = {INPUT: "i", CONSTANT: "k", COMPUTED: "c", RESULT: "r"}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Value:
     """An array of a program: given for each batch (input), the same for all (constant), in between (computed), or
     what others read of it (result)."""
@@ -46,7 +46,7 @@ class Value:
         return f"{_LETTERS[self.kind]}{self.number}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class View:
     """A part of a value, as in NumPy: the first element, extents, and distances of neighbours in bytes."""
 
@@ -77,7 +77,7 @@ class View:
         return f"{self.value}[from {self.offset}{steps} as {self.dtype.name}{list(self.shape)}]"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pointer:
     """Where native code reads or writes in the memory of a value."""
 
@@ -94,7 +94,7 @@ class Pointer:
 At = Callable[[Value], int]  # where the memory of a value begins
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Bound:
     """An instruction for memory at hand: a native function, its arguments, the result that it must give, and what has
     to be kept alive."""
@@ -105,7 +105,7 @@ class Bound:
     alive: Any = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Compute:
     """An operation of NumPy on elements, with inputs of the type `dtype` that are repeated to the shape of `out`."""
 
@@ -125,7 +125,7 @@ class Compute:
         return f"{self.out} = {self.operation}({', '.join(map(str, self.inputs))})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Convert:
     """Copies a view, as another type if theirs differ, repeated to the shape of `out`."""
 
@@ -141,7 +141,7 @@ class Convert:
         return f"{self.out} = {self.x}" + f" as {self.out.dtype.name}" * (self.out.dtype != self.x.dtype)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Gather:
     """The elements of a whole value from `places` in others: see SOURCE_BIT."""
 
@@ -160,7 +160,7 @@ class Gather:
         return f"{self.out} = elements of {', '.join(map(str, self.sources))}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Scatter:
     """Writes the elements of a whole value to `places` (distances in bytes) of another."""
 
@@ -177,7 +177,7 @@ class Scatter:
         return f"elements of {self.to} = {self.x}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Call:
     """A native function, with the result that it has to give again."""
 
@@ -193,7 +193,7 @@ class Call:
         return f"check {self.function}({', '.join(map(str, self.arguments))}) == {self.result}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Expect:
     """Python has decided by a column (or a whole value): another batch needs to have the same values there."""
 
@@ -213,7 +213,7 @@ class Expect:
 Instruction = Compute | Convert | Gather | Scatter | Call | Expect
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Program:
     """Instructions, one after the other; one that checks ends it if it fails."""
 
