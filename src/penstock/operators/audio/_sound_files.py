@@ -10,8 +10,8 @@ import numpy as np
 from ...core import kernels
 from ...core.batch import Batch
 from ...core.errors import SampleErrors
-from ...core.recording import IMMEDIATE, Native
 from ...core.rows import allocate
+from ...core.tracing import IMMEDIATE, Native
 
 _BYTE = np.dtype("u1")
 
