@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.batch import Spec
-from ..core.traced import plain
 from ..core.errors import InternalError
+from ..core.traced import plain
 from . import forms
 from .access import (
     alignment_of_planes,
