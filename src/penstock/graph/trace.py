@@ -108,6 +108,16 @@ def _check_loose(cls: type[Operator], inputs: tuple) -> None:
         )
 
 
+def _meant(cls: type[Operator], extra: tuple, kwargs: dict[str, Any]) -> str:
+    """What to write for numbers that were given by position, where only data may be: `size=224`."""
+    usual = next((n for n in ("size", "crop", "angle", "dtype", "shape") if n in cls.schema and n not in kwargs), None)
+    if usual is None:
+        usual = next((n for n, a in cls.schema.items() if a.required and n not in kwargs), None)
+    if not extra or usual is None or any(isinstance(v, DataNode) for v in extra):
+        return ""
+    return f"; arguments are given by name: {usual}={extra[0]!r}"
+
+
 def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any], warned: Collection[str] = ()) -> Any:
     """Adds a call of operator `cls` to the pipeline being defined. Returns its output, or a list of them.
 
@@ -143,7 +153,7 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any], warned: Col
         if not lo <= len(inputs) <= hi:
             raise ValueError(
                 f"{cls.display_name()} takes {lo if lo == hi else f'{lo} to {hi}'} input{'s' * (hi != 1)}, "
-                f"{len(inputs)} given"
+                f"{len(inputs)} given{_meant(cls, inputs[hi:], kwargs)}"
             )
         values, data = check_constants(cls, {k: v for k, v in kwargs.items() if v is not None}, warned)
         missing = [n for n, a in cls.schema.items() if a.required and n not in values and n not in data]

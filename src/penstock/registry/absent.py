@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DALI's operators that are not in penstock yet, and what does the work until then: for errors and `penstock ops`."""
+"""Operators that are not there, and what does their work: those of DALI, for errors and `penstock ops`, and what
+torchvision and albumentations call theirs, for errors."""
 
 from __future__ import annotations
 
@@ -18,10 +19,37 @@ FORMER = {f"{name.removeprefix('readers.')}_reader": name for name in INSTEAD if
     "video_reader_resize": "readers.video_resize",
 }
 
+_CROP = "fn.crop(images, crop=[h, w], crop_pos_x=fn.random.uniform(range=[0, 1]), crop_pos_y=...)"
+_NORMALIZE = (
+    "fn.crop_mirror_normalize(images, mean=[...], std=[...]), whose mean and std count in steps of the pixels: "
+    "torchvision's, times 255, for uint8"
+)
+OTHERS = {
+    "to_tensor": f"{_NORMALIZE}; its output is CHW and float",
+    "random_crop": _CROP,
+    "center_crop": "fn.crop(images, crop=[h, w]), which takes the middle by default",
+    "normalize_image": _NORMALIZE,
+    "horizontal_flip": "fn.flip(images, horizontal=1)",
+    "vertical_flip": "fn.flip(images, horizontal=0, vertical=1)",
+    "hflip": "fn.flip(images, horizontal=1)",
+    "vflip": "fn.flip(images, horizontal=0, vertical=1)",
+    "random_horizontal_flip": "fn.flip(images, horizontal=fn.random.coin_flip(probability=0.5))",
+    "random_vertical_flip": "fn.flip(images, horizontal=0, vertical=fn.random.coin_flip(probability=0.5))",
+    "random_rotation": "fn.rotate(images, angle=fn.random.uniform(range=[-10, 10]), keep_size=True)",
+    "random_erasing": "fn.erase(images, anchor=..., shape=..., normalized=True), with numbers of fn.random",
+    "color_jitter": "fn.color_twist(images, brightness=..., contrast=..., saturation=..., hue=...), by fn.random",
+    "grayscale": "fn.color_space_conversion(images, image_type=types.RGB, output_type=types.GRAY)",
+    "to_grayscale": "fn.color_space_conversion(images, image_type=types.RGB, output_type=types.GRAY)",
+    "random_resize_crop": "fn.random_resized_crop(images, size=[h, w])",
+    "affine": "fn.warp_affine(images, matrix=...), whose matrix fn.transforms makes",
+    "convert_image_dtype": "fn.cast(images / 255, dtype=types.FLOAT)",
+    "coarse_dropout": "fn.erase(images, anchor=..., shape=...)",
+}
+
 
 def explain(place: str, name: str) -> str:
-    """A sentence on operator or module `name` of module `place` ("readers", or "" for fn itself); "" if DALI has none
-    of that name."""
+    """A sentence on operator or module `name` of module `place` ("readers", or "" for fn itself); "" if neither DALI
+    nor a library that is known here has one of that name."""
     dotted = f"{place}.{name}".lstrip(".")
     # As in fn, as in ops; TFRecord is tfrecord, and TFRecordReader tfrecord_reader.
     for wanted in (dotted, snake_case(dotted), dotted.lower(), re.sub("_?reader$", "_reader", dotted.lower())):
@@ -31,4 +59,5 @@ def explain(place: str, name: str) -> str:
         within = [known for known in INSTEAD if known.startswith(wanted + ".")]
         if within:
             return f"DALI's fn.{', fn.'.join(within)} are not there yet: {INSTEAD[within[0]]}."
-    return ""
+    other = OTHERS.get(snake_case(dotted))
+    return f"Here it is {other}." if other else ""
