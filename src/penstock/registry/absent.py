@@ -40,7 +40,6 @@ OTHERS = {
     "color_jitter": "fn.color_twist(images, brightness=..., contrast=..., saturation=..., hue=...), by fn.random",
     "grayscale": "fn.color_space_conversion(images, image_type=types.RGB, output_type=types.GRAY)",
     "to_grayscale": "fn.color_space_conversion(images, image_type=types.RGB, output_type=types.GRAY)",
-    "random_resize_crop": "fn.random_resized_crop(images, size=[h, w])",
     "affine": "fn.warp_affine(images, matrix=...), whose matrix fn.transforms makes",
     "convert_image_dtype": "fn.cast(images / 255, dtype=types.FLOAT)",
     "coarse_dropout": "fn.erase(images, anchor=..., shape=...)",
