@@ -90,6 +90,7 @@ class Walk {
     if (leaf != (levels == 1)) damaged(number, "is not at the depth that the tree says");
     if (lower < kPageHeader || lower > page_size_) damaged(number, "has a damaged header");
     const int n = (lower - (int)kPageHeader) / 2;
+    int64_t used = lower;  // nodes do not overlap, so that a page has no more keys than bytes
     for (int i = 0; i < n; i++) {
       const int64_t at = get<uint16_t>(p + kPageHeader + 2 * i);
       if (at < lower || at + kNodeHeader > page_size_) damaged(number, "has a node outside of itself");
@@ -97,6 +98,8 @@ class Walk {
       const uint64_t low = get<uint16_t>(node), high = get<uint16_t>(node + 2), node_flags = get<uint16_t>(node + 4);
       const int64_t key_size = get<uint16_t>(node + 6);
       if (at + kNodeHeader + key_size > page_size_) damaged(number, "has a key that goes on past its end");
+      used += kNodeHeader + key_size;
+      if (used > page_size_) damaged(number, "has nodes that overlap");
       if (leaf)
         value(number, at, node, (int64_t)(low | high << 16), (int)node_flags, key_size);
       else

@@ -224,3 +224,21 @@ def test_errors(tmp_path, kwargs, error):
 def test_empty_database(tmp_path):
     with pytest.raises(ValueError, match="there are no records"):
         build(path=write(tmp_path / "db", [])).build()
+
+
+def test_nodes_that_overlap(tmp_path):
+    """Else a small file could say that it has gigabytes of keys."""
+    path = write(tmp_path / "db", [(b"%08d" % i, b"x" * 90) for i in range(30)])
+    file = tmp_path / "db" / "data.mdb"
+    content = file.read_bytes()
+    root = min(
+        struct.unpack_from("<Q", content, META + 112)[0], struct.unpack_from("<Q", content, PAGE + META + 112)[0]
+    )
+    (lower,) = struct.unpack_from("<H", content, root * PAGE + 12)
+    n = (lower - 16) // 2
+    lowest = min(struct.unpack_from(f"<{n}H", content, root * PAGE + 16))
+    content = damaged(content, root * PAGE + 16, struct.pack("<H", lowest) * n)
+    content = damaged(content, root * PAGE + lowest + 6, struct.pack("<H", 3000))
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match="has nodes that overlap"):
+        build(path=path).build()
