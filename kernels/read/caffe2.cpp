@@ -133,7 +133,8 @@ void give_sparse(Sample &sample, int k, const Proto &labels, const Proto *weight
   int64_t i = 0;
   labels.numbers([&](uint64_t bits) {
     const double value = labels.type == kFloat ? Proto::as_float(bits) : (int32_t)bits;
-    if (!(value > -1 && value < num_labels)) fail("label %g is not in 0 to num_labels - 1 = %d", value, num_labels - 1);
+    if (!(value > -1 && value < num_labels && num_labels > 0))
+      fail("label %g is not in 0 to num_labels - 1 = %d", value, num_labels - 1);
     const int64_t label = (int64_t)value;
     if (weight)
       t.as<float>()[label] = weight[i];
