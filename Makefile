@@ -69,7 +69,7 @@ lint: $(VENV)/.dev $(VENV)/.typing ## ruff, clang-format and mypy
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/clang-format --dry-run -Werror $(C_FILES)
-	$(VENV)/bin/mypy $(wildcard src/penstock/*.py) $(addprefix src/penstock/,core graph exec pipeline tensors registry cli as_dali experimental/dynamic)
+	$(VENV)/bin/mypy $(wildcard src/penstock/*.py) $(addprefix src/penstock/,core graph exec gpu pipeline tensors registry cli as_dali experimental/dynamic)
 
 format: $(VENV)/.dev ## let ruff and clang-format rewrite the sources
 	$(VENV)/bin/ruff check --fix .
@@ -77,6 +77,7 @@ format: $(VENV)/.dev ## let ruff and clang-format rewrite the sources
 	$(VENV)/bin/clang-format -i $(C_FILES)
 
 build: $(VENV)/.core ## build the native library into src/penstock
+	@mkdir -p build
 	@$(CMAKE) -S . -B build/release -DISA=$(ISA) >build/configure.log || { cat build/configure.log; exit 1; }
 	@if [ -t 1 ]; then MAKEFLAGS= $(VENV)/bin/ninja -C build/release; else MAKEFLAGS= $(VENV)/bin/ninja -C build/release --quiet; fi
 

@@ -13,7 +13,7 @@ from test_reuse import held
 
 from emulated_work import work_of
 from penstock import fn, math, pipeline_def, types
-from penstock.operators.decode.gpu.jpeg_scans import Verdict
+from penstock.operators.decode.gpu.jpeg_scans import DeferredErrors
 
 if os.environ.get("PENSTOCK_TEST_GPU") == "1":
     pytest.skip("only the emulated device counts what it is asked for", allow_module_level=True)
@@ -74,13 +74,13 @@ def test_several_outputs_of_a_batch():
 def test_decoding_waits_once_when_all_is_asked_for(n, monkeypatch):
     """For what the GPU says of damaged pictures; after everything of the batch was launched. One of the seven is
     progressive, which the CPU decodes."""
-    before, wait = [], Verdict.wait
+    before, wait = [], DeferredErrors.wait
 
     def and_count(self, *args):
         before.append((self.stream.handle, work_of(self.stream.handle)))
         return wait(self, *args)
 
-    monkeypatch.setattr(Verdict, "wait", and_count)
+    monkeypatch.setattr(DeferredErrors, "wait", and_count)
 
     def define():
         jpegs, _ = fn.readers.file(files=PHOTOS, name="reader")

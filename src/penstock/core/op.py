@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -149,6 +149,7 @@ class Arguments:
     random: rng.Random
     batches: list[Batch | None]
     sample_of: np.ndarray | None = None  # where rows are frames: the sample of each
+    row_lengths: Mapping[str, np.ndarray] = {}  # (n,) of arguments that have a vector of another length for each row
     native: Native = IMMEDIATE  # calls native functions with columns
     pool: kernels.Pool  # in `run`: threads for kernels
     gpu: Any = None  # in `run` of an operator that `runs_on_gpu`, there: see exec/gpu/functions.py
@@ -159,7 +160,7 @@ class Arguments:
 
     def lengths(self, name: str) -> np.ndarray:
         """(n,) how many values the vector `name` of each sample has; behind them its row of the column holds zeros."""
-        lengths = self.__dict__.get(f"lengths of {name}")
+        lengths = self.row_lengths.get(name)
         return np.full(self.n, getattr(self, name).shape[1], "i8") if lengths is None else lengths
 
     def __getattr__(self, name: str) -> Any:  # only for type checkers: arguments are attributes
@@ -221,9 +222,10 @@ class Operator:
             raise TypeError(f"there is an operator called {cls.fn_name} already, in {known.__module__}")
         REGISTRY[cls.fn_name] = cls
 
-    def __init__(self, values: dict[str, Any]):
-        """`values` are checked constants; an argument that is a DataNode or not given has its default there."""
-        self.values = values
+    def __init__(self, values: dict[str, Any], given: Collection[str] = ()):
+        """`values` are checked constants; an argument that is a DataNode or not given has its default there. `given`
+        are the names of the arguments that the user wrote."""
+        self.values, self.given = values, frozenset(given)
         self.setup()
 
     @classmethod

@@ -27,6 +27,7 @@ class Resolver:
         explicit = op.values.get("seed", -1)
         self.key = rng.key(explicit, None) if explicit not in (-1, None) else rng.key(seed, ordinal)
         self.fixed = {n: v for n, v in op.values.items() if not (n in op.schema and op.schema[n].tensor)}
+        self.fixed["given"] = op.given
         self.constants = {
             n: op.schema[n]
             for n, v in op.values.items()
@@ -66,7 +67,7 @@ class Resolver:
                 frames = counts is not None and _has_frames(arg, batch)
                 if arg.ragged and not batch.spec.is_dense and not frames:
                     column, lengths = _ragged_column(arg, batch, counts)
-                    setattr(a, f"lengths of {name}", lengths)
+                    a.row_lengths = {**a.row_lengths, name: lengths}
                 else:
                     column = _data_column(arg, batch, n, counts)
             setattr(a, name, column)

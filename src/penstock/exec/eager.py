@@ -136,7 +136,7 @@ class Eager:
             self._session = self._open_session()
         with self._session.begin() as self.ctx.gpu:
             run(self.ctx, self.pools[0])
-            if self.ctx.gpu.verdicts and (doubted := self.ctx.gpu.doubts()):
+            if self.ctx.gpu.deferred_errors and (doubted := self.ctx.gpu.doubts()):
                 self.ctx.gpu.doubted = doubted
                 run(self.ctx, self.pools[0])
             self.ctx.gpu.finish([self.ctx.values[node.number, i] for i in range(node.n_outputs)])

@@ -133,7 +133,7 @@ class Plan:
                     raise
             if doubted:
                 outputs = self._again(ctx, pool, loaded, doubted)
-        if gpu.verdicts:
+        if gpu.deferred_errors:
             gpu.loaded = loaded
         else:
             ctx.gpu = None

@@ -206,8 +206,8 @@ class GpuPass:
     def __init__(self, session: Session, stream: Stream):
         self.session, self.stream = session, stream
         self.is_timed = session.passes <= _TIMED_FIRST or session.passes % _TIMED_EVERY == 0
-        # Node, rows (None: all), of how many, and a `verdict.Verdict`.
-        self.verdicts: list[tuple[int, np.ndarray | None, int, Any]] = []
+        # Node, rows (None: all), of how many, and a `deferred_errors.DeferredErrors`.
+        self.deferred_errors: list[tuple[int, np.ndarray | None, int, Any]] = []
         self.doubted: dict[int, np.ndarray] = {}  # by node, which rows (n,) the GPU has found irregular before
         self.loaded: dict[tuple[int, int], Batch] = {}  # what the sources gave, for doing it again
         self._end: Event | None = None  # of the outputs, and how much of the stream's work is before it
@@ -279,10 +279,10 @@ class GpuPass:
         that has any. As it is mostly nothing, the outputs are waited for as well: who takes them finds them made, and
         nobody has to ask the GPU about them again, when its driver is busy and Python's lock is wanted."""
         doubted: dict[int, np.ndarray] = {}
-        for number, rows, n, verdict in self.verdicts:
-            if (bad := verdict.wait(self._end)) is not None:
+        for number, rows, n, deferred in self.deferred_errors:
+            if (bad := deferred.wait(self._end)) is not None:
                 doubted.setdefault(number, np.zeros(n, bool))[bad if rows is None else rows[bad]] = True
-        self.verdicts.clear()
+        self.deferred_errors.clear()
         if self._end is not None:
             self._end.passed = True
             self.stream.reached(self._work)
@@ -293,7 +293,7 @@ class GpuPass:
         self._work, self._end = self.stream.work, None
         for batch in outputs:
             if isinstance(batch, DeviceBatch) and batch.ready is None:
-                batch.ready = self._end = self._end or self.stream.mark(sleeps=bool(self.verdicts))
+                batch.ready = self._end = self._end or self.stream.mark(sleeps=bool(self.deferred_errors))
 
 
 class Packing:

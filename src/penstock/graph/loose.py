@@ -72,7 +72,7 @@ def _like(definition: Definition, node: Node) -> Node:
     number = definition.next_number()
     named = not node.name.startswith("__")
     name = node.name if named else f"{node.name.rpartition('_')[0]}_{number}"
-    op: Operator = type(node.op)(node.op.values)
+    op: Operator = type(node.op)(node.op.values, node.op.given)
     inputs = tuple(adopt(definition, d) for d in node.inputs)
     args = {k: own(v) for k, v in node.args.items()}
     made = Node(op, inputs, args, name, number, node.device, node.sites)

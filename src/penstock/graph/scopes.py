@@ -89,9 +89,9 @@ def add(
     """Adds a node of the conditional operator `name`, which runs in `scope` and whose output belongs to `branch`, where
     its first input is."""
     cls = REGISTRY[name]
-    constants = {n: values.get(n, a.default) for n, a in cls.schema.items()} | {"given": set(values)}
+    constants = {n: values.get(n, a.default) for n, a in cls.schema.items()}
     number = definition.next_number()
-    node = Node(cls(constants), inputs, {}, f"__{cls.__name__}_{number}", number, inputs[0].device, sites)
+    node = Node(cls(constants, values), inputs, {}, f"__{cls.__name__}_{number}", number, inputs[0].device, sites)
     node.scope, node.branch = scope, branch
     definition.add(node)
     return node.outputs[0]

@@ -101,7 +101,7 @@ def dump(definition: Definition, functions: dict[str, Any]) -> dict[str, Any]:
     nodes = []
     for node in definition.nodes:
         arguments = {}
-        for name in sorted(node.op.values.get("given", set()) - node.args.keys()):
+        for name in sorted(node.op.given - node.args.keys()):
             try:
                 arguments[name] = _encode(node.op.values[name], functions)
             except TypeError as e:
@@ -165,7 +165,7 @@ def load(content: dict[str, Any], definition: Definition, functions: Mapping[str
         lo, hi = cls.inputs
         if not lo <= len(inputs) <= hi or entry["device"] not in cls.devices:
             raise ValueError(f"fn.{cls.fn_name} can't have {len(inputs)} inputs on device {entry['device']!r}")
-        op = cls(values | {"given": {*given, *args}})
+        op = cls(values, {*given, *args})
         node = Node(op, inputs, args, str(entry["name"]), len(nodes), entry["device"], ())
         node.scope, node.branch = (scope(n) for n in entry.get("scopes", (-1, -1)))
         definition.add(node)

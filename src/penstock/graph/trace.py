@@ -168,8 +168,8 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any], warned: Col
         edges = placement.place(cls, "cpu" if made_on_cpu else device, edges, data)
         # Arguments left out keep their default, so that the operator sees in `given` what the user said.
         op = cls(
-            {n: values.get(n, None if n in data or a.required else a.default) for n, a in cls.schema.items()}
-            | {"given": {*values, *data}}
+            {n: values.get(n, None if n in data or a.required else a.default) for n, a in cls.schema.items()},
+            {*values, *data},
         )
     except (TypeError, ValueError) as e:
         # `setup` says only what is wrong.

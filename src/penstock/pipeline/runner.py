@@ -81,7 +81,7 @@ class Runner:
         assert executor is not None
         if executor.pending == 0:
             self._schedule(iter_setup, at_once=True)
-        if iter_setup is None and executor.comes_back():
+        if iter_setup is None and executor.consumer_is_polling():
             return self.share()
         self._fill_queue(iter_setup)
         batches = self.share()

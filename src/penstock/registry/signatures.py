@@ -117,6 +117,7 @@ def returns(cls: type[Operator]) -> str:
     if cls.n_outputs is Operator.n_outputs:
         return "DataNode"
     op = object.__new__(cls)
+    op.given = frozenset()
     op.values = {n: None if a.required else a.default for n, a in cls.schema.items()}
     if op.output_names() is not None:
         return "dict[str, DataNode]"

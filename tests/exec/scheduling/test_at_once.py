@@ -80,7 +80,7 @@ def test_who_comes_back_soon_makes_batches_itself_and_who_pauses_finds_them_made
     monkeypatch.setattr(executor, "_BRIEF_NS", 10**12)
     pipe, ours, seen = unfed(prefetch_queue_depth=depth), [], []
     for k in range(40):
-        monkeypatch.setattr(executor, "_HASTE_NS", 10**15 if k < 15 or k >= 30 else 0)
+        monkeypatch.setattr(executor, "_TIGHT_LOOP_NS", 10**15 if k < 15 or k >= 30 else 0)
         before = len(made)
         ours.append(numbers(pipe))
         seen.append((len(made) - before, pipe._executor.pending))
@@ -96,7 +96,7 @@ def test_who_comes_back_soon_makes_batches_itself_and_who_pauses_finds_them_made
 
 def test_who_comes_back_soon_is_not_given_what_takes_long(made, monkeypatch):
     monkeypatch.setattr(executor, "_BRIEF_NS", 0)
-    monkeypatch.setattr(executor, "_HASTE_NS", 10**15)
+    monkeypatch.setattr(executor, "_TIGHT_LOOP_NS", 10**15)
     pipe = unfed()
     for _ in range(10):
         numbers(pipe)
@@ -104,7 +104,7 @@ def test_who_comes_back_soon_is_not_given_what_takes_long(made, monkeypatch):
 
 
 def test_iter_setup_is_called_as_far_ahead_as_ever(made, monkeypatch):
-    monkeypatch.setattr(executor, "_HASTE_NS", 10**15)
+    monkeypatch.setattr(executor, "_TIGHT_LOOP_NS", 10**15)
     pipe, called = unfed(prefetch_queue_depth=3), []
     pipe.iter_setup = lambda: called.append(1)
     pipe._has_iter_setup = True

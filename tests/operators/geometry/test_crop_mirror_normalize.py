@@ -198,7 +198,7 @@ def test_window_and_region(height, width, crop_h, crop_w, position, trim):
     """The window has the size asked for, and the region is the part of it that is inside of the input."""
     cls = REGISTRY["crop_mirror_normalize"]
     policy = "trim_to_shape" if trim else "pad"
-    op = cls({n: arg.default for n, arg in cls.schema.items()} | {"out_of_bounds_policy": policy, "given": {"crop"}})
+    op = cls({n: arg.default for n, arg in cls.schema.items()} | {"out_of_bounds_policy": policy}, {"crop"})
     one = lambda v: np.array([v], "f4")
     a = Arguments(1, None, dict(op.values))
     a.__dict__.update(crop=np.array([[crop_h, crop_w]], "f4"), mean=one([0]), std=one([1]), mirror=one(0))

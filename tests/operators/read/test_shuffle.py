@@ -58,7 +58,7 @@ def test_picks_of_many_epochs_at_once_are_those_of_each(way, size, shards, n):
         picks = source.take(n, 0)
         for epoch in set(picks.place.tolist()):
             at = picks.place == epoch
-            np.testing.assert_array_equal(picks.index[at], source.course.index(shard, epoch, picks.offset[at]))
+            np.testing.assert_array_equal(picks.index[at], source.order.index(shard, epoch, picks.offset[at]))
         np.testing.assert_array_equal(picks.position, picks.index)
         np.testing.assert_array_equal(picks.epoch, picks.place)
 

@@ -169,7 +169,7 @@ class _Segment:
                 a.random = self.trace.random(a.random)
             for name in link.node.args:
                 setattr(a, name, self.trace.argument(link, name, getattr(a, name)))
-                if f"lengths of {name}" in a.__dict__:
+                if name in a.row_lengths:
                     raise Untraceable(f"'{name}' has vectors of different lengths")
         specs = [self.specs[e] for e in link.ins]
         a.batches = [None] * len(specs)

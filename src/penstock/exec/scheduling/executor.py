@@ -36,10 +36,10 @@ _EXIT_SECONDS = 1.0
 # until it is through with one that the next has to be there by then.
 _BRIEF_NS = 3_000_000
 _REMEMBERED = 8
-# Who comes back for the next batch within this time, so often in a row, makes brief ones itself: made ahead they would
-# not be there much sooner, and each would cost both threads what it takes to wake the other.
-_HASTE_NS = 150_000
-_TIMES_IN_HASTE = 4
+# A consumer that asks for the next batch within this time, so many times in a row, makes brief batches itself. Made
+# ahead they would not be there much sooner, and each would cost both threads what it takes to wake the other.
+_TIGHT_LOOP_NS = 150_000
+_TIGHT_LOOPS = 4
 
 
 class Executor:
@@ -55,7 +55,7 @@ class Executor:
         self._seen: State | None = None  # behind the last batch that was given out; None: nothing is on its way
         self.rows: np.ndarray | None = None  # which samples of its iteration the last batch has
         self._left_ns = 0  # when the last batch was given out
-        self._in_haste = 0  # for how many in a row the next one was soon wanted
+        self._tight_loops = 0  # for how many in a row the next one was soon wanted
         self._sharing = threading.Lock()
         self._sources = [plan.source_op(n) for n in plan.sources]
         # Those that have to repeat their data for an iteration to be withdrawn; None: it would leave traces.
@@ -106,11 +106,11 @@ class Executor:
             while self.pending < depth and all(feed.repeats for feed in self._repeating):
                 self.schedule(batch_size, ahead=True)
 
-    def comes_back(self) -> bool:
+    def consumer_is_polling(self) -> bool:
         """To be called when somebody wants a batch: whether the next ones are better made when they are wanted."""
-        soon = time.monotonic_ns() - self._left_ns < _HASTE_NS
-        self._in_haste = self._in_haste + 1 if soon else 0
-        return self._in_haste >= _TIMES_IN_HASTE and self._makes_at_once()
+        soon = time.monotonic_ns() - self._left_ns < _TIGHT_LOOP_NS
+        self._tight_loops = self._tight_loops + 1 if soon else 0
+        return self._tight_loops >= _TIGHT_LOOPS and self._makes_at_once()
 
     def withdraw(self) -> None:
         """Undoes what was asked for ahead, as other data comes."""

@@ -21,7 +21,7 @@ from ...core.errors import InternalError, PipelineError
 from ...core.picks import Picks
 from ..context import Context
 from .checkpoint import State
-from .one_core import OneCore
+from .shared_core import SharedCore
 
 if TYPE_CHECKING:
     from .executor import _Production
@@ -110,7 +110,7 @@ class Workers:
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._pid = 0
-        self._core = OneCore(production.can_share_a_core)
+        self._core = SharedCore(production.can_share_a_core)
         self.stopping = self.exiting = False
 
     def start(self) -> None:

@@ -91,7 +91,7 @@ class Reader:
         schema = self._operator.schema
         chosen = {n: values.get(n, None if a.required else a.default) for n, a in schema.items()}
         with of_calls():
-            op = self._operator(chosen | {"given": set(values)})
+            op = self._operator(chosen, values)
         assert isinstance(op, Source)
         self._op = op
         self._way = ""  # "batches", "samples" or "calls"
@@ -265,5 +265,5 @@ class Reader:
         self._seed, self._turn = seed, turn
 
     def __repr__(self) -> str:
-        given = {n: v for n, v in self._op.values.items() if n in self._op.values.get("given", ())}
+        given = {n: v for n, v in self._op.values.items() if n in self._op.given}
         return f"{self._name}({', '.join(f'{k}={v!r}' for k, v in given.items())})"

@@ -53,7 +53,7 @@ class AudioResample(Operator):
     )
 
     def setup(self) -> None:
-        given = {k for k in ("in_rate", "out_rate", "scale", "out_length") if k in self.values["given"]}
+        given = {k for k in ("in_rate", "out_rate", "scale", "out_length") if k in self.given}
         if ("in_rate" in given) != ("out_rate" in given):
             raise ValueError("in_rate and out_rate are to be given together")
         ways = (given - {"in_rate"}).copy()

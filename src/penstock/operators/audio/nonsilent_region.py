@@ -47,7 +47,7 @@ class NonsilentRegion(Operator):
                 f"reset_interval takes a multiple of the window_length of {v['window_length']}, or -1; got "
                 f"{v['reset_interval']}"
             )
-        if v["reference_power"] < 0 or ("reference_power" in v["given"] and not v["reference_power"] > 0):
+        if v["reference_power"] < 0 or ("reference_power" in self.given and not v["reference_power"] > 0):
             raise ValueError(f"reference_power takes a positive number; got {v['reference_power']}")
 
     def n_outputs(self) -> int:

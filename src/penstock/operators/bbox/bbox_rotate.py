@@ -64,7 +64,7 @@ class BBoxRotate(Operator):
         layout = v["shape_layout"]
         if layout.count("H") != 1 or layout.count("W") != 1:
             raise ValueError(f"shape_layout must have one H and one W, got {layout!r}")
-        if v["keep_size"] and "size" in v["given"]:
+        if v["keep_size"] and "size" in self.given:
             raise ValueError("give either `keep_size` or `size`, not both")
 
     def n_outputs(self) -> int:

@@ -90,7 +90,7 @@ class RandomBBoxCrop(Seeded):
 
     def setup(self) -> None:
         v = self.values
-        given = v["given"]
+        given = self.given
         aspect, scaling, prune = v["aspect_ratio"], v["scaling"], v["bbox_prune_threshold"]
         if len(aspect) not in (2, 6) or not all(0 <= lo <= hi for lo, hi in zip(aspect[::2], aspect[1::2])):
             raise ValueError(f"aspect_ratio takes one or three ranges [smallest, largest], from 0 on; got {aspect}")
@@ -196,7 +196,7 @@ class RandomBBoxCrop(Seeded):
             "aspect": np.resize(np.array([v["aspect_ratio"]], "f4"), (1, 6)).copy(),
             "thresholds": np.array([v["thresholds"]], "f4"),
             "n_thresholds": len(v["thresholds"]),
-            "no_crop": v["allow_no_crop"] and "crop_shape" not in v["given"],
+            "no_crop": v["allow_no_crop"] and "crop_shape" not in self.given,
             "all_boxes": v["all_boxes_above_threshold"],
             "overlap": v["threshold_type"] == "overlap",
             "attempts": v["num_attempts"],

@@ -39,7 +39,7 @@ class LookupTable(Pointwise):
 
     def setup(self) -> None:
         v = self.values
-        if {"dtype", "output_dtype"} <= v["given"]:
+        if {"dtype", "output_dtype"} <= self.given:
             raise ValueError("give `dtype` only, not `output_dtype` as well")
         keys, values = v["keys"], v["values"]
         if len(keys) != len(values):

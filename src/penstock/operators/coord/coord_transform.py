@@ -46,7 +46,7 @@ class CoordTransform(Operator):
     dtype = Arg(DALIDataType, DALIDataType.FLOAT, "Type of the output: FLOAT or that of the input.")
 
     def setup(self) -> None:
-        given = self.values["given"]
+        given = self.given
         if "MT" in given and given & {"M", "T"}:
             raise ValueError(f"{self.display_name()}: give either `MT`, or `M` and `T`")
 

@@ -40,7 +40,7 @@ class ImageCrop(Decoder):
 
     def setup(self) -> None:
         super().setup()
-        given, rounding, crop = self.values["given"], self.values["rounding"], self.values["crop"]
+        given, rounding, crop = self.given, self.values["rounding"], self.values["crop"]
         name = self.display_name()
         if rounding not in ("round", "truncate"):
             raise ValueError(f"{name}: rounding={rounding!r} is not supported; supported: round, truncate")

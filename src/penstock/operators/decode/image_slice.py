@@ -52,7 +52,7 @@ class ImageSlice(Decoder):
 
     def setup(self) -> None:
         super().setup()
-        given = self.values["given"]
+        given = self.given
         for names in (_BEGINS, _ENDS):
             both = sorted(given.intersection(names))
             if len(both) > 1:
@@ -80,7 +80,7 @@ class ImageSlice(Decoder):
 
     def _axes(self, a: Arguments) -> np.ndarray:
         """(n, k) axes, 0 for height and 1 for width."""
-        given = self.values["given"]
+        given = self.given
         if "axis_names" in given or "axes" not in given:
             return np.tile(np.array(["HW".index(c) for c in a.axis_names]), (a.n, 1))
         axes = a.axes.astype("i8")
@@ -95,7 +95,7 @@ class ImageSlice(Decoder):
 
     def _window(self, a: Arguments, extent: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """(n, k) begin and end of the window in pixels, before they are rounded."""
-        given = self.values["given"]
+        given = self.given
         anchor, shape = (a.batches + [None, None])[1:3]
         named = given.intersection(_BEGINS + _ENDS)
         if anchor is not None:

@@ -65,7 +65,7 @@ class Laplacian(Separable):
     )
 
     def setup(self) -> None:
-        if self.values["normalized_kernel"] and "scale" in self.values["given"]:
+        if self.values["normalized_kernel"] and "scale" in self.given:
             raise ValueError("`normalized_kernel=True` sets the factors; leave out `scale`")
 
     def plan(self, a: Arguments, x: Spec, *more: Spec) -> None:

@@ -55,7 +55,7 @@ class OpticalFlow(Operator):
 
     def setup(self) -> None:
         v = self.values
-        if {"output_grid", "output_format"} <= v["given"]:
+        if {"output_grid", "output_format"} <= self.given:
             raise ValueError("give `output_grid` only, not `output_format` as well")
         if not 0 <= v["preset"] <= 1:
             raise ValueError(f"preset={v['preset']:g} is not in [0, 1]")

@@ -37,7 +37,7 @@ class Cat(_Joined):
         return call(cls, tuple(in_turns(inputs, lambda part: call(cls, part, kwargs))), kwargs)
 
     def setup(self) -> None:
-        if {"axis", "axis_name"} <= self.values["given"]:
+        if {"axis", "axis_name"} <= self.given:
             raise ValueError(f"{self.display_name()}: give either 'axis' or 'axis_name', not both")
         name = self.values["axis_name"]
         if name is not None and len(name) != 1:

@@ -44,7 +44,7 @@ class Pad(Operator):
     fill_value = PerSample(float, 0.0, "Value of the new elements; without its fraction in integers, clamped.")
 
     def setup(self) -> None:
-        if {"axes", "axis_names"} <= self.values["given"]:
+        if {"axes", "axis_names"} <= self.given:
             raise ValueError("give the axes either by `axes` or by `axis_names`, not both")
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:

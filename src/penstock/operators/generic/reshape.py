@@ -38,7 +38,7 @@ class Reshape(Operator):
     layout = Arg(Layout, None, "Layout of the output.")
 
     def setup(self) -> None:
-        if {"shape", "rel_shape"} <= self.values["given"]:
+        if {"shape", "rel_shape"} <= self.given:
             raise ValueError("give either `shape` or `rel_shape`, not both")
         if self.values["rel_shape"] == []:
             raise ValueError("`rel_shape` is empty")

@@ -32,7 +32,7 @@ class Squeeze(_Renamed):
     axis_names = Arg(Layout, None, "Names of the axes.")
 
     def setup(self) -> None:
-        given = [k for k in ("axes", "axis_names") if k in self.values["given"]]
+        given = [k for k in ("axes", "axis_names") if k in self.given]
         if len(given) != 1:
             raise ValueError(f"{self.display_name()}: give one of 'axes' and 'axis_names'; got {given or 'none'}")
 

@@ -10,8 +10,7 @@ import numpy as np
 from ...core.batch import Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerSample
-
-MAX_AXES = 8  # kMaxDims of the kernels
+from ...core.rows import MAX_DIMS
 
 
 class Subscript(Operator):
@@ -39,7 +38,7 @@ class Subscript(Operator):
         doc="One letter for each subscript: i an index, s a slice, : a whole axis, n a new axis, . all axes not named.",
     )
     names = Arg([str], None, "Names of the new axes, for the layout; all or none.")
-    for _k in range(MAX_AXES):
+    for _k in range(MAX_DIMS):
         vars()[f"at_{_k}"] = PerSample(int, None, f"The index, if subscript {_k} is one.")
         vars()[f"lo_{_k}"] = PerSample(int, None, f"Where the slice begins, if subscript {_k} is one.")
         vars()[f"hi_{_k}"] = PerSample(int, None, f"Where the slice ends, if subscript {_k} is one.")
@@ -50,9 +49,9 @@ class Subscript(Operator):
         pattern = self.values["pattern"]
         if pattern.count(".") > 1:
             raise ValueError("a subscript can have one ellipsis (...) only")
-        if len(pattern) - pattern.count(".") > MAX_AXES:
-            raise ValueError(f"a subscript can have {MAX_AXES} indices and slices; got {len(pattern)}")
-        for k in range(MAX_AXES):
+        if len(pattern) - pattern.count(".") > MAX_DIMS:
+            raise ValueError(f"a subscript can have {MAX_DIMS} indices and slices; got {len(pattern)}")
+        for k in range(MAX_DIMS):
             if self.values[f"step_{k}"] == 0:
                 raise ValueError("the step of a slice can't be 0")
 
@@ -87,8 +86,8 @@ class Subscript(Operator):
             a.layout = ""
         if a.names is not None and x.ndim and not x.layout:
             raise ValueError("new axes with names need an input with a layout; give the layout, or leave the names out")
-        if len(a.of) > MAX_AXES:
-            raise ValueError(f"the output has {len(a.of)} dimensions; at most {MAX_AXES} are possible")
+        if len(a.of) > MAX_DIMS:
+            raise ValueError(f"the output has {len(a.of)} dimensions; at most {MAX_DIMS} are possible")
 
     def _index(self, a: Arguments, k: int, axis: int, extent: np.ndarray) -> None:
         at = getattr(a, f"at_{k}").astype("i8")
@@ -134,7 +133,7 @@ class Subscript(Operator):
         stride = np.ones_like(x.stored)
         for d in range(x.ndim - 2, -1, -1):
             stride[:, d] = stride[:, d + 1] * x.stored[:, d + 1]
-        step = a.native.zeros((x.n, MAX_AXES), "i8")
+        step = a.native.zeros((x.n, MAX_DIMS), "i8")
         for d, axis in enumerate(a.of):
             if axis >= 0:
                 step[:, d] = a.step[:, axis] * stride[:, axis]

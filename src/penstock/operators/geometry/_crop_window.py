@@ -59,7 +59,7 @@ class WindowedInput(Operator, abstract=True):
         policy = given.lower()
         if policy not in self.policies:
             raise ValueError(f"out_of_bounds_policy={given!r} is not supported; supported: {', '.join(self.policies)}")
-        if {"dtype", "output_dtype"} <= self.values["given"]:
+        if {"dtype", "output_dtype"} <= self.given:
             raise TypeError(
                 "got an unexpected 'output_dtype' deprecated argument when 'dtype' was already provided: it is "
                 "a former name of `dtype`; give only `dtype`"
@@ -193,7 +193,7 @@ class CropWindow(WindowedInput, abstract=True):
 
     def setup(self) -> None:
         super().setup()
-        given, rounding = self.values["given"], self.values["rounding"]
+        given, rounding = self.given, self.values["rounding"]
         if rounding not in ("round", "truncate"):
             raise ValueError(f"rounding={rounding!r} is not supported; supported: round, truncate")
         if "crop" in given and given & {"crop_h", "crop_w", "crop_d"}:

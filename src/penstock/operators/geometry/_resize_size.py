@@ -59,7 +59,7 @@ class ResizeSize(Operator, abstract=True):
 
     def setup(self) -> None:
         super().setup()
-        given = self.values["given"]
+        given = self.given
         ways = {"resize_x": "resize_x/y/z", "resize_y": "resize_x/y/z", "resize_z": "resize_x/y/z"}
         chosen = {
             ways.get(n, n)

@@ -48,7 +48,7 @@ class Warp(Operator, abstract=True):
             raise ValueError(
                 f"interp_type={self.values['interp_type']!r} is not supported; supported: INTERP_LINEAR, INTERP_NN"
             )
-        if {"dtype", "output_dtype"} <= self.values["given"]:
+        if {"dtype", "output_dtype"} <= self.given:
             raise TypeError(
                 "got an unexpected 'output_dtype' deprecated argument when 'dtype' was already provided: it is "
                 "a former name of `dtype`; give only `dtype`"

@@ -54,7 +54,7 @@ class Erase(Pointwise):
             raise TypeError(
                 f"input type {x.dtype.name} is not supported; supported: integers, float16, float32; fn.cast converts"
             )
-        if "axes" in self.values["given"] and "axis_names" not in self.values["given"]:
+        if "axes" in self.given and "axis_names" not in self.given:
             axes = axes_at(x, np.broadcast_to(np.array(self.values["axes"]), (x.n, len(self.values["axes"]))))
         else:  # an input without a layout is taken for an image or a volume
             axes = axes_named(x, self.values["axis_names"], x.layout or {2: "HW", 3: "HWC", 4: "DHWC"}.get(x.ndim, ""))

@@ -60,7 +60,7 @@ class MultiPaste(Operator):
     dtype = Arg(DALIDataType, None, "Type of the output; that of the input by default. Rounded and clamped.")
 
     def setup(self) -> None:
-        given = self.values["given"]
+        given = self.given
         for name in ("in_anchors", "shapes", "out_anchors"):
             if {name, f"{name}_rel"} <= given:
                 raise ValueError(f"give either `{name}` or `{name}_rel`, not both")

@@ -49,7 +49,7 @@ class ResizeCropMirror(ResizeSize, Resampling):
 
     def setup(self) -> None:
         super().setup()
-        given = self.values["given"]
+        given = self.given
         if ("crop_w" in given) != ("crop_h" in given) or ("crop_d" in given and "crop_w" not in given):
             raise ValueError("crop_w and crop_h (and crop_d for volumes) must be given together")
         if "crop" in given and "crop_w" in given:

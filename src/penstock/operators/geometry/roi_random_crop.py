@@ -41,7 +41,7 @@ class ROIRandomCrop(Seeded):
     in_shape = PerSample([int], None, "Shape of the sample that is to be cropped; instead of an input.")
 
     def setup(self) -> None:
-        given = self.values["given"]
+        given = self.given
         self._made: OfConstants[tuple[int, tuple]] = OfConstants()
         if len(given & {"roi_end", "roi_shape"}) != 1:
             raise ValueError("give the region of interest by `roi_start` and either `roi_end` or `roi_shape`")

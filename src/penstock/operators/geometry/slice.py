@@ -56,7 +56,7 @@ class Slice(WindowCopy):
 
     def setup(self) -> None:
         super().setup()
-        given = self.values["given"]
+        given = self.given
         for group in (_STARTS, _ENDS):
             if len(given.intersection(group)) > 1:
                 raise ValueError(f"give one of {', '.join(group)}; got {', '.join(n for n in group if n in given)}")
@@ -73,7 +73,7 @@ class Slice(WindowCopy):
             )
         if len(arguments) == 1 or not (arguments or named):
             raise ValueError("give the window by start, end, shape, ... or by two more inputs, anchor and shape")
-        if "axes" in self.values["given"]:
+        if "axes" in self.given:
             axes, own = axes_given(a, x)
         else:  # an input without a layout is taken for an image or a volume
             axes = axes_named(x, a.axis_names, x.layout or {2: "HW", 3: "HWC", 4: "DHWC"}.get(x.ndim, ""))

@@ -61,7 +61,7 @@ class TensorResize(Resampling):
 
     def setup(self) -> None:
         super().setup()
-        given = self.values["given"]
+        given = self.given
         if ("sizes" in given) == ("scales" in given):
             raise ValueError("give exactly one of `sizes` and `scales`")
         if {"axes", "axis_names"} <= given:

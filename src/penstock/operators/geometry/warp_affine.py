@@ -37,7 +37,7 @@ class WarpAffine(Warp):
     def plan(self, a: Arguments, x: Spec, *more: Spec) -> None:
         dims = spatial(x)
         count = dims * (dims + 1)
-        if more and "matrix" in self.values["given"]:
+        if more and "matrix" in self.given:
             raise ValueError("give the matrix either as `matrix` or as the second input, not both")
         if more:
             batch = a.batches[1]

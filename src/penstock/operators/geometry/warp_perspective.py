@@ -102,7 +102,7 @@ class WarpPerspective(Displaced):
                 count = 0 if a.matrix is None else a.matrix.shape[1]
                 raise ValueError(f"`matrix` needs 9 values, or matrices (3, 3) as the second input; got {count}")
             return a.matrix
-        if "matrix" in self.values["given"]:
+        if "matrix" in self.given:
             raise ValueError("give the matrix either as `matrix` or as the second input, not both")
         if more[0].ndim != 2 or (more[0].shape != 3).any():
             raise ValueError(f"input 1 needs matrices of shape (3, 3); got shapes {more[0].shape.tolist()[:4]}")

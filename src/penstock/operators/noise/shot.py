@@ -43,7 +43,7 @@ class Shot(Noise):
 
     def setup(self) -> None:
         super().setup()
-        if "factor" not in self.values["given"]:
+        if "factor" not in self.given:
             self.values["factor"] = _FACTOR
 
     def plan(self, a: Arguments, x: Spec) -> None:

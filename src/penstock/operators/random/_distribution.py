@@ -84,7 +84,7 @@ class Distribution(Seeded, abstract=True):
 
     def in_chain(self, n_inputs: int) -> bool:
         """A scalar, or a small constant shape, is not worth waking threads for."""
-        if n_inputs or "shape" not in self.values["given"]:
+        if n_inputs or "shape" not in self.given:
             return n_inputs > 0
         return self.values["shape"] is None or math.prod(self.values["shape"]) > _FEW
 

@@ -40,7 +40,7 @@ class Uniform(Distribution):
         if v["range"] is not None:
             if len(v["range"]) != 2:
                 raise ValueError(f"fn.random.uniform: range takes two numbers, low and high; got {v['range']}")
-            if "values" not in v["given"] and not v["range"][0] < v["range"][1]:
+            if "values" not in self.given and not v["range"][0] < v["range"][1]:
                 raise ValueError(f"fn.random.uniform: range takes low < high; got {v['range']}")
             if not np.isfinite(v["range"]).all():
                 raise ValueError(f"fn.random.uniform: range takes finite numbers; got {v['range']}")

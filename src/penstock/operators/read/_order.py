@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The order in which the shards of a data set give out its samples: a function (shard, epoch, offset) -> index.
 
-A `Course` is such an order from some epoch on. Where a run goes on with another number of shards, what those before
-had left over of their epochs comes first, divided among the new ones: its `head`.
+A `SampleOrder` is such an order from some epoch on. Where a run goes on with another number of shards, what those
+before had left over of their epochs comes first, divided among the new ones: its `head`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SMALL = 4096
 _INT64 = np.dtype("i8")
 
 
-class Course:
+class SampleOrder:
     """`num_shards` shards of `size` samples; `first` is the epoch with which it begins, which has the samples of `head`
     (epochs, indices) if there is one."""
 
@@ -151,8 +151,8 @@ class Course:
             epoch, left = epoch + 1, left - length
         return epoch, left
 
-    def divide(self, state: dict[str, Any], num_shards: int) -> Course:
-        """The course of another number of shards from there on: together they have each sample exactly once an
+    def divide(self, state: dict[str, Any], num_shards: int) -> SampleOrder:
+        """The order of another number of shards from there on: together they have each sample exactly once an
         epoch, as if nothing had happened."""
         places = [self.place(s, state) for s in range(self.num_shards)]
         last = max(e for e, _ in places)
@@ -166,7 +166,7 @@ class Course:
                 epochs.append(np.broadcast_to(self.epoch_of(shard, e, left), len(left)))
                 offsets.append(left)
                 shards.append(np.full(len(left), shard))
-        new = Course(
+        new = SampleOrder(
             self.size, num_shards, pads=self.pads, sticks=self.sticks, way=self.way, shared_key=self.shared_key
         )
         new.buffer_key, new.initial_fill = self.buffer_key, self.initial_fill

@@ -17,7 +17,7 @@ from ...core.errors import PipelineError
 from ...core.op import Arg, Seeded
 from ...core.picks import Picks
 from ...core.source import Source
-from ._order import Course
+from ._order import SampleOrder
 
 # Keys of orders on which all shards have to agree whatever seeds their pipelines have.
 _SHARED_SEED = 0
@@ -106,10 +106,10 @@ class ShardedSource(Source, Seeded, abstract=True):
         self.epoch = self.offset = self.last = 0  # the next sample, and how many were taken before it at once
         self.since = self.taken = 0  # samples taken in all since an epoch that began with no sample taken
         self.past: list[dict[str, int]] = []  # where the run was when the number of shards changed
-        self.course: Course
+        self.order: SampleOrder
         self._epochs_ahead = 1
-        # Picks made ahead: of which course, and where in it and in them the next one is.
-        self._ahead: tuple[Course | None, tuple[int, int], np.ndarray, int] = (
+        # Picks made ahead: of which order, and where in it and in them the next one is.
+        self._ahead: tuple[SampleOrder | None, tuple[int, int], np.ndarray, int] = (
             *(None, (0, 0), np.empty((len(_COLUMNS), 0), _INT64), 0),
         )
 
@@ -137,11 +137,11 @@ class ShardedSource(Source, Seeded, abstract=True):
                 f"there are {size} samples, fewer than num_shards={self.values['num_shards']}; every shard needs one"
             )
         self.size = size
-        self.course = self._course(self.values["num_shards"])
+        self.order = self._sample_order(self.values["num_shards"])
 
-    def _course(self, num_shards: int) -> Course:
+    def _sample_order(self, num_shards: int) -> SampleOrder:
         v = self.values
-        course = Course(
+        order = SampleOrder(
             self.size,
             num_shards,
             pads=v["pad_last_batch"],
@@ -149,17 +149,17 @@ class ShardedSource(Source, Seeded, abstract=True):
             way=next((k for k in ("random_shuffle", "shuffle_after_epoch", "shuffle") if v[k]), ""),
             shared_key=rng.key(self.shared_seed, None),
         )
-        course.buffer_key, course.initial_fill = self._buffer_key, v["initial_fill"]
-        return course
+        order.buffer_key, order.initial_fill = self._buffer_key, v["initial_fill"]
+        return order
 
     def _at(self, epoch: int, offset: np.ndarray) -> tuple[np.ndarray, Any]:
         """Indices of the samples at `offset` (n,) of the shard in one epoch, and the epochs that they belong to."""
         shard = self.values["shard_id"]
-        return self.course.index(shard, epoch, offset), self.course.epoch_of(shard, epoch, offset)
+        return self.order.index(shard, epoch, offset), self.order.epoch_of(shard, epoch, offset)
 
     def _length(self, epoch):
         """Samples of the shard that is read in an epoch."""
-        return self.course.length(self.values["shard_id"], epoch)
+        return self.order.length(self.values["shard_id"], epoch)
 
     # What the pipeline calls ------------------------------------------------------------------------------------
 
@@ -173,12 +173,12 @@ class ShardedSource(Source, Seeded, abstract=True):
     def _take(self, n: int) -> np.ndarray:
         """(5, n) columns of the next picks. They are a function of epoch and offset, so they are made for some batches
         at once."""
-        course, place, columns, begin = self._ahead
+        order, place, columns, begin = self._ahead
         end = begin + n
-        if course is not self.course or place != (self.epoch, self.offset) or end >= columns.shape[1]:
+        if order is not self.order or place != (self.epoch, self.offset) or end >= columns.shape[1]:
             columns, begin, end = self._following(n + 1), 0, n
         self.offset, self.epoch = columns[:2, end].tolist()
-        self._ahead = self.course, (self.epoch, self.offset), columns, end
+        self._ahead = self.order, (self.epoch, self.offset), columns, end
         return columns[:, begin:end]
 
     def _following(self, count: int) -> np.ndarray:
@@ -193,20 +193,20 @@ class ShardedSource(Source, Seeded, abstract=True):
             made += end - offset
             epoch, offset = epoch + 1, 0
         self._epochs_ahead = min(2 * self._epochs_ahead, _EPOCHS_AHEAD)
-        return self.course.picks(self.values["shard_id"], spans)
+        return self.order.picks(self.values["shard_id"], spans)
 
     def _take_padded(self, n: int) -> np.ndarray:
         """The same, of one epoch, which ends with them if it is over."""
-        course, place, columns, begin = self._ahead
+        order, place, columns, begin = self._ahead
         end = begin + n
-        if course is not self.course or place != (self.epoch, self.offset) or end > columns.shape[1]:
+        if order is not self.order or place != (self.epoch, self.offset) or end > columns.shape[1]:
             length = int(self._length(self.epoch))
             last = max(self.offset + n, min(self.offset + _AHEAD, length))
             columns, begin, end = self._of_epoch(self.epoch, np.arange(self.offset, last), length), 0, n
         self.offset += n
-        if self.offset >= self.course.padded_length(self.epoch):
+        if self.offset >= self.order.padded_length(self.epoch):
             self.epoch, self.offset = self.epoch + 1, 0
-        self._ahead = self.course, (self.epoch, self.offset), columns, end
+        self._ahead = self.order, (self.epoch, self.offset), columns, end
         return columns[:, begin:end]
 
     def _of_epoch(self, epoch: int, offset: np.ndarray, length: int) -> np.ndarray:
@@ -282,23 +282,23 @@ class ShardedSource(Source, Seeded, abstract=True):
         if past != self.past or state["shared_seed"] != self.shared_seed:
             self.past, self.shared_seed = past, state["shared_seed"]
             numbers = [*(p["num_shards"] for p in past), v["num_shards"]]
-            self.course = self._course(numbers[0])
+            self.order = self._sample_order(numbers[0])
             for place, after in zip(past, numbers[1:]):
-                self.course.buffer_keys = [rng.key(s, None) for s in place.get("seeds", ())]
-                self.course = self.course.divide(place, after)
+                self.order.buffer_keys = [rng.key(s, None) for s in place.get("seeds", ())]
+                self.order = self.order.divide(place, after)
         self.last = state["last"]
         if n != v["num_shards"]:
-            self.epoch = self.since = self.course.first
+            self.epoch = self.since = self.order.first
             self.offset = self.taken = 0
             return
         self.since, self.taken = state["since"], state["taken"]
         if state["shard_id"] == v["shard_id"]:
             self.epoch, self.offset = state["epoch"], state["offset"]
         else:
-            self.epoch, self.offset = self.course.place(v["shard_id"], state)
+            self.epoch, self.offset = self.order.place(v["shard_id"], state)
 
     def left_over(self) -> tuple[int, int]:
-        return self.course.first, 0 if self.course.head is None else len(self.course.head[1])
+        return self.order.first, 0 if self.order.head is None else len(self.order.head[1])
 
     def identity(self) -> dict[str, Any]:
         self._prepare()

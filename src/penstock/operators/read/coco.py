@@ -114,7 +114,7 @@ class COCO(RecordReader):
             raise ValueError(f"{name}: 'skip_cached_images' can't be used, as every picture comes with its objects")
         if self.folder:
             baked = ("images", "ltrb", "ratio", "size_threshold", "skip_empty", "avoid_class_remapping", "masks")
-            given = sorted({*baked, "annotations_file", "include_iscrowd"} & v["given"] - {"masks"})
+            given = sorted({*baked, "annotations_file", "include_iscrowd"} & self.given - {"masks"})
             if given:
                 raise ValueError(
                     f"{name}: {', '.join(given)} can't be used with 'preprocessed_annotations', which were saved as "

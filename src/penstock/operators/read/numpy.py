@@ -88,7 +88,7 @@ class Numpy(RecordReader):
             raise ValueError(f"{name}: 'files' and 'file_list' can't be used together")
         if v["files"] is not None and not v["files"]:
             raise ValueError(f"{name}: 'files' is an empty list")
-        given = v["given"]
+        given = self.given
         for group in (_STARTS, _ENDS):
             if len(given.intersection(group)) > 1:
                 several = ", ".join(n for n in group if n in given)

@@ -37,7 +37,7 @@ class RandomMaskPixel(Seeded):
     value = PerSample(int, None, "The foreground is what is equal to it; instead of `threshold`.")
 
     def setup(self) -> None:
-        if {"threshold", "value"} <= self.values["given"]:
+        if {"threshold", "value"} <= self.given:
             raise ValueError("give either `threshold` or `value`, not both")
 
     def plan(self, a: Arguments, x: Spec) -> None:

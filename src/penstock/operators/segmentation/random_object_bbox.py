@@ -76,7 +76,7 @@ class RandomObjectBBox(Seeded):
             raise ValueError(f"format takes {', '.join(map(repr, _FORMATS))}; got {v['format']!r}")
         if v["k_largest"] is not None and v["k_largest"] < 1:
             raise ValueError(f"k_largest must be at least 1, got {v['k_largest']}")
-        if v["ignore_class"] and (v["output_class"] or {"classes", "class_weights"} & v["given"]):
+        if v["ignore_class"] and (v["output_class"] or {"classes", "class_weights"} & self.given):
             raise ValueError("ignore_class can't be combined with classes, class_weights or output_class")
 
     def n_outputs(self) -> int:

@@ -31,7 +31,7 @@ class Shear(Transform):
     )
 
     def setup(self) -> None:
-        if len({"shear", "angles"} & self.values["given"]) != 1:
+        if len({"shear", "angles"} & self.given) != 1:
             raise ValueError(f"{self.display_name()}: give either `shear` or `angles`")
 
     def matrix(self, a: Arguments, dims: int | None) -> np.ndarray:

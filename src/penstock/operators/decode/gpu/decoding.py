@@ -18,6 +18,7 @@ from ....core.clocks import clocks
 from ....core.dtypes import to_numpy
 from ....gpu.batch import DeviceBatch
 from ....gpu.copies import copy_samples
+from ....gpu.deferred_errors import Memory
 from ....gpu.driver import CudaError, Device
 from ....gpu.memory import Block
 from ....gpu.nvjpeg import BGR, RGB, HardwareDecoder, Refused
@@ -25,7 +26,6 @@ from ....gpu.session import GpuPass, Session
 from ....gpu.sharing import Sharing, spread
 from ....gpu.stage import GpuStage, StageBatch, StageCall
 from ....gpu.stream import Event, Stream
-from ....gpu.verdict import Memory
 from .jpeg_halves import decode_halves
 from .jpeg_scans import Scans, decode_scans
 from .pictures import Pictures, Planner
@@ -106,13 +106,13 @@ class Decoding(GpuStage):
         except (AttributeError, IndexError):
             scans = Scans(pictures.n)
         memory = Memory.of(gpu.session, self.call.number)
-        undone, verdict = scans.decode(gpu, pool, pictures.at_args, files.rows_address, out, memory)
-        if verdict is not None:
-            gpu.verdicts.append((self.call.number, None, pictures.n, verdict))
+        undone, deferred = scans.decode(gpu, pool, pictures.at_args, files.rows_address, out, memory)
+        if deferred is not None:
+            gpu.deferred_errors.append((self.call.number, None, pictures.n, deferred))
             nbytes, taken = pictures.file_bytes, pictures.n
             if undone is not None:
                 nbytes, taken = int(files.spec.volumes()[~undone].sum()), taken - int(undone.sum())
-            engines.measured[KERNELS].append((verdict.begin, verdict.end, nbytes, taken))
+            engines.measured[KERNELS].append((deferred.begin, deferred.end, nbytes, taken))
         if idle is None and len(self._scans) < _KEPT_SIZES:
             idle = self._scans.setdefault(pictures.n, [])
         if idle is not None and len(idle) < _KEPT_EACH:
@@ -167,12 +167,12 @@ class _Part:
 
     def _by_kernels(self, rows: np.ndarray, args: np.ndarray, part: Batch, out: DeviceBatch) -> np.ndarray | None:
         """By the GPU; returns which it did not take (None: it took all)."""
-        undone, verdict = decode_scans(self.gpu, self.pool, args, part, out)
-        if verdict is not None:
-            self.gpu.verdicts.append((self.number, rows, self.batch.n, verdict))
+        undone, deferred = decode_scans(self.gpu, self.pool, args, part, out)
+        if deferred is not None:
+            self.gpu.deferred_errors.append((self.number, rows, self.batch.n, deferred))
             sizes = part.spec.volumes()
             sizes = sizes if undone is None else sizes[~undone]
-            self.engines.measured[KERNELS].append((verdict.begin, verdict.end, int(sizes.sum()), len(sizes)))
+            self.engines.measured[KERNELS].append((deferred.begin, deferred.end, int(sizes.sum()), len(sizes)))
         return undone
 
     def _by_halves(self, rows: np.ndarray, args: np.ndarray, part: Batch, out: DeviceBatch) -> np.ndarray:
@@ -181,7 +181,7 @@ class _Part:
         return undone
 
     def _whole(self, rows: np.ndarray, args: np.ndarray, part: Batch, out: DeviceBatch) -> None:
-        """On the CPU, and copies. Its verdict on a bad file holds."""
+        """On the CPU, and copies. What it says of a bad file holds."""
         gpu, n = self.gpu, len(rows)
         staged = Batch.allocate(out.spec, None, gpu.pinned)
         outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)

@@ -15,10 +15,10 @@ from ....core import kernels
 from ....core.batch import Batch, view
 from ....core.rows import TENSOR, address, allocate
 from ....gpu.batch import DeviceBatch
+from ....gpu.deferred_errors import DeferredErrors, Memory
 from ....gpu.driver import check
 from ....gpu.memory import Block
 from ....gpu.session import GpuPass
-from ....gpu.verdict import Memory, Verdict
 from .jpeg_halves import pixels_source, pixels_type, record_type
 
 _BYTE = np.dtype("u1")
@@ -70,10 +70,10 @@ class Scans:
 
     def decode(
         self, gpu: GpuPass, pool: kernels.Pool, args: int, files: int, out: DeviceBatch, kept: Memory
-    ) -> tuple[np.ndarray | None, Verdict | None]:
+    ) -> tuple[np.ndarray | None, DeferredErrors | None]:
         """Decodes pictures into their places in `out`; `args` is the address of their `DecodeArgs`, `files` that of the
         rows of the encoded ones, `kept` memory of batches before. Returns which (n,) it did not take and nothing is
-        written for (None: it took all), and the Verdict on the others."""
+        written for (None: it took all), and the DeferredErrors on the others."""
         native, n, batch, stream = kernels.library(), self.n, self._batch, gpu.stream
         self._choose_functions(gpu, out.spec.dtype)
         size = native.plan_scans(files, n, args, self._begin, self._at_rows)
@@ -103,7 +103,7 @@ class Scans:
             undone = view(at, (n, of.itemsize), _BYTE, host).view(of)["mcu_blocks"][:, 0] == 0
             if not taken:
                 return undone, None
-        return undone, Verdict(statuses, n, begin, end, memory, kept, stream, before)
+        return undone, DeferredErrors(statuses, n, begin, end, memory, kept, stream, before)
 
     def _choose_functions(self, gpu: GpuPass, dtype: np.dtype) -> None:
         """Puts in the GPU's kernels."""
@@ -117,7 +117,7 @@ class Scans:
 
 def decode_scans(
     gpu: GpuPass, pool: kernels.Pool, args: np.ndarray, encoded: Batch, out: DeviceBatch
-) -> tuple[np.ndarray | None, Verdict | None]:
+) -> tuple[np.ndarray | None, DeferredErrors | None]:
     """As `Scans.decode`, for some pictures once. `args` are rows of `DecodeArgs`."""
     args = np.ascontiguousarray(args)
     return Scans(len(args)).decode(gpu, pool, address(args), encoded.rows_address, out, Memory())

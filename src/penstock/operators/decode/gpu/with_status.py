@@ -14,11 +14,11 @@ from ....core.batch import Batch, Spec
 from ....core.errors import InternalError, SampleErrors
 from ....core.rows import ArgumentRows
 from ....gpu.batch import DeviceBatch
+from ....gpu.deferred_errors import DeferredErrors, Memory
 from ....gpu.forms import described
 from ....gpu.launch import Call, Fusion
 from ....gpu.session import GpuPass, Packing
 from ....gpu.stage import GpuStage, StageBatch, StageCall
-from ....gpu.verdict import Memory, Verdict
 
 _BYTE = np.dtype("u1")
 
@@ -78,8 +78,8 @@ class KernelWithStatus(GpuStage):
         host = gpu.pinned(n)
         stream.download(host.address, base + statuses, n)
         work, end = stream.work, stream.mark(sleeps=True)
-        verdict = Verdict(host.address, n, end, end, (host, block), Memory(), stream, work)
-        gpu.verdicts.append((self.call.number, None, n, verdict))
+        deferred = DeferredErrors(host.address, n, end, end, (host, block), Memory(), stream, work)
+        gpu.deferred_errors.append((self.call.number, None, n, deferred))
 
     def _launches(self, kernel: kernels.Kernel, rows: ArgumentRows, inputs: list[Any], out: DeviceBatch) -> list[Any]:
         calls = [Call(kernel.path, [0], list(range(1, 1 + len(inputs))), rows.array)]

@@ -63,7 +63,7 @@ class Memory:
         return {}
 
 
-class Verdict(NamedTuple):
+class DeferredErrors(NamedTuple):
     """What the GPU says of n pictures that it decodes between two timed events: in the end, the bytes at `address` are
     not 0 where the data was irregular."""
 

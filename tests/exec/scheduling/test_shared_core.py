@@ -10,8 +10,8 @@ import pytest
 
 import encoded_images
 from penstock import fn, pipeline_def
-from penstock.exec.scheduling import one_core
-from penstock.exec.scheduling.one_core import OneCore
+from penstock.exec.scheduling import shared_core
+from penstock.exec.scheduling.shared_core import SharedCore
 
 ALL = {0, 1, 2, 3, 4, 5}
 
@@ -46,10 +46,10 @@ class Thread:
 def machine(monkeypatch):
     machine = Machine()
     for name in ("sched_getaffinity", "sched_setaffinity"):
-        monkeypatch.setattr(one_core.os, name, getattr(machine, name))
-    monkeypatch.setattr(one_core.ctypes, "PyDLL", lambda _: machine)
-    monkeypatch.setattr(one_core.time, "monotonic", lambda: machine.now)
-    monkeypatch.setattr(one_core.sys, "_is_gil_enabled", lambda: True, raising=False)
+        monkeypatch.setattr(shared_core.os, name, getattr(machine, name))
+    monkeypatch.setattr(shared_core.ctypes, "PyDLL", lambda _: machine)
+    monkeypatch.setattr(shared_core.time, "monotonic", lambda: machine.now)
+    monkeypatch.setattr(shared_core.sys, "_is_gil_enabled", lambda: True, raising=False)
     return machine
 
 
@@ -60,7 +60,7 @@ def run(core, machine, batches, seconds_each=0.001, threads=(11, 12, 13)):
 
 
 def test_threads_come_together_and_part(machine):
-    core = OneCore(True)
+    core = SharedCore(True)
     machine.masks[12] = {1, 2, 3, 4}
     run(core, machine, 31)
     assert machine.masks == {12: {1, 2, 3, 4}}
@@ -79,18 +79,18 @@ def test_threads_come_together_and_part(machine):
 
 
 def test_batches_that_are_not_frequent_leave_threads_alone(machine):
-    run(OneCore(True), machine, 400, seconds_each=0.011)
+    run(SharedCore(True), machine, 400, seconds_each=0.011)
     assert not machine.masks
 
 
 def test_where_cores_are_few_or_chosen_by_the_user_threads_are_left_alone(machine):
     machine.masks = {11: {1, 3, 4}, 12: {0, 1, 2, 4, 5}}
-    run(OneCore(True), machine, 40, threads=(11, 12))
+    run(SharedCore(True), machine, 40, threads=(11, 12))
     assert machine.masks == {11: {1, 3, 4}, 12: {0, 1, 2, 4, 5}}
 
 
 def test_a_system_that_refuses_is_not_asked_again(machine):
-    core, machine.refuses = OneCore(True), True
+    core, machine.refuses = SharedCore(True), True
     run(core, machine, 40)
     machine.refuses = False
     run(core, machine, 400)
@@ -98,9 +98,9 @@ def test_a_system_that_refuses_is_not_asked_again(machine):
 
 
 def test_without_the_lock_nothing_is_done(machine, monkeypatch):
-    monkeypatch.setattr(one_core.sys, "_is_gil_enabled", lambda: False, raising=False)
-    run(OneCore(True), machine, 400)
-    run(OneCore(False), machine, 400)
+    monkeypatch.setattr(shared_core.sys, "_is_gil_enabled", lambda: False, raising=False)
+    run(SharedCore(True), machine, 400)
+    run(SharedCore(False), machine, 400)
     assert not machine.masks
 
 
@@ -132,7 +132,7 @@ def masks_set(pipe, monkeypatch, batches=12):
         set_before(number, mask)
 
     for name, value in (("_LEAST_CORES", 1), ("_FREE_BATCHES", 2), ("_FREQUENT_SECONDS", 60), ("_STAY_SECONDS", 0)):
-        monkeypatch.setattr(one_core, name, value)
+        monkeypatch.setattr(shared_core, name, value)
     monkeypatch.setattr(os, "sched_setaffinity", record)
     pipe.build()
     for _ in range(batches):

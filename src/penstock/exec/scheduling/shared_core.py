@@ -20,15 +20,15 @@ _STAY_SECONDS = 1.0
 _FREQUENT_SECONDS = 0.32  # in which the batches have to come: there is nothing to gain otherwise
 
 
-class OneCore:
-    """Keeps threads together, if it may. Called by one of them."""
+class SharedCore:
+    """Keeps threads on one core, if that is `allowed`. Called by one of them."""
 
-    def __init__(self, may: bool) -> None:
+    def __init__(self, allowed: bool) -> None:
         self._masks: dict[int, set[int]] = {}  # what threads might use before they were brought together
         self._batches, self._since = 0, 0.0
         # Without the lock they don't take turns.
         locked = getattr(sys, "_is_gil_enabled", lambda: True)()
-        self._possible = may and locked and hasattr(os, "sched_setaffinity")
+        self._possible = allowed and locked and hasattr(os, "sched_setaffinity")
 
     def ran(self, threads: Sequence[threading.Thread]) -> None:
         """Tells that the calling thread has run a batch to which these threads contribute."""
