@@ -139,7 +139,9 @@ AVX2 void linear_inside_avx2(Out *__restrict out, const Source<2, uint8_t> &s, i
 #undef AVX2_INLINE
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12 takes _mm512_undefined for a mistake
+// GCC 12 takes _mm512_undefined for a mistake.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))
 
 // Eight bytes from two places.
