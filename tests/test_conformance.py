@@ -148,7 +148,7 @@ ELSEWHERE = {
     "decoders.image": "test_files.py compares it over all files there are",
     "decoders.image_crop": "the same",
     "decoders.image_slice": "the same",
-    "decoders.video": "test_video.py compares it for the codecs that DALI decodes on the CPU",
+    "decoders.video": "test_videos.py compares it for the codecs that DALI decodes on the CPU",
     "peek_image_shape": "the same",
     "arithmetic": "DALI has it as operators of DataNodes; its own test compares with the rules of types",
     "subscript": "the same",

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "video/h264.h"
+#include "video/runs.h"
 
 namespace {
 
@@ -44,7 +44,7 @@ struct Decoder {
     ff.av_opt_set_int(context, "threads", 1, 0);  // clips are decoded side by side instead
     // H.264 does not have to say how far pictures are out of order. A decoder that learns of it too late drops some.
     if (codec == "h264") ff.av_opt_set_int(context, "has_b_frames", kMaxReordered, 0);
-    // `Starts` knows from where on pictures are right. The decoder itself is more careful, and would hold some back.
+    // `runs_of` knows from where on pictures are right. The decoder itself is more careful, and would hold some back.
     ff.av_opt_set_int(context, "flags", kOutputCorrupt, 0);
     if (status >= 0) status = ff.avcodec_open2(context, found, nullptr);
     if (status < 0) fail_ffmpeg("FFmpeg can't decode this %s video", status);
@@ -106,63 +106,6 @@ class KeptDecoders {
 
 thread_local KeptDecoders t_decoders;
 
-// Packets `begin` to `end` (exclusive), decoded without a jump.
-struct Run {
-  int32_t begin, end;
-};
-
-// Where decoding has to begin for packets.
-class Starts {
- public:
-  Starts(Bytes file, const VideoIndex &index)
-      : file_(file), index_(index), is_h264_(!strcmp(index.codec, "h264")), length_size_(h264_length_size(index)) {}
-
-  // The last key picture that is neither decoded nor shown after the packet, and from which on it comes out right.
-  // Pictures that are decoded after a key picture but shown before it (of an open group) may need the group before.
-  int32_t of(int32_t packet) const {
-    int32_t key = packet;
-    for (; key > 0; key--)
-      if (index_.packets[key].is_key && index_.packets[key].pts <= index_.packets[packet].pts && begins_at(key, packet))
-        break;
-    return key;
-  }
-
- private:
-  // H.264 may have key pictures from which on pictures become right gradually.
-  bool begins_at(int32_t key, int32_t packet) const {
-    if (!is_h264_) return true;
-    const H264Packet p = read(key);
-    if (p.is_idr || p.recovery < 0) return true;
-    int64_t references = 0;
-    for (int32_t i = key + 1; i <= packet && references < p.recovery; i++) references += read(i).is_reference;
-    return references >= p.recovery;
-  }
-  H264Packet read(int32_t i) const {
-    const Packet &p = index_.packets[i];
-    return file_.has(p.offset, p.size) ? read_h264_packet({file_.data + p.offset, p.size}, length_size_) : H264Packet{};
-  }
-
-  const Bytes file_;
-  const VideoIndex &index_;
-  const bool is_h264_;
-  const int length_size_;
-};
-
-// What to decode for the packets that are asked for (sorted). Runs that touch are one: going on is always right, and
-// takes no more than beginning anew.
-std::vector<Run> runs_of(const std::vector<std::pair<int32_t, int32_t>> &asked, const Starts &starts) {
-  std::vector<Run> runs;
-  for (const auto &[packet, frame] : asked) {
-    Run run{starts.of(packet), packet + 1};
-    while (!runs.empty() && run.begin <= runs.back().end) {
-      run.begin = std::min(run.begin, runs.back().begin);
-      runs.pop_back();
-    }
-    runs.push_back(run);
-  }
-  return runs;
-}
-
 }  // namespace
 
 int64_t decode_frames(Bytes file, const VideoIndex &index, const std::vector<int32_t> &wanted,
@@ -174,7 +117,10 @@ int64_t decode_frames(Bytes file, const VideoIndex &index, const std::vector<int
   std::vector<std::pair<int32_t, int32_t>> asked;  // packet, frame number
   for (int32_t i : wanted) asked.emplace_back(index.shown[i], i);
   std::sort(asked.begin(), asked.end());
-  const std::vector<Run> runs = runs_of(asked, Starts(file, index));
+  const std::vector<Run> runs = runs_of(asked, index, [&](int32_t i) -> Bytes {
+    const Packet &p = index.packets[i];
+    return file.has(p.offset, p.size) ? Bytes{file.data + p.offset, p.size} : Bytes{file.data, 0};
+  });
   std::unique_ptr<Decoder> decoder = t_decoders.take(*ff, index);
   int64_t decoded = 0, delivered = 0;
   size_t next = 0;

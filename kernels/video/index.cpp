@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "video/clip.h"
+
 void VideoIndex::show_all() {
   shown.resize(packets.size());
   for (size_t i = 0; i < shown.size(); i++) shown[i] = (int32_t)i;
@@ -11,12 +13,42 @@ void VideoIndex::show_all() {
   for (int32_t i : shown) times.push_back(packets[i].pts);
 }
 
-VideoIndex read_video_index(Bytes file) {
+Source source_of(Bytes file) {
+  return {file.size,
+          [file](int64_t offset, int64_t length, void *to) { memcpy(to, file.need(offset, length), length); }};
+}
+
+namespace {
+
+enum Container { MP4, MATROSKA, CLIP };
+
+Container container_of(const Source &file) {
   if (file.size == 0) fail("empty file");
+  uint8_t head[8] = {};
+  const Bytes b{head, std::min<int64_t>(8, file.size)};
+  file.read(0, b.size, head);
   for (const char *first : {"ftyp", "moov", "mdat", "moof", "free", "skip", "wide", "pnot", "styp", "sidx"})
-    if (file.starts(4, first, 4)) return read_mp4(file);
-  if (file.starts(0, "\x1a\x45\xdf\xa3", 4)) return read_matroska(file);
+    if (b.starts(4, first, 4)) return MP4;
+  if (b.starts(0, "\x1a\x45\xdf\xa3", 4)) return MATROSKA;
+  if (b.starts(0, kClipMagic, 8)) return CLIP;
   fail("not a video that can be read (MP4, QuickTime, Matroska, WebM): %lld bytes that begin with %02x %02x %02x %02x",
-       (long long)file.size, file.data[0], file.size > 1 ? file.data[1] : 0, file.size > 2 ? file.data[2] : 0,
-       file.size > 3 ? file.data[3] : 0);
+       (long long)file.size, head[0], head[1], head[2], head[3]);
+}
+
+}  // namespace
+
+VideoIndex read_video_index(Bytes file) {
+  const Source source = source_of(file);
+  const Container container = container_of(source);
+  return container == MP4 ? read_mp4(source) : container == MATROSKA ? read_matroska(file) : read_clip(file);
+}
+
+VideoIndex read_video_index(const Source &file) {
+  const Container container = container_of(file);
+  if (container == MP4) return read_mp4(file);
+  // One pass over all blocks, whose headers are anywhere in the file.
+  std::vector<uint8_t> whole((size_t)file.size);
+  file.read(0, file.size, whole.data());
+  const Bytes bytes{whole.data(), file.size};
+  return container == MATROSKA ? read_matroska(bytes) : read_clip(bytes);
 }

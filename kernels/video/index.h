@@ -2,6 +2,7 @@
 // Where the frames of a video lie in its file, and when they are shown: read from the container without decoding.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "decode/image.h"
@@ -28,8 +29,17 @@ struct VideoIndex {
   void show_all();
 };
 
-// Told apart by its content: MP4 and QuickTime, Matroska and WebM. Fails with what is wrong with the file.
-VideoIndex read_video_index(Bytes file);
+// Where a file's bytes come from: memory, or a disk. `read` fails if they are not there.
+struct Source {
+  int64_t size;
+  std::function<void(int64_t offset, int64_t length, void *to)> read;
+};
+Source source_of(Bytes file);
 
-VideoIndex read_mp4(Bytes file);
+// Told apart by its content: MP4 and QuickTime, Matroska and WebM, and clips (clip.h). Fails with what is wrong with
+// the file.
+VideoIndex read_video_index(Bytes file);
+VideoIndex read_video_index(const Source &file);
+
+VideoIndex read_mp4(const Source &file);
 VideoIndex read_matroska(Bytes file);

@@ -192,7 +192,7 @@ void add_packet(Track *track, Packet packet, int64_t duration) {
   track->durations.push_back(duration);
 }
 
-void read_tables(Bytes file, Track *track) {
+void read_tables(int64_t file_size, Track *track) {
   const int64_t uniform = track->stsz.size >= 12 ? track->stsz.be32(4) : 0;
   const int bits = track->stz2.size >= 12 ? (int)track->stz2.u8(7) : 0;
   int64_t n = 0;
@@ -200,7 +200,7 @@ void read_tables(Bytes file, Track *track) {
     n = std::min<int64_t>(track->stz2.be32(8), (track->stz2.size - 12) * 8 / bits);
   else if (track->stsz.size >= 12)
     n = uniform ? track->stsz.be32(8) : std::min<int64_t>(track->stsz.be32(8), (track->stsz.size - 12) / 4);
-  n = std::min(n, file.size);  // every picture has a byte
+  n = std::min(n, file_size);  // every picture has a byte
   const auto size_of = [&](int64_t i) -> int64_t {
     if (uniform) return uniform;
     if (!bits) return track->stsz.be32(12 + 4 * i);
@@ -254,7 +254,7 @@ void read_tables(Bytes file, Track *track) {
   track->next_dts = dts;
 }
 
-void read_run(Bytes file, Bytes b, Track *track, int64_t base, int64_t *at, uint32_t duration, uint32_t size,
+void read_run(int64_t file_size, Bytes b, Track *track, int64_t base, int64_t *at, uint32_t duration, uint32_t size,
               uint32_t flags) {
   const uint32_t has = b.be32(0) & 0xffffff, version = b.u8(0);
   const int64_t count = b.be32(4);
@@ -263,9 +263,9 @@ void read_run(Bytes file, Bytes b, Track *track, int64_t base, int64_t *at, uint
   uint32_t first_flags = flags;
   if (has & 4) first_flags = b.be32(p), p += 4;
   const int64_t each = 4 * (!!(has & 0x100) + !!(has & 0x200) + !!(has & 0x400) + !!(has & 0x800));
-  if (count > file.size || (each && count > (b.size - p) / each))
+  if (count > file_size || (each && count > (b.size - p) / each))
     fail("MP4: a fragment promises %lld pictures, more than it holds", (long long)count);
-  if ((int64_t)track->index.packets.size() + count > file.size) fail("MP4: more pictures than bytes");
+  if ((int64_t)track->index.packets.size() + count > file_size) fail("MP4: more pictures than bytes");
   for (int64_t i = 0; i < count; i++) {
     uint32_t own_duration = duration, own_size = size, own_flags = i == 0 ? first_flags : flags;
     int64_t offset = 0;
@@ -280,7 +280,7 @@ void read_run(Bytes file, Bytes b, Track *track, int64_t base, int64_t *at, uint
   }
 }
 
-void read_fragment(Bytes file, Bytes moof, int64_t begin, Movie *movie) {
+void read_fragment(int64_t file_size, Bytes moof, int64_t begin, Movie *movie) {
   for_boxes(moof, [&](uint32_t type, Bytes traf, int64_t) {
     if (type != tag("traf")) return;
     Track *track = nullptr;
@@ -303,7 +303,7 @@ void read_fragment(Bytes file, Bytes moof, int64_t begin, Movie *movie) {
       } else if (kind == tag("tfdt") && track) {
         track->next_dts = b.u8(0) == 1 ? be64(b, 4) : (int64_t)b.be32(4);
       } else if (kind == tag("trun") && track && track->is_video) {
-        read_run(file, b, track, base, &at, duration, size, flags);
+        read_run(file_size, b, track, base, &at, duration, size, flags);
       }
     });
   });
@@ -356,19 +356,40 @@ void apply_edits(Track *track, int64_t movie_timescale) {
 
 }  // namespace
 
-VideoIndex read_mp4(Bytes file) {
+VideoIndex read_mp4(const Source &file) {
   Movie movie;
   bool found = false;
-  for_boxes(file, [&](uint32_t type, Bytes b, int64_t at) {
-    if (type == tag("moov") && !found) {
-      found = true;
-      read_movie(b, &movie);
-      for (Track &t : movie.tracks)
-        if (t.is_video && t.has_entry) read_tables(file, &t);
-    } else if (type == tag("moof")) {
-      read_fragment(file, b, at - 8, &movie);
+  std::vector<std::vector<uint8_t>> kept;  // what the tracks' tables refer to
+  for (int64_t at = 0; at + 8 <= file.size;) {
+    uint8_t head[16] = {};
+    file.read(at, std::min<int64_t>(16, file.size - at), head);
+    const Bytes h{head, std::min<int64_t>(16, file.size - at)};
+    int64_t size = h.be32(0), n_head = 8;
+    const uint32_t type = h.be32(4);
+    if (size == 1) {
+      if (h.size < 16) break;
+      size = be64(h, 8), n_head = 16;
+    } else if (size == 0) {
+      size = file.size - at;
     }
-  });
+    if (size < n_head || file.size - at < n_head) break;
+    const int64_t content = std::min(size, file.size - at) - n_head;
+    if ((type == tag("moov") && !found) || type == tag("moof")) {
+      kept.emplace_back((size_t)content);
+      file.read(at + n_head, content, kept.back().data());
+      const Bytes b{kept.back().data(), content};
+      if (type == tag("moof")) {
+        read_fragment(file.size, b, at, &movie);
+      } else {
+        found = true;
+        read_movie(b, &movie);
+        for (Track &t : movie.tracks)
+          if (t.is_video && t.has_entry) read_tables(file.size, &t);
+      }
+    }
+    if (size > file.size - at) break;
+    at += size;
+  }
   if (!found)
     fail("MP4: there is no table of contents (moov) in the %lld bytes; the file is cut off", (long long)file.size);
   Track *best = nullptr;

@@ -15,17 +15,8 @@ from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerSample
 from ...core.rows import allocate
 from ._ffmpeg import open_ffmpeg
+from ._padding import PAD_MODES, padded
 
-_PAD_MODES = {
-    "none": "none",
-    "constant": "constant",
-    "edge": "edge",
-    "repeat": "edge",
-    "reflect_1001": "reflect_1001",
-    "symmetric": "reflect_1001",
-    "reflect_101": "reflect_101",
-    "reflect": "reflect_101",
-}
 _RANGE = ("start_frame", "end_frame", "sequence_length", "stride")
 _NO_EFFECT = "Accepted for compatibility."
 
@@ -84,8 +75,8 @@ class Video(Operator):
 
     def setup(self) -> None:
         name, v = self.display_name(), self.values
-        if v["pad_mode"] not in _PAD_MODES:
-            raise ValueError(f"{name}: Invalid pad_mode: {v['pad_mode']}. Valid options are: {', '.join(_PAD_MODES)}")
+        if v["pad_mode"] not in PAD_MODES:
+            raise ValueError(f"{name}: Invalid pad_mode: {v['pad_mode']}. Valid options are: {', '.join(PAD_MODES)}")
         if len(v["fill_value"]) not in (1, 3):
             raise ValueError(f"{name}: fill_value takes 1 value, or 3 for red, green, blue; got {len(v['fill_value'])}")
         if not all(0 <= x <= 255 for x in v["fill_value"]):
@@ -103,7 +94,7 @@ class Video(Operator):
             raise ValueError("Cannot specify both `sequence_length` and `end_frame`")
         a.info = _read_headers(a.batches[0])
         a.numbers, a.counts = _listed(a) if "frames" in a.given else _range(a)
-        a.numbers = _padded(a.numbers, a.counts, a.info["frames"], _PAD_MODES[a.pad_mode])
+        a.numbers = padded(a.numbers, a.info["frames"], PAD_MODES[a.pad_mode])
 
     def outputs(self, a: Arguments, *inputs: Spec) -> Spec:
         shape = np.stack([a.counts, a.info["height"], a.info["width"], np.full(a.n, 3, "i8")], 1)
@@ -161,22 +152,6 @@ def _range(a: Arguments) -> tuple[np.ndarray, np.ndarray]:
         counts = np.minimum(counts, -((start - total) // stride))
     numbers = start[:, None] + np.arange(max(int(counts.max(initial=0)), 1)) * stride[:, None]
     return numbers, counts
-
-
-def _padded(numbers: np.ndarray, counts: np.ndarray, total: np.ndarray, mode: str) -> np.ndarray:
-    """(n, most) int32 numbers of frames of the videos, of which sample i has counts[i]; -1 where there is none."""
-    last = total[:, None] - 1
-    if mode == "edge":
-        numbers = np.clip(numbers, 0, last)
-    elif mode == "reflect_1001":
-        numbers = numbers % (2 * total[:, None])
-        numbers = np.minimum(numbers, 2 * total[:, None] - 1 - numbers)
-    elif mode == "reflect_101":
-        period = np.maximum(2 * last, 1)
-        numbers = numbers % period
-        numbers = np.minimum(numbers, 2 * last - numbers)
-    numbers = np.where((numbers < 0) | (numbers > last), -1, numbers)
-    return np.ascontiguousarray(numbers, "i4")
 
 
 @cache

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The videos of a data set: their indices, read from disk when a pipeline is built.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "core/kernel.h"
+#include "video/clip.h"
+
+namespace {
+
+struct OpenFile {
+  int fd;
+  explicit OpenFile(const char *path) : fd(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (fd < 0) fail("the file can't be opened (errno %d)", errno);
+  }
+  ~OpenFile() { close(fd); }
+  OpenFile(const OpenFile &) = delete;
+};
+
+VideoIndex read_file(const char *path) {
+  const OpenFile file(path);
+  struct stat info;
+  if (fstat(file.fd, &info) || !S_ISREG(info.st_mode)) fail("this is not a regular file");
+  return read_video_index(Source{info.st_size, [&](int64_t offset, int64_t length, void *to) {
+                                   for (int64_t done = 0; done < length;) {
+                                     const ssize_t n = pread(file.fd, (char *)to + done, length - done, offset + done);
+                                     if (n < 0 && errno == EINTR) continue;
+                                     if (n <= 0) fail("the file can't be read (errno %d)", n < 0 ? errno : 0);
+                                     done += n;
+                                   }
+                                 }});
+}
+
+}  // namespace
+
+// Reads the indices of n files, whose paths are `root` and the names in `text` (from begins[i] on, each ending in a
+// zero byte; absolute ones stand alone). Frames, height and width of each go to `info` (n x 3; 0 frames: it can't be
+// read, and `errors` says why). Returns what video_files_close takes.
+EXPORT void *video_files_open(const char *root, const char *text, const int64_t *begins, int64_t n, int32_t n_threads,
+                              int64_t *info, char *errors) {
+  auto files = std::make_unique<VideoFiles>();
+  files->index.resize((size_t)n), files->errors.resize((size_t)n);
+  std::atomic<int64_t> next{0};
+  const auto work = [&]() {
+    for (int64_t i; (i = next++) < n;) {
+      const char *name = text + begins[i];
+      try {
+        const std::string path = *name == '/' ? name : std::string(root) + name;
+        VideoIndex &index = files->index[(size_t)i];
+        index = read_file(path.c_str());
+        check_extent("video", index.height, index.width);
+        if (index.shown.empty()) fail("the video has no frames");
+        info[3 * i] = (int64_t)index.shown.size(), info[3 * i + 1] = index.height, info[3 * i + 2] = index.width;
+      } catch (const std::exception &e) {
+        files->errors[(size_t)i] = e.what();
+        snprintf(errors + i * kErrorSize, kErrorSize, "%s", e.what());
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int32_t i = 1; i < n_threads; i++) threads.emplace_back(work);
+  work();
+  for (std::thread &t : threads) t.join();
+  return files.release();
+}
+EXPORT_LONG(video_files_open)
+
+EXPORT void video_files_close(VideoFiles *files) { delete files; }
+EXPORT_LONG(video_files_close)
+
+// When the frames of a file are shown, in seconds.
+EXPORT void video_times(const VideoFiles *files, int64_t file, double *times) {
+  const VideoIndex &index = files->index[(size_t)file];
+  for (size_t i = 0; i < index.times.size(); i++) times[i] = (double)index.times[i] / (double)index.timescale;
+}
+EXPORT_LONG(video_times)
+
+// The bytes that clips need: frames[i * count ...] of the file with number file[i]; -1 stands for no frame.
+EXPORT void video_spans(const VideoFiles *files, const int64_t *file, const int32_t *frames, int64_t n, int64_t count,
+                        int64_t *offset, int64_t *length) {
+  std::vector<int32_t> wanted;
+  for (int64_t i = 0; i < n; i++) {
+    wanted.clear();
+    for (int64_t k = 0; k < count; k++)
+      if (frames[i * count + k] >= 0) wanted.push_back(frames[i * count + k]);
+    int64_t end = 0;
+    offset[i] = length[i] = 0;
+    if (wanted.empty()) continue;
+    span_of_clip(files->index[(size_t)file[i]], wanted.data(), (int64_t)wanted.size(), offset + i, &end);
+    length[i] = end - offset[i];
+  }
+}
+EXPORT_LONG(video_spans)

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "video/runs.h"
+
+#include <algorithm>
+
+#include "video/h264.h"
+
+namespace {
+
+// Where decoding has to begin for packets.
+class Starts {
+ public:
+  Starts(const VideoIndex &index, const std::function<Bytes(int32_t)> &read)
+      : index_(index), read_(read), is_h264_(!strcmp(index.codec, "h264")), length_size_(h264_length_size(index)) {}
+
+  // The last key picture that is neither decoded nor shown after the packet, and from which on it comes out right.
+  // Pictures that are decoded after a key picture but shown before it (of an open group) may need the group before.
+  int32_t of(int32_t packet) const {
+    int32_t key = packet;
+    for (; key > 0; key--)
+      if (index_.packets[key].is_key && index_.packets[key].pts <= index_.packets[packet].pts && begins_at(key, packet))
+        break;
+    return key;
+  }
+
+ private:
+  // H.264 may have key pictures from which on pictures become right gradually.
+  bool begins_at(int32_t key, int32_t packet) const {
+    if (!is_h264_) return true;
+    const H264Packet p = read(key);
+    if (p.is_idr || p.recovery < 0) return true;
+    int64_t references = 0;
+    for (int32_t i = key + 1; i <= packet && references < p.recovery; i++) references += read(i).is_reference;
+    return references >= p.recovery;
+  }
+  H264Packet read(int32_t i) const { return read_h264_packet(read_(i), length_size_); }
+
+  const VideoIndex &index_;
+  const std::function<Bytes(int32_t)> &read_;
+  const bool is_h264_;
+  const int length_size_;
+};
+
+}  // namespace
+
+// Runs that touch are one: going on is always right, and
+// takes no more than beginning anew.
+std::vector<Run> runs_of(const std::vector<std::pair<int32_t, int32_t>> &asked, const VideoIndex &index,
+                         const std::function<Bytes(int32_t)> &read) {
+  const Starts starts(index, read);
+  std::vector<Run> runs;
+  for (const auto &[packet, frame] : asked) {
+    Run run{starts.of(packet), packet + 1};
+    while (!runs.empty() && run.begin <= runs.back().end) {
+      run.begin = std::min(run.begin, runs.back().begin);
+      runs.pop_back();
+    }
+    runs.push_back(run);
+  }
+  return runs;
+}

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands for frames that a video doesn't have."""
+
+from __future__ import annotations
+
+import numpy as np
+
+# What `pad_mode` may be, and the one of two names that is meant.
+PAD_MODES = {
+    "none": "none",
+    "constant": "constant",
+    "edge": "edge",
+    "repeat": "edge",
+    "reflect_1001": "reflect_1001",
+    "symmetric": "reflect_1001",
+    "reflect_101": "reflect_101",
+    "reflect": "reflect_101",
+}
+
+
+def padded(numbers: np.ndarray, total: np.ndarray, mode: str) -> np.ndarray:
+    """(n, count) int32: the numbers (n, count) of frames of videos that have `total` (n,); those outside by `mode`, -1
+    where there is none."""
+    last = total[:, None] - 1
+    if mode == "edge":
+        numbers = np.clip(numbers, 0, last)
+    elif mode == "reflect_1001":
+        numbers = numbers % (2 * total[:, None])
+        numbers = np.minimum(numbers, 2 * total[:, None] - 1 - numbers)
+    elif mode == "reflect_101":
+        period = np.maximum(2 * last, 1)
+        numbers = numbers % period
+        numbers = np.minimum(numbers, 2 * last - numbers)
+    numbers = np.where((numbers < 0) | (numbers > last), -1, numbers)
+    return np.ascontiguousarray(numbers, "i4")

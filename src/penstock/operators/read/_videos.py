@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which sequences a reader of videos gives: files, their ranges, and the frames of each sequence."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Any
+
+import numpy as np
+
+from ...core import kernels
+from ...core.kernels import library
+from ...core.rows import address
+from ._file_names import FileNames, scan
+
+_VIDEOS = ("mp4", "mov", "m4v", "mkv", "webm")
+_THREADS = 4  # that read indices
+
+
+class Videos:
+    """The indices of the videos of a data set, as they are on disk when the pipeline is built. Those that can't be read
+    have no frames; `errors` says why."""
+
+    def __init__(self, names: FileNames):
+        self.names, n = names, len(names)
+        info, texts = np.zeros((n, 3), "i8"), np.zeros((n, kernels.ERROR_SIZE), "u1")
+        self.handle = library().video_files_open(
+            *(names.root_address, names.text_address, names.begins_address, n, _THREADS),
+            *(address(info), address(texts)),
+        )
+        self._close = weakref.finalize(self, library().video_files_close, self.handle)
+        self.frames = info[:, 0]
+        self.errors = {
+            int(i): texts[i].tobytes().partition(b"\0")[0].decode("utf-8", "replace")
+            for i in np.flatnonzero(info[:, 0] == 0)
+        }
+
+    def times(self, file: int) -> np.ndarray:
+        """(frames,) seconds at which the frames of a file are shown."""
+        times = np.zeros(int(self.frames[file]), "f8")
+        library().video_times(self.handle, file, address(times))
+        return times
+
+    def spans(self, file: np.ndarray, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(n,) offsets and lengths of the bytes that sequences need: `frames` (n, count) of `file` (n,)."""
+        offset, length = np.zeros(len(file), "i8"), np.zeros(len(file), "i8")
+        library().video_spans(
+            *(self.handle, address(file), address(frames), len(file), frames.shape[1]),
+            *(address(offset), address(length)),
+        )
+        return offset, length
+
+
+def find_files(who: str, v: dict[str, Any]) -> tuple[FileNames, np.ndarray | None, list[tuple[str, ...]]]:
+    """The files, their labels if there are any, and what a file list says of each file's range."""
+    given = [k for k in ("filenames", "file_root", "file_list") if v[k]]
+    if len(given) != 1:
+        raise ValueError(f"{who}: one of 'filenames', 'file_root' and 'file_list' is needed; got {given or 'none'}")
+    if v["labels"] is not None and not v["filenames"]:
+        raise ValueError(f"{who}: 'labels' can be used only together with 'filenames'")
+    if v["filenames"]:
+        names = FileNames("", [[os.fsencode(os.path.expanduser(f)) for f in v["filenames"]]])
+        labels = v["labels"]
+        if labels is not None and len(labels) != len(names):
+            raise ValueError(f"{who}: {len(labels)} labels for {len(names)} files; each file needs one")
+        return names, None if labels is None else np.array(labels, "i4"), []
+    if v["file_root"]:
+        root = os.path.expanduser(v["file_root"])
+        names, labels, folders = scan(root, None, [f"*.{e}" for e in _VIDEOS], False)
+        if not len(names):
+            kinds = ", ".join(f"*.{e}" for e in _VIDEOS)
+            raise ValueError(f"{who}: no videos ({kinds}) in the {len(folders)} sub-folders of {root}")
+        return names, labels, []
+    return _listed(who, os.path.expanduser(v["file_list"]))
+
+
+def _listed(who: str, path: str) -> tuple[FileNames, np.ndarray, list[tuple[str, ...]]]:
+    names, labels, ranges = [], [], []
+    with open(path, encoding="utf-8", errors="surrogateescape") as f:
+        for number, line in enumerate(f, 1):
+            words = line.split()
+            if not words:
+                continue
+            try:
+                label = int(words[1])
+                _ = [float(w) for w in words[2:]]
+                if len(words) > 4 or not -(2**31) <= label < 2**31:
+                    raise ValueError
+            except (IndexError, ValueError):
+                raise ValueError(
+                    f"{who}: line {number} of the file list {path} must be a path, an integer label and, if wanted, "
+                    f"the range's start and end; got {line.strip()!r}"
+                ) from None
+            names.append(os.fsencode(words[0])), labels.append(label), ranges.append(tuple(words[2:]))
+    if not names:
+        raise ValueError(f"{who}: the file list {path} has no entries")
+    return FileNames(os.path.dirname(path), [names]), np.array(labels, "i4"), ranges
+
+
+def range_in_frames(words: tuple[str, ...], n: int, times: Any, rounding: str) -> tuple[int, int]:
+    """First frame and end (exclusive) of a range of a video of n frames. `times()` gives when they are shown, None
+    where the range is of frame numbers."""
+    if not words:
+        return 0, n
+    if times is None:
+        start, end = (int(float(w)) for w in (*words, str(n))[:2])
+        return max(start + n if start < 0 else start, 0), min(end + n if end < 0 else end, n)
+    seconds, shown = [float(w) for w in words], times()
+    sides = {
+        "start_down_end_up": ("down", "up"),
+        "start_up_end_down": ("up", "down"),
+        "all_up": ("up", "up"),
+        "all_down": ("down", "down"),
+    }[rounding]
+    found = []
+    for second, side in zip(seconds, sides):
+        # Times of frames are exact only as far as the file's clock is.
+        up = int(np.searchsorted(shown, second - 1e-6))
+        exact = up < n and abs(shown[up] - second) <= 1e-6
+        found.append(up if side == "up" or exact else max(up - 1, 0))
+    return found[0], found[1] if len(found) == 2 else n
+
+
+def sequences(start: int, end: int, length: int, stride: int, step: int, padded: bool) -> np.ndarray:
+    """The first frames of the sequences in a range. One that reaches beyond its end is there only if it is `padded`."""
+    first = np.arange(start, end - length * stride + 1, step)
+    following = start + len(first) * step
+    return np.append(first, following) if padded and following < end else first
