@@ -37,6 +37,7 @@ ADDED = {
     ("decoders.image", "dct_scaling"): "opt-in, as it changes pixels: decodes a JPEG smaller when it is shrunk anyway",
     ("*", "shuffle_after_epoch"): "every reader has the same orders",
     ("*", "shuffle_after_epoch_seed"): "the same",
+    ("experimental.readers.video", "*"): "the shuffles of all readers",
     ("*", "shuffle"): "an exact shuffle of the whole data set without a buffer",
     ("*", "name"): "every call takes it; sources keep it",
     ("audio_resample", "antialias"): "opt-in, as it changes samples: no aliases where the rate is lowered",

@@ -94,6 +94,8 @@ SEQUENCES = [
     {"sequence_length": 6, "enable_frame_num": "sequence", "enable_timestamps": True, "pad_mode": "constant"},
     {"sequence_length": 3, "num_shards": 2, "shard_id": 1},
     {"sequence_length": 3, "pad_last_batch": True},
+    {"sequence_length": 7, "uniform_sample": True, "enable_frame_num": "sequence"},
+    {"sequence_length": 50, "uniform_sample": True, "enable_timestamps": True},
 ]
 
 

@@ -120,6 +120,17 @@ def test_padding(folder, mode):
         np.testing.assert_array_equal(frame, video[i] if i >= 0 else np.broadcast_to(np.uint8(fill), frame.shape))
 
 
+@pytest.mark.parametrize("length", [1, 4, 7, 20, 33])
+def test_uniform_samples(folder, length):
+    path = str(folder / "h264.mp4")
+    ((frames, numbers),) = epoch(
+        filenames=[path], sequence_length=length, uniform_sample=True, enable_frame_num="sequence"
+    )
+    want = [int(np.floor(19 * k / max(length - 1, 1) + 0.5)) for k in range(length)]
+    assert numbers.tolist() == want
+    np.testing.assert_array_equal(frames, whole(path)[want])
+
+
 def test_labels_and_folders(folder):
     got = epoch(file_root=str(folder / "classes"), sequence_length=20)
     assert [(f.shape, label.tolist(), label.dtype.name) for f, label in got] == [

@@ -92,7 +92,9 @@ def _listed(who: str, path: str) -> tuple[FileNames, np.ndarray, list[tuple[str,
                     f"{who}: line {number} of the file list {path} must be a path, an integer label and, if wanted, "
                     f"the range's start and end; got {line.strip()!r}"
                 ) from None
-            names.append(os.fsencode(words[0])), labels.append(label), ranges.append(tuple(words[2:]))
+            names.append(os.fsencode(words[0]))
+            labels.append(label)
+            ranges.append(tuple(words[2:]))
     if not names:
         raise ValueError(f"{who}: the file list {path} has no entries")
     return FileNames(os.path.dirname(path), [names]), np.array(labels, "i4"), ranges

@@ -24,11 +24,11 @@ _FRAME_NUMBERS = {"none": "none", "False": "none", "scalar": "scalar", "True": "
 class _Sequences(RecordReader, abstract=True):
     """The arguments, and which sequences there are."""
 
-    filenames = Arg([str], None, "Paths of the videos.")
-    file_root = Arg(str, None, "Folder of the data set: its sub-folders, sorted, are the classes 0, 1, ...")
+    filenames = Arg([str], [], "Paths of the videos.")
+    file_root = Arg(str, "", "Folder of the data set: its sub-folders, sorted, are the classes 0, 1, ...")
     file_list = Arg(
         str,
-        None,
+        "",
         'Path of a text file of lines "path label [start [end]]". Relative paths are in its folder. Sequences lie '
         "between start and end.",
     )
@@ -51,6 +51,12 @@ class _Sequences(RecordReader, abstract=True):
     stride = Arg(int, 1, "Distance from one frame of a sequence to the next.")
     step = Arg(
         int, -1, "Distance from the first frame of a sequence to that of the next; by default sequence_length * stride."
+    )
+    uniform_sample = Arg(
+        bool,
+        False,
+        "Gives one sequence of each video: frames at equal distances from its first (or the range's) to its last. "
+        "`stride`, `step` and `pad_mode` are ignored then.",
     )
     pad_mode = Arg(
         str,
@@ -110,6 +116,9 @@ class _Sequences(RecordReader, abstract=True):
                 start, end = range_in_frames(ranges[i] if ranges else (), n, times, v["file_list_rounding"])
                 starts = sequences(start, end, length, stride, step, mode != "none")
             frames = starts[:, None] + np.arange(length) * stride
+            if v["uniform_sample"]:
+                at = np.linspace(start, max(end - 1, start), length)
+                frames = starts = np.floor(at + 0.5).astype("i8")[None][: 1 if end > start or not n else 0]
             inside = padded(frames - start, np.full(len(starts), max(end - start, 1)), mode)
             files.append(np.full(len(starts), i))
             numbers.append(np.where((inside < 0) | (n == 0), -1, inside + start))
