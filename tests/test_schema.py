@@ -25,6 +25,7 @@ DEFAULTS = {
 CONSTANT = {
     ("readers.numpy", "*"): "readers have no inputs yet",
     ("decoders.video", "pad_mode"): "no operator makes strings; DALI takes none from external_source either",
+    ("experimental.readers.video", "pad_mode"): "the same",
 }
 # Arguments that DALI does not have: (operator or *, argument): what for.
 ADDED = {
@@ -37,7 +38,6 @@ ADDED = {
     ("decoders.image", "dct_scaling"): "opt-in, as it changes pixels: decodes a JPEG smaller when it is shrunk anyway",
     ("*", "shuffle_after_epoch"): "every reader has the same orders",
     ("*", "shuffle_after_epoch_seed"): "the same",
-    ("experimental.readers.video", "*"): "the shuffles of all readers",
     ("*", "shuffle"): "an exact shuffle of the whole data set without a buffer",
     ("*", "name"): "every call takes it; sources keep it",
     ("audio_resample", "antialias"): "opt-in, as it changes samples: no aliases where the rate is lowered",

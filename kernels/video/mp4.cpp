@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "video/index.h"
+#include "video/esds.h"
 
 namespace {
 
@@ -57,48 +57,6 @@ struct Movie {
   std::vector<Track> tracks;
   int64_t timescale = 1000;
 };
-
-// The length of a descriptor of MPEG-4 systems: 7 bits a byte.
-int64_t descriptor_length(Bytes b, int64_t *at) {
-  int64_t n = 0;
-  for (int i = 0; i < 4; i++) {
-    const uint32_t c = b.u8((*at)++);
-    n = n << 7 | (c & 127);
-    if (!(c & 128)) break;
-  }
-  return n;
-}
-
-// esds (ISO/IEC 14496-14): the kind of stream and its configuration.
-void read_esds(Bytes b, VideoIndex *index) {
-  int64_t at = 4;
-  while (at + 2 <= b.size) {
-    const uint32_t kind = b.u8(at++);
-    const int64_t n = descriptor_length(b, &at);
-    if (kind == 3) {  // ES_Descriptor: its fields, then other descriptors
-      const uint32_t flags = b.u8(at + 2);
-      at += 3 + (flags & 0x80 ? 2 : 0) + (flags & 0x20 ? 2 : 0);
-      if (flags & 0x40) at += 1 + b.u8(at);
-    } else if (kind == 4) {  // DecoderConfigDescriptor
-      const uint32_t object = b.u8(at);
-      index->codec = object == 0x20                     ? "mpeg4"
-                     : object == 0x21                   ? "h264"
-                     : object == 0x23                   ? "hevc"
-                     : object >= 0x60 && object <= 0x65 ? "mpeg2video"
-                     : object == 0x6a                   ? "mpeg1video"
-                     : object == 0x6c                   ? "mjpeg"
-                     : object == 0xb1                   ? "vp9"
-                                                        : "";
-      at += 13;
-    } else if (kind == 5) {  // DecoderSpecificInfo
-      const Bytes part = b.part(at, std::min(n, b.size - at));
-      index->extradata.assign(part.data, part.data + part.size);
-      return;
-    } else {
-      at += n;
-    }
-  }
-}
 
 struct Codec {
   uint32_t type;

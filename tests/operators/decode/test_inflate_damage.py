@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from test_inflate import DEVICES, FORMS, inflate, video
+from .test_inflate import DEVICES, FORMS, inflate, video
 
 import lz4_blocks as blocks
 from harness import ON_REAL_GPU

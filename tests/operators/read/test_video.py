@@ -273,3 +273,20 @@ def test_a_file_that_shrinks_is_a_bad_sample(folder, tmp_path):
     with pytest.raises(PipelineError, match=r"shrinks.mp4"):
         for _ in range(10):
             p.run()
+
+
+def test_clips_hold_only_what_a_sequence_needs(folder):
+    """What fn._video.clips gives to the decoder: of a video of groups of six pictures, those of one or two groups."""
+    path = folder / "h264.mp4"
+
+    @pipeline_def(batch_size=1, num_threads=1)
+    def pipe():
+        clip, order = fn._video.clips(filenames=[str(path)], sequence_length=2, step=1)
+        return clip, order, fn.decoders.video(clip, frames=order)
+
+    p, video = pipe(), whole(path)
+    for start in range(5):
+        clip, order, frames = (np.array(o.at(0)) for o in p.run())
+        assert order.tolist() == [0, 1]
+        assert len(clip) < path.stat().st_size * 0.8
+        np.testing.assert_array_equal(frames, video[start : start + 2])
