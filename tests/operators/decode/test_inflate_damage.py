@@ -3,7 +3,6 @@
 
 import numpy as np
 import pytest
-from .test_inflate import DEVICES, FORMS, inflate, video
 
 import lz4_blocks as blocks
 from harness import ON_REAL_GPU
@@ -11,6 +10,8 @@ from penstock import fn, pipeline_def
 from penstock.core import kernels
 from penstock.core.batch import Batch, Spec
 from penstock.pipeline import PipelineError
+
+from .test_inflate import DEVICES, FORMS, inflate, video
 
 S = blocks.sequence
 LONG = S(bytes(range(40)), 7, 300) + S(b"the end")
