@@ -110,7 +110,9 @@ def _check_loose(cls: type[Operator], inputs: tuple) -> None:
 
 def _meant(cls: type[Operator], extra: tuple, kwargs: dict[str, Any]) -> str:
     """What to write for numbers that were given by position, where only data may be: `size=224`."""
-    usual = next((n for n in ("size", "crop", "angle", "dtype", "shape") if n in cls.schema and n not in kwargs), None)
+    usual: str | None = next(
+        (n for n in ("size", "crop", "angle", "dtype", "shape") if n in cls.schema and n not in kwargs), None
+    )
     if usual is None:
         usual = next((n for n, a in cls.schema.items() if a.required and n not in kwargs), None)
     if not extra or usual is None or any(isinstance(v, DataNode) for v in extra):
