@@ -78,7 +78,9 @@ def test_a_wrong_form_needs_an_excuse_of_its_own():
     assert not tally.deliberate
     assert tally.excuse(Problem("off", "values", 0.5), {"size": "on purpose"}, "uint8-size=3")
     assert tally.excuse(Problem("shape", "form"), {"form:size": "on purpose"}, "uint8-size=3")
-    assert tally.deliberate == {"on purpose": [0.5, None]}
+    assert tally.excuse(Problem("raises", "accepts"), {"accepts:size": "on purpose"}, "uint8-size=3")
+    assert not tally.excuse(Problem("off", "values"), {"accepts:size": "on purpose"}, "uint8-size=3")
+    assert tally.deliberate == {"on purpose": [0.5, None, None]}
 
 
 NEAREST, GAUSSIAN = {"interp_type": types.INTERP_NN}, {"interp_type": types.INTERP_GAUSSIAN}

@@ -169,12 +169,12 @@ class Tally:
         holds: Callable[[Either], bool] = lambda deviation: False,
     ) -> bool:
         """Counts a deliberate difference: `differs` has a part of the case's id -> why. That penstock refuses what DALI
-        takes, and that the form differs, is excused only by "refuses:" and "form:" before the part of the id. Where it
-        is bounded, `holds` tells whether it is."""
+        takes, and that the form differs, is excused only by "refuses:" and "form:" before the part of the id;
+        "accepts:" excuses only that DALI refuses what penstock takes. Where it is bounded, `holds` tells whether it
+        is."""
         prefix = {"form": "form:", "refuses": "refuses:"}.get(problem.kind, "")
-        reasons = (
-            r for p, r in differs.items() if p.startswith(prefix) and re.sub("^(form|refuses):", "", p) in case_id
-        )
+        prefixes = "^(form|refuses|accepts):" if problem.kind == "accepts" else "^(form|refuses):"
+        reasons = (r for p, r in differs.items() if p.startswith(prefix) and re.sub(prefixes, "", p) in case_id)
         reason = next(reasons, "")
         if isinstance(reason, Either):
             reason = reason.reason if problem.kind == "values" and holds(reason) else ""

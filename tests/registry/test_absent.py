@@ -38,17 +38,26 @@ def test_every_operator_is_there_or_listed():
     assert not listed & there
 
 
+@pytest.mark.parametrize("name", absent.INSTEAD)
+def test_what_is_listed_is_answered(name):
+    assert f"DALI's fn.{name} is not there yet: " in absent.explain(*name.rpartition(".")[::2])
+
+
 @pytest.mark.parametrize(
     ("module", "name", "told"),
     [
-        (fn.readers, "sequence", "fn.readers.sequence is not there yet"),
-        (ops.readers, "Sequence", "fn.readers.sequence is not there yet"),
-        (ops, "VideoReader", "fn.readers.video is not there yet"),
-        (fn, "sequence_reader", "fn.readers.sequence is not there yet"),
-        (fn.experimental, "readers", "fn.experimental.readers.fits, fn.experimental.readers.video are not there yet"),
+        (fn.readers, "papyrus", "fn.readers.papyrus is not there yet: use another"),
+        (ops.readers, "Papyrus", "fn.readers.papyrus is not there yet: use another"),
+        (ops, "PapyrusReader", "fn.readers.papyrus is not there yet: use another"),
+        (fn, "papyrus_reader", "fn.readers.papyrus is not there yet: use another"),
+        (fn.experimental, "scrolls", "fn.experimental.scrolls.one, fn.experimental.scrolls.two are not there yet"),
+        (fn.experimental, "tablets", "fn.experimental.tablets.clay is not there yet"),
     ],
 )
-def test_an_error_says_what_to_do_instead(module, name, told):
+def test_an_error_says_what_to_do_instead(module, name, told, monkeypatch):
+    listed = ("readers.papyrus", "experimental.scrolls.one", "experimental.scrolls.two", "experimental.tablets.clay")
+    monkeypatch.setattr(absent, "INSTEAD", dict.fromkeys(listed, "use another"))
+    monkeypatch.setattr(absent, "FORMER", {"papyrus_reader": "readers.papyrus"})
     with pytest.raises(AttributeError, match=told):
         getattr(module, name)
     assert not hasattr(module, name)

@@ -57,6 +57,7 @@ def explain(place: str, name: str) -> str:
             return f"DALI's fn.{known} is not there yet: {INSTEAD[known]}."
         within = [known for known in INSTEAD if known.startswith(wanted + ".")]
         if within:
-            return f"DALI's fn.{', fn.'.join(within)} are not there yet: {INSTEAD[within[0]]}."
+            are = "is" if len(within) == 1 else "are"
+            return f"DALI's fn.{', fn.'.join(within)} {are} not there yet: {INSTEAD[within[0]]}."
     other = OTHERS.get(snake_case(dotted))
     return f"Here it is {other}." if other else ""
