@@ -62,6 +62,8 @@ RATES = [
     {"scale": 1.0},
     {"out_length": 137},
     {"scale": per_sample(0.5, 2)},
+    {"in_rate": per_sample(8000, 48000), "out_rate": per_sample(8000, 48000)},
+    {"out_length": per_sample(1, 3000, dtype="i8")},
 ]
 TestRates = op_test(
     "audio_resample",

@@ -45,6 +45,7 @@ ARGUMENTS = [
     {"mel_formula": "htk", "normalize": False},
     {"nfilter": 80, "sample_rate": 16000.0},
     {"nfilter": 40, "sample_rate": 16000.0, "freq_low": 300.0, "freq_high": 3000.0, "mel_formula": "htk"},
+    {"nfilter": 23, "sample_rate": 8000.0, "freq_low": 20.0, "normalize": False},
 ]
 OPTIONS = {"dtypes": ("f4",), "args": ARGUMENTS, "ulps": 200}
 TestFrequenciesFirst = op_test(

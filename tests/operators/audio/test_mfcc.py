@@ -40,7 +40,7 @@ TestAxes = op_test(
     reference,
     dtypes=("f4",),
     layouts=("ctf",),
-    args=[{"axis": a, "n_mfcc": 4} for a in range(3)],
+    args=[{"axis": a, "n_mfcc": 4, **more} for a in range(3) for more in ({}, {"dct_type": 3}, {"lifter": 9.0})],
     make_input=noise((2, 9, 40), (5, 3, 8)),
     ulps=16,
 )

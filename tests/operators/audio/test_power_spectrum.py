@@ -28,12 +28,13 @@ TestVectors = op_test(
         ({"axis": 2}, RuntimeError, "axis 2 is out of range for an input of 1 axes"),
     ],
 )
+POWERS = [{}, {"nfft": 50}, {"nfft": 64, "power": 1}, {"power": 1}]
 TestAxes = op_test(
     "power_spectrum",
     reference,
     dtypes=("f4",),
     layouts=("abc",),
-    args=[{"axis": a, **more} for a in (-1, 0, 1, 2) for more in ({}, {"nfft": 50})],
+    args=[{"axis": a, **more} for a in (-1, 0, 1, 2) for more in POWERS],
     make_input=noise((4, 5, 40), (9, 33, 3), (10, 20, 8)),
     ulps=16,
 )

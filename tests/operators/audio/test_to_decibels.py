@@ -28,12 +28,19 @@ ARGUMENTS = [
     {"cutoff_db": -60.0, "multiplier": 20.0},
     {"cutoff_db": 5.0},
 ]
+OF_SPECTRA = [
+    *ARGUMENTS,
+    {"multiplier": 20.0},
+    {"reference": 1e-6, "cutoff_db": -80.0},
+    {"reference": 1e4, "multiplier": 3.5},
+    {"cutoff_db": -90.0},
+]
 TestToDecibels = op_test(
     "to_decibels",
     reference,
     dtypes=("f4",),
-    layouts=("ft",),
-    args=ARGUMENTS,
+    layouts=("ft", "tf"),
+    args=OF_SPECTRA,
     make_input=spectra((257, 12), (1, 1), (0, 5), (80, 33)),
     errors=[({"refrence": 1}, TypeError, "Did you mean 'reference'")],
 )
