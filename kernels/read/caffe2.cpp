@@ -88,10 +88,10 @@ class Proto {
 
   int type = kFloat, n_dims = 0;
   int64_t dims[kMaxDims] = {};
-  Bytes bytes{nullptr, 0}, text{nullptr, 0};
+  Part bytes{nullptr, 0}, text{nullptr, 0};
 
  private:
-  Bytes message_{nullptr, 0};
+  Part message_{nullptr, 0};
 };
 
 // Output k are the numbers of a tensor.
@@ -122,10 +122,10 @@ void give_sparse(Sample &sample, int k, const Proto &labels, const Proto *weight
   const int64_t n = labels.count();
   const float *weight = nullptr;
   if (weights) {
-    if (weights->type != kFloat || weights->count() < n)
-      fail("there are %lld labels, but %lld weights of float32", (long long)n,
-           (long long)(weights->type == kFloat ? weights->count() : 0));
-    float *values = (float *)sample.take(n ? weights->count() * 4 : 1);
+    const int64_t n_weights = weights->type == kFloat ? weights->count() : 0;
+    if (weights->type != kFloat || n_weights < n)
+      fail("there are %lld labels, but %lld weights of float32", (long long)n, (long long)n_weights);
+    float *values = (float *)sample.take(n_weights ? n_weights * 4 : 1);
     int64_t i = 0;
     weights->numbers([&](uint64_t bits) { values[i++] = Proto::as_float(bits); });
     weight = values;

@@ -105,7 +105,7 @@ class FetchJob {
             {f.object ? f.object[k] : k, f.offset ? f.offset[k] : 0, f.length ? f.length[k] : -1, (int32_t)i});
       begins_[i + 1] = (int64_t)spans_.size();
     }
-    bytes_.assign(spans_.size(), Bytes{nullptr, 0});
+    bytes_.assign(spans_.size(), Part{nullptr, 0});
   }
 
   // Whole objects are read one by one, in the order of the batch.
@@ -297,7 +297,7 @@ class FetchJob {
   Storage *storage_;
   std::vector<Span> spans_;  // by sample
   std::vector<int64_t> begins_;
-  std::vector<Bytes> bytes_;
+  std::vector<Part> bytes_;
   std::vector<int32_t> order_;                    // in which spans are read; empty: as they are
   std::unique_ptr<std::atomic<int32_t>[]> left_;  // spans of each sample that were not read yet
   std::vector<int32_t> without_spans_;

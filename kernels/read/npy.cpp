@@ -117,7 +117,7 @@ void fill(Tensor &out, int64_t n, float value) {
 
 // The bytes of the file from `begin` on: where they are already, else read.
 const char *bytes_at(Sample &sample, int64_t begin, int64_t n) {
-  const Bytes part = sample.parts[0];
+  const Part part = sample.parts[0];
   if (begin + n <= part.size) return part.data + begin;
   char *read = (char *)sample.take(std::max<int64_t>(n, 1));
   if (n) sample.read(0, begin, n, read);
@@ -125,7 +125,7 @@ const char *bytes_at(Sample &sample, int64_t begin, int64_t n) {
 }
 
 void parse(Sample &sample, const NpyArgs &a) {
-  const Bytes part = sample.parts[0];
+  const Part part = sample.parts[0];
   int64_t text_begin;
   const int64_t begin = npy_header_size(part.data, part.size, text_begin);
   const int64_t length = a.has_window ? sample.object_length(0) : part.size;

@@ -13,15 +13,16 @@
 
 #include "core/kernel.h"
 
-struct Bytes {
+// A span of bytes that was read for a sample.
+struct Part {
   const char *data;
   int64_t size;
 };
 
 class Sample {
  public:
-  const int64_t index;       // its number in the reader's table
-  const Bytes *const parts;  // the spans that the table has for it; a missing one has no bytes and no data
+  const int64_t index;      // its number in the reader's table
+  const Part *const parts;  // the spans that the table has for it; a missing one has no bytes and no data
   const int n_parts;
   Scratch &scratch;  // of this thread, until the parser returns
 
@@ -55,7 +56,7 @@ class Sample {
   }
 
  protected:
-  Sample(int64_t number, const Bytes *p, int n, Tensor *out, int64_t stride, Scratch &s)
+  Sample(int64_t number, const Part *p, int n, Tensor *out, int64_t stride, Scratch &s)
       : index(number), parts(p), n_parts(n), scratch(s), out_(out), stride_(stride) {}
   ~Sample() = default;
 

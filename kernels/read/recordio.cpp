@@ -11,8 +11,8 @@ constexpr int64_t kImageHeader = 24;
 constexpr char kMagic[] = {0x0a, 0x23, (char)0xd7, (char)0xce};
 
 // The data of a record: where it is if it has one part, else put together.
-Bytes payload(Sample &sample) {
-  const Bytes record = sample.parts[0];
+Part payload(Sample &sample) {
+  const Part record = sample.parts[0];
   char *joined = nullptr;
   int64_t at = 0, size = 0;
   for (int part = 0;; part++) {
@@ -38,7 +38,7 @@ Bytes payload(Sample &sample) {
 }
 
 void parse(Sample &sample, const RecordioArgs &) {
-  const Bytes data = payload(sample);
+  const Part data = payload(sample);
   if (data.size < kImageHeader)
     fail("the record holds no image: it has %lld bytes, the header of one has 24", (long long)data.size);
   uint32_t flag;

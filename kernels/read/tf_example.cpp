@@ -31,7 +31,7 @@ uint32_t load32(const char *p) {
   return v;
 }
 
-Bytes payload(Bytes record, bool verifies) {
+Part payload(Part record, bool verifies) {
   if (record.size < kHeader + kFooter)
     fail("the record has %lld bytes, by the index; the least is 16: the index is that of another file",
          (long long)record.size);
@@ -43,7 +43,7 @@ Bytes payload(Bytes record, bool verifies) {
   if (size != (uint64_t)(record.size - kHeader - kFooter))
     fail("the record has %llu bytes, by the index %lld: the index is that of another file", (unsigned long long)size,
          (long long)(record.size - kHeader - kFooter));
-  const Bytes data{record.data + kHeader, (int64_t)size};
+  const Part data{record.data + kHeader, (int64_t)size};
   if (verifies && masked_crc32c(data.data, data.size) != load32(data.data + data.size))
     fail("the checksum of the record is wrong: the file is damaged (verify_checksums=False reads it all the same)");
   return data;
@@ -53,7 +53,7 @@ Bytes payload(Bytes record, bool verifies) {
 // than asked for are none.
 class Feature {
  public:
-  Feature(Bytes message, const WantedFeature &wanted, const char *name) : message_(message), w_(wanted), name_(name) {
+  Feature(Part message, const WantedFeature &wanted, const char *name) : message_(message), w_(wanted), name_(name) {
     int last = 0;
     for (Message m(message_.data, message_.size); m.next();)
       if (m.wire == Message::kBytes && m.field >= 1 && m.field <= 3) {
@@ -94,21 +94,21 @@ class Feature {
   void value(const Message &v, const F &f) const {
     if (w_.kind == WantedFeature::kString) {
       if (v.wire != Message::kBytes) fail_damaged("a string is none");
-      f(Bytes{v.data, v.size});
+      f(Part{v.data, v.size});
     } else if (w_.kind == WantedFeature::kFloat) {
-      if (v.wire == Message::kFixed32) return f(Bytes{(const char *)&v.number, 4});
+      if (v.wire == Message::kFixed32) return f(Part{(const char *)&v.number, 4});
       if (v.wire != Message::kBytes || v.size % 4) fail_damaged("a list of floats has odd bytes");
-      for (int64_t i = 0; i < v.size; i += 4) f(Bytes{v.data + i, 4});
+      for (int64_t i = 0; i < v.size; i += 4) f(Part{v.data + i, 4});
     } else {
-      if (v.wire == Message::kVarint) return f(Bytes{(const char *)&v.number, 8});
+      if (v.wire == Message::kVarint) return f(Part{(const char *)&v.number, 8});
       if (v.wire != Message::kBytes) fail_damaged("an integer is none");
       for (Message numbers(v.data, v.size); !numbers.at_end();) {
         const uint64_t number = numbers.varint();
-        f(Bytes{(const char *)&number, 8});
+        f(Part{(const char *)&number, 8});
       }
     }
   }
-  Bytes message_;
+  Part message_;
   const WantedFeature &w_;
   const char *name_;
   int lists_ = 0, first_ = 0;
@@ -126,23 +126,23 @@ void give_numbers(Sample &sample, int k, const WantedFeature &w, const Feature *
   }
   char *to = t.as<char>();
   if (count)
-    feature->each([&](Bytes v) { memcpy(to, v.data, size), to += size; });
+    feature->each([&](Part v) { memcpy(to, v.data, size), to += size; });
   else if (w.is_fixed)
     for (int64_t i = 0; i < w.volume; i++) memcpy(to + i * size, &w.default_value, size);
 }
 
 void give_strings(Sample &sample, int k, const WantedFeature &w, const Feature *feature, int64_t count,
                   const char *text) {
-  const Bytes missing{text + w.default_value, w.default_size};
+  const Part missing{text + w.default_value, w.default_size};
   if (w.is_fixed && w.volume == 1) {
-    Bytes first = missing;
+    Part first = missing;
     int64_t n = 0;
-    if (count) feature->each([&](Bytes v) { first = n++ ? first : v; });
+    if (count) feature->each([&](Part v) { first = n++ ? first : v; });
     return sample.give(k, first.data, first.size);
   }
   int64_t longest = 0, total = 0;
   if (count)
-    feature->each([&](Bytes v) { longest = std::max(longest, v.size), total += v.size; });
+    feature->each([&](Part v) { longest = std::max(longest, v.size), total += v.size; });
   else if (w.is_fixed)
     longest = missing.size;
   const int64_t rows = w.is_fixed ? w.volume : count;
@@ -158,12 +158,12 @@ void give_strings(Sample &sample, int k, const WantedFeature &w, const Feature *
   t.data = to;
   memset(to, 0, rows * longest);
   if (count)
-    feature->each([&](Bytes v) { memcpy(to, v.data, v.size), to += longest; });
+    feature->each([&](Part v) { memcpy(to, v.data, v.size), to += longest; });
   else
     for (int64_t i = 0; i < rows; i++) memcpy(to + i * longest, missing.data, missing.size);
 }
 
-void give(Sample &sample, int k, const WantedFeature &w, Bytes message, const char *text) {
+void give(Sample &sample, int k, const WantedFeature &w, Part message, const char *text) {
   const std::string name(text + w.name, w.name_size);
   if (!message.data) {
     w.kind == WantedFeature::kString ? give_strings(sample, k, w, nullptr, 0, text)
@@ -183,16 +183,16 @@ void give(Sample &sample, int k, const WantedFeature &w, Bytes message, const ch
 }
 
 void parse(Sample &sample, const TfExampleArgs &a) {
-  const Bytes example = payload(sample.parts[0], a.verifies);
+  const Part example = payload(sample.parts[0], a.verifies);
   const auto *wanted = (const WantedFeature *)a.features;
   const char *text = (const char *)a.text;
-  auto *found = sample.scratch.array<Bytes>(a.n_features + 1);
-  std::fill_n(found, a.n_features, Bytes{nullptr, 0});
+  auto *found = sample.scratch.array<Part>(a.n_features + 1);
+  std::fill_n(found, a.n_features, Part{nullptr, 0});
   for (Message features(example.data, example.size); features.next();) {
     if (features.field != 1 || features.wire != Message::kBytes) continue;
     for (Message entries(features.data, features.size); entries.next();) {
       if (entries.field != 1 || entries.wire != Message::kBytes) continue;
-      Bytes name{"", 0}, value{"", 0};
+      Part name{"", 0}, value{"", 0};
       for (Message entry(entries.data, entries.size); entry.next();) {
         if (entry.wire != Message::kBytes) continue;
         if (entry.field == 1) name = {entry.data, entry.size};

@@ -18,7 +18,7 @@ struct Reading : ClipBytes {
 
   Reading(Sample &s, int64_t at) : sample(s), offset(at) {}
   const uint8_t *packet(int64_t at, int64_t size) override {
-    const Bytes span = sample.parts[0];
+    const Part span = sample.parts[0];
     if (at >= offset && size <= span.size && at - offset <= span.size - size)
       return (const uint8_t *)span.data + (at - offset);
     std::vector<uint8_t> &other = others[at];

@@ -7,7 +7,7 @@
 namespace {
 
 // An index may be of another archive, and the archive may have changed since it was scanned.
-void check_header(const Bytes &part) {
+void check_header(const Part &part) {
   const uint8_t *block = (const uint8_t *)part.data;
   if (part.size < kTarBlock || !tar_header_fits(block))
     fail("there is no tar header before the member: the index does not fit the archive; wds2idx makes a new one");
@@ -20,7 +20,7 @@ void check_header(const Bytes &part) {
 
 void parse(Sample &sample, const WebdatasetArgs &a) {
   for (int k = 0; k < a.n_outputs; k++) {
-    const Bytes &part = sample.parts[k];
+    const Part &part = sample.parts[k];
     Tensor &out = sample.out(k);
     out.ndim = 1, out.shape[0] = 0;
     if (!part.data) {  // a missing component

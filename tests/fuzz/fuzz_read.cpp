@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
+#include <ctime>
 #include <memory>
 #include <random>
 #include <string>
@@ -82,7 +82,7 @@ class Memory : public Object {
 // A sample of one part. What it takes is of exactly its size, and what it says of its outputs is read.
 class OneSample : public Sample {
  public:
-  OneSample(Memory &object, const Bytes *part, Tensor *out, Scratch &s)
+  OneSample(Memory &object, const Part *part, Tensor *out, Scratch &s)
       : Sample(0, part, 1, out, 1, s), object_(object) {}
   void *take(int64_t bytes) override {
     if (bytes < 0) abort();
@@ -118,7 +118,7 @@ bool parse(Parser parser, const void *args, const File &f, int64_t part_size, in
   Memory memory(f);
   std::unique_ptr<char[]> copy(new char[part_size]);
   memcpy(copy.get(), memory.data(), part_size);
-  const Bytes part{copy.get(), part_size};
+  const Part part{copy.get(), part_size};
   std::vector<Tensor> out(n_out);
   for (size_t k = 0; k < fixed.size(); k++) out[k] = fixed[k];
   static Scratch scratch;
@@ -341,11 +341,11 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 20; i++) parsed += try_one(format, current = f, r);
   for (int64_t i = 0; i < n; i++) {
     current = mutate(seeds, r, format);
-    const auto begin = std::chrono::steady_clock::now();
+    const clock_t begin = clock();  // time of the processor, as the machine may be busy with other things
     parsed += try_one(format, current, r);
-    const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const double took = (double)(clock() - begin) / CLOCKS_PER_SEC;
     if (took > 20) {
-      fprintf(stderr, "one input took %.1f s\n", took);
+      fprintf(stderr, "one input took %.1f s of the processor\n", took);
       abort();
     }
   }

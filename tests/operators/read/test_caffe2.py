@@ -86,6 +86,13 @@ def test_labels(tmp_path, kind, dtype):
     assert_same(got, weights)
 
 
+@pytest.mark.parametrize("n_weights", [0, 3, 1 << 22])
+def test_weights_without_labels(tmp_path, n_weights):
+    weights = field(2, FLOAT) + field(3, np.ones(n_weights, "f4").tobytes())
+    _, got = read(tmp_path, PICTURE, tensor(INT32, []), weights, label_type=3, num_labels=2)
+    assert_same(got, np.zeros(2, "f4"))
+
+
 def test_more_tensors_and_a_box(tmp_path):
     tensors = tensor(INT32, [7]), tensor(FLOAT, [1.5, 2]), tensor(INT64, [2**40, -1]), tensor(INT32, [1, 2, 3, 4])
     label, floats, longs, box = read(tmp_path, *tensors, image_available=False, additional_inputs=2, bbox=True)
