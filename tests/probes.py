@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 import penstock
-from penstock import registry
 from penstock.core import dtypes, kernels
 from penstock.core.batch import view
 from penstock.core.op import REGISTRY, Operator
+from penstock.registry import functions
 
 _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)
 _python: dict[str, kernels.Kernel] = {}
@@ -143,8 +143,8 @@ def plant(make: Callable[[], type[Operator]]) -> Iterator[str]:
     cls = make()
     try:
         name = cls.fn_name
-        setattr(penstock.fn, name, registry._function(cls, name))
-        setattr(penstock.ops, cls.__name__, registry._class(cls, cls.__name__))
+        setattr(penstock.fn, name, functions._function(cls, name))
+        setattr(penstock.ops, cls.__name__, functions._class(cls, cls.__name__))
         yield name
     finally:
         REGISTRY.pop(cls.fn_name, None)
