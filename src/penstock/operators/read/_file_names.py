@@ -109,6 +109,26 @@ def files_in(root: str, pattern: str) -> FileNames:
     )
 
 
+def folders_of_files(root: str, patterns: Sequence[str]) -> tuple[FileNames, list[int]]:
+    """Files in the sub-folders of `root` that match a glob pattern, in the order of their paths, and how many each
+    folder has. Names that begin with a dot are passed over."""
+    matches = matcher(patterns, False)
+    folders = _listing(root, lambda name: not name.startswith("."), os.DirEntry.is_dir)
+    folders.sort(key=lambda name: name + b"/")
+    parts = [
+        [
+            folder + b"/" + name
+            for name in _listing(
+                os.path.join(root, os.fsdecode(folder)),
+                lambda name: not name.startswith(".") and matches(name),
+                _is_file_or_link,
+            )
+        ]
+        for folder in folders
+    ]
+    return FileNames(root, parts), [len(part) for part in parts]
+
+
 def read_names(path: str, root: str | None) -> FileNames:
     """Files from lines of paths; relative ones are in `root`, or the list's folder."""
     try:
