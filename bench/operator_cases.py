@@ -388,7 +388,10 @@ CASES = [
 ELSEWHERE = {
     "decoders.": "bench/images_cpu.py and bench/images_gpu.py measure decoding",
     "experimental.inputs.": "decodes video from memory",
-    "readers.": "bench/images_cpu.py measures reading",
+    "experimental.readers.": "reads and decodes video",
+    "_video.": "the same",
+    "peek_audio": "reads headers; bench/audio.py measures decoding",
+    "readers.": "bench/images_cpu.py and bench/formats.py measure reading",
     "_conditional.": "bench/conditionals.py measures conditionals",
     "external_source": "bench/external_source.py measures sources",
     "python_function": "calls what the user gives",

@@ -26,6 +26,7 @@ _INPUTS = {
     "zeros_like": "data_like",
     "decoders.image_slice": "data anchor shape_input",
     "decoders.numpy": "data",
+    "decoders.video": "encoded",
     "experimental.remap": "input mapx mapy",
     "experimental.warp_perspective": "input matrix_input",
     "io.file.read": "filepaths",
