@@ -17,6 +17,7 @@ FACE = json.loads((ROOT / "tests" / "reference" / "face.json").read_text())["mod
 OPERATORS = ("nvidia.dali.fn", "nvidia.dali.ops", "nvidia.dali.experimental.dynamic.ops")
 # By intent: a pattern of the name, and why.
 DIFFERS = {
+    r"experimental\.dynamic\.readers\.(MXNet|TFRecord)": "index_path may be left out: the file is scanned",
     r"(pipeline|data_node)\.DataNode": "nodes are made by operators, never by hand",
     r"plugin\.pytorch\.experimental\.proxy\.DALIOutputSampleRef": "made by the proxy, never by hand",
     r"(pipeline\.)?Pipeline\.save_graph_to_dot_file|experimental\.dynamic\.imread|plugin\.numba\.fn\.numba_function"
