@@ -373,7 +373,6 @@ CASES = [
             ("trivial_augment", lambda fn, types, x, i: _auto_aug(fn).trivial_augment.trivial_augment_wide(x[0])),
         )
     ),
-    # audio
     case("spectrogram", "signal", nfft=512, window_length=400, window_step=160),
     case("mel_filter_bank", "spectrum", sample_rate=16000.0, nfilter=80),
     case("mfcc", "spectrum", n_mfcc=40),
