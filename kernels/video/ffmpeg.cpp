@@ -81,10 +81,3 @@ EXPORT int64_t ffmpeg_open(const char *util_path, const char *codec_path, char *
 }
 
 EXPORT_LONG(ffmpeg_open)
-
-// Whether the opened FFmpeg has a decoder of this name.
-EXPORT int32_t ffmpeg_has_decoder(const char *name) {
-  const ffmpeg::Functions *f = ffmpeg::functions();
-  return f && f->avcodec_find_decoder_by_name(name) != nullptr;
-}
-EXPORT_LONG(ffmpeg_has_decoder)

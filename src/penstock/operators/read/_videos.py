@@ -30,6 +30,7 @@ class Videos:
             *(address(info), address(texts)),
         )
         self._close = weakref.finalize(self, library().video_files_close, self.handle)
+        self._close.atexit = False  # native threads may be reading by it until the very end
         self.frames = info[:, 0]
         self.errors = {
             int(i): texts[i].tobytes().partition(b"\0")[0].decode("utf-8", "replace")
