@@ -38,9 +38,9 @@ class WeightedSums(FloatOnly, abstract=True):
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         extents = x.shape[:, a.at]
         if x.n and (extents == extents[0]).all():
-            return {"axis": a.at, **self.sums(int(extents[0]))}
+            return {"axis": a.at, "axes": 1, **self.sums(int(extents[0]))}
         tables = [self.sums(int(e)) for e in extents]
-        columns: dict[str, Any] = {"axis": a.at}
+        columns: dict[str, Any] = {"axis": a.at, "axes": 1}
         for k in tables[0] if tables else ():
             longest = max(t[k].shape[1] for t in tables)
             columns[k] = np.concatenate([np.pad(t[k], ((0, 0), (0, longest - t[k].shape[1]))) for t in tables])

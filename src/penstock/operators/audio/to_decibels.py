@@ -24,7 +24,7 @@ class ToDecibels(FloatOnly):
     [-40.0, -30.0, 10.0, 20.0]
     """
 
-    kernel = "audio/to_decibels"
+    kernel = "audio/decibels"
     multiplier = Arg(float, 10.0, "10 for powers, 20 for magnitudes.")
     reference = Arg(float, 0.0, "What 0 dB stands for; 0: the largest element of the sample.")
     cutoff_db = Arg(float, -200.0, "The smallest value of the output, in decibels.")
@@ -32,8 +32,12 @@ class ToDecibels(FloatOnly):
     def outputs(self, a: Arguments, x: Spec) -> Spec:
         return x.like()
 
+    def kernel_for(self, a: Arguments, x: Spec, out: Spec) -> str:
+        return "audio/decibels" if a.reference else "audio/decibels_of_largest"
+
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         with np.errstate(divide="ignore", over="ignore"):
             ratio = np.float32(10.0 ** (np.float64(a.cutoff_db) / np.float64(a.multiplier)))
         smallest = np.nextafter(np.float32(0), np.float32(1))  # whose logarithm is finite
-        return {"multiplier": a.multiplier, "reference": a.reference, "smallest": float(max(ratio, smallest))}
+        params = {"multiplier": a.multiplier, "smallest": float(max(ratio, smallest))}
+        return {**params, "reference": a.reference} if a.reference else params
