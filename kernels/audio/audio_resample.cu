@@ -4,8 +4,8 @@
 #include "audio/audio_resample.h"
 #include "core/gpu.h"
 
-constexpr int kBlock = 256;   // places are summed up in float within blocks of so many outputs, as DALI does
-constexpr int kPhases = 32;   // steps of the table for each zero of the sinc
+constexpr int kBlock = 256;  // places are summed up in float within blocks of so many outputs, as DALI does
+constexpr int kPhases = 32;  // steps of the table for each zero of the sinc
 constexpr int kLobesMost = 64;
 
 // sin(pi x) / (pi x) under a Hann window that ends at `width`.

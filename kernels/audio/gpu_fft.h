@@ -70,26 +70,12 @@ struct ButterflyByFours {
   DEVICE static void run(float2 (&x)[R], const float2 *) {
     constexpr int B = R / 4;
     // Of sixteenths of a turn.
-    const float c[] = {1.0f,
-                       0.923879532511286756f,
-                       0.707106781186547524f,
-                       0.382683432365089772f,
-                       0.0f,
-                       0,
-                       -0.707106781186547524f,
-                       0,
-                       0,
-                       -0.923879532511286756f};
-    const float s[] = {0.0f,
-                       0.382683432365089772f,
-                       0.707106781186547524f,
-                       0.923879532511286756f,
-                       1.0f,
-                       0,
-                       0.707106781186547524f,
-                       0,
-                       0,
-                       -0.382683432365089772f};
+    const float c[] = {
+        1.0f, 0.923879532511286756f, 0.707106781186547524f, 0.382683432365089772f, 0.0f, 0, -0.707106781186547524f, 0,
+        0,    -0.923879532511286756f};
+    const float s[] = {
+        0.0f, 0.382683432365089772f, 0.707106781186547524f, 0.923879532511286756f, 1.0f, 0, 0.707106781186547524f, 0,
+        0,    -0.382683432365089772f};
     float2 part[B][4];
 #pragma unroll
     for (int j = 0; j < B; j++) {
@@ -249,6 +235,7 @@ struct GpuRealFft {
     for (int i = threadIdx.x; i < 2 * size; i += blockDim.x) turns[i] = turn(i, 2 * size);
     if constexpr (Fft::kConvolves) {
       for (int i = threadIdx.x; i < 2 * m; i += blockDim.x) turns_of_longer[i] = turn(i, 2 * m);
+      __syncthreads();
       for (int i = threadIdx.x; i < m; i += blockDim.x) {
         const int j = i < size ? i : m - i;
         filter[i] = j < size ? conjugate(chirp(j)) : make_float2(0.0f, 0.0f);

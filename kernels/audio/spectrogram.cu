@@ -25,8 +25,10 @@ DEVICE void spectrogram_windows(const Launch &l, int64_t room) {
         const int w = item / a.nfft, i = item - w * a.nfft;
         const int64_t at = first + (int64_t)w * a.window_step + i;
         const bool is_inside = at >= 0 && at < n, is_zero = w >= here || i >= a.window_length;
-        fft.put(i, w, is_zero || (!is_inside && !a.reflect) ? 0.0f
-                      : load(x + (is_inside ? at : mirrored(at, n))) * load(a.window + i));
+        fft.put(i, w,
+                is_zero || (!is_inside && !a.reflect)
+                    ? 0.0f
+                    : load(x + (is_inside ? at : mirrored(at, n))) * load(a.window + i));
       }
       fft.run();
       fft.each_power(here, a.time_first, [&](int k, int w, float power) {

@@ -209,9 +209,7 @@ inline float __int_as_float(int i) {
 }
 inline float __uint_as_float(unsigned u) { return __int_as_float((int)u); }
 inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
-inline void sincospif(float x, float *s, float *c) {
-  *s = (float)sin(M_PI * x), *c = (float)cos(M_PI * x);
-}
+inline void sincospif(float x, float *s, float *c) { *s = (float)sin(M_PI * x), *c = (float)cos(M_PI * x); }
 inline float sinpif(float x) { return (float)sin(M_PI * x); }
 inline float cospif(float x) { return (float)cos(M_PI * x); }
 inline float __fmul_rn(float a, float b) { return a * b; }

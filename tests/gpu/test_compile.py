@@ -23,6 +23,7 @@ from test_pieces_gpu import typical as pieces
 from test_reduce import typical as reductions
 from test_reductions import normalize_segment
 from test_resample_gpu import LANCZOS3, TRIANGULAR, Case, normalized
+from test_spectra import typical as of_sound
 from test_warp import case as warp_case
 
 from penstock.core import kernels
@@ -107,6 +108,7 @@ def sources():
         augmented,
         *of_boxes(),
         *inflated(),
+        *of_sound(),
     ]
     segments += [jpeg_segment(pictures("flat"), 50)]
     return of(segments) + [
