@@ -254,7 +254,7 @@ void scan_coco(Object &input, const CocoWish &wish, Table &table) {
 EXPORT int coco_annotations(const char *path, float size_threshold, int32_t iscrowd, int32_t polygons, int32_t rle,
                             Table *table) {
   return fill_table(table, [&](Table &t) {
-    const auto object = open_file(path, Storage::kKept);
+    const auto object = open_object(path, Storage::kKept);
     scan_coco(*object, {size_threshold, iscrowd, polygons, rle}, t);
   });
 }

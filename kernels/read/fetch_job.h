@@ -7,9 +7,8 @@
 
 #include "core/memory.h"
 #include "read/fetcher.h"
+#include "read/remote.h"
 
-// Neighbours are read in one call up to so many bytes: they are then still in the cache of who parses them.
-constexpr int64_t kRunBytes = 256 << 10;
 // Spans begin in memory as they do in the object, modulo this: what is aligned there is aligned here.
 constexpr int64_t kAlign = 64;
 // Small outputs share blocks of this.
@@ -27,7 +26,7 @@ class FetchJob {
     int32_t first, count;
   };
 
-  FetchJob(Fetch *fetch, Storage *storage) : f(*fetch), storage_(storage) {
+  FetchJob(Fetch *fetch, Storage *files) : f(*fetch), storage_(fetch->remote ? (RemoteStorage *)fetch->remote : files) {
     find_spans();
     join_neighbours();
     left_ = std::make_unique<std::atomic<int32_t>[]>(f.n);
@@ -56,6 +55,7 @@ class FetchJob {
   // Gives how many bytes were read.
   int64_t read(const Run &run, Arena &arena, Scratch &scratch) {
     int64_t bytes = 0;
+    RemoteQueue::unwanted = &unwanted;
     const int32_t *spans = order_.empty() ? nullptr : &order_[run.first];
     auto span = [&](int k) { return spans ? spans[k] : run.first + k; };
     try {
@@ -85,6 +85,7 @@ class FetchJob {
   int next_run = 0, runs_left;
   int64_t held = 0;
   bool collected = false;
+  std::atomic<bool> unwanted{false};  // nobody waits for it any more
   std::condition_variable done;
   std::atomic<int> failed{0};
 
@@ -126,8 +127,8 @@ class FetchJob {
       const Span *first =
           runs.empty() ? nullptr : &spans_[order_.empty() ? runs.back().first : order_[runs.back().first]];
       const bool joins = first && s.object == first->object && s.object >= 0 && s.length >= 0 && first->length >= 0 &&
-                         first->offset >= 0 && s.offset - f.gap <= end && s.length <= kRunBytes &&
-                         s.offset - first->offset <= kRunBytes - s.length;
+                         first->offset >= 0 && s.offset - f.gap <= end && s.length <= f.run_bytes &&
+                         s.offset - first->offset <= f.run_bytes - s.length;
       if (joins) {
         runs.back().count++;
         end = std::max(end, s.offset + s.length);
@@ -155,7 +156,7 @@ class FetchJob {
   const char *name(int64_t object, std::string &full) const {
     if (object >= f.n_objects) fail("[internal error] object %lld of %lld", (long long)object, (long long)f.n_objects);
     const char *name = f.text + f.begins[object];
-    if (*name == '/' || !*f.root) return name;
+    if (*name == '/' || !*f.root || is_url(name)) return name;
     full.assign(f.root).append(name);
     return full.c_str();
   }
@@ -172,7 +173,7 @@ class FetchJob {
     if (first.object < 0) return 0;
     const std::shared_ptr<Object> object = open(first);
     if (first.length == -1 && !first.offset) {
-      const Content content = read_whole(*object, f.allow_empty);
+      const Content content = object->whole(f.allow_empty);
       keep(content.data);
       bytes_[span(0)] = {content.data, content.size};
       return content.size;

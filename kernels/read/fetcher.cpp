@@ -64,6 +64,7 @@ int Fetcher::wait(FetchJob *job) {
 }
 
 void Fetcher::cancel(FetchJob *job) {
+  job->unwanted = true;
   std::unique_lock<std::mutex> lock(mutex_);
   auto place = std::find(to_begin_.begin(), to_begin_.end(), job);
   if (place != to_begin_.end()) {

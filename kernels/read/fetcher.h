@@ -32,7 +32,9 @@ struct Fetch {
   // the end.
   const int64_t *first, *object, *offset, *length;
   int64_t n_parts, n_samples;
+  void *remote;          // a RemoteStorage where names are URLs, else null
   int64_t gap;           // between spans that are read in one call, at most
+  int64_t run_bytes;     // that are read in one call with several spans, at most
   const int64_t *index;  // (n) samples
   int64_t n;
   const void *parser, *args;  // null: each part is an output

@@ -142,7 +142,7 @@ void scan_lmdb(Object &input, Table &table) {
 
 EXPORT int lmdb_values(const char *path, Table *table) {
   return fill_table(table, [&](Table &t) {
-    const auto object = open_file(path, Storage::kKept);
+    const auto object = open_object(path, Storage::kKept);
     scan_lmdb(*object, t);
   });
 }

@@ -153,18 +153,28 @@ class LocalFiles : public Storage {
 
 std::unique_ptr<Storage> local_files() { return std::make_unique<LocalFiles>(); }
 
-std::unique_ptr<Object> open_file(const char *name, Storage::Way way) {
-  auto file = std::make_unique<File>(name, way == Storage::kDirect);
+std::shared_ptr<Object> open_object(const char *name, Storage::Way way) {
+  if (is_url(name)) return open_remote(name, way);
+  auto file = std::make_shared<File>(name, way == Storage::kDirect);
   if (file->error) fail_errno("opened", file->error);
   return file;
 }
 
-Content read_whole(Object &object, bool allow_empty) {
-  const int64_t size = object.length();
+bool is_url(const char *name) {
+  static const char *const schemes[] = {"http", "https", "s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss"};
+  const char *end = strstr(name, "://");
+  if (!end) return false;
+  for (const char *scheme : schemes)
+    if (strlen(scheme) == (size_t)(end - name) && !strncmp(name, scheme, end - name)) return true;
+  return false;
+}
+
+Content Object::whole(bool allow_empty) {
+  const int64_t size = length();
   if (!size && !allow_empty) fail("the file is empty");
   std::unique_ptr<char, decltype(&memory_give)> block((char *)memory_take(size ? size : 1), memory_give);
   if (!block) fail("out of memory: the file has %lld bytes", (long long)size);
-  const int64_t n = object.read(0, size, block.get());
+  const int64_t n = read(0, size, block.get());
   if (n < size) fail("the file shrank from %lld to %lld bytes while it was read", (long long)size, (long long)n);
   return {block.release(), size};
 }

@@ -90,7 +90,7 @@ template <class F>
 static int scan_file(const char *path, Table *table, F scan) {
   NativeTime time;
   return fill_table(table, [&](Table &t) {
-    const auto object = open_file(path, Storage::kOnce);
+    const auto object = open_object(path, Storage::kOnce);
     scan(*object, t);
   });
 }

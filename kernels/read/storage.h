@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the bytes of a data set come from: objects that are opened by their names and read by spans. Files of this
-// machine are the first implementation; object stores are to be others.
+// Where the bytes of a data set come from: objects that are opened by their names and read by spans. They are files of
+// this machine (local_files.cpp), or by their URLs objects of others (remote.h).
 #pragma once
 #include <cstdint>
 #include <memory>
 
 #include "core/kernel.h"
+
+// The whole content in a block from the memory pool, which is then the caller's, and its size.
+struct Content {
+  char *data;
+  int64_t size;
+};
 
 // Any number of threads may read one at once.
 class Object {
@@ -15,6 +21,7 @@ class Object {
   virtual int64_t length() = 0;
   // Reads `length` bytes from `offset` on; says how many there were, fewer only if the object ends before.
   virtual int64_t read(int64_t offset, int64_t length, char *to) = 0;
+  virtual Content whole(bool allow_empty);
 };
 
 class Storage {
@@ -30,12 +37,9 @@ class Storage {
 };
 
 std::unique_ptr<Storage> local_files();
-// One file that is not kept open.
-std::unique_ptr<Object> open_file(const char *name, Storage::Way way);
+// One file that is not kept open, or the object of a URL.
+std::shared_ptr<Object> open_object(const char *name, Storage::Way way);
+std::shared_ptr<Object> open_remote(const char *name, Storage::Way way);
 
-// The whole content in a block from the memory pool, which is then the caller's, and its size.
-struct Content {
-  char *data;
-  int64_t size;
-};
-Content read_whole(Object &object, bool allow_empty);
+// Whether a name is a URL of a kind that can be read.
+bool is_url(const char *name);

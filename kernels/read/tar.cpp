@@ -197,7 +197,7 @@ void scan_tar(Object &input, Table &table) {
 
 EXPORT int tar_members(const char *path, Table *table) {
   return fill_table(table, [&](Table &t) {
-    const auto object = open_file(path, Storage::kKept);
+    const auto object = open_object(path, Storage::kKept);
     scan_tar(*object, t);
   });
 }

@@ -134,7 +134,7 @@ void scan_wds_index(Object &input, Table &table) {
 
 EXPORT int wds_archive(const char *path, Table *table) {
   return fill_table(table, [&](Table &t) {
-    const auto object = open_file(path, Storage::kKept);
+    const auto object = open_object(path, Storage::kKept);
     scan_wds_archive(*object, t);
   });
 }
@@ -142,7 +142,7 @@ EXPORT_LONG(wds_archive)
 
 EXPORT int wds_index(const char *path, Table *table) {
   return fill_table(table, [&](Table &t) {
-    const auto object = open_file(path, Storage::kKept);
+    const auto object = open_object(path, Storage::kKept);
     scan_wds_index(*object, t);
   });
 }

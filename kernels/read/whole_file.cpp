@@ -12,7 +12,7 @@ static void run(const Tensor *out, const Tensor *in, const WholeFileArgs &a, Scr
   memcpy(path, in->as<char>(), n);
   path[n] = 0;
   if (!*path) fail("the path is empty");
-  const Content content = read_whole(*open_file(path, a.direct ? Storage::kDirect : Storage::kOnce), true);
+  const Content content = open_object(path, a.direct ? Storage::kDirect : Storage::kOnce)->whole(true);
   result->data = content.data;
   result->shape[0] = content.size;
 }

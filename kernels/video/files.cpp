@@ -1,40 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The videos of a data set: their indices, read from disk when a pipeline is built.
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <atomic>
-#include <cerrno>
 #include <memory>
 #include <string>
 #include <thread>
 
 #include "core/kernel.h"
+#include "read/remote.h"
 #include "video/clip.h"
 
 namespace {
 
-struct OpenFile {
-  int fd;
-  explicit OpenFile(const char *path) : fd(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    if (fd < 0) fail("the file can't be opened (errno %d)", errno);
-  }
-  ~OpenFile() { close(fd); }
-  OpenFile(const OpenFile &) = delete;
-};
-
 VideoIndex read_file(const char *path) {
-  const OpenFile file(path);
-  struct stat info;
-  if (fstat(file.fd, &info) || !S_ISREG(info.st_mode)) fail("this is not a regular file");
-  return read_video_index(Source{info.st_size, [&](int64_t offset, int64_t length, void *to) {
-                                   for (int64_t done = 0; done < length;) {
-                                     const ssize_t n = pread(file.fd, (char *)to + done, length - done, offset + done);
-                                     if (n < 0 && errno == EINTR) continue;
-                                     if (n <= 0) fail("the file can't be read (errno %d)", n < 0 ? errno : 0);
-                                     done += n;
-                                   }
+  const auto object = open_object(path, Storage::kOnce);
+  return read_video_index(Source{object->length(), [&](int64_t offset, int64_t length, void *to) {
+                                   if (object->read(offset, length, (char *)to) < length)
+                                     fail("the file was cut short while it was read");
                                  }});
 }
 
@@ -48,11 +29,13 @@ EXPORT void *video_files_open(const char *root, const char *text, const int64_t 
   auto files = std::make_unique<VideoFiles>();
   files->index.resize((size_t)n), files->errors.resize((size_t)n);
   std::atomic<int64_t> next{0};
+  RemoteStorage *const remote = RemoteStorage::selected;
   const auto work = [&]() {
+    RemoteStorage::selected = remote;
     for (int64_t i; (i = next++) < n;) {
       const char *name = text + begins[i];
       try {
-        const std::string path = *name == '/' ? name : std::string(root) + name;
+        const std::string path = *name == '/' || is_url(name) ? name : std::string(root) + name;
         VideoIndex &index = files->index[(size_t)i];
         index = read_file(path.c_str());
         check_extent("video", index.height, index.width);

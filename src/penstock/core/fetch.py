@@ -14,6 +14,7 @@ from .rows import address
 
 # Bytes that may be read ahead of the batch that is waited for.
 _MOST_BYTES = 256 << 20
+THREADS_BY_URL = 128  # each waits for one request at a time
 
 FETCH, _ = kernels.read_struct(kernels.read_header("read/fetcher.h"), "Fetch")
 OUTPUT, _ = kernels.read_struct(kernels.read_header("read/fetcher.h"), "FetchOutput")

@@ -298,11 +298,11 @@ class Pool:
 
     def __init__(self, n: int):
         self.n = n
-        self._fetcher: Any = None
+        self._fetchers: dict[bool, Any] = {}
         self._start()
 
     def _start(self) -> None:
-        self._pid, self._fetcher = os.getpid(), None
+        self._pid, self._fetchers = os.getpid(), {}
         self._handle = library().pool_create(self.n)
         if not self._handle:
             raise RuntimeError(f"could not start {self.n} threads; lower num_threads")
@@ -316,14 +316,15 @@ class Pool:
             self._start()
         return self._handle
 
-    def fetcher(self) -> Any:
-        """What reads the samples of data sets, with as many threads of its own: a Fetcher of core/fetch.py."""
+    def fetcher(self, by_url: bool = False) -> Any:
+        """What reads the samples of data sets, with as many threads of its own, or many that wait for what is read
+        `by_url`: a Fetcher of core/fetch.py."""
         self.handle()
-        if self._fetcher is None:
-            from .fetch import Fetcher
+        if by_url not in self._fetchers:
+            from .fetch import THREADS_BY_URL, Fetcher
 
-            self._fetcher = Fetcher(self.n)
-        return self._fetcher
+            self._fetchers[by_url] = Fetcher(THREADS_BY_URL if by_url else self.n)
+        return self._fetchers[by_url]
 
     def run(self, steps: list[Step], n_rows: int, outcome: Outcome) -> None:
         """Runs steps once; see `Program.run`."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core import storage
 from ._table import scan
 
 _SCANNED = {
@@ -82,7 +83,7 @@ def scan_json(
     try:
         t = scan("coco_annotations", os.fsencode(path), *arguments, **_SCANNED)
     except ValueError as e:
-        raise ValueError(f"{path}: {e}") from None
+        raise ValueError(f"{storage.without_secrets(path)}: {e}") from None
     begins = np.concatenate([[0], t["name_end"][:-1]]) if len(t["name_end"]) else t["name_end"]
     text = t.pop("names").tobytes()
     names = [text[b : e - 1] for b, e in zip(begins.tolist(), t["name_end"].tolist())]
@@ -218,8 +219,7 @@ def _read(folder: str, name: str, dtype: str, width: int = 1) -> np.ndarray:
     """Nothing if there is no such file, as none is written for what is empty."""
     path = os.path.join(folder, name + ".dat")
     try:
-        with open(path, "rb") as f:
-            data = f.read()
+        data = storage.read(path)
     except FileNotFoundError:
         return np.zeros((0, width) if width > 1 else 0, dtype)
     count = int.from_bytes(data[:4], "little")
@@ -239,8 +239,7 @@ def _check(fits: object, folder: str, what: str) -> None:
 def load(folder: str, polygons: bool, runs: bool, ids: bool) -> Annotations:
     """What `save`, or DALI, has written. Raises ValueError for files that do not fit each other."""
     try:
-        with open(os.path.join(folder, "filenames.dat"), "rb") as f:
-            names = f.read().split()
+        names = storage.read(os.path.join(folder, "filenames.dat")).split()
     except OSError as e:
         raise ValueError(f"{folder}: there are no saved annotations: {e.strerror}") from None
     n = len(names)
@@ -288,8 +287,7 @@ def _ends_of_objects(
 
 def _load_runs(folder: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     try:
-        with open(os.path.join(folder, "masks_rles.dat"), "rb") as f:
-            data = f.read()
+        data = storage.read(os.path.join(folder, "masks_rles.dat"))
     except FileNotFoundError:
         return np.zeros((0, 2), "i4"), np.zeros(0, "i8"), np.zeros(0, "u4")
     sizes, parts, at = [], [], 4

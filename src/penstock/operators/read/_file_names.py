@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
+from ...core import storage
 from ...core.source_name import SourceName
 
 
 class FileNames:
-    """Names under `root`, as bytes ending in a zero one behind the other; absolute ones ignore the root."""
+    """Names under `root`, as bytes ending in a zero one behind the other; absolute ones and URLs ignore the root."""
 
     def __init__(self, root: str, parts: Iterable[Sequence[bytes]]):
         """`parts` are lists of names, such as the files of one folder each."""
@@ -25,7 +26,9 @@ class FileNames:
                 blocks.append(b"\0".join(names))
                 lengths.append(np.fromiter(map(len, names), "i8", len(names)) + 1)
         blocks.append(b"")
-        self.text = np.frombuffer(b"\0".join(blocks), "u1")
+        text = b"\0".join(blocks)
+        self.has_urls = storage.is_url(root) or b"://" in text
+        self.text = np.frombuffer(text, "u1")
         self.root_address, self.text_address = self.root.ctypes.data, self.text.ctypes.data
         self._begins = np.cumsum(np.concatenate([np.zeros(1, "i8"), *lengths]))  # and where the last one ends
         self.begins_address = self._begins.ctypes.data
@@ -35,7 +38,8 @@ class FileNames:
 
     def path(self, index: int) -> SourceName:
         name = os.fsdecode(self.text[int(self._begins[index]) : int(self._begins[index + 1]) - 1].tobytes())
-        return SourceName(os.path.join(os.fsdecode(self.root[:-1].tobytes()), name), name)
+        path = name if storage.is_url(name) else os.path.join(os.fsdecode(self.root[:-1].tobytes()), name)
+        return SourceName(storage.without_secrets(path), storage.without_secrets(name))
 
 
 def _as_fnmatch(pattern: str) -> str:
@@ -58,9 +62,12 @@ def matcher(patterns: Sequence[str], case_sensitive: bool) -> Callable[[str], bo
     return lambda name: fold(name).endswith(suffixes) or glob(name) is not None
 
 
-def _listing(folder: str, wanted: Callable[[str], bool], is_wanted: Callable[[os.DirEntry], bool]) -> list[bytes]:
-    """Names in a folder, in the order of their bytes."""
+def _listing(folder: str, wanted: Callable[[str], bool], folders: bool = False) -> list[bytes]:
+    """Names of files, or of the folders, in a folder, in the order of their bytes."""
     try:
+        if storage.is_url(folder):
+            return [os.fsencode(n) for n in storage.names_in(folder, folders) if wanted(n)]
+        is_wanted = os.DirEntry.is_dir if folders else _is_file_or_link
         with os.scandir(folder) as entries:
             names = [os.fsencode(e.name) for e in entries if wanted(e.name) and is_wanted(e)]
     except OSError as e:
@@ -79,13 +86,13 @@ def scan(
 ) -> tuple[FileNames, np.ndarray, list[str]]:
     """Files in the sub-folders of `root`, labelled (int32) by the number of their folder in sorted order."""
     in_folder = matcher(dir_filters, case_sensitive) if dir_filters is not None else lambda name: True
-    folders = _listing(root, in_folder, os.DirEntry.is_dir)
+    folders = _listing(root, in_folder, folders=True)
     is_file = matcher(file_filters, case_sensitive)
     counts = np.zeros(len(folders), "i8")
 
     def files() -> Iterator[list[bytes]]:
         for i, folder in enumerate(folders):
-            names = _listing(os.path.join(root, os.fsdecode(folder)), is_file, _is_file_or_link)
+            names = _listing(os.path.join(root, os.fsdecode(folder)), is_file)
             counts[i] = len(names)
             yield [folder + b"/" + name for name in names]
 
@@ -96,16 +103,12 @@ def scan(
 def files_in(root: str, pattern: str) -> FileNames:
     """Files in `root`, and then in its sub-folders, that match a glob pattern."""
     matches = matcher([pattern], True)
-    folders = [b".", *_listing(root, lambda name: True, os.DirEntry.is_dir)]
+    folders = [b"./", *(name + b"/" for name in _listing(root, lambda name: True, folders=True))]
+    if storage.is_url(root):
+        folders[0] = b""
     return FileNames(
         root,
-        (
-            [
-                folder + b"/" + name
-                for name in _listing(os.path.join(root, os.fsdecode(folder)), matches, _is_file_or_link)
-            ]
-            for folder in folders
-        ),
+        ([folder + name for name in _listing(os.path.join(root, os.fsdecode(folder)), matches)] for folder in folders),
     )
 
 
@@ -113,15 +116,13 @@ def folders_of_files(root: str, patterns: Sequence[str]) -> tuple[FileNames, lis
     """Files in the sub-folders of `root` that match a glob pattern, in the order of their paths, and how many each
     folder has. Names that begin with a dot are passed over."""
     matches = matcher(patterns, False)
-    folders = _listing(root, lambda name: not name.startswith("."), os.DirEntry.is_dir)
+    folders = _listing(root, lambda name: not name.startswith("."), folders=True)
     folders.sort(key=lambda name: name + b"/")
     parts = [
         [
             folder + b"/" + name
             for name in _listing(
-                os.path.join(root, os.fsdecode(folder)),
-                lambda name: not name.startswith(".") and matches(name),
-                _is_file_or_link,
+                os.path.join(root, os.fsdecode(folder)), lambda name: not name.startswith(".") and matches(name)
             )
         ]
         for folder in folders
@@ -132,12 +133,11 @@ def folders_of_files(root: str, patterns: Sequence[str]) -> tuple[FileNames, lis
 def read_names(path: str, root: str | None) -> FileNames:
     """Files from lines of paths; relative ones are in `root`, or the list's folder."""
     try:
-        with open(path, "rb") as f:
-            lines = f.read().split(b"\n")
+        lines = storage.read(path).split(b"\n")
     except OSError as e:
-        raise OSError(e.errno, f"the file list can't be read: {e.strerror}", path) from None
+        raise OSError(e.errno, f"the file list can't be read: {e.strerror}", storage.without_secrets(path)) from None
     names = [line.rstrip() for line in lines if line.strip()]
-    return FileNames(os.path.dirname(path) if root is None else root, [names])
+    return FileNames(storage.folder_of(path) if root is None else root, [names])
 
 
 _LINE = re.compile(rb"(.*\S)\s+([+-]?\d+)\s*")
@@ -146,10 +146,9 @@ _LINE = re.compile(rb"(.*\S)\s+([+-]?\d+)\s*")
 def read_list(path: str, root: str | None) -> tuple[FileNames, np.ndarray]:
     """Files and labels (int32) from lines of "path label"; relative ones are in `root`, or the list's folder."""
     try:
-        with open(path, "rb") as f:
-            lines = f.read().split(b"\n")
+        lines = storage.read(path).split(b"\n")
     except OSError as e:
-        raise OSError(e.errno, f"the file list can't be read: {e.strerror}", path) from None
+        raise OSError(e.errno, f"the file list can't be read: {e.strerror}", storage.without_secrets(path)) from None
     names, labels = [], []
     for number, line in enumerate(lines, 1):
         match = _LINE.fullmatch(line)
@@ -166,4 +165,4 @@ def read_list(path: str, root: str | None) -> tuple[FileNames, np.ndarray]:
         raise ValueError(
             f"the label of {os.fsdecode(names[i])} in the file list {path} does not fit into int32: {labels[i]}"
         )
-    return FileNames(os.path.dirname(path) if root is None else root, [names]), np.array(labels, "i4")
+    return FileNames(storage.folder_of(path) if root is None else root, [names]), np.array(labels, "i4")

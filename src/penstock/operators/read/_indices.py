@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...core import kernels
+from ...core import kernels, storage
 from ...core.rows import address
 from ._file_names import FileNames
 from ._kept_tables import kept
@@ -62,8 +62,7 @@ def _scan(paths: Sequence[str], scanner: str) -> dict[str, np.ndarray]:
 def read_pairs(path: str) -> np.ndarray:
     """(n, 2) pairs of integers in an index file."""
     try:
-        with open(path, "rb") as f:
-            text = f.read()
+        text = storage.read(path)
     except OSError as e:
         raise OSError(e.errno, f"the index can't be read: {e.strerror}", path) from None
     numbers = np.empty(len(text) // 2 + 1, _INT64)
@@ -92,6 +91,6 @@ def _check_fits(records: np.ndarray, index: str, path: str) -> None:
 
 def _size(path: str) -> int:
     try:
-        return os.stat(path).st_size
+        return storage.size(path)
     except OSError as e:
-        raise OSError(e.errno, f"the file can't be opened: {e.strerror}", path) from None
+        raise OSError(e.errno, f"the file can't be opened: {e.strerror}", storage.without_secrets(path)) from None

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ...core import storage
+
 _VERSION = 1
 _WORTH_IT_S = 0.1  # scans that are quicker than this are done again
 
@@ -22,12 +24,12 @@ def folder() -> str:
 
 
 def kept(kind: str, paths: str | Sequence[str], scan: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """What `scan` finds in one or several files, or has found before: by path, size and time of change. `kind` tells
-    apart the scans that a file may be given to. Raises OSError if there is no such file."""
+    """What `scan` finds in one or several files, or has found before: by path, size and time of change, or ETag. `kind`
+    tells apart the scans that a file may be given to. Raises OSError if there is no such file."""
     identity = f"{_VERSION}\0{kind}"
     for path in [paths] if isinstance(paths, str) else paths:
-        info = os.stat(path)
-        identity += f"\0{os.path.abspath(path)}\0{info.st_size}\0{info.st_mtime_ns}"
+        version = storage.version(path)
+        identity += f"\0{storage.absolute(path)}\0{version.size}\0{version.tag}"
     name = os.path.join(folder(), hashlib.sha256(os.fsencode(identity)).hexdigest()[:32] + ".npz")
     try:
         with np.load(name, allow_pickle=False) as file:  # a zip file has checksums

@@ -8,6 +8,7 @@ import os
 import numpy as np
 
 from ...core.source_name import SourceName
+from ...core.storage import is_url
 from ._file_names import FileNames
 from ._records import RecordReader, Records
 from ._scanning import scan_all
@@ -26,7 +27,8 @@ class LmdbReader(RecordReader, abstract=True):
         files = []
         for path in self.values["path"]:
             path = os.path.expanduser(path)
-            files.append(os.path.join(path, "data.mdb") if os.path.isdir(path) else path)
+            is_folder = not path.endswith(".mdb") if is_url(path) else os.path.isdir(path)
+            files.append(os.path.join(path, "data.mdb") if is_folder else path)
         tables = scan_all("records", files, _values)
         self._keys = [(t["key_end"], t["keys"]) for t in tables]
         self._begins = np.cumsum([0, *(len(t["offset"]) for t in tables)])

@@ -26,7 +26,10 @@ from ._file_names import FileNames
 from ._sharded import ShardedSource
 
 _INT64, _INT32, _BYTE = np.dtype("i8"), np.dtype("i4"), np.dtype("u1")
-_GAP = 4096
+# Spans with so much between them are read in one call, up to so many bytes: of files the latter are then still in the
+# cache of who parses them; of what is far away more is worth one request less.
+_GAP, _RUN_BYTES = 4096, 256 << 10
+_GAP_BY_URL, _RUN_BYTES_BY_URL = 64 << 10, 1 << 20
 
 
 class Records:
@@ -69,7 +72,9 @@ class Records:
         o = self.objects
         request["root"], request["text"], request["begins"] = o.root_address, o.text_address, o.begins_address
         request["n_objects"], request["n_samples"], request["n_parts"] = len(o), self._n, self.parts
-        request["gap"] = self.gap
+        request["gap"], request["run_bytes"] = self.gap, _RUN_BYTES
+        if o.has_urls:
+            request["gap"], request["run_bytes"] = self.gap and max(self.gap, _GAP_BY_URL), _RUN_BYTES_BY_URL
         for name in ("first", "object", "offset", "length"):
             column = getattr(self, name)
             request[name] = 0 if column is None else address(column)
@@ -195,6 +200,8 @@ class _Reading(Loading):
         rows = np.ascontiguousarray(rows, _INT64)
         request, outputs = reader.request.copy(), reader.outputs_of_parser.copy()
         records.fill(request)
+        if records.objects.has_urls:
+            request["remote"] = reader.storage.handle()
         (out, at), (status, at_status) = allocate((len(outputs), n), TENSOR), allocate(n, _INT32)
         errors, at_errors = reserve((n, kernels.ERROR_SIZE), _BYTE)
         self._dense: list[np.ndarray | None] = [None] * len(outputs)
@@ -206,8 +213,8 @@ class _Reading(Loading):
         request["outputs"], request["out"] = address(outputs), at
         request["status"], request["errors"] = at_status, at_errors
         self._reader, self._index, self._out, self._status, self._errors = reader, index, out, status, errors
-        alive = (rows, outputs, out, status, errors, self._dense, records, reader.alive)
-        self._fetch = io.fetcher().begin(request, alive)
+        alive = (rows, outputs, out, status, errors, self._dense, records, reader.alive, reader.storage)
+        self._fetch = io.fetcher(records.objects.has_urls).begin(request, alive)
 
     def wait(self) -> tuple[Batch, ...]:
         reader, index, fetch = self._reader, self._index, self._fetch

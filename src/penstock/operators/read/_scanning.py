@@ -8,9 +8,13 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
+from ...core import storage
+
 _SILENT_S = 2.0
+_SCANS_BY_URL = 16  # at once, as they mostly wait
 T = TypeVar("T")
 
 
@@ -22,13 +26,14 @@ def scan_all(what: str, paths: Sequence[str], scan: Callable[[str], T]) -> list[
         try:
             return scan(path)
         except ValueError as e:
-            raise ValueError(f"{path}: {e}") from None
+            raise ValueError(f"{storage.without_secrets(path)}: {e}") from None
 
     begin, shown = time.monotonic(), False
     found = []
-    threads = max(1, min(len(paths), os.cpu_count() or 1))
+    most = _SCANS_BY_URL if any(map(storage.is_url, paths)) else os.cpu_count() or 1
+    threads, contexts = max(1, min(len(paths), most)), [copy_context() for _ in paths]
     with ThreadPoolExecutor(threads, "penstock scan") as pool:
-        for i, result in enumerate(pool.map(one, paths)):
+        for i, result in enumerate(pool.map(lambda context, path: context.run(one, path), contexts, paths)):
             found.append(result)
             if time.monotonic() - begin > _SILENT_S:
                 shown = True

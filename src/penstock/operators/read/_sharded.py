@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import rng
+from ...core import rng, storage
 from ...core.errors import PipelineError
 from ...core.op import Arg, Seeded
 from ...core.picks import Picks
@@ -122,6 +122,7 @@ class ShardedSource(Source, Seeded, abstract=True):
         else:
             shared = v["shuffle_after_epoch_seed"] if v["shuffle_after_epoch_seed"] is not None else _SHARED_SEED
         self.shared_seed = shared
+        self.storage = storage.current()
         if not v["lazy_init"]:
             self._prepare()
 
@@ -131,7 +132,8 @@ class ShardedSource(Source, Seeded, abstract=True):
     def _prepare(self) -> None:
         if self.size:
             return
-        size = self.found()
+        with self.storage.active():
+            size = self.found()
         if size < self.values["num_shards"]:
             raise ValueError(
                 f"there are {size} samples, fewer than num_shards={self.values['num_shards']}; every shard needs one"

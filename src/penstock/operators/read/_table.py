@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core.kernels import library
+from ...core.storage import is_url, scanning
 
 _MOST_COLUMNS, _ERROR_SIZE = 24, 1024
 
@@ -23,10 +24,11 @@ class _Table(ctypes.Structure):
 
 
 def scan(name: str, path: bytes, *arguments: Any, **columns: str) -> dict[str, np.ndarray]:
-    """What the native scanner `name` finds in the file `path`: arrays by the names and element types of `columns`, in
-    the scanner's order. Raises ValueError with its reason."""
+    """What the native scanner `name` finds in the file or URL `path`: arrays by the names and element types of
+    `columns`, in the scanner's order. Raises ValueError with its reason."""
     table = _Table()
-    failed = getattr(library(), name)(path, *arguments, ctypes.addressof(table))
+    with scanning(is_url(path)):
+        failed = getattr(library(), name)(path, *arguments, ctypes.addressof(table))
     if failed:
         raise ValueError(table.error.decode("utf-8", "replace"))
     return {key: _array(column, dtype) for column, (key, dtype) in zip(table.columns, columns.items())}

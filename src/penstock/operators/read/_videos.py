@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import kernels
+from ...core import kernels, storage
 from ...core.kernels import library
 from ...core.rows import address
 from ._file_names import FileNames, scan
@@ -25,10 +25,11 @@ class Videos:
     def __init__(self, names: FileNames):
         self.names, n = names, len(names)
         info, texts = np.zeros((n, 3), "i8"), np.zeros((n, kernels.ERROR_SIZE), "u1")
-        self.handle = library().video_files_open(
-            *(names.root_address, names.text_address, names.begins_address, n, _THREADS),
-            *(address(info), address(texts)),
-        )
+        with storage.scanning(names.has_urls):
+            self.handle = library().video_files_open(
+                *(names.root_address, names.text_address, names.begins_address, n, _THREADS),
+                *(address(info), address(texts)),
+            )
         self._close = weakref.finalize(self, library().video_files_close, self.handle)
         self._close.atexit = False  # native threads may be reading by it until the very end
         self.frames = info[:, 0]
@@ -78,27 +79,26 @@ def find_files(who: str, v: dict[str, Any]) -> tuple[FileNames, np.ndarray | Non
 
 def _listed(who: str, path: str) -> tuple[FileNames, np.ndarray, list[tuple[str, ...]]]:
     names, labels, ranges = [], [], []
-    with open(path, encoding="utf-8", errors="surrogateescape") as f:
-        for number, line in enumerate(f, 1):
-            words = line.split()
-            if not words:
-                continue
-            try:
-                label = int(words[1])
-                _ = [float(w) for w in words[2:]]
-                if len(words) > 4 or not -(2**31) <= label < 2**31:
-                    raise ValueError
-            except (IndexError, ValueError):
-                raise ValueError(
-                    f"{who}: line {number} of the file list {path} must be a path, an integer label and, if wanted, "
-                    f"the range's start and end; got {line.strip()!r}"
-                ) from None
-            names.append(os.fsencode(words[0]))
-            labels.append(label)
-            ranges.append(tuple(words[2:]))
+    for number, line in enumerate(os.fsdecode(storage.read(path)).splitlines(), 1):
+        words = line.split()
+        if not words:
+            continue
+        try:
+            label = int(words[1])
+            _ = [float(w) for w in words[2:]]
+            if len(words) > 4 or not -(2**31) <= label < 2**31:
+                raise ValueError
+        except (IndexError, ValueError):
+            raise ValueError(
+                f"{who}: line {number} of the file list {path} must be a path, an integer label and, if wanted, "
+                f"the range's start and end; got {line.strip()!r}"
+            ) from None
+        names.append(os.fsencode(words[0]))
+        labels.append(label)
+        ranges.append(tuple(words[2:]))
     if not names:
         raise ValueError(f"{who}: the file list {path} has no entries")
-    return FileNames(os.path.dirname(path), [names]), np.array(labels, "i4"), ranges
+    return FileNames(storage.folder_of(path), [names]), np.array(labels, "i4"), ranges
 
 
 def range_in_frames(words: tuple[str, ...], n: int, times: Any, rounding: str) -> tuple[int, int]:

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 
+from ...core import storage
 from ...core.op import Arg
 from ._indices import read_pairs, records_of
 from ._records import Parsed, RecordReader, Records
@@ -62,5 +61,5 @@ class MXNet(RecordReader):
 def _rows(index: str, path: str) -> np.ndarray:
     """Offsets and sizes, from lines "number offset": a record ends where the next one begins."""
     offset = np.sort(read_pairs(index)[:, 1])
-    end = np.append(offset[1:], max(os.path.getsize(path), int(offset[-1]) if len(offset) else 0))
+    end = np.append(offset[1:], max(storage.size(path), int(offset[-1]) if len(offset) else 0))
     return np.stack([offset, end[: len(offset)] - offset], axis=1)

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "read/remote_queue.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "core/export.h"
+#include "core/memory.h"
+
+namespace {
+
+constexpr int64_t kMillisecond = 1000000, kSecond = 1000 * kMillisecond;
+// So often it is looked whether what is waited for is still wanted.
+constexpr auto kLook = std::chrono::milliseconds(200);
+constexpr int64_t kFirstDelay = 50 * kMillisecond, kLongestDelay = 10 * kSecond;
+constexpr int64_t kSilent = 3 * kSecond;  // after which it says that it waits
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+uint64_t hash_of(const std::string &text) { return std::hash<std::string>()(text); }
+
+// Scheme and host, without user and password.
+std::string server_of(const std::string &name) {
+  const size_t begin = name.find("://") + 3;
+  size_t end = std::min(name.find_first_of("/?#", begin), name.size());
+  const size_t user = name.substr(begin, end - begin).rfind('@');
+  return name.substr(0, begin) + name.substr(user == std::string::npos ? begin : begin + user + 1, end - begin);
+}
+
+}  // namespace
+
+thread_local const std::atomic<bool> *RemoteQueue::unwanted = nullptr;
+
+std::shared_ptr<RemoteRequest> RemoteQueue::ask(const std::string &name, int64_t offset, int64_t length, char *to) {
+  const int64_t since = now_ns();
+  for (int tries = 1;; tries++) {
+    auto r = std::make_shared<RemoteRequest>(name, offset, length, to);
+    carry_out(r);
+    if (r->state == RemoteRequest::kDone) return r;
+    const bool lasts = r->why == kForGood || (r->why == kServerBusy && tries >= most_tries_) ||
+                       (r->why == kNotReachable && now_ns() - since >= patience_ns_);
+    if (lasts) {
+      std::lock_guard<std::mutex> lock(mutex_);
+      counts_.failed++;
+      if (tries == 1) fail("%s", r->error.c_str());
+      fail("%s (tried %d times in %.0f s)", r->error.c_str(), tries, (double)(now_ns() - since) / kSecond);
+    }
+    wait_before_retry(*r, tries, since);
+  }
+}
+
+void RemoteQueue::carry_out(const std::shared_ptr<RemoteRequest> &r) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  counts_.requests++;
+  queue_.push_back(r);
+  to_take_.notify_one();
+  while (r->state != RemoteRequest::kDone && r->state != RemoteRequest::kFailed) {
+    r->answered.wait_for(lock, kLook);
+    if (r->state == RemoteRequest::kWaiting && unwanted && unwanted->load()) {
+      r->state = RemoteRequest::kGivenUp;
+      queue_.erase(std::remove(queue_.begin(), queue_.end(), r), queue_.end());
+      fail("it was no longer wanted");
+    }
+  }
+}
+
+// Twice as long each time, and of different length for each thread, so that they do not all come at once.
+void RemoteQueue::wait_before_retry(const RemoteRequest &r, int tries, int64_t since) {
+  const int64_t longest = std::min(kLongestDelay, kFirstDelay << std::min(tries - 1, 16));
+  const int64_t now = now_ns(), until = now + longest / 2 + (int64_t)(hash_of(r.name) ^ now) % (longest / 2 + 1);
+  std::unique_lock<std::mutex> lock(mutex_);
+  counts_.retries++;
+  if (now - since > kSilent && now - last_line_ns_ > kSecond * 60) {
+    last_line_ns_ = now;
+    fprintf(stderr, "penstock: %s: %s; trying again for up to %lld s\n", server_of(r.name).c_str(), r.error.c_str(),
+            (long long)(patience_ns_ / kSecond));
+  }
+  lock.unlock();
+  while (now_ns() < until) {
+    if (unwanted && unwanted->load()) fail("it was no longer wanted");
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kLook, std::chrono::nanoseconds(until - now)));
+  }
+}
+
+void RemoteQueue::take(RemoteTask *task) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  to_take_.wait(lock, [&] { return !queue_.empty(); });
+  auto r = std::move(queue_.front());
+  queue_.pop_front();
+  *task = {r.get(), r->name.c_str(), r->offset, r->length, (int64_t)queue_.size()};
+  taken_.emplace(r.get(), std::move(r));
+}
+
+void RemoteQueue::answer(void *request, const char *data, int64_t bytes, RemoteVersion found) {
+  std::shared_ptr<RemoteRequest> r;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto place = taken_.find(request);
+    r = std::move(place->second);
+    taken_.erase(place);
+    if (r->state == RemoteRequest::kGivenUp) return;
+    r->state = RemoteRequest::kCopying;
+  }
+  const int64_t length = std::max<int64_t>(r->length, 0);
+  const int64_t wanted = r->length == RemoteRequest::kToTheEnd ? found.size - r->offset : length;
+  auto state = RemoteRequest::kDone;
+  if (bytes != wanted) {
+    char text[kErrorSize];
+    snprintf(text, sizeof text, "the answer has %lld of %lld bytes", (long long)bytes, (long long)wanted);
+    state = RemoteRequest::kFailed, r->why = kNotReachable, r->error = text;
+  } else if (r->length != RemoteRequest::kOnlySize) {
+    char *to = r->to ? r->to : (char *)memory_take(std::max<int64_t>(bytes, 1));
+    if (to) {
+      memcpy(to, data, bytes);
+      r->content = {to, bytes};
+    } else {
+      state = RemoteRequest::kFailed, r->error = "out of memory for the object";
+    }
+  }
+  r->found = found;
+  std::lock_guard<std::mutex> lock(mutex_);
+  counts_.bytes += bytes;
+  r->state = state;
+  r->answered.notify_one();
+}
+
+void RemoteQueue::refuse(void *request, RemoteFailure why, const char *error) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto place = taken_.find(request);
+  RemoteRequest &r = *place->second;
+  if (r.state == RemoteRequest::kWaiting) r.state = RemoteRequest::kFailed, r.why = why, r.error = error;
+  r.answered.notify_one();
+  taken_.erase(place);
+}
+
+RemoteCounts RemoteQueue::counts() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return counts_;
+}
+
+// It lives until the process ends, as threads wait in it. Null: no memory.
+EXPORT RemoteQueue *remote_queue_create(double patience_s, int32_t most_tries) {
+  try {
+    return new RemoteQueue((int64_t)(patience_s * (double)kSecond), most_tries);
+  } catch (const std::exception &) {
+    return nullptr;
+  }
+}
+EXPORT_SHORT(remote_queue_create)
+EXPORT void remote_take(RemoteQueue *queue, RemoteTask *task) { queue->take(task); }
+EXPORT_LONG(remote_take)
+EXPORT void remote_answer(RemoteQueue *queue, void *request, const char *data, int64_t bytes, int64_t size,
+                          uint64_t version) {
+  queue->answer(request, data, bytes, {size, version});
+}
+EXPORT_LONG(remote_answer)
+EXPORT void remote_refuse(RemoteQueue *queue, void *request, int32_t why, const char *error) {
+  queue->refuse(request, (RemoteFailure)why, error);
+}
+EXPORT_SHORT(remote_refuse)
+EXPORT void remote_counts(RemoteQueue *queue, RemoteCounts *counts) { *counts = queue->counts(); }
+EXPORT_SHORT(remote_counts)

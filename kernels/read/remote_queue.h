@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests for bytes of objects that other machines keep. Threads of Python with a client library
+// (src/penstock/core/object_stores.py) take them from here and carry them out. What is tried again, for how long, and
+// what is counted is decided here.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "read/storage.h"
+
+// What a thread that carries out requests gets.
+struct RemoteTask {
+  void *request;
+  const char *name;
+  int64_t offset, length;  // as in `RemoteRequest`
+  int64_t waiting;         // how many others nobody has taken yet
+};
+
+// Since the storage was made.
+struct RemoteCounts {
+  int64_t requests, retries, failed, bytes;
+};
+
+// Why a request failed.
+enum RemoteFailure : int32_t {
+  kForGood,      // there is no such object, or it may not be read
+  kServerBusy,   // the server says that it can't do it now
+  kNotReachable  // there was no answer, or not all of it
+};
+
+// Of an object, when it was read. A version is a hash of its ETag.
+struct RemoteVersion {
+  int64_t size;
+  uint64_t version;
+};
+
+struct RemoteRequest {
+  static constexpr int64_t kToTheEnd = -1, kOnlySize = -2;
+  enum State { kWaiting, kCopying, kDone, kFailed, kGivenUp };
+  std::string name;
+  int64_t offset, length;  // bytes, or one of the constants above
+  char *to;                // null: to a block of the memory pool
+  State state = kWaiting;
+  std::condition_variable answered;
+  // The answer:
+  Content content{nullptr, 0};
+  RemoteVersion found{-1, 0};
+  RemoteFailure why = kForGood;
+  std::string error;
+
+  RemoteRequest(const std::string &n, int64_t o, int64_t l, char *t) : name(n), offset(o), length(l), to(t) {}
+};
+
+class RemoteQueue {
+ public:
+  // A request without an answer is tried again for `patience_ns`, one that the server refuses `most_tries` times.
+  RemoteQueue(int64_t patience_ns, int32_t most_tries) : patience_ns_(patience_ns), most_tries_(most_tries) {}
+
+  // Waits for the answer. Fails with the reason.
+  std::shared_ptr<RemoteRequest> ask(const std::string &name, int64_t offset, int64_t length, char *to);
+
+  // For threads that carry out requests. `take` waits for the next one.
+  void take(RemoteTask *task);
+  void answer(void *request, const char *data, int64_t bytes, RemoteVersion found);
+  void refuse(void *request, RemoteFailure why, const char *error);
+
+  RemoteCounts counts();
+
+  // What this thread reads is no longer wanted once it says so. Null: nobody can say so.
+  static thread_local const std::atomic<bool> *unwanted;
+
+ private:
+  void carry_out(const std::shared_ptr<RemoteRequest> &request);
+  void wait_before_retry(const RemoteRequest &request, int tries, int64_t since);
+
+  const int64_t patience_ns_;
+  const int32_t most_tries_;
+  std::mutex mutex_;
+  std::condition_variable to_take_;
+  std::deque<std::shared_ptr<RemoteRequest>> queue_;
+  std::unordered_map<void *, std::shared_ptr<RemoteRequest>> taken_;
+  RemoteCounts counts_{};
+  int64_t last_line_ns_ = 0;  // when it was said that a server does not answer
+};

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests to object stores and servers, by obstore (the extra `penstock[remote]`)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import re
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+
+from .rows import address
+from .storage import Version, without_secrets
+
+FOR_GOOD, SERVER_BUSY, NOT_REACHABLE = range(3)  # as RemoteFailure in kernels/read/remote.h
+TO_THE_END, ONLY_SIZE = -1, -2
+_CONNECT_S, _READ_S, _REQUEST_S = 10, 20, 300
+_BUSY = {408, 425, 429, 500, 502, 503, 504}
+_STATUS = re.compile(r"status code: (\d{3})([^:<\n]*)")
+_CODE = re.compile(r"<Code>(\w+)</Code>")
+T = TypeVar("T")
+
+_first_used_by: int | None = None  # the process, as a client library's threads do not survive a fork
+
+
+class RequestFailed(OSError):
+    """`why`: FOR_GOOD, SERVER_BUSY or NOT_REACHABLE."""
+
+    def __init__(self, why: int, reason: str, number: int = errno.EIO):
+        super().__init__(number, reason)
+        self.why, self.reason = why, reason
+
+
+class NotFound(RequestFailed, FileNotFoundError):
+    """There is no such object."""
+
+    def __init__(self, reason: str):
+        super().__init__(FOR_GOOD, reason, errno.ENOENT)
+
+
+def _obstore() -> Any:
+    global _first_used_by
+    try:
+        import obstore
+    except ImportError:
+        raise ImportError("URLs are read by obstore, which is not installed: pip install 'penstock[remote]'") from None
+    if _first_used_by not in (None, os.getpid()):
+        raise RuntimeError(
+            "this process was forked from one that had read URLs already, and what reads them does not survive a fork; "
+            "start workers with the method 'spawn' or 'forkserver', or read nothing by URL before they are forked"
+        )
+    _first_used_by = os.getpid()
+    return obstore
+
+
+class Stores:
+    """A client for each bucket or server, made when it is first needed."""
+
+    def __init__(self, options: Mapping[str, Any]):
+        self.options, self.pid = dict(options), os.getpid()
+        self._stores: dict[str, Any] = {}
+        self._lock = threading.Lock()
+        self._obstore = _obstore()
+
+    def get(self, url: str, offset: int, length: int) -> tuple[Version, Any, int]:
+        """An object's version, bytes of it, and the address of these. `length`: or TO_THE_END, or ONLY_SIZE. Raises
+        RequestFailed."""
+        store, path = self._store(url)
+        try:
+            if length == ONLY_SIZE:
+                return self._head(store, path), b"", 0
+            options: Any = None
+            if length >= 0:
+                options = {"range": (offset, offset + length)}
+            elif offset:
+                options = {"range": {"offset": offset}}
+            result = self._obstore.get(store, path, options=options)
+            meta, coding = result.meta, result.attributes.get("Content-Encoding", "")
+            data = result.bytes()
+        except Exception as e:
+            raise failure(e) from None
+        size = meta["size"]
+        if coding == "gzip" and options is None:
+            data = _unzipped(data)
+            size = len(data)
+        elif coding in ("gzip", "deflate", "br", "zstd"):
+            raise RequestFailed(
+                FOR_GOOD,
+                f"the object is stored compressed (Content-Encoding: {coding}), and parts of it can't be read; store "
+                "it as it is",
+            )
+        content = np.frombuffer(data, "u1")
+        return Version(size, _tag(meta)), content, address(content)
+
+    def _head(self, store: Any, path: str) -> Version:
+        meta = self._obstore.head(store, path)
+        return Version(meta["size"], _tag(meta))
+
+    def list_folder(self, url: str) -> tuple[list[str], list[tuple[str, Version]]]:
+        """Names of the folders and objects directly in a folder, in the order of their bytes."""
+        store, path = self._store(url.rstrip("/") + "/")
+        try:
+            found = self._obstore.list_with_delimiter(store, path)
+        except Exception as e:
+            raise failure(e, f" when {url} was listed") from None
+        objects = [(m["path"].rpartition("/")[2], Version(m["size"], _tag(m))) for m in found["objects"]]
+        folders = [p.rstrip("/").rpartition("/")[2] for p in found["common_prefixes"]]
+        return sorted(folders, key=os.fsencode), sorted(objects, key=lambda o: os.fsencode(o[0]))
+
+    def patiently(self, ask: Callable[[Stores], T], patience_s: float = 180.0, most_tries: int = 8) -> T:
+        """What `ask` gives. What may pass is tried again, as native code does for requests of its own."""
+        begin, tries, said = time.monotonic(), 0, False
+        while True:
+            try:
+                return ask(self)
+            except RequestFailed as e:
+                tries, waited = tries + 1, time.monotonic() - begin
+                if e.why == FOR_GOOD or (e.why == SERVER_BUSY and tries >= most_tries) or waited > patience_s:
+                    raise
+                if waited > 3 and not said:
+                    said = True
+                    print(f"penstock: {e.reason}; trying again for up to {patience_s:.0f} s", file=sys.stderr)
+                time.sleep(min(10, 0.05 * 2**tries) * random.uniform(0.5, 1))
+
+    def _store(self, url: str) -> tuple[Any, str]:
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https"):
+            if parts.query:  # a signed URL, whose query is the server's
+                return self._made(url), ""
+            return self._made(f"{parts.scheme}://{parts.netloc}/"), unquote(parts.path).lstrip("/")
+        bucket, path = f"{parts.scheme}://{parts.netloc}", url[len(parts.scheme) + 3 + len(parts.netloc) + 1 :]
+        return self._made(bucket), path
+
+    def _made(self, base: str) -> Any:
+        store = self._stores.get(base)
+        if store is None:
+            with self._lock:
+                store = self._stores[base] = self._make(base)
+        return store
+
+    def _make(self, base: str) -> Any:
+        options, plain = dict(self.options), base.startswith("http://")
+        client = {
+            "connect_timeout": f"{_CONNECT_S}s",
+            "timeout": f"{_REQUEST_S}s",
+            "read_timeout": f"{_READ_S}s",
+            **options.pop("client_options", {}),
+        }
+        endpoint = next((v for k, v in {**os.environ, **options}.items() if "endpoint" in k.lower()), "")
+        if plain or str(endpoint).startswith("http://"):
+            client["allow_http"] = True
+        if base.startswith("http"):
+            options = {k: v for k, v in options.items() if k == "headers"}
+            if options:
+                client["default_headers"] = options.pop("headers")
+        # Trying again is done for all kinds of clients in one place, where it is counted.
+        retry = {"max_retries": 0}
+        try:
+            return self._obstore.store.from_url(base, client_options=client, retry_config=retry, **options)
+        except Exception as e:
+            raise RequestFailed(FOR_GOOD, f"the store can't be used: {_first_line(e)}") from None
+
+
+def _tag(meta: Mapping[str, Any]) -> str:
+    return meta.get("e_tag") or f"{meta['last_modified']} {meta['size']}"
+
+
+def _unzipped(data: Any) -> bytes:
+    try:
+        return zlib.decompress(data, wbits=31)
+    except zlib.error as e:
+        raise RequestFailed(
+            NOT_REACHABLE, f"the object's Content-Encoding is gzip, but its bytes are not: {e}"
+        ) from None
+
+
+def _first_line(e: BaseException) -> str:
+    """Without the bodies of answers and lists of headers, which may have secrets in them."""
+    text = str(e).partition("\n")[0].partition(": <")[0]
+    return without_secrets(re.sub(r" in [\d.]+(ns|µs|ms|s)\b", "", text))[:200]
+
+
+def failure(e: Exception, during: str = "") -> RequestFailed:
+    """What an exception of obstore means."""
+    from obstore import exceptions as known
+
+    status, code = _STATUS.search(str(e)), _CODE.search(str(e))
+    said = f"{status[1]}{status[2].rstrip()}{f' ({code[1]})' if code else ''}" if status else ""
+    number = int(status[1]) if status else 0
+    if isinstance(e, FileNotFoundError) or number in (404, 410):
+        return NotFound(f"there is no such object{during}: {said or 'not found'}")
+    if isinstance(e, (known.PermissionDeniedError, known.UnauthenticatedError)) or number in (401, 403):
+        return RequestFailed(
+            FOR_GOOD,
+            f"the server does not allow it{during}: {said or 'no permission'}; check the credentials, and whether they "
+            "have expired",
+            errno.EACCES,
+        )
+    if number in _BUSY:
+        return RequestFailed(SERVER_BUSY, f"the server answers {said}{during}")
+    if "non-partial response" in str(e) or "NotPartial" in str(e):
+        return RequestFailed(
+            FOR_GOOD,
+            "the server ignores ranges and sends whole objects only; use a server that has them, or copy the data "
+            "with `penstock cp`",
+        )
+    if number:
+        return RequestFailed(FOR_GOOD, f"the server answers {said}{during}")
+    if isinstance(e, (known.NotSupportedError, NotImplementedError, ValueError)):
+        return RequestFailed(FOR_GOOD, f"{_first_line(e)}{during}")
+    text = str(e)
+    if "certificate" in text.lower() or "InvalidCertificate" in text:
+        return RequestFailed(FOR_GOOD, f"the server's certificate is not trusted{during}: {_first_line(e)}")
+    if "Connect" in text:
+        return RequestFailed(NOT_REACHABLE, f"the server can't be reached{during}: {_cause(text)}")
+    if "TimedOut" in text or "timed out" in text.lower() or "Timeout" in text:
+        return RequestFailed(NOT_REACHABLE, f"the server does not answer in time{during}")
+    return RequestFailed(NOT_REACHABLE, f"the answer was cut off{during}: {_first_line(e)}")
+
+
+def _cause(text: str) -> str:
+    for known in ("Connection refused", "dns error", "No route to host", "Network is unreachable", "timed out"):
+        if known.lower() in text.lower():
+            return known
+    return "no connection"

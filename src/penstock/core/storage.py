@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where data sets are: on this machine, or by URL in object stores and on servers. Readers open, measure and list what
+they are given by the functions here, whatever kind of path it is."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import ctypes
+import hashlib
+import json
+import os
+import re
+import threading
+import weakref
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from . import kernels
+
+SCHEMES = ("http", "https", "s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss")
+_URL = re.compile(rf"({'|'.join(SCHEMES)})://")
+_SECRETS = re.compile(r"(?<=://)[^/?#\s]*@|[?#]\S*")
+_MOST_THREADS = 128  # each carries out one request at a time
+_PATIENCE_S = 180.0  # for servers that do not answer
+_MOST_TRIES = 8  # of what a server refuses for now
+
+
+def is_url(path: str | bytes) -> bool:
+    return _URL.match(os.fsdecode(path)) is not None
+
+
+def without_secrets(text: str) -> str:
+    """URLs in a text without users, passwords and queries, which hold signatures."""
+    return _SECRETS.sub("", text) if "://" in text else text
+
+
+@dataclass(frozen=True)
+class Version:
+    """What tells an object from what it was before."""
+
+    size: int
+    tag: str
+
+    @property
+    def number(self) -> int:
+        return zlib.crc32(self.tag.encode()) | zlib.adler32(self.tag.encode()) << 32
+
+
+class _Task(ctypes.Structure):
+    _fields_ = [
+        *(("request", ctypes.c_void_p), ("name", ctypes.c_char_p), ("offset", ctypes.c_int64)),
+        *(("length", ctypes.c_int64), ("waiting", ctypes.c_int64)),
+    ]
+
+
+class _Counts(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int64) for name in ("requests", "retries", "failed", "bytes")]
+
+
+class Connection:
+    """How URLs are asked for: with which options, which are those of obstore's stores. Its threads, and the client
+    library's, begin with the first request; a forked child begins anew, and can't if its parent had begun."""
+
+    def __init__(self, options: Mapping[str, Any]):
+        self._options, self._lock = dict(options), threading.Lock()
+        self._queue, self._pid, self._threads = 0, os.getpid(), 0
+        self._stores: Any = None
+
+    def __repr__(self) -> str:
+        return f"Connection(options={sorted(self._options)})"  # their values are secrets
+
+    def stores(self) -> Any:
+        """What carries out requests: the Stores of object_stores.py."""
+        if self._stores is None or self._stores.pid != os.getpid():
+            from .object_stores import Stores
+
+            self._stores = Stores(self._options)
+        return self._stores
+
+    def queue(self) -> int:
+        """The RemoteQueue of the native side."""
+        with self._lock:
+            if self._queue and self._pid == os.getpid():
+                return self._queue
+            self.stores()  # which says so if it can't be used
+            self._pid, self._threads = os.getpid(), 0
+            self._queue = kernels.library().remote_queue_create(_PATIENCE_S, _MOST_TRIES)
+            if not self._queue:
+                raise MemoryError("out of memory for the threads that read URLs")
+            self._start(1)
+            return self._queue
+
+    def _start(self, n: int) -> None:
+        for _ in range(min(n, _MOST_THREADS - self._threads)):
+            self._threads += 1
+            threading.Thread(target=self._work, name="penstock remote", daemon=True).start()
+
+    def _work(self) -> None:
+        task, stores, library, queue = _Task(), self.stores(), kernels.library(), self._queue
+        from .object_stores import RequestFailed
+
+        while True:
+            library.remote_take(queue, ctypes.addressof(task))
+            if task.waiting and self._threads < _MOST_THREADS:
+                with self._lock:
+                    self._start(task.waiting)
+            try:
+                version, data, at = stores.get(os.fsdecode(task.name), task.offset, task.length)
+                library.remote_answer(queue, task.request, at, len(data), version.size, version.number)
+                data = None  # memory of the client library, which is free while this waits for the next one
+            except RequestFailed as e:
+                library.remote_refuse(queue, task.request, e.why, os.fsencode(e.reason))
+            except BaseException as e:  # whoever waits has to hear of it
+                text = f"[internal error] {type(e).__name__}: {e}"
+                library.remote_refuse(queue, task.request, 0, os.fsencode(without_secrets(text)))
+
+    def counts(self) -> dict[str, int]:
+        """Requests, those that were repeated, those that failed for good, and bytes."""
+        counts = _Counts()
+        if self._queue:
+            kernels.library().remote_counts(self._queue, ctypes.addressof(counts))
+        return {name: getattr(counts, name) for name, _ in _Counts._fields_}
+
+
+_connections: dict[str, Connection] = {}
+
+
+def _connection(options: Mapping[str, Any]) -> Connection:
+    """There is one for each set of options and variables of the environment in a process."""
+    variables = {k: v for k, v in os.environ.items() if k.startswith(("AWS_", "GOOGLE_", "AZURE_"))}
+    text = json.dumps([options, variables], sort_keys=True, default=repr)
+    key = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+    return _connections.setdefault(key, Connection(options))
+
+
+class Storage:
+    """What one reader reads by URL: each object in the version in which it was found, or read first."""
+
+    def __init__(self, options: Mapping[str, Any] | None = None):
+        self.connection = _connection(options or {})
+        self._handle, self._pid, self._lock = 0, os.getpid(), threading.Lock()
+
+    def handle(self) -> int:
+        """The RemoteStorage of the native side, which lives as long as this."""
+        with self._lock:
+            if not self._handle or self._pid != os.getpid():
+                queue = self.connection.queue()
+                self._handle, self._pid = kernels.library().remote_create(queue), os.getpid()
+                if not self._handle:
+                    raise MemoryError("out of memory for what is known of objects")
+                # Native threads may be reading by it until the very end.
+                weakref.finalize(self, kernels.library().remote_destroy, self._handle).atexit = False
+            return self._handle
+
+    def stores(self) -> Any:
+        return self.connection.stores()
+
+    def know(self, url: str, version: Version) -> None:
+        """Objects that were listed have to be read in this version."""
+        kernels.library().remote_know(self.handle(), os.fsencode(url), version.size, version.number)
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """Within it the functions of this module, and scanners, read URLs by it."""
+        token = _active.set(self)
+        try:
+            yield
+        finally:
+            _active.reset(token)
+
+
+_active: contextvars.ContextVar[Storage | None] = contextvars.ContextVar("storage", default=None)
+
+
+def current() -> Storage:
+    return _active.get() or Storage()
+
+
+@contextlib.contextmanager
+def scanning(has_urls: bool) -> Iterator[None]:
+    """Within it native scanners may open URLs, if there are any."""
+    if not has_urls:
+        yield
+        return
+    kernels.library().remote_select(current().handle())
+    try:
+        yield
+    finally:
+        kernels.library().remote_select(0)
+
+
+# Of one path --------------------------------------------------------------------------------------------------------
+
+
+def read(path: str) -> bytes:
+    """The whole content. Raises OSError."""
+    if not is_url(path):
+        with open(path, "rb") as f:
+            return f.read()
+    return bytes(current().stores().patiently(lambda s: s.get(path, 0, -1))[1])
+
+
+def size(path: str) -> int:
+    """In bytes. Raises OSError."""
+    return version(path).size
+
+
+def version(path: str) -> Version:
+    """Raises OSError."""
+    if not is_url(path):
+        info = os.stat(path)
+        return Version(info.st_size, str(info.st_mtime_ns))
+    found = current().stores().patiently(lambda s: s.get(path, 0, -2))[0]
+    current().know(path, found)
+    return found
+
+
+def absolute(path: str) -> str:
+    return path if is_url(path) else os.path.abspath(path)
+
+
+def folder_of(path: str) -> str:
+    """Of the path of a file."""
+    return without_query(path).rpartition("/")[0] if is_url(path) else os.path.dirname(path)
+
+
+def without_query(url: str) -> str:
+    return re.split("[?#]", url, maxsplit=1)[0]
+
+
+def names_in(url: str, folders: bool = False) -> list[str]:
+    """Names of the objects, or folders, directly in the folder that a URL names, in the order of their bytes."""
+    found, objects = list_folder(url)
+    if folders:
+        return found
+    for name, seen in objects:
+        current().know(f"{url.rstrip('/')}/{name}", seen)
+    return [name for name, _ in objects]
+
+
+def list_folder(url: str) -> tuple[list[str], list[tuple[str, Version]]]:
+    """Names of what lies directly in the folder that a URL names: folders, and objects with their versions."""
+    return current().stores().patiently(lambda s: s.list_folder(url))

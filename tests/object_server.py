@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server on loopback that keeps objects in memory: HTTP with ranges, S3's listings, and faults on demand."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+
+class ObjectServer(ThreadingHTTPServer):
+    """Objects by path, without the slash in front. An S3 client sees the first folder as the bucket."""
+
+    daemon_threads = True
+    request_queue_size = 256
+
+    def __init__(self, objects: dict[str, bytes] | None = None):
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.objects = dict(objects or {})
+        self.asked: Counter = Counter()  # requests by path
+        self.in_flight = self.most_in_flight = 0
+        self.ranges = True
+        self.gzips = False
+        self.latency = 0.0
+        self.redirects: dict[str, str] = {}
+        # A function of path and number of the request for it that gives a fault of `_Handler`, or None.
+        self.fault = lambda path, number: None
+        self.lock = threading.Lock()
+        self.seen: list[dict[str, str]] = []  # headers of requests
+        self.stopped = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def put_folder(self, folder: Path, prefix: str) -> None:
+        for path in folder.rglob("*"):
+            if path.is_file():
+                self.objects[f"{prefix}/{path.relative_to(folder).as_posix()}"] = path.read_bytes()
+
+    def handle_error(self, request, client_address) -> None:
+        pass  # clients that hang up are part of the tests
+
+
+def some_fail(share: float, kinds: tuple[str, ...], seed: int = 1):
+    """A fault for this share of first requests."""
+    rng = random.Random(seed)
+    return lambda path, number: rng.choice(kinds) if rng.random() < share else None
+
+
+@contextmanager
+def serving(objects: dict[str, bytes] | None = None) -> Iterator[ObjectServer]:
+    server = ObjectServer(objects)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.stopped.set()
+        server.shutdown()
+        server.server_close()
+        thread.join(10)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: ObjectServer
+    timeout = 60
+    wbufsize = -1  # one packet for headers and body
+    disable_nagle_algorithm = True
+
+    def log_message(self, *_) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        server, parts = self.server, urlsplit(self.path)
+        path = unquote(parts.path).lstrip("/")
+        with server.lock:
+            server.asked[path] += 1
+            number = server.asked[path]
+            server.seen.append(dict(self.headers))
+            server.in_flight += 1
+            server.most_in_flight = max(server.most_in_flight, server.in_flight)
+            fault = server.fault(path, number)
+        try:
+            if server.latency:
+                time.sleep(server.latency)
+            self.respond(path, parse_qs(parts.query), fault)
+        finally:
+            with server.lock:
+                server.in_flight -= 1
+
+    def respond(self, path: str, query: dict[str, list[str]], fault: str | None) -> None:
+        server = self.server
+        if fault in ("500", "503", "429", "403"):
+            return self.send(int(fault), b"<Error><Code>Planted</Code></Error>")
+        if fault == "hangup":
+            self.close_connection = True
+            return None
+        if path in server.redirects:
+            return self.send(302, b"", {"Location": server.redirects[path]})
+        if "list-type" in query:
+            return self.send(200, self.listing(path.rstrip("/"), query), {"Content-Type": "application/xml"})
+        if path not in server.objects:
+            return self.send(404, b"<Error><Code>NoSuchKey</Code></Error>")
+        body = server.objects[path]
+        headers = {"ETag": f'"{hashlib.md5(body).hexdigest()}"', "Last-Modified": "Sun, 22 Nov 2026 10:00:00 GMT"}
+        if server.gzips:
+            body, headers["Content-Encoding"] = gzip.compress(body), "gzip"
+        wanted, status = self.headers.get("Range"), 200
+        if wanted and server.ranges:
+            first, _, last = wanted.removeprefix("bytes=").partition("-")
+            begin, end = int(first), min(int(last) + 1 if last else len(body), len(body))
+            if begin >= len(body):
+                return self.send(416, b"", {"Content-Range": f"bytes */{len(body)}"})
+            headers["Content-Range"] = f"bytes {begin}-{end - 1}/{len(body)}"
+            body, status = body[begin:end], 206
+        if fault == "stall":
+            headers["Content-Length"] = str(len(body))
+            self.send(status, body[: len(body) // 2], headers)
+            self.wfile.flush()
+            server.stopped.wait(30)
+            self.close_connection = True
+            return None
+        if fault == "cut":
+            headers["Content-Length"] = str(len(body))
+            self.close_connection = True
+            return self.send(status, body[: len(body) // 2], headers)
+        return self.send(status, body, headers)
+
+    def send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), "Accept-Ranges": "bytes", **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def listing(self, bucket: str, query: dict[str, list[str]]) -> bytes:
+        prefix, delimiter = query.get("prefix", [""])[0], query.get("delimiter", [""])[0]
+        start = query.get("continuation-token", [""])[0]
+        keys, folders = [], set()
+        for path in sorted(self.server.objects):
+            key = path.removeprefix(f"{bucket}/")
+            if not path.startswith(f"{bucket}/") or not key.startswith(prefix):
+                continue
+            rest, found, _ = key[len(prefix) :].partition(delimiter) if delimiter else (key, "", "")
+            if found:
+                folders.add(prefix + rest + delimiter)
+            elif key > start:
+                keys.append(key)
+        page, more = keys[:100], len(keys) > 100
+        contents = "".join(
+            f"<Contents><Key>{escape(k)}</Key><Size>{len(self.server.objects[f'{bucket}/{k}'])}</Size>"
+            f"<ETag>&quot;{hashlib.md5(self.server.objects[f'{bucket}/{k}']).hexdigest()}&quot;</ETag>"
+            "<LastModified>2026-11-22T10:00:00.000Z</LastModified></Contents>"
+            for k in page
+        )
+        common = "".join(f"<CommonPrefixes><Prefix>{escape(f)}</Prefix></CommonPrefixes>" for f in sorted(folders))
+        token = f"<NextContinuationToken>{quote(page[-1])}</NextContinuationToken>" if more else ""
+        return (
+            f"<?xml version='1.0'?><ListBucketResult><IsTruncated>{str(more).lower()}</IsTruncated>{token}{contents}"
+            f"{common}</ListBucketResult>"
+        ).encode()

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data sets that are read by URL: the same batches as from files, in any order, for each reader."""
+
+import io
+import json
+import struct
+import tarfile
+
+import lmdb
+import numpy as np
+import pytest
+from tfrecord_files import entry, field, integers, strings
+
+from object_server import serving
+from penstock import fn, pipeline_def, tfrecord
+
+pytest.importorskip("obstore")
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch, tmp_path):
+    for name in ("AWS_ENDPOINT_URL", "AWS_PROFILE", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "an-id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+
+
+def files(root):
+    rng = np.random.default_rng(3)
+    for folder in ("cat", "dog"):
+        (root / folder).mkdir(parents=True)
+        for i in range(11):
+            (root / folder / f"{i} ü.jpg").write_bytes(rng.bytes(500 + i))
+    (root / "list.txt").write_text("".join(f"cat/{i} ü.jpg {i}\n" for i in range(9)))
+
+
+def arrays(root):
+    (root / "a").mkdir(parents=True)
+    for i in range(7):
+        np.save(root / "a" / f"{i}.npy", np.arange(12 * (i + 1)).reshape(3, -1))
+
+
+def shards(root):
+    root.mkdir(parents=True)
+    rng = np.random.default_rng(4)
+    for shard in range(3):
+        with tarfile.open(root / f"{shard}.tar", "w") as archive:
+            for i in range(20):
+                for ext, content in (("jpg", rng.bytes(int(rng.integers(1, 90000)))), ("cls", b"%d" % i)):
+                    member = tarfile.TarInfo(f"{i:03}.{ext}")
+                    member.size = len(content)
+                    archive.addfile(member, io.BytesIO(content))
+
+
+def tfrecords(root):
+    root.mkdir(parents=True)
+    for k in range(2):
+        with open(root / f"{k}.tfrecord", "wb") as f:
+            for i in range(15):
+                example = field(1, entry("x", strings(b"x" * (i + 1) * 1000)) + entry("y", integers(i)))
+                head = struct.pack("<Q", len(example))
+                f.write(head + struct.pack("<I", masked_crc(head)) + example + struct.pack("<I", masked_crc(example)))
+
+
+def masked_crc(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def recordio(root):
+    root.mkdir(parents=True)
+    with open(root / "a.rec", "wb") as f:
+        for i in range(12):
+            data = struct.pack("<IfQQ", 0, i, 0, 0) + b"p" * (i * 4 + 4)
+            f.write(struct.pack("<II", 0xCED7230A, len(data)) + data)
+
+
+def database(root):
+    root.mkdir(parents=True)
+    with lmdb.open(str(root / "db"), map_size=1 << 24) as env, env.begin(write=True) as records:
+        for i in range(30):
+            data = b"p" * (700 * i + 1)
+            records.put(b"%08d" % i, field(4, data) + bytes([0x28, i]))
+
+
+def coco(root):
+    files(root)
+    images = [{"id": i, "file_name": f"cat/{i} ü.jpg", "width": 64, "height": 48} for i in range(8)]
+    objects = [{"image_id": i, "category_id": 3, "bbox": [1, 2, 3 + i, 4], "iscrowd": 0} for i in range(8)]
+    categories = [{"id": 3, "name": "cat"}]
+    (root / "a.json").write_text(json.dumps({"images": images, "annotations": objects, "categories": categories}))
+
+
+def frames(root):
+    for stream in "ab":
+        (root / stream).mkdir(parents=True)
+        for i in range(5):
+            (root / stream / f"{i}.pgm").write_bytes(b"P5 2 1 255 " + bytes([i, i]))
+
+
+def clips(root):
+    root.mkdir(parents=True)
+    with open("examples/clips/clock.mp4", "rb") as f:
+        (root / "clock.mp4").write_bytes(f.read())
+    (root / "videos.txt").write_text("clock.mp4 7 0 0.2\n")
+
+
+FEATURES = {
+    "x": tfrecord.FixedLenFeature([], tfrecord.string, ""),
+    "y": tfrecord.FixedLenFeature([1], tfrecord.int64, 0),
+}
+VIDEO = fn.experimental.readers.video
+# What is written, the reader of it, and its arguments by where it is.
+READERS = {
+    "file": (
+        *(files, fn.readers.file),
+        lambda at: {"files": [f"{at}/{c}/{i} ü.jpg" for i in range(11) for c in ("dog", "cat")]},
+    ),
+    "file_root": (files, fn.readers.file, lambda at: {"file_root": at}),
+    "files_in_root": (
+        *(files, fn.readers.file),
+        lambda at: {"file_root": f"{at}/", "files": [f"cat/{i} ü.jpg" for i in range(9)]},
+    ),
+    "file_list": (files, fn.readers.file, lambda at: {"file_list": f"{at}/list.txt"}),
+    "numpy": (arrays, fn.readers.numpy, lambda at: {"files": [f"{at}/a/{i}.npy" for i in range(7)]}),
+    "numpy_root": (arrays, fn.readers.numpy, lambda at: {"file_root": at}),
+    "numpy_region": (
+        *(arrays, fn.readers.numpy),
+        lambda at: {"files": [f"{at}/a/{i}.npy" for i in range(7)], "rel_roi_start": [0.3, 0.5]},
+    ),
+    "webdataset": (
+        *(shards, fn.readers.webdataset),
+        lambda at: {"paths": [f"{at}/{i}.tar" for i in range(3)], "ext": ["jpg", "cls"]},
+    ),
+    "tfrecord": (
+        *(tfrecords, fn.readers.tfrecord),
+        lambda at: {"path": [f"{at}/{i}.tfrecord" for i in range(2)], "features": FEATURES},
+    ),
+    "mxnet": (recordio, fn.readers.mxnet, lambda at: {"path": f"{at}/a.rec"}),
+    "caffe": (database, fn.readers.caffe, lambda at: {"path": f"{at}/db"}),
+    "coco": (coco, fn.readers.coco, lambda at: {"file_root": at, "annotations_file": f"{at}/a.json"}),
+    "sequence": (frames, fn.readers.sequence, lambda at: {"file_root": at, "sequence_length": 2}),
+    "video": (clips, VIDEO, lambda at: {"filenames": [f"{at}/clock.mp4"], "sequence_length": 3}),
+    "video_list": (clips, VIDEO, lambda at: {"file_list": f"{at}/videos.txt", "sequence_length": 2}),
+}
+NEEDS_LISTING = {"file_root", "numpy_root", "sequence"}
+
+
+def batches(reader, n=4, **arguments):
+    @pipeline_def(batch_size=5, num_threads=2, seed=7)
+    def pipe():
+        outputs = reader(**arguments)
+        if isinstance(outputs, dict):
+            outputs = list(outputs.values())
+        return tuple(outputs) if isinstance(outputs, (list, tuple)) else outputs
+
+    built = pipe()
+    for _ in range(n):
+        yield [[np.array(out.at(i)) for i in range(len(out))] for out in built.run()]
+
+
+def assert_same(got, want):
+    for k, (a, b) in enumerate(zip(got, want, strict=True)):
+        for x, y in zip(a, b, strict=True):
+            for i, (s, t) in enumerate(zip(x, y, strict=True)):
+                assert s.dtype == t.dtype and s.shape == t.shape and (s == t).all(), (k, i)
+
+
+@pytest.mark.parametrize("kind", ["http", "s3"])
+@pytest.mark.parametrize("name", READERS)
+def test_same_as_files(tmp_path, monkeypatch, name, kind):
+    write, reader, arguments = READERS[name]
+    write(tmp_path / "data")
+    with serving() as server:
+        server.put_folder(tmp_path / "data", "bucket/some data")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+        at = f"{server.url}/bucket/some%20data" if kind == "http" else "s3://bucket/some data"
+        if name in NEEDS_LISTING and kind == "http":
+            with pytest.raises((OSError, RuntimeError, ValueError), match="list"):
+                list(batches(reader, **arguments(at)))
+            return
+        for order in ({}, {"random_shuffle": True}):
+            here, there = arguments(str(tmp_path / "data")), arguments(at)
+            assert_same(batches(reader, **there, **order), batches(reader, **here, **order))
