@@ -57,7 +57,8 @@ class _Task(ctypes.Structure):
 
 
 class _Counts(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int64) for name in ("requests", "retries", "failed", "bytes")]
+    names = ("requests", "retries", "failed", "bytes")
+    _fields_ = [(name, ctypes.c_int64) for name in names]
 
 
 class Connection:
@@ -108,8 +109,8 @@ class Connection:
                 with self._lock:
                     self._start(task.waiting)
             try:
-                version, data, at = stores.get(os.fsdecode(task.name), task.offset, task.length)
-                library.remote_answer(queue, task.request, at, len(data), version.size, version.number)
+                found, data, at = stores.get(os.fsdecode(task.name), task.offset, task.length)
+                library.remote_answer(queue, task.request, at, len(data), found.size, found.number)
                 data = None  # memory of the client library, which is free while this waits for the next one
             except RequestFailed as e:
                 library.remote_refuse(queue, task.request, e.why, os.fsencode(e.reason))
@@ -122,7 +123,7 @@ class Connection:
         counts = _Counts()
         if self._queue:
             kernels.library().remote_counts(self._queue, ctypes.addressof(counts))
-        return {name: getattr(counts, name) for name, _ in _Counts._fields_}
+        return {name: getattr(counts, name) for name in _Counts.names}
 
 
 _connections: dict[str, Connection] = {}
