@@ -42,6 +42,8 @@ class Source(Operator, abstract=True):
     feeding: Any = None  # where what the user feeds waits: a Feed of operators/external/_fed.py
     sets_batch_size: ClassVar[bool] = False  # its data decides how many samples a batch has
     is_prompt: bool = False  # `take` and `load` wait for nothing and call no code of the user's
+    called: Any = None  # what the user's thread calls for each iteration: a Called of operators/external/_called.py
+    keeps_state: bool = False  # set where `saved` will be asked for
     gpu: Any = None  # the GPU's session where the pipeline has one: `begin` may begin work there, and give its batches
     name = Arg(str, None, "Name of the operator, for `epoch_size`, `reader_meta` and iterators.")
 

@@ -75,6 +75,8 @@ class Eager:
     def _take(self, node: Node, op: Source) -> None:
         op.ask()
         try:
+            if op.called is not None:
+                op.called.call(op, self._n, self.iteration)
             picks = op.take(self._n, self.iteration)
         except StopIteration:
             self.ended, self._begun = True, False

@@ -49,6 +49,7 @@ class Runner:
         self.batch_size = settings.max_batch_size  # of the batches that are asked for from now on
         self.lock = threading.RLock()  # of building and running: several threads may ask for batches
         self._iter_setup_ended = self._primed = False
+        self._calls = False  # whether sources are called by who asks for a batch
 
     def start(self, plan: Plan, defined_at: str, prepare: Callable[[Plan, Executor], None]) -> None:
         """Opens the sources; `prepare` is called with the executor before it makes a batch."""
@@ -66,13 +67,14 @@ class Runner:
                     node.describe(str(e))
                 ) from None
         executor = Executor(plan, native_threads(settings, plan), settings.policy, self.statistics)
+        self._calls = any(plan.source_op(n).called is not None for n in plan.sources)
         prepare(plan, executor)
         self.plan, self.executor = plan, executor
 
     def most_pending(self) -> int:
-        """How many batches may be on their way."""
+        """How many batches may be on their way. Programs may count on how far ahead their own code is called."""
         assert self.plan is not None
-        return self.settings.depth + self.settings.ahead * self.plan.ahead
+        return self.settings.depth + (0 if self._calls else self.settings.ahead * self.plan.ahead)
 
     def next(self, iter_setup: Callable[[], None] | None) -> list[Batch]:
         """The next batch, as it is; `lock` is held. The one behind it is begun before the GPU is waited for, unless it
@@ -81,20 +83,28 @@ class Runner:
         assert executor is not None
         if executor.pending == 0:
             self._schedule(iter_setup, at_once=True)
-        if iter_setup is None and executor.consumer_is_polling():
+        asks_user = self._calls or iter_setup is not None
+        if not asks_user and executor.consumer_is_polling():
             return self.share()
         self._fill_queue(iter_setup)
         batches = self.share()
-        if self.settings.ahead and iter_setup is None:
+        if self.settings.ahead and not asks_user:
             executor.schedule_ahead(self._size(), self.most_pending())
         return batches
 
     def schedule(self, iter_setup: Callable[[], None] | None) -> None:
         """Asks for one batch without waiting for it; the first call also fills the prefetch queue."""
-        self._schedule(iter_setup)
-        if self.settings.ahead and not self._primed:
-            self._fill_queue(iter_setup)
-        self._primed = True
+        with self.lock:
+            self._schedule(iter_setup)
+            if self.settings.ahead and not self._primed:
+                self._fill_queue(iter_setup)
+            self._primed = True
+
+    def ask_ahead(self, iter_setup: Callable[[], None] | None) -> None:
+        """As iterators do before they give out a batch: what the user has to do for the next one is done."""
+        if self.settings.ahead and (self._calls or iter_setup is not None):
+            with self.lock:
+                self._fill_queue(iter_setup)
 
     def share(self) -> list[Batch]:
         """The oldest batch asked for."""
@@ -116,12 +126,12 @@ class Runner:
         assert self.executor is not None
         if self._iter_setup_ended:
             return False
-        if iter_setup is not None:
-            try:
+        try:
+            if self.executor.call_sources(self._size()) and iter_setup is not None:
                 iter_setup()
-            except StopIteration:
-                self._iter_setup_ended = True
-                return False
+        except StopIteration:
+            self._iter_setup_ended = True
+            return False
         self.executor.schedule(self._size(), at_once=at_once)
         return True
 

@@ -240,6 +240,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         for p, arguments in zip(self._pipes, self._without_waiting):
             try:
                 batches.append(p.run(*arguments))
+                p._ask_ahead()
             except (Exception, StopIteration) as e:
                 error = error or e
         if error is not None:

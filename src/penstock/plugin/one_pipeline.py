@@ -46,7 +46,9 @@ def take(it: DaliIterator[Any]) -> Any:
             pipe.schedule_run()
             it._running = True
         with pipe._runner.lock:
-            return pipe._next()
+            batches = pipe._next()
+        pipe._ask_ahead()
+        return batches
 
     while True:
         outputs = it._in_epoch(run)

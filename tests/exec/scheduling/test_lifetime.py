@@ -22,7 +22,7 @@ def read(files):
 
 @pipeline_def(batch_size=4, num_threads=2, seed=1)
 def calls(source, **kwargs):
-    return fn.external_source(source=source, **kwargs)
+    return fn.external_source(source=source, background=True, **kwargs)
 
 
 def labels(outputs):

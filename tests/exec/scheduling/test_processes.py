@@ -25,7 +25,7 @@ def read():
     return tuple(fn.readers.file(files=sys.argv[1:]))
 @pipeline_def(batch_size=4, num_threads=2)
 def calls(source):
-    return fn.external_source(source=source)
+    return fn.external_source(source=source, background=True)
 """
 
 

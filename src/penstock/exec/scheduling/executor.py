@@ -19,6 +19,7 @@ from ...core.errors import DataError, PipelineError, WorkerError, different_size
 from ...graph.passes import uploaded
 from ..context import Context, explain_failure
 from ..plan import Plan
+from .called import CalledSources
 from .checkpoint import State
 from .policy import Policy
 from .producer import Producer
@@ -58,6 +59,7 @@ class Executor:
         self._tight_loops = 0  # for how many in a row the next one was soon wanted
         self._sharing = threading.Lock()
         self._sources = [plan.source_op(n) for n in plan.sources]
+        self._called = CalledSources(plan)
         # Those that have to repeat their data for an iteration to be withdrawn; None: it would leave traces.
         self._repeating = [op.feeding for op in self._sources if op.state() is None]
         if plan.turns is not None or policy.on_error != "raise" or None in self._repeating:
@@ -67,7 +69,7 @@ class Executor:
         _LIVE.add(self._workers)
 
     def check_not_busy(self) -> None:
-        """RuntimeError in a thread that makes a batch of this pipeline: it can't wait for another one."""
+        """RuntimeError in a thread that makes a batch of this pipeline."""
         check_not_busy(self._production)
 
     def schedule(self, batch_size: int, ahead: bool = False, at_once: bool = False) -> None:
@@ -91,6 +93,10 @@ class Executor:
                 self._begin(self._tickets[0])
                 self._workers.ask(ticket)
         self.statistics.worked(begin)
+
+    def call_sources(self, batch_size: int) -> bool:
+        """Calls the sources that are called by who asks for a batch, up to one that ends; says whether none has."""
+        return self._called.call(self._production, batch_size, self._next)
 
     def has_data(self) -> bool:
         """Whether a batch can be asked for without waiting for what the user feeds."""
@@ -180,6 +186,7 @@ class Executor:
             if self._tickets:
                 self._drop(list(self._tickets))
                 self._tickets.clear()
+            self._called.forget()
             self._production.ended = False
             if self.plan.turns is not None:
                 self.plan.turns.clear()
@@ -188,6 +195,8 @@ class Executor:
     def keep_state(self) -> None:
         """From now on `state` can be asked for; before the first batch."""
         self._production.keeps_state = True
+        for op in self._sources:
+            op.keeps_state = True
 
     def state(self) -> State:
         """Where the pipeline is, as seen from the last batch that was given out: whatever was prepared ahead."""

@@ -86,6 +86,19 @@ class _Busy(threading.local):
 _BUSY = _Busy()
 
 
+class busy_with:
+    """While the thread makes a batch of the pipeline, or what belongs to one. Keeps no exception alive, as a generator
+    would."""
+
+    def __init__(self, production: _Production):
+        _BUSY.productions.append(production)
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *exception: object) -> None:
+        _BUSY.productions.pop()
+
+
 def check_not_busy(production: _Production) -> None:
     """RuntimeError in a thread that is at work for the pipeline: it would wait for itself for ever."""
     if any(p is production for p in _BUSY.productions):
@@ -267,11 +280,8 @@ def _work(
         ticket.finish()
         return False
     try:
-        _BUSY.productions.append(production)
-        try:
+        with busy_with(production):
             getattr(production, task)(ticket)
-        finally:
-            _BUSY.productions.pop()
     except BaseException as e:  # handed to whoever waits for the batch
         if is_users and not isinstance(e, Exception):
             raise

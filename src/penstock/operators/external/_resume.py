@@ -20,10 +20,15 @@ class Resumable:
     values: dict[str, Any]
     calling: Any
     ahead: Any
+    called: Any
+    keeps_state: bool
     position: Position
     ended: bool
 
     def saved(self) -> dict[str, Any] | None:
+        return self.called.place(self)[1] if self.called is not None and self.keeps_state else self._saved()
+
+    def _saved(self) -> dict[str, Any] | None:
         if self.calling is None:
             return {}  # whoever feeds it goes on feeding
         source = self.values["source"]
@@ -39,6 +44,8 @@ class Resumable:
     def resume(self, state: dict[str, Any], shards: Sequence[tuple[dict[str, Any], int]] = ()) -> None:
         if self.calling is None:
             return
+        if self.called is not None:
+            self.called.clear()
         self.position = Position(state["epoch"], state["iteration"], state["in_epoch"])
         self.ended = bool(state["ended"])
         if "state_dict" in state:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -20,7 +20,9 @@ from ...core.source import Source
 from ...external import samples
 from ...external.ahead import Ahead, Position
 from ...external.calling import CYCLES, Calling
+from ._called import Called
 from ._fed import Feed
+from ._picks import Given, Names
 from ._resume import Resumable
 
 
@@ -33,6 +35,9 @@ class ExternalSource(Resumable, Source):
 
     Arrays are those of NumPy, PyTorch or CuPy, anything with DLPack or `__array__`, or nested lists of numbers; numbers
     become int32 and float32. What a call returns is copied, unless nothing else refers to it or `no_copy` is set.
+
+    The thread that calls `Pipeline.run` calls the source, `prefetch_queue_depth` batches ahead; with `background=True`
+    a thread of the pipeline does.
 
     With `parallel=True` the source is called by worker processes, `Pipeline(py_num_workers=, py_start_method=)`: a
     callable that takes one argument by all of them at the same time, an iterable by one of them. The samples come back
@@ -74,6 +79,12 @@ class ExternalSource(Resumable, Source):
         "copy in any case.",
     )
     blocking = Arg(bool, False, "Whether to wait for `feed_input`; by default an error is raised.")
+    background = Arg(
+        bool,
+        False,
+        "Whether a thread of the pipeline calls the source, ahead of time; by default the thread that calls "
+        "`Pipeline.run` does.",
+    )
     parallel = Arg(bool, None, "Whether workers call the source, ahead of time and at the same time.")
     prefetch_queue_depth = Arg(
         int,
@@ -120,6 +131,7 @@ class ExternalSource(Resumable, Source):
         self.ahead: Ahead | None = None
         self.calling: Calling | None = None
         self.kinds: dict[int, tuple[np.dtype, int]] = {}  # of each output, as the first batch had it
+        self.called: Called | None = None
         self.memories: Mapping[int, Any] = MappingProxyType({})  # by output, what gives memory for copies
         self.number_types = [self._number_type(i) for i in range(self.n_outputs())]
         self.feeding = Feed(v["name"], v["repeat_last"], v["blocking"])
@@ -128,9 +140,13 @@ class ExternalSource(Resumable, Source):
             self.calling = Calling(v["source"], *how)
         if self.is_parallel:
             self._check_parallel()
+        elif self.calling is not None and not v["background"]:
+            self.called = Called()
 
     def _check_parallel(self) -> None:
         calling, depth = self.calling, self.values["prefetch_queue_depth"]
+        if self.values["background"]:
+            raise ValueError("background=True is for sources without parallel=True, which workers call ahead anyway")
         if calling is None:
             raise ValueError("parallel=True needs a source; data of feed_input comes from this process")
         if calling.is_iterable and self.per_sample:
@@ -212,15 +228,25 @@ class ExternalSource(Resumable, Source):
         if self.restarts() and self.ahead is not None:
             self.ahead.drop()
         if self.calling is not None:
+            if self.called is not None:
+                self.called.clear()
             self.position, self.ended = self.position.next_epoch(), False
             self.calling.restart()
 
     def state(self) -> dict[str, int] | None:
+        return self._state() if self.called is None else self.called.place(self)[0]
+
+    def _state(self) -> dict[str, int] | None:
         if self.calling is None or not self.calling.takes_argument:
             return None
         return {**self.position._asdict(), "ended": int(self.ended)}
 
+    def place(self) -> tuple[dict[str, int] | None, dict[str, Any] | None]:
+        return self._state(), self._saved() if self.keeps_state else None
+
     def restore(self, state: dict[str, int]) -> None:
+        if self.called is not None:
+            self.called.clear()
         self.position = Position(state["epoch"], state["iteration"], state["in_epoch"])
         self.ended = bool(state["ended"])
 
@@ -233,7 +259,16 @@ class ExternalSource(Resumable, Source):
         if self.is_fed():
             batches = self.feeding.take(iteration, lambda: self.closing)
             self._check(batches, n)
-            return _Given(batches, np.arange(len(batches[0])))
+        elif self.called is None:
+            batches = self.make(n)
+        else:
+            batches = self.called.take(iteration)
+            self._check_size(batches, n)  # another source may have decided since how many samples there are
+        return Given(batches, np.arange(len(batches[0])))
+
+    def make(self, n: int) -> list[Batch]:
+        """The next batch, whose source may have ended."""
+        assert self.calling is not None
         position = self.position
         try:
             batches = self._ahead(n) if self.ahead is not None else self._call(n)
@@ -244,13 +279,13 @@ class ExternalSource(Resumable, Source):
         except DataError as e:
             self.position = position.after(n)
             raise DataError(self._named(str(e), position)) from e.__cause__
-        except BaseException:
+        except Exception:
             self.position = position.after(n)
             raise
         self.position = position.after(len(batches[0]))
         for b in batches:
-            b.sources = _Names(self.calling.name, position, len(b))
-        return _Given(batches, np.arange(len(batches[0])))
+            b.sources = Names(self.calling.name, position, len(b))
+        return batches
 
     def _named(self, text: str, position: Position) -> str:
         """The text of an error with the source and the iteration, where it does not have them yet."""
@@ -303,13 +338,7 @@ class ExternalSource(Resumable, Source):
         sizes = {len(b) for b in batches}
         if len(sizes) > 1:
             raise DataError(f"the outputs have {sorted(sizes)} samples; all need the same number")
-        if max(sizes) > n:
-            what = (
-                f"the pipeline's batch_size allows at most {n}"
-                if n == self.room
-                else f"another source has given {n}: all sources of a pipeline give batches of one size"
-            )
-            raise DataError(f"got a batch of {max(sizes)} samples; {what}")
+        self._check_size(batches, n)
         for i, b in enumerate(batches):
             b.spec.layout = self._of_output("layout", i) or (layouts[i] if layouts else b.spec.layout)
             if not len(b) and type(b) is Batch:
@@ -329,6 +358,18 @@ class ExternalSource(Resumable, Source):
         dtype = self._of_output("dtype", i)
         return None if dtype in (None, DALIDataType.NO_TYPE) else to_numpy(dtype)
 
+    def _check_size(self, batches: list[Batch], n: int) -> None:
+        if len(batches[0]) <= n:
+            return
+        what = (
+            f"the pipeline's batch_size allows at most {n}"
+            if n == self.room
+            else f"another source has given {n}: all sources of a pipeline give batches of one size"
+        )
+        text = f"got a batch of {len(batches[0])} samples; {what}"
+        names = batches[0].sources
+        raise DataError(self._named(text, names.position) if isinstance(names, Names) else text)
+
     def _of_output(self, name: str, i: int) -> Any:
         value = self.values[name]
         if not isinstance(value, (list, tuple)):
@@ -336,8 +377,10 @@ class ExternalSource(Resumable, Source):
         return value[i] if i < len(value) else None
 
     def load(self, picks: Picks, io: Pool) -> tuple[Batch, ...]:
-        assert isinstance(picks, _Given)
+        assert isinstance(picks, Given)
         self.feeding.taken = None
+        if self.called is not None:
+            self.called.done()
         rows = picks.columns["row"]
         return tuple(
             b if len(rows) == len(b) and (rows == np.arange(len(b))).all() else b.take(rows) for b in picks.batches
@@ -345,37 +388,6 @@ class ExternalSource(Resumable, Source):
 
     def replace(self, picks: Picks, rows: np.ndarray, attempt: int) -> Picks:
         """The next samples of the same batch, as there is no other to be had."""
-        assert isinstance(picks, _Given)
+        assert isinstance(picks, Given)
         n = len(picks.batches[0])
-        return _Given(picks.batches, (picks.columns["row"][rows] + 1) % n)
-
-
-class _Given(Picks):
-    """The batches that the source gave, and which of their rows are meant."""
-
-    def __init__(self, batches: list[Batch], row: np.ndarray):
-        super().__init__(row=row)
-        self.batches = batches
-
-    def select(self, rows: np.ndarray) -> Picks:
-        return _Given(self.batches, self.columns["row"][rows])
-
-    def put(self, rows: np.ndarray, other: Picks) -> Picks:
-        row = self.columns["row"].copy()
-        row[rows] = other.columns["row"]
-        return _Given(self.batches, row)
-
-
-class _Names(Sequence):
-    """What samples are called in messages; made when it is asked for."""
-
-    def __init__(self, source: str, position: Position, n: int):
-        self.source, self.position, self.n = source, position, n
-
-    def __len__(self) -> int:
-        return self.n
-
-    def __getitem__(self, i: Any) -> str:
-        if not -self.n <= i < self.n:
-            raise IndexError(i)
-        return f"idx_in_epoch {self.position.in_epoch + int(i)} of epoch {self.position.epoch}, by {self.source}"
+        return Given(picks.batches, (picks.columns["row"][rows] + 1) % n)

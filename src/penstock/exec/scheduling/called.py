@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sources that are called by who asks for a batch, in the user's thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.errors import DataError, PipelineError
+from ...core.source import Source
+from ...graph.node import Node
+from ..plan import Plan
+from .workers import busy_with
+
+
+class CalledSources:
+    """Those of a plan, in the order in which they are defined."""
+
+    def __init__(self, plan: Plan):
+        self._all = [(n, n.op) for n in plan.nodes if isinstance(n.op, Source) and n.op.called is not None]
+        self._ended = False
+
+    def call(self, production: Any, batch_size: int, iteration: int) -> bool:
+        """Calls them for an iteration, up to one that ends; says whether none has. What one of them raises is raised
+        after the others were called too, so that they stay in step; nothing of that iteration is used."""
+        if not self._all or self._ended or production.ended:
+            return not self._ended
+        error: Exception | None = None
+        with busy_with(production):
+            for node, op in self._all:
+                try:
+                    if not op.called.call(op, batch_size, iteration):
+                        self._ended = True
+                        break
+                except Exception as e:
+                    error = error or (_explained(node, e) if isinstance(e, DataError) else e)
+        if error is None:
+            return not self._ended
+        for _, op in self._all:
+            op.called.discard(iteration)
+        try:
+            raise error
+        finally:
+            del error  # it refers to this frame
+
+    def forget(self) -> None:
+        """Drops what they gave and nobody took. Those that can go back are where they were."""
+        for _, op in self._all:
+            state = op.state()
+            op.called.clear()
+            if state is not None:
+                op.restore(state)
+        self._ended = False
+
+
+def _explained(node: Node, error: DataError) -> PipelineError:
+    """What a source gave and can't be used, with the line where it is used."""
+    told = PipelineError(node.describe(str(error)))
+    told.__cause__ = error.__cause__
+    return told

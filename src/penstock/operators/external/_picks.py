@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples that a source gave, and what they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.batch import Batch
+from ...core.source import Picks
+from ...external.ahead import Position
+
+
+class Given(Picks):
+    """The batches that the source gave, and which of their rows are meant."""
+
+    def __init__(self, batches: list[Batch], row: np.ndarray):
+        super().__init__(row=row)
+        self.batches = batches
+
+    def select(self, rows: np.ndarray) -> Picks:
+        return Given(self.batches, self.columns["row"][rows])
+
+    def put(self, rows: np.ndarray, other: Picks) -> Picks:
+        row = self.columns["row"].copy()
+        row[rows] = other.columns["row"]
+        return Given(self.batches, row)
+
+
+class Names(Sequence):
+    """What samples are called in messages; made when it is asked for."""
+
+    def __init__(self, source: str, position: Position, n: int):
+        self.source, self.position, self.n = source, position, n
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, i: Any) -> str:
+        if not -self.n <= i < self.n:
+            raise IndexError(i)
+        return f"idx_in_epoch {self.position.in_epoch + int(i)} of epoch {self.position.epoch}, by {self.source}"
