@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Batch
-from ...core.source import Picks
+from ...core.picks import Picks
 from ...external.ahead import Position
 
 
