@@ -164,9 +164,6 @@ class Pipeline(Configured, GraphBuilder):
         self._ready()
         return self._runner.next(self.iter_setup if self._has_iter_setup else None)
 
-    def _ask_ahead(self) -> None:
-        self._runner.ask_ahead(self.iter_setup if self._has_iter_setup else None)
-
     def _wrapped(self, batches: list[Batch], cuda_stream: Any) -> tuple[TensorListCPU, ...]:
         begin = clocks()
         wrapped = tuple(outputs.wrap(b, cuda_stream) for b in batches)

@@ -240,7 +240,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         for p, arguments in zip(self._pipes, self._without_waiting):
             try:
                 batches.append(p.run(*arguments))
-                p._ask_ahead()
+                p._runner.ask_ahead(p.iter_setup if p._has_iter_setup else None)
             except (Exception, StopIteration) as e:
                 error = error or e
         if error is not None:

@@ -47,7 +47,7 @@ def take(it: DaliIterator[Any]) -> Any:
             it._running = True
         with pipe._runner.lock:
             batches = pipe._next()
-        pipe._ask_ahead()
+        pipe._runner.ask_ahead(pipe.iter_setup if pipe._has_iter_setup else None)
         return batches
 
     while True:
