@@ -11,7 +11,7 @@ from penstock import PipelineError, fn, pipeline_def
 
 HERE = "test_bad_sources.py"
 METHODS = [None, "fork", "thread"]
-ONE = {"prefetch_queue_depth": 1}  # sources are called when their batch is wanted
+WHEN_WANTED = {None: {"prefetch_queue_depth": 1}}  # else such a source, and its error, come a `run` earlier
 GOOD = np.zeros((2, 3), "f4")
 
 
@@ -44,7 +44,14 @@ def test_a_bad_sample(case, method):
         data = wrong_at(info, what)
         return (GOOD,) * n_outputs if n_outputs and data is GOOD else data
 
-    pipe = build(careless, method or "fork", n_outputs=n_outputs, parallel=method is not None, pipe_args=ONE, **kwargs)
+    pipe = build(
+        careless,
+        method or "fork",
+        n_outputs=n_outputs,
+        parallel=method is not None,
+        pipe_args=WHEN_WANTED.get(method),
+        **kwargs,
+    )
     pipe.run()
     with pytest.raises(PipelineError, match=text) as caught:
         pipe.run()
@@ -88,7 +95,9 @@ def test_a_bad_batch(case, method):
     def careless(i):
         return what() if i == 1 else np.zeros((4, 2), "f4")
 
-    pipe = build(careless, method or "fork", batch=True, parallel=method is not None, pipe_args=ONE, **kwargs)
+    pipe = build(
+        careless, method or "fork", batch=True, parallel=method is not None, pipe_args=WHEN_WANTED.get(method), **kwargs
+    )
     pipe.run()
     with pytest.raises(PipelineError, match=text) as caught:
         pipe.run()
@@ -166,7 +175,7 @@ def test_an_iterable_with_one_bad_batch(method):
         for i in range(4):
             yield None if i == 1 else np.full((2, 1), i, "i4")
 
-    pipe = build(gives, method or "fork", batch=True, parallel=method is not None, pipe_args=ONE)
+    pipe = build(gives, method or "fork", batch=True, parallel=method is not None, pipe_args=WHEN_WANTED.get(method))
     pipe.run()
     with pytest.raises(PipelineError, match="gave None") as caught:
         pipe.run()

@@ -193,7 +193,8 @@ def test_bad_data_names_source_and_sample(case, method):
             return give(info)
         return np.zeros(1) if n_outputs is None else (np.zeros(1),) * n_outputs
 
-    pipe = build(sometimes, method or "fork", n_outputs=n_outputs, parallel=method is not None)
+    args = {} if method else {"prefetch_queue_depth": 1}  # else such a source, and its error, come a `run` earlier
+    pipe = build(sometimes, method or "fork", n_outputs=n_outputs, parallel=method is not None, pipe_args=args)
     pipe.run()
     with pytest.raises(PipelineError, match=text) as caught:
         pipe.run()

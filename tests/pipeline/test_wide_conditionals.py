@@ -110,10 +110,14 @@ def loop(x, c):
 def run(define, device, source, layout, converts=True):
     kwargs = {"batch_size": 7, "num_threads": 2, "device_id": 0 if device == "gpu" else None}
 
+    def samples(i):  # also asked for batches ahead that nobody takes
+        i %= len(BATCHES)
+        return [source(i, k) for k in range(len(BATCHES[i]))]
+
     @pipeline_def(enable_conditionals=converts, **kwargs)
     def pipe():
-        x = fn.external_source(source=lambda i: [source(i, k) for k in range(len(BATCHES[i]))], layout=layout)
-        c = fn.external_source(source=lambda i: [np.int32(c) for c in BATCHES[i]])
+        x = fn.external_source(source=samples, layout=layout)
+        c = fn.external_source(source=lambda i: [np.int32(c) for c in BATCHES[i % len(BATCHES)]])
         return define(x.gpu() if device == "gpu" else x, c)
 
     p, out = pipe(), []
