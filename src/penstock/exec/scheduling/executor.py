@@ -96,7 +96,11 @@ class Executor:
 
     def call_sources(self, batch_size: int) -> bool:
         """Calls the sources that are called by who asks for a batch, up to one that ends; says whether none has."""
-        return self._called.call(self._production, batch_size, self._next)
+        begin = clocks()
+        try:
+            return self._called.call(self._production, batch_size, self._next)
+        finally:
+            self.statistics.worked(begin)
 
     def has_data(self) -> bool:
         """Whether a batch can be asked for without waiting for what the user feeds."""
