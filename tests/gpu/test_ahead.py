@@ -29,7 +29,7 @@ FILES = [
 def decoder(**options):
     @pipeline_def(batch_size=3, num_threads=2, device_id=0, **options)
     def pipe():
-        files = fn.external_source(source=lambda i: [FILES[(i + j) % 3] for j in range(3)])
+        files = fn.external_source(source=lambda i: [FILES[(i + j) % 3] for j in range(3)], background=True)
         return fn.decoders.image(files, device="mixed", hw_decoder_load=0.0)
 
     return pipe()
