@@ -33,4 +33,5 @@ def test_an_interrupt_does_not_wait_for_the_work():
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(PROGRAM)], capture_output=True, text=True, timeout=120, check=False
     )
+    assert done.stdout, f"exit status {done.returncode}: {done.stderr}"
     assert float(done.stdout) < 0.2, done.stderr
