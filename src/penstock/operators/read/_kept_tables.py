@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import time
-import zipfile
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -26,6 +24,8 @@ def folder() -> str:
 def kept(kind: str, paths: str | Sequence[str], scan: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     """What `scan` finds in one or several files, or has found before: by path, size and time of change, or ETag. `kind`
     tells apart the scans that a file may be given to. Raises OSError if there is no such file."""
+    import zipfile  # here, as `import penstock` has to be quick
+
     identity = f"{_VERSION}\0{kind}"
     for path in [paths] if isinstance(paths, str) else paths:
         version = storage.version(path)
@@ -45,6 +45,8 @@ def kept(kind: str, paths: str | Sequence[str], scan: Callable[[], dict[str, np.
 
 def _keep(name: str, table: dict[str, np.ndarray]) -> None:
     """Written beside it first, so that nobody reads half of it; without a cache it goes on."""
+    import tempfile
+
     try:
         os.makedirs(os.path.dirname(name), exist_ok=True)
         handle, unfinished = tempfile.mkstemp(dir=os.path.dirname(name))

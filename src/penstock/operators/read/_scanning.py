@@ -7,7 +7,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
@@ -27,6 +26,8 @@ def scan_all(what: str, paths: Sequence[str], scan: Callable[[str], T]) -> list[
             return scan(path)
         except ValueError as e:
             raise ValueError(f"{storage.without_secrets(path)}: {e}") from None
+
+    from concurrent.futures import ThreadPoolExecutor  # here, as `import penstock` has to be quick
 
     begin, shown = time.monotonic(), False
     found = []
