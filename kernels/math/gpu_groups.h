@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups on the GPU: the elements of a parameter in order, and the parameter of an element. A block of threads sums
-// kParts-th parts of a parameter's elements, or, where there are many parameters, a thread all of one's.
+// Groups on the GPU: the elements of a parameter in order, and the parameter of an element. A block of threads sums a
+// part of a parameter's elements, or, where there are many parameters, a thread all of one's.
 #pragma once
 #include "core/gpu.h"
 #include "math/groups.h"
@@ -102,33 +102,43 @@ DEVICE double sum_block(double x) {
   return total;
 }
 
-// Sums of parts, in scratch memory: those of all samples one behind the other, kMost parameters each.
+constexpr int kMostParts = 64;  // of all parameters of a sample, where they are fewer
+
+// How many parts the elements of a parameter are summed in: by the sample alone, as sums of floating point differ with
+// the parts.
+DEVICE int parts_of_each(int64_t n_params) {
+  int parts = kMostParts;
+  while (parts > 1 && parts * n_params > kMostParts) parts /= 2;
+  return parts;
+}
+
+// Sums of parts, in scratch memory: those of all samples one behind the other, up to MOST parameters each.
 template <int MOST>
 struct Parts {
-  static constexpr int kParts = MOST >= 64 ? 1 : 64 / MOST;  // of a parameter
-  static constexpr int64_t kSample = (int64_t)MOST * (2 * kParts + 2);
+  static constexpr int64_t kSums = MOST > kMostParts ? MOST : kMostParts, kSample = 2 * kSums + 2 * MOST;
+  const int n;  // of a parameter
   double *of_sample;
-  DEVICE Parts(const Launch &l, int sample) : of_sample((double *)l.scratch + sample * kSample) {}
-  DEVICE double *sums(int64_t param) const { return of_sample + param * kParts; }
-  DEVICE double *squares(int64_t param) const { return of_sample + (int64_t)MOST * kParts + param * kParts; }
-  DEVICE double &mean(int64_t param) const { return of_sample[(int64_t)MOST * 2 * kParts + param]; }
-  DEVICE double &factor(int64_t param) const { return of_sample[(int64_t)MOST * (2 * kParts + 1) + param]; }
-  DEVICE static double total(const double *parts) {
+  DEVICE Parts(const Launch &l, int sample, int64_t n_params)
+      : n(parts_of_each(n_params)), of_sample((double *)l.scratch + sample * kSample) {}
+  DEVICE double *sums(int64_t param) const { return of_sample + param * n; }
+  DEVICE double *squares(int64_t param) const { return of_sample + kSums + param * n; }
+  DEVICE double &mean(int64_t param) const { return of_sample[2 * kSums + param]; }
+  DEVICE double &factor(int64_t param) const { return of_sample[2 * kSums + MOST + param]; }
+  DEVICE double total(const double *parts) const {
     double t = 0;
-    for (int i = 0; i < kParts; i++) t += parts[i];
+    for (int i = 0; i < n; i++) t += parts[i];
     return t;
   }
 };
 
 // Calls f(parameter, part, first and last element of the part) for what this block of threads sums.
-template <int MOST, class G, class F>
-DEVICE void each_part(const G &g, const F &f) {
-  constexpr int kParts = Parts<MOST>::kParts;
-  const int64_t count = g.count(), length = (count + kParts - 1) / kParts;
-  for (int64_t i = blockIdx.x; i < g.n_params * kParts; i += gridDim.x) {
-    const int part = (int)(i % kParts);
+template <class G, class F>
+DEVICE void each_part(const G &g, int parts, const F &f) {
+  const int64_t count = g.count(), length = (count + parts - 1) / parts;
+  for (int64_t i = blockIdx.x; i < g.n_params * parts; i += gridDim.x) {
+    const int part = (int)(i % parts);
     const int64_t begin = part * length, end = begin + length < count ? begin + length : count;
-    f(i / kParts, part, begin, end);
+    f(i / parts, part, begin, end);
   }
 }
 

@@ -7,18 +7,17 @@
 #include "math/normalize.h"
 #include "reductions/gpu_reduce.h"
 
-template <class Op, int MOST, int P, int THREADS, class Sample, class Center, class Write>
-DEVICE void reduce_runs_of(const Sample &n, const Center &center_of_param, const Write &write) {
-  constexpr int kParts = Parts<MOST>::kParts;
-  for (int64_t i = blockIdx.x; i < n.g.n_params / P * kParts; i += gridDim.x) {
-    const int part = (int)(i % kParts);
-    const int64_t param = i / kParts * P;
+template <class Op, int P, int THREADS, class Sample, class Center, class Write>
+DEVICE void reduce_runs_of(const Sample &n, int parts, const Center &center_of_param, const Write &write) {
+  for (int64_t i = blockIdx.x; i < n.g.n_params / P * parts; i += gridDim.x) {
+    const int part = (int)(i % parts);
+    const int64_t param = i / parts * P;
     const typename Op::In *in = n.in + n.g.first(param);
     typename Op::Wide total[P];
     double center[P];
 #pragma unroll
     for (int p = 0; p < P; p++) total[p] = Op::first(), center[p] = center_of_param(param + p);
-    reduce_run<Op, P, kParts, THREADS>(total, in, n.g.rows * P, part, center);
+    reduce_run<Op, P, THREADS>(total, in, n.g.rows * P, part, parts, center);
     join_block<Op, P, THREADS>(total);
     if (threadIdx.x == 0)
 #pragma unroll

@@ -7,8 +7,10 @@
 //     DEVICE static Out finish(const Args &a, typename Op::Wide total, int64_t count);
 //   };
 //
-// Tensor 0 is the output, tensor 1 the input. Parts are joined in an order that depends on the shape only.
+// Tensor 0 is the output, tensor 1 the input. Which elements are added in which order depends on the shape of the
+// sample and on P alone: sums of floating point would differ from run to run otherwise.
 #pragma once
+#include "core/gpu_runs.h"
 #include "math/gpu_groups.h"
 #include "reductions/reduce_ops.h"
 
@@ -75,19 +77,16 @@ DEVICE void join_block(typename Op::Wide (&x)[P]) {
 }
 
 // Elements of a run of neighbours that belong to P parameters in turn, n of them: those of this thread, of a part of
-// the run. Blocks of 16 bytes are read; where there are elements of others in the first and last, they are passed over.
-template <class Op, int P, int PARTS, int THREADS>
-DEVICE void reduce_run(typename Op::Wide (&total)[P], const typename Op::In *in, int64_t n, int part,
+// the run, 16 bytes at a time, wherever it lies.
+template <class Op, int P, int THREADS>
+DEVICE void reduce_run(typename Op::Wide (&total)[P], const typename Op::In *in, int64_t n, int part, int parts,
                        const double (&center)[P]) {
   typedef typename Op::In In;
   constexpr int E = 16 / sizeof(In), kAtOnce = 4;
   static_assert(THREADS % P == 0, "the phase of a thread stays");
-  const int ahead = (int)((unsigned long long)in & 15) / (int)sizeof(In);
-  const int64_t n_blocks = (n + ahead + E - 1) / E, length = (n_blocks + PARTS - 1) / PARTS;
+  const int64_t n_blocks = (n + E - 1) / E, length = (n_blocks + parts - 1) / parts;
   const int64_t begin = part * length, end = begin + length < n_blocks ? begin + length : n_blocks;
-  const uint4 *blocks = (const uint4 *)(in - ahead);
-  // The parameter of a block's first element.
-  const int phase = (int)((unsigned)((begin + threadIdx.x) * E % P) + P - ahead % P) % P;
+  const int phase = (int)((begin + threadIdx.x) * E % P);  // the parameter of a block's first element
   typename Op::Wide lane[P];
   double c[P];
 #pragma unroll
@@ -104,22 +103,24 @@ DEVICE void reduce_run(typename Op::Wide (&total)[P], const typename Op::In *in,
   for (int64_t i = begin + threadIdx.x; i < end; i += kAtOnce * THREADS) {
     In x[kAtOnce][E] __attribute__((aligned(16)));
 #pragma unroll
-    for (int k = 0; k < kAtOnce; k++)
-      if (i + k * THREADS < end) *(uint4 *)x[k] = __ldg(blocks + i + k * THREADS);
+    for (int k = 0; k < kAtOnce; k++) {
+      const int64_t first = (i + k * THREADS) * E;
+      if (i + k * THREADS < end) load_run(x[k], in + first, 0, n - first < E ? (int)(n - first) : E);
+    }
     typename Op::Fast few[P];
 #pragma unroll
     for (int p = 0; p < P; p++) few[p] = Op::begin();
 #pragma unroll
     for (int k = 0; k < kAtOnce; k++) {
       if (i + k * THREADS >= end) continue;
-      const int64_t first = (i + k * THREADS) * E - ahead;
-      if (first >= 0 && first + E <= n) {
+      const int64_t first = (i + k * THREADS) * E;
+      if (first + E <= n) {
 #pragma unroll
         for (int e = 0; e < E; e++) few[e % P] = Op::add(few[e % P], x[k][e], c[e % P]);
       } else {
 #pragma unroll
         for (int e = 0; e < E; e++)
-          if (first + e >= 0 && first + e < n) few[e % P] = Op::add(few[e % P], x[k][e], c[e % P]);
+          if (first + e < n) few[e % P] = Op::add(few[e % P], x[k][e], c[e % P]);
       }
     }
 #pragma unroll
@@ -132,69 +133,98 @@ DEVICE void reduce_run(typename Op::Wide (&total)[P], const typename Op::In *in,
       if ((phase + p) % P == q) total[q] = Op::merge(total[q], lane[p]);
 }
 
+constexpr int kReduceThreads = 192, kMostReduceParts = 64;
+constexpr int64_t kReducePartials = 4 * kMostReduceParts;  // of a sample: P is at most 4
+
+// How many parts a sample's parameters are reduced in: `units` of work there are for each, by n blocks of threads.
+DEVICE int reduce_parts_of(int64_t units, int64_t n) {
+  int parts = kMostReduceParts;
+  while (parts > 1 && (parts * n > kMostReduceParts || parts * (int64_t)(16 * kReduceThreads) > units)) parts /= 2;
+  return parts;
+}
+
+// A sample as both phases see it.
+template <class Job, int P, bool SIMPLE>
+struct Reduced {
+  typedef typename Job::Op::In In;
+  const typename Job::Args a;
+  const typename GroupsOf<SIMPLE ? P : 0>::type g;
+  const In *in;
+  typename Job::Out *out;
+  int64_t count, n;  // elements of a parameter; of what blocks of threads take
+  bool in_runs;
+  int parts;
+  typename Job::Op::Wide *partials;
+
+  DEVICE Reduced(const Launch &l, int sample, bool split)
+      : a(reduce_args<Job>(l, sample)), g(l.tensors[1][sample], a.reduced) {
+    in = l.tensors[1][sample].template as<In>();
+    out = l.tensors[0][sample].template as<typename Job::Out>();
+    count = g.count();
+    in_runs = SIMPLE || (P && g.period == P);
+    n = in_runs ? g.n_params / (P ? P : 1) : g.n_params;
+    const int64_t units = in_runs ? count * P / (int64_t)(16 / sizeof(In)) : count;
+    parts = split ? reduce_parts_of(units, n) : 1;
+    partials = (typename Job::Op::Wide *)l.scratch + sample * kReducePartials;
+  }
+};
+
 // A block of threads per part of a run of neighbours (P parameters in turn, however often it comes along outer axes),
-// or, in samples of another period or with P = 0, per part of a parameter. SIMPLE: as RunGroups has it.
-template <class Job, int P, int PARTS, int THREADS, int64_t MOST, bool SIMPLE>
+// or, in samples of another period or with P = 0, per part of a parameter. SIMPLE: as RunGroups has it. SPLIT: samples
+// with much work are reduced in parts, which reduce_finish joins.
+template <class Job, int P, bool SPLIT, bool SIMPLE>
 DEVICE void reduce_parts(const Launch &l) {
   typedef typename Job::Op Op;
   typedef typename Op::Wide Wide;
   constexpr int N = P ? P : 1;
   FOR_SAMPLES(sample, l) {
-    const auto a = reduce_args<Job>(l, sample);
-    const typename GroupsOf<SIMPLE ? P : 0>::type g(l.tensors[1][sample], a.reduced);
-    const typename Op::In *in = l.tensors[1][sample].template as<typename Op::In>();
-    typename Job::Out *out = l.tensors[0][sample].template as<typename Job::Out>();
-    const int64_t count = g.count();
-    const bool in_runs = SIMPLE || (P && g.period == P);
-    const int64_t n = in_runs ? g.n_params / N : g.n_params;
-    for (int64_t i = blockIdx.x; i < n * PARTS; i += gridDim.x) {
-      const int part = (int)(i % PARTS);
-      const int64_t param = i / PARTS * (in_runs ? N : 1);
-      const typename Op::In *x = in + g.first(param);
+    const Reduced<Job, P, SIMPLE> r(l, sample, SPLIT);
+    for (int64_t i = blockIdx.x; i < r.n * r.parts; i += gridDim.x) {
+      const int part = (int)(i % r.parts);
+      const int64_t param = i / r.parts * (r.in_runs ? N : 1);
+      const typename Op::In *x = r.in + r.g.first(param);
       Wide total[N];
       double center[N];
 #pragma unroll
       for (int p = 0; p < N; p++) {
         total[p] = Op::first();
-        center[p] = p == 0 || in_runs ? center_of<Job>(l, sample, param + p) : 0;
+        center[p] = p == 0 || r.in_runs ? center_of<Job>(l, sample, param + p) : 0;
       }
-      if (in_runs) {
+      if (r.in_runs) {
         if constexpr (P > 0)
-          for (int64_t k = 0; k < count; k += g.rows)
-            reduce_run<Op, N, PARTS, THREADS>(total, x + g.element(k), g.rows * N, part, center);
+          for (int64_t k = 0; k < r.count; k += r.g.rows)
+            reduce_run<Op, N, kReduceThreads>(total, x + r.g.element(k), r.g.rows * N, part, r.parts, center);
       } else {
-        const int64_t length = (count + PARTS - 1) / PARTS, begin = part * length;
-        const int64_t end = begin + length < count ? begin + length : count;
-        total[0] = reduce_elements<Op>(x, g, begin + threadIdx.x, end, THREADS, center[0]);
+        const int64_t length = (r.count + r.parts - 1) / r.parts, begin = part * length;
+        const int64_t end = begin + length < r.count ? begin + length : r.count;
+        total[0] = reduce_elements<Op>(x, r.g, begin + threadIdx.x, end, kReduceThreads, center[0]);
       }
-      join_block<Op, N, THREADS>(total);
+      join_block<Op, N, kReduceThreads>(total);
       if (threadIdx.x != 0) continue;
 #pragma unroll
       for (int p = 0; p < N; p++) {
-        if (p > 0 && !in_runs) continue;
-        if (PARTS == 1)
-          out[param + p] = Job::finish(a, total[p], count);
+        if (p > 0 && !r.in_runs) continue;
+        if (r.parts == 1)
+          r.out[param + p] = Job::finish(r.a, total[p], r.count);
         else
-          ((Wide *)l.scratch)[((int64_t)sample * MOST + param + p) * PARTS + part] = total[p];
+          r.partials[(param + p) * r.parts + part] = total[p];
       }
     }
   }
 }
 
 // Outputs from parts.
-template <class Job, int P, int PARTS, int64_t MOST>
+template <class Job, int P, bool SIMPLE>
 DEVICE void reduce_finish(const Launch &l) {
   typedef typename Job::Op Op;
   FOR_SAMPLES(sample, l) {
-    const auto a = reduce_args<Job>(l, sample);
-    const typename GroupsOf<P>::type g(l.tensors[1][sample], a.reduced);
-    typename Job::Out *out = l.tensors[0][sample].template as<typename Job::Out>();
-    const int64_t count = g.count();
-    each_of(g.n_params, [&](int64_t p) {
-      const typename Op::Wide *parts = (const typename Op::Wide *)l.scratch + ((int64_t)sample * MOST + p) * PARTS;
+    const Reduced<Job, P, SIMPLE> r(l, sample, true);
+    if (r.parts == 1) continue;
+    each_of(r.g.n_params, [&](int64_t p) {
+      const typename Op::Wide *parts = r.partials + p * r.parts;
       typename Op::Wide total = parts[0];
-      for (int i = 1; i < PARTS; i++) total = Op::merge(total, parts[i]);
-      out[p] = Job::finish(a, total, count);
+      for (int i = 1; i < r.parts; i++) total = Op::merge(total, parts[i]);
+      r.out[p] = Job::finish(r.a, total, r.count);
     });
   }
 }

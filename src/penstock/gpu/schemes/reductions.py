@@ -8,54 +8,51 @@ import numpy as np
 from ...core.batch import Spec
 from ...core.traced import plain
 from ..launch import Phase, Task, grid_of, several_each
-from .bounds import bound_of
 
 _LONG = 512  # bytes of neighbours that are worth a block of threads
 _MOST_PERIOD = 4  # parameters in turn that a thread keeps
 _SIDE_BY_SIDE = 32  # neighbouring parameters that threads read side by side
 _MANY = 8192  # parameters of all samples that are worth a thread each
-_BLOCKS = 1024  # that keep a large GPU busy
+_THREADS, _MOST_PARTS, _PARTIALS = 192, 64, 256  # of kernels/reductions/gpu_reduce.h
+_SPLIT = 2 * 16 * _THREADS  # units of work from which on a sample is reduced in parts
 
 
 def plan_reduction(task: Task, job: str = "Job") -> list[Phase]:
+    """What is decided here decides in which order is added, so programs check it for every batch; grids do not."""
     assert task.call.args is not None
     x, reduced = task.ins[0], task.call.args["reduced"][0][: task.ins[0].ndim].astype(bool)
     job = f"{job}<From0::T, To0::T>"
     parameters = x.stored[:, ~reduced].prod(axis=1)
     counts = x.stored[:, reduced].prod(axis=1)
-    period, rows = _inner(x, reduced)
     turns = turns_of(x, reduced)
-    in_runs = turns > 0
-    # What follows makes no difference but in time; what is kept has to fit.
-    of_each, parameters, counts, period, rows = parameters, *map(plain, (parameters, counts, period, rows))
-    run = int(np.max(rows * period, initial=0))
-    many = int(parameters.sum()) >= _MANY or int(counts.max(initial=0)) <= 32
-    if not in_runs and (many or int(period.max(initial=1)) >= _SIDE_BY_SIDE):
-        return [Phase(f"reduce_alone<{job}>(l);", grid_of(-(-parameters // 256), task.n))]
-    blocks = parameters // turns if in_runs else parameters
-    work = run // (16 // x.dtype.itemsize) if in_runs else int(counts.max(initial=0))
-    threads = 96 if work <= 384 else 192
-    wanted = -(-_BLOCKS // max(int(blocks.sum()), 1))
-    parts = 1 << (max(1, min(wanted, work // (4 * threads), 64)).bit_length() - 1)
-    most = bound_of(of_each) if parts > 1 else 1
-    simple = in_runs and is_simple(reduced)
-    what = f"{job}, {turns}, {parts}, {threads}, {most}, {'true' if simple else 'false'}"
-    first = Phase(f"reduce_parts<{what}>(l);", grid_of(several_each(blocks * parts), task.n), (threads, 1, 1))
-    if parts == 1:
+    period, rows = _inner(x, reduced)
+    if not (rows * period * x.dtype.itemsize >= _LONG).any():
+        turns = 0
+    if not turns:
+        many = (parameters.sum() >= _MANY) or (counts <= 32).all()
+        if many or (period >= _SIDE_BY_SIDE).any():
+            return [Phase(f"reduce_alone<{job}>(l);", grid_of(-(-parameters // 256), task.n))]
+    units = counts * turns // (16 // x.dtype.itemsize) if turns else counts
+    blocks = parameters // turns if turns else parameters
+    split = bool(((units >= _SPLIT) & (blocks < _MOST_PARTS)).any())
+    what = f"{turns}, {'true' if split else 'false'}"
+    simple = "true" if turns and is_simple(reduced) else "false"
+    most = _MOST_PARTS if split else 1
+    grid = grid_of(several_each(np.maximum(plain(blocks), np.minimum(plain(blocks) * most, _MOST_PARTS))), task.n)
+    first = Phase(f"reduce_parts<{job}, {what}, {simple}>(l);", grid, (_THREADS, 1, 1))
+    if not split:
         return [first]
-    finish = Phase(
-        f"reduce_finish<{job}, {turns if simple else 0}, {parts}, {most}>(l);", grid_of(-(-parameters // 256), task.n)
-    )
-    scratch = task.n * most * parts * 8
+    grid = grid_of(-(-parameters // 256), task.n)
+    finish = Phase(f"reduce_finish<{job}, {turns}, {simple}>(l);", grid)
+    scratch = task.n * _PARTIALS * 8
     return [first._replace(scratch=scratch), finish._replace(scratch=scratch)]
 
 
 def turns_of(x: Spec, reduced: np.ndarray) -> int:
-    """How many parameters come in turn along runs that are worth a block of threads; 0: there are no such runs."""
-    period, rows = _inner(x, reduced)
-    run = int(plain(rows * period).max(initial=0))
+    """How many parameters come in turn along runs of neighbours, if a thread can keep them; else 0."""
+    period = _inner(x, reduced)[0]
     turns = int(period[0]) if x.n and (period == period[0]).all() else 0
-    return turns if 1 <= turns <= _MOST_PERIOD and run * x.dtype.itemsize >= _LONG else 0
+    return turns if 1 <= turns <= _MOST_PERIOD else 0
 
 
 def is_simple(reduced: np.ndarray) -> bool:
