@@ -22,7 +22,6 @@ def wrong_at(info, what):
 
 SAMPLES = {  # what is wrong, n_outputs, arguments, what is told
     "None": (lambda: None, None, {}, "gave None"),
-    "one output too many": (lambda: (GOOD, GOOD, GOOD), 2, {}, "gave 3 outputs, num_outputs is 2"),
     "one output too few": (lambda: (GOOD,), 2, {}, "gave 1 outputs, num_outputs is 2"),
     "no tuple": (lambda: 5, 2, {}, "gave a int; num_outputs=2 asks for"),
     "ragged list": (lambda: [[1, 2], [3]], None, {}, "a list that is no array"),

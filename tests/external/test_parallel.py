@@ -174,7 +174,6 @@ BAD = {
     "None": (lambda i: None, None, "the source gave None"),
     "text": (lambda i: "abc", None, "gave a str"),
     "too few outputs": (lambda i: (np.zeros(1),), 2, "gave 1 outputs, num_outputs is 2"),
-    "too many outputs": (lambda i: (np.zeros(1),) * 3, 2, "gave 3 outputs, num_outputs is 2"),
     "one for two": (lambda i: 3, 2, "gave a int; num_outputs=2 asks for"),
     "dimensions": (lambda i: np.zeros((1,) * (1 + i.idx_in_batch // 3)), None, "2 of FLOAT64 in sample 3|sample 3"),
     "types": (lambda i: np.zeros(1, "u1" if i.idx_in_batch == 2 else "i2"), None, "sample 2"),

@@ -106,6 +106,7 @@ def test_frameworks_can_be_fed():
     torch = pytest.importorskip("torch")
     pipe = fed()
     assert pipe.run(x=torch.tensor([[1.5], [2.5]]))[0].as_array().tolist() == [[1.5], [2.5]]
+    pipe = fed()  # one input keeps its type
     assert pipe.run(x=[torch.tensor([1]), torch.tensor([2])])[0].dtype == types.INT64
 
 

@@ -27,8 +27,8 @@ class InternalError(RuntimeError):
         super().__init__(f"[internal error] {text}")
 
 
-class DataError(ValueError):
-    """What a source gave can't be used."""
+class DataError(ValueError, RuntimeError):
+    """What a source gave can't be used. `feed_input` raises it as it is: a RuntimeError, as DALI's."""
 
 
 class WorkerError(RuntimeError):

@@ -18,7 +18,7 @@ from ..core.op import Operator
 from ..core.source import Source
 from ..graph.joining import Branches, join_branches
 from ..graph.node import DataNode, Node
-from ..graph.passes import Stage, kind_of, last_uses, prune, schedule
+from ..graph.passes import Stage, kind_of, last_uses, prune, schedule, unused_outputs
 from . import branches
 from .arguments import Resolver
 from .context import BadSamples, Context, Timing, explain_failure
@@ -41,6 +41,7 @@ class Plan:
         """`sinks` are computed although they are no outputs."""
         self.outputs = [(o.source.number, o.index) for o in outputs]
         self.nodes = prune(nodes, outputs + sinks)
+        self.unused = unused_outputs(self.nodes, outputs + sinks)
         self.stages = join_branches(schedule(self.nodes), outputs)
         # Counted among those that draw random numbers, so that an operator that draws none changes nobody's numbers.
         self.seed, self.drawing = seed, [n for n in nodes if "seed" in n.op.schema]

@@ -82,10 +82,10 @@ class Calling:
             raise DataError(
                 f"the source gave a {type(data).__name__}; num_outputs={self.n_outputs} asks for a tuple or list"
             ) from None
-        if len(outputs) != self.n_outputs:
+        if len(outputs) < self.n_outputs:
             rows = f" (the rows of an array of shape {tuple(data.shape)})" if hasattr(data, "shape") else ""
             raise DataError(f"the source gave {len(outputs)} outputs{rows}, num_outputs is {self.n_outputs}")
-        return outputs
+        return outputs[: self.n_outputs]  # more are left out, as DALI does
 
     def restart(self) -> None:
         """An iterable that can begins anew at the next call."""

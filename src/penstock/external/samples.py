@@ -13,6 +13,7 @@ import numpy as np
 from ..core import dtypes
 from ..core.alike import rows_of
 from ..core.batch import Batch, Borrowed, Buffer, Spec
+from ..core.capsules import array_of, is_capsule
 from ..core.errors import DataError
 from ..core.kernels import Pool
 from ..core.rows import check_dims
@@ -41,6 +42,8 @@ def _convert(data: Any, number_type: np.dtype | None) -> np.ndarray:
         what = "None" if data is None else f"a {type(data).__name__}"
         hint = "; np.frombuffer(data, np.uint8) makes an array of bytes" if isinstance(data, bytes) else ""
         raise DataError(f"the source gave {what}; {_ACCEPTED}{hint}")
+    if is_capsule(data):
+        return _from_capsule(data)
     if _is_on_gpu(data):  # to the CPU, as this output is there
         from ..gpu.interchange import on_host
 
@@ -58,6 +61,18 @@ def _convert(data: Any, number_type: np.dtype | None) -> np.ndarray:
             raise DataError(f"the source gave the integer {data}, which no type of numbers can hold")
         raise DataError(f"the source gave a {type(data).__name__}; {_ACCEPTED}")
     return _of_numbers(array, number_type)
+
+
+def _from_capsule(capsule: Any) -> np.ndarray:
+    """The array of a DLPack capsule, which can be taken once. What lies on a GPU is copied to the CPU."""
+    try:
+        return array_of(capsule)
+    except ValueError as e:
+        raise DataError(f"the source gave a bad sample: {e}") from None
+    except BufferError:
+        from ..gpu.interchange import on_host
+
+        return on_host(capsule)
 
 
 _DEFAULTS = {"i": np.dtype("i4"), "u": np.dtype("i4"), "f": np.dtype("f4"), "b": np.dtype("?")}
@@ -97,6 +112,11 @@ def layout_of(data: Any) -> str:
     if not callable(layout):
         return ""
     found = layout()
+    if _is_list(data):
+        for i, other in enumerate(data):
+            theirs = other.layout() if callable(getattr(other, "layout", None)) else ""
+            if theirs and theirs != found:
+                raise DataError(f"samples must have the same layout; sample {i} has {theirs!r}, sample 0 {found!r}")
     return found if isinstance(found, str) else ""
 
 
@@ -253,8 +273,29 @@ def nothing(spec: Spec, dtype: Any, ndim: int | None) -> Batch:
     return Batch.from_array(np.empty((0,) * (1 + n_axes), dtypes.to_numpy(dtype)), spec.layout)
 
 
+def layout_for(i: int, declared: str | None, brought: str) -> str:
+    """The layout of a batch of output `i`. DataError if the data brings along another one than is declared."""
+    if declared and brought and declared != brought:
+        raise DataError(f'output {i} of the source: expected data with layout: "{declared}" and got: "{brought}"')
+    return declared or brought
+
+
+def changed(was: tuple[np.dtype, int, str], now: tuple[np.dtype, int, str], i: int) -> str:
+    """The text of an error: data that differs from that of the batches before."""
+    told = [f"{ndim} dimensions of {dtype.name}" for dtype, ndim, _ in (was, now)]
+    if was[2] != now[2]:
+        told = [f"{text} with the layout '{layout}'" for text, layout in zip(told, (was[2], now[2]))]
+    names = ("Type", "Number of dimensions", "Layout")
+    what = " and ".join(n for n, a, b in zip(names, was, now) if a != b)
+    return (
+        f"{what} of the data fed to the external source has changed from the previous iteration: output {i} had "
+        f"{told[0]} so far and has {told[1]} now"
+    )
+
+
 def check(batch: Batch, i: int, dtype: Any, ndim: int | None, layout: str) -> None:
-    """Raises DataError if a batch of output `i` is not what the arguments ask for."""
+    """Raises DataError if a batch of output `i` is not what the arguments ask for: `layout` is theirs, or that of the
+    data where they have none."""
     spec = batch.spec
     if dtype is not None and dtype != dtypes.DALIDataType.NO_TYPE and spec.dtype != dtypes.to_numpy(dtype):
         raise DataError(
@@ -263,6 +304,7 @@ def check(batch: Batch, i: int, dtype: Any, ndim: int | None, layout: str) -> No
     if layout and len(layout) != spec.ndim:
         raise DataError(
             f"output {i} of the source has samples of {spec.ndim} dimensions, which the layout '{layout}' does not fit"
+            f": it cannot describe {spec.ndim}-dimensional data"
         )
     if ndim is not None and spec.ndim != ndim:
         raise DataError(f"output {i} of the source has samples of {spec.ndim} dimensions, but ndim asks for {ndim}")

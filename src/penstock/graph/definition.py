@@ -25,6 +25,8 @@ class Definition:
         return len(self.nodes)
 
     def add(self, node: Node) -> None:
+        if not isinstance(node.name, str):
+            raise TypeError(node.describe(f"name takes a string; got {node.name!r}"))
         if node.name in self.names:
             raise ValueError(
                 node.describe(

@@ -38,6 +38,15 @@ def prune(nodes: list[Node], outputs: list[DataNode]) -> list[Node]:
     return [n for n in nodes if n.number in needed]
 
 
+def unused_outputs(nodes: list[Node], outputs: list[DataNode]) -> dict[Node, list[int]]:
+    """Of the user's sources: what each call gives and nothing uses. The source makes it all the same."""
+    used = {(d.source.number, d.index) for n in nodes for d in (*n.inputs, *n.arg_nodes())}
+    used |= {(o.source.number, o.index) for o in outputs}
+    sources = [n for n in nodes if isinstance(n.op, Source) and n.op.sets_batch_size]
+    unused = {n: [i for i in range(n.n_outputs) if (n.number, i) not in used] for n in sources}
+    return {n: indices for n, indices in unused.items() if indices}
+
+
 _CHAINS = ("chain", "gpu")
 
 

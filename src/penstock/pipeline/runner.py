@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,12 @@ class Runner:
                 raise (type(e) if isinstance(e, (ValueError, TypeError)) else RuntimeError)(
                     node.describe(str(e))
                 ) from None
+        for node, unused in plan.unused.items():
+            which = ", ".join(map(str, unused))
+            which = f"output at the index {which} is" if len(unused) == 1 else f"outputs at the indices {which} are"
+            text = f"the source produces {node.n_outputs} outputs, but the {which} not used"
+            file, line, _ = node.sites[-1] if node.sites else (__file__, 0, "")
+            warnings.warn_explicit(f"penstock.{node.op.display_name()}: {text}", UserWarning, file, line)
         executor = Executor(plan, native_threads(settings, plan), settings.policy, self.statistics)
         self._calls = any(plan.source_op(n).called is not None for n in plan.sources)
         prepare(plan, executor)

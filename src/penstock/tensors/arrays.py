@@ -8,26 +8,15 @@ from typing import Any
 
 import numpy as np
 
-
-class _Capsule:
-    """What NumPy takes for a DLPack capsule that comes without its tensor."""
-
-    def __init__(self, capsule: Any):
-        self._capsule = capsule
-
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        return self._capsule
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
+from ..core.capsules import array_of, is_capsule
 
 
 def as_numpy(object: Any) -> np.ndarray:
     """Any array as NumPy's, without a copy where that is possible."""
     if isinstance(object, np.ndarray):
         return object
-    if type(object).__name__ == "PyCapsule":
-        return np.from_dlpack(_Capsule(object))
+    if is_capsule(object):
+        return array_of(object)
     if hasattr(object, "__array_interface__") or hasattr(object, "__array__"):
         return np.asarray(object)
     if hasattr(object, "__dlpack__"):

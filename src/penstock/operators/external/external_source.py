@@ -130,7 +130,7 @@ class ExternalSource(Resumable, Source):
         self.room = 0
         self.ahead: Ahead | None = None
         self.calling: Calling | None = None
-        self.kinds: dict[int, tuple[np.dtype, int]] = {}  # of each output, as the first batch had it
+        self.kinds: dict[int, tuple[np.dtype, int, str]] = {}  # of each output, as the first batch had it
         self.called: Called | None = None
         self.memories: Mapping[int, Any] = MappingProxyType({})  # by output, what gives memory for copies
         self.number_types = [self._number_type(i) for i in range(self.n_outputs())]
@@ -340,18 +340,19 @@ class ExternalSource(Resumable, Source):
             raise DataError(f"the outputs have {sorted(sizes)} samples; all need the same number")
         self._check_size(batches, n)
         for i, b in enumerate(batches):
-            b.spec.layout = self._of_output("layout", i) or (layouts[i] if layouts else b.spec.layout)
+            b.spec.layout = samples.layout_for(
+                i, self._of_output("layout", i), layouts[i] if layouts else b.spec.layout
+            )
             if not len(b) and type(b) is Batch:
                 declared = self._of_output("dtype", i), self._of_output("ndim", i)
-                batches[i] = samples.nothing(b.spec, *self.kinds.get(i, declared))
+                batches[i] = samples.nothing(b.spec, *self.kinds.get(i, declared)[:2])
             if not len(b):
                 continue
             samples.check(b, i, self._of_output("dtype", i), self._of_output("ndim", i), b.spec.layout)
-            kind = b.spec.dtype, b.spec.ndim
+            kind = b.spec.dtype, b.spec.ndim, b.spec.layout
             first = self.kinds.setdefault(i, kind)
-            if first != kind and not self.is_fed():
-                was, now = (f"{ndim} dimensions of {dtype.name}" for dtype, ndim in (first, kind))
-                raise DataError(f"output {i} of the source had {was} so far and has {now} now")
+            if first != kind:
+                raise DataError(samples.changed(first, kind, i))
 
     def _number_type(self, i: int) -> np.dtype | None:
         """What Python's numbers become in an output; None for 32-bit types."""
