@@ -80,7 +80,7 @@ Content RemoteStorage::read(const std::string &name, int64_t offset, int64_t len
 }
 
 std::shared_ptr<RemoteRequest> RemoteStorage::ask(const std::string &name, int64_t offset, int64_t length, char *to) {
-  auto answer = queue_.ask(name, offset, length, to);
+  auto answer = queue_.ask(name, offset, length, to, counts_, closing_);
   RemoteVersion first;
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -118,3 +118,7 @@ EXPORT void remote_know(RemoteStorage *storage, const char *name, int64_t size, 
   storage->know(name, {size, version});
 }
 EXPORT_SHORT(remote_know)
+EXPORT void remote_counts(RemoteStorage *storage, RemoteCounts *counts) { *counts = storage->counts(); }
+EXPORT_SHORT(remote_counts)
+EXPORT void remote_close(RemoteStorage *storage) { storage->close(); }
+EXPORT_SHORT(remote_close)

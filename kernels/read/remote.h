@@ -14,6 +14,9 @@ class RemoteStorage : public Storage {
   // `to` null: in a block that is then the caller's.
   Content read(const std::string &name, int64_t offset, int64_t length, char *to);
   void know(const std::string &name, RemoteVersion found);
+  // Nobody waits any more for what is being read.
+  void close() { closing_ = true; }
+  RemoteCounts counts() { return queue_.read(counts_); }
 
   static thread_local RemoteStorage *selected;  // by which this thread opens what is not of a reader's table
 
@@ -21,6 +24,8 @@ class RemoteStorage : public Storage {
   std::shared_ptr<RemoteRequest> ask(const std::string &name, int64_t offset, int64_t length, char *to);
 
   RemoteQueue &queue_;
+  RemoteCounts counts_{};
+  std::atomic<bool> closing_{false};
   std::unique_ptr<Storage> files_ = local_files();
   std::mutex mutex_;
   std::unordered_map<uint64_t, RemoteVersion> versions_;  // by a hash of the name

@@ -38,32 +38,40 @@ std::string server_of(const std::string &name) {
 
 thread_local const std::atomic<bool> *RemoteQueue::unwanted = nullptr;
 
-std::shared_ptr<RemoteRequest> RemoteQueue::ask(const std::string &name, int64_t offset, int64_t length, char *to) {
+static bool nobody_wants_it(const std::atomic<bool> &closing) {
+  return closing.load() || (RemoteQueue::unwanted && RemoteQueue::unwanted->load());
+}
+
+std::shared_ptr<RemoteRequest> RemoteQueue::ask(const std::string &name, int64_t offset, int64_t length, char *to,
+                                                RemoteCounts &counts, const std::atomic<bool> &closing) {
   const int64_t since = now_ns();
   for (int tries = 1;; tries++) {
     auto r = std::make_shared<RemoteRequest>(name, offset, length, to);
-    carry_out(r);
-    if (r->state == RemoteRequest::kDone) return r;
+    add(counts.requests, 1);
+    carry_out(r, closing);
+    if (r->state == RemoteRequest::kDone) {
+      add(counts.bytes, r->content.size);
+      return r;
+    }
     const bool lasts = r->why == kForGood || (r->why == kServerBusy && tries >= most_tries_) ||
                        (r->why == kNotReachable && now_ns() - since >= patience_ns_);
     if (lasts) {
-      std::lock_guard<std::mutex> lock(mutex_);
-      counts_.failed++;
+      add(counts.failed, 1);
       if (tries == 1) fail("%s", r->error.c_str());
       fail("%s (tried %d times in %.0f s)", r->error.c_str(), tries, (double)(now_ns() - since) / kSecond);
     }
-    wait_before_retry(*r, tries, since);
+    add(counts.retries, 1);
+    wait_before_retry(*r, tries, since, closing);
   }
 }
 
-void RemoteQueue::carry_out(const std::shared_ptr<RemoteRequest> &r) {
+void RemoteQueue::carry_out(const std::shared_ptr<RemoteRequest> &r, const std::atomic<bool> &closing) {
   std::unique_lock<std::mutex> lock(mutex_);
-  counts_.requests++;
   queue_.push_back(r);
   to_take_.notify_one();
   while (r->state != RemoteRequest::kDone && r->state != RemoteRequest::kFailed) {
     r->answered.wait_for(lock, kLook);
-    if (r->state == RemoteRequest::kWaiting && unwanted && unwanted->load()) {
+    if (r->state == RemoteRequest::kWaiting && nobody_wants_it(closing)) {
       r->state = RemoteRequest::kGivenUp;
       queue_.erase(std::remove(queue_.begin(), queue_.end(), r), queue_.end());
       fail("it was no longer wanted");
@@ -72,11 +80,11 @@ void RemoteQueue::carry_out(const std::shared_ptr<RemoteRequest> &r) {
 }
 
 // Twice as long each time, and of different length for each thread, so that they do not all come at once.
-void RemoteQueue::wait_before_retry(const RemoteRequest &r, int tries, int64_t since) {
+void RemoteQueue::wait_before_retry(const RemoteRequest &r, int tries, int64_t since,
+                                    const std::atomic<bool> &closing) {
   const int64_t longest = std::min(kLongestDelay, kFirstDelay << std::min(tries - 1, 16));
   const int64_t now = now_ns(), until = now + longest / 2 + (int64_t)(hash_of(r.name) ^ now) % (longest / 2 + 1);
   std::unique_lock<std::mutex> lock(mutex_);
-  counts_.retries++;
   if (now - since > kSilent && now - last_line_ns_ > kSecond * 60) {
     last_line_ns_ = now;
     fprintf(stderr, "penstock: %s: %s; trying again for up to %lld s\n", server_of(r.name).c_str(), r.error.c_str(),
@@ -84,7 +92,7 @@ void RemoteQueue::wait_before_retry(const RemoteRequest &r, int tries, int64_t s
   }
   lock.unlock();
   while (now_ns() < until) {
-    if (unwanted && unwanted->load()) fail("it was no longer wanted");
+    if (nobody_wants_it(closing)) fail("it was no longer wanted");
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kLook, std::chrono::nanoseconds(until - now)));
   }
 }
@@ -126,7 +134,6 @@ void RemoteQueue::answer(void *request, const char *data, int64_t bytes, RemoteV
   }
   r->found = found;
   std::lock_guard<std::mutex> lock(mutex_);
-  counts_.bytes += bytes;
   r->state = state;
   r->answered.notify_one();
 }
@@ -140,9 +147,14 @@ void RemoteQueue::refuse(void *request, RemoteFailure why, const char *error) {
   taken_.erase(place);
 }
 
-RemoteCounts RemoteQueue::counts() {
+void RemoteQueue::add(int64_t &count, int64_t n) {
   std::lock_guard<std::mutex> lock(mutex_);
-  return counts_;
+  count += n;
+}
+
+RemoteCounts RemoteQueue::read(const RemoteCounts &counts) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return counts;
 }
 
 // It lives until the process ends, as threads wait in it. Null: no memory.
@@ -165,5 +177,3 @@ EXPORT void remote_refuse(RemoteQueue *queue, void *request, int32_t why, const 
   queue->refuse(request, (RemoteFailure)why, error);
 }
 EXPORT_SHORT(remote_refuse)
-EXPORT void remote_counts(RemoteQueue *queue, RemoteCounts *counts) { *counts = queue->counts(); }
-EXPORT_SHORT(remote_counts)

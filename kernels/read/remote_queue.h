@@ -20,7 +20,7 @@ struct RemoteTask {
   int64_t waiting;         // how many others nobody has taken yet
 };
 
-// Since the storage was made.
+// What came of the requests of a reader.
 struct RemoteCounts {
   int64_t requests, retries, failed, bytes;
 };
@@ -60,22 +60,24 @@ class RemoteQueue {
   // A request without an answer is tried again for `patience_ns`, one that the server refuses `most_tries` times.
   RemoteQueue(int64_t patience_ns, int32_t most_tries) : patience_ns_(patience_ns), most_tries_(most_tries) {}
 
-  // Waits for the answer. Fails with the reason.
-  std::shared_ptr<RemoteRequest> ask(const std::string &name, int64_t offset, int64_t length, char *to);
+  // Waits for the answer, and counts. Fails with the reason, and when the reader is `closing`.
+  std::shared_ptr<RemoteRequest> ask(const std::string &name, int64_t offset, int64_t length, char *to,
+                                     RemoteCounts &counts, const std::atomic<bool> &closing);
 
   // For threads that carry out requests. `take` waits for the next one.
   void take(RemoteTask *task);
   void answer(void *request, const char *data, int64_t bytes, RemoteVersion found);
   void refuse(void *request, RemoteFailure why, const char *error);
 
-  RemoteCounts counts();
+  RemoteCounts read(const RemoteCounts &counts);
 
   // What this thread reads is no longer wanted once it says so. Null: nobody can say so.
   static thread_local const std::atomic<bool> *unwanted;
 
  private:
-  void carry_out(const std::shared_ptr<RemoteRequest> &request);
-  void wait_before_retry(const RemoteRequest &request, int tries, int64_t since);
+  void carry_out(const std::shared_ptr<RemoteRequest> &request, const std::atomic<bool> &closing);
+  void wait_before_retry(const RemoteRequest &request, int tries, int64_t since, const std::atomic<bool> &closing);
+  void add(int64_t &count, int64_t n);
 
   const int64_t patience_ns_;
   const int32_t most_tries_;
@@ -83,6 +85,5 @@ class RemoteQueue {
   std::condition_variable to_take_;
   std::deque<std::shared_ptr<RemoteRequest>> queue_;
   std::unordered_map<void *, std::shared_ptr<RemoteRequest>> taken_;
-  RemoteCounts counts_{};
   int64_t last_line_ns_ = 0;  // when it was said that a server does not answer
 };

@@ -206,7 +206,7 @@ def failure(e: Exception, during: str = "") -> RequestFailed:
         )
     if number in _BUSY:
         return RequestFailed(SERVER_BUSY, f"the server answers {said}{during}")
-    if "non-partial response" in str(e) or "NotPartial" in str(e):
+    if "Range request not supported" in str(e):
         return RequestFailed(
             FOR_GOOD,
             "the server ignores ranges and sends whole objects only; use a server that has them, or copy the data "

@@ -37,7 +37,7 @@ class Source(Operator, abstract=True):
 
     inputs = (0, 0)
     devices = ("cpu",)
-    closing: bool = False  # set when the pipeline ends, for sources that wait for something
+    closing: bool = False  # set when the pipeline ends
     copier: kernels.Pool | None = None  # native threads that may copy what `take` was given, in a built pipeline
     feeding: Any = None  # where what the user feeds waits: a Feed of operators/external/_fed.py
     sets_batch_size: ClassVar[bool] = False  # its data decides how many samples a batch has
@@ -119,6 +119,14 @@ class Source(Operator, abstract=True):
     def meta(self) -> dict[str, int] | None:
         """What `Pipeline.reader_meta` tells, None for sources without an epoch of known size."""
         return None
+
+    def counted(self) -> dict[str, int]:
+        """What came of its requests over the network; nothing for sources that make none."""
+        return {}
+
+    def stop_waiting(self) -> None:
+        """The pipeline ends: whoever waits for something in this source gives up."""
+        self.closing = True
 
     def close(self) -> None:
         """Gives back files and threads."""

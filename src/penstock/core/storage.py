@@ -118,13 +118,6 @@ class Connection:
                 text = f"[internal error] {type(e).__name__}: {e}"
                 library.remote_refuse(queue, task.request, 0, os.fsencode(without_secrets(text)))
 
-    def counts(self) -> dict[str, int]:
-        """Requests, those that were repeated, those that failed for good, and bytes."""
-        counts = _Counts()
-        if self._queue:
-            kernels.library().remote_counts(self._queue, ctypes.addressof(counts))
-        return {name: getattr(counts, name) for name in _Counts.names}
-
 
 _connections: dict[str, Connection] = {}
 
@@ -140,8 +133,8 @@ def _connection(options: Mapping[str, Any]) -> Connection:
 class Storage:
     """What one reader reads by URL: each object in the version in which it was found, or read first."""
 
-    def __init__(self, options: Mapping[str, Any] | None = None):
-        self.connection = _connection(options or {})
+    def __init__(self) -> None:
+        self.connection = _connection(_options.get())
         self._handle, self._pid, self._lock = 0, os.getpid(), threading.Lock()
 
     def handle(self) -> int:
@@ -159,9 +152,21 @@ class Storage:
     def stores(self) -> Any:
         return self.connection.stores()
 
+    def close(self) -> None:
+        """Whoever waits for an answer gets an error instead."""
+        if self._handle and self._pid == os.getpid():
+            kernels.library().remote_close(self._handle)
+
     def know(self, url: str, version: Version) -> None:
         """Objects that were listed have to be read in this version."""
         kernels.library().remote_know(self.handle(), os.fsencode(url), version.size, version.number)
+
+    def counts(self) -> dict[str, int]:
+        """What came of its requests: how many there were, were repeated, failed for good, and bytes that came."""
+        counts = _Counts()
+        if self._handle:
+            kernels.library().remote_counts(self._handle, ctypes.addressof(counts))
+        return {name: getattr(counts, name) for name in _Counts.names}
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
@@ -171,6 +176,19 @@ class Storage:
             yield
         finally:
             _active.reset(token)
+
+
+_options: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextVar("storage options", default={})  # noqa: B039
+
+
+@contextlib.contextmanager
+def with_options(options: Mapping[str, Any] | None) -> Iterator[None]:
+    """Within it readers are made that use them."""
+    token = _options.set(options or {})
+    try:
+        yield
+    finally:
+        _options.reset(token)
 
 
 _active: contextvars.ContextVar[Storage | None] = contextvars.ContextVar("storage", default=None)

@@ -205,7 +205,7 @@ class Eager:
 
     def close(self) -> None:
         for _, op in self.sources:
-            op.closing = True
+            op.stop_waiting()
             op.close()
         if self._session is not None:
             self._session.close()

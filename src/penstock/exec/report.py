@@ -128,6 +128,13 @@ class Table:
         lines.append(f"batches of chains planned: {plans or 'none'}")
         for chain, reasons in d["plans"]["untraceable"].items():
             lines += [f"{chain} can't be traced: {why} ({times} x)" for why, times in reasons.items()]
+        if "remote" in d:
+            r = d["remote"]
+            per_sample = r["requests"] / max(d["samples"], 1)
+            lines.append(
+                f"read by URL: {r['requests']} requests ({per_sample:.2f} a sample), {r['bytes'] / 1e6:.1f} MB; "
+                f"{r['retries']} repeated, {r['failed']} failed"
+            )
         if "gpu" in d:
             gpu = d["gpu"]
             times = ", ".join(f"{name} {ms:.3f} ms" for name, ms in gpu["ms_per_batch"].items())
@@ -159,6 +166,7 @@ def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
         return Table(
             {
                 **_gpu(plan, s),
+                **_remote(plan),
                 "plans": _plans(plan),
                 "samples": s.samples,
                 "batches": s.batches,
@@ -187,6 +195,12 @@ def _plans(plan: Plan) -> dict[str, Any]:
     refused = {_titles(c): dict(c.traced.untraceable) for c in chains if c.traced is not None and c.traced.untraceable}
     counts = {how: sum(c.plans.get(how, 0) for c in chains) for how in ("kept", "by program", "by rules")}
     return {**counts, "untraceable": refused}
+
+
+def _remote(plan: Plan) -> dict[str, Any]:
+    """What came of the requests of all readers, since the pipeline was built."""
+    each = [counts for n in plan.sources if (counts := plan.source_op(n).counted()) and counts["requests"]]
+    return {"remote": {name: sum(c[name] for c in each) for name in each[0]}} if each else {}
 
 
 def _gpu(plan: Plan, s: Statistics) -> dict[str, Any]:

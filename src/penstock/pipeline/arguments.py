@@ -37,3 +37,4 @@ class PipelineArguments(TypedDict, total=False):
     on_error: str
     max_errors: int | float | None
     device_memory_limit: int | None
+    storage_options: dict[str, Any] | None

@@ -65,6 +65,9 @@ class Pipeline(Configured, GraphBuilder):
         What the outputs have to be; one value for all or a list. A batch that differs raises PipelineError.
     device_memory_limit
         The most bytes of GPU memory the pipeline may hold; None for no limit.
+    storage_options
+        How URLs are read, beyond what the environment says: the options of obstore's stores by their names, such as
+        {"access_key_id": ..., "endpoint": ...}. They are not part of serialised pipelines and checkpoints.
 
     The other arguments of DALI, about CUDA streams, executors and memory statistics, are accepted without effect.
     """

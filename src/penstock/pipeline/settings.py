@@ -58,6 +58,7 @@ class Settings:
         on_error: str = "raise",
         max_errors: int | float | None = None,
         device_memory_limit: int | None = None,
+        storage_options: dict[str, Any] | None = None,
     ):
         batch_size = max_batch_size if batch_size is None else batch_size
         if batch_size is not None and (isinstance(batch_size, bool) or int(batch_size) != batch_size or batch_size < 1):
@@ -88,6 +89,9 @@ class Settings:
         self.py_num_workers, self.py_start_method = py_num_workers, py_start_method
         self.py_callback_pickler = py_callback_pickler
         self.device_memory_limit = device_memory_limit
+        if storage_options is not None and not isinstance(storage_options, dict):
+            raise TypeError(f"storage_options takes a dictionary; got {type(storage_options).__name__}")
+        self.storage_options = storage_options  # never written down anywhere, as they may be secrets
         self.demanded = {"dtype": output_dtype, "ndim": output_ndim, "layout": output_layout}
         self.policy = Policy(on_error, max_errors)
         self.max_streams, self.default_cuda_stream_priority = max_streams, default_cuda_stream_priority

@@ -373,7 +373,7 @@ class _Production:
     def end(self) -> None:
         """Tells sources that wait for something that the pipeline ends."""
         for node in self.plan.sources:
-            self.plan.source_op(node).closing = True
+            self.plan.source_op(node).stop_waiting()
 
     def go_back(self, ticket: Ticket) -> None:
         """To where things were before a ticket's samples were picked. Nothing runs meanwhile."""

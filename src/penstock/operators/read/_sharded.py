@@ -107,6 +107,7 @@ class ShardedSource(Source, Seeded, abstract=True):
         self.since = self.taken = 0  # samples taken in all since an epoch that began with no sample taken
         self.past: list[dict[str, int]] = []  # where the run was when the number of shards changed
         self.order: SampleOrder
+        self.storage: storage.Storage  # once it is open
         self._epochs_ahead = 1
         # Picks made ahead: of which order, and where in it and in them the next one is.
         self._ahead: tuple[SampleOrder | None, tuple[int, int], np.ndarray, int] = (
@@ -122,7 +123,7 @@ class ShardedSource(Source, Seeded, abstract=True):
         else:
             shared = v["shuffle_after_epoch_seed"] if v["shuffle_after_epoch_seed"] is not None else _SHARED_SEED
         self.shared_seed = shared
-        self.storage = storage.current()
+        self.storage = storage.Storage()
         if not v["lazy_init"]:
             self._prepare()
 
@@ -313,6 +314,14 @@ class ShardedSource(Source, Seeded, abstract=True):
             "fingerprint": self.fingerprint(),
         }
         return {**same, "initial_fill": v["initial_fill"]} if v["random_shuffle"] else same
+
+    def stop_waiting(self) -> None:
+        super().stop_waiting()
+        if hasattr(self, "storage"):
+            self.storage.close()
+
+    def counted(self) -> dict[str, int]:
+        return self.storage.counts()
 
     def fingerprint(self) -> int:
         """A number that tells data sets of equal size apart; 0 if the reader has none."""
