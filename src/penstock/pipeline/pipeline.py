@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -386,16 +385,6 @@ class Pipeline(Configured, GraphBuilder):
         """Bytes of shared memory per batch on its way: `capacities`, and `per_sample_capacities`, the same over the
         batch size."""
         return python_workers.memory(self._workers, self.max_batch_size)
-
-    def executor_statistics(self) -> dict[str, Any]:
-        return {}
-
-    def enable_api_check(self, enable: bool) -> None:
-        """Accepted for compatibility: `run` and `schedule_run` may be mixed."""
-
-    def _check_api_type_scope(self, api_type: Any) -> AbstractContextManager[None]:
-        """The same, for iterators that programs have written after the pattern of DALI's own."""
-        return nullcontext()
 
     def __repr__(self) -> str:
         state = "not built" if self._plan is None else " | ".join(map(repr, self._plan.stages))

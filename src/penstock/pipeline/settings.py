@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from contextlib import AbstractContextManager, nullcontext
 from enum import IntEnum
 from typing import Any
 
@@ -157,6 +158,16 @@ class Configured:
     enable_memory_stats: bool = _setting("enable_memory_stats")
     stream_policy: Any = _setting("stream_policy")
     concurrency: Any = _setting("concurrency")
+
+    def executor_statistics(self) -> dict[str, Any]:
+        return {}
+
+    def enable_api_check(self, enable: bool) -> None:
+        """Accepted for compatibility: `run` and `schedule_run` may be mixed."""
+
+    def _check_api_type_scope(self, api_type: Any) -> AbstractContextManager[None]:
+        """The same, for iterators that programs have written after the pattern of DALI's own."""
+        return nullcontext()
 
 
 NAMES = frozenset(inspect.signature(Settings.__init__).parameters) - {"self"}
