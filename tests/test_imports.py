@@ -52,7 +52,7 @@ MAY_IMPORT = {
 # Decided, and why.
 EXCEPTIONS = {
     # Decoders find their plans again as chains do.
-    "operators/decode/gpu/pictures.py": {"exec.cpu.batch_kinds", "exec.cpu.plan_trace"},
+    "operators/decode/gpu/pictures.py": {"exec.context", "exec.cpu.plan_cache", "exec.cpu.plan_trace"},
 }
 
 

@@ -44,8 +44,8 @@ def run(define, order, monkeypatch, keeps=True):
             return plan
 
         m.setattr(gpu_kept.Kept, "find", counting)
-        start, plan = gpu_compiled.GpuPlanCache.start, gpu_compiled.GpuCompiledPlan.plan
-        m.setattr(gpu_compiled.GpuPlanCache, "start", lambda self, ctx, begin: keeps and start(self, ctx, begin))
+        take, plan = gpu_compiled.GpuChainPlans.take, gpu_compiled.GpuCompiledPlan.plan
+        m.setattr(gpu_compiled.GpuChainPlans, "take", lambda *a: take(*a) if keeps else None)
 
         def replayed(self, ctx):
             computed.append(plan(self, ctx))

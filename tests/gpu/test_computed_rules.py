@@ -13,16 +13,29 @@ from traced_cases import AUDIO, CASES, ON_CPU, images
 NEVER_AGAIN = list(range(14))
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in ON_CPU and name not in AUDIO])
-def test_same_as_by_rules(name, monkeypatch):
+ON_GPU = [name for name in CASES if name not in ON_CPU and name not in AUDIO]
+SIZES = [5, 5, 5, 1, 2, 5, 3, 4, 1, 2, 5, 3, 4, 5]  # numbers of samples
+
+
+def defined(name, cut=lambda k, samples: samples):
     def define(feed):
         def f(make, layout=None, side=False):
             layout = layout or ("HWC" if make(0)[0].ndim == 3 and not side else None)
-            return feed(make, layout, device="cpu" if side else "gpu")
+            return feed(lambda k: cut(k, make(k)), layout, device="cpu" if side else "gpu")
 
         return CASES[name](f)
 
-    check(define, NEVER_AGAIN, monkeypatch, computes=True)
+    return define
+
+
+@pytest.mark.parametrize("name", ON_GPU)
+def test_same_as_by_rules(name, monkeypatch):
+    check(defined(name), NEVER_AGAIN, monkeypatch, computes=True)
+
+
+@pytest.mark.parametrize("name", ON_GPU)
+def test_one_program_is_for_any_number_of_samples(name, monkeypatch):
+    check(defined(name, lambda k, samples: samples[: SIZES[k]]), NEVER_AGAIN, monkeypatch, computes=True)
 
 
 def wide(k):
@@ -52,8 +65,8 @@ def test_batches_that_need_other_launches(name, monkeypatch):
 
 def unexpected(monkeypatch):
     """A record is taken for good whatever a companion chose by."""
-    monkeypatch.setattr(decided, "_expect_phases", lambda *a: "")
-    monkeypatch.setattr(decided, "_expect_tensor", lambda *a: "")
+    monkeypatch.setattr(decided, "_expect_phases", lambda *a: None)
+    monkeypatch.setattr(decided, "_expect_tensor", lambda *a: None)
 
 
 @pytest.mark.parametrize("name", ["arithmetic", "sums", "normalize"])
@@ -76,8 +89,8 @@ def test_what_is_only_seen(name, monkeypatch):
 
 def misplaced(monkeypatch):
     """All samples begin where the first does."""
-    renamed = gpu_compiled.TracedSegment._renamed
-    monkeypatch.setattr(gpu_compiled.TracedSegment, "_renamed", lambda self, e, whole: renamed(self, e, None))
+    renamed = gpu_compiled.GpuPlanTrace.renamed
+    monkeypatch.setattr(gpu_compiled.GpuPlanTrace, "renamed", lambda self, key, spec, _: renamed(self, key, spec, 0))
 
 
 @pytest.mark.parametrize("name", ["reshape, of an inner tensor", "squeeze"])

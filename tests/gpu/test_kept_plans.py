@@ -195,7 +195,7 @@ def test_batches_that_rules_planned_are_free_at_once(monkeypatch):
     plan = gpu_chain.GpuSegment.plan
 
     def planned(self):
-        segments.append(weakref.ref(self.calls[0].a))
+        segments.append(weakref.ref(self))
         return plan(self)
 
     monkeypatch.setattr(gpu_chain.GpuSegment, "plan", planned)

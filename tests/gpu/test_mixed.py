@@ -78,7 +78,7 @@ def assert_pixels(got, files, convert=by_pillow):
 def counted(monkeypatch):
     """How many plans were made by rules, and how many by records."""
     counts = {"rules": 0, "records": 0}
-    rules, again = pictures.Pictures.by_rules, pictures.Pictures.again
+    rules, again = pictures.Pictures.by_rules, pictures.Pictures.plan
 
     def by_rules(self, *args):
         counts["rules"] += 1
@@ -90,7 +90,7 @@ def counted(monkeypatch):
         return agrees
 
     monkeypatch.setattr(pictures.Pictures, "by_rules", by_rules)
-    monkeypatch.setattr(pictures.Pictures, "again", by_record)
+    monkeypatch.setattr(pictures.Pictures, "plan", by_record)
     return counts
 
 

@@ -195,7 +195,9 @@ class Operator:
     in_order: ClassVar[bool] = False  # `run` is called for one batch after the other, never for two at once
     is_prompt: bool = False  # `run`, or `take` and `load`, wait for nothing and call no code of the user's
     mixes_samples: ClassVar[bool] = False  # an output sample depends on other samples of the batch
-    replays: ClassVar[bool] = False  # its rules can be traced (tracing.py): they need not run for every batch
+    # Its rules can be traced (tracing.py) and need not run for every batch. They may compute with the number of
+    # samples, in proportion to it, but not decide by it.
+    replays: ClassVar[bool] = False
     # Old public names: "ImageDecoder" gives ops.ImageDecoder and fn.image_decoder.
     deprecated: ClassVar[tuple[str, ...]] = ()
     former_defaults: ClassVar[dict[str, dict[str, Any]]] = {}  # where an old name had other defaults: {"Old": {"x": 1}}

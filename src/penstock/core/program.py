@@ -207,7 +207,9 @@ class Expect:
         return Bound("same_column", numbers, 1, self.expected)
 
     def __str__(self) -> str:
-        return f"check {self.x} == {np.array2string(self.expected, threshold=6, separator=', ')}"
+        known = isinstance(self.expected, np.ndarray)
+        expected = np.array2string(self.expected, threshold=6, separator=", ") if known else self.expected
+        return f"check {self.x} == {expected}"
 
 
 Instruction = Compute | Convert | Gather | Scatter | Call | Expect

@@ -70,12 +70,15 @@ def _titles(chain: Chain) -> str:
 
 def _programs(chain: Chain) -> list[str]:
     """How batches of a chain are planned: programs, and why there are none."""
-    if chain.traced is None:
+    if chain.programs is None:
         by_rules = [n.op.display_name() for n in chain.nodes if not n.op.replays]
         return [f"by rules: {', '.join(by_rules) or 'PENSTOCK_PLAN is set'}"]
-    lines = [f"by rules: {why} ({times} x)" for why, times in chain.traced.untraceable.items()]
-    for kind, program in chain.traced.programs.items():
-        lines += [f"program for batches of {kind[0]}:", *(f"    {line}" for line in str(program).splitlines())]
+    lines = [f"by rules: {why} ({times} x)" for why, times in chain.programs.untraceable.items()]
+    for program in chain.programs.programs.values():
+        lines += [
+            "program for batches of n samples:",
+            *(f"    {line}" for line in str(program.made.program).splitlines()),
+        ]
     return lines or ["by rules until a few batches of one kind have come"]
 
 
@@ -192,9 +195,9 @@ def _own_title(op: Operator) -> str:
 def _plans(plan: Plan) -> dict[str, Any]:
     """How many batches of chains were planned by programs and by rules, and which can't be traced: why, how often."""
     chains = [*plan.chains.values(), *plan.of_branches]
-    refused = {_titles(c): dict(c.traced.untraceable) for c in chains if c.traced is not None and c.traced.untraceable}
+    reasons = {_titles(c): dict(c.programs.untraceable) for c in chains if c.programs is not None}
     counts = {how: sum(c.plans.get(how, 0) for c in chains) for how in ("kept", "by program", "by rules")}
-    return {**counts, "untraceable": refused}
+    return {**counts, "untraceable": {chain: why for chain, why in reasons.items() if why}}
 
 
 def _remote(plan: Plan) -> dict[str, Any]:

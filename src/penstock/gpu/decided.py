@@ -12,12 +12,16 @@ from typing import Any
 import numpy as np
 
 from ..core.batch import Spec
-from ..core.traced import is_constant
+from ..core.traced import Untraceable, is_constant
 from ..core.tracing import Tracer
 from . import forms
 from .launch import Call, Fusion, Task, head_kind
 
 _LARGEST = 1 << 30  # elements of a sample that 32-bit places reach, with room for padding
+
+
+class OddBatch(ValueError):
+    """Launches are chosen by what is odd about a batch; another one is to be traced."""
 
 
 def expect(
@@ -27,10 +31,9 @@ def expect(
     columns: list[dict[str, Any]],
     at_hand: list[Spec],
     specs: list[Spec],
-) -> tuple[str, bool]:
-    """Adds checks of what the launches follow from to the program; returns why that can't be done ("": it can), and
-    whether it can't because of the batch. `columns` are the arguments of each call, `specs` those of the tensors,
-    `at_hand` the same of the batch at hand."""
+) -> None:
+    """Adds checks of what the launches follow from to the program. `columns` are the arguments of each call, `specs`
+    those of the tensors, `at_hand` the same of the batch at hand. Raises OddBatch."""
     for head, locals_ in fusion.groups:
         called = [head, *locals_] if head >= 0 else locals_
         form = forms.form_of(calls[head].kernel, len(calls[head].ins)) if head >= 0 else ""
@@ -39,20 +42,17 @@ def expect(
         first = calls[called[0]].outs[0] if head >= 0 else calls[called[0]].ins[0]
         chain = [first, *(calls[i].outs[0] for i in locals_)]
         for t in dict.fromkeys([*chain, *((*calls[head].outs, *calls[head].ins) if head >= 0 else ())]):
-            if why := _expect_tensor(tracer, specs[t]):
-                return why, True
+            _expect_tensor(tracer, specs[t])
         for i in called:
             _expect_arguments(tracer, calls[i], columns[i], specs, i == head)
         expected = forms.expected(calls[head].kernel) if head >= 0 else None
         if expected is not None:
             expected(tracer, columns[head])
         elif form in ("own", "block"):
-            if why := _expect_phases(tracer, calls[head], at_hand, specs):
-                return why, False
-    return "", False
+            _expect_phases(tracer, calls[head], at_hand, specs)
 
 
-def _expect_phases(tracer: Tracer, call: Call, at_hand: list[Spec], specs: list[Spec]) -> str:
+def _expect_phases(tracer: Tracer, call: Call, at_hand: list[Spec], specs: list[Spec]) -> None:
     """Has the companion of a head plan once more, traced: what it decides by and compiles in is checked."""
 
     outs, ins = ([specs[t] for t in of] for of in (call.outs, call.ins))
@@ -62,20 +62,18 @@ def _expect_phases(tracer: Tracer, call: Call, at_hand: list[Spec], specs: list[
         for number in (*p.block, p.shared, p.scratch):
             int(number)
         if 0 in p.grid:
-            return "there is nothing to do"
-    return ""
+            raise Untraceable("there is nothing to do")
 
 
-def _expect_tensor(tracer: Tracer, s: Spec) -> str:
+def _expect_tensor(tracer: Tracer, s: Spec) -> None:
     axis = s.axis("C")
     if axis >= 0 and s.ndim > 1:
         channels = s.stored[:, axis]
         if not (channels == channels[0]).all() or channels[0] < 1:
-            return "samples have different channels"
+            raise OddBatch("samples have different channels")
         tracer.expect(channels)
     if not tracer.call("volumes_below", s.stored, s.n, s.ndim, _LARGEST):
-        return "a sample is very large"
-    return ""
+        raise OddBatch("a sample is very large")
 
 
 def _expect_arguments(tracer: Tracer, call: Call, columns: dict[str, Any], specs: list[Spec], is_head: bool) -> None:

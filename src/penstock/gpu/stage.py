@@ -27,6 +27,7 @@ class StageCall(NamedTuple):
     number: int  # of the node
     inputs: tuple[tuple[int, int], ...]  # node number and output that each comes from
     data_arguments: tuple[str, ...]  # the arguments that are data, not constants
+    arguments: Callable[[Any], Arguments]  # resolves the operator's arguments for the context of a batch
 
 
 class StageBatch:

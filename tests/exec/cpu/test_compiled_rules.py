@@ -11,18 +11,48 @@ from penstock.pipeline import PipelineError
 from traced_cases import CASES, N, images
 
 BATCHES = 14
+ALIKE = [N] * BATCHES
+# Numbers of samples: the program is traced with the first one, and is for all of them.
+DIFFERENT = [[N, N, N, 1, 2, 9, 4, 1, 8, N, 3, 2, 7, N], [1, 1, 1, N, 2, 7, 1, 9], [2, 2, 2, 1, 3, N, 8, 2]]
 
 
-def run(define):
+def run(define, sizes=ALIKE):
     """All outputs of all batches."""
 
     def feed(make, layout=None, side=False):
         layout = layout or ("HWC" if make(0)[0].ndim == 3 and not side else None)
-        batches = [make(k) for k in range(BATCHES)]
+        batches = [(make(k) + make(k + BATCHES))[:n] for k, n in enumerate(sizes)]
         return fn.external_source(source=batches, **({"layout": layout} if layout else {}))
 
-    pipe = pipeline_def(lambda: define(feed), batch_size=N, num_threads=2, device_id=None, seed=7)()
-    return [[[np.array(out.at(i)) for i in range(N)] for out in pipe.run()] for _ in range(BATCHES)]
+    pipe = pipeline_def(lambda: define(feed), batch_size=2 * N, num_threads=2, device_id=None, seed=7)()
+    return [[[np.array(out.at(i)) for i in range(n)] for out in pipe.run()] for n in sizes]
+
+
+def check(define, sizes, monkeypatch, guards):
+    """Whether programs plan all batches but the first few, and as rules do."""
+    replayed, traced = [], []
+    plan, begin = compiled_plan.CompiledPlan.plan, plan_cache.PlanCache._traced
+
+    def counted(self, ctx):
+        replayed.append(plan(self, ctx))
+        return replayed[-1]
+
+    def tracing(self, kind, ctx):
+        traced.append(self)
+        return begin(self, kind, ctx)
+
+    with monkeypatch.context() as m:
+        m.setattr(compiled_plan.CompiledPlan, "plan", counted)
+        m.setattr(plan_cache.PlanCache, "_traced", tracing)
+        ours = run(define, sizes)
+    assert traced and not any(r.untraceable for r in traced), [r.untraceable for r in traced]
+    assert sum(replayed) > len(sizes) // 2, "rules ran for what could be replayed"
+    assert guards and intact(guards), "a kernel wrote behind an output"
+    monkeypatch.setenv("PENSTOCK_PLAN", "rules")
+    for iteration, (a, b) in enumerate(zip(ours, run(define, sizes))):
+        for output, (x, y) in enumerate(zip(a, b)):
+            for i, (p, q) in enumerate(zip(x, y)):
+                np.testing.assert_array_equal(p, q, err_msg=f"batch {iteration}, output {output}, sample {i}")
 
 
 @pytest.fixture
@@ -48,39 +78,31 @@ def intact(guards):
 
 @pytest.mark.parametrize("name", CASES)
 def test_same_as_by_rules(name, monkeypatch, guards):
-    replayed, traced = [], []
-    plan, keep = compiled_plan.CompiledPlan.plan, plan_cache.PlanCache._keep
+    check(CASES[name], ALIKE, monkeypatch, guards)
 
-    def counted(self, ctx):
-        replayed.append(plan(self, ctx))
-        return replayed[-1]
 
-    def kept(self, kind, segment, record):
-        keep(self, kind, segment, record)
-        traced.append(self)
-
-    with monkeypatch.context() as m:
-        m.setattr(compiled_plan.CompiledPlan, "plan", counted)
-        m.setattr(plan_cache.PlanCache, "_keep", kept)
-        ours = run(CASES[name])
-    assert traced and not any(r.untraceable for r in traced), [r.untraceable for r in traced]
-    assert sum(replayed) > BATCHES // 2, "rules ran for what could be replayed"
-    assert guards and intact(guards), "a kernel wrote behind an output"
-    monkeypatch.setenv("PENSTOCK_PLAN", "rules")
-    for iteration, (a, b) in enumerate(zip(ours, run(CASES[name]))):
-        for output, (x, y) in enumerate(zip(a, b)):
-            for i, (p, q) in enumerate(zip(x, y)):
-                np.testing.assert_array_equal(p, q, err_msg=f"batch {iteration}, output {output}, sample {i}")
+@pytest.mark.parametrize("sizes", DIFFERENT, ids=lambda sizes: f"traced with {sizes[0]}")
+@pytest.mark.parametrize("name", CASES)
+def test_one_program_is_for_any_number_of_samples(name, sizes, monkeypatch, guards):
+    check(CASES[name], sizes, monkeypatch, guards)
 
 
 def test_samples_that_are_misplaced_are_noticed(monkeypatch, guards):
+    """Kernels are told that the samples lie the other way round."""
     begin = compiled_plan.CompiledPlan.__init__
 
-    def without(self, *arguments):
-        begin(self, *arguments)
-        self._seen = []
+    class Misplaced:
+        def __init__(self, tensors):
+            self.to, self.data = tensors.data, self
 
-    monkeypatch.setattr(compiled_plan.CompiledPlan, "__init__", without)
+        def __setitem__(self, index, places):
+            self.to[index] = places[::-1]
+
+    def misplaced(self, *arguments):
+        begin(self, *arguments)
+        self._seen = [(Misplaced(tensors), root) for tensors, root in self._seen]
+
+    monkeypatch.setattr(compiled_plan.CompiledPlan, "__init__", misplaced)
     with pytest.raises((AssertionError, PipelineError)):
         test_same_as_by_rules("reshape in front", monkeypatch, guards)
 

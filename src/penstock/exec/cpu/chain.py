@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,11 @@ from ...graph.node import Node
 from ..arguments import Resolver
 from ..context import Context, cause_of, explain_failure
 from ..frames import as_rows, fold
-from .launch import Launch, execute
+from .compiled_plan import ChainPlans
+from .launch import execute
 from .no_frames import NoFrames
-from .plan_cache import PlanCache
-from .plan_trace import PlanTrace, TracedBatch
+from .plan_cache import PlanCache, rules_only
+from .plan_trace import PlanTrace, TracedBatch, TracedPlan
 from .wiring import Edge, Wiring, inputs_of, outputs_of
 
 _INT64 = np.dtype("i8")
@@ -56,15 +57,13 @@ class _Call:
 
     __slots__ = ("a", "ins", "node", "outs")
 
-    def __init__(self, link: Link, a: Arguments):
+    def __init__(self, link: Link, a: Any):
         self.node, self.a, self.ins, self.outs = link.node, a, link.ins, link.outs
 
 
 class Chain:
     """`needed` are the outputs that later stages or the user want; everything else stays in the threads' scratch
     memory."""
-
-    can_replay = True
 
     def __init__(self, nodes: list[Node], needed: set[Edge], resolvers: dict[int, Resolver]):
         self.nodes, self.needed = nodes, needed
@@ -73,7 +72,8 @@ class Chain:
         self.links = [Link(n, resolvers[n.number], not n.inputs or inputs_of(n)[0] in lone) for n in nodes]
         self._wirings: dict[tuple[int, ...], Wiring] = {}
         self.fusions: dict[tuple, Any] = {}  # of a chain on the GPU: which calls are one launch
-        self.replays = PlanCache(self) if self.can_replay and PlanCache.suit(self.links) else None
+        can_be_traced = not rules_only() and all(link.op.replays for link in self.links)
+        self.programs: Any = self._cache() if can_be_traced else None  # None if rules plan all batches
         self.plans = {"by program": 0, "by rules": 0}  # how many batches were planned
 
     def segment(self, ctx: Context, first: Link, trace: PlanTrace | None = None) -> _Segment:
@@ -87,27 +87,25 @@ class Chain:
             self._wirings[key] = Wiring(nodes, self.needed | read_outside)
         return self._wirings[key]
 
+    def _cache(self) -> PlanCache:
+        return ChainPlans(self)
+
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
-        with contextlib.suppress(MemoryError):  # of which the rules say what it was for
-            if self.replays is not None and self.replays.run(ctx, pool):
-                self.plans["by program"] += 1
-                return
+        if self.programs is not None:
+            with contextlib.suppress(MemoryError):  # of which the rules say what it was for
+                plan = self.programs.take(self.programs.kind(ctx), ctx)
+                if plan is not None:
+                    plan.run(pool)
+                    self.programs.give_back(plan)
+                    self.plans["by program"] += 1
+                    return
         self.plans["by rules"] += 1
-        self.run_by_rules(ctx, pool)
-
-    @property
-    def traced(self) -> PlanCache | None:
-        """The programs that plan its batches; None if rules have to."""
-        return self.replays
-
-    def run_by_rules(self, ctx: Context, pool: kernels.Pool, trace: PlanTrace | None = None) -> _Segment:
-        """With `trace` its rules are traced; only the last segment is of use then."""
         segment: _Segment | None = None
         for link in self.links:
             try:
                 while True:
                     if segment is None:
-                        segment = self.segment(ctx, link, trace)
+                        segment = self.segment(ctx, link)
                     if segment.add(link):
                         break
                     segment.run(pool)
@@ -117,7 +115,6 @@ class Chain:
                 raise explain_failure(ctx, link.node, e, sample_of) from cause_of(e)
         assert segment is not None
         segment.run(pool)
-        return segment
 
 
 class _Segment:
@@ -126,7 +123,6 @@ class _Segment:
     def __init__(self, chain: Chain, ctx: Context, first: Link, trace: PlanTrace | None = None):
         self.chain, self.ctx, self.trace = chain, ctx, trace
         self.native: Native = IMMEDIATE if trace is None else trace
-        self.launch: Launch | None = None
         self.begin = time.monotonic_ns()
         self.calls: list[_Call] = []
         self.specs: dict[Edge, Spec] = {}
@@ -168,7 +164,7 @@ class _Segment:
             if "seed" in op.schema:
                 a.random = self.trace.random(a.random)
             for name in link.node.args:
-                setattr(a, name, self.trace.argument(link, name, getattr(a, name)))
+                setattr(a, name, self.trace.argument(link.resolver, name, getattr(a, name)))
                 if name in a.row_lengths:
                     raise Untraceable(f"'{name}' has vectors of different lengths")
         specs = [self.specs[e] for e in link.ins]
@@ -234,11 +230,7 @@ class _Segment:
             self.no_frames.take_in(e, batch)
 
     def run(self, pool: kernels.Pool) -> None:
-        wiring = self.chain.wiring([c.node for c in self.calls])
-        if wiring.narrow:
-            planned = {c.node.number: c for c in self.calls}
-            for node, axes in wiring.narrow:
-                self._narrow(planned[node.number], axes)
+        wiring = self._narrowed()
         specs = self.specs
         batches: dict[Edge, Batch] = dict(self.imported)
         rows: dict[Edge, np.ndarray] = {}
@@ -250,10 +242,8 @@ class _Segment:
                 batch = batches[e] = self.given[e]
                 rows[e], places[e] = batch.rows, batch.rows_address
                 continue
-            # What is given out must not be memory that a program goes on using.
-            spec = specs[e] if self.trace is None else self.trace.settled(specs[e]).copy()
             try:
-                batch, rows[e] = fold(spec, self.counts, self.frames_of_none(e))
+                batch, rows[e] = fold(specs[e], self.counts, self.frames_of_none(e))
             except (MemoryError, ValueError) as error:
                 maker = next(c.node for c in self.calls if e in c.outs)
                 raise explain_failure(self.ctx, maker, error) from None
@@ -262,42 +252,54 @@ class _Segment:
             self._execute(pool, wiring, rows, places)
             for e in wiring.shortened:
                 batches[e].shorten()
-        elif self.trace is not None:
-            self._settle(self.trace)
         self._publish(wiring, batches)
 
-    def _settle(self, trace: PlanTrace) -> None:
-        """Ends tracing: what follows is about the batch at hand."""
-        self.specs = {e: trace.settled(spec) for e, spec in self.specs.items()}
+    def traced(self) -> TracedPlan:
+        """What came of tracing. Raises Untraceable."""
+        trace, wiring = self.trace, self._narrowed()
+        assert trace is not None
+        for c, kernel, columns in self._kernels():
+            trace.fill_rows(kernel, self.n_rows, columns, c.node.name)
+        for e in wiring.unkept:
+            trace.described(e, self.specs[e])
+        return trace.traced(self.specs)
+
+    def _narrowed(self) -> Wiring:
+        """The wiring, once what is made is only what is read."""
+        wiring = self.chain.wiring([c.node for c in self.calls])
+        if wiring.narrow:
+            planned = {c.node.number: c for c in self.calls}
+            for node, axes in wiring.narrow:
+                self._narrow(planned[node.number], axes)
+        return wiring
+
+    def _kernels(self) -> Iterator[tuple[_Call, kernels.Kernel, dict[str, Any]]]:
+        """The calls of kernels, with their arguments."""
+        for c in self.calls:
+            if c.node.op.aliases:
+                continue
+            try:
+                around = [self.specs[e] for e in (*c.ins, *c.outs)]
+                kernel = kernels.kernel(c.node.op.kernel_for(c.a, *around))
+                yield c, kernel, c.node.op.params(c.a, *around)
+            except Exception as e:
+                raise explain_failure(self.ctx, c.node, e, self.sample_of) from cause_of(e)
 
     def _execute(
         self, pool: kernels.Pool, wiring: Wiring, rows: dict[Edge, np.ndarray], places: dict[Edge, int]
     ) -> None:
-        ctx, chosen, params, alive = self.ctx, [], [], []
-        node = wiring.native[0]
-        try:
-            for c in self.calls:
-                node = c.node
-                if not node.op.aliases:
-                    around = [self.specs[e] for e in (*c.ins, *c.outs)]
-                    chosen.append(kernels.kernel(node.op.kernel_for(c.a, *around)))
-                    params.append(node.op.params(c.a, *around))
-            key = tuple(chosen), self.n_rows
-            launch = self.launch = wiring.launches.take(*key) if self.trace is None else Launch(wiring, *key)
-            if self.trace is not None:
-                self.trace.fill_rows(launch.arguments, params, [n.name for n in wiring.native])
-                self.trace.described(launch, self.specs)
-                self._settle(self.trace)
-            for i, columns in enumerate(params):
-                node = wiring.native[i]
-                alive.append(launch.arguments[i].fill(columns))
-        except Exception as e:
-            raise explain_failure(ctx, node, e, self.sample_of) from cause_of(e)
+        ctx, called = self.ctx, list(self._kernels())
+        key = tuple(kernel for _, kernel, _ in called), self.n_rows
+        launch, alive = wiring.launches.take(*key), []
+        for (c, _, columns), to in zip(called, launch.arguments):
+            try:
+                alive.append(to.fill(columns))
+            except Exception as e:
+                raise explain_failure(ctx, c.node, e, self.sample_of) from cause_of(e)
         launch.prepare(self.specs, rows, places)
         execute(ctx, wiring.native, launch.program, pool, self.begin, self.sample_of)
         del alive
-        if self.trace is None:
-            wiring.launches.give(*key, launch)
+        wiring.launches.give(*key, launch)
 
     def _narrow(self, c: _Call, axes: str) -> None:
         """Lets the producer of a call's first input make only the window that the call reads."""
@@ -331,7 +333,7 @@ class _Segment:
                 if wiring.root[e] != e:
                     if self.counts is not None:
                         raise InternalError(f"{c.node!r} renames frames")
-                    batch = batch.relabel(self.specs[e] if self.trace is None else self.specs[e].copy())
+                    batch = batch.relabel(self.specs[e])
                 batch.sources = names
                 values[e] = batch
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,30 +13,34 @@ import numpy as np
 from ...core import kernels
 from ...core.batch import Batch, Buffer, Spec
 from ...core.dtypes import from_numpy
-from ...core.program import Program
 from ...core.rows import TENSOR, address, allocate
+from ...core.traced import Untraceable
 from ..context import Context
-from .launch import execute
-from .plan_trace import PlanProgram, PlanTrace
-from .wiring import Edge, Wiring
+from .launch import Launch, execute
+from .plan_cache import PlanCache, Planned
+from .plan_trace import BoundPlan, PlanTrace, TracedPlan
+from .wiring import Edge, inputs_of
 
 if TYPE_CHECKING:
-    from .chain import Chain, _Segment
+    from .chain import Chain
 
 
-class CompiledPlan:
-    """A segment of a chain that is planned by a trace. Used by one batch at a time."""
+class CompiledPlan(Planned):
+    """A chain that is planned by a program, for batches of n samples. Used by one batch at a time."""
 
     begin: int
 
-    def __init__(self, chain: Chain, segment: _Segment, trace: PlanTrace, kind: tuple):
-        self.kind = kind
-        wiring: Wiring = chain.wiring(chain.nodes)
-        assert segment.launch is not None
-        self._launch, self._wiring = segment.launch, wiring
+    def __init__(self, chain: Chain, plan: TracedPlan, ctx: Context):
+        self._wiring = wiring = chain.wiring(chain.nodes)
+        self._bound = bound = BoundPlan(plan)
+        self._launch = Launch(wiring, plan.kernels, ctx.n, bound.arguments, bound.shapes)
+        # As of a segment: the types and layouts of all edges, and memory for outputs, where it is there already.
+        self.specs, self.counts = {e: bound.spec(e) for e in plan.specs}, None
+        self.given: dict[Edge, Batch] = {}
+        self._launch.prepare(self.specs, {}, {e: bound.address_of_rows(e) for e in plan.rows})
         self._outputs: list[_Output] = []
         self._placed = (_Placed * len(wiring.allocated))()
-        named = {e: e for e, _ in trace.inputs if segment.ctx.values[e].sources is not None}
+        named = {e: e for e in plan.rows if ctx.values[e].sources is not None}
         for link in chain.links:
             name = next((named[e] for e in link.ins if e in named), None)
             if name is not None:
@@ -43,28 +48,19 @@ class CompiledPlan:
         for e in wiring.allocated:
             slots = [slot for slot, edge in self._launch.of_batches if edge == e]
             placed = self._placed[len(self._outputs)]
-            output = _Output(e, segment.specs[e], slots, named.get(e), e in wiring.wanted, placed)
+            output = _Output(e, self.specs[e], slots, named.get(e), e in wiring.wanted, placed)
             output.shortened = e in wiring.shortened
             self._outputs.append(output)
         # What is seen in the memory of others: by kernels, and by whoever gets it.
         self._seen = [(self._launch.tensors[e], root) for e, root in wiring.views]
         self._renamed = []
         for e in wiring.wanted - set(wiring.allocated):
-            self._renamed.append((e, wiring.root[e], segment.specs[e], named.get(e)))
-        self._program = PlanProgram(trace)
-        # As of a segment: the types and layouts of all edges, and memory for outputs, where it is there already.
-        self.specs, self.counts = dict(segment.specs), None
-        self.given: dict[Edge, Batch] = {}
+            self._renamed.append((e, wiring.root[e], self.specs[e], named.get(e)))
         self._ctx: Context | None = None
 
-    @property
-    def program(self) -> Program:
-        return self._program.program
-
     def plan(self, ctx: Context) -> bool:
-        """Says whether the program is of use for a batch, whose plan is then in place."""
         self.begin, self._ctx, self.given = time.monotonic_ns(), ctx, {}
-        return self._program.run(ctx)
+        return self._bound.run(ctx)
 
     def run(self, pool: kernels.Pool) -> None:
         """Runs what is planned."""
@@ -82,7 +78,8 @@ class CompiledPlan:
         )
         for tensors, root in self._seen:
             tensors.data[...] = (whole[root] if root in whole else values[root]).rows["data"]
-        execute(ctx, self._wiring.native, self._launch.program, pool, self.begin)
+        if self._wiring.native:
+            execute(ctx, self._wiring.native, self._launch.program, pool, self.begin)
         for output, batch in zip(self._outputs, made):
             if output.shortened:
                 batch.shorten()
@@ -148,3 +145,40 @@ class _Output:
         batch = Batch(spec, rows, (buffer,))
         batch.rows_address, batch._packed = at, bool(dense)
         return batch
+
+
+class ChainPlans(PlanCache[CompiledPlan]):
+    """The plans of a chain."""
+
+    def __init__(self, chain: Chain):
+        made = {n.number for n in chain.nodes}
+        arguments = [(d.source.number, d.index) for n in chain.nodes for d in n.arg_nodes()]
+        super().__init__(
+            dict.fromkeys(e for e in (*(e for n in chain.nodes for e in inputs_of(n)), *arguments) if e[0] not in made)
+        )
+        self.chain: Chain = weakref.proxy(chain)  # whose these are
+        self._drawing = [link.resolver for link in chain.links if link.draws]
+        self._inputs = [e for e in self._reads if any(e in link.ins for link in chain.links)]
+
+    def kind(self, ctx: Context) -> tuple | None:
+        """All that the rules may decide by, other than columns; None for what is not traced."""
+        kind: list[Any] = [resolver.key for resolver in self._drawing]
+        for e in self._inputs:
+            batch = ctx.values[e]
+            spec = batch.spec
+            if spec.stored is not spec.shape:
+                return None
+            kind += spec.shape.shape[1], spec.dtype, spec.layout, batch.sources is None
+        return tuple(kind)
+
+    def _trace(self, ctx: Context) -> TracedPlan:
+        return self._segment(self.chain.segment(ctx, self.chain.links[0], PlanTrace())).traced()
+
+    def _segment(self, segment: Any) -> Any:
+        for link in self.chain.links:
+            if not segment.add(link):
+                raise Untraceable("its operators are planned one after the other")
+        return segment
+
+    def _bound(self, plan: TracedPlan, ctx: Context) -> CompiledPlan:
+        return CompiledPlan(self.chain, plan, ctx)

@@ -12,7 +12,6 @@ import numpy as np
 
 from ...core import kernels
 from ...core.batch import Batch, Spec
-from ...core.traced import Untraceable, plain
 from ...graph.joining import Alternative, Branches, lineage
 from ..arguments import Resolver
 from ..context import BadSamples, Context, ScopedContext
@@ -54,8 +53,8 @@ class Joined:
             for i, what in sub.failed.items():
                 ctx.failed[int(sub.within[i])] = what
             part.chain.plans["by program" if isinstance(segment, CompiledPlan) else "by rules"] += 1
-            if part.chain.replays is not None:
-                part.chain.replays.take_back(segment, sub)
+            if isinstance(segment, CompiledPlan):
+                part.chain.programs.give_back(segment)
         for i, e in enumerate(self.outputs):
             parts = [(sub.values[part.gives[i]], sub.within) for part, _, sub in planned]
             ctx.values[e] = parts[0][0] if wholes is None else wholes[i]
@@ -103,7 +102,7 @@ class Joined:
             specs = [segment.specs[part.gives[i]] for part, segment, _ in planned]
             shape = np.empty((n, specs[0].ndim), "i8")
             for spec, (_, _, sub) in zip(specs, planned):
-                shape[sub.within] = plain(spec.shape)
+                shape[sub.within] = spec.shape
             wholes.append(Batch.allocate(Spec(shape, specs[0].dtype, specs[0].layout)))
             for part, segment, sub in planned:
                 segment.given[part.gives[i]] = wholes[i].take(sub.within)
@@ -150,21 +149,12 @@ class _Part:
         return values
 
     def plan(self, sub: ScopedContext) -> _Segment | CompiledPlan | None:
-        links, replays, trace = self.chain.links, self.chain.replays, None
-        if replays is not None:
-            replay = replays.segment(sub)
-            if replay is not None:
-                return replay
-            trace = replays.for_segment(sub)
-        try:
-            segment = self.chain.segment(sub, links[0], trace)
-            if segment.counts is not None or not all(segment.add(link) for link in links):
-                return None
-        except Untraceable as e:
-            assert replays is not None
-            replays.refused(sub, e)
-            return self.plan(sub)
-        return segment
+        links, programs = self.chain.links, self.chain.programs
+        plan: CompiledPlan | None = None if programs is None else programs.take(programs.kind(sub), sub)
+        if plan is not None:
+            return plan
+        segment = self.chain.segment(sub, links[0])
+        return segment if segment.counts is None and all(segment.add(link) for link in links) else None
 
 
 def _take(batch: Batch, rows: np.ndarray) -> Batch:

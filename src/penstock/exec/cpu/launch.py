@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...core.batch import Spec
@@ -29,16 +29,25 @@ class Launch:
     """The steps of a segment for a number of rows: a kernel with argument rows for each, and the rows of its tensors.
     Those of batches are put in by `run`, the others belong to the launch. Used by one run at a time."""
 
-    def __init__(self, wiring: Wiring, kernels: Sequence[Kernel], n_rows: int):
-        self.arguments = [ArgumentRows(n_rows, k.args, k.pointers) for k in kernels]
-        self.tensors: dict[Edge, TensorRows] = {e: TensorRows(n_rows) for e in wiring.unkept}
+    def __init__(
+        self,
+        wiring: Wiring,
+        kernels: Sequence[Kernel],
+        n_rows: int,
+        arguments: Sequence[ArgumentRows] | None = None,
+        tensors: Mapping[Edge, TensorRows] | None = None,
+    ):
+        """`arguments` and `tensors` are rows that are there already."""
+        made = (ArgumentRows(n_rows, k.args, k.pointers) for k in kernels)
+        self.arguments = list(made if arguments is None else arguments)
+        self.tensors = {e: tensors[e] if tensors and e in tensors else TensorRows(n_rows) for e in wiring.unkept}
         steps = []
-        for node, kernel, arguments in zip(wiring.native, kernels, self.arguments):
+        for node, kernel, rows in zip(wiring.native, kernels, self.arguments):
             outs, ins = (
                 [(self.tensors[e].array if e in self.tensors else None, buffer) for e, buffer in slots]
                 for slots in wiring.slots[node.number]
             )
-            steps.append(Step(kernel, arguments.array, outs, ins))
+            steps.append(Step(kernel, rows.array, outs, ins))
         self.program = Program(steps, n_rows)
         edges = [[e for slots in wiring.slots[n.number] for e, _ in slots] for n in wiring.native]
         self.of_batches = [
@@ -56,9 +65,10 @@ class Launch:
             spec = specs[e]
             tensors.describe(spec.stored, spec.dtype)
         for e, root in self._views:
-            self.tensors[e].data[...] = rows[root]["data"]
+            if root in rows:
+                self.tensors[e].data[...] = rows[root]["data"]
         for slot, e in self.of_batches:
-            slot.rows = places[e]
+            slot.rows = places.get(e, 0)
 
 
 def execute(

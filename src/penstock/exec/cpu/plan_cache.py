@@ -1,145 +1,150 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans batches of a chain by programs: one native call instead of the rules of all operators.
+"""Plans batches by programs: one native call instead of the rules of all operators.
 
-When a few batches of one kind have come (number of samples, types and layouts of the inputs), the rules are traced for
-the next one, and the program that comes of it plans those that follow. If a check of the program fails for a batch,
-such as one with a bad sample, the rules run. Rules that can't be traced go on running; `Pipeline.stats` tells why."""
+When a few batches of one kind have come (types and layouts of the inputs), the rules are traced, and the program that
+comes of it plans those that follow, of any number of samples. If a check of the program fails for a batch, such as one
+with a bad sample, the rules run. Rules that can't be traced go on running; `Pipeline.stats` tells why."""
 
 from __future__ import annotations
 
-import weakref
-from typing import TYPE_CHECKING, Any
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Generic, TypeVar
 
-from ...core import kernels
-from ...core.program import Program
+import numpy as np
+
+from ...core.sizes import ForAnyNumber
 from ...core.traced import Untraceable
-from ..context import Context
-from .batch_kinds import Kinds, rules_only
-from .compiled_plan import CompiledPlan
-from .plan_trace import PlanTrace
-from .wiring import inputs_of
+from ..context import Context, ScopedContext
+from .plan_trace import TracedPlan
+from .wiring import Edge
 
-if TYPE_CHECKING:
-    from .chain import Chain, Link, _Segment
-
-
-# Plans are kept for kinds of so many rows in total.
-_KEPT_ROWS = 4096
+_WAIT = 2  # batches of a kind before it is traced, which takes longer
+_PATIENCE = 8  # batches one after the other for which a program was of no use
+_ATTEMPTS = 8  # how often a kind is traced
+_KINDS = 256  # that are counted
+_KEPT_ROWS = 16384  # plans are kept for so many rows in total
+_NEVER = 1 << 30
 
 
-class PlanCache:
-    """The plans of one chain that are not in use, by the kind of batch."""
+def rules_only() -> bool:
+    """Whether the environment asks that the operators' rules plan every batch (`PENSTOCK_PLAN=rules`): to find out
+    whether a wrong result comes from a plan that was used again."""
+    how = os.environ.get("PENSTOCK_PLAN", "")
+    if how not in ("", "rules"):
+        raise ValueError(f"the environment variable PENSTOCK_PLAN may be 'rules' or not be set; it is '{how}'")
+    return how == "rules"
 
-    def __init__(self, chain: Chain):
-        self.chain: Chain = weakref.proxy(chain)  # whose these are
-        made = {n.number for n in chain.nodes}
-        self._reads = list(dict.fromkeys(e for n in chain.nodes for e in inputs_of(n) if e[0] not in made))
-        self._drawing = [link.resolver for link in chain.links if link.draws]
-        self._kinds = Kinds(_KEPT_ROWS)
-        self._idle: dict[tuple, list[CompiledPlan]] = {}
-        self.programs: dict[tuple, Program] = {}  # by the kind of batch
+
+class Planned(ABC):
+    """A plan for batches of one kind with n samples, for one at a time."""
+
+    of: ForAnyNumber[TracedPlan]
+    kind: tuple
+    n: int
+
+    @abstractmethod
+    def plan(self, ctx: Context) -> bool:
+        """Whether the plan is of use for a batch; it is then in place."""
+
+
+_Plan = TypeVar("_Plan", bound=Planned)
+
+
+class PlanCache(ABC, Generic[_Plan]):
+    """The programs of one chain or decoder, by the kind of batch, and their plans that are not in use."""
+
+    def __init__(self, reads: Iterable[Edge]):
+        """`reads` is all that the rules get."""
+        self._reads = tuple(reads)
+        self.programs: dict[tuple, ForAnyNumber[TracedPlan]] = {}
         self.untraceable: dict[str, int] = {}  # why rules have to run, and how often that was found
+        self._seen: dict[tuple, int] = {}
+        self._vain: dict[tuple, int] = {}
+        self._attempts: dict[tuple, int] = {}
+        self._idle: dict[tuple[tuple, int], list[_Plan]] = {}
 
-    @staticmethod
-    def suit(links: list[Link]) -> bool:
-        """Whether a chain of these can be traced at all."""
-        return not rules_only() and all(link.op.replays for link in links)
+    @abstractmethod
+    def _trace(self, ctx: Context) -> TracedPlan:
+        """What the rules make of a batch; raises Untraceable if no program can do that."""
 
-    def run(self, ctx: Context, pool: kernels.Pool) -> bool:
-        """Runs the chain by a program, or while it is traced; False if neither can be."""
-        kind = self._kind(ctx)
-        if kind is None:
-            return False
-        replay = self._planned(kind, ctx)
-        if replay is None:
-            if not self._kinds.pays(kind):
-                return False
-            with self._kinds.tracing(kind):
-                return self._trace(kind, ctx, pool)
-        replay.run(pool)
-        self._idle[kind].append(replay)
-        return True
+    @abstractmethod
+    def _bound(self, plan: TracedPlan, ctx: Context) -> _Plan:
+        """The plan of as many samples as a batch has."""
 
-    def segment(self, ctx: Context) -> CompiledPlan | None:
-        """The plan of a batch by a trace, if there is one. Whoever has run it gives it back."""
-        kind = self._kind(ctx)
-        return None if kind is None else self._planned(kind, ctx)
-
-    def take_back(self, segment: CompiledPlan | _Segment, ctx: Context) -> None:
-        """Takes back what `segment` gave, or what was planned with the trace of `for_segment`, after it has run."""
-        if isinstance(segment, CompiledPlan):
-            self._idle[segment.kind].append(segment)
-        elif segment.trace is not None and (kind := self._kind(ctx)) is not None:
-            self._keep(kind, segment, segment.trace)
-
-    def refused(self, ctx: Context, error: Untraceable) -> None:
-        """Takes note that a batch that was to be planned with `for_segment` can't be traced."""
-        if (kind := self._kind(ctx)) is not None:
-            self._refused(kind, error)
-
-    def for_segment(self, ctx: Context) -> PlanTrace | None:
-        """To plan a batch with."""
-        kind = self._kind(ctx)
-        return PlanTrace() if kind is not None and self._kinds.pays(kind) else None
-
-    def _planned(self, kind: tuple, ctx: Context) -> CompiledPlan | None:
-        idle = self._idle.get(kind)
-        try:
-            replay = idle.pop()  # type: ignore[union-attr]
-        except AttributeError:
+    def take(self, kind: tuple | None, ctx: Context) -> _Plan | None:
+        """The plan of a batch, in place; None if rules have to make it. Whoever has run it gives it back."""
+        if kind is None or not ctx.n or self._vain.get(kind, 0) >= _PATIENCE:
             return None
-        except IndexError:
-            replay = self._given_back(kind)
-            if replay is None:
+        try:
+            plan = self._idle[kind, ctx.n].pop()
+        except LookupError:
+            made = self._new(kind, ctx)
+            if made is None:
                 return None
-        agrees = replay.plan(ctx)
-        goes_on = self._kinds.used(kind, agrees)
-        if agrees:
-            return replay
-        if goes_on:
-            self._idle[kind].append(replay)
+            plan = made
+        if plan.plan(ctx):
+            self._vain[kind] = 0
+            return plan
+        self._vain[kind] = vain = self._vain.get(kind, 0) + 1
+        if vain < _PATIENCE:
+            self.give_back(plan)
+        elif self._attempts[kind] < _ATTEMPTS:  # the batch that was traced was perhaps an odd one
+            self.programs.pop(kind, None)
+            for key in [key for key in self._idle if key[0] == kind]:
+                self._idle.pop(key, None)
+            self._vain[kind] = self._seen[kind] = 0
         return None
 
-    def _given_back(self, kind: tuple) -> CompiledPlan | None:
-        """A plan of a kind all of whose plans are in use, if it pays to wait for one."""
-        return None
+    def give_back(self, plan: _Plan) -> None:
+        """Keeps a plan for the next batch."""
+        if plan.of is self.programs.get(plan.kind):
+            self._idle.setdefault((plan.kind, plan.n), []).append(plan)
 
-    def _kind(self, ctx: Context) -> tuple | None:
-        """All that the rules may decide by, other than columns; None for what is not traced."""
-        if not ctx.n:
-            return None
-        kind: list[Any] = [ctx.n, *(resolver.key for resolver in self._drawing)]
-        for e in self._reads:
-            batch = ctx.values[e]
-            spec = batch.spec
-            if spec.stored is not spec.shape:
-                return None
-            kind += spec.shape.shape[1], spec.dtype, spec.layout, batch.sources is None
-        return tuple(kind)
-
-    def _trace(self, kind: tuple, ctx: Context, pool: kernels.Pool) -> bool:
-        trace = PlanTrace()
+    def _new(self, kind: tuple, ctx: Context) -> _Plan | None:
+        """A plan for as many samples as a batch has; None if it has none, or not yet."""
+        program = self.programs.get(kind)
         try:
-            segment = self.chain.run_by_rules(ctx, pool, trace)
-        except Exception as e:  # which comes again if it is not about the program
-            self._refused(kind, e)
-            return False
-        self._keep(kind, segment, trace)
-        return True
-
-    def _refused(self, kind: tuple, error: Exception) -> None:
-        if isinstance(error, Untraceable):
-            self.untraceable[str(error)] = self.untraceable.get(str(error), 0) + 1
-            self._kinds.give_up(kind)
-
-    def _keep(self, kind: tuple, segment: _Segment, trace: PlanTrace) -> None:
-        if segment.launch is None or len(segment.calls) < len(self.chain.links):
-            self._kinds.give_up(kind)
-            return
-        try:
-            replay = CompiledPlan(self.chain, segment, trace, kind)
+            if program is None:
+                program = self._traced(kind, ctx)
+                if program is None:
+                    return None
+                self.programs[kind] = program
+            plan = self._bound(program.of(ctx.n), ctx)
         except Untraceable as e:
-            self._refused(kind, e)
-            return
-        self.programs[kind] = replay.program
-        self._idle.setdefault(kind, []).append(replay)
+            self.untraceable[str(e)] = self.untraceable.get(str(e), 0) + 1
+            self._vain[kind] = _NEVER
+            return None
+        plan.of, plan.kind, plan.n = program, kind, ctx.n
+        kept = list(self._idle.items())
+        rows = ctx.n + sum(n * len(plans) for (_, n), plans in kept)
+        for key, plans in kept:
+            if rows > _KEPT_ROWS:
+                rows -= key[1] * len(plans)
+                self._idle.pop(key, None)
+        return plan
+
+    def _traced(self, kind: tuple, ctx: Context) -> ForAnyNumber[TracedPlan] | None:
+        """Traces a batch with some of its samples twice, so that it has three numbers of them, each above one."""
+        seen = self._seen.get(kind, 0) + 1
+        if seen > _WAIT + 1 or (seen == 1 and len(self._seen) > _KINDS):
+            return None
+        self._seen[kind] = seen
+        if seen <= _WAIT:
+            return None
+        self._attempts[kind] = self._attempts.get(kind, 0) + 1
+        sizes, plans = (ctx.n + 1, ctx.n + 2, 2 * ctx.n + 3), []
+        for size in sizes:
+            part = ScopedContext(ctx, np.arange(size) % ctx.n)
+            part.values = {e: ctx.values[e].take(part.within) for e in self._reads}
+            part.gpu = ctx.gpu
+            try:
+                plans.append(self._trace(part))
+            except Untraceable:
+                raise
+            except Exception:  # which comes again if it is not about the program
+                if self._attempts[kind] < _ATTEMPTS:
+                    self._seen[kind] = _WAIT
+                return None
+        return ForAnyNumber(plans, sizes)

@@ -1,24 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of a chain's operators, traced for a batch (core/tracing.py), and the program that comes of it."""
+"""The rules of operators, traced for a batch (core/tracing.py), and the program that comes of it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.batch import Batch, Spec
-from ...core.program import INPUT, RESULT, Pointer, Program, Value
+from ...core.program import CONSTANT, RESULT, Pointer, Program, Runnable, Value, View
 from ...core.rng import Random
-from ...core.rows import TENSOR, ArgumentRows, Unread
+from ...core.rows import TENSOR, ArgumentRows, TensorRows, Unread, address
 from ...core.traced import Untraceable, is_constant, plain
 from ...core.tracing import Tracer
 from ..context import Context
-from .launch import Launch
 from .wiring import Edge
 
 if TYPE_CHECKING:
-    from .chain import Link
+    from ...core.kernels import Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Extents:
+    """What a plan says of the batch of an edge: the extents that are stored lie in the memory of a value, or are
+    constant."""
+
+    stored: View | np.ndarray
+    dtype: np.dtype
+    layout: str
+
+
+@dataclass(frozen=True, eq=False)
+class TracedPlan:
+    """What comes of tracing: a program, and what its values are for. `ForAnyNumber` of samples is made of three."""
+
+    program: Program
+    constants: dict[int, np.ndarray]  # by the number of the value
+    inputs: dict[Edge, Value]  # where the addresses of the rows of inputs are put
+    rows: dict[Edge, Value]  # of inputs
+    columns: tuple[tuple[Any, str, Value], ...]  # arguments that are data: of which resolver, their names
+    peeked: dict[Edge, Value]  # inputs that rules look into
+    places: tuple[Value, Value] | None  # epochs and positions of the samples
+    kernels: tuple[Kernel, ...]
+    arguments: tuple[Value, ...]  # the rows of arguments of each kernel
+    constant_fields: tuple[dict[str, Any], ...]  # of these rows; what pointers refer to may be views
+    specs: dict[Edge, Extents]
+    shapes: dict[Edge, Value]  # rows of tensors, of which the program writes the extents
+    more: dict[Any, Any]  # what else is asked for
 
 
 class PlanTrace(Tracer):
@@ -26,21 +56,24 @@ class PlanTrace(Tracer):
 
     def __init__(self) -> None:
         super().__init__()
-        self.inputs: list[tuple[Edge, np.ndarray]] = []  # and where the address of its rows is put
-        self.columns: list[tuple[Link, str, np.ndarray]] = []  # arguments that are data
-        self.peeked: list[tuple[Edge, np.ndarray]] = []  # inputs that rules look into
-        self.rows: dict[Edge, Value] = {}  # of the inputs
-        self.kept: list[np.ndarray] = []  # what argument rows point to
-        self.places: tuple[np.ndarray, np.ndarray] | None = None  # epochs and positions of the samples
+        self.inputs: dict[Edge, Value] = {}
+        self.rows: dict[Edge, Value] = {}
+        self.columns: list[tuple[Any, str, Value]] = []
+        self.peeked: dict[Edge, Value] = {}
+        self.places: tuple[Any, Any] | None = None
+        self.kernels: list[Kernel] = []
+        self.arguments: list[Value] = []
+        self.constant_fields: list[dict[str, Any]] = []
+        self.shapes: dict[Edge, Value] = {}
+        self.more: dict[Any, Any] = {}
 
     def take_in(self, e: Edge, batch: Batch) -> Batch:
         """The same batch, with a traced shape and rows that are the program's."""
         spec = batch.spec
         rows = self.store(np.zeros(spec.n, TENSOR), RESULT, f"rows of edge {e[0]}.{e[1]}")
         shape, at_shape = self.allocate((spec.n, spec.ndim), np.dtype("i8"))
-        place, column = self.input(np.array([batch.rows_address], "u8"), f"address of the rows of edge {e[0]}.{e[1]}")
-        self.inputs.append((e, place))
-        self.rows[e] = rows.value
+        _, column = self.input(np.array([batch.rows_address], "u8"), f"address of the rows of edge {e[0]}.{e[1]}")
+        self.inputs[e], self.rows[e] = column.value, rows.value
         self.call("take_in", column, spec.n, spec.ndim, Pointer(rows.value), at_shape)
         return Batch(self.whole(Spec(shape, spec.dtype, spec.layout)), rows.array, batch.owners, batch.sources)
 
@@ -51,63 +84,91 @@ class PlanTrace(Tracer):
             traced.stored = self.constant(spec.stored)
         return traced
 
-    def argument(self, link: Link, name: str, column: np.ndarray) -> Any:
+    def argument(self, resolver: Any, name: str, column: np.ndarray) -> Any:
         """A column of data."""
-        memory, traced = self.input(column, f"argument '{name}' of {link.node.name}")
-        self.columns.append((link, name, memory))
+        _, traced = self.input(column, f"argument '{name}' of {resolver.node.name}")
+        self.columns.append((resolver, name, traced.value))
         return traced
 
     def contents(self, e: Edge, batch: Batch) -> Any:
         """All samples of an input that a rule looks into."""
         if not batch.on_host:
             raise Untraceable("it looks into an input on the GPU")
-        memory, column = self.input(_contents(batch), f"contents of edge {e[0]}.{e[1]}")
-        self.peeked.append((e, memory))
+        _, column = self.input(_contents(batch), f"contents of edge {e[0]}.{e[1]}")
+        self.peeked[e] = column.value
         return column
 
     def random(self, random: Random) -> Random:
         """The same numbers, from traced epochs and positions."""
         if self.places is None:
-            self.places = random.epoch.astype("u4"), random.position.astype("u8")
-            for memory, name in zip(self.places, ("epochs", "positions")):
-                self.store(memory, INPUT, name)
-        return Random(random.key, *map(self.of_memory, self.places))
+            epoch, position = random.epoch.astype("u4"), random.position.astype("u8")
+            self.places = self.input(epoch, "epochs")[1], self.input(position, "positions")[1]
+        return Random(random.key, *self.places)
 
-    def fill_rows(self, arguments: list[ArgumentRows], params: list[dict[str, Any]], names: list[str]) -> None:
-        """Has the program fill the rows of arguments. What is left in `params` fills them for the batch at hand."""
-        for rows, columns, name in zip(arguments, params, names):
-            self.store(rows.array, RESULT, f"arguments of {name}")
-            for field, column in columns.items():
-                if type(column) is Unread:
-                    self.unread(rows.views[field], column.values)
-                    columns[field] = Unread(column.name, plain(column.values))
-                elif field in rows.pointers:
-                    columns[field] = np.ascontiguousarray(plain(self.contiguous(column)))
-                    self.kept.append(columns[field])
-                elif not is_constant(column):
-                    to = rows.views[field]
-                    to = to if column.ndim < 2 or to.ndim < 2 else to[:, : column.shape[1]]
-                    self.assign(self.of_memory(to), column)
-                columns[field] = plain(columns[field])
+    def fill_rows(self, kernel: Kernel, n: int, columns: Mapping[str, Any], name: str) -> np.ndarray:
+        """Has the program fill the rows of arguments of a kernel, those of the batch at hand."""
+        made = ArgumentRows(n, kernel.args, kernel.pointers)
+        rows = self.store(made.array, RESULT, f"arguments of {name}")
+        constant = {
+            field: self.settled(x) if field in kernel.pointers else plain(x)
+            for field, x in columns.items()
+            if field in kernel.pointers or (type(x) is not Unread and is_constant(x))
+        }
+        made.fill({field: self.values(x) for field, x in constant.items()})
+        for field, x in columns.items():
+            if type(x) is Unread:
+                self.unread(rows, field, x)
+            elif field not in constant:
+                to = rows[field]
+                to = to if x.ndim < 2 or to.ndim < 2 else to[:, : x.shape[1]]
+                to[...] = x
+        self.kernels.append(kernel)
+        self.arguments.append(rows.value)
+        self.constant_fields.append(constant)
+        return made.array
 
-    def unread(self, to: np.ndarray, numbers: Any) -> None:
+    def unread(self, rows: Any, field: str, column: Unread) -> None:
         """Has the program write numbers that are the batch's own to the rows of arguments."""
-        signed = np.dtype(f"i{numbers.itemsize}")
-        self.assign(self.of_memory(to).view(signed), numbers.view(signed))
+        signed = np.dtype(f"i{column.values.itemsize}")
+        rows[field].view(signed)[...] = column.values.view(signed)
 
-    def described(self, launch: Launch, specs: dict[Edge, Spec]) -> None:
-        """Has the program fill in the shapes of tensors."""
-        for e, tensors in launch.tensors.items():
-            if not is_constant(specs[e].stored):
-                self.store(tensors.array, RESULT, f"shapes of edge {e[0]}.{e[1]}")
-                self.assign(self.of_memory(tensors.shape[:, : specs[e].ndim]), specs[e].stored)
+    def described(self, e: Edge, spec: Spec) -> np.ndarray:
+        """Rows of tensors of which nothing but extents and types is known, those of the batch at hand."""
+        tensors = TensorRows(spec.n).describe(plain(spec.stored), spec.dtype)
+        if not is_constant(spec.stored):
+            rows = self.store(tensors.array, RESULT, f"shapes of edge {e[0]}.{e[1]}")
+            rows["shape"][:, : spec.ndim] = spec.stored
+            self.shapes[e] = rows.value
+        return tensors.array
 
-    def settled(self, spec: Spec) -> Spec:
-        """Of the batch at hand; the extents stored lie where they will be for every batch, in row-major order."""
-        stored = plain(self.contiguous(spec.stored))
-        if spec.stored is spec.shape:
-            return Spec(stored, spec.dtype, spec.layout)
-        return Spec(plain(spec.shape), spec.dtype, spec.layout, plain(spec.origin), stored)
+    def settled(self, column: Any) -> View | np.ndarray:
+        """Where a column lies for every batch, in row-major order; a constant itself."""
+        if is_constant(column):
+            return np.ascontiguousarray(plain(column))
+        return self._view(self.contiguous(column))
+
+    def values(self, x: Any) -> Any:
+        """Of the batch at hand."""
+        return _seen(x, self._memory[x.value.number]) if isinstance(x, View) else x
+
+    def traced(self, specs: Mapping[Edge, Spec]) -> TracedPlan:
+        """What came of it, if native code computes what NumPy does. Raises Untraceable."""
+        extents = {e: Extents(self.settled(s.stored), s.dtype, s.layout) for e, s in specs.items()}
+        program = self.runnable().program
+        return TracedPlan(
+            program,
+            {v.number: self._memory[v.number] for v in program.values if v.kind == CONSTANT},
+            *(self.inputs, self.rows, tuple(self.columns), self.peeked),
+            None if self.places is None else (self.places[0].value, self.places[1].value),
+            *(tuple(self.kernels), tuple(self.arguments), tuple(self.constant_fields)),
+            *(extents, self.shapes, self.more),
+        )
+
+
+def _seen(view: View, memory: np.ndarray) -> np.ndarray:
+    if not view.size:
+        return np.zeros(view.shape, view.dtype)
+    return np.ndarray(view.shape, view.dtype, memory.data, view.offset, view.strides)
 
 
 def _contents(batch: Batch) -> np.ndarray:
@@ -144,26 +205,59 @@ class TracedBatch(Batch):
         raise Untraceable("it looks into samples one by one")
 
 
-class PlanProgram:
-    """A program, the memory that it works on, and what it gets of a batch. Used by one batch at a time."""
+class BoundPlan:
+    """A traced plan of a number of samples in memory of its own. Used by one batch at a time."""
 
-    def __init__(self, trace: PlanTrace):
-        self._inputs, self._columns, self._peeked = trace.inputs, trace.columns, trace.peeked
-        self._places, self._kept = trace.places, trace.kept
-        self._runnable = trace.runnable()
+    def __init__(self, plan: TracedPlan):
+        self.plan = plan
+        constants = plan.constants
+        self._memory = [
+            constants[v.number] if v.kind == CONSTANT else np.zeros(v.shape, v.dtype) for v in plan.program.values
+        ]
+        self.shapes: dict[Edge, TensorRows] = {}
+        for e, value in plan.shapes.items():
+            self.shapes[e] = tensors = TensorRows(value.shape[0]).describe(self.stored(e), plan.specs[e].dtype)
+            self._memory[value.number] = tensors.array
+        self.arguments: list[ArgumentRows] = []
+        self._alive = []
+        for kernel, value, fields in zip(plan.kernels, plan.arguments, plan.constant_fields):
+            rows = ArgumentRows(value.shape[0], kernel.args, kernel.pointers)
+            self._alive.append(rows.fill({field: self.array(x) for field, x in fields.items()}))
+            self._memory[value.number] = rows.array
+            self.arguments.append(rows)
+        self._runnable = Runnable(plan.program, self._memory)
+        self._inputs = [(e, self._memory[v.number]) for e, v in plan.inputs.items()]
+        self._columns = [(resolver, name, self._memory[v.number]) for resolver, name, v in plan.columns]
+        self._peeked = [(e, self._memory[v.number]) for e, v in plan.peeked.items()]
+        self._places = None if plan.places is None else [self._memory[v.number] for v in plan.places]
 
-    @property
-    def program(self) -> Program:
-        return self._runnable.program
+    def array(self, x: Any) -> Any:
+        """The memory of a value, or of a view of one."""
+        if isinstance(x, Value):
+            return self._memory[x.number]
+        return _seen(x, self._memory[x.value.number]) if isinstance(x, View) else x
+
+    def stored(self, e: Edge) -> np.ndarray:
+        """The extents of an edge, once a batch is planned."""
+        return self.array(self.plan.specs[e].stored)
+
+    def spec(self, e: Edge) -> Spec:
+        """That of an edge, in memory that will change."""
+        about = self.plan.specs[e]
+        return Spec(self.stored(e), about.dtype, about.layout)
+
+    def address_of_rows(self, e: Edge) -> int:
+        """Of an input."""
+        return address(self._memory[self.plan.rows[e].number])
 
     def run(self, ctx: Context) -> bool:
         """Runs the program for a batch; says whether its checks hold."""
         values = ctx.values
         for e, place in self._inputs:
             place[0] = values[e].rows_address
-        for link, name, memory in self._columns:
+        for resolver, name, memory in self._columns:
             try:
-                column = link.resolver.column(name, ctx.n, values)
+                column = resolver.column(name, ctx.n, values)
             except ValueError:  # which the rules raise with an explanation
                 return False
             if column.shape != memory.shape or column.dtype != memory.dtype:

@@ -21,9 +21,9 @@ from ...gpu.launch import Call, Fusion, Launch
 from ...gpu.session import GpuPass
 from ..arguments import Resolver
 from ..context import Context, cause_of, explain_failure
-from ..cpu.batch_kinds import rules_only
-from ..cpu.chain import Chain, Link, _Segment
-from ..cpu.plan_cache import PlanCache
+from ..cpu.chain import Chain, Link, _Call, _Segment
+from ..cpu.plan_cache import PlanCache, rules_only
+from ..cpu.plan_trace import PlanTrace
 from ..cpu.wiring import Edge, Wiring
 from ..frames import fold
 from .kept import Kept, Order
@@ -37,23 +37,17 @@ _ALIGNED = 256  # bytes, of tensors in the workspace
 class GpuChain(Chain):
     """A chain whose nodes run on the GPU."""
 
-    can_replay = False
-
     def __init__(self, nodes: list[Any], needed: set[Edge], resolvers: dict[int, Resolver]):
         super().__init__(nodes, needed, resolvers)
         self.kept = Kept(self.links)
         self.plans = {"kept": 0, "by program": 0, "by rules": 0}  # how many were started
         self._vain = 0  # batches one after the other that no plan was kept for, but which a program was good for
         self._keeps = not rules_only()
-        self._records: Any = None
-        if PlanCache.suit(self.links):
-            from .compiled_plan import GpuPlanCache  # which imports this module
 
-            self._records = GpuPlanCache(self)
+    def _cache(self) -> PlanCache:
+        from .compiled_plan import GpuChainPlans  # which imports this module
 
-    @property
-    def traced(self) -> PlanCache | None:
-        return self._records
+        return GpuChainPlans(self)
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
         try:
@@ -84,7 +78,9 @@ class GpuChain(Chain):
                 plan = self.kept.find(key, ctx)
             self._vain = 0 if plan is not None else self._vain + 1
             if plan is None:
-                if self._records is not None and at == 0 and self._records.start(ctx, begin):
+                if self.programs is not None and at == 0 and (made := self.programs.take(self.programs.kind(ctx), ctx)):
+                    made.run(ctx, begin)
+                    self.programs.give_back(made)
                     self.plans["by program"] += 1
                     return
                 self._vain = min(self._vain, _PATIENCE - 1)
@@ -159,9 +155,9 @@ class _Nowhere:
 class GpuSegment(_Segment):
     chain: GpuChain
 
-    def __init__(self, chain: Chain, ctx: Context, first: Link, known: set[Edge]):
+    def __init__(self, chain: Chain, ctx: Context, first: Link, known: set[Edge], trace: PlanTrace | None = None):
         """`known` are the edges whose contents a plan is found again by."""
-        super().__init__(chain, ctx, first)
+        super().__init__(chain, ctx, first, trace)
         self.faults: set[int] = set()  # numbers of operators whose rules have looked at more than plans are known by
         self._known = known
         self._numbers: dict[Edge, int] = {}
@@ -175,10 +171,7 @@ class GpuSegment(_Segment):
     def plan(self) -> GpuPlan:
         """The plan of what was added."""
         gpu: GpuPass = self.ctx.gpu
-        wiring = self.chain.wiring([c.node for c in self.calls])
-        planned = {c.node.number: c for c in self.calls}
-        for node, axes in wiring.narrow:
-            self._narrow(planned[node.number], axes)
+        wiring = self._narrowed()
         self._inputs = list(self.imported)
         outputs = self._outputs(wiring)
         places = {o.edge: (o.where, rows) for o, rows in outputs}
@@ -190,7 +183,7 @@ class GpuSegment(_Segment):
                 image = Image()
         views = self._views(wiring, {o.edge: o for o, _ in outputs})
         for c in self.calls:
-            if c.a.random.read:  # type: ignore[attr-defined]
+            if c.a is not None and c.a.random.read:
                 self.faults.add(c.node.number)
         numbers = [c.node.number for c in self.calls]
         new = [o for o, _ in outputs]
@@ -257,23 +250,13 @@ class GpuSegment(_Segment):
         """The launches, and the bytes of the workspace that they need."""
         calls: list[Call] = []
         at_args: list[int] = []
-        for c in self.calls:
-            op = c.node.op
-            if op.aliases:
-                continue
-            try:
-                of_call = [self.specs[e] for e in (*c.ins, *c.outs)]
-                kernel = kernels.kernel(op.kernel_for(c.a, *of_call))
-                rows = ArgumentRows(self.n_rows, kernel.args, kernel.pointers)
-                at_args.append(self._arguments(kernel, rows, op.params(c.a, *of_call), image))
-            except Exception as e:
-                raise explain_failure(self.ctx, c.node, e, self.sample_of) from cause_of(e)
-            ins = [self._tensor(e) for i, e in enumerate(c.ins) if i not in op.ahead(len(c.ins))]
-            calls.append(Call(kernel.path, [self._tensor(e) for e in c.outs], ins, rows.array))
+        for c, kernel, columns in self._kernels():
+            rows, at = self._arguments(kernel, columns, image, len(calls))
+            calls.append(self._call(c, kernel, rows))
+            at_args.append(at)
         if not calls:
             return [], 0
-        kept = {self._numbers[e] for e in wiring.allocated if e in self._numbers}
-        launches = self._planned(self._fusion(wiring, calls, kept), calls)
+        launches = self._fusion(wiring, calls).plan(calls, self._tensors, self.n_rows)
         scratch = max((x.scratch for x in launches), default=0)
         workspace = self._place(wiring, launches, -(-scratch // _ALIGNED) * _ALIGNED, places)
         at_rows: dict[int, int] = {}
@@ -285,7 +268,7 @@ class GpuSegment(_Segment):
                     at_rows[t] = image.add_rows(*self._rows_of(edges[t], wiring, places))
             for t in launch.shapes:
                 if t not in at_shapes:
-                    at_shapes[t] = image.add(self._shapes_of(self._tensors[t]))
+                    at_shapes[t] = image.add(self._shapes_of(edges[t]))
         starts, begun = [], set()
         for x in launches:
             group, zeroed = x.calls[0], 0  # the launches of a group share their scratch
@@ -300,37 +283,46 @@ class GpuSegment(_Segment):
             )
         return starts, workspace
 
-    def _arguments(self, kernel: kernels.Kernel, rows: ArgumentRows, columns: dict[str, Any], image: Image) -> int:
-        """Fills the argument rows and puts them into the image, with the arrays behind pointers."""
-        unread = {k: v for k, v in columns.items() if type(v) is Unread}
-        rows.fill({k: 0 if k in unread else v for k, v in columns.items() if k not in kernel.pointers})
-        n, step, fields = self.n_rows, kernel.args.itemsize, kernel.args.fields
+    def _call(self, c: _Call, kernel: kernels.Kernel, rows: np.ndarray) -> Call:
+        ins = [self._tensor(e) for i, e in enumerate(c.ins) if i not in c.node.op.ahead(len(c.ins))]
+        return Call(kernel.path, [self._tensor(e) for e in c.outs], ins, rows)
+
+    def _arguments(
+        self, kernel: kernels.Kernel, columns: dict[str, Any], image: Image, k: int
+    ) -> tuple[np.ndarray, int]:
+        """Fills the argument rows of call k and puts them into the image, with the arrays behind pointers; the rows,
+        and where they will lie."""
+        rows = ArgumentRows(self.n_rows, kernel.args, kernel.pointers)
+        unread = {field: x.name for field, x in columns.items() if type(x) is Unread}
+        rows.fill({field: 0 if field in unread else x for field, x in columns.items() if field not in kernel.pointers})
+        return rows.array, self._put(rows, {f: columns[f] for f in kernel.pointers & columns.keys()}, unread, image)
+
+    def _put(self, rows: ArgumentRows, pointers: dict[str, Any], unread: dict[str, str], image: Image) -> int:
+        """Puts argument rows into the image: where they will lie."""
+        n, step, fields = self.n_rows, rows.array.itemsize, rows.array.dtype.fields
         assert fields is not None
-        for field in kernel.pointers & columns.keys():
-            values = np.ascontiguousarray(columns[field])
+        for field, column in pointers.items():
+            values = np.ascontiguousarray(column)
             between = 0 if len(values) == 1 else values.strides[0]
             rows.views[field][...] = image.add(values) + between * np.arange(n, dtype="u8")
         at = image.add(rows.array)
-        for field in kernel.pointers & columns.keys():
+        for field in pointers:
             image.points(at + fields[field][1], step, n)
-        for field, column in unread.items():
-            image.column(column.name, at + fields[field][1], step, n, fields[field][0].itemsize, self.sample_of)
+        for field, name in unread.items():
+            image.column(name, at + fields[field][1], step, n, fields[field][0].itemsize, self.sample_of)
         return at
 
-    def _fusion(self, wiring: Wiring, calls: list[Call], kept: set[int]) -> Fusion:
+    def _fusion(self, wiring: Wiring, calls: list[Call]) -> Fusion:
         """How calls are grouped; it depends on kernels and wiring alone and is found once."""
         key = tuple(c.kernel for c in calls), tuple(self._numbers), id(wiring)
         cache = self.chain.fusions
         if key not in cache:
-            cache[key] = Fusion(calls, kept)
+            cache[key] = Fusion(calls, {self._numbers[e] for e in wiring.allocated if e in self._numbers})
         return cache[key]
 
-    def _planned(self, fusion: Fusion, calls: list[Call]) -> list[Launch]:
-        return fusion.plan(calls, self._tensors, self.n_rows)
-
-    def _shapes_of(self, spec: Spec) -> np.ndarray:
+    def _shapes_of(self, e: Edge) -> np.ndarray:
         """Rows of a tensor that is in no memory."""
-        return spec.packed()
+        return self.specs[e].packed()
 
     def _place(
         self, wiring: Wiring, launches: list[Launch], begin: int, places: dict[Edge, tuple[Where, np.ndarray]]

@@ -5,7 +5,7 @@ the extents that it computes."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,41 +14,59 @@ from ...core import kernels
 from ...core.batch import Spec
 from ...core.dtypes import from_numpy
 from ...core.op import Arguments
-from ...core.program import RESULT, Pointer, Program
-from ...core.rng import Watched
-from ...core.rows import TENSOR, ArgumentRows, TensorRows
-from ...core.traced import Untraceable, is_constant
+from ...core.program import RESULT, Pointer, Value
+from ...core.rows import TENSOR, Unread
+from ...core.traced import Traced
 from ...gpu.decided import expect
-from ...gpu.launch import Call, Fusion, Launch
+from ...gpu.launch import Launch
 from ..context import Context
-from ..cpu.chain import Chain, Link
-from ..cpu.plan_cache import PlanCache
-from ..cpu.plan_trace import PlanProgram, PlanTrace
+from ..cpu.chain import Chain, Link, _Call
+from ..cpu.compiled_plan import ChainPlans
+from ..cpu.plan_cache import Planned
+from ..cpu.plan_trace import BoundPlan, PlanTrace, TracedPlan
 from ..cpu.wiring import Edge, Wiring
 from .chain import GpuSegment
 from .plan import HERE, INPUT, MEMORY, OUTPUTS, GpuPlan, Image, Output, Where
 
 _ALIGNED = 256
-_ANOTHER_AFTER = (4, 16, 64)  # batches that found all plans of their kind in use
-_PAUSE, _LOOKS = 50e-6, 100  # seconds between looks for one that is given back, and how many
 _INT64 = np.dtype("i8")
 
 
 class GpuPlanTrace(PlanTrace):
-    """The program of a segment on the GPU. `odd`: this batch can't be traced, another one perhaps can."""
+    """The program of a segment on the GPU. Of what it lays out, the values are among `more`: of the edges' rows, and of
+    (2,) their bytes and whether all samples have one shape."""
 
-    odd = False
-
-    def unread(self, to: np.ndarray, numbers: Any) -> None:
+    def unread(self, rows: Any, field: str, column: Unread) -> None:
         """The image is patched with them."""
+        self.more.setdefault(("unread", len(self.kernels)), {})[field] = column.name
 
-    def laid_out(self, spec: Spec) -> tuple[Any, np.ndarray]:
-        """The rows of a batch in memory that begins at 0, and (2,): its bytes, and whether all have one shape."""
+    def at_hand(self, spec: Spec) -> Spec:
+        """That of the batch at hand, by which launches are chosen."""
+        return Spec(self.values(self.settled(spec.stored)), spec.dtype, spec.layout)
+
+    def of_value(self, value: Value) -> Any:
+        return Traced(self, self._memory[value.number], value)
+
+    def of(self, key: Any) -> Any:
+        return self.of_value(self.more[key])
+
+    def laid_out(self, e: Edge, spec: Spec) -> None:
+        """Lays out a batch in memory that begins at 0."""
+        if ("rows", e) not in self.more:
+            self.more["rows", e], self.more["about", e] = self._laid_out(spec)
+
+    def renamed(self, key: Any, spec: Spec, begins: Any) -> None:
+        """The rows of an edge that is seen in the memory of others."""
+        if key not in self.more:
+            self.more[key], _ = self._laid_out(spec)
+            self.of(key)["data"][...] = begins
+
+    def _laid_out(self, spec: Spec) -> tuple[Value, Value]:
         rows, about = self.store(np.zeros(spec.n, TENSOR), RESULT), self.store(np.zeros(2, _INT64), RESULT)
         numbers = spec.n, spec.ndim, int(from_numpy(spec.dtype)), 0
         if not self.call("lay_out_batch", spec.stored, *numbers, Pointer(rows.value), Pointer(about.value)):
             raise MemoryError(f"no memory is large enough for samples of the shapes {spec.stored.tolist()[:4]}...")
-        return rows, about.array
+        return rows.value, about.value
 
 
 class ComputedPlan(GpuPlan):
@@ -78,20 +96,72 @@ class ComputedPlan(GpuPlan):
 
 
 class TracedSegment(GpuSegment):
-    """A segment that is planned while its rules are traced."""
+    """A segment while its rules are traced."""
 
     trace: GpuPlanTrace
 
     def __init__(self, chain: Chain, ctx: Context, first: Link, trace: GpuPlanTrace):
-        super().__init__(chain, ctx, first, set())
-        self.trace, self.native = trace, trace
-        self._abouts: list[tuple[Spec, np.ndarray]] = []
-        self._inner: list[np.ndarray] = []
-        self._columns: list[dict[str, Any]] = []
-        self._traced: list[Spec] = []  # of which `_tensors` are those of the batch at hand
+        super().__init__(chain, ctx, first, set(), trace)
 
     def watch(self, link: Link, a: Arguments) -> None:
-        a.random = Watched(a.random)  # whose numbers, if a rule reads them, are computed from data
+        """Rules may read random numbers, which are computed from data."""
+
+    def traced(self) -> TracedPlan:
+        trace, specs, wiring = self.trace, self.specs, self._narrowed()
+        calls, columns = [], []
+        for c, kernel, of_call in self._kernels():
+            calls.append(self._call(c, kernel, trace.fill_rows(kernel, self.n_rows, of_call, kernel.path)))
+            columns.append(of_call)
+        edges = list(self._numbers)
+        launches: list[Launch] = []
+        if calls:
+            at_hand = [trace.at_hand(s) for s in self._tensors]
+            fusion = self._fusion(wiring, calls)
+            launches = fusion.plan(calls, at_hand, self.n_rows)
+            expect(trace, fusion, calls, columns, at_hand, self._tensors)
+        for e in (*wiring.allocated, *(edges[t] for x in launches for t in x.tensors)):
+            root = wiring.root.get(e, e)
+            if root not in self.imported:
+                trace.laid_out(root, specs[root])
+            if root != e:
+                whole = trace.of(("rows", root)) if root not in self.imported else trace.of_value(trace.rows[root])
+                trace.renamed(("seen", e), specs[e], whole["data"])
+        for e in (edges[t] for x in launches for t in x.shapes):
+            trace.described(e, specs[e])
+        for e in (e for c in self.calls for e in c.outs if e in wiring.wanted and wiring.root[e] != e):
+            root = wiring.root[e]
+            trace.renamed(("view", e), specs[e], 0 if root in self.imported else trace.of(("rows", root))["data"])
+        return trace.traced(specs)
+
+
+class BoundSegment(GpuSegment):
+    """Makes the plan of n samples from the memory of a program, once it has run for a batch."""
+
+    def __init__(self, chain: Chain, ctx: Context, bound: BoundPlan):
+        super().__init__(chain, ctx, chain.links[0], set())
+        self._bound, self._more = bound, bound.plan.more
+        self.calls = [_Call(link, None) for link in chain.links]
+        self.specs = {e: bound.spec(e) for e in bound.plan.specs}
+        self.imported = {e: ctx.values[e] for e in bound.plan.rows}
+        self._abouts: list[tuple[Spec, np.ndarray]] = []
+        self._inner: list[np.ndarray] = []
+
+    def _narrowed(self) -> Wiring:
+        return self.chain.wiring(self.chain.nodes)
+
+    def _kernels(self) -> Iterator[tuple[_Call, kernels.Kernel, dict[str, Any]]]:
+        called = [c for c in self.calls if not c.node.op.aliases]
+        yield from zip(called, self._bound.plan.kernels, self._bound.plan.constant_fields)
+
+    def _arguments(
+        self, kernel: kernels.Kernel, columns: dict[str, Any], image: Image, k: int
+    ) -> tuple[np.ndarray, int]:
+        rows = self._bound.arguments[k]
+        pointers = {field: self._bound.array(columns[field]) for field in kernel.pointers & columns.keys()}
+        return rows.array, self._put(rows, pointers, self._more.get(("unread", k), {}), image)
+
+    def _memory(self, *key: Any) -> np.ndarray:
+        return self._bound.array(self._more[key])
 
     def _make(self, *arguments: Any) -> GpuPlan:
         kind = type("Computed", (ComputedPlan,), {"n_inner": len(self._inner)})
@@ -102,39 +172,21 @@ class TracedSegment(GpuSegment):
     def _outputs(self, wiring: Wiring) -> list[tuple[Output, np.ndarray]]:
         named, made = self._named(), []
         for k, e in enumerate(wiring.allocated):
-            rows, about = self.trace.laid_out(self.specs[e])
-            spec = self.trace.settled(self.specs[e])
-            self._abouts.append((spec, about))
+            rows, about = self._memory("rows", e), self._memory("about", e)
+            self._abouts.append((self.specs[e], about))
             where = Where(MEMORY, OUTPUTS + k)
-            output = Output(e, spec, rows.array, int(about[0]), where, None, named.get(e), e in wiring.wanted)
-            made.append((output, rows.array))
+            output = Output(e, self.specs[e], rows, int(about[0]), where, None, named.get(e), e in wiring.wanted)
+            made.append((output, rows))
         return made
 
     def _views(self, wiring: Wiring, made: dict[Edge, Output]) -> list[Output]:
         """Whose rows follow from the batch, too."""
         named, views = self._named(), []
-        for e in (e for c in self.calls for e in c.outs):
+        for e in (e for c in self.calls for e in c.outs if e in wiring.wanted and wiring.root[e] != e):
             root = wiring.root[e]
-            if e not in wiring.wanted or root == e:
-                continue
             within = Where(INPUT, self._inputs.index(root)) if root not in made else made[root].where
-            rows = self._renamed(e, made[root].rows if root in made else None)
-            spec = self.trace.settled(self.specs[e])
-            views.append(Output(e, spec, rows, 0, within, root, named.get(e), True))
+            views.append(Output(e, self.specs[e], self._memory("view", e), 0, within, root, named.get(e), True))
         return views
-
-    def _renamed(self, e: Edge, whole: np.ndarray | None) -> np.ndarray:
-        """The rows of an edge that is seen in the memory of others, where they are; None: at their beginnings."""
-        rows, _ = self.trace.laid_out(self.specs[e])
-        begins = 0 if whole is None else self.trace.of_memory(whole)["data"]
-        self.trace.assign(rows["data"], begins)
-        return rows.array
-
-    def _arguments(self, kernel: kernels.Kernel, rows: ArgumentRows, columns: dict[str, Any], image: Image) -> int:
-        self._columns.append(columns)
-        at_hand = columns.copy()
-        self.trace.fill_rows([rows], [at_hand], [kernel.path])
-        return super()._arguments(kernel, rows, at_hand, image)
 
     def _place(
         self, wiring: Wiring, launches: list[Launch], begin: int, places: dict[Edge, tuple[Where, np.ndarray]]
@@ -144,110 +196,48 @@ class TracedSegment(GpuSegment):
             for t in x.tensors:
                 root = wiring.root.get(edges[t], edges[t])
                 if root not in places and root not in self.imported:
-                    rows, about = self.trace.laid_out(self.specs[root])
-                    places[root] = Where(MEMORY, first + len(self._inner)), rows.array
-                    self._inner.append(about)
+                    places[root] = Where(MEMORY, first + len(self._inner)), self._memory("rows", root)
+                    self._inner.append(self._memory("about", root))
         return begin
-
-    def _tensor(self, e: Edge) -> int:
-        number = super()._tensor(e)
-        if number == len(self._traced):
-            self._traced.append(self._tensors[number])
-            self._tensors[number] = self.trace.settled(self._tensors[number])  # launches are chosen for this batch
-        return number
 
     def _rows_of(
         self, e: Edge, wiring: Wiring, places: dict[Edge, tuple[Where, np.ndarray]]
     ) -> tuple[np.ndarray, Where]:
         root = wiring.root.get(e, e)
-        where, rows = places[root] if root in places else (HERE, self.imported[root].rows)
-        return rows if root == e else self._renamed(e, rows), where
+        where, rows = places[root] if root in places else (HERE, self._bound.array(self._bound.plan.rows[root]))
+        return rows if root == e else self._memory("seen", e), where
 
-    def _shapes_of(self, spec: Spec) -> np.ndarray:
-        rows = TensorRows(spec.n).describe(spec.stored, spec.dtype)
-        (traced,) = (t for t, s in zip(self._traced, self._tensors) if s is spec)
-        if not is_constant(traced.stored):
-            self.trace.store(rows.array, RESULT)
-            self.trace.assign(self.trace.of_memory(rows.shape[:, : spec.ndim]), traced.stored)
-        return rows.array
-
-    def _planned(self, fusion: Fusion, calls: list[Call]) -> list[Launch]:
-        launches = super()._planned(fusion, calls)
-        why, self.trace.odd = expect(self.trace, fusion, calls, self._columns, self._tensors, self._traced)
-        if why:
-            raise Untraceable(why)
-        return launches
+    def _shapes_of(self, e: Edge) -> np.ndarray:
+        return self._bound.shapes[e].array if e in self._bound.shapes else self.specs[e].packed()
 
 
-class GpuCompiledPlan:
-    """A plan of a whole chain that a program computes."""
+class GpuCompiledPlan(Planned):
+    """A chain that is planned by a program, for batches of n samples."""
 
-    def __init__(self, kind: tuple, trace: PlanTrace, plan: GpuPlan):
-        self.kind, self.made = kind, plan
-        self._program = PlanProgram(trace)
-
-    @property
-    def program(self) -> Program:
-        return self._program.program
+    def __init__(self, chain: Chain, plan: TracedPlan):
+        self._chain, self._bound = chain, BoundPlan(plan)
+        self._made: GpuPlan | None = None
 
     def plan(self, ctx: Context) -> bool:
-        """Says whether the trace is of use for a batch, whose plan is then in place."""
-        return self.made.session is ctx.gpu.session and self._program.run(ctx)
+        if not self._bound.run(ctx):
+            return False
+        if self._made is None or self._made.session is not ctx.gpu.session:
+            try:
+                self._made = BoundSegment(self._chain, ctx, self._bound).plan()
+            except (KeyError, ValueError):  # it needs launches that others don't; the rules say what is wrong
+                return False
+        return True
+
+    def run(self, ctx: Context, begin: int) -> None:
+        assert self._made is not None
+        self._made.run(ctx, begin)
 
 
-class GpuPlanCache(PlanCache):
+class GpuChainPlans(ChainPlans):
     """The plans of a chain on the GPU."""
 
-    def __init__(self, chain: Chain):
-        super().__init__(chain)
-        self._waited: dict[tuple, int] = {}
+    def _trace(self, ctx: Context) -> TracedPlan:
+        return self._segment(TracedSegment(self.chain, ctx, self.chain.links[0], GpuPlanTrace())).traced()
 
-    def start(self, ctx: Context, begin: int) -> bool:
-        """Starts a batch by a program, or while it is traced; False if neither can be."""
-        kind = self._kind(ctx)
-        if kind is None:
-            return False
-        replay: Any = self._planned(kind, ctx)
-        if replay is not None:
-            replay.made.run(ctx, begin)
-            self._idle[kind].append(replay)
-            return True
-        if not self._kinds.pays(kind):
-            return False
-        with self._kinds.tracing(kind):
-            return self._traced(kind, ctx, begin)
-
-    def _given_back(self, kind: tuple) -> Any:
-        """A batch is started in a small part of the time that tracing another one takes. If plans are often all
-        in use, it pays to have one more."""
-        self._waited[kind] = waited = self._waited.get(kind, 0) + 1
-        if waited in _ANOTHER_AFTER:
-            return None
-        for _ in range(_LOOKS):
-            time.sleep(_PAUSE)
-            try:
-                return self._idle[kind].pop()
-            except IndexError:
-                continue
-        return None
-
-    def _traced(self, kind: tuple, ctx: Context, begin: int) -> bool:
-        trace, links = GpuPlanTrace(), self.chain.links
-        try:
-            segment = TracedSegment(self.chain, ctx, links[0], trace)
-            if segment.counts is not None or not all(segment.add(link) for link in links):
-                self._kinds.give_up(kind)
-                return False
-            replay = GpuCompiledPlan(kind, trace, segment.plan())
-        except Untraceable as e:
-            if trace.odd:
-                self._kinds.used(kind, False)
-            else:
-                self._refused(kind, e)
-            return False
-        except Exception:  # which comes again if it is not about the program
-            return False
-        replay.made.run(ctx, begin)
-        self.programs[kind] = replay.program
-        self._idle.setdefault(kind, []).append(replay)  # type: ignore[arg-type]
-        return True
+    def _bound(self, plan: TracedPlan, ctx: Context) -> Any:
+        return GpuCompiledPlan(self.chain, plan)

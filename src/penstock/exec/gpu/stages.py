@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ...core import kernels
@@ -42,19 +43,18 @@ class OperatorStage:
     """Runs the stage that an operator brings with it."""
 
     def __init__(self, node: Node, resolver: Resolver):
-        self.node, self._resolver = node, resolver
+        self.node = node
         self._inputs = inputs_of(node)
-        self._stage = stage_of(node.op)(StageCall(node.op, node.number, tuple(self._inputs), tuple(node.args)))
+        self._arguments = partial(_arguments, resolver)
+        call = StageCall(node.op, node.number, tuple(self._inputs), tuple(node.args), self._arguments)
+        self._stage = stage_of(node.op)(call)
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
         begin = time.monotonic_ns()
         node, gpu, values = self.node, ctx.gpu, ctx.values
         inputs = [values[e] for e in self._inputs]
 
-        def arguments() -> Arguments:
-            return self._resolver.resolve(ctx.n, ctx.epoch, ctx.position, values)
-
-        batch = StageBatch(ctx.n, gpu, pool, inputs, arguments, gpu.doubted.get(node.number), ctx)
+        batch = StageBatch(ctx.n, gpu, pool, inputs, lambda: self._arguments(ctx), gpu.doubted.get(node.number), ctx)
         try:
             for x in inputs:
                 if isinstance(x, DeviceBatch):
@@ -68,6 +68,10 @@ class OperatorStage:
         out.sources = inputs[0].sources
         values[node.number, 0] = out
         ctx.timings.append(Timing("gpu", [node.number], begin, time.monotonic_ns(), batch.native_ns))
+
+
+def _arguments(resolver: Resolver, ctx: Context) -> Arguments:
+    return resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
 
 
 def _transfer(ctx: Context, node: Node, move: Callable[[GpuPass, Batch], Batch]) -> None:

@@ -53,7 +53,7 @@ class Decoding(GpuStage):
 
     def run(self, batch: StageBatch) -> DeviceBatch:
         encoded = batch.inputs[0]
-        pictures = self._planner.plan(batch)
+        pictures = self._planner.pictures(batch)
         out = pictures.allocate(batch.gpu, encoded, self._format is not None)
         batch.begin_native()
         self._share(batch, pictures, encoded, out)

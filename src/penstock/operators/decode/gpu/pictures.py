@@ -5,15 +5,17 @@ batch, by a program (see exec/cpu/plan_cache.py)."""
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import numpy as np
 
 from ....core import dtypes, kernels
 from ....core.batch import Batch, Spec
+from ....core.op import Arguments
 from ....core.rows import TENSOR, ArgumentRows, address, allocate
-from ....core.traced import Untraceable, plain
-from ....exec.cpu.batch_kinds import Kinds, rules_only
-from ....exec.cpu.plan_trace import PlanProgram, PlanTrace, TracedBatch
+from ....exec.context import Context
+from ....exec.cpu.plan_cache import PlanCache, Planned, rules_only
+from ....exec.cpu.plan_trace import BoundPlan, PlanTrace, TracedBatch, TracedPlan
 from ....gpu.batch import DeviceBatch
 from ....gpu.session import GpuPass
 from ....gpu.stage import StageBatch, StageCall
@@ -22,54 +24,55 @@ _BYTE, _INT64 = np.dtype("u1"), np.dtype("i8")
 # What `plan_pictures` tells: the fields of `PictureTotals`, and bits of `engines`.
 _OUT_BYTES, _DENSE, _SAME, _BY_KERNELS, _BY_HARDWARE, _FILE_BYTES, _N_TOTALS = range(7)
 _KERNELS, _HARDWARE = 1, 2
-_KEPT_ROWS = 16384  # plans are kept for so many rows in total, at most
-_KEPT_EACH = 4
+_KERNEL, _OUT = "decode/decode", (-1, 0)
+_KEPT_SIZES, _KEPT_EACH = 64, 4
 
 
-class Pictures:
+class Pictures(Planned):
     """n pictures: rows of `DecodeArgs`, the extents `shape` (n, 3) of the outputs, and who can decode them. Kept from
     batch to batch, used by one at a time."""
 
     def __init__(self, call: StageCall, n: int):
         self.call, self.n = call, n
-        self.kernel = kernels.kernel("decode/decode")
+        self.kernel = kernels.kernel(_KERNEL)
+        self._bound: BoundPlan | None = None
         self._rows = ArgumentRows(n, self.kernel.args, self.kernel.pointers)
-        self.args, self.at_args = self._rows.array, self._rows.address
         self._before, self._at_before = allocate((n, 3), _INT64)
         self._before[...] = -1
         self._engines, self._at_engines = allocate(n, _BYTE)
         self._totals = (ctypes.c_int64 * _N_TOTALS)()
         self._at_totals = ctypes.addressof(self._totals)
         self._spec: Spec | None = None
-        self._program: PlanProgram | None = None
-        self.kind: tuple | None = None  # of what was traced
 
-    def by_rules(self, batch: StageBatch, trace: PlanTrace | None = None) -> None:
-        """Plans a batch; with `trace` its rules are traced, for batches to come."""
-        a, op, inputs = batch.arguments(), self.call.op, batch.inputs
-        if trace is not None:
-            a.native = trace
-            inputs = [TracedBatch(trace, e, b, trace.take_in(e, b)) for e, b in zip(self.call.inputs, inputs)]
-        a.batches = [b if i in op.peeks else None for i, b in enumerate(inputs)]
-        specs = [b.spec for b in inputs]
-        op.plan(a, *specs)
-        spec = op.outputs(a, *specs)
-        assert isinstance(spec, Spec)
-        columns, info = op.params(a, *specs, spec), a.info
-        if trace is not None:
-            trace.fill_rows([self._rows], [columns], [self.call.op.display_name()])
-            spec, info = trace.settled(spec), plain(trace.contiguous(info))
+    @classmethod
+    def by_program(cls, call: StageCall, plan: TracedPlan, n: int) -> Pictures:
+        """Those that a program plans."""
+        made = cls(call, n)
+        made._bound = bound = BoundPlan(plan)
+        ((made._rows),) = bound.arguments
+        made._settle(bound.spec(_OUT), bound.array(plan.more["info"]))
+        return made
+
+    @property
+    def is_by_program(self) -> bool:
+        return self._bound is not None
+
+    def plan(self, ctx: Context) -> bool:
+        assert self._bound is not None
+        return self._bound.run(ctx)
+
+    def by_rules(self, batch: StageBatch) -> None:
+        """Plans a batch."""
+        a = batch.arguments()
+        spec, columns = planned(self.call, a, batch.inputs)
         self._rows.fill(columns)
+        self._settle(spec, a.info)
+
+    def _settle(self, spec: Spec, info: np.ndarray) -> None:
+        self.args, self.at_args = self._rows.array, self._rows.address
         self.shape, self.info = np.ascontiguousarray(spec.stored), np.ascontiguousarray(info)
         self._at_shape, self._at_info = address(self.shape), address(self.info)
         self._kind = spec.dtype, spec.layout, int(dtypes.from_numpy(spec.dtype))
-        if trace is not None:
-            self._program = PlanProgram(trace)
-
-    def again(self, batch: StageBatch) -> bool:
-        """Plans another batch of the same kind as before; False if the rules have to."""
-        assert self._program is not None
-        return self._program.run(batch.context)
 
     def allocate(self, gpu: GpuPass, encoded: Batch, hardware: bool) -> DeviceBatch:
         """Memory for the pixels; then the numbers below are known. `hardware` says whether the JPEG engine can make
@@ -115,66 +118,55 @@ class Pictures:
         return self._engines & _HARDWARE != 0
 
 
-class Planner:
+def planned(call: StageCall, a: Arguments, inputs: list[Batch]) -> tuple[Spec, dict[str, Any]]:
+    """What the rules make of the inputs: the pictures, and the columns of `DecodeArgs`."""
+    op, specs = call.op, [b.spec for b in inputs]
+    a.batches = [b if i in op.peeks else None for i, b in enumerate(inputs)]
+    op.plan(a, *specs)
+    spec = op.outputs(a, *specs)
+    assert isinstance(spec, Spec)
+    return spec, op.params(a, *specs, spec)
+
+
+class Planner(PlanCache[Pictures]):
     """Plans the batches of one decoder."""
 
     def __init__(self, call: StageCall):
+        super().__init__(call.inputs)
         self.call = call
-        self._can_replay = call.op.replays and not call.data_arguments and len(call.inputs) == 1 and not rules_only()
-        self._idle: dict[tuple, list[Pictures]] = {}  # those with a program, by the kind of input
+        self._can_be_traced = call.op.replays and not call.data_arguments and len(call.inputs) == 1 and not rules_only()
         self._by_rules: dict[int, list[Pictures]] = {}  # by the number of pictures
-        self._kinds = Kinds(_KEPT_ROWS)
 
-    def plan(self, batch: StageBatch) -> Pictures:
+    def pictures(self, batch: StageBatch) -> Pictures:
         """Raises what is wrong with the samples. Give it back when the batch has run."""
-        kind: tuple | None = None
-        if self._can_replay:
+        if self._can_be_traced:
             spec = batch.inputs[0].spec
-            kind = batch.n, spec.shape.shape[1], spec.dtype, spec.layout
-            pictures = self._again(kind, batch)
+            pictures = self.take((spec.ndim, spec.dtype, spec.layout), batch.context)
             if pictures is not None:
                 return pictures
-            if self._kinds.pays(kind):
-                pictures = Pictures(self.call, batch.n)
-                try:
-                    pictures.by_rules(batch, PlanTrace())
-                    pictures.kind = kind
-                    return pictures
-                except Untraceable:
-                    self._kinds.give_up(kind)
-                except Exception:  # which comes again if it is not about the program
-                    pass
-        idle = self._by_rules.get(batch.n)
         try:
-            pictures = idle.pop()  # type: ignore[union-attr]
-        except (AttributeError, IndexError):
+            pictures = self._by_rules[batch.n].pop()
+        except LookupError:
             pictures = Pictures(self.call, batch.n)
         pictures.by_rules(batch)
         return pictures
 
     def give_back(self, pictures: Pictures) -> None:
-        if pictures.kind is not None:
-            self._idle.setdefault(pictures.kind, []).append(pictures)
-            return
-        idle = self._by_rules.get(pictures.n)
-        if idle is None:
-            if self._kinds.is_full:
-                return
-            self._kinds.rows += pictures.n
+        if pictures.is_by_program:
+            super().give_back(pictures)
+        elif len(self._by_rules) < _KEPT_SIZES or pictures.n in self._by_rules:
             idle = self._by_rules.setdefault(pictures.n, [])
-        if len(idle) < _KEPT_EACH:
-            idle.append(pictures)
+            if len(idle) < _KEPT_EACH:
+                idle.append(pictures)
 
-    def _again(self, kind: tuple, batch: StageBatch) -> Pictures | None:
-        idle = self._idle.get(kind)
-        try:
-            pictures = idle.pop()  # type: ignore[union-attr]
-        except (AttributeError, IndexError):
-            return None
-        agrees = pictures.again(batch)
-        goes_on = self._kinds.used(kind, agrees)
-        if agrees:
-            return pictures
-        if goes_on:
-            idle.append(pictures)  # type: ignore[union-attr]
-        return None
+    def _trace(self, ctx: Context) -> TracedPlan:
+        trace, a = PlanTrace(), self.call.arguments(ctx)
+        a.native = trace
+        batches = [(e, ctx.values[e]) for e in self.call.inputs]
+        spec, columns = planned(self.call, a, [TracedBatch(trace, e, b, trace.take_in(e, b)) for e, b in batches])
+        trace.fill_rows(kernels.kernel(_KERNEL), ctx.n, columns, self.call.op.display_name())
+        trace.more["info"] = trace.settled(a.info)
+        return trace.traced({_OUT: spec})
+
+    def _bound(self, plan: TracedPlan, ctx: Context) -> Pictures:
+        return Pictures.by_program(self.call, plan, ctx.n)
