@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "audio/audio_file.h"
 #include "audio/sinc_filter.h"
 #include "core/kernel.h"
 #include "core/native_time.h"
@@ -58,7 +57,8 @@ void copy_frames(T *out, const Window &w, AudioReader &reader, int64_t channels,
 
 std::unique_ptr<AudioReader> open(AudioBytes file, const DecodeAudioArgs &a, int64_t first) {
   const AudioInfo info = {a.frames, a.offset, a.rate, a.channels, a.encoding};
-  return a.encoding == LIBRARY ? open_sound_library(file, info, first) : open_wav(file, info, first);
+  const int64_t at = a.begin + first;
+  return a.encoding == LIBRARY ? open_sound_library(file, info, at) : open_wav(file, info, at);
 }
 
 // n frames from `first` on, of one channel each behind the other, at `pitch`.
@@ -85,8 +85,8 @@ void read_planes(float *planes, int64_t pitch, int64_t first, int64_t n, AudioBy
 void resample(float *out, const Window &w, AudioBytes file, const DecodeAudioArgs &a, Scratch &scratch) {
   const SincFilter &filter = SincFilter::of(a.lobes, 1);
   const SincFilter::Span need = filter.needs(w.first_frame, w.frames, a.rate, a.out_rate);
-  const int64_t begin = std::min(std::max<int64_t>(need.begin, 0), a.frames);
-  const int64_t end = std::max(begin, std::min(need.end, a.frames)), pitch = need.end - need.begin;
+  const int64_t begin = std::min(std::max<int64_t>(need.begin, 0), a.length);
+  const int64_t end = std::max(begin, std::min(need.end, a.length)), pitch = need.end - need.begin;
   float *planes = scratch.array<float>(pitch * w.channels, 2);
   std::fill(planes, planes + pitch * w.channels, 0.0f);
   read_planes(planes + begin - need.begin, pitch, begin, end - begin, file, a, w, scratch);
@@ -110,17 +110,20 @@ void decode(T *out, const Window &w, AudioBytes file, const DecodeAudioArgs &a, 
 }
 
 void run(const Tensor *out, const Tensor *in, const DecodeAudioArgs &a, Scratch &scratch) {
-  const AudioBytes file = {in->as<const uint8_t>(), in->volume()};
-  const Window w = {a.first_frame, out->shape[0], a.downmix ? 0 : a.first_channel, a.downmix ? 1 : out->shape[1]};
   *out[1].as<float>() = (float)a.out_rate;
-  if (!out->volume()) return;
-  for_types<int16_t, int32_t, float>(out->dtype, [&](auto t) {
-    using T = decltype(t);
-    decode(out->as<T>(), w, file, a, scratch);
-  });
+  decode_window(*out, {in->as<const uint8_t>(), in->volume()}, a, scratch);
 }
 
 }  // namespace
+
+void decode_window(const Tensor &out, AudioBytes file, const DecodeAudioArgs &a, Scratch &scratch) {
+  if (!out.volume()) return;
+  const Window w = {a.first_frame, out.shape[0], a.downmix ? 0 : a.first_channel, a.downmix ? 1 : out.shape[1]};
+  for_types<int16_t, int32_t, float>(out.dtype, [&](auto t) {
+    using T = decltype(t);
+    decode(out.as<T>(), w, file, a, scratch);
+  });
+}
 
 EXPORT_KERNEL(decode_audio, DecodeAudioArgs, run)
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "read/json.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -40,7 +41,10 @@ void push_utf8(std::string &out, uint32_t c) {
 
 }  // namespace
 
-Json::Json(Object &input) : input_(input), buffer_(kChunk + kLongestNumber + 1) {
+Json::Json(Object &input)
+    : input_(input),
+      chunk_(std::min(kChunk, std::max<int64_t>(input.length(), 1))),
+      buffer_(chunk_ + kLongestNumber + 1) {
   at_ = end_ = buffer_.data();
   refill();
   if (end_ - at_ >= 3 && !memcmp(at_, "\xef\xbb\xbf", 3)) at_ += 3;  // a byte order mark
@@ -51,8 +55,8 @@ bool Json::refill() {
   const int64_t left = end_ - at_;
   begins_ += at_ - buffer_.data();
   memmove(buffer_.data(), at_, left);
-  const int64_t got = input_.read(begins_ + left, kChunk, buffer_.data() + left);
-  at_end_ = got < kChunk;
+  const int64_t got = input_.read(begins_ + left, chunk_, buffer_.data() + left);
+  at_end_ = got < chunk_;
   at_ = buffer_.data();
   end_ = at_ + left + got;
   buffer_[left + got] = 0;

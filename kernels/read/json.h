@@ -45,6 +45,7 @@ class Json {
   void skip_string();
 
   Object &input_;
+  const int64_t chunk_;  // of short objects less is read at once
   std::vector<char> buffer_;
   const char *at_, *end_;  // *end_ is a zero
   int64_t begins_ = 0;     // offset of the buffer's first byte

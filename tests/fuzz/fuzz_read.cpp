@@ -19,6 +19,7 @@
 #include "read/coco_scan.h"
 #include "read/crc32c.h"
 #include "read/lmdb.h"
+#include "read/nemo_scan.h"
 #include "read/npy.h"
 #include "read/parser.h"
 #include "read/record_scan.h"
@@ -211,6 +212,13 @@ bool try_one(const std::string &format, const File &f, Random &r) {
     return ok;
   }
   if (format == "wds_index") return scan([&](Table &t) { scan_wds_index(memory, t); });
+  if (format == "nemo") {
+    Table table{};
+    const bool ok = !fill_table(&table, [&](Table &t) { scan_nemo(memory, t); });
+    const bool some = ok && table[NEMO_OFFSET].bytes;
+    for (Column &c : table.columns) std::free(c.data);
+    return some;
+  }
   if (format == "coco") return try_coco(memory, r, f);
   if (format == "lmdb") return scan([&](Table &t) { scan_lmdb(memory, t); });
   if (format == "npy") {

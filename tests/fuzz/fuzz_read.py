@@ -20,7 +20,7 @@ import numpy as np
 
 ROOT = Path(__file__).parents[2]
 SOURCES = "tar wds_scan webdataset json coco_scan coco mask lmdb npy npy_header caffe caffe2 table local_files "
-SOURCES += "tf_example recordio record_scan crc32c"
+SOURCES += "tf_example recordio record_scan crc32c nemo_scan"
 
 
 def tars():
@@ -55,6 +55,18 @@ def annotations():
         yield json.dumps(text).encode()
         yield json.dumps(text, indent=1, ensure_ascii=False).encode()
     yield b'{"images": ' + b"[" * 10000
+
+
+def manifests():
+    entry = {
+        "audio_filepath": "a/ü.wav",
+        "text": 'it\'s "so" \u20ac',
+        "duration": 1.5,
+        "offset": 0.25,
+        "x": [1, {"y": None}],
+    }
+    yield json.dumps(entry).encode() + b"\r\n\n" + json.dumps(entry, ensure_ascii=False).encode()
+    yield b'{"audio_filepath": "a", "text": "\\ud83d\\ude00"}\n' * 3 + b'{"x": ' + b"[" * 1000
 
 
 def databases():
@@ -140,6 +152,7 @@ SEEDS = {
     "tar": tars,
     "wds_index": indexes,
     "coco": annotations,
+    "nemo": manifests,
     "lmdb": databases,
     "npy": arrays,
     "caffe": datums,

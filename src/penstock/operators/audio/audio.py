@@ -82,6 +82,8 @@ class Audio(Operator):
         origin = specs[-2].origin
         return {
             **{k: a.info[k] for k in ("frames", "offset", "rate", "channels", "encoding")},
+            "begin": 0,
+            "length": a.info["frames"],
             "out_rate": a.rate,
             "first_frame": origin[:, 0],
             "first_channel": 0 if a.downmix else origin[:, 1],
