@@ -9,9 +9,9 @@ import wave
 
 import numpy as np
 import pytest
-from nvidia.dali import types
 
 from conformance.reader_runs import ORDERS, compare, refuses
+from penstock import types
 
 NAME = "readers.nemo_asr"
 RATES = (16000, 8000, 44100, 22050)
@@ -40,8 +40,8 @@ def manifest(tmp_path_factory):
     "kwargs",
     [
         {"downmix": False},
-        {"downmix": False, "dtype": types.INT32},
-        {"downmix": False, "dtype": types.INT16, "read_idxs": True},
+        {"downmix": False, "dtype": int(types.INT32)},
+        {"downmix": False, "dtype": int(types.INT16), "read_idxs": True},
         {"downmix": False, "min_duration": 0.5},
         {"downmix": False, "max_duration": 1.0, "read_text": False},
         {"downmix": False, "min_duration": 0.4, "max_duration": 1.3, "read_sample_rate": False, "read_idxs": True},
@@ -65,7 +65,7 @@ def test_order(manifest, order):
         {"manifest_filepaths": ["/no/such.json"]},
         {"manifest_filepaths": None},
         {"min_duration": 100.0},
-        {"dtype": types.UINT8},
+        {"dtype": int(types.UINT8)},
         {"shuffle_after_epoch": True, "random_shuffle": True},
         {"shuffle_after_epoch": True, "stick_to_shard": True},
     ],
