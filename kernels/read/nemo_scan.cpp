@@ -98,7 +98,7 @@ void scan_nemo(Object &input, Table &table) {
 
 EXPORT int nemo_manifest(const char *path, Table *table) {
   return fill_table(table, [&](Table &t) {
-    const auto object = open_file(path, Storage::kKept);
+    const auto object = open_object(path, Storage::kKept);
     scan_nemo(*object, t);
   });
 }

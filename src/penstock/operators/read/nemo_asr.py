@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core import storage
 from ...core.dtypes import DALIDataType, from_numpy, to_numpy
 from ...core.op import Arg
 from ...core.source_name import SourceName
@@ -132,7 +133,8 @@ class NemoAsr(RecordReader):
         if not len(kept):
             limits = f"; {len(paths)} have another duration than min_duration={low:g} and max_duration={high:g} allow"
             raise ValueError(
-                f"there are no entries in {len(manifests)} manifests, the first of which is {manifests[0]}"
+                f"there are no entries in {len(manifests)} manifests, the first of which is "
+                f"{storage.without_secrets(manifests[0])}"
                 f"{limits if paths else ''}"
             )
         self.begins, self.durations = offset[kept], duration[kept]
@@ -157,12 +159,17 @@ def _split(texts: np.ndarray, ends: np.ndarray) -> list[bytes]:
 
 
 def _in_folder(paths: list[bytes], manifest: str) -> list[bytes]:
-    """Relative paths are those of the manifest's folder, if the first of them exists there and not here."""
-    folder = os.fsencode(os.path.dirname(manifest))
-    first = next((p for p in paths if not os.path.isabs(p)), None)
-    if first is None or os.path.exists(first) or not os.path.exists(os.path.join(folder, first)):
+    """Relative paths are those of the manifest's folder if this is a URL, or if the first of them exists only there."""
+    folder, is_url = os.fsencode(storage.folder_of(manifest)), storage.is_url(manifest)
+    relative = [not os.path.isabs(p) and not storage.is_url(p) for p in paths]
+    first = next((p for p, r in zip(paths, relative) if r), None)
+    if first is None or not (is_url or _is_only_in(folder, first)):
         return paths
-    return [os.path.join(folder, p) for p in paths]
+    return [os.path.join(folder, p) if r else p for p, r in zip(paths, relative)]
+
+
+def _is_only_in(folder: bytes, path: bytes) -> bool:
+    return not os.path.exists(path) and os.path.exists(os.path.join(folder, path))
 
 
 def _warn(manifest: str, table: dict[str, np.ndarray]) -> None:
@@ -172,4 +179,5 @@ def _warn(manifest: str, table: dict[str, np.ndarray]) -> None:
     whys = [w.decode("utf-8", "replace") for w in _split(table["whys"], table["why_end"])]
     told = "; ".join(f"line {line}: {why}" for line, why in zip(lines[:_MOST_TOLD], whys))
     more = f"; and {len(lines) - _MOST_TOLD} more" if len(lines) > _MOST_TOLD else ""
-    warnings.warn(f"{manifest}: lines that are no entries are left out: {told}{more}", stacklevel=2)
+    name = storage.without_secrets(manifest)
+    warnings.warn(f"{name}: lines that are no entries are left out: {told}{more}", stacklevel=2)
