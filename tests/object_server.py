@@ -117,6 +117,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self.send(404, b"<Error><Code>NoSuchKey</Code></Error>")
         body = server.objects[path]
         headers = {"ETag": f'"{hashlib.md5(body).hexdigest()}"', "Last-Modified": "Sun, 22 Nov 2026 10:00:00 GMT"}
+        if self.headers.get("If-None-Match") == headers["ETag"]:
+            return self.send(304, b"", headers)
         if server.gzips:
             body, headers["Content-Encoding"] = gzip.compress(body), "gzip"
         wanted, status = self.headers.get("Range"), 200

@@ -23,7 +23,7 @@ struct RemoteObject : Object {
     return length > 0 ? storage.read(name, offset, length, to).size : 0;
   }
   Content whole(bool allow_empty) override {
-    const Content content = storage.read(name, 0, RemoteRequest::kToTheEnd, nullptr);
+    const Content content = storage.read_whole(name);
     if (content.size || allow_empty) return content;
     memory_give(content.data);
     fail("the object is empty");
@@ -66,21 +66,109 @@ void RemoteStorage::know(const std::string &name, RemoteVersion found) {
   versions_[hash_of(name)] = found;
 }
 
+bool RemoteStorage::known(const std::string &name, RemoteVersion *version) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = versions_.find(hash_of(name));
+  if (found == versions_.end()) return false;
+  *version = found->second;
+  return true;
+}
+
 int64_t RemoteStorage::size(const std::string &name) {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = versions_.find(hash_of(name));
-    if (found != versions_.end()) return found->second.size;
-  }
-  return ask(name, 0, RemoteRequest::kOnlySize, nullptr)->found.size;
+  RemoteVersion version;
+  return known(name, &version) ? version.size : ask(name, 0, RemoteRequest::kOnlySize, nullptr)->found.size;
 }
 
 Content RemoteStorage::read(const std::string &name, int64_t offset, int64_t length, char *to) {
-  return ask(name, offset, length, to)->content;
+  RemoteVersion version;
+  if (!cache_ || !known(name, &version)) return ask(name, offset, length, to)->content;
+  read_blocks(name, version, offset, length, to);
+  return {to, length};
 }
 
-std::shared_ptr<RemoteRequest> RemoteStorage::ask(const std::string &name, int64_t offset, int64_t length, char *to) {
-  auto answer = queue_.ask(name, offset, length, to, counts_, closing_);
+Content RemoteStorage::read_whole(const std::string &name) {
+  RemoteVersion version;
+  std::string tag;
+  bool is_known = known(name, &version);
+  if (cache_ && !is_known && cache_->find(name, &version, &tag)) {
+    // What was kept by another run is asked for once: whether it is still the same.
+    const Answer answer = ask(name, 0, RemoteRequest::kToTheEnd, nullptr, tag);
+    if (!answer->is_unchanged) {
+      keep(name, *answer, 0, answer->content.data, answer->content.size);
+      return answer->content;
+    }
+    know(name, version);
+    is_known = true;
+  }
+  if (cache_ && is_known) {
+    std::unique_ptr<char, decltype(&memory_give)> to((char *)memory_take(std::max<int64_t>(version.size, 1)),
+                                                     &memory_give);
+    if (!to) fail("out of memory: the object has %lld bytes", (long long)version.size);
+    read_blocks(name, version, 0, version.size, to.get());
+    return {to.release(), version.size};
+  }
+  const Answer answer = ask(name, 0, RemoteRequest::kToTheEnd, nullptr);
+  if (cache_) keep(name, *answer, 0, answer->content.data, answer->content.size);
+  return answer->content;
+}
+
+RemoteStorage::Turn::Turn(RemoteStorage &s, uint64_t b) : storage(s), block(b) {
+  std::unique_lock<std::mutex> lock(s.mutex_);
+  s.turns_.wait(lock, [&] { return s.being_read_.insert(block).second; });
+}
+
+RemoteStorage::Turn::~Turn() {
+  std::lock_guard<std::mutex> lock(storage.mutex_);
+  storage.being_read_.erase(block);
+  storage.turns_.notify_all();
+}
+
+bool RemoteStorage::from_cache(const std::string &name, RemoteVersion version, int64_t offset, int64_t length,
+                               char *to) {
+  const int64_t block = offset / DiskCache::kBlock;
+  if (!cache_->read(name, block, version, offset - block * DiskCache::kBlock, length, to)) return false;
+  queue_.add(counts_.cached_bytes, length);
+  return true;
+}
+
+// `offset` is where a block begins, `bytes` those of whole blocks.
+void RemoteStorage::keep(const std::string &name, const RemoteRequest &answer, int64_t offset, const char *data,
+                         int64_t bytes) {
+  for (int64_t at = 0; at < std::max<int64_t>(bytes, 1); at += DiskCache::kBlock)
+    cache_->write(name, (offset + at) / DiskCache::kBlock, answer.found, answer.tag, data + at,
+                  std::min(DiskCache::kBlock, bytes - at));
+}
+
+// From the cache. What is not there is read by whole blocks, those that follow each other at once.
+void RemoteStorage::read_blocks(const std::string &name, RemoteVersion version, int64_t offset, int64_t length,
+                                char *to) {
+  const int64_t end = offset + length;
+  auto end_of_block = [&](int64_t at) { return std::min((at / DiskCache::kBlock + 1) * DiskCache::kBlock, end); };
+  for (int64_t at = offset; at < end;) {
+    int64_t next = end_of_block(at);
+    char *const here = to + (at - offset);
+    if (!from_cache(name, version, at, next - at, here)) {
+      const int64_t block = at / DiskCache::kBlock, begin = block * DiskCache::kBlock;
+      const Turn turn(*this, hash_of(name) + (uint64_t)block);
+      if (!from_cache(name, version, at, next - at, here)) {
+        while (next < end && !from_cache(name, version, next, end_of_block(next) - next, to + (next - offset)))
+          next = end_of_block(next);
+        const int64_t last = (next + DiskCache::kBlock - 1) / DiskCache::kBlock * DiskCache::kBlock;
+        const int64_t bytes = std::min(last, version.size) - begin;
+        std::unique_ptr<char, decltype(&memory_give)> data((char *)memory_take(bytes), &memory_give);
+        if (!data) fail("out of memory: %lld bytes are needed", (long long)bytes);
+        keep(name, *ask(name, begin, bytes, data.get()), begin, data.get(), bytes);
+        memcpy(here, data.get() + (at - begin), next - at);
+      }
+    }
+    at = next;
+  }
+}
+
+RemoteStorage::Answer RemoteStorage::ask(const std::string &name, int64_t offset, int64_t length, char *to,
+                                         const std::string &unless) {
+  auto answer = queue_.ask(name, offset, length, to, unless, counts_, closing_);
+  if (answer->is_unchanged) return answer;
   RemoteVersion first;
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -103,10 +191,10 @@ std::shared_ptr<Object> open_remote(const char *name, Storage::Way way) {
 // Where objects are that scanners of this thread open by a URL.
 EXPORT void remote_select(RemoteStorage *storage) { RemoteStorage::selected = storage; }
 EXPORT_SHORT(remote_select)
-// Null: no memory.
-EXPORT RemoteStorage *remote_create(RemoteQueue *queue) {
+// `cache` may be null. Gives null if there is no memory.
+EXPORT RemoteStorage *remote_create(RemoteQueue *queue, DiskCache *cache) {
   try {
-    return new RemoteStorage(*queue);
+    return new RemoteStorage(*queue, cache);
   } catch (const std::exception &) {
     return nullptr;
   }

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects that other machines keep: those whose names are URLs.
 #pragma once
-#include "read/remote_queue.h"
+#include <unordered_set>
+
+#include "read/disk_cache.h"
 
 // Those of one reader. It reads each object in the version in which it was found, or read first.
 class RemoteStorage : public Storage {
  public:
-  explicit RemoteStorage(RemoteQueue &queue) : queue_(queue) {}
+  // `cache` null: nothing is kept on this machine.
+  RemoteStorage(RemoteQueue &queue, DiskCache *cache) : queue_(queue), cache_(cache) {}
   // Names that are no URLs are files of this machine.
   std::shared_ptr<Object> open(const char *name, Way way) override;
 
   int64_t size(const std::string &name);
   // `to` null: in a block that is then the caller's.
   Content read(const std::string &name, int64_t offset, int64_t length, char *to);
+  Content read_whole(const std::string &name);
   void know(const std::string &name, RemoteVersion found);
   // Nobody waits any more for what is being read.
   void close() { closing_ = true; }
@@ -21,12 +25,27 @@ class RemoteStorage : public Storage {
   static thread_local RemoteStorage *selected;  // by which this thread opens what is not of a reader's table
 
  private:
-  std::shared_ptr<RemoteRequest> ask(const std::string &name, int64_t offset, int64_t length, char *to);
+  typedef std::shared_ptr<RemoteRequest> Answer;
+  Answer ask(const std::string &name, int64_t offset, int64_t length, char *to, const std::string &unless = "");
+  bool known(const std::string &name, RemoteVersion *version);
+  bool from_cache(const std::string &name, RemoteVersion version, int64_t offset, int64_t length, char *to);
+  void keep(const std::string &name, const RemoteRequest &answer, int64_t offset, const char *data, int64_t bytes);
+  void read_blocks(const std::string &name, RemoteVersion version, int64_t offset, int64_t length, char *to);
+  // While there is one, nobody else reads the block from far away: they wait, and find it in the cache.
+  struct Turn {
+    Turn(RemoteStorage &storage, uint64_t block);
+    ~Turn();
+    RemoteStorage &storage;
+    const uint64_t block;
+  };
 
   RemoteQueue &queue_;
+  DiskCache *const cache_;
   RemoteCounts counts_{};
   std::atomic<bool> closing_{false};
   std::unique_ptr<Storage> files_ = local_files();
   std::mutex mutex_;
   std::unordered_map<uint64_t, RemoteVersion> versions_;  // by a hash of the name
+  std::condition_variable turns_;
+  std::unordered_set<uint64_t> being_read_;
 };

@@ -26,15 +26,13 @@ int64_t now_ns() {
 
 uint64_t hash_of(const std::string &text) { return std::hash<std::string>()(text); }
 
-// Scheme and host, without user and password.
-std::string server_of(const std::string &name) {
-  const size_t begin = name.find("://") + 3;
-  size_t end = std::min(name.find_first_of("/?#", begin), name.size());
-  const size_t user = name.substr(begin, end - begin).rfind('@');
-  return name.substr(0, begin) + name.substr(user == std::string::npos ? begin : begin + user + 1, end - begin);
-}
-
 }  // namespace
+
+std::string without_secrets(const std::string &url) {
+  const size_t begin = url.find("://") + 3, end = std::min(url.find_first_of("?#", begin), url.size());
+  const size_t user = url.substr(begin, url.find('/', begin) - begin).rfind('@');
+  return url.substr(0, begin) + url.substr(user == std::string::npos ? begin : begin + user + 1, end - begin);
+}
 
 thread_local const std::atomic<bool> *RemoteQueue::unwanted = nullptr;
 
@@ -43,10 +41,11 @@ static bool nobody_wants_it(const std::atomic<bool> &closing) {
 }
 
 std::shared_ptr<RemoteRequest> RemoteQueue::ask(const std::string &name, int64_t offset, int64_t length, char *to,
-                                                RemoteCounts &counts, const std::atomic<bool> &closing) {
+                                                const std::string &unless, RemoteCounts &counts,
+                                                const std::atomic<bool> &closing) {
   const int64_t since = now_ns();
   for (int tries = 1;; tries++) {
-    auto r = std::make_shared<RemoteRequest>(name, offset, length, to);
+    auto r = std::make_shared<RemoteRequest>(name, offset, length, to, unless);
     add(counts.requests, 1);
     carry_out(r, closing);
     if (r->state == RemoteRequest::kDone) {
@@ -87,8 +86,8 @@ void RemoteQueue::wait_before_retry(const RemoteRequest &r, int tries, int64_t s
   std::unique_lock<std::mutex> lock(mutex_);
   if (now - since > kSilent && now - last_line_ns_ > kSecond * 60) {
     last_line_ns_ = now;
-    fprintf(stderr, "penstock: %s: %s; trying again for up to %lld s\n", server_of(r.name).c_str(), r.error.c_str(),
-            (long long)(patience_ns_ / kSecond));
+    fprintf(stderr, "penstock: %s: %s; trying again for up to %lld s\n", without_secrets(r.name).c_str(),
+            r.error.c_str(), (long long)(patience_ns_ / kSecond));
   }
   lock.unlock();
   while (now_ns() < until) {
@@ -102,11 +101,11 @@ void RemoteQueue::take(RemoteTask *task) {
   to_take_.wait(lock, [&] { return !queue_.empty(); });
   auto r = std::move(queue_.front());
   queue_.pop_front();
-  *task = {r.get(), r->name.c_str(), r->offset, r->length, (int64_t)queue_.size()};
+  *task = {r.get(), r->name.c_str(), r->offset, r->length, r->unless.c_str(), (int64_t)queue_.size()};
   taken_.emplace(r.get(), std::move(r));
 }
 
-void RemoteQueue::answer(void *request, const char *data, int64_t bytes, RemoteVersion found) {
+void RemoteQueue::answer(void *request, const char *data, int64_t bytes, RemoteVersion found, const char *tag) {
   std::shared_ptr<RemoteRequest> r;
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -132,10 +131,19 @@ void RemoteQueue::answer(void *request, const char *data, int64_t bytes, RemoteV
       state = RemoteRequest::kFailed, r->error = "out of memory for the object";
     }
   }
-  r->found = found;
+  r->found = found, r->tag = tag;
   std::lock_guard<std::mutex> lock(mutex_);
   r->state = state;
   r->answered.notify_one();
+}
+
+void RemoteQueue::is_unchanged(void *request) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto place = taken_.find(request);
+  RemoteRequest &r = *place->second;
+  if (r.state == RemoteRequest::kWaiting) r.state = RemoteRequest::kDone, r.is_unchanged = true;
+  r.answered.notify_one();
+  taken_.erase(place);
 }
 
 void RemoteQueue::refuse(void *request, RemoteFailure why, const char *error) {
@@ -169,10 +177,12 @@ EXPORT_SHORT(remote_queue_create)
 EXPORT void remote_take(RemoteQueue *queue, RemoteTask *task) { queue->take(task); }
 EXPORT_LONG(remote_take)
 EXPORT void remote_answer(RemoteQueue *queue, void *request, const char *data, int64_t bytes, int64_t size,
-                          uint64_t version) {
-  queue->answer(request, data, bytes, {size, version});
+                          uint64_t version, const char *tag) {
+  queue->answer(request, data, bytes, {size, version}, tag);
 }
 EXPORT_LONG(remote_answer)
+EXPORT void remote_is_unchanged(RemoteQueue *queue, void *request) { queue->is_unchanged(request); }
+EXPORT_SHORT(remote_is_unchanged)
 EXPORT void remote_refuse(RemoteQueue *queue, void *request, int32_t why, const char *error) {
   queue->refuse(request, (RemoteFailure)why, error);
 }

@@ -17,12 +17,13 @@ struct RemoteTask {
   void *request;
   const char *name;
   int64_t offset, length;  // as in `RemoteRequest`
+  const char *unless;      // the ETag of a version whose bytes are not wanted, or ""
   int64_t waiting;         // how many others nobody has taken yet
 };
 
 // What came of the requests of a reader.
 struct RemoteCounts {
-  int64_t requests, retries, failed, bytes;
+  int64_t requests, retries, failed, bytes, cached_bytes;
 };
 
 // Why a request failed.
@@ -46,14 +47,21 @@ struct RemoteRequest {
   char *to;                // null: to a block of the memory pool
   State state = kWaiting;
   std::condition_variable answered;
+  std::string unless;  // an ETag: no bytes are wanted of the version that has it
   // The answer:
+  bool is_unchanged = false;  // it is that version
+  std::string tag;            // the ETag
   Content content{nullptr, 0};
   RemoteVersion found{-1, 0};
   RemoteFailure why = kForGood;
   std::string error;
 
-  RemoteRequest(const std::string &n, int64_t o, int64_t l, char *t) : name(n), offset(o), length(l), to(t) {}
+  RemoteRequest(const std::string &n, int64_t o, int64_t l, char *t, const std::string &u)
+      : name(n), offset(o), length(l), to(t), unless(u) {}
 };
+
+// A URL without user, password and query, which may have a signature in it.
+std::string without_secrets(const std::string &url);
 
 class RemoteQueue {
  public:
@@ -62,14 +70,16 @@ class RemoteQueue {
 
   // Waits for the answer, and counts. Fails with the reason, and when the reader is `closing`.
   std::shared_ptr<RemoteRequest> ask(const std::string &name, int64_t offset, int64_t length, char *to,
-                                     RemoteCounts &counts, const std::atomic<bool> &closing);
+                                     const std::string &unless, RemoteCounts &counts, const std::atomic<bool> &closing);
 
   // For threads that carry out requests. `take` waits for the next one.
   void take(RemoteTask *task);
-  void answer(void *request, const char *data, int64_t bytes, RemoteVersion found);
+  void answer(void *request, const char *data, int64_t bytes, RemoteVersion found, const char *tag);
+  void is_unchanged(void *request);
   void refuse(void *request, RemoteFailure why, const char *error);
 
   RemoteCounts read(const RemoteCounts &counts);
+  void add(int64_t &count, int64_t n);
 
   // What this thread reads is no longer wanted once it says so. Null: nobody can say so.
   static thread_local const std::atomic<bool> *unwanted;
@@ -77,7 +87,6 @@ class RemoteQueue {
  private:
   void carry_out(const std::shared_ptr<RemoteRequest> &request, const std::atomic<bool> &closing);
   void wait_before_retry(const RemoteRequest &request, int tries, int64_t since, const std::atomic<bool> &closing);
-  void add(int64_t &count, int64_t n);
 
   const int64_t patience_ns_;
   const int32_t most_tries_;

@@ -39,6 +39,10 @@ class RequestFailed(OSError):
         self.why, self.reason = why, reason
 
 
+class Unchanged(Exception):
+    """The object is still of the version whose bytes are not wanted."""
+
+
 class NotFound(RequestFailed, FileNotFoundError):
     """There is no such object."""
 
@@ -70,9 +74,9 @@ class Stores:
         self._lock = threading.Lock()
         self._obstore = _obstore()
 
-    def get(self, url: str, offset: int, length: int) -> tuple[Version, Any, int]:
+    def get(self, url: str, offset: int, length: int, unless: str = "") -> tuple[Version, Any, int]:
         """An object's version, bytes of it, and the address of these. `length`: or TO_THE_END, or ONLY_SIZE. Raises
-        RequestFailed."""
+        RequestFailed, or Unchanged if it is the version with the ETag `unless`."""
         store, path = self._store(url)
         try:
             if length == ONLY_SIZE:
@@ -82,13 +86,17 @@ class Stores:
                 options = {"range": (offset, offset + length)}
             elif offset:
                 options = {"range": {"offset": offset}}
+            elif unless:
+                options = {"if_none_match": unless}
             result = self._obstore.get(store, path, options=options)
             meta, coding = result.meta, result.attributes.get("Content-Encoding", "")
             data = result.bytes()
+        except self._obstore.exceptions.NotModifiedError:
+            raise Unchanged from None
         except Exception as e:
             raise failure(e) from None
         size = meta["size"]
-        if coding == "gzip" and options is None:
+        if coding == "gzip" and length == TO_THE_END and not offset:
             data = _unzipped(data)
             size = len(data)
         elif coding in ("gzip", "deflate", "br", "zstd"):

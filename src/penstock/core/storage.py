@@ -13,7 +13,6 @@ import os
 import re
 import threading
 import weakref
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -46,18 +45,23 @@ class Version:
 
     @property
     def number(self) -> int:
-        return zlib.crc32(self.tag.encode()) | zlib.adler32(self.tag.encode()) << 32
+        return int.from_bytes(hashlib.blake2b(self.tag.encode(), digest_size=8).digest(), "little")
+
+    @property
+    def condition(self) -> bytes:
+        """The ETag; nothing if the server gave none."""
+        return self.tag.encode() if self.tag.endswith('"') else b""
 
 
 class _Task(ctypes.Structure):
     _fields_ = [
         *(("request", ctypes.c_void_p), ("name", ctypes.c_char_p), ("offset", ctypes.c_int64)),
-        *(("length", ctypes.c_int64), ("waiting", ctypes.c_int64)),
+        *(("length", ctypes.c_int64), ("unless", ctypes.c_char_p), ("waiting", ctypes.c_int64)),
     ]
 
 
 class _Counts(ctypes.Structure):
-    names = ("requests", "retries", "failed", "bytes")
+    names = ("requests", "retries", "failed", "bytes", "cached_bytes")
     _fields_ = [(name, ctypes.c_int64) for name in names]
 
 
@@ -101,7 +105,7 @@ class Connection:
 
     def _work(self) -> None:
         task, stores, library, queue = _Task(), self.stores(), kernels.library(), self._queue
-        from .object_stores import RequestFailed
+        from .object_stores import RequestFailed, Unchanged
 
         while True:
             library.remote_take(queue, ctypes.addressof(task))
@@ -109,9 +113,12 @@ class Connection:
                 with self._lock:
                     self._start(task.waiting)
             try:
-                found, data, at = stores.get(os.fsdecode(task.name), task.offset, task.length)
-                library.remote_answer(queue, task.request, at, len(data), found.size, found.number)
+                found, data, at = stores.get(os.fsdecode(task.name), task.offset, task.length, task.unless.decode())
+                about = found.size, found.number, found.condition
+                library.remote_answer(queue, task.request, at, len(data), *about)
                 data = None  # memory of the client library, which is free while this waits for the next one
+            except Unchanged:
+                library.remote_is_unchanged(queue, task.request)
             except RequestFailed as e:
                 library.remote_refuse(queue, task.request, e.why, os.fsencode(e.reason))
             except BaseException as e:  # whoever waits has to hear of it
@@ -134,7 +141,8 @@ class Storage:
     """What one reader reads by URL: each object in the version in which it was found, or read first."""
 
     def __init__(self) -> None:
-        self.connection = _connection(_options.get())
+        settings = _settings.get()
+        self.connection, self._settings = _connection(settings.options or {}), settings
         self._handle, self._pid, self._lock = 0, os.getpid(), threading.Lock()
 
     def handle(self) -> int:
@@ -142,7 +150,8 @@ class Storage:
         with self._lock:
             if not self._handle or self._pid != os.getpid():
                 queue = self.connection.queue()
-                self._handle, self._pid = kernels.library().remote_create(queue), os.getpid()
+                cache = _disk_cache(self._settings.cache, self._settings.cache_bytes)
+                self._handle, self._pid = kernels.library().remote_create(queue, cache), os.getpid()
                 if not self._handle:
                     raise MemoryError("out of memory for what is known of objects")
                 # Native threads may be reading by it until the very end.
@@ -178,17 +187,43 @@ class Storage:
             _active.reset(token)
 
 
-_options: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextVar("storage options", default={})  # noqa: B039
+@dataclass(frozen=True)
+class StorageSettings:
+    """How URLs are read: options of obstore's stores, and the folder that keeps at most so many bytes (0: any number)
+    of what was read."""
+
+    options: Mapping[str, Any] | None = None
+    cache: str | None = None
+    cache_bytes: int = 0
+
+
+_settings: contextvars.ContextVar[StorageSettings] = contextvars.ContextVar("storage", default=StorageSettings())  # noqa: B039
 
 
 @contextlib.contextmanager
-def with_options(options: Mapping[str, Any] | None) -> Iterator[None]:
-    """Within it readers are made that use them."""
-    token = _options.set(options or {})
+def using(settings: StorageSettings) -> Iterator[None]:
+    """Within it readers are opened that use them."""
+    token = _settings.set(settings)
     try:
         yield
     finally:
-        _options.reset(token)
+        _settings.reset(token)
+
+
+_caches: dict[tuple[str, int, int], int] = {}
+
+
+def _disk_cache(folder: str | None, most_bytes: int) -> int:
+    """The DiskCache of the native side; there is one for each folder in a process."""
+    if folder is None:
+        return 0
+    folder = os.path.abspath(os.path.expanduser(folder))
+    key = folder, most_bytes, os.getpid()
+    if key not in _caches:
+        with contextlib.suppress(OSError):  # it is said when something is to be kept
+            os.makedirs(folder, exist_ok=True)
+        _caches[key] = kernels.library().disk_cache_create(os.fsencode(folder), most_bytes)
+    return _caches[key]
 
 
 _active: contextvars.ContextVar[Storage | None] = contextvars.ContextVar("storage", default=None)

@@ -135,7 +135,8 @@ class Table:
             r = d["remote"]
             per_sample = r["requests"] / max(d["samples"], 1)
             lines.append(
-                f"read by URL: {r['requests']} requests ({per_sample:.2f} a sample), {r['bytes'] / 1e6:.1f} MB; "
+                f"read by URL: {r['requests']} requests ({per_sample:.2f} a sample), {r['bytes'] / 1e6:.1f} MB, "
+                f"{r['cached_bytes'] / 1e6:.1f} MB from the cache; "
                 f"{r['retries']} repeated, {r['failed']} failed"
             )
         if "gpu" in d:

@@ -38,3 +38,5 @@ class PipelineArguments(TypedDict, total=False):
     max_errors: int | float | None
     device_memory_limit: int | None
     storage_options: dict[str, Any] | None
+    cache: Any
+    cache_bytes: int | None

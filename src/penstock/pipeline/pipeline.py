@@ -67,6 +67,9 @@ class Pipeline(Configured, GraphBuilder):
     storage_options
         How URLs are read, beyond what the environment says: the options of obstore's stores by their names, such as
         {"access_key_id": ..., "endpoint": ...}. They are not part of serialised pipelines and checkpoints.
+    cache, cache_bytes
+        A folder on a disk of this machine that keeps what is read by URL, shared by all processes, and how many bytes
+        at most (no limit by default): the longest unread goes first. Not part of serialised pipelines either.
 
     The other arguments of DALI, about CUDA streams, executors and memory statistics, are accepted without effect.
     """

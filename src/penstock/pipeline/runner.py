@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.batch import Batch
 from ..core.errors import suggest
-from ..core.storage import with_options
+from ..core.storage import using
 from ..exec.plan import Plan
 from ..exec.scheduling.executor import Executor
 from ..exec.scheduling.statistics import Statistics
@@ -63,7 +63,7 @@ class Runner:
             plan.check_device()
         for node in plan.sources:
             try:
-                with with_options(settings.storage_options):
+                with using(settings.storage):
                     plan.source_op(node).open(settings.max_batch_size, settings.seed)
             except (ValueError, OSError, RuntimeError, TypeError) as e:
                 raise (type(e) if isinstance(e, (ValueError, TypeError)) else RuntimeError)(

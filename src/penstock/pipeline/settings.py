@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from enum import IntEnum
 from typing import Any
 
+from ..core.storage import StorageSettings
 from ..exec.scheduling.checkpoint import Checkpoint
 from ..exec.scheduling.policy import Policy
 
@@ -60,6 +61,8 @@ class Settings:
         max_errors: int | float | None = None,
         device_memory_limit: int | None = None,
         storage_options: dict[str, Any] | None = None,
+        cache: str | os.PathLike | None = None,
+        cache_bytes: int | None = None,
     ):
         batch_size = max_batch_size if batch_size is None else batch_size
         if batch_size is not None and (isinstance(batch_size, bool) or int(batch_size) != batch_size or batch_size < 1):
@@ -92,7 +95,10 @@ class Settings:
         self.device_memory_limit = device_memory_limit
         if storage_options is not None and not isinstance(storage_options, dict):
             raise TypeError(f"storage_options takes a dictionary; got {type(storage_options).__name__}")
-        self.storage_options = storage_options  # never written down anywhere, as they may be secrets
+        if cache_bytes is not None and (cache is None or cache_bytes < 1):
+            raise ValueError(f"cache_bytes takes a positive integer, and a folder in 'cache'; got {cache_bytes!r}")
+        # Never written down anywhere, as options may be secrets.
+        self.storage = StorageSettings(storage_options, None if cache is None else os.fspath(cache), cache_bytes or 0)
         self.demanded = {"dtype": output_dtype, "ndim": output_ndim, "layout": output_layout}
         self.policy = Policy(on_error, max_errors)
         self.max_streams, self.default_cuda_stream_priority = max_streams, default_cuda_stream_priority

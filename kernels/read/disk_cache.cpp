@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "read/disk_cache.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <vector>
+
+#include "core/export.h"
+#include "read/crc32c.h"
+
+namespace {
+
+constexpr int64_t kChunk = 16 << 10;  // that a checksum is of
+constexpr int kChunks = DiskCache::kBlock / kChunk, kFolders = 256;
+constexpr size_t kTagSize = 104;
+constexpr time_t kFresh = 60;           // a file's time need not be changed if it was within so many seconds
+constexpr time_t kAbandoned = 15 * 60;  // what is unfinished and older was left by a process that was killed
+constexpr char kMagic[8] = {'p', 'e', 'n', 's', 't', 'k', '0', '1'};
+constexpr char kUnfinished[] = ".unfinished";
+
+struct Header {
+  char magic[8];
+  uint64_t check;  // another hash of the URL than the name is
+  int64_t object_size;
+  uint64_t version;
+  int64_t bytes;          // of the block
+  char tag[kTagSize];     // ends in a zero
+  uint32_t sum[kChunks];  // of each chunk
+  uint32_t header_sum;    // of what is before it
+};
+
+class File {
+ public:
+  File(const char *path, int flags) : fd(::open(path, flags | O_CLOEXEC, 0666)) {}
+  ~File() {
+    if (fd >= 0) ::close(fd);
+  }
+  File(const File &) = delete;
+  const int fd;
+};
+
+bool read_all(int fd, void *to, int64_t bytes, int64_t offset) {
+  for (int64_t done = 0; done < bytes;) {
+    const ssize_t n = pread(fd, (char *)to + done, bytes - done, offset + done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    done += n;
+  }
+  return true;
+}
+
+bool write_all(int fd, const void *from, int64_t bytes) {
+  for (int64_t done = 0; done < bytes;) {
+    const ssize_t n = ::write(fd, (const char *)from + done, bytes - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      if (!n) errno = EIO;
+      return false;
+    }
+    done += n;
+  }
+  return true;
+}
+
+bool read_header(int fd, uint64_t check, Header *h) {
+  return read_all(fd, h, sizeof *h, 0) && !memcmp(h->magic, kMagic, sizeof kMagic) && h->check == check &&
+         h->header_sum == crc32c(h, offsetof(Header, header_sum)) && h->bytes >= 0 && h->bytes <= DiskCache::kBlock &&
+         !h->tag[kTagSize - 1];
+}
+
+// FNV-1a with a good mix of all bits at the end.
+uint64_t hash(const std::string &text, uint64_t seed) {
+  uint64_t h = 0xcbf29ce484222325ull ^ seed;
+  for (const unsigned char c : text) h = (h ^ c) * 0x100000001b3ull;
+  for (int i = 0; i < 2; i++) h = (h ^ h >> 32) * 0xd6e8feb86659fd93ull;
+  return h ^ h >> 32;
+}
+
+int64_t sum_of(int64_t bytes, int64_t i) { return std::min(kChunk, bytes - i * kChunk); }
+
+}  // namespace
+
+DiskCache::DiskCache(const char *folder, int64_t most_bytes)
+    : folder_(folder), most_bytes_(most_bytes), until_look_(0) {}
+
+// Users, passwords and signatures are no part of it: what they let one read is told by its version.
+std::string DiskCache::path_of(const std::string &url, int64_t block, uint64_t *check) const {
+  const std::string key = without_secrets(url) + '\n' + std::to_string(block);
+  const uint64_t name = hash(key, 0);
+  *check = hash(key, 0x9e3779b97f4a7c15ull);
+  char text[40];
+  snprintf(text, sizeof text, "/%02x/%016llx", (int)(name % kFolders), (unsigned long long)name);
+  return folder_ + text;
+}
+
+bool DiskCache::read(const std::string &url, int64_t block, RemoteVersion version, int64_t offset, int64_t length,
+                     char *to) {
+  uint64_t check;
+  const File file(path_of(url, block, &check).c_str(), O_RDONLY);
+  Header h;
+  if (file.fd < 0 || !read_header(file.fd, check, &h)) return false;
+  if (h.version != version.version || h.object_size != version.size || length > h.bytes - offset) return false;
+  const int64_t first = offset / kChunk, last = (offset + length + kChunk - 1) / kChunk;
+  const int64_t begin = first * kChunk, end = std::min(last * kChunk, h.bytes);
+  const bool is_whole = begin == offset && end == offset + length;
+  std::unique_ptr<char[]> around(is_whole ? nullptr : new char[end - begin]);
+  char *const data = is_whole ? to : around.get();
+  if (!read_all(file.fd, data, end - begin, (int64_t)sizeof h + begin)) return false;
+  for (int64_t i = first; i < last; i++)
+    if (crc32c(data + (i - first) * kChunk, sum_of(h.bytes, i)) != h.sum[i]) return false;
+  if (!is_whole) memcpy(to, data + (offset - begin), length);
+  struct stat info;
+  if (!fstat(file.fd, &info) && info.st_mtime < time(nullptr) - kFresh) futimens(file.fd, nullptr);
+  return true;
+}
+
+bool DiskCache::find(const std::string &url, RemoteVersion *version, std::string *tag) {
+  uint64_t check;
+  const File file(path_of(url, 0, &check).c_str(), O_RDONLY);
+  Header h;
+  if (file.fd < 0 || !read_header(file.fd, check, &h) || !*h.tag) return false;
+  *version = {h.object_size, h.version}, *tag = h.tag;
+  return true;
+}
+
+void DiskCache::write(const std::string &url, int64_t block, RemoteVersion version, const std::string &tag,
+                      const char *data, int64_t bytes) {
+  if (!writes_ || bytes > kBlock || !make_room()) return;
+  Header h{};
+  const std::string path = path_of(url, block, &h.check);
+  memcpy(h.magic, kMagic, sizeof kMagic);
+  h.object_size = version.size, h.version = version.version, h.bytes = bytes;
+  if (tag.size() < kTagSize) memcpy(h.tag, tag.data(), tag.size());
+  for (int64_t i = 0; i * kChunk < bytes; i++) h.sum[i] = crc32c(data + i * kChunk, sum_of(bytes, i));
+  h.header_sum = crc32c(&h, offsetof(Header, header_sum));
+  static std::atomic<uint64_t> number{0};
+  const std::string unfinished = path + "." + std::to_string(getpid()) + "." + std::to_string(number++) + kUnfinished;
+  int fd = ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0 && errno == ENOENT) {
+    for (const std::string &folder : {folder_, path.substr(0, path.rfind('/'))})
+      if (mkdir(folder.c_str(), 0777) && errno != EEXIST) return give_up("made", errno);
+    fd = ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  }
+  if (fd < 0) return give_up("written to", errno);
+  const bool written = write_all(fd, &h, sizeof h) && write_all(fd, data, bytes);
+  int error = written ? 0 : errno;
+  if (::close(fd) && !error) error = errno;
+  if (!error && rename(unfinished.c_str(), path.c_str())) error = errno;
+  if (error) {
+    unlink(unfinished.c_str());
+    return give_up("written to", error);
+  }
+  until_look_ -= (int64_t)sizeof h + bytes;
+}
+
+void DiskCache::give_up(const char *doing, int error) {
+  if (writes_.exchange(false))
+    fprintf(stderr, "penstock: the cache %s can't be %s (%s): nothing more is kept there\n", folder_.c_str(), doing,
+            strerror(error));
+}
+
+// What is there is counted after some writing only, as others write and delete there, too.
+bool DiskCache::make_room() {
+  if (!most_bytes_ || until_look_ > 0) return true;
+  std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return true;  // somebody is at it
+  mkdir(folder_.c_str(), 0777);
+  const File busy((folder_ + "/lock").c_str(), O_RDWR | O_CREAT);
+  if (busy.fd < 0) return give_up("written to", errno), false;
+  until_look_ = std::max<int64_t>(most_bytes_ / 32, 1);
+  if (flock(busy.fd, LOCK_EX | LOCK_NB)) return true;  // another process is
+  struct Kept {
+    timespec read;
+    int64_t bytes;
+    std::string path;
+    bool operator<(const Kept &o) const {
+      return read.tv_sec != o.read.tv_sec ? read.tv_sec < o.read.tv_sec : read.tv_nsec < o.read.tv_nsec;
+    }
+  };
+  std::vector<Kept> all;
+  int64_t total = 0;
+  for (int i = 0; i < kFolders; i++) {
+    char name[8];
+    snprintf(name, sizeof name, "/%02x/", i);
+    const std::string folder = folder_ + name;
+    DIR *const listed = opendir(folder.c_str());
+    if (!listed) continue;
+    while (const dirent *entry = readdir(listed)) {
+      struct stat info;
+      if (fstatat(dirfd(listed), entry->d_name, &info, 0) || !S_ISREG(info.st_mode)) continue;
+      const std::string path = folder + entry->d_name;
+      if (strstr(entry->d_name, kUnfinished)) {
+        if (info.st_mtime < time(nullptr) - kAbandoned) unlink(path.c_str());
+        continue;
+      }
+      total += info.st_size;
+      all.push_back({info.st_mtim, (int64_t)info.st_size, path});
+    }
+    closedir(listed);
+  }
+  const int64_t enough = most_bytes_ - most_bytes_ / 16;
+  if (total > enough) {
+    std::sort(all.begin(), all.end());
+    for (const Kept &k : all) {
+      if (total <= enough) break;
+      if (!unlink(k.path.c_str())) total -= k.bytes;
+    }
+  }
+  return true;
+}
+
+// It lives until the process ends. Null: no memory.
+EXPORT DiskCache *disk_cache_create(const char *folder, int64_t most_bytes) {
+  try {
+    return new DiskCache(folder, most_bytes);
+  } catch (const std::exception &) {
+    return nullptr;
+  }
+}
+EXPORT_SHORT(disk_cache_create)
