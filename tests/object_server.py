@@ -84,6 +84,11 @@ class _Handler(BaseHTTPRequestHandler):
     def do_HEAD(self) -> None:
         self.do_GET()
 
+    def do_PUT(self) -> None:
+        path = unquote(urlsplit(self.path).path).lstrip("/")
+        self.server.objects[path] = self.rfile.read(int(self.headers["Content-Length"]))
+        self.send(200, b"", {"ETag": '"put"'})
+
     def do_GET(self) -> None:
         server, parts = self.server, urlsplit(self.path)
         path = unquote(parts.path).lstrip("/")

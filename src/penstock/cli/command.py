@@ -26,16 +26,25 @@ def _main(arguments: list[str] | None) -> int:
     )
     parser.add_argument("--version", action="store_true", help="the version of penstock")
     commands = parser.add_subparsers(dest="command", metavar="command")
-    commands.add_parser(
+    doctor = commands.add_parser(
         "doctor", help="what this machine offers: CPU, GPU, codecs, libraries; what is missing; what follows"
     )
+    doctor.add_argument("url", nargs="?", help="a bucket, folder or object: whether it can be reached, and how fast")
+    ls = commands.add_parser("ls", help="what a folder of a bucket has: s3://, gs://, az://; or one object")
+    ls.add_argument("url")
+    ls.add_argument("-r", "--recursive", action="store_true", help="all objects below it")
+    cp = commands.add_parser("cp", help="copies by URL or path; all that is below the source if it ends with a slash")
+    cp.add_argument("source")
+    cp.add_argument("target")
     ops = commands.add_parser("ops", help="the operators, by family; with a name what one does and its arguments")
     ops.add_argument("name", nargs="?", default="", help="an operator (resize), or part of names")
     commands.add_parser("version", help="the version of penstock")
     options = parser.parse_args(arguments)
     if options.command == "doctor":
-        print(examine())
+        print(examine(options.url))
         return 0
+    if options.command in ("ls", "cp"):
+        return _by_url(options)
     if options.command == "ops":
         text = operators.show(options.name)
         print(
@@ -49,6 +58,24 @@ def _main(arguments: list[str] | None) -> int:
         return 0
     parser.print_help()
     return 0
+
+
+def _by_url(options: argparse.Namespace) -> int:
+    from . import urls
+
+    try:
+        if options.command == "ls":
+            for line in urls.listed(options.url, options.recursive):
+                print(line)
+        else:
+            n, size = urls.copy(options.source, options.target)
+            print(f"{n} copied, {size / 1e6:,.1f} MB")
+        return 0
+    except BrokenPipeError:
+        raise
+    except (OSError, ImportError, ValueError) as e:
+        print(f"penstock {options.command}: {getattr(e, 'strerror', None) or e}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

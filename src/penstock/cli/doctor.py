@@ -10,7 +10,9 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 
 from ..core import kernels
+from ..core.storage import without_secrets
 from ..pipeline.settings import available_cpus
+from . import urls
 
 _FRAMEWORKS = ("numpy", "torch", "jax", "clu", "tensorflow", "paddlepaddle", "cupy-cuda13x", "cupy-cuda12x")
 _GOOD, _BAD = "ok     ", "missing"
@@ -39,8 +41,8 @@ class _Report:
             return False
 
 
-def examine() -> str:
-    """The report as text."""
+def examine(url: str | None = None) -> str:
+    """The report as text; with whether a URL can be read."""
     r = _Report()
     r.part("penstock")
     r.say("Python", f"{platform.python_version()}, {'no GIL' if not _has_gil() else 'with GIL'}, {sys.executable}")
@@ -53,6 +55,14 @@ def examine() -> str:
     r.say("instruction sets", _instruction_sets())
     r.say("image formats", "JPEG, PNG, BMP, TIFF, WebP, PNM, JPEG 2000")
     _gpu(r)
+    r.part("Data by URL")
+    r.try_(
+        "obstore",
+        lambda: version("obstore"),
+        "To read from s3://, gs://, az:// and http://: pip install 'penstock[remote]'.",
+    )
+    if url is not None:
+        r.try_(without_secrets(url), lambda: urls.speed(url))
     r.part("Libraries that take batches")
     for name in _FRAMEWORKS:
         try:

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -122,6 +122,24 @@ class Stores:
         objects = [(m["path"].rpartition("/")[2], Version(m["size"], _tag(m))) for m in found["objects"]]
         folders = [p.rstrip("/").rpartition("/")[2] for p in found["common_prefixes"]]
         return sorted(folders, key=os.fsencode), sorted(objects, key=lambda o: os.fsencode(o[0]))
+
+    def list_all(self, url: str) -> Iterator[tuple[str, Version]]:
+        """Names, from the URL on, of all objects below it, as they come."""
+        store, path = self._store(url)
+        try:
+            for page in self._obstore.list(store, path):
+                for m in page:
+                    yield m["path"].removeprefix(path.rstrip("/")).lstrip("/"), Version(m["size"], _tag(m))
+        except Exception as e:
+            raise failure(e, f" when {without_secrets(url)} was listed") from None
+
+    def put(self, url: str, data: bytes) -> None:
+        """Writes an object. Raises RequestFailed."""
+        store, path = self._store(url)
+        try:
+            self._obstore.put(store, path, data)
+        except Exception as e:
+            raise failure(e, f" when {without_secrets(url)} was written") from None
 
     def patiently(self, ask: Callable[[Stores], T], patience_s: float = 180.0, most_tries: int = 8) -> T:
         """What `ask` gives. What may pass is tried again, as native code does for requests of its own."""

@@ -137,7 +137,7 @@ def test_a_server_that_was_away(server, capfd, monkeypatch):
     threading.Timer(6, away.set).start()
     assert contents(pipe, 4) == 4 * [objects["d/0"], objects["d/1"]]
     said = [line for line in capfd.readouterr().err.splitlines() if "trying again" in line]
-    assert len(said) == 1 and said[0].startswith(f"penstock: {url}: ")
+    assert len(said) == 1 and said[0].startswith(f"penstock: {url}/d/")
 
 
 def run_script(text, *arguments, timeout=60, **options):

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `penstock ls`, `penstock cp` and `penstock doctor URL` do."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from ..core import storage
+
+_AT_ONCE = 32
+_UNFINISHED = ".unfinished"
+_PROBES, _PROBED_BYTES = 64, 64 << 20
+
+
+def listed(url: str, recursive: bool = False) -> Iterable[str]:
+    """Lines with size and name of what a folder has; of one object if the URL is that of one."""
+    stores = storage.current().stores()
+    if recursive:
+        for name, version in stores.list_all(url):
+            yield f"{version.size:>14,}  {name}"
+        return
+    folders, objects = ([], []) if url.startswith("http") else storage.list_folder(url)
+    if not folders and not objects and not url.endswith("/"):
+        yield f"{storage.size(url):>14,}  {storage.without_secrets(url).rpartition('/')[2]}"
+        return
+    yield from (f"{'':>14}  {name}/" for name in folders)
+    yield from (f"{version.size:>14,}  {name}" for name, version in objects)
+
+
+def copy(source: str, target: str) -> tuple[int, int]:
+    """Copies an object or file, or all below a folder if `source` ends with a slash; to the one from the other, by URL
+    or path. Gives how many there were, and their bytes. Raises OSError."""
+    stores, pairs = storage.current().stores(), _pairs(source, target)
+
+    def one(pair: tuple[str, str]) -> int:
+        here, there = pair
+        data = storage.read(here)
+        if storage.is_url(there):
+            stores.put(there, data)
+        else:
+            os.makedirs(os.path.dirname(there) or ".", exist_ok=True)
+            with open(there + _UNFINISHED, "wb") as f:
+                f.write(data)
+            os.replace(there + _UNFINISHED, there)
+        return len(data)
+
+    sizes, shows = [], sys.stderr.isatty()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for size in pool.map(one, pairs):
+            sizes.append(size)
+            if shows:
+                print(f"\r{len(sizes)} of {len(pairs)}, {sum(sizes) / 1e6:,.1f} MB", end="", file=sys.stderr)
+    if shows:
+        print(file=sys.stderr)
+    return len(sizes), sum(sizes)
+
+
+def _pairs(source: str, target: str) -> list[tuple[str, str]]:
+    """From where to where."""
+    if not source.endswith("/"):
+        is_folder = target.endswith("/") or (not storage.is_url(target) and os.path.isdir(target))
+        name = os.path.basename(storage.without_query(source))
+        return [(source, f"{target.rstrip('/')}/{name}" if is_folder else target)]
+    if storage.is_url(source):
+        names = [name for name, _ in storage.current().stores().list_all(source)]
+    else:
+        names = [
+            os.path.relpath(os.path.join(folder, file), source)
+            for folder, _, files in os.walk(source)
+            for file in files
+        ]
+    if not names:
+        raise FileNotFoundError(f"there is no object below {storage.without_secrets(source)}")
+    below = target.rstrip("/")
+    return [(source + name, f"{below}/{name}") for name in _safe(names)]
+
+
+def _safe(names: list[str]) -> list[str]:
+    """Names of objects may be any; none may lead out of the folder."""
+    for name in names:
+        if name.startswith("/") or ".." in name.split("/"):
+            raise OSError(f"the name {name!r} leads out of the folder that is copied to")
+    return names
+
+
+def speed(url: str) -> str:
+    """Whether a bucket, folder or object can be reached, and how fast."""
+    stores = storage.current().stores()
+    begin, probes = time.perf_counter(), [url]
+    if not url.startswith("http"):
+        probes, total = [], 0
+        for name, version in stores.list_all(url):
+            probes.append(f"{url.rstrip('/')}/{name}" if name else url)
+            total += version.size
+            if len(probes) == _PROBES or total > _PROBED_BYTES:
+                break
+        if not probes:
+            return f"reached in {(time.perf_counter() - begin) * 1e3:.0f} ms; it is empty"
+    waits = [_timed(lambda: storage.size(probes[0])) for _ in range(5)]
+    begin = time.perf_counter()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        got = sum(pool.map(lambda probe: len(stores.get(probe, 0, -1)[1]), probes))
+    seconds = time.perf_counter() - begin
+    return (
+        f"a request takes {statistics.median(waits) * 1e3:.1f} ms; {len(probes)} objects, {got / 1e6:.1f} MB at "
+        f"{got / 1e6 / seconds:.0f} MB/s, {_AT_ONCE} at once"
+    )
+
+
+def _timed(call: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
