@@ -2,6 +2,7 @@
 #include "read/video_clip.h"
 
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "read/parser.h"
@@ -13,7 +14,7 @@ namespace {
 struct Reading : ClipBytes {
   Sample &sample;
   const int64_t offset;  // of the span in the file
-  std::map<int64_t, std::vector<uint8_t>> others;
+  std::map<std::pair<int64_t, int64_t>, std::vector<uint8_t>> others;
   void *clip = nullptr;
 
   Reading(Sample &s, int64_t at) : sample(s), offset(at) {}
@@ -21,12 +22,16 @@ struct Reading : ClipBytes {
     const Part span = sample.parts[0];
     if (at >= offset && size <= span.size && at - offset <= span.size - size)
       return (const uint8_t *)span.data + (at - offset);
-    std::vector<uint8_t> &other = others[at];
-    if ((int64_t)other.size() < size) {
-      other.resize((size_t)size);
-      sample.read(0, at, size, other.data());
+    const auto [other, is_new] = others.try_emplace({at, size});
+    if (is_new) {
+      const int64_t length = sample.object_length(0);
+      if (at > length || size > length - at)
+        fail("a picture of %lld bytes at %lld lies beyond the end of the file (%lld bytes)", (long long)size,
+             (long long)at, (long long)length);
+      other->second.resize((size_t)size);
+      sample.read(0, at, size, other->second.data());
     }
-    return other.data();
+    return other->second.data();
   }
   void *take(int64_t size) override { return clip = sample.take(size); }
 };

@@ -46,12 +46,14 @@ int64_t make_clip(const VideoFiles &files, int64_t file, const int32_t *frames, 
   const auto asked = packets_of(index, frames, n);
   const std::vector<Run> runs = runs_of(asked, index, read);
   std::vector<Packet> packets;
+  std::vector<const uint8_t *> data;  // of each; all are there before memory is taken by what the index says
   std::vector<int32_t> place(index.packets.size(), -1);  // in the clip, of each packet of the file
   int64_t n_bytes = 0;
   for (const Run &run : runs)
     for (int32_t i = run.begin; i < run.end; i++) {
       place[i] = (int32_t)packets.size();
       packets.push_back(index.packets[i]);
+      data.push_back(read(i).data);
       n_bytes += index.packets[i].size;
     }
   std::vector<int32_t> shown;
@@ -77,7 +79,7 @@ int64_t make_clip(const VideoFiles &files, int64_t file, const int32_t *frames, 
   put(shown.data(), shown.size() * sizeof(int32_t));
   put(index.extradata.data(), index.extradata.size());
   put(index.prefix.data(), index.prefix.size());
-  for (const Packet &p : packets) put(bytes.packet(p.offset, p.size), (size_t)p.size);
+  for (size_t i = 0; i < packets.size(); i++) put(data[i], (size_t)packets[i].size);
   return to - clip;
 }
 

@@ -14,8 +14,10 @@ void VideoIndex::show_all() {
 }
 
 Source source_of(Bytes file) {
-  return {file.size,
-          [file](int64_t offset, int64_t length, void *to) { memcpy(to, file.need(offset, length), length); }};
+  return {file.size, [file](int64_t offset, int64_t length, void *to) {
+            const uint8_t *from = file.need(offset, length);
+            if (length) memcpy(to, from, length);
+          }};
 }
 
 namespace {

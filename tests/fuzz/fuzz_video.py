@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fuzzes what reads the indices of videos under AddressSanitizer.
+
+    python tests/fuzz/fuzz_video.py [--seconds 180] [--seed 0] [FILE...]
+
+Builds fuzz_video.cpp together with the readers of containers, encodes small videos (which needs PyAV), and damages them
+until the time is up. With FILEs and `--seconds 0` it reads just these, to repeat a crash.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from encoded_videos import clip  # noqa: E402
+
+
+def seeds() -> dict[str, bytes]:
+    fragments = (("movflags", "frag_keyframe+empty_moov+default_base_moof"),)
+    open_groups = (("x264-params", "keyint=5:bframes=2:open-gop=1"),)
+    refresh = (("x264-params", "keyint=8:intra-refresh=1"),)
+    kinds = {
+        "mp4": {},
+        "mp4_open": {"codec_options": open_groups},
+        "mp4_refresh": {"codec_options": refresh},
+        "mp4_fragments": {"container_options": fragments},
+        "mp4_uneven": {"times": (0, 70, 100, 310, 330, 500), "n": 6},
+        "mp4_mpeg4": {"codec": "mpeg4"},
+        "mov": {"container": "mov", "codec": "mjpeg", "pixels": "yuvj420p"},
+        "matroska": {"container": "matroska"},
+        "matroska_mpeg4": {"container": "matroska", "codec": "mpeg4"},
+        "webm_vp8": {"container": "webm", "codec": "libvpx"},
+        "webm_vp9": {"container": "webm", "codec": "libvpx-vp9"},
+    }
+    return {name: clip(**{"size": (16, 32), "n": 12, **kwargs}) for name, kwargs in kinds.items()}
+
+
+def build(folder: Path) -> Path:
+    program = folder / "fuzz_video"
+    kernels = ROOT / "kernels"
+    names = [f"video/{n}" for n in ("index", "mp4", "matroska", "esds", "clip", "runs", "h264")] + ["core/native_time"]
+    sources = [ROOT / "tests/fuzz/fuzz_video.cpp", *(kernels / f"{n}.cpp" for n in names)]
+    sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+    flags = ["-std=c++17", "-O1", "-g", *sanitizers, "-DCLONES=", "-Wno-psabi", f"-I{kernels}"]
+    subprocess.run([os.environ.get("CXX", "g++"), *flags, "-o", str(program), *map(str, sources)], check=True)
+    return program
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=180)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--build-folder", type=Path, default=ROOT / "build/fuzz")
+    parser.add_argument("files", nargs="*", help="files to start from instead of the built-in ones")
+    args = parser.parse_args()
+    folder = args.build_folder
+    (folder / "videos").mkdir(parents=True, exist_ok=True)
+    files = list(map(os.path.abspath, args.files))
+    if not files:
+        for name, data in seeds().items():
+            (folder / "videos" / name).write_bytes(data)
+            files.append(str((folder / "videos" / name).resolve()))
+    command = [str(build(folder).resolve()), str(args.seconds), str(args.seed), *files]
+    options = {"ASAN_OPTIONS": "abort_on_error=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "abort_on_error=1"}
+    return subprocess.run(command, cwd=folder, env={**os.environ, **options}, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
