@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from .errors import suggest
 from .tracing import IMMEDIATE, Native
 
 REGISTRY: dict[str, type[Operator]] = {}  # by public name: "resize", "readers.file"
+R = TypeVar("R")
 REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "required"})()
 
 
@@ -29,6 +30,11 @@ def snake_case(name: str) -> str:
     """The name in fn of a class in ops: "CoordFlip" gives "coord_flip". BBox, TFRecord and MXNet are one word each."""
     name = re.sub("BBox|TFRecord|MXNet", lambda word: word[0].capitalize(), name)
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def rule(method: Callable[..., R]) -> Callable[..., R]:
+    """Tells type checkers that an operator's own form of `method` takes as many inputs, by name, as it has."""
+    return method
 
 
 class Layout(str):
@@ -163,6 +169,12 @@ class Arguments:
         lengths = self.row_lengths.get(name)
         return np.full(self.n, getattr(self, name).shape[1], "i8") if lengths is None else lengths
 
+    def peeked(self, i: int) -> Batch:
+        """Input `i`, whose data the operator peeks into."""
+        batch = self.batches[i]
+        assert batch is not None, f"input {i} is not among those that the operator peeks into"
+        return batch
+
     def __getattr__(self, name: str) -> Any:  # only for type checkers: arguments are attributes
         raise AttributeError(f"[internal error] the operator has no argument '{name}'")
 
@@ -180,7 +192,7 @@ class Operator:
     positional: ClassVar[tuple[str, ...]] = ()  # arguments that may be given by position, where there are no inputs
     layouts: ClassVar[tuple[str, ...]] = ()  # accepted for input 0; () accepts all
     kernel: ClassVar[str] = ""  # "color/linear" for kernels/color/linear.h
-    frames: ClassVar[bool] = True  # a sequence ("F...") reaches the operator frame by frame, without its F
+    frames: bool = True  # a sequence ("F...") reaches the operator frame by frame, without its F
     runs_frames: ClassVar[bool] = False  # `run`, too, gets frames as rows: of inputs, else of arguments per frame
     windowed: ClassVar[str] = ""  # axes along which it can make a window of its output, e.g. "HW"
     gpu_stage: ClassVar[str] = ""  # "module:Class" of the `gpu.stage.GpuStage` that runs it there, if no chain does
@@ -276,10 +288,12 @@ class Operator:
         """The keys under which a call gives its outputs, in a dictionary; None: it does not."""
         return None
 
+    @rule
     def plan(self, a: Arguments, *inputs: Spec) -> None:
         """Computes once per batch, and puts on `a`, what the rules below share. Raises SampleErrors for samples it
         can't handle."""
 
+    @rule
     def outputs(self, a: Arguments, *inputs: Spec) -> Spec | tuple[Spec, ...]:
         """The shape rule: specs of the outputs from those of the inputs, before any pixel is touched."""
         raise NotImplementedError
@@ -290,14 +304,17 @@ class Operator:
         `x.origin`."""
         return None
 
+    @rule
     def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
         """The kernel's argument rows as columns or constants. `specs` are the inputs, then the outputs."""
         return {}
 
+    @rule
     def kernel_for(self, a: Arguments, *specs: Spec) -> str:
         """The kernel to run; `kernel` unless it depends on the types."""
         return self.kernel
 
+    @rule
     def run(self, a: Arguments, *inputs: Batch) -> Batch | tuple[Batch, ...]:
         """For operators without a kernel: makes the outputs from the inputs, batch-wise."""
         raise NotImplementedError
@@ -318,6 +335,7 @@ class Pointwise(Operator, abstract=True):
 
     windowed = "FDHWC"
 
+    @rule
     def outputs(self, a: Arguments, *inputs: Spec) -> Spec | tuple[Spec, ...]:
         return inputs[0].like()
 

@@ -36,7 +36,7 @@ class Source(Operator, abstract=True):
     thread. A source defines one of these two."""
 
     inputs = (0, 0)
-    devices = ("cpu",)
+    devices: ClassVar[tuple[str, ...]] = ("cpu",)
     closing: bool = False  # set when the pipeline ends
     copier: kernels.Pool | None = None  # native threads that may copy what `take` was given, in a built pipeline
     feeding: Any = None  # where what the user feeds waits: a Feed of operators/external/_fed.py

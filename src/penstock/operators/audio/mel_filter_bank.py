@@ -87,7 +87,8 @@ def _bank(
     bins: int, n: int, sample_rate: float, low: float, high: float, formula: str, normalize: bool
 ) -> dict[str, np.ndarray]:
     """The filters' weights for a spectrum of that many bins."""
-    edges = _hertz(np.linspace(*_mel(np.array([low, high]), formula), n + 2), formula)
+    first, last = _mel(np.array([low, high]), formula)
+    edges = _hertz(np.linspace(first, last, n + 2), formula)
     hertz = np.arange(bins) * (sample_rate / 2 / max(bins - 1, 1))
     begin, middle, end = edges[:-2, None], edges[1:-1, None], edges[2:, None]
     weights = np.minimum((hertz - begin) / (middle - begin), (end - hertz) / (end - middle))

@@ -32,7 +32,7 @@ class LookupTable(Pointwise):
     kernel = "color/lookup_table"
     replays = True
     keys = Arg([int], [], "Integers that have a value of their own, in [0, 65535].")
-    values = Arg([float], [], "Their values, one for each of `keys`.")
+    values: Any = Arg([float], [], "Their values, one for each of `keys`.")
     default_value = Arg(float, 0.0, "Value of all other integers.")
     dtype = Arg(DALIDataType, DALIDataType.FLOAT, "Type of the output.")
     output_dtype = Arg(DALIDataType, None, "A former name of `dtype`.", deprecated="use `dtype`")

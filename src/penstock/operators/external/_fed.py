@@ -72,7 +72,6 @@ class Feed:
         while True:
             try:
                 batches = self._asked.get(timeout=0.1)
-                self.taken = iteration, batches
             except queue.Empty:
                 if is_closing():
                     raise RuntimeError("the pipeline was closed while it waited for data") from None
@@ -80,4 +79,5 @@ class Feed:
             if batches is None:
                 self.taken = None
                 raise RuntimeError(f"no data was fed to {self.name} for this iteration; {self.advice}")
+            self.taken = iteration, batches
             return batches

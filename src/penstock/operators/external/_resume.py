@@ -19,7 +19,7 @@ class Resumable:
 
     values: dict[str, Any]
     calling: Any
-    ahead: Any
+    run_ahead: Any
     called: Any
     keeps_state: bool
     position: Position
@@ -35,7 +35,7 @@ class Resumable:
         state = {**self.position._asdict(), "ended": int(self.ended)}
         if self.calling.takes_argument:
             return state
-        if self.ahead is not None:  # a worker has it
+        if self.run_ahead is not None:  # a worker has it
             return None
         if hasattr(source, "state_dict") and hasattr(source, "load_state_dict"):
             return {**state, "state_dict": source.state_dict()}

@@ -128,7 +128,7 @@ class ExternalSource(Resumable, Source):
         self.is_parallel = bool(v["parallel"])
         self.position, self.ended = Position(), False
         self.room = 0
-        self.ahead: Ahead | None = None
+        self.run_ahead: Ahead | None = None
         self.calling: Calling | None = None
         self.kinds: dict[int, tuple[np.dtype, int, str]] = {}  # of each output, as the first batch had it
         self.called: Called | None = None
@@ -173,8 +173,8 @@ class ExternalSource(Resumable, Source):
 
     def open(self, max_batch_size: int, seed: int) -> None:
         self.room = max_batch_size
-        if self.ahead is not None:
-            self.ahead.room = max_batch_size
+        if self.run_ahead is not None:
+            self.run_ahead.room = max_batch_size
 
     def join(self, pool: Any, index: int) -> None:
         """Its samples are made by that pool, whose source `index` it is."""
@@ -182,11 +182,11 @@ class ExternalSource(Resumable, Source):
         depth = self.values["prefetch_queue_depth"]
         if depth is None:
             depth = 1 if self.per_sample or self.calling.is_iterable else pool.n_workers
-        self.ahead = Ahead(pool, index, depth, self.room)
+        self.run_ahead = Ahead(pool, index, depth, self.room)
 
     def close(self) -> None:
-        if self.ahead is not None:
-            self.ahead.close()
+        if self.run_ahead is not None:
+            self.run_ahead.close()
 
     # Feeding --------------------------------------------------------------------------------------------------------
 
@@ -225,8 +225,8 @@ class ExternalSource(Resumable, Source):
         return self.calling is not None and self.calling.restarts
 
     def reset(self) -> None:
-        if self.restarts() and self.ahead is not None:
-            self.ahead.drop()
+        if self.restarts() and self.run_ahead is not None:
+            self.run_ahead.drop()
         if self.calling is not None:
             if self.called is not None:
                 self.called.clear()
@@ -271,7 +271,7 @@ class ExternalSource(Resumable, Source):
         assert self.calling is not None
         position = self.position
         try:
-            batches = self._ahead(n) if self.ahead is not None else self._call(n)
+            batches = self._ahead(n) if self.run_ahead is not None else self._call(n)
             self._check(batches, n)
         except StopIteration:
             self.ended = True
@@ -295,9 +295,9 @@ class ExternalSource(Resumable, Source):
         return f"{text}\nfrom {self.calling.name}, iteration {position.iteration}, epoch {position.epoch}"
 
     def _ahead(self, n: int) -> list[Batch]:
-        assert self.ahead is not None
+        assert self.run_ahead is not None
         p = self.position
-        return self.ahead.take(p, n) if self.per_sample else self.ahead.take(Position(p.epoch, p.iteration), 0)
+        return self.run_ahead.take(p, n) if self.per_sample else self.run_ahead.take(Position(p.epoch, p.iteration), 0)
 
     def _call(self, n: int) -> list[Batch]:
         """Calls the source in this thread."""

@@ -61,7 +61,7 @@ class Reshape(Operator):
         if more:
             if a.shape is not None or a.rel_shape is not None:
                 raise ValueError("give the shape either as the second input or as an argument, not both")
-            batch = a.batches[1]
+            batch = a.peeked(1)
             if more[0].ndim != 1 or not batch.spec.is_dense or batch.spec.dtype.kind not in "iu":
                 raise ValueError(
                     "input 1 needs shapes: vectors of integers of one length; "

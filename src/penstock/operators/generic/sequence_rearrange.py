@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.batch import Batch, Spec
+from ...core.batch import Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arguments, Operator, PerSample
 
@@ -85,7 +85,7 @@ class _ByData(SequenceRearrange):
         return None
 
     def _order(self, a: Arguments) -> tuple[np.ndarray, np.ndarray]:
-        batch: Batch = a.batches[1]
+        batch = a.peeked(1)
         if batch.spec.ndim > 1 or batch.spec.dtype.kind not in "iu":
             raise ValueError(
                 f"new_order takes vectors of integers; got {batch.spec.dtype.name} with {batch.spec.ndim} axes"

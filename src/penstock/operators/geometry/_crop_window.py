@@ -138,10 +138,9 @@ class WindowCopy(WindowedInput, abstract=True):
         fill = fill if fill and self.policy == "constant" else [0.0]  # in nothing else it is read
         self.fill = np.array([fill], "f4")
         self.fill.setflags(write=False)
+        self.same: np.dtype | None = None
         if self.converts_to is not None and self.converts_to not in _CONVERTED:
             self.same = to_numpy(self.converts_to)
-        else:
-            self.same = None
 
     def outputs(self, a: Arguments, x: Spec, *arguments: Spec) -> Spec:
         # Not `in (None, x.dtype)`: NumPy holds None to be float64.

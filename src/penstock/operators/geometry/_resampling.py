@@ -67,6 +67,10 @@ class Resampling(Operator, abstract=True):
             )
 
     def outputs(self, a: Arguments, x: Spec) -> Spec | tuple[Spec, ...]:
+        return self.resized(a, x)
+
+    def resized(self, a: Arguments, x: Spec) -> Spec:
+        """The output of the size `a.size`."""
         shape, _ = a.native.allocate((x.n, x.ndim), _INT64)
         a.native.assign(shape, x.shape)
         a.native.assign(shape[:, spatial(x)], a.size)

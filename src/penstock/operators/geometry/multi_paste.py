@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,7 @@ class MultiPaste(Operator):
         region = size - in_at if region is None else region
         for what, at, whole in (("its image", in_at, size), ("the canvas", out_at, canvas[:, None])):
             wrong = there & ((at < 0) | (region < 0) | (at + region > whole)).any(axis=2)
-            SampleErrors.where(wrong.any(axis=1), lambda i, p=(what, wrong, at, whole): _text(i, *p, region))
+            SampleErrors.where(wrong.any(axis=1), partial(_text, what, wrong, at, whole, region))
         a.shape = np.concatenate([canvas, channels[:, None]], axis=1)
         a.places = np.concatenate([in_at, np.where(there[:, :, None], region, 0), out_at], axis=2)
         a.widths = np.ascontiguousarray(shape[:, :, 1])
@@ -191,7 +192,7 @@ class MultiPaste(Operator):
         return rounded(values * whole.astype("f4")).astype("i8")
 
 
-def _text(i: int, what: str, wrong: np.ndarray, at: np.ndarray, whole: np.ndarray, region: np.ndarray) -> str:
+def _text(what: str, wrong: np.ndarray, at: np.ndarray, whole: np.ndarray, region: np.ndarray, i: int) -> str:
     r = int(wrong[i].argmax())
     extent = np.broadcast_to(whole, at.shape)[i, r]
     return (

@@ -51,7 +51,7 @@ class Resize(ResizeSize, Resampling):
         self.plan_size(a, x)
 
     def outputs(self, a: Arguments, x: Spec) -> Spec | tuple[Spec, ...]:
-        out = super().outputs(a, x)
+        out = self.resized(a, x)
         if not a.save_attrs:
             return out
         axes = spatial(x)

@@ -79,14 +79,14 @@ class ROIRandomCrop(Seeded):
 
 
 def _explain(crop: np.ndarray, start: np.ndarray, end: np.ndarray, shape: np.ndarray | None) -> None:
-    _check((crop < 0).any(axis=1), "`crop_shape` can't be negative; got {}", crop)
-    _check((end < start).any(axis=1), "the region of interest ends before it begins: from {} to {}", start, end)
+    _check(crop < 0, "`crop_shape` can't be negative; got {}", crop)
+    _check(end < start, "the region of interest ends before it begins: from {} to {}", start, end)
     assert shape is not None
     size = shape[:, : crop.shape[1]]
-    _check((crop > size).any(axis=1), "the window {} is larger than the sample {}", crop, size)
-    outside = ((start < 0) | (end > size)).any(axis=1)
+    _check(crop > size, "the window {} is larger than the sample {}", crop, size)
+    outside = (start < 0) | (end > size)
     _check(outside, "the region of interest from {} to {} reaches out of the sample {}", start, end, size)
 
 
 def _check(wrong: np.ndarray, text: str, *values: np.ndarray) -> None:
-    SampleErrors.where(wrong, lambda i: text.format(*(v[i].tolist() for v in values)))
+    SampleErrors.where(np.any(wrong, axis=1), lambda i: text.format(*(v[i].tolist() for v in values)))

@@ -143,7 +143,7 @@ class Slice(WindowCopy):
             )
         columns = []
         for i, name in ((1, "anchor"), (2, "shape")):
-            batch = a.batches[i]
+            batch = a.peeked(i)
             if not batch.spec.is_dense or int(batch.spec.shape[:1].prod()) != count:
                 raise ValueError(
                     f"input {i} ({name}) needs {count} values per sample, one for each axis; "

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,11 @@ from ._resampling import Resampling, source_windows
 from ._resize_size import per_axis
 
 _MODES = ("default", "stretch", "not_larger", "not_smaller")
-_ROUNDING = {"round": lambda v: np.floor(v + np.float32(0.5)), "truncate": np.floor, "ceil": np.ceil}
+_ROUNDING: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "round": lambda v: np.floor(v + np.float32(0.5)),
+    "truncate": np.floor,
+    "ceil": np.ceil,
+}
 _LARGEST, _FARTHEST = 1 << 30, 1 << 24  # elements along an axis; from the origin to where a region begins or ends
 
 

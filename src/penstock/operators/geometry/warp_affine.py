@@ -40,7 +40,7 @@ class WarpAffine(Warp):
         if more and "matrix" in self.given:
             raise ValueError("give the matrix either as `matrix` or as the second input, not both")
         if more:
-            batch = a.batches[1]
+            batch = a.peeked(1)
             if (more[0].shape.prod(axis=1) != count).any():
                 raise ValueError(
                     f"input 1 needs matrices of shape ({dims}, {dims + 1}); got shapes {more[0].shape.tolist()[:4]}"

@@ -68,15 +68,15 @@ class Choice(Seeded):
         drawn = self._drawn(a, self._counts(x))
         if like is None and self.values["shape"] is not None or "shape" not in a.given and like is None:
             shape = tuple(self.values["shape"] or ())
-            index = fill(drawn, a.random, math.prod(shape), _INT64)
+            filled = fill(drawn, a.random, math.prod(shape), _INT64)
             if x.spec.is_dense:
-                return self._of_dense(x, index, shape)
-            return self._of_ragged(x, list(index), [shape] * a.n)
+                return self._of_dense(x, filled, shape)
+            return self._of_ragged(x, list(filled), [shape] * a.n)
         shapes = self._shapes(a, like)
         for i, s in enumerate(shapes):
             if min(s, default=0) < 0:
                 raise SampleErrors({i: f"negative extents: shape is {list(s)}"})
-        index = []
+        index: list[np.ndarray] = []
         for i, s in enumerate(shapes):
             random = Random(a.random.key, a.random.epoch[i : i + 1], a.random.position[i : i + 1])
             index.append(fill(drawn if len(drawn) == 1 else drawn[i : i + 1], random, math.prod(s), _INT64)[0])

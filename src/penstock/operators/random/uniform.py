@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...core.errors import SampleErrors
@@ -28,7 +30,7 @@ class Uniform(Distribution):
 
     deprecated = ("Uniform",)
     range = PerSample([float], [-1.0, 1.0], "The range [low, high).")
-    values = PerSample(
+    values: Any = PerSample(
         [float], None, "Values to choose from, each with the same probability; instead of `range`.", ragged=True
     )
 

@@ -172,9 +172,9 @@ class SampleOrder:
         new.buffer_key, new.initial_fill = self.buffer_key, self.initial_fill
         new.first = last
         if indices:
-            which, offset, shard = np.concatenate(epochs), np.concatenate(offsets), np.concatenate(shards)
-            order = np.lexsort((shard, offset, which))
-            new.head = which[order], np.concatenate(indices)[order]
+            of_epoch = np.concatenate(epochs)
+            order = np.lexsort((np.concatenate(shards), np.concatenate(offsets), of_epoch))
+            new.head = of_epoch[order], np.concatenate(indices)[order]
         else:
             new.first = last + 1
         return new

@@ -67,16 +67,18 @@ class File(RecordReader):
     def setup(self) -> None:
         super().setup()
         v = self.values
-        if v["file_root"] is None and v["files"] is None and v["file_list"] is None:
+        files, labels = v["files"], v["labels"]
+        if v["file_root"] is None and files is None and v["file_list"] is None:
             raise ValueError("fn.readers.file: 'file_root', 'files' or 'file_list' is needed")
-        if v["files"] is not None and v["file_list"] is not None:
+        if files is not None and v["file_list"] is not None:
             raise ValueError("fn.readers.file: 'files' and 'file_list' can't be used together")
-        if v["labels"] is not None and v["files"] is None:
-            raise ValueError("fn.readers.file: 'labels' can be used only together with 'files'")
-        if v["files"] is not None and not v["files"]:
+        if files is not None and not files:
             raise ValueError("fn.readers.file: 'files' is an empty list")
-        if v["labels"] is not None and len(v["labels"]) != len(v["files"]):
-            raise ValueError(f"fn.readers.file: {len(v['labels'])} labels for {len(v['files'])} files")
+        if labels is not None:
+            if files is None:
+                raise ValueError("fn.readers.file: 'labels' can be used only together with 'files'")
+            if len(labels) != len(files):
+                raise ValueError(f"fn.readers.file: {len(labels)} labels for {len(files)} files")
         for name in ("file_filters", "dir_filters"):
             if v[name] is not None and not v[name]:
                 raise ValueError(

@@ -65,6 +65,6 @@ class Read(Operator):
             outcome = kernels.Outcome(np.zeros(a.n, "i4"), a.n, 1)
             a.pool.run([kernels.Step(kernel, rows, [(places.array, -1)], [(x.rows, -1)])], a.n, outcome)
             if outcome.failed:
-                reasons = {int(i): f"{paths[i]}: {outcome.reason(i)}" for i in outcome.status.nonzero()[0]}
+                reasons = {i: f"{paths[i]}: {outcome.reason(i)}" for i in outcome.status.nonzero()[0].tolist()}
                 raise SampleErrors(reasons, paths)
         return Batch(Spec(contents.shape[:, :1], np.dtype("u1")), contents.array, (owner,), paths)

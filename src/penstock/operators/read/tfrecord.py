@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any
 
@@ -14,7 +15,7 @@ from ._records import Parsed, RecordReader, Records
 
 # As penstock.tfrecord and the parser number them.
 _INT64, _STRING, _FLOAT = 0, 1, 2
-_TYPES = {_INT64: np.dtype("i8"), _STRING: np.dtype("u1"), _FLOAT: np.dtype("f4")}
+_TYPES: dict[int, np.dtype] = {_INT64: np.dtype("i8"), _STRING: np.dtype("u1"), _FLOAT: np.dtype("f4")}
 _MAX_DIMS = 8
 _WANTED = np.dtype(
     [(n, "i8") for n in ("name", "name_size", "kind", "is_fixed", "volume", "ndim")]
@@ -109,11 +110,10 @@ class TFRecord(RecordReader):
     def parsed(self) -> tuple[Parsed, ...]:
         outputs = []
         for f in self.values["features"].values():
-            shape: tuple[int | None, ...] = tuple(f.shape or ())
-            if not f.is_fixed:
-                shape = (None, *shape)
+            extents: tuple[int, ...] = tuple(f.shape or ())
+            shape: tuple[int | None, ...] = extents if f.is_fixed else (None, *extents)
             if f.dtype == _STRING:
-                shape = (None,) if f.is_fixed and np.prod(shape) == 1 else (*shape, None)
+                shape = (None,) if f.is_fixed and math.prod(extents) == 1 else (*shape, None)
             outputs.append(Parsed(_TYPES[f.dtype], shape))
         return tuple(outputs)
 

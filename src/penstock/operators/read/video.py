@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from ...core.op import REGISTRY
 from ._sequences import Sequences
@@ -34,7 +34,7 @@ class Video(Sequences):
     """
 
     module = "experimental.readers"
-    devices: ClassVar[tuple[str, ...]] = ("cpu", "gpu")
+    devices = ("cpu", "gpu")
 
     def n_outputs(self) -> int:
         return super().n_outputs() - 1

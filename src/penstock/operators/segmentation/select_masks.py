@@ -61,7 +61,7 @@ class SelectMasks(Operator):
         if needed < 0:
             errors = ctypes.create_string_buffer(kernels.ERROR_SIZE * n)
             library.select_masks(*inputs, memory.address, memory.nbytes, at, shapes_at, errors)
-            texts = (errors[kernels.ERROR_SIZE * i : kernels.ERROR_SIZE * (i + 1)] for i in range(n))
+            texts = (errors.raw[kernels.ERROR_SIZE * i : kernels.ERROR_SIZE * (i + 1)] for i in range(n))
             reasons = {i: t.split(b"\0")[0].decode("utf-8", "replace") for i, t in enumerate(texts)}
             raise SampleErrors({i: text for i, text in reasons.items() if text})
         chosen = Batch(Spec(shapes[0], _INT32), rows[:n], (memory,))

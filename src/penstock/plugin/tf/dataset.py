@@ -114,7 +114,7 @@ class DALIDataset(tf.data.Dataset):
         with tf.device("/cpu:0"):
             generated = tf.data.Dataset.from_generator(iterators, output_signature=elements.spec)
             self._inner = generated.with_options(dataset_options())
-            super().__init__(tf.data.experimental.to_variant(self._inner))
+            super().__init__(tf.data.experimental.to_variant(self._inner))  # type: ignore[call-arg]  # not in the stubs
         self._length = first.constant_length
 
     def _replaced_sources(self, pipeline: Pipeline, batch_size: int, elements: Elements) -> dict[str, dict[str, Any]]:
@@ -134,7 +134,7 @@ class DALIDataset(tf.data.Dataset):
     def element_spec(self) -> Any:
         return self._inner.element_spec
 
-    def cardinality(self) -> tf.Tensor:
+    def cardinality(self) -> tf.Tensor:  # type: ignore[override]  # the stubs say int; TensorFlow gives a tensor
         """The number of batches, if it is the same in every epoch; otherwise `tf.data.UNKNOWN_CARDINALITY`.
 
         Datasets made from this one don't know it. `tf.data.experimental.assert_cardinality` would tell them, but with

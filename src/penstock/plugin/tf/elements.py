@@ -76,18 +76,18 @@ class Elements:
     def learn(self, outputs: Sequence[Any]) -> None:
         """Takes what was not given from the first batch: types, and the number of dimensions."""
         if self.types is None:
-            self.types = [tf.as_dtype(to_numpy_type(o.dtype)) for o in outputs]
+            self.types = [tf.as_dtype(np.dtype(to_numpy_type(o.dtype))) for o in outputs]
         self.ranks = [1 + o.ndim() for o in outputs]
 
     @property
     def spec(self) -> Any:
         """The specification of an element."""
         assert self.types is not None
-        shapes = [
+        shapes: list[Any] = [
             [None] * rank if shape is None and rank is not None else shape
             for shape, rank in zip(self.shapes, self.ranks)
         ]
-        return self.packed([tf.TensorSpec(s, t) for s, t in zip(shapes, self.types)])
+        return self.packed([tf.TensorSpec(tf.TensorShape(s), t) for s, t in zip(shapes, self.types)])
 
     def packed(self, values: Sequence[Any]) -> Any:
         """The values of the outputs in the nesting of an element."""
@@ -163,7 +163,7 @@ def _type(value: Any) -> tf.DType:
     if isinstance(value, tf.DType):
         return value
     try:
-        return tf.as_dtype(to_numpy_type(value) if type(value).__name__ == "DALIDataType" else value)
+        return tf.as_dtype(np.dtype(to_numpy_type(value)) if type(value).__name__ == "DALIDataType" else value)
     except (TypeError, ValueError):
         raise TypeError(
             f"output_dtypes takes a tf.DType or a tuple of them, one for each output; got {value!r}"

@@ -143,7 +143,7 @@ class DALIServer:
                     continue
                 if message is _STOP:
                     break
-                self._begin(*message, running)
+                self._begin(running, *message)
                 if len(running) >= self._pipeline.cpu_queue_size:
                     self._finish(running.popleft())
             while running:  # nothing is left behind in the pipeline
@@ -153,7 +153,7 @@ class DALIServer:
                 self._failed = error
                 self._changed.notify_all()
 
-    def _begin(self, batch_id: Any, samples: list[tuple[Any, ...]], running: deque[Any]) -> None:
+    def _begin(self, running: deque[Any], batch_id: Any, samples: list[tuple[Any, ...]]) -> None:
         """Feeds one batch to the pipeline. If the data does not fit, its batch gets the error."""
         fed: list[str] = []
         try:

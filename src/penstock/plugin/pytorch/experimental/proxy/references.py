@@ -116,4 +116,4 @@ def _collate(samples: list[DALIOutputSampleRef], *, collate_fn_map: Any = None) 
     return DALIOutputBatchRef(run, first.output_idx)
 
 
-default_collate_fn_map[DALIOutputSampleRef] = _collate  # type: ignore[assignment]
+default_collate_fn_map[DALIOutputSampleRef] = _collate
