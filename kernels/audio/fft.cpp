@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audio/fft.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -47,6 +48,16 @@ ALWAYS_INLINE static void butterfly(Complex (&x)[5]) {
   const Complex r = {s1 * c.im + s2 * d.im, -s1 * c.re - s2 * d.re};
   const Complex s = {s2 * c.im - s1 * d.im, s1 * d.re - s2 * c.re};
   x[0] = x[0] + a + b, x[1] = p + r, x[2] = q + s, x[3] = q - s, x[4] = p - r;
+}
+
+ALWAYS_INLINE static void butterfly(Complex (&x)[8]) {
+  const float h = 0.707106781186547524f;
+  Complex even[4] = {x[0], x[2], x[4], x[6]}, odd[4] = {x[1], x[3], x[5], x[7]};
+  butterfly(even), butterfly(odd);
+  odd[1] = {(odd[1].re + odd[1].im) * h, (odd[1].im - odd[1].re) * h};
+  odd[2] = {odd[2].im, -odd[2].re};
+  odd[3] = {(odd[3].im - odd[3].re) * h, -((odd[3].re + odd[3].im) * h)};
+  for (int k = 0; k < 4; k++) x[k] = even[k] + odd[k], x[k + 4] = even[k] - odd[k];
 }
 
 template <int kRadix>
@@ -221,13 +232,109 @@ void RealFft::run(Lanes *out, Lanes *work, int power) const {
   if (power == 1) roots((float *)out, bins() * kLanes);
 }
 
-std::shared_ptr<const RealFft> RealFft::of_length(int64_t n) {
-  using Known = std::map<int64_t, std::shared_ptr<const RealFft>>;
+LongRealFft::LongRealFft(int64_t n) : half_(n / 2), part_(half_ / kLanes), fft_(part_) {
+  joins_.resize(part_ * 2 * kLanes);
+  for (int64_t k = 0; k < part_; k++)
+    for (int64_t lane = 0; lane < kLanes; lane++) {
+      const double turn = (double)(k * lane) / half_;
+      joins_[(2 * k) * kLanes + lane] = (float)std::cos(2 * M_PI * turn);
+      joins_[(2 * k + 1) * kLanes + lane] = (float)-std::sin(2 * M_PI * turn);
+    }
+  const int64_t turns = half_ / 2 + 1;
+  turns_.resize(2 * turns);
+  for (int64_t k = 0; k < turns; k++) {
+    turns_[k] = (float)std::cos(2 * M_PI * k / n);
+    turns_[turns + k] = (float)-std::sin(2 * M_PI * k / n);
+  }
+}
+
+// Pairs of samples as complex numbers, one after the other in the lanes.
+CLONES static void take_pairs(Complex *z, const float *in, int64_t n_in, int64_t n) {
+  constexpr int64_t kSamples = 2 * kLanes;
+  const int64_t whole = std::min(n_in / kSamples, n);
+  const auto take = [](Complex &to, const float *x) {
+    float re[kLanes], im[kLanes];
+    for (int lane = 0; lane < kLanes; lane++) re[lane] = x[2 * lane], im[lane] = x[2 * lane + 1];
+    to = {load<Lanes>(re), load<Lanes>(im)};
+  };
+  for (int64_t i = 0; i < whole; i++) take(z[i], in + i * kSamples);
+  if (whole == n) return;
+  float last[kSamples] = {};
+  std::copy_n(in + whole * kSamples, n_in - whole * kSamples, last);
+  take(z[whole], last);
+  for (int64_t i = whole + 1; i < n; i++) z[i] = Complex{};
+}
+
+// Rows become columns.
+ALWAYS_INLINE static void transpose_lanes(Lanes (&x)[kLanes]) {
+  float flat[kLanes * kLanes];
+  for (int i = 0; i < kLanes; i++) store(flat + i * kLanes, x[i]);
+  float turned[kLanes * kLanes];
+  for (int i = 0; i < kLanes; i += 4)
+    for (int j = 0; j < kLanes; j += 4) {
+      Four r[4];
+      for (int k = 0; k < 4; k++) r[k] = load<Four>(flat + (i + k) * kLanes + j);
+      transpose(r);
+      for (int k = 0; k < 4; k++) store(turned + (j + k) * kLanes + i, r[k]);
+    }
+  for (int i = 0; i < kLanes; i++) x[i] = load<Lanes>(turned + i * kLanes);
+}
+
+// re and im hold the frequencies in their order.
+CLONES static void join_lanes(float *re, float *im, const Complex *z, const Fft &order, const float *joins,
+                              int64_t part) {
+  for (int64_t k = 0; k < part; k += kLanes) {
+    Lanes rows[2][kLanes];
+    for (int i = 0; i < kLanes; i++) {
+      const Complex &c = z[order.place(k + i)];
+      const Lanes w_re = load<Lanes>(joins + 2 * (k + i) * kLanes),
+                  w_im = load<Lanes>(joins + (2 * (k + i) + 1) * kLanes);
+      rows[0][i] = c.re * w_re - c.im * w_im, rows[1][i] = c.re * w_im + c.im * w_re;
+    }
+    transpose_lanes(rows[0]), transpose_lanes(rows[1]);
+    Complex x[kLanes];
+    for (int i = 0; i < kLanes; i++) x[i] = {rows[0][i], rows[1][i]};
+    butterfly(x);
+    for (int i = 0; i < kLanes; i++) store(re + i * part + k, x[i].re), store(im + i * part + k, x[i].im);
+  }
+}
+
+// As powers_of_pairs.
+CLONES static void powers_in_order(float *__restrict out, const float *__restrict re, const float *__restrict im,
+                                   const float *__restrict cosines, const float *__restrict sines, int64_t half) {
+  const float sum = re[0] + im[0], difference = re[0] - im[0];
+  out[0] = sum * sum, out[half] = difference * difference;
+  for (int64_t k = 1; k <= half / 2; k++) {
+    const float b_re = re[half - k], b_im = im[half - k];
+    const float even_re = (re[k] + b_re) * 0.5f, even_im = (im[k] - b_im) * 0.5f;
+    const float x = (im[k] + b_im) * 0.5f, y = (b_re - re[k]) * 0.5f;
+    const float odd_re = x * cosines[k] - y * sines[k], odd_im = x * sines[k] + y * cosines[k];
+    const float p = even_re + odd_re, q = even_im + odd_im, r = even_re - odd_re, s = even_im - odd_im;
+    out[k] = p * p + q * q, out[half - k] = r * r + s * s;
+  }
+}
+
+void LongRealFft::run(float *out, const float *in, int64_t n_in, Lanes *work, int power) const {
+  Complex *z = (Complex *)work;
+  float *re = (float *)(z + part_), *im = re + half_;
+  take_pairs(z, in, n_in, part_);
+  fft_.run(z, z + 2 * part_);
+  join_lanes(re, im, z, fft_, joins_.data(), part_);
+  const float *cosines = turns_.data(), *sines = cosines + half_ / 2 + 1;
+  powers_in_order(out, re, im, cosines, sines, half_);
+  if (power == 1) roots(out, half_ + 1);
+}
+
+template <class T>
+static std::shared_ptr<const T> kept_by_length(int64_t n) {
+  using Known = std::map<int64_t, std::shared_ptr<const T>>;
   static std::mutex mutex;
   static Known &known = *new Known;
   std::lock_guard<std::mutex> lock(mutex);
   auto found = known.find(n);
   if (found != known.end()) return found->second;
   if (known.size() >= kMostKept) known.clear();
-  return known[n] = std::make_shared<RealFft>(n);
+  return known[n] = std::make_shared<T>(n);
 }
+std::shared_ptr<const RealFft> RealFft::of_length(int64_t n) { return kept_by_length<RealFft>(n); }
+std::shared_ptr<const LongRealFft> LongRealFft::of_length(int64_t n) { return kept_by_length<LongRealFft>(n); }

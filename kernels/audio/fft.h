@@ -57,3 +57,21 @@ class RealFft {
   Fft complex_;
   std::vector<float> turns_;  // (n / 4 + 1) complex numbers exp(-2 pi i k / n)
 };
+
+// Of one long real signal: its samples are taken in turn as kLanes signals, whose transforms are joined by small ones
+// across the lanes (the four-step algorithm).
+class LongRealFft {
+ public:
+  static bool takes(int64_t n) { return n >= 4096 && n % (2 * kLanes * kLanes) == 0; }
+  explicit LongRealFft(int64_t n);
+  int64_t room() const { return 2 * (2 * part_ + fft_.more()); }  // elements of type Lanes
+  // out[k] = |X[k]|^2, or |X[k]| if `power` is 1, for k <= n / 2. `in` has n_in samples, and zeros follow.
+  void run(float *out, const float *in, int64_t n_in, Lanes *work, int power) const;
+  static std::shared_ptr<const LongRealFft> of_length(int64_t n);
+
+ private:
+  int64_t half_, part_;       // complex numbers: of the signal, of a lane
+  Fft fft_;                   // of a lane
+  std::vector<float> joins_;  // (part, 2, kLanes): real and imaginary parts of exp(-2 pi i k lane / half)
+  std::vector<float> turns_;  // (2, half / 2 + 1): those of exp(-2 pi i k / n)
+};

@@ -23,11 +23,18 @@ CLONES static void put(float *out, const Lanes *spectra, int64_t between, int64_
 
 static void run(const Tensor *out, const Tensor *in, const PowerSpectrumArgs &a, Scratch &scratch) {
   if (!out->volume()) return;
-  const std::shared_ptr<const RealFft> fft = RealFft::of_length(a.nfft);
-  const int64_t bins = fft->bins(), extent = in->shape[a.axis], n = extent < a.nfft ? extent : a.nfft;
+  const int64_t bins = a.nfft / 2 + 1, extent = in->shape[a.axis], n = extent < a.nfft ? extent : a.nfft;
   int64_t outer = 1, inner = 1;
   for (int d = 0; d < a.axis; d++) outer *= in->shape[d];
   for (int d = a.axis + 1; d < in->ndim; d++) inner *= in->shape[d];
+  if (inner == 1 && LongRealFft::takes(a.nfft)) {
+    const std::shared_ptr<const LongRealFft> fft = LongRealFft::of_length(a.nfft);
+    Lanes *work = scratch.array<Lanes>(fft->room(), 0);
+    for (int64_t i = 0; i < outer; i++)
+      fft->run(out->as<float>() + i * bins, in->as<float>() + i * extent, n, work, a.power);
+    return;
+  }
+  const std::shared_ptr<const RealFft> fft = RealFft::of_length(a.nfft);
   Lanes *work = scratch.array<Lanes>(fft->room(), 0), *spectra = scratch.array<Lanes>(bins, 1);
   const float *x = in->as<float>();
   float *y = out->as<float>();

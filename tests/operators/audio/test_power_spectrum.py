@@ -28,6 +28,16 @@ TestVectors = op_test(
         ({"axis": 2}, RuntimeError, "axis 2 is out of range for an input of 1 axes"),
     ],
 )
+# Lengths of which one signal takes all lanes, with radices of 2 and others.
+TestLongSignals = op_test(
+    "power_spectrum",
+    reference,
+    dtypes=("f4",),
+    layouts=("ct",),
+    args=[{"nfft": 1 << 14}, {"nfft": 48000, "power": 1}],
+    make_input=noise((1, 16384), (2, 16383), (3, 5), (1, 9000)),
+    ulps=16,
+)
 POWERS = [{}, {"nfft": 50}, {"nfft": 64, "power": 1}, {"power": 1}]
 TestAxes = op_test(
     "power_spectrum",
