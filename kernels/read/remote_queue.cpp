@@ -10,6 +10,7 @@
 
 #include "core/export.h"
 #include "core/memory.h"
+#include "read/http_client.h"
 
 namespace {
 
@@ -35,6 +36,16 @@ std::string without_secrets(const std::string &url) {
 }
 
 thread_local const std::atomic<bool> *RemoteQueue::unwanted = nullptr;
+
+RemoteQueue::RemoteQueue(int64_t patience_ns, int32_t most_tries, std::unique_ptr<HttpClient> http)
+    : patience_ns_(patience_ns), most_tries_(most_tries), http_(std::move(http)) {}
+RemoteQueue::~RemoteQueue() = default;
+
+uint64_t version_of(const char *tag) {
+  uint64_t h = 0xcbf29ce484222325ull;
+  for (; *tag; tag++) h = (h ^ (unsigned char)*tag) * 0x100000001b3ull;
+  return (h ^ h >> 32) * 0xd6e8feb86659fd93ull;
+}
 
 static bool nobody_wants_it(const std::atomic<bool> &closing) {
   return closing.load() || (RemoteQueue::unwanted && RemoteQueue::unwanted->load());
@@ -65,6 +76,8 @@ std::shared_ptr<RemoteRequest> RemoteQueue::ask(const std::string &name, int64_t
 }
 
 void RemoteQueue::carry_out(const std::shared_ptr<RemoteRequest> &r, const std::atomic<bool> &closing) {
+  const auto is_unwanted = [](const void *c) { return nobody_wants_it(*(const std::atomic<bool> *)c); };
+  if (http_ && http_->carry_out(*r, is_unwanted, &closing)) return;
   std::unique_lock<std::mutex> lock(mutex_);
   queue_.push_back(r);
   to_take_.notify_one();
@@ -166,9 +179,11 @@ RemoteCounts RemoteQueue::read(const RemoteCounts &counts) {
 }
 
 // It lives until the process ends, as threads wait in it. Null: no memory.
-EXPORT RemoteQueue *remote_queue_create(double patience_s, int32_t most_tries) {
+// `http_read_s`: the longest silence of a server that is asked by plain HTTP; 0: it is not asked like that.
+EXPORT RemoteQueue *remote_queue_create(double patience_s, int32_t most_tries, double http_read_s) {
   try {
-    return new RemoteQueue((int64_t)(patience_s * (double)kSecond), most_tries);
+    auto http = http_read_s > 0 ? std::make_unique<HttpClient>((int64_t)(http_read_s * (double)kSecond)) : nullptr;
+    return new RemoteQueue((int64_t)(patience_s * (double)kSecond), most_tries, std::move(http));
   } catch (const std::exception &) {
     return nullptr;
   }
@@ -187,3 +202,5 @@ EXPORT void remote_refuse(RemoteQueue *queue, void *request, int32_t why, const 
   queue->refuse(request, (RemoteFailure)why, error);
 }
 EXPORT_SHORT(remote_refuse)
+EXPORT uint64_t remote_version(const char *tag) { return version_of(tag); }
+EXPORT_SHORT(remote_version)

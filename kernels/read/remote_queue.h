@@ -63,10 +63,17 @@ struct RemoteRequest {
 // A URL without user, password and query, which may have a signature in it.
 std::string without_secrets(const std::string &url);
 
+// What tells versions apart: a hash of the ETag.
+uint64_t version_of(const char *tag);
+
+class HttpClient;
+
 class RemoteQueue {
  public:
   // A request without an answer is tried again for `patience_ns`, one that the server refuses `most_tries` times.
-  RemoteQueue(int64_t patience_ns, int32_t most_tries) : patience_ns_(patience_ns), most_tries_(most_tries) {}
+  // What `http`, if there is one, can't carry out waits for threads of Python.
+  RemoteQueue(int64_t patience_ns, int32_t most_tries, std::unique_ptr<HttpClient> http);
+  ~RemoteQueue();
 
   // Waits for the answer, and counts. Fails with the reason, and when the reader is `closing`.
   std::shared_ptr<RemoteRequest> ask(const std::string &name, int64_t offset, int64_t length, char *to,
@@ -90,6 +97,7 @@ class RemoteQueue {
 
   const int64_t patience_ns_;
   const int32_t most_tries_;
+  const std::unique_ptr<HttpClient> http_;
   std::mutex mutex_;
   std::condition_variable to_take_;
   std::deque<std::shared_ptr<RemoteRequest>> queue_;

@@ -22,7 +22,8 @@ from .storage import Version, without_secrets
 
 FOR_GOOD, SERVER_BUSY, NOT_REACHABLE = range(3)  # as RemoteFailure in kernels/read/remote.h
 TO_THE_END, ONLY_SIZE = -1, -2
-_CONNECT_S, _READ_S, _REQUEST_S = 10, 20, 300
+READ_S = 20  # the longest silence of a server
+_CONNECT_S, _REQUEST_S = 10, 300
 _BUSY = {408, 425, 429, 500, 502, 503, 504}
 _STATUS = re.compile(r"status code: (\d{3})([^:<\n]*)")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
@@ -177,7 +178,7 @@ class Stores:
         client = {
             "connect_timeout": f"{_CONNECT_S}s",
             "timeout": f"{_REQUEST_S}s",
-            "read_timeout": f"{_READ_S}s",
+            "read_timeout": f"{READ_S}s",
             **options.pop("client_options", {}),
         }
         endpoint = next((v for k, v in {**os.environ, **options}.items() if "endpoint" in k.lower()), "")

@@ -45,7 +45,7 @@ class Version:
 
     @property
     def number(self) -> int:
-        return int.from_bytes(hashlib.blake2b(self.tag.encode(), digest_size=8).digest(), "little")
+        return kernels.library().remote_version(self.tag.encode())
 
     @property
     def condition(self) -> bytes:
@@ -92,11 +92,19 @@ class Connection:
                 return self._queue
             self.stores()  # which says so if it can't be used
             self._pid, self._threads = os.getpid(), 0
-            self._queue = kernels.library().remote_queue_create(_PATIENCE_S, _MOST_TRIES)
+            self._queue = kernels.library().remote_queue_create(_PATIENCE_S, _MOST_TRIES, self._plain_http_s())
             if not self._queue:
                 raise MemoryError("out of memory for the threads that read URLs")
             self._start(1)
             return self._queue
+
+    def _plain_http_s(self) -> float:
+        """How long native code waits for servers that it asks by itself; 0 where it can't, because of options or a
+        proxy."""
+        from .object_stores import READ_S
+
+        has_proxy = any(k.lower() in ("http_proxy", "all_proxy") and v for k, v in os.environ.items())
+        return 0 if self._options or has_proxy else READ_S
 
     def _start(self, n: int) -> None:
         for _ in range(min(n, _MOST_THREADS - self._threads)):

@@ -28,7 +28,7 @@ def server():
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(object_stores, "_READ_S", 1)
+    monkeypatch.setattr(object_stores, "READ_S", 1)
     storage._connections.clear()
 
 
@@ -75,7 +75,7 @@ def test_bad_samples_are_left_out(server):
 def test_a_server_that_stays_busy(server, monkeypatch):
     monkeypatch.setattr(storage, "_MOST_TRIES", 3)
     server.fault = lambda path, number: "503"
-    with pytest.raises(RuntimeError, match=r"answers 503 Service Unavailable \(Planted\) \(tried 3 times"):
+    with pytest.raises(RuntimeError, match=r"answers 503 Service Unavailable \(tried 3 times"):
         build(server, ["d/0"], 1).run()
 
 
