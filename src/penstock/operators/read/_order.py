@@ -25,7 +25,7 @@ class SampleOrder:
     (epochs, indices) if there is one."""
 
     def __init__(self, size: int, num_shards: int, *, pads: bool, sticks: bool, way: str, shared_key: int):
-        """`way` is "", "random_shuffle", "shuffle_after_epoch" or "shuffle"."""
+        """`way` is "", "random_shuffle", "shuffle_after_epoch", "shuffle" or "turns": in order, shard after shard."""
         self.size, self.num_shards, self.pads, self.sticks = size, num_shards, pads, sticks
         self.way, self.shared_key = way, shared_key
         self.buffer_key = self.initial_fill = 0  # of random_shuffle
@@ -63,8 +63,9 @@ class SampleOrder:
         if self.head is not None and epoch == self.first:
             return self.head[1][self._in_head(shard, offset)]
         part = self.part(shard, epoch)
-        if self.way == "shuffle":
-            return self._permute(epoch, self._turn(part, offset))
+        if self.way in ("shuffle", "turns"):
+            turns = self._turn(part, offset)
+            return turns if self.way == "turns" else self._permute(epoch, turns)
         place = offset + self.begin(part)
         if self.way == "shuffle_after_epoch":
             return self._permute(epoch, place)

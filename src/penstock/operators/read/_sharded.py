@@ -18,6 +18,7 @@ from ...core.op import Arg, Seeded
 from ...core.picks import Picks
 from ...core.source import Source
 from ._order import SampleOrder
+from ._weights import Weights, weights_of
 
 # Keys of orders on which all shards have to agree whatever seeds their pipelines have.
 _SHARED_SEED = 0
@@ -72,6 +73,25 @@ class ShardedSource(Source, Seeded, abstract=True):
         "otherwise "
         "0, so that shards agree.",
     )
+    weights = Arg(
+        object,
+        None,
+        "Draws samples at random: by a weight for each, an array (samples,), or by those of labels, a dictionary, "
+        "where the reader knows labels beforehand (`readers.file`). Draws are a function of (`seed`, epoch, draw), and "
+        'shards take turns along them; without a `seed` as with `shuffle="global"`.',
+    )
+    num_samples = Arg(
+        int,
+        None,
+        "How many samples an epoch of `weights` has, over all shards; by default as many as the data set, without "
+        "replacement those with a weight above 0.",
+        bits=64,
+    )
+    replacement = Arg(
+        bool,
+        True,
+        "Whether `weights` may draw a sample again in the same epoch. Otherwise each draw is of those that are left.",
+    )
     lazy_init = Arg(
         bool, False, "Looks for the samples when the first batch is read instead of when the pipeline is built."
     )
@@ -85,6 +105,10 @@ class ShardedSource(Source, Seeded, abstract=True):
         """Finds the samples and says how many there are; at least one, or ValueError or OSError."""
         raise NotImplementedError
 
+    def labels_found(self) -> np.ndarray | None:
+        """(samples,) labels of what was found, if they are known before reading."""
+        return None
+
     def setup(self) -> None:
         v = self.values
         if not 0 <= v["shard_id"] < v["num_shards"]:
@@ -94,15 +118,21 @@ class ShardedSource(Source, Seeded, abstract=True):
             )
         if v["shuffle"] not in (None, "global"):
             raise ValueError(f"{self.display_name()}: shuffle takes 'global'; got {v['shuffle']!r}")
-        ways = [k for k in ("random_shuffle", "shuffle_after_epoch", "shuffle") if v[k]]
+        is_weighted = v["weights"] is not None
+        ways = [k for k in ("random_shuffle", "shuffle_after_epoch", "shuffle") if v[k]] + ["weights"] * is_weighted
         if len(ways) > 1:
             raise ValueError(f"{self.display_name()}: only one of {' and '.join(ways)} can be used")
         if v["shuffle_after_epoch"] and v["stick_to_shard"]:
             raise ValueError(f"{self.display_name()}: shuffle_after_epoch implies stick_to_shard; leave the latter out")
         if v["random_shuffle"] and v["initial_fill"] < 1:
             raise ValueError(f"{self.display_name()}: initial_fill takes at least 1; got {v['initial_fill']}")
-        self.size = 0
-        self.sticks = bool(v["stick_to_shard"] or v["shuffle_after_epoch"] or v["shuffle"])
+        for name in self.given & {"num_samples", "replacement"} if not is_weighted else ():
+            raise ValueError(f"{self.display_name()}: '{name}' can be used only together with 'weights'")
+        if v["num_samples"] is not None and v["num_samples"] < 1:
+            raise ValueError(f"{self.display_name()}: num_samples takes at least 1; got {v['num_samples']}")
+        self.size = 0  # of the data set
+        self.weighted: Weights | None = None  # then the order is one of draws, which it gives samples for
+        self.sticks = bool(v["stick_to_shard"] or v["shuffle_after_epoch"] or v["shuffle"] or is_weighted)
         self.epoch = self.offset = self.last = 0  # the next sample, and how many were taken before it at once
         self.since = self.taken = 0  # samples taken in all since an epoch that began with no sample taken
         self.past: list[dict[str, int]] = []  # where the run was when the number of shards changed
@@ -118,7 +148,7 @@ class ShardedSource(Source, Seeded, abstract=True):
         v = self.values
         own = v["seed"] if self._has_own_seed() else None
         self._buffer_key = rng.key(seed if own is None else own, None)
-        if v["shuffle"]:
+        if v["shuffle"] or v["weights"] is not None:
             shared = own if own is not None else seed if v["num_shards"] == 1 else _SHARED_SEED
         else:
             shared = v["shuffle_after_epoch_seed"] if v["shuffle_after_epoch_seed"] is not None else _SHARED_SEED
@@ -135,21 +165,30 @@ class ShardedSource(Source, Seeded, abstract=True):
             return
         with self.storage.active():
             size = self.found()
-        if size < self.values["num_shards"]:
+        v, draws = self.values, size
+        if v["weights"] is not None:
+            weight = weights_of(v["weights"], size, self.labels_found())
+            self.weighted = Weights(weight, v["num_samples"], v["replacement"], rng.key(self.shared_seed, None))
+            draws = self.weighted.draws
+        if draws < v["num_shards"]:
             raise ValueError(
-                f"there are {size} samples, fewer than num_shards={self.values['num_shards']}; every shard needs one"
+                f"there are {draws} samples, fewer than num_shards={v['num_shards']}; every shard needs one"
             )
         self.size = size
-        self.order = self._sample_order(self.values["num_shards"])
+        self.order = self._sample_order(v["num_shards"])
 
     def _sample_order(self, num_shards: int) -> SampleOrder:
         v = self.values
+        if self.weighted is not None:
+            self.weighted.key = rng.key(self.shared_seed, None)
         order = SampleOrder(
-            self.size,
+            self.size if self.weighted is None else self.weighted.draws,
             num_shards,
             pads=v["pad_last_batch"],
             sticks=self.sticks,
-            way=next((k for k in ("random_shuffle", "shuffle_after_epoch", "shuffle") if v[k]), ""),
+            way=next((k for k in ("random_shuffle", "shuffle_after_epoch", "shuffle") if v[k]), "")
+            if self.weighted is None
+            else "turns",
             shared_key=rng.key(self.shared_seed, None),
         )
         order.buffer_key, order.initial_fill = self._buffer_key, v["initial_fill"]
@@ -196,7 +235,7 @@ class ShardedSource(Source, Seeded, abstract=True):
             made += end - offset
             epoch, offset = epoch + 1, 0
         self._epochs_ahead = min(2 * self._epochs_ahead, _EPOCHS_AHEAD)
-        return self.order.picks(self.values["shard_id"], spans)
+        return self._draw(self.order.picks(self.values["shard_id"], spans))
 
     def _take_padded(self, n: int) -> np.ndarray:
         """The same, of one epoch, which ends with them if it is over."""
@@ -224,7 +263,13 @@ class ShardedSource(Source, Seeded, abstract=True):
         else:
             columns[2], columns[3] = self._at(epoch, np.minimum(offset, length - 1))
             # A repeated sample draws random numbers of its own.
-            columns[4] = np.where(offset >= length, self.size + offset, columns[2])
+            columns[4] = np.where(offset >= length, self.order.size + offset, columns[2])
+        return self._draw(columns)
+
+    def _draw(self, columns: np.ndarray) -> np.ndarray:
+        """The samples of draws; each draw keeps random numbers of its own."""
+        if self.weighted is not None:
+            columns[2] = self.weighted.index(columns[3], columns[2])
         return columns
 
     def replace(self, picks: Picks, rows: np.ndarray, attempt: int) -> Picks:
@@ -313,6 +358,12 @@ class ShardedSource(Source, Seeded, abstract=True):
             "seed": v["seed"],
             "fingerprint": self.fingerprint(),
         }
+        if self.weighted is not None:
+            same |= {
+                "weights": self.weighted.fingerprint(),
+                "num_samples": self.weighted.draws,
+                "replacement": v["replacement"],
+            }
         return {**same, "initial_fill": v["initial_fill"]} if v["random_shuffle"] else same
 
     def stop_waiting(self) -> None:
@@ -339,9 +390,10 @@ class ShardedSource(Source, Seeded, abstract=True):
     def meta(self) -> dict[str, int]:
         self._prepare()
         v = self.values
-        padded = -(-self.size // v["num_shards"]) * v["num_shards"] if v["pad_last_batch"] else self.size
+        size = self.order.size
+        padded = -(-size // v["num_shards"]) * v["num_shards"] if v["pad_last_batch"] else size
         return {
-            "epoch_size": self.size,
+            "epoch_size": size,
             "epoch_size_padded": padded,
             "number_of_shards": v["num_shards"],
             "shard_id": v["shard_id"],

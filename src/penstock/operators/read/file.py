@@ -111,6 +111,9 @@ class File(RecordReader):
                 raise ValueError(_nothing_found(root, folders, v["dir_filters"], v["file_filters"]))
         return Records(self.names)
 
+    def labels_found(self) -> np.ndarray:
+        return self.labels_of
+
     def fingerprint(self) -> int:
         return zlib.crc32(self.labels_of.tobytes(), zlib.crc32(self.names.text.tobytes()))
 
