@@ -38,16 +38,14 @@ class ShardedSource(Source, Seeded, abstract=True):
         int,
         0,
         "The part to read, 0 to num_shards - 1. It begins with sample floor(shard_id * size / num_shards) and ends "
-        "where "
-        "the next begins.",
+        "where the next begins.",
     )
     stick_to_shard = Arg(bool, False, "Reads the same shard in every epoch, instead of the next one.")
     pad_last_batch = Arg(
         bool,
         False,
         "Ends each epoch by repeating the shard's last sample, until all shards have given equally many and the "
-        "batch is "
-        "full. Otherwise batches run on into the next epoch.",
+        "batch is full. Otherwise batches run on into the next epoch.",
     )
     random_shuffle = Arg(
         bool,
@@ -66,12 +64,9 @@ class ShardedSource(Source, Seeded, abstract=True):
         str,
         None,
         '"global": an exact random permutation of the whole data set in each epoch, a function of (`seed`, epoch) '
-        "without "
-        "a buffer. Shards take turns along it, so what all shards together have seen after k batches does not depend "
-        "on "
-        "how many there are. Without a `seed` of its own the reader takes the pipeline's if there is one shard, "
-        "otherwise "
-        "0, so that shards agree.",
+        "without a buffer. Shards take turns along it, so what all shards together have seen after k batches does not "
+        "depend on how many there are. Without a `seed` of its own the reader takes the pipeline's if there is one "
+        "shard, otherwise 0, so that shards agree.",
     )
     weights = Arg(
         object,
@@ -359,11 +354,8 @@ class ShardedSource(Source, Seeded, abstract=True):
             "fingerprint": self.fingerprint(),
         }
         if self.weighted is not None:
-            same |= {
-                "weights": self.weighted.fingerprint(),
-                "num_samples": self.weighted.draws,
-                "replacement": v["replacement"],
-            }
+            same |= {"weights": self.weighted.fingerprint(), "num_samples": self.weighted.draws}
+            same["replacement"] = v["replacement"]
         return {**same, "initial_fill": v["initial_fill"]} if v["random_shuffle"] else same
 
     def stop_waiting(self) -> None:

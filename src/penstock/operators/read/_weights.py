@@ -84,6 +84,8 @@ def weights_of(given: Any, size: int, labels: np.ndarray | None) -> np.ndarray:
                 f"'weights' has the shape {weight.shape}, and there are {size} samples; it takes one for each, in the "
                 "order in which the reader finds them"
             )
-    if not (np.isfinite(weight).all() and (weight >= 0).all() and np.isfinite(weight.sum()) and weight.any()):
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not (np.isfinite(total) and (weight >= 0).all() and total > 0):
         raise ValueError("'weights' takes numbers of 0 or more, at least one of them above 0, and with a finite sum")
     return weight
