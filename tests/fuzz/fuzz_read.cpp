@@ -18,6 +18,7 @@
 #include "read/coco.h"
 #include "read/coco_scan.h"
 #include "read/crc32c.h"
+#include "read/fits.h"
 #include "read/lmdb.h"
 #include "read/nemo_scan.h"
 #include "read/npy.h"
@@ -38,6 +39,7 @@ int caffe(Sample *sample, const void *args, char *error);
 int caffe2(Sample *sample, const void *args, char *error);
 int tf_example(Sample *sample, const void *args, char *error);
 int recordio(Sample *sample, const void *args, char *error);
+int fits(Sample *sample, const void *args, char *error);
 }
 
 // Objects of URLs are left out of this program.
@@ -236,6 +238,11 @@ bool try_one(const std::string &format, const File &f, Random &r) {
     a.fill_value = (float)below(r, 1000) - 500;
     const int64_t size = (int64_t)f.size();
     return parse(npy, &a, f, a.has_window ? std::min<int64_t>(size, 64) : size, 1);
+  }
+  if (format == "fits") {
+    const int64_t hdus[] = {1 + (int64_t)below(r, 3), 2, 1 + (int64_t)below(r, 1000)}, dtypes[] = {-1, -1, -1};
+    FitsArgs a{hdus, dtypes, 1 + (int)below(r, 2) + (r() % 50 == 0)};
+    return parse(fits, &a, f, (int64_t)f.size(), a.n_outputs);
   }
   if (format == "caffe") {
     CaffeArgs a{(int)(r() % 2), (int)(r() % 2)};

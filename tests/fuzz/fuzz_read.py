@@ -20,7 +20,7 @@ import numpy as np
 
 ROOT = Path(__file__).parents[2]
 SOURCES = "tar wds_scan webdataset json coco_scan coco mask lmdb npy npy_header caffe caffe2 table local_files "
-SOURCES += "tf_example recordio record_scan crc32c nemo_scan"
+SOURCES += "tf_example recordio record_scan crc32c nemo_scan fits"
 
 
 def tars():
@@ -148,6 +148,27 @@ def recordio():
     yield part(0, header) * 3
 
 
+def fits_files():
+    def hdu(dtype, bitpix, shape, *cards, first="SIMPLE  =                    T"):
+        axes = [f"NAXIS{i:<3}= {n:>20}" for i, n in enumerate(shape[::-1], 1)]
+        cards = [first, f"BITPIX  = {bitpix:>20}", f"NAXIS   = {len(shape):>20}", *axes, *cards, "END"]
+        header = "".join(c.ljust(80) for c in cards).encode()
+        data = np.arange(np.prod(shape, dtype=int) if shape else 0).astype(dtype).tobytes()
+        return header + b" " * (-len(header) % 2880) + data + bytes(-len(data) % 2880)
+
+    image, table = "XTENSION= 'IMAGE   '", "XTENSION= 'BINTABLE'"
+    for dtype, bitpix in ((">i2", 16), (">i4", 32), (">i8", 64), (">f4", -32), (">f8", -64), ("u1", 8)):
+        scaled = ("BSCALE  =                0.5D0 / x", "BZERO   =               -3.25"), (f"BZERO   = {2**15:>20}",)
+        for cards in ((), *scaled):
+            yield hdu(dtype, bitpix, (2, 3)) + hdu(dtype, bitpix, (3, 2, 4), *cards, first=image)
+    yield (
+        hdu("u1", 8, ())
+        + hdu("u1", 8, (2, 8), "PCOUNT  = 5", "GCOUNT  = 1", first=table)
+        + hdu("u1", 8, (4,), first=image)
+    )
+    yield hdu("u1", 8, (0, 2**62)) + hdu("u1", 8, (2, 0), f"PCOUNT  = {2**63 - 1}", first=image)
+
+
 SEEDS = {
     "tar": tars,
     "wds_index": indexes,
@@ -159,6 +180,7 @@ SEEDS = {
     "caffe2": tensors,
     "tfrecord": tf_examples,
     "recordio": recordio,
+    "fits": fits_files,
 }
 
 

@@ -10,7 +10,7 @@ from ..core.op import snake_case
 
 _ADVICE = {
     "read the files in Python and bring them in by fn.external_source (docs/sources.md)": (
-        "readers.video readers.video_resize experimental.inputs.video experimental.readers.fits"
+        "readers.video readers.video_resize experimental.inputs.video"
     ),
 }
 INSTEAD = {name: advice for advice, names in _ADVICE.items() for name in names.split()}

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads images from FITS files."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import DALIDataType
+from ...core.op import Arg
+from ...core.source_name import SourceName
+from ._file_names import FileNames, files_in, read_names
+from ._records import Parsed, RecordReader, Records
+
+
+class Fits(RecordReader):
+    """Reads images from FITS files.
+
+    The files are given in one of three ways: `file_root` alone is a folder that is searched, and its sub-folders, for
+    files that match `file_filter`; `files` is a list; `file_list` names a text file with one path a line.
+
+    There is an output for each of `hdu_indices`, of the type and shape of the image, whose first axis in FITS, which
+    runs fastest, is the last one here. Where BSCALE and BZERO are given, values are BSCALE * stored + BZERO: the
+    smallest integers that hold all of them if the values are only shifted by an integer (so unsigned ones are), else
+    float for up to 16 bits and double beyond, as CFITSIO and DALI do it. BLANK is not looked at. All images of a batch
+    have one type and one number of dimensions. Tables, compressed images and damaged files are bad samples: see
+    `on_error` of the pipeline.
+
+    >>> import os, tempfile
+    >>> from penstock import fn, pipeline_def
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.fits")
+    >>> cards = "SIMPLE  = T", "BITPIX  = 8", "NAXIS   = 2", "NAXIS1  = 3"
+    >>> cards += "NAXIS2  = 2", "END"
+    >>> header = "".join(card.ljust(80) for card in cards).ljust(2880)
+    >>> _ = open(path, "wb").write(header.encode() + bytes(range(6)))
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     return fn.experimental.readers.fits(files=[path], hdu_indices=[1])
+    >>> pipe().run()[0].at(0).tolist()
+    [[0, 1, 2], [3, 4, 5]]
+    """
+
+    module = "experimental.readers"
+    parser = "read/fits"
+
+    file_root = Arg(
+        str,
+        None,
+        "Folder of the data set. Alone: the files in it and in its sub-folders, sorted, are the samples. With `files` "
+        "or `file_list`: the folder that relative paths are in.",
+    )
+    files = Arg([str], None, "Paths of the files, relative to `file_root` or else to the working folder.")
+    file_list = Arg(
+        str, None, "Path of a text file of paths, one a line. Relative paths are in `file_root`, or the list's folder."
+    )
+    file_filter = Arg(str, "*.fits", "Glob pattern of the files to read from `file_root`.")
+    hdu_indices = Arg([int], [2], "Which HDUs to read, counted from 1, the primary one; by default the one behind it.")
+    dtypes = Arg([DALIDataType], None, "The types that the outputs have to have; by default those of the images.")
+
+    def setup(self) -> None:
+        super().setup()
+        v, name = self.values, "fn.experimental.readers.fits"
+        if v["file_root"] is None and v["files"] is None and v["file_list"] is None:
+            raise ValueError(f"{name}: 'file_root', 'files' or 'file_list' is needed")
+        if v["files"] is not None and v["file_list"] is not None:
+            raise ValueError(f"{name}: 'files' and 'file_list' can't be used together")
+        if v["files"] is not None and not v["files"]:
+            raise ValueError(f"{name}: 'files' is an empty list")
+        hdus = v["hdu_indices"]
+        if not hdus or min(hdus) < 1:
+            raise ValueError(f"{name}: hdu_indices takes numbers of HDUs, the first of which is 1; got {hdus}")
+        if v["dtypes"] is not None and len(v["dtypes"]) != len(hdus):
+            raise ValueError(f"{name}: {len(v['dtypes'])} dtypes for {len(hdus)} hdu_indices; give one for each")
+
+    def n_outputs(self) -> int:
+        return len(self.values["hdu_indices"])
+
+    def parsed(self) -> tuple[Parsed, ...]:
+        return (Parsed(None, None),) * self.n_outputs()
+
+    def parser_arguments(self) -> dict[str, Any]:
+        v = self.values
+        types = [-1] * self.n_outputs() if v["dtypes"] is None else [int(t) for t in v["dtypes"]]
+        return {
+            "hdus": np.array([v["hdu_indices"]], "i8"),
+            "dtypes": np.array([types], "i8"),
+            "n_outputs": self.n_outputs(),
+        }
+
+    def source_name(self, index: int) -> SourceName:
+        return self.records.objects.path(index)
+
+    def find(self) -> Records:
+        v = self.values
+        root = None if v["file_root"] is None else os.path.expanduser(v["file_root"])
+        if v["files"] is not None:
+            names = FileNames(root or "", [[os.fsencode(f) for f in v["files"]]])
+        elif v["file_list"] is not None:
+            names = read_names(os.path.expanduser(v["file_list"]), root)
+        else:
+            assert root is not None
+            names = files_in(root, v["file_filter"])
+        if not len(names):
+            raise ValueError(f"there are no files {v['file_filter']!r} in {root}" if root else "there are no files")
+        return Records(names)
