@@ -39,10 +39,14 @@ ADDED = {
     ("*", "shuffle_after_epoch"): "every reader has the same orders",
     ("*", "shuffle_after_epoch_seed"): "the same",
     ("*", "shuffle"): "an exact shuffle of the whole data set without a buffer",
+    ("*", "weights"): "sampling by weights, which PyTorch's users know as WeightedRandomSampler",
+    ("*", "num_samples"): "the same",
+    ("*", "replacement"): "the same",
     ("*", "name"): "every call takes it; sources keep it",
     ("audio_resample", "antialias"): "opt-in, as it changes samples: no aliases where the rate is lowered",
 }
 NOT_ON_GPU_YET = {
+    "experimental.readers.fits",
     "readers.numpy",
     "audio_resample",
     "mel_filter_bank",
