@@ -7,12 +7,24 @@ import warnings
 from typing import Any
 
 from . import types
+from .core.capsules import is_capsule, is_on_gpu, is_spent
 from .core.kernels import library
 from .registry.composing import cpu_ops, gpu_ops, mixed_ops
+from .registry.op_schema import GetSchema, OpSchema, TryGetSchema
 from .tensors import TensorCPU, TensorGPU, TensorListCPU, TensorListGPU
 
 __path__: list[str] = []  # a package, as programs import `nvidia.dali.backend_impl.types`
-__all__ = ["TensorCPU", "TensorGPU", "TensorListCPU", "TensorListGPU", "types"]
+__all__ = [
+    "GetSchema",
+    "OpSchema",
+    "TensorCPU",
+    "TensorGPU",
+    "TensorListCPU",
+    "TensorListGPU",
+    "TryGetSchema",
+    "types",
+]
+__cuda_version__ = 13492  # of DALI 2.4.0 for CUDA 13, as programs compare it; penstock needs no toolkit
 
 
 def deprecation_warning(what: str) -> None:
@@ -22,6 +34,44 @@ def deprecation_warning(what: str) -> None:
 
 def check_cuda_runtime() -> None:
     """Nothing is checked: what needs CUDA says so itself."""
+
+
+def CheckDLPackCapsule(ptr: Any) -> tuple[bool, bool]:
+    """Whether an object is a DLPack capsule, and whether its data is on a GPU. RuntimeError for a capsule whose tensor
+    somebody has taken."""
+    if not is_capsule(ptr):
+        return False, False
+    if is_spent(ptr):
+        raise RuntimeError("invalid DLPack tensor capsule: a tensor can be taken only once")
+    return True, is_on_gpu(ptr)
+
+
+def GetCUDADeviceCount() -> int:
+    """How many GPUs there are; 0 without a driver."""
+    from .gpu.driver import device_count
+
+    try:
+        return device_count()
+    except (OSError, RuntimeError):
+        return 0
+
+
+def GetCudaVersion() -> int:
+    """The version of CUDA that the driver has, such as 13000; 0 without a driver."""
+    from .gpu.driver import driver_version
+
+    try:
+        major, minor = driver_version().split(".")
+        return 1000 * int(major) + 10 * int(minor)
+    except (OSError, RuntimeError):
+        return 0
+
+
+def IsDriverInitialized() -> bool:
+    """Whether this process has used a GPU."""
+    from .gpu.driver import was_used
+
+    return was_used()
 
 
 def RegisteredCPUOps() -> list[str]:
@@ -71,6 +121,10 @@ SetDeviceBufferGrowthFactor = _without_effect(
 SetHostBufferShrinkThreshold = _without_effect(
     "SetHostBufferShrinkThreshold", "Without effect: memory comes from a pool."
 )
+GetNvjpegVersion = _without_effect("GetNvjpegVersion", "-1, as of DALI, which is not linked with it any more.", -1)
+GetCufftVersion = _without_effect("GetCufftVersion", "-1: not used.", -1)
+GetNppVersion = _without_effect("GetNppVersion", "-1: not used.", -1)
+GetNvimgcodecVersion = _without_effect("GetNvimgcodecVersion", "-1: not used.", -1)
 GetHostBufferGrowthFactor = _without_effect("GetHostBufferGrowthFactor", "Always 1: nothing grows.", 1.0)
 GetDeviceBufferGrowthFactor = _without_effect("GetDeviceBufferGrowthFactor", "Always 1: nothing grows.", 1.0)
 GetHostBufferShrinkThreshold = _without_effect("GetHostBufferShrinkThreshold", "Always 0: nothing shrinks.", 0.0)

@@ -71,8 +71,8 @@ def test_what_is_wrong_is_seen(monkeypatch):
 
     for error, text in (
         (IndexError("x"), "WRONG: PipelineError: [internal error] IndexError: x"),
-        (ValueError(""), "WRONG: PipelineError: "),
-        (ValueError("sizes must be positive"), "raised: PipelineError: sizes must be positive"),
+        (ValueError(""), "WRONG: PipelineValueError: "),
+        (ValueError("sizes must be positive"), "raised: PipelineValueError: sizes must be positive"),
     ):
         monkeypatch.setattr(Copy, "outputs", lambda self, a, x, error=error: raise_(error))
         assert run(case) == text

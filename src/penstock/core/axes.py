@@ -31,7 +31,10 @@ def axes_at(x: Spec, axes: np.ndarray) -> np.ndarray:
     axes = axes.astype("i8")
     SampleErrors.where(
         ((axes < -n) | (axes >= n)).any(axis=1),
-        lambda i: f"axes {axes[i].tolist()} are not in [{-n}, {n - 1}], the axes of an input of {n} dimensions",
+        lambda i: (
+            f"Axis {axes[i][(axes[i] < -n) | (axes[i] >= n)][0]} out of range. Expected range is [{-n}, {n - 1}] "
+            f"for an input of {n} dimensions; got axes {axes[i].tolist()}"
+        ),
     )
     return _distinct(np.where(axes < 0, axes + n, axes))
 
@@ -81,6 +84,7 @@ def for_axes(a: Arguments, name: str, axes: np.ndarray, own: np.ndarray | None, 
 def _distinct(axes: np.ndarray) -> np.ndarray:
     ordered = np.sort(axes, axis=1)
     SampleErrors.where(
-        (ordered[:, 1:] == ordered[:, :-1]).any(axis=1), lambda i: f"an axis is named twice: {axes[i].tolist()}"
+        (ordered[:, 1:] == ordered[:, :-1]).any(axis=1),
+        lambda i: f"an axis occurs more than once in {axes[i].tolist()}",
     )
     return axes

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
+
+_ON_GPU = (2, 13)  # DLPack's numbers of memory of CUDA's devices, and of managed memory
 
 
 class _OfCapsule:
@@ -43,3 +46,12 @@ def array_of(capsule: Any) -> np.ndarray:
         if "device" in str(e):
             raise BufferError("the tensor of the DLPack capsule is not in host memory") from None
         raise ValueError(f"the DLPack capsule can't be used: {e}") from None
+
+
+def is_on_gpu(capsule: Any) -> bool:
+    """Whether the data of a capsule that is not spent lies on a GPU."""
+    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )(capsule, b"dltensor")
+    device_type = ctypes.c_int32.from_address(pointer + ctypes.sizeof(ctypes.c_void_p))  # behind the data's address
+    return device_type.value in _ON_GPU

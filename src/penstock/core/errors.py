@@ -20,6 +20,40 @@ class PipelineError(RuntimeError):
     """A pipeline could not produce a batch. The pipeline stays usable."""
 
 
+class PipelineValueError(PipelineError, ValueError):
+    """The same, of data that an operator can't handle whatever the sample, such as a layout: a ValueError in DALI."""
+
+
+class PipelineAxisError(PipelineValueError, IndexError):
+    """The same, of an axis that is not there: an IndexError in DALI."""
+
+
+class ArgumentTypeError(TypeError, ValueError, RuntimeError):
+    """An argument of a wrong type, told where it is given. DALI tells many in the first batch, as a RuntimeError, and
+    others as a ValueError: who expects one of these gets it."""
+
+
+class ArgumentValueError(ValueError, RuntimeError):
+    """A wrong value of an argument, told where it is given. DALI tells many in the first batch, as a RuntimeError."""
+
+
+class UnexpectedArgument(ArgumentTypeError, KeyError):
+    """An argument that does not exist: a KeyError in DALI."""
+
+    __str__ = Exception.__str__  # that of KeyError quotes the text
+
+
+class AxisError(ValueError, IndexError):
+    """An axis that is not there."""
+
+
+def of_argument(error: Exception, text: str) -> Exception:
+    """The error of a call with wrong arguments, as who knows DALI expects it, with another text."""
+    kind = type(error)
+    told = {TypeError: ArgumentTypeError, ValueError: ArgumentValueError, AxisError: ArgumentValueError}
+    return told.get(kind, kind)(text)
+
+
 class InternalError(RuntimeError):
     """A mistake of penstock itself, not of who uses it."""
 
@@ -130,7 +164,7 @@ def listed(values) -> str:
 def no_axis(name: str, argument: str, layout: str) -> str:
     """The text of an error: an axis that is asked for by name, and is not there."""
     if layout:
-        return f"axis '{name}' of {argument} is not in the input's layout '{layout}'"
+        return f"Axis '{name}' is not present in the input layout '{layout}'; {argument} asks for it"
     return f"axis '{name}' of {argument} is not there: the input has no layout; fn.reshape(x, layout=...) gives it one"
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from . import dtypes, kernels, rng
 from .batch import Batch, Spec
 from .dtypes import DALIDataType, DALIImageType, DALIInterpType
-from .errors import suggest
+from .errors import UnexpectedArgument, suggest
 from .tracing import IMMEDIATE, Native
 
 REGISTRY: dict[str, type[Operator]] = {}  # by public name: "resize", "readers.file"
@@ -251,7 +251,7 @@ class Operator:
         if name in cls.schema:
             return cls.schema[name]
         near = suggest(name, cls.schema)
-        raise TypeError(f"{cls.display_name()}() got an unexpected argument '{name}'.{near}")
+        raise UnexpectedArgument(f"{cls.display_name()}() got an unexpected argument '{name}'.{near}")
 
     @classmethod
     def by_name(cls, given: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:

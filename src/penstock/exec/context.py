@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.batch import Batch
-from ..core.errors import InternalError, PipelineError, SampleErrors
+from ..core.errors import AxisError, InternalError, PipelineAxisError, PipelineError, PipelineValueError, SampleErrors
 from ..core.kernels import Outcome
 from ..core.source import Loading
 from ..core.traced import Untraceable
@@ -131,7 +131,8 @@ def explain_failure(ctx: Context, node: Node, error: Exception, sample_of: np.nd
         text = text or "out of memory: what the operator makes does not fit; give it a smaller batch or smaller shapes"
     elif not isinstance(error, _OF_USERS):
         text = f"[internal error] {type(error).__name__}: {text}"
-    return PipelineError(node.describe(text))
+    kind: type[PipelineError] = PipelineValueError if isinstance(error, ValueError) else PipelineError
+    return (PipelineAxisError if isinstance(error, AxisError) else kind)(node.describe(text))
 
 
 def cause_of(error: Exception) -> Exception | None:

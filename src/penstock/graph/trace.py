@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.dtypes import DALIDataType, to_numpy
-from ..core.errors import user_sites, warn_deprecated
+from ..core.errors import ArgumentTypeError, ArgumentValueError, of_argument, user_sites, warn_deprecated
 from ..core.op import REGISTRY, Operator, PerSample
 from . import placement
 from .definition import Definition
@@ -64,7 +64,7 @@ def check_constants(
             try:
                 converted = arg.convert(value)
             except (TypeError, ValueError) as e:
-                raise type(e)(f"{cls.display_name()}: {e}") from None
+                raise of_argument(e, f"{cls.display_name()}: {e}") from None
             if converted is not DALIDataType.NO_TYPE or arg.default is not None:  # else it is as good as not given
                 values[name] = converted
     return values, data
@@ -81,7 +81,9 @@ def constant_array(value: Any, dtype: Any = None) -> np.ndarray:
     try:
         array = np.asarray(value)
     except ValueError:
-        raise ValueError("a constant is an array of numbers; got lists of different lengths") from None
+        raise ArgumentValueError("a constant is an array of numbers; got lists of different lengths") from None
+    if array.dtype.kind not in "biuf":
+        raise ArgumentTypeError(f"a constant is an array of numbers; got {value!r}")
     if dtype is not None:
         return array.astype(to_numpy(dtype), copy=False)
     narrow = array.astype(_NARROW.get(array.dtype.name, array.dtype), copy=False)
@@ -177,7 +179,7 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any], warned: Col
         # `setup` says only what is wrong.
         who = "" if str(e).startswith(cls.display_name()) else f"{cls.display_name()}: "
         where = "\n\n" + "\n".join(map(str, sites)) if sites else ""
-        raise type(e)(f"{who}{e}{where}") from None
+        raise of_argument(e, f"{who}{e}{where}") from None
     number = definition.next_number()  # constants among the inputs have got theirs
     where = "cpu" if made_on_cpu else device
     node = Node(op, edges, data, name or f"__{cls.__name__.lstrip('_')}_{number}", number, where, sites)

@@ -38,9 +38,9 @@ ARGS = [
     for ltrb in (False, True)
 ]
 ERRORS = [
-    ({"ratio": 0.5}, RuntimeError, "`ratio` must be at least 1; got 0.5"),
-    ({"paste_x": 2.0}, RuntimeError, r"`paste_x` is in \[0, 1\]; got 2"),
-    ({"paste_y": -1.0}, RuntimeError, r"`paste_y` is in \[0, 1\]; got -1"),
+    ({"ratio": 0.5}, RuntimeError, "`ratio` of less than 1 is not supported; got 0.5"),
+    ({"paste_x": 2.0}, RuntimeError, r"`paste_x` must be in range \[0, 1\]; got 2"),
+    ({"paste_y": -1.0}, RuntimeError, r"`paste_y` must be in range \[0, 1\]; got -1"),
     ({"ratoi": 2.0}, TypeError, "Did you mean 'ratio'"),
 ]
 TestBboxPaste = op_test("bbox_paste", reference, ("f4",), ("",), ARGS, make_input=boxes, errors=ERRORS)

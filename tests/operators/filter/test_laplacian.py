@@ -64,9 +64,9 @@ TestImages = op_test(
     dtypes=("u1", "f4"),
     args=ARGS,
     errors=[
-        ({"window_size": 4}, RuntimeError, "`window_size` must be odd and between 3 and 31, got"),
-        ({"window_size": 1}, RuntimeError, "`window_size` must be odd and between 3 and 31, got"),
-        ({"smoothing_size": 33}, RuntimeError, "`smoothing_size` must be odd and between 1 and 31, got"),
+        ({"window_size": 4}, RuntimeError, "Window size must be an odd integer between 3 and 31, got"),
+        ({"window_size": 1}, RuntimeError, "Window size must be an odd integer between 3 and 31, got"),
+        ({"smoothing_size": 33}, RuntimeError, "Smoothing window size must be an odd integer between 1 and 31, got"),
         ({"normalized_kernel": True, "scale": 2.0}, ValueError, "leave out `scale`"),
         ({"scale": [1.0, 2.0, 3.0]}, RuntimeError, "`scale` has 3 values"),
     ],

@@ -58,7 +58,7 @@ TestErrors = op_test(
         ({"axis": 3}, RuntimeError, "axis 3 is out of range for 3 axes: accepted are -3 to 2"),
         ({"axis": 1, "axis_name": "W"}, ValueError, "not both"),
         ({"axis_name": "XY"}, ValueError, "one character"),
-        ({"axis_name": "D"}, RuntimeError, "axis 'D' of 'axis_name' is not in the input's layout 'HWC'"),
+        ({"axis_name": "D"}, RuntimeError, "Axis 'D' is not present in the input layout 'HWC'"),
     ],
 )
 

@@ -71,7 +71,7 @@ TestNormalize = op_test(
         ({"axes": [1, 1]}, ValueError, "has an axis twice"),
         ({"axes": [3]}, RuntimeError, "axis 3 of 'axes' is not in 0 .. 2"),
         ({"axes": [-1]}, RuntimeError, "axis -1 of 'axes' is not in 0 .. 2"),
-        ({"axis_names": "HX"}, RuntimeError, "axis 'X' of 'axis_names' is not in the input's layout 'HWC'"),
+        ({"axis_names": "HX"}, RuntimeError, "Axis 'X' is not present in the input layout 'HWC'"),
         ({"axes": [0], "mean": 1.0, "stddev": 1.0}, ValueError, "'axes' have no meaning"),
         ({"dtype": types.FLOAT16}, ValueError, "output type float16 is not supported"),
         ({"mean": np.zeros((1, 1, 3), "f4"), "batch": True}, ValueError, "batch=True computes one mean"),

@@ -43,9 +43,9 @@ TestPad = op_test(
     ],
     errors=[
         ({"axes": [0], "axis_names": "H"}, ValueError, "not both"),
-        ({"axes": [3]}, RuntimeError, r"not in \[-3, 2\]"),
-        ({"axes": [1, -2]}, RuntimeError, "named twice"),
-        ({"axis_names": "X"}, RuntimeError, "axis 'X' of axis_names"),
+        ({"axes": [3]}, RuntimeError, r"out of range. Expected range is \[-3, 2\]"),
+        ({"axes": [1, -2]}, RuntimeError, "more than once"),
+        ({"axis_names": "X"}, RuntimeError, "Axis 'X' is not present in the input layout"),
         ({"align": 0}, RuntimeError, "must be positive"),
         ({"shape": [1, 2]}, RuntimeError, "2 values for 3 axes"),
     ],

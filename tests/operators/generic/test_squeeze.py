@@ -77,7 +77,7 @@ def test_empty_samples_lose_any_axis():
 
 
 def test_a_name_that_is_not_there_and_no_axes():
-    with pytest.raises(RuntimeError, match="axis 'X' of 'axis_names' is not in the input's layout 'HW'"):
+    with pytest.raises(RuntimeError, match="Axis 'X' is not present in the input layout 'HW'"):
         pipeline_def(lambda: fn.squeeze(types.Constant([[1]], layout="HW"), axis_names="X"), batch_size=1)().run()
     with pytest.raises(ValueError, match="one of 'axes' and 'axis_names'; got none"):
         pipeline_def(lambda: fn.squeeze(types.Constant([[1]])), batch_size=1)().run()

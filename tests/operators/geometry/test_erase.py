@@ -68,8 +68,8 @@ ERRORS = [
     ({"anchor": [1.0, 1.0]}, RuntimeError, "`anchor` needs a `shape`"),
     ({"anchor": [1.0, 1.0, 1.0, 1.0], "shape": [2.0, 2.0]}, RuntimeError, "got 4 and 2"),
     ({"shape": [2.0, 2.0, 1.0]}, RuntimeError, "2 values for each region, one for each axis; got 3"),
-    ({**TWO, "axes": [0, 3]}, RuntimeError, r"not in \[-3, 2\]"),
-    ({**TWO, "axis_names": "XY"}, RuntimeError, "axis 'X' of axis_names"),
+    ({**TWO, "axes": [0, 3]}, RuntimeError, r"out of range. Expected range is \[-3, 2\]"),
+    ({**TWO, "axis_names": "XY"}, RuntimeError, "Axis 'X' is not present in the input layout"),
     ({**TWO, "fill_value": [1.0, 2.0]}, RuntimeError, "2 values for 3 channels"),
     ({"ancor": [1.0]}, TypeError, "Did you mean 'anchor'"),
 ]

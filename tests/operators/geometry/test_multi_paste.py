@@ -205,7 +205,7 @@ def test_sequences_by_numbers_need_as_many_frames():
         RuntimeError, match=r"sequences of 2 frames, as the sample itself has; those of \[1\] have \[3\]"
     ):
         paste([x], {"in_ids": [np.int32([1]), np.int32([1])]}, "FHWC", output_size=[6, 7])
-    with pytest.raises(RuntimeError, match=r"`in_ids` must be in \[0, 1\]"):
+    with pytest.raises(RuntimeError, match=r"`in_ids` must be in range \[0, 1\]"):
         paste([x], {"in_ids": [np.int32([2]), np.int32([1])]}, "FHWC", output_size=[6, 7])
 
 
@@ -225,14 +225,14 @@ X = [np.zeros((4, 5, 3), "u1"), np.zeros((4, 6, 3), "u1")]
 @pytest.mark.parametrize(
     "inputs, columns, constants, text",
     [
-        ([X], {"in_ids": [np.int32([0, 2])] * 2}, NINE, r"`in_ids` must be in \[0, 1\].* got \[0, 2\]"),
+        ([X], {"in_ids": [np.int32([0, 2])] * 2}, NINE, r"`in_ids` must be in range \[0, 1\].* got \[0, 2\]"),
         ([X], {"in_ids": [np.int32([0, 1])] * 2}, {}, "without `output_size` images must have one size"),
         ([X, X], {"in_ids": [np.int32([0, 1])] * 2}, {}, "`in_ids` needs a single input; got 2"),
-        ([X], {}, {"output_size": [3, 9]}, r"region 0 reaches out of the canvas: .* has the size \[4, 5\]"),
-        ([X], {"in_anchors": [np.int32([[-1, 0]])] * 2}, NINE, "reaches out of its image"),
-        ([X], {"shapes": [np.int32([[4, 7]])] * 2}, NINE, "reaches out of its image"),
+        ([X], {}, {"output_size": [3, 9]}, r"region 0 must be within bounds of the canvas: .* has the size \[4, 5\]"),
+        ([X], {"in_anchors": [np.int32([[-1, 0]])] * 2}, NINE, "within bounds of its image"),
+        ([X], {"shapes": [np.int32([[4, 7]])] * 2}, NINE, "within bounds of its image"),
         ([X], {"out_anchors": [np.int32([[0, 0], [0, 0]])] * 2}, NINE, "each of 1 regions; got 4 numbers"),
-        ([X], {}, {"output_size": [-3, 9]}, "negative `output_size`"),
+        ([X], {}, {"output_size": [-3, 9]}, "`output_size` must be non-negative"),
         ([X], {}, {"output_size": [3]}, "needs two numbers"),
         ([X, [x[..., :1] for x in X]], {}, NINE, "different numbers of channels"),
         ([X, [x.astype("f4") for x in X]], {}, NINE, "input 1 has the type float32"),

@@ -31,10 +31,10 @@ ARGS = [
     {"fill_value": 200, "ratio": 2.25},
 ]
 ERRORS = [
-    ({"ratio": 0.5}, RuntimeError, "`ratio` must be at least 1; got 0.5"),
+    ({"ratio": 0.5}, RuntimeError, "`ratio` of less than 1 is not supported; got 0.5"),
     ({"ratio": float("nan")}, RuntimeError, "got nan"),
-    ({"paste_x": 2.0}, RuntimeError, r"`paste_x` is in \[0, 1\]; got 2"),
-    ({"paste_y": -0.5}, RuntimeError, r"`paste_y` is in \[0, 1\]; got -0.5"),
+    ({"paste_x": 2.0}, RuntimeError, r"`paste_x` must be in range \[0, 1\]; got 2"),
+    ({"paste_y": -0.5}, RuntimeError, r"`paste_y` must be in range \[0, 1\]; got -0.5"),
     ({"fill_value": [1, 2]}, RuntimeError, "2 values for 3 channels"),
     ({"fill_value": []}, ValueError, "needs one value"),
     ({"rati": 2.0}, TypeError, "Did you mean 'ratio'"),

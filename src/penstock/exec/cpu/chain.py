@@ -353,7 +353,10 @@ def _with_layout(node: Node, spec: Spec, is_frame: bool) -> Spec:
             return spec
         if spec.layout in accepted:
             return spec
-        raise ValueError(f"input 0 has the layout '{seen}', which is not supported; supported: {', '.join(accepted)}")
+        raise ValueError(
+            f"input 0 has the layout '{seen}', which does not match any of the allowed layouts; Valid layouts are: "
+            f"{', '.join(accepted)}"
+        )
     for layout in accepted:
         if len(layout) == spec.ndim:
             return Spec(spec.shape, spec.dtype, layout, spec.origin, spec.stored)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ...core.errors import PipelineError, Site
+from ...core.errors import ArgumentTypeError, ArgumentValueError, PipelineError, Site, UnexpectedArgument
 from ...core.op import REGISTRY
 from ...core.source import Source
 
@@ -58,6 +58,6 @@ def of_calls() -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as e:
-        if type(e) not in (TypeError, ValueError):
+        if type(e) not in (TypeError, ValueError, ArgumentTypeError, ArgumentValueError, UnexpectedArgument):
             raise
         raise type(e)(in_names_here(str(e))) from e.__cause__

@@ -40,10 +40,12 @@ class BBoxPaste(Operator):
             raise ValueError(f"boxes must be float32, got {x.dtype.name}; fn.cast them")
         bad = x.volumes() % 4 != 0
         SampleErrors.where(bad, lambda i: f"boxes have four numbers each; got the shape {x.shape[i].tolist()}")
-        SampleErrors.where(~(a.ratio >= 1), lambda i: f"`ratio` must be at least 1; got {a.ratio[i]:g}")
+        SampleErrors.where(~(a.ratio >= 1), lambda i: f"`ratio` of less than 1 is not supported; got {a.ratio[i]:g}")
         for name in ("paste_x", "paste_y"):
             at = getattr(a, name)
-            SampleErrors.where(~((at >= 0) & (at <= 1)), lambda i, n=name, v=at: f"`{n}` is in [0, 1]; got {v[i]:g}")
+            SampleErrors.where(
+                ~((at >= 0) & (at <= 1)), lambda i, n=name, v=at: f"`{n}` must be in range [0, 1]; got {v[i]:g}"
+            )
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
         return x.like()

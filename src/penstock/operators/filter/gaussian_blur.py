@@ -53,7 +53,8 @@ class GaussianBlur(Separable):
             wide = 2 * np.ceil(np.float32(3) * sigma).astype("f8") + 1
         size = np.where(size == 0, wide, size)
         SampleErrors.where(
-            (size % 2 != 1).any(axis=1), lambda i: f"`window_size` must be odd, got {size[i].astype('i8').tolist()}"
+            (size % 2 != 1).any(axis=1),
+            lambda i: f"`window_size` should have odd length, got {size[i].astype('i8').tolist()}",
         )
         SampleErrors.where(
             ~(size < _LONGEST).all(axis=1),
@@ -69,4 +70,6 @@ class GaussianBlur(Separable):
 
 
 def _check_sign(name: str, column: np.ndarray) -> None:
-    SampleErrors.where(~(column >= 0).all(axis=1), lambda i: f"`{name}` must not be negative, got {column[i].tolist()}")
+    SampleErrors.where(
+        ~(column >= 0).all(axis=1), lambda i: f"`{name}` must have non-negative values, got {column[i].tolist()}"
+    )

@@ -91,5 +91,8 @@ class Laplacian(Separable):
 def _check(name: str, size: np.ndarray, least: int) -> None:
     SampleErrors.where(
         ((size < least) | (size > _LONGEST) | (size % 2 == 0)).any(axis=1),
-        lambda i: f"`{name}` must be odd and between {least} and {_LONGEST}, got {size[i].tolist()}",
+        lambda i: (
+            f"`{name}`: {'Smoothing window' if name == 'smoothing_size' else 'Window'} size must be an odd integer "
+            f"between {least} and {_LONGEST}, got {size[i].tolist()}"
+        ),
     )

@@ -42,6 +42,9 @@ class Reshape(Operator):
             raise ValueError("give either `shape` or `rel_shape`, not both")
         if self.values["rel_shape"] == []:
             raise ValueError("`rel_shape` is empty")
+        shape = self.values["shape"]
+        if shape is not None and sum(extent < 0 for extent in shape) > 1:
+            raise ValueError(f"only one extent may be negative, got {shape}")
 
     def outputs(self, a: Arguments, x: Spec, *more: Spec) -> Spec:
         shape = _completed(self._shape(a, x, *more), x, self._volume(a, x))

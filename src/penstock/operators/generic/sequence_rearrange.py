@@ -40,6 +40,10 @@ class SequenceRearrange(Operator):
         rest = {k: v for k, v in kwargs.items() if k != "new_order"}
         return call(_ByData, (*inputs, order), rest)
 
+    def setup(self) -> None:
+        if self.values["new_order"] == []:
+            raise ValueError("new_order is empty; a sequence needs at least one frame")
+
     def plan(self, a: Arguments, x: Spec, *more: Spec) -> None:
         if x.ndim < 2:
             raise ValueError(f"the input needs an axis of frames and one of their own; got {x.ndim} dimensions")
@@ -51,7 +55,10 @@ class SequenceRearrange(Operator):
         wrong = used & ((order < 0) | (order >= x.shape[:, :1]))
         SampleErrors.where(
             wrong.any(axis=1),
-            lambda i: f"new_order has {order[i][wrong[i]][0]}; the sequence has {x.shape[i, 0]} frames, counted from 0",
+            lambda i: (
+                f"new_order[{wrong[i].argmax()}] must be between 0 and input_sequence_length = {x.shape[i, 0]}, "
+                f"without it; got {order[i][wrong[i]][0]}"
+            ),
         )
         a.order, a.counts = order, counts
 

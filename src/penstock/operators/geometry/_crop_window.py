@@ -82,7 +82,7 @@ class WindowedInput(Operator, abstract=True):
                     ((start < 0) | (start + extent > x.shape)).any(axis=1),
                     lambda i: (
                         f"the window that begins at {start[i].tolist()} with the shape {extent[i].tolist()} "
-                        f"reaches out of the input of shape {x.shape[i].tolist()}; "
+                        f"reaches out of the input of shape {x.shape[i].tolist()} and can't be placed out of bounds; "
                         "choose an out_of_bounds_policy other than 'error', or another window"
                     ),
                 )

@@ -137,9 +137,7 @@ class MultiPaste(Operator):
         wrong = there & ((ids < 0) | (ids >= samples))
         SampleErrors.where(
             wrong.any(axis=1),
-            lambda i: (
-                f"`in_ids` must be in [0, {samples - 1}], the samples of the batch; got {ids[i][there[i]].tolist()}"
-            ),
+            lambda i: f"`in_ids` must be in range [0, {samples - 1}], the batch; got {ids[i][there[i]].tolist()}",
         )
         ids = np.where(there, ids, 0)
         wrong = there & (frames[ids] != frames[sample_of][:, None])
@@ -159,7 +157,9 @@ class MultiPaste(Operator):
             if a.output_size.shape[1] != 2:
                 raise ValueError(f"`output_size` needs two numbers, height and width; got {a.output_size.shape[1]}")
             canvas = a.output_size.astype("i8")
-            SampleErrors.where((canvas < 0).any(axis=1), lambda i: f"negative `output_size` {canvas[i].tolist()}")
+            SampleErrors.where(
+                (canvas < 0).any(axis=1), lambda i: f"`output_size` must be non-negative; got {canvas[i].tolist()}"
+            )
             return canvas
         if not size.shape[1]:
             raise ValueError("`output_size` is needed where there are no regions")
@@ -196,8 +196,8 @@ def _text(what: str, wrong: np.ndarray, at: np.ndarray, whole: np.ndarray, regio
     r = int(wrong[i].argmax())
     extent = np.broadcast_to(whole, at.shape)[i, r]
     return (
-        f"region {r} reaches out of {what}: it begins at {at[i, r].tolist()} and has the size {region[i, r].tolist()}; "
-        f"the size of {what} is {extent.tolist()}"
+        f"region {r} must be within bounds of {what}: it begins at {at[i, r].tolist()} and has the size "
+        f"{region[i, r].tolist()}; the size of {what} is {extent.tolist()}"
     )
 
 

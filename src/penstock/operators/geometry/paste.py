@@ -47,10 +47,12 @@ class Paste(Operator):
     def plan(self, a: Arguments, x: Spec) -> None:
         if x.dtype.name != "uint8":
             raise TypeError(f"input type {x.dtype.name} is not supported; supported: uint8; fn.cast converts others")
-        SampleErrors.where(~(a.ratio >= 1), lambda i: f"`ratio` must be at least 1; got {a.ratio[i]:g}")
+        SampleErrors.where(~(a.ratio >= 1), lambda i: f"`ratio` of less than 1 is not supported; got {a.ratio[i]:g}")
         for name in ("paste_x", "paste_y"):
             at = getattr(a, name)
-            SampleErrors.where(~((at >= 0) & (at <= 1)), lambda i, n=name, v=at: f"`{n}` is in [0, 1]; got {v[i]:g}")
+            SampleErrors.where(
+                ~((at >= 0) & (at <= 1)), lambda i, n=name, v=at: f"`{n}` must be in range [0, 1]; got {v[i]:g}"
+            )
         count, channels = len(self.values["fill_value"]), x.shape[:, 2]
         if count > 1:
             SampleErrors.where(

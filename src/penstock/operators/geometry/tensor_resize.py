@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.errors import SampleErrors, listed, no_axis
+from ...core.errors import AxisError, SampleErrors, listed, no_axis
 from ...core.op import Arg, Arguments, Layout, PerSample
 from ._resampling import Resampling, source_windows
 from ._resize_size import per_axis
@@ -148,7 +148,10 @@ class TensorResize(Resampling):
         elif a.axes is not None:
             wrong = [d for d in a.axes if not -x.ndim <= d < x.ndim]
             if wrong:
-                raise ValueError(f"axes must be in [{-x.ndim}, {x.ndim - 1}] for {x.ndim} dimensions, got {wrong[0]}")
+                raise AxisError(
+                    f"Axis index out of range: axes must be in [{-x.ndim}, {x.ndim - 1}] for {x.ndim} dimensions, "
+                    f"got {wrong[0]}"
+                )
             axes = [d % x.ndim for d in a.axes]
         else:
             axes = list(range(x.ndim))

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...core.batch import Spec
 from ...core.dtypes import DALIDataType, to_numpy
-from ...core.errors import SampleErrors, no_axis
+from ...core.errors import AxisError, SampleErrors, no_axis
 from ...core.kernels import MAX_DIMS
 from ...core.op import Arg, Arguments, Layout, Operator
 
@@ -56,7 +56,7 @@ class Reduction(Operator, abstract=True):
             return [x.axis(name) for name in names]
         for axis in axes or ():
             if not -x.ndim <= axis < x.ndim:
-                raise ValueError(f"axis {axis} of 'axes' is not in {-x.ndim} .. {x.ndim - 1}")
+                raise AxisError(f"Axis index out of range: {axis} of 'axes' not in range [{-x.ndim}, {x.ndim - 1}]")
         return list(range(x.ndim)) if axes is None else axes
 
     def output_type(self, x: Spec) -> np.dtype:
