@@ -178,6 +178,7 @@ EXPORT void *memory_take(int64_t bytes) {
 EXPORT_SHORT(memory_take)
 EXPORT void memory_give(void *p) { cache().give(&p, 1, 0); }
 EXPORT_SHORT(memory_give)
+void memory_give_blocks(void *const *blocks, int64_t n) { cache().give(blocks, n, sizeof *blocks); }
 // Gives back the memory of n tensors, each a block of its own; null ones are passed over.
 EXPORT void memory_give_all(const Tensor *rows, int64_t n) {
   NativeTime time;

@@ -5,3 +5,4 @@
 
 EXPORT void *memory_take(int64_t bytes);  // null: there is none
 EXPORT void memory_give(void *p);
+void memory_give_blocks(void *const *blocks, int64_t n);  // null ones are passed over

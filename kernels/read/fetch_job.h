@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <string>
+#include <unordered_map>
 
 #include "core/memory.h"
 #include "read/fetcher.h"
@@ -26,16 +27,20 @@ class FetchJob {
     int32_t first, count;
   };
 
-  FetchJob(Fetch *fetch, Storage *files) : f(*fetch), storage_(fetch->remote ? (RemoteStorage *)fetch->remote : files) {
+  FetchJob(const Fetch &fetch, const int64_t *index, int64_t n, Tensor *out, void *const *dense, Storage *storage)
+      : f(fetch), index_(index), n_(n), out_(out), dense_(dense), storage_(storage) {
     find_spans();
     join_neighbours();
-    left_ = std::make_unique<std::atomic<int32_t>[]>(f.n);
-    for (int64_t i = 0; i < f.n; i++) left_[i] = (int32_t)(begins_[i + 1] - begins_[i]);
+    samples_ = std::make_unique<State[]>(n);
+    for (int64_t i = 0; i < n; i++) samples_[i].left = (int32_t)(begins_[i + 1] - begins_[i]);
     prepare_outputs();
     runs_left = (int)runs.size();
+    done.n_reads = runs_left;
+    run_blocks_.resize(runs_left);
   }
   ~FetchJob() {
-    for (void *block : blocks_) memory_give(block);
+    memory_give_blocks(run_blocks_.data(), (int64_t)run_blocks_.size());
+    memory_give_blocks(blocks_.data(), (int64_t)blocks_.size());
   }
 
   // Memory of the batch, for one thread.
@@ -53,41 +58,43 @@ class FetchJob {
   };
 
   // Gives how many bytes were read.
-  int64_t read(const Run &run, Arena &arena, Scratch &scratch) {
+  int64_t read(int number, Arena &arena, Scratch &scratch) {
+    const Run &run = runs[number];
     int64_t bytes = 0;
     RemoteQueue::unwanted = &unwanted;
     const int32_t *spans = order_.empty() ? nullptr : &order_[run.first];
     auto span = [&](int k) { return spans ? spans[k] : run.first + k; };
     try {
-      bytes = read_at_once(span, run.count);
+      bytes = read_at_once(span, run.count, run_blocks_[number]);
     } catch (const std::exception &e) {
-      for (int k = 0; k < run.count; k++) {
-        auto alone = [&](int) { return span(k); };
-        try {
-          if (run.count == 1) throw;
-          bytes += read_at_once(alone, 1);
-        } catch (const std::exception &why) {
-          reject(spans_[span(k)].sample, why.what());
-        }
-      }
+      if (run.count == 1) reject(spans_[span(0)].sample, "%s", e.what());
+      for (int k = 0; run.count > 1 && k < run.count; k++) bytes += read_alone(span(k));
     }
     for (int k = 0; k < run.count; k++) {
       const int32_t sample = spans_[span(k)].sample;
-      if (left_[sample].fetch_sub(1, std::memory_order_acq_rel) == 1) parse(sample, arena, scratch);
+      if (samples_[sample].left.fetch_sub(1, std::memory_order_acq_rel) == 1) parse(sample, arena, scratch);
     }
     return bytes;
   }
 
-  Fetch &f;
+  // Why a sample is bad; null if it is not. When all is read.
+  const char *error(int32_t sample) const {
+    if (!samples_[sample].is_bad) return nullptr;
+    auto found = reasons_.find(sample);
+    return found == reasons_.end() ? "out of memory" : found->second.c_str();
+  }
+  int failed() const { return failed_; }
+
+  const Fetch f;
   const uint64_t number = ++count();
   std::vector<Run> runs;
   // Of the fetcher, by its mutex:
   int next_run = 0, runs_left;
-  int64_t held = 0;
+  FetchDone done{};
   bool collected = false;
   std::atomic<bool> unwanted{false};  // nobody waits for it any more
-  std::condition_variable done;
-  std::atomic<int> failed{0};
+  std::condition_variable progress;   // the last quarter is left, or nothing
+  int last_quarter() const { return (int)runs.size() / 4; }
 
  private:
   static std::atomic<uint64_t> &count() {
@@ -95,10 +102,10 @@ class FetchJob {
     return jobs;
   }
   void find_spans() {
-    spans_.reserve(f.n * std::max<int64_t>(f.n_parts, 1));
-    begins_.resize(f.n + 1);
-    for (int64_t i = 0; i < f.n; i++) {
-      const int64_t s = f.index[i];
+    spans_.reserve(n_ * std::max<int64_t>(f.n_parts, 1));
+    begins_.resize(n_ + 1);
+    for (int64_t i = 0; i < n_; i++) {
+      const int64_t s = index_[i];
       if (s < 0 || s >= f.n_samples) fail("[internal error] sample %lld of %lld", (long long)s, (long long)f.n_samples);
       const int64_t first = f.first ? f.first[s] : s * f.n_parts, last = f.first ? f.first[s + 1] : first + f.n_parts;
       for (int64_t k = first; k < last; k++)
@@ -142,15 +149,19 @@ class FetchJob {
   void prepare_outputs() {
     for (int64_t k = 0; k < f.n_out; k++) {
       const FetchOutput &o = f.outputs[k];
-      for (int64_t i = 0; i < f.n; i++) {
-        Tensor &t = f.out[k * f.n + i];
-        t.data = o.dense ? (char *)o.dense + i * o.bytes : nullptr;
+      for (int64_t i = 0; i < n_; i++) {
+        Tensor &t = out_[k * n_ + i];
+        t.data = memory_of(k, i);
         std::copy_n(o.shape, kMaxDims, t.shape);
         t.ndim = o.ndim, t.dtype = o.dtype;
       }
     }
-    for (int64_t i = 0; i < f.n; i++)
+    for (int64_t i = 0; i < n_; i++)
       if (begins_[i] == begins_[i + 1]) without_spans_.push_back((int32_t)i);
+  }
+  // Of an output whose shape is fixed; null for others.
+  char *memory_of(int64_t output, int64_t i) const {
+    return dense_ && dense_[output] ? (char *)dense_[output] + i * f.outputs[output].bytes : nullptr;
   }
 
   const char *name(int64_t object, std::string &full) const {
@@ -167,14 +178,15 @@ class FetchJob {
     return storage_->open(name(span.object, full), span.length < 0 ? once : Storage::kKept);
   }
 
+  // The bytes are in `block` then, if there are any.
   template <class F>
-  int64_t read_at_once(F span, int count) {
+  int64_t read_at_once(F span, int count, void *&block) {
     const Span &first = spans_[span(0)];
     if (first.object < 0) return 0;
     const std::shared_ptr<Object> object = open(first);
     if (first.length == -1 && !first.offset) {
       const Content content = object->whole(f.allow_empty);
-      keep(content.data);
+      block = content.data;
       bytes_[span(0)] = {content.data, content.size};
       return content.size;
     }
@@ -195,7 +207,8 @@ class FetchJob {
     }
     const int64_t begin = first.offset / kAlign * kAlign;
     if (end < 0) return 0;  // none of them fits
-    char *data = (char *)block(end - begin);
+    char *data = (char *)take(end - begin);
+    block = data;
     const int64_t there = begin + object->read(begin, end - begin, data);
     for (int k = 0; k < count; k++) {
       const Span &s = spans_[span(k)];
@@ -210,13 +223,31 @@ class FetchJob {
     return there - begin;
   }
 
+  int64_t read_alone(int32_t span) {
+    int64_t bytes = 0;
+    void *block = nullptr;
+    try {
+      bytes = read_at_once([span](int) { return span; }, 1, block);
+    } catch (const std::exception &e) {
+      reject(spans_[span].sample, "%s", e.what());
+    }
+    keep(block);
+    return bytes;
+  }
+
   void reject(int32_t sample, const char *format, ...) __attribute__((format(printf, 3, 4))) {
-    if (__atomic_exchange_n(&f.status[sample], 1, __ATOMIC_RELAXED)) return;
+    if (samples_[sample].is_bad.exchange(true, std::memory_order_relaxed)) return;
+    char text[kErrorSize];
     va_list list;
     va_start(list, format);
-    vsnprintf(f.errors + (int64_t)sample * kErrorSize, kErrorSize, format, list);
+    vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    failed++;
+    failed_++;
+    std::lock_guard<std::mutex> lock(mutex_);
+    try {
+      reasons_.emplace(sample, text);
+    } catch (const std::bad_alloc &) {  // which `error` says then
+    }
   }
 
  public:
@@ -225,7 +256,7 @@ class FetchJob {
     Arena &arena;
     const int32_t row;
     Parsed(FetchJob &j, int32_t i, Arena &a, Scratch &s)
-        : Sample(j.f.index[i], &j.bytes_[0] + j.begins_[i], (int)(j.begins_[i + 1] - j.begins_[i]), j.f.out + i, j.f.n,
+        : Sample(j.index_[i], j.bytes_.data() + j.begins_[i], (int)(j.begins_[i + 1] - j.begins_[i]), j.out_ + i, j.n_,
                  s),
           job(j),
           arena(a),
@@ -253,7 +284,7 @@ class FetchJob {
   };
 
   void parse(int32_t i, Arena &arena, Scratch &scratch) {
-    if (!__atomic_load_n(&f.status[i], __ATOMIC_RELAXED)) {
+    if (!samples_[i].is_bad.load(std::memory_order_relaxed)) {
       Parsed sample(*this, i, arena, scratch);
       if (f.parser) {
         char error[kErrorSize];
@@ -263,7 +294,7 @@ class FetchJob {
           sample.give(k, sample.parts[k].data, sample.parts[k].size);
       }
     }
-    if (__atomic_load_n(&f.status[i], __ATOMIC_RELAXED)) empty(i);
+    if (samples_[i].is_bad.load(std::memory_order_relaxed)) empty(i);
   }
 
   // Those that read nothing are parsed, too.
@@ -275,33 +306,49 @@ class FetchJob {
   // Of a sample that could not be read nothing is given out.
   void empty(int32_t i) {
     for (int64_t k = 0; k < f.n_out; k++) {
-      Tensor &t = f.out[k * f.n + i];
-      if (f.outputs[k].dense) {
-        memset((char *)f.outputs[k].dense + i * f.outputs[k].bytes, 0, f.outputs[k].bytes);
+      if (char *memory = memory_of(k, i)) {
+        memset(memory, 0, f.outputs[k].bytes);
         continue;
       }
+      Tensor &t = out_[k * n_ + i];
       t = Tensor{};
       t.ndim = f.outputs[k].ndim, t.dtype = f.outputs[k].dtype;
     }
   }
   void keep(void *block) {
+    if (!block) return;
     std::lock_guard<std::mutex> lock(mutex_);
     blocks_.push_back(block);
   }
-  void *block(int64_t bytes) {
+  static void *take(int64_t bytes) {
     void *block = memory_take(bytes);
     if (!block) fail("out of memory: %lld bytes are needed", (long long)bytes);
+    return block;
+  }
+  void *block(int64_t bytes) {
+    void *block = take(bytes);
     keep(block);
     return block;
   }
 
+  struct State {
+    std::atomic<int32_t> left;  // spans that were not read yet
+    std::atomic<bool> is_bad{false};
+  };
+  const int64_t *const index_;
+  const int64_t n_;
+  Tensor *const out_;
+  void *const *const dense_;
   Storage *storage_;
   std::vector<Span> spans_;  // by sample
   std::vector<int64_t> begins_;
   std::vector<Part> bytes_;
-  std::vector<int32_t> order_;                    // in which spans are read; empty: as they are
-  std::unique_ptr<std::atomic<int32_t>[]> left_;  // spans of each sample that were not read yet
+  std::vector<int32_t> order_;  // in which spans are read; empty: as they are
+  std::unique_ptr<State[]> samples_;
   std::vector<int32_t> without_spans_;
+  std::vector<void *> run_blocks_;  // what each run has read
+  std::atomic<int> failed_{0};
   std::mutex mutex_;
-  std::vector<void *> blocks_;
+  std::vector<void *> blocks_;                        // by the mutex: all others
+  std::unordered_map<int32_t, std::string> reasons_;  // the same
 };

@@ -33,13 +33,14 @@ bool Fetcher::may_go_on() const {
   return !to_begin_.empty() && (held_ < most_bytes_ || to_begin_.front() == to_collect_.front());
 }
 
-FetchJob *Fetcher::begin(Fetch *fetch) {
-  auto job = std::make_unique<FetchJob>(fetch, storage_.get());
+FetchJob *Fetcher::begin(const Fetch &fetch, const int64_t *index, int64_t n, Tensor *out, void *const *dense,
+                         RemoteStorage *remote) {
+  Storage *storage = remote ? remote : storage_.get();
+  auto job = std::make_unique<FetchJob>(fetch, index, n, out, dense, storage);
   FetchJob::Arena arena{job.get(), job->number};
   Scratch scratch;
   job->parse_rest(arena, scratch);
-  fetch->begin_ns = fetch->end_ns = now_ns();
-  fetch->bytes_read = 0, fetch->n_reads = (int64_t)job->runs.size();
+  job->done.begin_ns = job->done.end_ns = now_ns();
   {
     std::lock_guard<std::mutex> lock(mutex_);
     to_collect_.push_back(job.get());
@@ -49,18 +50,26 @@ FetchJob *Fetcher::begin(Fetch *fetch) {
   return job.release();
 }
 
+void Fetcher::goes_first(FetchJob *job) {
+  for (auto *jobs : {&to_begin_, &to_collect_}) {
+    auto place = std::find(jobs->begin(), jobs->end(), job);
+    if (place != jobs->end()) std::rotate(jobs->begin(), place, place + 1);
+  }
+  if (may_go_on()) wake_.notify_one();
+}
+
+void Fetcher::wait_for_most(FetchJob *job) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  goes_first(job);
+  job->progress.wait(lock, [&] { return job->runs_left <= job->last_quarter(); });
+}
+
 int Fetcher::wait(FetchJob *job) {
   std::unique_lock<std::mutex> lock(mutex_);
-  auto goes_first = [job](std::deque<FetchJob *> &jobs) {
-    auto place = std::find(jobs.begin(), jobs.end(), job);
-    if (place != jobs.end()) std::rotate(jobs.begin(), place, place + 1);
-  };
-  goes_first(to_begin_);
-  goes_first(to_collect_);
-  wake_.notify_one();
-  job->done.wait(lock, [&] { return !job->runs_left; });
+  goes_first(job);
+  job->progress.wait(lock, [&] { return !job->runs_left; });
   collect(job);
-  return job->failed;
+  return job->failed();
 }
 
 void Fetcher::cancel(FetchJob *job) {
@@ -71,7 +80,7 @@ void Fetcher::cancel(FetchJob *job) {
     to_begin_.erase(place);
     job->runs_left -= (int)job->runs.size() - job->next_run;
   }
-  job->done.wait(lock, [&] { return !job->runs_left; });
+  job->progress.wait(lock, [&] { return !job->runs_left; });
   collect(job);
 }
 
@@ -79,8 +88,8 @@ void Fetcher::collect(FetchJob *job) {
   if (job->collected) return;
   job->collected = true;
   to_collect_.erase(std::find(to_collect_.begin(), to_collect_.end(), job));
-  held_ -= job->held;
-  wake_.notify_all();
+  held_ -= job->done.bytes_read;
+  if (may_go_on()) wake_.notify_one();
 }
 
 void Fetcher::work() {
@@ -93,18 +102,17 @@ void Fetcher::work() {
     FetchJob *job = to_begin_.front();
     const int run = job->next_run++;
     if (job->next_run == (int)job->runs.size()) to_begin_.pop_front();
-    if (!run) job->f.begin_ns = now_ns();
+    if (!run) job->done.begin_ns = now_ns();
     const bool more = may_go_on();
     lock.unlock();
     if (more) wake_.notify_one();
     if (arena.number != job->number) arena = {job, job->number};
-    const int64_t bytes = job->read(job->runs[run], arena, scratch);
+    const int64_t bytes = job->read(run, arena, scratch);
     lock.lock();
-    job->held += bytes, held_ += bytes, job->f.bytes_read += bytes;
-    if (!--job->runs_left) {
-      job->f.end_ns = now_ns();
-      job->done.notify_all();
-    }
+    held_ += bytes, job->done.bytes_read += bytes;
+    job->runs_left--;
+    if (!job->runs_left) job->done.end_ns = now_ns();
+    if (!job->runs_left || job->runs_left == job->last_quarter()) job->progress.notify_all();
   }
 }
 
@@ -119,20 +127,31 @@ EXPORT_LONG(fetcher_create)
 EXPORT void fetcher_destroy(Fetcher *fetcher) { delete fetcher; }
 EXPORT_LONG(fetcher_destroy)
 // Null: there is no memory.
-EXPORT FetchJob *fetch_begin(Fetcher *fetcher, Fetch *fetch) {
+EXPORT FetchJob *fetch_begin(Fetcher *fetcher, const Fetch *fetch, const int64_t *index, int64_t n, Tensor *out,
+                             void *const *dense, RemoteStorage *remote) {
   NativeTime time;
   try {
-    return fetcher->begin(fetch);
+    return fetcher->begin(*fetch, index, n, out, dense, remote);
   } catch (const std::exception &) {
     return nullptr;
   }
 }
 EXPORT_SHORT(fetch_begin)
-EXPORT int32_t fetch_wait(Fetcher *fetcher, FetchJob *job) {
+EXPORT void fetch_wait_for_most(Fetcher *fetcher, FetchJob *job) {
   NativeTime time;
-  return fetcher->wait(job);
+  fetcher->wait_for_most(job);
+}
+EXPORT_LONG(fetch_wait_for_most)
+EXPORT int32_t fetch_wait(Fetcher *fetcher, FetchJob *job, FetchDone *done) {
+  NativeTime time;
+  const int failed = fetcher->wait(job);
+  *done = job->done;
+  return failed;
 }
 EXPORT_LONG(fetch_wait)
+// Why a sample of a batch that was waited for could not be read; null if it could.
+EXPORT const char *fetch_error(const FetchJob *job, int64_t row) { return job->error((int32_t)row); }
+EXPORT_SHORT(fetch_error)
 EXPORT void fetch_cancel(Fetcher *fetcher, FetchJob *job) { fetcher->cancel(job); }
 EXPORT_LONG(fetch_cancel)
 // Gives back the memory of a batch that was waited for.

@@ -17,11 +17,10 @@ struct FetchOutput {
   int32_t dtype;
   int32_t ndim;
   int64_t shape[kMaxDims];
-  void *dense;    // memory of the samples if the shape is fixed, else null
-  int64_t bytes;  // of a sample there
+  int64_t bytes;  // of a sample if the shape is fixed
 };
 
-// A batch of a reader, as Python asks for it. Its memory has to stay until the fetch has ended.
+// A reader as Python describes it, once for all of its batches.
 struct Fetch {
   // The names of objects, null-terminated: those that do not begin with '/' are behind `root`.
   const char *root, *text;
@@ -32,24 +31,23 @@ struct Fetch {
   // the end.
   const int64_t *first, *object, *offset, *length;
   int64_t n_parts, n_samples;
-  void *remote;          // a RemoteStorage where names are URLs, else null
-  int64_t gap;           // between spans that are read in one call, at most
-  int64_t run_bytes;     // that are read in one call with several spans, at most
-  const int64_t *index;  // (n) samples
-  int64_t n;
+  int64_t gap;                // between spans that are read in one call, at most
+  int64_t run_bytes;          // that are read in one call with several spans, at most
   const void *parser, *args;  // null: each part is an output
   const FetchOutput *outputs;
   int64_t n_out;
-  Tensor *out;                  // (n_out, n)
-  int32_t *status;              // (n) 1 for samples that could not be read
-  char *errors;                 // (n) kErrorSize bytes with the reason
-  int64_t begin_ns, end_ns;     // when it began and ended, of the monotonic clock; written
-  int64_t bytes_read, n_reads;  // written
-  int32_t direct;               // past the system's cache, whole objects only
-  int32_t allow_empty;          // an object that is read whole may be empty
+  int32_t direct;       // past the system's cache, whole objects only
+  int32_t allow_empty;  // an object that is read whole may be empty
+};
+
+// What there is to say of a batch that was read.
+struct FetchDone {
+  int64_t begin_ns, end_ns;  // when it began and ended, of the monotonic clock
+  int64_t bytes_read, n_reads;
 };
 
 class FetchJob;
+class RemoteStorage;
 
 class Fetcher {
  public:
@@ -57,13 +55,19 @@ class Fetcher {
   // waited for, or else the oldest.
   Fetcher(int n_threads, int64_t most_bytes);
   ~Fetcher();
-  FetchJob *begin(Fetch *fetch);
-  int wait(FetchJob *job);     // how many samples could not be read
-  void cancel(FetchJob *job);  // one that nobody has waited for: drops what has not begun, waits for what has
+  // Begins to read the n samples at `index`, whose outputs are described in `out` (n_out, n). `dense` (n_out) is memory
+  // for those of fixed shapes, null for others, and may be null itself. `remote` is where
+  // names are URLs, else null. All of this has to stay until the batch has ended.
+  FetchJob *begin(const Fetch &fetch, const int64_t *index, int64_t n, Tensor *out, void *const *dense,
+                  RemoteStorage *remote);
+  void wait_for_most(FetchJob *job);  // until it is time to begin the next batch, so that no thread runs out of work
+  int wait(FetchJob *job);            // how many samples could not be read
+  void cancel(FetchJob *job);         // one that nobody has waited for: drops what has not begun, waits for what has
 
  private:
   void work();
   bool may_go_on() const;
+  void goes_first(FetchJob *job);
   void collect(FetchJob *job);
   std::unique_ptr<Storage> storage_ = local_files();
   std::vector<std::thread> threads_;

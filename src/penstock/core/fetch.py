@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import weakref
@@ -10,14 +11,16 @@ import weakref
 import numpy as np
 
 from . import kernels
-from .rows import address
+from .rows import address, reserve
 
 # Bytes that may be read ahead of the batch that is waited for.
 _MOST_BYTES = 256 << 20
 THREADS_BY_URL = 128  # each waits for one request at a time
 
+# Of the structs of these names.
 FETCH, _ = kernels.read_struct(kernels.read_header("read/fetcher.h"), "Fetch")
 OUTPUT, _ = kernels.read_struct(kernels.read_header("read/fetcher.h"), "FetchOutput")
+_DONE, _ = kernels.read_struct(kernels.read_header("read/fetcher.h"), "FetchDone")
 
 
 class Fetcher:
@@ -31,9 +34,11 @@ class Fetcher:
         # A daemon thread may be using it until the very end.
         weakref.finalize(self, _destroy, self.handle, self.pid).atexit = False
 
-    def begin(self, request: np.ndarray, alive: tuple) -> Fetch:
-        """Begins to read what a `struct Fetch` asks for, whose memory is kept `alive`."""
-        return Fetch(self, request, alive)
+    def begin(self, request: int, index: np.ndarray, out: int, dense: int, remote: int, alive: tuple) -> Fetch:
+        """Begins to read the samples at `index`, (n,) int64, of the reader whose `struct Fetch` is at the address
+        `request`. Addresses, too: `out`, of (n_out, n) tensors, and `dense`, of n_out addresses of memory or null, and
+        `remote`, of the storage if names are URLs. What all of them refer to is kept `alive`."""
+        return Fetch(self, request, index, out, dense, remote, alive)
 
 
 def _destroy(handle: int, pid: int) -> None:
@@ -44,23 +49,40 @@ def _destroy(handle: int, pid: int) -> None:
 class Fetch:
     """One batch of one reader. It owns the memory of the samples that were read."""
 
-    __slots__ = ("_alive", "_end", "_fetcher", "_job", "_pid", "request")
+    __slots__ = ("_alive", "_end", "_fetcher", "_job", "_pid", "begin_ns", "bytes_read", "end_ns", "n_reads")
 
-    def __init__(self, fetcher: Fetcher, request: np.ndarray, alive: tuple):
-        self.request, self._alive, self._pid = request, alive, fetcher.pid
+    def __init__(
+        self, fetcher: Fetcher, request: int, index: np.ndarray, out: int, dense: int, remote: int, alive: tuple
+    ):
+        self._alive, self._pid = (index, alive), fetcher.pid
         # Looked up now, as the interpreter may be shutting down when the memory is given back.
         self._end = kernels.library().fetch_end
         self._fetcher: Fetcher | None = fetcher
-        self._job = kernels.library().fetch_begin(fetcher.handle, address(request))
+        begin, at = kernels.library().fetch_begin, address(index)
+        self._job = begin(fetcher.handle, request, at, len(index), out, dense, remote)
         if not self._job:
             raise MemoryError("out of memory: the table of a batch does not fit")
 
+    def wait_for_most(self) -> None:
+        """Until three quarters were read."""
+        if self._fetcher is not None:
+            kernels.library().fetch_wait_for_most(self._fetcher.handle, self._job)
+
     def wait(self) -> int:
-        """Until everything was read; says how many samples could not be."""
+        """Until everything was read; says how many samples could not be. From then on is known when that began and
+        ended, of the monotonic clock, how many bytes were read, and in how many calls."""
         assert self._fetcher is not None
-        failed = kernels.library().fetch_wait(self._fetcher.handle, self._job)
+        done, at = reserve(1, _DONE)
+        failed = kernels.library().fetch_wait(self._fetcher.handle, self._job, at)
+        self.begin_ns, self.end_ns, self.bytes_read, self.n_reads = done.item()
         self._fetcher = None  # the threads need not live as long as the samples
         return failed
+
+    def reasons(self) -> dict[int, str]:
+        """The rows that could not be read, and why."""
+        error, rows = kernels.library().fetch_error, range(len(self._alive[0]))
+        found = ((i, error(self._job, i)) for i in rows)
+        return {i: ctypes.string_at(text).decode("utf-8", "replace") for i, text in found if text}
 
     def __del__(self, finalizing=sys.is_finalizing, getpid=os.getpid) -> None:
         job, self._job = getattr(self, "_job", None), None

@@ -19,6 +19,9 @@ class Loading:
 
     begin_ns = end_ns = 0  # when that began and ended, if the source knows, of the monotonic clock
 
+    def wait_for_most(self) -> None:
+        """Until it is time to begin with the next batch, so that what loads does not run out of work."""
+
     def wait(self) -> tuple[Batch, ...]:
         """The samples; once. Raises SampleErrors for what can't be read, with the batches in which those are empty."""
         raise NotImplementedError

@@ -102,7 +102,7 @@ def test_alignment_of_the_file_is_that_of_the_memory(tmp_path, io):
 def bytes_read(table, io, index=None):
     loading = begin(table, io, index)
     loading.wait()
-    return int(loading._fetch.request["bytes_read"][0]), int(loading._fetch.request["n_reads"][0])
+    return loading._fetch.bytes_read, loading._fetch.n_reads
 
 
 def test_neighbours_are_read_in_one_call(tmp_path, io):

@@ -226,7 +226,7 @@ def _load_loop(
     workers: Workers, production: weakref.ref[_Production], todo: _Queue, loaded: _Queue, started: _Queue
 ) -> None:
     begun: deque[Ticket] = deque()  # so that what reads never waits for us
-    ended = False
+    ended = mostly_loaded = False  # the latter of the first that was begun
     while begun or not ended:
         while not ended and (not begun or (len(begun) < workers.loads_at_once and not todo.empty())):
             ticket = todo.get()
@@ -237,6 +237,13 @@ def _load_loop(
         if not begun:
             continue
         ticket = begun.popleft()
+        if not begun and not mostly_loaded and not ended and workers.loads_at_once > 1:
+            mostly_loaded = _work(workers, production, ticket, "load_most")
+            if mostly_loaded:
+                begun.append(ticket)  # after those that were asked for meanwhile have begun
+            ticket = None
+            continue
+        mostly_loaded = False
         if _work(workers, production, ticket, "load"):
             if not ticket.is_brief or not workers.loader_runs:
                 loaded.put(ticket)

@@ -9,6 +9,7 @@ sample came from and statistics from here.
 
 from __future__ import annotations
 
+import math
 import zlib
 from typing import Any, ClassVar, NamedTuple
 
@@ -19,13 +20,13 @@ from ...core.batch import Batch, Spec
 from ...core.errors import SampleErrors
 from ...core.fetch import FETCH, OUTPUT, Fetch
 from ...core.picks import Picks
-from ...core.rows import MAX_DIMS, TENSOR, ArgumentRows, address, allocate, check_dims, reserve
+from ...core.rows import MAX_DIMS, TENSOR, ArgumentRows, address, allocate, check_dims
 from ...core.source import Loading
 from ...core.source_name import SourceName, SourceNames
 from ._file_names import FileNames
 from ._sharded import ShardedSource
 
-_INT64, _INT32, _BYTE = np.dtype("i8"), np.dtype("i4"), np.dtype("u1")
+_INT64, _ADDRESS, _BYTE = np.dtype("i8"), np.dtype("u8"), np.dtype("u1")
 # Spans with so much between them are read in one call, up to so many bytes: of files the latter are then still in the
 # cache of who parses them; of what is far away more is worth one request less.
 _GAP, _RUN_BYTES = 4096, 256 << 10
@@ -133,9 +134,10 @@ class RecordReader(ShardedSource, abstract=True):
     # Known once the samples are found:
     records: Records
     known: tuple[Parsed, ...]
-    outputs_of_parser: np.ndarray  # the same for the native side
-    request: np.ndarray  # what is the same for each batch of it
-    alive: list[Any]  # what the parser's arguments point to
+    dense: dict[int, Parsed]  # those of a fixed shape
+    request: np.ndarray  # a `struct Fetch`
+    request_address: int
+    alive: list[Any]  # what it points to
 
     def find(self) -> Records:
         """Finds the samples; at least one, or ValueError or OSError that says what was looked for."""
@@ -148,11 +150,6 @@ class RecordReader(ShardedSource, abstract=True):
     def parser_arguments(self) -> dict[str, Any]:
         """The fields of the parser's argument struct: numbers, or arrays (1, ...) for pointers."""
         return {}
-
-    def select(self, index: np.ndarray) -> tuple[Records, np.ndarray]:
-        """A table, and where in it the samples at `index` are; another one than that of `find` for a reader whose spans
-        depend on the batch."""
-        return self.records, index
 
     def finish(self, index: np.ndarray, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
         """The outputs for the samples at `index`, of what was parsed."""
@@ -169,20 +166,25 @@ class RecordReader(ShardedSource, abstract=True):
 
     def found(self) -> int:
         self.records, self.known = self.find(), self.parsed()
-        self.outputs_of_parser = np.zeros(len(self.known), OUTPUT)
-        for row, o in zip(self.outputs_of_parser, self.known):
+        self.dense = {k: o for k, o in enumerate(self.known) if o.is_dense}
+        outputs, at = allocate(len(self.known), OUTPUT)
+        for row, o in zip(outputs, self.known):
             shape = o.shape or ()
             check_dims(len(shape))
             row["dtype"] = 0 if o.dtype is None else dtypes.from_numpy(o.dtype)
             row["ndim"], row["shape"][: len(shape)] = len(shape), [n or 0 for n in shape]
-        self.request, self.alive = np.zeros(1, FETCH), []
+            if o.is_dense:
+                row["bytes"] = math.prod(shape) * o.dtype.itemsize
+        self.request, self.request_address = allocate(1, FETCH)
+        self.alive = [outputs]
+        self.records.fill(self.request)
         if self.parser:
             parser = kernels.kernel(self.parser)
             rows = ArgumentRows(1, parser.args, parser.pointers)
-            self.alive = [rows, *rows.fill(self.parser_arguments())]
+            self.alive += [rows, *rows.fill(self.parser_arguments())]
             self.request["parser"], self.request["args"] = parser.address, rows.address
-        self.request["n_out"], self.request["allow_empty"] = len(self.known), self.allow_empty
-        self.request["direct"] = bool(self.values.get("use_o_direct"))
+        self.request["outputs"], self.request["n_out"] = at, len(self.known)
+        self.request["direct"], self.request["allow_empty"] = bool(self.values.get("use_o_direct")), self.allow_empty
         return len(self.records)
 
     def fingerprint(self) -> int:
@@ -196,38 +198,32 @@ class _Reading(Loading):
     """A batch that is read and parsed."""
 
     def __init__(self, reader: RecordReader, index: np.ndarray, io: kernels.Pool):
-        n, (records, rows) = len(index), reader.select(index)
-        rows = np.ascontiguousarray(rows, _INT64)
-        request, outputs = reader.request.copy(), reader.outputs_of_parser.copy()
-        records.fill(request)
-        if records.objects.has_urls:
-            request["remote"] = reader.storage.handle()
-        (out, at), (status, at_status) = allocate((len(outputs), n), TENSOR), allocate(n, _INT32)
-        errors, at_errors = reserve((n, kernels.ERROR_SIZE), _BYTE)
-        self._dense: list[np.ndarray | None] = [None] * len(outputs)
-        for k, (row, o) in enumerate(zip(outputs, reader.known)):
-            if o.is_dense:
-                self._dense[k], row["dense"] = allocate((n, *o.shape), o.dtype)  # type: ignore[arg-type, misc]
-                row["bytes"] = self._dense[k].nbytes // max(n, 1)  # type: ignore[union-attr]
-        request["index"], request["n"] = address(rows), n
-        request["outputs"], request["out"] = address(outputs), at
-        request["status"], request["errors"] = at_status, at_errors
-        self._reader, self._index, self._out, self._status, self._errors = reader, index, out, status, errors
-        alive = (rows, outputs, out, status, errors, self._dense, records, reader.alive, reader.storage)
-        self._fetch = io.fetcher(records.objects.has_urls).begin(request, alive)
+        n, places, dense = len(index), None, 0
+        self._reader, self._index = reader, index
+        self._out, out = allocate((len(reader.known), n), TENSOR)
+        self._dense = {k: np.zeros((n, *o.shape), o.dtype) for k, o in reader.dense.items()}  # type: ignore[misc]
+        if self._dense:
+            places, dense = allocate(len(reader.known), _ADDRESS)
+            for k, array in self._dense.items():
+                places[k] = address(array)
+        has_urls = reader.records.objects.has_urls
+        remote = reader.storage.handle() if has_urls else 0
+        alive = (self._out, self._dense, places, reader.request, reader.alive, reader.storage)
+        self._fetch = io.fetcher(has_urls).begin(reader.request_address, index, out, dense, remote, alive)
+
+    def wait_for_most(self) -> None:
+        self._fetch.wait_for_most()
 
     def wait(self) -> tuple[Batch, ...]:
         reader, index, fetch = self._reader, self._index, self._fetch
-        reasons: dict[int, str] = {}
-        if fetch.wait():
-            reasons = {int(i): _text(self._errors[i]) for i in self._status.nonzero()[0]}
-        self.begin_ns, self.end_ns = fetch.request[0][["begin_ns", "end_ns"]].tolist()
+        reasons = fetch.reasons() if fetch.wait() else {}
+        self.begin_ns, self.end_ns = fetch.begin_ns, fetch.end_ns
         sources, batches = SourceNames(reader.source_name, index), []
-        for o, rows, array in zip(reader.known, self._out, self._dense):
-            if array is not None:
-                batches.append(Batch.from_array(array, o.layout, sources))
+        for k, o in enumerate(reader.known):
+            if k in self._dense:
+                batches.append(Batch.from_array(self._dense[k], o.layout, sources))
             else:
-                batches.append(_batch(o, rows, fetch, sources, reasons))
+                batches.append(_batch(o, self._out[k], fetch, sources, reasons))
         loaded = reader.finish(index, tuple(batches))
         if reasons:
             raise SampleErrors(reasons, sources, loaded)
@@ -255,7 +251,3 @@ def _batch(o: Parsed, rows: np.ndarray, owner: Fetch, sources: SourceNames, reas
     batch = Batch(Spec(rows["shape"][:, :ndim], dtype, o.layout), rows, (owner,), sources)
     batch.rows_address = address(rows)
     return batch
-
-
-def _text(error: np.ndarray) -> str:
-    return error.tobytes().partition(b"\0")[0].decode("utf-8", "replace")
