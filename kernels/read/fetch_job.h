@@ -77,9 +77,12 @@ class FetchJob {
     return bytes;
   }
 
-  // Why a sample is bad; null if it is not. When all is read.
+  // When all is read: the first bad sample from `i` on, -1 if there is none; and why one is bad.
+  int64_t next_bad(int64_t i) const {
+    while (i < n_ && !samples_[i].is_bad) i++;
+    return i < n_ ? i : -1;
+  }
   const char *error(int32_t sample) const {
-    if (!samples_[sample].is_bad) return nullptr;
     auto found = reasons_.find(sample);
     return found == reasons_.end() ? "out of memory" : found->second.c_str();
   }

@@ -149,7 +149,10 @@ EXPORT int32_t fetch_wait(Fetcher *fetcher, FetchJob *job, FetchDone *done) {
   return failed;
 }
 EXPORT_LONG(fetch_wait)
-// Why a sample of a batch that was waited for could not be read; null if it could.
+// The first sample from `row` on of a batch that was waited for that could not be read; -1 if there is none.
+EXPORT int64_t fetch_next_bad(const FetchJob *job, int64_t row) { return job->next_bad(row); }
+EXPORT_SHORT(fetch_next_bad)
+// Why it could not.
 EXPORT const char *fetch_error(const FetchJob *job, int64_t row) { return job->error((int32_t)row); }
 EXPORT_SHORT(fetch_error)
 EXPORT void fetch_cancel(Fetcher *fetcher, FetchJob *job) { fetcher->cancel(job); }

@@ -80,9 +80,10 @@ class Fetch:
 
     def reasons(self) -> dict[int, str]:
         """The rows that could not be read, and why."""
-        error, rows = kernels.library().fetch_error, range(len(self._alive[0]))
-        found = ((i, error(self._job, i)) for i in rows)
-        return {i: ctypes.string_at(text).decode("utf-8", "replace") for i, text in found if text}
+        library, found, row = kernels.library(), {}, -1
+        while (row := library.fetch_next_bad(self._job, row + 1)) >= 0:
+            found[row] = ctypes.string_at(library.fetch_error(self._job, row)).decode("utf-8", "replace")
+        return found
 
     def __del__(self, finalizing=sys.is_finalizing, getpid=os.getpid) -> None:
         job, self._job = getattr(self, "_job", None), None

@@ -269,15 +269,14 @@ class ShardedSource(Source, Seeded, abstract=True):
 
     def replace(self, picks: Picks, rows: np.ndarray, attempt: int) -> Picks:
         epoch, offset = picks.columns["place"][rows], picks.columns["offset"][rows]
-        length = self._length(epoch)
-        if attempt >= length.min():
-            raise PipelineError(
-                f"all {int(length.min())} samples of the shard are bad; see errors() of the pipeline for the reasons"
-            )
-        offset = (np.minimum(offset, length - 1) + 1) % length
         columns = np.empty((len(_COLUMNS), len(offset)), _INT64)
-        for e in np.unique(epoch).tolist():
-            columns[:, epoch == e] = self._of_epoch(e, offset[epoch == e], int(self._length(e)))
+        for e in sorted(set(epoch.tolist())):
+            length, its = int(self._length(e)), epoch == e
+            if attempt >= length:
+                raise PipelineError(
+                    f"all {length} samples of the shard are bad; see errors() of the pipeline for the reasons"
+                )
+            columns[:, its] = self._of_epoch(e, (np.minimum(offset[its], length - 1) + 1) % length, length)
         return _picks(columns)
 
     def state(self) -> dict[str, Any]:
