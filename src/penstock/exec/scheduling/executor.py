@@ -278,12 +278,6 @@ class _Production:
         self.producer.begin(context, ticket.picks)
         self.statistics.worked(begin)
 
-    def load_most(self, ticket: Ticket) -> None:
-        """Waits until most of what was begun is loaded."""
-        assert ticket.context is not None
-        for loading in ticket.context.loading.values():
-            loading.wait_for_most()
-
     def load(self, ticket: Ticket) -> None:
         """Waits until what was begun is loaded; begins with it if nobody has."""
         if ticket.context is None:

@@ -70,6 +70,11 @@ class Ticket:
         self._made.release()  # for whoever else waits
         return True
 
+    def wait_for_most(self) -> None:
+        """Until most of what was begun is loaded."""
+        for loading in () if self.context is None else tuple(self.context.loading.values()):
+            loading.wait_for_most()
+
     def fail(self, error: BaseException) -> None:
         """Hands an exception to whoever waits for the batch."""
         self.error, self.context = error, None
@@ -237,11 +242,10 @@ def _load_loop(
         if not begun:
             continue
         ticket = begun.popleft()
-        if not begun and not mostly_loaded and not ended and workers.loads_at_once > 1:
-            mostly_loaded = _work(workers, production, ticket, "load_most")
-            if mostly_loaded:
-                begun.append(ticket)  # after those that were asked for meanwhile have begun
-            ticket = None
+        if not (begun or mostly_loaded or ticket.dropped or workers.stopping or workers.loads_at_once == 1):
+            ticket.wait_for_most()
+            mostly_loaded = True
+            begun.append(ticket)  # it is waited for when those have begun that were asked for meanwhile
             continue
         mostly_loaded = False
         if _work(workers, production, ticket, "load"):
