@@ -13,6 +13,7 @@ constexpr uint32_t tag(const char (&t)[5]) {
 }
 
 constexpr int kMaxDepth = 12;
+constexpr int64_t kFar = (int64_t)1 << 61;  // places and times beyond are refused, so that sums of them don't overflow
 
 int64_t be64(Bytes b, int64_t at) { return (int64_t)((uint64_t)b.be32(at) << 32 | b.be32(at + 4)); }
 
@@ -159,6 +160,7 @@ void read_tables(int64_t file_size, Track *track) {
   else if (track->stsz.size >= 12)
     n = uniform ? track->stsz.be32(8) : std::min<int64_t>(track->stsz.be32(8), (track->stsz.size - 12) / 4);
   n = std::min(n, file_size);  // every picture has a byte
+  if (n > INT32_MAX) fail("MP4: more than 2^31 pictures");
   const auto size_of = [&](int64_t i) -> int64_t {
     if (uniform) return uniform;
     if (!bits) return track->stsz.be32(12 + 4 * i);
@@ -179,7 +181,8 @@ void read_tables(int64_t file_size, Track *track) {
       int64_t at = wide ? be64(track->co64, 8 * chunk) : (int64_t)track->stco.be32(4 + 4 * chunk);
       for (int64_t k = 0; k < each && i < n; k++, i++) {
         const int64_t size = size_of(i);
-        if (at < 0 || size > INT32_MAX) fail("MP4: picture %lld lies at an impossible place", (long long)i);
+        if (at < 0 || at > kFar || size > INT32_MAX)
+          fail("MP4: picture %lld lies at an impossible place", (long long)i);
         packets.push_back({at, 0, (int32_t)size, track->stss.size == 0});
         at += size;
       }
@@ -231,7 +234,9 @@ void read_run(int64_t file_size, Bytes b, Track *track, int64_t base, int64_t *a
     if (has & 0x200) own_size = b.be32(p), p += 4;
     if (has & 0x400) own_flags = b.be32(p), p += 4;
     if (has & 0x800) offset = version ? (int64_t)(int32_t)b.be32(p) : (int64_t)b.be32(p), p += 4;
-    if (*at < 0 || own_size > INT32_MAX) fail("MP4: a picture of a fragment lies at an impossible place");
+    if (*at < 0 || *at > kFar || own_size > INT32_MAX) fail("MP4: a picture of a fragment lies at an impossible place");
+    if (track->next_dts < 0 || track->next_dts > kFar)
+      fail("MP4: a picture of a fragment is shown at an impossible time");
     const bool is_key = !(own_flags & 0x10000);  // sample_is_non_sync_sample
     add_packet(track, {*at, track->next_dts + offset, (int32_t)own_size, is_key}, own_duration);
     *at += own_size, track->next_dts += own_duration;
@@ -252,6 +257,7 @@ void read_fragment(int64_t file_size, Bytes moof, int64_t begin, Movie *movie) {
         if (!track) return;
         int64_t p = 8;
         if (has & 1) base = be64(b, p), p += 8;
+        if (base < 0 || base > kFar) fail("MP4: a fragment lies at an impossible place");
         if (has & 2) p += 4;
         duration = track->default_duration, size = track->default_size, flags = track->default_flags;
         if (has & 8) duration = b.be32(p), p += 4;
@@ -297,7 +303,7 @@ void apply_edits(Track *track, int64_t movie_timescale) {
   int64_t begin = 0;  // of the edit, in the media's units
   for (const Edit &e : track->edits) {
     const double scale = (double)index.timescale / (double)movie_timescale;
-    const int64_t duration = (int64_t)std::llround((double)e.duration * scale);
+    const int64_t duration = std::llround(std::clamp((double)e.duration * scale, 0.0, (double)kFar));
     if (e.media_time >= 0) {
       const auto early = [&](int32_t i, int64_t time) { return index.packets[i].pts < time; };
       auto it = std::lower_bound(all.begin(), all.end(), e.media_time, early);
@@ -309,6 +315,7 @@ void apply_edits(Track *track, int64_t movie_timescale) {
       }
     }
     begin += duration;
+    if (begin > kFar) fail("MP4: the edit list ends at an impossible time");
   }
 }
 

@@ -46,12 +46,26 @@ inline File mutate(const std::vector<File> &seeds, Random &r) {
       case 2:
         f.resize(below(r, f.size() + 1));
         break;
-      case 3: {  // an extreme 16- or 32-bit number
-        static const uint32_t extremes[] = {0,      1,      0x7f,    0x80,       0xff,       0x100,     0x7fff,
-                                            0x8000, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xffffffff};
-        uint32_t v = extremes[below(r, 13)];
-        int n = r() % 2 ? 4 : 2, big = r() % 2;
-        for (int k = 0; k < n && at + k < f.size(); k++) f[at + k] = (uint8_t)(v >> 8 * (big ? n - 1 - k : k));
+      case 3: {  // an extreme number of 8 to 64 bits
+        static const uint64_t extremes[] = {0,
+                                            1,
+                                            0x7f,
+                                            0x80,
+                                            0xff,
+                                            0x100,
+                                            0x7fff,
+                                            0x8000,
+                                            0xffff,
+                                            0x10000,
+                                            0x7fffffff,
+                                            0x80000000,
+                                            0xffffffff,
+                                            0x7fffffffffffffff,
+                                            0x8000000000000000,
+                                            0xffffffffffffffff};
+        const uint64_t v = extremes[below(r, 16)], n = 1ull << below(r, 4);
+        const bool big = r() % 2;
+        for (uint64_t k = 0; k < n && at + k < f.size(); k++) f[at + k] = (uint8_t)(v >> 8 * (big ? n - 1 - k : k));
         break;
       }
       case 4: {  // a piece of another file

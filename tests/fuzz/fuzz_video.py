@@ -9,6 +9,7 @@ until the time is up. With FILEs and `--seconds 0` it reads just these, to repea
 
 import argparse
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -36,7 +37,30 @@ def seeds() -> dict[str, bytes]:
         "webm_vp8": {"container": "webm", "codec": "libvpx"},
         "webm_vp9": {"container": "webm", "codec": "libvpx-vp9"},
     }
-    return {name: clip(**{"size": (16, 32), "n": 12, **kwargs}) for name, kwargs in kinds.items()}
+    made = {name: clip(**{"size": (16, 32), "n": 12, **kwargs}) for name, kwargs in kinds.items()}
+    made |= {f"mp4_wide{k}": wide(made["mp4_fragments"], at) for k, at in enumerate((2**62, 2**63 - 1, -(2**63)))}
+    return made | {"mp4_edits": long_edits(made["mp4"], 2**63 - 1), "mp4_edits_back": long_edits(made["mp4"], -(2**62))}
+
+
+def wide(file: bytes, time: int) -> bytes:
+    """The file with fragments that begin at a time at the end of what 64 bits hold."""
+    at = file.index(b"tfdt")
+    assert file[at + 4] == 1
+    return file[: at + 8] + struct.pack(">q", time) + file[at + 16 :]
+
+
+def long_edits(file: bytes, number: int) -> bytes:
+    """The file with an edit list of numbers at the end of what 64 bits hold."""
+    at = file.index(b"elst")
+    edits = [(abs(number), 0), (abs(number), number), (1, number), (1, -1)]
+    box = b"elst" + struct.pack(">BxxxI", 1, len(edits)) + b"".join(struct.pack(">qqI", *e, 1 << 16) for e in edits)
+    old = struct.unpack(">I", file[at - 4 : at])[0]
+    made = bytearray(file[: at - 4] + struct.pack(">I", len(box) + 4) + box + file[at - 4 + old :])
+    for parent in (b"moov", b"trak", b"edts"):
+        place = made.index(parent) - 4
+        size = struct.unpack(">I", made[place : place + 4])[0]
+        made[place : place + 4] = struct.pack(">I", size + len(box) + 4 - old)
+    return bytes(made)
 
 
 def build(folder: Path) -> Path:

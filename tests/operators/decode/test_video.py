@@ -276,6 +276,16 @@ def test_damaged_files_are_errors_of_their_samples(name):
         assert text in str(p.errors()[0])
 
 
+@pytest.mark.parametrize("time", (2**63 - 1, -(2**63)))
+def test_a_fragment_at_the_end_of_time_is_an_error(time):
+    bad = made("h264 in fragments").copy()
+    at = bytes(bad).index(b"tfdt")
+    assert bad[at + 4] == 1  # 64 bits
+    bad[at + 8 : at + 16] = np.frombuffer(struct.pack(">q", time), "u1")
+    with pytest.raises(RuntimeError, match="shown at an impossible time"):
+        run(bad)
+
+
 def test_a_damaged_picture_names_its_frame_and_spares_others():
     file = made("h264").copy()
     begin, end = find_box(file, b"mdat")
