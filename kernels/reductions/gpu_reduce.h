@@ -87,6 +87,7 @@ DEVICE void reduce_run(typename Op::Wide (&total)[P], const typename Op::In *in,
   const int64_t n_blocks = (n + E - 1) / E, length = (n_blocks + parts - 1) / parts;
   const int64_t begin = part * length, end = begin + length < n_blocks ? begin + length : n_blocks;
   const int phase = (int)((begin + threadIdx.x) * E % P);  // the parameter of a block's first element
+  const bool is_aligned = ((unsigned long long)in & 15) == 0;
   typename Op::Wide lane[P];
   double c[P];
 #pragma unroll
@@ -105,7 +106,11 @@ DEVICE void reduce_run(typename Op::Wide (&total)[P], const typename Op::In *in,
 #pragma unroll
     for (int k = 0; k < kAtOnce; k++) {
       const int64_t first = (i + k * THREADS) * E;
-      if (i + k * THREADS < end) load_run(x[k], in + first, 0, n - first < E ? (int)(n - first) : E);
+      if (i + k * THREADS >= end) continue;
+      if (is_aligned)  // the last one may go beyond the run, but not beyond its memory
+        *(uint4 *)x[k] = __ldg((const uint4 *)(in + first));
+      else
+        load_run(x[k], in + first, 0, n - first < E ? (int)(n - first) : E);
     }
     typename Op::Fast few[P];
 #pragma unroll
@@ -136,10 +141,12 @@ DEVICE void reduce_run(typename Op::Wide (&total)[P], const typename Op::In *in,
 constexpr int kReduceThreads = 192, kMostReduceParts = 64;
 constexpr int64_t kReducePartials = 4 * kMostReduceParts;  // of a sample: P is at most 4
 
-// How many parts a sample's parameters are reduced in: `units` of work there are for each, by n blocks of threads.
+// How many parts a sample's parameters are reduced in: `units` of work there are for each, by n blocks of threads. Each
+// part takes longer where there are many: a batch of large samples has blocks enough, and to join them takes time.
 DEVICE int reduce_parts_of(int64_t units, int64_t n) {
   int parts = kMostReduceParts;
-  while (parts > 1 && (parts * n > kMostReduceParts || parts * (int64_t)(16 * kReduceThreads) > units)) parts /= 2;
+  while (parts > 1 && (parts * n > kMostReduceParts || (int64_t)parts * parts * (8 * kReduceThreads) > units))
+    parts /= 2;
   return parts;
 }
 

@@ -31,6 +31,7 @@ _MOST_LOCALS = 6
 _THREADS, _UNROLL = 256, 4
 _MOST_ROWS_OF_BLOCKS = 65535  # gridDim.y
 _WAVE = 132 * 8  # blocks that keep a large GPU busy
+_ALWAYS_FIT = 256  # threads of a block that fit on a multiprocessor with any number of registers, 255 at most
 
 
 class Call(NamedTuple):
@@ -210,7 +211,9 @@ class Fusion:
         return launches
 
     def _text(self, calls, order, source: Kind, steps, head, p: Phase, more: tuple[str, ...]) -> tuple[str, str]:
-        bounds = f"__launch_bounds__({p.block[0] * p.block[1] * p.block[2]}, {p.resident}) " if p.resident else ""
+        threads = p.block[0] * p.block[1] * p.block[2]
+        resident = p.resident or int(threads > _ALWAYS_FIT)
+        bounds = f"__launch_bounds__({threads}, {resident}) " if resident else ""
         # Kernels that share a scheme have bodies of the same text, which mean what their own files define.
         key = (head.kernel if head else "", source, tuple(steps), p.body, bounds, more)
         if key not in self._texts:

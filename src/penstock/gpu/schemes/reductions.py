@@ -14,7 +14,7 @@ _MOST_PERIOD = 4  # parameters in turn that a thread keeps
 _SIDE_BY_SIDE = 32  # neighbouring parameters that threads read side by side
 _MANY = 8192  # parameters of all samples that are worth a thread each
 _THREADS, _MOST_PARTS, _PARTIALS = 192, 64, 256  # of kernels/reductions/gpu_reduce.h
-_SPLIT = 2 * 16 * _THREADS  # units of work from which on a sample is reduced in parts
+_SPLIT = 2 * 2 * 8 * _THREADS  # units of work from which on a sample is reduced in parts
 
 
 def plan_reduction(task: Task, job: str = "Job") -> list[Phase]:
