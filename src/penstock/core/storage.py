@@ -7,8 +7,6 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import ctypes
-import hashlib
-import json
 import os
 import re
 import threading
@@ -139,6 +137,9 @@ _connections: dict[str, Connection] = {}
 
 def _connection(options: Mapping[str, Any]) -> Connection:
     """There is one for each set of options and variables of the environment in a process."""
+    import hashlib  # only who reads URLs pays for these modules
+    import json
+
     variables = {k: v for k, v in os.environ.items() if k.startswith(("AWS_", "GOOGLE_", "AZURE_"))}
     text = json.dumps([options, variables], sort_keys=True, default=repr)
     key = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
