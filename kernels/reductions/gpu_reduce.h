@@ -103,14 +103,16 @@ DEVICE void reduce_run(typename Op::Wide (&total)[P], const typename Op::In *in,
   }
   for (int64_t i = begin + threadIdx.x; i < end; i += kAtOnce * THREADS) {
     In x[kAtOnce][E] __attribute__((aligned(16)));
+    if (is_aligned) {  // the last one may go beyond the run, but not beyond its memory
 #pragma unroll
-    for (int k = 0; k < kAtOnce; k++) {
-      const int64_t first = (i + k * THREADS) * E;
-      if (i + k * THREADS >= end) continue;
-      if (is_aligned)  // the last one may go beyond the run, but not beyond its memory
-        *(uint4 *)x[k] = __ldg((const uint4 *)(in + first));
-      else
-        load_run(x[k], in + first, 0, n - first < E ? (int)(n - first) : E);
+      for (int k = 0; k < kAtOnce; k++)
+        if (i + k * THREADS < end) *(uint4 *)x[k] = __ldg((const uint4 *)in + i + k * THREADS);
+    } else {
+#pragma unroll
+      for (int k = 0; k < kAtOnce; k++) {
+        const int64_t left = n - (i + k * THREADS) * E;
+        if (i + k * THREADS < end) load_run(x[k], in + (n - left), 0, left < E ? (int)left : E);
+      }
     }
     typename Op::Fast few[P];
 #pragma unroll
