@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, TypedDict
 
 
@@ -38,5 +39,5 @@ class PipelineArguments(TypedDict, total=False):
     max_errors: int | float | None
     device_memory_limit: int | None
     storage_options: dict[str, Any] | None
-    cache: Any
+    cache: str | os.PathLike | None
     cache_bytes: int | None
