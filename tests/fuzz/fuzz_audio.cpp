@@ -46,8 +46,9 @@ void try_one(const File &file, Random &r, Scratch &scratch, Counts &counts) {
   static const int dtypes[] = {FLOAT, INT16, INT32};
   Tensor out[2] = {{nullptr, {(int64_t)length, info.channels}, downmix ? 1 : 2, dtypes[below(r, 3)]},
                    {nullptr, {}, 0, FLOAT}};
-  DecodeAudioArgs a = {info.frames, info.offset, info.rate, info.channels, info.encoding,
-                       rate,        0,           0,         downmix,       3 + (int32_t)below(r, 20)};
+  DecodeAudioArgs a{};
+  a.frames = a.length = info.frames, a.offset = info.offset, a.channels = info.channels, a.encoding = info.encoding;
+  a.rate = info.rate, a.out_rate = rate, a.downmix = downmix, a.lobes = 3 + (int32_t)below(r, 20);
   if (r() % 2 && length) {
     a.first_frame = (int64_t)below(r, (uint64_t)length);
     out[0].shape[0] = 1 + (int64_t)below(r, (uint64_t)length - a.first_frame);
