@@ -173,8 +173,8 @@ class RecordReader(ShardedSource, abstract=True):
             check_dims(len(shape))
             row["dtype"] = 0 if o.dtype is None else dtypes.from_numpy(o.dtype)
             row["ndim"], row["shape"][: len(shape)] = len(shape), [n or 0 for n in shape]
-            if o.is_dense:
-                row["bytes"] = math.prod(shape) * o.dtype.itemsize
+            if o.is_dense and o.dtype is not None:
+                row["bytes"] = math.prod(row["shape"][: len(shape)].tolist()) * o.dtype.itemsize
         self.request, self.request_address = allocate(1, FETCH)
         self.alive = [outputs]
         self.records.fill(self.request)
