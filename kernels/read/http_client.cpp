@@ -204,7 +204,10 @@ class HttpClient::Exchange {
       throw NotForUs();
     }
     r.found = {size, version_of(tag.c_str())}, r.tag = tag;
-    if (r.length != RemoteRequest::kOnlySize) receive_body(r, length, rest);
+    if (r.length != RemoteRequest::kOnlySize)
+      receive_body(r, length, rest);
+    else if (!rest.empty())
+      throw NotForUs();  // a body that nobody asked for: the connection is out of step
     r.state = RemoteRequest::kDone;
   }
   void receive_body(RemoteRequest &r, int64_t length, const std::string &rest) {

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lets the client for http:// URLs loose on damaged answers, under AddressSanitizer. Built and run by fuzz_http.py.
+//
+//   fuzz_http SECONDS SEED FILE...
+//
+// A thread answers each request on the loopback device with the bytes of the input and then closes the connection, or
+// leaves it open where the input is an answer that the client takes for whole.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "core/memory.h"
+#include "damage.h"
+#include "read/http_client.h"
+
+namespace {
+
+class Server {
+ public:
+  Server() {
+    listener_ = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET, address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    if (bind(listener_, (sockaddr *)&address, size) || listen(listener_, 16)) abort();
+    getsockname(listener_, (sockaddr *)&address, &size);
+    port = ntohs(address.sin_port);
+    std::thread([this] { run(); }).detach();
+  }
+  void answer_with(const File &f) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    answer_ = f;
+  }
+  int port;
+
+ private:
+  void run() {
+    for (;;) {
+      const int fd = accept(listener_, nullptr, nullptr);
+      if (fd < 0) continue;
+      std::string request;
+      char data[4096];
+      while (request.find("\r\n\r\n") == std::string::npos) {
+        const ssize_t n = recv(fd, data, sizeof data, 0);
+        if (n <= 0) break;
+        request.append(data, (size_t)n);
+      }
+      File answer;
+      {
+        std::lock_guard<std::mutex> lock(mutex_);
+        answer = answer_;
+      }
+      for (size_t done = 0; done < answer.size();) {
+        const ssize_t n = send(fd, answer.data() + done, answer.size() - done, MSG_NOSIGNAL);
+        if (n <= 0) break;
+        done += (size_t)n;
+      }
+      close(fd);
+    }
+  }
+  int listener_;
+  std::mutex mutex_;
+  File answer_;
+};
+
+struct Counts {
+  int64_t inputs = 0, done = 0, failed = 0, left = 0;
+};
+
+void try_one(const File &file, Random &r, Server &server, Counts &counts) {
+  counts.inputs++;
+  server.answer_with(file);
+  HttpClient client(1000000000);
+  char place[10];
+  const int64_t kinds[] = {RemoteRequest::kToTheEnd, RemoteRequest::kOnlySize, 10, 10};
+  const int kind = (int)below(r, 4);
+  RemoteRequest request("http://127.0.0.1:" + std::to_string(server.port) + "/a%20b?c", kind >= 2 ? 100 : 0,
+                        kinds[kind], kind == 3 ? place : nullptr, r() % 4 ? "" : "\"abc\"");
+  // A second time over the same connection, if it was kept.
+  for (int i = 0; i < 2; i++) {
+    if (!client.carry_out(
+            request, [](const void *) { return false; }, nullptr)) {
+      counts.left++;
+      return;
+    }
+    if (request.state == RemoteRequest::kFailed) {
+      if (request.error.empty()) abort();
+      counts.failed++;
+      return;
+    }
+    if (request.state != RemoteRequest::kDone) abort();
+    counts.done++;
+    if (request.is_unchanged) continue;
+    const int64_t n = request.content.size;
+    if (n < 0 || n > request.found.size || (kind >= 2 && n != 10)) abort();
+    uint64_t sum = 0;
+    for (int64_t k = 0; k < n; k++) sum += (uint8_t)request.content.data[k];
+    static volatile uint64_t kept;
+    kept = sum;
+    if (request.content.data && request.content.data != place) memory_give(request.content.data);
+    request.content = {nullptr, 0};
+  }
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  signal(SIGPIPE, SIG_IGN);
+  Server &server = *new Server;  // its thread goes on until the end
+  Counts counts;
+  const int status = fuzz(argc, argv, [&](const File &file, Random &r) { try_one(file, r, server, counts); });
+  printf("%lld inputs: %lld answers, %lld failures, %lld left to the general client\n", (long long)counts.inputs,
+         (long long)counts.done, (long long)counts.failed, (long long)counts.left);
+  return status;
+}
