@@ -197,7 +197,7 @@ class HttpClient::Exchange {
                                                                         std::to_string(r.offset + length - 1) + "/";
       if (range.compare(0, wanted.size(), wanted) || !number(range.substr(wanted.size()), &size) || length > r.length)
         throw NotForUs();
-      if (length < r.length) throw NotForUs();
+      if (length < r.length || size < r.offset + length) throw NotForUs();
     } else if (status == 200 && r.length < 0 && !r.offset) {
       size = length;
     } else {
