@@ -389,6 +389,7 @@ ELSEWHERE = {
     "experimental.inputs.": "decodes video from memory",
     "experimental.readers.": "reads and decodes video",
     "_video.": "the same",
+    "audio.": "DALI has no such operators",
     "peek_audio": "reads headers; bench/audio.py measures decoding",
     "readers.": "bench/images_cpu.py and bench/formats.py measure reading",
     "_conditional.": "bench/conditionals.py measures conditionals",

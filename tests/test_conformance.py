@@ -153,6 +153,7 @@ ELSEWHERE = {
     "peek_image_shape": "the same",
     "decoders.audio": "test_audio_files.py compares it over all formats",
     "peek_audio": "DALI has no such operator; its own test compares with the files that other libraries write",
+    "audio.add_noise": "DALI has no such operator; its own test compares with the definition",
     "arithmetic": "DALI has it as operators of DataNodes; its own test compares with the rules of types",
     "subscript": "the same",
     "python_function": "does what its function does",

@@ -198,7 +198,7 @@ def test_a_server_that_is_used_again():
     server = proxy.DALIServer(double())
     for _ in range(2):
         with server:
-            assert server.produce_data(default_collate([server.proxy(3.0)])).tolist() == [6]
+            assert server.produce_data(default_collate([server.proxy(np.float32([3]))])).tolist() == [[6]]
     loader = proxy.DataLoader(server, Numbers(server.proxy), batch_size=2)
     assert next(iter(loader))[0].tolist() == [[0], [2]]  # the loader starts it, too
     server.stop_thread()

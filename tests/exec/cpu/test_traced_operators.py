@@ -10,6 +10,7 @@ from traced_cases import CASES, N
 _TABLES = "sizes follow from random numbers or from what files hold"
 BY_RULES = {
     "_auto_aug.augment": "which augmentations are done is data",
+    "audio.add_noise": "not tried yet",
     "decoders.audio": _TABLES,
     "decoders.image_crop": _TABLES,
     "decoders.image_random_crop": _TABLES,
