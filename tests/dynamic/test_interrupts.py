@@ -10,6 +10,7 @@ PROGRAM = """
     import numpy as np
     from penstock.experimental import dynamic as ndd
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell starts in the background
     np.asarray(ndd.as_batch([np.zeros((8, 8, 3), "u1")]).tensors[0])
     images = ndd.as_batch([np.zeros((64, 64, 3), "u1")] * 3000)
     told = []

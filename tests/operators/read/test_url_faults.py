@@ -154,11 +154,19 @@ def pipe():
 """
 
 
+INTERRUPTED = (
+    PROGRAM
+    + """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell starts in the background
+pipe().run()
+"""
+)
+
+
 def test_ctrl_c(server):
     server.fault = lambda path, number: "hangup"
-    program = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM + "pipe().run()", server.url], stderr=subprocess.PIPE, text=True
-    )
+    program = subprocess.Popen([sys.executable, "-c", INTERRUPTED, server.url], stderr=subprocess.PIPE, text=True)
     try:
         while not server.asked:
             time.sleep(0.05)
