@@ -25,7 +25,7 @@ class AddNoise(Operator):
     >>> @pipeline_def(batch_size=1)
     ... def pipe():
     ...     return fn.audio.add_noise(types.Constant([2.0, -2.0, 2.0]), types.Constant([1.0, -1.0]), snr=20.0)
-    >>> pipe().run()[0].at(0).round(2).tolist()
+    >>> [round(x, 2) for x in pipe().run()[0].at(0).tolist()]
     [2.2, -2.2, 2.2]
     """
 
