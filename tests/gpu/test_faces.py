@@ -83,8 +83,8 @@ def on_the_host(monkeypatch, request):
 
 @pytest.fixture
 def in_order(monkeypatch):
-    """JAX on a GPU has what it does with a tensor wait for the stream; on the CPU it knows no streams, so slices of what
-    is not there yet would be made."""
+    """JAX on a GPU waits for the stream before it works on a tensor. On the CPU it knows no streams and would slice
+    data that is not there yet."""
     made = importing._made
     monkeypatch.setattr(importing, "_made", lambda *args: wait() or made(*args))
 
