@@ -387,8 +387,7 @@ CASES = [
 ELSEWHERE = {
     "decoders.": "bench/images_cpu.py and bench/images_gpu.py measure decoding",
     "experimental.inputs.": "decodes video from memory",
-    "experimental.readers.": "reads and decodes video",
-    "_video.": "the same",
+    **dict.fromkeys(("experimental.readers.", "_video."), "reads and decodes video"),
     "audio.": "DALI has no such operators",
     "peek_audio": "reads headers; bench/audio.py measures decoding",
     "readers.": "bench/images_cpu.py and bench/formats.py measure reading",
