@@ -45,6 +45,14 @@ class Result:
     error: str = ""
 
 
+def has_operator(name: str) -> bool:
+    """Whether DALI has an operator of this name."""
+    found = dali_fn
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found is not None
+
+
 def has_gpu_forms(name: str) -> bool:
     """Whether both have the operator on the GPU."""
     schema = harness.class_path(name).replace(".", "__").lower()
