@@ -42,6 +42,8 @@ ADDED = {
     ("*", "weights"): "sampling by weights, which PyTorch's users know as WeightedRandomSampler",
     ("*", "num_samples"): "the same",
     ("*", "replacement"): "the same",
+    ("*", "batch_by_length"): "batches of similar length, which every loader for speech has",
+    ("*", "num_buckets"): "the same",
     ("*", "name"): "every call takes it; sources keep it",
     ("audio_resample", "antialias"): "opt-in, as it changes samples: no aliases where the rate is lowered",
 }

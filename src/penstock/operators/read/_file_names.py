@@ -37,9 +37,16 @@ class FileNames:
         return len(self._begins) - 1
 
     def path(self, index: int) -> SourceName:
-        name = os.fsdecode(self.text[int(self._begins[index]) : int(self._begins[index + 1]) - 1].tobytes())
-        path = name if storage.is_url(name) else os.path.join(os.fsdecode(self.root[:-1].tobytes()), name)
-        return SourceName(storage.without_secrets(path), storage.without_secrets(name))
+        name = self._name(index)
+        return SourceName(storage.without_secrets(self.full_path(index)), storage.without_secrets(name))
+
+    def full_path(self, index: int) -> str:
+        """The path with which to open the file; may contain the secrets of a URL."""
+        name = self._name(index)
+        return name if storage.is_url(name) else os.path.join(os.fsdecode(self.root[:-1].tobytes()), name)
+
+    def _name(self, index: int) -> str:
+        return os.fsdecode(self.text[int(self._begins[index]) : int(self._begins[index + 1]) - 1].tobytes())
 
 
 def _as_fnmatch(pattern: str) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...core.kernels import library
 from ...core.rows import address, allocate
+from ._lengths import Lengths
 
 # Permutations of so few samples take the most rounds, and are small enough to be kept.
 _SMALL = 4096
@@ -30,6 +31,8 @@ class SampleOrder:
         self.way, self.shared_key = way, shared_key
         self.buffer_key = self.initial_fill = 0  # of random_shuffle
         self.buffer_keys: list[int] = []  # of the shards, where they differ
+        self.lengths: Lengths | None = None  # then batches of `batch_size` are of similar lengths
+        self.batch_size = 0
         self.first = 0
         self.head: tuple[np.ndarray, np.ndarray] | None = None
         self._lock = threading.Lock()
@@ -63,6 +66,8 @@ class SampleOrder:
         if self.head is not None and epoch == self.first:
             return self.head[1][self._in_head(shard, offset)]
         part = self.part(shard, epoch)
+        if self.lengths is not None:
+            return self.lengths.index(epoch, self._turn(part, offset), self.num_shards * self.batch_size)
         if self.way in ("shuffle", "turns"):
             turns = self._turn(part, offset)
             return turns if self.way == "turns" else self._permute(epoch, turns)
@@ -170,6 +175,7 @@ class SampleOrder:
         new = SampleOrder(
             self.size, num_shards, pads=self.pads, sticks=self.sticks, way=self.way, shared_key=self.shared_key
         )
+        new.lengths, new.batch_size = self.lengths, self.batch_size
         new.buffer_key, new.initial_fill = self.buffer_key, self.initial_fill
         new.first = last
         if indices:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ...core import dtypes, kernels
+from ...core import dtypes, kernels, storage
 from ...core.batch import Batch, Spec
 from ...core.errors import SampleErrors
 from ...core.fetch import FETCH, OUTPUT, Fetch
@@ -94,12 +94,36 @@ class Records:
         number = i if self.first is not None else int((of_file == objects[k]).sum())
         return SourceName(f"{path}, record {number}, offset {offset}", f"{path.given} at index {offset}")
 
+    def sizes(self) -> np.ndarray:
+        """(n,) bytes of each sample. A file that can't be found counts as empty: it is a bad sample when it is read."""
+        if self.length is None or (self.length < 0).any():
+            of_object = np.fromiter((_size(self.objects, i) for i in range(len(self.objects))), _INT64)
+            object = np.arange(self._n) if self.object is None else self.object
+            length = np.maximum(of_object[object] - (0 if self.offset is None else self.offset), 0)
+            if self.length is not None:
+                length = np.where(self.length < 0, length, self.length)
+        else:
+            length, object = self.length, self.object
+        if object is not None:
+            length = np.where(object < 0, 0, length)  # a part that is not there
+        if self.first is not None:
+            sums = np.concatenate([np.zeros(1, _INT64), np.cumsum(length)])
+            return np.asarray(sums[self.first[1:]] - sums[self.first[:-1]])
+        return np.asarray(length.reshape(self._n, -1).sum(axis=1))
+
     def fingerprint(self) -> int:
         """Tells tables of equal size apart."""
         crc = zlib.crc32(self.objects.text.tobytes())
         for column in (self.first, self.object, self.offset, self.length):
             crc = crc if column is None else zlib.crc32(column.tobytes(), crc)
         return crc
+
+
+def _size(objects: FileNames, index: int) -> int:
+    try:
+        return storage.size(objects.full_path(index))
+    except OSError:
+        return 0
 
 
 class Parsed(NamedTuple):
@@ -186,6 +210,9 @@ class RecordReader(ShardedSource, abstract=True):
         self.request["outputs"], self.request["n_out"] = at, len(self.known)
         self.request["direct"], self.request["allow_empty"] = bool(self.values.get("use_o_direct")), self.allow_empty
         return len(self.records)
+
+    def lengths_found(self) -> np.ndarray | None:
+        return self.records.sizes()
 
     def fingerprint(self) -> int:
         return self.records.fingerprint()

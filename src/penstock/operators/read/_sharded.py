@@ -14,10 +14,10 @@ import numpy as np
 
 from ...core import rng, storage
 from ...core.errors import PipelineError
-from ...core.op import Arg, Seeded
 from ...core.picks import Picks
-from ...core.source import Source
+from ._lengths import Lengths, lengths_of
 from ._order import SampleOrder
+from ._order_arguments import OrderArguments, by_length
 from ._weights import Weights, weights_of
 
 # Keys of orders on which all shards have to agree whatever seeds their pipelines have.
@@ -29,72 +29,9 @@ _COLUMNS = ("offset", "place", "index", "epoch", "position")
 _INT64 = np.dtype("i8")
 
 
-class ShardedSource(Source, Seeded, abstract=True):
+class ShardedSource(OrderArguments, abstract=True):
     """Base of readers of data sets with a known number of samples. It says which samples come next; `_records.py` and
     the readers say what they are."""
-
-    num_shards = Arg(int, 1, "Parts that the data set is divided into, such as processes of a distributed training.")
-    shard_id = Arg(
-        int,
-        0,
-        "The part to read, 0 to num_shards - 1. It begins with sample floor(shard_id * size / num_shards) and ends "
-        "where the next begins.",
-    )
-    stick_to_shard = Arg(bool, False, "Reads the same shard in every epoch, instead of the next one.")
-    pad_last_batch = Arg(
-        bool,
-        False,
-        "Ends each epoch by repeating the shard's last sample, until all shards have given equally many and the "
-        "batch is full. Otherwise batches run on into the next epoch.",
-    )
-    random_shuffle = Arg(
-        bool,
-        False,
-        "Shuffles: the data set once, the same way in all shards, and each epoch of a shard anew, by a buffer of "
-        "`initial_fill` samples.",
-    )
-    initial_fill = Arg(int, 1024, "Size of the buffer of `random_shuffle`; it holds numbers, not data.")
-    shuffle_after_epoch = Arg(
-        bool,
-        False,
-        "Shuffles the whole data set anew before each epoch, the same way in all shards. Implies `stick_to_shard`.",
-    )
-    shuffle_after_epoch_seed = Arg(int, None, "Seed of `shuffle_after_epoch`, the same in all shards.", bits=64)
-    shuffle = Arg(
-        str,
-        None,
-        '"global": an exact random permutation of the whole data set in each epoch, a function of (`seed`, epoch) '
-        "without a buffer. Shards take turns along it, so what all shards together have seen after k batches does not "
-        "depend on how many there are. Without a `seed` of its own the reader takes the pipeline's if there is one "
-        "shard, otherwise 0, so that shards agree.",
-    )
-    weights = Arg(
-        object,
-        None,
-        "Draws samples at random: by a weight for each, an array (samples,), or by those of labels, a dictionary, "
-        "where the reader knows labels beforehand (`readers.file`). Draws are a function of (`seed`, epoch, draw), and "
-        'shards take turns along them; without a `seed` as with `shuffle="global"`.',
-    )
-    num_samples = Arg(
-        int,
-        None,
-        "How many samples an epoch of `weights` has, over all shards; by default as many as the data set, without "
-        "replacement those with a weight above 0.",
-        bits=64,
-    )
-    replacement = Arg(
-        bool,
-        True,
-        "Whether `weights` may draw a sample again in the same epoch. Otherwise each draw is of those that are left.",
-    )
-    lazy_init = Arg(
-        bool, False, "Looks for the samples when the first batch is read instead of when the pipeline is built."
-    )
-    prefetch_queue_depth = Arg(int, 1, "Accepted for compatibility; the pipeline's depth decides.", hidden=True)
-    read_ahead = Arg(bool, False, "Accepted for compatibility; whole files are always read ahead.", hidden=True)
-    dont_use_mmap = Arg(bool, False, "Accepted for compatibility; files are never mapped.", hidden=True)
-    skip_cached_images = Arg(bool, False, "Accepted for compatibility; decoders keep no cache.", hidden=True)
-    tensor_init_bytes = Arg(int, 1048576, "Accepted for compatibility; memory comes from a pool.", hidden=True)
 
     def found(self) -> int:
         """Finds the samples and says how many there are; at least one, or ValueError or OSError."""
@@ -104,30 +41,19 @@ class ShardedSource(Source, Seeded, abstract=True):
         """(samples,) labels of what was found, if they are known before reading."""
         return None
 
+    def lengths_found(self) -> np.ndarray | None:
+        """(samples,) lengths of what was found, of 0 or more in any unit, if they are known before reading."""
+        return None
+
     def setup(self) -> None:
+        super().setup()
         v = self.values
-        if not 0 <= v["shard_id"] < v["num_shards"]:
-            raise ValueError(
-                f"{self.display_name()}: shard_id takes 0 to num_shards - 1, num_shards at least 1; "
-                f"got shard_id={v['shard_id']}, num_shards={v['num_shards']}"
-            )
-        if v["shuffle"] not in (None, "global"):
-            raise ValueError(f"{self.display_name()}: shuffle takes 'global'; got {v['shuffle']!r}")
-        is_weighted = v["weights"] is not None
-        ways = [k for k in ("random_shuffle", "shuffle_after_epoch", "shuffle") if v[k]] + ["weights"] * is_weighted
-        if len(ways) > 1:
-            raise ValueError(f"{self.display_name()}: only one of {' and '.join(ways)} can be used")
-        if v["shuffle_after_epoch"] and v["stick_to_shard"]:
-            raise ValueError(f"{self.display_name()}: shuffle_after_epoch implies stick_to_shard; leave the latter out")
-        if v["random_shuffle"] and v["initial_fill"] < 1:
-            raise ValueError(f"{self.display_name()}: initial_fill takes at least 1; got {v['initial_fill']}")
-        for name in self.given & {"num_samples", "replacement"} if not is_weighted else ():
-            raise ValueError(f"{self.display_name()}: '{name}' can be used only together with 'weights'")
-        if v["num_samples"] is not None and v["num_samples"] < 1:
-            raise ValueError(f"{self.display_name()}: num_samples takes at least 1; got {v['num_samples']}")
+        has_own_order = bool(v["shuffle_after_epoch"] or v["shuffle"] or v["weights"] is not None or by_length(v))
         self.size = 0  # of the data set
         self.weighted: Weights | None = None  # then the order is one of draws, which it gives samples for
-        self.sticks = bool(v["stick_to_shard"] or v["shuffle_after_epoch"] or v["shuffle"] or is_weighted)
+        self.lengths: Lengths | None = None  # then batches are of similar lengths
+        self.sticks = bool(v["stick_to_shard"] or has_own_order)
+        self.pads = bool(v["pad_last_batch"] or by_length(v))
         self.epoch = self.offset = self.last = 0  # the next sample, and how many were taken before it at once
         self.since = self.taken = 0  # samples taken in all since an epoch that began with no sample taken
         self.past: list[dict[str, int]] = []  # where the run was when the number of shards changed
@@ -148,6 +74,7 @@ class ShardedSource(Source, Seeded, abstract=True):
         else:
             shared = v["shuffle_after_epoch_seed"] if v["shuffle_after_epoch_seed"] is not None else _SHARED_SEED
         self.shared_seed = shared
+        self._batch_size = max_batch_size
         self.storage = storage.Storage()
         if not v["lazy_init"]:
             self._prepare()
@@ -165,6 +92,12 @@ class ShardedSource(Source, Seeded, abstract=True):
             weight = weights_of(v["weights"], size, self.labels_found())
             self.weighted = Weights(weight, v["num_samples"], v["replacement"], rng.key(self.shared_seed, None))
             draws = self.weighted.draws
+        if by_length(v):
+            known = None
+            if v["batch_by_length"] is True:
+                with self.storage.active():
+                    known = self.lengths_found()
+            self.lengths = Lengths(lengths_of(v["batch_by_length"], size, known), v["num_buckets"], None)
         if draws < v["num_shards"]:
             raise ValueError(
                 f"there are {draws} samples, fewer than num_shards={v['num_shards']}; every shard needs one"
@@ -176,16 +109,19 @@ class ShardedSource(Source, Seeded, abstract=True):
         v = self.values
         if self.weighted is not None:
             self.weighted.key = rng.key(self.shared_seed, None)
+        if self.lengths is not None and v["shuffle"]:
+            self.lengths.key = rng.key(self.shared_seed, None)
         order = SampleOrder(
             self.size if self.weighted is None else self.weighted.draws,
             num_shards,
-            pads=v["pad_last_batch"],
+            pads=self.pads,
             sticks=self.sticks,
             way=next((k for k in ("random_shuffle", "shuffle_after_epoch", "shuffle") if v[k]), "")
             if self.weighted is None
             else "turns",
             shared_key=rng.key(self.shared_seed, None),
         )
+        order.lengths, order.batch_size = self.lengths, self._batch_size
         order.buffer_key, order.initial_fill = self._buffer_key, v["initial_fill"]
         return order
 
@@ -202,7 +138,7 @@ class ShardedSource(Source, Seeded, abstract=True):
 
     def take(self, n: int, iteration: int) -> Picks:
         self._prepare()
-        columns = self._take_padded(n) if self.values["pad_last_batch"] else self._take(n)
+        columns = self._take_padded(n) if self.pads else self._take(n)
         self.last = n
         self.taken += n
         return _picks(columns)
@@ -345,8 +281,9 @@ class ShardedSource(Source, Seeded, abstract=True):
     def identity(self) -> dict[str, Any]:
         self._prepare()
         v = self.values
-        same = {k: v[k] for k in ("random_shuffle", "shuffle_after_epoch", "shuffle", "pad_last_batch")}
+        same = {k: v[k] for k in ("random_shuffle", "shuffle_after_epoch", "shuffle")}
         same |= {
+            "pad_last_batch": self.pads,
             "samples": self.size,
             "stick_to_shard": self.sticks,
             "seed": v["seed"],
@@ -355,6 +292,9 @@ class ShardedSource(Source, Seeded, abstract=True):
         if self.weighted is not None:
             same |= {"weights": self.weighted.fingerprint(), "num_samples": self.weighted.draws}
             same["replacement"] = v["replacement"]
+        if self.lengths is not None:
+            same |= {"batch_by_length": self.lengths.fingerprint(), "num_buckets": v["num_buckets"]}
+            same["batch_size"] = self._batch_size
         return {**same, "initial_fill": v["initial_fill"]} if v["random_shuffle"] else same
 
     def stop_waiting(self) -> None:
@@ -382,13 +322,13 @@ class ShardedSource(Source, Seeded, abstract=True):
         self._prepare()
         v = self.values
         size = self.order.size
-        padded = -(-size // v["num_shards"]) * v["num_shards"] if v["pad_last_batch"] else size
+        padded = -(-size // v["num_shards"]) * v["num_shards"] if self.pads else size
         return {
             "epoch_size": size,
             "epoch_size_padded": padded,
             "number_of_shards": v["num_shards"],
             "shard_id": v["shard_id"],
-            "pad_last_batch": int(v["pad_last_batch"]),
+            "pad_last_batch": int(self.pads),
             "stick_to_shard": int(self.sticks),
         }
 

@@ -145,6 +145,16 @@ class NemoAsr(RecordReader):
         whole = np.zeros(len(kept), "i8")
         return Records(FileNames("", [list(names)]), object, whole, whole - 1)
 
+    def lengths_found(self) -> np.ndarray:
+        missing = np.flatnonzero(~(self.durations >= 0))
+        if len(missing):
+            raise ValueError(
+                f"'batch_by_length' is True, but {len(missing)} of {len(self.durations)} entries have no duration, the "
+                f"first of them {self.source_name(int(missing[0]))}; add them to the manifest, or give an array with a "
+                "length for each entry"
+            )
+        return self.durations
+
     def source_name(self, index: int) -> SourceName:
         path = self.records.objects.path(int(self.records.object[index]))  # type: ignore[index]
         return SourceName(f"{path}, entry {index}", path.given)
