@@ -96,14 +96,12 @@ class Records:
 
     def sizes(self) -> np.ndarray:
         """(n,) bytes of each sample. A file that can't be found counts as empty: it is a bad sample when it is read."""
-        if self.length is None or (self.length < 0).any():
+        object, length = self.object, self.length
+        if length is None or (length < 0).any():
             of_object = np.fromiter((_size(self.objects, i) for i in range(len(self.objects))), _INT64)
-            object = np.arange(self._n) if self.object is None else self.object
-            length = np.maximum(of_object[object] - (0 if self.offset is None else self.offset), 0)
-            if self.length is not None:
-                length = np.where(self.length < 0, length, self.length)
-        else:
-            length, object = self.length, self.object
+            to_the_end = of_object if object is None else of_object[object]
+            to_the_end = np.maximum(to_the_end - (0 if self.offset is None else self.offset), 0)
+            length = to_the_end if length is None else np.where(length < 0, to_the_end, length)
         if object is not None:
             length = np.where(object < 0, 0, length)  # a part that is not there
         if self.first is not None:
