@@ -108,6 +108,8 @@ def test_arguments_of_iterators():
     assert list(of(Classification).items()) == [(k, v) for k, v in base.items() if k != "output_map"]
     pytorch = pytest.importorskip("penstock.plugin.pytorch")
     ragged = of(pytorch.DALIRaggedIterator)
-    assert ragged.pop("output_types") is None and list(ragged.items()) == list(base.items())
+    own = {k: ragged.pop(k) for k in ("output_types", "padding_value", "pad_to_multiple_of")}
+    assert own == {"output_types": None, "padding_value": 0, "pad_to_multiple_of": 1}
+    assert list(ragged.items()) == list(base.items())
     clu = pytest.importorskip("penstock.plugin.jax.clu")
     assert of(clu.DALIGenericPeekableIterator) == of(clu.DALIGenericIterator)

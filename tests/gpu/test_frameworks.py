@@ -195,10 +195,10 @@ def test_torch_ragged(torch):
 
     made = pipeline_def(ragged, batch_size=3, num_threads=2, device_id=0)
     (want,) = [made().run()[0].as_cpu()]
-    for tag in ("sparse_list", "sparse_coo"):
+    for tag in ("sparse_list", "sparse_coo", "padded"):
         it = DALIRaggedIterator(made(), ["image", "label"], reader_name="reader", output_types=[tag, "dense"])
         x = next(it)[0]["image"]
-        samples = list(x) if tag == "sparse_list" else list(x.to_dense())
+        samples = list(x.to_dense() if tag == "sparse_coo" else x)
         for s, w in zip(samples, (want.at(i) for i in range(3))):
             assert s.is_cuda and (s.cpu().numpy()[tuple(map(slice, w.shape))] == w).all()
     with pytest.raises(ValueError, match="output 'image'.*differ in shape"):

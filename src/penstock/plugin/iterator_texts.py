@@ -24,6 +24,8 @@ _TEXTS = {
     "last_batch_policy": "`LastBatchPolicy` or its name: FILL, DROP or PARTIAL.",
     "prepare_first_batch": "Whether the first batch is made at once, on construction, which also brings up mistakes "
     "early.",
+    "padding_value": "What padded outputs are filled up with.",
+    "pad_to_multiple_of": "The padded length is a multiple of this, so that there are fewer different shapes.",
 }
 
 

@@ -7,8 +7,9 @@ from ...core.constructors import no_attribute
 from ..base_iterator import LastBatchPolicy
 from . import fn
 from .iterator import DALIGenericIterator, data_iterator
+from .ragged import DALIRaggedIterator
 
-__all__ = ["DALIGenericIterator", "LastBatchPolicy", "data_iterator", "fn"]
+__all__ = ["DALIGenericIterator", "DALIRaggedIterator", "LastBatchPolicy", "data_iterator", "fn"]
 
 
 if not TYPE_CHECKING:

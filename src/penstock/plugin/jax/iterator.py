@@ -118,20 +118,20 @@ class DALIGenericIterator(DaliIterator[dict[str, jax.Array]]):
         return made
 
     def _convert(self, batches: list[Batch]) -> dict[str, jax.Array]:
-        if self._sharding is None and not self._stacks:
-            (b,) = batches
-            arrays = [placement.to_jax(placement.tensor(o, n)) for n, o in zip(self._names, b.outputs)]
-            whole = b.keep >= len(b.outputs[0])
-            return {n: a if whole else a[: b.keep] for n, a in zip(self._names, arrays)}
-        values = {}
-        for i, name in enumerate(self._names):
-            tensors = [placement.tensor(b.outputs[i], name) for b in batches]
-            values[name] = (
-                placement.spread(tensors, self._sharding, name)
-                if self._sharding is not None
-                else placement.stack(tensors, self._devices, name)
-            )
-        return values
+        return {n: self._placed(self._tensors(i, batches), n, batches) for i, n in enumerate(self._names)}
+
+    def _placed(self, tensors: list[Any], name: str, batches: list[Batch]) -> jax.Array:
+        """One output, given as a tensor of each pipeline, where it belongs."""
+        if self._sharding is not None:
+            return placement.spread(tensors, self._sharding, name)
+        if self._stacks:
+            return placement.stack(tensors, self._devices, name)
+        array, (b,) = placement.to_jax(*tensors), batches
+        return array if b.keep >= len(b.outputs[0]) else array[: b.keep]
+
+    def _tensors(self, output: int, batches: list[Batch]) -> list[Any]:
+        """One output of all pipelines, each as one tensor."""
+        return [placement.tensor(b.outputs[output], self._names[output]) for b in batches]
 
 
 @iterator_decorator(DALIGenericIterator, DALIGenericIterator)
