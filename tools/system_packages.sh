@@ -21,8 +21,8 @@ if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
 fi
 need "python3-venv" "$python" -c 'import ensurepip, venv'
 if ! command -v "${CXX:-c++}" >/dev/null 2>&1; then
-  missing="$missing g++ libjpeg-dev libpng-dev libtiff-dev libwebp-dev libopenjp2-7-dev libsndfile1-dev"
-  for package in libjpeg-dev libpng-dev libtiff-dev libwebp-dev libopenjp2-7-dev libsndfile1-dev; do
+  missing="$missing g++ libjpeg-dev libpng-dev libtiff-dev libwebp-dev libopenjp2-7-dev libsndfile1-dev libzstd-dev"
+  for package in libjpeg-dev libpng-dev libtiff-dev libwebp-dev libopenjp2-7-dev libsndfile1-dev libzstd-dev; do
     installed $package 2>/dev/null && missing=$(echo "$missing" | sed "s/ $package//")
   done
 else
@@ -31,6 +31,7 @@ else
   need libtiff-dev header tiffio.h
   need libwebp-dev header webp/decode.h
   need libsndfile1-dev header sndfile.h
+  need libzstd-dev header zstd.h
   need libopenjp2-7-dev header openjpeg.h "$(printf -- '-I%s ' /usr/include/openjpeg-* /usr/local/include/openjpeg-*)"
 fi
 missing=$(echo $missing)

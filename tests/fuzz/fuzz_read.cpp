@@ -20,6 +20,8 @@
 #include "read/crc32c.h"
 #include "read/fits.h"
 #include "read/lmdb.h"
+#include "read/mds.h"
+#include "read/mds_scan.h"
 #include "read/nemo_scan.h"
 #include "read/npy.h"
 #include "read/parser.h"
@@ -40,6 +42,7 @@ int caffe2(Sample *sample, const void *args, char *error);
 int tf_example(Sample *sample, const void *args, char *error);
 int recordio(Sample *sample, const void *args, char *error);
 int fits(Sample *sample, const void *args, char *error);
+int mds(Sample *sample, const void *args, char *error);
 }
 
 // Objects of URLs are left out of this program.
@@ -193,6 +196,22 @@ bool try_tf_example(const File &f, Random &r) {
   return parse(tf_example, &a, f, (int64_t)f.size(), 4, out);
 }
 
+// A sample of five columns, the last of which has four bytes; one of the others is taken as any kind of output.
+bool try_mds(const File &f, Random &r) {
+  static const int64_t sizes[] = {-1, -1, -1, -1, 4}, dtypes[] = {UINT8, FLOAT, INT64, -1};
+  static const MdsKind kinds[] = {MDS_BYTES, MDS_ARRAY, MDS_ARRAY, MDS_PIL};
+  MdsOutput wanted[2]{};
+  MdsOutput &w = wanted[0];
+  w.column = (int64_t)below(r, 4), w.kind = kinds[r() % 4 ? w.column : below(r, 4)];
+  w.dtype = dtypes[r() % 4 ? 3 : below(r, 4)], w.ndim = r() % 4 ? -1 : (int64_t)below(r, 4);
+  for (int d = 0; d < w.ndim; d++) w.shape[d] = 1 + (int64_t)below(r, 4);
+  wanted[1].column = 4, wanted[1].kind = MDS_FIXED;
+  int32_t fixed;
+  std::vector<Tensor> out{Tensor{}, Tensor{&fixed, {1}, 1, INT32}};
+  MdsArgs a{sizes, (const int64_t *)wanted, 5, 2};
+  return parse(mds, &a, f, (int64_t)f.size(), 2, out);
+}
+
 bool try_one(const std::string &format, const File &f, Random &r) {
   Memory memory(f);
   if (format == "tfrecord") {
@@ -238,6 +257,10 @@ bool try_one(const std::string &format, const File &f, Random &r) {
     a.fill_value = (float)below(r, 1000) - 500;
     const int64_t size = (int64_t)f.size();
     return parse(npy, &a, f, a.has_window ? std::min<int64_t>(size, 64) : size, 1);
+  }
+  if (format == "mds") {
+    scan([&](Table &t) { scan_mds(memory, (int64_t)below(r, 5), t); });
+    return try_mds(f, r);
   }
   if (format == "fits") {
     const int64_t hdus[] = {1 + (int64_t)below(r, 3), 2, 1 + (int64_t)below(r, 1000)}, dtypes[] = {-1, -1, -1};

@@ -20,7 +20,7 @@ import numpy as np
 
 ROOT = Path(__file__).parents[2]
 SOURCES = "tar wds_scan webdataset json coco_scan coco mask lmdb npy npy_header caffe caffe2 table local_files "
-SOURCES += "tf_example recordio record_scan crc32c nemo_scan fits"
+SOURCES += "tf_example recordio record_scan crc32c nemo_scan fits mds mds_scan"
 
 
 def tars():
@@ -169,6 +169,18 @@ def fits_files():
     yield hdu("u1", 8, (0, 2**62)) + hdu("u1", 8, (2, 0), f"PCOUNT  = {2**63 - 1}", first=image)
 
 
+def mds_samples():
+    def u32(*numbers):
+        return np.array(numbers, "u4").tobytes()
+
+    columns = b"bytes", b"\x22\x08\2\1" + np.float32([1, 2]).tobytes(), b"\x12\x05\3\0" + bytes(6)
+    columns += (u32(2, 1, 3) + b"RGB" + bytes(6),)
+    sample = u32(*map(len, columns)) + b"".join(columns) + u32(7)
+    yield sample
+    yield u32(0, 1, 0, 13 + 8) + b"\x42" + u32(1, 8, 1) + b"L" + bytes(8) + u32(7)
+    yield u32(3, 20, 20, 20 + len(sample), 20 + len(sample)) + sample
+
+
 SEEDS = {
     "tar": tars,
     "wds_index": indexes,
@@ -181,6 +193,7 @@ SEEDS = {
     "tfrecord": tf_examples,
     "recordio": recordio,
     "fits": fits_files,
+    "mds": mds_samples,
 }
 
 
@@ -191,7 +204,7 @@ def build(folder: Path) -> Path:
     sources += [kernels / "core/native_time.cpp", kernels / "core/memory.cpp"]
     flags = ["-std=c++17", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
     flags += ["-DCLONES=", f"-I{kernels}", "-pthread"]
-    subprocess.run([os.environ.get("CXX", "g++"), *flags, "-o", str(program), *map(str, sources)], check=True)
+    subprocess.run([os.environ.get("CXX", "g++"), *flags, "-o", str(program), *map(str, sources), "-lzstd"], check=True)
     return program
 
 

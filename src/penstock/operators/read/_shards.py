@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shards that are compressed as a whole: unpacked once, so that samples can be read from anywhere in them."""
+
+from __future__ import annotations
+
+import bz2
+import ctypes
+import hashlib
+import os
+import tempfile
+import zlib
+
+import numpy as np
+
+from ...core import storage
+from ...core.kernels import library
+from ...core.rows import address
+
+_ERROR_SIZE = 256  # kErrorSize of kernels/core/kernel.h
+
+
+def folder() -> str:
+    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(root, "penstock", "shards")
+
+
+def unpacked(path: str, packed: str, compression: str, size: int, local: str | None) -> str:
+    """The path of the unpacked form, of `size` bytes, of the shard `packed`: `path` if that is there, otherwise one in
+    the folder `local`, where it stays. ValueError or OSError if it can't be unpacked."""
+    if not storage.is_url(path) and os.path.isfile(path) and os.path.getsize(path) == size:
+        return path
+    version = storage.version(packed)
+    identity = f"{storage.absolute(packed)}\0{version.size}\0{version.tag}\0{size}"
+    name = f"{hashlib.sha256(os.fsencode(identity)).hexdigest()[:32]}.mds"
+    to = os.path.join(os.path.expanduser(local) if local else folder(), name)
+    if os.path.isfile(to) and os.path.getsize(to) == size:
+        return to
+    content = _decompress(storage.read(packed), compression, size)
+    os.makedirs(os.path.dirname(to), exist_ok=True)
+    # Written beside it first, so that nobody reads half of it.
+    handle, unfinished = tempfile.mkstemp(dir=os.path.dirname(to))
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(unfinished, to)
+    except BaseException:
+        os.unlink(unfinished)
+        raise
+    return to
+
+
+def _decompress(data: bytes, compression: str, size: int) -> bytes | memoryview:
+    """The content, which has to have `size` bytes."""
+    if compression == "zstd":
+        try:
+            out = np.empty(size, "u1")
+        except (MemoryError, ValueError):
+            raise ValueError(f"the index says that it has {size} bytes when decompressed, more than memory") from None
+        error = ctypes.create_string_buffer(_ERROR_SIZE)
+        at = address(out) if size else 0
+        if library().zstd_decompress(data, len(data), at, size, ctypes.addressof(error)):
+            raise ValueError(error.value.decode("utf-8", "replace"))
+        return out.data
+    if compression not in ("gz", "bz2"):
+        raise ValueError(f"it is compressed by {compression!r}; zstd, gz and bz2 can be read")
+    unpack = zlib.decompressobj(zlib.MAX_WBITS | 16) if compression == "gz" else bz2.BZ2Decompressor()
+    try:
+        content = unpack.decompress(data, size + 1)
+    except (zlib.error, OSError) as e:
+        raise ValueError(f"it can't be decompressed: {e}") from None
+    if len(content) != size or not unpack.eof:
+        raise ValueError(f"it has other than {size} bytes when decompressed, which the index says")
+    return content
