@@ -257,13 +257,11 @@ class FetchJob {
   struct Parsed : Sample {
     FetchJob &job;
     Arena &arena;
-    const int32_t row;
     Parsed(FetchJob &j, int32_t i, Arena &a, Scratch &s)
-        : Sample(j.index_[i], j.bytes_.data() + j.begins_[i], (int)(j.begins_[i + 1] - j.begins_[i]), j.out_ + i, j.n_,
-                 s),
+        : Sample(j.index_[i], i, j.bytes_.data() + j.begins_[i], (int)(j.begins_[i + 1] - j.begins_[i]), j.out_ + i,
+                 j.n_, s),
           job(j),
-          arena(a),
-          row(i) {}
+          arena(a) {}
     void *take(int64_t bytes) override { return arena.take(bytes); }
     Object &object(int part) {
       const Span &s = job.spans_[job.begins_[row] + part];

@@ -20,18 +20,27 @@ int64_t rounded(double x) {
   return std::llround(x);
 }
 
-// Values that are relative are multiplied by the extent as float32, as fn.slice does it.
-Window window_of(const NpyHeader &h, const NpyArgs &a) {
+// Values that are relative are multiplied by the extent as float32, as fn.slice does it. `row` is that of the values.
+Window window_of(const NpyHeader &h, const NpyArgs &a, int64_t row) {
   Window w;
   for (int d = 0; d < h.ndim; d++) w.begin[d] = 0, w.size[d] = h.shape[d];
-  const int n = a.n_axes ? a.n_axes : a.n_values;
+  const int n_start = a.start_is ? a.start_count[row] : 0, n_end = a.end_is ? a.end_count[row] : 0;
+  if (!n_start && !n_end) return w;
+  const int start_is = n_start ? a.start_is : 0, end_is = n_end ? a.end_is : 0;
+  const int32_t *start_at = a.start_at + row * kMaxDims, *end_at = a.end_at + row * kMaxDims;
+  const float *start = a.start + row * kMaxDims, *end_by = a.end + row * kMaxDims;
+  const int n = a.n_axes ? a.n_axes : std::max(n_start, n_end);
+  for (int count : {n_start, n_end})
+    if (count > 1 && count != n)
+      fail("the region of interest has %d values for its start, %d for its end or shape, and %d axes", n_start, n_end,
+           n);
   if (!a.n_axes && n != h.ndim && n != 1)
     fail("the region of interest has values for %d axes, the array has %d; roi_axes says which ones are meant", n,
          h.ndim);
   const int n_axes = a.n_axes ? n : h.ndim;
   bool seen[kMaxDims] = {};
   for (int i = 0; i < n_axes; i++) {
-    const int v = a.n_values == 1 ? 0 : i;
+    const int s = n_start == 1 ? 0 : i, e = n_end == 1 ? 0 : i;
     int axis = a.n_axes ? a.axes[i] : i;
     if (axis < -h.ndim || axis >= h.ndim) fail("roi_axes has axis %d, the array has %d", axis, h.ndim);
     if (axis < 0) axis += h.ndim;
@@ -39,17 +48,17 @@ Window window_of(const NpyHeader &h, const NpyArgs &a) {
     seen[axis] = true;
     const int64_t extent = h.shape[axis];
     const float size = (float)extent;
-    const double begin = a.start_is == 1 ? a.start_at[v] : a.start_is == 2 ? a.start[v] * size : 0;
+    const double begin = start_is == 1 ? start_at[s] : start_is == 2 ? start[s] * size : 0;
     double end = (double)extent;
-    if (a.end_is == 1)
-      end = a.end_at[v];
-    else if (a.end_is == 2)
-      end = a.end[v] * size;
-    else if (a.end_is == 3)
-      end = begin + a.end_at[v];
-    else if (a.end_is == 4)
-      end = a.start_is == 2 ? std::max(((double)a.start[v] + a.end[v]) * (double)extent, begin)
-                            : begin + (double)(a.end[v] * size);
+    if (end_is == 1)
+      end = end_at[e];
+    else if (end_is == 2)
+      end = end_by[e] * size;
+    else if (end_is == 3)
+      end = begin + end_at[e];
+    else if (end_is == 4)
+      end = start_is == 2 ? std::max(((double)start[s] + end_by[e]) * (double)extent, begin)
+                          : begin + (double)(end_by[e] * size);
     const int64_t first = rounded(begin), last = rounded(end);
     if (last < first)
       fail("the region of interest ends before it begins, along axis %d: from %lld to %lld", axis, (long long)first,
@@ -135,8 +144,7 @@ void parse(Sample &sample, const NpyArgs &a) {
   if (h.bytes > length - begin)
     fail("the header promises an array of %lld bytes, behind it the file has %lld", (long long)h.bytes,
          (long long)(length - begin));
-  const Window w =
-      a.has_window ? window_of(h, a) : window_of(h, NpyArgs{0, 0, 0, 0, h.ndim, kError, 0, {}, {}, {}, {}, {}});
+  const Window w = window_of(h, a, a.n_rows == 1 ? 0 : sample.row);
   const int64_t item = item_size(h.dtype);
 
   Tensor &out = sample.out(0);

@@ -22,6 +22,7 @@ struct Part {
 class Sample {
  public:
   const int64_t index;      // its number in the reader's table
+  const int32_t row;        // its place in the batch
   const Part *const parts;  // the spans that the table has for it; a missing one has no bytes and no data
   const int n_parts;
   Scratch &scratch;  // of this thread, until the parser returns
@@ -56,8 +57,8 @@ class Sample {
   }
 
  protected:
-  Sample(int64_t number, const Part *p, int n, Tensor *out, int64_t stride, Scratch &s)
-      : index(number), parts(p), n_parts(n), scratch(s), out_(out), stride_(stride) {}
+  Sample(int64_t number, int32_t place, const Part *p, int n, Tensor *out, int64_t stride, Scratch &s)
+      : index(number), row(place), parts(p), n_parts(n), scratch(s), out_(out), stride_(stride) {}
   ~Sample() = default;
 
  private:

@@ -5,6 +5,7 @@ Meant differences: arrays of 7 and 8 dimensions and of booleans are read, DALI r
 of `file_list` are no part of the path. `use_o_direct` needs no `dont_use_mmap`.
 """
 
+import importlib
 import itertools
 
 import numpy as np
@@ -54,6 +55,48 @@ def test_regions(tmp_path, start, end, axes, order):
         assert both[0][0] == both[0][1]
         if not both[0][0]:
             compare(NAME, kwargs | {"out_of_bounds_policy": policy}, batch_size=1, iterations=1)
+
+
+@pytest.mark.parametrize("policy", ["error", "pad", "trim_to_shape"])
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("axes", [None, [1, 0], [0]], ids=str)
+@pytest.mark.parametrize("start, end", list(itertools.product(STARTS, ENDS))[1:], ids=str)
+def test_regions_that_are_data(tmp_path, start, end, axes, order, policy):
+    """Random ones, each sample's its own, as tensors; the same through both, as arrays of an external source."""
+    x = np.arange(7 * 9, dtype="i4").reshape(7, 9)
+    np.save(tmp_path / "x.npy", np.asarray(x, order=order))
+    kwargs = {"files": [str(tmp_path / "x.npy")], "out_of_bounds_policy": policy, "fill_value": 7}
+    n, random = 2 if axes is None else len(axes), np.random.default_rng(5)
+    data = {}
+    for name, usual in (start | end).items():
+        noise = random.uniform(0, 0.15, (4, n)) if name.startswith("rel_") else random.integers(0, 2, (4, n))
+        data[name] = (np.array(usual[: 1 if len(usual) == 1 else n]) + noise[:, : len(usual)]).astype(
+            "f4" if name.startswith("rel_") else "i4"
+        )
+    if axes is not None:
+        kwargs["roi_axes"] = axes
+    both = [outcome(_with_data(dali, kwargs, data)) for dali in (False, True)]
+    assert both[0] == both[1]
+
+
+def _with_data(dali, kwargs, data):
+    module = importlib.import_module("nvidia.dali" if dali else "penstock")
+
+    @module.pipeline_def(batch_size=4, num_threads=2, **({"device_id": None} if dali else {}))
+    def pipe():
+        nodes = {k: module.fn.external_source(lambda v=v: v) for k, v in data.items()}
+        return module.fn.readers.numpy(**kwargs, **nodes)
+
+    return pipe
+
+
+def outcome(pipe):
+    try:
+        (out,) = pipe().run()
+    except RuntimeError:
+        return "an error"
+    arrays = [np.array(out.at(i)) for i in range(4)]
+    return [(a.dtype.name, a.shape, a.tobytes()) for a in arrays]
 
 
 @pytest.mark.parametrize(

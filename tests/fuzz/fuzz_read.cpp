@@ -92,7 +92,7 @@ class Memory : public Object {
 class OneSample : public Sample {
  public:
   OneSample(Memory &object, const Part *part, Tensor *out, Scratch &s)
-      : Sample(0, part, 1, out, 1, s), object_(object) {}
+      : Sample(0, 0, part, 1, out, 1, s), object_(object) {}
   void *take(int64_t bytes) override {
     if (bytes < 0) abort();
     if (bytes > kMost) throw std::bad_alloc();
@@ -248,12 +248,16 @@ bool try_one(const std::string &format, const File &f, Random &r) {
   if (format == "npy") {
     NpyArgs a{};
     a.has_window = (int)(r() % 2), a.start_is = (int)below(r, 3), a.end_is = (int)below(r, 5);
-    a.n_values = 1 + (int)below(r, 3), a.n_axes = (int)(r() % 2) * a.n_values, a.outside = (int)below(r, 3);
+    const int32_t counts[] = {(int)below(r, 4), (int)below(r, 4)};
+    float start[8], end[8];
+    int32_t start_at[8], end_at[8];
+    a.start_count = &counts[0], a.end_count = &counts[1], a.n_axes = (int)below(r, 4), a.outside = (int)below(r, 3);
+    a.start = start, a.end = end, a.start_at = start_at, a.end_at = end_at, a.n_rows = 1;
     for (int i = 0; i < 8; i++) {
-      a.axes[i] = (int)below(r, 5) - 2, a.start[i] = (float)below(r, 100) / 80 - .1f;
-      a.end[i] = (float)below(r, 100) / 80, a.start_at[i] = (int)below(r, 12) - 3, a.end_at[i] = (int)below(r, 12) - 1;
+      a.axes[i] = (int)below(r, 5) - 2, start[i] = (float)below(r, 100) / 80 - .1f;
+      end[i] = (float)below(r, 100) / 80, start_at[i] = (int)below(r, 12) - 3, end_at[i] = (int)below(r, 12) - 1;
     }
-    if (r() % 100 == 0) a.start_at[0] = INT32_MIN, a.end_at[0] = INT32_MAX, a.end[0] = 1e30f;
+    if (r() % 100 == 0) start_at[0] = INT32_MIN, end_at[0] = INT32_MAX, end[0] = 1e30f;
     a.fill_value = (float)below(r, 1000) - 500;
     const int64_t size = (int64_t)f.size();
     return parse(npy, &a, f, a.has_window ? std::min<int64_t>(size, 64) : size, 1);

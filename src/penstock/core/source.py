@@ -10,7 +10,7 @@ import numpy as np
 
 from . import kernels
 from .batch import Batch
-from .op import Arg, Operator
+from .op import Arg, Arguments, Operator
 from .picks import Picks
 
 
@@ -74,6 +74,11 @@ class Source(Operator, abstract=True):
         """Begins to load the samples of the picks, and does not wait. Several batches may be on their way. `io`: native
         threads for reading."""
         return _Later(lambda: self.load(picks, io))
+
+    def begin_by(self, picks: Picks, io: kernels.Pool, a: Arguments) -> Loading:
+        """The same where arguments are data: `a` has their values for these samples. Called when those are known, not
+        ahead. Sources that have such arguments define it."""
+        raise NotImplementedError
 
     def load(self, picks: Picks, io: kernels.Pool) -> tuple[Batch, ...]:
         """The samples of the picks. Raises SampleErrors as `Loading.wait` does."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from ..core.batch import Batch
 from ..core.errors import AxisError, InternalError, PipelineAxisError, PipelineError, PipelineValueError, SampleErrors
 from ..core.kernels import Outcome
+from ..core.op import Arguments
 from ..core.source import Loading
 from ..core.traced import Untraceable
 from ..graph.node import Node
@@ -57,13 +59,15 @@ class Context:
 
     __slots__ = (
         *("epoch", "failed", "gpu", "iteration", "loading", "n", "position", "rows"),
-        *("scopes", "status", "timings", "values"),
+        *("scopes", "status", "timings", "values", "waiting"),
     )
 
     def __init__(self, n: int, epoch: np.ndarray, position: np.ndarray, iteration: int, rows: np.ndarray | None = None):
         self.rows = _numbers(n) if rows is None else rows
         self.n, self.epoch, self.position, self.iteration = n, epoch, position, iteration
         self.loading: dict[int, Loading] = {}  # what the sources have begun, by node
+        # Sources that can begin only when their arguments are known, by node.
+        self.waiting: dict[int, Callable[[Arguments], Loading]] = {}
         self.values: dict[tuple[int, int], Batch] = {}
         self.status = np.zeros(n, "i4")
         self.failed: dict[int, tuple[Node, str, str]] = {}

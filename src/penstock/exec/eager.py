@@ -173,7 +173,11 @@ class Eager:
                 self._enter()
                 self.ctx.values.update(values)
         try:
-            batches = op.load(self._picks[k], self.pools[1])
+            if node.args:
+                a = Resolver(node, self.seed, 0).resolve(self.ctx.n, self.ctx.epoch, self.ctx.position, self.ctx.values)
+                batches = op.begin_by(self._picks[k], self.pools[1], a).wait()
+            else:
+                batches = op.load(self._picks[k], self.pools[1])
         except Exception as e:
             raise self._explained(node, e) from None
         for i, b in enumerate(batches):

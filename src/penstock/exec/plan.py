@@ -205,7 +205,9 @@ def runner_of(
 
         return runner(stage, resolvers)
     if stage.kind != "batch":
-        return lambda ctx, pool: None  # sources are loaded before
+        if node.args:
+            return partial(load_by_arguments, node, resolvers[node.number])
+        return lambda ctx, pool: None  # other sources are loaded before
     if node.device != "gpu":
         resolver = resolvers[node.number]
         if node.op.in_order:
@@ -218,6 +220,18 @@ def runner_of(
     from .gpu.branches import runner as batchwise
 
     return batchwise(node, resolvers)
+
+
+def load_by_arguments(node: Node, resolver: Resolver, ctx: Context, pool: kernels.Pool) -> None:
+    """Loads what a source reads by arguments that are data."""
+    begin = time.monotonic_ns()
+    try:
+        batches = ctx.waiting[node.number](resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)).wait()
+    except Exception as e:
+        raise explain_failure(ctx, node, e) from None
+    for i, batch in enumerate(batches):
+        ctx.values[node.number, i] = batch
+    ctx.timings.append(Timing("load", [node.number], begin, time.monotonic_ns()))
 
 
 def run_batchwise(

@@ -12,6 +12,7 @@ import numpy as np
 from ..core.dtypes import DALIDataType, to_numpy
 from ..core.errors import ArgumentTypeError, ArgumentValueError, of_argument, user_sites, warn_deprecated
 from ..core.op import REGISTRY, Operator, PerSample
+from ..core.source import Source
 from . import placement
 from .definition import Definition
 from .loose import LOOSE
@@ -166,6 +167,11 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any], warned: Col
                 f"{cls.display_name()}: required argument{'s' * (len(missing) > 1)} not given: {', '.join(missing)}"
             )
         scope = definition.scope if data or any(isinstance(i, DataNode) for i in inputs) else None
+        if scope is not None and issubclass(cls, Source):
+            raise ValueError(
+                f"arguments that are data ({', '.join(data)}) can't be given in a branch of a conditional: a source "
+                "brings in whole batches; call it before the `if`"
+            )
         edges = tuple(bring(definition, i if isinstance(i, DataNode) else constant(i), scope) for i in inputs)
         data = {n: _brought(definition, v, scope) for n, v in data.items()}
         made_on_cpu = placement.is_made_on_cpu(cls, device)

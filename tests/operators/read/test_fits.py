@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def, types
+from penstock.tensors import TensorListGPU
 
 
 def build(batch_size=1, on_error="raise", **kwargs):
@@ -51,6 +52,20 @@ def test_images(tmp_path, dtype, shape):
     for got, wanted in ((second, x), (again, x), (same, x), (first, x[..., ::-1])):
         assert got.dtype == x.dtype and got.shape == x.shape
         np.testing.assert_array_equal(got, wanted)
+
+
+def test_into_memory_of_the_gpu(tmp_path):
+    x, y = numbers("i2", (3, 5)), numbers("f4", (2, 2, 2))
+    (tmp_path / "x.fits").write_bytes(hdu(y, primary=True) + hdu(x))
+
+    @pipeline_def(batch_size=2, num_threads=2, device_id=0)
+    def pipe():
+        files = [str(tmp_path / "x.fits")]
+        return tuple(fn.experimental.readers.fits(device="gpu", files=files, hdu_indices=[2, 1]))
+
+    for out, wanted in zip(pipe().run(), (x, y)):
+        assert isinstance(out, TensorListGPU)
+        np.testing.assert_array_equal(np.array(out.as_cpu().at(1)), wanted)
 
 
 @pytest.mark.parametrize("dtype", [*STORED, "u2", "u4", "u8", "i1"])

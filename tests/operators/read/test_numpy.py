@@ -1,31 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.numpy: arrays and regions of them against NumPy, how much is read, and what it says of damaged files."""
+"""readers.numpy: arrays against NumPy, and what it says of damaged files; test_numpy_regions.py has regions."""
 
-import itertools
 import os
 
 import numpy as np
 import pytest
-
-from penstock import fn, pipeline_def
-
-
-def build(batch_size=1, on_error="raise", **kwargs):
-    @pipeline_def(batch_size=batch_size, num_threads=2, on_error=on_error)
-    def pipe():
-        return fn.readers.numpy(name="r", **kwargs)
-
-    return pipe()
-
-
-def read(path, **kwargs):
-    return np.array(build(files=[str(path)], **kwargs).run()[0].at(0))
-
-
-def assert_same(got, wanted):
-    assert got.dtype == wanted.dtype and got.shape == wanted.shape
-    np.testing.assert_array_equal(got, wanted)
-
+from numpy_arrays import assert_same, build, read
 
 TYPES = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?")
 SHAPES = ((), (7,), (3, 5), (4, 1, 6), (0, 3), (40, 50), (33, 2, 65), (2, 3, 4, 5, 2, 2))
@@ -47,106 +27,6 @@ def test_versions(tmp_path, version):
         np.lib.format.write_array(f, x, version)
     assert_same(read(tmp_path / "x.npy"), x)
     assert_same(read(tmp_path / "x.npy", roi_start=[1], roi_axes=[0]), x[1:])
-
-
-def rounded(x):
-    return int(np.floor(abs(x) + 0.5) * np.sign(x))
-
-
-def region(x, axes, start=None, rel_start=None, end=None, rel_end=None, shape=None, rel_shape=None):
-    """(first, last) of each axis, by the definition: real numbers, rounded, halves away from zero."""
-    first, last = [0] * x.ndim, list(x.shape)
-    for i, axis in enumerate(axes):
-        n = x.shape[axis]
-        begin = start[i] if start else float(np.float32(rel_start[i]) * np.float32(n)) if rel_start else 0
-        stop = n
-        if end:
-            stop = end[i]
-        elif rel_end:
-            stop = float(np.float32(rel_end[i]) * np.float32(n))
-        elif shape:
-            stop = begin + shape[i]
-        elif rel_shape and rel_start:
-            stop = (float(np.float32(rel_start[i])) + float(np.float32(rel_shape[i]))) * n
-        elif rel_shape:
-            stop = begin + float(np.float32(rel_shape[i]) * np.float32(n))
-        first[axis], last[axis] = rounded(begin), rounded(stop)
-    return first, last
-
-
-STARTS = ({}, {"start": [1, 2, 3]}, {"rel_start": [0.3, 0.1, 0.55]})
-ENDS = ({}, {"end": [5, 7, 10]}, {"rel_end": [0.9, 1.0, 0.75]}, {"shape": [3, 4, 2]}, {"rel_shape": [0.4, 0.6, 0.3]})
-
-
-@pytest.mark.parametrize("order", "CF")
-@pytest.mark.parametrize("axes", [None, [0], [2, 0], [-1, 1]], ids=str)
-@pytest.mark.parametrize("start, end", list(itertools.product(STARTS, ENDS))[1:], ids=str)
-def test_regions(tmp_path, start, end, axes, order):
-    x = np.random.default_rng(0).integers(0, 30000, (7, 9, 11)).astype("i2")
-    np.save(tmp_path / "x.npy", np.asarray(x, order=order))
-    n = 3 if axes is None else len(axes)
-    values = {k: v[:n] for k, v in (start | end).items()}
-    first, last = region(x, [0, 1, 2] if axes is None else axes, **values)
-    wanted = x[tuple(slice(a, b) for a, b in zip(first, last))]
-    names = {k.replace("rel_", "rel_roi_") if k.startswith("rel_") else f"roi_{k}": v for k, v in values.items()}
-    assert_same(read(tmp_path / "x.npy", **names, **({} if axes is None else {"roi_axes": axes})), wanted)
-
-
-def test_one_value_is_for_all_axes(tmp_path):
-    x = np.arange(120).reshape(4, 5, 6)
-    np.save(tmp_path / "x.npy", x)
-    assert_same(read(tmp_path / "x.npy", roi_start=[1], roi_shape=[2]), x[1:3, 1:3, 1:3])
-    assert_same(read(tmp_path / "x.npy", roi_start=[1], roi_end=[3, 4], roi_axes=[1, 2]), x[:, 1:3, 1:4])
-
-
-@pytest.mark.parametrize("order", "CF")
-@pytest.mark.parametrize("dtype, fill", [("u1", 300.0), ("i4", -2.5), ("f4", 0.25), ("?", 1.0), ("f2", 7.0)])
-@pytest.mark.parametrize(
-    "start, end",
-    [((-2, 1), (3, 9)), ((1, -1), (3, 2)), ((-3, -3), (-1, -1)), ((9, 0), (12, 2)), ((-1, -1), (6, 7))],
-    ids=str,
-)
-def test_padding_and_trimming(tmp_path, order, dtype, fill, start, end):
-    x = np.random.default_rng(0).integers(0, 2, (5, 6)).astype(dtype)
-    np.save(tmp_path / "x.npy", np.asarray(x, order=order))
-    kwargs = {"roi_start": list(start), "roi_end": list(end)}
-    # Integers are rounded, halves away from zero, and clamped.
-    value = {"u1": 255, "i4": -3}.get(dtype, fill)
-    padded = np.full((30, 30), value, x.dtype)
-    padded[10:15, 10:16] = x
-    wanted = padded[10 + start[0] : 10 + end[0], 10 + start[1] : 10 + end[1]]
-    assert_same(read(tmp_path / "x.npy", out_of_bounds_policy="pad", fill_value=fill, **kwargs), wanted)
-    clipped = tuple(slice(*np.clip([a, b], 0, n)) for a, b, n in zip(start, end, x.shape))
-    assert_same(read(tmp_path / "x.npy", out_of_bounds_policy="trim_to_shape", **kwargs), x[clipped])
-    with pytest.raises(RuntimeError, match="reaches from .* along axis"):
-        read(tmp_path / "x.npy", **kwargs)
-
-
-@pytest.mark.parametrize("order", "CF")
-def test_only_the_rows_of_the_region_are_read(tmp_path, order):
-    """At most a tenth more than the rows (columns, in Fortran's order) of the region."""
-    x = np.random.default_rng(0).random((1000, 500))
-    np.save(tmp_path / "x.npy", np.asarray(x, order=order))
-    axis = 0 if order == "C" else 1
-    rows = x.shape[axis] // 10
-    pipe = build(files=[str(tmp_path / "x.npy")] * 4, batch_size=2, roi_start=[37], roi_shape=[rows], roi_axes=[axis])
-    pipe.build()
-    before = bytes_read()
-    (out,) = pipe.run()
-    wanted = x[37 : 37 + rows] if order == "C" else x[:, 37 : 37 + rows]
-    assert_same(np.array(out.at(1)), wanted)
-    del pipe
-    # All batches that were read ahead are of the same two samples.
-    read_bytes = bytes_read() - before
-    per_sample = wanted.nbytes
-    assert (
-        read_bytes % per_sample < 0.1 * read_bytes and read_bytes / round(read_bytes / per_sample) <= 1.1 * per_sample
-    )
-
-
-def bytes_read():
-    with open(f"/proc/{os.getpid()}/io") as f:
-        return int(f.readline().split()[1])
 
 
 def test_finding_files(tmp_path):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import numpy as np
 
@@ -29,8 +30,10 @@ class Producer:
         self.plan, self.policy, self.pool, self.io, self.record_timings = plan, policy, pool, io, record_timings
 
     def begin(self, ctx: Context, picks: dict[int, Picks]) -> None:
-        """Has the sources begin to load the picks."""
+        """Has the sources begin to load the picks, but for those whose arguments are data."""
         for node in self.plan.sources:
+            if node.args:
+                continue
             try:
                 ctx.loading[node.number] = self.plan.source_op(node).begin(picks[node.number], self.io)
             except Exception as e:
@@ -45,7 +48,7 @@ class Producer:
             kept = Context(len(keep), ctx.epoch[keep], ctx.position[keep], ctx.iteration, ctx.rows[keep])
             kept.values = {edge: _like(b.take(keep), b) for edge, b in ctx.values.items()}
             kept.timings = ctx.timings
-            return kept, {k: p.select(keep) for k, p in picks.items()}, attempt
+            return self._with_waiting(kept, picks := {k: p.select(keep) for k, p in picks.items()}), picks, attempt
         while bad:
             rows = np.array(bad)
             stand_ins = self._replacements(picks, rows, attempt)
@@ -55,7 +58,14 @@ class Producer:
             ctx.values = {edge: _like(b.put(rows, some.values[edge]), b) for edge, b in ctx.values.items()}
             ctx.timings += some.timings
             attempt += 1
-        return ctx, picks, attempt
+        return self._with_waiting(ctx, picks), picks, attempt
+
+    def _with_waiting(self, ctx: Context, picks: dict[int, Picks]) -> Context:
+        """`ctx`, with how sources whose arguments are data begin to load the picks."""
+        for node in self.plan.sources:
+            if node.args:
+                ctx.waiting[node.number] = partial(self.plan.source_op(node).begin_by, picks[node.number], self.io)
+        return ctx
 
     def _load(self, ctx: Context, picks: dict[int, Picks]) -> list[int]:
         """Loads the picks, and gives the rows that can't be read, which are listed, if that is not to be raised."""
@@ -63,6 +73,8 @@ class Producer:
             self.begin(ctx, picks)
         bad: dict[int, tuple[Node, str, str]] = {}
         for node in self.plan.sources:
+            if node.args:
+                continue
             begin, loading = time.monotonic_ns(), ctx.loading.pop(node.number)
             try:
                 batches = loading.wait()

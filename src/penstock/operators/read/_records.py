@@ -19,6 +19,7 @@ from ...core import dtypes, kernels, storage
 from ...core.batch import Batch, Spec
 from ...core.errors import SampleErrors
 from ...core.fetch import FETCH, OUTPUT, Fetch
+from ...core.op import Arguments
 from ...core.picks import Picks
 from ...core.rows import MAX_DIMS, TENSOR, ArgumentRows, address, allocate, check_dims
 from ...core.source import Loading
@@ -173,6 +174,10 @@ class RecordReader(ShardedSource, abstract=True):
         """The fields of the parser's argument struct: numbers, or arrays (1, ...) for pointers."""
         return {}
 
+    def parser_arguments_by(self, a: Arguments) -> dict[str, Any]:
+        """The same for one batch, where some of the reader's arguments are data: `a` has the columns."""
+        raise NotImplementedError
+
     def finish(self, index: np.ndarray, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
         """The outputs for the samples at `index`, of what was parsed."""
         return batches
@@ -201,10 +206,8 @@ class RecordReader(ShardedSource, abstract=True):
         self.alive = [outputs]
         self.records.fill(self.request)
         if self.parser:
-            parser = kernels.kernel(self.parser)
-            rows = ArgumentRows(1, parser.args, parser.pointers)
-            self.alive += [rows, *rows.fill(self.parser_arguments())]
-            self.request["parser"], self.request["args"] = parser.address, rows.address
+            self.request["parser"] = kernels.kernel(self.parser).address
+            self.alive += self._give_parser(self.request, self.parser_arguments())
         self.request["outputs"], self.request["n_out"] = at, len(self.known)
         self.request["direct"], self.request["allow_empty"] = bool(self.values.get("use_o_direct")), self.allow_empty
         return len(self.records)
@@ -212,19 +215,32 @@ class RecordReader(ShardedSource, abstract=True):
     def lengths_found(self) -> np.ndarray | None:
         return self.records.sizes()
 
+    def _give_parser(self, request: np.ndarray, fields: dict[str, Any]) -> list[Any]:
+        """Puts the parser's arguments into a request. Gives what has to stay as long as it."""
+        parser = kernels.kernel(self.parser)
+        rows = ArgumentRows(1, parser.args, parser.pointers)
+        request["args"] = rows.address
+        return [rows, *rows.fill(fields)]
+
     def fingerprint(self) -> int:
         return self.records.fingerprint()
 
     def begin(self, picks: Picks, io: kernels.Pool) -> Loading:
-        return _Reading(self, np.ascontiguousarray(picks.columns["index"], _INT64), io)
+        return _Reading(self, picks, io, self.request_address)
+
+    def begin_by(self, picks: Picks, io: kernels.Pool, a: Arguments) -> Loading:
+        request, at = allocate(1, FETCH)
+        request[...] = self.request
+        return _Reading(self, picks, io, at, (request, self._give_parser(request, self.parser_arguments_by(a))))
 
 
 class _Reading(Loading):
     """A batch that is read and parsed."""
 
-    def __init__(self, reader: RecordReader, index: np.ndarray, io: kernels.Pool):
-        n, places, dense = len(index), None, 0
-        self._reader, self._index = reader, index
+    def __init__(self, reader: RecordReader, picks: Picks, io: kernels.Pool, request: int, own: tuple[Any, ...] = ()):
+        """`request`: the address of a `struct Fetch`, whose `own` memory is kept if it is not the reader's."""
+        index, places, dense = np.ascontiguousarray(picks.columns["index"], _INT64), None, 0
+        self._reader, self._index, n = reader, index, len(index)
         self._out, out = allocate((len(reader.known), n), TENSOR)
         self._dense = {k: np.zeros((n, *o.shape), o.dtype) for k, o in reader.dense.items()}  # type: ignore[misc]
         if self._dense:
@@ -233,8 +249,8 @@ class _Reading(Loading):
                 places[k] = address(array)
         has_urls = reader.records.objects.has_urls
         remote = reader.storage.handle() if has_urls else 0
-        alive = (self._out, self._dense, places, reader.request, reader.alive, reader.storage)
-        self._fetch = io.fetcher(has_urls).begin(reader.request_address, index, out, dense, remote, alive)
+        alive = (self._out, self._dense, places, reader.request, reader.alive, reader.storage, own)
+        self._fetch = io.fetcher(has_urls).begin(request, index, out, dense, remote, alive)
 
     def wait_for_most(self) -> None:
         self._fetch.wait_for_most()

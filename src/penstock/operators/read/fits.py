@@ -26,7 +26,7 @@ class Fits(RecordReader):
     smallest integers that hold all of them if the values are only shifted by an integer (so unsigned ones are), else
     float for up to 16 bits and double beyond, as CFITSIO and DALI do it. BLANK is not looked at. All images of a batch
     have one type and one number of dimensions. Tables, compressed images and damaged files are bad samples: see
-    `on_error` of the pipeline.
+    `on_error` of the pipeline. With device="gpu" the CPU reads, and images are copied to the GPU.
 
     >>> import os, tempfile
     >>> from penstock import fn, pipeline_def
@@ -43,6 +43,7 @@ class Fits(RecordReader):
     """
 
     module = "experimental.readers"
+    devices = ("cpu", "gpu")
     parser = "read/fits"
 
     file_root = Arg(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.op import Arg
+from ...core.op import Arg, Arguments, PerSample
 from ...core.rows import MAX_DIMS
 from ...core.source_name import SourceName
 from ._file_names import FileNames, files_in, read_names
@@ -32,6 +32,10 @@ class Numpy(RecordReader):
     element in the file. A file that is damaged, or that the region does not fit, is a bad sample: see `on_error` of the
     pipeline.
 
+    Where the region is data, such as random numbers, each sample has its own; an empty vector stands for no region.
+    Such samples can be read only when their regions are known, not ahead. With device="gpu" the CPU reads, and the
+    arrays are copied to the GPU.
+
     >>> import os, tempfile
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def
@@ -45,6 +49,7 @@ class Numpy(RecordReader):
     """
 
     module = "readers"
+    devices = ("cpu", "gpu")
     deprecated = ("NumpyReader",)
     parser = "read/npy"
 
@@ -59,12 +64,12 @@ class Numpy(RecordReader):
         str, None, "Path of a text file of paths, one a line. Relative paths are in `file_root`, or the list's folder."
     )
     file_filter = Arg(str, "*.npy", "Glob pattern of the files to read from `file_root`.")
-    roi_start = Arg([int], None, "Where the region begins.")
-    rel_roi_start = Arg([float], None, "Where the region begins, 1.0 being the end of the array.")
-    roi_end = Arg([int], None, "Where the region ends; not part of it.")
-    rel_roi_end = Arg([float], None, "Where the region ends, 1.0 being the end of the array.")
-    roi_shape = Arg([int], None, "Shape of the region.")
-    rel_roi_shape = Arg([float], None, "Shape of the region, 1.0 being that of the array.")
+    roi_start = PerSample([int], None, "Where the region begins.", ragged=True)
+    rel_roi_start = PerSample([float], None, "Where the region begins, 1.0 being the end of the array.", ragged=True)
+    roi_end = PerSample([int], None, "Where the region ends; not part of it.", ragged=True)
+    rel_roi_end = PerSample([float], None, "Where the region ends, 1.0 being the end of the array.", ragged=True)
+    roi_shape = PerSample([int], None, "Shape of the region.", ragged=True)
+    rel_roi_shape = PerSample([float], None, "Shape of the region, 1.0 being that of the array.", ragged=True)
     roi_axes = Arg([int], [], "The axes that these are for, in the order of the values; all of them by default.")
     out_of_bounds_policy = Arg(
         str,
@@ -98,16 +103,16 @@ class Numpy(RecordReader):
                 f"{name}: out_of_bounds_policy takes 'error', 'pad' or 'trim_to_shape'; "
                 f"got {v['out_of_bounds_policy']!r}"
             )
-        self.named = [n for n in (*_STARTS, *_ENDS) if n in given and v[n]]
-        counts, n_axes = {len(v[n]) for n in self.named}, len(v["roi_axes"])
+        # Of arguments that are data, the batch says how many values they have.
+        self.named = [n for n in (*_STARTS, *_ENDS) if n in given and (v[n] is None or v[n])]
+        counts, n_axes = {len(v[n]) for n in self.named if v[n] is not None}, len(v["roi_axes"])
         if (
             len((counts | {n_axes or 1}) - {1}) > 1
             or (n_axes == 1 and counts - {1})
             or max(counts, default=0) > MAX_DIMS
         ):
-            lengths = ", ".join(f"{n} has {len(v[n])}" for n in (*self.named, "roi_axes"))
+            lengths = ", ".join(f"{n} has {len(v[n] or ())}" for n in (*self.named, "roi_axes") if v[n] is not None)
             raise ValueError(f"{name}: the arguments of the region need one value for each axis; {lengths}")
-        self._n_values = max(counts, default=0)
         if n_axes > MAX_DIMS:
             raise ValueError(f"{name}: roi_axes has {n_axes} axes, arrays have at most {MAX_DIMS}")
         if self.named and v["use_o_direct"]:
@@ -117,34 +122,41 @@ class Numpy(RecordReader):
         return (Parsed(None, None),)
 
     def parser_arguments(self) -> dict[str, Any]:
+        known = {n: np.array([self.values[n] or []]) for n in self.named}
+        return self._region(1, known, {n: np.array([x.shape[1]]) for n, x in known.items()})
+
+    def parser_arguments_by(self, a: Arguments) -> dict[str, Any]:
+        return self._region(a.n, {n: getattr(a, n) for n in self.named}, {n: a.lengths(n) for n in self.named})
+
+    def _region(self, rows: int, values: dict[str, np.ndarray], lengths: dict[str, np.ndarray]) -> dict[str, Any]:
+        """The parser's arguments: `values` (rows, k), of which each sample, or all of them, has `lengths` (rows,)."""
         v = self.values
-
-        def column(names: tuple[str, ...], relative: bool) -> np.ndarray:
-            given = next((n for n in names if n in self.named and n.startswith("rel_") == relative), None)
-            values = np.zeros((1, MAX_DIMS), "f4" if relative else "i4")
-            if given is not None:
-                values[:, : self._n_values] = v[given]
-            return values
-
-        def kind(names: tuple[str, ...]) -> int:
-            return next((i for i, n in enumerate(names, 1) if n in self.named), 0)
-
         axes = np.zeros((1, MAX_DIMS), "i4")
         axes[:, : len(v["roi_axes"])] = v["roi_axes"]
-        return {
+        fields = {
             "has_window": int(bool(self.named)),
-            "start_is": kind(_STARTS),
-            "end_is": kind(_ENDS),
+            "n_rows": rows,
             "n_axes": len(v["roi_axes"]),
-            "n_values": self._n_values,
             "outside": _OUTSIDE.index(v["out_of_bounds_policy"]),
             "fill_value": v["fill_value"],
             "axes": axes,
-            "start": column(_STARTS, True),
-            "end": column(_ENDS, True),
-            "start_at": column(_STARTS, False),
-            "end_at": column(_ENDS, False),
         }
+        for end, names in (("start", _STARTS), ("end", _ENDS)):
+            kind, name = next(((k, n) for k, n in enumerate(names, 1) if n in values), (0, ""))
+            count = lengths[name] if name else np.zeros(rows, "i4")
+            if count.max(initial=0) > MAX_DIMS:
+                raise ValueError(f"{name} has {count.max()} values, arrays have at most {MAX_DIMS} axes")
+            absolute, relative = np.zeros((1, rows, MAX_DIMS), "i4"), np.zeros((1, rows, MAX_DIMS), "f4")
+            if name:
+                column = values[name]
+                (relative if name.startswith("rel_") else absolute)[0, :, : column.shape[1]] = column
+            fields |= {
+                f"{end}_is": kind,
+                f"{end}_count": count[None].astype("i4"),
+                end: relative,
+                f"{end}_at": absolute,
+            }
+        return fields
 
     def source_name(self, index: int) -> SourceName:
         return self.records.objects.path(index)
