@@ -125,8 +125,10 @@ def _dali(task: str, threads: tuple[int, ...]) -> dict:
 
 CONTENDERS = {
     "decode: penstock": batches("penstock", "decode"),
+    "JPEG engine allowed, decode: penstock": batches("penstock", "decode", load=0.65),
     **_dali("decode", (THREADS,)),
     "val: penstock": batches("penstock", "val"),
+    "JPEG engine allowed, val: penstock": batches("penstock", "val", load=0.65),
     **_dali("val", (THREADS, THREADS // 2)),
     "rrc: penstock": batches("penstock", "rrc"),
     **_dali("rrc", (THREADS,)),

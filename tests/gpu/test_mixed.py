@@ -263,6 +263,23 @@ def test_shared_with_the_jpeg_engine(monkeypatch, share, refuses):
     assert _Engine.decoded == (0 if refuses else 31 if share == 1 else 7 * 2 + 1)
 
 
+@pytest.mark.parametrize("given", [{}, {"hw_decoder_load": 0.0}], ids=["not given", "0"])
+def test_the_jpeg_engine_is_left_out_unless_it_is_allowed(monkeypatch, given):
+    """Its pixels differ, and what it takes depends on speed: by default every run gives the pixels of the CPU."""
+    monkeypatch.setattr(mixed, "HardwareDecoder", lambda device: pytest.fail("the JPEG engine was opened"))
+    files = [photo(k, 24 + k, 30, quality=80) for k in range(4)]
+
+    @pipeline_def(batch_size=4, num_threads=2, device_id=0)
+    def pipe():
+        return fn.decoders.image(fn.external_source([files] * 8), device="mixed", **given)
+
+    p = pipe()
+    for _ in range(8):
+        assert_pixels(pixels(p), files)
+    assert "JPEG engine" not in p.explain()
+    assert "JPEG engine" in decoder([files], 4, load=0.65).explain()
+
+
 def test_memory_of_a_batch_is_given_back_at_once():
     """Not only when the garbage collector comes by: nothing of a batch is in a cycle."""
     batches = [[photo(k, 20 + k, 20)] for k in range(10)]

@@ -10,6 +10,7 @@ def shares(engine, kernels, asked, n=60, pauses=()):
     """The share of the engine after each batch of 100 pictures of a byte: what is asked for is `asked` pictures a
     second at most, what comes is limited by both decoders' speeds. Before batches `pauses` nothing is asked for."""
     sharing, now, found = Sharing("engine", "kernels", ()), 0.0, []
+    sharing.has_engine = True
     for i in range(n):
         now += 0.3 * (i in pauses)
         taken = int(spread(100, sharing.share(100, now)).sum())
@@ -55,7 +56,6 @@ def test_between_there_is_a_bit_of_both():
 
 def test_without_an_engine():
     sharing = Sharing("engine", "kernels")
-    sharing.has_engine = False
     assert sharing.share(5) == 0
 
 

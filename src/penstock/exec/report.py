@@ -190,7 +190,7 @@ def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
 def _own_title(op: Operator) -> str:
     from ..gpu.stage import stage_of  # only pipelines with a GPU pay for its modules
 
-    return stage_of(op).title
+    return stage_of(op).title(op)
 
 
 def _plans(plan: Plan) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class Sharing:
     def __init__(self, engine: str, kernels: str, others: tuple[str, ...] = ()):
         self.engine, self.kernels = engine, kernels
         self.decoded: dict[str, int] = dict.fromkeys((engine, kernels, *others), 0)
-        self.has_engine = True
+        self.has_engine = False
         self._rates = {engine: _Rate(), kernels: _Rate()}
         self._best = 0.0  # of the engine
         self._asked = _Rate()

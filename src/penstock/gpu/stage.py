@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,10 +67,13 @@ def stage_of(op: Operator) -> type[GpuStage]:
 class GpuStage:
     """Runs one operator on the GPU. Made when a pipeline is built; batches may come from several threads."""
 
-    title: ClassVar[str] = "a stage of its own on the GPU"  # what `Pipeline.explain` calls it
-
     def __init__(self, call: StageCall):
         self.call = call
+
+    @classmethod
+    def title(cls, op: Operator) -> str:
+        """What `Pipeline.explain` calls it."""
+        return "a stage of its own on the GPU"
 
     @classmethod
     def check_device(cls, op: Operator, session: Session) -> None:

@@ -61,8 +61,9 @@ class Decoder(Operator, abstract=True):
     hw_decoder_load = Arg(
         float,
         0.65,
-        "On the GPU, 0 keeps pictures from its JPEG engine, so that all pixels are those of the CPU, the same in every "
-        "run; any other value lets the engines share by their measured speeds.",
+        "A value above 0 allows the GPU's hardware JPEG engine. The engine leaves the multiprocessors to training, but "
+        "its pixels differ from those of the CPU, and which images it decodes depends on measured speeds, so that runs "
+        "differ. Not given, or 0: all pixels are those of the CPU, the same in every run.",
     )
     hybrid_huffman_threshold = Arg(int, 1000000, _NO_EFFECT, hidden=True)
     memory_stats = Arg(bool, False, _NO_EFFECT, hidden=True, deprecated=_REMOVED)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mixed decoders: encoded images on the CPU become pixels on the GPU. Two engines share each batch: the GPU's JPEG
-engine, and kernels that do all of the decoding. What one refuses goes to the next: CPU threads for entropy decoding
-with kernels for the rest; the CPU alone."""
+"""Mixed decoders: encoded images on the CPU become pixels on the GPU, by kernels that do all of the decoding. Where
+the user allows it (`hw_decoder_load`), the GPU's JPEG engine takes a share of each batch. What one refuses goes to the
+next: CPU threads for entropy decoding with kernels for the rest; the CPU alone."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ....core import kernels
 from ....core.batch import Batch
 from ....core.clocks import clocks
 from ....core.dtypes import to_numpy
+from ....core.op import Operator
 from ....gpu.batch import DeviceBatch
 from ....gpu.copies import copy_samples
 from ....gpu.deferred_errors import Memory
@@ -40,16 +41,18 @@ _KEPT_SIZES, _KEPT_EACH = 32, 4  # numbers of pictures that `Scans` are kept for
 class Decoding(GpuStage):
     """Runs a mixed decoder."""
 
-    title = "decoding by CPU and GPU"
+    @classmethod
+    def title(cls, op: Operator) -> str:
+        return "decoding by CPU, GPU and its JPEG engine" if uses_hardware(op) else "decoding by CPU and GPU"
 
     def __init__(self, call: StageCall):
         super().__init__(call)
         self._planner = Planner(call)
         self._scans: dict[int, list[Scans]] = {}  # those that are idle, by the number of pictures
         values = call.op.values
-        self._format = _FORMATS.get(int(values["output_type"])) if values["hw_decoder_load"] > 0 else None
-        if to_numpy(values["dtype"]) != np.uint8:
-            self._format = None
+        self._format: int | None = None  # what the JPEG engine makes; None: it is left out
+        if uses_hardware(call.op) and to_numpy(values["dtype"]) == np.uint8:
+            self._format = _FORMATS.get(int(values["output_type"]))
 
     def run(self, batch: StageBatch) -> DeviceBatch:
         encoded = batch.inputs[0]
@@ -65,7 +68,7 @@ class Decoding(GpuStage):
         engines = engines_of(gpu.session)
         engines.collect()
         doubted, share, todo = batch.doubted, 0.0, np.ones(batch.n, bool)
-        if engines.hardware is not None and self._format is not None:
+        if self._format is not None and engines.open_hardware():
             share = engines.sharing.share(pictures.file_bytes)
         # As nearly always, nothing has to be picked.
         if share >= 1 and pictures.all_fit_hardware:
@@ -118,6 +121,12 @@ class Decoding(GpuStage):
         if idle is not None and len(idle) < _KEPT_EACH:
             idle.append(scans)
         return undone
+
+
+def uses_hardware(op: Operator) -> bool:
+    """Whether the JPEG engine may decode for an operator. Its pixels differ from those of the kernels and of the CPU,
+    and which pictures it takes depends on measured speed, so only where `hw_decoder_load` was given."""
+    return "hw_decoder_load" in op.given and op.values["hw_decoder_load"] > 0
 
 
 def engines_of(session: Session) -> Engines:
@@ -214,8 +223,8 @@ class _Job:
 
 
 class Engines:
-    """The decoders of a pipeline; the JPEG engine has a thread of its own, which sleeps while there is nothing to
-    do."""
+    """The decoders of a pipeline; the JPEG engine, opened for the first who may use it, has a thread of its own, which
+    sleeps while there is nothing to do."""
 
     def __init__(self, session: Session):
         self.session: Session = weakref.proxy(session)  # whose these are
@@ -227,21 +236,35 @@ class Engines:
         self._ends: dict[str, Event] = {}
         self._collecting = threading.Lock()
         self._enough = 1  # measurements that are worth to be looked at; several at once take less time each
-        try:
-            self.hardware = HardwareDecoder(session.device)
-        except (CudaError, Refused, OSError) as e:
-            self.why_not = str(e)
-            self.sharing.has_engine = False
-            return
-        self._stream = Stream(session.device)
+        self._was_opened = False
         self._last: Event | None = None
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+
+    def open_hardware(self) -> bool:
+        """Whether there is a JPEG engine. Called inside `with device:`."""
+        if not self._was_opened:
+            with self.session.lock:
+                if not self._was_opened:
+                    self._open_hardware()
+                    self._was_opened = True
+        return self.hardware is not None
+
+    def _open_hardware(self) -> None:
+        device = self.session.device
+        try:
+            hardware = HardwareDecoder(device)
+        except (CudaError, Refused, OSError) as e:
+            self.why_not = str(e)
+            return
+        self._stream = Stream(device)
         # While idle, the thread refers to nothing else: it ends when nobody uses the pipeline any more.
-        arguments = weakref.ref(self), self._jobs, session.device
+        arguments = weakref.ref(self), self._jobs, device
         thread = threading.Thread(target=_work, args=arguments, name="penstock-jpeg-engine", daemon=True)
-        self._end = weakref.finalize(self, _end, self._jobs, thread, self._stream, self.hardware)
+        self._end = weakref.finalize(self, _end, self._jobs, thread, self._stream, hardware)
         self._end.atexit = False
         thread.start()
+        self.hardware = hardware
+        self.sharing.has_engine = True
 
     def submit(self, gpu: GpuPass, encoded: Batch, out: DeviceBatch, format: int) -> _Job:
         job = _Job(gpu, encoded, out, format)

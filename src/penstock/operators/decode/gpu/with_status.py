@@ -12,6 +12,7 @@ import numpy as np
 from ....core import kernels
 from ....core.batch import Batch, Spec
 from ....core.errors import InternalError, SampleErrors
+from ....core.op import Operator
 from ....core.rows import ArgumentRows
 from ....gpu.batch import DeviceBatch
 from ....gpu.deferred_errors import DeferredErrors, Memory
@@ -27,7 +28,9 @@ class KernelWithStatus(GpuStage):
     """Runs an operator of one output whose kernel reports a status per sample: a line `// status: field` names an
     `int64_t` of its arguments, the address of a byte where it writes 1 for a bad sample."""
 
-    title = "a kernel on the GPU that finds bad samples"
+    @classmethod
+    def title(cls, op: Operator) -> str:
+        return "a kernel on the GPU that finds bad samples"
 
     def __init__(self, call: StageCall):
         super().__init__(call)

@@ -26,7 +26,9 @@ _SOURCE = '#include "filter/optical_flow.cu"\n'
 
 
 class OpticalFlowStage(GpuStage):
-    title = "an engine of the GPU"
+    @classmethod
+    def title(cls, op: Operator) -> str:
+        return "an engine of the GPU"
 
     @classmethod
     def check_device(cls, op: Operator, session: Session) -> None:
