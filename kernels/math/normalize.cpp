@@ -6,36 +6,44 @@
 #include "core/stream.h"
 #include "math/sums.h"
 
-template <class Out, class In>
-CLONES static void apply(Out *__restrict out, const In *__restrict in, int64_t n, const float *__restrict mean,
+template <class In>
+CLONES static void apply(float *__restrict out, const In *__restrict in, int64_t n, const float *__restrict mean,
                          const float *__restrict rest, const float *__restrict factor, float shift, int64_t n_lanes) {
   int64_t i = 0;
   if (n_lanes == kLanes)
     for (; i + kLanes <= n; i += kLanes)
-      for (int j = 0; j < kLanes; j++)
-        out[i + j] = saturate<Out>(deviation(in[i + j], mean[j], rest[j]) * factor[j] + shift);
+      for (int j = 0; j < kLanes; j++) out[i + j] = deviation(in[i + j], mean[j], rest[j]) * factor[j] + shift;
   for (; i < n; i += n_lanes) {
     int64_t m = n - i < n_lanes ? n - i : n_lanes;
-    for (int64_t j = 0; j < m; j++)
-      out[i + j] = saturate<Out>(deviation(in[i + j], mean[j], rest[j]) * factor[j] + shift);
+    for (int64_t j = 0; j < m; j++) out[i + j] = deviation(in[i + j], mean[j], rest[j]) * factor[j] + shift;
   }
 }
 
 // One mean for all.
-template <class Out, class In>
-CLONES static void apply(Out *__restrict out, const In *__restrict in, int64_t n, float mean, float rest, float factor,
-                         float shift) {
-  for (int64_t i = 0; i < n; i++) out[i] = saturate<Out>(deviation(in[i], mean, rest) * factor + shift);
+template <class In>
+CLONES static void apply(float *__restrict out, const In *__restrict in, int64_t n, float mean, float rest,
+                         float factor, float shift) {
+  for (int64_t i = 0; i < n; i++) out[i] = deviation(in[i], mean, rest) * factor + shift;
 }
 
+template <class Out>
+CLONES static void convert(Out *__restrict out, const float *__restrict in, int64_t n) {
+  for (int64_t i = 0; i < n; i++) out[i] = saturate<Out>(in[i]);
+}
+
+constexpr int64_t kBlock = 4096;  // floats that are converted at a time, while they are in the cache
+
+// The floats that `apply` needs.
+static int64_t table_size(const Groups &g) { return 3 * n_lanes(g) + std::max(n_lanes(g), kBlock); }
+
+// Outputs of other types are converted from floats: a loop for each pair of types would be 49 of them.
 template <class Out, class In>
 static void apply(Out *out, const In *in, const Groups &g, const double *mean, const double *factor, float shift,
                   float *table, const Scratch &scratch) {
   int64_t n = g.rows * g.period, lanes = n < kLanes ? g.period : n_lanes(g);
-  // Of floats only, the usual and largest outputs: for the others the code would be as much again.
-  constexpr bool kMayStream = std::is_same_v<Out, float>;
-  const bool streams = kMayStream && scratch.is_output_large && n >= 4096 && lanes <= kLanes;
-  float *means = table, *rests = table + lanes, *factors = rests + lanes;
+  const bool streams = scratch.is_output_large && n >= 4096 && lanes <= kLanes;
+  float *means = table, *rests = means + lanes, *factors = rests + lanes, *block = factors + lanes;
+  const int64_t step = std::max(lanes, kBlock / lanes * lanes);
   g.for_blocks([&](int64_t offset, int64_t param) {
     for (int64_t j = 0; j < lanes; j++) {
       int64_t p = param + (lanes == g.period ? j : j % g.period);
@@ -43,19 +51,25 @@ static void apply(Out *out, const In *in, const Groups &g, const double *mean, c
       rests[j] = (float)(mean[p] - means[j]);
       factors[j] = (float)factor[p];
     }
-    if (streams) {
-      if constexpr (kMayStream)
-        stream_blocks(out + offset, n, lanes, [&](Out *to, int64_t first, int64_t m) {
-          g.period == 1 ? apply(to, in + offset + first, m, means[0], rests[0], factors[0], shift)
-                        : apply(to, in + offset + first, m, means, rests, factors, shift, lanes);
-        });
-    } else if (lanes == 1) {  // few elements: a call would cost more than they do
-      for (int64_t i = 0; i < n; i++)
-        out[offset + i] = saturate<Out>(deviation(in[offset + i], means[0], rests[0]) * factors[0] + shift);
-    } else if (g.period == 1) {
-      apply(out + offset, in + offset, n, means[0], rests[0], factors[0], shift);
+    auto make = [&](float *to, int64_t first, int64_t m) {
+      const In *from = in + offset + first;
+      if (lanes == 1)  // few elements: a call would cost more than they do
+        for (int64_t i = 0; i < m; i++) to[i] = deviation(from[i], means[0], rests[0]) * factors[0] + shift;
+      else if (g.period == 1)
+        apply(to, from, m, means[0], rests[0], factors[0], shift);
+      else
+        apply(to, from, m, means, rests, factors, shift, lanes);
+    };
+    if constexpr (!std::is_same_v<Out, float>) {
+      for (int64_t i = 0; i < n; i += step) {
+        const int64_t m = std::min(step, n - i);
+        make(block, i, m);
+        convert(out + offset + i, block, m);
+      }
+    } else if (streams) {
+      stream_blocks(out + offset, n, lanes, make);
     } else {
-      apply(out + offset, in + offset, n, means, rests, factors, shift, lanes);
+      make(out + offset, 0, n);
     }
   });
 }
@@ -90,7 +104,7 @@ static void run(const Tensor *out, const Tensor *in, const NormalizeArgs &a, Scr
       double variance = a.stddev_origin != COMPUTED ? factor[p] * factor[p] : degrees > 0 ? factor[p] / degrees : 0;
       factor[p] = normalizing_factor(variance + a.epsilon, a.scale, a.stddev_origin == COMPUTED || a.is_estimate);
     }
-    float *table = scratch.array<float>(3 * n_lanes(g), 2);
+    float *table = scratch.array<float>(table_size(g), 2);
     for_types<uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, float>(
         out->dtype, [&](auto o) { apply(out->as<decltype(o)>(), x, g, mean, factor, a.shift, table, scratch); });
   });
