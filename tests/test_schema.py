@@ -45,6 +45,7 @@ ADDED = {
     ("*", "batch_by_length"): "batches of similar length, which every loader for speech has",
     ("*", "num_buckets"): "the same",
     ("*", "name"): "every call takes it; sources keep it",
+    ("decoders.video", "image_type"): "readers of videos have it, and are made of this operator",
     ("audio_resample", "antialias"): "opt-in, as it changes samples: no aliases where the rate is lowered",
 }
 NOT_ON_GPU_YET = {

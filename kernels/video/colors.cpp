@@ -108,6 +108,18 @@ CLONES void convert_row(const T *__restrict luma, const int16_t *__restrict u, c
   }
 }
 
+// The same without the matrix: Y' and chroma in 8 bits, in the range that they have.
+template <class T>
+CLONES void take_ycbcr(const T *__restrict luma, const int16_t *__restrict u, const int16_t *__restrict v, int64_t n,
+                       int down, int drop, uint8_t *__restrict y, uint8_t *__restrict cb, uint8_t *__restrict cr) {
+  const auto chroma = [](int16_t x) { return (uint8_t)std::clamp(((x + 64) >> 7) + 128, 0, 255); };
+  for (int64_t i = 0; i < n; i++) {
+    const int sample = luma[i] >> drop;
+    y[i] = (uint8_t)std::min((sample + (1 << down >> 1)) >> down, 255);
+    cb[i] = chroma(u[i]), cr[i] = chroma(v[i]);
+  }
+}
+
 // A row of chroma between two: 4 times its value, the middle taken off.
 template <class T>
 CLONES void blend_rows(const T *__restrict near, const T *__restrict far, int64_t n, int near_weight, int far_weight,
@@ -155,7 +167,7 @@ class Converter {
   }
 
   template <class T>
-  void row(int64_t y, uint8_t *out) const {
+  void row(int64_t y, bool as_ycbcr, uint8_t *out) const {
     const int drop = f_.bit_shift;
     const T *luma = (const T *)(p_.plane[0] + y * p_.line[0]) + x_;
     if (f_.is_gray) {
@@ -166,7 +178,10 @@ class Converter {
       chroma<T>(f_.is_semiplanar ? (const T *)p_.plane[1] + 1 : (const T *)p_.plane[2],
                 f_.is_semiplanar ? p_.line[1] : p_.line[2], y, pixel, rows_.v);
     }
-    convert_row<T>(luma, rows_.u, rows_.v, width_, k_, 15 - f_.bits, drop, rows_.r, rows_.g, rows_.b);
+    if (as_ycbcr)
+      take_ycbcr<T>(luma, rows_.u, rows_.v, width_, f_.bits - 8, drop, rows_.r, rows_.g, rows_.b);
+    else
+      convert_row<T>(luma, rows_.u, rows_.v, width_, k_, 15 - f_.bits, drop, rows_.r, rows_.g, rows_.b);
     interleave(rows_.r, rows_.g, rows_.b, width_, out);
   }
 
@@ -230,12 +245,13 @@ class Converter {
 
 }  // namespace
 
-void picture_to_rgb(const Picture &picture, int64_t y, int64_t x, int64_t height, int64_t width, uint8_t *out,
-                    Scratch &scratch) {
+void picture_to_pixels(const Picture &picture, bool as_ycbcr, int64_t y, int64_t x, int64_t height, int64_t width,
+                       uint8_t *out, Scratch &scratch) {
   Format format;
   if (!parse(picture.format, &format))
     fail("pictures of the format %s are not supported", picture.format ? picture.format : "(unknown)");
   if (picture.matrix == 0 && !format.is_gray) format.is_rgb = true;  // said so: planes of green, blue and red
+  if (format.is_rgb && as_ycbcr) fail("the video has no YCbCr, its pictures are RGB (%s)", picture.format);
   if (height <= 0 || width <= 0) return;
   const int64_t bytes = (width + 2 + 63) / 64 * 64, room = 2 * (bytes + 64);
   char *memory = scratch.array<char>(3 * bytes + 3 * room);
@@ -249,6 +265,6 @@ void picture_to_rgb(const Picture &picture, int64_t y, int64_t x, int64_t height
     if (format.is_rgb)
       format.bits > 8 ? convert.rgb_row<uint16_t>(y + i, to) : convert.rgb_row<uint8_t>(y + i, to);
     else
-      format.bits > 8 ? convert.row<uint16_t>(y + i, to) : convert.row<uint8_t>(y + i, to);
+      format.bits > 8 ? convert.row<uint16_t>(y + i, as_ycbcr, to) : convert.row<uint8_t>(y + i, as_ycbcr, to);
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures of video decoders to RGB.
+// Pictures of video decoders to RGB or YCbCr.
 #pragma once
 #include "video/decoder.h"
 
-// A rectangle of `picture` as interleaved RGB (or BGR), 8 bits a channel. `rows` is scratch memory for rows of planes.
-void picture_to_rgb(const Picture &picture, int64_t y, int64_t x, int64_t height, int64_t width, uint8_t *out,
-                    Scratch &scratch);
+// A rectangle of `picture` as interleaved RGB, or as YCbCr in its own range, 8 bits a channel.
+void picture_to_pixels(const Picture &picture, bool as_ycbcr, int64_t y, int64_t x, int64_t height, int64_t width,
+                       uint8_t *out, Scratch &scratch);

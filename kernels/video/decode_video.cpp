@@ -40,7 +40,7 @@ void run(const Tensor *out, const Tensor *in, const DecodeVideoArgs &a, Scratch 
           frame, picture.height, picture.width, index.height, index.width);
     auto it = std::lower_bound(places.begin(), places.end(), std::make_pair(frame, (int64_t)-1));
     uint8_t *first = out->as<uint8_t>() + it->second * size;
-    picture_to_rgb(picture, a.y, a.x, height, width, first, scratch);
+    picture_to_pixels(picture, a.as_ycbcr, a.y, a.x, height, width, first, scratch);
     while (++it != places.end() && it->first == frame) memcpy(out->as<uint8_t>() + it->second * size, first, size);
   });
 }

@@ -58,10 +58,13 @@ EXPORT_LONG(video_files_open)
 EXPORT void video_files_close(VideoFiles *files) { delete files; }
 EXPORT_LONG(video_files_close)
 
-// When the frames of a file are shown, in seconds.
-EXPORT void video_times(const VideoFiles *files, int64_t file, double *times) {
-  const VideoIndex &index = files->index[(size_t)file];
-  for (size_t i = 0; i < index.times.size(); i++) times[i] = (double)index.times[i] / (double)index.timescale;
+// When the frames of the files from `first` to `end` (exclusive) are shown, in seconds, one file behind the other.
+EXPORT void video_times(const VideoFiles *files, int64_t first, int64_t end, double *times) {
+  for (int64_t file = first; file < end; file++) {
+    const VideoIndex &index = files->index[(size_t)file];
+    if (!files->errors[(size_t)file].empty()) continue;
+    for (const int64_t time : index.times) *times++ = (double)time / (double)index.timescale;
+  }
 }
 EXPORT_LONG(video_times)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core import kernels
 from ...core.batch import Batch, Spec
-from ...core.dtypes import to_numpy
+from ...core.dtypes import DALIImageType, to_numpy
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerSample
 from ...core.rows import allocate
@@ -25,10 +25,10 @@ class Video(Operator):
     """Decodes frames of videos: all, a range, or those listed in `frames`.
 
     Input: the bytes of a file (uint8): MP4, QuickTime, Matroska or WebM, with H.264, HEVC, VP8, VP9, AV1, MPEG-4,
-    MPEG-2, MJPEG or ProRes of 8 to 12 bits. Output: RGB (FHWC, uint8). Frame numbers count the frames in the order in
-    which they are shown, without those that the file's edit list cuts off; frame rates may vary. Only the frames asked
-    for are converted, and only those that they depend on are decoded besides. Frames are not rotated: that is what
-    the file's metadata ask of a player.
+    MPEG-2, MJPEG or ProRes of 8 to 12 bits. Output: RGB or YCbCr (FHWC, uint8). Frame numbers count the frames in the
+    order in which they are shown, without those that the file's edit list cuts off; frame rates may vary. Only the
+    frames asked for are converted, and only those that they depend on are decoded besides. Frames are not rotated: that
+    is what the file's metadata ask of a player.
 
     FFmpeg does the decoding: that of `pip install penstock[video]`, the system's, or that in the folder
     PENSTOCK_FFMPEG. ImportError if there is none.
@@ -70,6 +70,11 @@ class Video(Operator):
         "'reflect' (mirrored, with or without the last frame twice).",
     )
     fill_value = Arg([int], [0], "Colour of frames padded by 'constant', 0 to 255: one value or red, green, blue.")
+    image_type = Arg(
+        DALIImageType,
+        DALIImageType.RGB,
+        "Colours of the frames: RGB, or YCbCr as the stream has them, in 8 bits and with chroma at every pixel.",
+    )
     build_index = Arg(bool, True, _NO_EFFECT, hidden=True)
     affine = Arg(bool, True, _NO_EFFECT, hidden=True)
 
@@ -81,6 +86,8 @@ class Video(Operator):
             raise ValueError(f"{name}: fill_value takes 1 value, or 3 for red, green, blue; got {len(v['fill_value'])}")
         if not all(0 <= x <= 255 for x in v["fill_value"]):
             raise ValueError(f"{name}: fill_value must be in range [0, 255]; got {v['fill_value']}")
+        if v["image_type"] not in (DALIImageType.RGB, DALIImageType.YCbCr):
+            raise ValueError(f"{name}: image_type takes RGB or YCbCr; got {v['image_type'].name}")
         try:
             open_ffmpeg()
         except ImportError as e:
@@ -107,6 +114,7 @@ class Video(Operator):
             "frames": a.numbers,
             "y": out.origin[:, 1],
             "x": out.origin[:, 2],
+            "as_ycbcr": a.image_type == DALIImageType.YCbCr,
             "fill": np.broadcast_to(np.append(fill, np.uint8(0)), (a.n, 4)),
         }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What readers of videos have in common: their arguments, and which sequences there are."""
+"""What readers of videos have in common: their arguments, and what they give of each sequence."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from ...core.batch import Batch
 from ...core.dtypes import DALIImageType
 from ...core.op import Arg
 from ...core.source_name import SourceName
-from ..decode._padding import PAD_MODES, padded
+from ..decode._padding import padded
 from ._records import RecordReader, Records
-from ._videos import Videos, find_files, range_in_frames, sequences
+from ._videos import Ranges, Videos, find_files
 
-_ROUNDINGS = ("start_down_end_up", "start_up_end_down", "all_up", "all_down")
-_FRAME_NUMBERS = {"none": "none", "False": "none", "scalar": "scalar", "True": "scalar", "sequence": "sequence"}
+FRAME_NUMBERS = {"none": "none", "False": "none", "scalar": "scalar", "True": "scalar", "sequence": "sequence"}
+COLOURS = {DALIImageType.RGB, DALIImageType.YCbCr}
 
 
 class Sequences(RecordReader, abstract=True):
-    """The arguments, and which sequences there are."""
+    """A sample is a sequence: some frames of a video, of which the compressed pictures are read. Classes say, by
+    `ranges` and `starts`, where sequences begin."""
 
     filenames = Arg([str], [], "Paths of the videos.")
     file_root = Arg(str, "", "Folder of the data set: its sub-folders, sorted, are the classes 0, 1, ...")
@@ -31,39 +32,12 @@ class Sequences(RecordReader, abstract=True):
         'Path of a text file of lines "path label [start [end]]". Relative paths are in its folder. Sequences lie '
         "between start and end.",
     )
-    file_list_format = Arg(
-        str,
-        "timestamps",
-        "What start and end are: 'timestamps' in seconds, or numbers of 'frames', of which negative ones count from "
-        "the end.",
-    )
-    file_list_rounding = Arg(
-        str,
-        "start_down_end_up",
-        "Which frame a time between two stands for: 'start_down_end_up', 'start_up_end_down', 'all_up' or 'all_down'.",
-    )
-    file_list_include_end = Arg(
-        bool, True, "Accepted for compatibility; as in DALI 2.4 a range ends before the frame at its end.", hidden=True
-    )
     labels = Arg([int], None, "One label for each of `filenames`.")
     sequence_length = Arg(int, doc="Frames of each sequence.")
     stride = Arg(int, 1, "Distance from one frame of a sequence to the next.")
     step = Arg(
         int, -1, "Distance from the first frame of a sequence to that of the next; by default sequence_length * stride."
     )
-    uniform_sample = Arg(
-        bool,
-        False,
-        "Gives one sequence of each video: frames at equal distances from its first (or the range's) to its last. "
-        "`stride`, `step` and `pad_mode` are ignored then.",
-    )
-    pad_mode = Arg(
-        str,
-        "none",
-        "What becomes of frames behind a video's end: 'none' (a last sequence that is too short is left out), "
-        "'constant' (`fill_value`), 'edge' or 'repeat', 'reflect_1001' or 'symmetric', 'reflect_101' or 'reflect'.",
-    )
-    fill_value = Arg([int], [0], "Colour of frames padded by 'constant', 0 to 255: one value or red, green, blue.")
     enable_frame_num = Arg(
         str,
         "none",
@@ -73,27 +47,46 @@ class Sequences(RecordReader, abstract=True):
     enable_timestamps = Arg(
         bool, False, "Adds an output: when each frame is shown, in seconds (float64, (F,)); -1 for padded frames."
     )
-    image_type = Arg(DALIImageType, DALIImageType.RGB, "Colours of the frames: RGB.")
+    image_type = Arg(
+        DALIImageType,
+        DALIImageType.RGB,
+        "Colours of the frames: RGB, or YCbCr as the stream has them, in 8 bits and with chroma at every pixel.",
+    )
 
     parser = "read/video_clip"
+
+    def ranges(self, videos: Videos, given: Ranges | None) -> tuple[np.ndarray, np.ndarray]:
+        """(files,) first frame and end (exclusive) of what is wanted of each video. `given` is what a file list says;
+        None: there is none."""
+        raise NotImplementedError
+
+    def starts(self, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, int]:
+        """(files,) how many sequences lie in ranges, and the distance from one to the next."""
+        raise NotImplementedError
+
+    def frames_from(self, first: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """(n, sequence_length) the frames of sequences that begin at `first` (n,)."""
+        return first[:, None] + np.arange(self.values["sequence_length"]) * self.values["stride"]
+
+    def padding(self) -> str:
+        """How frames behind the end of a range are padded."""
+        return "none"
 
     def setup(self) -> None:
         super().setup()
         who, v = self.display_name(), self.values
-        for name, accepted in (
-            ("file_list_format", ("timestamps", "frames")),
-            ("file_list_rounding", _ROUNDINGS),
-            ("pad_mode", tuple(PAD_MODES)),
-            ("enable_frame_num", tuple(_FRAME_NUMBERS)),
-        ):
-            if v[name] not in accepted:
-                raise ValueError(f"{who}: {name} takes one of {', '.join(accepted)}; got {v[name]!r}")
+        self.check_choice("enable_frame_num", tuple(FRAME_NUMBERS))
         for name in ("sequence_length", "stride"):
             if v[name] < 1:
                 raise ValueError(f"{who}: {name} takes at least 1; got {v[name]}")
-        if v["image_type"] != DALIImageType.RGB:
-            raise ValueError(f"{who}: image_type takes RGB; for other colours call fn.color_space_conversion behind it")
-        self.frame_numbers = _FRAME_NUMBERS[v["enable_frame_num"]]
+        if v["image_type"] not in COLOURS:
+            raise ValueError(f"{who}: image_type takes RGB or YCbCr; got {v['image_type'].name}")
+
+    def check_choice(self, name: str, accepted: tuple[str, ...]) -> None:
+        if self.values[name] not in accepted:
+            raise ValueError(
+                f"{self.display_name()}: {name} takes one of {', '.join(accepted)}; got {self.values[name]!r}"
+            )
 
     def find(self) -> Records:
         v, who = self.values, self.display_name()
@@ -104,35 +97,30 @@ class Sequences(RecordReader, abstract=True):
             raise ValueError(
                 f"{who}: none of the {len(names)} videos can be read; {names.path(first)}: {videos.errors[first]}"
             )
-        length, stride = v["sequence_length"], v["stride"]
-        step, mode = v["step"] if v["step"] > 0 else length * stride, PAD_MODES[v["pad_mode"]]
-        files, numbers, shown = [], [], []
-        for i, n in enumerate(videos.frames.tolist()):
-            if not n:  # a bad sample, which says why when it is read
-                starts, start, end = np.zeros(1, "i8"), 0, 0
-            else:
-                times = None if v["file_list_format"] == "frames" else lambda i=i: videos.times(i)
-                start, end = range_in_frames(ranges[i] if ranges else (), n, times, v["file_list_rounding"])
-                starts = sequences(start, end, length, stride, step, mode != "none")
-            frames = starts[:, None] + np.arange(length) * stride
-            if v["uniform_sample"]:
-                at = np.linspace(start, max(end - 1, start), length)
-                frames = starts = np.floor(at + 0.5).astype("i8")[None][: 1 if end > start or not n else 0]
-            inside = padded(frames - start, np.full(len(starts), max(end - start, 1)), mode)
-            files.append(np.full(len(starts), i))
-            numbers.append(np.where((inside < 0) | (n == 0), -1, inside + start))
-            if v["enable_timestamps"]:
-                shown.append(np.where(numbers[-1] < 0, -1.0, np.append(videos.times(i), -1.0)[numbers[-1]]))
-        self.file_of, self.times_of = np.concatenate(files), np.concatenate(shown) if shown else np.zeros((0, length))
-        self.frame_of = np.ascontiguousarray(np.concatenate(numbers), "i4")  # of each sequence; -1: padded
-        if not len(self.file_of):
+        is_bad = videos.frames == 0  # a bad sample, which says why when it is read
+        start, end = self.ranges(videos, ranges)
+        count, step = self.starts(start, end)
+        count = np.where(is_bad, 1, np.maximum(count, 0))
+        self.file_of = file = np.repeat(np.arange(len(names)), count)
+        if not len(file):
             raise ValueError(
-                f"{who}: no video is long enough for a sequence of {length} frames with a stride of {stride}"
+                f"{who}: no video is long enough for a sequence of {v['sequence_length']} frames with a stride of "
+                f"{v['stride']}"
             )
+        start, end, is_bad = start[file], end[file], is_bad[file]
+        number = np.arange(len(file)) - (np.cumsum(count) - count)[file]
+        frames = self.frames_from(start + number * step, start, end) - start[:, None]
+        inside = padded(frames, np.maximum(end - start, 1), self.padding())
+        frames = np.where((inside < 0) | is_bad[:, None], -1, inside + start[:, None])
+        self.frame_of = np.ascontiguousarray(frames, "i4")  # of each sequence; -1: padded
+        if v["enable_timestamps"]:
+            times, begins = videos.times()
+            at = begins[file][:, None] + np.maximum(frames, 0)
+            self.times_of = np.where(frames < 0, -1.0, np.append(times, -1.0)[np.minimum(at, len(times))])
         self.clip_frames, self.place_of = _each_once(self.frame_of)
-        offset, size = videos.spans(self.file_of, self.clip_frames)
+        offset, size = videos.spans(file, self.clip_frames)
         self.offset_of = offset
-        return Records(names, object=self.file_of, offset=offset, length=size, gap=0)
+        return Records(names, object=file, offset=offset, length=size, gap=0)
 
     def parser_arguments(self) -> dict[str, Any]:
         return {
@@ -154,7 +142,7 @@ class Sequences(RecordReader, abstract=True):
 
     def n_outputs(self) -> int:
         v = self.values
-        return 2 + self._has_labels() + (_FRAME_NUMBERS[v["enable_frame_num"]] != "none") + v["enable_timestamps"]
+        return 2 + self._has_labels() + (FRAME_NUMBERS[v["enable_frame_num"]] != "none") + v["enable_timestamps"]
 
     def _has_labels(self) -> bool:
         return bool(self.values["labels"] is not None or self.values["file_root"] or self.values["file_list"])
@@ -166,9 +154,10 @@ class Sequences(RecordReader, abstract=True):
         if self._has_labels():
             assert self.labels_of is not None
             columns.append(self.labels_of[self.file_of[index]][:, None])
-        if self.frame_numbers == "scalar":
+        kind = FRAME_NUMBERS[self.values["enable_frame_num"]]
+        if kind == "scalar":
             columns.append(self.frame_of[index, :1])
-        elif self.frame_numbers == "sequence":
+        elif kind == "sequence":
             columns.append(self.frame_of[index])
         if self.values["enable_timestamps"]:
             columns.append(self.times_of[index])

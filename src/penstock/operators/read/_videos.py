@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 import weakref
 from typing import Any
 
@@ -14,6 +15,12 @@ from ...core.kernels import library
 from ...core.rows import address
 from ._file_names import FileNames, scan
 
+ROUNDINGS = {  # of the frame at which a range starts, and of that before which it ends
+    "start_down_end_up": ("down", "up"),
+    "start_up_end_down": ("up", "down"),
+    "all_up": ("up", "up"),
+    "all_down": ("down", "down"),
+}
 _VIDEOS = ("mp4", "mov", "m4v", "mkv", "webm")
 _THREADS = 4  # that read indices
 
@@ -38,11 +45,21 @@ class Videos:
             for i in np.flatnonzero(info[:, 0] == 0)
         }
 
-    def times(self, file: int) -> np.ndarray:
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def times(self, first: int = 0, end: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Seconds at which the frames of all files (or of those from `first` to `end`) are shown, one file behind the
+        other, and where each file begins."""
+        end = len(self) if end is None else end
+        begins = np.cumsum(np.append(0, self.frames[first:end]))
+        times = np.zeros(int(begins[-1]), "f8")
+        library().video_times(self.handle, first, end, address(times))
+        return times, begins[:-1]
+
+    def times_of(self, file: int) -> np.ndarray:
         """(frames,) seconds at which the frames of a file are shown."""
-        times = np.zeros(int(self.frames[file]), "f8")
-        library().video_times(self.handle, file, address(times))
-        return times
+        return self.times(file, file + 1)[0]
 
     def spans(self, file: np.ndarray, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(n,) offsets and lengths of the bytes that sequences need: `frames` (n, count) of `file` (n,)."""
@@ -54,7 +71,10 @@ class Videos:
         return offset, length
 
 
-def find_files(who: str, v: dict[str, Any]) -> tuple[FileNames, np.ndarray | None, list[tuple[str, ...]]]:
+Ranges = list[tuple[str, ...]]  # of each file: what its line of a file list says of start and end, if anything
+
+
+def find_files(who: str, v: dict[str, Any]) -> tuple[FileNames, np.ndarray | None, Ranges | None]:
     """The files, their labels if there are any, and what a file list says of each file's range."""
     given = [k for k in ("filenames", "file_root", "file_list") if v[k]]
     if len(given) != 1:
@@ -66,18 +86,18 @@ def find_files(who: str, v: dict[str, Any]) -> tuple[FileNames, np.ndarray | Non
         labels = v["labels"]
         if labels is not None and len(labels) != len(names):
             raise ValueError(f"{who}: {len(labels)} labels for {len(names)} files; each file needs one")
-        return names, None if labels is None else np.array(labels, "i4"), []
+        return names, None if labels is None else np.array(labels, "i4"), None
     if v["file_root"]:
         root = os.path.expanduser(v["file_root"])
         names, labels, folders = scan(root, None, [f"*.{e}" for e in _VIDEOS], False)
         if not len(names):
             kinds = ", ".join(f"*.{e}" for e in _VIDEOS)
             raise ValueError(f"{who}: no videos ({kinds}) in the {len(folders)} sub-folders of {root}")
-        return names, labels, []
+        return names, labels, None
     return _listed(who, os.path.expanduser(v["file_list"]))
 
 
-def _listed(who: str, path: str) -> tuple[FileNames, np.ndarray, list[tuple[str, ...]]]:
+def _listed(who: str, path: str) -> tuple[FileNames, np.ndarray, Ranges]:
     names, labels, ranges = [], [], []
     for number, line in enumerate(os.fsdecode(storage.read(path)).splitlines(), 1):
         words = line.split()
@@ -85,14 +105,20 @@ def _listed(who: str, path: str) -> tuple[FileNames, np.ndarray, list[tuple[str,
             continue
         try:
             label = int(words[1])
-            _ = [float(w) for w in words[2:]]
-            if len(words) > 4 or not -(2**31) <= label < 2**31:
+            bounds = [float(w) for w in words[2:]]
+            if len(words) > 4 or not 0 <= label < 2**31 or not np.isfinite(bounds).all():
                 raise ValueError
         except (IndexError, ValueError):
             raise ValueError(
-                f"{who}: line {number} of the file list {path} must be a path, an integer label and, if wanted, "
-                f"the range's start and end; got {line.strip()!r}"
+                f"{who}: line {number} of the file list {path} must be a path, an integer label (0 or more) and, if "
+                f"wanted, the range's start and end; got {line.strip()!r}"
             ) from None
+        if len(bounds) == 2 and bounds[0] == bounds[1]:
+            warnings.warn(
+                f"{who}: line {number} of the file list {path} is left out, as its range is empty: {line.strip()!r}",
+                stacklevel=2,
+            )
+            continue
         names.append(os.fsencode(words[0]))
         labels.append(label)
         ranges.append(tuple(words[2:]))
@@ -110,23 +136,10 @@ def range_in_frames(words: tuple[str, ...], n: int, times: Any, rounding: str) -
         start, end = (int(float(w)) for w in (*words, str(n))[:2])
         return max(start + n if start < 0 else start, 0), min(end + n if end < 0 else end, n)
     seconds, shown = [float(w) for w in words], times()
-    sides = {
-        "start_down_end_up": ("down", "up"),
-        "start_up_end_down": ("up", "down"),
-        "all_up": ("up", "up"),
-        "all_down": ("down", "down"),
-    }[rounding]
     found = []
-    for second, side in zip(seconds, sides):
+    for second, side in zip(seconds, ROUNDINGS[rounding]):
         # Times of frames are exact only as far as the file's clock is.
         up = int(np.searchsorted(shown, second - 1e-6))
         exact = up < n and abs(shown[up] - second) <= 1e-6
         found.append(up if side == "up" or exact else max(up - 1, 0))
     return found[0], found[1] if len(found) == 2 else n
-
-
-def sequences(start: int, end: int, length: int, stride: int, step: int, padded: bool) -> np.ndarray:
-    """The first frames of the sequences in a range. One that reaches beyond its end is there only if it is `padded`."""
-    first = np.arange(start, end - length * stride + 1, step)
-    following = start + len(first) * step
-    return np.append(first, following) if padded and following < end else first

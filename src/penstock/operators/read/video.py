@@ -1,39 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences of frames of video files."""
+"""Sequences of frames of video files, as DALI's first reader of videos gives them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from ...core.dtypes import DALIDataType
 from ...core.op import REGISTRY
-from ._sequences import Sequences
+from ._decoded_clips import decode_clips
+from .legacy_clips import LegacyClips
 
 
-class Video(Sequences):
-    """Reads sequences of frames of videos, on the CPU, with any codec that `decoders.video` has.
+class Video(LegacyClips):
+    """Reads sequences of frames of videos, with any codec that `decoders.video` has.
 
-    A video gives a sequence every `step` frames, as many as lie in it whole (the last may be padded). Only the bytes
-    that a sequence needs are read and decoded. Frame numbers are exact whatever the frame rate. Files are indexed when
-    the pipeline is built; one that can't be read is a bad sample (see `on_error`), as long as others can.
+    A video gives a sequence every `step` frames, as many as lie in it whole; with `pad_sequences` those that reach
+    beyond its end, too. Only the bytes that a sequence needs are read and decoded. Frame numbers are exact whatever the
+    frame rate. Files are indexed when the pipeline is built; one that can't be read is a bad sample (see `on_error`),
+    as long as others can.
 
-    Outputs: frames (FHWC, uint8, RGB); then, as far as they are asked for, the label (int32, (1,)), the frame number
-    and the timestamps. With device="gpu" the CPU decodes and outputs are copied to the GPU.
+    Outputs: frames (FHWC, RGB or YCbCr, uint8 or float32); the label (int32, (1,)) if there are labels, which come
+    from `labels`, the folders in `file_root` or the `file_list`; the frame number and the timestamps if they are asked
+    for. With device="gpu" the CPU decodes and outputs are copied to the GPU.
 
-    >>> from penstock import fn, pipeline_def
+    >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=2)
     ... def pipe():
     ...     return tuple(
-    ...         fn.experimental.readers.video(
-    ...             filenames=["examples/clips/clock.mp4"], labels=[7], sequence_length=4, enable_frame_num="scalar"
+    ...         fn.readers.video(
+    ...             filenames=["examples/clips/clock.mp4"], labels=[], sequence_length=4, enable_frame_num="sequence",
+    ...             dtype=types.FLOAT, normalized=True
     ...         )
     ...     )
     >>> frames, labels, numbers = pipe().run()
-    >>> frames.shape(), labels.as_array().tolist(), numbers.as_array().tolist()
-    ([(4, 48, 64, 3), (4, 48, 64, 3)], [[7], [7]], [[0], [4]])
+    >>> frames.shape()[0], labels.as_array().tolist(), numbers.as_array().tolist()
+    ((4, 48, 64, 3), [[0], [0]], [[0, 1, 2, 3], [4, 5, 6, 7]])
     """
 
-    module = "experimental.readers"
+    module = "readers"
+    deprecated = ("VideoReader",)
     devices = ("cpu", "gpu")
 
     def n_outputs(self) -> int:
@@ -41,11 +47,17 @@ class Video(Sequences):
 
     @classmethod
     def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:
-        kwargs = {k: str(v) if k == "enable_frame_num" else v for k, v in kwargs.items()}
-        on_gpu = kwargs.pop("device", None) == "gpu"
-        decoding = {k: kwargs[k] for k in ("fill_value",) if k in kwargs}
-        clip, order, *others = call(REGISTRY["_video.clips"], inputs, kwargs)
-        outputs = [call(REGISTRY["decoders.video"], (clip,), {"frames": order, **decoding}), *others]
-        if on_gpu:
-            outputs = [x.gpu() for x in outputs]
-        return outputs if others else outputs[0]
+        def finish(frames: Any) -> Any:
+            return scaled(frames, kwargs, call)
+
+        return decode_clips("_video.legacy_clips", kwargs, call, finish)
+
+
+def scaled(frames: Any, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:
+    """Frames with values 0 to 255 as `dtype` and `normalized` want them."""
+    dtype = kwargs.get("dtype", DALIDataType.UINT8)
+    if kwargs.get("normalized"):
+        frames = call(REGISTRY["arithmetic"], (frames,), {"operation": "div", "constant": 255.0, "constant_at": 1})
+    return (
+        call(REGISTRY["cast"], (frames,), {"dtype": dtype}) if "dtype" in kwargs or "normalized" in kwargs else frames
+    )

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What readers of videos are made of: clips that are read, and their frames, decoded from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...core.op import REGISTRY
+
+
+def decode_clips(
+    clips: str, kwargs: dict[str, Any], call: Callable[..., Any], then: Callable[[Any], Any] = lambda frames: frames
+) -> Any:
+    """The outputs of a reader: the frames of what the operator `clips` reads, after `then`, and its other outputs."""
+    kwargs = {k: str(v) if k == "enable_frame_num" else v for k, v in kwargs.items()}
+    on_gpu = kwargs.pop("device", None) == "gpu"
+    decoding = {k: kwargs[k] for k in ("fill_value", "image_type") if k in kwargs}
+    kwargs.pop("fill_value", None)
+    clip, order, *others = call(REGISTRY[clips], (), kwargs)
+    frames = call(REGISTRY["decoders.video"], (clip,), {"frames": order, **decoding})
+    outputs = [then(frames.gpu() if on_gpu else frames), *(x.gpu() if on_gpu else x for x in others)]
+    return outputs if others else outputs[0]
