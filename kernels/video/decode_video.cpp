@@ -2,6 +2,7 @@
 #include "video/decode_video.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "core/kernel.h"
 #include "video/colors.h"
@@ -26,7 +27,7 @@ void run(const Tensor *out, const Tensor *in, const DecodeVideoArgs &a, Scratch 
   }
   if (places.empty()) return;
   std::sort(places.begin(), places.end());
-  const VideoIndex index = read_video_index(file);
+  const VideoIndex &index = *(const VideoIndex *)a.index;
   std::vector<int32_t> wanted;
   for (const auto &[frame, i] : places)
     if (wanted.empty() || wanted.back() != frame) wanted.push_back(frame);
@@ -49,28 +50,25 @@ void run(const Tensor *out, const Tensor *in, const DecodeVideoArgs &a, Scratch 
 
 EXPORT_KERNEL(decode_video, DecodeVideoArgs, run)
 
-// Reads what the containers of n encoded videos say; `errors`: kErrorSize bytes for each, or null. Returns how many
-// can't be read.
-EXPORT int64_t plan_videos(const Tensor *files, int64_t n, VideoInfo *info, char *errors) {
-  int64_t bad = 0;
+// Reads the indices of n encoded videos, and what they say to `info`; `errors`: kErrorSize bytes for each. `end_videos`
+// ends what is returned; until then info[i].index is there.
+EXPORT VideoIndex *plan_videos(const Tensor *files, int64_t n, VideoInfo *info, char *errors) {
+  auto indices = std::make_unique<VideoIndex[]>((size_t)n);
   for (int64_t i = 0; i < n; i++) {
     info[i] = VideoInfo{};
+    VideoIndex &index = indices[(size_t)i];
     try {
-      const VideoIndex index = read_video_index({files[i].as<uint8_t>(), files[i].volume()});
+      index = read_video_index({files[i].as<uint8_t>(), files[i].volume()});
       check_extent("video", index.height, index.width);
       if (index.shown.empty()) fail("the video has no frames");
-      const double unit = 1.0 / (double)index.timescale;
-      info[i] = {(int64_t)index.shown.size(),
-                 index.height,
-                 index.width,
-                 index.rotation,
-                 (double)index.times.front() * unit,
-                 (double)index.times.back() * unit};
+      info[i] = {(int64_t)index.shown.size(), index.height, index.width, (int64_t)&index};
     } catch (const std::exception &e) {
-      bad++;
-      if (errors) snprintf(errors + i * kErrorSize, kErrorSize, "%s", e.what());
+      snprintf(errors + i * kErrorSize, kErrorSize, "%s", e.what());
     }
   }
-  return bad;
+  return indices.release();
 }
 EXPORT_LONG(plan_videos)
+
+EXPORT void end_videos(VideoIndex *indices) { delete[] indices; }
+EXPORT_LONG(end_videos)

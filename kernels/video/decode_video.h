@@ -4,6 +4,7 @@
 #include "core/tensor.h"
 
 struct DecodeVideoArgs {
+  int64_t index;          // VideoInfo::index
   const int32_t *frames;  // number of the frame for each frame of the output; -1: filled with `fill`
   int64_t y, x;           // where the output begins in the picture
   uint8_t fill[4];        // by channel
@@ -14,6 +15,5 @@ struct DecodeVideoArgs {
 struct VideoInfo {
   int64_t frames;  // 0: could not be read
   int64_t height, width;
-  int64_t rotation;    // degrees counterclockwise that a player turns it by
-  double first, last;  // seconds: when the first and the last frame are shown
+  int64_t index;  // address of its VideoIndex
 };

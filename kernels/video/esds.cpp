@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "video/codecs.h"
+
 namespace {
 
 // The length of a descriptor of MPEG-4 systems: 7 bits a byte.
@@ -28,15 +30,7 @@ void read_esds(Bytes b, VideoIndex *index) {
       at += 3 + (flags & 0x80 ? 2 : 0) + (flags & 0x20 ? 2 : 0);
       if (flags & 0x40) at += 1 + b.u8(at);
     } else if (kind == 4) {  // DecoderConfigDescriptor
-      const uint32_t object = b.u8(at);
-      index->codec = object == 0x20                     ? "mpeg4"
-                     : object == 0x21                   ? "h264"
-                     : object == 0x23                   ? "hevc"
-                     : object >= 0x60 && object <= 0x65 ? "mpeg2video"
-                     : object == 0x6a                   ? "mpeg1video"
-                     : object == 0x6c                   ? "mjpeg"
-                     : object == 0xb1                   ? "vp9"
-                                                        : "";
+      index->codec = codec_of_object(b.u8(at));
       at += 13;
     } else if (kind == 5) {  // DecoderSpecificInfo
       const Bytes part = b.part(at, std::min(n, b.size - at));

@@ -8,6 +8,7 @@
 #include "core/kernel.h"
 #include "read/remote.h"
 #include "video/clip.h"
+#include "video/packed_index.h"
 
 namespace {
 
@@ -21,39 +22,99 @@ VideoIndex read_file(const char *path) {
 
 }  // namespace
 
-// Reads the indices of n files, whose paths are `root` and the names in `text` (from begins[i] on, each ending in a
-// zero byte; absolute ones stand alone). Frames, height and width of each go to `info` (n x 3; 0 frames: it can't be
-// read, and `errors` says why). Returns what video_files_close takes.
-EXPORT void *video_files_open(const char *root, const char *text, const int64_t *begins, int64_t n, int32_t n_threads,
-                              int64_t *info, char *errors) {
+namespace {
+
+void check(const VideoIndex &index) {
+  check_extent("video", index.height, index.width);
+  if (index.shown.empty()) fail("the video has no frames");
+}
+
+// What Python is told of a file: frames, height and width; no frames: it can't be read, and why.
+void tell(const VideoFiles &files, int64_t i, int64_t *info, char *errors) {
+  const VideoIndex &index = files.index[(size_t)i];
+  const std::string &error = files.errors[(size_t)i];
+  info[3 * i] = error.empty() ? (int64_t)index.shown.size() : 0;
+  info[3 * i + 1] = index.height, info[3 * i + 2] = index.width;
+  snprintf(errors + i * kErrorSize, kErrorSize, "%s", error.c_str());
+}
+
+}  // namespace
+
+// A list of n files, of which nothing is known yet; video_files_close ends it.
+EXPORT VideoFiles *video_files_open(int64_t n) {
   auto files = std::make_unique<VideoFiles>();
   files->index.resize((size_t)n), files->errors.resize((size_t)n);
-  std::atomic<int64_t> next{0};
+  return files.release();
+}
+EXPORT_LONG(video_files_open)
+
+// Reads the indices of the files from `first` to `end` (exclusive), whose paths are `root` and the names in `text`
+// (from begins[i] on, each ending in a zero byte; absolute ones stand alone). Frames, height and width of each go to
+// `info` (n x 3; 0 frames: it can't be read, and `errors` says why).
+EXPORT void video_files_scan(VideoFiles *files, const char *root, const char *text, const int64_t *begins,
+                             int64_t first, int64_t end, int32_t n_threads, int64_t *info, char *errors) {
+  std::atomic<int64_t> next{first};
   RemoteStorage *const remote = RemoteStorage::selected;
   const auto work = [&]() {
     RemoteStorage::selected = remote;
-    for (int64_t i; (i = next++) < n;) {
+    for (int64_t i; (i = next++) < end;) {
       const char *name = text + begins[i];
       try {
         const std::string path = *name == '/' || is_url(name) ? name : std::string(root) + name;
-        VideoIndex &index = files->index[(size_t)i];
-        index = read_file(path.c_str());
-        check_extent("video", index.height, index.width);
-        if (index.shown.empty()) fail("the video has no frames");
-        info[3 * i] = (int64_t)index.shown.size(), info[3 * i + 1] = index.height, info[3 * i + 2] = index.width;
+        files->index[(size_t)i] = read_file(path.c_str());
+        check(files->index[(size_t)i]);
       } catch (const std::exception &e) {
         files->errors[(size_t)i] = e.what();
-        snprintf(errors + i * kErrorSize, kErrorSize, "%s", e.what());
       }
+      tell(*files, i, info, errors);
     }
   };
   std::vector<std::thread> threads;
   for (int32_t i = 1; i < n_threads; i++) threads.emplace_back(work);
   work();
   for (std::thread &t : threads) t.join();
-  return files.release();
 }
-EXPORT_LONG(video_files_open)
+EXPORT_LONG(video_files_scan)
+
+// All that is known of the files as bytes, to keep; returns how many. `to` may be null, to learn that first.
+EXPORT int64_t video_files_pack(const VideoFiles *files, uint8_t *to) {
+  int64_t at = 0;
+  for (size_t i = 0; i < files->index.size(); i++) {
+    const VideoIndex nothing;
+    const std::string &error = files->errors[i];
+    const VideoIndex &index = error.empty() ? files->index[i] : nothing;
+    const int64_t n_error = (int64_t)error.size(), size = packed_size(index);
+    if (to) {
+      memcpy(to + at, &n_error, sizeof n_error);
+      memcpy(to + at + sizeof n_error, error.data(), error.size());
+      pack_index(index, to + at + sizeof n_error + n_error);
+    }
+    at += (int64_t)sizeof n_error + n_error + size;
+  }
+  return at;
+}
+EXPORT_LONG(video_files_pack)
+
+// Takes what video_files_pack has given; returns whether it is that of `files`.
+EXPORT int32_t video_files_unpack(VideoFiles *files, const uint8_t *data, int64_t size, int64_t *info, char *errors) {
+  try {
+    const Bytes bytes{data, size};
+    int64_t at = 0;
+    for (size_t i = 0; i < files->index.size(); i++) {
+      int64_t n_error = 0;
+      memcpy(&n_error, bytes.need(at, sizeof n_error), sizeof n_error), at += sizeof n_error;
+      const Bytes error = bytes.part(at, n_error);
+      files->errors[i].assign((const char *)error.data, (size_t)error.size), at += n_error;
+      files->index[i] = unpack_index(bytes, &at);
+      if (n_error == 0) check(files->index[i]);
+      tell(*files, (int64_t)i, info, errors);
+    }
+    return at == size;
+  } catch (const std::exception &) {
+    return false;
+  }
+}
+EXPORT_LONG(video_files_unpack)
 
 EXPORT void video_files_close(VideoFiles *files) { delete files; }
 EXPORT_LONG(video_files_close)

@@ -22,7 +22,7 @@ Source source_of(Bytes file) {
 
 namespace {
 
-enum Container { MP4, MATROSKA, CLIP };
+enum Container { MP4, MATROSKA };
 
 Container container_of(const Source &file) {
   if (file.size == 0) fail("empty file");
@@ -32,7 +32,6 @@ Container container_of(const Source &file) {
   for (const char *first : {"ftyp", "moov", "mdat", "moof", "free", "skip", "wide", "pnot", "styp", "sidx"})
     if (b.starts(4, first, 4)) return MP4;
   if (b.starts(0, "\x1a\x45\xdf\xa3", 4)) return MATROSKA;
-  if (b.starts(0, kClipMagic, 8)) return CLIP;
   fail("not a video that can be read (MP4, QuickTime, Matroska, WebM): %lld bytes that begin with %02x %02x %02x %02x",
        (long long)file.size, head[0], head[1], head[2], head[3]);
 }
@@ -40,17 +39,10 @@ Container container_of(const Source &file) {
 }  // namespace
 
 VideoIndex read_video_index(Bytes file) {
-  const Source source = source_of(file);
-  const Container container = container_of(source);
-  return container == MP4 ? read_mp4(source) : container == MATROSKA ? read_matroska(file) : read_clip(file);
+  if (file.starts(0, kClipMagic, 8)) return read_clip(file);
+  return read_video_index(source_of(file));
 }
 
 VideoIndex read_video_index(const Source &file) {
-  const Container container = container_of(file);
-  if (container == MP4) return read_mp4(file);
-  // One pass over all blocks, whose headers are anywhere in the file.
-  std::vector<uint8_t> whole((size_t)file.size);
-  file.read(0, file.size, whole.data());
-  const Bytes bytes{whole.data(), file.size};
-  return container == MATROSKA ? read_matroska(bytes) : read_clip(bytes);
+  return container_of(file) == MP4 ? read_mp4(file) : read_matroska(file);
 }

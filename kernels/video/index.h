@@ -11,7 +11,7 @@
 struct Packet {
   int64_t offset, pts;
   int32_t size;
-  bool is_key;
+  int32_t is_key;  // whether decoding can begin here
 };
 
 struct VideoIndex {
@@ -36,10 +36,10 @@ struct Source {
 };
 Source source_of(Bytes file);
 
-// Told apart by its content: MP4 and QuickTime, Matroska and WebM, and clips (clip.h). Fails with what is wrong with
-// the file.
+// Told apart by its content: MP4 and QuickTime, Matroska and WebM; of bytes clips (clip.h), too. Fails with what is
+// wrong with the file.
 VideoIndex read_video_index(Bytes file);
 VideoIndex read_video_index(const Source &file);
 
 VideoIndex read_mp4(const Source &file);
-VideoIndex read_matroska(Bytes file);
+VideoIndex read_matroska(const Source &file);

@@ -2,6 +2,7 @@
 // Matroska and WebM: EBML (RFC 8794) elements of RFC 9559. One pass over the headers of blocks; pictures are skipped.
 #include <algorithm>
 
+#include "video/codecs.h"
 #include "video/index.h"
 
 namespace {
@@ -91,25 +92,6 @@ struct Track {
   std::vector<uint8_t> codec_private;
 };
 
-bool is(Bytes b, const char *text) { return b.size == (int64_t)strlen(text) && b.starts(0, text, b.size); }
-
-struct Codec {
-  const char *id, *name;
-};
-constexpr Codec kCodecs[] = {
-    {"V_MPEG4/ISO/AVC", "h264"},
-    {"V_MPEGH/ISO/HEVC", "hevc"},
-    {"V_VP8", "vp8"},
-    {"V_VP9", "vp9"},
-    {"V_AV1", "av1"},
-    {"V_MJPEG", "mjpeg"},
-    {"V_MPEG1", "mpeg1video"},
-    {"V_MPEG2", "mpeg2video"},
-    {"V_MPEG4/ISO/ASP", "mpeg4"},
-    {"V_MPEG4/ISO/SP", "mpeg4"},
-    {"V_PRORES", "prores"},
-};
-
 void read_encoding(Bytes b, Track *track) {
   for_elements(b, [&](uint32_t id, Bytes e) {
     if (id == CONTENT_ENCRYPTION) track->is_readable = false;
@@ -133,9 +115,7 @@ Track read_track(Bytes b) {
     VideoIndex &index = track.index;
     if (id == TRACK_NUMBER) track.number = number(e);
     if (id == TRACK_TYPE) track.type = number(e);
-    if (id == CODEC_ID)
-      for (const Codec &c : kCodecs)
-        if (is(e, c.id)) index.codec = c.name;
+    if (id == CODEC_ID) index.codec = codec_of_matroska({(const char *)e.data, (size_t)e.size});
     if (id == CODEC_PRIVATE) index.extradata.assign(e.data, e.data + e.size);
     if (id == VIDEO)
       for_elements(e, [&](uint32_t kind, Bytes c) {
@@ -150,16 +130,53 @@ Track read_track(Bytes b) {
   return track;
 }
 
+// Reads a file by small pieces, as what matters are a few bytes in front of each picture.
+class Reader {
+ public:
+  explicit Reader(const Source &file) : file_(file) {}
+
+  int64_t size() const { return file_.size; }
+  // Up to `n` bytes at a place, fewer at the end of the file; valid until the next call.
+  Bytes at(int64_t place, int64_t n) {
+    n = std::min(n, file_.size - place);
+    if (place < begin_ || place + n > begin_ + (int64_t)piece_.size()) {
+      piece_.resize((size_t)std::min(kPiece, file_.size - place));
+      begin_ = place;
+      file_.read(place, (int64_t)piece_.size(), piece_.data());
+    }
+    return {piece_.data() + (place - begin_), n};
+  }
+  bool next(int64_t *place, Element *e) {
+    int64_t inside = 0;
+    if (*place >= file_.size || !next_element(at(*place, kMaxHead), &inside, e)) return false;
+    e->begin = *place += inside;
+    return true;
+  }
+  std::vector<uint8_t> content(const Element &e) {
+    std::vector<uint8_t> bytes((size_t)std::min(e.size, file_.size - e.begin));
+    file_.read(e.begin, (int64_t)bytes.size(), bytes.data());
+    return bytes;
+  }
+
+ private:
+  static constexpr int64_t kPiece = 4096, kMaxHead = 12;
+  const Source &file_;
+  std::vector<uint8_t> piece_;
+  int64_t begin_ = 0;
+};
+
 // One block: the number of its track, its time against its cluster's, flags, and the picture.
-void read_block(Bytes file, int64_t at, int64_t size, int64_t cluster_time, bool is_simple, bool is_key,
+void read_block(Reader &file, int64_t at, int64_t size, int64_t cluster_time, bool is_simple, bool is_key,
                 std::vector<Track> &tracks) {
-  if (size < 4 || !file.has(at, 4)) return;
-  const int n = file.data[at] ? __builtin_clz((uint32_t)file.data[at]) - 23 : 9;
-  if (n > 8 || !file.has(at, n + 3) || size < n + 3) return;
-  uint64_t track_number = file.data[at] & ((1u << (8 - n)) - 1);
-  for (int i = 1; i < n; i++) track_number = track_number << 8 | file.data[at + i];
-  const int16_t relative = (int16_t)file.be16(at + n);
-  const uint32_t flags = file.u8(at + n + 2);
+  if (size < 4 || at >= file.size()) return;
+  const Bytes head = file.at(at, 12);
+  if (!head.has(0, 4)) return;
+  const int n = head.data[0] ? __builtin_clz((uint32_t)head.data[0]) - 23 : 9;
+  if (n > 8 || !head.has(0, n + 3) || size < n + 3) return;
+  uint64_t track_number = head.data[0] & ((1u << (8 - n)) - 1);
+  for (int i = 1; i < n; i++) track_number = track_number << 8 | head.data[i];
+  const int16_t relative = (int16_t)head.be16(n);
+  const uint32_t flags = head.u8(n + 2);
   for (Track &t : tracks) {
     if (t.number != track_number || t.type != 1) continue;
     if (flags & 6) fail("Matroska: laced blocks of video are not supported");
@@ -170,43 +187,47 @@ void read_block(Bytes file, int64_t at, int64_t size, int64_t cluster_time, bool
   }
 }
 
+// A block with what is said of it beside; only that it refers to others matters.
+void read_group(Reader &file, const Element &group, int64_t cluster_time, std::vector<Track> &tracks) {
+  const int64_t end = group.begin + std::min(group.size, file.size() - group.begin);
+  int64_t begin = 0, size = 0;
+  bool is_key = true;
+  Element inner;
+  for (int64_t at = group.begin; at < end && file.next(&at, &inner) && inner.size != kUnknown;) {
+    if (inner.id == BLOCK) begin = inner.begin, size = inner.size;
+    if (inner.id == REFERENCE_BLOCK) is_key = false;
+    if (inner.size > end - at) break;
+    at += inner.size;
+  }
+  if (size) read_block(file, begin, size, cluster_time, false, is_key, tracks);
+}
+
 }  // namespace
 
-VideoIndex read_matroska(Bytes file) {
+VideoIndex read_matroska(const Source &source) {
+  Reader file(source);
   std::vector<Track> tracks;
   uint64_t scale = 1000000;
   int64_t cluster_time = 0;
   Element e;
   // Segments and clusters are entered, as their sizes may be unknown; everything else that is not known is skipped.
-  for (int64_t at = 0; next_element(file, &at, &e);) {
-    const Bytes b = content(file, e);
+  for (int64_t at = 0; file.next(&at, &e);) {
     if (e.id == SEGMENT || e.id == CLUSTER) continue;
     if (e.size == kUnknown) fail("Matroska: an element %x of unknown size at byte %lld", e.id, (long long)at);
-    if (e.id == INFO) {
+    if (e.id == INFO || e.id == TRACKS || e.id == TIMESTAMP) {
+      const std::vector<uint8_t> bytes = file.content(e);
+      const Bytes b{bytes.data(), (int64_t)bytes.size()};
+      if (e.id == TIMESTAMP) cluster_time = (int64_t)(number(b) & INT64_MAX >> 1);
       for_elements(b, [&](uint32_t id, Bytes c) {
-        if (id == TIMESTAMP_SCALE) scale = std::max<uint64_t>(1, number(c));
+        if (e.id == INFO && id == TIMESTAMP_SCALE) scale = std::max<uint64_t>(1, number(c));
+        if (e.id == TRACKS && id == TRACK_ENTRY) tracks.push_back(read_track(c));
       });
-    } else if (e.id == TRACKS) {
-      for_elements(b, [&](uint32_t id, Bytes c) {
-        if (id == TRACK_ENTRY) tracks.push_back(read_track(c));
-      });
-    } else if (e.id == TIMESTAMP) {
-      cluster_time = (int64_t)(number(b) & INT64_MAX >> 1);
     } else if (e.id == SIMPLE_BLOCK) {
       read_block(file, e.begin, e.size, cluster_time, true, false, tracks);
     } else if (e.id == BLOCK_GROUP) {
-      int64_t begin = 0, size = 0;
-      bool is_key = true;
-      Element inner;
-      for (int64_t p = 0; next_element(b, &p, &inner) && inner.size != kUnknown;) {
-        if (inner.id == BLOCK) begin = e.begin + inner.begin, size = inner.size;
-        if (inner.id == REFERENCE_BLOCK) is_key = false;
-        if (inner.size > b.size - p) break;
-        p += inner.size;
-      }
-      if (size) read_block(file, begin, size, cluster_time, false, is_key, tracks);
+      read_group(file, e, cluster_time, tracks);
     }
-    if (e.size > file.size - at) break;
+    if (e.size > source.size - at) break;
     at += e.size;
   }
   Track *best = nullptr;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "video/codecs.h"
 #include "video/esds.h"
 
 namespace {
@@ -59,19 +60,6 @@ struct Movie {
   int64_t timescale = 1000;
 };
 
-struct Codec {
-  uint32_t type;
-  const char *name;
-};
-constexpr Codec kCodecs[] = {
-    {tag("avc1"), "h264"},       {tag("avc3"), "h264"},   {tag("hvc1"), "hevc"},   {tag("hev1"), "hevc"},
-    {tag("vp08"), "vp8"},        {tag("vp09"), "vp9"},    {tag("av01"), "av1"},    {tag("mp4v"), "mpeg4"},
-    {tag("jpeg"), "mjpeg"},      {tag("mjpa"), "mjpeg"},  {tag("mjpg"), "mjpeg"},  {tag("MJPG"), "mjpeg"},
-    {tag("apco"), "prores"},     {tag("apcs"), "prores"}, {tag("apcn"), "prores"}, {tag("apch"), "prores"},
-    {tag("ap4h"), "prores"},     {tag("ap4x"), "prores"}, {tag("s263"), "h263"},   {tag("h263"), "h263"},
-    {tag("m2v1"), "mpeg2video"},
-};
-
 // stsd: the first sample entry. Samples that refer to another one, of another codec or size, fail when they are
 // decoded.
 void read_entry(Bytes b, Track *track) {
@@ -80,8 +68,7 @@ void read_entry(Bytes b, Track *track) {
     if (found || entry.size < 78) return;
     found = track->has_entry = true;
     VideoIndex &index = track->index;
-    for (const Codec &c : kCodecs)
-      if (c.type == type) index.codec = c.name;
+    index.codec = codec_of_fourcc(type);
     index.width = (int32_t)entry.be16(24), index.height = (int32_t)entry.be16(26);
     for_boxes(entry.part(78, entry.size - 78), [&](uint32_t kind, Bytes content, int64_t) {
       if (kind == tag("avcC") || kind == tag("hvcC") || kind == tag("av1C"))

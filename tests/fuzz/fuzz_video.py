@@ -66,7 +66,9 @@ def long_edits(file: bytes, number: int) -> bytes:
 def build(folder: Path) -> Path:
     program = folder / "fuzz_video"
     kernels = ROOT / "kernels"
-    names = [f"video/{n}" for n in ("index", "mp4", "matroska", "esds", "clip", "runs", "h264")] + ["core/native_time"]
+    names = [
+        f"video/{n}" for n in ("index", "mp4", "matroska", "esds", "clip", "packed_index", "codecs", "runs", "h264")
+    ] + ["core/native_time"]
     sources = [ROOT / "tests/fuzz/fuzz_video.cpp", *(kernels / f"{n}.cpp" for n in names)]
     sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
     flags = ["-std=c++17", "-O1", "-g", *sanitizers, "-DCLONES=", "-Wno-psabi", f"-I{kernels}"]

@@ -27,7 +27,7 @@ class PeekAudio(Operator):
     [16000.0, 2, 100]
     """
 
-    frames = False
+    frame_by_frame = False
 
     def n_outputs(self) -> int:
         return 3

@@ -27,7 +27,7 @@ class Logical(Operator):
 
     module = "_conditional"
     inputs = (1, 2)
-    frames = False
+    frame_by_frame = False
     is_prompt = True
     operation = Arg(str, doc='"and", "or" or "not".')
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import weakref
 from functools import cache
 from typing import Any
 
@@ -50,7 +51,7 @@ class Video(Operator):
     experimental = True
     devices = ("cpu", "mixed")
 
-    frames = PerSample(  # type: ignore[assignment]  # hides the base class's flag, which is true as well
+    frames = PerSample(
         [int],
         None,
         "Numbers of the frames to decode, in any order, as often as wanted. Not together with the range's arguments.",
@@ -99,7 +100,8 @@ class Video(Operator):
             raise ValueError(f"Cannot specify both `frames` and any of {', '.join(f'`{k}`' for k in given)}")
         if {"end_frame", "sequence_length"} <= set(given):
             raise ValueError("Cannot specify both `sequence_length` and `end_frame`")
-        a.info = _read_headers(a.batches[0])
+        a.indices = _Indices(a.peeked(0))  # until the kernel has run
+        a.info = a.indices.info
         a.numbers, a.counts = _listed(a) if "frames" in a.given else _range(a)
         a.numbers = padded(a.numbers, a.info["frames"], PAD_MODES[a.pad_mode])
 
@@ -111,6 +113,7 @@ class Video(Operator):
         out = specs[-1]
         fill = np.uint8(a.fill_value * 3 if len(a.fill_value) == 1 else a.fill_value)
         return {
+            "index": a.info["index"],
             "frames": a.numbers,
             "y": out.origin[:, 1],
             "x": out.origin[:, 2],
@@ -167,17 +170,19 @@ def _info_type() -> np.dtype:
     return kernels.read_struct(kernels.read_header("video/decode_video.h"), "VideoInfo")[0]
 
 
-def _read_headers(batch: Batch | None) -> np.ndarray:
-    """(n,) records of what the containers say: frames, height, width, rotation, first, last. SampleErrors names those
-    that can't be read."""
-    assert batch is not None
-    spec = batch.spec
-    if spec.ndim < 1 or spec.dtype.name not in ("uint8", "int8"):
-        raise ValueError(
-            f"an encoded video is an array of bytes (uint8); got {spec.dtype.name} with {spec.ndim} dimensions"
-        )
-    info, at_info = allocate(spec.n, _info_type())
-    texts, at = allocate((spec.n, kernels.ERROR_SIZE), np.dtype("u1"))
-    if kernels.library().plan_videos(batch.rows_address, spec.n, at_info, at):
-        SampleErrors.where(info["frames"] == 0, lambda i: texts[i].tobytes().split(b"\0")[0].decode("utf-8", "replace"))
-    return info
+class _Indices:
+    """What the containers of a batch say, read once for the plan and the kernel. SampleErrors names those that can't be
+    read."""
+
+    def __init__(self, batch: Batch):
+        spec = batch.spec
+        if spec.ndim < 1 or spec.dtype.name not in ("uint8", "int8"):
+            raise ValueError(
+                f"an encoded video is an array of bytes (uint8); got {spec.dtype.name} with {spec.ndim} dimensions"
+            )
+        self.info, at_info = allocate(spec.n, _info_type())
+        texts, at = allocate((spec.n, kernels.ERROR_SIZE), np.dtype("u1"))
+        handle = kernels.library().plan_videos(batch.rows_address, spec.n, at_info, at)
+        weakref.finalize(self, kernels.library().end_videos, handle).atexit = False
+        text = lambda i: texts[i].tobytes().split(b"\0")[0].decode("utf-8", "replace")
+        SampleErrors.where(self.info["frames"] == 0, text)

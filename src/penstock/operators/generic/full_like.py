@@ -27,7 +27,7 @@ class FullLike(Operator):
     """
 
     inputs = (2, 2)
-    frames = False
+    frame_by_frame = False
     metadata = (0,)
     kernel = "generic/full"
     replays = True

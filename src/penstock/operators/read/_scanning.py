@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
 from typing import TypeVar
 
@@ -29,16 +30,27 @@ def scan_all(what: str, paths: Sequence[str], scan: Callable[[str], T]) -> list[
 
     from concurrent.futures import ThreadPoolExecutor  # here, as `import penstock` has to be quick
 
-    begin, shown = time.monotonic(), False
     found = []
     most = _SCANS_BY_URL if any(map(storage.is_url, paths)) else os.cpu_count() or 1
     threads, contexts = max(1, min(len(paths), most)), [copy_context() for _ in paths]
-    with ThreadPoolExecutor(threads, "penstock scan") as pool:
-        for i, result in enumerate(pool.map(lambda context, path: context.run(one, path), contexts, paths)):
+    with ThreadPoolExecutor(threads, "penstock scan") as pool, progress(what, len(paths)) as done:
+        for result in pool.map(lambda context, path: context.run(one, path), contexts, paths):
             found.append(result)
-            if time.monotonic() - begin > _SILENT_S:
-                shown = True
-                print(f"\rpenstock: looking for {what}: {i + 1} of {len(paths)} files", end="", file=sys.stderr)
+            done(len(found))
+    return found
+
+
+@contextmanager
+def progress(what: str, files: int) -> Iterator[Callable[[int], None]]:
+    """Gives a function to call with the number of files that are done. After two seconds it writes to stderr."""
+    begin, shown = time.monotonic(), False
+
+    def done(number: int) -> None:
+        nonlocal shown
+        if time.monotonic() - begin > _SILENT_S:
+            shown = True
+            print(f"\rpenstock: looking for {what}: {number} of {files} files", end="", file=sys.stderr)
+
+    yield done
     if shown:
         print(f", {time.monotonic() - begin:.1f} s", file=sys.stderr)
-    return found

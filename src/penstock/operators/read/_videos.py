@@ -14,6 +14,8 @@ from ...core import kernels, storage
 from ...core.kernels import library
 from ...core.rows import address
 from ._file_names import FileNames, scan
+from ._kept_tables import kept
+from ._scanning import progress
 
 ROUNDINGS = {  # of the frame at which a range starts, and of that before which it ends
     "start_down_end_up": ("down", "up"),
@@ -23,27 +25,52 @@ ROUNDINGS = {  # of the frame at which a range starts, and of that before which 
 }
 _VIDEOS = ("mp4", "mov", "m4v", "mkv", "webm")
 _THREADS = 4  # that read indices
+_AT_ONCE = 256  # files, before progress is told
 
 
 class Videos:
-    """The indices of the videos of a data set, as they are on disk when the pipeline is built. Those that can't be read
-    have no frames; `errors` says why."""
+    """The indices of the videos of a data set, as they are on disk when the pipeline is built, or from the user's cache
+    if the files have not changed since. Those that can't be read have no frames; `errors` says why."""
 
     def __init__(self, names: FileNames):
         self.names, n = names, len(names)
-        info, texts = np.zeros((n, 3), "i8"), np.zeros((n, kernels.ERROR_SIZE), "u1")
-        with storage.scanning(names.has_urls):
-            self.handle = library().video_files_open(
-                *(names.root_address, names.text_address, names.begins_address, n, _THREADS),
-                *(address(info), address(texts)),
-            )
+        self._info, self._texts = np.zeros((n, 3), "i8"), np.zeros((n, kernels.ERROR_SIZE), "u1")
+        self.handle = library().video_files_open(n)
         self._close = weakref.finalize(self, library().video_files_close, self.handle)
         self._close.atexit = False  # native threads may be reading by it until the very end
-        self.frames = info[:, 0]
+        self._is_known = False
+        try:
+            packed = kept("videos", [names.path(i) for i in range(n)], self._scanned)["indices"]
+            if not self._is_known and not self._unpack(packed):
+                self._scan()
+        except OSError:  # of some there is no size or time of change
+            self._scan()
+        self.frames = self._info[:, 0]
         self.errors = {
-            int(i): texts[i].tobytes().partition(b"\0")[0].decode("utf-8", "replace")
-            for i in np.flatnonzero(info[:, 0] == 0)
+            int(i): self._texts[i].tobytes().partition(b"\0")[0].decode("utf-8", "replace")
+            for i in np.flatnonzero(self.frames == 0)
         }
+
+    def _scan(self) -> None:
+        self._is_known, n = True, len(self.names)
+        with storage.scanning(self.names.has_urls), progress("videos", n) as done:
+            for first in range(0, n, _AT_ONCE):
+                library().video_files_scan(
+                    *(self.handle, self.names.root_address, self.names.text_address, self.names.begins_address),
+                    *(first, min(first + _AT_ONCE, n), _THREADS, address(self._info), address(self._texts)),
+                )
+                done(min(first + _AT_ONCE, n))
+
+    def _scanned(self) -> dict[str, np.ndarray]:
+        self._scan()
+        indices = np.zeros(library().video_files_pack(self.handle, 0), "u1")
+        library().video_files_pack(self.handle, address(indices))
+        return {"indices": indices}
+
+    def _unpack(self, packed: np.ndarray) -> bool:
+        return library().video_files_unpack(
+            self.handle, address(packed), packed.size, address(self._info), address(self._texts)
+        )
 
     def __len__(self) -> int:
         return len(self.frames)

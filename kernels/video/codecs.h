@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// The codecs that can be decoded, by FFmpeg's names of them and by those that containers have for them.
+#pragma once
+#include <string_view>
+
+// Names live as long as the program; "" stands for a codec that is not known.
+const char *codec_named(std::string_view name);
+const char *codec_of_fourcc(uint32_t type);  // four letters, the first in the upper byte
+const char *codec_of_matroska(std::string_view codec_id);
+const char *codec_of_object(uint32_t object_type);       // MPEG-4 systems (ISO/IEC 14496-1, mp4ra.org)
+const char *codec_of_stream_type(uint32_t stream_type);  // MPEG-2 systems (ISO/IEC 13818-1)
