@@ -148,7 +148,7 @@ def build(
 ) -> penstock.Pipeline:
     """A pipeline that applies the operator to the samples; `before` and `behind` put operators there that make and read
     windows."""
-    whole, cut = probes(REGISTRY[name].frame_by_frame)
+    whole, cut = probes(REGISTRY[name].by_frame)
     on = {} if device == "cpu" else {"device": device}
     # With one batch prepared ahead, as with a limit of memory, each has a stream of its own: its work can be counted.
     in_turn = {"prefetch_queue_depth": 1, "device_memory_limit": 1 << 36}
@@ -304,7 +304,7 @@ def op_test(
                 "ops": run(name, samples, case, columns, face="ops", extra=extra),
                 "arguments as data": run(name, samples, case, {**columns, **constant}, extra=extra),
             }
-            if case.layout.startswith("F") and REGISTRY[name].frame_by_frame:
+            if case.layout.startswith("F") and REGISTRY[name].by_frame:
                 per_frame = {
                     k: _Frames(np.stack([v] * len(s)) for v, s in zip(c, samples))
                     for k, c in constant.items()
@@ -338,9 +338,7 @@ def op_test(
                 what = " and ".join(["a windowed producer"] * before + ["a windowed consumer"] * behind)
                 for j, (out, want) in enumerate(zip(got, whole)):
                     for i in range(len(samples)):
-                        expected = (
-                            cut(want.at(i), layout, REGISTRY[name].frame_by_frame) if behind and j == 0 else want.at(i)
-                        )
+                        expected = cut(want.at(i), layout, REGISTRY[name].by_frame) if behind and j == 0 else want.at(i)
                         np.testing.assert_array_equal(
                             out.at(i), expected, err_msg=f"output {j}, sample {i} is another beside {what}"
                         )
@@ -373,7 +371,7 @@ def frames_of(
     """What a reference is asked for: the frames of a sequence, if the operator handles frames, or the sample, each with
     its arguments."""
     kwargs = {**case.kwargs, **columns}
-    if not (case.layout.startswith("F") and REGISTRY[name].frame_by_frame):
+    if not (case.layout.startswith("F") and REGISTRY[name].by_frame):
         return [(x, kwargs)]
     varied = [k for k, v in case.kwargs.items() if isinstance(v, Column) and v.per_frame]
     return [(frame, {**kwargs, **{k: kwargs[k][f] for k in varied}}) for f, frame in enumerate(x)]
@@ -384,7 +382,7 @@ def _expected(
 ) -> np.ndarray:
     wants = [test.reference(part, *extra, **kwargs) for part, kwargs in frames_of(test.name, case, x, columns)]
     wants = [w[j] if isinstance(w, tuple) else w for w in wants]
-    return np.stack(wants) if case.layout.startswith("F") and REGISTRY[test.name].frame_by_frame else wants[0]
+    return np.stack(wants) if case.layout.startswith("F") and REGISTRY[test.name].by_frame else wants[0]
 
 
 def saturate(x: np.ndarray, dtype: Any) -> np.ndarray:

@@ -119,11 +119,11 @@ class _Cut(Operator):
 
 
 class _WholeSequence(_Whole):
-    frame_by_frame, fn_name = False, "probe_whole"
+    by_frame, fn_name = False, "probe_whole"
 
 
 class _CutSequence(_Cut):
-    frame_by_frame, fn_name = False, "probe_cut"
+    by_frame, fn_name = False, "probe_cut"
 
 
 def probes(frames: bool) -> tuple[type[Operator], type[Operator]]:

@@ -225,7 +225,7 @@ def is_among(
     rest = [Result(r.outputs[1:], r.layouts[1:]) for r in (first, *others)]
     if any(compare(rest[0], r, bound, Tally()) for r in rest[1:]):
         return False
-    layout = case.layout.removeprefix("F") if REGISTRY[name].frame_by_frame else case.layout
+    layout = case.layout.removeprefix("F") if REGISTRY[name].by_frame else case.layout
     for i, x in enumerate(samples):
         parts = harness.frames_of(name, case, x, {k: v[i] for k, v in columns.items()})
         for f, (part, kwargs) in enumerate(parts):

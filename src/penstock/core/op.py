@@ -192,7 +192,7 @@ class Operator:
     positional: ClassVar[tuple[str, ...]] = ()  # arguments that may be given by position, where there are no inputs
     layouts: ClassVar[tuple[str, ...]] = ()  # accepted for input 0; () accepts all
     kernel: ClassVar[str] = ""  # "color/linear" for kernels/color/linear.h
-    frame_by_frame: bool = True  # a sequence ("F...") reaches the operator frame by frame, without its F
+    by_frame: bool = True  # a sequence ("F...") reaches the operator frame by frame, without its F
     runs_frames: ClassVar[bool] = False  # `run`, too, gets frames as rows: of inputs, else of arguments per frame
     windowed: ClassVar[str] = ""  # axes along which it can make a window of its output, e.g. "HW"
     gpu_stage: ClassVar[str] = ""  # "module:Class" of the `gpu.stage.GpuStage` that runs it there, if no chain does
@@ -224,7 +224,7 @@ class Operator:
     def __init_subclass__(cls, abstract: bool = False) -> None:
         cls.schema = {k: v for c in reversed(cls.__mro__) for k, v in vars(c).items() if isinstance(v, Arg)}
         if isinstance(vars(cls).get("frames"), bool):
-            raise TypeError(f"{cls.__name__}: the flag `frames` of operators is called `frame_by_frame`")
+            raise TypeError(f"{cls.__name__}: the flag `frames` of operators is called `by_frame`")
         if abstract or cls.__name__.startswith("_"):
             return
         if all("devices" not in vars(c) for c in cls.__mro__ if c is not Operator):

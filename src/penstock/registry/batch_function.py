@@ -30,7 +30,7 @@ class BatchFunction(Operator, abstract=True):
     devices = ("cpu", "gpu")
     runs_on_gpu = True
     inputs = (0, _MOST_INPUTS)
-    frame_by_frame = False
+    by_frame = False
     mixes_samples = True
     called = "function"  # by the user, in errors
     function = Arg(object, doc="What is called.")

@@ -58,9 +58,7 @@ class OpSchema:
         return list(self._operator.layouts or ()) if input == 0 else []
 
     def AllowsSequences(self) -> bool:
-        return bool(self._operator.frame_by_frame) or any(
-            layout.startswith("F") for layout in self.GetSupportedLayouts(0)
-        )
+        return bool(self._operator.by_frame) or any(layout.startswith("F") for layout in self.GetSupportedLayouts(0))
 
     def SupportsVolumetric(self) -> bool:
         return any("D" in layout for layout in self.GetSupportedLayouts(0))

@@ -138,7 +138,7 @@ class _Segment:
 
     def _frames_of(self, link: Link) -> np.ndarray | None:
         """Frames per sample if the operator wants to see frames and an input is a sequence."""
-        if not link.op.frame_by_frame:
+        if not link.op.by_frame:
             return None
         for e in link.ins:
             batch = self.ctx.values.get(e)
@@ -192,7 +192,7 @@ class _Segment:
 
     def _fits(self, link: Link) -> bool:
         values, framed = self.ctx.values, self.counts is not None
-        if framed and not link.op.frame_by_frame:
+        if framed and not link.op.by_frame:
             return False
         has_frames = False
         for e in link.ins:
@@ -339,7 +339,7 @@ class _Segment:
 
 
 def _is_sequence(link: Link, e: Edge, spec: Spec) -> bool:
-    return link.op.frame_by_frame and spec.ndim > 1 and link.label(e, spec).startswith("F")
+    return link.op.by_frame and spec.ndim > 1 and link.label(e, spec).startswith("F")
 
 
 def _with_layout(node: Node, spec: Spec, is_frame: bool) -> Spec:

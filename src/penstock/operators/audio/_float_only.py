@@ -8,7 +8,7 @@ from ...core.op import Arguments, Operator
 class FloatOnly(Operator, abstract=True):
     """Base of the operators that take float32 only, as DALI's do."""
 
-    frame_by_frame = False
+    by_frame = False
     replays = True
 
     def plan(self, a: Arguments, x: Spec) -> None:

@@ -43,7 +43,7 @@ class Audio(Operator):
 
     module = "decoders"
     deprecated = ("AudioDecoder",)
-    frame_by_frame = False
+    by_frame = False
     kernel = "audio/decode_audio"
     devices = ("cpu",)
     windowed = "?"  # axes without a name: all of them

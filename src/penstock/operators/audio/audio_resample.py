@@ -31,7 +31,7 @@ class AudioResample(Operator):
     """
 
     kernel = "audio/audio_resample"
-    frame_by_frame = False
+    by_frame = False
     replays = True
     experimental = True
     in_rate = PerSample(float, None, "Sampling rate of the input, in any unit; together with `out_rate`.")

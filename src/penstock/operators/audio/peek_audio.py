@@ -27,7 +27,7 @@ class PeekAudio(Operator):
     [16000.0, 2, 100]
     """
 
-    frame_by_frame = False
+    by_frame = False
 
     def n_outputs(self) -> int:
         return 3

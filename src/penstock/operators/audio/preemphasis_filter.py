@@ -26,7 +26,7 @@ class PreemphasisFilter(Operator):
     """
 
     kernel = "audio/preemphasis_filter"
-    frame_by_frame = False
+    by_frame = False
     replays = True
     preemph_coeff = PerSample(float, 0.97, "The share of the element before that is subtracted.")
     border = Arg(

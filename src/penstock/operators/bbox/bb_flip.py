@@ -26,7 +26,7 @@ class BbFlip(Operator):
     """
 
     kernel = "bbox/bb_flip"
-    frame_by_frame = False
+    by_frame = False
     replays = True
     horizontal = PerSample(int, 1, "Whether left and right change places; 0 for no.")
     vertical = PerSample(int, 0, "Whether top and bottom change places; 0 for no.")

@@ -39,7 +39,7 @@ class BBoxRotate(Operator):
     """
 
     inputs = (1, 2)
-    frame_by_frame = False
+    by_frame = False
     kernel = "bbox/bbox_rotate"
     shortens = 0
     replays = True

@@ -52,7 +52,7 @@ class RandomBBoxCrop(Seeded):
     """
 
     inputs = (1, 2)
-    frame_by_frame = False
+    by_frame = False
     kernel = "bbox/random_bbox_crop"
     shortens = 2
     replays = True

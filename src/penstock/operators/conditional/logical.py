@@ -27,7 +27,7 @@ class Logical(Operator):
 
     module = "_conditional"
     inputs = (1, 2)
-    frame_by_frame = False
+    by_frame = False
     is_prompt = True
     operation = Arg(str, doc='"and", "or" or "not".')
 

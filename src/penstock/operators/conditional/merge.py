@@ -33,7 +33,7 @@ class Merge(Operator):
     module = "_conditional"
     devices = ("cpu", "gpu")
     inputs = (3, 3)
-    frame_by_frame = False
+    by_frame = False
     is_prompt = True
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:

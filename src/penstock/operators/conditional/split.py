@@ -27,7 +27,7 @@ class Split(Operator):
     module = "_conditional"
     devices = ("cpu", "gpu")
     inputs = (2, 2)
-    frame_by_frame = False
+    by_frame = False
     is_prompt = True
     branch = Arg(bool, True, "Which samples: those for which the condition is true, or those for which it is false.")
 

@@ -31,7 +31,7 @@ class CoordFlip(Operator):
     """
 
     kernel = "coord/coord_flip"
-    frame_by_frame = False
+    by_frame = False
     replays = True
     layout = Arg(Layout, "", 'Order of the coordinates, of "x", "y" and "z"; by default "x", "xy" or "xyz".')
     flip_x = PerSample(int, 1, "Whether x is mirrored; 0 for no.")

@@ -44,7 +44,7 @@ class Inflate(Operator):
 
     module = "decoders"
     deprecated = ("experimental.Inflate",)
-    frame_by_frame = False
+    by_frame = False
     kernel = "decode/lz4_chunks"
     gpu_stage = "penstock.operators.decode.gpu.with_status:KernelWithStatus"
 

@@ -47,7 +47,7 @@ class Numpy(Operator):
     """
 
     module = "decoders"
-    frame_by_frame = False
+    by_frame = False
     is_prompt = True
     dtype = Arg(DALIDataType, None, "Type of the output, rounded and clamped; that of the files if not given.")
 

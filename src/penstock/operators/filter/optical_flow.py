@@ -41,7 +41,7 @@ class OpticalFlow(Operator):
     devices = ("gpu",)
     inputs = (1, 2)
     layouts = ("FHWC",)
-    frame_by_frame = False
+    by_frame = False
     gpu_stage = "penstock.operators.filter.gpu.optical_flow:OpticalFlowStage"
     preset = Arg(float, 0.0, "From 0.0, the best, to 1.0, the fastest; 0.5 lies between.")
     output_grid = Arg(int, 4, "How many pixels each way have a common vector: 1, 2 or 4; on Turing 4 only.")

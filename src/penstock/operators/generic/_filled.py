@@ -38,7 +38,7 @@ class _OfShape(Operator, abstract=True):
 class _Like(Operator, abstract=True):
     """The same number in every element of an array of the shape of the input."""
 
-    frame_by_frame = False
+    by_frame = False
     metadata = (0,)
     kernel = "generic/full"
     replays = True

@@ -19,7 +19,7 @@ class _Joined(Operator, abstract=True):
     """All inputs have one type and one number of axes."""
 
     inputs = (1, 999)
-    frame_by_frame = False
+    by_frame = False
     replays = True
     kernel = "generic/cat"
 

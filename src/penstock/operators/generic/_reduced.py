@@ -15,7 +15,7 @@ class Reduced(Operator, abstract=True):
     """`plan` leaves on the arguments: `a.reduced` (n, ndim), whether an axis is reduced, and `a.mask`, the same as the
     kernels take it."""
 
-    frame_by_frame = False
+    by_frame = False
     replays = True
     axes = Arg([int], None, "The axes along which the data are reduced; all of them if not given.")
     axis_names = Arg(Layout, None, "The same as names of the layout; not together with `axes`.")

@@ -9,7 +9,7 @@ from ...core.op import Operator
 class _Renamed(Operator, abstract=True):
     """Nothing is copied. Sequences are seen with their axis F."""
 
-    frame_by_frame = False
+    by_frame = False
     aliases = True
     replays = True
 

@@ -17,7 +17,7 @@ class CastLike(Pointwise):
     """
 
     inputs = (2, 2)
-    frame_by_frame = False  # frames of the second input are none of its own
+    by_frame = False  # frames of the second input are none of its own
     metadata = (1,)
     replays = True
     kernel = "generic/cast"

@@ -34,7 +34,7 @@ class DumpImage(Operator):
     """
 
     devices = ("cpu", "gpu")  # the CPU writes them
-    frame_by_frame = False
+    by_frame = False
     in_order = True  # two batches would write to the same files
     suffix = Arg(str, "", "Part of the files' names.")
     input_layout = Arg(Layout, "HWC", "Layout of the images; HWC is the only one.")

@@ -25,7 +25,7 @@ class ElementExtract(Operator):
     [[3, 4], [1, 2]]
     """
 
-    frame_by_frame = False
+    by_frame = False
     regroups = True
     is_prompt = True
     element_map = Arg([int], doc="Indices of frames, counted from 0.")

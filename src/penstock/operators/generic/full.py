@@ -25,7 +25,7 @@ class Full(Operator):
     [[1, 2, 3], [1, 2, 3]]
     """
 
-    frame_by_frame = False
+    by_frame = False
     kernel = "generic/full"
     replays = True
     shape = PerSample([int], None, "Shape of the output.")

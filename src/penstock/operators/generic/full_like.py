@@ -27,7 +27,7 @@ class FullLike(Operator):
     """
 
     inputs = (2, 2)
-    frame_by_frame = False
+    by_frame = False
     metadata = (0,)
     kernel = "generic/full"
     replays = True

@@ -32,7 +32,7 @@ class GetProperty(Operator):
 
     devices = ("cpu", "gpu")
     metadata = (0,)
-    frame_by_frame = False
+    by_frame = False
     is_prompt = True
     key = Arg(str, doc="Which property: source_info or layout.")
 

@@ -28,7 +28,7 @@ class OneHot(Operator):
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
 
-    frame_by_frame = False
+    by_frame = False
     kernel = "generic/one_hot"
     replays = True
     num_classes = Arg(int, 0, "How many classes there are.")

@@ -29,7 +29,7 @@ class Pad(Operator):
 
     kernel = "geometry/window"
     replays = True
-    frame_by_frame = False
+    by_frame = False
     mixes_samples = True
 
     axes = PerSample([int], None, "The axes that grow; negative ones count from the last. All by default.", ragged=True)

@@ -21,7 +21,7 @@ class PermuteBatch(Operator):
     [30, 10, 10]
     """
 
-    frame_by_frame = False
+    by_frame = False
     mixes_samples = regroups = True
     is_prompt = True
     indices = PerSample([int], doc="As many indices as there are samples, or a batch of scalars: one for each sample.")

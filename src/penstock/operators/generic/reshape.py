@@ -28,7 +28,7 @@ class Reshape(Operator):
 
     inputs = (1, 2)
     peeks = (1,)
-    frame_by_frame = False
+    by_frame = False
     aliases = True
     replays = True
 

@@ -27,7 +27,7 @@ class SequenceRearrange(Operator):
     [[3, 4], [1, 2], [3, 4]]
     """
 
-    frame_by_frame = False
+    by_frame = False
     replays = True
     kernel = "generic/frames"
     new_order = PerSample([int], doc="For each frame of the output, the index of a frame of the input.")

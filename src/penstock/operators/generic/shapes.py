@@ -25,7 +25,7 @@ class Shapes(Operator):
     discouraged = "fn.shapes is deprecated; use shape() of the DataNode"
     devices = ("cpu", "gpu")
     metadata = (0,)
-    frame_by_frame = False
+    by_frame = False
     is_prompt = True
     dtype = Arg(DALIDataType, DALIDataType.INT64, "Type of the output.")
     type = Arg(DALIDataType, None, "Type of the output.", deprecated="dtype")

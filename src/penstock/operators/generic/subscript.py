@@ -32,7 +32,7 @@ class Subscript(Operator):
 
     kernel = "generic/subscript"
     replays = True
-    frame_by_frame = False
+    by_frame = False
     pattern = Arg(
         str,
         doc="One letter for each subscript: i an index, s a slice, : a whole axis, n a new axis, . all axes not named.",

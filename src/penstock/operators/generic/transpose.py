@@ -26,7 +26,7 @@ class Transpose(Operator):
 
     kernel = "generic/transpose"
     replays = True
-    frame_by_frame = False
+    by_frame = False
     windowed = string.ascii_uppercase
 
     perm = Arg([int], None, "For each axis of the output, which of the input it is; reversed if not given.")

@@ -128,7 +128,7 @@ class WindowCopy(WindowedInput, abstract=True):
     """Base of operators whose output is a window of the input, converted to `dtype`. `plan` calls `place`."""
 
     kernel = "geometry/window"
-    frame_by_frame = False  # the window may cut the frames of a sequence
+    by_frame = False  # the window may cut the frames of a sequence
     windowed = string.ascii_uppercase.replace("C", "")  # fill values are counted from the first channel
 
     def setup(self) -> None:

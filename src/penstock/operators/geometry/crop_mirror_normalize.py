@@ -37,7 +37,7 @@ class CropMirrorNormalize(CropWindow):
 
     layouts = ("HWC", "CHW", "DHWC", "CDHW", "FHWC", "FCHW", "CFHW", "FDHWC", "FCDHW", "CFDHW")
     kernel = "geometry/crop_mirror_normalize"
-    frame_by_frame = False  # the output may have F elsewhere
+    by_frame = False  # the output may have F elsewhere
     policies = ("error", "constant", "pad", "trim_to_shape")
     replays = True
 

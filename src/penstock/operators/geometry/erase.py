@@ -36,7 +36,7 @@ class Erase(Pointwise):
 
     kernel = "geometry/erase"
     replays = True
-    frame_by_frame = False
+    by_frame = False
     anchor = PerSample([float], [], "Where each region begins, for each axis.", ragged=True)
     shape = PerSample([float], [], "Size of each region, for each axis.", ragged=True)
     axes = Arg([int], [1, 0], "The axes that `anchor` and `shape` speak of; negative ones count from the last.")

@@ -41,7 +41,7 @@ class Resize(ResizeSize, Resampling):
     def setup(self) -> None:
         super().setup()
         if self.values["save_attrs"]:
-            self.frame_by_frame = False  # one set of extents for all frames of a sequence
+            self.by_frame = False  # one set of extents for all frames of a sequence
 
     def n_outputs(self) -> int:
         return 2 if self.values["save_attrs"] else 1

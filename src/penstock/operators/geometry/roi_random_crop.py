@@ -32,7 +32,7 @@ class ROIRandomCrop(Seeded):
 
     inputs = (0, 1)
     devices = ("cpu",)
-    frame_by_frame = False
+    by_frame = False
     is_prompt = True
     crop_shape = PerSample([int], doc="Shape of the window.")
     roi_start = PerSample([int], doc="Where the region of interest begins.")

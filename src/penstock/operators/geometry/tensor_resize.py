@@ -41,7 +41,7 @@ class TensorResize(Resampling):
 
     layouts = ()
     experimental = True
-    frame_by_frame = False
+    by_frame = False
     windowed = ""
     sizes = PerSample([float], None, "Extents of the output, one per axis or one for all; 0 is absent, negative flips.")
     scales = PerSample(

@@ -83,7 +83,7 @@ class Arithmetic(Operator):
     """
 
     inputs = (1, 2)
-    frame_by_frame = False
+    by_frame = False
     replays = True
     kernel = "math/arithmetic"
     operation = Arg(str, doc="What is computed: " + ", ".join(OPERATIONS) + ".")
@@ -153,7 +153,7 @@ class _Single(Arithmetic, Pointwise):
     """With one operand that is a batch, an element of the output depends on one of the input only."""
 
     inputs = (1, 1)
-    frame_by_frame = True
+    by_frame = True
 
     @classmethod
     def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> None:

@@ -13,7 +13,7 @@ class Noise(Seeded, abstract=True):
     """Base of operators that disturb every element by itself. Frames of a sequence are disturbed independently."""
 
     module = "noise"
-    frame_by_frame = False
+    by_frame = False
     replays = True
 
     def plan(self, a: Arguments, x: Spec) -> None:

@@ -22,7 +22,7 @@ class UserFunction(Operator, abstract=True):
     """Base: `give` turns a sample into what the function takes, `take` what it returns into an array."""
 
     inputs = (0, 256)
-    frame_by_frame = False
+    by_frame = False
     in_order = True  # the function may keep something from call to call
     runs_on_gpu = True
     batchwise: ClassVar[bool] = False

@@ -62,7 +62,7 @@ class Distribution(Seeded, abstract=True):
 
     inputs = (0, 1)
     module = "random"
-    frame_by_frame = False  # a sequence as input gives its whole shape
+    by_frame = False  # a sequence as input gives its whole shape
     metadata = (0,)
     kernel = _KERNEL
     default_type: ClassVar[DALIDataType] = DALIDataType.FLOAT

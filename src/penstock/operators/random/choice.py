@@ -35,7 +35,7 @@ class Choice(Seeded):
 
     module = "random"
     inputs = (1, 2)
-    frame_by_frame = False
+    by_frame = False
     metadata = (1,)
     is_prompt = True
     p = PerSample([float], None, "Probability of each choice; they add up to 1. All the same by default.", ragged=True)

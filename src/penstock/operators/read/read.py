@@ -37,7 +37,7 @@ class Read(Operator):
     """
 
     module = "io.file"
-    frame_by_frame = False
+    by_frame = False
     is_prompt = True
     dont_use_mmap = Arg(
         bool, False, "No effect: files are always read, as one that is cut short while mapped ends the process."

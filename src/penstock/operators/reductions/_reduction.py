@@ -20,7 +20,7 @@ class Reduction(Operator, abstract=True):
 
     module = "reductions"
     replays = True
-    frame_by_frame = False
+    by_frame = False
     axes = Arg([int], None, "The axes that are reduced; -1 is the last. All if not given, none if empty.")
     axis_names = Arg(Layout, None, "The same as names of the layout, such as 'HW'; not together with `axes`.")
     keep_dims = Arg(bool, False, "Whether reduced axes stay, with extent 1.")

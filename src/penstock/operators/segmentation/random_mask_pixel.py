@@ -31,7 +31,7 @@ class RandomMaskPixel(Seeded):
 
     module = "segmentation"
     kernel = "segmentation/random_mask_pixel"
-    frame_by_frame = False
+    by_frame = False
     foreground = PerSample(int, 0, "Whether pixels of the foreground only are chosen from; 0 for no.")
     threshold = PerSample(float, 0.0, "The foreground is what is above it.")
     value = PerSample(int, None, "The foreground is what is equal to it; instead of `threshold`.")

@@ -41,7 +41,7 @@ class RandomObjectBBox(Seeded):
 
     module = "segmentation"
     kernel = "segmentation/random_object_bbox"
-    frame_by_frame = False
+    by_frame = False
     background = PerSample(
         int, 0, "Label of what is no object. By default 0, or, if that is one of the `classes`, one less than these."
     )

@@ -38,7 +38,7 @@ class SelectMasks(Operator):
 
     module = "segmentation"
     inputs = (3, 3)
-    frame_by_frame = False
+    by_frame = False
     is_prompt = True
     reindex_masks = Arg(bool, False, "Whether a polygon's id becomes the place of its mask among the ids.")
 
