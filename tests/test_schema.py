@@ -44,6 +44,7 @@ ADDED = {
     ("*", "replacement"): "the same",
     ("*", "batch_by_length"): "batches of similar length, which every loader for speech has",
     ("*", "num_buckets"): "the same",
+    ("*", "shuffle_window"): "shuffling of data sets that can only be read in blocks, such as Parquet files",
     ("*", "name"): "every call takes it; sources keep it",
     ("decoders.video", "image_type"): "readers of videos have it, and are made of this operator",
     ("audio_resample", "antialias"): "opt-in, as it changes samples: no aliases where the rate is lowered",

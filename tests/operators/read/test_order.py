@@ -181,7 +181,7 @@ class TestGlobal:
         ({"shard_id": 1}, "got shard_id=1, num_shards=1"),
         ({"shard_id": -1, "num_shards": 2}, "shard_id takes 0 to num_shards - 1"),
         ({"num_shards": 11}, "there are 10 samples, fewer than num_shards=11"),
-        ({"shuffle": "local"}, "shuffle takes 'global'; got 'local'"),
+        ({"shuffle": "local"}, "shuffle takes 'global' or 'windows'; got 'local'"),
         ({"shuffle": "global", "random_shuffle": True}, "only one of random_shuffle and shuffle can be used"),
         ({"shuffle_after_epoch": True, "random_shuffle": True}, "only one of random_shuffle and shuffle_after_epoch"),
         ({"shuffle_after_epoch": True, "stick_to_shard": True}, "shuffle_after_epoch implies stick_to_shard"),

@@ -15,6 +15,7 @@ import numpy as np
 from ...core.kernels import library
 from ...core.rows import address, allocate
 from ._lengths import Lengths
+from ._windows import Windows
 
 # Permutations of so few samples take the most rounds, and are small enough to be kept.
 _SMALL = 4096
@@ -26,13 +27,15 @@ class SampleOrder:
     (epochs, indices) if there is one."""
 
     def __init__(self, size: int, num_shards: int, *, pads: bool, sticks: bool, way: str, shared_key: int):
-        """`way` is "", "random_shuffle", "shuffle_after_epoch", "shuffle" or "turns": in order, shard after shard."""
+        """`way` is "", "random_shuffle", "shuffle_after_epoch", "shuffle", "windows" or "turns": in order, shard after
+        shard."""
         self.size, self.num_shards, self.pads, self.sticks = size, num_shards, pads, sticks
         self.way, self.shared_key = way, shared_key
         self.buffer_key = self.initial_fill = 0  # of random_shuffle
         self.buffer_keys: list[int] = []  # of the shards, where they differ
         self.lengths: Lengths | None = None  # then batches of `batch_size` are of similar lengths
         self.batch_size = 0
+        self.windows: Windows | None = None  # of the way of this name
         self.first = 0
         self.head: tuple[np.ndarray, np.ndarray] | None = None
         self._lock = threading.Lock()
@@ -72,6 +75,8 @@ class SampleOrder:
             turns = self._turn(part, offset)
             return turns if self.way == "turns" else self._permute(epoch, turns)
         place = offset + self.begin(part)
+        if self.windows is not None:
+            return self.windows.index(self.shared_key, epoch, place)
         if self.way == "shuffle_after_epoch":
             return self._permute(epoch, place)
         if self.way == "random_shuffle":
@@ -175,7 +180,7 @@ class SampleOrder:
         new = SampleOrder(
             self.size, num_shards, pads=self.pads, sticks=self.sticks, way=self.way, shared_key=self.shared_key
         )
-        new.lengths, new.batch_size = self.lengths, self.batch_size
+        new.lengths, new.batch_size, new.windows = self.lengths, self.batch_size, self.windows
         new.buffer_key, new.initial_fill = self.buffer_key, self.initial_fill
         new.first = last
         if indices:

@@ -51,8 +51,12 @@ class OrderArguments(Source, Seeded, abstract=True):
         '"global": an exact random permutation of the whole data set in each epoch, a function of (`seed`, epoch) '
         "without a buffer. Shards take turns along it, so what all shards together have seen after k batches does not "
         "depend on how many there are. Without a `seed` of its own the reader takes the pipeline's if there is one "
-        "shard, otherwise 0, so that shards agree.",
+        "shard, otherwise 0, so that shards agree. "
+        '"windows": for samples that lie together in blocks (the row groups of Parquet files; of other formats the '
+        "files): blocks come in random order, and the samples of `shuffle_window` neighbouring ones are mixed. Each "
+        "shard reads blocks of its own.",
     )
+    shuffle_window = Arg(int, 16, 'Number of blocks of which `shuffle="windows"` mixes the samples.')
     weights = Arg(
         object,
         None,
@@ -104,8 +108,12 @@ class OrderArguments(Source, Seeded, abstract=True):
                 f"{self.display_name()}: shard_id takes 0 to num_shards - 1, num_shards at least 1; "
                 f"got shard_id={v['shard_id']}, num_shards={v['num_shards']}"
             )
-        if v["shuffle"] not in (None, "global"):
-            raise ValueError(f"{self.display_name()}: shuffle takes 'global'; got {v['shuffle']!r}")
+        if v["shuffle"] not in (None, "global", "windows"):
+            raise ValueError(f"{self.display_name()}: shuffle takes 'global' or 'windows'; got {v['shuffle']!r}")
+        if v["shuffle_window"] < 1:
+            raise ValueError(f"{self.display_name()}: shuffle_window takes at least 1; got {v['shuffle_window']}")
+        if "shuffle_window" in self.given and v["shuffle"] != "windows":
+            raise ValueError(f"{self.display_name()}: 'shuffle_window' can be used only with shuffle='windows'")
         is_weighted = v["weights"] is not None
         ways = [k for k in ("random_shuffle", "shuffle_after_epoch", "shuffle") if v[k]] + ["weights"] * is_weighted
         if len(ways) > 1:
@@ -123,7 +131,8 @@ class OrderArguments(Source, Seeded, abstract=True):
         if not by_length(v):
             for name in self.given & {"num_buckets"}:
                 raise ValueError(f"{self.display_name()}: '{name}' can be used only together with 'batch_by_length'")
-        elif ways and ways != ["shuffle"]:
+        elif ways and v["shuffle"] != "global":
+            way = "shuffle='windows'" if v["shuffle"] else ways[0]
             raise ValueError(
-                f"{self.display_name()}: batch_by_length can't be used with {ways[0]}; to shuffle, use shuffle='global'"
+                f"{self.display_name()}: batch_by_length can't be used with {way}; to shuffle, use shuffle='global'"
             )

@@ -110,6 +110,13 @@ class Records:
             return np.asarray(sums[self.first[1:]] - sums[self.first[:-1]])
         return np.asarray(length.reshape(self._n, -1).sum(axis=1))
 
+    def blocks(self) -> np.ndarray | None:
+        """(files + 1,) where the samples of each file begin, and the last ones end; None if samples are whole files."""
+        if self.object is None or self.length is None or self.first is not None or (self.length < 0).any():
+            return None
+        of_file = self.object.reshape(self._n, -1).max(axis=1)  # a part that a sample lacks has none
+        return np.concatenate([[0], np.flatnonzero(np.diff(of_file)) + 1, [self._n]])
+
     def fingerprint(self) -> int:
         """Tells tables of equal size apart."""
         crc = zlib.crc32(self.objects.text.tobytes())
@@ -214,6 +221,9 @@ class RecordReader(ShardedSource, abstract=True):
 
     def lengths_found(self) -> np.ndarray | None:
         return self.records.sizes()
+
+    def blocks_found(self) -> np.ndarray | None:
+        return self.records.blocks()
 
     def _give_parser(self, request: np.ndarray, fields: dict[str, Any]) -> list[Any]:
         """Puts the parser's arguments into a request. Gives what has to stay as long as it."""

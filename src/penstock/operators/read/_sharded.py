@@ -19,6 +19,7 @@ from ._lengths import Lengths, lengths_of
 from ._order import SampleOrder
 from ._order_arguments import OrderArguments, by_length
 from ._weights import Weights, weights_of
+from ._windows import Windows
 
 # Keys of orders on which all shards have to agree whatever seeds their pipelines have.
 _SHARED_SEED = 0
@@ -45,6 +46,11 @@ class ShardedSource(OrderArguments, abstract=True):
         """(samples,) lengths of what was found, of 0 or more in any unit, if they are known before reading."""
         return None
 
+    def blocks_found(self) -> np.ndarray | None:
+        """(blocks + 1,) where each block of samples that are read together begins, and the last one ends; None if
+        there are no blocks."""
+        return None
+
     def setup(self) -> None:
         super().setup()
         v = self.values
@@ -52,6 +58,7 @@ class ShardedSource(OrderArguments, abstract=True):
         self.size = 0  # of the data set
         self.weighted: Weights | None = None  # then the order is one of draws, which it gives samples for
         self.lengths: Lengths | None = None  # then batches are of similar lengths
+        self.windows: Windows | None = None  # then blocks of samples are shuffled
         self.sticks = bool(v["stick_to_shard"] or has_own_order)
         self.pads = bool(v["pad_last_batch"] or by_length(v))
         self.epoch = self.offset = self.last = 0  # the next sample, and how many were taken before it at once
@@ -98,6 +105,13 @@ class ShardedSource(OrderArguments, abstract=True):
                 with self.storage.active():
                     known = self.lengths_found()
             self.lengths = Lengths(lengths_of(v["batch_by_length"], size, known), v["num_buckets"], None)
+        if v["shuffle"] == "windows":
+            blocks = self.blocks_found()
+            if blocks is None:
+                raise ValueError(
+                    "shuffle='windows' needs samples that lie together in files; for this data set use shuffle='global'"
+                )
+            self.windows = Windows(blocks, v["shuffle_window"])
         if draws < v["num_shards"]:
             raise ValueError(
                 f"there are {draws} samples, fewer than num_shards={v['num_shards']}; every shard needs one"
@@ -111,16 +125,16 @@ class ShardedSource(OrderArguments, abstract=True):
             self.weighted.key = rng.key(self.shared_seed, None)
         if self.lengths is not None and v["shuffle"]:
             self.lengths.key = rng.key(self.shared_seed, None)
+        way = next((k for k in ("random_shuffle", "shuffle_after_epoch", "shuffle") if v[k]), "")
         order = SampleOrder(
             self.size if self.weighted is None else self.weighted.draws,
             num_shards,
             pads=self.pads,
             sticks=self.sticks,
-            way=next((k for k in ("random_shuffle", "shuffle_after_epoch", "shuffle") if v[k]), "")
-            if self.weighted is None
-            else "turns",
+            way="turns" if self.weighted is not None else "windows" if self.windows is not None else way,
             shared_key=rng.key(self.shared_seed, None),
         )
+        order.windows = self.windows
         order.lengths, order.batch_size = self.lengths, self._batch_size
         order.buffer_key, order.initial_fill = self._buffer_key, v["initial_fill"]
         return order
@@ -292,6 +306,8 @@ class ShardedSource(OrderArguments, abstract=True):
         if self.weighted is not None:
             same |= {"weights": self.weighted.fingerprint(), "num_samples": self.weighted.draws}
             same["replacement"] = v["replacement"]
+        if self.windows is not None:
+            same["shuffle_window"] = v["shuffle_window"]
         if self.lengths is not None:
             same |= {"batch_by_length": self.lengths.fingerprint(), "num_buckets": v["num_buckets"]}
             same["batch_size"] = self._batch_size

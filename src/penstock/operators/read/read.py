@@ -7,13 +7,10 @@ import os
 
 import numpy as np
 
-from ...core import kernels
 from ...core.batch import Batch, Spec
-from ...core.dtypes import DALIDataType
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator
-from ...core.rows import TensorRows
-from ._blocks import Blocks
+from ._blocks import whole_files
 
 
 class Read(Operator):
@@ -55,16 +52,7 @@ class Read(Operator):
                 f"{x.spec.ndim} dimensions of {x.spec.dtype.name}"
             )
         paths = [os.fsdecode(x.sample(i).tobytes().partition(b"\0")[0]) for i in range(a.n)]
-        contents, places = TensorRows(a.n), TensorRows(a.n)
-        contents.array["ndim"], contents.array["dtype"] = 1, DALIDataType.UINT8
-        places.data[...] = contents.address + kernels.TENSOR.itemsize * np.arange(a.n, dtype="u8")
-        owner = Blocks(contents.array, contents.address)
-        if a.n:
-            kernel = kernels.kernel("read/whole_file")
-            rows, _ = kernel.rows(a.n, {"direct": int(self.values["use_o_direct"])})
-            outcome = kernels.Outcome(np.zeros(a.n, "i4"), a.n, 1)
-            a.pool.run([kernels.Step(kernel, rows, [(places.array, -1)], [(x.rows, -1)])], a.n, outcome)
-            if outcome.failed:
-                reasons = {i: f"{paths[i]}: {outcome.reason(i)}" for i in outcome.status.nonzero()[0].tolist()}
-                raise SampleErrors(reasons, paths)
-        return Batch(Spec(contents.shape[:, :1], np.dtype("u1")), contents.array, (owner,), paths)
+        contents, owner, reasons = whole_files([x.sample(i) for i in range(a.n)], self.values["use_o_direct"], a.pool)
+        if reasons:
+            raise SampleErrors({i: f"{paths[i]}: {reason}" for i, reason in reasons.items()}, paths)
+        return Batch(Spec(contents["shape"][:, :1], np.dtype("u1")), contents, (owner,), paths)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of tables that are decoded whole, by threads, and kept for a while: the row groups of Parquet files."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
+
+from ._arrow import Values
+
+MOST_BYTES = 1 << 30  # of row groups that are kept although no batch needs them now
+
+
+class RowGroup(NamedTuple):
+    columns: tuple[Values, ...]
+    nbytes: int
+
+
+class RowGroups:
+    """`read(k)` decodes row group k; it is called by `n_threads` threads."""
+
+    def __init__(self, read: Callable[[int], RowGroup], n_threads: int):
+        self._read, self._lock, self.pid = read, threading.Lock(), os.getpid()
+        self._pool = ThreadPoolExecutor(n_threads, "penstock row groups")
+        self._kept: OrderedDict[int, Future[RowGroup]] = OrderedDict()  # the one that was wanted last comes last
+
+    def begin(self, wanted: Iterable[int], soon: Iterable[int] = ()) -> list[Future[RowGroup]]:
+        """Those that are `wanted`, which are read if they aren't there; those for later are read behind them."""
+        later = list(soon)
+        with self._lock:
+            found = [self._begin(k) for k in wanted]
+            for k in later:
+                self._begin(k)
+            held = sum(f.result().nbytes for f in self._kept.values() if _is_there(f))
+            while held > MOST_BYTES and len(self._kept) > len(found) + len(later):
+                dropped = self._kept.popitem(last=False)[1]
+                held -= dropped.result().nbytes if _is_there(dropped) else 0
+            return found
+
+    def _begin(self, k: int) -> Future[RowGroup]:
+        future = self._kept.get(k)
+        if future is None or (future.done() and future.exception() is not None):  # it may be readable by now
+            future = self._kept[k] = self._pool.submit(self._read, k)
+        self._kept.move_to_end(k)
+        return future
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _is_there(future: Future[RowGroup]) -> bool:
+    return future.done() and not future.cancelled() and future.exception() is None

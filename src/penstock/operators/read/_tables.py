@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables whose rows are samples: Parquet files, and data sets of Hugging Face that are in memory or mapped."""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core import storage
+from ...core.source_name import SourceName
+from ._arrow import kind_of, values_of
+from ._file_names import matcher
+from ._row_groups import RowGroup
+from ._scanning import scan_all
+
+_ROWS_AT_ONCE = 1 << 16  # of a data set, which has record batches of any size
+
+
+class Table:
+    """Rows in groups that are read whole. `begins` (groups + 1,): where each begins, and the last one ends."""
+
+    begins: np.ndarray
+    kinds: list[tuple[np.dtype, int | None]]  # of the columns that are wanted
+
+    def __len__(self) -> int:
+        return int(self.begins[-1])
+
+    def row(self, index: np.ndarray) -> np.ndarray:
+        """(n,) rows of samples."""
+        return index
+
+    def blocks(self) -> np.ndarray | None:
+        """As `begins`, of samples; None if those of a group are no neighbours."""
+        return self.begins
+
+    def read(self, group: int) -> RowGroup:
+        """By any thread. Raises what can't be read as OSError or ValueError."""
+        raise NotImplementedError
+
+    def name(self, index: int) -> SourceName:
+        raise NotImplementedError
+
+    def folder(self, group: int) -> str:
+        """What relative paths in columns {bytes, path} are relative to."""
+        return ""
+
+    def fingerprint(self) -> int:
+        raise NotImplementedError
+
+
+class ParquetFiles(Table):
+    def __init__(self, paths: Sequence[str], columns: Sequence[str], objects: storage.Storage):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self.paths, self.columns, self._objects = list(paths), list(columns), objects
+
+        def about(path: str) -> tuple[Any, list, storage.Version]:
+            version = storage.version(path)
+            try:
+                with self._open(path, version) as file:
+                    found = pq.ParquetFile(file)
+                    return found.metadata, _kinds(found.schema_arrow, columns), version
+            except pa.ArrowException as e:
+                raise ValueError(str(e)) from None
+
+        found = scan_all("row groups", self.paths, about)
+        self._metadata, kinds, self._versions = zip(*found)
+        self.kinds = kinds[0]
+        for path, its in zip(self.paths, kinds):
+            if its != self.kinds:
+                different = next(c for c, a, b in zip(columns, its, self.kinds) if a != b)
+                raise ValueError(f"{path}: the column '{different}' has another type than in {self.paths[0]}")
+        counts = [m.num_row_groups for m in self._metadata]
+        self._file = np.repeat(np.arange(len(counts)), counts)
+        self._first = np.cumsum([0, *counts])  # row group of each file
+        rows = [m.row_group(i).num_rows for m in self._metadata for i in range(m.num_row_groups)]
+        self.begins = np.cumsum([0, *rows])
+
+    def _open(self, path: str, version: storage.Version) -> Any:
+        if storage.is_url(path):
+            return _RemoteFile(path, version, self._objects)
+        return open(path, "rb", buffering=0)
+
+    def read(self, group: int) -> RowGroup:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        k = int(self._file[group])
+        path, version = self.paths[k], self._versions[k]
+        with self._objects.active():
+            if not storage.is_url(path) and storage.version(path) != version:
+                raise ValueError("the file has changed since the pipeline was built")
+            try:
+                with self._open(path, version) as file:
+                    reader = pq.ParquetFile(file, metadata=self._metadata[k], pre_buffer=storage.is_url(path))
+                    number = group - int(self._first[k])
+                    table = reader.read_row_group(number, columns=self.columns, use_threads=False)
+            except pa.ArrowException as e:
+                raise ValueError(str(e)) from None
+        if len(table) != self.begins[group + 1] - self.begins[group]:
+            raise ValueError(f"it has {len(table)} rows, the file says {self.begins[group + 1] - self.begins[group]}")
+        return _row_group(table, self.columns)
+
+    def name(self, index: int) -> SourceName:
+        group = int(np.searchsorted(self.begins, index, "right")) - 1
+        k = int(self._file[group])
+        path = storage.without_secrets(self.paths[k])
+        first = int(self._first[k])
+        text = f"{path}, row group {group - first}, row {index - int(self.begins[group])}"
+        return SourceName(text, f"{path} at row {index - int(self.begins[first])}")
+
+    def folder(self, group: int) -> str:
+        path = self.paths[int(self._file[group])]
+        return storage.folder_of(path)
+
+    def fingerprint(self) -> int:
+        return zlib.crc32(self.begins.tobytes(), zlib.crc32("\0".join(self.paths).encode("utf-8", "surrogateescape")))
+
+
+class Dataset(Table):
+    """A `datasets.Dataset` of Hugging Face: an Arrow table, and which of its rows the data set has."""
+
+    def __init__(self, dataset: Any, columns: Sequence[str]):
+        table = dataset.data.table
+        self.kinds = _kinds(table.schema, columns)
+        self._identity = str(getattr(dataset, "_fingerprint", ""))
+        self._columns, begins, rows = list(columns), [0], 0
+        self._groups: list[list] = []
+        for batch in table.select(self._columns).to_batches():
+            if not rows:
+                self._groups.append([])
+            self._groups[-1].append(batch)
+            rows += len(batch)
+            if rows >= _ROWS_AT_ONCE:
+                begins.append(begins[-1] + rows)
+                rows = 0
+        self.begins = np.array([*begins, begins[-1] + rows] if rows else begins)
+        indices = getattr(dataset, "_indices", None)  # of one that was shuffled or selected from
+        self._rows = None if indices is None else indices.column(0).to_numpy().astype("i8")
+
+    def __len__(self) -> int:
+        return int(self.begins[-1]) if self._rows is None else len(self._rows)
+
+    def row(self, index: np.ndarray) -> np.ndarray:
+        return index if self._rows is None else self._rows[index]
+
+    def blocks(self) -> np.ndarray | None:
+        return self.begins if self._rows is None else None
+
+    def read(self, group: int) -> RowGroup:
+        import pyarrow as pa
+
+        return _row_group(pa.Table.from_batches(self._groups[group]), self._columns)._replace(nbytes=0)
+
+    def name(self, index: int) -> SourceName:
+        return SourceName(f"the data set, row {index}", f"row {index}")
+
+    def fingerprint(self) -> int:
+        return zlib.crc32(self._identity.encode())
+
+
+def _kinds(schema: Any, columns: Sequence[str]) -> list[tuple[np.dtype, int | None]]:
+    for name in columns:
+        if schema.get_field_index(name) < 0:
+            raise ValueError(f"there is no column '{name}'; there are {', '.join(schema.names)}")
+    return [kind_of(name, schema.field(name).type) for name in columns]
+
+
+def _row_group(table: Any, columns: Sequence[str]) -> RowGroup:
+    return RowGroup(tuple(values_of(name, table.column(name)) for name in columns), int(table.nbytes))
+
+
+def parquet_files(given: str) -> list[str]:
+    """The files that a path stands for: one, those in a folder, or those that match a pattern. In the order of their
+    paths."""
+    given = os.path.expanduser(given)
+    if storage.is_url(given):
+        folder, _, name = storage.without_query(given).rpartition("/")
+        if not any(c in name for c in "*["):
+            return [given]
+        matches = matcher([name], True)
+        return [f"{folder}/{n}" for n in storage.names_in(folder) if matches(n)]
+    if os.path.isdir(given):
+        given = os.path.join(glob.escape(given), "**", "*.parquet")
+    elif os.path.exists(given) or not any(c in given for c in "*?["):
+        return [given]
+    found = sorted(p for p in glob.glob(given, recursive=True) if not os.path.isdir(p))
+    if not found:
+        raise ValueError(f"no file matches {given}")
+    return found
+
+
+class _RemoteFile(io.RawIOBase):
+    """An object of a URL, as a file that Arrow reads from."""
+
+    def __init__(self, url: str, version: storage.Version, objects: storage.Storage):
+        self._url, self._version, self._objects, self._at = url, version, objects, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = offset + (0, self._at, self._version.size)[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def size(self) -> int:
+        return self._version.size
+
+    def read(self, size: int = -1) -> bytes:
+        left = max(self._version.size - self._at, 0)
+        n = left if size is None or size < 0 else min(size, left)
+        if not n:
+            return b""
+        found, data, _ = self._objects.stores().patiently(lambda s: s.get(self._url, self._at, n))
+        if (found.size, found.tag) != (self._version.size, self._version.tag):
+            raise OSError(f"{storage.without_secrets(self._url)} has changed since the pipeline was built")
+        self._at += n
+        return bytes(data)
