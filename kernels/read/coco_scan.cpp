@@ -2,6 +2,7 @@
 #include "read/coco_scan.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/native_time.h"
@@ -19,12 +20,12 @@ class Scan {
     json_.open('{', "annotations of COCO are an object: '{' is expected");
     bool first = true, has_images = false, has_annotations = false;
     while (json_.next_key(first, key_)) {
-      if (key_ == "images") {
+      if (is("images")) {
         each("images", [&] { image(); });
         has_images = true;
-      } else if (key_ == "categories") {
+      } else if (is("categories")) {
         each("categories", [&] { category(); });
-      } else if (key_ == "annotations") {
+      } else if (is("annotations")) {
         each("annotations", [&] { annotation(); });
         has_annotations = true;
       } else {
@@ -62,13 +63,13 @@ class Scan {
     int32_t id = 0, width = -1, height = -1;
     name_.clear();
     while (json_.next_key(first, key_)) {
-      if (key_ == "id")
+      if (is("id"))
         id = int32("'id'"), has_id = true;
-      else if (key_ == "width")
+      else if (is("width"))
         width = int32("'width'");
-      else if (key_ == "height")
+      else if (is("height"))
         height = int32("'height'");
-      else if (key_ == "file_name")
+      else if (is("file_name"))
         json_.string(name_);
       else
         json_.skip();
@@ -86,7 +87,7 @@ class Scan {
     json_.open('{', "");
     bool first = true, has_id = false;
     while (json_.next_key(first, key_)) {
-      if (key_ == "id") {
+      if (is("id")) {
         table_[COCO_CATEGORY_ID].push(int32("'id'"));
         if (has_id) json_.fail_here("the category has two ids");
         has_id = true;
@@ -112,15 +113,15 @@ class Scan {
       table_[COCO_RUN].shorten(before[4]);
     };
     while (json_.next_key(first, key_)) {
-      if (key_ == "image_id") {
+      if (is("image_id")) {
         image = int32("'image_id'"), has_image = true;
-      } else if (key_ == "category_id") {
+      } else if (is("category_id")) {
         category = int32("'category_id'"), has_category = true;
-      } else if (key_ == "iscrowd") {
+      } else if (is("iscrowd")) {
         wanted = wanted && (json_.integer("'iscrowd'", kLeastInt, kMostInt) == 0 || wish_.iscrowd);
-      } else if (key_ == "bbox") {
+      } else if (is("bbox")) {
         bbox(box), has_box = true;
-      } else if (key_ == "segmentation" && (wish_.polygons || wish_.rle)) {
+      } else if (is("segmentation") && (wish_.polygons || wish_.rle)) {
         drop_masks();
         if (json_.peek() == '[' && wish_.polygons)
           polygons();
@@ -163,10 +164,7 @@ class Scan {
     bool first = true;
     while (json_.next_value(first)) {
       json_.open('[', "'segmentation' must be an array of polygons, each an array of numbers");
-      bool first_number = true;
-      int64_t n = 0;
-      for (; json_.next_value(first_number); n++) table_[COCO_VERTEX].push((float)json_.number());
-      if (n % 2) json_.fail_here("a polygon must have an even number of coordinates");
+      if (json_.numbers(table_[COCO_VERTEX]) % 2) json_.fail_here("a polygon must have an even number of coordinates");
       table_[COCO_VERTEX_END].push(table_[COCO_VERTEX].bytes / (int64_t)(2 * sizeof(float)));
     }
   }
@@ -177,7 +175,7 @@ class Scan {
     int32_t size[2] = {-1, -1};
     const int64_t begin = table_[COCO_RUN].count<uint32_t>();
     while (json_.next_key(first, key_)) {
-      if (key_ == "size") {
+      if (is("size")) {
         json_.open('[', "'size' of a mask must be an array of height and width");
         bool first_number = true;
         int n = 0;
@@ -186,7 +184,7 @@ class Scan {
           size[n] = (int32_t)json_.integer("'size' of a mask", 1, kMostInt);
         }
         if (n != 2) json_.fail_here("'size' of a mask must be an array of height and width");
-      } else if (key_ == "counts") {
+      } else if (is("counts")) {
         if (has_counts) json_.fail_here("a mask has two 'counts'");
         has_counts = true;
         if (json_.peek() == '"')
@@ -237,6 +235,8 @@ class Scan {
       table_[COCO_RUN].push((uint32_t)value);
     }
   }
+
+  bool is(std::string_view key) const { return key_ == key; }  // compares lengths first, unlike a std::string
 
   Json json_;
   const CocoWish &wish_;

@@ -18,8 +18,33 @@ constexpr Structure kStructure;
 
 constexpr double kPowers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                               1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+constexpr uint64_t kWholePowers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// The digits at the beginning of 8 bytes, all at once, as branches on how many there are would be guessed wrong: their
+// value, and `p` behind them. Of 8 digits there may be more.
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+inline uint64_t up_to_8_digits(const char *&p) {
+  uint64_t bytes;
+  memcpy(&bytes, p, 8);
+  const uint64_t values = bytes - 0x3030303030303030;
+  // The first byte below '0' or above '9' has its highest bit set by one of the two.
+  const uint64_t others = ((bytes + 0x4646464646464646) | values) & 0x8080808080808080;
+  const int n = others ? __builtin_ctzll(others) / 8 : 8;
+  if (!n) return 0;
+  p += n;
+  uint64_t v = values << (64 - 8 * n);  // leading zeros
+  v = v * 10 + (v >> 8);                // pairs, in every second byte
+  return ((v & 0xff000000ff) * (100 + (1000000ull << 32)) + (v >> 16 & 0xff000000ff) * (1 + (10000ull << 32))) >> 32;
+}
+#else
+inline uint64_t up_to_8_digits(const char *&p) {
+  uint64_t value = 0;
+  for (int i = 0; i < 8 && is_digit(*p); i++) value = value * 10 + (uint64_t)(*p++ - '0');
+  return value;
+}
+#endif
 
 void push_utf8(std::string &out, uint32_t c) {
   if (c < 0x80) {
@@ -44,7 +69,7 @@ void push_utf8(std::string &out, uint32_t c) {
 Json::Json(Object &input)
     : input_(input),
       chunk_(std::min(kChunk, std::max<int64_t>(input.length(), 1))),
-      buffer_(chunk_ + kLongestNumber + 1) {
+      buffer_(chunk_ + kLongestNumber + 8) {  // digits are looked at 8 at a time
   at_ = end_ = buffer_.data();
   refill();
   if (end_ - at_ >= 3 && !memcmp(at_, "\xef\xbb\xbf", 3)) at_ += 3;  // a byte order mark
@@ -194,21 +219,18 @@ double Json::number() {
   peek();
   need(kLongestNumber);
   const char *begin = at_, *p = begin + (at_ < end_ && *at_ == '-');
-  uint64_t digits = 0;
-  int n = 0, power = 0;
   const char *first = p;
-  for (; is_digit(*p); p++) {
-    if (n < 19) digits = digits * 10 + (uint64_t)(*p - '0');
-    n += n || *p != '0';
-  }
+  uint64_t digits = up_to_8_digits(p);
+  while (is_digit(*p)) digits = digits * 10 + (uint64_t)(*p++ - '0');
   bool ok = p > first;
+  int64_t n = p - first, decimals = 0;  // of up to 19 digits none is lost
   if (*p == '.') {
     const char *dot = ++p;
-    for (; is_digit(*p); p++) {
-      if (n < 19) digits = digits * 10 + (uint64_t)(*p - '0'), power--;
-      n += n || *p != '0';
-    }
+    const uint64_t more = up_to_8_digits(p);
+    digits = digits * kWholePowers[p - dot] + more;
+    while (is_digit(*p)) digits = digits * 10 + (uint64_t)(*p++ - '0');
     ok = ok && p > dot;
+    decimals = p - dot, n += decimals;
   }
   if (*p == 'e' || *p == 'E') {
     p++;
@@ -221,14 +243,44 @@ double Json::number() {
   if (!ok || p - begin >= kLongestNumber) fail_here("a number is expected");
   at_ = p;
   // Up to 2^53 and 10^22 both are exact, so that one division rounds right.
-  if (n <= 19 && digits <= 1ull << 53 && power >= -22) {
-    const double value = (double)digits / kPowers[-power];
+  if (n <= 19 && digits <= 1ull << 53) {
+    const double value = decimals ? (double)digits / kPowers[decimals] : (double)digits;
     return *begin == '-' ? -value : value;
   }
   double value = 0;
   const auto result = std::from_chars(begin, p, value);
   if (result.ec == std::errc::result_out_of_range || !std::isfinite(value)) fail_here("the number is out of range");
   return value;
+}
+
+int64_t Json::numbers(Column &floats) {
+  constexpr int kAtOnce = 32;
+  float some[kAtOnce];
+  int64_t n = 0;
+  for (bool first = true; next_value(first); n++) {
+    if (n && n % kAtOnce == 0) floats.append(some, sizeof some);
+    // Mostly: up to 8 digits, a point, up to 8 digits, a comma. `number` takes all others.
+    if (end_ - at_ >= 32) {
+      const char *p = at_, *begin = p;
+      uint64_t digits = up_to_8_digits(p);
+      const int64_t whole = p - begin;
+      int64_t decimals = 0;
+      if (*p == '.') {
+        const char *dot = ++p;
+        const uint64_t more = up_to_8_digits(p);
+        decimals = p - dot, digits = digits * kWholePowers[decimals] + more;
+        if (!decimals) decimals = 9;
+      }
+      if (whole > 0 && whole < 8 && decimals < 8 && (*p == ',' || *p == ']')) {
+        some[n % kAtOnce] = (float)((double)digits / kPowers[decimals]);
+        at_ = p;
+        continue;
+      }
+    }
+    some[n % kAtOnce] = (float)number();
+  }
+  if (n) floats.append(some, ((n - 1) % kAtOnce + 1) * (int64_t)sizeof(float));
+  return n;
 }
 
 void Json::skip_string() {

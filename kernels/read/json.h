@@ -27,6 +27,8 @@ class Json {
   void string(std::string &out);
   int64_t integer(const char *what, int64_t least, int64_t most);
   double number();
+  // The numbers of an array, of which the bracket was consumed, and how many there are.
+  int64_t numbers(Column &floats);
   void skip();
   int64_t offset() const { return begins_ + (at_ - buffer_.data()); }
   [[noreturn]] void fail_here(const char *what);

@@ -24,7 +24,7 @@ class Headers {
   // The bytes at `offset`, fewer than `n` at the end of the archive.
   const uint8_t *at(int64_t offset, int64_t n, int64_t &got) {
     if (offset < begin_ || offset + n > begin_ + size_) {
-      const int64_t room = std::max(n, offset - begin_ < kNear && begin_ >= 0 ? kMany : kFew);
+      const int64_t room = std::max(n, offset - begin_ < kNear && begin_ >= 0 ? kMany : far_);
       buffer_.resize(room);
       begin_ = offset;
       size_ = input_.read(offset, room, (char *)buffer_.data());
@@ -33,8 +33,12 @@ class Headers {
     return buffer_.data() + (offset - begin_);
   }
 
+  // There are extended headers: a member's may be four blocks, of which one read is to get all.
+  void expect_attributes() { far_ = 4 * kTarBlock; }
+
  private:
-  static constexpr int64_t kNear = 1 << 15, kMany = 1 << 16, kFew = 4 * kTarBlock;
+  static constexpr int64_t kNear = 1 << 15, kMany = 1 << 16;
+  int64_t far_ = kTarBlock;
   Object &input_;
   std::vector<uint8_t> buffer_;
   int64_t begin_ = -1, size_ = 0;
@@ -111,11 +115,9 @@ bool is_zero(const uint8_t *block) {
 
 bool tar_header_fits(const uint8_t *block) {
   // The sum of all bytes, those of the sum itself counted as blanks. Some wrote bytes with a sign.
-  int64_t plain = 0, with_sign = 0;
-  for (int i = 0; i < kTarBlock; i++) {
-    uint8_t b = i >= kChecksum && i < kChecksum + 8 ? ' ' : block[i];
-    plain += b, with_sign += (int8_t)b;
-  }
+  int32_t plain = 0, with_sign = 0;
+  for (int i = 0; i < kTarBlock; i++) plain += block[i], with_sign += (int8_t)block[i];
+  for (int i = kChecksum; i < kChecksum + 8; i++) plain += ' ' - block[i], with_sign += ' ' - (int8_t)block[i];
   const int64_t sum = number(block + kChecksum, 8);
   return sum == plain || sum == with_sign;
 }
@@ -153,6 +155,7 @@ void scan_tar(Object &input, Table &table) {
     const bool has_content = extended || !(type >= '1' && type <= '6');
     const int64_t blocks = has_content ? (size + kTarBlock - 1) / kTarBlock : 0;
     if (extended) {
+      headers.expect_attributes();
       if (size > kMostAttributes || content + size > end)
         fail_scan(
             "the extended header at byte %lld of the archive has %lld bytes; at most %lld are accepted, and the "
