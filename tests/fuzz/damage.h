@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Damages files and lets a decoder loose on them until the time is up.
+// Damages files and lets what reads them loose on them, until the time is up or so many were tried.
 #pragma once
 #include <unistd.h>
 
@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <random>
 #include <string>
 #include <vector>
@@ -35,8 +36,8 @@ inline File mutate(const std::vector<File> &seeds, Random &r) {
   File f = seeds[below(r, seeds.size())];
   for (uint64_t i = 1 + below(r, 4); i--;) {
     // Most structure is at the front.
-    uint64_t at = below(r, r() % 2 ? f.size() : std::min<uint64_t>(f.size(), 200));
-    switch (below(r, 8)) {
+    uint64_t at = below(r, r() % 2 ? f.size() : std::min<uint64_t>(f.size(), r() % 2 ? 200 : 600));
+    switch (below(r, 10)) {
       case 0:
         if (!f.empty()) f[at] ^= 1 << below(r, 8);
         break;
@@ -85,6 +86,16 @@ inline File mutate(const std::vector<File> &seeds, Random &r) {
         f.insert(f.begin() + at, piece.begin(), piece.end());
         break;
       }
+      case 7: {  // a piece of itself elsewhere, in the place of what was there
+        uint64_t from = below(r, f.size()), n = std::min<uint64_t>(below(r, 64), f.size() - std::max(from, at));
+        for (uint64_t k = 0; k < n; k++) f[at + k] = f[from + k];
+        break;
+      }
+      case 8: {  // digits and brackets, for formats that are text
+        static const char text[] = "0123456789-+.e[]{}\",:()' \\u";
+        for (uint64_t k = below(r, 6); k-- && at + k < f.size();) f[at + k] = (uint8_t)text[below(r, sizeof text - 1)];
+        break;
+      }
       default:
         for (uint64_t k = below(r, 16); k-- && at + k < f.size();) f[at + k] = (uint8_t)r();
     }
@@ -92,17 +103,20 @@ inline File mutate(const std::vector<File> &seeds, Random &r) {
   return f;
 }
 
-// SECONDS SEED FILE...: `try_one(file, random)` for the files themselves, or with SECONDS = 0 only for them, which is
-// how a crash is repeated, and for what damage makes of them.
-template <class Try>
-int fuzz(int argc, char **argv, Try try_one) {
-  if (argc < 4) return fprintf(stderr, "usage: %s SECONDS SEED FILE...\n", argv[0]), 2;
-  double seconds = atof(argv[1]);
-  Random r(strtoull(argv[2], nullptr, 10));
-  crash_file = std::string("crash-") + argv[2];
+// NAME LIMIT SEED FILE...: `try_one(file, random)` for the files themselves, and for what damage makes of them: for so
+// many seconds, or so many inputs where the limit is such as "1000x". With a limit of 0 only for the files, which is
+// how a crash is repeated. `mend(file, random)` may make a damaged file one that is worth to be tried, by checksums
+// that fit.
+template <class Try, class Mend>
+int fuzz(int argc, char **argv, Try try_one, Mend mend) {
+  if (argc < 5) return fprintf(stderr, "usage: %s NAME LIMIT SEED FILE...\n", argv[0]), 2;
+  char *unit;
+  const double limit = strtod(argv[2], &unit);
+  Random r(strtoull(argv[3], nullptr, 10));
+  crash_file = std::string("crash-") + argv[1] + "-" + argv[3];
   signal(SIGABRT, save_and_die);
   std::vector<File> seeds;
-  for (int i = 3; i < argc; i++) {
+  for (int i = 4; i < argc; i++) {
     FILE *f = fopen(argv[i], "rb");
     if (!f) return perror(argv[i]), 2;
     File file(1 << 20);
@@ -112,17 +126,26 @@ int fuzz(int argc, char **argv, Try try_one) {
   }
   for (const File &f : seeds)
     for (int i = 0; i < 20; i++) try_one(current = f, r);
-  auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  while (std::chrono::steady_clock::now() < end)
-    for (int i = 0; i < 50; i++) {
-      current = mutate(seeds, r);
-      auto begin = std::chrono::steady_clock::now();
-      try_one(current, r);
-      double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      if (took > 20) {
-        fprintf(stderr, "one input took %.1f s\n", took);
-        abort();
-      }
+  const auto begin = std::chrono::steady_clock::now();
+  auto goes_on = [&](int64_t n) {
+    if (*unit == 'x') return (double)n < limit;
+    return n % 50 || std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < limit;
+  };
+  for (int64_t n = 0; limit > 0 && goes_on(n); n++) {
+    current = mutate(seeds, r);
+    mend(current, r);
+    const clock_t before = clock();  // time of the processor, as the machine may be busy with other things
+    try_one(current, r);
+    const double took = (double)(clock() - before) / CLOCKS_PER_SEC;
+    if (took > 20) {
+      fprintf(stderr, "one input took %.1f s of the processor\n", took);
+      abort();
     }
+  }
   return 0;
+}
+
+template <class Try>
+int fuzz(int argc, char **argv, Try try_one) {
+  return fuzz(argc, argv, try_one, [](File &, Random &) {});
 }

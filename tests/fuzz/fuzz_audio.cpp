@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Damages sounds and lets the decoder loose on them, under AddressSanitizer. Built and run by fuzz_audio.py.
 //
-//   fuzz_audio SECONDS SEED FILE...
+//   fuzz_audio NAME LIMIT SEED FILE...
 //
 // Every input lies in memory of exactly its size. The output is filled with a pattern first: a sound that is reported
 // as good must have been written completely, so it must come out the same over two different patterns.

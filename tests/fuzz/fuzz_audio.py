@@ -7,11 +7,10 @@ Builds fuzz_audio.cpp together with the decoder, makes small files (of FLAC, Vor
 is there), and damages them until the time is up. With FILEs and `--seconds 0` it decodes just these, to repeat a crash.
 """
 
-import argparse
-import os
-import subprocess
 import sys
 from pathlib import Path
+
+import damaging
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests/operators/audio"))
@@ -40,37 +39,14 @@ def seeds() -> dict[str, bytes]:
     return {name: data.tobytes() for name, data in made.items()}
 
 
-def build(folder: Path) -> Path:
-    program = folder / "fuzz_audio"
-    kernels = ROOT / "kernels"
-    names = ("audio/decode_audio", "audio/wav", "audio/sound_library", "audio/sinc_filter", "core/native_time")
-    sources = [ROOT / "tests/fuzz/fuzz_audio.cpp", *(kernels / f"{n}.cpp" for n in names)]
-    sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
-    flags = ["-std=c++17", "-O1", "-g", *sanitizers, "-DCLONES=", "-Wno-psabi", f"-I{kernels}"]
-    compiler = os.environ.get("CXX", "g++")
-    subprocess.run([compiler, *flags, "-o", str(program), *map(str, sources), "-lsndfile"], check=True)
-    return program
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=180)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--build-folder", type=Path, default=ROOT / "build/fuzz")
-    parser.add_argument("files", nargs="*", help="files to start from instead of the built-in ones")
-    args = parser.parse_args()
-    folder = args.build_folder
-    (folder / "sounds").mkdir(parents=True, exist_ok=True)
-    files = list(map(os.path.abspath, args.files))
-    if not files:
-        for name, data in seeds().items():
-            (folder / "sounds" / name).write_bytes(data)
-            files.append(str(folder / "sounds" / name))
-    command = [str(build(folder)), str(args.seconds), str(args.seed), *files]
+    args = damaging.arguments(__doc__).parse_args()
+    names = ("audio/decode_audio", "audio/wav", "audio/sound_library", "audio/sinc_filter", "core/native_time")
+    program = damaging.build(args.build_folder, "fuzz_audio", names, ["-lsndfile"])
     # libsndfile 1.2.0 forgets what it made for Ogg files that it refuses later.
-    (folder / "leaks").write_text("leak:vorbis_info_init\nleak:ogg_\nleak:vorbis_\n")
-    options = {"ASAN_OPTIONS": "allocator_may_return_null=1", "LSAN_OPTIONS": f"suppressions={folder}/leaks"}
-    return subprocess.run(command, cwd=folder, env={**os.environ, **options}, check=False).returncode
+    leaks = args.build_folder.resolve() / "leaks"
+    leaks.write_text("leak:vorbis_info_init\nleak:ogg_\nleak:vorbis_\n")
+    return damaging.run(program, args, "sounds", seeds(), options={"LSAN_OPTIONS": f"suppressions={leaks}"})
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Damages real files and lets the decoders loose on them, under AddressSanitizer. Built and run by fuzz_decode.py.
 //
-//   fuzz_decode SECONDS SEED FILE...
+//   fuzz_decode NAME LIMIT SEED FILE...
 //
 // Every input lies in memory of exactly its size. The output is filled with a pattern first: an image that is reported
 // as good must have been written completely, so it must come out the same over two different patterns.

@@ -8,14 +8,13 @@ $PENSTOCK_DATA/formats that are small), and damages them until the time is up. W
 decodes just these, to repeat a crash.
 """
 
-import argparse
 import glob
 import io
 import os
-import subprocess
 import sys
 from pathlib import Path
 
+import damaging
 import numpy as np
 from PIL import Image
 
@@ -93,57 +92,21 @@ def seeds() -> dict[str, bytes]:
     return made
 
 
-def build(folder: Path) -> Path:
-    program = folder / "fuzz_decode"
+def main() -> int:
+    args = damaging.arguments(__doc__).parse_args()
     kernels = ROOT / "kernels"
     decoders = {*kernels.glob("decode/*.cpp")} - {kernels / "decode/jpeg_batch.cpp"}  # which launches GPU kernels
-    others = (kernels / "core/native_time.cpp", kernels / "color/interleave.cpp")
-    sources = [ROOT / "tests/fuzz/fuzz_decode.cpp", *sorted(decoders), *others]
     openjpeg = sorted(glob.glob("/usr/include/openjpeg-*") + glob.glob("/usr/local/include/openjpeg-*"))
-    flags = [
-        "-std=c++17",
-        "-O1",
-        "-g",
-        "-fsanitize=address,undefined",
-        "-fno-sanitize-recover=undefined",
-        "-DCLONES=",
-        f"-I{ROOT / 'kernels'}",
-    ]
-    flags += [f"-I{d}" for d in openjpeg]
     libraries = ["-ljpeg", "-lpng", "-ltiff", "-lwebp", "-lopenjp2"]
-    subprocess.run(
-        [os.environ.get("CXX", "g++"), *flags, "-o", str(program), *map(str, sources), *libraries], check=True
+    program = damaging.build(
+        args.build_folder,
+        "fuzz_decode",
+        [*sorted(decoders), "core/native_time", "color/interleave"],
+        [*(f"-I{d}" for d in openjpeg), *libraries],
     )
-    return program
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=180)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--build-folder", type=Path, default=ROOT / "build/fuzz")
-    parser.add_argument("files", nargs="*", help="files to start from instead of the built-in ones")
-    args = parser.parse_args()
-    folder = args.build_folder
-    (folder / "seeds").mkdir(parents=True, exist_ok=True)
-    files = list(map(os.path.abspath, args.files))
-    if not files:
-        for name, data in seeds().items():
-            (folder / "seeds" / name).write_bytes(data)
-            files.append(str(folder / "seeds" / name))
-        data = os.environ.get("PENSTOCK_DATA")
-        if data:
-            files += [f for f in glob.glob(f"{data}/formats/**/*.*", recursive=True) if os.path.getsize(f) < 50_000]
-    command = [str(build(folder)), str(args.seconds), str(args.seed), *files]
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env={
-            **os.environ,
-            "ASAN_OPTIONS": "abort_on_error=1:allocator_may_return_null=1",
-            "UBSAN_OPTIONS": "abort_on_error=1",
-        },
-    ).returncode
+    data = os.environ.get("PENSTOCK_DATA")
+    more = glob.glob(f"{data}/formats/**/*.*", recursive=True) if data else []
+    return damaging.run(program, args, "images", seeds(), [f for f in more if os.path.getsize(f) < 50_000])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lets the client for http:// URLs loose on damaged answers, under AddressSanitizer. Built and run by fuzz_http.py.
 //
-//   fuzz_http SECONDS SEED FILE...
+//   fuzz_http NAME LIMIT SEED FILE...
 //
 // A thread answers each request on the loopback device with the bytes of the input and then closes the connection, or
 // leaves it open where the input is an answer that the client takes for whole.

@@ -7,11 +7,10 @@ Builds fuzz_http.cpp together with the client, writes answers of servers, and da
 FILEs and `--seconds 0` it takes just these, to repeat a crash.
 """
 
-import argparse
-import os
-import subprocess
 import sys
 from pathlib import Path
+
+import damaging
 
 ROOT = Path(__file__).parents[2]
 BODY = b"0123456789"
@@ -39,34 +38,10 @@ def seeds() -> dict[str, bytes]:
     }
 
 
-def build(folder: Path) -> Path:
-    program = folder / "fuzz_http"
-    kernels = ROOT / "kernels"
-    names = ("read/http_client", "read/remote_queue", "core/memory", "core/native_time")
-    sources = [ROOT / "tests/fuzz/fuzz_http.cpp", *(kernels / f"{n}.cpp" for n in names)]
-    sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
-    flags = ["-std=c++17", "-O1", "-g", *sanitizers, "-DCLONES=", "-pthread", f"-I{kernels}"]
-    subprocess.run([os.environ.get("CXX", "g++"), *flags, "-o", str(program), *map(str, sources)], check=True)
-    return program
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=180)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--build-folder", type=Path, default=ROOT / "build/fuzz")
-    parser.add_argument("files", nargs="*", help="files to start from instead of the built-in ones")
-    args = parser.parse_args()
-    folder = args.build_folder
-    (folder / "answers").mkdir(parents=True, exist_ok=True)
-    files = list(map(os.path.abspath, args.files))
-    if not files:
-        for name, data in seeds().items():
-            (folder / "answers" / name).write_bytes(data)
-            files.append(str((folder / "answers" / name).resolve()))
-    command = [str(build(folder).resolve()), str(args.seconds), str(args.seed), *files]
-    options = {"ASAN_OPTIONS": "abort_on_error=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "abort_on_error=1"}
-    return subprocess.run(command, cwd=folder, env={**os.environ, **options}, check=False).returncode
+    args = damaging.arguments(__doc__).parse_args()
+    names = ("read/http_client", "read/remote_queue", "core/memory", "core/native_time")
+    return damaging.run(damaging.build(args.build_folder, "fuzz_http", names), args, "answers", seeds())
 
 
 if __name__ == "__main__":

@@ -2,17 +2,12 @@
 // Damages real files and records, and lets the parsers of data formats loose on them, under AddressSanitizer. Built and
 // run by fuzz_read.py.
 //
-//   fuzz_read FORMAT INPUTS SEED FILE...
-#include <unistd.h>
-
-#include <algorithm>
-#include <csignal>
-#include <ctime>
+//   fuzz_read FORMAT LIMIT SEED FILE...
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "damage.h"
 #include "read/caffe.h"
 #include "read/caffe2.h"
 #include "read/coco.h"
@@ -49,23 +44,6 @@ int mds(Sample *sample, const void *args, char *error);
 std::shared_ptr<Object> open_remote(const char *, Storage::Way) { fail("URLs are not read here"); }
 
 namespace {
-
-using File = std::vector<uint8_t>;
-using Random = std::mt19937_64;
-
-File current;  // for the crash report
-std::string crash_file;
-
-void save_and_die(int signal) {
-  if (FILE *f = fopen(crash_file.c_str(), "wb")) {
-    fwrite(current.data(), 1, current.size(), f);
-    fclose(f);
-  }
-  fprintf(stderr, "signal %d; the input is in %s\n", signal, crash_file.c_str());
-  _exit(1);
-}
-
-uint64_t below(Random &r, uint64_t n) { return n ? r() % n : 0; }
 
 // Bytes in memory of exactly their size.
 class Memory : public Object {
@@ -287,63 +265,8 @@ bool try_one(const std::string &format, const File &f, Random &r) {
   exit(2);
 }
 
-File mutate(const std::vector<File> &seeds, Random &r, const std::string &format) {
-  File f = seeds[below(r, seeds.size())];
-  for (uint64_t i = 1 + below(r, 4); i--;) {
-    const uint64_t at = below(r, r() % 2 ? f.size() : std::min<uint64_t>(f.size(), 600));
-    switch (below(r, 9)) {
-      case 0:
-        if (!f.empty()) f[at] ^= 1 << below(r, 8);
-        break;
-      case 1:
-        if (!f.empty()) f[at] = (uint8_t)r();
-        break;
-      case 2:
-        f.resize(below(r, f.size() + 1));
-        break;
-      case 3: {  // an extreme number of 1 to 8 bytes
-        static const uint64_t extremes[] = {0,
-                                            1,
-                                            0x7f,
-                                            0x80,
-                                            0xff,
-                                            0xffff,
-                                            0x7fffffff,
-                                            0x80000000,
-                                            0xffffffff,
-                                            0x7fffffffffffffff,
-                                            0x8000000000000000,
-                                            0xffffffffffffffff};
-        const uint64_t v = extremes[below(r, 12)], n = 1ull << below(r, 4);
-        for (uint64_t k = 0; k < n && at + k < f.size(); k++) f[at + k] = (uint8_t)(v >> 8 * k);
-        break;
-      }
-      case 4: {  // a piece of another file
-        const File &g = seeds[below(r, seeds.size())];
-        const uint64_t from = below(r, g.size()), n = std::min<uint64_t>(below(r, 300), g.size() - from);
-        f.insert(f.begin() + at, g.begin() + from, g.begin() + from + n);
-        break;
-      }
-      case 5: {  // a piece taken out
-        const uint64_t n = std::min<uint64_t>(below(r, 64), f.size() - at);
-        f.erase(f.begin() + at, f.begin() + at + n);
-        break;
-      }
-      case 6: {  // a piece of itself elsewhere, of the same length
-        const uint64_t from = below(r, f.size()), n = std::min<uint64_t>(below(r, 64), f.size() - std::max(from, at));
-        for (uint64_t k = 0; k < n; k++) f[at + k] = f[from + k];
-        break;
-      }
-      case 7: {  // digits and brackets, for formats that are text
-        static const char text[] = "0123456789-+.e[]{}\",:()' \\u";
-        for (uint64_t k = below(r, 6); k-- && at + k < f.size();) f[at + k] = (uint8_t)text[below(r, sizeof text - 1)];
-        break;
-      }
-      default:
-        for (uint64_t k = below(r, 16); k-- && at + k < f.size();) f[at + k] = (uint8_t)r();
-    }
-  }
-  // Else most headers would fail by their checksums.
+// Else most headers would fail by their checksums.
+void mend(const std::string &format, File &f, Random &r) {
   if (format == "tfrecord" && r() % 8 && f.size() >= 16) {
     const uint64_t length = f.size() - 16;
     uint32_t crc;
@@ -360,40 +283,16 @@ File mutate(const std::vector<File> &seeds, Random &r, const std::string &format
       snprintf(text, sizeof text, "%06o", sum & 0777777);
       memcpy(&f[at + 148], text, 8);
     }
-  return f;
 }
 
 }  // namespace
 
 int main(int argc, char **argv) {
-  if (argc < 5) return fprintf(stderr, "usage: %s FORMAT INPUTS SEED FILE...\n", argv[0]), 2;
-  const std::string format = argv[1];
-  const int64_t n = atoll(argv[2]);
-  Random r(strtoull(argv[3], nullptr, 10));
-  crash_file = "crash-" + format + "-" + argv[3];
-  signal(SIGABRT, save_and_die);
-  std::vector<File> seeds;
-  for (int i = 4; i < argc; i++) {
-    FILE *f = fopen(argv[i], "rb");
-    if (!f) return perror(argv[i]), 2;
-    File file(1 << 20);
-    file.resize(fread(file.data(), 1, file.size(), f));
-    fclose(f);
-    seeds.push_back(file);
-  }
-  int64_t parsed = 0;
-  for (const File &f : seeds)
-    for (int i = 0; i < 20; i++) parsed += try_one(format, current = f, r);
-  for (int64_t i = 0; i < n; i++) {
-    current = mutate(seeds, r, format);
-    const clock_t begin = clock();  // time of the processor, as the machine may be busy with other things
-    parsed += try_one(format, current, r);
-    const double took = (double)(clock() - begin) / CLOCKS_PER_SEC;
-    if (took > 20) {
-      fprintf(stderr, "one input took %.1f s of the processor\n", took);
-      abort();
-    }
-  }
-  printf("%s: %lld inputs, %lld of them parsed\n", format.c_str(), (long long)n, (long long)parsed);
-  return 0;
+  const std::string format = argc > 1 ? argv[1] : "";
+  int64_t inputs = 0, parsed = 0;
+  const int status = fuzz(
+      argc, argv, [&](const File &f, Random &r) { inputs++, parsed += try_one(format, f, r); },
+      [&](File &f, Random &r) { mend(format, f, r); });
+  printf("%s: %lld inputs, %lld of them parsed\n", format.c_str(), (long long)inputs, (long long)parsed);
+  return status;
 }

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fuzzes the scanners and parsers of data formats under AddressSanitizer.
 
-    python tests/fuzz/fuzz_read.py [--inputs 1000000] [--seed 0] [FORMAT [FILE...]]
+    python tests/fuzz/fuzz_read.py [--inputs 1000000] [--seed 0] [--format FORMAT [FILE...]]
 
 Builds fuzz_read.cpp together with the parsers, makes small files of every format, and damages them. With FILEs and
 `--inputs 0` it parses just these, to repeat a crash.
 """
 
-import argparse
 import io
 import json
-import os
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
 
+import damaging
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
@@ -197,36 +195,16 @@ SEEDS = {
 }
 
 
-def build(folder: Path) -> Path:
-    program = folder / "fuzz_read"
-    kernels = ROOT / "kernels"
-    sources = [ROOT / "tests/fuzz/fuzz_read.cpp", *(kernels / f"read/{name}.cpp" for name in SOURCES.split())]
-    sources += [kernels / "core/native_time.cpp", kernels / "core/memory.cpp"]
-    flags = ["-std=c++17", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
-    flags += ["-DCLONES=", f"-I{kernels}", "-pthread"]
-    subprocess.run([os.environ.get("CXX", "g++"), *flags, "-o", str(program), *map(str, sources), "-lzstd"], check=True)
-    return program
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--inputs", type=int, default=1_000_000, help="for each format")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--build-folder", type=Path, default=ROOT / "build/fuzz")
-    parser.add_argument("format", nargs="?", choices=list(SEEDS))
-    parser.add_argument("files", nargs="*", help="files to start from instead of the built-in ones")
+    parser = damaging.arguments(__doc__)
+    parser.set_defaults(inputs=1_000_000)  # of each format
+    parser.add_argument("--format", choices=list(SEEDS), help="only this one; with files, which it is needed for")
     args = parser.parse_args()
-    folder = args.build_folder.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    program = build(folder)
-    options = {"ASAN_OPTIONS": "abort_on_error=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "abort_on_error=1"}
+    names = [f"read/{name}" for name in SOURCES.split()] + ["core/native_time", "core/memory"]
+    program = damaging.build(args.build_folder, "fuzz_read", names, ["-lzstd"])
     for format in [args.format] if args.format else SEEDS:
-        files = [os.path.abspath(f) for f in args.files]
-        for i, data in enumerate(() if files else SEEDS[format]()):
-            (folder / f"{format}-{i}").write_bytes(data)
-        files = files or sorted(map(str, folder.glob(f"{format}-*")))
-        command = [str(program), format, str(args.inputs), str(args.seed), *files]
-        if code := subprocess.run(command, cwd=folder, env={**os.environ, **options}).returncode:
+        seeds = {str(i): data for i, data in enumerate(SEEDS[format]())}
+        if code := damaging.run(program, args, format, seeds):
             return code
     return 0
 

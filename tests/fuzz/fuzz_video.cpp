@@ -2,7 +2,7 @@
 // Damages videos and lets what reads their indices loose on them, under AddressSanitizer. Built and run by
 // fuzz_video.py.
 //
-//   fuzz_video SECONDS SEED FILE...
+//   fuzz_video NAME LIMIT SEED FILE...
 //
 // Every input lies in memory of exactly its size. Of an index that is found, some frames are asked for: where they lie,
 // which packets they need, and the clip of them, which is read again, as it is and damaged. Nothing is decoded.

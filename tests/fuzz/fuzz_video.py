@@ -7,12 +7,11 @@ Builds fuzz_video.cpp together with the readers of containers, encodes small vid
 until the time is up. With FILEs and `--seconds 0` it reads just these, to repeat a crash.
 """
 
-import argparse
-import os
 import struct
-import subprocess
 import sys
 from pathlib import Path
+
+import damaging
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -63,36 +62,11 @@ def long_edits(file: bytes, number: int) -> bytes:
     return bytes(made)
 
 
-def build(folder: Path) -> Path:
-    program = folder / "fuzz_video"
-    kernels = ROOT / "kernels"
-    names = [
-        f"video/{n}" for n in ("index", "mp4", "matroska", "esds", "clip", "packed_index", "codecs", "runs", "h264")
-    ] + ["core/native_time"]
-    sources = [ROOT / "tests/fuzz/fuzz_video.cpp", *(kernels / f"{n}.cpp" for n in names)]
-    sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
-    flags = ["-std=c++17", "-O1", "-g", *sanitizers, "-DCLONES=", "-Wno-psabi", f"-I{kernels}"]
-    subprocess.run([os.environ.get("CXX", "g++"), *flags, "-o", str(program), *map(str, sources)], check=True)
-    return program
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=180)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--build-folder", type=Path, default=ROOT / "build/fuzz")
-    parser.add_argument("files", nargs="*", help="files to start from instead of the built-in ones")
-    args = parser.parse_args()
-    folder = args.build_folder
-    (folder / "videos").mkdir(parents=True, exist_ok=True)
-    files = list(map(os.path.abspath, args.files))
-    if not files:
-        for name, data in seeds().items():
-            (folder / "videos" / name).write_bytes(data)
-            files.append(str((folder / "videos" / name).resolve()))
-    command = [str(build(folder).resolve()), str(args.seconds), str(args.seed), *files]
-    options = {"ASAN_OPTIONS": "abort_on_error=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "abort_on_error=1"}
-    return subprocess.run(command, cwd=folder, env={**os.environ, **options}, check=False).returncode
+    args = damaging.arguments(__doc__).parse_args()
+    names = ("index", "mp4", "matroska", "esds", "clip", "packed_index", "codecs", "runs", "h264")
+    sources = [*(f"video/{n}" for n in names), "core/native_time"]
+    return damaging.run(damaging.build(args.build_folder, "fuzz_video", sources), args, "videos", seeds())
 
 
 if __name__ == "__main__":
