@@ -354,6 +354,11 @@ AUDIO = {
     "nonsilent_region": lambda f: fn.nonsilent_region(f(signals, "t"), window_length=8, reset_interval=16),
     "audio_resample": lambda f: fn.audio_resample(f(signals, "t"), in_rate=16000.0, out_rate=f(rates, side=True)),
     "audio_resample by a scale": lambda f: fn.audio_resample(f(signals, "t"), scale=1.5, dtype=types.INT16),
+    "audio.speed_perturb": lambda f: fn.audio.speed_perturb(f(signals, "t"), speed=f(columns, side=True)),
+    "audio.fade": lambda f: fn.audio.fade(f(signals, "t"), fade_in=3, fade_out=5, shape="half_sine"),
+    "audio.loudness": lambda f: fn.audio.loudness(f(signals, "t"), sample_rate=16000.0),
+    "audio.reverb": lambda f: fn.audio.reverb(f(signals, "t"), f(signals, "t")),
+    "audio.add_noise": lambda f: fn.audio.add_noise(f(signals, "t"), f(signals, "t"), snr=f(columns, side=True)),
     "audio_resample to a length": lambda f: fn.audio_resample(f(signals, "t"), out_length=33),
 }
 

@@ -4,16 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "audio/sum_of_squares.h"
 #include "core/kernel.h"
-
-CLONES static double sum_of_squares(const float *x, int64_t n) {
-  double sums[8] = {};
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    for (int k = 0; k < 8; k++) sums[k] += (double)x[i + k] * x[i + k];
-  for (; i < n; i++) sums[i % 8] += (double)x[i] * x[i];
-  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-}
 
 CLONES static void add(float *__restrict out, const float *__restrict in, const float *__restrict noise, int64_t n,
                        float gain) {
@@ -41,8 +33,7 @@ static void run(const Tensor *out, const Tensor *in, const AddNoiseArgs &a, Scra
   double power = 0;
   each_stretch([&](int64_t, int64_t from, int64_t m) { power += sum_of_squares(noise + from * noises, m * noises); });
   power /= noises;
-  const double wanted = sum_of_squares(x, n * channels) / channels * a.ratio;
-  const float gain = power == 0 || wanted == 0 ? 0.0f : (float)std::sqrt(wanted / power);
+  const float gain = noise_gain(sum_of_squares(x, n * channels) / channels, power, a.snr);
   float *y = out->as<float>();
   each_stretch([&](int64_t at, int64_t from, int64_t m) {
     if (noises == channels)

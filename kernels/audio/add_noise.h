@@ -4,6 +4,12 @@
 #include "core/tensor.h"
 
 struct AddNoiseArgs {
-  double ratio;   // power of the noise / power of the signal
+  double snr;     // signal-to-noise ratio in decibels
   int64_t start;  // where in the noise it begins, at least 0
 };
+
+// What the noise is multiplied with, from the sums of the squares of both.
+SHARED float noise_gain(double signal, double noise, double snr) {
+  const double wanted = signal * pow(10.0, snr / -10);
+  return noise == 0 || wanted == 0 ? 0.0f : (float)sqrt(wanted / noise);
+}

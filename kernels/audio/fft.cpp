@@ -336,5 +336,6 @@ static std::shared_ptr<const T> kept_by_length(int64_t n) {
   if (known.size() >= kMostKept) known.clear();
   return known[n] = std::make_shared<T>(n);
 }
+std::shared_ptr<const Fft> Fft::of_length(int64_t n) { return kept_by_length<Fft>(n); }
 std::shared_ptr<const RealFft> RealFft::of_length(int64_t n) { return kept_by_length<RealFft>(n); }
 std::shared_ptr<const LongRealFft> LongRealFft::of_length(int64_t n) { return kept_by_length<LongRealFft>(n); }

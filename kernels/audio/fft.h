@@ -22,6 +22,8 @@ class Fft {
   void run(Complex *z, Complex *more) const;
   int64_t place(int64_t k) const { return place_.empty() ? k : place_[k]; }
   int64_t more() const { return convolution_ ? 2 * convolution_->n_ : 0; }
+  // The transform of length n; some that were asked for are kept.
+  static std::shared_ptr<const Fft> of_length(int64_t n);
 
   struct Stage {
     int64_t length, radix;        // it splits transforms of `length` into `radix` each

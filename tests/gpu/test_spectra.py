@@ -72,9 +72,13 @@ def test_log_mel_takes_two_launches():
     assert Fusion(calls, {3}).groups == [(0, []), (1, [2])]
 
 
-def segment(kernel, shape, to, columns, dtypes=("f4", "f4"), n_outputs=1):
-    """`kernel` from tensor 0, two samples of a shape, to tensor 1 and further ones of other shapes."""
+def segment(kernel, shape, to, columns, dtypes=("f4", "f4"), n_outputs=1, other=None):
+    """`kernel` from tensor 0, two samples of a shape, to tensor 1 and further ones of other shapes; `other` is the shape
+    of a second input."""
     specs = {0: Spec.uniform(2, shape, np.dtype(dtypes[0]))}
+    if other is not None:
+        specs |= {1: Spec.uniform(2, to, np.dtype("f4")), 2: Spec.uniform(2, other, np.dtype("f4"))}
+        return Segment([Step(f"audio/{kernel}", [1], [0, 2], columns)], specs, {}, {1})
     specs |= {1 + i: Spec.uniform(2, to, np.dtype(dtypes[1])) for i in range(n_outputs)}
     return Segment([Step(f"audio/{kernel}", list(range(1, 1 + n_outputs)), [0], columns)], specs, {}, set(specs) - {0})
 
@@ -99,3 +103,9 @@ def typical():
     for dtype in ("f4", "i2", "u8"):
         windows = {"window_length": 2048, "reset_interval": 8192}
         yield segment("nonsilent_region", (50000,), (), windows, (dtype, "i4"), n_outputs=2)
+    for shape in ((5000,), (5000, 2)):
+        yield segment("fade", shape, shape, {"fade_in": 9, "fade_out": 9, "shape": 4})
+        yield segment("loudness", shape, shape, {"sample_rate": 16000.0, "target": -23.0})
+        yield segment("add_noise", shape, shape, {"snr": 3.0}, other=(700,))
+        for normalize in (0, 1):
+            yield segment("reverb", shape, shape, {"normalize": normalize}, other=(700,))

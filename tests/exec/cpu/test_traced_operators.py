@@ -8,9 +8,11 @@ from penstock.core.op import REGISTRY
 from traced_cases import CASES, N
 
 _TABLES = "sizes follow from random numbers or from what files hold"
+_RANDOM = "random numbers are drawn by the rules"
 BY_RULES = {
     "_auto_aug.augment": "which augmentations are done is data",
-    "audio.add_noise": "not tried yet",
+    "audio.freq_mask": _RANDOM,
+    "audio.time_mask": _RANDOM,
     "decoders.audio": _TABLES,
     "decoders.image_crop": _TABLES,
     "decoders.image_random_crop": _TABLES,

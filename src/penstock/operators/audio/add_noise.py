@@ -32,6 +32,7 @@ class AddNoise(Operator):
     module = "audio"
     kernel = "audio/add_noise"
     by_frame = False
+    replays = True
     inputs = (2, 2)
     snr = PerSample(float, doc="Signal-to-noise ratio in decibels: 0 makes both as loud, 20 the noise a tenth.")
     start = PerSample(int, 0, "Where in the noise to begin, in samples; beyond its end it begins anew.", bits=64)
@@ -42,7 +43,7 @@ class AddNoise(Operator):
                 raise TypeError(f"input {i} has the type {s.dtype.name}; fn.cast it to float32")
             if s.ndim not in (1, 2):
                 raise ValueError(f"a signal has one dimension (time) or two (time, channels); input {i} has {s.ndim}")
-        channels, noises = (s.shape[:, 1] if s.ndim > 1 else np.ones(s.n, "i8") for s in (x, noise))
+        channels, noises = (s.shape[:, 1] if s.ndim > 1 else np.ones_like(s.shape[:, 0]) for s in (x, noise))
         SampleErrors.where(
             (noises != 1) & (noises != channels),
             lambda i: f"the noise has {noises[i]} channels, the signal {channels[i]}; they need as many, or one",
@@ -55,5 +56,4 @@ class AddNoise(Operator):
         return x.like()
 
     def params(self, a: Arguments, x: Spec, noise: Spec, out: Spec) -> dict[str, Any]:
-        with np.errstate(over="ignore"):
-            return {"ratio": 10.0 ** (a.snr.astype("f8") / -10), "start": a.start}
+        return {"snr": a.snr, "start": a.start}

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+// Of float32, summed up in float64, in an order that depends on n only.
+double sum_of_squares(const float *x, int64_t n);

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signals brought to a loudness."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.batch import Spec
+from ...core.errors import SampleErrors
+from ...core.op import Arguments, PerSample
+from ._float_only import FloatOnly
+
+_RATES = 1000.0, 1e6
+_MOST_CHANNELS = 5
+
+
+class Loudness(FloatOnly):
+    """Multiplies a signal so that its integrated loudness by ITU-R BS.1770 becomes `target`.
+
+    The loudness is that of blocks of 400 ms, of which a new one begins every 100 ms, after the K-weighting filter;
+    blocks below -70 LUFS do not count, nor do those more than 10 LU below the loudness of the rest. A signal that is
+    shorter than a block counts as one block. Where no block is loud enough the output is the signal. Input: float32,
+    (time) or (time, channels) with up to 5 channels: left, right, centre, and left and right surround, which count 1.41
+    times. The output has its shape and layout, and is not clipped.
+
+    >>> from penstock import fn, pipeline_def, types
+    >>> import numpy as np
+    >>> tone = np.sin(2 * np.pi * 997 * np.arange(48000) / 48000).astype(np.float32)  # of -3.01 LUFS
+    >>> @pipeline_def(batch_size=1)
+    ... def pipe():
+    ...     return fn.audio.loudness(types.Constant(tone, layout="t"), sample_rate=48000.0, target=-23.01)
+    >>> print(f"{pipe().run()[0].at(0).max():.3f}")
+    0.100
+    """
+
+    module = "audio"
+    kernel = "audio/loudness"
+    sample_rate = PerSample(float, doc="Sampling rate of the signal, in Hz, from 1000 to 1000000.")
+    target = PerSample(float, -23.0, "Loudness of the output, in LUFS (also called LKFS).")
+
+    def plan(self, a: Arguments, x: Spec) -> None:
+        super().plan(a, x)
+        if x.ndim not in (1, 2):
+            raise ValueError(f"a signal has one dimension (time) or two (time, channels); the input has {x.ndim}")
+        low, high = _RATES
+        wrong = ~((a.sample_rate >= low) & (a.sample_rate <= high))
+        SampleErrors.where(wrong, lambda i: f"sample_rate {a.sample_rate[i]} is not in [{low:g}, {high:g}]")
+        SampleErrors.where(~np.isfinite(a.target), lambda i: f"target {a.target[i]} is not a finite number")
+        if x.ndim == 2:
+            channels = x.shape[:, 1]
+            SampleErrors.where(
+                channels > _MOST_CHANNELS,
+                lambda i: f"the signal has {channels[i]} channels; the standard weights up to {_MOST_CHANNELS}",
+            )
+
+    def outputs(self, a: Arguments, x: Spec) -> Spec:
+        return x.like()
+
+    def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
+        return {"sample_rate": a.sample_rate, "target": a.target}
