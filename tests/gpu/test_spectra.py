@@ -73,8 +73,8 @@ def test_log_mel_takes_two_launches():
 
 
 def segment(kernel, shape, to, columns, dtypes=("f4", "f4"), n_outputs=1, other=None):
-    """`kernel` from tensor 0, two samples of a shape, to tensor 1 and further ones of other shapes; `other` is the shape
-    of a second input."""
+    """`kernel` from tensor 0, two samples of a shape, to tensor 1 and further ones of other shapes; `other` is the
+    shape of a second input."""
     specs = {0: Spec.uniform(2, shape, np.dtype(dtypes[0]))}
     if other is not None:
         specs |= {1: Spec.uniform(2, to, np.dtype("f4")), 2: Spec.uniform(2, other, np.dtype("f4"))}

@@ -25,10 +25,10 @@ class Reverb(Operator):
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
     ... def pipe():
-    ...     sound, room = types.Constant([1.0, 0.0, 0.0, 2.0, 0.0]), types.Constant([0.0, 1.0, 0.5])
+    ...     sound, room = types.Constant([1.0, 0.0, 1.0, 2.0, 0.0]), types.Constant([0.0, 1.0, 0.5])
     ...     return fn.audio.reverb(sound, room, normalize=False)
     >>> [round(x, 3) for x in pipe().run()[0].at(0).tolist()]
-    [1.0, 0.5, 0.0, 2.0, 1.0]
+    [1.0, 0.5, 1.0, 2.5, 1.0]
     """
 
     module = "audio"
