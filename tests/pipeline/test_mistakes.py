@@ -2,6 +2,7 @@
 """What NumPy and PyTorch would allow on arrays and a graph does not: the errors say what to write."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -143,3 +144,43 @@ def test_arguments_by_position(call, text):
 
     with pytest.raises(ValueError, match=text):
         pipe()
+
+
+FRACTIONS = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
+_OF_NORMALIZE = {
+    "mean": np.float32(FRACTIONS["mean"]).reshape(1, 1, 3),
+    "stddev": np.float32(FRACTIONS["std"]).reshape(1, 1, 3),
+}
+
+
+@pytest.mark.parametrize(
+    "operator, arguments, dtype, told",
+    [
+        (fn.crop_mirror_normalize, FRACTIONS, "u1", "mean=[123.675, 116.28, 103.53], std=[58.395, 57.12, 57.375]"),
+        (fn.crop_mirror_normalize, {"mean": 0.5, "std": 0.25}, "u1", "mean=[127.5], std=[63.75]"),
+        (fn.normalize, {"mean": 0.5, "stddev": 0.25}, "u1", "mean=[127.5], stddev=[63.75]"),
+        (fn.normalize, _OF_NORMALIZE, "u1", "mean=[123.675, 116.28, 103.53], stddev=[58.395, 57.12, 57.375]"),
+        (fn.crop_mirror_normalize, FRACTIONS, "f4", None),
+        (fn.crop_mirror_normalize, {**FRACTIONS, "scale": 1 / 255}, "u1", None),
+        (fn.crop_mirror_normalize, {"mean": 127.5, "std": 63.75}, "u1", None),
+        (fn.crop_mirror_normalize, {"mean": 0.0, "std": 1.0}, "u1", None),
+        (fn.crop_mirror_normalize, {"mean": 0.0, "std": 0.5}, "u1", None),
+        (fn.normalize, {"mean": 1.0}, "u1", None),
+        (fn.normalize, _OF_NORMALIZE, "f4", None),
+    ],
+)
+def test_a_mean_for_pixels_between_0_and_1_is_told_once(operator, arguments, dtype, told):
+    @pipeline_def(batch_size=2, num_threads=1)
+    def pipe():
+        image = types.Constant(np.full((4, 5, 3), 100, dtype), layout="HWC")
+        return operator(fn.copy(image), **arguments)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        p = pipe()
+        for _ in range(3):
+            p.run()
+    texts = [str(w.message) for w in caught]
+    assert len(texts) == (told is not None), texts
+    if told:
+        assert texts[0].startswith(f"fn.{operator.__name__}: mean and std") and texts[0].endswith(f"255: {told}")

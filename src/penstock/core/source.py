@@ -50,6 +50,9 @@ class Source(Operator, abstract=True):
     gpu: Any = None  # the GPU's session where the pipeline has one: `begin` may begin work there, and give its batches
     name = Arg(str, None, "Name of the operator, for `epoch_size`, `reader_meta` and iterators.")
 
+    def leave_bad_samples(self) -> None:
+        """Called before `open` where the pipeline's `on_error` does not raise."""
+
     def open(self, max_batch_size: int, seed: int) -> None:
         """Finds the data, when the pipeline is built."""
 

@@ -31,8 +31,9 @@ class Ahead:
         self._jobs: deque[Any] = deque()
         self._position = Position()  # of the next batch to ask for
 
-    def take(self, position: Position, n: int) -> list[Batch]:
-        """The batch of `n` samples (0: of one call) at a position; one per output."""
+    def take(self, position: Position, n: int) -> tuple[list[Batch], int, dict[int, str]]:
+        """The batch of `n` samples (0: of one call) at a position: one per output without the bad samples, how many
+        samples there are with them, and why those are bad."""
         if self._jobs and (self._jobs[0].n != n or self._place() != position):
             self.drop()  # another batch size, or another place
         if not self._jobs:
@@ -42,7 +43,9 @@ class Ahead:
             self._jobs.append(self.pool.schedule(self.source, *p, n, self.room))
             self._position = p.after(n)  # of whole batches the size is not known, and not told
         try:
-            return self.pool.wait(self._jobs.popleft())
+            job = self._jobs.popleft()
+            batches = self.pool.wait(job)
+            return batches, job.n_samples if n else len(batches[0]), job.bad
         except StopIteration:
             self.drop()
             raise

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import time
 import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -12,6 +13,9 @@ import numpy as np
 
 from ..core.errors import DataError
 from ..core.sample_info import BatchInfo, SampleInfo
+
+# Seconds to wait before a source is called again: doubled each time.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 
 CYCLES = (None, False, True, "no", "quiet", "raise")
 
@@ -27,13 +31,18 @@ class Calling:
         cycle: Any,
         batch_info: bool,
         number_types: Sequence[np.dtype | None] = (None,),
+        retries: int = 0,
+        keeps_rest: bool = False,
     ):
-        """`number_types`: for each output what Python's numbers become, None for 32-bit types."""
+        """`number_types`: for each output what Python's numbers become, None for 32-bit types. `retries`: how often a
+        call that raises is repeated. `keeps_rest`: whether samples that don't fill the last batch are kept."""
         self.number_types = tuple(number_types)
         self.source, self.per_sample, self.n_outputs, self.batch_info = source, per_sample, n_outputs, batch_info
         self.cycle = {"no": None, False: None, True: "quiet"}.get(cycle, cycle)
         self.is_iterable = is_generator_function(source) or (not callable(source) and _can_be_iterated(source))
         self.takes_argument = False
+        self.retries, self.keeps_rest = retries, keeps_rest
+        self.leaves_out = False  # whether samples that can't be made are left to the pipeline's on_error
         self._iterator: Iterator[Any] | None = None
         self._given = 0  # how often the iterator has given something since it was started
         self._epoch = 0
@@ -61,14 +70,27 @@ class Calling:
     def sample(self, in_epoch: int, in_batch: int, iteration: int, epoch: int) -> Any:
         if self.is_iterable:
             return self._next(epoch)
-        return self.source(SampleInfo(in_epoch, in_batch, iteration, epoch)) if self.takes_argument else self.source()
+        if self.takes_argument:
+            return self._call(SampleInfo(in_epoch, in_batch, iteration, epoch))
+        return self._call()
 
     def batch(self, iteration: int, epoch: int) -> Any:
         if self.is_iterable:
             return self._next(epoch)
         if not self.takes_argument:
-            return self.source()
-        return self.source(BatchInfo(iteration, epoch) if self.batch_info else iteration)
+            return self._call()
+        return self._call(BatchInfo(iteration, epoch) if self.batch_info else iteration)
+
+    def _call(self, *argument: Any) -> Any:
+        """Calls the source, again after a pause if it raises and there are retries."""
+        for attempt in range(self.retries):
+            try:
+                return self.source(*argument)
+            except StopIteration:
+                raise
+            except Exception:
+                time.sleep(min(_FIRST_PAUSE * 2**attempt, _LONGEST_PAUSE))
+        return self.source(*argument)
 
     def outputs(self, data: Any) -> list[Any]:
         """What a call gave, one item per output. Raises DataError if their number is wrong."""

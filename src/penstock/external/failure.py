@@ -47,6 +47,12 @@ def how_it_ended(code: int | None) -> str:
     return f"was killed by {name}{hint}"
 
 
+def reason(error: Exception, longest: int = 1000) -> str:
+    """Why a sample could not be made."""
+    text = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
+    return text if len(text) <= longest else f"{text[: max(longest, 40) - 3]}..."
+
+
 def as_exception(failed: Failed, worker: str, task: Task, name: str) -> Exception:
     """What to raise for a source that raised: its own exception, whose cause is the traceback in the worker."""
     where = f"{worker} {doing(task, name, failed.row)}"

@@ -10,7 +10,7 @@ from ..core.batch import Batch, Spec
 from ..core.errors import DataError, InternalError
 from ..core.kernels import TENSOR
 from .arena import Lease, Regions, Spilled, align
-from .task import Column, Done, Task
+from .task import Column, Done, Ended, Task
 
 _GROWTH = 1.25  # room for samples larger than any so far, where sizes vary
 _AIM_NS = 2_000_000  # tasks of about that long cost little, and spread well
@@ -68,7 +68,13 @@ class Job:
         self.made = 0
         self.end: int | None = None  # the sample at which the source ended
         self.errors: dict[int, Exception] = {}  # by sample
+        self.bad: dict[int, str] = {}  # by sample, why it could not be made and is left to on_error
         self.cancelled = False
+
+    @property
+    def n_samples(self) -> int:
+        """How many samples there are, the bad ones too."""
+        return self.made if self.end is None else self.end
 
     @property
     def done(self) -> bool:
@@ -106,27 +112,54 @@ class Job:
             self.tasks[task.number] = task
         return list(self.tasks.values())
 
-    def finish(self, done: Done, fd: int) -> None:
-        self.made += done.n
+    def finish(self, done: Done | Ended, fd: int) -> None:
+        if isinstance(done, Done):
+            self.made += done.n
+        else:
+            self.end = done.row if self.end is None else min(self.end, done.row)
+        self.bad |= done.bad
         self.spilled += [Spilled(fd, offset, nbytes) for offset, nbytes in done.spilled]
 
-    def first_problem(self) -> Exception | None:
-        """What to raise, if anything: of the first sample that has something to say."""
+    def leave_out(self, task: Task, row: int, why: str, number: int) -> list[Task]:
+        """What is to be made of a task of which one sample can't be made: tasks numbered from `number`."""
+        del self.tasks[task.number]
+        self.bad[row] = why
+        left = []
+        for first, end in ((task.first, row), (row + 1, task.first + task.n)):
+            if first == end:
+                continue
+            columns = [
+                c._replace(begin=c.begin + (first - task.first) * c.step, end=c.begin + (end - task.first) * c.step)
+                for c in task.columns
+            ]
+            part = task._replace(number=number + len(left), first=first, n=end - first, columns=tuple(columns))
+            self.tasks[part.number] = part
+            left.append(part)
+        self.made += 1  # the bad one
+        return left
+
+    def first_problem(self, keeps_rest: bool = False) -> Exception | None:
+        """What to raise, if anything: of the first sample that has something to say. The end of the source is none
+        behind samples that are to be kept."""
         row = min(self.errors, default=None)
         if self.end is not None and (row is None or self.end <= row):
-            return StopIteration()
+            if keeps_rest and self.end:
+                return None
+            return StopIteration(self.end)
         return None if row is None else self.errors[row]
 
     def batches(self) -> list[Batch]:
-        """One batch per output, in the shared memory, which is used again when they are gone."""
+        """One batch per output without the bad samples. Their shared memory is used again when they are gone."""
         assert self.lease is not None
-        region, n = self.lease.region, self.made
+        region, n = self.lease.region, self.n_samples
         owners = (self.lease, *self.spilled)
         out = []
         for o, at in enumerate(self.columns):
             rows = np.ndarray((n,), TENSOR, region.memory, at).copy()
-            if n:
-                self._check_alike(rows, o)
+            good = np.setdiff1d(np.arange(n), list(self.bad))
+            rows = rows[good]
+            if len(good):
+                self._check_alike(rows, o, good)
             data = rows["data"]
             inside = (data >= region.offset) & (data < region.offset + region.capacity)
             address = data - np.uint64(region.offset) + np.uint64(region.address)
@@ -138,18 +171,19 @@ class Job:
             if not inside.all():
                 raise InternalError("a worker wrote outside of its memory")
             rows["data"] = address
-            ndim = int(rows["ndim"][0]) if n else 0
-            dtype = dtypes.to_numpy(dtypes.DALIDataType(int(rows["dtype"][0]))) if n else np.dtype("f4")
+            ndim = int(rows["ndim"][0]) if len(good) else 0
+            dtype = dtypes.to_numpy(dtypes.DALIDataType(int(rows["dtype"][0]))) if len(good) else np.dtype("f4")
             out.append(Batch(Spec(rows["shape"][:, :ndim].copy(), dtype), rows, owners))
         return out
 
-    def _check_alike(self, rows: np.ndarray, o: int) -> None:
+    def _check_alike(self, rows: np.ndarray, o: int, numbers: np.ndarray) -> None:
         differs = (rows["ndim"] != rows["ndim"][0]) | (rows["dtype"] != rows["dtype"][0])
         if differs.any():
-            i = int(differs.argmax())
-            kinds = [f"{r['ndim']} of {dtypes.DALIDataType(int(r['dtype'])).name}" for r in (rows[0], rows[i])]
+            at = int(differs.argmax())
+            i = int(numbers[at])
+            kinds = [f"{r['ndim']} of {dtypes.DALIDataType(int(r['dtype'])).name}" for r in (rows[0], rows[at])]
             raise DataError(
                 "all samples of a batch need the same number of dimensions and the same type; got "
-                f"{kinds[0]} in sample 0, {kinds[1]} in sample {i} of output {o} (iteration {self.iteration}, epoch "
-                f"{self.epoch}, idx_in_epoch {self.in_epoch + i})"
+                f"{kinds[0]} in sample {numbers[0]}, {kinds[1]} in sample {i} of output {o} (iteration "
+                f"{self.iteration}, epoch {self.epoch}, idx_in_epoch {self.in_epoch + i})"
             )

@@ -91,7 +91,7 @@ class Pool:
             while not job.done:
                 self._check_open()
                 self._listen(_POLL_MS)
-            problem = job.first_problem()
+            problem = job.first_problem(self.sources[job.source].keeps_rest)
             if problem is not None:
                 raise problem
             return job.batches()
@@ -209,9 +209,8 @@ class Pool:
         del job.tasks[reply.number]
         if isinstance(reply, Done):
             self.sizes[task.source].saw(reply)
+        if isinstance(reply, (Done, Ended)):
             job.finish(reply, self._fd)
-        elif isinstance(reply, Ended):
-            job.end = reply.row if job.end is None else min(job.end, reply.row)
         else:
             job.errors[reply.row] = failure.as_exception(reply, w.name, task, self.sources[task.source].name)
 
@@ -268,8 +267,15 @@ class Pool:
             why = f"{w.name} {how} {failure.doing(current[1] if current else None, name, current[2] if current else 0)}"
         waiting, w.waiting = w.waiting, {}
         lost = [current[1].number] if current else []
+        if current and self.sources[current[1].source].leaves_out:
+            self._restarts -= 1  # there may be many bad samples
         for number, (job, task, _) in waiting.items():
             calling = self.sources[task.source]
+            if current and number in lost and calling.leaves_out:
+                parts = job.leave_out(task, current[2], why, self._number)
+                self._number += len(parts)
+                self._pending.extendleft((job, part) for part in reversed(parts))
+                continue
             if calling.is_iterable and not calling.restarts:
                 self._lost[task.source] = f"the place in the iteration was lost: {why}"
             if number in lost or calling.is_iterable:

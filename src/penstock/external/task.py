@@ -37,7 +37,7 @@ class Task(NamedTuple):
 
 
 class Done(NamedTuple):
-    """`n` samples were written; `sizes` are (smallest, largest) numbers of bytes per output; `spilled` the regions
+    """`n` samples were made; `sizes` are (smallest, largest) numbers of bytes per output; `spilled` the regions
     (offset, bytes) with what did not fit."""
 
     number: int
@@ -45,6 +45,7 @@ class Done(NamedTuple):
     sizes: tuple[tuple[int, int], ...]
     spilled: tuple[tuple[int, int], ...]
     ns: int
+    bad: dict[int, str]  # by sample, why it could not be made
 
 
 class Ended(NamedTuple):
@@ -52,6 +53,8 @@ class Ended(NamedTuple):
 
     number: int
     row: int
+    spilled: tuple[tuple[int, int], ...]
+    bad: dict[int, str]
 
 
 class Failed(NamedTuple):

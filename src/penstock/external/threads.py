@@ -11,6 +11,8 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..core.batch import Batch
 from ..core.errors import DataError, WorkerError
 from . import failure, samples
@@ -30,13 +32,25 @@ class _Job:
         self.left = max(n, 1)
         self.end: int | None = None
         self.errors: dict[int, Exception] = {}
+        self.bad: dict[int, str] = {}  # by sample, why it could not be made and is left to on_error
         self.cancelled = False
         self.running: dict[int, tuple[float, str]] = {}  # by sample: when it began, by which thread
         self.changed = threading.Condition()
 
-    def settle(self, row: int, result: Any = None, error: Exception | None = None, ended: bool = False) -> None:
+    @property
+    def n_samples(self) -> int:
+        """How many samples there are, the bad ones too."""
+        return self.n if self.end is None else self.end
+
+    def settle(
+        self, row: int, result: Any = None, error: Exception | None = None, ended: bool = False, bad: str | None = None
+    ) -> None:
         with self.changed:
+            if row in self.bad:
+                return  # given up before
             self.results[row] = result
+            if bad is not None:
+                self.bad[row] = bad
             if error is not None:
                 self.errors[row] = error
             if ended:
@@ -88,7 +102,9 @@ class ThreadPool:
                 self._check(job)
         row = min(job.errors, default=None)
         if job.end is not None and (row is None or job.end <= row):
-            raise StopIteration
+            if not (self.sources[job.task.source].keeps_rest and job.end):
+                raise StopIteration(job.end)
+            row = None
         if row is not None:
             raise job.errors[row]
         return self._batches(job)
@@ -97,21 +113,26 @@ class ThreadPool:
         if self.closed:
             raise RuntimeError("the pipeline was closed while it waited for data")
         limit = self.timeouts[job.task.source]
-        for row, (began, thread) in job.running.items():
+        for row, (began, thread) in list(job.running.items()):
             if limit is not None and time.monotonic() - began > limit:
-                job.cancelled = True
                 calling = self.sources[job.task.source]
                 if not calling.is_iterable:
                     self._start(self._tasks)  # in the place of the one that is stuck
                 what = failure.doing(job.task, calling.name, row)
-                raise WorkerError(
-                    f"worker thread {thread} took longer than timeout={limit:g} s {what}; a thread can't be stopped"
-                )
+                text = f"worker thread {thread} took longer than timeout={limit:g} s {what}; a thread can't be stopped"
+                if calling.leaves_out:
+                    job.settle(row, bad=text)
+                    continue
+                job.cancelled = True
+                raise WorkerError(text)
 
     def _batches(self, job: _Job) -> list[Batch]:
         copy, rows = self.copy[job.task.source], job.results
         if not job.n:
             return samples.batches_of(rows[0], copy)
+        rows = [row for i, row in enumerate(rows[: job.n_samples]) if i not in job.bad]
+        if not rows:
+            return [Batch.from_array(np.empty((0, 0), "f4"))] * (self.sources[job.task.source].n_outputs or 1)
         columns = [list(column) for column in zip(*rows)]
         for row in rows:
             row.clear()  # what is held here only need not be copied
@@ -165,10 +186,14 @@ def _make(calling: Calling, job: _Job, row: int) -> None:
         job.settle(row, result)
     except StopIteration:
         job.settle(row, ended=True)
-    except DataError as e:
+    except Exception as e:
+        if calling.leaves_out:
+            job.settle(row, bad=failure.reason(e))
+            return
+        if not isinstance(e, DataError):
+            job.settle(row, error=e)
+            return
         what = failure.doing(task, calling.name, row)
         job.settle(row, error=DataError(f"{e}\nfrom worker thread {thread} {what}"))
-    except Exception as e:
-        job.settle(row, error=e)
     except BaseException:
         job.settle(row, error=WorkerError(traceback.format_exc()))

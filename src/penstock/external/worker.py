@@ -24,7 +24,7 @@ from ..core import dtypes
 from ..core.batch import Spec
 from ..core.errors import DataError
 from ..core.kernels import MAX_DIMS, TENSOR
-from . import arena, launch, samples
+from . import arena, failure, launch, samples
 from .calling import Calling
 from .task import MAX_MESSAGE, MAX_TEXT, Done, Ended, Failed, Ready, Task
 
@@ -114,27 +114,29 @@ class _Worker:
         status[1], status[2] = row, time.monotonic_ns()
         status[0] = task.number
         begin = time.perf_counter_ns()
+        writer = _Writer(self.memory, task, calling.number_types)
+        bad: dict[int, str] = {}
         try:
             if task.n == 0:
-                writer = _Writer(self.memory, task, calling.number_types)
                 n = writer.write_batch(calling.outputs(calling.batch(task.iteration, task.epoch)), task.room)
             else:
-                writer, n = _Writer(self.memory, task, calling.number_types), task.n
-                for row in range(task.first, task.first + task.n):
+                n = task.n
+                for row in range(task.first, task.first + n):
                     status[1], status[2] = row, time.monotonic_ns()
-                    writer.left = task.first + task.n - row
-                    data = calling.sample(task.in_epoch + row, row, task.iteration, task.epoch)
-                    if calling.n_outputs is None:
-                        writer.write(0, row, data)
-                    else:
-                        for o, item in enumerate(calling.outputs(data)):
-                            writer.write(o, row, item)
-                        item = None
-                    data = None  # nothing is kept alive while the next sample is made
+                    writer.left = task.first + n - row
+                    try:
+                        writer.write_sample(row, calling, task)
+                    except StopIteration:
+                        raise
+                    except Exception as e:
+                        if not calling.leaves_out:
+                            raise
+                        bad[row] = failure.reason(e, MAX_TEXT // n)
+            sizes = tuple((lo, hi) for lo, hi in writer.sizes) if len(bad) < n else ()
             ns = time.perf_counter_ns() - begin
-            return Done(task.number, n, tuple((lo, hi) for lo, hi in writer.sizes), tuple(writer.spilled), ns)
+            return Done(task.number, n, sizes, tuple(writer.spilled), ns, bad)
         except StopIteration:
-            return Ended(task.number, row)
+            return Ended(task.number, row, tuple(writer.spilled), bad)
         except BaseException as e:
             return _failure(task.number, row, e)
         finally:
@@ -153,6 +155,15 @@ class _Writer:
         self.left = task.n  # samples to come, this one included
         self._block: Any = None  # the region that spilled samples go to
         self._block_at = self._block_end = self._block_offset = 0
+
+    def write_sample(self, row: int, calling: Calling, task: Task) -> None:
+        """Has the source make a sample. Nothing of it is kept alive while the next one is made."""
+        data = calling.sample(task.in_epoch + row, row, task.iteration, task.epoch)
+        if calling.n_outputs is None:
+            self.write(0, row, data)
+            return
+        for o, item in enumerate(calling.outputs(data)):
+            self.write(o, row, item)
 
     def write(self, o: int, row: int, data: Any) -> None:
         array = samples.as_array(data, self.number_types[o])

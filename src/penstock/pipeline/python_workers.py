@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..core.source import Source
 from ..graph import trace
 from .settings import Settings
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
 def start(definition: trace.Definition, settings: Settings) -> Pool | None:
     """Starts workers for the sources that want some; None if there are none."""
+    if settings.policy.on_error != "raise":
+        for node in definition.nodes:
+            if isinstance(node.op, Source):
+                node.op.leave_bad_samples()
     sources = [n.op for n in definition.nodes if getattr(n.op, "is_parallel", False)]
     if not sources:
         return None

@@ -165,6 +165,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
                 f"{'the smallest shard' if reader_name else 'size'}"
             )
         self._step = 0  # batches taken in this epoch
+        self._arrived: int | None = None  # batches of the last epoch, where the sources ended before `size`
         self._given = 0  # batches given out
         self._ended = False
         self._running = False
@@ -292,7 +293,10 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         raise StopIteration
 
     def _at_end(self) -> bool:
-        return self._ended or (self._epochs is not None and self._step >= self._epochs.epoch.batches)
+        return self._ended or self._at_size()
+
+    def _at_size(self) -> bool:
+        return self._epochs is not None and self._step >= self._epochs.epoch.batches
 
     def _rewind(self) -> None:
         """Takes the sources of all pipelines to the beginning of their next epoch."""
@@ -318,6 +322,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
                 value = self._take()
             except StopIteration:
                 self._ended = True
+                self._arrived = None if self._epochs is None or self._at_size() else self._step
                 if self._auto_reset == "yes":
                     self.reset()
                 raise
@@ -363,10 +368,11 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         self._ended = False
 
     def __len__(self) -> int:
-        """Batches in this epoch. With on_error="skip", batches of which nothing is left are counted too."""
+        """Batches in this epoch: as many as arrived in the last one, if the sources ended before `size` there. With
+        on_error="skip", batches of which nothing is left are counted too."""
         if self._epochs is None:
             raise TypeError("the iterator has no length: it was given neither a reader_name nor a size")
-        return self._epochs.epoch.batches
+        return self._epochs.epoch.batches if self._arrived is None else self._arrived
 
     def checkpoints(self) -> list[bytes]:
         """Where the iterator is, a checkpoint for each pipeline. An iterator over pipelines that were built with

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, NamedTuple
 
-from ...core.batch import Batch
+from ._by_sample import Made
 
 
 class _Given(NamedTuple):
     iteration: int
     before: Any  # where the source was
-    batches: list[Batch] | None  # None: it has ended
+    made: Made | None  # None: it has ended
 
 
 class Called:
@@ -35,21 +35,21 @@ class Called:
                 self._given.append(_Given(iteration, before, None))
             finally:
                 self._behind = op.place()
-        return self._given[-1].batches is not None
+        return self._given[-1].made is not None
 
     def discard(self, iteration: int) -> None:
         """Drops what was given for an iteration that won't be, as another source has failed."""
         if self._given and self._given[-1].iteration == iteration:
             self._given.pop()
 
-    def take(self, iteration: int) -> list[Batch]:
+    def take(self, iteration: int) -> Made:
         """What was given for an iteration; the same again until `done`, as a user may interrupt what follows. Where
         nothing was asked for, a source had ended."""
         if self._taken is None or self._taken.iteration != iteration:
             self._taken = self._given.popleft() if self._given else None
-        if self._taken is None or self._taken.batches is None:
+        if self._taken is None or self._taken.made is None:
             raise StopIteration
-        return self._taken.batches
+        return self._taken.made
 
     def done(self) -> None:
         self._taken = None

@@ -8,25 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from ...core.batch import Batch
 from ...core.picks import Picks
 from ...external.ahead import Position
+from ._by_sample import Made
 
 
 class Given(Picks):
-    """The batches that the source gave, and which of their rows are meant."""
+    """The batches that the source gave, which of their rows are meant, and which are bad."""
 
-    def __init__(self, batches: list[Batch], row: np.ndarray):
+    def __init__(self, made: Made, row: np.ndarray):
         super().__init__(row=row)
-        self.batches = batches
+        self.batches, self.bad = self.made = made
 
     def select(self, rows: np.ndarray) -> Picks:
-        return Given(self.batches, self.columns["row"][rows])
+        return Given(self.made, self.columns["row"][rows])
 
     def put(self, rows: np.ndarray, other: Picks) -> Picks:
         row = self.columns["row"].copy()
         row[rows] = other.columns["row"]
-        return Given(self.batches, row)
+        return Given(self.made, row)
 
 
 class Names(Sequence):

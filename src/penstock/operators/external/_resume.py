@@ -24,6 +24,7 @@ class Resumable:
     keeps_state: bool
     position: Position
     ended: bool
+    ended_early: bool
 
     def saved(self) -> dict[str, Any] | None:
         return self.called.place(self)[1] if self.called is not None and self.keeps_state else self._saved()
@@ -47,7 +48,7 @@ class Resumable:
         if self.called is not None:
             self.called.clear()
         self.position = Position(state["epoch"], state["iteration"], state["in_epoch"])
-        self.ended = bool(state["ended"])
+        self.ended, self.ended_early = bool(state["ended"]), False
         if "state_dict" in state:
             self.values["source"].load_state_dict(state["state_dict"])
         if "given" in state:

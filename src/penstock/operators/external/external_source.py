@@ -11,19 +11,22 @@ import numpy as np
 
 from ...core.batch import Batch, Buffer
 from ...core.dtypes import DALIDataType, to_numpy
-from ...core.errors import DataError
+from ...core.errors import DataError, SampleErrors
 from ...core.kernels import Pool
 from ...core.op import Arg
 from ...core.picks import Picks
-from ...core.sample_info import SampleInfo
 from ...core.source import Source
 from ...external import samples
 from ...external.ahead import Ahead, Position
 from ...external.calling import CYCLES, Calling
+from ._arguments import check, check_parallel
+from ._by_sample import Made, call_each, spread, warn_of_rest
 from ._called import Called
 from ._fed import Feed
 from ._picks import Given, Names
 from ._resume import Resumable
+
+_MOST_BAD = 1000  # samples one after the other; on_error is for single ones
 
 
 class ExternalSource(Resumable, Source):
@@ -104,6 +107,18 @@ class ExternalSource(Resumable, Source):
         "Parallel sources: seconds after which a call that has not returned is an error. By default there is a warning "
         "after 30 s, which says where the source is in its code.",
     )
+    retries = Arg(
+        int,
+        0,
+        "How often a call of a callable that raises is repeated, after pauses of 0.1 s and twice as long each time, at "
+        "most 5 s.",
+    )
+    last_batch = Arg(
+        str,
+        None,
+        "Per-sample sources: what becomes of the last samples of an epoch if they don't fill a batch: 'drop' leaves "
+        "them out, 'partial' gives a smaller batch. By default they are left out with a warning.",
+    )
     cuda_stream = Arg(object, None, "Accepted for compatibility.", hidden=True)
     use_copy_kernel = Arg(bool, None, "Accepted for compatibility.", hidden=True)
 
@@ -126,7 +141,9 @@ class ExternalSource(Resumable, Source):
                 raise TypeError(f"layout takes a string, or a list with one for each output; got {v['layout']!r}")
         self.per_sample = v["batch"] is False
         self.is_parallel = bool(v["parallel"])
-        self.position, self.ended = Position(), False
+        self.position, self.ended, self.ended_early = Position(), False, False
+        self.n_bad = 0  # in whole batches of bad samples, up to now
+        self.told_of_rest = v["last_batch"] is not None
         self.room = 0
         self.run_ahead: Ahead | None = None
         self.calling: Calling | None = None
@@ -137,33 +154,17 @@ class ExternalSource(Resumable, Source):
         self.feeding = Feed(v["name"], v["repeat_last"], v["blocking"])
         if v["source"] is not None:
             how = (self.per_sample, v["num_outputs"], v["cycle"], v["batch_info"], self.number_types)
-            self.calling = Calling(v["source"], *how)
+            self.calling = Calling(v["source"], *how, v["retries"], v["last_batch"] == "partial")
+        check(v, self.calling)
         if self.is_parallel:
-            self._check_parallel()
+            check_parallel(v, self.calling)
         elif self.calling is not None and not v["background"]:
             self.called = Called()
 
-    def _check_parallel(self) -> None:
-        calling, depth = self.calling, self.values["prefetch_queue_depth"]
-        if self.values["background"]:
-            raise ValueError("background=True is for sources without parallel=True, which workers call ahead anyway")
-        if calling is None:
-            raise ValueError("parallel=True needs a source; data of feed_input comes from this process")
-        if calling.is_iterable and self.per_sample:
-            raise TypeError(
-                "parallel=True and batch=False need a callable that takes a SampleInfo; an iterable can give batches "
-                "only (batch=True), as its items come one after the other"
-            )
-        if not calling.is_iterable and not calling.takes_argument:
-            what = "a SampleInfo" if self.per_sample else "the number of the iteration, or a BatchInfo with batch_info"
-            raise TypeError(
-                f"parallel=True needs a callable that takes one argument, {what}: the calls come in any order, and the "
-                "result may depend on nothing else"
-            )
-        if depth is not None and depth < 1:
-            raise ValueError(f"prefetch_queue_depth takes a positive integer; got {depth}")
-        if self.values["timeout"] is not None and not self.values["timeout"] > 0:
-            raise ValueError(f"timeout takes a positive number of seconds; got {self.values['timeout']}")
+    def leave_bad_samples(self) -> None:
+        """What the source raises for a sample is left to the pipeline's on_error, which does not raise it."""
+        if self.calling is not None:
+            self.calling.leaves_out = self.per_sample
 
     def n_outputs(self) -> int:
         return self.values["num_outputs"] or 1
@@ -230,7 +231,7 @@ class ExternalSource(Resumable, Source):
         if self.calling is not None:
             if self.called is not None:
                 self.called.clear()
-            self.position, self.ended = self.position.next_epoch(), False
+            self.position, self.ended, self.ended_early = self.position.next_epoch(), False, False
             self.calling.restart()
 
     def state(self) -> dict[str, int] | None:
@@ -248,7 +249,7 @@ class ExternalSource(Resumable, Source):
         if self.called is not None:
             self.called.clear()
         self.position = Position(state["epoch"], state["iteration"], state["in_epoch"])
-        self.ended = bool(state["ended"])
+        self.ended, self.ended_early = bool(state["ended"]), False
 
     def begins_epoch(self, state: dict[str, int]) -> bool:
         return not state["iteration"] and not state["ended"]
@@ -257,35 +258,49 @@ class ExternalSource(Resumable, Source):
 
     def take(self, n: int, iteration: int) -> Picks:
         if self.is_fed():
-            batches = self.feeding.take(iteration, lambda: self.closing)
-            self._check(batches, n)
+            made = Made(self.feeding.take(iteration, lambda: self.closing), {})
+            self._check(made.batches, n)
         elif self.called is None:
-            batches = self.make(n)
+            made = self.make(n)
         else:
-            batches = self.called.take(iteration)
-            self._check_size(batches, n)  # another source may have decided since how many samples there are
-        return Given(batches, np.arange(len(batches[0])))
+            made = self.called.take(iteration)
+            self._check_size(made.batches, n)  # another source may have decided since how many samples there are
+        return Given(made, np.arange(len(made.batches[0])))
 
-    def make(self, n: int) -> list[Batch]:
+    def make(self, n: int) -> Made:
         """The next batch, whose source may have ended."""
         assert self.calling is not None
         position = self.position
         try:
-            batches = self._ahead(n) if self.run_ahead is not None else self._call(n)
+            if self.ended_early:
+                raise StopIteration
+            batches, made, bad = self._ahead(n) if self.run_ahead is not None else self._call(n)
             self._check(batches, n)
-        except StopIteration:
+            self._check_bad(made, bad)
+        except StopIteration as e:
             self.ended = True
-            raise
+            if self.per_sample and e.value and not self.told_of_rest:
+                self.told_of_rest = True
+                warn_of_rest(self.calling.name, e.value, position, n)
+            raise StopIteration from None
         except DataError as e:
             self.position = position.after(n)
             raise DataError(self._named(str(e), position)) from e.__cause__
         except Exception:
             self.position = position.after(n)
             raise
-        self.position = position.after(len(batches[0]))
+        self.position = position.after(made)
+        self.ended_early = self.per_sample and made < n
+        batches = [spread(b, made, bad) for b in batches]
         for b in batches:
             b.sources = Names(self.calling.name, position, len(b))
-        return batches
+        return Made(batches, bad)
+
+    def _check_bad(self, n: int, bad: dict[int, str]) -> None:
+        """Raises DataError if the source itself seems to be wrong rather than single samples."""
+        self.n_bad = self.n_bad + n if n and len(bad) == n else 0
+        if self.n_bad >= _MOST_BAD:
+            raise DataError(f"none of the last {self.n_bad} samples could be made; the last one: {bad[n - 1]}")
 
     def _named(self, text: str, position: Position) -> str:
         """The text of an error with the source and the iteration, where it does not have them yet."""
@@ -294,13 +309,13 @@ class ExternalSource(Resumable, Source):
             return text
         return f"{text}\nfrom {self.calling.name}, iteration {position.iteration}, epoch {position.epoch}"
 
-    def _ahead(self, n: int) -> list[Batch]:
+    def _ahead(self, n: int) -> tuple[list[Batch], int, dict[int, str]]:
         assert self.run_ahead is not None
         p = self.position
         return self.run_ahead.take(p, n) if self.per_sample else self.run_ahead.take(Position(p.epoch, p.iteration), 0)
 
-    def _call(self, n: int) -> list[Batch]:
-        """Calls the source in this thread."""
+    def _call(self, n: int) -> tuple[list[Batch], int, dict[int, str]]:
+        """Calls the source in this thread; gives what `Ahead.take` does."""
         calling, p, copy = self.calling, self.position, not self.values["no_copy"]
         assert calling is not None
         if not self.per_sample:
@@ -309,29 +324,12 @@ class ExternalSource(Resumable, Source):
             outputs[:] = samples.samples_of(outputs, self.number_types)
             batches = samples.batches_of(outputs, copy, self.copier, self.memories)
             self._check(batches, n, layouts)
-            return batches
-        columns: list[list[Any]] = [[] for _ in range(self.n_outputs())]
-        i, types, number_type = 0, self.number_types, self.number_types[0]
-        try:
-            if self.returns_list():
-                for i in range(n):
-                    given: Any = calling.outputs(calling.sample(p.in_epoch + i, i, *p[1::-1]))
-                    for column, data, of_numbers in zip(columns, given, types):
-                        column.append(samples.as_array(data, of_numbers))
-                given = data = None
-            else:
-                (column,) = columns
-                first, iteration, epoch, call = p.in_epoch, p.iteration, p.epoch, calling.source
-                if calling.takes_argument:  # without a call in between, which would cost as much as a quick source
-                    for i in range(n):
-                        column.append(samples.as_array(call(SampleInfo(first + i, i, iteration, epoch)), number_type))
-                else:
-                    for i in range(n):
-                        column.append(samples.as_array(calling.sample(first + i, i, iteration, epoch), number_type))
-        except DataError as e:
-            where = f"sample {i} of iteration {p.iteration}, epoch {p.epoch}"
-            raise DataError(f"{e}\nfrom {calling.name}, {where}") from None
-        return [samples.adopt(c, copy, self.copier, self.memories.get(i, Buffer)) for i, c in enumerate(columns)]
+            return batches, len(batches[0]), {}
+        columns, made, bad = call_each(calling, p, n, self.number_types)
+        if not columns[0]:  # none of them could be made
+            return [Batch.from_array(np.empty((0, 0), "f4")) for _ in columns], made, bad
+        memory = self.memories
+        return [samples.adopt(c, copy, self.copier, memory.get(i, Buffer)) for i, c in enumerate(columns)], made, bad
 
     def _check(self, batches: list[Batch], n: int, layouts: list[str] | None = None) -> None:
         """Raises DataError if batches are not what was asked for; gives them their layouts."""
@@ -383,12 +381,18 @@ class ExternalSource(Resumable, Source):
         if self.called is not None:
             self.called.done()
         rows = picks.columns["row"]
-        return tuple(
+        batches = tuple(
             b if len(rows) == len(b) and (rows == np.arange(len(b))).all() else b.take(rows) for b in picks.batches
         )
+        bad = {i: picks.bad[row] for i, row in enumerate(rows.tolist()) if row in picks.bad} if picks.bad else None
+        if bad:
+            raise SampleErrors(bad, batches[0].sources, batches)
+        return batches
 
-    def replace(self, picks: Picks, rows: np.ndarray, attempt: int) -> Picks:
+    def replace(self, picks: Picks, rows: np.ndarray, attempt: int) -> Picks | None:
         """The next samples of the same batch, as there is no other to be had."""
         assert isinstance(picks, Given)
         n = len(picks.batches[0])
-        return Given(picks.batches, (picks.columns["row"][rows] + 1) % n)
+        if len(picks.bad) == n:
+            return None
+        return Given(picks.made, (picks.columns["row"][rows] + 1) % n)

@@ -10,6 +10,7 @@ from ...core.batch import Spec
 from ...core.dtypes import DALIDataType, to_numpy
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, PerSample
+from ...core.pixel_steps import are_fractions, warn_of_fractions
 from ._moments import _Moments, _PooledMoments, parameters
 from ._reduced import TYPES, Reduced
 
@@ -53,6 +54,14 @@ class Normalize(Reduced):
             )
         if self.has_axes() and self.values["mean"] is not None and self.values["stddev"] is not None:
             raise ValueError("'axes' have no meaning when 'mean' and 'stddev' are single values; leave them out")
+        both = [self.values[k] for k in self.tensors]
+        self.fractions = both if _are_constant_fractions(both, self.values) else None
+
+    def plan(self, a: Arguments, x: Spec, *more: Spec) -> None:
+        super().plan(a, x)
+        if self.fractions is not None and x.dtype == np.uint8:
+            warn_of_fractions("fn.normalize", self.tensors, *self.fractions)
+            self.fractions = None
 
     @classmethod
     def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:
@@ -61,6 +70,9 @@ class Normalize(Reduced):
         }
         if tensors:
             rest = {k: v for k, v in kwargs.items() if k not in tensors}
+            both = [kwargs.get(k) for k in cls.tensors]
+            if _are_constant_fractions(both, kwargs):
+                rest["constants"] = [np.ravel(v).tolist() for v in both]
             return call(_NormalizeBy, (*inputs, *tensors.values()), {**rest, "roles": list(tensors)})
         given = [k for k in cls.tensors if kwargs.get(k) is not None]
         if not kwargs.get("batch") or len(given) == 2 or len(inputs) != 1:
@@ -90,6 +102,7 @@ class _NormalizeBy(Normalize):
 
     inputs = (2, 3)
     roles = Arg([str], doc="What the further inputs are.")
+    constants = Arg(object, None, "Both, where they seem to be meant for pixels between 0 and 1.")
     estimated = Arg(bool, False, "Whether they were computed from the batch: flat, and a deviation of 0 gives 0.")
 
     @classmethod
@@ -98,6 +111,7 @@ class _NormalizeBy(Normalize):
 
     def setup(self) -> None:
         super().setup()
+        self.fractions = self.values["constants"]
         if self.values["batch"] and not self.values["estimated"]:
             raise ValueError(
                 "batch=True computes one mean for all samples and can't be used with tensors as 'mean' or 'stddev'"
@@ -145,6 +159,11 @@ class _NormalizeTogether(Normalize):
 
     def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
         return {**super().params(a, *specs), "together": True}
+
+
+def _are_constant_fractions(both: list[Any], values: dict[str, Any]) -> bool:
+    are_constants = all(isinstance(v, (float, list, tuple, np.ndarray, np.floating)) for v in both)
+    return are_constants and values.get("scale") in (None, 1) and are_fractions(*both)
 
 
 def _check_shape(name: str, given: Spec, x: Spec, reduced: np.ndarray | None) -> None:

@@ -9,6 +9,7 @@ from ...core.batch import Spec
 from ...core.dtypes import DALIDataType, DALIImageType, to_numpy
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Layout, PerSample
+from ...core.pixel_steps import are_fractions, warn_of_fractions
 from ._crop_window import CropWindow, needed_of
 
 _OUTPUTS = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8, DALIDataType.INT8)
@@ -66,6 +67,7 @@ class CropMirrorNormalize(CropWindow):
             )
         self.type = to_numpy(self.out_type())
         self.normalises_alike = mean is not None and std is not None
+        self.has_fractions = self.normalises_alike and self.values["scale"] == 1 and are_fractions(mean, std)
         self._orders: dict[str, tuple[str, list[int], np.ndarray]] = {}  # by the layout of the input
         self._normalisations: dict[bytes | None, tuple[np.ndarray, ...]] = {}  # by the channels of a batch
 
@@ -74,6 +76,9 @@ class CropMirrorNormalize(CropWindow):
             raise ValueError(
                 f"input 0 has the type {x.dtype.name}, which is not supported; supported: {', '.join(_INPUT_NAMES)}"
             )
+        if self.has_fractions and x.dtype == np.uint8:
+            self.has_fractions = False  # once is enough
+            warn_of_fractions("fn.crop_mirror_normalize", ("mean", "std"), self.values["mean"], self.values["std"])
         a.layout, a.axes, a.axis = self._orders.get(x.layout) or self._order(x.layout)
         self.crop_window(a, x)
         channels = x.extent("C")

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What arguments of `external_source` go together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...external.calling import Calling
+
+
+def check(values: dict[str, Any], calling: Calling | None) -> None:
+    """ValueError for arguments that this source can't have. `calling` is None if it is fed."""
+    retries, last_batch = values["retries"], values["last_batch"]
+    if retries < 0:
+        raise ValueError(f"retries takes the number of times that a call is repeated; got {retries}")
+    if retries and (calling is None or calling.is_iterable):
+        raise ValueError(f"retries={retries} needs a callable as the source: what is iterated can't be asked again")
+    if last_batch not in (None, "drop", "partial"):
+        raise ValueError(f"last_batch takes 'drop' or 'partial'; got {last_batch!r}")
+    if last_batch is not None and (calling is None or not calling.per_sample):
+        raise ValueError("last_batch is for sources with batch=False; in batch mode they give batches of any size")
+    if values["timeout"] is not None and not values["parallel"]:
+        raise ValueError("timeout needs parallel=True: a call in this process can't be stopped")
+
+
+def check_parallel(values: dict[str, Any], calling: Calling | None) -> None:
+    """The same of a source that workers call."""
+    depth, timeout = values["prefetch_queue_depth"], values["timeout"]
+    if values["background"]:
+        raise ValueError("background=True is for sources without parallel=True, which workers call ahead anyway")
+    if calling is None:
+        raise ValueError("parallel=True needs a source; data of feed_input comes from this process")
+    if calling.is_iterable and calling.per_sample:
+        raise TypeError(
+            "parallel=True and batch=False need a callable that takes a SampleInfo; an iterable can give batches only "
+            "(batch=True), as its items come one after the other"
+        )
+    if not calling.is_iterable and not calling.takes_argument:
+        what = "a SampleInfo" if calling.per_sample else "the number of the iteration, or a BatchInfo with batch_info"
+        raise TypeError(
+            f"parallel=True needs a callable that takes one argument, {what}: the calls come in any order, and the "
+            "result may depend on nothing else"
+        )
+    if depth is not None and depth < 1:
+        raise ValueError(f"prefetch_queue_depth takes a positive integer; got {depth}")
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout takes a positive number of seconds; got {timeout}")
