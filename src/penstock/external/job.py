@@ -124,7 +124,7 @@ class Job:
         """What is to be made of a task of which one sample can't be made: tasks numbered from `number`."""
         del self.tasks[task.number]
         self.bad[row] = why
-        left = []
+        left: list[Task] = []
         for first, end in ((task.first, row), (row + 1, task.first + task.n)):
             if first == end:
                 continue

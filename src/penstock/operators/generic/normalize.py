@@ -70,7 +70,7 @@ class Normalize(Reduced):
         }
         if tensors:
             rest = {k: v for k, v in kwargs.items() if k not in tensors}
-            both = [kwargs.get(k) for k in cls.tensors]
+            both: list[Any] = [kwargs.get(k) for k in cls.tensors]
             if _are_constant_fractions(both, kwargs):
                 rest["constants"] = [np.ravel(v).tolist() for v in both]
             return call(_NormalizeBy, (*inputs, *tensors.values()), {**rest, "roles": list(tensors)})
