@@ -37,6 +37,7 @@ MAY_IMPORT = {
     "pickling": {"external"},
     "reducers": {"external"},
     "tfrecord": set(),
+    "video": {"core", "operators", "types"},
     "internal": set(),
     "plugin_manager": {"core"},
     "auto_aug": PUBLIC | {"core", "graph", "operators"},

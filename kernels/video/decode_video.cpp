@@ -33,12 +33,8 @@ void run(const Tensor *out, const Tensor *in, const DecodeVideoArgs &a, Scratch 
     if (wanted.empty() || wanted.back() != frame) wanted.push_back(frame);
   if (wanted.back() >= (int64_t)index.shown.size())
     fail("[internal error] frame %d of %lld", wanted.back(), (long long)index.shown.size());
-  decode_frames(file, index, wanted, [&](int32_t frame, const Picture &picture) {
-    if (picture.width != index.width || picture.height != index.height)
-      fail(
-          "frame %d has %d x %d pixels (height x width), the video %d x %d; videos that change their size are not "
-          "supported",
-          frame, picture.height, picture.width, index.height, index.width);
+  decode_frames(packets_in(file, index), index, wanted, [&](int32_t frame, const Picture &picture) {
+    check_size(index, frame, picture);
     auto it = std::lower_bound(places.begin(), places.end(), std::make_pair(frame, (int64_t)-1));
     uint8_t *first = out->as<uint8_t>() + it->second * size;
     picture_to_pixels(picture, a.as_ycbcr, a.y, a.x, height, width, first, scratch);
@@ -57,6 +53,10 @@ EXPORT VideoIndex *plan_videos(const Tensor *files, int64_t n, VideoInfo *info, 
   for (int64_t i = 0; i < n; i++) {
     info[i] = VideoInfo{};
     VideoIndex &index = indices[(size_t)i];
+    if (i && files[i].data == files[i - 1].data && files[i].volume() == files[i - 1].volume() && info[i - 1].frames) {
+      info[i] = info[i - 1];  // sequences of one video
+      continue;
+    }
     try {
       index = read_video_index({files[i].as<uint8_t>(), files[i].volume()});
       check_extent("video", index.height, index.width);

@@ -108,7 +108,22 @@ thread_local KeptDecoders t_decoders;
 
 }  // namespace
 
-int64_t decode_frames(Bytes file, const VideoIndex &index, const std::vector<int32_t> &wanted,
+void check_size(const VideoIndex &index, int32_t frame, const Picture &picture) {
+  if (picture.width != index.width || picture.height != index.height)
+    fail(
+        "frame %d has %d x %d pixels (height x width), the video %d x %d; videos that change their size are not "
+        "supported",
+        frame, picture.height, picture.width, index.height, index.width);
+}
+
+PacketReader packets_in(Bytes file, const VideoIndex &index) {
+  return [file, &index](int32_t i) -> Bytes {
+    const Packet &p = index.packets[i];
+    return file.has(p.offset, p.size) ? Bytes{file.data + p.offset, p.size} : Bytes{file.data, 0};
+  };
+}
+
+int64_t decode_frames(const PacketReader &read, const VideoIndex &index, const std::vector<int32_t> &wanted,
                       const std::function<void(int32_t, const Picture &)> &give) {
   if (wanted.empty()) return 0;
   const Functions *ff = functions();
@@ -117,10 +132,7 @@ int64_t decode_frames(Bytes file, const VideoIndex &index, const std::vector<int
   std::vector<std::pair<int32_t, int32_t>> asked;  // packet, frame number
   for (int32_t i : wanted) asked.emplace_back(index.shown[i], i);
   std::sort(asked.begin(), asked.end());
-  const std::vector<Run> runs = runs_of(asked, index, [&](int32_t i) -> Bytes {
-    const Packet &p = index.packets[i];
-    return file.has(p.offset, p.size) ? Bytes{file.data + p.offset, p.size} : Bytes{file.data, 0};
-  });
+  const std::vector<Run> runs = runs_of(asked, index, read);
   std::unique_ptr<Decoder> decoder = t_decoders.take(*ff, index);
   int64_t decoded = 0, delivered = 0;
   size_t next = 0;
@@ -139,6 +151,7 @@ int64_t decode_frames(Bytes file, const VideoIndex &index, const std::vector<int
         if (is_done[it - asked.begin()]) continue;
         is_done[it - asked.begin()] = true, delivered++;
         Picture picture{};
+        picture.frame = f;
         for (int p = 0; p < 4; p++) picture.plane[p] = frame_plane(f, p), picture.line[p] = frame_line(f, p);
         picture.width = frame_width(f), picture.height = frame_height(f);
         picture.format = ff->av_get_pix_fmt_name(frame_format(f));
@@ -155,17 +168,16 @@ int64_t decode_frames(Bytes file, const VideoIndex &index, const std::vector<int
       const Packet &p = index.packets[i];
       while (next < asked.size() && asked[next].first < i) next++;
       const bool is_wanted = next < asked.size() && asked[next].first == i;
-      if (!file.has(p.offset, p.size)) {
-        fail("frame %d lies beyond the end of the file (bytes %lld to %lld of %lld)",
-             is_wanted ? asked[next].second : i, (long long)p.offset, (long long)(p.offset + p.size),
-             (long long)file.size);
-      }
+      const Bytes bytes = read(i);
+      if (bytes.size < p.size)
+        fail("frame %d lies beyond the end of the file (bytes %lld to %lld)", is_wanted ? asked[next].second : i,
+             (long long)p.offset, (long long)(p.offset + p.size));
       if (p.size == 0) continue;
       const size_t n_prefix = index.prefix.size();
       if ((int64_t)n_prefix + p.size > INT32_MAX - kPadding) fail("a picture of %lld bytes", (long long)p.size);
       if (ff->av_new_packet(decoder->packet, (int)n_prefix + p.size) < 0) throw std::bad_alloc();
       if (n_prefix) memcpy(packet_data(decoder->packet), index.prefix.data(), n_prefix);
-      memcpy(packet_data(decoder->packet) + n_prefix, file.data + p.offset, p.size);
+      memcpy(packet_data(decoder->packet) + n_prefix, bytes.data, p.size);
       packet_pts(decoder->packet) = i;
       packet_flags(decoder->packet) = p.is_key;
       // Nothing refers to such pictures, so that they need not be decoded.

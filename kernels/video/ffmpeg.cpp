@@ -51,6 +51,7 @@ void open_libraries(const char *util_path, const char *codec_path) {
   FIND(util, av_frame_alloc);
   FIND(util, av_frame_free);
   FIND(util, av_frame_unref);
+  FIND(util, av_frame_ref);
   FIND(util, av_mallocz);
   FIND(util, av_opt_set_int);
   FIND(util, av_opt_get_int);

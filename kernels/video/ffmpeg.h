@@ -34,6 +34,7 @@ struct Functions {
   Frame *(*av_frame_alloc)();
   void (*av_frame_free)(Frame **);
   void (*av_frame_unref)(Frame *);
+  int (*av_frame_ref)(Frame *, const Frame *);
   void *(*av_mallocz)(size_t);
   int (*av_opt_set_int)(void *, const char *, int64_t, int);
   int (*av_opt_get_int)(void *, const char *, int, int64_t *);

@@ -170,6 +170,14 @@ def _info_type() -> np.dtype:
     return kernels.read_struct(kernels.read_header("video/decode_video.h"), "VideoInfo")[0]
 
 
+def frames_in(batch: Batch) -> int:
+    """How many frames the encoded video in a batch of one sample has. RuntimeError if it can't be read."""
+    try:
+        return int(_Indices(batch).info["frames"][0])
+    except SampleErrors as e:
+        raise RuntimeError(next(iter(e.reasons.values()))) from None
+
+
 class _Indices:
     """What the containers of a batch say, read once for the plan and the kernel. SampleErrors names those that can't be
     read."""

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Videos outside of pipelines: any frame of a file as a NumPy array.
+
+>>> import penstock.video
+>>> video = penstock.video.open("examples/clips/clock.mp4")
+>>> len(video), video.fps, video.duration, video.codec
+(12, 12.0, 1.0, 'h264')
+>>> video[0].shape, video[-1].shape, video[2:8:3].shape
+((48, 64, 3), (48, 64, 3), (2, 48, 64, 3))
+"""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+import os
+import weakref
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .core import kernels, storage
+from .core.kernels import library
+from .core.rows import address
+from .operators.decode._ffmpeg import open_ffmpeg
+from .types import DALIImageType
+
+__all__ = ["Colours", "Video", "open"]
+_CODEC_BYTES, _FORMAT_BYTES = 16, 32
+_MATRICES = {0: "rgb", 1: "bt709", 4: "fcc", 5: "bt601", 6: "bt601", 7: "smpte240m", 9: "bt2020", 10: "bt2020"}
+_RANGES = {1: "limited", 2: "full"}
+_SITINGS = {1: "left", 2: "centre", 3: "top left"}
+
+
+class Colours(NamedTuple):
+    """What a stream says of its colours; None where it says nothing. Then `Video` takes BT.601 and limited range."""
+
+    format: str  # FFmpeg's name of the pixel format, such as "yuv420p"
+    matrix: str | None  # "bt601", "bt709", "bt2020", "fcc", "smpte240m" or "rgb"
+    range: str | None  # "limited" or "full"
+    chroma: str | None  # where chroma lies: "left", "centre" or "top left"
+
+
+def open(path: str | os.PathLike[str], image_type: DALIImageType = DALIImageType.RGB) -> Video:
+    """Opens a file (or URL): see `Video`. `image_type` is RGB, or YCbCr for the stream's own colours in 8 bits.
+
+    ValueError if it is no video that can be read, OSError if there is no such file, ImportError without FFmpeg.
+    """
+    return Video(path, image_type)
+
+
+class Video:
+    """The frames of a video, in the order in which they are shown, uint8 of shape (height, width, 3).
+
+    `video[i]` is a frame, `video[start:stop:step]` and `video[[3, 1, 1]]` are frames (n, height, width, 3). Frames are
+    exact, whatever the frame rate and wherever the key frames are, and are decoded when they are asked for. Iterating
+    is the quickest way to get all. Frames are not turned: `rotation` says by how much a player turns them.
+
+    >>> import penstock.video
+    >>> video = penstock.video.open("examples/clips/clock.mp4")
+    >>> video.times[[0, 3, 6]].tolist(), video.key_frames.tolist()
+    ([0.0, 0.25, 0.5], [0, 5, 10])
+    >>> video.played_at(0.25).shape, video.played_in(0.5, 1.0).shape
+    ((48, 64, 3), (6, 48, 64, 3))
+    >>> sum(1 for frame in video)
+    12
+    """
+
+    path: str
+    codec: str  # FFmpeg's name of it: "h264", "hevc", "vp9", "av1", ...
+    height: int
+    width: int
+    rotation: int  # degrees counterclockwise: 0, 90, 180 or 270
+
+    def __init__(self, path: str | os.PathLike[str], image_type: DALIImageType = DALIImageType.RGB):
+        if image_type not in (DALIImageType.RGB, DALIImageType.YCbCr):
+            raise ValueError(f"image_type takes RGB or YCbCr; got {image_type!r}")
+        open_ffmpeg()
+        self.path, self._as_ycbcr = os.fspath(path), int(image_type == DALIImageType.YCbCr)
+        storage.version(self.path)  # OSError if there is none
+        info, codec, error = np.zeros(4, "i8"), ctypes.create_string_buffer(_CODEC_BYTES), _error()
+        with storage.scanning(storage.is_url(self.path)):
+            handle = library().video_open(os.fsencode(self.path), address(info), codec, error)
+        if not handle:
+            raise ValueError(f"{storage.without_secrets(self.path)}: {_text(error)}")
+        self._opened: _Handle | None = _Handle(handle)
+        self._n, self.height, self.width, self.rotation = info.tolist()
+        self.codec = codec.value.decode()
+        self.times, is_key = np.zeros(self._n), np.zeros(self._n, "?")  # seconds at which frames are shown
+        library().video_timeline(handle, address(self.times), address(is_key))
+        self.key_frames = np.flatnonzero(is_key)  # numbers of the frames that are decoded without others
+        self.times.flags.writeable = self.key_frames.flags.writeable = False
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def fps(self) -> float:
+        """Frames per second, on average; 0 for a single frame."""
+        lasts = float(self.times[-1] - self.times[0])
+        return round((self._n - 1) / lasts, 9) if lasts > 0 else 0.0
+
+    @property
+    def duration(self) -> float:
+        """Seconds from the first frame to the end of the last, which is taken to last as long as others do."""
+        return round(self._n / self.fps, 9) if self.fps else 0.0
+
+    @cached_property
+    def colours(self) -> Colours:
+        """Decodes the first frame, as not all containers say it."""
+        numbers, name, error = np.zeros(3, "i8"), ctypes.create_string_buffer(_FORMAT_BYTES), _error()
+        if not library().video_colours(self._handle.value, address(numbers), name, error):
+            raise self._failure(error)
+        matrix, range, siting = numbers.tolist()
+        return Colours(name.value.decode(), _MATRICES.get(matrix), _RANGES.get(range), _SITINGS.get(siting))
+
+    def __getitem__(self, which: Any) -> np.ndarray:
+        if isinstance(which, slice):
+            return self._frames(np.arange(*which.indices(self._n)))
+        if np.ndim(which) == 0:
+            i = operator.index(which)
+            if not -self._n <= i < self._n:
+                raise IndexError(f"frame {i} of a video of {self._n} frames")
+            return self._frames(np.array([i % self._n]))[0]
+        numbers = np.asarray(which)
+        if (
+            numbers.dtype == bool
+            or (numbers.size and not np.issubdtype(numbers.dtype, np.integer))
+            or numbers.ndim != 1
+        ):
+            raise TypeError("frames are selected by an integer, a slice or a list of integers")
+        bad = (numbers < -self._n) | (numbers >= self._n)
+        if bad.any():
+            raise IndexError(f"frame {numbers[bad][0]} of a video of {self._n} frames")
+        return self._frames(numbers.astype("i8") % self._n)
+
+    def played_at(self, seconds: float | Sequence[float] | np.ndarray) -> np.ndarray:
+        """The frame that is shown at a time (height, width, 3), or those shown at several times (n, height, width, 3).
+        ValueError for a time before the first frame or behind the end."""
+        at = np.asarray(seconds, "f8")
+        end = float(self.times[0]) + self.duration
+        bad = ~((at >= self.times[0]) & ((at < end) | (at <= self.times[-1])))
+        if bad.any():
+            raise ValueError(f"{np.extract(bad, at)[0]:g} s is outside of the video, {self.times[0]:g} to {end:g} s")
+        # Times are exact only as far as a file's clock is.
+        return self[np.maximum(np.searchsorted(self.times, at + 1e-6, "right") - 1, 0)]
+
+    def played_in(self, start: float, stop: float) -> np.ndarray:
+        """(n, height, width, 3) the frames that are shown in a time: from the one shown at `start` to the last that
+        begins before `stop`."""
+        if not start <= stop:
+            raise ValueError(f"a time from {start:g} to {stop:g} s")
+        first = max(int(np.searchsorted(self.times, start + 1e-6, "right")) - 1, 0)
+        end = int(np.searchsorted(self.times, stop - 1e-6))
+        return self[first : max(end, first)]
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """Frame by frame. A thread decodes ahead."""
+        handle, error = self._handle, _error()
+        stream = library().video_stream_open(handle.value, 0)
+        try:
+            for _ in range(self._n):
+                frame = np.empty((self.height, self.width, 3), "u1")
+                if not library().video_stream_read(stream, 1, self._as_ycbcr, address(frame), error):
+                    raise self._failure(error)
+                yield frame
+        finally:
+            library().video_stream_close(stream)
+            del handle  # until here the video stays open
+
+    def close(self) -> None:
+        """Closes the file. The video can't be used any more."""
+        self._opened = None
+
+    def __enter__(self) -> Video:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return (
+            f"<penstock.video.Video {storage.without_secrets(self.path)!r}: {self._n} frames of "
+            f"{self.height} x {self.width}, {self.fps:g} fps, {self.codec}>"
+        )
+
+    @property
+    def _handle(self) -> _Handle:
+        if self._opened is None:
+            raise ValueError(f"the video {storage.without_secrets(self.path)} is closed")
+        return self._opened
+
+    def _frames(self, numbers: np.ndarray) -> np.ndarray:
+        once, back = np.unique(numbers, return_inverse=True)
+        once, error = np.ascontiguousarray(once, "i4"), _error()
+        frames = np.empty((len(once), self.height, self.width, 3), "u1")
+        handle = self._handle
+        if library().video_read(handle.value, address(once), len(once), self._as_ycbcr, address(frames), error) < 0:
+            raise self._failure(error)
+        return frames if np.array_equal(numbers, once) else frames[back]
+
+    def _failure(self, error: ctypes.Array) -> ValueError:
+        return ValueError(f"{storage.without_secrets(self.path)}: {_text(error)}")
+
+
+class _Handle:
+    """An OpenedVideo of native code, until nobody needs it any more."""
+
+    def __init__(self, value: int):
+        self.value = value
+        weakref.finalize(self, library().video_close, value).atexit = False
+
+
+def _error() -> ctypes.Array:
+    return ctypes.create_string_buffer(kernels.ERROR_SIZE)
+
+
+def _text(error: ctypes.Array) -> str:
+    return error.value.decode("utf-8", "replace")
