@@ -127,3 +127,29 @@ def test_times_of_a_list(tmp_path, line, rounding):
         device="cpu", file_list=str(tmp_path / "list.txt"), file_list_rounding=rounding, sequence_length=1
     )
     both("experimental.readers.video", graph, 4)
+
+
+@pytest.mark.parametrize("policy", ["partial", "pad"])
+@pytest.mark.parametrize("length", [1, 3, 4, 7, 30])
+def test_videos_that_are_fed(length, policy):
+    """Two videos, one after the other, in batches of three sequences."""
+    results = []
+    for side in ("dali", "penstock"):
+        fn, define, options = side_of(side)
+
+        @define(batch_size=3, num_threads=2, prefetch_queue_depth=1, **options)
+        def pipe(fn=fn):
+            return fn.experimental.inputs.video(
+                name="video", device="cpu", sequence_length=length, last_sequence_policy=policy
+            )
+
+        p = pipe()
+        p.build()
+        for name in ("vp9", "vp8"):
+            p.feed_input("video", np.frombuffer(clip(gray=True, **CLIPS[name]), "u1")[None])
+        results.append([oracle._collect(p.run()) for _ in range(2 * -(-20 // (3 * length)))])
+    for dali, ours in zip(*results):
+        tally = report.tally("experimental.inputs.video")
+        tally.cases += 1
+        wrong = oracle.compare(dali, ours, oracle.Bound(steps=1), tally)
+        assert not wrong, wrong
