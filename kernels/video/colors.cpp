@@ -63,7 +63,7 @@ bool parse(const char *name, Format *f) {
 
 struct Coefficients {
   int16_t y, rv, gu, gv, bu;  // products with values of 15 bits leave 5 bits of fraction
-  int32_t black;              // of Y', in steps of the format
+  int16_t black;              // of Y', in steps of the format
 };
 
 Coefficients coefficients(const Picture &p, const Format &f) {
@@ -84,24 +84,33 @@ Coefficients coefficients(const Picture &p, const Format &f) {
           fixed(-2 * (1 - kb) * kb / kg * c),
           fixed(-2 * (1 - kr) * kr / kg * c),
           fixed(2 * (1 - kb) * c),
-          full ? 0 : (int32_t)(16 * steps)};
+          full ? (int16_t)0 : (int16_t)(16 * steps)};
 }
 
 // (a * b + 2^14) >> 15, in the form that compilers know as one instruction.
 inline int16_t times(int16_t a, int16_t b) { return (int16_t)(((((int32_t)a * b) >> 14) + 1) >> 1); }
 
+// Here and below, what fits into 16 bits is cast to them step by step, so that compilers compute twice as many at once.
 inline uint8_t limit(int16_t x) {
-  x = (int16_t)((x + 16) >> 5);
+  x = (int16_t)(x + 16);
+  x = (int16_t)(x >> 5);
   return (uint8_t)(x < 0 ? 0 : x > 255 ? 255 : x);
 }
 
-// One row: Y' of `bits`, differences of 15 bits.
+// A sample without the bits below it. `drop` is not looked at for 8 bits.
+template <class T>
+inline int16_t plain(T sample, int drop) {
+  if constexpr (sizeof(T) == 1) return (int16_t)sample;
+  return (int16_t)(sample >> drop);
+}
+
+// One row: Y' of `bits`, differences of 15 bits. `scale` makes Y' one of 15 bits.
 template <class T>
 CLONES void convert_row(const T *__restrict luma, const int16_t *__restrict u, const int16_t *__restrict v, int64_t n,
-                        Coefficients k, int scale, int drop, uint8_t *__restrict r, uint8_t *__restrict g,
+                        Coefficients k, int16_t scale, int drop, uint8_t *__restrict r, uint8_t *__restrict g,
                         uint8_t *__restrict b) {
   for (int64_t i = 0; i < n; i++) {
-    const int16_t y = times((int16_t)(((int)(luma[i] >> drop) - k.black) << scale), k.y);
+    const int16_t y = times((int16_t)((int16_t)(plain(luma[i], drop) - k.black) * scale), k.y);
     r[i] = limit((int16_t)(y + times(v[i], k.rv)));
     g[i] = limit((int16_t)(y + times(u[i], k.gu) + times(v[i], k.gv)));
     b[i] = limit((int16_t)(y + times(u[i], k.bu)));
@@ -124,30 +133,30 @@ CLONES void take_ycbcr(const T *__restrict luma, const int16_t *__restrict u, co
 template <class T>
 CLONES void blend_rows(const T *__restrict near, const T *__restrict far, int64_t n, int near_weight, int far_weight,
                        int middle, int drop, int step, int16_t *__restrict out) {
-  if (step == 1)
-    for (int64_t i = 0; i < n; i++)
-      out[i] = (int16_t)((near[i] >> drop) * near_weight + (far[i] >> drop) * far_weight - 4 * middle);
-  else
-    for (int64_t i = 0; i < n; i++)
-      out[i] = (int16_t)((near[2 * i] >> drop) * near_weight + (far[2 * i] >> drop) * far_weight - 4 * middle);
+  const int16_t a = (int16_t)near_weight, b = (int16_t)far_weight, zero = (int16_t)(4 * middle);
+  for (int64_t i = 0; step == 1 && i < n; i++)
+    out[i] = (int16_t)(plain(near[i], drop) * a + plain(far[i], drop) * b - zero);
+  for (int64_t i = 0; step == 2 && i < n; i++)
+    out[i] = (int16_t)(plain(near[2 * i], drop) * a + plain(far[2 * i], drop) * b - zero);
 }
 
 // From chroma columns [c0, c0 + n) to pixels; `in` begins at c0, and is repeated at both ends of the picture.
 // `scale` makes 8 times the value one of 15 bits.
-CLONES void spread_left(const int16_t *__restrict in, int64_t n_pairs, int scale, int16_t *__restrict out) {
+CLONES void spread_left(const int16_t *__restrict in, int64_t n_pairs, int16_t scale, int16_t *__restrict out) {
   for (int64_t i = 0; i < n_pairs; i++) {
-    out[2 * i] = (int16_t)((2 * in[i]) << scale);
-    out[2 * i + 1] = (int16_t)((in[i] + in[i + 1]) << scale);
+    out[2 * i] = (int16_t)(2 * in[i] * scale);
+    out[2 * i + 1] = (int16_t)((in[i] + in[i + 1]) * scale);
   }
 }
-CLONES void spread_centre(const int16_t *__restrict in, int64_t n_pairs, int scale, int16_t *__restrict out) {
+inline int16_t half(int16_t x) { return (int16_t)(x >> 1); }
+CLONES void spread_centre(const int16_t *__restrict in, int64_t n_pairs, int16_t scale, int16_t *__restrict out) {
   for (int64_t i = 0; i < n_pairs; i++) {  // in[-1] is there
-    out[2 * i] = (int16_t)(((3 * in[i] + in[i - 1] + 1) >> 1) << scale);
-    out[2 * i + 1] = (int16_t)(((3 * in[i] + in[i + 1] + 1) >> 1) << scale);
+    out[2 * i] = (int16_t)(half((int16_t)(3 * in[i] + in[i - 1] + 1)) * scale);
+    out[2 * i + 1] = (int16_t)(half((int16_t)(3 * in[i] + in[i + 1] + 1)) * scale);
   }
 }
-CLONES void spread_none(const int16_t *__restrict in, int64_t n, int scale, int16_t *__restrict out) {
-  for (int64_t i = 0; i < n; i++) out[i] = (int16_t)((2 * in[i]) << scale);
+CLONES void spread_none(const int16_t *__restrict in, int64_t n, int16_t scale, int16_t *__restrict out) {
+  for (int64_t i = 0; i < n; i++) out[i] = (int16_t)(2 * in[i] * scale);
 }
 
 enum Siting { LEFT = 1, CENTRE = 2, TOP_LEFT = 3 };
@@ -181,7 +190,8 @@ class Converter {
     if (as_ycbcr)
       take_ycbcr<T>(luma, rows_.u, rows_.v, width_, f_.bits - 8, drop, rows_.r, rows_.g, rows_.b);
     else
-      convert_row<T>(luma, rows_.u, rows_.v, width_, k_, 15 - f_.bits, drop, rows_.r, rows_.g, rows_.b);
+      convert_row<T>(luma, rows_.u, rows_.v, width_, k_, (int16_t)(1 << (15 - f_.bits)), drop, rows_.r, rows_.g,
+                     rows_.b);
     interleave(rows_.r, rows_.g, rows_.b, width_, out);
   }
 
@@ -216,14 +226,15 @@ class Converter {
     const int64_t first = x_ >> f_.column_shift, last = (x_ + width_ - 1) >> f_.column_shift;
     const int64_t begin = std::max<int64_t>(first - 1, 0), end = std::min(last + 2, chroma_width_);
     int16_t *narrow = rows_.narrow + 1 - first;  // by chroma column
-    const int middle = 1 << (f_.bits - 1), scale = 12 - f_.bits;
+    const int middle = 1 << (f_.bits - 1);
+    const int16_t scale = (int16_t)(1 << (12 - f_.bits));
     blend_rows<T>(row(near) + begin * pixel, row(far) + begin * pixel, end - begin, near_weight, far_weight, middle,
                   f_.bit_shift, pixel, narrow + begin);
     if (first == 0) narrow[-1] = narrow[0];
     if (last + 1 >= chroma_width_) narrow[last + 1] = narrow[chroma_width_ - 1];
     if (f_.column_shift == 0) return spread_none(narrow + first, width_, scale, out);
     if (f_.column_shift == 2) {  // 4:1:1 and 4:1:0: by the nearest
-      for (int64_t i = 0; i < width_; i++) out[i] = (int16_t)((2 * narrow[(x_ + i) >> 2]) << scale);
+      for (int64_t i = 0; i < width_; i++) out[i] = (int16_t)(2 * narrow[(x_ + i) >> 2] * scale);
       return;
     }
     // Pairs from an even pixel on; one more pixel on the left if the window begins at an odd one.
