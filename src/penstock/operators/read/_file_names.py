@@ -45,6 +45,10 @@ class FileNames:
         name = self._name(index)
         return name if storage.is_url(name) else os.path.join(os.fsdecode(self.root[:-1].tobytes()), name)
 
+    def full_paths(self) -> list[str]:
+        root, names = os.fsdecode(self.root[:-1].tobytes()), os.fsdecode(self.text.tobytes()).split("\0")[: len(self)]
+        return [name if storage.is_url(name) else os.path.join(root, name) for name in names]
+
     def _name(self, index: int) -> str:
         return os.fsdecode(self.text[int(self._begins[index]) : int(self._begins[index + 1]) - 1].tobytes())
 
