@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command `penstock`."""
 
+import re
 import subprocess
 import sys
+
+import pytest
 
 from penstock.cli import main
 from penstock.core.op import REGISTRY
@@ -52,3 +55,62 @@ def test_output_into_a_closed_pipe():
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         run.stdout.close()
         assert run.stderr.read() == "" and run.wait(60) == 0
+
+
+PIPELINES = """
+from penstock import fn, pipeline_def
+import numpy as np
+
+@pipeline_def(batch_size=4, num_threads=1)
+def noise():
+    return fn.flip(fn.random.uniform(range=[0, 1], shape=[8, 8, 3]))
+
+@pipeline_def(batch_size=2, num_threads=1)
+def ends():
+    return fn.external_source(source=[np.zeros((2, 3))] * 3, cycle="raise")
+
+made = noise()
+number = 3
+"""
+
+
+@pytest.fixture
+def pipelines(tmp_path, monkeypatch):
+    (tmp_path / "of_bench.py").write_text(PIPELINES)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path
+    sys.modules.pop("of_bench", None)
+
+
+@pytest.mark.parametrize("name", ["of_bench:noise", "of_bench.py:noise", "of_bench:made", "of_bench.py:ends"])
+def test_bench_runs_a_pipeline(pipelines, capsys, name):
+    assert main(["bench", name, "--seconds", "0.1"]) == 0
+    out = capsys.readouterr().out
+    assert "samples/s" in out and out.rstrip().splitlines()[-1].startswith("The ")
+
+
+def test_bench_changes_the_definition(pipelines, capsys):
+    assert main(["bench", "of_bench:noise", "--seconds", "0.05", "--batch-size", "16", "--device-id", "-1"]) == 0
+    samples, batches = re.search(r"(\d+) samples in (\d+) batches", capsys.readouterr().out).groups()
+    assert int(samples) == 16 * int(batches)
+
+
+@pytest.mark.parametrize(
+    "name, told",
+    [
+        ("of_bench", "is not MODULE:NAME"),
+        ("of_bench:nois", "has no 'nois'. Did you mean 'noise'?"),
+        ("of_bench:number", "neither a Pipeline nor a function that returns one; got 3"),
+        ("no_such_module:x", "there is no module 'no_such_module'"),
+        ("no_such_file.py:x", "there is no file no_such_file.py"),
+    ],
+)
+def test_bench_says_what_is_missing(pipelines, capsys, name, told):
+    assert main(["bench", name]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_bench_can_not_change_what_is_made(pipelines, capsys):
+    assert main(["bench", "of_bench:made", "--num-threads", "2"]) == 2
+    assert "is made already; num_threads can't be changed" in capsys.readouterr().err

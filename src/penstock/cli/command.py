@@ -38,6 +38,12 @@ def _main(arguments: list[str] | None) -> int:
     cp.add_argument("target")
     ops = commands.add_parser("ops", help="the operators, by family; with a name what one does and its arguments")
     ops.add_argument("name", nargs="?", default="", help="an operator (resize), or part of names")
+    bench = commands.add_parser("bench", help="how fast a pipeline is by itself, and what limits it")
+    bench.add_argument("pipeline", help="MODULE:NAME or FILE.py:NAME of a @pipeline_def function or a Pipeline")
+    bench.add_argument("--batch-size", type=int, help="instead of the definition's")
+    bench.add_argument("--num-threads", type=int, help="instead of the definition's")
+    bench.add_argument("--device-id", type=int, help="the GPU, instead of the definition's; -1: none")
+    bench.add_argument("--seconds", type=float, default=10.0, help="how long to measure (default: %(default)g)")
     commands.add_parser("version", help="the version of penstock")
     options = parser.parse_args(arguments)
     if options.command == "doctor":
@@ -45,6 +51,8 @@ def _main(arguments: list[str] | None) -> int:
         return 0
     if options.command in ("ls", "cp"):
         return _by_url(options)
+    if options.command == "bench":
+        return _bench(options)
     if options.command == "ops":
         text = operators.show(options.name)
         print(
@@ -58,6 +66,20 @@ def _main(arguments: list[str] | None) -> int:
         return 0
     parser.print_help()
     return 0
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from . import bench
+
+    device = {} if options.device_id is None else {"device_id": None if options.device_id < 0 else options.device_id}
+    given = {"batch_size": options.batch_size, "num_threads": options.num_threads}
+    try:
+        pipe = bench.load(options.pipeline, {k: v for k, v in given.items() if v is not None} | device)
+        print(bench.measure(pipe, options.seconds))
+        return 0
+    except bench.NotFound as e:
+        print(f"penstock bench: {e}", file=sys.stderr)
+        return 2
 
 
 def _by_url(options: argparse.Namespace) -> int:

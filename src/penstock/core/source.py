@@ -60,6 +60,10 @@ class Source(Operator, abstract=True):
         """Whether `reset` brings it to the beginning of an epoch; False for streams that only go on."""
         return True
 
+    def is_fed(self) -> bool:
+        """Whether its data comes by `Pipeline.feed_input`."""
+        return False
+
     def has_data(self) -> bool:
         """Whether an iteration can be asked for ahead of time."""
         return True

@@ -12,6 +12,7 @@ from ..graph.joining import Branches
 from ..graph.node import Node
 from ..graph.passes import Stage
 from .cpu.chain import Chain
+from .limits import limit
 from .plan import Plan
 from .scheduling.statistics import Statistics
 
@@ -149,27 +150,31 @@ class Table:
                 f"{gpu['driver_ms_per_batch']:.3f} ms; decoded by: {shares or 'nobody'}; memory "
                 f"{gpu['memory_mb']:.0f} MB, at most {gpu['peak_memory_mb']:.0f} MB"
             )
-        return "\n".join(lines)
+        return "\n".join([*lines, d["limit"]])
 
 
 def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
     with s.lock:
         s.settle()
+        gpu = _gpu(plan, s)
         samples, batches = max(s.samples, 1), max(s.batches, 1)
-        total = sum(map(sum, (s.kernel_ns.values(), s.python_ns.values(), s.load_ns.values()))) or 1
+        loaded = {n.number: s.load_ns.get(n.number, 0) + s.source_ns.get(n.number, 0) for n in plan.nodes}
+        total = sum(map(sum, (s.kernel_ns.values(), s.python_ns.values(), loaded.values()))) or 1
         seconds = max((s.last - s.started) / 1e9, 1e-9)
         operators = {}
         for node in plan.nodes:
-            native, python, load = (sums.get(node.number, 0) for sums in (s.kernel_ns, s.python_ns, s.load_ns))
+            native, python, load = (sums.get(node.number, 0) for sums in (s.kernel_ns, s.python_ns, loaded))
             operators[_title(node)] = {
                 "ms_per_sample": native / samples / 1e6,
                 "share": (native + python + load) / total,
                 "python_ms_per_batch": python / batches / 1e6,
                 "load_ms_per_batch": load / batches / 1e6,
             }
+        gpu_ms = sum(gpu["gpu"]["ms_per_batch"].values()) if gpu else 0.0
         return Table(
             {
-                **_gpu(plan, s),
+                "limit": limit(plan, s, num_threads, gpu_ms, {n.number: _title(n) for n in plan.nodes}),
+                **gpu,
                 **_remote(plan),
                 "plans": _plans(plan),
                 "samples": s.samples,
@@ -177,7 +182,7 @@ def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
                 "seconds": seconds,
                 "samples_per_s": s.samples / seconds,
                 "threads_busy": sum(s.kernel_ns.values()) / 1e9 / seconds / num_threads,
-                "waited_share": s.wait_ns / 1e9 / seconds,
+                "waited_share": (s.wait_ns + s.called_ns) / 1e9 / seconds,
                 "python_share_of_a_core": s.cpu_ns / 1e9 / seconds,
                 "python_ms_per_batch": s.cpu_ns / batches / 1e6,
                 "native_ms_per_batch": s.native_ns / batches / 1e6,

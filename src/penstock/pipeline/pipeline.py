@@ -370,7 +370,8 @@ class Pipeline(Configured, GraphBuilder):
         return report.explain(self._built(), self.num_threads, self._runner.most_pending(), program)
 
     def stats(self) -> Any:
-        """Time and share of every operator, images/s, waiting time. Prints as a table; a dictionary by `as_dict()`."""
+        """Time and share of every operator, samples/s, waiting time, and what limits the speed, in a sentence. Prints
+        as a table; a dictionary by `as_dict()`."""
         return report.table(self._built(), self._runner.statistics, self.num_threads)
 
     def reset_stats(self) -> None:

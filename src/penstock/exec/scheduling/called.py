@@ -3,19 +3,22 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from ...core.errors import DataError, PipelineError
 from ...core.source import Source
 from ...graph.node import Node
 from ..plan import Plan
+from .statistics import Statistics
 from .workers import busy_with
 
 
 class CalledSources:
     """Those of a plan, in the order in which they are defined."""
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: Plan, statistics: Statistics):
+        self._statistics = statistics
         self._all = [(n, n.op) for n in plan.nodes if isinstance(n.op, Source) and n.op.called is not None]
         self._ended = False
 
@@ -27,12 +30,15 @@ class CalledSources:
         error: Exception | None = None
         with busy_with(production):
             for node, op in self._all:
+                begin = time.monotonic_ns()
                 try:
                     if not op.called.call(op, batch_size, iteration):
                         self._ended = True
                         break
                 except Exception as e:
                     error = error or (_explained(node, e) if isinstance(e, DataError) else e)
+                finally:
+                    self._statistics.sourced(node.number, time.monotonic_ns() - begin, True)
         if error is None:
             return not self._ended
         for _, op in self._all:

@@ -59,7 +59,7 @@ class Executor:
         self._tight_loops = 0  # for how many in a row the next one was soon wanted
         self._sharing = threading.Lock()
         self._sources = [plan.source_op(n) for n in plan.sources]
-        self._called = CalledSources(plan)
+        self._called = CalledSources(plan, statistics)
         # Those that have to repeat their data for an iteration to be withdrawn; None: it would leave traces.
         self._repeating = [op.feeding for op in self._sources if op.state() is None]
         if plan.turns is not None or policy.on_error != "raise" or None in self._repeating:
@@ -315,6 +315,7 @@ class _Production:
         epoch = position = None
         decided = ""  # the source that said how many samples there are
         for node, op in self._sources:
+            begin = time.monotonic_ns()
             try:
                 picks = op.take(n, ticket.index)
             except StopIteration:
@@ -330,6 +331,7 @@ class _Production:
                 if decided and len(picks) != n:
                     raise PipelineError(node.describe(different_sizes(len(picks), decided, n)))
                 n, decided = len(picks), node.name
+                self.statistics.sourced(node.number, time.monotonic_ns() - begin, False)
             ticket.picks[node.number] = picks
             if epoch is None and "position" in picks.columns:
                 epoch, position = picks.columns["epoch"], picks.columns["position"]

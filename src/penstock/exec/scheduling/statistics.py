@@ -28,6 +28,9 @@ class Statistics:
             self.kernel_ns: dict[int, int] = {}
             self.python_ns: dict[int, int] = {}
             self.load_ns: dict[int, int] = {}
+            # What the user's own sources took, and whether in the thread that asks for batches.
+            self.source_ns: dict[int, int] = {}
+            self.called_ns = 0
             self.samples = self.batches = self.wait_ns = 0
             self._worked = Clocks()  # nanoseconds of Python, of native calls and of the driver
             self.started = self.last = time.monotonic_ns()
@@ -76,6 +79,12 @@ class Statistics:
     def driver_ns(self) -> int:
         """Of calls of the GPU's driver."""
         return int(self._worked[2])
+
+    def sourced(self, number: int, ns: int, by_consumer: bool) -> None:
+        """Adds what a source of the user took to give a batch."""
+        with self.lock:
+            self.source_ns[number] = self.source_ns.get(number, 0) + ns
+            self.called_ns += ns * by_consumer
 
     def waited(self, ns: int) -> None:
         """Adds what a consumer has waited."""

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `penstock bench` does: runs a pipeline by itself for a while."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+import time
+from typing import Any
+
+from ..core.errors import suggest
+from ..pipeline import Pipeline
+
+_WARM_UP_BATCHES = 5
+
+
+class NotFound(Exception):
+    """There is no such pipeline."""
+
+
+def load(name: str, given: dict[str, Any]) -> Pipeline:
+    """The pipeline `MODULE:NAME` or `FILE.py:NAME`; what `given` holds replaces the definition's arguments."""
+    place, _, attribute = name.rpartition(":")
+    if not place or not attribute:
+        raise NotFound(f"'{name}' is not MODULE:NAME or FILE.py:NAME, such as train:pipeline")
+    module = _module(place)
+    found = getattr(module, attribute, None)
+    if found is None:
+        names = [k for k, v in vars(module).items() if callable(v) or isinstance(v, Pipeline)]
+        raise NotFound(f"{place} has no '{attribute}'.{suggest(attribute, names)}")
+    made = found if isinstance(found, Pipeline) else found(**given) if callable(found) else None
+    if not isinstance(made, Pipeline):
+        raise NotFound(f"'{attribute}' of {place} is neither a Pipeline nor a function that returns one; got {found!r}")
+    if made is found and given:
+        raise NotFound(f"'{attribute}' of {place} is made already; {', '.join(given)} can't be changed")
+    return made
+
+
+def _module(place: str) -> Any:
+    if not place.endswith(".py"):
+        sys.path.insert(0, os.getcwd())
+        try:
+            return importlib.import_module(place)
+        except ModuleNotFoundError as e:
+            if e.name is None or not f"{place}.".startswith(f"{e.name}."):
+                raise  # it imports something that is not there
+            raise NotFound(f"there is no module '{place}' here or on Python's path") from None
+    if not os.path.exists(place):
+        raise NotFound(f"there is no file {place}")
+    sys.path.insert(0, os.path.dirname(os.path.abspath(place)))
+    spec = importlib.util.spec_from_file_location(os.path.basename(place)[:-3], place)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def measure(pipe: Pipeline, seconds: float) -> Any:
+    """The table of `Pipeline.stats` over `seconds` of batches, behind a few of them that are not counted."""
+    pipe.build()
+    for _ in range(_WARM_UP_BATCHES):
+        _run(pipe)
+    pipe.reset_stats()
+    begin = shown = time.monotonic()
+    samples = 0
+    while (now := time.monotonic()) < begin + seconds:
+        samples += _run(pipe)
+        if sys.stderr.isatty() and now > shown + 0.25:
+            shown = now
+            rate = f"{samples / (now - begin):,.0f} samples/s"
+            print(f"\r{rate}, {begin + seconds - now:.0f} s left ", end="", file=sys.stderr, flush=True)
+    if shown > begin:
+        print("\r" + " " * 50 + "\r", end="", file=sys.stderr)
+    return pipe.stats()
+
+
+def _run(pipe: Pipeline) -> int:
+    """The number of samples of the next batch; of the next epoch's first one at the end of an epoch."""
+    try:
+        return len(pipe.run()[0])
+    except StopIteration:
+        pipe.reset()
+        return len(pipe.run()[0])

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What keeps a pipeline from being faster, in one sentence with what to do about it."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from ..core.source import Source
+from .plan import Plan
+from .scheduling.statistics import Statistics
+
+_KEEPS_UP = 0.05  # share of its time that the consumer may wait
+_BUSY = 0.6  # share of the time from which on a part is what the others wait for
+
+
+class Limit(NamedTuple):
+    """A part that may be what limits: which share of the time it works, what it is, and what to do."""
+
+    share: float
+    what: str
+    advice: str
+
+
+def limit(plan: Plan, s: Statistics, num_threads: int, gpu_ms: float, titles: dict[int, str]) -> str:
+    """The sentence. `gpu_ms`: a batch's time on the GPU; `titles`: what nodes are called. `s.lock` is held, and `s` is
+    settled."""
+    if not s.batches:
+        return "Nothing was measured yet."
+    ns = max(s.last - s.started, 1)
+    waited = min((s.wait_ns + s.called_ns) / ns, 1.0)
+    if waited < _KEEPS_UP:
+        return f"The pipeline keeps up: the consumer waits {waited:.0%} of the time."
+    found = max(_parts(plan, s, num_threads, ns, gpu_ms * s.batches * 1e6, titles))
+    if found.share < _BUSY:
+        return (
+            f"The consumer waits {waited:.0%} of the time, and no part is busy for long; the busiest is {found.what}: "
+            "prepare more batches ahead (prefetch_queue_depth), or make larger ones."
+        )
+    return f"The consumer waits {waited:.0%} of the time; {found.what}: {found.advice}."
+
+
+def _parts(plan: Plan, s: Statistics, num_threads: int, ns: int, gpu_ns: float, titles: dict[int, str]) -> list[Limit]:
+    parts = [_threads(plan, s, num_threads, ns, titles)]
+    for node in plan.nodes:
+        title, op = titles[node.number], node.op
+        source, python, load = (sums.get(node.number, 0) / ns for sums in (s.source_ns, s.python_ns, s.load_ns))
+        if isinstance(op, Source):
+            if op.called is not None:
+                what = f"the source of {title} takes {source:.0%} of the time, in the thread that calls run()"
+                parts.append(Limit(source, what, "give it background=True, or parallel=True to call it in processes"))
+            elif op.sets_batch_size and not op.is_fed():
+                what = f"the source of {title} takes {source:.0%} of the time"
+                parts.append(Limit(source, what, "make it faster, or call it in processes (parallel=True)"))
+            what = f"{title} waits {load:.0%} of the time for data"
+            parts.append(Limit(load, what, "use faster storage, or keep what is read by URL on a disk (cache=)"))
+        else:  # of two batches at once
+            what = f"{title} takes {min(python, 1):.0%} of the time in Python"
+            parts.append(Limit(python, what, "use other operators, or do this in a source with parallel=True"))
+    planning = s.cpu_ns / ns
+    parts.append(Limit(planning, f"Python takes {planning:.0%} of a core", "make larger batches"))
+    if gpu_ns:
+        busy = gpu_ns / ns
+        parts.append(Limit(busy, f"the pipeline's work takes {busy:.0%} of the GPU's time", "do some of it on the CPU"))
+    return parts
+
+
+def _threads(plan: Plan, s: Statistics, num_threads: int, ns: int, titles: dict[int, str]) -> Limit:
+    """The native threads, and the operator that keeps them busy most."""
+    busy = sum(s.kernel_ns.values()) / ns / num_threads
+    if not s.kernel_ns:
+        return Limit(0.0, "the native threads are idle", "")
+    number = max(s.kernel_ns, key=s.kernel_ns.__getitem__)
+    share = s.kernel_ns[number] / ns / num_threads
+    threads = f"{num_threads} threads" if num_threads > 1 else "1 thread"
+    what = f"{titles[number]} takes {share:.0%} of the time of {threads}"
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if num_threads < cpus:
+        advice = f"give more threads (num_threads; there are {cpus} CPUs)"
+    else:
+        advice = f"give it more than {cpus} CPUs"
+    op = next(n.op for n in plan.nodes if n.number == number)
+    return Limit(busy, what, advice + ", or move it to the GPU" * (not plan.uses_gpu and len(op.devices) > 1))
