@@ -390,7 +390,7 @@ ELSEWHERE = {
     **dict.fromkeys(("experimental.readers.", "_video."), "reads and decodes video"),
     "audio.": "DALI has no such operators",
     "peek_audio": "reads headers; bench/audio.py measures decoding",
-    "readers.": "bench/images_cpu.py and bench/formats.py measure reading",
+    **dict.fromkeys(("readers.", "mix"), "bench/images_cpu.py and bench/formats.py measure reading"),
     "_conditional.": "bench/conditionals.py measures conditionals",
     "external_source": "bench/external_source.py measures sources",
     "python_function": "calls what the user gives",

@@ -46,6 +46,7 @@ class Source(Operator, abstract=True):
     sets_batch_size: ClassVar[bool] = False  # its data decides how many samples a batch has
     is_prompt: bool = False  # `take` and `load` wait for nothing and call no code of the user's
     called: Any = None  # what the user's thread calls for each iteration: a Called of operators/external/_called.py
+    parts: Sequence[Source] = ()  # other sources whose samples it gives; nobody else may use these
     keeps_state: bool = False  # set where `saved` will be asked for
     gpu: Any = None  # the GPU's session where the pipeline has one: `begin` may begin work there, and give its batches
     name = Arg(str, None, "Name of the operator, for `epoch_size`, `reader_meta` and iterators.")

@@ -51,6 +51,12 @@ class Plan:
         self.sources: list[Node] = [s.nodes[0] for s in self.stages if s.kind == "source"]
         # The source that decides the batch size comes first.
         self.sources.sort(key=lambda n: not self.source_op(n).sets_batch_size)
+        parts = [id(op) for n in self.sources for op in self.source_op(n).parts]
+        for n in self.sources:
+            if id(n.op) in parts:
+                raise ValueError(n.describe("its samples are mixed by fn.mix, too; call the reader once more"))
+        if len(set(parts)) < len(parts):
+            raise ValueError("a reader is mixed by two calls of fn.mix; call the reader once for each")
         self.mixes_samples = any(n.op.mixes_samples for n in self.nodes)
         self.turns = Turns() if any(n.op.in_order for n in self.nodes) else None
         # Whether a batch can be made by any thread: no code of the user's runs, and nothing is waited for.
