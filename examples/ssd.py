@@ -62,8 +62,12 @@ def ssd_anchors(
 
 @pipeline_def(seed=42)
 def training(source=photographs, anchors=None, side=SIDE_PX, colours=True, decoder="cpu"):
-    """Images (float, CHW), the boxes and labels in them, and the targets of the anchors: offsets and labels."""
     encoded, boxes, labels = fn.external_source(source=source, num_outputs=3, batch=False)
+    return augmented(encoded, boxes, labels, anchors, side, colours, decoder)
+
+
+def augmented(encoded, boxes, labels, anchors=None, side=SIDE_PX, colours=True, decoder="cpu"):
+    """Images (float, CHW), the boxes and labels in them, and the targets of the anchors: offsets and labels."""
     begin, size, boxes, labels = fn.random_bbox_crop(
         boxes,
         labels,
