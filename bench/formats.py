@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading alone, in each format: records of about 56 KB, shuffled, nothing done with them; penstock against DALI."""
+"""Data sets in every format: reading alone, and a pipeline for validation (decode, resize, crop, normalise). The same
+pictures in each; penstock against DALI, against the same pictures as files, and against the library webdataset.
+
+Results are kept beside the data, so that a long measurement can be made in pieces: --only read:, --only val:."""
 
 from __future__ import annotations
 
 import argparse
+import io
+import json
 import os
 import struct
+import sys
+import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import measure
 
-RECORDS, MEAN_BYTES, FILES = 5000, 56_000, 8
-FORMATS = ("files", "tfrecord", "recordio")
+RECORDS, FILES, ROW_GROUP = 5000, 8, 100
+MEAN, STD = [0.485 * 255, 0.456 * 255, 0.406 * 255], [0.229 * 255, 0.224 * 255, 0.225 * 255]
 
 
 def _varint(n: int) -> bytes:
@@ -24,7 +31,9 @@ def _varint(n: int) -> bytes:
     return bytes([*out, n])
 
 
-def _field(number: int, data: bytes) -> bytes:
+def _field(number: int, data: bytes | int) -> bytes:
+    if isinstance(data, int):
+        return _varint(number << 3) + _varint(data)
     return _varint(number << 3 | 2) + _varint(len(data)) + data
 
 
@@ -46,82 +55,172 @@ def _mx_record(data: bytes, label: int) -> bytes:
     return struct.pack("<II", 0xCED7230A, len(image)) + image + bytes(-len(image) % 4)
 
 
-def folder() -> Path:
-    """The same records in every format, made once."""
-    import numpy as np
+def _framed(frame: Callable[[bytes, int], bytes], line: str, path: Path, records: list[tuple[bytes, int]]) -> None:
+    at = 0
+    with open(path, "wb") as f, open(f"{path}.idx", "w") as index:
+        for i, record in enumerate(records):
+            framed = frame(*record)
+            f.write(framed)
+            index.write(line.format(i, at, len(framed)))
+            at += len(framed)
 
-    root = Path(tempfile.gettempdir()) / f"penstock-bench-formats-{os.getuid()}"
+
+def _tar(path: Path, records: list[tuple[bytes, int]]) -> None:
+    lines = []
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
+        for i, (data, label) in enumerate(records):
+            line = []
+            for extension, content in (("jpg", data), ("cls", b"%d" % label)):
+                member = tarfile.TarInfo(f"{i:06}.{extension}")
+                member.size = len(content)
+                at = archive.offset
+                archive.addfile(member, io.BytesIO(content))
+                line.append(f"{extension} {at + 512} {len(content)} {member.name}")
+            lines.append(" ".join(line))
+    Path(f"{path}.idx").write_text("\n".join([f"v1.2 {len(lines)}", *lines]) + "\n")
+
+
+def _lmdb(path: Path, records: list[tuple[bytes, int]]) -> None:
+    import lmdb
+
+    with lmdb.open(str(path), map_size=1 << 32) as env, env.begin(write=True) as txn:
+        for i, (data, label) in enumerate(records):
+            txn.put(b"%08d" % i, _field(4, data) + _field(5, label) + _field(7, 1))
+
+
+def _parquet(path: Path, records: list[tuple[bytes, int]]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [{"image": {"bytes": data, "path": None}, "label": label} for data, label in records]
+    kind = pa.schema(
+        [("image", pa.struct([("bytes", pa.binary()), ("path", pa.string())])), ("label", pa.int64())],
+    )
+    pq.write_table(pa.Table.from_pylist(rows, kind), path, row_group_size=ROW_GROUP)
+
+
+def _plain(path: Path, records: list[tuple[bytes, int]]) -> None:
+    path.mkdir()
+    for i, (data, _) in enumerate(records):
+        (path / f"{i:05}.jpg").write_bytes(data)
+
+
+# How a format is written, and in how many files.
+FORMATS: dict[str, tuple[Callable[[Path, list], None], int]] = {
+    "files": (_plain, FILES),
+    "tfrecord": (lambda *a: _framed(_tf_record, "{1} {2}\n", *a), FILES),
+    "recordio": (lambda *a: _framed(_mx_record, "{0}\t{1}\n", *a), 1),  # DALI takes one index
+    "lmdb": (_lmdb, 1),
+    "webdataset": (_tar, FILES),
+    "parquet": (_parquet, FILES),
+}
+
+
+def folder(o: argparse.Namespace) -> Path:
+    """The same records in every format, made once: photographs, again and again."""
+    root = Path(tempfile.gettempdir()) / f"penstock-bench-formats-{os.getuid()}-2"
     if (root / "done").exists():
         return root
-    rng = np.random.default_rng(0)
-    for name in FORMATS:
+    photos = sorted(Path(o.data, "photos500").rglob("*.jpg")) or sorted(Path(o.data).rglob("*.jpg"))
+    if not photos:
+        sys.exit("no data: give --data FOLDER with JPEG files, or set PENSTOCK_DATA")
+    contents = [p.read_bytes() for p in photos]
+    records = [(contents[i % len(contents)], i % 1000) for i in range(RECORDS)]
+    for name, (write, n_files) in FORMATS.items():
         (root / name).mkdir(parents=True, exist_ok=True)
-    records = [rng.bytes(int(rng.integers(MEAN_BYTES * 7 // 10, MEAN_BYTES * 13 // 10))) for _ in range(RECORDS)]
-    for i, data in enumerate(records):
-        (root / "files" / f"{i:05}.jpg").write_bytes(data)
-    for name, frame, line in (("tfrecord", _tf_record, "{1} {2}\n"), ("recordio", _mx_record, "{0}\t{1}\n")):
-        per_file = RECORDS // (FILES if name == "tfrecord" else 1)  # DALI takes one index of RecordIO
-        for k in range(0, RECORDS, per_file):
-            at = 0
-            path = root / name / f"{k:05}"
-            with open(path, "wb") as f, open(f"{path}.idx", "w") as index:
-                for i, data in enumerate(records[k : k + per_file]):
-                    framed = frame(data, k + i)
-                    f.write(framed)
-                    index.write(line.format(i, at, len(framed)))
-                    at += len(framed)
+        for k in range(n_files):
+            write(root / name / f"{k:02}", records[k * RECORDS // n_files : (k + 1) * RECORDS // n_files])
+    (root / "bytes").write_text(str(sum(len(data) for data, _ in records) // RECORDS))
     (root / "done").touch()
     return root
 
 
-def pipeline(o: argparse.Namespace, module: str, name: str, shuffles: bool):
-    if module == "penstock":
-        from penstock import fn, pipeline_def, tfrecord
-    else:
-        from nvidia.dali import fn, pipeline_def, tfrecord
-
-    root = folder()
-    paths = sorted(str(p) for p in (root / name).iterdir() if p.suffix != ".idx")
+def read(o: argparse.Namespace, fn, tfrecord, name: str):
+    """Encoded pictures and labels, shuffled."""
+    paths = sorted(str(p) for p in (folder(o) / name).iterdir() if p.suffix != ".idx")
     indices = [f"{p}.idx" for p in paths]
+    shuffled = {"random_shuffle": True, "name": "reader"}
+    if name == "files":
+        files = sorted(str(p) for p in (folder(o) / name).rglob("*.jpg"))
+        return fn.readers.file(files=files, **shuffled)
+    if name == "recordio":
+        return fn.readers.mxnet(path=paths, index_path=indices, **shuffled)
+    if name == "lmdb":
+        return fn.readers.caffe(path=paths, **shuffled)
+    if name == "webdataset":
+        return fn.readers.webdataset(paths=paths, index_paths=indices, ext=["jpg", "cls"], **shuffled)
+    if name == "parquet":
+        return fn.readers.parquet(path=paths, columns=["image", "label"], shuffle="windows", name="reader")
+    features = {
+        "image": tfrecord.FixedLenFeature((), tfrecord.string, ""),
+        "label": tfrecord.FixedLenFeature([1], tfrecord.int64, -1),
+    }
+    return fn.readers.tfrecord(path=paths, index_path=indices, features=features, **shuffled).values()
 
-    @pipeline_def(batch_size=o.batch, num_threads=o.threads, device_id=None, prefetch_queue_depth=2, seed=1)
-    def pipe():
-        if name == "files":
-            return tuple(fn.readers.file(files=paths, random_shuffle=shuffles))
-        if name == "recordio":
-            return tuple(fn.readers.mxnet(path=paths, index_path=indices, random_shuffle=shuffles))
-        features = {
-            "image": tfrecord.FixedLenFeature((), tfrecord.string, ""),
-            "label": tfrecord.FixedLenFeature([1], tfrecord.int64, -1),
-        }
-        return tuple(
-            fn.readers.tfrecord(path=paths, index_path=indices, features=features, random_shuffle=shuffles).values()
-        )
 
-    built = pipe()
-    built.build()
-    return built
-
-
-def batches(module: str, name: str, shuffles: bool):
+def batches(module: str, task: str, name: str):
     def contender(o: argparse.Namespace) -> Iterator[int]:
-        p = pipeline(o, module, name, shuffles)
+        if module == "penstock":
+            from penstock import fn, pipeline_def, tfrecord, types
+        else:
+            from nvidia.dali import fn, pipeline_def, tfrecord, types
+
+        @pipeline_def(batch_size=o.batch, num_threads=o.threads, device_id=None, prefetch_queue_depth=2, seed=1)
+        def pipe():
+            encoded, labels = read(o, fn, tfrecord, name)
+            if task == "read":
+                return encoded, labels
+            images = fn.resize(fn.decoders.image(encoded, output_type=types.RGB), resize_shorter=256)
+            normalise = {"dtype": types.FLOAT, "output_layout": "CHW", "mean": MEAN, "std": STD}
+            return fn.crop_mirror_normalize(images, crop=(224, 224), **normalise), labels
+
+        p = pipe()
+        p.build()
         while True:
             yield len(p.run()[0])
 
     return contender
 
 
+def webdataset(o: argparse.Namespace) -> Iterator[int]:
+    """The library's own way: in this process, without decoding."""
+    import webdataset as wds
+
+    paths = sorted(str(p) for p in (folder(o) / "webdataset").iterdir() if p.suffix != ".idx")
+    while True:
+        samples = wds.WebDataset(paths, shardshuffle=False).to_tuple("jpg", "cls").batched(o.batch)
+        for images, _ in samples:
+            yield len(images)
+
+
 CONTENDERS = {
-    f"{name}{', shuffled' * shuffles}: {title}": batches(module, name, shuffles)
+    f"{task}: {name}: {title}": batches(module, task, name)
+    for task in ("read", "val")
     for name in FORMATS
-    for shuffles in (False, True)
     for title, module in (("penstock", "penstock"), ("DALI", "nvidia.dali"))
+    if (name, title) != ("parquet", "DALI")
 }
+CONTENDERS["read: webdataset: library webdataset"] = webdataset
 CLAIMS = [
-    (f"{name}{shuffled}, against DALI", f"{name}{shuffled}: penstock", f"{name}{shuffled}: DALI", 1.5)
-    for name in FORMATS
-    for shuffled in ("", ", shuffled")
+    *(
+        (f"reading {n}, against DALI", f"read: {n}: penstock", f"read: {n}: DALI", 1.0 if n == "webdataset" else 1.5)
+        for n in FORMATS
+        if n != "parquet"
+    ),
+    (
+        *("reading webdataset, against the library webdataset", "read: webdataset: penstock"),
+        *("read: webdataset: library webdataset", 10.0),
+    ),
+    *(
+        (f"val from {n}, against DALI", f"val: {n}: penstock", f"val: {n}: DALI", 4.0)
+        for n in FORMATS
+        if n != "parquet"
+    ),
+    *(
+        (f"val from {n}, against files", f"val: {n}: penstock", "val: files: penstock", 0.95)
+        for n in FORMATS
+        if n != "files"
+    ),
 ]
 
 
@@ -129,23 +228,31 @@ def main() -> None:
     o = measure.arguments(__doc__).parse_args()
     if o.worker:
         measure.work(CONTENDERS[o.worker], o)
-    folder()
-    results = measure.measure(__file__, [n for n in CONTENDERS if o.only in n], o)
+    root = folder(o)
+    kept = root / "results.json"
+    results = json.loads(kept.read_text()) if kept.exists() else {}
+    results |= measure.measure(__file__, [n for n in CONTENDERS if o.only in n], o)
+    kept.write_text(json.dumps(results))
     lines = [
-        "# Reading alone, in each format",
+        "# Data sets in every format",
         "",
         measure.machine(),
-        f"{RECORDS} records of about {MEAN_BYTES // 1000} KB in the system's cache, batch {o.batch}, {o.threads} "
-        f"threads, medians of {o.rounds} interleaved runs of {o.seconds:g} s. "
-        f"{measure.versions('nvidia-dali-cuda130', 'numpy')}. Only penstock verifies checksums.",
+        f"{RECORDS} records with photographs of about {int((root / 'bytes').read_text()) / 1000:.0f} KB in the "
+        f"system's cache, shuffled, batch {o.batch}, {o.threads} threads. Medians of {o.rounds} interleaved runs of "
+        f"{o.seconds:g} s, with the least and the most. "
+        f"{measure.versions('nvidia-dali-cuda130', 'numpy', 'pyarrow', 'webdataset')}. *read* only reads; *val* "
+        "decodes, resizes, crops and normalises. Only penstock verifies checksums of TFRecord. Parquet is shuffled by "
+        "windows.",
         "Written by `bench/formats.py`.",
         "",
-        "| | records/s | resident MB | CPU s per 1000 records |",
-        "|---|---|---|---|",
+        "| | pictures/s | least | most | resident MB | CPU s per 1000 |",
+        "|---|---|---|---|---|---|",
     ]
-    for name, r in results.items():
-        cpu = 1000 * r["cpu_s"] / (r["images_per_s"] * o.seconds)
-        lines.append(f"| {name} | {r['images_per_s']:.0f} | {r['rss_mb']:.0f} | {cpu:.3f} |")
+    for name in (n for n in CONTENDERS if n in results):
+        r = results[name]
+        cpu = 1000 * r["cpu_s"] / (r["images_per_s"] * r["seconds"])
+        rates = " | ".join(f"{r[k]:.0f}" for k in ("images_per_s", "least", "most"))
+        lines.append(f"| {name} | {rates} | {r['rss_mb']:.0f} | {cpu:.3f} |")
     lines += ["", "| claim | ratio | at least | |", "|---|---|---|---|"]
     for text, ours, theirs, least in CLAIMS:
         if ours in results and theirs in results:

@@ -123,6 +123,8 @@ def measure(script: str, names: list[str], options: argparse.Namespace) -> dict[
     for name, rows in results.items():
         if rows:
             out[name] = {k: statistics.median(r[k] for r in rows) for k in rows[0]}
+            rates = [r["images_per_s"] for r in rows]
+            out[name] |= {"least": min(rates), "most": max(rates)}
         else:
             print(f"{name}: could not run: {failed.get(name)}", file=sys.stderr)
     return out
