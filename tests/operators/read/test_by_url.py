@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data sets that are read by URL: the same batches as from files, in any order, for each reader."""
 
+import gzip
 import io
 import json
 import struct
@@ -112,6 +113,33 @@ def clips(root):
     (root / "videos.txt").write_text("clock.mp4 7 0 0.2\n")
 
 
+def parquet(root):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    root.mkdir(parents=True)
+    for k in range(2):
+        rows = [{"image": {"bytes": b"p" * (900 * i), "path": None}, "label": 20 * k + i} for i in range(20)]
+        pq.write_table(pa.Table.from_pylist(rows), root / f"{k}.parquet", row_group_size=6)
+
+
+def mds(root, compress=lambda data: data, extension=""):
+    root.mkdir(parents=True)
+    about = []
+    for k in range(2):
+        samples = [struct.pack("<I", 700 * i) + b"p" * 700 * i + struct.pack("<q", i) for i in range(9)]
+        begins = 4 * 11 + np.cumsum([0, *map(len, samples)])
+        raw = np.array([9, *begins], "u4").tobytes() + b"".join(samples)
+        name = f"shard.{k}.mds"
+        (root / (name + extension)).write_bytes(compress(raw))
+        about.append(
+            {"format": "mds", "samples": 9, "column_names": ["image", "label"], "column_encodings": ["jpeg", "int"]}
+            | {"column_sizes": [None, 8], "raw_data": {"basename": name, "bytes": len(raw)}}
+            | ({"compression": "gz", "zip_data": {"basename": name + extension}} if extension else {})
+        )
+    (root / "index.json").write_text(json.dumps({"version": 2, "shards": about}))
+
+
 FEATURES = {
     "x": tfrecord.FixedLenFeature([], tfrecord.string, ""),
     "y": tfrecord.FixedLenFeature([1], tfrecord.int64, 0),
@@ -144,13 +172,26 @@ READERS = {
         lambda at: {"path": [f"{at}/{i}.tfrecord" for i in range(2)], "features": FEATURES},
     ),
     "mxnet": (recordio, fn.readers.mxnet, lambda at: {"path": f"{at}/a.rec"}),
+    "parquet": (
+        *(parquet, fn.readers.parquet),
+        lambda at: {"path": [f"{at}/{i}.parquet" for i in range(2)], "columns": ["image", "label"]},
+    ),
+    "parquet_pattern": (
+        *(parquet, fn.readers.parquet),
+        lambda at: {"path": f"{at}/*.parquet", "columns": ["label", "image"]},
+    ),
+    "mds": (mds, fn.readers.mds, lambda at: {"path": at, "columns": ["image", "label"]}),
+    "mds_packed": (
+        *(lambda root: mds(root, gzip.compress, ".gz"), fn.readers.mds),
+        lambda at: {"path": at, "columns": ["image", "label"]},
+    ),
     "caffe": (database, fn.readers.caffe, lambda at: {"path": f"{at}/db"}),
     "coco": (coco, fn.readers.coco, lambda at: {"file_root": at, "annotations_file": f"{at}/a.json"}),
     "sequence": (frames, fn.readers.sequence, lambda at: {"file_root": at, "sequence_length": 2}),
     "video": (clips, VIDEO, lambda at: {"filenames": [f"{at}/clock.mp4"], "sequence_length": 3}),
     "video_list": (clips, VIDEO, lambda at: {"file_list": f"{at}/videos.txt", "sequence_length": 2}),
 }
-NEEDS_LISTING = {"file_root", "numpy_root", "sequence"}
+NEEDS_LISTING = {"file_root", "numpy_root", "sequence", "parquet_pattern"}
 
 
 def batches(reader, n=4, **arguments):
