@@ -15,7 +15,7 @@ from ...registry import functions
 # Parts of graphs, and what runs Python functions, which the program can call itself.
 _NOT_HERE = frozenset(
     ("arithmetic", "constant", "dl_tensor_python_function", "external_source", "python_function", "shapes")
-    + ("ssd_random_crop", "subscript")
+    + ("mix", "ssd_random_crop", "subscript")
 )
 
 
