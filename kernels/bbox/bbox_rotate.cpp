@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bbox/bbox_rotate.h"
 
-#include <cfloat>
+#include <algorithm>
 #include <cmath>
 
 #include "core/kernel.h"
@@ -12,15 +12,11 @@ constexpr double kSlack = 1e-2;  // as in fn.rotate
 
 struct Turn {
   double cosine, sine, extent[2], canvas[2];  // width and height
-  bool quarter;                               // a quarter turn is nearer than none
   explicit Turn(const BboxRotateArgs &a) {
     // As fn.rotate does it, so that both agree about which of two sides contributes more at 45 degrees.
     const double radians = a.angle * (float)(M_PI / 180);
     cosine = std::cos(radians), sine = std::sin(radians);
     const double c = std::fabs(cosine), s = std::fabs(sine);
-    // At 45 degrees, and within the error of float32 of it, a box keeps its sides.
-    const float single = a.angle * (float)(M_PI / 180);
-    quarter = std::fabs(std::sin(single)) - std::fabs(std::cos(single)) > 3 * FLT_EPSILON;
     for (int d = 0; d < 2; d++) {
       extent[d] = a.extent[d];
       const double same = c >= s ? a.extent[d] : a.extent[1 - d], reach = c * a.extent[d] + s * a.extent[1 - d];
@@ -31,6 +27,28 @@ struct Turn {
     }
   }
 };
+
+// Whether a turned box changes its sides: one that was wide is tall then. At 45 degrees what encloses it is a square
+// but for what float32 rounds off, so the order of operations is DALI's.
+bool changes_sides(const float *box, const Turn &t, const BboxRotateArgs &a) {
+  const float c = (float)t.cosine, s = (float)t.sine;
+  float low[2], high[2], from[2][2];
+  for (int d = 0; d < 2; d++) {
+    const float begin = box[d], end = a.sizes ? begin + box[2 + d] : box[2 + d], extent = (float)a.extent[d];
+    from[d][0] = a.normalized ? (begin - 0.5f) * extent : begin - extent / 2;
+    from[d][1] = a.normalized ? (end - 0.5f) * extent : end - extent / 2;
+  }
+  for (int k = 0; k < 4; k++) {
+    const float x = from[0][k & 1], y = from[1][k >> 1];
+    const float moved[2] = {c * x + s * y + (float)t.canvas[0] / 2, c * y - s * x + (float)t.canvas[1] / 2};
+    for (int d = 0; d < 2; d++) {
+      low[d] = k ? std::min(low[d], moved[d]) : moved[d];
+      high[d] = k ? std::max(high[d], moved[d]) : moved[d];
+    }
+  }
+  const bool was_wide = std::fabs(from[0][1] - from[0][0]) > std::fabs(from[1][1] - from[1][0]);
+  return was_wide == (high[0] - low[0] < high[1] - low[1]);
+}
 
 double clamped(double x, double high) { return x < 0 ? 0 : high < x ? high : x; }
 
@@ -52,9 +70,10 @@ CLONES void rotate(const float *__restrict boxes, int64_t n, const Turn &turn, c
     }
     const double moved[2] = {cosine * centre[0] + sine * centre[1], cosine * centre[1] - sine * centre[0]};
     const double enclosing[2] = {c * size[0] + s * size[1], s * size[0] + c * size[1]};
+    const bool turned = (fixed || halfway) && changes_sides(boxes + 4 * i, t, a);
     double before = 1, after = 1;
     for (int d = 0; d < 2; d++) {
-      const double own = t.quarter ? size[1 - d] : size[d];
+      const double own = turned ? size[1 - d] : size[d];
       const double width = fixed ? own : halfway ? (own + enclosing[d]) / 2 : enclosing[d];
       const double middle = moved[d] + t.canvas[d] / 2;
       corners[d] = clamped(middle - width / 2, t.canvas[d]);

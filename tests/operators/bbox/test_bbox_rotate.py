@@ -17,6 +17,21 @@ def canvas_of(angle, height, width):
     return np.array(out, "f8")
 
 
+def turns_over(box, radians, extent, canvas, has_size, is_normalized):
+    """Whether a wide box is tall after a rotation, or a tall one wide. In float32, which decides at 45 degrees."""
+    box, extent, canvas = box.astype("f4").copy(), extent.astype("f4"), canvas.astype("f4")
+    if has_size:
+        box[2:] += box[:2]
+    box = box.reshape(2, 2)
+    box = (box - np.float32(0.5)) * extent if is_normalized else box - extent / 2
+    cosine, sine = np.float32(np.cos(float(radians))), np.float32(np.sin(float(radians)))
+    x, y = np.meshgrid(*box.T)
+    turned = np.float32([cosine * x + sine * y + canvas[0] / 2, cosine * y - sine * x + canvas[1] / 2])
+    width, height = np.ptp(turned, axis=(1, 2))
+    was_wide = abs(box[1, 0] - box[0, 0]) > abs(box[1, 1] - box[0, 1])
+    return was_wide == (width < height)
+
+
 def reference(
     boxes,
     labels=None,
@@ -51,8 +66,7 @@ def reference(
         turned = (corners - extent / 2) @ turn.T + canvas / 2
         begin, end = turned.min(axis=0), turned.max(axis=0)
         middle = (begin + end) / 2
-        single = np.float32(radians)  # at 45 degrees boxes keep their sides
-        quarter = abs(np.sin(single)) - abs(np.cos(single)) > 3 * np.finfo("f4").eps
+        quarter = turns_over(boxes[i], np.float32(radians), extent, canvas, bbox_layout == "xyWH", bbox_normalized)
         spread = {"expand": end - begin, "fixed": np.abs(high - low)[:: -1 if quarter else 1]}
         spread["halfway"] = (spread["expand"] + spread["fixed"]) / 2
         begin, end = middle - spread[mode] / 2, middle + spread[mode] / 2
@@ -116,6 +130,10 @@ ARGS = [
         {"mode": "fixed", "angle": 45.0, "keep_size": True},
         {"mode": "halfway", "angle": -135.0, "keep_size": True},
         {"mode": "halfway"},
+        {"mode": "fixed", "angle": 45.0},
+        {"mode": "fixed", "angle": 225.0, "bbox_normalized": False},
+        {"mode": "fixed", "angle": 315.0, "bbox_layout": "xyWH", "keep_size": True},
+        {"mode": "fixed", "angle": per_sample(44.99999, 45.00001), "keep_size": True},
         {"size": [150.0, 120.0]},
         {"size": [50.0, 300.0], "remove_threshold": 0.3},
         {"size": per_sample(50, 300, (2,), "f4"), "angle": per_sample(0, 90)},
@@ -140,13 +158,7 @@ ERRORS = [
     ({"size": [10.0, 0.0]}, RuntimeError, r"size must be positive, got \[10.0, 0.0\]"),
     ({"size": [10.0]}, RuntimeError, "size takes two numbers, height and width; got 1"),
 ]
-_TIE = "boxes keep their sides; DALI exchanges those of some, as the rounding of each falls"
-DIFFERS = {
-    "size=per_sample": "sizes are rounded, as fn.rotate does; DALI cuts off what its rotate rounds",
-    "form:angle=45.0": _TIE,
-    "angle=45.0": _TIE,
-    "angle=-135.0": _TIE,
-}
+DIFFERS = {"size=per_sample": "sizes are rounded, as fn.rotate does; DALI cuts off what its rotate rounds"}
 SHARED = {"ulps": 8, "make_input": boxes, "dali_differs": DIFFERS}
 TestBoxes = op_test("bbox_rotate", reference, ("f4",), ("",), ARGS, ERRORS, **SHARED)
 TestLabels = op_test("bbox_rotate", reference, ("f4",), ("",), ARGS[::3], extra_inputs=labels, **SHARED)
