@@ -3,12 +3,54 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance.oracle import Tally
 
 TALLIES: dict[str, Tally] = {}
 PATH = Path(__file__).parents[2] / "docs" / "conformance.md"
+
+
+@dataclass
+class Arguments:
+    """Where the arguments of an operator of DALI are compared: how many in the cases of the operator, and how many in
+    programs that are made for them; and by name why or where others are."""
+
+    cases: int = 0
+    programs: int = 0
+    n_elsewhere: int = 0
+    elsewhere: dict[str, str] = field(default_factory=dict)
+
+
+ARGUMENTS: dict[str, Arguments] = {}
+
+
+def arguments(name: str) -> Arguments:
+    return ARGUMENTS.setdefault(name, Arguments())
+
+
+def of_arguments() -> list[str]:
+    """The section on the arguments of all operators."""
+    if not ARGUMENTS:
+        return []
+    lines = [
+        "",
+        "## Arguments",
+        "",
+        "How many arguments of each operator of DALI the comparison gives: in the cases above, and in a program of",
+        "their own (`tests/conformance/test_every_argument.py`); and where the others are tested.",
+        "",
+        "| operator of DALI | in cases | in programs | elsewhere |",
+        "|---|---:|---:|---|",
+    ]
+    total = [0, 0, 0]
+    for name, a in sorted(ARGUMENTS.items()):
+        rest = a.n_elsewhere or len(a.elsewhere)
+        where = "; ".join(why if k == "*" else f"{k}: {why}" for k, why in a.elsewhere.items())
+        lines.append(f"| {name} | {a.cases or '–'} | {a.programs or '–'} | {f'{rest}: {where}' if rest else '–'} |")
+        total = [t + n for t, n in zip(total, (a.cases, a.programs, rest))]
+    return [*lines, f"| **{sum(total)} in all** | {total[0]} | {total[1]} | {total[2]} |"]
 
 
 def tally(name: str) -> Tally:
@@ -59,6 +101,7 @@ def text(dali_version: str, machine: str) -> str:
             values = [s for s in shares if s is not None]
             equal = f"{100 * sum(values) / len(values):.0f} %" if values else "one raises"
             lines.append(f"| {name} | {len(shares)} | {equal} | {reason} |")
+    lines += of_arguments()
     notes = [(name, text, n) for name, t in sorted(TALLIES.items()) for text, n in sorted(t.notes.items())]
     if notes:
         lines += ["", "## Notes", "", "| operator | cases | |", "|---|---:|---|"]
