@@ -19,7 +19,7 @@ from ..graph.node import Node
 from ..graph.scopes import Scope
 
 # What operators raise for what users may do, and what says what it is about already.
-_OF_USERS = (ValueError, TypeError, RuntimeError, OSError, NotImplementedError)
+_OF_USERS = (ValueError, TypeError, RuntimeError, OSError, ImportError, NotImplementedError)
 
 
 class BadSamples(Exception):

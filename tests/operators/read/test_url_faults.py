@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from object_server import serving, some_fail
-from penstock import fn, pipeline_def
+from penstock import PipelineError, fn, pipeline_def
 from penstock.core import object_stores, storage
 
 pytest.importorskip("obstore")
@@ -147,7 +147,7 @@ def run_script(text, *arguments, timeout=60, **options):
 
 PROGRAM = """
 import sys
-from penstock import fn, pipeline_def
+from penstock import PipelineError, fn, pipeline_def
 @pipeline_def(batch_size=2, num_threads=2)
 def pipe():
     return fn.readers.file(files=[sys.argv[1] + f"/d/{i}" for i in range(4)])[0]
@@ -230,6 +230,29 @@ def test_without_the_extra(server):
         "import sys; sys.modules['obstore'] = None\n" + PROGRAM + "pipe().run()", server.url, env={**os.environ}
     )
     assert "pip install 'penstock[remote]'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [
+        "fn.readers.file(file_root='s3://bucket/images')[0]",
+        "fn.readers.file(files=['s3://bucket/a.jpg'])[0]",
+        "fn.readers.numpy(files=['s3://bucket/a.npy'])",
+        "fn.readers.webdataset(paths=['s3://bucket/a.tar'], ext=['jpg'])",
+    ],
+)
+def test_a_path_of_s3_without_the_extra(reader, monkeypatch):
+    monkeypatch.setitem(sys.modules, "obstore", None)
+
+    @pipeline_def(batch_size=1, num_threads=1)
+    def pipe():
+        return eval(reader)
+
+    with pytest.raises(
+        (ImportError, PipelineError), match=r"read by obstore, .* pip install 'penstock\[remote\]'"
+    ) as e:
+        pipe().run()
+    assert "internal error" not in str(e.value)
 
 
 def test_options_are_written_nowhere(server):
