@@ -10,53 +10,27 @@
 #include <string_view>
 #include <type_traits>
 
+#include "read/fits_cards.h"
+#include "read/fits_tiles.h"
 #include "read/parser.h"
 
 namespace {
 
-constexpr int64_t kBlock = 2880, kCard = 80;
+using fits_cards::integer;
+using fits_cards::kCard;
+using fits_cards::real;
+using fits_cards::unreadable;
+using fits_cards::value_of;
+
+constexpr int64_t kBlock = 2880;
 constexpr int kMaxAxes = 999;
 
 struct Hdu {
   int64_t bitpix = 0, naxis = -1, axes[kMaxDims] = {}, elements = 1, groups = 1, parameters = 0;
   double scale = 1, zero = 0;
   bool is_image = false, is_compressed = false;
-  int64_t data = 0, bytes = 0;  // where its data begin in the file, and how many bytes they have
+  int64_t header = 0, data = 0, bytes = 0;  // where they begin in the file, and how many bytes its data have
 };
-
-// The value of a card "KEYWORD = value / comment", without the blanks around it.
-std::string_view value_of(std::string_view card) {
-  if (card.substr(8, 2) != "= ") return {};
-  std::string_view v = card.substr(10);
-  if (v.find('\'') == std::string_view::npos) v = v.substr(0, v.find('/'));
-  const size_t begin = v.find_first_not_of(' ');
-  if (begin == std::string_view::npos) return {};
-  return v.substr(begin, v.find_last_not_of(' ') - begin + 1);
-}
-
-[[noreturn]] void unreadable(int hdu, std::string_view card) {
-  fail("HDU %d: this card can't be read: %.*s", hdu, (int)std::min<size_t>(card.size(), 60), card.data());
-}
-
-int64_t integer(int hdu, std::string_view card) {
-  std::string_view v = value_of(card);
-  if (!v.empty() && v[0] == '+') v.remove_prefix(1);
-  int64_t n = 0;
-  const auto [end, error] = std::from_chars(v.data(), v.data() + v.size(), n);
-  if (v.empty() || error != std::errc() || end != v.data() + v.size()) unreadable(hdu, card);
-  return n;
-}
-
-double real(int hdu, std::string_view card) {
-  std::string_view v = value_of(card);
-  if (!v.empty() && v[0] == '+') v.remove_prefix(1);
-  char text[kCard];
-  for (size_t i = 0; i < v.size(); i++) text[i] = v[i] == 'D' || v[i] == 'd' ? 'e' : v[i];
-  double x = 0;
-  const auto [end, error] = std::from_chars(text, text + v.size(), x);
-  if (v.empty() || error != std::errc() || end != text + v.size() || !std::isfinite(x)) unreadable(hdu, card);
-  return x;
-}
 
 // The HDU that begins at `at`; `at` moves to the next one.
 Hdu next_hdu(Part file, int number, int64_t &at) {
@@ -70,8 +44,7 @@ Hdu next_hdu(Part file, int number, int64_t &at) {
     }
     for (int64_t k = 0; k < kBlock && !has_end; k += kCard) {
       const std::string_view card(file.data + at + k, kCard);
-      std::string_view key = card.substr(0, 8);
-      key = key.substr(0, key.find(' '));
+      const std::string_view key = fits_cards::key_of(card);
       if (at == first && k == 0) {
         if (number == 1 ? key != "SIMPLE" : key != "XTENSION")
           fail("HDU %d: the header begins with '%.*s' instead of %s%s", number, (int)key.size(), key.data(),
@@ -122,7 +95,7 @@ Hdu next_hdu(Part file, int number, int64_t &at) {
   is_random_groups = is_random_groups && number == 1 && begins_with_zero;
   if (is_random_groups) h.is_image = false;
   if (h.naxis == 0 || (begins_with_zero && !is_random_groups)) h.elements = 0;
-  h.data = at;
+  h.header = first, h.data = at;
   int64_t padded;
   if (__builtin_add_overflow(h.elements, h.parameters, &h.bytes) ||
       __builtin_mul_overflow(h.bytes, h.groups, &h.bytes) ||
@@ -208,8 +181,25 @@ void convert(Sample &sample, Tensor &out, const char *from, const Hdu &h) {
       });
 }
 
-void give(Sample &sample, int k, int number, const Hdu &h, int64_t wanted) {
-  if (h.is_compressed) fail("HDU %d is a compressed image, which is not read; funpack decompresses it", number);
+// The image that the tiles of a table are, as if it were stored without compression.
+Hdu unpacked(Sample &sample, int number, const Hdu &table, const char *&from) {
+  const Part file = sample.parts[0];
+  const FitsTiles tiles({file.data + table.header, (size_t)(table.data - table.header)}, number, table.bytes);
+  Hdu h;
+  h.bitpix = tiles.bitpix, h.naxis = tiles.naxis, h.scale = table.scale, h.zero = table.zero, h.is_image = true;
+  for (int d = 0; d < h.naxis; d++) h.elements *= h.axes[d] = tiles.axes[d];
+  int64_t bytes;
+  if (__builtin_mul_overflow(h.elements, std::abs(h.bitpix) / 8, &bytes))
+    fail("HDU %d: the image is too large", number);
+  char *image = (char *)sample.take(bytes);
+  tiles.decode(file.data + table.data, image, sample.scratch);
+  from = image;
+  return h;
+}
+
+void give(Sample &sample, int k, int number, const Hdu &stored, int64_t wanted) {
+  const char *from = sample.parts[0].data + stored.data;
+  const Hdu h = stored.is_compressed ? unpacked(sample, number, stored, from) : stored;
   if (!h.is_image) fail("HDU %d is no image but a table or groups; only images are read", number);
   if (!h.naxis) fail("HDU %d has no data; hdu_indices says which HDUs are read, counted from 1", number);
   if (h.naxis > kMaxDims)
@@ -223,7 +213,6 @@ void give(Sample &sample, int k, int number, const Hdu &h, int64_t wanted) {
          wanted < 12 ? names[wanted] : "?");
   out.dtype = dtype, out.ndim = (int)h.naxis;
   for (int d = 0; d < out.ndim; d++) out.shape[d] = h.axes[out.ndim - 1 - d];  // the first axis runs fastest
-  const char *from = sample.parts[0].data + h.data;
   if (h.bitpix == 8 && h.scale == 1 && h.zero == 0) return sample.give_elements(k, from, h.elements);
   switch (h.bitpix) {
     case 8:

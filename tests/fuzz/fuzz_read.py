@@ -18,7 +18,7 @@ import numpy as np
 
 ROOT = Path(__file__).parents[2]
 SOURCES = "tar wds_scan webdataset json coco_scan coco mask lmdb npy npy_header caffe caffe2 table local_files "
-SOURCES += "tf_example recordio record_scan crc32c nemo_scan fits mds mds_scan"
+SOURCES += "tf_example recordio record_scan crc32c nemo_scan fits fits_tiles fits_codes mds mds_scan"
 
 
 def tars():
@@ -164,6 +164,7 @@ def fits_files():
         + hdu("u1", 8, (2, 8), "PCOUNT  = 5", "GCOUNT  = 1", first=table)
         + hdu("u1", 8, (4,), first=image)
     )
+    yield from fits_tiles()
     yield hdu("u1", 8, (0, 2**62)) + hdu("u1", 8, (2, 0), f"PCOUNT  = {2**63 - 1}", first=image)
 
 
@@ -177,6 +178,27 @@ def mds_samples():
     yield sample
     yield u32(0, 1, 0, 13 + 8) + b"\x42" + u32(1, 8, 1) + b"L" + bytes(8) + u32(7)
     yield u32(3, 20, 20, 20 + len(sample), 20 + len(sample)) + sample
+
+
+def fits_tiles():
+    """Compressed images, as far as astropy is there."""
+    try:
+        from astropy.io import fits
+    except ImportError:
+        print("without astropy: no compressed FITS images")
+        return
+    rng = np.random.default_rng(0)
+    image = rng.normal(1000, 9, (9, 20))
+    kinds = [
+        (code, dtype) for code in ("RICE_1", "GZIP_1", "GZIP_2", "NOCOMPRESS") for dtype in ("u1", "i2", "i4", "f4")
+    ]
+    for code, dtype in [*kinds, ("PLIO_1", "i2"), ("RICE_1", "f8")]:
+        data = (image / 8 if dtype == "u1" else image).astype(dtype)
+        for tile in ((4, 7), (1, 20)):
+            file = io.BytesIO()
+            packed = fits.CompImageHDU(data, compression_type=code, tile_shape=tile, quantize_method=len(tile) - 1)
+            fits.HDUList([fits.PrimaryHDU(), packed]).writeto(file)
+            yield file.getvalue()
 
 
 SEEDS = {
@@ -201,7 +223,7 @@ def main() -> int:
     parser.add_argument("--format", choices=list(SEEDS), help="only this one; with files, which it is needed for")
     args = parser.parse_args()
     names = [f"read/{name}" for name in SOURCES.split()] + ["core/native_time", "core/memory"]
-    program = damaging.build(args.build_folder, "fuzz_read", names, ["-lzstd"])
+    program = damaging.build(args.build_folder, "fuzz_read", names, ["-lzstd", "-lz"])
     for format in [args.format] if args.format else SEEDS:
         seeds = {str(i): data for i, data in enumerate(SEEDS[format]())}
         if code := damaging.run(program, args, format, seeds):

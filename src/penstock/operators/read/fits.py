@@ -25,8 +25,11 @@ class Fits(RecordReader):
     runs fastest, is the last one here. Where BSCALE and BZERO are given, values are BSCALE * stored + BZERO: the
     smallest integers that hold all of them if the values are only shifted by an integer (so unsigned ones are), else
     float for up to 16 bits and double beyond, as CFITSIO and DALI do it. BLANK is not looked at. All images of a batch
-    have one type and one number of dimensions. Tables, compressed images and damaged files are bad samples: see
-    `on_error` of the pipeline. With device="gpu" the CPU reads, and images are copied to the GPU.
+    have one type and one number of dimensions.
+
+    Images compressed by tiles are unpacked, quantised floats among them: those of RICE_1, GZIP_1, GZIP_2, PLIO_1 and
+    NOCOMPRESS. Tables, images of HCOMPRESS_1 and damaged files are bad samples: see `on_error` of the pipeline. With
+    device="gpu" the CPU reads, and images are copied to the GPU.
 
     >>> import os, tempfile
     >>> from penstock import fn, pipeline_def
