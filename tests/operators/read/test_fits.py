@@ -178,7 +178,10 @@ X = hdu(np.arange(6, dtype="i2").reshape(2, 3))
         (EMPTY + hdu(np.zeros((1,) * 9, "i2")), "has 9 dimensions"),
         (EMPTY + EMPTY.replace(b"SIMPLE  =                    T", b"XTENSION= 'IMAGE   '          "), "has no data"),
         (EMPTY + X.replace(b"'IMAGE   '", b"'BINTABLE'"), "is no image but a table"),
-        (EMPTY + hdu(np.zeros(1, "i2"), "ZIMAGE  = T").replace(b"'IMAGE   '", b"'BINTABLE'"), "compressed by an unknown code"),
+        (
+            EMPTY + hdu(np.zeros(1, "i2"), "ZIMAGE  = T").replace(b"'IMAGE   '", b"'BINTABLE'"),
+            "compressed by an unknown code",
+        ),
     ],
     ids=range(21),
 )
