@@ -174,8 +174,10 @@ def main() -> None:
             lines.append(f"| {text} | {got:.2f} | at most {most} | {'reached' if got <= most else '**missed**'} |")
     if "coco: penstock" in results:
         r = results["coco: penstock"]
-        rate, share = size / 1e6 / r["seconds"], r["peak_mb"] / r["kept_mb"]
-        lines.append(f"| coco, MB/s | {rate:.0f} | at least 400 | {'reached' if rate >= 400 else '**missed**'} |")
+        rate, share = size / 1e6 / r["cpu_s"], r["peak_mb"] / r["kept_mb"]
+        lines.append(
+            f"| coco, MB per processor s | {rate:.0f} | at least 400 | {'reached' if rate >= 400 else '**missed**'} |"
+        )
         text = "coco, memory at most, as a multiple of what remains"
         lines.append(f"| {text} | {share:.2f} | below 3 | {'reached' if share < 3 else '**missed**'} |")
     measure.write(o.out, "format_scans.md", "\n".join(lines) + "\n")

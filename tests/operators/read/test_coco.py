@@ -2,6 +2,7 @@
 """readers.coco: boxes, labels and masks against the definition and pycocotools, and what it says of damaged files."""
 
 import json
+import random
 
 import coco_files
 import numpy as np
@@ -326,3 +327,21 @@ def test_bad_masks_are_bad_samples(tmp_path, segmentation, size, error):
 def test_errors(data, kwargs, error):
     with pytest.raises((ValueError, RuntimeError), match=error):
         build(data[0], **kwargs).build()
+
+
+def test_numbers_are_rounded_as_python_does(tmp_path):
+    """Short ones, which are read 8 digits at a time, long ones, and those with exponents."""
+    r = random.Random(0)
+    texts = [str(r.randrange(10 ** r.randrange(1, 22))) for _ in range(3000)]
+    texts += [f"{r.uniform(-1000, 1000):.{r.randrange(1, 20)}f}" for _ in range(6000)]
+    texts += [repr(r.uniform(-1, 1) * 10.0 ** r.randrange(-30, 30)) for _ in range(3000)]
+    texts += [f"{r.randrange(10**k)}.{r.randrange(10**n):0{n}d}" for k in range(1, 12) for n in range(1, 12)]
+    texts += ["0", "-0", "0.0", "1e5", "1E-3", "12345678", "1234567.1234567", "12345678.12345678"]
+    texts += texts[:1] * (len(texts) % 2)
+    annotation = {"image_id": 1, "category_id": 1, "bbox": [1, 1, 9, 9], "segmentation": [["numbers"]]}
+    image = {"id": 1, "file_name": "1.jpg", "width": 10, "height": 10}
+    text = json.dumps({"images": [image], "annotations": [annotation], "categories": [{"id": 1}]})
+    (tmp_path / "a.json").write_text(text.replace('"numbers"', ", ".join(texts)))
+    (tmp_path / "1.jpg").write_bytes(b"x")
+    vertices = read(tmp_path, polygon_masks=True)[0][4]
+    np.testing.assert_array_equal(vertices.ravel(), np.array([np.float32(float(t)) for t in texts]))
