@@ -32,6 +32,7 @@ def test_all_that_matters_is_told():
     found, _ = doctor()
     assert {"Python", "native library", "processor", "image formats", "driver", "GPU 0", "NVRTC", "numpy"} <= set(found)
     assert found["driver"] == ("ok", "supports CUDA 13.0") and "compute capability 9.0" in found["GPU 0"][1]
+    assert "pinned memory" in found["files to the GPU"][1]
     assert "MiB of it free" in found["GPU 0"][1] and "JPEG 2000" in found["image formats"][1]
 
 

@@ -113,6 +113,10 @@ def _gpu(r: _Report) -> None:
             finally:
                 engine.close()
 
+    r.say(
+        "files to the GPU",
+        'readers with device="gpu" read by the CPU and copy from pinned memory; GPUDirect Storage is not supported yet',
+    )
     r.try_("flow engine of GPU 0", flow, "fn.optical_flow can't be used; the line above says why.")
 
 
