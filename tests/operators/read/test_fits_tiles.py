@@ -140,6 +140,13 @@ def test_a_table_made_by_the_standard(tmp_path):
     assert read(tmp_path / "x.fits").tolist() == [0, 1, 2, 3]
 
 
+def test_places_of_64_bits(tmp_path):
+    row = struct.pack(">qq", len(GOOD), 3)
+    content = table({"NAXIS1": 16, "NAXIS2": 1}, row, b"gap" + GOOD, form="1QB(9)")
+    (tmp_path / "x.fits").write_bytes(content)
+    assert read(tmp_path / "x.fits").tolist() == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize(
     "cards, row, heap, error",
     [
