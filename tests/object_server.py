@@ -32,6 +32,7 @@ class ObjectServer(ThreadingHTTPServer):
         self.gzips = False
         self.latency = 0.0
         self.redirects: dict[str, str] = {}
+        self.answer_with = ""  # the text of refusals
         # A function of path and number of the request for it that gives a fault of `_Handler`, or None.
         self.fault = lambda path, number: None
         self.lock = threading.Lock()
@@ -109,8 +110,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def respond(self, path: str, query: dict[str, list[str]], fault: str | None) -> None:
         server = self.server
-        if fault in ("500", "503", "429", "403"):
-            return self.send(int(fault), b"<Error><Code>Planted</Code></Error>")
+        if fault in ("500", "503", "429", "404", "403", "expired"):
+            status, code = (400, "ExpiredToken") if fault == "expired" else (int(fault), "Planted")
+            text = f"<Error><Code>{code}</Code><Message>{server.answer_with}</Message></Error>"
+            return self.send(status, text.encode())
+        if fault == "garbled":  # bits fell over in the header
+            self.close_connection = True
+            self.wfile.write(b"HT\xd4P/1.1 2\x900 OK\r\nContent-Lengtl: 5\r\n\r\nhello")
+            return None
         if fault == "hangup":
             self.close_connection = True
             return None

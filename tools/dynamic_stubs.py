@@ -21,6 +21,7 @@ from collections.abc import Sequence as _Sequence
 from typing import Any, TypeAlias, overload
 
 from builtins import bool as _bool
+from os import PathLike as _PathLike
 from numpy import dtype as _numpy_dtype
 from numpy.typing import NDArray
 
@@ -89,7 +90,8 @@ def _reader(cls: type[Operator]) -> str:
     first += '        device: _Place = "cpu",\n        num_inputs: int | None = None,\n        *,\n'
     args = [*_signatures.arguments(cls), cls.schema["seed"]] if "seed" in cls.schema else _signatures.arguments(cls)
     rest = "".join(f"        {a.name}: {_kind(a, False)}" + " = None" * (not a.required) + ",\n" for a in args)
-    rest += "        enable_checkpointing: _bool = False,\n"
+    rest += "        enable_checkpointing: _bool = False,\n        storage_options: dict[str, Any] | None = None,\n"
+    rest += "        cache: str | _PathLike[str] | None = None,\n        cache_bytes: int | None = None,\n"
     doc = inspect.cleandoc(cls.__doc__ or "").partition("\n")[0]
     head = f'class {_namespace.spelled(cls)}(_Reader):\n    """{doc}"""\n\n'
     return f"{head}    def __init__(\n{first}{rest}    ) -> None: ...\n"

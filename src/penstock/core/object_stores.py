@@ -27,6 +27,7 @@ _CONNECT_S, _REQUEST_S = 10, 300
 _BUSY = {408, 425, 429, 500, 502, 503, 504}
 _STATUS = re.compile(r"status code: (\d{3})([^:<\n]*)")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
+_OUTDATED = {"ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestExpired"}  # which S3 answers as 400
 T = TypeVar("T")
 
 _first_used_by: int | None = None  # the process, as a client library's threads do not survive a fork
@@ -224,7 +225,9 @@ def failure(e: Exception, during: str = "") -> RequestFailed:
     number = int(status[1]) if status else 0
     if isinstance(e, FileNotFoundError) or number in (404, 410):
         return NotFound(f"there is no such object{during}: {said or 'not found'}")
-    if isinstance(e, (known.PermissionDeniedError, known.UnauthenticatedError)) or number in (401, 403):
+    if isinstance(e, (known.PermissionDeniedError, known.UnauthenticatedError)) or (
+        number in (401, 403) or (code and code[1] in _OUTDATED)
+    ):
         return RequestFailed(
             FOR_GOOD,
             f"the server does not allow it{during}: {said or 'no permission'}; check the credentials, and whether they "

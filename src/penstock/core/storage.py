@@ -205,6 +205,17 @@ class StorageSettings:
     cache: str | None = None
     cache_bytes: int = 0
 
+    @classmethod
+    def checked(
+        cls, options: Any = None, cache: str | os.PathLike[str] | None = None, cache_bytes: int | None = None
+    ) -> StorageSettings:
+        """Of the arguments of a pipeline or reader. Raises TypeError and ValueError."""
+        if options is not None and not isinstance(options, dict):
+            raise TypeError(f"storage_options takes a dictionary; got {type(options).__name__}")
+        if cache_bytes is not None and (cache is None or cache_bytes < 1):
+            raise ValueError(f"cache_bytes takes a positive integer, and a folder in 'cache'; got {cache_bytes!r}")
+        return cls(options, None if cache is None else os.fspath(cache), cache_bytes or 0)
+
 
 _settings: contextvars.ContextVar[StorageSettings] = contextvars.ContextVar("storage", default=StorageSettings())  # noqa: B039
 

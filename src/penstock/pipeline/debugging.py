@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from ..core.batch import Batch
+from ..core.storage import using
 from ..exec.eager import Again, Eager
 from ..graph import trace
 from ..graph.node import DataNode, Node
@@ -109,7 +110,7 @@ class DebugPipeline(Pipeline):
             self._eager.begin(self._runner.batch_size)
             graph.definition = _Definition(self._eager)
             try:
-                with self:
+                with self, using(self._settings.storage):
                     nodes = [graph.as_output(o, i) for i, o in enumerate(outputs_of(graph.define()))]
                 break
             except Again:

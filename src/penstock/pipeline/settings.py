@@ -93,12 +93,8 @@ class Settings:
         self.py_num_workers, self.py_start_method = py_num_workers, py_start_method
         self.py_callback_pickler = py_callback_pickler
         self.device_memory_limit = device_memory_limit
-        if storage_options is not None and not isinstance(storage_options, dict):
-            raise TypeError(f"storage_options takes a dictionary; got {type(storage_options).__name__}")
-        if cache_bytes is not None and (cache is None or cache_bytes < 1):
-            raise ValueError(f"cache_bytes takes a positive integer, and a folder in 'cache'; got {cache_bytes!r}")
         # Never written down anywhere, as options may be secrets.
-        self.storage = StorageSettings(storage_options, None if cache is None else os.fspath(cache), cache_bytes or 0)
+        self.storage = StorageSettings.checked(storage_options, cache, cache_bytes)
         self.demanded = {"dtype": output_dtype, "ndim": output_ndim, "layout": output_layout}
         self.policy = Policy(on_error, max_errors)
         self.max_streams, self.default_cuda_stream_priority = max_streams, default_cuda_stream_priority

@@ -156,6 +156,27 @@ def test_a_full_disk(server, tmp_path, capfd):
         subprocess.run(["umount", "-l", tmp_path / "disk"], check=True)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a disk")
+def test_a_disk_that_can_only_be_read(server, tmp_path, capfd):
+    """What is kept there is used, and nothing more is kept, with one warning."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "none", disk], capture_output=True).returncode:
+        pytest.skip("can't mount")
+    try:
+        first = ["d/4", "d/5"]
+        assert epoch(build(server, disk, first)) == [server.objects[p] for p in first]
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        anew()
+        pipe = build(server, disk)
+        for _ in range(3):
+            assert epoch(pipe) == list(server.objects.values())
+        assert capfd.readouterr().err.count("nothing more is kept there") == 1
+        assert pipe.stats()["remote"]["cached_bytes"] >= sum(len(server.objects[p]) for p in first)
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
 PROGRAM = """
 import hashlib, sys
 from penstock import fn, pipeline_def

@@ -44,9 +44,12 @@ def contents(pipe, n):
     return [bytes(x) for _ in range(n) for x in (lambda b: [b.at(i) for i in range(len(b))])(pipe.run()[0])]
 
 
-@pytest.mark.parametrize("kinds", [("503",), ("429", "500"), ("cut",), ("hangup",), ("stall", "cut", "500", "hangup")])
+EVERYTHING = ("stall", "cut", "500", "hangup", "garbled")
+
+
+@pytest.mark.parametrize("kinds", [("503",), ("429", "500"), ("cut",), ("hangup",), ("garbled",), EVERYTHING])
 def test_what_passes_is_tried_again(server, kinds):
-    server.fault = some_fail(0.05 if "stall" in kinds else 0.2, kinds)
+    server.fault = some_fail(0.05 if kinds is EVERYTHING else 0.2, kinds)
     paths = list(server.objects)
     pipe = build(server, paths)
     assert contents(pipe, 20) == 2 * [server.objects[p] for p in paths], "each once and in order"
@@ -97,6 +100,22 @@ def test_an_object_that_changes(server):
         for _ in range(5):
             pipe.run()
     assert contents(build(server, ["d/1"], 1), 1) == [b"of another size"], "a new pipeline begins anew"
+
+
+@pytest.mark.parametrize("new", [b"of another size", b"!" * 3007])
+def test_an_object_that_changes_after_it_was_listed(server, new):
+    """With options, so that obstore asks for it, as it does for buckets."""
+
+    @pipeline_def(batch_size=60, num_threads=2, storage_options={"endpoint": server.url, "aws_skip_signature": "true"})
+    def pipe():
+        return fn.readers.file(file_root="s3://top", file_filters=["*"])[0]
+
+    server.objects = {f"top/{path}": content for path, content in server.objects.items()}
+    built = pipe()
+    built.build()
+    server.objects["top/d/1"] = new
+    with pytest.raises(RuntimeError, match="has changed since it was found"):
+        built.run()
 
 
 def test_redirects_are_followed(server):

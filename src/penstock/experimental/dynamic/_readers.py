@@ -14,6 +14,7 @@ from ...core.batch import Batch as Samples
 from ...core.errors import PipelineError, SampleErrors, user_sites
 from ...core.op import Operator
 from ...core.source import Source
+from ...core.storage import StorageSettings, using
 from ...graph import trace
 from . import _device
 from ._batch import Batch
@@ -60,6 +61,8 @@ class Reader:
         Where outputs are to lie: "gpu" copies them there.
     num_inputs, enable_checkpointing
         Accepted for compatibility: a reader has no inputs, and can always tell its state.
+    storage_options, cache, cache_bytes
+        How URLs are read and where they are kept, as for `Pipeline`.
     """
 
     _operator: type[Operator]
@@ -73,6 +76,9 @@ class Reader:
         num_inputs: int | None = None,
         *,
         enable_checkpointing: bool = False,
+        storage_options: dict[str, Any] | None = None,
+        cache: str | os.PathLike[str] | None = None,
+        cache_bytes: int | None = None,
         _backend: Any = None,
         **kwargs: Any,
     ):
@@ -80,6 +86,7 @@ class Reader:
             raise ValueError(f"{self._name}: readers have no inputs; got num_inputs={num_inputs}")
         if max_batch_size is not None and max_batch_size < 1:
             raise ValueError(f"{self._name}: max_batch_size is at least 1; got {max_batch_size}")
+        self._storage = StorageSettings.checked(storage_options, cache, cache_bytes)
         self._batch_size, self._device = max_batch_size, _device.device(device)
         self._sites = user_sites(2)
         given = {k: v for k, v in kwargs.items() if v is not None}
@@ -115,7 +122,8 @@ class Reader:
 
         seed = get_default_rng()()
         try:
-            self._op.open(self._batch_size or 1, seed)
+            with using(self._storage):
+                self._op.open(self._batch_size or 1, seed)
         except (ValueError, OSError, RuntimeError, TypeError) as e:
             kind = type(e) if isinstance(e, (ValueError, TypeError)) else RuntimeError
             raise kind(describe(self._name, "cpu", self._sites, str(e))) from None
@@ -258,7 +266,8 @@ class Reader:
             raise ValueError(f"{self._name}: {state!r} is no state of a reader") from None
         self._seed = None
         try:
-            self._op.open(self._batch_size or 1, seed)
+            with using(self._storage):
+                self._op.open(self._batch_size or 1, seed)
             self._op.resume(place)
         except (ValueError, OSError, RuntimeError, TypeError, KeyError) as e:
             raise ValueError(describe(self._name, "cpu", self._sites, str(e))) from None

@@ -87,6 +87,7 @@ def of_reader(cls: type[Operator]) -> inspect.Signature:
     empty = inspect.Parameter.empty
     out += [inspect.Parameter(a.name, keyword, default=empty if a.required else None) for a in args]
     out.append(inspect.Parameter("enable_checkpointing", keyword, default=False))
+    out += [inspect.Parameter(n, keyword, default=None) for n in ("storage_options", "cache", "cache_bytes")]
     out.append(inspect.Parameter("_backend", keyword, default=None))
     return inspect.Signature(out)
 
