@@ -19,6 +19,7 @@ NEEDS = {
     "penstock.plugin.paddle": "paddle",
     "penstock.plugin.tf": "tensorflow",
     "penstock.experimental.torchvision": "torch",
+    "penstock.transforms": "torch",
     "penstock.experimental.dynamic.pytorch._tensors": "torch",
     "penstock.experimental.dynamic.pytorch.nodes": "torchdata",
     "penstock.plugin.numba._pointer": "numba",

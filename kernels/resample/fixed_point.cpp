@@ -33,20 +33,19 @@ CLONES void vertical(int16_t *out, const uint8_t *const *rows, const uint16_t *w
   }
 }
 
-constexpr int kToQ6 = kWeightBits - 6;
-
-CLONES void vertical_signed(int16_t *out, const uint8_t *const *rows, const int16_t *weights, int taps, int n) {
+CLONES void vertical_signed(int16_t *out, const uint8_t *const *rows, const int16_t *weights, int taps, int n,
+                            int shift) {
   constexpr int kBlock = 256;
   int32_t sum[kBlock];
   for (int begin = 0; begin < n; begin += kBlock) {
     const int m = n - begin < kBlock ? n - begin : kBlock;
-    for (int i = 0; i < m; i++) sum[i] = 1 << (kToQ6 - 1);
+    for (int i = 0; i < m; i++) sum[i] = 1 << (shift - 1);
     for (int t = 0; t < taps; t++) {
       const uint8_t *r = rows[t] + begin;
       const int32_t w = weights[t];
       for (int i = 0; i < m; i++) sum[i] += r[i] * w;
     }
-    for (int i = 0; i < m; i++) out[begin + i] = (int16_t)(sum[i] >> kToQ6);
+    for (int i = 0; i < m; i++) out[begin + i] = (int16_t)(sum[i] >> shift);
   }
 }
 

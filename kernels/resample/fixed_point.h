@@ -8,7 +8,8 @@
 
 // Where the binary point of the row of int16 is. Filters without negative weights give value * 256 - 32768,
 // rounded down per tap and corrected by half a step per tap; the others value * 64, with room for their overshoot.
-enum RowFormat : int32_t { OFFSET_Q8, SIGNED_Q6 };
+// Any other number, at least FIRST_WHOLE: pixels as they are, and weights with as many bits (see resample/exact.h).
+enum RowFormat : int32_t { OFFSET_Q8, SIGNED_Q6, FIRST_WHOLE };
 
 // More taps than this would lose precision in 16 bits.
 constexpr int kMostFixedTaps = 64;
@@ -16,8 +17,8 @@ constexpr int kMostFixedTaps = 64;
 struct FixedPoint {
   // out[i] = combination of rows[0][i], rows[1][i], ...; weights times 2^16 (one tap of weight 1 being written 0).
   void (*vertical)(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n);
-  // The same with weights times 2^14 that may be negative.
-  void (*vertical_signed)(int16_t *out, const uint8_t *const *rows, const int16_t *weights, int taps, int n);
+  // The same with weights that may be negative: the sum, rounded to 2^shift.
+  void (*vertical_signed)(int16_t *out, const uint8_t *const *rows, const int16_t *weights, int taps, int n, int shift);
   // Writes the output row; `row` starts with input sample t.lo and has kRowMargin readable elements after its end.
   void (*horizontal)(uint8_t *out, const int16_t *row, const Taps &t, int channels, RowFormat format);
   // Prepares t for `horizontal`.
@@ -25,6 +26,7 @@ struct FixedPoint {
 };
 
 constexpr int kRowMargin = 64;
+constexpr int kToQ6 = kWeightBits - 6;  // the shift that makes a row SIGNED_Q6
 
 extern const FixedPoint kFixedPlain;
 #if defined(__x86_64__)
@@ -34,7 +36,7 @@ extern const FixedPoint kFixedAvx512, kFixedAvx2;
 // The best of them for this processor.
 const FixedPoint &fixed_point();
 
-constexpr int row_shift(RowFormat f) { return kWeightBits + (f == OFFSET_Q8 ? 8 : 6); }
+constexpr int row_shift(RowFormat f) { return f >= FIRST_WHOLE ? (int)f : kWeightBits + (f == OFFSET_Q8 ? 8 : 6); }
 // Added before the shift: one half, and what the offset was taken away for.
 constexpr int row_bias(RowFormat f) {
   return (1 << (row_shift(f) - 1)) + (f == OFFSET_Q8 ? 1 << (15 + kWeightBits) : 0);

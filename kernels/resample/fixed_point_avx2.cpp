@@ -66,9 +66,9 @@ void vertical(int16_t *out, const uint8_t *const *rows, const uint16_t *weights,
   }
 }
 
-AVX2 void combine_signed(int16_t *out, const uint8_t *const *rows, const int16_t *weights, int taps, int n) {
-  constexpr int kToQ6 = kWeightBits - 6;
-  const __m256i zero = _mm256_setzero_si256(), half = _mm256_set1_epi32(1 << (kToQ6 - 1));
+AVX2 void combine_signed(int16_t *out, const uint8_t *const *rows, const int16_t *weights, int taps, int n, int shift) {
+  const __m256i zero = _mm256_setzero_si256(), half = _mm256_set1_epi32(1 << (shift - 1));
+  const __m128i count = _mm_cvtsi32_si128(shift);
   for (int i = 0;; i = std::min(i + kBlock, n - kBlock)) {
     __m256i sum[4] = {half, half, half, half};
     for (int t = 0; t < taps; t += 2) {
@@ -82,14 +82,14 @@ AVX2 void combine_signed(int16_t *out, const uint8_t *const *rows, const int16_t
       sum[2] = _mm256_add_epi32(sum[2], _mm256_madd_epi16(_mm256_unpacklo_epi8(hi, zero), w));
       sum[3] = _mm256_add_epi32(sum[3], _mm256_madd_epi16(_mm256_unpackhi_epi8(hi, zero), w));
     }
-    for (__m256i &s : sum) s = _mm256_srai_epi32(s, kToQ6);
+    for (__m256i &s : sum) s = _mm256_sra_epi32(s, count);
     store_lanes(out + i, _mm256_packs_epi32(sum[0], sum[1]), _mm256_packs_epi32(sum[2], sum[3]));
     if (i == n - kBlock) return;
   }
 }
 
-void vertical_signed(int16_t *out, const uint8_t *const *rows, const int16_t *weights, int taps, int n) {
-  (n < kBlock ? kFixedPlain.vertical_signed : combine_signed)(out, rows, weights, taps, n);
+void vertical_signed(int16_t *out, const uint8_t *const *rows, const int16_t *weights, int taps, int n, int shift) {
+  (n < kBlock ? kFixedPlain.vertical_signed : combine_signed)(out, rows, weights, taps, n, shift);
 }
 
 // group_base holds where each pixel's input begins, group_weights the pairs of weights, repeated for its lanes.

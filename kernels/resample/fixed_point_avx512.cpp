@@ -72,9 +72,10 @@ void vertical(int16_t *out, const uint8_t *const *rows, const uint16_t *weights,
   }
 }
 
-AVX512 void vertical_signed(int16_t *out, const uint8_t *const *rows, const int16_t *weights, int taps, int n) {
-  constexpr int kToQ6 = kWeightBits - 6;
-  const __m512i zero = _mm512_setzero_si512(), half = _mm512_set1_epi32(1 << (kToQ6 - 1));
+AVX512 void vertical_signed(int16_t *out, const uint8_t *const *rows, const int16_t *weights, int taps, int n,
+                            int shift) {
+  const __m512i zero = _mm512_setzero_si512(), half = _mm512_set1_epi32(1 << (shift - 1));
+  const __m128i count = _mm_cvtsi32_si128(shift);
   const __m512i order0 = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11),
                 order1 = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
   for (int i = 0; i < n; i += 64) {
@@ -91,7 +92,7 @@ AVX512 void vertical_signed(int16_t *out, const uint8_t *const *rows, const int1
       sum[2] = _mm512_add_epi32(sum[2], _mm512_madd_epi16(_mm512_unpacklo_epi8(hi, zero), w));
       sum[3] = _mm512_add_epi32(sum[3], _mm512_madd_epi16(_mm512_unpackhi_epi8(hi, zero), w));
     }
-    for (__m512i &s : sum) s = _mm512_srai_epi32(s, kToQ6);
+    for (__m512i &s : sum) s = _mm512_sra_epi32(s, count);
     const __m512i low = _mm512_packs_epi32(sum[0], sum[1]), high = _mm512_packs_epi32(sum[2], sum[3]);
     _mm512_storeu_si512(out + i, _mm512_permutex2var_epi64(low, order0, high));
     if (n - i > 32) _mm512_storeu_si512(out + i + 32, _mm512_permutex2var_epi64(low, order1, high));

@@ -110,11 +110,11 @@ EXPORT_RECORDED(resize_plan)
 // (n, k) are wanted; along the others they are whole.
 EXPORT void resample_windows(const int64_t *shape, int64_t n, int32_t ndim, int32_t first, int32_t k,
                              const double *start, const double *end, const int64_t *size, const int32_t *min_filter,
-                             const int32_t *mag_filter, int32_t antialias, const int64_t *at, const int64_t *stored,
-                             int64_t *origin, int64_t *extent) {
+                             const int32_t *mag_filter, int32_t antialias, int32_t rule, const int64_t *at,
+                             const int64_t *stored, int64_t *origin, int64_t *extent) {
   for (int64_t i = 0; i < n; i++) {
     ResampleArgs a{};
-    a.min_filter = min_filter[i], a.mag_filter = mag_filter[i], a.antialias = antialias;
+    a.min_filter = min_filter[i], a.mag_filter = mag_filter[i], a.antialias = antialias, a.rule = rule;
     for (int d = 0; d < ndim; d++) origin[i * ndim + d] = 0, extent[i * ndim + d] = shape[i * ndim + d];
     for (int d = 0; d < k; d++) {
       int64_t j = i * k + d, lo = 0, hi = 0, at_input = i * ndim + first + d;

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "core/kernel.h"
+#include "resample/exact.h"
 #include "resample/fixed_point.h"
 #include "resample/float_point.h"
 
@@ -76,7 +77,7 @@ void fixed_plane(uint8_t *out, const uint8_t *in, const Plan &p, Scratch &scratc
     if (p.format == OFFSET_Q8)
       f.vertical(row, from.pointer, from.weight, from.n, (int)width);
     else
-      f.vertical_signed(row, from.pointer, (const int16_t *)from.weight, from.n, (int)width);
+      f.vertical_signed(row, from.pointer, (const int16_t *)from.weight, from.n, (int)width, kToQ6);
     f.horizontal(out, row, columns, (int)p.view.channels, p.format);
   }
 }
@@ -156,7 +157,7 @@ void run(const Tensor *out, const Tensor *in, const ResampleArgs &a, Scratch &sc
         &taps_for(slot, resample_axis(a, d), a.in_origin[d], p.view.in[slot], a.out_origin[d], p.view.out[slot]);
   }
   if (!taps[1]) {  // a line is a plane of one row
-    const ResampleAxis row{0, 1, 1, 0.5, 1, 0, NN, false};
+    const ResampleAxis row{0, 1, 1, 0.5, 1, 0, NN, false, DALI_RULE, false, false, 1, 1};
     taps[1] = &taps_for(1, row, 0, 1, 0, 1);
   }
   p.slices = taps[0];
@@ -167,6 +168,15 @@ void run(const Tensor *out, const Tensor *in, const ResampleArgs &a, Scratch &sc
   p.format = filter == CUBIC || filter == LANCZOS3 ? SIGNED_Q6 : OFFSET_Q8;
   p.fixed =
       in->dtype == UINT8 && out->dtype == UINT8 && !p.nearest && has_few_taps(*p.rows) && has_few_taps(*p.columns);
+  if (a.rule && in->dtype == UINT8 && out->dtype == UINT8 && !p.nearest) {
+    if (p.slices) fail("volumes can't be resized by the rules of Pillow or PyTorch; use rule=\"dali\"");
+    const int64_t in_plane = p.view.in[1] * p.view.in[2] * p.view.channels,
+                  out_plane = p.view.out[1] * p.view.out[2] * p.view.channels;
+    for (int64_t i = 0; i < p.view.outer; i++)
+      exact_plane(out->as<uint8_t>() + i * out_plane, in->as<uint8_t>() + i * in_plane, p.view.in[2] * p.view.channels,
+                  *p.rows, *p.columns, (int)p.view.channels, scratch);
+    return;
+  }
   if (p.fixed) {
     make_fixed(*p.rows);
     fixed_point().prepare(*p.columns, (int)p.view.channels);

@@ -5,7 +5,11 @@
 #include "core/tensor.h"
 
 // The numbers are those of types.DALIInterpType.
-enum ResampleFilter : int32_t { NN, LINEAR, CUBIC, LANCZOS3, TRIANGULAR, GAUSSIAN };
+// BOX and NN_EXACT (PyTorch's nearest-exact) exist by Pillow's and PyTorch's rules only.
+enum ResampleFilter : int32_t { NN, LINEAR, CUBIC, LANCZOS3, TRIANGULAR, GAUSSIAN, BOX, NN_EXACT };
+
+// Whose pixels are computed. Those of Pillow and PyTorch: see resample/exact.h. On the CPU only.
+enum ResampleRule : int32_t { DALI_RULE, PILLOW_RULE, TORCH_RULE };
 
 // Up to three neighbouring axes, the outermost first. Sizes, regions of interest and coordinates are those of the
 // whole image; the tensors may hold windows of it, which begin at the origins. A region whose start is larger than its
@@ -21,6 +25,7 @@ struct ResampleArgs {
   int32_t min_filter, mag_filter;
   int32_t antialias;
   int32_t save_sizes;
+  int32_t rule;
 };
 
 // One axis: output j looks at input coordinate center + j * scale, where pixel i is at i.
@@ -29,13 +34,59 @@ struct ResampleAxis {
   int64_t in_size, base;  // NN counts from pixel `base`
   int32_t filter;
   bool adds_up;  // on the CPU: see added_coordinate
+  // By another rule than DALI's: pixels `base` .. base + extent - 1 are an image of their own.
+  int32_t rule;
+  bool antialias, mirrored;
+  int64_t extent, out_size;
 };
 
 // Half the width of the filters' support at scale 1.
 SHARED double filter_radius(int filter) { return filter == CUBIC ? 2 : filter == LANCZOS3 ? 3 : 1; }
 
+SHARED double exact_radius(int filter) {
+  return filter == CUBIC ? 2 : filter == LANCZOS3 ? 3 : filter == BOX || filter == NN || filter == NN_EXACT ? 0.5 : 1;
+}
+
+// The axis by the rules of Pillow and PyTorch, to which a region is an image that was cropped before.
+SHARED ResampleAxis exact_axis(const ResampleArgs &a, int d) {
+  ResampleAxis x{};
+  x.rule = a.rule;
+  x.mirrored = a.roi_start[d] > a.roi_end[d];
+  const double low = x.mirrored ? a.roi_end[d] : a.roi_start[d], high = x.mirrored ? a.roi_start[d] : a.roi_end[d];
+  const int64_t last = a.in_size[d] > 0 ? a.in_size[d] - 1 : 0, end = (int64_t)ceil(high);
+  x.base = (int64_t)floor(low);
+  x.base = x.base < 0 ? 0 : x.base > last ? last : x.base;
+  x.extent = (end > a.in_size[d] ? a.in_size[d] : end) - x.base;
+  if (x.extent < 1) x.extent = 1;
+  x.out_size = a.out_size[d];
+  x.center = low - (double)x.base;
+  x.scale = (high - low) / (double)x.out_size;
+  x.filter = (double)x.out_size < high - low ? a.min_filter : a.mag_filter;
+  if (x.filter == TRIANGULAR) x.filter = LINEAR;
+  x.antialias = a.antialias || a.rule == PILLOW_RULE;
+  x.stretch = x.antialias && x.filter != NN && x.filter != NN_EXACT && x.scale > 1 ? x.scale : 1;
+  x.radius = x.stretch * exact_radius(x.filter);
+  x.in_size = a.in_size[d];
+  return x;
+}
+
+// The first input of output j and the one behind its last, within the region. Without antialiasing PyTorch's filters
+// look at the neighbours of the coordinate, and repeat the border: those are all in there.
+SHARED void exact_taps(const ResampleAxis &x, int64_t j, int64_t *first, int64_t *end) {
+  const double c = x.center + ((double)(x.mirrored ? x.out_size - 1 - j : j) + 0.5) * x.scale;
+  const double radius = x.antialias ? x.radius : x.radius + 1;
+  int64_t lo = (int64_t)(c - radius + 0.5), hi = (int64_t)(c + radius + 0.5);
+  if (lo < 0) lo = 0;
+  if (x.filter == NN || x.filter == NN_EXACT) lo = lo > 2 ? lo - 2 : 0, hi += 2;  // rounded in other ways: see taps.cpp
+  if (hi > x.extent) hi = x.extent;
+  if (lo > x.extent - 1) lo = x.extent - 1;
+  *first = x.base + lo;
+  *end = x.base + (hi > lo ? hi : lo + 1);
+}
+
 SHARED ResampleAxis resample_axis(const ResampleArgs &a, int d) {
-  ResampleAxis x;
+  ResampleAxis x{};
+  if (a.rule) return exact_axis(a, d);
   // In single precision a scale of one is exactly one, whatever the region went through.
   float extent = (float)a.roi_end[d] - (float)a.roi_start[d];
   x.filter = (float)a.out_size[d] < (extent < 0 ? -extent : extent) ? a.min_filter : a.mag_filter;
@@ -95,6 +146,12 @@ SHARED int64_t clamp_index(int64_t i, int64_t n) { return i < 0 ? 0 : i < n ? i 
 
 // Outputs begin .. end - 1 read inputs lo .. hi - 1 and no others.
 SHARED void source_range(const ResampleAxis &x, int64_t begin, int64_t end, int64_t *lo, int64_t *hi) {
+  if (x.rule) {
+    int64_t unused;
+    exact_taps(x, x.mirrored ? end - 1 : begin, lo, &unused);
+    exact_taps(x, x.mirrored ? begin : end - 1, &unused, hi);
+    return;
+  }
   int64_t low = x.scale < 0 ? end - 1 : begin, high = x.scale < 0 ? begin : end - 1;
   int64_t first = first_tap(x, low), last = last_tap(x, high);
   if (x.adds_up) {  // on the CPU; on the GPU not

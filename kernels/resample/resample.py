@@ -16,6 +16,8 @@ _MOST_TAPS = 768  # more do not fit into shared memory
 
 
 def plan(task: Task) -> list[Phase]:
+    if task.call.args is not None and task.call.args["rule"].any():
+        raise ValueError('rule="pillow" and rule="torch" are there on the CPU only; use device="cpu" or rule="dali"')
     kind, last = task.kind, task.last_kind
     sizes = len(task.outs) > 1
     at_input = len(task.outs)

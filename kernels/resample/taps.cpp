@@ -47,8 +47,10 @@ inline float evaluate(const ResampleAxis &x, double c, int64_t first, int n, flo
 bool same(const TapsKey &a, const TapsKey &b) {
   return a.axis.center == b.axis.center && a.axis.scale == b.axis.scale && a.axis.stretch == b.axis.stretch &&
          a.axis.in_size == b.axis.in_size && a.axis.filter == b.axis.filter && a.axis.adds_up == b.axis.adds_up &&
-         a.axis.base == b.axis.base && a.in_origin == b.in_origin && a.in_length == b.in_length &&
-         a.out_origin == b.out_origin && a.out_length == b.out_length;
+         a.axis.base == b.axis.base && a.axis.rule == b.axis.rule && a.axis.antialias == b.axis.antialias &&
+         a.axis.mirrored == b.axis.mirrored && a.axis.extent == b.axis.extent && a.axis.out_size == b.axis.out_size &&
+         a.in_origin == b.in_origin && a.in_length == b.in_length && a.out_origin == b.out_origin &&
+         a.out_length == b.out_length;
 }
 
 CLONES void build(Taps &t) {
@@ -94,7 +96,7 @@ Taps &taps_for(int slot, const ResampleAxis &axis, int64_t in_origin, int64_t in
   if (t.valid && same(t.key, key)) return t;
   t.valid = false;
   t.key = key;
-  build(t);
+  axis.rule ? build_exact(t) : build(t);
   t.valid = true;
   return t;
 }

@@ -23,7 +23,11 @@ struct Taps {
   std::vector<float> weights;
   std::vector<int16_t> fixed;  // the weights times 2^14; each output's add up to 2^14 exactly
 
-  // The same for the loops of one instruction set (1 AVX2, 2 AVX-512), in a form described there.
+  // `fixed` for the loops of one instruction set (1 AVX2, 2 AVX-512), in a form described there.
+  // By the rules of Pillow and PyTorch: weights times 2^exact_bits. Where they fit, `fixed` has them too.
+  std::vector<int32_t> exact;
+  int exact_bits = 0;
+
   int prepared_for = 0, group = 0, group_channels = 0;
   bool two;
   std::vector<int16_t> permutation, group_weights;
@@ -36,3 +40,5 @@ constexpr int kWeightBits = 14;
 // They are kept by each thread, one per axis, until another geometry is asked for.
 Taps &taps_for(int slot, const ResampleAxis &axis, int64_t in_origin, int64_t in_length, int64_t out_origin, int64_t n);
 void make_fixed(Taps &t);
+// For an axis that has a rule.
+void build_exact(Taps &t);

@@ -22,7 +22,15 @@ _GAUSSIAN = DALIInterpType.INTERP_GAUSSIAN
 _LINEAR = DALIInterpType.INTERP_LINEAR
 _INPUT_TYPES = frozenset(map(np.dtype, ("uint8", "uint16", "int16", "float32")))
 _INT64 = np.dtype("i8")
+_BY_RULES = (
+    DALIInterpType.INTERP_NN,
+    DALIInterpType.INTERP_LINEAR,
+    DALIInterpType.INTERP_TRIANGULAR,
+    DALIInterpType.INTERP_CUBIC,
+    DALIInterpType.INTERP_LANCZOS3,
+)
 IMAGES = ("HWC", "FHWC", "CHW", "FCHW", "CFHW")
+RULES = ("dali", "pillow", "torch")  # as in kernels/resample/resample.h
 VOLUMES = ("DHWC", "FDHWC", "CDHW", "FCDHW", "CFDHW")
 
 
@@ -42,6 +50,14 @@ class Resampling(Operator, abstract=True):
     antialias = Arg(
         bool, True, "Stretches the filter when shrinking, so that every input pixel counts; not for INTERP_NN."
     )
+    rule = Arg(
+        str,
+        "dali",
+        'Whose pixels uint8 images get: "dali", "pillow" (those of `Image.resize`; always antialiased) or "torch" '
+        '(those of `torch.nn.functional.interpolate`, thus of torchvision on tensors; INTERP_NN is its "nearest"). '
+        "By the latter two, a region of interest is resized as if it had been cropped before, sizes that are rounded "
+        "do not move it, INTERP_GAUSSIAN and volumes are refused, and the operator runs on the CPU.",
+    )
     dtype = Arg(DALIDataType, None, "Type of the output: that of the input (the default) or FLOAT.")
     minibatch_size = Arg(int, 32, "Accepted for compatibility.", hidden=True)
     temp_buffer_hint = Arg(int, 0, "Accepted for compatibility.", hidden=True)
@@ -56,6 +72,8 @@ class Resampling(Operator, abstract=True):
             raise ValueError(
                 f"the output must have the type of the input ({from_numpy(x.dtype)}) or FLOAT; got {a.dtype}"
             )
+        if a.rule != "dali" and "D" in x.layout:
+            raise ValueError(f'volumes ({x.layout}) can\'t be resized by rule={a.rule!r}; use rule="dali"')
         a.min = a.min_filter if "min_filter" in a.given else a.interp_type
         a.mag = a.mag_filter if "mag_filter" in a.given else a.interp_type
         for name, column in (("min_filter", a.min), ("mag_filter", a.mag)):
@@ -65,6 +83,20 @@ class Resampling(Operator, abstract=True):
             SampleErrors.where(
                 bad, lambda i, n=name, c=column: f"{n} is {c[i]}, which is no interpolation type (0 to 5)"
             )
+
+    def setup(self) -> None:
+        super().setup()
+        rule = self.values["rule"]
+        if rule not in RULES:
+            raise ValueError(f"rule takes one of {', '.join(map(repr, RULES))}; got {rule!r}")
+        if rule == "dali":
+            return
+        for name in ("interp_type", "min_filter", "mag_filter"):
+            if self.values[name] not in (None, *_BY_RULES):
+                raise ValueError(
+                    f"{name}={self.values[name]} is not there by rule={rule!r}; accepted: NN, LINEAR, "
+                    "TRIANGULAR, CUBIC, LANCZOS3"
+                )
 
     def outputs(self, a: Arguments, x: Spec) -> Spec | tuple[Spec, ...]:
         return self.resized(a, x)
@@ -97,6 +129,7 @@ class Resampling(Operator, abstract=True):
             "min_filter": a.min,
             "mag_filter": a.mag,
             "antialias": a.antialias,
+            "rule": RULES.index(a.rule),
         }
 
 
@@ -116,6 +149,7 @@ def source_windows(
     a.native.call(
         "resample_windows",
         *(shape, n, ndim, axes.start, axes.stop - axes.start, a.start, a.end, a.size, a.min, a.mag, a.antialias),
+        RULES.index(a.rule),
         *(at, stored, at_origin, at_size),
     )
     return origin, size

@@ -99,7 +99,14 @@ class ResizeSize(Operator, abstract=True):
             return a.native.call(
                 "resize_plan",
                 *(x.shape, n, x.ndim, axes.start, k, wanted, start, end, a.roi_relative, limit),
-                *(_MODES.index(mode), a.subpixel_scale, at_size, at, at + region.nbytes // 2, problem),
+                *(
+                    _MODES.index(mode),
+                    a.subpixel_scale and a.rule == "dali",
+                    at_size,
+                    at,
+                    at + region.nbytes // 2,
+                    problem,
+                ),
             )
 
         if plan(None):

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torchvision's transforms, with the very pixels of torchvision on tensors and of Pillow on images.
+
+The names and arguments are those of `torchvision.transforms.v2`; a recipe moves by changing its import. With the same
+state of PyTorch's generator, random transforms draw the same parameters. Needs PyTorch and Pillow, not torchvision.
+
+>>> import torch
+>>> t = Compose([RandomResizedCrop(24), RandomHorizontalFlip(), ToDtype(torch.float32, scale=True)])
+>>> t(torch.zeros(3, 48, 64, dtype=torch.uint8)).shape
+torch.Size([3, 24, 24])
+"""
+
+from . import functional
+from ._transform import Compose, Identity, Lambda, RandomApply, RandomChoice, RandomOrder, Transform
+from .batches import CutMix, MixUp
+from .color import (
+    ColorJitter,
+    GaussianBlur,
+    Grayscale,
+    RandomAdjustSharpness,
+    RandomAutocontrast,
+    RandomEqualize,
+    RandomGrayscale,
+    RandomInvert,
+    RandomPosterize,
+    RandomSolarize,
+)
+from .convert import (
+    ConvertImageDtype,
+    Normalize,
+    PILToTensor,
+    ToDtype,
+    ToImage,
+    ToPILImage,
+    ToPureTensor,
+    ToTensor,
+)
+from .functional.geometry import InterpolationMode
+from .geometry import (
+    CenterCrop,
+    Pad,
+    RandomCrop,
+    RandomErasing,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    RandomVerticalFlip,
+    Resize,
+)
+
+__all__ = [
+    "CenterCrop",
+    "ColorJitter",
+    "Compose",
+    "ConvertImageDtype",
+    "CutMix",
+    "GaussianBlur",
+    "Grayscale",
+    "Identity",
+    "InterpolationMode",
+    "Lambda",
+    "MixUp",
+    "Normalize",
+    "PILToTensor",
+    "Pad",
+    "RandomAdjustSharpness",
+    "RandomApply",
+    "RandomAutocontrast",
+    "RandomChoice",
+    "RandomCrop",
+    "RandomEqualize",
+    "RandomErasing",
+    "RandomGrayscale",
+    "RandomHorizontalFlip",
+    "RandomInvert",
+    "RandomOrder",
+    "RandomPosterize",
+    "RandomResizedCrop",
+    "RandomSolarize",
+    "RandomVerticalFlip",
+    "Resize",
+    "ToDtype",
+    "ToImage",
+    "ToPILImage",
+    "ToPureTensor",
+    "ToTensor",
+    "Transform",
+    "functional",
+]

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transforms that change what pictures are: images, tensors, and their types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from ._picture import Picture
+from ._transform import Transform
+from .functional import convert as F
+
+
+class _ForImages(Transform):
+    """Base of those that change images of Pillow, and arrays, and leave tensors."""
+
+    views = True
+    accepted: tuple[type, ...] = (Image.Image, Picture)
+
+    def forward(self, *inputs: Any) -> Any:
+        x = inputs if len(inputs) > 1 else inputs[0]
+        if isinstance(x, self.accepted):
+            return self.transform(x, {})
+        if isinstance(x, torch.Tensor):
+            return x
+        from torch.utils._pytree import tree_map
+
+        return tree_map(lambda v: self.transform(v, {}) if isinstance(v, self.accepted) else v, x)
+
+
+class PILToTensor(_ForImages):
+    """Images as tensors (C, H, W) of the same elements."""
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return inpt if isinstance(inpt, Picture) and inpt.mode is None else F.pil_to_tensor(inpt)
+
+
+class ToImage(_ForImages):
+    """Images and arrays (H, W, C) as tensors (C, H, W). Unlike torchvision's, tensors are plain tensors."""
+
+    accepted = (Image.Image, Picture, np.ndarray)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return inpt if isinstance(inpt, Picture) and inpt.mode is None else F.to_image(inpt)
+
+
+class ToTensor(_ForImages):
+    """Images and arrays (H, W, C) as tensors (C, H, W), bytes divided by 255."""
+
+    accepted = (Image.Image, Picture, np.ndarray)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return inpt if isinstance(inpt, Picture) and inpt.mode is None else F.to_tensor(inpt)
+
+
+class ToPureTensor(Transform):
+    """Leaves tensors, which have no type of their own here."""
+
+    views, reads = True, False
+
+    def forward(self, *inputs: Any) -> Any:
+        return inputs if len(inputs) > 1 else inputs[0]
+
+
+class ToPILImage(Transform):
+    """Tensors (C, H, W) and arrays (H, W, C) as images."""
+
+    def __init__(self, mode: str | None = None):
+        super().__init__()
+        self.mode = mode
+
+    def forward(self, *inputs: Any) -> Any:
+        x = inputs if len(inputs) > 1 else inputs[0]
+        return F.to_pil_image(x, self.mode) if isinstance(x, np.ndarray) else super().forward(x)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return inpt if isinstance(inpt, Image.Image) else F.to_pil_image(inpt, self.mode)
+
+
+class ToDtype(Transform):
+    """Elements of another type; with `scale`, white stays white, and floats are in [0, 1]."""
+
+    def __init__(self, dtype: Any, scale: bool = False):
+        super().__init__()
+        if isinstance(dtype, dict):
+            found = [
+                v for k, v in dtype.items() if k in (torch.Tensor, "others") or getattr(k, "__name__", "") == "Image"
+            ]
+            if not found:
+                raise ValueError("dtype as a dictionary needs torch.Tensor or 'others' among its keys")
+            dtype = found[0]
+        if dtype is not None and not isinstance(dtype, torch.dtype):
+            raise ValueError(f"dtype takes a torch.dtype; got {dtype!r}")
+        self.dtype, self.scale = dtype, scale
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return inpt if self.dtype is None else F.to_dtype(inpt, self.dtype, self.scale)
+
+
+class ConvertImageDtype(ToDtype):
+    """Elements of another type, where white stays white."""
+
+    def __init__(self, dtype: torch.dtype = torch.float32):
+        super().__init__(dtype, scale=True)
+
+
+class Normalize(Transform):
+    """(x - mean) / std, for each channel of a tensor of floats."""
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False):
+        super().__init__()
+        if any(v == 0 for v in std):
+            raise ValueError(f"std={list(std)} has a zero, by which would be divided")
+        self.mean, self.std, self.inplace = list(mean), list(std), inplace
+        self._columns: dict[Any, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if isinstance(inpt, torch.Tensor) and inpt.is_floating_point() and inpt.ndim >= 3:
+            kind = (inpt.dtype, inpt.device)
+            if kind not in self._columns:
+                self._columns[kind] = tuple(  # type: ignore[assignment]
+                    torch.as_tensor(v, dtype=inpt.dtype, device=inpt.device).view(-1, 1, 1)
+                    for v in (self.mean, self.std)
+                )
+            mean, std = self._columns[kind]
+            return (inpt.sub_(mean) if self.inplace else inpt.sub(mean)).div_(std)
+        return F.normalize(inpt, self.mean, self.std, self.inplace)
+
+
+class _ToFloats(Transform):
+    """Several of the transforms above, of bytes, at once: native code reads the pixels where they lie."""
+
+    views = True
+
+    def __init__(self, steps: Sequence[Transform], divides: bool, normalize: Normalize | None):
+        super().__init__()
+        self.steps = steps
+        self._divides = divides  # by 255, as ToTensor, instead of multiplying by 1 / 255, as ToDtype
+        self._last = normalize
+        self._constants = None if normalize is None else (tuple(normalize.mean), tuple(normalize.std))
+
+    def forward(self, *inputs: Any) -> Any:
+        x = inputs[0] if len(inputs) == 1 else inputs
+        if isinstance(x, Picture) and not (self._divides and x.mode is None):
+            channels = x.pixels.shape[-3]
+            mean, std = self._constants or ((0.0,), (1.0,))
+            if len(mean) in (1, channels) and len(std) in (1, channels):
+                return F.scaled_and_normalized(x, mean, std, self._divides)
+        if isinstance(x, Picture):
+            x = x.given_back()
+        for step in self.steps:
+            x = step(x)
+        return x
+
+
+def join(transforms: list[Callable]) -> list[Callable]:
+    """Puts conversions of bytes to floats together, with the Normalize behind them."""
+    steps: list[Callable] = []
+    i = 0
+    while i < len(transforms):
+        begin = i
+        while i < len(transforms) and type(transforms[i]) in (PILToTensor, ToImage, ToPureTensor):
+            i += 1
+        step = transforms[i] if i < len(transforms) else None
+        floats = isinstance(step, ToDtype) and step.scale and step.dtype is torch.float32
+        if type(step) is ToTensor and begin == i or floats:
+            i += 1
+            last = transforms[i] if i < len(transforms) else None
+            normalize = last if type(last) is Normalize else None
+            i += normalize is not None
+            steps.append(_ToFloats(transforms[begin:i], type(step) is ToTensor, normalize))  # type: ignore[arg-type]
+        elif i > begin:
+            steps += transforms[begin:i]
+        else:
+            steps.append(transforms[i])
+            i += 1
+    return steps

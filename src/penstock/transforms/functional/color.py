@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Colors of pictures: images of Pillow, or tensors (..., C, H, W) of bytes, or of floats in [0, 1].
+
+Images get what Pillow makes of them. For tensors, each step is rounded as PyTorch's float32 does it, in the order of
+torchvision's definition, as its result is cut to a byte: another order gives other bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image, ImageEnhance, ImageOps
+
+from .convert import largest, to_dtype
+
+_LUMA = (0.2989, 0.587, 0.114)
+
+
+def _channels(x: Any, who: str) -> int:
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"{who} takes an image of Pillow or a tensor; got {type(x).__name__}")
+    if x.ndim < 3 or x.shape[-3] not in (1, 3):
+        raise TypeError(f"{who} takes tensors (..., 1 or 3, H, W); got the shape {tuple(x.shape)}")
+    return x.shape[-3]
+
+
+def _factor(value: float, name: str) -> float:
+    if value < 0:
+        raise ValueError(f"{name} is not negative; got {value}")
+    return float(value)
+
+
+def _finish(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    x = x.clamp_(0, largest(dtype))
+    return x if dtype.is_floating_point else x.to(dtype)
+
+
+def _mixed(x: torch.Tensor, other: torch.Tensor, share: float) -> torch.Tensor:
+    """`share` of x, the rest of the other."""
+    return _finish(x.mul(share).add_(other, alpha=1.0 - share), x.dtype)
+
+
+def _luma(x: torch.Tensor) -> torch.Tensor:
+    """float32, or the type of floats."""
+    red, green, blue = (x.select(-3, c) for c in range(3))
+    return red.mul(_LUMA[0]).add_(green, alpha=_LUMA[1]).add_(blue, alpha=_LUMA[2]).unsqueeze(-3)
+
+
+def _whole_luma(x: torch.Tensor) -> torch.Tensor:
+    return _luma(x) if x.is_floating_point() else _luma(x).floor_()
+
+
+def rgb_to_grayscale(picture: Any, num_output_channels: int = 1) -> Any:
+    """The luma of each pixel, in one or three channels."""
+    if num_output_channels not in (1, 3):
+        raise ValueError(f"num_output_channels is 1 or 3; got {num_output_channels}")
+    if isinstance(picture, Image.Image):
+        luma = picture.convert("L")
+        return luma if num_output_channels == 1 else Image.merge("RGB", (luma, luma, luma))
+    if _channels(picture, "rgb_to_grayscale") == 1:
+        return picture.clone() if num_output_channels == 1 else picture.repeat_interleave(3, -3)
+    grey = _luma(picture).to(picture.dtype)
+    return grey if num_output_channels == 1 else grey.expand(picture.shape)
+
+
+to_grayscale = rgb_to_grayscale
+
+
+def adjust_brightness(picture: Any, brightness_factor: float) -> Any:
+    """Times a factor: 0 is black, 1 leaves it."""
+    if isinstance(picture, Image.Image):
+        return ImageEnhance.Brightness(picture).enhance(brightness_factor)
+    _channels(picture, "adjust_brightness")
+    return _finish(picture.mul(_factor(brightness_factor, "brightness_factor")), picture.dtype)
+
+
+def adjust_contrast(picture: Any, contrast_factor: float) -> Any:
+    """Away from the mean of the luma: 0 is grey, 1 leaves it."""
+    if isinstance(picture, Image.Image):
+        return ImageEnhance.Contrast(picture).enhance(contrast_factor)
+    factor = _factor(contrast_factor, "contrast_factor")
+    grey = _whole_luma(picture) if _channels(picture, "adjust_contrast") == 3 else picture
+    grey = grey if grey.is_floating_point() else grey.float()
+    return _mixed(picture, grey.mean(dim=(-3, -2, -1), keepdim=True), factor)
+
+
+def adjust_saturation(picture: Any, saturation_factor: float) -> Any:
+    """Away from the luma: 0 is grey, 1 leaves it."""
+    if isinstance(picture, Image.Image):
+        return ImageEnhance.Color(picture).enhance(saturation_factor)
+    factor = _factor(saturation_factor, "saturation_factor")
+    if _channels(picture, "adjust_saturation") == 1:
+        return picture
+    return _mixed(picture, _whole_luma(picture), factor)
+
+
+def adjust_hue(picture: Any, hue_factor: float) -> Any:
+    """Around the circle of colors by a share of it, in [-0.5, 0.5]."""
+    if not -0.5 <= hue_factor <= 0.5:
+        raise ValueError(f"hue_factor is in [-0.5, 0.5]; got {hue_factor}")
+    if isinstance(picture, Image.Image):
+        if picture.mode in ("L", "1", "I", "F"):
+            return picture
+        hue, saturation, value = picture.convert("HSV").split()
+        turn = int(hue_factor * 255) % 256
+        hue = Image.fromarray(np.asarray(hue) + np.uint8(turn))
+        return Image.merge("HSV", (hue, saturation, value)).convert(picture.mode)
+    if _channels(picture, "adjust_hue") == 1 or picture.numel() == 0:
+        return picture
+    h, s, v = _to_hsv(to_dtype(picture, torch.float32, scale=True))
+    rgb = _from_hsv(h.add_(hue_factor).remainder_(1.0), s, v)
+    return to_dtype(rgb, picture.dtype, scale=True)
+
+
+def _to_hsv(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Hue in [0, 1), saturation and value. The hue counts sixths of the circle from the channel that is largest."""
+    least, most = torch.aminmax(x, dim=-3)
+    span = most - least
+    grey = span == 0
+    saturation = span / torch.where(grey, 1.0, most)
+    red, green, blue = ((most.unsqueeze(-3) - x) / torch.where(grey, 1.0, span).unsqueeze(-3)).unbind(-3)
+    is_red, is_green = x.select(-3, 0) == most, x.select(-3, 1) == most
+    sixths = torch.where(is_red, blue - green, torch.where(is_green, (red + 2.0) - blue, (green + 4.0) - red))
+    return (sixths * (1 / 6) + 1.0).fmod_(1.0), saturation, most
+
+
+def _from_hsv(hue: torch.Tensor, saturation: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    sixths = hue * 6
+    whole = torch.floor(sixths)
+    part = sixths - whole
+    rest = 1.0 - saturation
+    falling = ((1.0 - saturation * part) * value).clamp_(0, 1)
+    rising = ((saturation * part + rest) * value).clamp_(0, 1)
+    low = (rest * value).clamp_(0, 1)
+    at = whole.to(torch.int64).remainder_(6).unsqueeze(-3)
+    choices = torch.stack((value, low, falling, rising), dim=-3)
+    order = torch.tensor([[0, 2, 1, 1, 3, 0], [3, 0, 0, 2, 1, 1], [1, 1, 3, 0, 0, 2]], device=hue.device)
+    return choices.gather(-3, torch.cat([order[c][at] for c in range(3)], dim=-3))
+
+
+def adjust_gamma(picture: Any, gamma: float, gain: float = 1.0) -> Any:
+    """gain * x ** gamma."""
+    _factor(gamma, "gamma")
+    if isinstance(picture, Image.Image):
+        table = [int((256 - 1e-3) * gain * (v / 255) ** gamma) for v in range(256)] * 3
+        return picture.convert("RGB").point(table).convert(picture.mode)
+    x = picture if picture.is_floating_point() else to_dtype(picture, torch.float32, scale=True)
+    x = x.pow(gamma)
+    return to_dtype(x if gain == 1.0 else x.mul_(gain).clamp_(0, 1), picture.dtype, scale=True)
+
+
+def adjust_sharpness(picture: Any, sharpness_factor: float) -> Any:
+    """Away from the smoothed picture: 0 is smooth, 1 leaves it. The border stays."""
+    if isinstance(picture, Image.Image):
+        return ImageEnhance.Sharpness(picture).enhance(sharpness_factor)
+    factor = _factor(sharpness_factor, "sharpness_factor")
+    channels = _channels(picture, "adjust_sharpness")
+    if picture.numel() == 0 or min(picture.shape[-2:]) <= 2:
+        return picture
+    out = picture.clone() if picture.is_floating_point() else picture.float()
+    out = out.reshape(-1, *picture.shape[-3:])
+    weights = torch.full((3, 3), 1 / 13, dtype=out.dtype, device=out.device)
+    weights[1, 1] = 5 / 13
+    smooth = torch.nn.functional.conv2d(out, weights.expand(channels, 1, 3, 3), groups=channels)
+    smooth = smooth if picture.is_floating_point() else smooth.round_()
+    inner = out[..., 1:-1, 1:-1]
+    inner.add_(smooth.sub_(inner), alpha=1.0 - factor)
+    return _finish(out, picture.dtype).reshape(picture.shape)
+
+
+def invert(picture: Any) -> Any:
+    """White minus the picture."""
+    if isinstance(picture, Image.Image):
+        return ImageOps.invert(picture)
+    if picture.is_floating_point():
+        return 1.0 - picture
+    return ~picture if picture.dtype is torch.uint8 else largest(picture.dtype) - picture
+
+
+def solarize(picture: Any, threshold: float) -> Any:
+    """What is at least the threshold is inverted."""
+    if isinstance(picture, Image.Image):
+        return ImageOps.solarize(picture, threshold)  # type: ignore[arg-type]
+    if threshold > largest(picture.dtype):
+        raise TypeError(f"threshold={threshold} is beyond white, {largest(picture.dtype)}")
+    return torch.where(picture >= threshold, invert(picture), picture)
+
+
+def posterize(picture: Any, bits: int) -> Any:
+    """The most significant bits of each element."""
+    if isinstance(picture, Image.Image):
+        return ImageOps.posterize(picture, bits)
+    if picture.is_floating_point():
+        levels = 1 << bits
+        return picture.mul(levels).floor_().clamp_(0, levels - 1).mul_(1.0 / levels)
+    kept = 8 * picture.element_size() if picture.dtype is torch.uint8 else largest(picture.dtype).bit_length()
+    return picture if bits >= kept else picture & (((1 << bits) - 1) << (kept - bits))
+
+
+def autocontrast(picture: Any) -> Any:
+    """Each channel is stretched from black to white."""
+    if isinstance(picture, Image.Image):
+        return ImageOps.autocontrast(picture)
+    _channels(picture, "autocontrast")
+    if picture.numel() == 0:
+        return picture
+    white, x = largest(picture.dtype), picture if picture.is_floating_point() else picture.float()
+    least, most = x.amin(dim=(-2, -1), keepdim=True), x.amax(dim=(-2, -1), keepdim=True)
+    flat = least == most
+    step = torch.where(flat, 1.0, (most - least).mul_(1.0 / white))
+    return _finish((x - torch.where(flat, 0.0, least)).div_(step), picture.dtype)
+
+
+def equalize(picture: Any) -> Any:
+    """Each channel gets as many pixels of each value as possible."""
+    if isinstance(picture, Image.Image):
+        return ImageOps.equalize(picture)
+    if picture.numel() == 0:
+        return picture
+    x = to_dtype(picture, torch.uint8, scale=True) if picture.is_floating_point() else picture
+    flat = x.reshape(-1, x.shape[-2] * x.shape[-1]).long()
+    counts = torch.zeros(len(flat), 256, dtype=torch.int64, device=x.device).scatter_add_(
+        1, flat, torch.ones_like(flat)
+    )
+    sums = counts.cumsum(1)
+    # The pixels beside those of the largest value are shared out over 255 steps, halves of a step up.
+    last = sums.gather(1, (sums == sums[:, -1:]).long().argmax(1, keepdim=True))
+    of_last = counts.gather(1, (sums == sums[:, -1:]).long().argmax(1, keepdim=True))
+    step = (last - of_last).div_(255, rounding_mode="floor")
+    table = (sums - counts + step // 2).div(step.clamp(min=1), rounding_mode="floor").clamp_(0, 255)
+    table = torch.where(step == 0, torch.arange(256, device=x.device), table)
+    made = table.gather(1, flat).to(torch.uint8).reshape(x.shape)
+    return to_dtype(made, picture.dtype, scale=True) if picture.is_floating_point() else made.to(picture.dtype)
+
+
+def permute_channels(picture: Any, permutation: list[int]) -> Any:
+    """The channels in another order."""
+    if isinstance(picture, Image.Image):
+        bands = picture.split()
+        return Image.merge(picture.mode, [bands[i] for i in permutation])
+    return picture[..., list(permutation), :, :]

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes, windows and mirrors of pictures: images of Pillow, or tensors (..., C, H, W)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any
+
+import torch
+from PIL import Image, ImageOps
+from torch.nn.functional import interpolate
+from torch.nn.functional import pad as _torch_pad
+
+from .._picture import Picture, of_image, of_tensor
+
+
+class InterpolationMode(Enum):
+    """How values between pixels are found; the members of torchvision's class of that name."""
+
+    NEAREST = "nearest"
+    NEAREST_EXACT = "nearest-exact"
+    BILINEAR = "bilinear"
+    BICUBIC = "bicubic"
+    BOX = "box"
+    HAMMING = "hamming"
+    LANCZOS = "lanczos"
+
+
+_PILLOW = {"nearest": 0, "nearest-exact": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
+_BY_NUMBER = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
+_PADDING = ("constant", "edge", "reflect", "symmetric")
+
+
+def name_of(interpolation: Any) -> str:
+    """The name of a mode: of a member, here or in torchvision, of its value, or of Pillow's number."""
+    name = getattr(interpolation, "value", interpolation)
+    name = _BY_NUMBER.get(name, name)
+    if name not in _PILLOW:
+        raise ValueError(f"interpolation takes an InterpolationMode or one of Pillow's numbers 0 to 5; got {name!r}")
+    return name
+
+
+def check_picture(picture: Any, who: str) -> None:
+    if not isinstance(picture, (Image.Image, torch.Tensor, Picture)):
+        raise TypeError(f"{who} takes an image of Pillow or a tensor; got {type(picture).__name__}")
+
+
+def get_size(picture: Any) -> list[int]:
+    """Height and width."""
+    if isinstance(picture, Image.Image):
+        return [picture.height, picture.width]
+    check_picture(picture, "get_size")
+    return list(picture.size if isinstance(picture, Picture) else picture.shape[-2:])
+
+
+def get_dimensions(picture: Any) -> list[int]:
+    """Channels, height and width."""
+    if isinstance(picture, Image.Image):
+        return [len(picture.getbands()), picture.height, picture.width]
+    check_picture(picture, "get_dimensions")
+    return [picture.pixels.shape[-3], *picture.size] if isinstance(picture, Picture) else list(picture.shape[-3:])
+
+
+def resized_size(height: int, width: int, size: Any, max_size: int | None) -> tuple[int, int]:
+    """Height and width that `Resize` makes of others. Lengths are cut, not rounded."""
+    if size is not None and not isinstance(size, int) and len(size) == 2:
+        if max_size is not None:
+            raise ValueError(f"max_size={max_size} goes with the length of the shorter edge as size, not with {size}")
+        return int(size[0]), int(size[1])
+    short, long = min(height, width), max(height, width)
+    if size is None:
+        if max_size is None:
+            raise ValueError("size=None needs a max_size, the length of the longer edge")
+        wanted = int(max_size * short / long), max_size
+    else:
+        edge = size if isinstance(size, int) else int(size[0])
+        wanted = edge, int(edge * long / short)
+        if max_size is not None:
+            if max_size <= edge:
+                raise ValueError(f"max_size={max_size} has to be larger than size={edge}, that of the shorter edge")
+            if wanted[1] > max_size:
+                wanted = int(max_size * wanted[0] / wanted[1]), max_size
+    return wanted if height <= width else wanted[::-1]
+
+
+def resize(
+    picture: Any,
+    size: int | Sequence[int] | None,
+    interpolation: Any = InterpolationMode.BILINEAR,
+    max_size: int | None = None,
+    antialias: bool | None = True,
+) -> Any:
+    """Resizes as `Image.resize` does images, and `interpolate` tensors.
+
+    >>> resize(Image.new("RGB", (60, 40)), 20).size
+    (30, 20)
+    """
+    name, (height, width) = name_of(interpolation), get_size(picture)
+    wanted = resized_size(height, width, size, max_size)
+    if isinstance(picture, Image.Image):
+        if wanted == (height, width):
+            return picture
+        view = of_image(picture) if name in ("bilinear", "bicubic", "lanczos", "box") else None
+        if view is None:
+            return picture.resize(wanted[::-1], Image.Resampling(_PILLOW[name]))
+        return view.resized(wanted, name, True).image()
+    if isinstance(picture, Picture):
+        if picture.mode is not None and name != "hamming" or name in ("bilinear", "bicubic"):
+            name = "nearest" if picture.mode is not None and name == "nearest-exact" else name
+            return picture.resized(wanted, name, bool(antialias) or antialias is None)
+        return as_picture(resize(picture.given_back(), wanted, interpolation, None, antialias))
+    if wanted == (height, width):
+        return picture
+    if name not in ("nearest", "nearest-exact", "bilinear", "bicubic"):
+        raise ValueError(f"tensors can be resized by nearest, nearest-exact, bilinear and bicubic; got {name}")
+    smooth = name in ("bilinear", "bicubic")
+    view = of_tensor(picture) if smooth and picture.numel() else None
+    if view is not None:
+        return view.resized(wanted, name, antialias is None or bool(antialias)).tensor()
+    return _interpolated(picture, wanted, name, smooth and (antialias is None or bool(antialias)))
+
+
+def _interpolated(x: torch.Tensor, size: tuple[int, int], name: str, antialias: bool) -> torch.Tensor:
+    shape, dtype = x.shape, x.dtype
+    if x.numel() == 0:
+        return x.reshape(*shape[:-2], *size)
+    cast = name in ("bilinear", "bicubic") and dtype not in (torch.float32, torch.float64)
+    four = x.reshape(-1, *shape[-3:])
+    four = four.float() if cast else four
+    four = interpolate(four, size=list(size), mode=name, antialias=antialias, **_corners(name))
+    if cast:
+        if name == "bicubic" and dtype is torch.uint8:
+            four = four.clamp_(0, 255)
+        four = (four if dtype.is_floating_point else four.round_()).to(dtype)
+    return four.reshape(*shape[:-2], *size)
+
+
+def _corners(name: str) -> dict[str, Any]:
+    return {"align_corners": False} if name in ("bilinear", "bicubic") else {}
+
+
+def as_picture(x: Any) -> Any:
+    """A view on which native code runs, where there is one; else what was given."""
+    view = of_image(x) if isinstance(x, Image.Image) else of_tensor(x) if isinstance(x, torch.Tensor) else None
+    return x if view is None else view
+
+
+def crop(picture: Any, top: int, left: int, height: int, width: int) -> Any:
+    """A window, with zeros where it lies outside."""
+    full_height, full_width = get_size(picture)
+    if isinstance(picture, Image.Image):
+        return picture.crop((left, top, left + width, top + height))
+    inside = top >= 0 and left >= 0 and top + height <= full_height and left + width <= full_width
+    if isinstance(picture, Picture):
+        if inside:
+            return picture.cropped(top, left, height, width)
+        return as_picture(crop(picture.given_back(), top, left, height, width))
+    if inside:
+        return picture[..., top : top + height, left : left + width]
+    part = picture[..., max(top, 0) : max(top + height, 0), max(left, 0) : max(left + width, 0)]
+    before = [min(max(-left, 0), width), min(max(-top, 0), height)]
+    missing = [before[0], width - part.shape[-1] - before[0], before[1], height - part.shape[-2] - before[1]]
+    return _torch_pad(part, missing)
+
+
+def center_crop(picture: Any, size: int | Sequence[int]) -> Any:
+    """The middle; smaller pictures are padded with zeros first."""
+    height, width = pair(size)
+    full_height, full_width = get_size(picture)
+    if height > full_height or width > full_width:
+        extra = [max(width - full_width, 0), max(height - full_height, 0)]
+        borders = [extra[0] // 2, extra[1] // 2, (extra[0] + 1) // 2, (extra[1] + 1) // 2]
+        picture = pad(picture, borders, 0)
+        full_height, full_width = get_size(picture)
+    if (height, width) == (full_height, full_width):
+        return picture
+    return crop(picture, round((full_height - height) / 2), round((full_width - width) / 2), height, width)
+
+
+def resized_crop(
+    picture: Any,
+    top: int,
+    left: int,
+    height: int,
+    width: int,
+    size: int | Sequence[int],
+    interpolation: Any = InterpolationMode.BILINEAR,
+    antialias: bool | None = True,
+) -> Any:
+    """A window, resized as a picture of its own."""
+    view = as_picture(picture)
+    made = resize(crop(view, top, left, height, width), size, interpolation, None, antialias)
+    return made.given_back() if isinstance(made, Picture) and not isinstance(picture, Picture) else made
+
+
+def horizontal_flip(picture: Any) -> Any:
+    """Left and right exchanged."""
+    if isinstance(picture, Image.Image):
+        return picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    check_picture(picture, "horizontal_flip")
+    return picture.flipped(-1) if isinstance(picture, Picture) else picture.flip(-1)
+
+
+def vertical_flip(picture: Any) -> Any:
+    """Top and bottom exchanged."""
+    if isinstance(picture, Image.Image):
+        return picture.transpose(Image.Transpose.FLIP_TOP_BOTTOM)
+    check_picture(picture, "vertical_flip")
+    return picture.flipped(-2) if isinstance(picture, Picture) else picture.flip(-2)
+
+
+hflip, vflip = horizontal_flip, vertical_flip
+
+
+def pair(size: int | Sequence[int]) -> tuple[int, int]:
+    """(height, width) of a number, or of one or two of them."""
+    if isinstance(size, int):
+        return size, size
+    if len(size) not in (1, 2):
+        raise ValueError(f"size takes a number, or height and width; got {size!r}")
+    return int(size[0]), int(size[-1])
+
+
+def borders(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
+    """Left, top, right, bottom."""
+    values = (padding,) if isinstance(padding, int) else tuple(padding)
+    if len(values) not in (1, 2, 4):
+        raise ValueError(f"padding takes a number, (x, y), or (left, top, right, bottom); got {padding!r}")
+    return (values * (4 // len(values)))[:4]  # type: ignore[return-value]
+
+
+def pad(picture: Any, padding: int | Sequence[int], fill: Any = None, padding_mode: str = "constant") -> Any:
+    """Adds a border: `fill`, or by repeating or mirroring what is there ("edge", "reflect", "symmetric")."""
+    if padding_mode not in _PADDING:
+        raise ValueError(f"padding_mode takes {', '.join(_PADDING)}; got {padding_mode!r}")
+    left, top, right, bottom = borders(padding)
+    if isinstance(picture, Picture):
+        return as_picture(pad(picture.given_back(), padding, fill, padding_mode))
+    check_picture(picture, "pad")
+    if isinstance(picture, Image.Image):
+        if padding_mode == "constant" and picture.mode != "P":
+            return ImageOps.expand(picture, (left, top, right, bottom), _pillow_fill(fill, picture))
+        return _padded_image(picture, (left, top, right, bottom), fill, padding_mode)
+    if padding_mode == "constant":
+        return _filled(picture, (left, right, top, bottom), 0 if fill is None else fill)
+    shape = picture.shape
+    if padding_mode == "symmetric":
+        rows = _mirrored(shape[-2], top, bottom, picture.device)
+        return picture.index_select(-2, rows).index_select(-1, _mirrored(shape[-1], left, right, picture.device))
+    four = picture.reshape(-1, *shape[-3:])
+    floats = four if four.is_floating_point() else four.float()
+    name = "replicate" if padding_mode == "edge" else "reflect"
+    made = _torch_pad(floats, [left, right, top, bottom], mode=name).to(picture.dtype)
+    return made.reshape(*shape[:-2], *made.shape[-2:])
+
+
+def _mirrored(n: int, before: int, after: int, device: Any) -> torch.Tensor:
+    """Which elements an axis has, whose border is repeated in the mirror."""
+    at = torch.arange(-before, n + after, device=device)
+    return torch.where(at < 0, -1 - at, torch.where(at >= n, 2 * n - 1 - at, at))
+
+
+def _filled(x: torch.Tensor, sides: tuple[int, int, int, int], fill: Any) -> torch.Tensor:
+    if not isinstance(fill, (int, float)) and len(fill) == 1:
+        fill = fill[0]
+    if isinstance(fill, (int, float)):
+        return _torch_pad(x, sides, value=float(fill))
+    left, right, top, bottom = sides
+    height, width = x.shape[-2:]
+    values = torch.tensor(fill, device=x.device).to(x.dtype).reshape(-1, 1, 1)
+    out = values.expand(*x.shape[:-2], height + top + bottom, width + left + right).clone()
+    out[..., top : top + height, left : left + width] = x
+    return out
+
+
+def _pillow_fill(fill: Any, image: Image.Image) -> Any:
+    """As Pillow takes it: an integer, or a tuple of one for each band."""
+    bands = len(image.getbands())
+    values = list(fill) if isinstance(fill, (tuple, list)) else [0 if fill is None else fill] * bands
+    if len(values) == 1:
+        values *= bands
+    if len(values) != bands:
+        raise ValueError(f"fill has {len(values)} values, but the image has {bands} bands")
+    if image.mode == "F":
+        return values[0]
+    whole = [int(v) for v in values]
+    return whole[0] if bands == 1 else tuple(whole)
+
+
+def _padded_image(image: Image.Image, sides: tuple[int, int, int, int], fill: Any, mode: str) -> Image.Image:
+    import numpy as np
+
+    left, top, right, bottom = sides
+    if image.mode == "P" and mode == "constant":
+        made = ImageOps.expand(image, sides, int(fill or 0))
+    else:
+        array = np.asarray(image)
+        widths = [(top, bottom), (left, right), (0, 0)][: array.ndim]
+        made = Image.fromarray(np.pad(array, widths, mode=mode))  # type: ignore[call-overload]
+    palette = image.getpalette() if image.mode == "P" else None
+    if palette is not None:
+        made = made if made.mode == "P" else made.convert("P")
+        made.putpalette(palette)
+    return made

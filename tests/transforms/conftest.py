@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torchvision as the oracle, also where its compiled operators don't fit the PyTorch that is installed: transforms need
+none of them, only that they are known by name."""
+
+import importlib.util
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+_known = []
+
+
+@pytest.fixture(scope="session")
+def v2():
+    found = importlib.util.find_spec("torchvision")
+    if found is None:
+        pytest.skip("torchvision is not installed")
+    try:
+        from torchvision.transforms import v2
+    except (RuntimeError, OSError):
+        text = Path(found.origin).with_name("_meta_registrations.py").read_text()
+        library = torch.library.Library("torchvision", "DEF")
+        for name in set(re.findall(r'torchvision::(\w+)"', text)) | set(re.findall(r'register_meta\("(\w+)"\)', text)):
+            library.define(f"{name}(Tensor x) -> Tensor")
+        _known.append(library)
+        from torchvision.transforms import v2
+    warnings.filterwarnings("ignore", message="The transform `ToTensor")
+    return v2
