@@ -198,6 +198,7 @@ def test_every_deterministic_operator_has_enough_cases():
 
 # Arguments that no case has, or none per sample or per frame: why.
 UNUSED = {
+    ("", "rule"): "Pillow's and PyTorch's pixels, which DALI has not",
     ("decoders.", "*"): "what files are decoded with is compared by test_files.py",
     ("experimental.dilate", "*"): "DALI has it on the GPU only",
     ("experimental.erode", "*"): "the same",

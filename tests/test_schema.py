@@ -47,6 +47,7 @@ ADDED = {
     ("*", "shuffle_window"): "shuffling of data sets that can only be read in blocks, such as Parquet files",
     ("*", "name"): "every call takes it; sources keep it",
     ("decoders.video", "image_type"): "readers of videos have it, and are made of this operator",
+    ("*", "rule"): "opt-in: the pixels of Pillow and PyTorch, for models that were trained with torchvision",
     ("audio_resample", "antialias"): "opt-in, as it changes samples: no aliases where the rate is lowered",
 }
 NOT_ON_GPU_YET = {

@@ -63,6 +63,22 @@ RECIPES = {
         t.RandomOrder([t.RandomVerticalFlip(), t.ColorJitter(0.2), t.RandomApply([t.GaussianBlur(3)])])
     ],
     "choice": lambda t: [t.RandomChoice([t.RandomVerticalFlip(1.0), t.ColorJitter(0.2)], p=[0.3, 0.7])],
+    "rotation": lambda t: [t.RandomRotation(40)],
+    "rotation, expanded": lambda t: [t.RandomRotation((10, 80), t.InterpolationMode.BILINEAR, expand=True, fill=9)],
+    "rotation, center": lambda t: [t.RandomRotation(180, t.InterpolationMode.BILINEAR, center=(3, 5))],
+    "quarter": lambda t: [t.RandomRotation((90, 90), expand=True)],
+    "affine": lambda t: [t.RandomAffine(30, (0.1, 0.2), (0.7, 1.3), (5, 10, 3, 8), fill=3)],
+    "affine, linear": lambda t: [t.RandomAffine(30, (0.1, 0.2), (0.7, 1.3), 5, t.InterpolationMode.BILINEAR)],
+    "perspective": lambda t: [t.RandomPerspective(0.5, 1.0)],
+    "perspective, nearest": lambda t: [t.RandomPerspective(0.7, 0.8, t.InterpolationMode.NEAREST, fill=100)],
+    "AutoAugment": lambda t: [t.AutoAugment()],
+    "AutoAugment, CIFAR10": lambda t: [t.AutoAugment(t.AutoAugmentPolicy.CIFAR10)],
+    "AutoAugment, SVHN": lambda t: [t.AutoAugment(t.AutoAugmentPolicy.SVHN, fill=128)],
+    "RandAugment": lambda t: [t.RandAugment(3)],
+    "RandAugment, linear": lambda t: [t.RandAugment(interpolation=t.InterpolationMode.BILINEAR, fill=10)],
+    "TrivialAugmentWide": lambda t: [t.TrivialAugmentWide()],
+    "AugMix": lambda t: [t.AugMix()],
+    "AugMix, some": lambda t: [t.AugMix(severity=7, all_ops=False)],
     "int16": lambda t: [t.PILToTensor(), t.ToDtype(torch.int16, scale=True)],
 }
 

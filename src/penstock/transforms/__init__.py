@@ -12,6 +12,7 @@ torch.Size([3, 24, 24])
 
 from . import functional
 from ._transform import Compose, Identity, Lambda, RandomApply, RandomChoice, RandomOrder, Transform
+from .auto_augment import AugMix, AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
 from .batches import CutMix, MixUp
 from .color import (
     ColorJitter,
@@ -46,8 +47,12 @@ from .geometry import (
     RandomVerticalFlip,
     Resize,
 )
+from .warp import RandomAffine, RandomPerspective, RandomRotation
 
 __all__ = [
+    "AugMix",
+    "AutoAugment",
+    "AutoAugmentPolicy",
     "CenterCrop",
     "ColorJitter",
     "Compose",
@@ -62,7 +67,9 @@ __all__ = [
     "Normalize",
     "PILToTensor",
     "Pad",
+    "RandAugment",
     "RandomAdjustSharpness",
+    "RandomAffine",
     "RandomApply",
     "RandomAutocontrast",
     "RandomChoice",
@@ -73,8 +80,10 @@ __all__ = [
     "RandomHorizontalFlip",
     "RandomInvert",
     "RandomOrder",
+    "RandomPerspective",
     "RandomPosterize",
     "RandomResizedCrop",
+    "RandomRotation",
     "RandomSolarize",
     "RandomVerticalFlip",
     "Resize",
@@ -84,5 +93,6 @@ __all__ = [
     "ToPureTensor",
     "ToTensor",
     "Transform",
+    "TrivialAugmentWide",
     "functional",
 ]

@@ -33,6 +33,7 @@ from .geometry import (
     vertical_flip,
     vflip,
 )
+from .warp import affine, perspective, rotate
 
 __all__ = [
     "InterpolationMode",
@@ -42,6 +43,7 @@ __all__ = [
     "adjust_hue",
     "adjust_saturation",
     "adjust_sharpness",
+    "affine",
     "autocontrast",
     "center_crop",
     "convert_image_dtype",
@@ -56,11 +58,13 @@ __all__ = [
     "normalize",
     "pad",
     "permute_channels",
+    "perspective",
     "pil_to_tensor",
     "posterize",
     "resize",
     "resized_crop",
     "rgb_to_grayscale",
+    "rotate",
     "solarize",
     "to_dtype",
     "to_grayscale",

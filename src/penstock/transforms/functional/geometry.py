@@ -41,6 +41,10 @@ def name_of(interpolation: Any) -> str:
     return name
 
 
+def pillow_mode(name: str) -> Image.Resampling:
+    return Image.Resampling(_PILLOW[name])
+
+
 def check_picture(picture: Any, who: str) -> None:
     if not isinstance(picture, (Image.Image, torch.Tensor, Picture)):
         raise TypeError(f"{who} takes an image of Pillow or a tensor; got {type(picture).__name__}")
@@ -240,7 +244,7 @@ def pad(picture: Any, padding: int | Sequence[int], fill: Any = None, padding_mo
     check_picture(picture, "pad")
     if isinstance(picture, Image.Image):
         if padding_mode == "constant" and picture.mode != "P":
-            return ImageOps.expand(picture, (left, top, right, bottom), _pillow_fill(fill, picture))
+            return ImageOps.expand(picture, (left, top, right, bottom), pillow_fill(fill, picture))
         return _padded_image(picture, (left, top, right, bottom), fill, padding_mode)
     if padding_mode == "constant":
         return _filled(picture, (left, right, top, bottom), 0 if fill is None else fill)
@@ -274,7 +278,7 @@ def _filled(x: torch.Tensor, sides: tuple[int, int, int, int], fill: Any) -> tor
     return out
 
 
-def _pillow_fill(fill: Any, image: Image.Image) -> Any:
+def pillow_fill(fill: Any, image: Image.Image) -> Any:
     """As Pillow takes it: an integer, or a tuple of one for each band."""
     bands = len(image.getbands())
     values = list(fill) if isinstance(fill, (tuple, list)) else [0 if fill is None else fill] * bands
