@@ -2,8 +2,8 @@
 """`penstock.transforms` against torchvision, whose pixels it has, on one thread.
 
 `python bench/transforms.py --data FOLDER`, with a folder of photographs. Both get the same pictures, in memory: images
-of Pillow and tensors CHW one by one, and a batch NCHW. Writes results/transforms.md: processor time, which other work on
-the machine hardly changes. Before anything is timed, the results of both are compared.
+of Pillow and tensors CHW one by one, and a batch NCHW. Writes results/transforms.md: processor time, which other work
+on the machine hardly changes. Before anything is timed, the results of both are compared.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 
 import torch
 from torchvision.transforms import v2
-from torchvision_transforms import inputs, seconds
 
 from penstock import transforms
+from torchvision_transforms import inputs, seconds
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 NAMES = ("val", "rrc", "jitter", "blur", "resize", "crop", "flip", "grey", "rotate", "augment")
@@ -58,8 +58,8 @@ def main() -> None:
         "# Transforms with torchvision's pixels",
         "",
         f"Microseconds of the processor for one picture, {n} photographs in memory, one thread, PyTorch "
-        f"{torch.__version__}, the same parameters for both. `images` and `tensors` (CHW) come one by one, `batch` is one "
-        "tensor NCHW of 375 x 500. A ratio above 1 is in penstock's favour.",
+        f"{torch.__version__}, the same parameters for both. `images` and `tensors` (CHW) come one by one, `batch` is "
+        "one tensor NCHW of 375 x 500. A ratio above 1 is in penstock's favour.",
         "",
         "| transforms | input | penstock | torchvision | ratio |",
         "|---|---|---|---|---|",
