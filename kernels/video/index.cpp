@@ -22,18 +22,21 @@ Source source_of(Bytes file) {
 
 namespace {
 
-enum Container { MP4, MATROSKA };
+enum Container { MP4, MATROSKA, AVI };
 
 Container container_of(const Source &file) {
   if (file.size == 0) fail("empty file");
-  uint8_t head[8] = {};
-  const Bytes b{head, std::min<int64_t>(8, file.size)};
+  uint8_t head[12] = {};
+  const Bytes b{head, std::min<int64_t>(12, file.size)};
   file.read(0, b.size, head);
   for (const char *first : {"ftyp", "moov", "mdat", "moof", "free", "skip", "wide", "pnot", "styp", "sidx"})
     if (b.starts(4, first, 4)) return MP4;
   if (b.starts(0, "\x1a\x45\xdf\xa3", 4)) return MATROSKA;
-  fail("not a video that can be read (MP4, QuickTime, Matroska, WebM): %lld bytes that begin with %02x %02x %02x %02x",
-       (long long)file.size, head[0], head[1], head[2], head[3]);
+  if (b.starts(0, "RIFF", 4) && b.starts(8, "AVI", 3)) return AVI;
+  fail(
+      "not a video that can be read (MP4, QuickTime, Matroska, WebM, AVI): %lld bytes that begin with %02x %02x %02x "
+      "%02x",
+      (long long)file.size, head[0], head[1], head[2], head[3]);
 }
 
 }  // namespace
@@ -44,5 +47,6 @@ VideoIndex read_video_index(Bytes file) {
 }
 
 VideoIndex read_video_index(const Source &file) {
-  return container_of(file) == MP4 ? read_mp4(file) : read_matroska(file);
+  const Container container = container_of(file);
+  return container == MP4 ? read_mp4(file) : container == AVI ? read_avi(file) : read_matroska(file);
 }

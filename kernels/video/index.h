@@ -36,10 +36,11 @@ struct Source {
 };
 Source source_of(Bytes file);
 
-// Told apart by its content: MP4 and QuickTime, Matroska and WebM; of bytes clips (clip.h), too. Fails with what is
-// wrong with the file.
+// Told apart by its content: MP4 and QuickTime, Matroska and WebM, AVI; of bytes clips (clip.h), too. Fails with what
+// is wrong with the file.
 VideoIndex read_video_index(Bytes file);
 VideoIndex read_video_index(const Source &file);
 
 VideoIndex read_mp4(const Source &file);
 VideoIndex read_matroska(const Source &file);
+VideoIndex read_avi(const Source &file);

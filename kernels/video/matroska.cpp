@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "video/codecs.h"
-#include "video/index.h"
+#include "video/pieces.h"
 
 namespace {
 
@@ -130,39 +130,16 @@ Track read_track(Bytes b) {
   return track;
 }
 
-// Reads a file by small pieces, as what matters are a few bytes in front of each picture.
-class Reader {
- public:
-  explicit Reader(const Source &file) : file_(file) {}
-
-  int64_t size() const { return file_.size; }
-  // Up to `n` bytes at a place, fewer at the end of the file; valid until the next call.
-  Bytes at(int64_t place, int64_t n) {
-    n = std::min(n, file_.size - place);
-    if (place < begin_ || place + n > begin_ + (int64_t)piece_.size()) {
-      piece_.resize((size_t)std::min(kPiece, file_.size - place));
-      begin_ = place;
-      file_.read(place, (int64_t)piece_.size(), piece_.data());
-    }
-    return {piece_.data() + (place - begin_), n};
-  }
+// Elements of a file, whose heads are read one by one.
+struct Reader : Pieces {
+  using Pieces::Pieces;
   bool next(int64_t *place, Element *e) {
+    constexpr int64_t kMaxHead = 12;
     int64_t inside = 0;
-    if (*place >= file_.size || !next_element(at(*place, kMaxHead), &inside, e)) return false;
+    if (*place >= size() || !next_element(at(*place, kMaxHead), &inside, e)) return false;
     e->begin = *place += inside;
     return true;
   }
-  std::vector<uint8_t> content(const Element &e) {
-    std::vector<uint8_t> bytes((size_t)std::min(e.size, file_.size - e.begin));
-    file_.read(e.begin, (int64_t)bytes.size(), bytes.data());
-    return bytes;
-  }
-
- private:
-  static constexpr int64_t kPiece = 4096, kMaxHead = 12;
-  const Source &file_;
-  std::vector<uint8_t> piece_;
-  int64_t begin_ = 0;
 };
 
 // One block: the number of its track, its time against its cluster's, flags, and the picture.
@@ -215,7 +192,7 @@ VideoIndex read_matroska(const Source &source) {
     if (e.id == SEGMENT || e.id == CLUSTER) continue;
     if (e.size == kUnknown) fail("Matroska: an element %x of unknown size at byte %lld", e.id, (long long)at);
     if (e.id == INFO || e.id == TRACKS || e.id == TIMESTAMP) {
-      const std::vector<uint8_t> bytes = file.content(e);
+      const std::vector<uint8_t> bytes = file.all(e.begin, e.size);
       const Bytes b{bytes.data(), (int64_t)bytes.size()};
       if (e.id == TIMESTAMP) cluster_time = (int64_t)(number(b) & INT64_MAX >> 1);
       for_elements(b, [&](uint32_t id, Bytes c) {

@@ -33,6 +33,10 @@ def seeds() -> dict[str, bytes]:
         "mov": {"container": "mov", "codec": "mjpeg", "pixels": "yuvj420p"},
         "matroska": {"container": "matroska"},
         "matroska_mpeg4": {"container": "matroska", "codec": "mpeg4"},
+        "avi_mpeg4": {"container": "avi", "codec": "mpeg4", "codec_options": (("bf", "2"),)},
+        "avi_mpeg2": {"container": "avi", "codec": "mpeg2video", "rate": 25, "codec_options": (("bf", "2"),)},
+        "avi_mjpeg": {"container": "avi", "codec": "mjpeg", "pixels": "yuvj420p"},
+        "avi_h264": {"container": "avi", "codec_options": (("bf", "0"),)},
         "webm_vp8": {"container": "webm", "codec": "libvpx"},
         "webm_vp9": {"container": "webm", "codec": "libvpx-vp9"},
     }
@@ -64,7 +68,7 @@ def long_edits(file: bytes, number: int) -> bytes:
 
 def main() -> int:
     args = damaging.arguments(__doc__).parse_args()
-    names = ("index", "mp4", "matroska", "esds", "clip", "packed_index", "codecs", "runs", "h264")
+    names = ("index", "mp4", "matroska", "avi", "esds", "clip", "packed_index", "codecs", "runs", "h264")
     sources = [*(f"video/{n}" for n in names), "core/native_time"]
     return damaging.run(damaging.build(args.build_folder, "fuzz_video", sources), args, "videos", seeds())
 

@@ -23,7 +23,7 @@ ROUNDINGS = {  # of the frame at which a range starts, and of that before which 
     "all_up": ("up", "up"),
     "all_down": ("down", "down"),
 }
-_VIDEOS = ("mp4", "mov", "m4v", "mkv", "webm")
+_VIDEOS = ("mp4", "mov", "m4v", "mkv", "webm", "avi")
 _THREADS = 4  # that read indices
 _AT_ONCE = 256  # files, before progress is told
 

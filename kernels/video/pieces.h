@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a file by small pieces, for containers whose headers are spread over all of it.
+#pragma once
+#include <algorithm>
+
+#include "video/index.h"
+
+class Pieces {
+ public:
+  explicit Pieces(const Source &file) : file_(file) {}
+
+  int64_t size() const { return file_.size; }
+  // Up to `n` bytes at a place, fewer at the end of the file; valid until the next call.
+  Bytes at(int64_t place, int64_t n) {
+    n = std::clamp<int64_t>(n, 0, std::max<int64_t>(0, file_.size - place));
+    if (n && (place < begin_ || place + n > begin_ + (int64_t)piece_.size())) {
+      piece_.resize((size_t)std::min(std::max(n, kPiece), file_.size - place));
+      begin_ = place;
+      file_.read(place, (int64_t)piece_.size(), piece_.data());
+    }
+    return {n ? piece_.data() + (place - begin_) : piece_.data(), n};
+  }
+  // All of a part of the file, as far as it is there.
+  std::vector<uint8_t> all(int64_t place, int64_t n) {
+    std::vector<uint8_t> bytes((size_t)std::clamp<int64_t>(n, 0, std::max<int64_t>(0, file_.size - place)));
+    if (!bytes.empty()) file_.read(place, (int64_t)bytes.size(), bytes.data());
+    return bytes;
+  }
+
+ private:
+  static constexpr int64_t kPiece = 4096;
+  const Source &file_;
+  std::vector<uint8_t> piece_;
+  int64_t begin_ = 0;
+};
