@@ -15,6 +15,7 @@ from ...core.picks import Picks
 from ...core.source import Source
 from ...external import samples
 from ..decode.video import frames_in
+from ._by_sample import Made
 from ._fed import Feed
 from ._picks import Given
 
@@ -101,7 +102,7 @@ class FedVideo(Source):
 
     def take(self, n: int, iteration: int) -> Picks:
         batches = self.feeding.take(iteration, lambda: self.closing)
-        return Given(batches, np.arange(len(batches[0])))
+        return Given(Made(batches, {}), np.arange(len(batches[0])))
 
     def load(self, picks: Picks, io: Pool) -> tuple[Batch, ...]:
         assert isinstance(picks, Given)
