@@ -8,8 +8,6 @@ PENSTOCK_FFMPEG names, the package `av` (`pip install penstock[video]`), the sys
 from __future__ import annotations
 
 import ctypes
-import glob
-import importlib.util
 import os
 import threading
 from collections.abc import Iterator
@@ -55,6 +53,8 @@ def _candidates() -> Iterator[tuple[str, str, str]]:
     if named:
         yield from _in_folder(named, named)
         return
+    import importlib.util  # here, as `import penstock` has to be quick
+
     package = importlib.util.find_spec("av")
     if package is not None and package.origin:
         yield from _in_folder(
@@ -65,6 +65,8 @@ def _candidates() -> Iterator[tuple[str, str, str]]:
 
 
 def _in_folder(place: str, folder: str) -> Iterator[tuple[str, str, str]]:
+    import glob  # here, as `import penstock` has to be quick
+
     util, codec = (sorted(glob.glob(os.path.join(folder, f"{name}*.so*"))) for name in ("libavutil", "libavcodec"))
     if util and codec:
         yield place, util[-1], codec[-1]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -24,7 +23,8 @@ def folder() -> str:
 def kept(kind: str, paths: str | Sequence[str], scan: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     """What `scan` finds in one or several files, or has found before: by path, size and time of change, or ETag. `kind`
     tells apart the scans that a file may be given to. Raises OSError if there is no such file."""
-    import zipfile  # here, as `import penstock` has to be quick
+    import hashlib  # here, as `import penstock` has to be quick
+    import zipfile
 
     identity = f"{_VERSION}\0{kind}"
     for path in [paths] if isinstance(paths, str) else paths:

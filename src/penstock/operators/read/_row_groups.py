@@ -7,10 +7,12 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ._arrow import Values
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 MOST_BYTES = 1 << 30  # of row groups that are kept although no batch needs them now
 
@@ -24,6 +26,8 @@ class RowGroups:
     """`read(k)` decodes row group k; it is called by `n_threads` threads."""
 
     def __init__(self, read: Callable[[int], RowGroup], n_threads: int):
+        from concurrent.futures import ThreadPoolExecutor  # here, as `import penstock` has to be quick
+
         self._read, self._lock, self.pid = read, threading.Lock(), os.getpid()
         self._pool = ThreadPoolExecutor(n_threads, "penstock row groups")
         self._kept: OrderedDict[int, Future[RowGroup]] = OrderedDict()  # the one that was wanted last comes last

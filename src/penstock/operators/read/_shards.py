@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import bz2
 import ctypes
-import hashlib
 import os
-import tempfile
 import zlib
 
 import numpy as np
@@ -29,6 +26,9 @@ def unpacked(path: str, packed: str, compression: str, size: int, local: str | N
     the folder `local`, where it stays. ValueError or OSError if it can't be unpacked."""
     if not storage.is_url(path) and os.path.isfile(path) and os.path.getsize(path) == size:
         return path
+    import hashlib  # here, as `import penstock` has to be quick
+    import tempfile
+
     version = storage.version(packed)
     identity = f"{storage.absolute(packed)}\0{version.size}\0{version.tag}\0{size}"
     name = f"{hashlib.sha256(os.fsencode(identity)).hexdigest()[:32]}.mds"
@@ -63,6 +63,8 @@ def _decompress(data: bytes, compression: str, size: int) -> bytes | memoryview:
         return out.data
     if compression not in ("gz", "bz2"):
         raise ValueError(f"it is compressed by {compression!r}; zstd, gz and bz2 can be read")
+    import bz2  # here, as `import penstock` has to be quick
+
     unpack = zlib.decompressobj(zlib.MAX_WBITS | 16) if compression == "gz" else bz2.BZ2Decompressor()
     try:
         content = unpack.decompress(data, size + 1)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import glob
 import io
 import os
 import zlib
@@ -187,6 +186,8 @@ def parquet_files(given: str) -> list[str]:
             return [given]
         matches = matcher([name], True)
         return [f"{folder}/{n}" for n in storage.names_in(folder) if matches(n)]
+    import glob  # here, as `import penstock` has to be quick
+
     if os.path.isdir(given):
         given = os.path.join(glob.escape(given), "**", "*.parquet")
     elif os.path.exists(given) or not any(c in given for c in "*?["):

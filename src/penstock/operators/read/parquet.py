@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable
-from concurrent.futures import CancelledError
 from typing import Any
 
 import numpy as np
@@ -151,6 +150,8 @@ class _Reading(Loading):
         self._futures = groups.begin(self._wanted, soon)
 
     def wait(self) -> tuple[Batch, ...]:
+        from concurrent.futures import CancelledError  # here, as `import penstock` has to be quick
+
         table, n = self._reader.table, len(self._index)
         outputs = [allocate(n, TENSOR)[0] for _ in table.kinds]
         for rows, (dtype, _) in zip(outputs, table.kinds):
