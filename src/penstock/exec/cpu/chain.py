@@ -4,6 +4,7 @@ in one native call."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -124,7 +125,7 @@ class Chain:
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
         if self.programs is not None:
-            try:
+            with contextlib.suppress(MemoryError):  # of which the rules say what it was for
                 rows = self.programs.rows(ctx)
                 kind = self.programs.kind(rows)
                 plan = self.programs.take(kind, rows)
@@ -139,8 +140,6 @@ class Chain:
                     if rows is not ctx:
                         self.publish(ctx, rows)
                     return
-            except MemoryError:  # of which the rules say what it was for
-                pass
         self.plans["by rules"] += 1
         segment: _Segment | None = None
         for link in self.links:
