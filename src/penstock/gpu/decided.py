@@ -31,11 +31,9 @@ def expect(
     columns: list[dict[str, Any]],
     at_hand: list[Spec],
     specs: list[Spec],
-) -> list[Any]:
+) -> None:
     """Adds checks of what the launches follow from to the program. `columns` are the arguments of each call, `specs`
-    those of the tensors, `at_hand` the same of the batch at hand. Gives the bytes of scratch memory that follow from
-    the batch. Raises OddBatch."""
-    scratch: list[Any] = []
+    those of the tensors, `at_hand` the same of the batch at hand. Raises OddBatch."""
     for head, locals_ in fusion.groups:
         called = [head, *locals_] if head >= 0 else locals_
         form = forms.form_of(calls[head].kernel, len(calls[head].ins)) if head >= 0 else ""
@@ -51,24 +49,20 @@ def expect(
         if expected is not None:
             expected(tracer, columns[head])
         elif form in ("own", "block"):
-            scratch += _expect_phases(tracer, calls[head], at_hand, specs)
-    return scratch
+            _expect_phases(tracer, calls[head], at_hand, specs)
 
 
-def _expect_phases(tracer: Tracer, call: Call, at_hand: list[Spec], specs: list[Spec]) -> list[Any]:
+def _expect_phases(tracer: Tracer, call: Call, at_hand: list[Spec], specs: list[Spec]) -> None:
     """Has the companion of a head plan once more, traced: what it decides by and compiles in is checked."""
 
     outs, ins = ([specs[t] for t in of] for of in (call.outs, call.ins))
     kind = head_kind(call, at_hand)
-    scratch, args = [], None if call.args is None else tracer.of_memory(call.args)
+    args = None if call.args is None else tracer.of_memory(call.args)
     for p in forms.companion(call.kernel)(Task(call._replace(args=args), outs, ins, outs[0], kind, kind, outs[0].n)):
-        for number in (*p.block, p.shared, p.scratch if p.zero else 0):
+        for number in (*p.block, p.shared, p.scratch):
             int(number)
         if 0 in p.grid:
             raise Untraceable("there is nothing to do")
-        if not p.zero and not is_constant(p.scratch):
-            scratch.append(p.scratch)
-    return scratch
 
 
 def _expect_tensor(tracer: Tracer, s: Spec) -> None:

@@ -4,10 +4,6 @@ may be narrowed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
-from ...core.batch import Batch
 from ...core.op import Pointwise
 from ...graph.node import Node
 from .launch import Launches
@@ -21,16 +17,6 @@ def inputs_of(node: Node) -> list[Edge]:
 
 def outputs_of(node: Node) -> list[Edge]:
     return [(node.number, i) for i in range(node.n_outputs)]
-
-
-def named_by(calls: Iterable[Any], inputs: Iterable[Edge], values: Mapping[Edge, Batch]) -> dict[Edge, Edge]:
-    """The input that the names of an edge's samples come from, where they have any; `calls` have `ins` and `outs`."""
-    named = {e: e for e in inputs if values[e].sources is not None}
-    for c in calls:
-        name = next((named[e] for e in c.ins if e in named), None)
-        if name is not None:
-            named.update(dict.fromkeys(c.outs, name))
-    return named
 
 
 class Wiring:

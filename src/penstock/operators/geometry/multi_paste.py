@@ -47,7 +47,6 @@ class MultiPaste(Operator):
     layouts = ("HWC", "FHWC")
     mixes_samples = True
     by_address = True
-    replays = True
     kernel = "geometry/multi_paste"
     in_ids = PerSample([int], None, "Indices of the samples that regions are taken from.", ragged=True)
     output_size = PerSample([int], None, "Height and width of the canvas.")
@@ -74,7 +73,7 @@ class MultiPaste(Operator):
         first = inputs[0]
         self._check(a, inputs)
         image, batch, a.count = self._sources(a, inputs)
-        shape = _taken(a, [x.stored for x in inputs], batch, image)  # (n, regions, 3)
+        shape = np.stack([x.stored for x in inputs])[batch, image]  # (n, regions, 3)
         there = np.arange(image.shape[1]) < a.count[:, None]
         size = shape[:, :, :2]
         channels = shape[:, 0, 2] if shape.shape[1] else first.shape[:, 2]
@@ -95,8 +94,8 @@ class MultiPaste(Operator):
             SampleErrors.where(wrong.any(axis=1), partial(_text, what, wrong, at, whole, region))
         a.shape = np.concatenate([canvas, channels[:, None]], axis=1)
         a.places = np.concatenate([in_at, np.where(there[:, :, None], region, 0), out_at], axis=2)
-        a.widths = shape[:, :, 1].copy()
-        a.addresses = _taken(a, [b.rows["data"] for b in a.batches if b is not None], batch, image)
+        a.widths = np.ascontiguousarray(shape[:, :, 1])
+        a.addresses = np.stack([b.rows["data"] for b in a.batches if b is not None])[batch, image].astype("i8")
 
     def outputs(self, a: Arguments, *inputs: Spec) -> Spec:
         return inputs[0].like(shape=a.shape, dtype=self._type(inputs[0]))
@@ -130,8 +129,8 @@ class MultiPaste(Operator):
             image = np.repeat(np.arange(a.n)[:, None], len(inputs), axis=1)
             batch = np.repeat(np.arange(len(inputs))[None], a.n, axis=0)
             return image, batch, np.full(a.n, len(inputs))
-        # Frames of each sample; those behind the last that has any don't matter.
-        frames = np.ones(a.n, "i8") if a.sample_of is None else np.bincount(a.sample_of)
+        sample_of = np.arange(a.n) if a.sample_of is None else a.sample_of
+        frames = np.bincount(sample_of)  # of each sample; those behind the last that has any don't matter
         samples, first = len(frames), np.cumsum(frames) - frames
         ids, counts = a.in_ids, a.lengths("in_ids")
         there = np.arange(ids.shape[1]) < counts[:, None]
@@ -140,10 +139,7 @@ class MultiPaste(Operator):
             wrong.any(axis=1),
             lambda i: f"`in_ids` must be in range [0, {samples - 1}], the batch; got {ids[i][there[i]].tolist()}",
         )
-        ids = np.where(there, ids, 0).astype("i8")
-        if a.sample_of is None:
-            return ids, np.zeros(ids.shape, "i8"), counts
-        sample_of = a.sample_of
+        ids = np.where(there, ids, 0)
         wrong = there & (frames[ids] != frames[sample_of][:, None])
         SampleErrors.where(
             wrong.any(axis=1),
@@ -203,13 +199,6 @@ def _text(what: str, wrong: np.ndarray, at: np.ndarray, whole: np.ndarray, regio
         f"region {r} must be within bounds of {what}: it begins at {at[i, r].tolist()} and has the size "
         f"{region[i, r].tolist()}; the size of {what} is {extent.tolist()}"
     )
-
-
-def _taken(a: Arguments, of_inputs: list[np.ndarray], batch: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """(n, regions, ...): of each region the row of its input."""
-    if len(of_inputs) == 1:
-        return a.native.taken(of_inputs[0].astype("i8"), row)
-    return np.stack(of_inputs)[batch, row].astype("i8")
 
 
 def _wide(x: np.ndarray) -> np.ndarray:
