@@ -40,7 +40,7 @@ def test_ops_suggests_and_names_what_is_not_there(capsys):
     main(["ops", "resise"])
     assert "Did you mean 'resize'" in capsys.readouterr().out
     assert main(["ops", "readers"]) == 0
-    assert "not there yet: " in (out := capsys.readouterr().out) and "readers.coco" in out
+    assert "readers.coco" in capsys.readouterr().out
 
 
 def test_version(capsys):

@@ -8,15 +8,8 @@ import re
 
 from ..core.op import snake_case
 
-_ADVICE = {
-    "read the files in Python and bring them in by fn.external_source (docs/sources.md)": (
-        "readers.video readers.video_resize experimental.inputs.video"
-    ),
-}
-INSTEAD = {name: advice for advice, names in _ADVICE.items() for name in names.split()}
-FORMER = {f"{name.removeprefix('readers.')}_reader": name for name in INSTEAD if name.startswith("readers.")} | {
-    "video_reader_resize": "readers.video_resize",
-}
+INSTEAD: dict[str, str] = {}  # operators of DALI that are not there, such as "readers.video": none at present
+FORMER: dict[str, str] = {}  # their former names, such as "video_reader"
 
 _CROP = "fn.crop(images, crop=[h, w], crop_pos_x=fn.random.uniform(range=[0, 1]), crop_pos_y=...)"
 _NORMALIZE = (

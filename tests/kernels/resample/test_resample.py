@@ -168,7 +168,7 @@ def test_instruction_sets_agree_bit_for_bit(pool, limit, level):
 
 
 def ranges(shape, size, kwargs, begin, end):
-    a = Arguments(1, None, {"antialias": kwargs["antialias"]})
+    a = Arguments(1, None, {"antialias": kwargs["antialias"], "rule": "dali"})
     a.start = np.array([kwargs.get("lo", np.zeros(2))], "f8")
     a.end = np.array([kwargs.get("hi", shape[:2])], "f8")
     a.size = np.array([size], "i8")

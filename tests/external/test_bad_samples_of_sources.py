@@ -67,7 +67,7 @@ def test_bad_samples_are_left_out_and_listed(method):
         (1, 3, "skip"),
         (2, 2, "skip"),
     ]
-    assert told[1].source.startswith("idx_in_epoch 4 of epoch 0, by of_three (test_bad_samples.py:")
+    assert told[1].source.startswith("idx_in_epoch 4 of epoch 0, by of_three (test_bad_samples_of_sources.py:")
 
 
 @everywhere
@@ -232,7 +232,7 @@ def test_the_last_batch(method, last_batch):
     told = [str(w.message) for w in told if "don't fill a batch" in str(w.message)]
     assert len(told) == (last_batch is None)
     if told:
-        assert told[0].startswith("eleven (test_bad_samples.py:") and "ended after 11 samples; the last 3" in told[0]
+        assert told[0].startswith("eleven (test_bad_samples_of_sources.py:") and "ended after 11 samples; the last 3" in told[0]
 
 
 def test_iterables_keep_their_last_samples_too():
