@@ -232,7 +232,10 @@ def test_the_last_batch(method, last_batch):
     told = [str(w.message) for w in told if "don't fill a batch" in str(w.message)]
     assert len(told) == (last_batch is None)
     if told:
-        assert told[0].startswith("eleven (test_bad_samples_of_sources.py:") and "ended after 11 samples; the last 3" in told[0]
+        assert (
+            told[0].startswith("eleven (test_bad_samples_of_sources.py:")
+            and "ended after 11 samples; the last 3" in told[0]
+        )
 
 
 def test_iterables_keep_their_last_samples_too():

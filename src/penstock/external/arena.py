@@ -39,6 +39,11 @@ def align(nbytes: int, to: int = 64) -> int:
     return -(-nbytes // to) * to
 
 
+def zone_of(worker: int) -> int:
+    """Where a worker's own zone of the arena begins."""
+    return _ZONE * (worker + 2)
+
+
 class Region:
     """A mapped part of the arena."""
 
@@ -130,9 +135,9 @@ class Spilled:
 class WorkerMemory:
     """A worker's view: the regions it is told to write to, and a zone of its own for what does not fit there."""
 
-    def __init__(self, fd: int, worker: int):
+    def __init__(self, fd: int, worker: int, spills_from: int = 0):
         self.fd = fd
-        self._next = _ZONE * (worker + 2)
+        self._next = zone_of(worker) + spills_from
         self._mapped: OrderedDict[int, mmap.mmap] = OrderedDict()
         self._reserved: dict[int, int] = {}
 

@@ -128,10 +128,11 @@ class Job:
         for first, end in ((task.first, row), (row + 1, task.first + task.n)):
             if first == end:
                 continue
-            columns = [
-                c._replace(begin=c.begin + (first - task.first) * c.step, end=c.begin + (end - task.first) * c.step)
-                for c in task.columns
-            ]
+            columns = []
+            for c in task.columns:
+                room = (c.end - c.begin) // task.n  # of each sample
+                begin, stop = c.begin + (first - task.first) * room, c.begin + (end - task.first) * room
+                columns.append(c._replace(begin=begin, end=stop))
             part = task._replace(number=number + len(left), first=first, n=end - first, columns=tuple(columns))
             self.tasks[part.number] = part
             left.append(part)

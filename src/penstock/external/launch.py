@@ -29,6 +29,7 @@ class Setup:
     def __init__(self, index: int, n_workers: int, sock: socket.socket, arena_fd: int, trace_fd: int, sources: Any):
         self.index, self.n_workers, self._sources = index, n_workers, sources
         self._sock, self._arena, self._trace = sock, arena_fd, trace_fd
+        self.spills_from = 0  # where in its zone of the arena it begins
         self.parent = os.getpid()
         self.seed = random.SystemRandom().getrandbits(32)
         # The signal comes when the *thread* that started the process ends, so only the main thread may ask for it.

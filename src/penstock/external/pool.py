@@ -211,6 +211,7 @@ class Pool:
             self.sizes[task.source].saw(reply)
         if isinstance(reply, (Done, Ended)):
             job.finish(reply, self._fd)
+            w.spilled_to = max([w.spilled_to, *(at + size - arena.zone_of(w.index) for at, size in reply.spilled)])
         else:
             job.errors[reply.row] = failure.as_exception(reply, w.name, task, self.sources[task.source].name)
 
@@ -256,7 +257,8 @@ class Pool:
     def _bury(self, w: WorkerProcess, why: str = "") -> None:
         """A worker is dead: what it was at has failed, what it had not begun goes to others, another one is started."""
         assert w.process is not None
-        current, was_ready, fd = self._current(w), w.ready, w.fileno()
+        current, fd = self._current(w), w.fileno()
+        was_ready = w.ready or current is not None  # it may have told so, and nobody have heard it yet
         del self._by_fd[fd]
         self._poll.unregister(fd)
         w.hang_up()

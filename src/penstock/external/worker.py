@@ -105,7 +105,7 @@ def _seed(seed: int, index: int) -> None:
 class _Worker:
     def __init__(self, setup: launch.Setup, arena_fd: int):
         self.callings: list[Calling] = setup.load()
-        self.memory = arena.WorkerMemory(arena_fd, setup.index)
+        self.memory = arena.WorkerMemory(arena_fd, setup.index, setup.spills_from)
         self.status = arena.Status(arena_fd, setup.n_workers).of(setup.index)
 
     def serve(self, task: Task) -> Done | Ended | Failed:

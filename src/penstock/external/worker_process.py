@@ -30,6 +30,7 @@ class WorkerProcess:
         self.load_ns = 0.0
         self.ready = False
         self.warned = 0.0  # seconds in one call that were warned of
+        self.spilled_to = 0  # bytes of its zone of the arena that batches may still lie in
 
     @property
     def alive(self) -> bool:
@@ -49,6 +50,7 @@ class WorkerProcess:
         launch.SOCKETS.add(ours)
         try:
             setup = launch.Setup(self.index, n_workers, theirs, arena_fd, self.trace_fd, sources)
+            setup.spills_from = self.spilled_to  # behind what another process in its place has left there
             self.process = launch.Process(method, setup)
         except BaseException:
             ours.close()
