@@ -44,6 +44,7 @@ MAY_IMPORT = {
     "plugin": PUBLIC | {"core.constructors"},
     "experimental": PUBLIC | {"core", "graph", "exec", "gpu", "operators", "plugin"},
     "transforms": {"core"},
+    "metrics": {"exec", "pipeline"},
     "as_dali": {""},
     "cli": {"core", "fn", "gpu", "operators", "pipeline", "registry"},
     "__main__": {"cli"},

@@ -44,6 +44,10 @@ def _main(arguments: list[str] | None) -> int:
     bench.add_argument("--num-threads", type=int, help="instead of the definition's")
     bench.add_argument("--device-id", type=int, help="the GPU, instead of the definition's; -1: none")
     bench.add_argument("--seconds", type=float, default=10.0, help="how long to measure (default: %(default)g)")
+    top = commands.add_parser("top", help="speed and shares of time of a running training, from its metrics")
+    top.add_argument("target", metavar="PID|URL", help="a process that called penstock.metrics.serve(), or its URL")
+    top.add_argument("--every", type=float, default=1.0, help="seconds between two tables (default: %(default)g)")
+    top.add_argument("--times", type=int, help="how many tables; without it until Ctrl-C")
     commands.add_parser("version", help="the version of penstock")
     options = parser.parse_args(arguments)
     if options.command == "doctor":
@@ -53,6 +57,8 @@ def _main(arguments: list[str] | None) -> int:
         return _by_url(options)
     if options.command == "bench":
         return _bench(options)
+    if options.command == "top":
+        return _top(options)
     if options.command == "ops":
         text = operators.show(options.name)
         print(
@@ -80,6 +86,19 @@ def _bench(options: argparse.Namespace) -> int:
     except bench.NotFound as e:
         print(f"penstock bench: {e}", file=sys.stderr)
         return 2
+
+
+def _top(options: argparse.Namespace) -> int:
+    from . import top
+
+    try:
+        top.watch(options.target, options.every, options.times)
+    except top.NotServed as e:
+        print(f"penstock top: {e}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        pass
+    return 0
 
 
 def _by_url(options: argparse.Namespace) -> int:

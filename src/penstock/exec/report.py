@@ -66,7 +66,7 @@ def explain(plan: Plan, num_threads: int, depth: int, program: bool = False) -> 
 
 
 def _titles(chain: Chain) -> str:
-    return ", ".join(_title(n) for n in chain.nodes)
+    return ", ".join(title(n) for n in chain.nodes)
 
 
 def _programs(chain: Chain) -> list[str]:
@@ -164,7 +164,7 @@ def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
         operators = {}
         for node in plan.nodes:
             native, python, load = (sums.get(node.number, 0) for sums in (s.kernel_ns, s.python_ns, loaded))
-            operators[_title(node)] = {
+            operators[title(node)] = {
                 "ms_per_sample": native / samples / 1e6,
                 "share": (native + python + load) / total,
                 "python_ms_per_batch": python / batches / 1e6,
@@ -173,9 +173,9 @@ def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
         gpu_ms = sum(gpu["gpu"]["ms_per_batch"].values()) if gpu else 0.0
         return Table(
             {
-                "limit": limit(plan, s, num_threads, gpu_ms, {n.number: _title(n) for n in plan.nodes}),
+                "limit": limit(plan, s, num_threads, gpu_ms, {n.number: title(n) for n in plan.nodes}),
                 **gpu,
-                **_remote(plan),
+                **({"remote": sums} if (sums := remote(plan)) else {}),
                 "plans": _plans(plan),
                 "samples": s.samples,
                 "batches": s.batches,
@@ -186,7 +186,7 @@ def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
                 "python_share_of_a_core": s.cpu_ns / 1e9 / seconds,
                 "python_ms_per_batch": s.cpu_ns / batches / 1e6,
                 "native_ms_per_batch": s.native_ns / batches / 1e6,
-                "memory_mb": (library().memory_used() + library().memory_idle()) / 1e6,
+                "memory_mb": memory_bytes() / 1e6,
                 "operators": operators,
             }
         )
@@ -206,10 +206,23 @@ def _plans(plan: Plan) -> dict[str, Any]:
     return {**counts, "untraceable": {chain: why for chain, why in reasons.items() if why}}
 
 
-def _remote(plan: Plan) -> dict[str, Any]:
-    """What came of the requests of all readers, since the pipeline was built."""
+def remote(plan: Plan) -> dict[str, int]:
+    """What came of the requests of all readers, since the pipeline was built; nothing if there were none."""
     each = [counts for n in plan.sources if (counts := plan.source_op(n).counted()) and counts["requests"]]
-    return {"remote": {name: sum(c[name] for c in each) for name in each[0]}} if each else {}
+    return {name: sum(c[name] for c in each) for name in each[0]} if each else {}
+
+
+def decoded(plan: Plan) -> dict[str, int]:
+    """How many images each decoder of a GPU pipeline took."""
+    counts: dict[str, int] = {}
+    for kept in plan.session.kept.values() if plan.session is not None else ():
+        counts |= kept.decoded()
+    return counts
+
+
+def memory_bytes() -> int:
+    """Of batches and scratch, of all pipelines of the process; also what is kept for the next ones."""
+    return int(library().memory_used() + library().memory_idle())
 
 
 def _gpu(plan: Plan, s: Statistics) -> dict[str, Any]:
@@ -217,15 +230,12 @@ def _gpu(plan: Plan, s: Statistics) -> dict[str, Any]:
     session = plan.session
     if session is None:
         return {}
-    names = {n.number: _title(n) for n in plan.nodes}
-    decoded: dict[str, int] = {}
-    for kept in session.kept.values():
-        decoded |= kept.decoded()
+    names = {n.number: title(n) for n in plan.nodes}
     return {
         "gpu": {
             "ms_per_batch": {names[k]: ms / n for k, (ms, n) in session.times().items()},
             "driver_ms_per_batch": s.driver_ns / max(s.batches, 1) / 1e6,
-            "decoders": decoded,
+            "decoders": decoded(plan),
             "memory_mb": session.budget.used / 1e6,
             "peak_memory_mb": session.budget.peak / 1e6,
             "pool_mb": session.held() / 1e6,
@@ -233,7 +243,8 @@ def _gpu(plan: Plan, s: Statistics) -> dict[str, Any]:
     }
 
 
-def _title(node: Node) -> str:
+def title(node: Node) -> str:
+    """The operator and its name or number."""
     return f"{node.op.fn_name} ({node.number})" if node.name.startswith("__") else f"{node.op.fn_name} '{node.name}'"
 
 

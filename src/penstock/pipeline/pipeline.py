@@ -20,7 +20,8 @@ from ..exec.scheduling.executor import Executor
 from ..graph.loose import input_name
 from ..graph.node import DataNode
 from ..tensors import TensorListCPU
-from . import outputs, python_workers, reports, serialization
+from . import outputs, python_workers, reports, running, serialization
+from .ceiling import Ceiling
 from .checkpoints import Checkpoints
 from .runner import Runner
 from .settings import Configured, Settings
@@ -129,6 +130,7 @@ class Pipeline(Configured, GraphBuilder):
             nodes, sinks = self._graph.output_nodes(), self._graph.adopt_sinks()
         plan = Plan(self.definition.nodes, nodes, sinks, self.seed)
         self._runner.start(plan, self._graph.defined_at, self._checkpoints.start)
+        running.add(self, self._graph.name)
 
     # Running ------------------------------------------------------------------------------------------------------
 
@@ -153,8 +155,7 @@ class Pipeline(Configured, GraphBuilder):
         return self._executor
 
     def run(self, cuda_stream: Any = None, /, **pipeline_inputs: Any) -> tuple[TensorListCPU, ...]:
-        """The next batch: one `TensorListCPU` or `TensorListGPU` per output. Keyword arguments feed the pipeline's
-        inputs of these names.
+        """The next batch: one `TensorListCPU` or `TensorListGPU` per output. Keyword arguments feed inputs by name.
 
         Outputs on the GPU are there when it returns. With a `cuda_stream` it does not wait: work of that stream waits
         for them, on the GPU. With -1 nothing waits; whoever takes them by DLPack then does, on the GPU."""
@@ -191,7 +192,7 @@ class Pipeline(Configured, GraphBuilder):
         return self._wrapped(self._runner.share(), cuda_stream)
 
     def release_outputs(self) -> None:
-        """Lets go of the batch that `share_outputs` gave; its memory is reused when nothing refers to it."""
+        """Lets go of the batch that `share_outputs` gave: memory is reused when nothing refers to it."""
 
     def outputs(self, cuda_stream: Any = None) -> tuple[TensorListCPU, ...]:
         """The oldest batch asked for, releasing the one before."""
@@ -213,9 +214,8 @@ class Pipeline(Configured, GraphBuilder):
         if isinstance(data_node, (list, tuple)) and data_node and isinstance(data_node[0], DataNode):
             data_node = data_node[0]
         self.build()
-        return self._runner.input(
-            input_name(self.definition, data_node) if isinstance(data_node, DataNode) else data_node
-        )
+        name = input_name(self.definition, data_node) if isinstance(data_node, DataNode) else data_node
+        return self._runner.input(name)
 
     def input_feed_count(self, input_name: str) -> int:
         """How often to call `feed_input` before the first `schedule_run` for a full prefetch queue; fewer will do."""
@@ -245,6 +245,7 @@ class Pipeline(Configured, GraphBuilder):
 
     def close(self) -> None:
         """Stops the threads and gives the memory back. Done by itself when the pipeline is deleted, and at exit."""
+        running.remove(self)
         self._runner.close()
 
     # Checkpoints and serialisation --------------------------------------------------------------------------------
@@ -346,7 +347,6 @@ class Pipeline(Configured, GraphBuilder):
 
     def epoch_size(self, name: str | None = None) -> Any:
         """Samples in an epoch of the reader called `name`, over all shards; without a name a dictionary of all readers.
-
         With `pad_last_batch` the samples that make all shards equally long are counted too."""
         metas = self._metas()
         if name is not None:
@@ -377,6 +377,11 @@ class Pipeline(Configured, GraphBuilder):
     def reset_stats(self) -> None:
         self._runner.statistics.reset()
 
+    def ceiling(self, batches: int | None = None) -> Ceiling:
+        """How fast a training would be if the pipeline cost nothing: see `Ceiling`; epochs end after `batches`."""
+        self._ready()
+        return Ceiling(self._runner, batches)
+
     def trace(self, path: str | os.PathLike) -> None:
         """Writes when each stage of the last batches ran, on which thread, to `path`: for Perfetto or chrome://tracing."""
         report.write_trace(self._built(), self._runner.statistics, path)
@@ -386,8 +391,7 @@ class Pipeline(Configured, GraphBuilder):
         reports.write_dot(self._built(), filename)
 
     def external_source_shm_statistics(self) -> dict[str, list[int]]:
-        """Bytes of shared memory per batch on its way: `capacities`, and `per_sample_capacities`, the same over the
-        batch size."""
+        """Bytes of shared memory per batch on its way, `capacities`, and per sample, `per_sample_capacities`."""
         return python_workers.memory(self._workers, self.max_batch_size)
 
     def __repr__(self) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,12 @@ class TracedGraph:
         self.sinks: list[DataNode] = []
         self.define: Callable[[], Any] | None = None  # the function of `pipeline_def`
         self.defined_at = ""  # its name and place, for errors
+
+    @property
+    def name(self) -> str:
+        """That of the function that defines it; "pipeline" if there is none."""
+        function = self.define.func if isinstance(self.define, functools.partial) else self.define
+        return getattr(function, "__name__", "pipeline")
 
     def output_nodes(self) -> list[DataNode]:
         """The outputs as nodes of this graph. To be called while the pipeline is the current one."""

@@ -7,6 +7,7 @@ import ctypes
 import threading
 import time
 from collections import deque
+from typing import NamedTuple
 
 from ...core.clocks import Clocks
 from ...core.kernels import library
@@ -16,26 +17,62 @@ _KEPT_BATCHES = 256  # for the trace
 _MOST_PENDING = 64
 
 
+class Totals(NamedTuple):
+    """Sums since the pipeline was built. Those of operators are by their number."""
+
+    samples: int
+    batches: int
+    waited_ns: int
+    native_ns: dict[int, int]
+    python_ns: dict[int, int]
+    load_ns: dict[int, int]
+
+
+_NOTHING = Totals(0, 0, 0, {}, {}, {})
+
+
 class Statistics:
     """Sums over all batches, and the timings of the last ones."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.reset()
+        self._earlier = _NOTHING  # what was reset
+        self._start()
 
     def reset(self) -> None:
         with self.lock:
-            self.kernel_ns: dict[int, int] = {}
-            self.python_ns: dict[int, int] = {}
-            self.load_ns: dict[int, int] = {}
-            # What the user's own sources took, and whether in the thread that asks for batches.
-            self.source_ns: dict[int, int] = {}
-            self.called_ns = 0
-            self.samples = self.batches = self.wait_ns = 0
-            self._worked = Clocks()  # nanoseconds of Python, of native calls and of the driver
-            self.started = self.last = time.monotonic_ns()
-            self._pending: list[Timing] = []  # not in the sums yet
-            self.recent: deque[tuple[int, list[Timing]]] = deque(maxlen=_KEPT_BATCHES)
+            self._earlier = self._totals()
+            self._start()
+
+    def totals(self) -> Totals:
+        """Also of what was before `reset`: these never become less."""
+        with self.lock:
+            return self._totals()
+
+    def _totals(self) -> Totals:
+        self.settle()
+        e = self._earlier
+        return Totals(
+            e.samples + self.samples,
+            e.batches + self.batches,
+            e.waited_ns + self.wait_ns + self.called_ns,
+            _added(e.native_ns, self.kernel_ns),
+            _added(e.python_ns, self.python_ns),
+            _added(e.load_ns, self.load_ns, self.source_ns),
+        )
+
+    def _start(self) -> None:
+        self.kernel_ns: dict[int, int] = {}
+        self.python_ns: dict[int, int] = {}
+        self.load_ns: dict[int, int] = {}
+        # What the user's own sources took, and whether in the thread that asks for batches.
+        self.source_ns: dict[int, int] = {}
+        self.called_ns = 0
+        self.samples = self.batches = self.wait_ns = 0
+        self._worked = Clocks()  # nanoseconds of Python, of native calls and of the driver
+        self.started = self.last = time.monotonic_ns()
+        self._pending: list[Timing] = []  # not in the sums yet
+        self.recent: deque[tuple[int, list[Timing]]] = deque(maxlen=_KEPT_BATCHES)
 
     def record(self, ctx: Context) -> None:
         """Adds the timings of a finished pass."""
@@ -90,3 +127,11 @@ class Statistics:
         """Adds what a consumer has waited."""
         with self.lock:
             self.wait_ns += ns
+
+
+def _added(*sums: dict[int, int]) -> dict[int, int]:
+    total: dict[int, int] = {}
+    for each in sums:
+        for number, ns in each.items():
+            total[number] = total.get(number, 0) + ns
+    return total

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server that Prometheus asks for the metrics."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from .text import CONTENT_TYPE, text
+
+
+class Server:
+    """Answers GET /metrics in a thread of its own until `close`, the end of its `with` block, or of the process. A
+    process that is forked off has no part in it."""
+
+    def __init__(self, port: int, address: str):
+        self._http = ThreadingHTTPServer((address, port), _Handler)
+        self._http.daemon_threads = True
+        self.address, self.port = address, int(self._http.server_address[1])
+        self._thread = threading.Thread(target=self._http.serve_forever, name="penstock metrics", daemon=True)
+        self._thread.start()
+        _SERVERS.add(self)
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        return f"http://{host}:{self.port}/metrics"
+
+    def close(self) -> None:
+        """Ends the thread and frees the port. Nothing happens the second time."""
+        if self in _SERVERS:
+            _SERVERS.discard(self)
+            self._http.shutdown()
+            self._http.server_close()
+            self._thread.join()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<penstock.metrics.Server {self.url}{'' if self in _SERVERS else ', closed'}>"
+
+
+def serve(port: int = 9464, address: str = "127.0.0.1") -> Server:
+    """Serves the metrics of this process at http://address:port/metrics.
+
+    Parameters
+    ----------
+    port
+        0 takes any free one: see `Server.port`. Each process needs one of its own, such as 9464 + local rank.
+    address
+        Where to listen: by default reachable from this machine only, "0.0.0.0" from all. There is no password.
+
+    Raises OSError if the port is taken.
+
+    >>> import urllib.request, penstock.metrics
+    >>> with penstock.metrics.serve(port=0) as server:
+    ...     urllib.request.urlopen(server.url).status
+    200
+    """
+    return Server(port, address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = 10  # seconds that a client may take to ask
+    server_version = "penstock"
+
+    def do_GET(self) -> None:
+        if self.path.split("?")[0] not in ("/", "/metrics"):
+            self.send_error(404)
+            return
+        body = text().encode()
+        self.send_response(200)
+        self.send_header("Content-Type", CONTENT_TYPE)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Requests are not logged."""
+
+
+_SERVERS: weakref.WeakSet[Server] = weakref.WeakSet()
+
+
+def _let_go() -> None:
+    """In a forked process, which has the sockets but not the threads that answer: the port would stay taken, and
+    clients would wait."""
+    for server in list(_SERVERS):
+        server._http.socket.close()
+    _SERVERS.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How fast a training would be with a pipeline that costs nothing: one batch, given out again and again."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..core.batch import Batch
+from ..exec.scheduling.executor import Executor
+from .runner import Runner
+
+if TYPE_CHECKING:
+    from ..exec.scheduling.checkpoint import State
+
+
+class Ceiling:
+    """What `Pipeline.ceiling` returns: within `with pipe.ceiling() as ceiling:` the pipeline gives out its next batch
+    again and again, which takes no time.
+
+    Afterwards, `samples_per_s` is the speed with the batch repeated, `before` that of the pipeline until then
+    (`Pipeline.stats`), and `lost` the share of the speed that the pipeline costs; `str` of it says so in a sentence.
+    The pipeline goes on where it was, behind the batch that was repeated. Iterators count these batches like others, so
+    give them whole epochs. Where these end by StopIteration of `run`, say after how many batches.
+
+    >>> from penstock import fn, pipeline_def
+    >>> @pipeline_def(batch_size=2, num_threads=1)
+    ... def numbers():
+    ...     return fn.random.uniform()
+    >>> pipe = numbers()
+    >>> with pipe.ceiling() as ceiling:
+    ...     batches = [pipe.run()[0].as_array().tolist() for _ in range(3)]
+    >>> batches[0] == batches[1] == batches[2]
+    True
+    """
+
+    def __init__(self, runner: Runner, batches: int | None):
+        self._runner, self._batches = runner, batches
+        self._repeated: _Repeated | None = None
+        self.samples_per_s = self.before = 0.0
+
+    @property
+    def lost(self) -> float:
+        """0.02 if the pipeline makes the training 2 % slower than it is with one batch repeated."""
+        return 1 - self.before / self.samples_per_s if self.samples_per_s else 0.0
+
+    def __enter__(self) -> Ceiling:
+        runner = self._runner
+        with runner.lock:
+            executor = runner.executor
+            if executor is None or isinstance(executor, _Repeated):
+                raise RuntimeError("the ceiling of this pipeline is being measured already")
+            s = runner.statistics
+            self.before = s.samples / max((s.last - s.started) / 1e9, 1e-9)
+            self._repeated = _Repeated(executor, runner.next(None), self._batches)
+            runner.executor = self._repeated
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        repeated = self._repeated
+        assert repeated is not None
+        with self._runner.lock:
+            self._runner.executor = repeated.executor
+        self.samples_per_s = repeated.samples_per_s()
+
+    def __str__(self) -> str:
+        if not self.samples_per_s:
+            return "Nothing was measured yet: take batches from the pipeline within `with pipe.ceiling()`."
+        text = f"{self.samples_per_s:,.0f} samples/s with one batch repeated"
+        if not self.before:
+            return text + "."
+        return f"{text}, {self.before:,.0f} before: the pipeline costs {max(self.lost, 0):.1%} of the speed."
+
+
+class _Repeated(Executor):
+    """In the place of a pipeline's executor, which keeps what it has prepared: makes no batch."""
+
+    def __init__(self, executor: Executor, outputs: list[Batch], batches: int | None):
+        self.executor, self._outputs, self._batches = executor, outputs, batches
+        self.rows = executor.rows
+        self._asked = self._given = self._in_epoch = 0
+        self._first_ns = self._last_ns = 0
+
+    def samples_per_s(self) -> float:
+        """Between the first batch and the last: what the consumer does with one lies between two."""
+        n = (self._given - 1) * len(self._outputs[0])
+        return n / ((self._last_ns - self._first_ns) / 1e9) if n > 0 else 0.0
+
+    @property
+    def pending(self) -> int:
+        return self._asked
+
+    def schedule(self, batch_size: int, ahead: bool = False, at_once: bool = False) -> None:
+        self._asked += 1
+
+    def schedule_ahead(self, batch_size: int, depth: int) -> None:
+        pass
+
+    def call_sources(self, batch_size: int) -> bool:
+        return False  # so `iter_setup` is not called either
+
+    def has_data(self) -> bool:
+        return False  # one at a time is asked for
+
+    def consumer_is_polling(self) -> bool:
+        return False
+
+    def withdraw(self) -> None:
+        pass
+
+    def share(self) -> list[Batch]:
+        if not self._asked:
+            raise RuntimeError("no batch was scheduled; call schedule_run() first")
+        self._asked -= 1
+        if self._in_epoch == self._batches:
+            self._in_epoch = 0
+            raise StopIteration
+        self._given += 1
+        self._in_epoch += 1
+        self._last_ns = time.monotonic_ns()
+        self._first_ns = self._first_ns or self._last_ns
+        return self._outputs
+
+    def reset(self) -> bool:
+        return False
+
+    def drain(self) -> None:
+        self._asked = 0
+
+    def check_not_busy(self) -> None:
+        self.executor.check_not_busy()
+
+    def state(self) -> State:
+        return self.executor.state()
+
+    def close(self) -> None:
+        self.executor.close()
