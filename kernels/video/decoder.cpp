@@ -12,20 +12,23 @@ namespace {
 
 using namespace ffmpeg;
 
-constexpr int kSilent = 100;       // added to the level of messages: beyond all that are printed
-constexpr int kMaxReordered = 16;  // pictures of H.264 that may wait to be shown
+constexpr size_t kMostReordered = 16;  // by H.264
+constexpr int kReordered = 2;          // by most encoders, so that decoders need not be opened anew
+constexpr int kSilent = 100;           // added to the level of messages: beyond all that are printed
 
 // A decoder that is kept for the next video of the same codec and configuration: opening one takes longer than a frame.
 struct Decoder {
   const Functions &ff;
   std::string codec;
   std::vector<uint8_t> extradata;
+  int reordered;
   Context *context = nullptr;
   Frame *frame = nullptr;
   PacketData *packet = nullptr;
 
-  Decoder(const Functions &functions, const VideoIndex &index)
-      : ff(functions), codec(index.codec), extradata(index.extradata) {
+  // `reordered`: how many pictures may have to wait for one that is shown before them.
+  Decoder(const Functions &functions, const VideoIndex &index, int n_reordered)
+      : ff(functions), codec(index.codec), extradata(index.extradata), reordered(std::max(n_reordered, kReordered)) {
     const Codec *found = find(index.codec);
     context = ff.avcodec_alloc_context3(found), frame = ff.av_frame_alloc(), packet = ff.av_packet_alloc();
     if (!context || !frame || !packet) throw std::bad_alloc();
@@ -42,8 +45,9 @@ struct Decoder {
     int status = ff.avcodec_parameters_to_context(context, parameters);
     ff.avcodec_parameters_free(&parameters);
     ff.av_opt_set_int(context, "threads", 1, 0);  // clips are decoded side by side instead
-    // H.264 does not have to say how far pictures are out of order. A decoder that learns of it too late drops some.
-    if (codec == "h264") ff.av_opt_set_int(context, "has_b_frames", kMaxReordered, 0);
+    // H.264 does not have to say how far pictures are out of order. A decoder that learns of it too late drops some;
+    // one that lets more of them wait than it has to uses more memory than the caches hold.
+    if (codec == "h264") ff.av_opt_set_int(context, "has_b_frames", reordered, 0);
     // `runs_of` knows from where on pictures are right. The decoder itself is more careful, and would hold some back.
     ff.av_opt_set_int(context, "flags", kOutputCorrupt, 0);
     if (status >= 0) status = ff.avcodec_open2(context, found, nullptr);
@@ -77,7 +81,9 @@ struct Decoder {
     fail("%s: %s", text, reason);
   }
 
-  bool fits(const VideoIndex &index) const { return codec == index.codec && extradata == index.extradata; }
+  bool fits(const VideoIndex &index, int n_reordered) const {
+    return codec == index.codec && extradata == index.extradata && reordered >= n_reordered;
+  }
 };
 
 constexpr size_t kKept = 4;  // decoders that a thread keeps
@@ -85,14 +91,14 @@ constexpr size_t kKept = 4;  // decoders that a thread keeps
 // Whoever takes one out owns it, so that a decoder that has failed is not used again.
 class KeptDecoders {
  public:
-  std::unique_ptr<Decoder> take(const Functions &ff, const VideoIndex &index) {
+  std::unique_ptr<Decoder> take(const Functions &ff, const VideoIndex &index, int reordered) {
     for (auto it = kept_.begin(); it != kept_.end(); ++it)
-      if ((*it)->fits(index)) {
+      if ((*it)->fits(index, reordered)) {
         std::unique_ptr<Decoder> found = std::move(*it);
         kept_.erase(it);
         return found;
       }
-    return std::make_unique<Decoder>(ff, index);
+    return std::make_unique<Decoder>(ff, index, reordered);
   }
   void give_back(std::unique_ptr<Decoder> decoder) {
     decoder->ff.avcodec_flush_buffers(decoder->context);
@@ -105,6 +111,21 @@ class KeptDecoders {
 };
 
 thread_local KeptDecoders t_decoders;
+
+// How many pictures are at most decoded before one that is shown before them.
+int reordered_in(const std::vector<Run> &runs, const VideoIndex &index) {
+  size_t most = 0;
+  std::vector<int64_t> before;  // times of those decoded so far, sorted
+  for (const Run &run : runs) {
+    before.clear();
+    for (int32_t i = run.begin; i < run.end; i++) {
+      const auto place = std::upper_bound(before.begin(), before.end(), index.packets[i].pts);
+      most = std::max(most, (size_t)(before.end() - place));
+      before.insert(place, index.packets[i].pts);
+    }
+  }
+  return (int)std::min(most, kMostReordered);
+}
 
 }  // namespace
 
@@ -133,7 +154,7 @@ int64_t decode_frames(const PacketReader &read, const VideoIndex &index, const s
   for (int32_t i : wanted) asked.emplace_back(index.shown[i], i);
   std::sort(asked.begin(), asked.end());
   const std::vector<Run> runs = runs_of(asked, index, read);
-  std::unique_ptr<Decoder> decoder = t_decoders.take(*ff, index);
+  std::unique_ptr<Decoder> decoder = t_decoders.take(*ff, index, reordered_in(runs, index));
   int64_t decoded = 0, delivered = 0;
   size_t next = 0;
   const auto first_of = [&](int64_t packet) {

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import operator
 import os
 import weakref
@@ -23,6 +24,7 @@ import numpy as np
 
 from .core import kernels, storage
 from .core.kernels import library
+from .core.memory import Buffer, view
 from .core.rows import address
 from .operators.decode._ffmpeg import open_ffmpeg
 from .types import DALIImageType
@@ -162,7 +164,7 @@ class Video:
         stream = library().video_stream_open(handle.value, 0)
         try:
             for _ in range(self._n):
-                frame = np.empty((self.height, self.width, 3), "u1")
+                frame = _pixels((self.height, self.width, 3))
                 if not library().video_stream_read(stream, 1, self._as_ycbcr, address(frame), error):
                     raise self._failure(error)
                 yield frame
@@ -195,7 +197,7 @@ class Video:
     def _frames(self, numbers: np.ndarray) -> np.ndarray:
         once, back = np.unique(numbers, return_inverse=True)
         once, error = np.ascontiguousarray(once, "i4"), _error()
-        frames = np.empty((len(once), self.height, self.width, 3), "u1")
+        frames = _pixels((len(once), self.height, self.width, 3))
         handle = self._handle
         if library().video_read(handle.value, address(once), len(once), self._as_ycbcr, address(frames), error) < 0:
             raise self._failure(error)
@@ -211,6 +213,12 @@ class _Handle:
     def __init__(self, value: int):
         self.value = value
         weakref.finalize(self, library().video_close, value).atexit = False
+
+
+def _pixels(shape: tuple[int, ...]) -> np.ndarray:
+    """Memory from the pool, for new memory is dear: the system fills it with zeros, page by page."""
+    memory = Buffer(math.prod(shape))
+    return view(memory.address, shape, np.dtype("u1"), memory)
 
 
 def _error() -> ctypes.Array:
