@@ -2,10 +2,13 @@
 // AVI: RIFF chunks, OpenDML's additional segments included. One pass over the heads of chunks; what a picture says of
 // itself is looked at where the container does not say it: which pictures are key frames, and in which order they are
 // shown.
+#include <algorithm>
 #include <memory>
+#include <numeric>
 
 #include "video/codecs.h"
 #include "video/h264.h"
+#include "video/pictures.h"
 #include "video/pieces.h"
 
 namespace {
@@ -77,7 +80,7 @@ class Reading {
     } else if (codec_ == "h264") {
       const H264Packet h = read_h264_packet(file_.at(at, std::min(size, kLooked)), 0);
       p.is_key = h.is_idr || h.recovery >= 0 || packets().empty();
-      if (h.is_bidirectional) fail("AVI: H.264 with B frames, whose order AVI does not say, is not supported");
+      orders_.push_back(order_of_h264(file_.at(at, std::min(size, kLooked))));
     } else if (codec_ == "mjpeg" || codec_ == "prores") {
       p.is_key = true;
     }
@@ -101,9 +104,17 @@ class Reading {
     return number == video_.number && (kind == ('d' << 8 | 'c') || kind == ('d' << 8 | 'b'));
   }
 
-  // Numbers pictures as they are shown: one to which others refer waits until the next such one comes.
+  // Numbers pictures as they are shown: H.264 says how, of others one to which others refer waits until the next such
+  // one comes.
   void order(int64_t scale) {
     std::vector<size_t> shown;
+    if (orders_.size() == packets().size()) {
+      shown.resize(orders_.size());
+      std::iota(shown.begin(), shown.end(), 0);
+      std::stable_sort(shown.begin(), shown.end(), [&](size_t a, size_t b) { return orders_[a] < orders_[b]; });
+      for (size_t k = 0; k < shown.size(); k++) packets()[shown[k]].pts = slots_[k] * scale;
+      return;
+    }
     int64_t waiting = -1;
     for (size_t i = 0; i < packets().size(); i++) {
       if (!video_.waits[i]) {
@@ -122,6 +133,18 @@ class Reading {
   void add(Packet p, bool waits, int64_t slot) {
     if (packets().size() >= INT32_MAX) fail("AVI: more than 2^31 pictures");
     packets().push_back(p), video_.waits.push_back(waits), slots_.push_back(slot);
+  }
+
+  // All units from the beginning of a picture, as far as they are there.
+  void read_units(Bytes b) {
+    for (int64_t at = 0; b.has(at, 4); at++)
+      if (!b.data[at] && !b.data[at + 1] && b.data[at + 2] == 1) parser_->unit({b.data + at + 3, b.size - at - 3});
+  }
+  int64_t order_of_h264(Bytes picture) {
+    const std::vector<uint8_t> &set = video_.index.extradata;
+    if (!parser_) parser_ = h264_parser(), read_units({set.data(), (int64_t)set.size()});
+    read_units(picture);
+    return parser_->picture.order;
   }
 
   // A chunk may hold a picture and the B frame that is shown before it; then an empty picture follows in its place.
@@ -149,6 +172,8 @@ class Reading {
   Video &video_;
   const std::string_view codec_;
   std::vector<int64_t> slots_;
+  std::vector<int64_t> orders_;  // of H.264
+  std::unique_ptr<StreamParser> parser_;
   int64_t n_chunks_ = 0, n_packed_ = 0;
 };
 

@@ -2,9 +2,11 @@
 #include "video/clip.h"
 
 #include <algorithm>
+#include <map>
 
 #include "video/packed_index.h"
 #include "video/runs.h"
+#include "video/wrapped.h"
 
 namespace {
 
@@ -35,9 +37,13 @@ VideoIndex about(const VideoIndex &index) {
 int64_t make_clip(const VideoFiles &files, int64_t file, const int32_t *frames, int64_t n, ClipBytes &bytes) {
   const VideoIndex &index = files.index[(size_t)file];
   if (!files.errors[(size_t)file].empty()) fail("%s", files.errors[(size_t)file].c_str());
+  std::map<int32_t, std::vector<uint8_t>> whole;  // packets that lie in the file in pieces
   const auto read = [&](int32_t i) -> Bytes {
     const Packet &p = index.packets[i];
-    return {bytes.packet(p.offset, p.size), p.size};
+    const auto known = whole.find(i);
+    if (known != whole.end()) return {known->second.data(), (int64_t)known->second.size()};
+    const Bytes span{bytes.packet(p.offset, p.size), p.size};
+    return index.wrapping ? unwrap(span, index, i, whole[i]) : span;
   };
   const auto asked = packets_of(index, frames, n);
   const std::vector<Run> runs = runs_of(asked, index, read);
@@ -48,9 +54,11 @@ int64_t make_clip(const VideoFiles &files, int64_t file, const int32_t *frames, 
   for (const Run &run : runs)
     for (int32_t i = run.begin; i < run.end; i++) {
       place[i] = (int32_t)packets.size();
+      const Bytes packet = read(i);
       packets.push_back(index.packets[i]);
-      data.push_back(read(i).data);
-      n_bytes += index.packets[i].size;
+      packets.back().size = (int32_t)packet.size;
+      data.push_back(packet.data);
+      n_bytes += packet.size;
     }
   VideoIndex own = about(index);
   for (int64_t i = 0; i < n; i++) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "video/runs.h"
+#include "video/wrapped.h"
 
 namespace {
 
@@ -138,9 +139,17 @@ void check_size(const VideoIndex &index, int32_t frame, const Picture &picture) 
 }
 
 PacketReader packets_in(Bytes file, const VideoIndex &index) {
-  return [file, &index](int32_t i) -> Bytes {
+  return unwrapping(index, [file, &index](int32_t i) -> Bytes {
     const Packet &p = index.packets[i];
     return file.has(p.offset, p.size) ? Bytes{file.data + p.offset, p.size} : Bytes{file.data, 0};
+  });
+}
+
+PacketReader unwrapping(const VideoIndex &index, PacketReader read) {
+  if (index.wrapping == 0) return read;
+  return [&index, read, whole = std::make_shared<std::vector<uint8_t>>()](int32_t i) {
+    const Bytes span = read(i);
+    return span.size ? unwrap(span, index, i, *whole) : span;
   };
 }
 
@@ -190,15 +199,15 @@ int64_t decode_frames(const PacketReader &read, const VideoIndex &index, const s
       while (next < asked.size() && asked[next].first < i) next++;
       const bool is_wanted = next < asked.size() && asked[next].first == i;
       const Bytes bytes = read(i);
-      if (bytes.size < p.size)
+      if (!bytes.size && p.size)
         fail("frame %d lies beyond the end of the file (bytes %lld to %lld)", is_wanted ? asked[next].second : i,
              (long long)p.offset, (long long)(p.offset + p.size));
       if (p.size == 0) continue;
       const size_t n_prefix = index.prefix.size();
-      if ((int64_t)n_prefix + p.size > INT32_MAX - kPadding) fail("a picture of %lld bytes", (long long)p.size);
-      if (ff->av_new_packet(decoder->packet, (int)n_prefix + p.size) < 0) throw std::bad_alloc();
+      if ((int64_t)n_prefix + bytes.size > INT32_MAX - kPadding) fail("a picture of %lld bytes", (long long)bytes.size);
+      if (ff->av_new_packet(decoder->packet, (int)(n_prefix + bytes.size)) < 0) throw std::bad_alloc();
       if (n_prefix) memcpy(packet_data(decoder->packet), index.prefix.data(), n_prefix);
-      memcpy(packet_data(decoder->packet) + n_prefix, bytes.data, p.size);
+      memcpy(packet_data(decoder->packet) + n_prefix, bytes.data, (size_t)bytes.size);
       packet_pts(decoder->packet) = i;
       packet_flags(decoder->packet) = p.is_key;
       // Nothing refers to such pictures, so that they need not be decoded.

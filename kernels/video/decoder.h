@@ -21,6 +21,8 @@ struct Picture {
 // Gives the bytes of a packet, by its number; no bytes if they are not there. They are used before the next call.
 using PacketReader = std::function<Bytes(int32_t)>;
 PacketReader packets_in(Bytes file, const VideoIndex &index);
+// `read` gives the part of the file in which a packet lies: puts it together from there.
+PacketReader unwrapping(const VideoIndex &index, PacketReader read);
 
 // Fails if a picture has another size than the video.
 void check_size(const VideoIndex &index, int32_t frame, const Picture &picture);

@@ -4,31 +4,19 @@
 
 #include <algorithm>
 
+#include "video/bits.h"
+
 namespace {
 
 enum NalType { SLICE = 1, PARTITION_A = 2, IDR_SLICE = 5, SEI = 6 };
 constexpr int kRecoveryPoint = 6;
-constexpr int64_t kMessageBytes = 64;  // of a message that are looked at: the number comes first
 
-// The unsigned Exp-Golomb number that follows `before` others at the beginning of a payload, which may hold emulation
-// prevention bytes (00 00 03); -1 if it is not there.
-int64_t read_number(Bytes b, int before) {
-  uint8_t plain[kMessageBytes];
-  int64_t n = 0;
-  for (int64_t i = 0; i < std::min(b.size, kMessageBytes); i++)
-    if (!(i >= 2 && b.data[i] == 3 && !b.data[i - 1] && !b.data[i - 2])) plain[n++] = b.data[i];
-  const auto bit = [&](int64_t i) { return i < 8 * n ? plain[i / 8] >> (7 - i % 8) & 1 : -1; };
-  for (int64_t at = 0;; before--) {
-    int zeros = 0;
-    while (bit(at + zeros) == 0 && zeros < 32) zeros++;
-    if (bit(at + zeros) != 1) return -1;
-    int64_t value = 0;
-    for (int i = 1; i <= zeros; i++) {
-      if (bit(at + zeros + i) < 0) return -1;
-      value = value << 1 | bit(at + zeros + i);
-    }
-    if (!before) return (1ll << zeros) - 1 + value;
-    at += 2 * zeros + 1;
+// The number that a payload begins with; -1 if it is not there.
+int64_t read_number(Bytes b) {
+  try {
+    return Bits(b).ue();
+  } catch (const std::exception &) {
+    return -1;
   }
 }
 
@@ -42,7 +30,7 @@ void read_messages(Bytes sei, H264Packet *result) {
     if (!sei.has(at, 1)) return;
     size += sei.data[at++];
     if (type == kRecoveryPoint && sei.has(at, 1))
-      result->recovery = read_number({sei.data + at, std::min(size, sei.size - at)}, 0);
+      result->recovery = read_number({sei.data + at, std::min(size, sei.size - at)});
     at += size;
   }
 }
@@ -54,11 +42,16 @@ bool read_unit(Bytes unit, H264Packet *result) {
   if (type == SEI) read_messages(unit, result);
   if (type != SLICE && type != PARTITION_A && type != IDR_SLICE) return true;
   result->is_idr = type == IDR_SLICE, result->is_reference = unit.data[0] >> 5 & 3;
-  result->is_bidirectional = type != PARTITION_A && read_number({unit.data + 1, unit.size - 1}, 1) % 5 == 1;
   return false;
 }
 
 }  // namespace
+
+int64_t h264_recovery(Bytes unit) {
+  H264Packet p;
+  read_messages(unit, &p);
+  return p.recovery;
+}
 
 int h264_length_size(const VideoIndex &index) {
   return index.extradata.size() > 4 && index.extradata[0] == 1 ? (index.extradata[4] & 3) + 1 : 0;
@@ -86,7 +79,7 @@ H264Packet read_h264_packet(Bytes p, int length_size) {
     const int64_t begin = at + 3;
     // Slices are long, and only how they begin counts.
     if (p.has(begin, 1) && (p.data[begin] & 31) <= IDR_SLICE) {
-      if (!read_unit({p.data + begin, std::min(p.size - begin, kMessageBytes)}, &result)) break;
+      if (!read_unit({p.data + begin, std::min<int64_t>(p.size - begin, 1)}, &result)) break;
     }
     at = next_start(begin);
     if (p.has(begin, 1) && (p.data[begin] & 31) == SEI) read_unit({p.data + begin, at - begin}, &result);

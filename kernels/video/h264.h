@@ -7,9 +7,11 @@
 int h264_length_size(const VideoIndex &index);
 
 struct H264Packet {
-  bool is_idr = false;            // nothing behind it refers to what is before it
-  bool is_reference = false;      // other pictures may refer to it
-  bool is_bidirectional = false;  // its first slice is of type B
-  int64_t recovery = -1;          // pictures after which those shown are right, if decoding begins here; -1: not said
+  bool is_idr = false;        // nothing behind it refers to what is before it
+  bool is_reference = false;  // other pictures may refer to it
+  int64_t recovery = -1;      // pictures after which those shown are right, if decoding begins here; -1: not said
 };
 H264Packet read_h264_packet(Bytes packet, int length_size);
+
+// Of a unit of messages (SEI): after how many pictures those shown are right, if decoding begins here; -1: not said.
+int64_t h264_recovery(Bytes unit);

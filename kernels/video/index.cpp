@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "video/clip.h"
+#include "video/elementary.h"
+#include "video/pictures.h"
 
 void VideoIndex::show_all() {
   shown.resize(packets.size());
@@ -20,33 +22,26 @@ Source source_of(Bytes file) {
           }};
 }
 
-namespace {
-
-enum Container { MP4, MATROSKA, AVI };
-
-Container container_of(const Source &file) {
-  if (file.size == 0) fail("empty file");
-  uint8_t head[12] = {};
-  const Bytes b{head, std::min<int64_t>(12, file.size)};
-  file.read(0, b.size, head);
-  for (const char *first : {"ftyp", "moov", "mdat", "moof", "free", "skip", "wide", "pnot", "styp", "sidx"})
-    if (b.starts(4, first, 4)) return MP4;
-  if (b.starts(0, "\x1a\x45\xdf\xa3", 4)) return MATROSKA;
-  if (b.starts(0, "RIFF", 4) && b.starts(8, "AVI", 3)) return AVI;
-  fail(
-      "not a video that can be read (MP4, QuickTime, Matroska, WebM, AVI): %lld bytes that begin with %02x %02x %02x "
-      "%02x",
-      (long long)file.size, head[0], head[1], head[2], head[3]);
-}
-
-}  // namespace
-
 VideoIndex read_video_index(Bytes file) {
   if (file.starts(0, kClipMagic, 8)) return read_clip(file);
   return read_video_index(source_of(file));
 }
 
 VideoIndex read_video_index(const Source &file) {
-  const Container container = container_of(file);
-  return container == MP4 ? read_mp4(file) : container == AVI ? read_avi(file) : read_matroska(file);
+  if (file.size == 0) fail("empty file");
+  uint8_t head[32] = {};
+  const Bytes b{head, std::min<int64_t>(sizeof head, file.size)};
+  file.read(0, b.size, head);
+  for (const char *first : {"ftyp", "moov", "mdat", "moof", "free", "skip", "wide", "pnot", "styp", "sidx"})
+    if (b.starts(4, first, 4)) return read_mp4(file);
+  if (b.starts(0, "\x1a\x45\xdf\xa3", 4)) return read_matroska(file);
+  if (b.starts(0, "RIFF", 4) && b.starts(8, "AVI", 3)) return read_avi(file);
+  if (b.starts(0, "\0\0\1\xba", 4)) return read_program(file);
+  if (const char *codec = codec_of_stream(b); *codec) return read_plain_stream(file, codec);
+  int64_t begin = 0;
+  if (find_transport_packets(file, &begin)) return read_transport(file);
+  fail(
+      "not a video that can be read (MP4, QuickTime, Matroska, WebM, AVI, MPEG-TS, MPEG-PS, H.264, HEVC, MPEG-1, "
+      "MPEG-2): %lld bytes that begin with %02x %02x %02x %02x",
+      (long long)file.size, head[0], head[1], head[2], head[3]);
 }

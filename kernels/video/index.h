@@ -14,16 +14,24 @@ struct Packet {
   int32_t is_key;  // whether decoding can begin here
 };
 
+// Of a packet that lies in the file in pieces (from Packet::offset on, within Packet::size bytes): how many bytes of
+// the first piece come before it, and its own size.
+struct Wrapped {
+  int32_t skip, size;
+};
+
 struct VideoIndex {
   const char *codec = "";  // FFmpeg's name of the decoder
   int32_t width = 0, height = 0;
   int32_t rotation = 0;  // degrees, counterclockwise, by which a player turns the picture: 0, 90, 180, 270
   int64_t timescale = 1;
-  std::vector<uint8_t> extradata;  // the codec's configuration, as FFmpeg takes it
-  std::vector<uint8_t> prefix;     // bytes that the container took off the front of every packet
-  std::vector<Packet> packets;     // in the order of decoding
-  std::vector<int32_t> shown;      // packets by frame number: in the order of presentation, without those edited out
-  std::vector<int64_t> times;      // of each frame: when it is shown, as the container's edit list has it
+  std::vector<uint8_t> extradata;    // the codec's configuration, as FFmpeg takes it
+  std::vector<uint8_t> prefix;       // bytes that the container took off the front of every packet
+  std::vector<Packet> packets;       // in the order of decoding
+  int32_t wrapping = 0, stream = 0;  // into what pieces packets are cut (elementary.h); 0: they are whole
+  std::vector<Wrapped> wrapped;      // of each packet, unless they are whole
+  std::vector<int32_t> shown;        // packets by frame number: in the order of presentation, without those edited out
+  std::vector<int64_t> times;        // of each frame: when it is shown, as the container's edit list has it
 
   // Fills `shown` and `times` with all packets, in the order of presentation; the first one may begin at any time.
   void show_all();
@@ -36,11 +44,14 @@ struct Source {
 };
 Source source_of(Bytes file);
 
-// Told apart by its content: MP4 and QuickTime, Matroska and WebM, AVI; of bytes clips (clip.h), too. Fails with what
-// is wrong with the file.
+// Told apart by its content: MP4 and QuickTime, Matroska and WebM, AVI, MPEG-TS, MPEG-PS, streams of H.264, HEVC,
+// MPEG-1 and MPEG-2 without a container; of bytes clips (clip.h), too. Fails with what is wrong with the file.
 VideoIndex read_video_index(Bytes file);
 VideoIndex read_video_index(const Source &file);
 
 VideoIndex read_mp4(const Source &file);
 VideoIndex read_matroska(const Source &file);
 VideoIndex read_avi(const Source &file);
+VideoIndex read_transport(const Source &file);
+VideoIndex read_program(const Source &file);
+VideoIndex read_plain_stream(const Source &file, const char *codec);

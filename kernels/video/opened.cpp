@@ -31,7 +31,7 @@ int32_t or_error(char *error, F f) {
 }  // namespace
 
 PacketReader packets_of(const OpenedVideo &video) {
-  return [&video, piece = std::make_shared<Piece>()](int32_t i) -> Bytes {
+  const auto read = [&video, piece = std::make_shared<Piece>()](int32_t i) -> Bytes {
     const Packet &p = video.index.packets[i];
     std::vector<uint8_t> &bytes = piece->bytes;
     if (p.offset < piece->begin || p.offset + p.size > piece->begin + (int64_t)bytes.size()) {
@@ -44,6 +44,7 @@ PacketReader packets_of(const OpenedVideo &video) {
     }
     return {bytes.data() + (p.offset - piece->begin), p.size};
   };
+  return unwrapping(video.index, read);
 }
 
 // Opens a file or URL; null with the reason in `error` (kErrorSize bytes). `info`: frames, height, width, rotation.

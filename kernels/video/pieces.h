@@ -7,14 +7,14 @@
 
 class Pieces {
  public:
-  explicit Pieces(const Source &file) : file_(file) {}
+  explicit Pieces(const Source &file, int64_t at_once = 4096) : file_(file), at_once_(at_once) {}
 
   int64_t size() const { return file_.size; }
   // Up to `n` bytes at a place, fewer at the end of the file; valid until the next call.
   Bytes at(int64_t place, int64_t n) {
     n = std::clamp<int64_t>(n, 0, std::max<int64_t>(0, file_.size - place));
     if (n && (place < begin_ || place + n > begin_ + (int64_t)piece_.size())) {
-      piece_.resize((size_t)std::min(std::max(n, kPiece), file_.size - place));
+      piece_.resize((size_t)std::min(std::max(n, at_once_), file_.size - place));
       begin_ = place;
       file_.read(place, (int64_t)piece_.size(), piece_.data());
     }
@@ -28,8 +28,8 @@ class Pieces {
   }
 
  private:
-  static constexpr int64_t kPiece = 4096;
   const Source &file_;
+  const int64_t at_once_;
   std::vector<uint8_t> piece_;
   int64_t begin_ = 0;
 };

@@ -46,6 +46,9 @@ void check(const VideoIndex &index) {
     if (i < 0 || i >= (int64_t)index.packets.size()) abort();
   for (const Packet &p : index.packets)
     if (p.offset < 0 || p.size < 0) abort();
+  if (index.wrapped.size() != (index.wrapping ? index.packets.size() : 0)) abort();
+  for (const Wrapped &w : index.wrapped)
+    if (w.skip < 0 || w.size < 0) abort();
 }
 
 void use(const VideoIndex &index, Bytes file, Random &r, Counts &counts) {

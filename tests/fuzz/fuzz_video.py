@@ -23,6 +23,7 @@ def seeds() -> dict[str, bytes]:
     fragments = (("movflags", "frag_keyframe+empty_moov+default_base_moof"),)
     open_groups = (("x264-params", "keyint=5:bframes=2:open-gop=1"),)
     refresh = (("x264-params", "keyint=8:intra-refresh=1"),)
+    hevc = (("x265-params", "log-level=none:keyint=5:bframes=2:open-gop=1"),)
     kinds = {
         "mp4": {},
         "mp4_open": {"codec_options": open_groups},
@@ -36,11 +37,19 @@ def seeds() -> dict[str, bytes]:
         "avi_mpeg4": {"container": "avi", "codec": "mpeg4", "codec_options": (("bf", "2"),)},
         "avi_mpeg2": {"container": "avi", "codec": "mpeg2video", "rate": 25, "codec_options": (("bf", "2"),)},
         "avi_mjpeg": {"container": "avi", "codec": "mjpeg", "pixels": "yuvj420p"},
-        "avi_h264": {"container": "avi", "codec_options": (("bf", "0"),)},
+        "avi_h264": {"container": "avi", "codec_options": (("bf", "2"),)},
+        "ts_h264": {"container": "mpegts", "codec_options": open_groups},
+        "ts_hevc": {"container": "mpegts", "codec": "libx265", "codec_options": hevc},
+        "ts_mpeg2": {"container": "mpegts", "codec": "mpeg2video", "rate": 25, "codec_options": (("bf", "2"),)},
+        "ps_mpeg2": {"container": "vob", "codec": "mpeg2video", "rate": 25, "codec_options": (("bf", "2"),)},
+        "ps_mpeg1": {"container": "mpeg", "codec": "mpeg1video", "rate": 25},
+        "h264": {"container": "h264", "codec_options": (("bf", "2"),)},
+        "hevc": {"container": "hevc", "codec": "libx265", "codec_options": hevc},
+        "m2v": {"container": "mpeg2video", "codec": "mpeg2video", "rate": 25},
         "webm_vp8": {"container": "webm", "codec": "libvpx"},
         "webm_vp9": {"container": "webm", "codec": "libvpx-vp9"},
     }
-    made = {name: clip(**{"size": (16, 32), "n": 12, **kwargs}) for name, kwargs in kinds.items()}
+    made = {name: clip(**{"size": (32, 32), "n": 12, **kwargs}) for name, kwargs in kinds.items()}
     made |= {f"mp4_wide{k}": wide(made["mp4_fragments"], at) for k, at in enumerate((2**62, 2**63 - 1, -(2**63)))}
     return made | {"mp4_edits": long_edits(made["mp4"], 2**63 - 1), "mp4_edits_back": long_edits(made["mp4"], -(2**62))}
 
@@ -69,6 +78,7 @@ def long_edits(file: bytes, number: int) -> bytes:
 def main() -> int:
     args = damaging.arguments(__doc__).parse_args()
     names = ("index", "mp4", "matroska", "avi", "esds", "clip", "packed_index", "codecs", "runs", "h264")
+    names += ("elementary", "transport", "program", "wrapped", "h264_pictures", "hevc_pictures", "mpeg_pictures")
     sources = [*(f"video/{n}" for n in names), "core/native_time"]
     return damaging.run(damaging.build(args.build_folder, "fuzz_video", sources), args, "videos", seeds())
 

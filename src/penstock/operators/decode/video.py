@@ -25,11 +25,12 @@ _NO_EFFECT = "Accepted for compatibility."
 class Video(Operator):
     """Decodes frames of videos: all, a range, or those listed in `frames`.
 
-    Input: the bytes of a file (uint8): MP4, QuickTime, Matroska, WebM or AVI, with H.264, HEVC, VP8, VP9, AV1, MPEG-4,
-    MPEG-2, MJPEG or ProRes of 8 to 12 bits. Output: RGB or YCbCr (FHWC, uint8). Frame numbers count the frames in the
-    order in which they are shown, without those that the file's edit list cuts off; frame rates may vary. Only the
-    frames asked for are converted, and only those that they depend on are decoded besides. Frames are not rotated: that
-    is what the file's metadata ask of a player.
+    Input: the bytes of a file (uint8): MP4, QuickTime, Matroska, WebM, AVI, MPEG-TS, MPEG-PS or a stream of H.264, HEVC
+    or MPEG-2 without a container; with H.264, HEVC, VP8, VP9, AV1, MPEG-4, MPEG-2, MJPEG or ProRes of 8 to 12 bits.
+    Output: RGB or YCbCr (FHWC, uint8). Frame numbers count the frames in the order in which they are shown, without
+    those that the file's edit list cuts off; frame rates may vary. Only the frames asked for are converted, and only
+    those that they depend on are decoded besides. Frames are not rotated: that is what the file's metadata ask of a
+    player.
 
     FFmpeg does the decoding: that of `pip install penstock[video]`, the system's, or that in the folder
     PENSTOCK_FFMPEG. ImportError if there is none.

@@ -23,7 +23,7 @@ ROUNDINGS = {  # of the frame at which a range starts, and of that before which 
     "all_up": ("up", "up"),
     "all_down": ("down", "down"),
 }
-_VIDEOS = ("mp4", "mov", "m4v", "mkv", "webm", "avi")
+_VIDEOS = ("mp4", "mov", "m4v", "mkv", "webm", "avi", "ts", "mts", "m2ts", "mpg", "mpeg", "vob")
 _THREADS = 4  # that read indices
 _AT_ONCE = 256  # files, before progress is told
 
@@ -40,7 +40,7 @@ class Videos:
         self._close.atexit = False  # native threads may be reading by it until the very end
         self._is_known = False
         try:
-            packed = kept("videos", names.full_paths(), self._scanned)["indices"]
+            packed = kept("videos 2", names.full_paths(), self._scanned)["indices"]
             if not self._is_known and not self._unpack(packed):
                 self._scan()
         except OSError:  # of some there is no size or time of change
