@@ -174,6 +174,19 @@ def test_each_row_group_is_decoded_once(files, monkeypatch):
     assert len(read_groups) == len(set(read_groups)) == 13
 
 
+def test_row_groups_of_the_window_are_kept(files, monkeypatch):
+    """Where row groups are large, and a small batch has no row of some of its window."""
+    from penstock.operators.read import _row_groups, _tables
+
+    read_groups, real = [], _tables.ParquetFiles.read
+    monkeypatch.setattr(_tables.ParquetFiles, "read", lambda self, k: read_groups.append(k) or real(self, k))
+    monkeypatch.setattr(_row_groups, "MOST_BYTES", 0)
+    pipe = build(str(files), shuffle="windows", shuffle_window=6, batch_size=2)
+    for _ in range(30):
+        pipe.run()
+    assert len(read_groups) == len(set(read_groups)) >= 6
+
+
 def test_row_groups_are_given_up(files, monkeypatch):
     from penstock.operators.read import _row_groups
 

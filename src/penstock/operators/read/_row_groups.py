@@ -34,13 +34,14 @@ class RowGroups:
 
     def begin(self, wanted: Iterable[int], soon: Iterable[int] = ()) -> list[Future[RowGroup]]:
         """Those that are `wanted`, which are read if they aren't there; those for later are read behind them."""
-        later = list(soon)
+        needed, later = list(wanted), list(soon)
         with self._lock:
-            found = [self._begin(k) for k in wanted]
+            found = [self._begin(k) for k in needed]
             for k in later:
                 self._begin(k)
+            n_needed = len({*needed, *later})
             held = sum(f.result().nbytes for f in self._kept.values() if _is_there(f))
-            while held > MOST_BYTES and len(self._kept) > len(found) + len(later):
+            while held > MOST_BYTES and len(self._kept) > n_needed:
                 dropped = self._kept.popitem(last=False)[1]
                 held -= dropped.result().nbytes if _is_there(dropped) else 0
             return found

@@ -117,7 +117,8 @@ class Parquet(ShardedSource):
         return _Reading(self, self.groups, index, self._soon(picks), io)
 
     def _soon(self, picks: Picks) -> Iterable[int]:
-        """Row groups that later batches need: a share of the next window as large as that of this one that is over."""
+        """Row groups that later batches need: those of this window, and a share of the next one as large as that of
+        this one that is over."""
         order, n = self.order, len(self.table.begins) - 1
         if order.windows is None:
             if order.way or not len(picks):
@@ -127,11 +128,11 @@ class Parquet(ShardedSource):
             return [(group + k) % n for k in (1, 2)]
         epoch, offset = int(picks.columns["place"][-1]), int(picks.columns["offset"][-1])
         begin = order.begin(order.part(self.values["shard_id"], epoch))
-        _, upcoming, share = order.windows.upcoming(order.shared_key, epoch, min(begin + offset, self.size - 1))
+        current, upcoming, share = order.windows.upcoming(order.shared_key, epoch, min(begin + offset, self.size - 1))
         if not len(upcoming):
             first = order.begin(order.part(self.values["shard_id"], epoch + 1))
             upcoming = order.windows.upcoming(order.shared_key, epoch + 1, first)[0]
-        return upcoming[: math.ceil(share * len(upcoming))].tolist()
+        return [*current.tolist(), *upcoming[: math.ceil(share * len(upcoming))].tolist()]
 
     def close(self) -> None:
         super().close()
