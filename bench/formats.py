@@ -10,7 +10,9 @@ import argparse
 import io
 import json
 import os
+import shutil
 import struct
+import subprocess
 import sys
 import tarfile
 import tempfile
@@ -116,32 +118,39 @@ FORMATS: dict[str, tuple[Callable[[Path, list], None], int]] = {
 }
 
 
-def folder(o: argparse.Namespace) -> Path:
-    """The same records in every format, made once: photographs, again and again."""
-    root = Path(tempfile.gettempdir()) / f"penstock-bench-formats-{os.getuid()}-2"
-    if (root / "done").exists():
+def folder(o: argparse.Namespace, name: str = "") -> Path:
+    """The same records in every format, made once: photographs, again and again. With a name only those of a format."""
+    root = Path(tempfile.gettempdir()) / f"penstock-bench-formats-{os.getuid()}-3"
+    missing = [n for n in ([name] if name else FORMATS) if not (root / f"{n} done").exists()]
+    if not missing:
         return root
     photos = sorted(Path(o.data, "photos500").rglob("*.jpg")) or sorted(Path(o.data).rglob("*.jpg"))
     if not photos:
         sys.exit("no data: give --data FOLDER with JPEG files, or set PENSTOCK_DATA")
     contents = [p.read_bytes() for p in photos]
     records = [(contents[i % len(contents)], i % 1000) for i in range(RECORDS)]
-    for name, (write, n_files) in FORMATS.items():
-        (root / name).mkdir(parents=True, exist_ok=True)
+    for n in missing:
+        write, n_files = FORMATS[n]
+        shutil.rmtree(root / n, ignore_errors=True)
+        (root / n).mkdir(parents=True)
         for k in range(n_files):
-            write(root / name / f"{k:02}", records[k * RECORDS // n_files : (k + 1) * RECORDS // n_files])
+            write(root / n / f"{k:02}", records[k * RECORDS // n_files : (k + 1) * RECORDS // n_files])
+        (root / f"{n} done").touch()
     (root / "bytes").write_text(str(sum(len(data) for data, _ in records) // RECORDS))
-    (root / "done").touch()
     return root
+
+
+def _paths(o: argparse.Namespace, name: str) -> list[str]:
+    return sorted(str(p) for p in (folder(o, name) / name).iterdir() if p.suffix != ".idx")
 
 
 def read(o: argparse.Namespace, fn, tfrecord, name: str):
     """Encoded pictures and labels, shuffled."""
-    paths = sorted(str(p) for p in (folder(o) / name).iterdir() if p.suffix != ".idx")
+    paths = _paths(o, name)
     indices = [f"{p}.idx" for p in paths]
     shuffled = {"random_shuffle": True, "name": "reader"}
     if name == "files":
-        files = sorted(str(p) for p in (folder(o) / name).rglob("*.jpg"))
+        files = sorted(str(p) for p in (folder(o, name) / name).rglob("*.jpg"))
         return fn.readers.file(files=files, **shuffled)
     if name == "recordio":
         return fn.readers.mxnet(path=paths, index_path=indices, **shuffled)
@@ -186,11 +195,46 @@ def webdataset(o: argparse.Namespace) -> Iterator[int]:
     """The library's own way: in this process, without decoding."""
     import webdataset as wds
 
-    paths = sorted(str(p) for p in (folder(o) / "webdataset").iterdir() if p.suffix != ".idx")
     while True:
-        samples = wds.WebDataset(paths, shardshuffle=False).to_tuple("jpg", "cls").batched(o.batch)
+        samples = wds.WebDataset(_paths(o, "webdataset"), shardshuffle=False).to_tuple("jpg", "cls").batched(o.batch)
         for images, _ in samples:
             yield len(images)
+
+
+def decoded_again(o: argparse.Namespace) -> Iterator[int]:
+    """Row groups are decoded in every epoch, as where the data set is too large for the reader to keep them."""
+    from penstock.operators.read import _row_groups
+
+    _row_groups.MOST_BYTES = 0
+    yield from batches("penstock", "val", "parquet")(o)
+
+
+def tf_data(task: str):
+    def contender(o: argparse.Namespace) -> Iterator[int]:
+        os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+        import tensorflow as tf
+
+        features = {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
+
+        def picture(encoded, label):
+            image = tf.io.decode_jpeg(encoded, channels=3)
+            shape = tf.cast(tf.shape(image)[:2], tf.float32)
+            size = tf.cast(tf.round(shape * 256 / tf.reduce_min(shape)), tf.int32)
+            image = tf.image.resize(image, size, antialias=True)
+            image = tf.image.resize_with_crop_or_pad(image, 224, 224)
+            return tf.transpose((image - MEAN) / STD, (2, 0, 1)), label
+
+        files = tf.data.TFRecordDataset(_paths(o, "tfrecord"), num_parallel_reads=o.threads)
+        data = files.repeat().shuffle(1024).batch(o.batch)
+        data = data.map(lambda x: tuple(tf.io.parse_example(x, features).values()), num_parallel_calls=o.threads)
+        if task == "val":
+            data = data.unbatch().map(picture, num_parallel_calls=o.threads).batch(o.batch)
+        options = tf.data.Options()
+        options.threading.private_threadpool_size = o.threads
+        for _, labels in data.prefetch(2).with_options(options):
+            yield len(labels)
+
+    return contender
 
 
 CONTENDERS = {
@@ -200,7 +244,12 @@ CONTENDERS = {
     for title, module in (("penstock", "penstock"), ("DALI", "nvidia.dali"))
     if (name, title) != ("parquet", "DALI")
 }
-CONTENDERS["read: webdataset: library webdataset"] = webdataset
+CONTENDERS |= {
+    "val: parquet: penstock, nothing kept": decoded_again,
+    "read: webdataset: library webdataset": webdataset,
+    "read: tfrecord: tf.data": tf_data("read"),
+    "val: tfrecord: tf.data": tf_data("val"),
+}
 CLAIMS = [
     *(
         (f"reading {n}, against DALI", f"read: {n}: penstock", f"read: {n}: DALI", 1.0 if n == "webdataset" else 1.5)
@@ -212,6 +261,10 @@ CLAIMS = [
         *("read: webdataset: library webdataset", 10.0),
     ),
     *(
+        (f"{text} tfrecord, against tf.data", f"{task}: tfrecord: penstock", f"{task}: tfrecord: tf.data", 2.0)
+        for task, text in (("read", "reading"), ("val", "val from"))
+    ),
+    *(
         (f"val from {n}, against DALI", f"val: {n}: penstock", f"val: {n}: DALI", 4.0)
         for n in FORMATS
         if n != "parquet"
@@ -221,17 +274,34 @@ CLAIMS = [
         for n in FORMATS
         if n != "files"
     ),
+    (
+        "val from parquet, nothing kept, against files",
+        "val: parquet: penstock, nothing kept",
+        "val: files: penstock",
+        0.95,
+    ),
 ]
 
 
+def _version(python: str, package: str) -> str:
+    code = f"import importlib.metadata as m; print(m.version({package!r}))"
+    return subprocess.run([python, "-c", code], capture_output=True, text=True).stdout.strip()
+
+
 def main() -> None:
-    o = measure.arguments(__doc__).parse_args()
+    p = measure.arguments(__doc__)
+    p.add_argument("--tensorflow", default="", help="Python of an environment with TensorFlow; its version is noted")
+    o = p.parse_args()
     if o.worker:
         measure.work(CONTENDERS[o.worker], o)
     root = folder(o)
     kept = root / "results.json"
     results = json.loads(kept.read_text()) if kept.exists() else {}
-    results |= measure.measure(__file__, [n for n in CONTENDERS if o.only in n], o)
+    names = [n for n in CONTENDERS if o.only in n and (o.tensorflow or "tf.data" not in n)]
+    results |= measure.measure(__file__, names, o, {n: o.tensorflow for n in names if "tf.data" in n})
+    if o.tensorflow:
+        results["tensorflow"] = {"version": _version(o.tensorflow, "tensorflow-cpu")}
+    version = results.get("tensorflow", {}).get("version", "")
     kept.write_text(json.dumps(results))
     lines = [
         "# Data sets in every format",
@@ -241,8 +311,9 @@ def main() -> None:
         f"system's cache, shuffled, batch {o.batch}, {o.threads} threads. Medians of {o.rounds} interleaved runs of "
         f"{o.seconds:g} s, with the least and the most. "
         f"{measure.versions('nvidia-dali-cuda130', 'numpy', 'pyarrow', 'webdataset')}. *read* only reads; *val* "
-        "decodes, resizes, crops and normalises. Only penstock verifies checksums of TFRecord. Parquet is shuffled by "
-        "windows.",
+        "decodes, resizes, crops and normalises. penstock and tf.data verify checksums of TFRecord, DALI does not. "
+        "Parquet is shuffled by windows; all of its row groups fit into what the reader keeps, except where it says so."
+        + (f" tf.data is that of tensorflow {version} in an environment of its own." if version else ""),
         "Written by `bench/formats.py`.",
         "",
         "| | pictures/s | least | most | resident MB | CPU s per 1000 |",

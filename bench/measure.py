@@ -100,8 +100,11 @@ def work(
     os._exit(0)  # rivals may take long to shut down
 
 
-def measure(script: str, names: list[str], options: argparse.Namespace) -> dict[str, dict[str, float]]:
-    """Medians per contender. Rounds go over all contenders, so that drift of the machine meets all of them."""
+def measure(
+    script: str, names: list[str], options: argparse.Namespace, pythons: dict[str, str] | None = None
+) -> dict[str, dict[str, float]]:
+    """Medians per contender. Rounds go over all contenders, so that drift of the machine meets all of them. Those that
+    need another environment are run by its Python, of `pythons`."""
     results: dict[str, list[dict[str, float]]] = {n: [] for n in names}
     failed: dict[str, str] = {}
     for r in range(options.rounds):
@@ -109,7 +112,7 @@ def measure(script: str, names: list[str], options: argparse.Namespace) -> dict[
             if name in failed:
                 continue
             _progress(f"round {r + 1}/{options.rounds}: {name}")
-            command = [sys.executable, script, "--worker", name]
+            command = [(pythons or {}).get(name, sys.executable), script, "--worker", name]
             for k in ("data", "threads", "batch", "seconds"):
                 command += [f"--{k}", str(getattr(options, k))]
             run = subprocess.run(command, capture_output=True, text=True, timeout=600)
