@@ -133,7 +133,16 @@ const char *bytes_at(Sample &sample, int64_t begin, int64_t n) {
   return read;
 }
 
+// Output 0 is a part of the file as it is, which stays there if it may.
+void give_part(Sample &sample, const NpyArgs &a, int64_t begin, int64_t bytes) {
+  if (a.stays)
+    *sample.out(1).as<int64_t>() = begin;
+  else
+    sample.give_elements(0, bytes_at(sample, begin, bytes), bytes);
+}
+
 void parse(Sample &sample, const NpyArgs &a) {
+  if (a.stays) *sample.out(1).as<int64_t>() = -1;
   const Part part = sample.parts[0];
   int64_t text_begin;
   const int64_t begin = npy_header_size(part.data, part.size, text_begin);
@@ -163,8 +172,7 @@ void parse(Sample &sample, const NpyArgs &a) {
   }
   int64_t bytes;
   if (__builtin_mul_overflow(n, item, &bytes)) fail("the region of interest is too large");
-  if (is_whole && (!h.columns_first || h.ndim < 2))
-    return sample.give_elements(0, bytes_at(sample, begin, bytes), bytes);
+  if (is_whole && (!h.columns_first || h.ndim < 2)) return give_part(sample, a, begin, bytes);
 
   if (empty) {  // nothing of it is inside
     out.data = sample.take(std::max<int64_t>(bytes, 1));
@@ -184,8 +192,9 @@ void parse(Sample &sample, const NpyArgs &a) {
     to += (inside[d] - w.begin[d]) * in_out[d];
     elements *= size[d];
   }
+  if (is_inside && elements * item == last - first && !h.columns_first)
+    return give_part(sample, a, begin + first, bytes);
   const char *from = bytes_at(sample, begin + first, last - first);
-  if (is_inside && elements * item == last - first && !h.columns_first) return sample.give_elements(0, from, bytes);
   char *data = (char *)sample.take(bytes);
   out.data = data;
   if (!is_inside) fill(out, n, a.fill_value);

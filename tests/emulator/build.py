@@ -57,6 +57,21 @@ def build() -> dict[str, str]:
     return {k: str(v) for k, v in libraries.items()}
 
 
+def build_cufile() -> str:
+    """A libcufile that reads with the emulated device's memory (see cufile.cpp); built at first use."""
+    source = HERE / "cufile.cpp"
+    name = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    library = Path(tempfile.gettempdir()) / f"penstock-emulator-{os.getuid()}" / f"libcufile-{name}.so"
+    if not library.exists():
+        library.parent.mkdir(parents=True, exist_ok=True)
+        fd, temporary = tempfile.mkstemp(dir=library.parent)
+        os.close(fd)
+        command = [os.environ.get("CXX", "g++"), "-std=c++17", "-O1", "-fPIC", "-shared", str(source), "-o", temporary]
+        subprocess.run(command, check=True)
+        os.replace(temporary, library)
+    return str(library)
+
+
 if __name__ == "__main__":
     for key, value in build().items():
         print(f"export {key}={value}")

@@ -76,7 +76,7 @@ def examine(url: str | None = None) -> str:
 
 def _gpu(r: _Report) -> None:
     r.part("GPU")
-    from ..gpu import compile, driver, nvjpeg, optical_flow
+    from ..gpu import compile, cufile, driver, nvjpeg, optical_flow
 
     if not r.try_("driver", lambda: f"supports CUDA {driver.driver_version()}"):
         r.advice.append(
@@ -113,10 +113,13 @@ def _gpu(r: _Report) -> None:
             finally:
                 engine.close()
 
-    r.say(
-        "files to the GPU",
-        'readers with device="gpu" read by the CPU and copy from pinned memory; GPUDirect Storage is not supported yet',
-    )
+    def files() -> str:
+        try:
+            return f"fn.readers.numpy reads {cufile.about(driver.Device.get(0))}"
+        except cufile.NotAllowed as e:
+            return f"by the CPU, copied from pinned memory; no GPUDirect Storage: {e}"
+
+    r.try_("files to the GPU", files)
     r.try_("flow engine of GPU 0", flow, "fn.optical_flow can't be used; the line above says why.")
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,6 +49,7 @@ class Source(Operator, abstract=True):
     parts: Sequence[Source] = ()  # other sources whose samples it gives; nobody else may use these
     keeps_state: bool = False  # set where `saved` will be asked for
     gpu: Any = None  # the GPU's session where the pipeline has one: `begin` may begin work there, and give its batches
+    uploaded: Collection[int] = ()  # the outputs of which the GPU alone gets anything; may be given there
     name = Arg(str, None, "Name of the operator, for `epoch_size`, `reader_meta` and iterators.")
 
     def leave_bad_samples(self) -> None:

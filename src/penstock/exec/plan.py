@@ -18,7 +18,7 @@ from ..core.op import Operator
 from ..core.source import Source
 from ..graph.joining import Branches, join_branches
 from ..graph.node import DataNode, Node
-from ..graph.passes import Stage, kind_of, last_uses, prune, schedule, unused_outputs
+from ..graph.passes import Stage, kind_of, last_uses, prune, schedule, unused_outputs, uploaded
 from . import branches
 from .arguments import Resolver
 from .context import BadSamples, Context, Timing, explain_failure
@@ -93,6 +93,10 @@ class Plan:
     def source_op(self, node: Node) -> Source:
         assert isinstance(node.op, Source)
         return node.op
+
+    def uploaded(self, source: Node) -> set[int]:
+        """The outputs of a source that are used on the GPU only."""
+        return uploaded(self.nodes, source) - {index for number, index in self.outputs if number == source.number}
 
     def _runner(self, stage: Stage) -> Callable[[Context, kernels.Pool], None]:
         if isinstance(stage, Branches):

@@ -186,7 +186,7 @@ def upload_small(batches: list[Batch], stream: Stream, budget: Budget | None = N
     made: list[DeviceBatch | None] = [None] * len(batches)
     todo = []
     for i, batch in enumerate(batches):
-        if batch.is_borrowed or (batch._array is not None and batch._array.nbytes > _SMALL):
+        if not batch.on_host or batch.is_borrowed or (batch._array is not None and batch._array.nbytes > _SMALL):
             continue
         placed = _placed(batch)
         if placed is not None and 0 < placed[3] <= _SMALL:

@@ -194,6 +194,12 @@ class Device:
             return _devices[number]
 
     @property
+    def context(self) -> int:
+        """The handle of its primary context."""
+        assert self._context is not None
+        return self._context
+
+    @property
     def architecture(self) -> str:
         """What kernels are compiled for: "sm_90"."""
         return f"sm_{self.capability[0]}{self.capability[1]}"

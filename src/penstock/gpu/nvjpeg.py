@@ -8,6 +8,7 @@ import glob
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -47,26 +48,30 @@ class Refused(Exception):
     """The engine did not take a batch."""
 
 
-def find_library(name: str, variable: str) -> str | None:
+def find_library(name: str, variable: str, versions: Sequence[int] = (13, 12)) -> str | None:
     """The path of a library of CUDA: what the environment variable says, else that of NVIDIA's wheels, else what the
     system's loader finds."""
     path = os.environ.get(variable)
     if path:
         return path
+    files = [f"{name}.so.{version}" for version in versions]
+
+    def last(folders: Sequence[str]) -> str | None:
+        found = sorted(f for folder in folders for file in files for f in glob.glob(os.path.join(folder, file)))
+        return found[-1] if found else None
+
     for folder in sys.path:
-        for pattern in (f"nvidia/cu1[23]/lib/{name}.so.1[23]", f"nvidia/*/lib/{name}.so.1[23]"):
-            found = sorted(glob.glob(os.path.join(folder or ".", pattern)))
-            if found:
-                return found[-1]
-    for version in (13, 12):
+        for pattern in ("nvidia/cu1[23]/lib", "nvidia/*/lib"):
+            if path := last([os.path.join(folder or ".", pattern)]):
+                return path
+    for file in files:
         try:
-            ctypes.CDLL(f"{name}.so.{version}")
-            return f"{name}.so.{version}"
+            ctypes.CDLL(file)
+            return file
         except OSError:
             pass
     home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
-    found = sorted(glob.glob(f"{home}/lib64/{name}.so.1[23]") + glob.glob(f"{home}/targets/*/lib/{name}.so.1[23]"))
-    return found[-1] if found else None
+    return last([f"{home}/lib64", f"{home}/targets/*/lib"])
 
 
 @cache

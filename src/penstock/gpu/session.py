@@ -18,6 +18,7 @@ from ..core.rows import ArgumentRows, address
 from . import compile, lent
 from .batch import DeviceBatch
 from .copies import copy_on_device, pieces_of
+from .cufile import GpuFiles, NotAllowed
 from .driver import CudaError, Device
 from .memory import Block, Budget, give_back, pool
 from .stream import Event, Stream
@@ -128,6 +129,13 @@ class Session:
         """Pinned memory of the host, for data that waits for its copy to the GPU."""
         with self.device:
             return self.pinned_memory.take(max(nbytes, 1), self._idle)
+
+    def files(self) -> GpuFiles | None:
+        """Reads files past the memory of the host, if this machine can."""
+        try:
+            return GpuFiles(self.device, self.budget)
+        except NotAllowed:
+            return None
 
     def function(self, source: str, entry: str, shared: int) -> int:
         """A kernel from its source text; compiled the first time."""

@@ -127,12 +127,12 @@ def _are_siblings(node: Node, chain: list[Node]) -> bool:
 
 
 def uploaded(nodes: list[Node], source: Node) -> set[int]:
-    """The outputs of a node that nobody but copies to the GPU reads."""
+    """The outputs of a node that no other node but copies of all samples to the GPU reads."""
     read: dict[int, bool] = {}
     for n in nodes:
         for d in (*n.inputs, *n.arg_nodes()):
             if d.source is source:
-                read[d.index] = read.get(d.index, True) and kind_of(n) == "upload"
+                read[d.index] = read.get(d.index, True) and kind_of(n) == "upload" and not n.scope
     return {index for index, only in read.items() if only}
 
 

@@ -62,6 +62,9 @@ class Runner:
             plan.session.worked = self.statistics.worked
             plan.check_device()
         for node in plan.sources:
+            if plan.session is not None:
+                op = plan.source_op(node)
+                op.gpu, op.uploaded = plan.session, plan.uploaded(node)
             try:
                 with using(settings.storage):
                     plan.source_op(node).open(settings.max_batch_size, settings.seed)

@@ -120,6 +120,9 @@ class _Upload:
         self._kept: tuple[Borrowed, Any, bytes, DeviceBatch] | None = None  # of whom, rows, what they hold, the copy
 
     def __call__(self, gpu: GpuPass, batch: Batch) -> Batch:
+        if isinstance(batch, DeviceBatch):  # a source has read it to the GPU
+            batch.used_on(gpu.stream)
+            return batch
         for owner in batch.owners:
             if type(owner) is Borrowed:
                 return self._once(gpu, batch, owner)

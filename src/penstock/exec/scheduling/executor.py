@@ -16,7 +16,6 @@ from ...core import kernels
 from ...core.batch import Batch
 from ...core.clocks import clocks
 from ...core.errors import DataError, PipelineError, WorkerError, different_sizes
-from ...graph.passes import uploaded
 from ..context import Context, explain_failure
 from ..plan import Plan
 from .called import CalledSources
@@ -255,9 +254,9 @@ class _Production:
         self.pools = (kernels.Pool(num_threads), kernels.Pool(min(num_threads, _MAX_IO_THREADS)))
         for node in plan.sources:
             op = plan.source_op(node)
-            op.copier, op.gpu = self.pools[1], plan.session
+            op.copier = self.pools[1]
             if plan.session is not None and op.feeding is not None:
-                op.memories = dict.fromkeys(uploaded(plan.nodes, node), plan.session.host_memory)  # type: ignore[attr-defined]
+                op.memories = dict.fromkeys(op.uploaded, plan.session.host_memory)  # type: ignore[attr-defined]
         self.producer = Producer(plan, policy, *self.pools, statistics.record)
         self.position = 0
         self.keeps_state = False  # for checkpoints

@@ -186,7 +186,8 @@ class RecordReader(ShardedSource, abstract=True):
         raise NotImplementedError
 
     def finish(self, index: np.ndarray, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
-        """The outputs for the samples at `index`, of what was parsed."""
+        """The outputs for the samples at `index`, of what was parsed. Raises SampleErrors, with the batches, for those
+        that turn out to be bad."""
         return batches
 
     def source_name(self, index: int) -> SourceName:
@@ -275,7 +276,10 @@ class _Reading(Loading):
                 batches.append(Batch.from_array(self._dense[k], o.layout, sources))
             else:
                 batches.append(_batch(o, self._out[k], fetch, sources, reasons))
-        loaded = reader.finish(index, tuple(batches))
+        try:
+            loaded = reader.finish(index, tuple(batches))
+        except SampleErrors as e:
+            reasons, loaded = {**reasons, **e.reasons}, e.batches
         if reasons:
             raise SampleErrors(reasons, sources, loaded)
         return loaded

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.batch import Batch
 from ...core.op import Arg, Arguments, PerSample
 from ...core.rows import MAX_DIMS
 from ...core.source_name import SourceName
@@ -33,8 +34,11 @@ class Numpy(RecordReader):
     pipeline.
 
     Where the region is data, such as random numbers, each sample has its own; an empty vector stands for no region.
-    Such samples can be read only when their regions are known, not ahead. With device="gpu" the CPU reads, and the
-    arrays are copied to the GPU.
+    Such samples can be read only when their regions are known, not ahead.
+
+    With device="gpu" arrays and regions that lie in the file as they come out are read by GPUDirect Storage, past the
+    memory of the host, where the machine can do that (`penstock doctor` says whether, and if not, why). The rest is
+    read by the CPU and copied to the GPU.
 
     >>> import os, tempfile
     >>> import numpy as np
@@ -52,6 +56,7 @@ class Numpy(RecordReader):
     devices = ("cpu", "gpu")
     deprecated = ("NumpyReader",)
     parser = "read/npy"
+    gpu_files: Any = None  # reads to the GPU past the host
 
     file_root = Arg(
         str,
@@ -118,8 +123,27 @@ class Numpy(RecordReader):
         if self.named and v["use_o_direct"]:
             raise ValueError(f"{name}: 'use_o_direct' reads whole files, and can't be used with {self.named[0]}")
 
+    def n_outputs(self) -> int:
+        return 1
+
+    def found(self) -> int:
+        self.gpu_files = self.gpu.files() if 0 in self.uploaded else None
+        return super().found()
+
     def parsed(self) -> tuple[Parsed, ...]:
-        return (Parsed(None, None),)
+        where = Parsed(np.dtype("i8"), (1,))  # in the file, if the GPU gets it from there
+        return (Parsed(None, None), *([where] * self._stays))
+
+    @property
+    def _stays(self) -> bool:
+        """Whether arrays are not read together with their headers."""
+        return self.gpu_files is not None
+
+    def finish(self, index: np.ndarray, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
+        if self.gpu_files is None:
+            return batches
+        paths = [os.fsencode(self.records.objects.full_path(i)) for i in index.tolist()]
+        return (self.gpu_files.read(batches[0], paths, batches[1].array().ravel()),)
 
     def parser_arguments(self) -> dict[str, Any]:
         known = {n: np.array([self.values[n] or []]) for n in self.named}
@@ -134,11 +158,12 @@ class Numpy(RecordReader):
         axes = np.zeros((1, MAX_DIMS), "i4")
         axes[:, : len(v["roi_axes"])] = v["roi_axes"]
         fields = {
-            "has_window": int(bool(self.named)),
+            "has_window": int(bool(self.named) or self._stays),
             "n_rows": rows,
             "n_axes": len(v["roi_axes"]),
             "outside": _OUTSIDE.index(v["out_of_bounds_policy"]),
             "fill_value": v["fill_value"],
+            "stays": int(self._stays),
             "axes": axes,
         }
         for end, names in (("start", _STARTS), ("end", _ENDS)):
@@ -171,9 +196,11 @@ class Numpy(RecordReader):
         else:
             assert root is not None
             names = files_in(root, v["file_filter"])
+        if names.has_urls:
+            self.gpu_files = None
         if not len(names):
             raise ValueError(f"there are no files {v['file_filter']!r} in {root}" if root else "there are no files")
-        if not self.named:
+        if not self.named and not self._stays:
             return Records(names)
         n = len(names)
         return Records(names, np.arange(n), np.zeros(n, "i8"), np.full(n, _HEAD), gap=0)

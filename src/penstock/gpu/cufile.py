@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPUDirect Storage: bytes of files to the memory of a GPU past that of the host, by NVIDIA's cuFile.
+
+cuFile can also read by way of the host, which our own threads do with less ado. It is used only where it says that it
+can do better.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core import kernels
+from ..core.batch import Batch
+from ..core.dtypes import DALIDataType
+from ..core.errors import SampleErrors
+from ..core.rows import TensorRows
+from .batch import DeviceBatch
+from .driver import Device, driver
+from .memory import Budget
+from .nvjpeg import find_library
+from .stream import Stream
+
+# What cuFile says that it supports, by the numbers of bits in `dstatusflags`.
+_SYSTEMS = {
+    0: "Lustre",
+    1: "WekaFS",
+    2: "NFS",
+    3: "GPFS",
+    4: "NVMe",
+    5: "NVMe-oF",
+    6: "SCSI",
+    7: "ScaleFlux",
+    8: "NVMesh",
+    9: "BeeGFS",
+    10: "YRCloudFile",
+    12: "ScateFS",
+    13: "virtiofs",
+    14: "PanFS",
+}
+_P2P = 4  # of `fflags`: NVMe by PCI P2PDMA, without a kernel module of NVIDIA's
+# What lets cuFile do more than read by way of the host; without any of it cuFile is not asked, as it writes a log file
+# into the working folder when it is disappointed.
+_MODULES = ("/proc/driver/nvidia-fs", "/sys/module/nvidia_fs")
+_SETTINGS = "/etc/cufile.json"
+_THREADS = 16  # which mostly wait
+
+
+class NotAllowed(RuntimeError):
+    """Why files can't be read past the host."""
+
+
+class _Status(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_int), ("cuda", ctypes.c_int)]
+
+
+class _Properties(ctypes.Structure):
+    _fields_ = [
+        ("major", ctypes.c_uint),
+        ("minor", ctypes.c_uint),
+        ("poll_threshold", ctypes.c_size_t),
+        ("max_direct_io", ctypes.c_size_t),
+        ("supported", ctypes.c_uint),
+        ("control", ctypes.c_uint),
+        ("features", ctypes.c_uint),
+        ("sizes", ctypes.c_uint * 5),
+        ("reserve", ctypes.c_uint64 * 16),  # for what later versions add
+    ]
+
+
+class Calls(NamedTuple):
+    """What kernels/read/gpu_file.h needs, as addresses; and what cuFile supports."""
+
+    register: int
+    unregister: int
+    read: int
+    set_context: int
+    copy: int
+    synchronize: int
+    supported: str
+
+
+_lock = threading.Lock()
+
+
+def calls(device: Device) -> Calls:
+    """cuFile's functions, started for this process. NotAllowed says why there are none."""
+    library = driver()  # cuFile hangs where there is no driver
+    path = os.environ.get("PENSTOCK_CUFILE")
+    if path is None:
+        if os.environ.get("PENSTOCK_CUDA_DRIVER"):
+            raise NotAllowed("the GPU is an emulated one")
+        if not (
+            any(map(os.path.exists, _MODULES)) or os.path.exists(_SETTINGS) or "CUFILE_ENV_PATH_JSON" in os.environ
+        ):
+            raise NotAllowed(f"the kernel module nvidia-fs is not loaded, and no {_SETTINGS} asks for PCI P2PDMA")
+        path = find_library("libcufile", "PENSTOCK_CUFILE", (0,))
+        if path is None:
+            raise NotAllowed("libcufile.so.0 was not found; install it by pip install nvidia-cufile")
+    with _lock, device:
+        return _start(path, library, os.getpid())
+
+
+@cache
+def _start(path: str, cuda: ctypes.CDLL, process: int) -> Calls:
+    try:
+        lib = ctypes.CDLL(path)
+        for name in ("cuFileDriverOpen", "cuFileDriverGetProperties"):
+            getattr(lib, name).restype = _Status
+        functions = [lib.cuFileHandleRegister, lib.cuFileHandleDeregister, lib.cuFileRead]
+        status = lib.cuFileDriverOpen()
+    except (OSError, AttributeError) as e:
+        raise NotAllowed(f"libcufile can't be used: {e}") from None
+    if status.code:
+        raise NotAllowed(f"cuFile could not be started (cuFileDriverOpen: {status.code}, {status.cuda})")
+    p = _Properties()
+    status = lib.cuFileDriverGetProperties(ctypes.byref(p))
+    if status.code:
+        raise NotAllowed(f"cuFile does not say what it supports (cuFileDriverGetProperties: {status.code})")
+    supported = [name for bit, name in _SYSTEMS.items() if p.supported >> bit & 1]
+    supported += ["PCI P2PDMA"] * (p.features >> _P2P & 1)
+    if not supported:
+        raise NotAllowed("cuFile would read by way of the host: it supports no file system of this machine")
+    functions += [cuda.cuCtxSetCurrent, cuda.cuMemcpyHtoDAsync_v2, cuda.cuStreamSynchronize]
+    addresses = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions]
+    return Calls(*addresses, ", ".join(supported))
+
+
+class GpuFiles:
+    """Reads parts of files to GPU memory."""
+
+    def __init__(self, device: Device, budget: Budget):
+        """NotAllowed says why it can't be done."""
+        self._calls, self._device, self._budget = calls(device), device, budget
+        self._pool = kernels.Pool(_THREADS)
+        with device:
+            self._stream = Stream(device)
+
+    def read(self, batch: Batch, paths: Sequence[bytes], offsets: np.ndarray) -> Batch:
+        """The samples on the GPU. Each is in its file, in one piece from `offsets` (n,) on, or if that is -1 in the
+        batch. A file that cuFile does not take goes by way of the host. SampleErrors for what can't be read."""
+        spec, n, names = batch.spec, len(paths), TensorRows(len(paths))
+        if (offsets < 0).all():
+            return batch
+        texts = [np.frombuffer(p, "u1") for p in paths]
+        names.array["ndim"], names.array["dtype"] = 1, DALIDataType.UINT8
+        names.array["data"], names.array["shape"][:, 0] = [t.ctypes.data for t in texts], [len(t) for t in texts]
+        with self._device:
+            out = DeviceBatch.on(self._stream, spec, self._budget, batch.sources)
+            # cuFile waits for no stream: whoever used the memory before has to be through.
+            self._stream.synchronize()
+        c, kernel = self._calls, kernels.kernel("read/gpu_file")
+        rows, _ = kernel.rows(
+            n,
+            {
+                "to": out.rows["data"].astype("i8"),
+                "offset": offsets,
+                "bytes": spec.stored.prod(axis=1) * spec.dtype.itemsize,
+                "loaded": np.where(offsets < 0, batch.rows["data"].astype("i8"), 0),
+                "file_register": c.register,
+                "file_unregister": c.unregister,
+                "file_read": c.read,
+                "set_context": c.set_context,
+                "copy": c.copy,
+                "synchronize": c.synchronize,
+                "context": self._device.context,
+                "stream": self._stream.handle,
+            },
+        )
+        outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
+        self._pool.run([kernels.Step(kernel, rows, [], [(names.array, -1)])], n, outcome)
+        if outcome.failed:
+            failed = outcome.status.nonzero()[0].tolist()
+            raise SampleErrors({i: outcome.reason(i) for i in failed}, batch.sources, (out,))
+        return out
+
+
+def about(device: Device) -> str:
+    """For reports: what can be read past the host. NotAllowed says why nothing can."""
+    found = calls(device)
+    module = next((Path(m, "version") for m in _MODULES if Path(m, "version").exists()), None)
+    version = f"nvidia-fs {module.read_text().split()[-1]}" if module else "without nvidia-fs"
+    return f"by GPUDirect Storage ({version}; {found.supported})"
