@@ -76,14 +76,9 @@ class _Properties(ctypes.Structure):
 
 
 class Calls(NamedTuple):
-    """What kernels/read/gpu_file.h needs, as addresses; and what cuFile supports."""
+    """Addresses of functions, by the names that kernels/read/gpu_file.h has for them; and what cuFile supports."""
 
-    register: int
-    unregister: int
-    read: int
-    set_context: int
-    copy: int
-    synchronize: int
+    functions: dict[str, int]
     supported: str
 
 
@@ -114,7 +109,14 @@ def _start(path: str, cuda: ctypes.CDLL, process: int) -> Calls:
         lib = ctypes.CDLL(path)
         for name in ("cuFileDriverOpen", "cuFileDriverGetProperties"):
             getattr(lib, name).restype = _Status
-        functions = [lib.cuFileHandleRegister, lib.cuFileHandleDeregister, lib.cuFileRead]
+        functions = {
+            "file_register": lib.cuFileHandleRegister,
+            "file_unregister": lib.cuFileHandleDeregister,
+            "file_read": lib.cuFileRead,
+            "set_context": cuda.cuCtxSetCurrent,
+            "copy": cuda.cuMemcpyHtoDAsync_v2,
+            "synchronize": cuda.cuStreamSynchronize,
+        }
         status = lib.cuFileDriverOpen()
     except (OSError, AttributeError) as e:
         raise NotAllowed(f"libcufile can't be used: {e}") from None
@@ -128,9 +130,7 @@ def _start(path: str, cuda: ctypes.CDLL, process: int) -> Calls:
     supported += ["PCI P2PDMA"] * (p.features >> _P2P & 1)
     if not supported:
         raise NotAllowed("cuFile would read by way of the host: it supports no file system of this machine")
-    functions += [cuda.cuCtxSetCurrent, cuda.cuMemcpyHtoDAsync_v2, cuda.cuStreamSynchronize]
-    addresses = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions]
-    return Calls(*addresses, ", ".join(supported))
+    return Calls({k: ctypes.cast(f, ctypes.c_void_p).value or 0 for k, f in functions.items()}, ", ".join(supported))
 
 
 class GpuFiles:
@@ -156,7 +156,7 @@ class GpuFiles:
             out = DeviceBatch.on(self._stream, spec, self._budget, batch.sources)
             # cuFile waits for no stream: whoever used the memory before has to be through.
             self._stream.synchronize()
-        c, kernel = self._calls, kernels.kernel("read/gpu_file")
+        kernel = kernels.kernel("read/gpu_file")
         rows, _ = kernel.rows(
             n,
             {
@@ -164,12 +164,7 @@ class GpuFiles:
                 "offset": offsets,
                 "bytes": spec.stored.prod(axis=1) * spec.dtype.itemsize,
                 "loaded": np.where(offsets < 0, batch.rows["data"].astype("i8"), 0),
-                "file_register": c.register,
-                "file_unregister": c.unregister,
-                "file_read": c.read,
-                "set_context": c.set_context,
-                "copy": c.copy,
-                "synchronize": c.synchronize,
+                **self._calls.functions,
                 "context": self._device.context,
                 "stream": self._stream.handle,
             },

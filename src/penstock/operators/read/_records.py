@@ -279,6 +279,7 @@ class _Reading(Loading):
         try:
             loaded = reader.finish(index, tuple(batches))
         except SampleErrors as e:
+            assert e.batches is not None
             reasons, loaded = {**reasons, **e.reasons}, e.batches
         if reasons:
             raise SampleErrors(reasons, sources, loaded)
