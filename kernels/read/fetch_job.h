@@ -193,18 +193,26 @@ class FetchJob {
       bytes_[span(0)] = {content.data, content.size};
       return content.size;
     }
-    const int64_t size = object->length();
+    int64_t size = object->length_at_first();
     auto fits = [&](const Span &s) {
       return s.offset >= 0 && s.offset <= size && s.length >= -1 && s.length <= size - s.offset;
+    };
+    for (int k = 0; k < count; k++)
+      if (const Span &s = spans_[span(k)]; s.length < 0 || !fits(s)) {
+        size = object->length();  // it may have changed
+        break;
+      }
+    auto reject_beyond = [&](const Span &s) {
+      reject(s.sample,
+             "the record has %lld bytes from byte %lld on, the file ends at %lld; it has changed, or its "
+             "index is that of another file",
+             (long long)s.length, (long long)s.offset, (long long)size);
     };
     int64_t end = -1;
     for (int k = 0; k < count; k++) {
       const Span &s = spans_[span(k)];
       if (!fits(s))
-        reject(s.sample,
-               "the record has %lld bytes from byte %lld on, the file ends at %lld; it has changed, or its "
-               "index is that of another file",
-               (long long)s.length, (long long)s.offset, (long long)size);
+        reject_beyond(s);
       else
         end = std::max(end, s.length < 0 ? size : s.offset + s.length);
     }
@@ -212,13 +220,17 @@ class FetchJob {
     if (end < 0) return 0;  // none of them fits
     char *data = (char *)take(end - begin);
     block = data;
-    const int64_t there = begin + object->read(begin, end - begin, data);
+    const int64_t there = begin + object->read(begin, end - begin, data), before = size;
+    if (there < end) size = object->length();
     for (int k = 0; k < count; k++) {
       const Span &s = spans_[span(k)];
-      if (!fits(s)) continue;
-      const int64_t length = s.length < 0 ? size - s.offset : s.length;
+      if (!fits(s)) {
+        reject_beyond(s);
+        continue;
+      }
+      const int64_t length = s.length < 0 ? before - s.offset : s.length;
       if (s.offset + length > there)
-        reject(s.sample, "the file shrank from %lld to %lld bytes while it was read", (long long)size,
+        reject(s.sample, "the file shrank from %lld to %lld bytes while it was read", (long long)before,
                (long long)there);
       else
         bytes_[span(k)] = {data + (s.offset - begin), length};

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <list>
@@ -59,6 +60,11 @@ struct File : Object {
     if (!S_ISREG(info.st_mode)) fail("this is a device, pipe or socket, not a regular file");
     return info.st_size;
   }
+  int64_t length_at_first() override {
+    int64_t known = at_first_.load(std::memory_order_relaxed);
+    if (known < 0) at_first_.store(known = length(), std::memory_order_relaxed);
+    return known;
+  }
   int64_t read(int64_t offset, int64_t length, char *to) override {
     if (direct) return read_direct(offset, length, to);
     int64_t done = 0;
@@ -78,6 +84,7 @@ struct File : Object {
       if (errno != EINTR) fail_errno("read", errno);
     }
   }
+  std::atomic<int64_t> at_first_{-1};
   // By way of aligned memory: neither the pool's blocks nor the ends of files are as direct reads want them.
   int64_t read_direct(int64_t offset, int64_t length, char *to) {
     std::unique_ptr<char, decltype(&std::free)> chunk((char *)std::aligned_alloc(kAlign, kChunk), std::free);

@@ -19,6 +19,8 @@ class Object {
   virtual ~Object() = default;
   // In bytes, now: it may have changed since it was opened.
   virtual int64_t length() = 0;
+  // That at some time since it was opened, which is cheaper to ask.
+  virtual int64_t length_at_first() { return length(); }
   // Reads `length` bytes from `offset` on; says how many there were, fewer only if the object ends before.
   virtual int64_t read(int64_t offset, int64_t length, char *to) = 0;
   virtual Content whole(bool allow_empty);
