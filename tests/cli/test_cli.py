@@ -90,6 +90,12 @@ def test_bench_runs_a_pipeline(pipelines, capsys, name):
     assert "samples/s" in out and out.rstrip().splitlines()[-1].startswith("The ")
 
 
+def test_bench_writes_a_page(pipelines, tmp_path):
+    page = tmp_path / "page.html"
+    assert main(["bench", "of_bench:noise", "--seconds", "0.05", "--report", str(page)]) == 0
+    assert "Time of the operators" in page.read_text() and "Outputs" in page.read_text()
+
+
 def test_bench_changes_the_definition(pipelines, capsys):
     assert main(["bench", "of_bench:noise", "--seconds", "0.05", "--batch-size", "16", "--device-id", "-1"]) == 0
     samples, batches = re.search(r"(\d+) samples in (\d+) batches", capsys.readouterr().out).groups()

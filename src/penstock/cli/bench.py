@@ -62,12 +62,12 @@ def measure(pipe: Pipeline, seconds: float) -> Any:
     """The table of `Pipeline.stats` over `seconds` of batches, behind a few of them that are not counted."""
     pipe.build()
     for _ in range(_WARM_UP_BATCHES):
-        _run(pipe)
+        next_batch(pipe)
     pipe.reset_stats()
     begin = shown = time.monotonic()
     samples = 0
     while (now := time.monotonic()) < begin + seconds:
-        samples += _run(pipe)
+        samples += len(next_batch(pipe)[0])
         if sys.stderr.isatty() and now > shown + 0.25:
             shown = now
             rate = f"{samples / (now - begin):,.0f} samples/s"
@@ -77,10 +77,10 @@ def measure(pipe: Pipeline, seconds: float) -> Any:
     return pipe.stats()
 
 
-def _run(pipe: Pipeline) -> int:
-    """The number of samples of the next batch; of the next epoch's first one at the end of an epoch."""
+def next_batch(pipe: Pipeline) -> tuple[Any, ...]:
+    """The first one of the next epoch where the epoch ends."""
     try:
-        return len(pipe.run()[0])
+        return pipe.run()
     except StopIteration:
         pipe.reset()
-        return len(pipe.run()[0])
+        return pipe.run()

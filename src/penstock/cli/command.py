@@ -44,6 +44,7 @@ def _main(arguments: list[str] | None) -> int:
     bench.add_argument("--num-threads", type=int, help="instead of the definition's")
     bench.add_argument("--device-id", type=int, help="the GPU, instead of the definition's; -1: none")
     bench.add_argument("--seconds", type=float, default=10.0, help="how long to measure (default: %(default)g)")
+    bench.add_argument("--report", help="a page of HTML to write, with pictures, the graph and the last batches")
     top = commands.add_parser("top", help="speed and shares of time of a running training, from its metrics")
     top.add_argument("target", metavar="PID|URL", help="a process that called penstock.metrics.serve(), or its URL")
     top.add_argument("--every", type=float, default=1.0, help="seconds between two tables (default: %(default)g)")
@@ -82,6 +83,8 @@ def _bench(options: argparse.Namespace) -> int:
     try:
         pipe = bench.load(options.pipeline, {k: v for k, v in given.items() if v is not None} | device)
         print(bench.measure(pipe, options.seconds))
+        if options.report is not None:
+            pipe.report(options.report, bench.next_batch(pipe))
         return 0
     except bench.NotFound as e:
         print(f"penstock bench: {e}", file=sys.stderr)

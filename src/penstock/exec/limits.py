@@ -34,7 +34,7 @@ def limit(plan: Plan, s: Statistics, num_threads: int, gpu_ms: float, titles: di
     found = max(_parts(plan, s, num_threads, ns, gpu_ms * s.batches * 1e6, titles))
     if found.share < _BUSY:
         return (
-            f"The consumer waits {waited:.0%} of the time, and no part is busy for long; the busiest is {found.what}: "
+            f"The consumer waits {waited:.0%} of the time, and no part is busy for long ({found.what}): "
             "prepare more batches ahead (prefetch_queue_depth), or make larger ones."
         )
     return f"The consumer waits {waited:.0%} of the time; {found.what}: {found.advice}."

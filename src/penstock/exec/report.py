@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person reads: the plan, the table of times, the trace."""
+"""What a person reads: the plan and the table of times."""
 
 from __future__ import annotations
 
@@ -246,39 +246,3 @@ def _gpu(plan: Plan, s: Statistics) -> dict[str, Any]:
 def title(node: Node) -> str:
     """The operator and its name or number."""
     return f"{node.op.fn_name} ({node.number})" if node.name.startswith("__") else f"{node.op.fn_name} '{node.name}'"
-
-
-def write_trace(plan: Plan, statistics: Statistics, path: str | os.PathLike) -> None:
-    """The last batches in Chrome's trace format, which Perfetto reads: one track per native thread and per kind of
-    Python work."""
-    names = {n.number: n.op.fn_name for n in plan.nodes}
-    tracks: dict[str, int] = {}
-    events: list[dict[str, Any]] = []
-
-    def event(track: str, name: str, begin: int, end: int, **args: int) -> None:
-        tid = tracks.setdefault(track, len(tracks))
-        events.append(
-            {"ph": "X", "pid": 0, "tid": tid, "name": name, "ts": begin / 1e3, "dur": (end - begin) / 1e3, "args": args}
-        )
-
-    with statistics.lock:
-        recent = list(statistics.recent)
-    for iteration, timings in recent:
-        for t in timings:
-            what = " -> ".join(names[n] for n in t.numbers)
-            track = "loading" if t.kind == "load" else f"Python, {'even' if iteration % 2 == 0 else 'odd'} batches"
-            event(track, f"plan {what}" if t.kind == "chain" else what, t.begin, t.native, iteration=iteration)
-            if t.outcome is None:
-                continue
-            for row, (times, thread) in enumerate(zip(t.outcome.spans.tolist(), t.outcome.threads.tolist())):
-                for number, (begin, end) in zip(t.numbers, times):
-                    if end:
-                        event(f"thread {thread}", names[number], begin, end, iteration=iteration, sample=row)
-    named = [
-        {"ph": "M", "pid": 0, "tid": tid, "name": "thread_name", "args": {"name": track}}
-        for track, tid in tracks.items()
-    ]
-    import json  # for traces only
-
-    with open(path, "w") as f:
-        json.dump({"traceEvents": named + events, "displayTimeUnit": "ms"}, f)

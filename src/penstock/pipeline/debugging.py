@@ -171,7 +171,7 @@ class DebugPipeline(Pipeline):
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("this is not there in debug mode, which makes no plan; leave out debug=True")
 
-    explain = stats = trace = checkpoint = serialize = save_graph_to_dot_file = _refuse
+    explain = stats = trace = report = ceiling = checkpoint = serialize = save_graph_to_dot_file = _refuse
 
     def close(self) -> None:
         self._eager.close()

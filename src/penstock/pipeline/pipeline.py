@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,14 @@ import numpy as np
 from ..core.batch import Batch
 from ..core.clocks import clocks
 from ..core.constructors import names_checked, with_signature_of
-from ..core.dtypes import DALIDataType
 from ..core.errors import SampleError
-from ..exec import report
+from ..exec import report, timeline
 from ..exec.plan import Plan
 from ..exec.scheduling.executor import Executor
 from ..graph.loose import input_name
 from ..graph.node import DataNode
 from ..tensors import TensorListCPU
-from . import outputs, python_workers, reports, running, serialization
+from . import outputs, page, python_workers, reports, running, serialization
 from .ceiling import Ceiling
 from .checkpoints import Checkpoints
 from .runner import Runner
@@ -93,14 +92,6 @@ class Pipeline(Configured, GraphBuilder):
     def num_outputs(self) -> int:
         """How many outputs a batch has."""
         return len(self._built().outputs)
-
-    def output_dtype(self) -> list[DALIDataType | None]:
-        """The types demanded of the outputs on construction."""
-        return outputs.per_output(self._settings.demanded["dtype"], self.num_outputs)
-
-    def output_ndim(self) -> list[int | None]:
-        """The numbers of dimensions demanded of the outputs on construction."""
-        return outputs.per_output(self._settings.demanded["ndim"], self.num_outputs)
 
     def start_py_workers(self) -> None:
         """Starts the workers of all sources with `parallel=True`; the pipeline need not be built yet.
@@ -384,7 +375,15 @@ class Pipeline(Configured, GraphBuilder):
 
     def trace(self, path: str | os.PathLike) -> None:
         """Writes when each stage of the last batches ran, on which thread, to `path`: for Perfetto or chrome://tracing."""
-        report.write_trace(self._built(), self._runner.statistics, path)
+        timeline.write_trace(self._built(), self._runner.statistics, path)
+
+    def report(self, path: str | os.PathLike, outputs: Sequence[Any] = ()) -> None:
+        """Writes a page for a browser: what limits the pipeline, the time of each operator, the last batches thread by
+        thread, the graph, the plan, bad samples, and pictures of `outputs`, what `run` has returned."""
+        page.write(self, path, outputs)
+
+    def _repr_html_(self) -> str:
+        return page.short(self)
 
     def save_graph_to_dot_file(self, filename: str, **kwargs: Any) -> None:
         """Writes the graph of operators for Graphviz."""

@@ -9,9 +9,11 @@ from contextlib import AbstractContextManager, nullcontext
 from enum import IntEnum
 from typing import Any
 
+from ..core.dtypes import DALIDataType
 from ..core.storage import StorageSettings
 from ..exec.scheduling.checkpoint import Checkpoint
 from ..exec.scheduling.policy import Policy
+from .outputs import per_output
 
 
 def available_cpus() -> int:
@@ -160,6 +162,18 @@ class Configured:
     enable_memory_stats: bool = _setting("enable_memory_stats")
     stream_policy: Any = _setting("stream_policy")
     concurrency: Any = _setting("concurrency")
+
+    @property
+    def num_outputs(self) -> int:
+        raise NotImplementedError
+
+    def output_dtype(self) -> list[DALIDataType | None]:
+        """The types demanded of the outputs on construction."""
+        return per_output(self._settings.demanded["dtype"], self.num_outputs)
+
+    def output_ndim(self) -> list[int | None]:
+        """The numbers of dimensions demanded of the outputs on construction."""
+        return per_output(self._settings.demanded["ndim"], self.num_outputs)
 
     def executor_statistics(self) -> dict[str, Any]:
         return {}
