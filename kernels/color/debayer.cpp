@@ -5,6 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "color/debayer_vng.h"
 #include "color/interleave.h"
 #include "core/kernel.h"
 
@@ -106,10 +107,28 @@ CLONES static void gray(T *__restrict out, const T *const (&rows)[5], int64_t n,
   }
 }
 
+// `factor` is about 1/14 for each column.
+CLONES static void gradients(Planes<uint8_t> out, const uint8_t *const (&rows)[5], int64_t n,
+                             const uint8_t *__restrict is_green, const float *__restrict factor) {
+  const uint8_t *__restrict r0 = rows[0], *__restrict r1 = rows[1], *__restrict r2 = rows[2], *__restrict r3 = rows[3],
+                            *__restrict r4 = rows[4];
+  for (int64_t x = 0; x < n; x++) {
+    const auto at = [&](int dy, int dx) __attribute__((always_inline)) {
+      return (int16_t)(dy == -2 ? r0 : dy == -1 ? r1 : dy == 0 ? r2 : dy == 1 ? r3 : r4)[x + dx];
+    };
+    const VngColors g = vng<true>(at, factor[x]), c = vng<false>(at, factor[x]);
+    const uint8_t m = is_green[x], v = r2[x];
+    out.own[x] = (uint8_t)((g.a & m) | (v & ~m));
+    out.green[x] = (uint8_t)((v & m) | (c.a & ~m));
+    out.other[x] = (uint8_t)((g.b & m) | (c.b & ~m));
+  }
+}
+
 template <class T>
 static void debayer(const Tensor &out, const Tensor &in, const DebayerArgs &a, Scratch &scratch) {
   const int64_t h = in.shape[0], w = in.shape[1], channels = a.algorithm == BAYER_GRAY ? 1 : 3, line = w * channels;
-  const bool mirrors = a.algorithm == BAYER_CHROMA;
+  const bool is_vng = a.algorithm == BAYER_VNG && std::min(h, w) >= kVngSmallest;
+  const bool mirrors = a.algorithm == BAYER_CHROMA || is_vng;
   T *to = out.as<T>();
   const T *from = in.as<T>();
   if (!mirrors && (h < 3 || w < 3)) {
@@ -127,6 +146,7 @@ static void debayer(const Tensor &out, const Tensor &in, const DebayerArgs &a, S
     weights[padded + 2 + x] = x & 1 ? kLumaBlue : kLumaGreen;
   }
   const Planes<T> planes = {all + 2 * (w + 64), all + 3 * (w + 64), all + 4 * (w + 64)};
+  float *const factor = is_vng ? scratch.array<float>(padded, 3) : nullptr;
   // Five rows with two columns more on each side, used in turn.
   const int64_t step = padded + 64;
   T *buffer = scratch.array<T>(5 * step);
@@ -148,10 +168,17 @@ static void debayer(const Tensor &out, const Tensor &in, const DebayerArgs &a, S
       gray(planes.own, rows, padded, is_green, luma, red ? kLumaBlue : kLumaRed);
       memcpy(y_out, planes.own, line * sizeof(T));
     } else {
-      (a.algorithm == BAYER_BILINEAR     ? bilinear<T>
-       : a.algorithm == BAYER_EDGE_AWARE ? edge_aware<T>
-       : y & 1                           ? chroma<T, DOWN_BY_ROWS>
+      if (is_vng) {
+        const int32_t first = is_green[0] ? 1 : 0;
+        for (int64_t x = 0; x < padded; x++)
+          factor[x] = in_vectors((int32_t)x, (int32_t)w, first) ? 1.f / 14 : kSeventh;
+        if constexpr (sizeof(T) == 1) gradients(planes, rows, padded, is_green, factor);
+      } else {
+        (a.algorithm == BAYER_EDGE_AWARE ? edge_aware<T>
+         : a.algorithm != BAYER_CHROMA   ? bilinear<T>
+         : y & 1                         ? chroma<T, DOWN_BY_ROWS>
                                          : chroma<T, DOWN_BY_COLUMNS>)(planes, rows, padded, is_green);
+      }
       interleave(red ? planes.own : planes.other, planes.green, red ? planes.other : planes.own, w, y_out);
     }
     if (mirrors) continue;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: gather
 #include "color/debayer.h"
+#include "color/debayer_vng.h"
 #include "core/gpu_gather.h"
 
 template <class To, class From>
@@ -14,25 +15,38 @@ struct Debayer : GatherAtOnce<Debayer<To, From>, To> {
   DEVICE void begin(const Args &a, const Tensor &, const Tensor &from) {
     in = from.as<T>();
     h = (int32_t)from.shape[0], w = (int32_t)from.shape[1];
-    algorithm = a.algorithm, row = a.row, column = a.column;
+    algorithm = a.algorithm == BAYER_VNG && (h < kVngSmallest || w < kVngSmallest) ? BAYER_BILINEAR : a.algorithm;
+    row = a.row, column = a.column;
   }
 
   DEVICE int32_t at(int32_t y, int32_t x) const { return load(in + (int64_t)y * w + x); }
 
   DEVICE void read(const int32_t (&place)[To::N], typename To::T (&pixel)[To::C]) const {
     int32_t y = place[kPlaces - 2], x = place[kPlaces - 1], color[3] = {};
-    if (algorithm == BAYER_CHROMA || (h > 2 && w > 2)) {
-      if (algorithm != BAYER_CHROMA) {  // the border repeats
+    const bool mirrors = algorithm == BAYER_CHROMA || algorithm == BAYER_VNG;
+    if (mirrors || (h > 2 && w > 2)) {
+      if (!mirrors) {  // the border repeats
         y = y < 1 ? 1 : y > h - 2 ? h - 2 : y;
         x = x < 1 ? 1 : x > w - 2 ? w - 2 : x;
       }
-      colors(y, x, color);
+      algorithm == BAYER_VNG ? colors_by_gradients(y, x, color) : colors(y, x, color);
     }
 #pragma unroll
     for (int c = 0; c < To::C; c++)
       pixel[c] = (typename To::T)(To::kUnit || place[To::N - 1] == 0 ? color[c]
                                   : place[To::N - 1] == 1            ? color[1]
                                                                      : color[2]);
+  }
+
+  DEVICE void colors_by_gradients(int32_t y, int32_t x, int32_t (&color)[3]) const {
+    const bool red_row = (y & 1) == row, is_green = red_row != ((x & 1) == column);
+    const int32_t first = is_green == ((x & 1) == 0);
+    const float seventh = in_vectors(x, w, first) ? 1.f / 14 : kSeventh;
+    const auto at = [&](int dy, int dx) { return (int16_t)this->at(mirrored(y + dy, h), mirrored(x + dx, w)); };
+    const int32_t v = at(0, 0);
+    const VngColors c = is_green ? vng<true>(at, seventh) : vng<false>(at, seventh);
+    const int32_t own = is_green ? c.a : v, other = c.b;
+    color[0] = red_row ? own : other, color[1] = is_green ? v : c.a, color[2] = red_row ? other : own;
   }
 
   DEVICE void colors(int32_t y, int32_t x, int32_t (&color)[3]) const {

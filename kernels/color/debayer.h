@@ -4,7 +4,7 @@
 #pragma once
 #include "core/tensor.h"
 
-enum DebayerAlgorithm : int32_t { BAYER_BILINEAR, BAYER_EDGE_AWARE, BAYER_GRAY, BAYER_CHROMA };
+enum DebayerAlgorithm : int32_t { BAYER_BILINEAR, BAYER_EDGE_AWARE, BAYER_GRAY, BAYER_CHROMA, BAYER_VNG };
 
 struct DebayerArgs {
   int32_t algorithm;

@@ -11,7 +11,7 @@ from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerFrame
 
 # enum DebayerAlgorithm of the kernel.
-_ALGORITHMS = {"bilinear_ocv": 0, "edgeaware_ocv": 1, "gray_ocv": 2, "default_npp": 3}
+_ALGORITHMS = {"bilinear_ocv": 0, "edgeaware_ocv": 1, "gray_ocv": 2, "default_npp": 3, "vng_ocv": 4}
 
 
 class Debayer(Operator):
@@ -22,11 +22,14 @@ class Debayer(Operator):
 
     * `bilinear_ocv`: the mean of the four neighbours; the default on the CPU;
     * `edgeaware_ocv`: the mean of the two above and below, or beside, whichever differ less;
+    * `vng_ocv`: by a variable number of gradients, uint8 only: all missing colours are those of the element plus how much
+      they differ from it along those of the eight directions in which the image changes least; the border is mirrored;
+      images of less than 8 rows or columns are made as by `bilinear_ocv`;
     * `default_npp`: the mean of the two along the direction in which the element's own colour, two elements on, differs
       less from it, of all four where both are alike; the border is mirrored (`dcb|abcd|cba`); the default on the GPU;
     * `gray_ocv`: gives one channel, the luma of the bilinear colours (0.299 R + 0.587 G + 0.114 B).
 
-    In those of OpenCV the outermost rows and columns repeat those inside of them, and images of 2 rows or columns,
+    In the others of OpenCV the outermost rows and columns repeat those inside of them, and images of 2 rows or columns,
     which have none, are black. All of them run on the CPU and the GPU.
 
     >>> from penstock import fn, pipeline_def, types
@@ -59,14 +62,16 @@ class Debayer(Operator):
 
     def setup(self) -> None:
         name = self.values["algorithm"]
-        if name == "vng_ocv":
-            raise ValueError("algorithm='vng_ocv' is not supported; 'edgeaware_ocv' keeps edges, too")
         if name is not None and name not in _ALGORITHMS:
             raise ValueError(f"algorithm='{name}' is not known; known are {', '.join(_ALGORITHMS)}")
 
     def plan(self, a: Arguments, x: Spec) -> None:
         if x.dtype.name not in ("uint8", "uint16"):
             raise TypeError(f"input type {x.dtype.name} is not supported; supported: uint8, uint16")
+        if a.algorithm == "vng_ocv" and x.dtype.name != "uint8":
+            raise TypeError(
+                f"VNG debayering only supported with UINT8, got {x.dtype.name}; 'edgeaware_ocv' takes uint16"
+            )
         if x.ndim not in (2, 3):
             raise ValueError(f"input 0 has {x.ndim} dimensions; images are HW, or HWC with one channel")
         if x.ndim == 3:
