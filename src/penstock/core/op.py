@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -198,6 +198,7 @@ class Operator:
     gpu_stage: ClassVar[str] = ""  # "module:Class" of the `gpu.stage.GpuStage` that runs it there, if no chain does
     peeks: ClassVar[tuple[int, ...]] = ()  # inputs whose data `plan` reads (a.batches[i]): made before its chain begins
     metadata: ClassVar[tuple[int, ...]] = ()  # inputs of which only spec and sources are read: they may lie anywhere
+    n_named: ClassVar[int | None] = None  # how many inputs tell where samples come from; None: all
     regroups: ClassVar[bool] = False  # `run` gives out samples of its inputs, not copies: it can do so on either device
     by_address: ClassVar[bool] = False  # its kernel gets no inputs; `params` says where they lie (a.batches[i].rows)
     runs_on_gpu: ClassVar[bool] = False  # `run` takes batches of the GPU, too; `a.gpu` is then given
@@ -315,6 +316,11 @@ class Operator:
     def kernel_for(self, a: Arguments, *specs: Spec) -> str:
         """The kernel to run; `kernel` unless it depends on the types."""
         return self.kernel
+
+    def source_names(self, a: Arguments) -> Callable[[list], Sequence[str] | None] | None:
+        """Gives where output samples come from, of where those of each input do, if these are not the same. Of
+        operators whose rules aren't traced."""
+        return None
 
     @rule
     def run(self, a: Arguments, *inputs: Batch) -> Batch | tuple[Batch, ...]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -54,6 +55,38 @@ class SourceNames(Sequence):
         indices = self.indices.copy()
         indices[rows] = other.indices
         return SourceNames(self.name, indices)
+
+
+class JoinedNames(Sequence):
+    """Where samples come from that are made of those of several batches."""
+
+    def __init__(self, parts: Sequence[Sequence[str]]):
+        self.parts = parts
+        self._given: Sequence[str] | None = None
+
+    def __len__(self) -> int:
+        return len(self.parts[0])
+
+    def __getitem__(self, i: Any) -> str:
+        path = " and ".join(dict.fromkeys(part[i] for part in self.parts))
+        if self._given is None:
+            self._given = self._agreed()
+        return SourceName(path, self._given[i])
+
+    def _agreed(self) -> Sequence[str]:
+        """The names that users and DALI know, where all batches that have any agree on all; else none."""
+        given = [[given_name(name) for name in part] for part in self.parts]
+        known = [names for names in given if any(names)]
+        return known[0] if known and all(names == known[0] for names in known) else [""] * len(self)
+
+
+def joined(parts: Sequence[Sequence[str] | None]) -> Sequence[str] | None:
+    """Of samples that are made of one sample of each batch: what is known of each, None if nothing is."""
+    known: list[Sequence[str]] = []
+    for part in parts:
+        if part is not None and not any(part is other for other in known):
+            known.append(part)
+    return JoinedNames(known) if len(known) > 1 else known[0] if known else None
 
 
 def take(sources: Sequence[str], rows: np.ndarray) -> Sequence[str]:

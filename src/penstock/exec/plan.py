@@ -16,6 +16,7 @@ from ..core.batch import Batch
 from ..core.errors import PipelineError
 from ..core.op import Operator
 from ..core.source import Source
+from ..core.source_name import joined
 from ..graph.joining import Branches, join_branches
 from ..graph.node import DataNode, Node
 from ..graph.passes import Stage, kind_of, last_uses, prune, schedule, unused_outputs, uploaded
@@ -276,11 +277,7 @@ def run_batchwise(
                 outs = tuple(as_sequences(b, counts) for b in (rows if isinstance(rows, tuple) else (rows,)))
     except Exception as e:
         raise explain_failure(ctx, node, e, sample_of) from (e if not isinstance(e, (ValueError, TypeError)) else None)
-    sources = None
-    for batch in inputs:
-        if batch.sources is not None:
-            sources = batch.sources
-            break
+    sources = joined([batch.sources for batch in inputs[: node.op.n_named]])
     for i, batch in enumerate(outs if isinstance(outs, tuple) else (outs,)):
         if batch.sources is None:
             batch.sources = sources

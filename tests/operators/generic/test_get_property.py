@@ -81,4 +81,4 @@ def test_without_a_name():
 
     constant, fed = pipe().run()
     assert text(constant) == ["", ""]
-    assert all(f"sample {i}" in t or __file__.rpartition("/")[2] in t for i, t in enumerate(text(fed)))
+    assert text(fed) == ["", ""]

@@ -276,3 +276,27 @@ def test_places_that_are_the_same_for_all_samples_as_arrays():
     want[4:7, 5:7] = images[1][1:4, 2:4]
     for out in pipe().run():
         assert (out.at(0) == want).all() and (out.at(1) == want).all()
+
+
+@pytest.mark.parametrize("device", ("cpu", "gpu"))
+def test_where_samples_come_from(tmp_path, device):
+    """Those pasted, in turn; of both inputs, and after further operators."""
+    for name in "abc":
+        (tmp_path / name).write_bytes(bytes(12))
+    files = [str(tmp_path / name) for name in "abc"]
+
+    @pipeline_def(batch_size=3, device_id=0 if device == "gpu" else None)
+    def pipe():
+        x = fn.reshape(fn.readers.file(files=files)[0], shape=[2, 2, 3], layout="HWC")
+        x = x.gpu() if device == "gpu" else x
+        ids = fn.external_source(source=lambda: [np.int32([0, 2]), np.int32([1]), np.int32([])])
+        one = fn.multi_paste(x, in_ids=ids, output_size=[2, 2])
+        two = fn.flip(fn.multi_paste(x, fn.permute_batch(x, indices=[1, 1, 0]), output_size=[2, 2]))
+        return one, two, fn.cat(x, two)
+
+    running, (a, b, c) = pipe(), files
+    for _ in range(4):
+        one, two, mixed = (tuple(batch[i].source_info() for i in range(3)) for batch in running.run())
+        assert one == (f"{a};{c}", b, "")
+        assert two == (f"{a};{b}", f"{b};{b}", f"{c};{a}")
+        assert mixed == ("", "", "")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from ...graph.node import Node
 from ..arguments import Resolver
 from ..context import Context, cause_of, explain_failure
 from ..frames import as_rows, fold
+from ..origins import names_of, origins
 from .compiled_plan import ChainPlans
 from .launch import execute
 from .no_frames import NoFrames
@@ -322,11 +323,9 @@ class _Segment:
     def _publish(self, wiring: Wiring, batches: dict[Edge, Batch]) -> None:
         """Makes what is wanted known to later stages; each sample keeps the name of where it came from."""
         values = self.ctx.values
-        sources: dict[Edge, Sequence[str] | None] = {e: values[e].sources for e in self.imported}
+        found = origins((e for e in self.imported if values[e].sources is not None), self.calls)
         for c in self.calls:
-            names = next((sources[e] for e in c.ins if sources[e] is not None), None)
             for e in c.outs:
-                sources[e] = names
                 if e not in wiring.wanted:
                     continue
                 batch = batches[wiring.root[e]]
@@ -334,7 +333,7 @@ class _Segment:
                     if self.counts is not None:
                         raise InternalError(f"{c.node!r} renames frames")
                     batch = batch.relabel(self.specs[e])
-                batch.sources = names
+                batch.sources = names_of(found.get(e), values)
                 values[e] = batch
 
 

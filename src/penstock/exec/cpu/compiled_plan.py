@@ -16,6 +16,7 @@ from ...core.dtypes import from_numpy
 from ...core.rows import TENSOR, address, allocate
 from ...core.traced import Untraceable
 from ..context import Context
+from ..origins import Origin, names_of, origins
 from .launch import Launch, execute
 from .plan_cache import PlanCache, Planned
 from .plan_trace import BoundPlan, PlanTrace, TracedPlan
@@ -40,11 +41,7 @@ class CompiledPlan(Planned):
         self._launch.prepare(self.specs, {}, {e: bound.address_of_rows(e) for e in plan.rows})
         self._outputs: list[_Output] = []
         self._placed = (_Placed * len(wiring.allocated))()
-        named = {e: e for e in plan.rows if ctx.values[e].sources is not None}
-        for link in chain.links:
-            name = next((named[e] for e in link.ins if e in named), None)
-            if name is not None:
-                named.update(dict.fromkeys(link.outs, name))
+        named = origins((e for e in plan.rows if ctx.values[e].sources is not None), chain.links)
         for e in wiring.allocated:
             slots = [slot for slot, edge in self._launch.of_batches if edge == e]
             placed = self._placed[len(self._outputs)]
@@ -70,7 +67,7 @@ class CompiledPlan(Planned):
         made = self._make()
         for output, batch in zip(self._outputs, made):
             if output.named is not None:
-                batch.sources = values[output.named].sources
+                batch.sources = names_of(output.named, values)
             output.put(batch)
         self.given = {}
         whole = (
@@ -87,7 +84,7 @@ class CompiledPlan(Planned):
                 values[output.edge] = batch
         for e, root, spec, name in self._renamed:
             batch = (whole[root] if root in whole else values[root]).relabel(spec.copy())
-            batch.sources = None if name is None else values[name].sources
+            batch.sources = names_of(name, values)
             values[e] = batch
 
     def _make(self) -> list[Batch]:
@@ -114,7 +111,7 @@ class _Placed(ctypes.Structure):
 class _Output:
     """An output that becomes a batch."""
 
-    def __init__(self, edge: Edge, spec: Spec, slots: list[Any], named: Edge | None, wanted: bool, placed: _Placed):
+    def __init__(self, edge: Edge, spec: Spec, slots: list[Any], named: Origin, wanted: bool, placed: _Placed):
         self.edge, self.stored, self.wanted = edge, spec.stored, wanted
         self.shortened = False  # a kernel says how much of it there is
         self._slots, self.named = slots, named

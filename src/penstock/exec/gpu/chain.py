@@ -26,6 +26,7 @@ from ..cpu.plan_cache import PlanCache, rules_only
 from ..cpu.plan_trace import PlanTrace
 from ..cpu.wiring import Edge, Wiring
 from ..frames import fold
+from ..origins import Origin, origins
 from .kept import Kept, Order
 from .plan import INPUT, MEMORY, OUTPUTS, WORKSPACE, GpuPlan, Image, Output, Started, Where
 
@@ -227,14 +228,9 @@ class GpuSegment(_Segment):
                 views.append(Output(e, spec, rows, 0, where, root, named.get(e), True))
         return views
 
-    def _named(self) -> dict[Edge, Edge]:
-        """The input that the names of an edge's samples come from."""
-        named = {e: e for e in self.imported if self.ctx.values[e].sources is not None}
-        for c in self.calls:
-            name = next((named[e] for e in c.ins if e in named), None)
-            if name is not None:
-                named.update(dict.fromkeys(c.outs, name))
-        return named
+    def _named(self) -> dict[Edge, Origin]:
+        """Where the names of an edge's samples come from."""
+        return origins((e for e in self.imported if self.ctx.values[e].sources is not None), self.calls)
 
     # The launches -------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from ...gpu.memory import Block
 from ...gpu.session import GpuPass, Session
 from ..context import Context, Timing
 from ..cpu.wiring import Edge
+from ..origins import Origin, names_of
 
 INPUT, MEMORY, COLUMN = range(3)
 IMAGE, WORKSPACE, OUTPUTS = range(3)  # memory: the image's, the workspace's, the first output's
@@ -186,7 +187,7 @@ class Output(NamedTuple):
     nbytes: int
     where: Where
     root: Edge | None
-    named: Edge | None  # the input that its samples' names come from
+    named: Origin  # where its samples' names come from
     wanted: bool
 
 
@@ -334,12 +335,12 @@ class GpuPlan:
             gpu.session.timed(self.numbers[0], *times)
         for o, batch in zip(self._makes, made):
             if o.wanted:
-                batch.sources = None if o.named is None else values[o.named].sources
+                batch.sources = names_of(o.named, values)
                 values[o.edge] = batch
         of_roots = {o.edge: batch for o, batch in zip(self._makes, made)}
         for k, o in enumerate(self._views, len(made)):
             whole = of_roots.get(o.root) or values[o.root]  # type: ignore[index, arg-type]
-            names = None if o.named is None else values[o.named].sources
+            names = names_of(o.named, values)
             seen = whole.with_rows(self._seen(o), rows[k], whole.owners, names)
             seen.rows_address = outputs[k]
             values[o.edge] = seen

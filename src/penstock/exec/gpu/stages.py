@@ -11,6 +11,7 @@ from typing import Any
 from ...core import kernels
 from ...core.batch import Batch, Borrowed, Kept
 from ...core.op import Arguments
+from ...core.source_name import joined
 from ...gpu.batch import DeviceBatch, upload, upload_small
 from ...gpu.session import GpuPass, Session
 from ...gpu.stage import StageBatch, StageCall, stage_of
@@ -65,7 +66,7 @@ class OperatorStage:
         for row, reason in batch.failed.items():
             ctx.status[row] = 1
             ctx.failed[row] = node, reason, ctx.source_of(node, row)
-        out.sources = inputs[0].sources
+        out.sources = joined([x.sources for x in inputs])
         values[node.number, 0] = out
         ctx.timings.append(Timing("gpu", [node.number], begin, time.monotonic_ns(), batch.native_ns))
 

@@ -22,7 +22,7 @@ class Debayer(Operator):
 
     * `bilinear_ocv`: the mean of the four neighbours; the default on the CPU;
     * `edgeaware_ocv`: the mean of the two above and below, or beside, whichever differ less;
-    * `vng_ocv`: by a variable number of gradients, uint8 only: all missing colours are those of the element plus how much
+    * `vng_ocv`: by a variable number of gradients, uint8 only: the missing colours are the element's own plus how much
       they differ from it along those of the eight directions in which the image changes least; the border is mirrored;
       images of less than 8 rows or columns are made as by `bilinear_ocv`;
     * `default_npp`: the mean of the two along the direction in which the element's own colour, two elements on, differs

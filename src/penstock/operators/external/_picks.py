@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.picks import Picks
+from ...core.source_name import SourceName
 from ...external.ahead import Position
 from ._by_sample import Made
 
@@ -41,4 +42,5 @@ class Names(Sequence):
     def __getitem__(self, i: Any) -> str:
         if not -self.n <= i < self.n:
             raise IndexError(i)
-        return f"idx_in_epoch {self.position.in_epoch + int(i)} of epoch {self.position.epoch}, by {self.source}"
+        at = f"idx_in_epoch {self.position.in_epoch + int(i)} of epoch {self.position.epoch}, by {self.source}"
+        return SourceName(at, "")

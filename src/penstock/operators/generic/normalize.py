@@ -101,6 +101,7 @@ class _NormalizeBy(Normalize):
     """Normalises by further inputs: the mean, the standard deviation, or both, as `roles` say."""
 
     inputs = (2, 3)
+    n_named = 1
     roles = Arg([str], doc="What the further inputs are.")
     constants = Arg(object, None, "Both, where they seem to be meant for pixels between 0 and 1.")
     estimated = Arg(bool, False, "Whether they were computed from the batch: flat, and a deviation of 0 gives 0.")

@@ -79,6 +79,7 @@ class _ByData(SequenceRearrange):
     """The order is the second input."""
 
     inputs = (2, 2)
+    n_named = 1
     peeks = (1,)
     replays = False
     new_order = PerSample([int], None, "Is the second input.")

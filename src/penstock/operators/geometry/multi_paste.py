@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from ...core.batch import Spec
 from ...core.dtypes import DALIDataType, from_numpy, to_numpy
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerFrame, PerSample
+from ...core.source_name import SourceName, given_name
 
 _TYPES = ("uint8", "int16", "int32", "float32")
 
@@ -59,6 +61,9 @@ class MultiPaste(Operator):
     out_anchors = PerFrame(int, None, "Where regions are put on the canvas, in pixels; 0 by default.", ragged=True)
     out_anchors_rel = PerFrame(float, None, "Where regions are put, as a share of the canvas's size.", ragged=True)
     dtype = Arg(DALIDataType, None, "Type of the output; that of the input by default. Rounded and clamped.")
+
+    def source_names(self, a: Arguments) -> Callable[[list], Sequence[str] | None]:
+        return partial(_pasted_names, a.pasted)
 
     def setup(self) -> None:
         given = self.given
@@ -128,6 +133,7 @@ class MultiPaste(Operator):
         if a.in_ids is None:
             image = np.repeat(np.arange(a.n)[:, None], len(inputs), axis=1)
             batch = np.repeat(np.arange(len(inputs))[None], a.n, axis=0)
+            a.pasted = None
             return image, batch, np.full(a.n, len(inputs))
         sample_of = np.arange(a.n) if a.sample_of is None else a.sample_of
         frames = np.bincount(sample_of)  # of each sample; those behind the last that has any don't matter
@@ -148,6 +154,8 @@ class MultiPaste(Operator):
                 f"{ids[i][there[i]].tolist()} have {frames[ids[i][there[i]]].tolist()}"
             ),
         )
+        of_samples = first[frames > 0]
+        a.pasted = [ids[row, : counts[row]].tolist() for row in of_samples]
         frame = np.arange(a.n) - first[sample_of]
         return first[ids] + frame[:, None], np.zeros_like(ids), counts
 
@@ -199,6 +207,21 @@ def _text(what: str, wrong: np.ndarray, at: np.ndarray, whole: np.ndarray, regio
         f"region {r} must be within bounds of {what}: it begins at {at[i, r].tolist()} and has the size "
         f"{region[i, r].tolist()}; the size of {what} is {extent.tolist()}"
     )
+
+
+def _pasted_names(ids: list[list[int]] | None, names: list[Sequence[str] | None]) -> Sequence[str] | None:
+    """Each sample's are those of the samples it is made of, in turn."""
+    known = [part for part in names if part is not None]
+    if not known:
+        return None
+    if ids is None:
+        return [_list([part[i] for part in known]) for i in range(len(known[0]))]
+    return [_list([known[0][i] for i in of_sample]) for of_sample in ids]
+
+
+def _list(names: list[str]) -> SourceName:
+    given = [name for name in map(given_name, names) if name]
+    return SourceName(" and ".join(dict.fromkeys(names)), ";".join(given))
 
 
 def _wide(x: np.ndarray) -> np.ndarray:
