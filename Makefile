@@ -100,6 +100,7 @@ fuzz: build $(VENV)/.test ## damaged files, and odd programs of operators, under
 	$(PY) tests/fuzz/fuzz_video.py --seconds $$(($(SECONDS) / 4))
 	$(PY) tests/fuzz/fuzz_http.py --seconds $$(($(SECONDS) / 8))
 	$(PY) tests/fuzz/fuzz_read.py --inputs $$(($(SECONDS) * 50))
+	$(PY) tests/fuzz/fuzz_tables.py --seconds $$(($(SECONDS) / 8))
 	@rm -rf build/asan/penstock && mkdir -p build/asan && cp -r src/penstock build/asan && cp -r kernels build/asan/penstock
 	@$(CMAKE) -S . -B build/asan -DSANITIZE=ON -DLIBRARY_FOLDER=$(abspath build/asan/penstock) >build/configure.log || { cat build/configure.log; exit 1; }
 	@rm -f build/asan/penstock/libpenstock.so; $(VENV)/bin/ninja -C build/asan --quiet

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -140,6 +140,13 @@ class PerFrame(PerSample):
     """May also carry one value per frame of a sequence, in a DataNode whose layout begins with F."""
 
     per_frame = True
+
+
+class Returned:
+    """What an argument holds that takes what calls of operators return: of each one output, a list or a dictionary."""
+
+    def __init__(self, outputs: Iterable[Any]):
+        self.outputs = tuple(outputs)
 
 
 class Arguments:

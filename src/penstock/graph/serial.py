@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core import dtypes
-from ..core.op import REGISTRY, Operator
+from ..core.op import REGISTRY, Operator, Returned
 from .node import DataNode, Node
 from .placement import ToCpu, ToGpu
 from .scopes import Scope
@@ -50,6 +50,8 @@ def _encode(value: Any, functions: dict[str, Any]) -> Any:
         return {"array": array.dtype.name, "shape": list(np.shape(value)), "data": data, "scalar": np.ndim(value) == 0}
     if isinstance(value, (list, tuple)):
         return [_encode(v, functions) for v in value]
+    if isinstance(value, Returned):
+        return {"returned": [_outputs(x) for x in value.outputs]}
     if isinstance(value, type) and value in (bool, int, float):
         return {"type": value.__name__}
     if callable(value) or hasattr(value, "__iter__"):
@@ -60,9 +62,24 @@ def _encode(value: Any, functions: dict[str, Any]) -> Any:
     raise NotSerializable(f"{type(value).__name__} can't be serialised")
 
 
-def _decode(value: Any, functions: Mapping[str, Any]) -> Any:
+def _outputs(outputs: Any) -> Any:
+    """What a call returned, with [node, output] for each output."""
+    if isinstance(outputs, dict):
+        return {k: _outputs(x) for k, x in outputs.items()}
+    return _edge(outputs) if isinstance(outputs, DataNode) else [_outputs(x) for x in outputs]
+
+
+def _returned(outputs: Any, data: Callable[[Any], DataNode]) -> Any:
+    """The outputs again."""
+    if isinstance(outputs, dict):
+        return {k: _returned(x, data) for k, x in outputs.items()}
+    is_one = len(outputs) == 2 and all(isinstance(x, int) for x in outputs)
+    return data(outputs) if is_one else [_returned(x, data) for x in outputs]
+
+
+def _decode(value: Any, functions: Mapping[str, Any], data: Callable[[Any], DataNode]) -> Any:
     if isinstance(value, list):
-        return [_decode(v, functions) for v in value]
+        return [_decode(v, functions, data) for v in value]
     if not isinstance(value, dict):
         return value
     if "enum" in value:
@@ -75,6 +92,8 @@ def _decode(value: Any, functions: Mapping[str, Any]) -> Any:
         return array[()] if value["scalar"] else array
     if "type" in value:
         return {"bool": bool, "int": int, "float": float}[value["type"]]
+    if "returned" in value:
+        return Returned([_returned(x, data) for x in value["returned"]])
     return functions[value["function"]]
 
 
@@ -147,8 +166,9 @@ def load(content: dict[str, Any], definition: Definition, functions: Mapping[str
     for entry in content["nodes"]:
         cls = _class(entry)
         given = {
-            k: cls.find_arg(k).convert(_decode(v, functions)) if k not in cls.tensors else _decode(v, functions)
+            k: value if k in cls.tensors else cls.find_arg(k).convert(value)
             for k, v in entry["arguments"].items()
+            for value in [_decode(v, functions, data)]
         }
         args: dict[str, Any] = {}
         for k, v in entry["data"].items():

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import json
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -126,7 +127,7 @@ def test_shards_of_mosaicml(tmp_path):
         assert got["any"].dtype == "f4" and got["any"].tolist() == [[i / 2] * (2 + i)]
 
 
-@pytest.mark.parametrize("compression", [None, "zstd:7", "gz", "bz2"])
+@pytest.mark.parametrize("compression", [None, "zstd:7", "gz", "bz2", "br:5", "snappy"])
 def test_what_its_own_writer_wrote(tmp_path, compression):
     streaming = pytest.importorskip("streaming", reason="mosaicml-streaming is not installed")
     image = pytest.importorskip("PIL.Image")
@@ -168,8 +169,43 @@ def test_compressed_shards_are_unpacked_once(tmp_path, cache, compress, extensio
 
 
 def test_other_compressions(tmp_path):
-    path = write(tmp_path / "d", compress=lambda raw: b"x", extension="br")
-    with pytest.raises(ValueError, match="shard.00000.mds.br: it is compressed by 'br'; zstd, gz and bz2 can be read"):
+    path = write(tmp_path / "d", compress=lambda raw: b"x", extension="lzma")
+    with pytest.raises(ValueError, match="shard.00000.mds.lzma: it is compressed by 'lzma'; zstd, gz, bz2, br and"):
+        build(path).build()
+
+
+def test_brotli_and_snappy(tmp_path, cache):
+    compress = {e: pytest.importorskip(m, reason=f"{m} is not installed").compress for e, m in PACKAGES.items()}
+    for extension, of_package in compress.items():
+        for g, s in zip(read(write(tmp_path / extension, compress=of_package, extension=extension)), samples()):
+            check(g, s)
+
+
+PACKAGES = {"br": "brotli", "snappy": "snappy"}
+
+
+@pytest.mark.parametrize("extension", PACKAGES)
+def test_damaged_brotli_and_snappy(tmp_path, cache, extension):
+    compress = pytest.importorskip(PACKAGES[extension], reason="it is not installed").compress
+    damages = {
+        "ends": lambda raw: compress(raw)[:-3],
+        "long": lambda raw: compress(raw + b"x"),
+        "short": lambda raw: compress(raw[:-1]),
+        "bomb": lambda raw: compress(bytes(4_000_000)),
+        "noise": lambda raw: b"\xff" * 9,
+        "nothing": lambda raw: b"",
+    }
+    for name, damage in damages.items():
+        path = write(tmp_path / name, compress=damage, extension=extension)
+        with pytest.raises(ValueError, match=f"{extension}: it (can't be decompressed|has other than)"):
+            build(path).build()
+
+
+@pytest.mark.parametrize("extension", PACKAGES)
+def test_without_their_packages(tmp_path, cache, monkeypatch, extension):
+    monkeypatch.setitem(sys.modules, PACKAGES[extension], None)
+    path = write(tmp_path / "d", compress=lambda raw: b"x", extension=extension)
+    with pytest.raises(ValueError, match="to read it, install it: pip install"):
         build(path).build()
 
 

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def, types
+from penstock import Pipeline, fn, pipeline_def, tfrecord, types
 
 SIZES = (30, 7, 12)
 
@@ -41,6 +41,37 @@ def labels(pipe, n):
     while len(got) < n:
         got += pipe.run()[1].as_array().ravel().tolist()
     return got[:n]
+
+
+@pytest.mark.parametrize("outputs", ["list", "one", "dictionary"])
+def test_serialized(folders, outputs, tmp_path):
+    import tfrecord_files as tf
+
+    paths = []
+    for k, n in enumerate(SIZES):
+        records = [tf.record(tf.example({"x": tf.integers(sum(SIZES[:k]) + i)})) for i in range(n)]
+        paths.append(tmp_path / f"{k}.tfrecord")
+        paths[-1].write_bytes(b"".join(records))
+
+    @pipeline_def(batch_size=10, num_threads=2, seed=1)
+    def pipe():
+        kwargs = {"weights": [3, 2, 1], "seed": 5}
+        if outputs == "dictionary":
+            return fn.mix(*(fn.readers.tfrecord(path=str(p), features=features) for p in paths), **kwargs)["x"]
+        readers = [fn.readers.file(**f) for f in folders]
+        if outputs == "one":
+            return fn.mix(*(labels for _, labels in readers), **kwargs)
+        return fn.mix(*readers, **kwargs)[1]
+
+    features = {"x": tfrecord.FixedLenFeature([1], tfrecord.int64, 0)}
+
+    def values(p):
+        return [x for _ in range(30) for x in p.run()[0].as_array().ravel().tolist()]
+
+    first, wanted = pipe(), values(pipe())
+    again = Pipeline.deserialize(first.serialize(), functions={"builtins:dict": features})
+    assert values(again) == wanted and len(set(wanted)) == sum(SIZES)
+    assert again.serialize() == first.serialize()
 
 
 def reader_of(label):

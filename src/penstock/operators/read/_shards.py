@@ -61,8 +61,13 @@ def _decompress(data: bytes, compression: str, size: int) -> bytes | memoryview:
         if library().zstd_decompress(data, len(data), at, size, ctypes.addressof(error)):
             raise ValueError(error.value.decode("utf-8", "replace"))
         return out.data
+    if compression in ("br", "snappy"):
+        content = (_brotli if compression == "br" else _snappy)(data, size)
+        if len(content) != size:
+            raise ValueError(f"it has other than {size} bytes when decompressed, which the index says")
+        return content
     if compression not in ("gz", "bz2"):
-        raise ValueError(f"it is compressed by {compression!r}; zstd, gz and bz2 can be read")
+        raise ValueError(f"it is compressed by {compression!r}; zstd, gz, bz2, br and snappy can be read")
     import bz2  # here, as `import penstock` has to be quick
 
     unpack = zlib.decompressobj(zlib.MAX_WBITS | 16) if compression == "gz" else bz2.BZ2Decompressor()
@@ -73,3 +78,44 @@ def _decompress(data: bytes, compression: str, size: int) -> bytes | memoryview:
     if len(content) != size or not unpack.eof:
         raise ValueError(f"it has other than {size} bytes when decompressed, which the index says")
     return content
+
+
+def _brotli(data: bytes, size: int) -> bytes:
+    """The content, or the beginning of it if that is more than `size` bytes."""
+    try:
+        import brotli
+    except ImportError:
+        raise ValueError("it is compressed by brotli; to read it, install it: pip install 'brotli>=1.2'") from None
+    unpack = brotli.Decompressor()
+    try:
+        parts = [unpack.process(data, output_buffer_limit=size + 1)]
+        n = len(parts[0])
+        while parts[-1] and n <= size and not unpack.is_finished():
+            parts.append(unpack.process(b"", output_buffer_limit=size + 1 - n))
+            n += len(parts[-1])
+    except brotli.error as e:
+        raise ValueError(f"it can't be decompressed: {e}") from None
+    except TypeError:
+        raise ValueError(f"brotli {brotli.__version__} is too old: pip install 'brotli>=1.2'") from None
+    if not unpack.is_finished() and n <= size:
+        raise ValueError("it can't be decompressed: it ends too early")
+    return b"".join(parts)
+
+
+def _snappy(data: bytes, size: int) -> bytes:
+    """The content, or nothing if it says that it has other than `size` bytes."""
+    try:
+        import snappy
+    except ImportError:
+        raise ValueError("it is compressed by snappy; to read it, install it: pip install python-snappy") from None
+    told = 0  # what is written before it, seven bits a byte
+    for k, byte in enumerate(data[:5]):
+        told |= (byte & 127) << 7 * k
+        if byte < 128:
+            break
+    if told != size:
+        return b""
+    try:
+        return bytes(snappy.uncompress(data))
+    except snappy.UncompressError as e:
+        raise ValueError(f"it can't be decompressed: {e or 'it is damaged'}") from None

@@ -12,7 +12,7 @@ import numpy as np
 from ...core import kernels, rng
 from ...core.batch import Batch, Spec
 from ...core.errors import SampleErrors
-from ...core.op import Arg, Seeded
+from ...core.op import Arg, Returned, Seeded
 from ...core.picks import Picks
 from ...core.rows import TENSOR
 from ...core.source import Loading, Source
@@ -22,13 +22,6 @@ from ._sharded import ShardedSource
 _SHARED_SEED = 0  # where the seeds of shards' pipelines need not agree
 _STREAM = 0x4D  # of random numbers; keeps these apart from those of operators with the same seed
 _INT64 = np.dtype("i8")
-
-
-class Given:
-    """What `fn.mix` was given by position."""
-
-    def __init__(self, outputs: Sequence[Any]):
-        self.outputs = tuple(outputs)
 
 
 class Mix(Source, Seeded):
@@ -79,14 +72,14 @@ class Mix(Source, Seeded):
     def by_name(cls, given: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
         if "readers" in kwargs:
             raise TypeError("fn.mix takes what readers return by position: fn.mix(a, b, weights=[3, 1])")
-        return {"readers": Given(given), **kwargs}
+        return {"readers": Returned(given), **kwargs}
 
     keys: tuple[str, ...] | None = None  # where outputs are a dictionary
     is_list = False
 
     def setup(self) -> None:
         v, given = self.values, self.values["readers"]
-        if not isinstance(given, Given):
+        if not isinstance(given, Returned):
             raise TypeError("it takes what readers return by position: fn.mix(a, b, weights=[3, 1])")
         if len(given.outputs) < 2:
             raise ValueError(f"it takes what at least two readers return; got {len(given.outputs)}")
