@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators whose plans on the GPU a record computes give what the rules give."""
 
+import numpy as np
 import pytest
 from planned_batches import check, planted
 
@@ -36,6 +37,56 @@ def test_same_as_by_rules(name, monkeypatch):
 @pytest.mark.parametrize("name", ON_GPU)
 def test_one_program_is_for_any_number_of_samples(name, monkeypatch):
     check(defined(name, lambda k, samples: samples[: SIZES[k]]), NEVER_AGAIN, monkeypatch, computes=True)
+
+
+MIXED, LARGE = 6, 16  # the batches from which on samples are small, and from which on large
+MANY = list(range(24))
+
+
+def sizes(k, some, small, large):
+    of_all = some if k < MIXED else small if k < LARGE else large
+    return [max(x - k % 4, 1) for x in of_all]  # no batch has the shapes of the one before it
+
+
+def tall(k):
+    """From 4 to 33 rows; the smallest are behind the powers of two that the largest reach."""
+    heights = sizes(k, (4, 33, 17, 9, 33), (6, 7), (33, 29))
+    return [(np.random.default_rng(k).random((h, 7, 3)) * 250).astype("u1") for h in heights]
+
+
+def boxes(k):
+    """From 1 to 33 of a sample."""
+    counts = sizes(k, (1, 33, 17, 9, 33), (4, 3), (33, 29))
+    made = [np.sort(np.random.default_rng(k).random((n, 2, 2)), axis=1).astype("f4") for n in counts]
+    return [x.reshape(-1, 4) for x in made]
+
+
+def signals(k):
+    """From 100 to 4000 samples long."""
+    lengths = sizes(k, (100, 4000, 300, 900, 4000), (100, 120), (4000, 3900))
+    return [np.random.default_rng(k).uniform(-1, 1, n).astype("f4") for n in lengths]
+
+
+BOUNDED = {
+    "normalize": lambda f: fn.normalize(f(tall, "HWC"), axes=[1]),
+    "sums": lambda f: fn.reductions.sum(f(tall, "HWC"), axes=[1]),
+    "mean": lambda f: fn.reductions.mean(f(tall, "HWC"), axes=[0]),
+    "equalize": lambda f: fn.equalize(f(tall, "HWC")),
+    "dilate": lambda f: fn.experimental.dilate(f(tall, "HWC"), mask_size=3, iterations=3),
+    "gaussian_blur": lambda f: fn.gaussian_blur(f(tall, "HWC"), window_size=5),
+    "box_encoder": lambda f: fn.box_encoder(
+        f(boxes), f(lambda k: [np.arange(len(x), dtype="i4") for x in boxes(k)]), anchors=[0.1, 0.2, 0.6, 0.7] * 3
+    ),
+    "nonsilent_region": lambda f: fn.nonsilent_region(f(signals), window_length=64),
+    "loudness": lambda f: fn.audio.loudness(f(signals), sample_rate=8000.0),
+    "spectrogram": lambda f: fn.spectrogram(f(signals), nfft=64, window_length=64, window_step=32),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_plans_made_for_small_samples_are_good_for_large_ones(name, monkeypatch):
+    """Bounds are compiled in, and memory is made for them."""
+    check(BOUNDED[name], MANY, monkeypatch, computes=None)
 
 
 def wide(k):

@@ -15,7 +15,7 @@ from ..core.batch import Spec
 from ..core.traced import Untraceable, is_constant
 from ..core.tracing import Tracer
 from . import forms
-from .launch import Call, Fusion, Task, head_kind
+from .launch import Call, Fusion, Launch, Task, head_kind
 
 _LARGEST = 1 << 30  # elements of a sample that 32-bit places reach, with room for padding
 
@@ -48,8 +48,23 @@ def expect(
         expected = forms.expected(calls[head].kernel) if head >= 0 else None
         if expected is not None:
             expected(tracer, columns[head])
-        elif form in ("own", "block"):
+        elif head >= 0 and _is_told_by_phases(calls[head]):
             _expect_phases(tracer, calls[head], at_hand, specs)
+
+
+def chosen(calls: list[Call], launches: list[Launch]) -> list[tuple | None]:
+    """What companions have compiled in, which `expect` has checked for later batches: a plan has to be made of the
+    same. For smaller samples a companion may choose less, which is not enough for others that pass the checks. Bytes of
+    scratch memory follow from that, or from the grid."""
+    return [
+        None if x.only_time else (x.source, tuple(map(int, x.block)), int(x.shared), x.zero)
+        for x in launches
+        if _is_told_by_phases(calls[x.calls[0]])
+    ]
+
+
+def _is_told_by_phases(head: Call) -> bool:
+    return forms.form_of(head.kernel, len(head.ins)) in ("own", "block") and forms.expected(head.kernel) is None
 
 
 def _expect_phases(tracer: Tracer, call: Call, at_hand: list[Spec], specs: list[Spec]) -> None:

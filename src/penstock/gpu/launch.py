@@ -62,6 +62,7 @@ class Launch:
     calls: list[int]
     scratch: int = 0  # bytes of device memory in Launch::scratch, which the launches of one group share
     zero: bool = False  # whether the scratch is filled with zeros before
+    only_time: bool = False  # see Phase
 
 
 class Phase(NamedTuple):
@@ -75,6 +76,7 @@ class Phase(NamedTuple):
     zero: bool = False
     definitions: tuple[str, ...] = ()  # lines before the function, such as "#define TAPS 4"
     resident: int = 0  # blocks that shall fit on a multiprocessor at once, which limits registers; 0: no matter
+    only_time: bool = False  # what is compiled in suits every batch that passes the checks, and matters to time only
 
 
 class Task(NamedTuple):
@@ -207,7 +209,8 @@ class Fusion:
                     name = forms.struct_of(head.kernel)
                     more.append(f"template <class To, class From> using Head = {name}<To, From{values}>;")
             source, entry = self._text(calls, order, kinds[0], steps, head, p, tuple(more))
-            launches.append(Launch(source, entry, p.grid, p.block, p.shared, tensors, shapes, order, scratch, p.zero))
+            where_from = tensors, shapes, order
+            launches.append(Launch(source, entry, p.grid, p.block, p.shared, *where_from, scratch, p.zero, p.only_time))
         return launches
 
     def _text(self, calls, order, source: Kind, steps, head, p: Phase, more: tuple[str, ...]) -> tuple[str, str]:

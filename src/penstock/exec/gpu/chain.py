@@ -252,7 +252,7 @@ class GpuSegment(_Segment):
             at_args.append(at)
         if not calls:
             return [], 0
-        launches = self._fusion(wiring, calls).plan(calls, self._tensors, self.n_rows)
+        launches = self._chosen(wiring, calls)
         scratch = max((x.scratch for x in launches), default=0)
         workspace = self._place(wiring, launches, -(-scratch // _ALIGNED) * _ALIGNED, places)
         at_rows: dict[int, int] = {}
@@ -278,6 +278,10 @@ class GpuSegment(_Segment):
                 Started(function, x.grid, x.block, x.shared, tensors, [at_args[c] for c in x.calls], where, zeroed)
             )
         return starts, workspace
+
+    def _chosen(self, wiring: Wiring, calls: list[Call]) -> list[Launch]:
+        """The launches for the batch at hand."""
+        return self._fusion(wiring, calls).plan(calls, self._tensors, self.n_rows)
 
     def _call(self, c: _Call, kernel: kernels.Kernel, rows: np.ndarray) -> Call:
         ins = [self._tensor(e) for i, e in enumerate(c.ins) if i not in c.node.op.ahead(len(c.ins))]

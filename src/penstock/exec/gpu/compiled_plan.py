@@ -17,8 +17,8 @@ from ...core.op import Arguments
 from ...core.program import RESULT, Pointer, Value
 from ...core.rows import TENSOR, Unread
 from ...core.traced import Traced
-from ...gpu.decided import expect
-from ...gpu.launch import Launch
+from ...gpu.decided import OddBatch, chosen, expect
+from ...gpu.launch import Call, Launch
 from ..context import Context
 from ..cpu.chain import Chain, Link, _Call
 from ..cpu.compiled_plan import ChainPlans
@@ -119,6 +119,7 @@ class TracedSegment(GpuSegment):
             fusion = self._fusion(wiring, calls)
             launches = fusion.plan(calls, at_hand, self.n_rows)
             expect(trace, fusion, calls, columns, at_hand, self._tensors)
+            trace.more["chosen"] = chosen(calls, launches)
         for e in (*wiring.allocated, *(edges[t] for x in launches for t in x.tensors)):
             root = wiring.root.get(e, e)
             if root not in self.imported:
@@ -159,6 +160,12 @@ class BoundSegment(GpuSegment):
         rows = self._bound.arguments[k]
         pointers = {field: self._bound.array(columns[field]) for field in kernel.pointers & columns.keys()}
         return rows.array, self._put(rows, pointers, self._more.get(("unread", k), {}), image)
+
+    def _chosen(self, wiring: Wiring, calls: list[Call]) -> list[Launch]:
+        launches = super()._chosen(wiring, calls)
+        if chosen(calls, launches) != self._more["chosen"]:
+            raise OddBatch("a plan for this batch is not good for others that the program plans")
+        return launches
 
     def _memory(self, *key: Any) -> np.ndarray:
         return self._bound.array(self._more[key])
@@ -224,7 +231,7 @@ class GpuCompiledPlan(Planned):
         if self._made is None or self._made.session is not ctx.gpu.session:
             try:
                 self._made = BoundSegment(self._chain, ctx, self._bound).plan()
-            except (KeyError, ValueError):  # it needs launches that others don't; the rules say what is wrong
+            except (KeyError, ValueError):  # it needs other launches; the rules run, and say if something is wrong
                 return False
         return True
 
