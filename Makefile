@@ -7,6 +7,9 @@ ISA ?=
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 8 ] && echo $$n || echo 8)
 # The requirement for PyTorch in tests; by default a release for Python 3.11, nothing for others (its tests are skipped).
 TORCH ?= $(shell $(PYTHON) -c 'import sys; print("torch==2.13.0 lightning==2.6.6 torchdata==0.11.0" * (sys.version_info[:2] == (3, 11)))' 2>/dev/null)
+# The torchvision that fits it, an oracle. It goes into a folder apart, where only its tests look for it: with a PyTorch
+# without CUDA its compiled operators can't be loaded, and whatever imports it (Lightning does if it can) fails.
+TORCHVISION ?= $(patsubst torch==2.13.0,torchvision==0.28.0,$(filter torch==2.13.0,$(TORCH)))
 
 # Those for TensorFlow and PaddlePaddle in `make frameworks`, in the same way.
 TF ?= $(shell $(PYTHON) -c 'import sys; print("tensorflow-cpu==2.21.0" * (sys.version_info[:2] == (3, 11)))' 2>/dev/null)
@@ -136,10 +139,11 @@ $(VENV)/.core: pyproject.toml tools/system_packages.sh
 	@echo $(abspath src) >$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/penstock.pth
 	@touch $@
 
-$(VENV)/.test: pyproject.toml | $(VENV)/.core
+$(VENV)/.test: pyproject.toml Makefile | $(VENV)/.core
 	@echo "Installing the test requirements"
 	@$(call INSTALL,test jax tutorials cuda13)
 	@$(if $(TORCH),$(PIP) $(TORCH) lightning,echo "No PyTorch for this Python: its tests are skipped (have it: make test TORCH=torch)")
+	@$(if $(TORCHVISION),$(PIP) --upgrade --no-deps --target $(VENV)/torchvision $(TORCHVISION))
 	@touch $@
 
 # Apart from the others, see the decision on TensorFlow in docs/decisions. Nothing is compiled to byte code before it is

@@ -221,7 +221,9 @@ namespace {
 
 void combine(uint8_t *out, const uint8_t *in, int64_t pitch, const Taps &t, int y, int n, int16_t *wide) {
   if (!t.fixed_valid) {
-    combine_rows(out, in, pitch, t.exact.data() + (int64_t)y * t.stride, t.k, n, t.exact_bits);
+    const int32_t *weights = t.exact.data() + (int64_t)y * t.stride;
+    const auto native = n >= 32 ? fixed_point().exact_rows : nullptr;
+    (native ? native : combine_rows)(out, in, pitch, weights, t.k, n, t.exact_bits);
     return;
   }
   const uint8_t *rows[kMostFixedTaps];
@@ -231,6 +233,11 @@ void combine(uint8_t *out, const uint8_t *in, int64_t pitch, const Taps &t, int 
 }
 
 void along(uint8_t *out, const uint8_t *in, int n, Taps &t, int channels, int16_t *wide) {
+  if (channels == 4 && !t.fixed_valid && fixed_point().exact_pixels) {
+    memcpy(wide, in, n);
+    memset((uint8_t *)wide + n, 0, kRowMargin);
+    return fixed_point().exact_pixels(out, (const uint8_t *)wide, t);
+  }
   widen(wide, in, n);
   memset(wide + n, 0, kRowMargin * sizeof *wide);
   if (t.fixed_valid)

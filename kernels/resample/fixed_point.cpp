@@ -121,7 +121,7 @@ std::atomic<int> highest_level{2};
 
 }  // namespace
 
-const FixedPoint kFixedPlain = {vertical, vertical_signed, horizontal, prepare};
+const FixedPoint kFixedPlain = {vertical, vertical_signed, horizontal, prepare, nullptr, nullptr};
 
 EXPORT void resample_limit(int level) { highest_level = level; }
 EXPORT_SHORT(resample_limit)

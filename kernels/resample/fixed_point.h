@@ -23,7 +23,16 @@ struct FixedPoint {
   void (*horizontal)(uint8_t *out, const int16_t *row, const Taps &t, int channels, RowFormat format);
   // Prepares t for `horizontal`.
   void (*prepare)(Taps &t, int channels);
+  // For weights of more than 16 bits (see resample/exact.cpp), or null: n (at least 32) elements of rows `pitch` bytes
+  // apart, and the pixels of a row of four channels.
+  void (*exact_rows)(uint8_t *out, const uint8_t *in, int64_t pitch, const int32_t *weights, int taps, int n, int bits);
+  void (*exact_pixels)(uint8_t *out, const uint8_t *row, Taps &t);
 };
+
+#if defined(__x86_64__)
+void exact_rows_avx2(uint8_t *out, const uint8_t *in, int64_t pitch, const int32_t *weights, int taps, int n, int bits);
+void exact_pixels_avx2(uint8_t *out, const uint8_t *row, Taps &t);
+#endif
 
 constexpr int kRowMargin = 64;
 constexpr int kToQ6 = kWeightBits - 6;  // the shift that makes a row SIGNED_Q6

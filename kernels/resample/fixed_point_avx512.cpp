@@ -189,5 +189,5 @@ void horizontal(uint8_t *out, const int16_t *row, const Taps &t, int channels, R
 
 }  // namespace
 
-const FixedPoint kFixedAvx512 = {vertical, vertical_signed, horizontal, prepare};
+const FixedPoint kFixedAvx512 = {vertical, vertical_signed, horizontal, prepare, exact_rows_avx2, exact_pixels_avx2};
 #endif

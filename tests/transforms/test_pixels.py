@@ -196,3 +196,29 @@ def test_errors():
         transforms.Resize(None)
     with pytest.raises(ValueError, match=r"RandomCrop: size=\(9, 9\) is larger than the picture, 4 x 4; pad_if_needed"):
         transforms.RandomCrop(9)(torch.zeros(3, 4, 4))
+
+
+def test_every_name_is_answered(v2):
+    """By a transform here, or by what to use instead; the latter works beside ours."""
+    for name in (n for n, x in vars(v2).items() if isinstance(x, type) and issubclass(x, v2.Transform)):
+        if not hasattr(transforms, name):
+            with pytest.raises(AttributeError, match=f"put torchvision.transforms.v2.{name} into the same Compose"):
+                getattr(transforms, name)
+    image = Image.effect_noise((40, 30), 50)
+    mixed = transforms.Compose([transforms.Resize(20), v2.RGB(), transforms.CenterCrop(9)])
+    assert mixed(image).tobytes() == v2.Compose([v2.Resize(20), v2.RGB(), v2.CenterCrop(9)])(image).tobytes()
+
+
+STEPS = [name for name in RECIPES if name not in ("noise", "int16") and "expand" not in name]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs(v2, seed):
+    """Transforms one after the other in a random order, all with one state of the generator."""
+    rng = np.random.default_rng(seed)
+    names = [STEPS[i] for i in rng.integers(0, len(STEPS), 4)]
+    recipes = [t.Compose([step for name in names for step in RECIPES[name](t)]) for t in (transforms, v2)]
+    for i in range(3):
+        for kind, x in pictures(100 * seed + i):
+            copied = x.copy() if isinstance(x, Image.Image) else x.clone()
+            assert_same(called(recipes[0], x, i), called(recipes[1], copied, i), (names, kind, i))

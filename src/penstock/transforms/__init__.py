@@ -10,6 +10,8 @@ state of PyTorch's generator, random transforms draw the same parameters. Needs 
 torch.Size([3, 24, 24])
 """
 
+from typing import Any
+
 from . import functional
 from ._transform import Compose, Identity, Lambda, RandomApply, RandomChoice, RandomOrder, Transform
 from .auto_augment import AugMix, AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
@@ -96,3 +98,25 @@ __all__ = [
     "TrivialAugmentWide",
     "functional",
 ]
+
+_IN_PIPELINES = {
+    "ElasticTransform": "fn.remap",
+    "GaussianNoise": "fn.noise.gaussian",
+    "JPEG": "fn.jpeg_compression_distortion",
+}
+_NOT_HERE = (
+    *_IN_PIPELINES,
+    *("ClampBoundingBoxes", "ClampKeyPoints", "ConvertBoundingBoxFormat", "FiveCrop", "LinearTransformation", "RGB"),
+    *("RandomChannelPermutation", "RandomIoUCrop", "RandomPhotometricDistort", "RandomResize", "RandomShortestSize"),
+    *("RandomZoomOut", "SanitizeBoundingBoxes", "SanitizeKeyPoints", "ScaleJitter", "SetClampingMode", "TenCrop"),
+    "UniformTemporalSubsample",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NOT_HERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    pipelines = f"; in pipelines there is {_IN_PIPELINES[name]}" if name in _IN_PIPELINES else ""
+    raise AttributeError(
+        f"penstock.transforms has no {name}; put torchvision.transforms.v2.{name} into the same Compose{pipelines}"
+    )

@@ -52,21 +52,34 @@ class Picture:
 
     def floats(self, scale: float, divisor: float, mean: np.ndarray, deviation: np.ndarray) -> torch.Tensor:
         """(x * scale / divisor - mean) / deviation, channels first; `mean` and `deviation` are float32, per channel."""
-        x = self.done().pixels
-        lead, n = x.shape[:-3], 1
-        if len(lead) > 1:
-            x = x.reshape(-1, *x.shape[-3:])
-        for extent in lead:
-            n *= extent
-        out = torch.empty((*lead, *x.shape[-3:]))
-        steps = (ctypes.c_int64 * 4)(*(x.strides if x.ndim == 4 else (0, *x.strides)))
-        data = (x.ctypes.data, n, *x.shape[-3:], ctypes.addressof(steps), scale, divisor, mean.ctypes.data)
-        library().pixels_to_float(*data, deviation.ctypes.data, out.data_ptr())
+        where, shape, alive = self._memory()
+        out = torch.empty(shape)
+        numbers = (scale, divisor, mean.ctypes.data, deviation.ctypes.data)
+        library().pixels_to_float(*where, *numbers, out.data_ptr())
+        del alive
         return out
 
     def tensor(self) -> torch.Tensor:
         done = self.done()
-        return torch.from_numpy(np.ascontiguousarray(done.pixels) if done.owned else np.array(done.pixels, order="C"))
+        if done.owned and done.pixels.flags.c_contiguous:
+            return torch.from_numpy(done.pixels)
+        where, shape, alive = done._memory()
+        out = torch.empty(shape, dtype=torch.uint8)
+        library().picture_planes(*where, out.data_ptr())
+        del alive
+        return out
+
+    def _memory(self) -> tuple[tuple[int, ...], tuple[int, ...], Any]:
+        """As native code takes pixels: address, pictures, channels, height, width, and where there are steps between
+        them; the shape; and what has to live until then."""
+        x = self.done().pixels
+        shape, lead, n = x.shape, x.shape[:-3], 1
+        if len(lead) > 1:
+            x = x.reshape(-1, *shape[-3:])
+        for extent in lead:
+            n *= extent
+        steps = (ctypes.c_int64 * 4)(*(x.strides if x.ndim == 4 else (0, *x.strides)))
+        return (x.ctypes.data, n, *shape[-3:], ctypes.addressof(steps)), shape, (x, steps)
 
     def image(self) -> Image.Image:
         pixels = self.done().pixels

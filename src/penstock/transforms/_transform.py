@@ -11,6 +11,7 @@ from PIL import Image
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from ._picture import Picture
+from .functional._annotations import is_picture, kind_of, like, plain
 from .functional.geometry import as_picture
 
 
@@ -18,12 +19,14 @@ class Transform(torch.nn.Module):
     """Base of all transforms, also of your own: override `transform`, and `make_params` if there is chance in it.
 
     A transform takes a picture, or a sample of any structure (tuples, lists, dictionaries) with pictures in it: all
-    images of Pillow, or if there are none the first tensor. All get the same parameters; the rest is passed through.
+    images of Pillow, and those and the videos of `torchvision.tv_tensors`, or if there are none the first tensor. All
+    get the same parameters, also its masks, boxes and key points, where pixels move. The rest is passed through.
     Random numbers are those of PyTorch's generator, drawn as torchvision draws them.
     """
 
     views = False  # `transform` takes and gives a `Picture`, too
     reads = True  # the pixels, not only where they are
+    moves = True  # pixels, so that masks, boxes and key points go with them
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         """The parameters for one call, from the pictures of the sample."""
@@ -39,7 +42,7 @@ class Transform(torch.nn.Module):
 
     def forward(self, *inputs: Any) -> Any:
         x = inputs if len(inputs) > 1 else inputs[0]
-        if not isinstance(x, (torch.Tensor, Image.Image, Picture)):
+        if type(x) is not torch.Tensor and not isinstance(x, (Image.Image, Picture)):
             return self._of_sample(x)
         return self.transform(x, self.make_params([x])) if self.applies() else x
 
@@ -48,13 +51,20 @@ class Transform(torch.nn.Module):
         if not self.applies():
             return sample
         chosen = pictures_of(flat)
+        if self.moves:
+            chosen += [i for i, x in enumerate(flat) if kind_of(x) and not is_picture(x)]
         if not chosen:
-            if len(flat) == 1:  # not a sample, but what this transform may make a picture of
+            if len(flat) == 1 and not kind_of(flat[0]):  # not a sample, but what this transform may make a picture of
                 return self.transform(sample, self.make_params([sample]))
             return sample
         params = self.make_params([flat[i] for i in chosen])
         for i in chosen:
-            flat[i] = self.transform(flat[i], params)
+            x = flat[i]
+            if self.moves or not is_picture(x):
+                flat[i] = self.transform(x, params)
+                continue
+            made = self.transform(plain(x), params)
+            flat[i] = like(made, x) if isinstance(made, torch.Tensor) else made
         return tree_unflatten(flat, form)
 
     def extra_repr(self) -> str:
@@ -64,8 +74,8 @@ class Transform(torch.nn.Module):
 
 def pictures_of(flat: Sequence[Any]) -> list[int]:
     """Which parts of a sample are pictures: see Transform."""
-    images = [i for i, x in enumerate(flat) if isinstance(x, (Image.Image, Picture))]
-    return images or [i for i, x in enumerate(flat) if isinstance(x, torch.Tensor)][:1]
+    images = [i for i, x in enumerate(flat) if isinstance(x, (Image.Image, Picture)) or is_picture(x)]
+    return images or [i for i, x in enumerate(flat) if isinstance(x, torch.Tensor) and not kind_of(x)][:1]
 
 
 class RandomTransform(Transform):
@@ -114,7 +124,7 @@ class Compose(Transform):
         given: Any = None
         view: Any = None
         is_view = isinstance(x, Picture)
-        if not is_view and isinstance(x, (Image.Image, torch.Tensor)) and self._gains():
+        if (type(x) is torch.Tensor or isinstance(x, Image.Image)) and self._gains():
             given, view = x, as_picture(x)
             x = view
         for step in self._steps:

@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from ._transform import Transform, pictures_of
 from .functional import color, warp
+from .functional._annotations import is_picture, kind_of, like, plain
 from .functional.convert import largest, pil_to_tensor, to_pil_image
 from .functional.geometry import InterpolationMode, get_size, name_of
 from .geometry import fill_for
@@ -141,7 +142,11 @@ class _Augment(Transform):
         chosen = pictures_of(flat)
         if len(chosen) != 1:
             raise TypeError(f"{type(self).__name__} takes a sample with one picture; got {len(chosen)}")
-        flat[chosen[0]] = self.augmented(flat[chosen[0]])
+        beside = {kind_of(x) for x in flat if kind_of(x) and not is_picture(x)}
+        if beside:
+            raise TypeError(f"{type(self).__name__} can't move {', '.join(sorted(map(str, beside)))}, only pictures")
+        x = flat[chosen[0]]
+        flat[chosen[0]] = like(self.augmented(plain(x)), x) if is_picture(x) else self.augmented(x)
         return tree_unflatten(flat, form)
 
     def augmented(self, picture: Any) -> Any:

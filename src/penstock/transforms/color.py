@@ -34,6 +34,8 @@ def _range(value: Any, name: str, center: float = 1.0, least: float = 0.0, most:
 class ColorJitter(Transform):
     """Brightness, contrast, saturation and hue by random factors, in a random order."""
 
+    moves = False
+
     def __init__(self, brightness: Any = None, contrast: Any = None, saturation: Any = None, hue: Any = None):
         super().__init__()
         self.brightness, self.contrast = _range(brightness, "brightness"), _range(contrast, "contrast")
@@ -55,6 +57,8 @@ class ColorJitter(Transform):
 class Grayscale(Transform):
     """The luma, in one or three channels."""
 
+    moves = False
+
     def __init__(self, num_output_channels: int = 1):
         super().__init__()
         self.num_output_channels = num_output_channels
@@ -65,6 +69,8 @@ class Grayscale(Transform):
 
 class RandomGrayscale(RandomTransform):
     """The luma in as many channels as there are, with the probability `p`."""
+
+    moves = False
 
     def __init__(self, p: float = 0.1):
         super().__init__(p)
@@ -78,12 +84,16 @@ class RandomGrayscale(RandomTransform):
 class RandomInvert(RandomTransform):
     """White minus the picture, with the probability `p`."""
 
+    moves = False
+
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         return F.invert(inpt)
 
 
 class RandomPosterize(RandomTransform):
     """The most significant `bits`, with the probability `p`."""
+
+    moves = False
 
     def __init__(self, bits: int, p: float = 0.5):
         super().__init__(p)
@@ -96,6 +106,8 @@ class RandomPosterize(RandomTransform):
 class RandomSolarize(RandomTransform):
     """What is at least the `threshold` is inverted, with the probability `p`."""
 
+    moves = False
+
     def __init__(self, threshold: float, p: float = 0.5):
         super().__init__(p)
         self.threshold = threshold
@@ -106,6 +118,8 @@ class RandomSolarize(RandomTransform):
 
 class RandomAdjustSharpness(RandomTransform):
     """Sharpness by a factor, with the probability `p`."""
+
+    moves = False
 
     def __init__(self, sharpness_factor: float, p: float = 0.5):
         super().__init__(p)
@@ -118,6 +132,8 @@ class RandomAdjustSharpness(RandomTransform):
 class RandomAutocontrast(RandomTransform):
     """Each channel from black to white, with the probability `p`."""
 
+    moves = False
+
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         return F.autocontrast(inpt)
 
@@ -125,12 +141,16 @@ class RandomAutocontrast(RandomTransform):
 class RandomEqualize(RandomTransform):
     """An equal histogram, with the probability `p`."""
 
+    moves = False
+
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         return F.equalize(inpt)
 
 
 class GaussianBlur(Transform):
     """A Gaussian of a random `sigma`; `kernel_size` is a number, or (x, y)."""
+
+    moves = False
 
     def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0)):
         super().__init__()

@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from ._picture import Picture
 from ._transform import Transform
 from .functional import convert as F
+from .functional._annotations import image_beside, is_picture, kind_of, like, plain
 
 
 class _ForImages(Transform):
     """Base of those that change images of Pillow, and arrays, and leave tensors."""
 
-    views = True
+    moves, views = False, True
     accepted: tuple[type, ...] = (Image.Image, Picture)
 
     def forward(self, *inputs: Any) -> Any:
@@ -27,9 +29,14 @@ class _ForImages(Transform):
             return self.transform(x, {})
         if isinstance(x, torch.Tensor):
             return x
-        from torch.utils._pytree import tree_map
-
-        return tree_map(lambda v: self.transform(v, {}) if isinstance(v, self.accepted) else v, x)
+        flat, form = tree_flatten(x)
+        annotation = next((v for v in flat if kind_of(v)), None)
+        for i, v in enumerate(flat):
+            if isinstance(v, self.accepted):
+                flat[i] = self.transform(v, {})
+                if annotation is not None and isinstance(flat[i], torch.Tensor) and type(self) is ToImage:
+                    flat[i] = image_beside(annotation, flat[i])
+        return tree_unflatten(flat, form)
 
 
 class PILToTensor(_ForImages):
@@ -40,7 +47,8 @@ class PILToTensor(_ForImages):
 
 
 class ToImage(_ForImages):
-    """Images and arrays (H, W, C) as tensors (C, H, W). Unlike torchvision's, tensors are plain tensors."""
+    """Images and arrays (H, W, C) as tensors (C, H, W): plain ones, or beside masks, boxes or key points of
+    `torchvision.tv_tensors`, its Image."""
 
     accepted = (Image.Image, Picture, np.ndarray)
 
@@ -58,16 +66,19 @@ class ToTensor(_ForImages):
 
 
 class ToPureTensor(Transform):
-    """Leaves tensors, which have no type of their own here."""
+    """Tensors of `torchvision.tv_tensors` as plain ones."""
 
     views, reads = True, False
 
     def forward(self, *inputs: Any) -> Any:
-        return inputs if len(inputs) > 1 else inputs[0]
+        x = inputs if len(inputs) > 1 else inputs[0]
+        return x if isinstance(x, Picture) else tree_map(lambda v: plain(v) if kind_of(v) else v, x)
 
 
 class ToPILImage(Transform):
     """Tensors (C, H, W) and arrays (H, W, C) as images."""
+
+    moves = False
 
     def __init__(self, mode: str | None = None):
         super().__init__()
@@ -84,9 +95,13 @@ class ToPILImage(Transform):
 class ToDtype(Transform):
     """Elements of another type; with `scale`, white stays white, and floats are in [0, 1]."""
 
+    moves = False
+
     def __init__(self, dtype: Any, scale: bool = False):
         super().__init__()
+        self._by_class: dict = {}
         if isinstance(dtype, dict):
+            self._by_class = {k: v for k, v in dtype.items() if isinstance(k, type)}
             found = [
                 v for k, v in dtype.items() if k in (torch.Tensor, "others") or getattr(k, "__name__", "") == "Image"
             ]
@@ -100,6 +115,17 @@ class ToDtype(Transform):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         return inpt if self.dtype is None else F.to_dtype(inpt, self.dtype, self.scale)
 
+    def _of_sample(self, sample: Any) -> Any:
+        sample = super()._of_sample(sample)
+        if not self._by_class:
+            return sample
+
+        def annotation(x: Any) -> Any:
+            dtype = self._by_class.get(type(x))
+            return x if dtype is None or not kind_of(x) or is_picture(x) else like(plain(x).to(dtype), x)
+
+        return tree_map(annotation, sample)
+
 
 class ConvertImageDtype(ToDtype):
     """Elements of another type, where white stays white."""
@@ -110,6 +136,8 @@ class ConvertImageDtype(ToDtype):
 
 class Normalize(Transform):
     """(x - mean) / std, for each channel of a tensor of floats."""
+
+    moves = False
 
     def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False):
         super().__init__()

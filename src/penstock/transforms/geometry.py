@@ -188,6 +188,8 @@ class Pad(Transform):
 class RandomErasing(RandomTransform):
     """A random rectangle of a tensor becomes `value`: a number, one for each channel, or "random" normal noise."""
 
+    moves = False
+
     def __init__(
         self,
         p: float = 0.5,

@@ -30,7 +30,8 @@ _BY_RULES = (
     DALIInterpType.INTERP_LANCZOS3,
 )
 IMAGES = ("HWC", "FHWC", "CHW", "FCHW", "CFHW")
-RULES = ("dali", "pillow", "torch")  # as in kernels/resample/resample.h
+RULES = {"dali": 0, "pillow": 1, "torch": 2, "pillow-box": 1, "torch-nearest-exact": 2}  # see resample.h
+_FILTERS = {"pillow-box": 6, "torch-nearest-exact": 7}  # which have no DALIInterpType; likewise
 VOLUMES = ("DHWC", "FDHWC", "CDHW", "FCDHW", "CFDHW")
 
 
@@ -54,9 +55,10 @@ class Resampling(Operator, abstract=True):
         str,
         "dali",
         'Whose pixels uint8 images get: "dali", "pillow" (those of `Image.resize`; always antialiased) or "torch" '
-        '(those of `torch.nn.functional.interpolate`, thus of torchvision on tensors; INTERP_NN is its "nearest"). '
-        "By the latter two, a region of interest is resized as if it had been cropped before, sizes that are rounded "
-        "do not move it, INTERP_GAUSSIAN and volumes are refused, and the operator runs on the CPU.",
+        '(those of `torch.nn.functional.interpolate`, thus of torchvision on tensors; INTERP_NN is its "nearest"); '
+        '"pillow-box" and "torch-nearest-exact" are their filters that have no `interp_type`, which then is not given. '
+        "By all but the first, a region of interest is resized as if it had been cropped before, sizes that are "
+        "rounded do not move it, INTERP_GAUSSIAN and volumes are refused, and the operator runs on the CPU.",
     )
     dtype = Arg(DALIDataType, None, "Type of the output: that of the input (the default) or FLOAT.")
     minibatch_size = Arg(int, 32, "Accepted for compatibility.", hidden=True)
@@ -74,6 +76,9 @@ class Resampling(Operator, abstract=True):
             )
         if a.rule != "dali" and "D" in x.layout:
             raise ValueError(f'volumes ({x.layout}) can\'t be resized by rule={a.rule!r}; use rule="dali"')
+        if a.rule in _FILTERS:
+            a.min = a.mag = a.interp_type * 0 + _FILTERS[a.rule]
+            return
         a.min = a.min_filter if "min_filter" in a.given else a.interp_type
         a.mag = a.mag_filter if "mag_filter" in a.given else a.interp_type
         for name, column in (("min_filter", a.min), ("mag_filter", a.mag)):
@@ -92,6 +97,8 @@ class Resampling(Operator, abstract=True):
         if rule == "dali":
             return
         for name in ("interp_type", "min_filter", "mag_filter"):
+            if rule in _FILTERS and name in self.given:
+                raise ValueError(f"rule={rule!r} is a filter, too: leave out {name}")
             if self.values[name] not in (None, *_BY_RULES):
                 raise ValueError(
                     f"{name}={self.values[name]} is not there by rule={rule!r}; accepted: NN, LINEAR, "
@@ -129,7 +136,7 @@ class Resampling(Operator, abstract=True):
             "min_filter": a.min,
             "mag_filter": a.mag,
             "antialias": a.antialias,
-            "rule": RULES.index(a.rule),
+            "rule": RULES[a.rule],
         }
 
 
@@ -149,7 +156,7 @@ def source_windows(
     a.native.call(
         "resample_windows",
         *(shape, n, ndim, axes.start, axes.stop - axes.start, a.start, a.end, a.size, a.min, a.mag, a.antialias),
-        RULES.index(a.rule),
+        RULES[a.rule],
         *(at, stored, at_origin, at_size),
     )
     return origin, size

@@ -12,6 +12,7 @@ from PIL import Image
 from torch.nn.functional import conv2d
 from torch.nn.functional import pad as _pad
 
+from ._annotations import with_annotations
 from .convert import pil_to_tensor, to_pil_image
 
 
@@ -22,6 +23,7 @@ def _weights(size: int, sigma: float, dtype: torch.dtype, device: Any) -> torch.
     return torch.softmax(-(places / sigma).pow(2), dim=0)
 
 
+@with_annotations()
 def gaussian_blur(picture: Any, kernel_size: int | Sequence[int], sigma: Any = None) -> Any:
     """`kernel_size` and `sigma` are numbers, or (x, y); beyond the border, the picture is mirrored."""
     sizes = [kernel_size] * 2 if isinstance(kernel_size, int) else list(kernel_size)

@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from PIL import Image, ImageEnhance, ImageOps
 
+from . import _bytes
+from ._annotations import with_annotations
 from .convert import largest, to_dtype
 
 _LUMA = (0.2989, 0.587, 0.114)
@@ -42,6 +44,11 @@ def _mixed(x: torch.Tensor, other: torch.Tensor, share: float) -> torch.Tensor:
     return _finish(x.mul(share).add_(other, alpha=1.0 - share), x.dtype)
 
 
+def _values() -> torch.Tensor:
+    """What a byte may be: (1, 256), which steps that look at one element only are done for."""
+    return torch.arange(256, dtype=torch.uint8)[None]
+
+
 def _luma(x: torch.Tensor) -> torch.Tensor:
     """float32, or the type of floats."""
     red, green, blue = (x.select(-3, c) for c in range(3))
@@ -49,9 +56,12 @@ def _luma(x: torch.Tensor) -> torch.Tensor:
 
 
 def _whole_luma(x: torch.Tensor) -> torch.Tensor:
+    if _bytes.is_fast(x):
+        return _bytes.luma(x).float()
     return _luma(x) if x.is_floating_point() else _luma(x).floor_()
 
 
+@with_annotations()
 def rgb_to_grayscale(picture: Any, num_output_channels: int = 1) -> Any:
     """The luma of each pixel, in one or three channels."""
     if num_output_channels not in (1, 3):
@@ -61,21 +71,26 @@ def rgb_to_grayscale(picture: Any, num_output_channels: int = 1) -> Any:
         return luma if num_output_channels == 1 else Image.merge("RGB", (luma, luma, luma))
     if _channels(picture, "rgb_to_grayscale") == 1:
         return picture.clone() if num_output_channels == 1 else picture.repeat_interleave(3, -3)
-    grey = _luma(picture).to(picture.dtype)
+    grey = _bytes.luma(picture) if _bytes.is_fast(picture) else _luma(picture).to(picture.dtype)
     return grey if num_output_channels == 1 else grey.expand(picture.shape)
 
 
 to_grayscale = rgb_to_grayscale
 
 
+@with_annotations()
 def adjust_brightness(picture: Any, brightness_factor: float) -> Any:
     """Times a factor: 0 is black, 1 leaves it."""
     if isinstance(picture, Image.Image):
         return ImageEnhance.Brightness(picture).enhance(brightness_factor)
     _channels(picture, "adjust_brightness")
-    return _finish(picture.mul(_factor(brightness_factor, "brightness_factor")), picture.dtype)
+    factor = _factor(brightness_factor, "brightness_factor")
+    if _bytes.is_fast(picture):
+        return _bytes.replaced(picture, _finish(_values().mul(factor), torch.uint8))
+    return _finish(picture.mul(factor), picture.dtype)
 
 
+@with_annotations()
 def adjust_contrast(picture: Any, contrast_factor: float) -> Any:
     """Away from the mean of the luma: 0 is grey, 1 leaves it."""
     if isinstance(picture, Image.Image):
@@ -83,9 +98,14 @@ def adjust_contrast(picture: Any, contrast_factor: float) -> Any:
     factor = _factor(contrast_factor, "contrast_factor")
     grey = _whole_luma(picture) if _channels(picture, "adjust_contrast") == 3 else picture
     grey = grey if grey.is_floating_point() else grey.float()
-    return _mixed(picture, grey.mean(dim=(-3, -2, -1), keepdim=True), factor)
+    mean = grey.mean(dim=(-3, -2, -1), keepdim=True)
+    if _bytes.is_fast(picture):
+        column = mean.reshape(-1, 1)
+        return _bytes.replaced(picture, _mixed(_values().expand(len(column), -1), column, factor))
+    return _mixed(picture, mean, factor)
 
 
+@with_annotations()
 def adjust_saturation(picture: Any, saturation_factor: float) -> Any:
     """Away from the luma: 0 is grey, 1 leaves it."""
     if isinstance(picture, Image.Image):
@@ -93,9 +113,12 @@ def adjust_saturation(picture: Any, saturation_factor: float) -> Any:
     factor = _factor(saturation_factor, "saturation_factor")
     if _channels(picture, "adjust_saturation") == 1:
         return picture
+    if _bytes.is_fast(picture):
+        return _bytes.mixed_with_luma(picture, factor)
     return _mixed(picture, _whole_luma(picture), factor)
 
 
+@with_annotations()
 def adjust_hue(picture: Any, hue_factor: float) -> Any:
     """Around the circle of colors by a share of it, in [-0.5, 0.5]."""
     if not -0.5 <= hue_factor <= 0.5:
@@ -109,6 +132,8 @@ def adjust_hue(picture: Any, hue_factor: float) -> Any:
         return Image.merge("HSV", (hue, saturation, value)).convert(picture.mode)
     if _channels(picture, "adjust_hue") == 1 or picture.numel() == 0:
         return picture
+    if _bytes.is_fast(picture):
+        return _bytes.turned_hue(picture, hue_factor)
     h, s, v = _to_hsv(to_dtype(picture, torch.float32, scale=True))
     rgb = _from_hsv(h.add_(hue_factor).remainder_(1.0), s, v)
     return to_dtype(rgb, picture.dtype, scale=True)
@@ -140,6 +165,7 @@ def _from_hsv(hue: torch.Tensor, saturation: torch.Tensor, value: torch.Tensor) 
     return choices.gather(-3, torch.cat([order[c][at] for c in range(3)], dim=-3))
 
 
+@with_annotations()
 def adjust_gamma(picture: Any, gamma: float, gain: float = 1.0) -> Any:
     """gain * x ** gamma."""
     _factor(gamma, "gamma")
@@ -151,6 +177,7 @@ def adjust_gamma(picture: Any, gamma: float, gain: float = 1.0) -> Any:
     return to_dtype(x if gain == 1.0 else x.mul_(gain).clamp_(0, 1), picture.dtype, scale=True)
 
 
+@with_annotations()
 def adjust_sharpness(picture: Any, sharpness_factor: float) -> Any:
     """Away from the smoothed picture: 0 is smooth, 1 leaves it. The border stays."""
     if isinstance(picture, Image.Image):
@@ -170,6 +197,7 @@ def adjust_sharpness(picture: Any, sharpness_factor: float) -> Any:
     return _finish(out, picture.dtype).reshape(picture.shape)
 
 
+@with_annotations()
 def invert(picture: Any) -> Any:
     """White minus the picture."""
     if isinstance(picture, Image.Image):
@@ -179,15 +207,19 @@ def invert(picture: Any) -> Any:
     return ~picture if picture.dtype is torch.uint8 else largest(picture.dtype) - picture
 
 
+@with_annotations()
 def solarize(picture: Any, threshold: float) -> Any:
     """What is at least the threshold is inverted."""
     if isinstance(picture, Image.Image):
         return ImageOps.solarize(picture, threshold)  # type: ignore[arg-type]
     if threshold > largest(picture.dtype):
         raise TypeError(f"threshold={threshold} is beyond white, {largest(picture.dtype)}")
+    if _bytes.is_fast(picture):
+        return _bytes.replaced(picture, torch.where(_values() >= threshold, ~_values(), _values()))
     return torch.where(picture >= threshold, invert(picture), picture)
 
 
+@with_annotations()
 def posterize(picture: Any, bits: int) -> Any:
     """The most significant bits of each element."""
     if isinstance(picture, Image.Image):
@@ -199,6 +231,7 @@ def posterize(picture: Any, bits: int) -> Any:
     return picture if bits >= kept else picture & (((1 << bits) - 1) << (kept - bits))
 
 
+@with_annotations()
 def autocontrast(picture: Any) -> Any:
     """Each channel is stretched from black to white."""
     if isinstance(picture, Image.Image):
@@ -206,13 +239,22 @@ def autocontrast(picture: Any) -> Any:
     _channels(picture, "autocontrast")
     if picture.numel() == 0:
         return picture
-    white, x = largest(picture.dtype), picture if picture.is_floating_point() else picture.float()
-    least, most = x.amin(dim=(-2, -1), keepdim=True), x.amax(dim=(-2, -1), keepdim=True)
+    if _bytes.is_fast(picture):
+        values, there = _values(), _bytes.counts(picture) > 0
+        least, most = there.int().argmax(1, keepdim=True), 255 - there.flip(1).int().argmax(1, keepdim=True)
+        return _bytes.replaced(picture, _stretched(values.float(), least.float(), most.float(), torch.uint8))
+    x = picture if picture.is_floating_point() else picture.float()
+    ends = x.amin(dim=(-2, -1), keepdim=True), x.amax(dim=(-2, -1), keepdim=True)
+    return _stretched(x, *ends, picture.dtype)
+
+
+def _stretched(x: torch.Tensor, least: torch.Tensor, most: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     flat = least == most
-    step = torch.where(flat, 1.0, (most - least).mul_(1.0 / white))
-    return _finish((x - torch.where(flat, 0.0, least)).div_(step), picture.dtype)
+    step = torch.where(flat, 1.0, (most - least).mul_(1.0 / largest(dtype)))
+    return _finish((x - torch.where(flat, 0.0, least)).div_(step), dtype)
 
 
+@with_annotations()
 def equalize(picture: Any) -> Any:
     """Each channel gets as many pixels of each value as possible."""
     if isinstance(picture, Image.Image):
@@ -220,21 +262,27 @@ def equalize(picture: Any) -> Any:
     if picture.numel() == 0:
         return picture
     x = to_dtype(picture, torch.uint8, scale=True) if picture.is_floating_point() else picture
+    if _bytes.is_fast(x):
+        made = _bytes.replaced(x, _equal_shares(_bytes.counts(x)))
+        return to_dtype(made, picture.dtype, scale=True)
     flat = x.reshape(-1, x.shape[-2] * x.shape[-1]).long()
-    counts = torch.zeros(len(flat), 256, dtype=torch.int64, device=x.device).scatter_add_(
-        1, flat, torch.ones_like(flat)
-    )
-    sums = counts.cumsum(1)
-    # The pixels beside those of the largest value are shared out over 255 steps, halves of a step up.
-    last = sums.gather(1, (sums == sums[:, -1:]).long().argmax(1, keepdim=True))
-    of_last = counts.gather(1, (sums == sums[:, -1:]).long().argmax(1, keepdim=True))
-    step = (last - of_last).div_(255, rounding_mode="floor")
-    table = (sums - counts + step // 2).div(step.clamp(min=1), rounding_mode="floor").clamp_(0, 255)
-    table = torch.where(step == 0, torch.arange(256, device=x.device), table)
-    made = table.gather(1, flat).to(torch.uint8).reshape(x.shape)
+    zeros = torch.zeros(len(flat), 256, dtype=torch.int64, device=x.device)
+    table = _equal_shares(zeros.scatter_add_(1, flat, torch.ones_like(flat)))
+    made = table.gather(1, flat).reshape(x.shape)
     return to_dtype(made, picture.dtype, scale=True) if picture.is_floating_point() else made.to(picture.dtype)
 
 
+def _equal_shares(counts: torch.Tensor) -> torch.Tensor:
+    """Of how often each value is there (n, 256), what it becomes. The pixels beside those of the largest value are
+    shared out over 255 steps, halves of a step up."""
+    sums = counts.cumsum(1)
+    largest_value = 255 - (counts.flip(1) > 0).int().argmax(1, keepdim=True)
+    step = (sums[:, -1:] - counts.gather(1, largest_value)).div_(255, rounding_mode="floor")
+    table = (sums - counts + step // 2).div(step.clamp(min=1), rounding_mode="floor").clamp_(0, 255)
+    return torch.where(step == 0, torch.arange(256, device=counts.device), table).to(torch.uint8)
+
+
+@with_annotations()
 def permute_channels(picture: Any, permutation: list[int]) -> Any:
     """The channels in another order."""
     if isinstance(picture, Image.Image):

@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 
 from .._picture import Picture, of_image, of_tensor
+from ._annotations import with_annotations
 
 
 def pil_to_tensor(image: Any) -> torch.Tensor:
@@ -20,6 +21,9 @@ def pil_to_tensor(image: Any) -> torch.Tensor:
         return image.tensor()
     if not isinstance(image, Image.Image):
         raise TypeError(f"pil_to_tensor takes an image of Pillow; got {type(image).__name__}")
+    view = of_image(image)
+    if view is not None:
+        return view.tensor()
     array = np.array(image)
     return torch.from_numpy(array[None] if array.ndim == 2 else np.ascontiguousarray(array.transpose(2, 0, 1)))
 
@@ -81,6 +85,7 @@ def largest(dtype: torch.dtype) -> int:
     return 1 if dtype.is_floating_point or dtype is torch.bool else torch.iinfo(dtype).max
 
 
+@with_annotations()
 def to_dtype(x: Any, dtype: torch.dtype = torch.float32, scale: bool = False) -> Any:
     """Elements of another type; with `scale`, white stays white: floats are in [0, 1].
 
@@ -120,6 +125,7 @@ def _value_bits(dtype: torch.dtype) -> int:
 convert_image_dtype = to_dtype
 
 
+@with_annotations()
 def normalize(x: Any, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> torch.Tensor:
     """(x - mean) / std for each channel of a tensor of floats."""
     if not isinstance(x, torch.Tensor):

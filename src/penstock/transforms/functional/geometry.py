@@ -13,6 +13,7 @@ from torch.nn.functional import interpolate
 from torch.nn.functional import pad as _torch_pad
 
 from .._picture import Picture, of_image, of_tensor
+from ._annotations import canvas, with_annotations
 
 
 class InterpolationMode(Enum):
@@ -54,6 +55,9 @@ def get_size(picture: Any) -> list[int]:
     """Height and width."""
     if isinstance(picture, Image.Image):
         return [picture.height, picture.width]
+    size = canvas(picture)
+    if size is not None:
+        return list(size)
     check_picture(picture, "get_size")
     return list(picture.size if isinstance(picture, Picture) else picture.shape[-2:])
 
@@ -88,6 +92,7 @@ def resized_size(height: int, width: int, size: Any, max_size: int | None) -> tu
     return wanted if height <= width else wanted[::-1]
 
 
+@with_annotations(mask={"interpolation": InterpolationMode.NEAREST, "antialias": False})
 def resize(
     picture: Any,
     size: int | Sequence[int] | None,
@@ -129,7 +134,8 @@ def _interpolated(x: torch.Tensor, size: tuple[int, int], name: str, antialias: 
     shape, dtype = x.shape, x.dtype
     if x.numel() == 0:
         return x.reshape(*shape[:-2], *size)
-    cast = name in ("bilinear", "bicubic") and dtype not in (torch.float32, torch.float64)
+    known = (torch.float32, torch.float64, *([] if name in ("bilinear", "bicubic") else [torch.uint8]))
+    cast = dtype not in known  # PyTorch has not all types for all layouts
     four = x.reshape(-1, *shape[-3:])
     four = four.float() if cast else four
     four = interpolate(four, size=list(size), mode=name, antialias=antialias, **_corners(name))
@@ -150,6 +156,7 @@ def as_picture(x: Any) -> Any:
     return x if view is None else view
 
 
+@with_annotations(mask={})
 def crop(picture: Any, top: int, left: int, height: int, width: int) -> Any:
     """A window, with zeros where it lies outside."""
     full_height, full_width = get_size(picture)
@@ -168,6 +175,7 @@ def crop(picture: Any, top: int, left: int, height: int, width: int) -> Any:
     return _torch_pad(part, missing)
 
 
+@with_annotations(mask={})
 def center_crop(picture: Any, size: int | Sequence[int]) -> Any:
     """The middle; smaller pictures are padded with zeros first."""
     height, width = pair(size)
@@ -182,6 +190,7 @@ def center_crop(picture: Any, size: int | Sequence[int]) -> Any:
     return crop(picture, round((full_height - height) / 2), round((full_width - width) / 2), height, width)
 
 
+@with_annotations(mask={"interpolation": InterpolationMode.NEAREST, "antialias": False})
 def resized_crop(
     picture: Any,
     top: int,
@@ -198,6 +207,7 @@ def resized_crop(
     return made.given_back() if isinstance(made, Picture) and not isinstance(picture, Picture) else made
 
 
+@with_annotations(mask={})
 def horizontal_flip(picture: Any) -> Any:
     """Left and right exchanged."""
     if isinstance(picture, Image.Image):
@@ -206,6 +216,7 @@ def horizontal_flip(picture: Any) -> Any:
     return picture.flipped(-1) if isinstance(picture, Picture) else picture.flip(-1)
 
 
+@with_annotations(mask={})
 def vertical_flip(picture: Any) -> Any:
     """Top and bottom exchanged."""
     if isinstance(picture, Image.Image):
@@ -234,6 +245,7 @@ def borders(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
     return (values * (4 // len(values)))[:4]  # type: ignore[return-value]
 
 
+@with_annotations(mask={})
 def pad(picture: Any, padding: int | Sequence[int], fill: Any = None, padding_mode: str = "constant") -> Any:
     """Adds a border: `fill`, or by repeating or mirroring what is there ("edge", "reflect", "symmetric")."""
     if padding_mode not in _PADDING:

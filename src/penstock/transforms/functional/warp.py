@@ -11,6 +11,7 @@ import torch
 from PIL import Image
 from torch.nn.functional import grid_sample
 
+from ._annotations import with_annotations
 from .geometry import InterpolationMode, check_picture, get_size, name_of, pillow_fill, pillow_mode
 
 
@@ -32,6 +33,7 @@ def _inverse(
     return made
 
 
+@with_annotations(mask={"interpolation": InterpolationMode.NEAREST})
 def affine(
     picture: Any,
     angle: float,
@@ -58,6 +60,7 @@ def affine(
     return _sampled(picture, _affine_grid(picture, matrix, width, height), name, fill)
 
 
+@with_annotations(mask={"interpolation": InterpolationMode.NEAREST})
 def rotate(
     picture: Any,
     angle: float,
@@ -84,6 +87,7 @@ def rotate(
     return _sampled(picture, _affine_grid(picture, matrix, *size), name, fill)
 
 
+@with_annotations(mask={"interpolation": InterpolationMode.NEAREST})
 def perspective(
     picture: Any,
     startpoints: Sequence[Sequence[float]] | None,
