@@ -24,14 +24,12 @@ CLONES void mix(uint8_t *__restrict out, const uint8_t *__restrict in, const uin
     out[i] = (uint8_t)(int)clamp(std::fma((float)other[i], rest, (float)in[i] * share), 255);
 }
 
-// One of six values around the circle: which of them a channel is in each sixth is written in `places`.
-inline uint8_t channel(int sixth, uint32_t places, float value, float low, float falling, float rising) {
-  const int place = (int)(places >> (2 * sixth)) & 3;
-  const float x = place < 2 ? (place == 0 ? value : low) : (place == 2 ? falling : rising);
+// Around the circle, a channel is as large as it can be for two sixths, falls, is low for two, and rises. Green does so
+// two sixths behind red, and blue two behind green.
+inline uint8_t channel(int sixth, float value, float low, float falling, float rising) {
+  const int k = sixth >= 6 ? sixth - 6 : sixth;
+  const float x = k == 0 || k == 5 ? value : k == 1 ? falling : k == 4 ? rising : low;
   return (uint8_t)(int)(x * 255.999f);
-}
-constexpr uint32_t places(int a, int b, int c, int d, int e, int f) {
-  return (uint32_t)(a | b << 2 | c << 4 | d << 6 | e << 8 | f << 10);
 }
 
 CLONES void turn_hue(uint8_t *__restrict out, const uint8_t *__restrict in, int64_t n, float shift) {
@@ -54,9 +52,9 @@ CLONES void turn_hue(uint8_t *__restrict out, const uint8_t *__restrict in, int6
     const float falling = clamp((1 - saturation * part) * most, 1),
                 rising = clamp((saturation * part + rest) * most, 1);
     const float low = clamp(rest * most, 1);
-    out[i] = channel(sixth, places(0, 2, 1, 1, 3, 0), most, low, falling, rising);
-    out[n + i] = channel(sixth, places(3, 0, 0, 2, 1, 1), most, low, falling, rising);
-    out[2 * n + i] = channel(sixth, places(1, 1, 3, 0, 0, 2), most, low, falling, rising);
+    out[i] = channel(sixth, most, low, falling, rising);
+    out[n + i] = channel(sixth + 4, most, low, falling, rising);
+    out[2 * n + i] = channel(sixth + 2, most, low, falling, rising);
   }
 }
 

@@ -159,10 +159,14 @@ def _from_hsv(hue: torch.Tensor, saturation: torch.Tensor, value: torch.Tensor) 
     falling = ((1.0 - saturation * part) * value).clamp_(0, 1)
     rising = ((saturation * part + rest) * value).clamp_(0, 1)
     low = (rest * value).clamp_(0, 1)
-    at = whole.to(torch.int64).remainder_(6).unsqueeze(-3)
-    choices = torch.stack((value, low, falling, rising), dim=-3)
-    order = torch.tensor([[0, 2, 1, 1, 3, 0], [3, 0, 0, 2, 1, 1], [1, 1, 3, 0, 0, 2]], device=hue.device)
-    return choices.gather(-3, torch.cat([order[c][at] for c in range(3)], dim=-3))
+
+    def channel(behind: int) -> torch.Tensor:
+        """As large as it can be for two sixths of the circle, then falling, low for two, and rising."""
+        at = (whole - behind).remainder(6)
+        slopes = torch.where(at == 1, falling, torch.where(at == 4, rising, low))
+        return torch.where((at == 0) | (at == 5), value, slopes)
+
+    return torch.stack([channel(behind) for behind in (0, 2, 4)], dim=-3)
 
 
 @with_annotations()
