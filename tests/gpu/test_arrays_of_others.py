@@ -108,6 +108,71 @@ def test_what_is_still_being_made_is_waited_for(kind, reader, stream):
     assert found and (found[0] == 7).all() and found[0].size % 60 == 0
 
 
+class Silent(Array):
+    """Its interface does not say by which stream it is made, and there is nothing else to ask."""
+
+    @property
+    def __cuda_array_interface__(self):
+        return {"data": (self.block.address, False), "shape": SHAPE, "typestr": "|u1", "version": 2}
+
+
+class HandleOf:
+    """As streams of PyTorch are."""
+
+    def __init__(self, stream):
+        self.cuda_stream = stream.handle
+
+
+def given_by_a_source(made, stream, per_sample, debug=False):
+    @pipeline_def(batch_size=3, num_threads=1, device_id=0, debug=debug, prefetch_queue_depth=1)
+    def pipe():
+        source = (lambda i: made()) if per_sample else made
+        return fn.external_source(source, batch=not per_sample, cuda_stream=HandleOf(stream))
+
+    (out,) = pipe().run()
+    return out.as_array()
+
+
+def given_by_hand(made, stream, named_in_call):
+    @pipeline_def(batch_size=3, num_threads=1, device_id=0)
+    def pipe():
+        return fn.external_source(name="x", cuda_stream=None if named_in_call else stream.handle)
+
+    running = pipe()
+    running.build()
+    running.feed_input("x", made(), cuda_stream=HandleOf(stream) if named_in_call else None)
+    (out,) = running.run()
+    return out.as_array()
+
+
+GIVEN = {
+    "a batch": lambda made, stream: given_by_a_source(made, stream, False),
+    "samples": lambda made, stream: given_by_a_source(made, stream, True),
+    "debug mode": lambda made, stream: given_by_a_source(made, stream, False, True),
+    "fed": lambda made, stream: given_by_hand(made, stream, True),
+    "fed, stream of the source": lambda made, stream: given_by_hand(made, stream, False),
+}
+
+
+@pytest.mark.parametrize("way", GIVEN)
+@pytest.mark.parametrize("kind", [Silent, "capsule"])
+def test_a_stream_that_is_named_is_waited_for(way, kind, stream):
+    array, found = Silent(stream), []
+
+    def made():
+        if kind == "capsule":
+            return dlpack.capsule(array.block.address, SHAPE, np.dtype("u1"), 0, array)
+        return array
+
+    thread = threading.Thread(target=lambda: found.append(np.array(GIVEN[way](made, stream))), daemon=True)
+    with held(stream):
+        array.write(9)
+        thread.start()
+        time.sleep(SOON)
+    thread.join(60)
+    assert found and (found[0] == 9).all() and found[0].size % 60 == 0
+
+
 def test_a_capsule_of_a_stream(stream):
     array, found = WithDlpack(stream), []
     capsule = dlpack.capsule(array.block.address, SHAPE, np.dtype("u1"), 0, array)

@@ -44,7 +44,7 @@ def _convert(data: Any, number_type: np.dtype | None) -> np.ndarray:
         raise DataError(f"the source gave {what}; {_ACCEPTED}{hint}")
     if is_capsule(data):
         return _from_capsule(data)
-    if _is_on_gpu(data):  # to the CPU, as this output is there
+    if is_on_gpu(data):  # to the CPU, as this output is there
         from ..gpu.interchange import on_host
 
         return on_host(data)
@@ -93,7 +93,7 @@ def _of_numbers(array: np.ndarray, number_type: np.dtype | None) -> np.ndarray:
     return array.astype(dtype, copy=False)
 
 
-def _is_on_gpu(data: Any) -> bool:
+def is_on_gpu(data: Any) -> bool:
     if hasattr(data, "__cuda_array_interface__"):
         return True
     return hasattr(data, "__dlpack_device__") and int(data.__dlpack_device__()[0]) == 2

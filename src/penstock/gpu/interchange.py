@@ -43,7 +43,8 @@ class Foreign(NamedTuple):
 
 def foreign(object: Any, device_id: int, stream: Any = None) -> Foreign:
     """Somebody's array. `stream` is where it is made, for capsules and arrays that don't tell."""
-    behind = LEGACY_STREAM if stream is None else stream_handle(stream)
+    # The null stream has no number in DLPack, and -1 is DALI's for none in particular.
+    behind = LEGACY_STREAM if stream is None else max(stream_handle(stream), LEGACY_STREAM)
     interface = getattr(object, "__cuda_array_interface__", None)
     # Where the interface says nothing of streams (PyTorch's) DLPack does.
     if interface is not None and ("stream" in interface or not hasattr(object, "__dlpack__")):
@@ -58,7 +59,7 @@ def foreign(object: Any, device_id: int, stream: Any = None) -> Foreign:
     if hasattr(object, "__dlpack_device__") and object.__dlpack_device__()[0] != 2:
         raise TypeError(f"expected an array on the GPU; this {type(object).__name__} is not on a GPU")
     if hasattr(object, "__dlpack__"):
-        object, behind = object.__dlpack__(stream=LEGACY_STREAM), LEGACY_STREAM
+        object = object.__dlpack__(stream=behind)
     if type(object).__name__ == "PyCapsule":
         return Foreign(*dlpack.take(object), behind)
     raise TypeError(f"expected an array on the GPU (__cuda_array_interface__ or DLPack); got {type(object).__name__}")
@@ -107,9 +108,9 @@ def borrowed(
     return batch
 
 
-def on_host(object: Any) -> np.ndarray:
-    """A copy of somebody's array in pinned memory of the host."""
-    found = foreign(object, -1)
+def on_host(object: Any, stream: Any = None) -> np.ndarray:
+    """A copy of somebody's array, made by `stream`, in pinned memory of the host."""
+    found = foreign(object, -1, stream)
     spec = Spec.uniform(1, found.shape, found.dtype)
     return borrowed(spec, [found.address], (found.owner,), found.device_id, found.stream).download().sample(0)
 

@@ -197,9 +197,10 @@ class Pipeline(Configured, GraphBuilder):
         cuda_stream: Any = None,
         use_copy_kernel: bool = False,
     ) -> None:
-        """Gives the next batch to an `external_source` without a source, by its name or DataNode."""
+        """Gives the next batch to an `external_source` without a source, by its name or DataNode. `cuda_stream` makes
+        arrays on the GPU that don't say what does: a handle, or a stream of PyTorch or CuPy."""
         self._ready().withdraw()
-        self._input(data_node).feed(data, layout)
+        self._input(data_node).feed(data, layout, cuda_stream)
 
     def _input(self, data_node: Any) -> Any:
         if isinstance(data_node, (list, tuple)) and data_node and isinstance(data_node[0], DataNode):

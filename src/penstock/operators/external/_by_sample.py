@@ -62,7 +62,7 @@ def call_each(calling: Calling, p: Position, n: int, types: list[Any]) -> tuple[
 def _call_on(calling: Calling, p: Position, begin: int, n: int, column: list[Any], number_type: Any) -> int:
     """The samples from `begin` on of a source with one output."""
     first, iteration, epoch, call = p.in_epoch, p.iteration, p.epoch, calling.source
-    if calling.takes_argument and not calling.retries:
+    if calling.takes_argument and not calling.retries and type(calling) is Calling:
         # Without a call in between, which would cost as much as a quick source.
         for i in range(begin, n):
             column.append(samples.as_array(call(SampleInfo(first + i, i, iteration, epoch)), number_type))

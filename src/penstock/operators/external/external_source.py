@@ -19,6 +19,7 @@ from ...core.source import Source
 from ...external import samples
 from ...external.ahead import Ahead, Position
 from ...external.calling import CYCLES, Calling
+from ...external.on_stream import calling_on, made_by
 from ._arguments import check, check_parallel
 from ._by_sample import Made, call_each, spread, warn_of_rest
 from ._called import Called
@@ -119,7 +120,7 @@ class ExternalSource(Resumable, Source):
         "Per-sample sources: what becomes of the last samples of an epoch if they don't fill a batch: 'drop' leaves "
         "them out, 'partial' gives a smaller batch. By default they are left out with a warning.",
     )
-    cuda_stream = Arg(object, None, "Accepted for compatibility.", hidden=True)
+    cuda_stream = Arg(object, None, "The stream that makes arrays on the GPU, if they don't say it.", hidden=True)
     use_copy_kernel = Arg(bool, None, "Accepted for compatibility.", hidden=True)
 
     @classmethod
@@ -154,7 +155,7 @@ class ExternalSource(Resumable, Source):
         self.feeding = Feed(v["name"], v["repeat_last"], v["blocking"])
         if v["source"] is not None:
             how = (self.per_sample, v["num_outputs"], v["cycle"], v["batch_info"], self.number_types)
-            self.calling = Calling(v["source"], *how, v["retries"], v["last_batch"] == "partial")
+            self.calling = calling_on(v["cuda_stream"], v["source"], *how, v["retries"], v["last_batch"] == "partial")
         check(v, self.calling)
         if self.is_parallel:
             check_parallel(v, self.calling)
@@ -194,8 +195,9 @@ class ExternalSource(Resumable, Source):
     def is_fed(self) -> bool:
         return self.calling is None
 
-    def feed(self, data: Any, layout: str | None) -> None:
+    def feed(self, data: Any, layout: str | None, stream: Any = None) -> None:
         """Data for one iteration. Copied unless `no_copy`."""
+        data = made_by(self.values["cuda_stream"] if stream is None else stream, data)
         if not self.is_fed():
             raise RuntimeError("this external_source has a source of its own and can't be fed")
         outputs = [data]
