@@ -110,7 +110,7 @@ void decode(T *out, const Window &w, AudioBytes file, const DecodeAudioArgs &a, 
 }
 
 void run(const Tensor *out, const Tensor *in, const DecodeAudioArgs &a, Scratch &scratch) {
-  *out[1].as<float>() = (float)a.out_rate;
+  *out[1].as<float>() = (float)a.told_rate;
   decode_window(*out, {in->as<const uint8_t>(), in->volume()}, a, scratch);
 }
 

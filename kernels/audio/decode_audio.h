@@ -14,6 +14,7 @@ struct DecodeAudioArgs {
   int32_t encoding;
   int64_t begin, length;  // the part of it that is taken, in frames; beyond it there is silence
   double out_rate;
+  double told_rate;                    // what the second output says of it
   int64_t first_frame, first_channel;  // of the window of that part that the output is, at the output's rate
   int32_t downmix;                     // the output is the mean of the channels and has no axis of them
   int32_t lobes;                       // of the filter that resamples

@@ -23,6 +23,8 @@ ARGUMENTS = [
     {"downmix": True},
     {"downmix": True, "dtype": types.INT16},
     {"sample_rate": 22050.0},
+    {"sample_rate": 0.0},
+    {"sample_rate": -1.0},
     {"sample_rate": 8000.0, "quality": 100.0, "downmix": True},
     {"sample_rate": 11025.0, "quality": 0.0, "dtype": types.INT16},
 ]

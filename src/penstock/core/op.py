@@ -122,6 +122,8 @@ class Arg:
                     return dtypes.from_numpy(v)
         elif t in (str, Layout) and isinstance(v, (str, bytes, os.PathLike)):
             return t(os.fsdecode(v))
+        elif t is str and isinstance(v, bool):
+            return str(v)  # for arguments that were boolean once, as in DALI
         raise TypeError(f"argument '{self.name}' takes {self.accepts()}, got {v!r}")
 
     def accepts(self) -> str:

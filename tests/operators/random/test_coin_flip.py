@@ -4,7 +4,7 @@
 import pytest
 from draws import check_discrete
 
-from penstock import types
+from penstock import fn, types
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,9 @@ from penstock import types
 )
 def test_discrete(kwargs, frequencies):
     check_discrete("coin_flip", kwargs, frequencies)
+
+
+@pytest.mark.parametrize("dtype", [types.FLOAT, types.INT64, types.UINT16])
+def test_types_that_dali_refuses(dtype):
+    with pytest.raises(ValueError, match="is currently not supported. Supported types are : bool, uint8, int32"):
+        fn.random.coin_flip(dtype=dtype)

@@ -52,7 +52,10 @@ class Audio(Operator):
     dtype = Arg(DALIDataType, DALIDataType.FLOAT, f"Type of the samples, one of {', '.join(_TYPES)}.")
     downmix = Arg(bool, False, "Gives the mean of the channels, as one signal without an axis of channels.")
     sample_rate = PerSample(
-        float, 0.0, "Sampling rate of the output in Hz, to which the sound is resampled; 0: that of the file."
+        float,
+        0.0,
+        "Sampling rate of the output in Hz, to which the sound is resampled; 0: that of the file. Where it is given, "
+        "the second output says what was given, as DALI's does, also if that is 0.",
     )
     quality = Arg(float, 50.0, "Of resampling, from 0 to 100, as of `fn.audio_resample`.")
 
@@ -85,6 +88,7 @@ class Audio(Operator):
             "begin": 0,
             "length": a.info["frames"],
             "out_rate": a.rate,
+            "told_rate": a.sample_rate if "sample_rate" in a.given else a.rate,
             "first_frame": origin[:, 0],
             "first_channel": 0 if a.downmix else origin[:, 1],
             "downmix": a.downmix,

@@ -115,6 +115,8 @@ class Arithmetic(Operator):
             raise TypeError(f"operation '{name}' is for integers, got {' and '.join(t.name for t in types)}")
         if name in _REAL and both.kind != "f":
             both = np.dtype("f4")
+        if name == "floordiv" and both.kind in "iu" and a.constant_at == 1 and a.constant == 0:
+            raise ValueError("Integer division by zero.")
         computed = "bitand" if both.kind == "b" and name == "mul" else _REAL.get(name, name)
         a.kernel_operation = OPERATIONS.index(computed)
         a.compute = dtypes.from_numpy(both)

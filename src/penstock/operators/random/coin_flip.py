@@ -10,6 +10,8 @@ from ...core.errors import SampleErrors
 from ...core.op import Arguments, PerSample
 from ._distribution import COIN, Distribution, rows
 
+_TYPES = ("bool", "uint8", "int32")
+
 
 class CoinFlip(Distribution):
     """1 with the given probability, otherwise 0.
@@ -31,6 +33,11 @@ class CoinFlip(Distribution):
 
     def setup(self) -> None:
         super().setup()
+        if self.type.name not in _TYPES:
+            raise ValueError(
+                f"fn.random.coin_flip: data type {self.type.name} is currently not supported. Supported types are : "
+                f"{', '.join(_TYPES)}; fn.cast gives others"
+            )
         p = self.values["probability"]
         if p is not None and not 0 <= p <= 1:
             raise ValueError(f"fn.random.coin_flip: probability takes a number in [0, 1]; got {p}")

@@ -13,7 +13,7 @@ def decode_clips(
     clips: str, kwargs: dict[str, Any], call: Callable[..., Any], then: Callable[[Any], Any] = lambda frames: frames
 ) -> Any:
     """The outputs of a reader: the frames of what the operator `clips` reads, after `then`, and its other outputs."""
-    kwargs = {k: str(v) if k == "enable_frame_num" else v for k, v in kwargs.items()}
+    kwargs = dict(kwargs)
     on_gpu = kwargs.pop("device", None) == "gpu"
     decoding = {k: kwargs[k] for k in ("fill_value", "image_type") if k in kwargs}
     kwargs.pop("fill_value", None)
