@@ -29,6 +29,7 @@ class Program(NamedTuple):
     arguments: dict[str, Any]
     random: bool = False
     more: Any = {}  # noqa: RUF012  (arguments that are data: samples by name)
+    fed: Any = {}  # noqa: RUF012  (what `feed_input` gives: by name)
 
 
 # Former names, and the operators that they mean.
@@ -48,6 +49,8 @@ FORMER = {
     "NemoAsrReader": "readers__NemoAsr",
     "NormalDistribution": "random__Normal",
     "NumpyReader": "readers__Numpy",
+    "TFRecordReader": "readers__TFRecord",
+    "experimental__decoders__Video": "decoders__Video",
     "SequenceReader": "readers__Sequence",
     "TransformTranslation": "transforms__Translation",
     "Uniform": "random__Uniform",

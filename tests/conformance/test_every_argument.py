@@ -9,6 +9,7 @@ import pytest
 
 from conformance import argument_programs as programs
 from conformance import oracle, report
+from conformance import record_programs as records
 
 pytest.importorskip("nvidia.dali")
 import nvidia.dali.backend as theirs  # noqa: E402
@@ -17,24 +18,15 @@ import nvidia.dali.ops as their_ops  # noqa: E402
 ON_CPU = sorted({*their_ops.cpu_ops(), *their_ops.mixed_ops()} & set(their_ops.cpu_ops()))
 EVERY = sorted({*their_ops.cpu_ops(), *their_ops.gpu_ops(), *their_ops.mixed_ops()})
 
+# Which DALI has on the CPU, but not without a GPU's driver.
+NEEDS_A_DRIVER = {"experimental__readers__Fits"}
 # Why no program runs the arguments of an operator here. A beginning of its name.
 ELSEWHERE = {
     "_TensorSubscript": "test_subscripts, for samples of up to 8 dimensions, of which DALI takes 32",
     "_SubscriptDimCheck": "the same",
-    "_": "test_conditional_programs.py and test_idioms_of_programs.py, as programs write it",
-    "readers__Caffe": "test_readers_caffe.py",
-    "readers__TFRecord": "test_readers_records.py",
-    "readers___": "test_readers_records.py",
-    "TFRecordReader": "the same",
-    "readers__MXNet": "test_readers_records.py",
-    "readers__Webdataset": "test_readers_webdataset.py",
-    "experimental__readers__": "test_videos.py, and files that other libraries write",
-    "experimental__decoders__Video": "test_videos.py",
-    "decoders__Video": "test_videos.py",
-    "experimental__inputs": "there is no such operator here",
-    "PythonFunction": "test_idioms_of_programs.py",
-    "TorchPythonFunction": "the same",
-    "DLTensorPythonFunction": "the same",
+    "_": "test_inner_arguments.py, as programs write it",
+    "experimental__readers__Fits": "DALI needs a GPU's driver for it: test_arguments_by_definition.py",
+    "TorchPythonFunction": "its own test, with the definition",
     "NumbaFunction": "it needs Numba",
     "JaxFunction": "it runs on the GPU only",
 }
@@ -46,14 +38,7 @@ class Data(NamedTuple):
     samples: list[np.ndarray]
 
 
-_OF_PLUGINS = {
-    "TorchPythonFunction",
-    "NumbaFunction",
-    "JaxFunction",
-    "TFRecordReader",
-    "readers__TFRecord",
-    "readers___",
-}
+_OF_PLUGINS = {"TorchPythonFunction", "NumbaFunction", "JaxFunction"}
 # Values other than the default, by argument, or by operator and argument.
 VALUES = {
     "seed": 7,
@@ -168,6 +153,7 @@ OMITTED = {
 }
 _CROPS = ("FastResizeCropMirror", "ImageCrop")
 _SIZES = ("x", "y", "z", "longer", "shorter")
+VALUES |= records.VALUES
 # What has to be left out, or given too, where an argument is given.
 WITH = {
     "Constant.idata": {"fdata": None},
@@ -203,6 +189,7 @@ WITH = {
     "RandomBBoxCrop.crop_shape": {"input_shape": [40, 50], "scaling": None},
     "RandomBBoxCrop.input_shape": {"crop_shape": [20, 20]},
 }
+WITH |= records.WITH
 _ENUMERATIONS = {
     "image_type",
     "interp_type",
@@ -226,7 +213,7 @@ def meant(name):
 @pytest.fixture(scope="module")
 def program_of(tmp_path_factory):
     root = tmp_path_factory.mktemp("data")
-    made = {**programs.made_up(), **programs.readers(root)}
+    made = {**programs.made_up(), **programs.readers(root), **records.made(root)}
     for values in (VALUES, *WITH.values()):
         for key, value in values.items():
             if isinstance(value, str):
@@ -244,9 +231,17 @@ def reason(name):
     return next((why for n, why in ELSEWHERE.items() if name.startswith(n) or meant(name).startswith(n)), None)
 
 
+def keys_of(name, argument):
+    """By which an argument is found above: of its operator in its module, of the operator, or of all operators."""
+    for known in (name, meant(name)):
+        parts = known.split("__")
+        yield from (f"{'__'.join(parts[k:])}.{argument}" for k in range(len(parts)))
+    yield argument
+
+
 def value_of(name, argument):
     """A value of the argument: one that is not the default where there is one above."""
-    for key in (f"{name.split('__')[-1]}.{argument}", f"{meant(name).split('__')[-1]}.{argument}", argument):
+    for key in keys_of(name, argument):
         if key in VALUES:
             return VALUES[key]
     schema = theirs.GetSchema(name)
@@ -275,9 +270,14 @@ def run(library, name, program, arguments):
             return getattr(types, v)
         if isinstance(v, Data):
             return v
+        if isinstance(v, records.Made):
+            return v.make(library)
         return oracle.dali_value(v) if library.__name__.startswith("nvidia") else v
 
-    @library.pipeline_def(batch_size=n, num_threads=1, device_id=None, seed=1, prefetch_queue_depth=1)
+    # Functions of Python are called as the pipeline runs.
+    how = {"exec_async": False, "exec_pipelined": False} if "PythonFunction" in cls else {"prefetch_queue_depth": 1}
+
+    @library.pipeline_def(batch_size=n, num_threads=1, device_id=None, seed=1, **how)
     def pipe():
         def feed(samples, layout=None):
             return library.fn.external_source(source=lambda i: list(samples), layout=layout)
@@ -289,6 +289,8 @@ def run(library, name, program, arguments):
         if cls == "ExternalSource":
             return getattr(module, cls)(source=lambda i: [np.int32([1, 2])] * n, **constants)()
         out = getattr(module, cls)(**constants)(*data, **more)
+        if isinstance(out, dict):
+            return tuple(out.values())
         return tuple(out) if isinstance(out, (tuple, list)) else out
 
     try:
@@ -296,6 +298,8 @@ def run(library, name, program, arguments):
             warnings.simplefilter("ignore")
             p = pipe()
             p.build()
+            for fed, value in program.fed.items():
+                p.feed_input(fed, value)
             return oracle._collect(p.run())
     except Exception as e:
         return oracle.Result(error=oracle._cause(e))
@@ -310,8 +314,7 @@ def run_both(name, program, argument, value):
 
     import penstock
 
-    keys = (f"{name.split('__')[-1]}.{argument}", f"{meant(name).split('__')[-1]}.{argument}", argument)
-    extra = next((WITH[k] for k in keys if k in WITH), {})
+    extra = next((WITH[k] for k in keys_of(name, argument) if k in WITH), {})
     arguments = {**program.arguments, **({argument: value} if argument else {}), **extra}
     want, got = (run(library, name, program, arguments) for library in (dali, penstock))
     if want.error and got.error:
@@ -385,8 +388,8 @@ def test_no_argument_is_without_a_program():
     """Each operator of DALI has them here, or is told where they are."""
     for name in EVERY:
         n, why = len(theirs.GetSchema(name).GetArgumentNames()), reason(name)
-        if name not in ON_CPU:
-            why = "DALI has it on the GPU only; its own test compares with the definition"
+        if name in NEEDS_A_DRIVER or (name not in ON_CPU and not name.startswith("_")):
+            continue  # test_arguments_by_definition.py has them
         if why:
             report.arguments(name).elsewhere |= {"*": why}
             report.arguments(name).n_elsewhere = n
