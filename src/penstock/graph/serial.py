@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import enum
 from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,15 @@ def _encode(value: Any, functions: dict[str, Any]) -> Any:
         dtypes.from_numpy(array.dtype)
         data = base64.b64encode(array.tobytes()).decode()
         return {"array": array.dtype.name, "shape": list(np.shape(value)), "data": data, "scalar": np.ndim(value) == 0}
+    if isinstance(value, bytes):
+        return {"bytes": base64.b64encode(value).decode()}
+    if isinstance(value, SimpleNamespace) or (isinstance(value, tuple) and hasattr(value, "_asdict")):
+        fields = vars(value) if isinstance(value, SimpleNamespace) else value._asdict()
+        return {"fields": {k: _encode(v, functions) for k, v in fields.items()}}
     if isinstance(value, (list, tuple)):
         return [_encode(v, functions) for v in value]
+    if type(value) is dict and all(isinstance(k, str) for k in value):
+        return {"items": {k: _encode(v, functions) for k, v in value.items()}}
     if isinstance(value, Returned):
         return {"returned": [_outputs(x) for x in value.outputs]}
     if isinstance(value, type) and value in (bool, int, float):
@@ -92,6 +100,12 @@ def _decode(value: Any, functions: Mapping[str, Any], data: Callable[[Any], Data
         return array[()] if value["scalar"] else array
     if "type" in value:
         return {"bool": bool, "int": int, "float": float}[value["type"]]
+    if "bytes" in value:
+        return base64.b64decode(value["bytes"])
+    if "fields" in value:
+        return SimpleNamespace(**{k: _decode(v, functions, data) for k, v in value["fields"].items()})
+    if "items" in value:
+        return {k: _decode(v, functions, data) for k, v in value["items"].items()}
     if "returned" in value:
         return Returned([_returned(x, data) for x in value["returned"]])
     return functions[value["function"]]

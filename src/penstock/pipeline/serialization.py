@@ -97,6 +97,9 @@ def parsed(text: Any, path: str | os.PathLike | None) -> dict[str, Any]:
 def _named(value: Any) -> list[str]:
     """The functions that serialised arguments name."""
     if isinstance(value, dict):
+        inside = value.get("items", value.get("fields"))
+        if isinstance(inside, dict):
+            return [n for v in inside.values() for n in _named(v)]
         return [value["function"]] if "function" in value else []
     return [n for v in value for n in _named(v)] if isinstance(value, list) else []
 

@@ -69,7 +69,7 @@ def test_serialized(folders, outputs, tmp_path):
         return [x for _ in range(30) for x in p.run()[0].as_array().ravel().tolist()]
 
     first, wanted = pipe(), values(pipe())
-    again = Pipeline.deserialize(first.serialize(), functions={"builtins:dict": features})
+    again = Pipeline.deserialize(first.serialize())
     assert values(again) == wanted and len(set(wanted)) == sum(SIZES)
     assert again.serialize() == first.serialize()
 

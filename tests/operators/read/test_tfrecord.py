@@ -2,6 +2,7 @@
 """readers.tfrecord: examples written by hand come out as they were; damaged files are errors that say where."""
 
 import os
+import re
 import struct
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import tfrecord_files as tf
 
 import penstock.tfrecord as tfrec
-from penstock import fn, ops, pipeline_def
+from penstock import Pipeline, fn, ops, pipeline_def
 from penstock.cli.indices import tfrecord2idx
 from penstock.core import kernels
 from penstock.operators.read import _indices, _kept_tables
@@ -296,3 +297,29 @@ def test_faces(tmp_path):
         build(path, features, index_path=["a", "b"])
     with pytest.raises((OSError, RuntimeError), match="can't be opened: No such file.*nowhere"):
         build(str(tmp_path / "nowhere"), features).build()
+
+
+def test_serialized(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(b"".join(tf.record(tf.example({"i": tf.integers(k, k)})) for k in range(4)))
+    features = {
+        "i": tfrec.FixedLenFeature([2], INT, 0),
+        "s": tfrec.FixedLenFeature([], STRING, b"\xff?"),
+        "f": tfrec.VarLenFeature([], FLOAT, 0.5),
+    }
+
+    @pipeline_def(batch_size=4, num_threads=1)
+    def pipe():
+        return tuple(fn.readers.tfrecord(path=str(path), features=features).values())
+
+    text = pipe().serialize()
+    again = Pipeline.deserialize(text)
+    assert again.serialize() == text
+    for a, b in zip(again.run(), pipe().run(), strict=True):
+        assert [np.array(x).tolist() for x in a] == [np.array(x).tolist() for x in b]
+    for wrong in (b'"dtype":7', b'"shape":[-1]', b'"default":"x"', b'"shape":"ab"'):
+        name = wrong.split(b":")[0] + b":"
+        begin = text.index(name)
+        end = begin + re.search(rb",\"|}", text[begin:]).start()
+        with pytest.raises((ValueError, TypeError)):
+            Pipeline.deserialize(text[:begin] + wrong + text[end:])

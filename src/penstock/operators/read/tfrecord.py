@@ -15,6 +15,7 @@ from ._records import Parsed, RecordReader, Records
 
 # As penstock.tfrecord and the parser number them.
 _INT64, _STRING, _FLOAT = 0, 1, 2
+_DEFAULTS: dict[int, tuple[type, ...]] = {_INT64: (int,), _STRING: (str, bytes), _FLOAT: (int, float)}
 _TYPES: dict[int, np.dtype] = {_INT64: np.dtype("i8"), _STRING: np.dtype("u1"), _FLOAT: np.dtype("f4")}
 _MAX_DIMS = 8
 _WANTED = np.dtype(
@@ -90,6 +91,14 @@ class TFRecord(RecordReader):
                     f"the feature '{name}' has to be made by tfrecord.FixedLenFeature or tfrecord.VarLenFeature; got "
                     f"{feature!r}"
                 )
+            default = _DEFAULTS.get(feature.dtype)
+            extents = [] if feature.shape is None else list(feature.shape)
+            if (
+                default is None
+                or not isinstance(feature.default, default)
+                or not all(isinstance(n, int) and n >= 0 for n in extents)
+            ):  # one that was serialised, and changed
+                raise ValueError(f"the feature '{name}' has a type, shape or default that can't be: {feature!r}")
             if len(feature.shape or ()) > _MAX_DIMS - 2:
                 raise ValueError(
                     f"the feature '{name}' has {len(feature.shape)} dimensions; at most {_MAX_DIMS - 2} are possible"
