@@ -133,6 +133,7 @@ def work(task: str) -> None:
     rate = {"cpu_s": time.process_time() - cpu, "seconds": time.perf_counter() - begin}
     rate |= {"peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3 - resident}
     rate |= {"kept_mb": _memory_mb("VmRSS") - resident, "n": next(iter(pipe.reader_meta().values()))["epoch_size"]}
+    rate |= {"images_per_s": rate["n"] / rate["seconds"]}
     print(json.dumps(rate), flush=True)
     os._exit(0)
 
