@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoded sounds in memory. WAV is read here (wav.cpp), other formats by libsndfile (sound_library.cpp).
+// Encoded sounds in memory. WAV and FLAC are read here (wav.cpp, flac.cpp), others by libsndfile (sound_library.cpp).
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -9,8 +9,20 @@ struct AudioBytes {
   int64_t size;
 };
 
-// How the samples of a WAV file are stored; what libsndfile reads is LIBRARY.
-enum AudioEncoding : int32_t { NO_AUDIO, LIBRARY, PCM_U8, PCM_S16, PCM_S24, PCM_S32, PCM_F32, PCM_F64, A_LAW, MU_LAW };
+// How the samples are stored: those of a WAV file, from PCM_U8 to MU_LAW; what libsndfile reads is LIBRARY.
+enum AudioEncoding : int32_t {
+  NO_AUDIO,
+  LIBRARY,
+  PCM_U8,
+  PCM_S16,
+  PCM_S24,
+  PCM_S32,
+  PCM_F32,
+  PCM_F64,
+  A_LAW,
+  MU_LAW,
+  FLAC
+};
 
 // Written by plan_audio, read back by the decoder as a promise to verify.
 struct AudioInfo {
@@ -27,6 +39,8 @@ constexpr int kMostChannels = 1024;
 AudioInfo peek_audio(AudioBytes file);
 // The same for WAV; the encoding is LIBRARY if it is none that is read here, NO_AUDIO if it is no WAV.
 AudioInfo peek_wav(AudioBytes file);
+// The same for FLAC; NO_AUDIO if it is none, or one that libsndfile reads.
+AudioInfo peek_flac(AudioBytes file);
 AudioInfo peek_sound_library(AudioBytes file);
 
 // The frames of a file one after the other.
@@ -40,4 +54,5 @@ class AudioReader {
 };
 // They begin at frame `first`.
 std::unique_ptr<AudioReader> open_wav(AudioBytes file, const AudioInfo &info, int64_t first);
+std::unique_ptr<AudioReader> open_flac(AudioBytes file, const AudioInfo &info, int64_t first);
 std::unique_ptr<AudioReader> open_sound_library(AudioBytes file, const AudioInfo &info, int64_t first);

@@ -58,6 +58,7 @@ void copy_frames(T *out, const Window &w, AudioReader &reader, int64_t channels,
 std::unique_ptr<AudioReader> open(AudioBytes file, const DecodeAudioArgs &a, int64_t first) {
   const AudioInfo info = {a.frames, a.offset, a.rate, a.channels, a.encoding};
   const int64_t at = a.begin + first;
+  if (a.encoding == FLAC) return open_flac(file, info, at);
   return a.encoding == LIBRARY ? open_sound_library(file, info, at) : open_wav(file, info, at);
 }
 
@@ -128,7 +129,9 @@ void decode_window(const Tensor &out, AudioBytes file, const DecodeAudioArgs &a,
 EXPORT_KERNEL(decode_audio, DecodeAudioArgs, run)
 
 AudioInfo peek_audio(AudioBytes file) {
-  AudioInfo info = peek_wav(file);
+  AudioInfo info = peek_flac(file);
+  if (info.encoding == FLAC) return info;
+  info = peek_wav(file);
   return info.encoding == NO_AUDIO || info.encoding == LIBRARY ? peek_sound_library(file) : info;
 }
 

@@ -41,7 +41,8 @@ def seeds() -> dict[str, bytes]:
 
 def main() -> int:
     args = damaging.arguments(__doc__).parse_args()
-    names = ("audio/decode_audio", "audio/wav", "audio/sound_library", "audio/sinc_filter", "core/native_time")
+    sources = ("decode_audio", "flac", "flac_frame", "wav", "sound_library", "sinc_filter")
+    names = (*(f"audio/{name}" for name in sources), "core/native_time")
     program = damaging.build(args.build_folder, "fuzz_audio", names, ["-lsndfile"])
     # libsndfile 1.2.0 forgets what it made for Ogg files that it refuses later.
     leaks = args.build_folder.resolve() / "leaks"
