@@ -6,11 +6,11 @@
 
 constexpr int kColumns = 8;  // vectors of lanes that are summed together
 
-// `width` columns of signals that lie side by side; a multiple of the lanes, as a constant.
+// The outputs [first, end) of kVectors * kLanes columns of signals that lie side by side.
 template <int kVectors>
-ALWAYS_INLINE static void sum_columns(float *out, int64_t out_pitch, const float *in, int64_t in_pitch, int64_t n_out,
-                                      const WeightedSumsArgs &a) {
-  for (int64_t m = 0; m < n_out; m++) {
+ALWAYS_INLINE static void sum_columns(float *out, int64_t out_pitch, const float *in, int64_t in_pitch, int64_t first,
+                                      int64_t end, const WeightedSumsArgs &a) {
+  for (int64_t m = first; m < end; m++) {
     Lanes sum[kVectors] = {};
     const float *w = a.weights + a.offset[m], *x = in + a.begin[m] * in_pitch;
     for (int64_t k = 0; k < a.count[m]; k++, x += in_pitch)
@@ -19,15 +19,23 @@ ALWAYS_INLINE static void sum_columns(float *out, int64_t out_pitch, const float
   }
 }
 
+// Only a part of the columns at a time stays in cache for all outputs; a filter bank, of which each takes a few
+// elements that lie close by, goes along whole rows instead, which the processor fetches ahead.
 CLONES static void sum_side_by_side(float *out, const float *in, int64_t n_in, int64_t n_out, int64_t inner,
                                     Lanes *from, Lanes *to, const WeightedSumsArgs a) {
-  int64_t i = 0;
-  for (; i + kColumns * kLanes <= inner; i += kColumns * kLanes)
-    sum_columns<kColumns>(out + i, inner, in + i, inner, n_out, a);
-  for (; i + kLanes <= inner; i += kLanes) sum_columns<1>(out + i, inner, in + i, inner, n_out, a);
+  constexpr int64_t kWidth = kColumns * kLanes;
+  int64_t used = 0, i = 0;
+  for (int64_t m = 0; m < n_out; m++) used += a.count[m];
+  if (used <= 3 * n_in && inner >= kWidth) {
+    for (int64_t m = 0; m < n_out; m++)
+      for (i = 0; i + kWidth <= inner; i += kWidth) sum_columns<kColumns>(out + i, inner, in + i, inner, m, m + 1, a);
+  } else {
+    for (; i + kWidth <= inner; i += kWidth) sum_columns<kColumns>(out + i, inner, in + i, inner, 0, n_out, a);
+  }
+  for (; i + kLanes <= inner; i += kLanes) sum_columns<1>(out + i, inner, in + i, inner, 0, n_out, a);
   if (i == inner) return;
   read_lanes(from, in + i, inner, n_in, inner - i);
-  sum_columns<1>((float *)to, kLanes, (const float *)from, kLanes, n_out, a);
+  sum_columns<1>((float *)to, kLanes, (const float *)from, kLanes, 0, n_out, a);
   write_lanes(out + i, inner, to, n_out, inner - i);
 }
 
@@ -35,7 +43,7 @@ CLONES static void sum_one_by_one(float *out, const float *in, int64_t n_in, int
                                   Lanes *from, Lanes *to, const WeightedSumsArgs a) {
   for (int64_t s = 0; s < signals; s += kLanes) {
     gather_lanes(from, in + s * n_in, n_in, n_in, signals - s);
-    sum_columns<1>((float *)to, kLanes, (const float *)from, kLanes, n_out, a);
+    sum_columns<1>((float *)to, kLanes, (const float *)from, kLanes, 0, n_out, a);
     scatter_lanes(out + s * n_out, n_out, to, n_out, signals - s);
   }
 }
