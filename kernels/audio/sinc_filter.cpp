@@ -29,6 +29,17 @@ SincFilter::SincFilter(int lobes, double bandwidth) : lobes_(lobes), bandwidth_(
     }
 }
 
+// Where the filter begins for each place, the phase of its weights, and how far the next phase is.
+CLONES static void split_places(int32_t *__restrict first, int32_t *__restrict phase, float *__restrict rest,
+                                const float *__restrict place, int64_t n, int32_t reach, int32_t phases) {
+  for (int64_t i = 0; i < n; i++) {
+    const int32_t whole = (int32_t)place[i], next = whole + ((float)whole < place[i]);  // places are not negative
+    const float f = ((float)next - place[i]) * (float)phases;
+    const int32_t p = (int32_t)f < phases - 1 ? (int32_t)f : phases - 1;
+    phase[i] = p, rest[i] = f - (float)p, first[i] = next - reach;
+  }
+}
+
 // out[i] = sum of in[first[i] + k] * (weights[k] + rest[i] * steps[k]), weights being those of phase[i].
 CLONES static void convolve(float *out, int64_t out_step, int64_t n, const float *in, const int32_t *first,
                             const int32_t *phase, const float *rest, const float *weights, int64_t taps) {
@@ -59,7 +70,7 @@ CLONES static void convolve(float *out, int64_t out_step, int64_t n, const float
 void SincFilter::run(float *out, int64_t out_step, int64_t first_out, int64_t n_out, const float *in, double in_rate,
                      double out_rate) const {
   const double scale = in_rate / out_rate;
-  const float step = (float)scale, phases = (float)phases_;
+  const float step = (float)scale;
   int32_t first[kBlock], phase[kBlock];
   float rest[kBlock], place[kBlock];
   const int64_t end = first_out + n_out;
@@ -70,12 +81,7 @@ void SincFilter::run(float *out, int64_t out_step, int64_t first_out, int64_t n_
     float at = (float)(start - whole);
     for (int64_t i = 0; i < skipped; i++) at += step;
     for (int64_t i = 0; i < n; i++, at += step) place[i] = at;
-    for (int64_t i = 0; i < n; i++) {
-      const float next = std::ceil(place[i]), f = (next - place[i]) * phases;
-      phase[i] = std::min((int32_t)f, (int32_t)phases_ - 1);
-      rest[i] = f - phase[i];
-      first[i] = (int32_t)next - (int32_t)reach_;
-    }
+    split_places(first, phase, rest, place, n, (int32_t)reach_, (int32_t)phases_);
     convolve(out + (block + skipped - first_out) * out_step, out_step, n, in + whole, first, phase, rest,
              weights_.data(), taps_);
   }
