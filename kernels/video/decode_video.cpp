@@ -6,28 +6,26 @@
 
 #include "core/kernel.h"
 #include "video/colors.h"
-#include "video/decoder.h"
+#include "video/wanted.h"
 
-namespace {
-
-void fill_frame(uint8_t *out, int64_t pixels, const uint8_t *fill) {
-  for (int64_t i = 0; i < pixels; i++) out[3 * i] = fill[0], out[3 * i + 1] = fill[1], out[3 * i + 2] = fill[2];
-}
-
-void run(const Tensor *out, const Tensor *in, const DecodeVideoArgs &a, Scratch &scratch) {
-  const Bytes file{in->as<uint8_t>(), in->volume()};
-  const int64_t n = out->shape[0], height = out->shape[1], width = out->shape[2], size = height * width * 3;
+void give_frames(Bytes file, const VideoIndex &index, const int32_t *frames, int64_t n, uint8_t *out, int64_t size,
+                 const std::function<void(uint8_t *)> &fill,
+                 const std::function<void(const Picture &, uint8_t *)> &make) {
   // Output frames by the frame of the video, so that each of them is decoded once.
   std::vector<std::pair<int32_t, int64_t>> places;
+  const uint8_t *filled = nullptr;
   for (int64_t i = 0; i < n; i++) {
-    if (a.frames[i] >= 0)
-      places.emplace_back(a.frames[i], i);
-    else
-      fill_frame(out->as<uint8_t>() + i * size, height * width, a.fill);
+    uint8_t *const to = out + i * size;
+    if (frames[i] >= 0) {
+      places.emplace_back(frames[i], i);
+    } else if (filled) {
+      memcpy(to, filled, (size_t)size);
+    } else {
+      fill(to), filled = to;
+    }
   }
   if (places.empty()) return;
   std::sort(places.begin(), places.end());
-  const VideoIndex &index = *(const VideoIndex *)a.index;
   std::vector<int32_t> wanted;
   for (const auto &[frame, i] : places)
     if (wanted.empty() || wanted.back() != frame) wanted.push_back(frame);
@@ -36,10 +34,22 @@ void run(const Tensor *out, const Tensor *in, const DecodeVideoArgs &a, Scratch 
   decode_frames(packets_in(file, index), index, wanted, [&](int32_t frame, const Picture &picture) {
     check_size(index, frame, picture);
     auto it = std::lower_bound(places.begin(), places.end(), std::make_pair(frame, (int64_t)-1));
-    uint8_t *first = out->as<uint8_t>() + it->second * size;
-    picture_to_pixels(picture, a.as_ycbcr, a.y, a.x, height, width, first, scratch);
-    while (++it != places.end() && it->first == frame) memcpy(out->as<uint8_t>() + it->second * size, first, size);
+    uint8_t *const first = out + it->second * size;
+    make(picture, first);
+    while (++it != places.end() && it->first == frame) memcpy(out + it->second * size, first, (size_t)size);
   });
+}
+
+namespace {
+
+void run(const Tensor *out, const Tensor *in, const DecodeVideoArgs &a, Scratch &scratch) {
+  const int64_t height = out->shape[1], width = out->shape[2];
+  const auto fill = [&](uint8_t *to) { fill_pixels(to, height * width, a.fill); };
+  const auto make = [&](const Picture &picture, uint8_t *to) {
+    picture_to_pixels(picture, a.as_ycbcr, a.y, a.x, height, width, to, scratch);
+  };
+  give_frames({in->as<uint8_t>(), in->volume()}, *(const VideoIndex *)a.index, a.frames, out->shape[0],
+              out->as<uint8_t>(), height * width * 3, fill, make);
 }
 
 }  // namespace
