@@ -204,6 +204,8 @@ class Operator:
     by_frame: bool = True  # a sequence ("F...") reaches the operator frame by frame, without its F
     runs_frames: ClassVar[bool] = False  # `run`, too, gets frames as rows: of inputs, else of arguments per frame
     windowed: ClassVar[str] = ""  # axes along which it can make a window of its output, e.g. "HW"
+    # Operators that may follow it on the CPU, and for each the one that does both at once.
+    fuses_with: ClassVar[dict[str, str]] = {}
     gpu_stage: ClassVar[str] = ""  # "module:Class" of the `gpu.stage.GpuStage` that runs it there, if no chain does
     peeks: ClassVar[tuple[int, ...]] = ()  # inputs whose data `plan` reads (a.batches[i]): made before its chain begins
     metadata: ClassVar[tuple[int, ...]] = ()  # inputs of which only spec and sources are read: they may lie anywhere

@@ -17,6 +17,7 @@ from ..core.errors import PipelineError
 from ..core.op import Operator
 from ..core.source import Source
 from ..core.source_name import joined
+from ..graph.fusing import fuse
 from ..graph.joining import Branches, join_branches
 from ..graph.node import DataNode, Node
 from ..graph.passes import Stage, kind_of, last_uses, prune, schedule, unused_outputs, uploaded
@@ -41,7 +42,7 @@ class Plan:
     def __init__(self, nodes: list[Node], outputs: list[DataNode], sinks: list[DataNode], seed: int):
         """`sinks` are computed although they are no outputs."""
         self.outputs = [(o.source.number, o.index) for o in outputs]
-        self.nodes = prune(nodes, outputs + sinks)
+        self.nodes = fuse(prune(nodes, outputs + sinks), outputs + sinks)
         self.unused = unused_outputs(self.nodes, outputs + sinks)
         self.stages = join_branches(schedule(self.nodes), outputs)
         # Counted among those that draw random numbers, so that an operator that draws none changes nobody's numbers.

@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+from typing import Any, ClassVar
 
 from ...core.batch import Spec
-from ...core.dtypes import to_numpy
 from ...core.op import Arguments
 from ..geometry._resampling import Resampling, source_windows, spatial
 from ..geometry._resize_size import ResizeSize
@@ -31,11 +28,12 @@ class ResizedVideo(Video, ResizeSize, Resampling):
     kernel = "video/decode_resized"
     devices = ("cpu",)
     experimental = False
+    fuses_with: ClassVar[dict[str, str]] = {}
     windowed = "HW"
 
     @classmethod
     def display_name(cls) -> str:
-        return "fn.readers.video_resize"
+        return "fn.decoders.video and fn.resize"
 
     def setup(self) -> None:
         Video.setup(self)
@@ -50,7 +48,7 @@ class ResizedVideo(Video, ResizeSize, Resampling):
     def outputs(self, a: Arguments, *inputs: Spec) -> Spec:
         return self.resized(a, a.decoded)
 
-    def region(self, a: Arguments, x: Spec, out: Spec) -> None:
+    def region(self, a: Arguments, x: Spec, out: Spec) -> None:  # type: ignore[override]  # as Operator has it
         return None  # of what is encoded, all
 
     def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:

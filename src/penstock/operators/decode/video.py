@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import weakref
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -48,9 +48,10 @@ class Video(Operator):
 
     module = "decoders"
     kernel = "video/decode_video"
+    fuses_with: ClassVar[dict[str, str]] = {"resize": "_video.resized_video"}
     peeks = (0,)
     experimental = True
-    devices = ("cpu", "mixed")
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "mixed")
 
     frames = PerSample(
         [int],

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two operators one behind the other become one, where there is one that does both at once with less work."""
+
+from __future__ import annotations
+
+from ..core.op import REGISTRY
+from .node import DataNode, Node
+
+
+def fuse(nodes: list[Node], outputs: list[DataNode]) -> list[Node]:
+    """The nodes, where some stand for two. `Operator.fuses_with` says which ones can: if nothing else uses what the
+    first gives, both run on the CPU and in the same branch, and no argument of the second is data."""
+    uses: dict[tuple[int, int], int] = {}
+    for d in (*outputs, *(d for n in nodes for d in (*n.inputs, *n.arg_nodes()))):
+        key = d.source.number, d.index
+        uses[key] = uses.get(key, 0) + 1
+    fused: dict[int, Node] = {}  # by the number of the second
+    gone: set[int] = set()
+    for node in nodes:
+        first = node.inputs[0].source if len(node.inputs) == 1 else None
+        if first is None or node.op.fn_name not in first.op.fuses_with:
+            continue
+        op = REGISTRY[first.op.fuses_with[node.op.fn_name]]
+        if (
+            uses[first.number, node.inputs[0].index] == 1
+            and first.device == node.device == "cpu"
+            and first.scope is node.scope
+            and first.branch is node.branch
+            and not node.args
+            and node.op.given <= op.schema.keys()
+            and not any(n.op.values.get("preserve") for n in (first, node))
+        ):
+            values = {**node.op.values, **first.op.values}
+            made = op({k: v for k, v in values.items() if k in op.schema}, first.op.given | node.op.given)
+            one = Node(made, first.inputs, first.args, node.name, node.number, "cpu", node.sites)
+            one.scope, one.branch, one.loose = node.scope, node.branch, node.loose
+            fused[node.number] = one
+            gone.add(first.number)
+    return [fused.get(n.number, n) for n in nodes if n.number not in gone]
