@@ -11,6 +11,7 @@ _TABLES = "sizes follow from random numbers or from what files hold"
 _RANDOM = "random numbers are drawn by the rules"
 BY_RULES = {
     "_auto_aug.augment": "which augmentations are done is data",
+    "_video.resized_video": "extents follow from what files hold",
     "audio.freq_mask": _RANDOM,
     "audio.time_mask": _RANDOM,
     "decoders.audio": _TABLES,
