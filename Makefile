@@ -101,6 +101,7 @@ fuzz: build $(VENV)/.test ## damaged files, and odd programs of operators, under
 	$(PY) tests/fuzz/fuzz_decode.py --seconds $$(($(SECONDS) / 4))
 	$(PY) tests/fuzz/fuzz_audio.py --seconds $$(($(SECONDS) / 4))
 	$(PY) tests/fuzz/fuzz_video.py --seconds $$(($(SECONDS) / 4))
+	$(PY) tests/fuzz/fuzz_video_decoders.py --inputs $$(($(SECONDS) * 10))
 	$(PY) tests/fuzz/fuzz_http.py --seconds $$(($(SECONDS) / 8))
 	$(PY) tests/fuzz/fuzz_read.py --inputs $$(($(SECONDS) * 50))
 	$(PY) tests/fuzz/fuzz_tables.py --seconds $$(($(SECONDS) / 8))

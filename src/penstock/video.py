@@ -66,6 +66,8 @@ class Video:
     ([0.0, 0.25, 0.5], [0, 5, 10])
     >>> video.played_at(0.25).shape, video.played_in(0.5, 1.0).shape
     ((48, 64, 3), (6, 48, 64, 3))
+    >>> video.evenly(3).shape, video.random_clips(2, length=4, seed=0).shape, video[video.key_frames].shape
+    ((3, 48, 64, 3), (2, 4, 48, 64, 3), (3, 48, 64, 3))
     >>> sum(1 for frame in video)
     12
     """
@@ -157,6 +159,26 @@ class Video:
         first = max(int(np.searchsorted(self.times, start + 1e-6, "right")) - 1, 0)
         end = int(np.searchsorted(self.times, stop - 1e-6))
         return self[first : max(end, first)]
+
+    def evenly(self, n: int) -> np.ndarray:
+        """(n, height, width, 3) frames at equal distances, from the first to the last; a single one is the first. The
+        same as `uniform_sample` of `fn.experimental.readers.video`."""
+        if n < 1:
+            raise ValueError(f"evenly takes at least 1 frame; got {n}")
+        return self[np.floor(np.linspace(0, self._n - 1, n) + 0.5).astype("i8")]
+
+    def random_clips(self, n: int, length: int, stride: int = 1, seed: int | None = None) -> np.ndarray:
+        """(n, length, height, width, 3) clips of `length` frames, `stride` apart, that begin at random places. Those
+        that begin at one place are decoded once. The same `seed` gives the same clips. ValueError if the video is too
+        short for one."""
+        if min(n, length, stride) < 1:
+            raise ValueError(f"n, length and stride take at least 1; got {n}, {length} and {stride}")
+        span = (length - 1) * stride + 1
+        if span > self._n:
+            raise ValueError(f"a clip of {span} frames from a video of {self._n}; take a smaller length or stride")
+        starts = np.random.default_rng(seed).integers(0, self._n - span + 1, n)
+        numbers = starts[:, None] + np.arange(length) * stride
+        return self[numbers.ravel()].reshape(n, length, self.height, self.width, 3)
 
     def __iter__(self) -> Iterator[np.ndarray]:
         """Frame by frame. A thread decodes ahead."""

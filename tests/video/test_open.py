@@ -155,3 +155,21 @@ def test_iterators_of_one_video_are_independent(folder):
     video.close()
     np.testing.assert_array_equal(first, penstock.video.open(folder / "h264.mp4")[0])
     assert len(list(frames)) == 19
+
+
+def test_samples(folder):
+    video = penstock.video.open(folder / "h264.mp4")
+    frames, n = video[:], len(video)
+    assert n == 20
+    np.testing.assert_array_equal(video.evenly(4), frames[[0, 6, 13, 19]])
+    np.testing.assert_array_equal(video.evenly(1), frames[:1])
+    clips = video.random_clips(40, length=3, stride=4, seed=5)
+    starts = [next(i for i in range(n) if (frames[i] == c[0]).all()) for c in clips]
+    for start, c in zip(starts, clips):
+        np.testing.assert_array_equal(c, frames[start : start + 9 : 4])
+    assert min(starts) == 0 and max(starts) == 11  # all places, and none beyond
+    np.testing.assert_array_equal(video.random_clips(40, length=3, stride=4, seed=5), clips)
+    with pytest.raises(ValueError, match="a clip of 21 frames from a video of 20"):
+        video.random_clips(1, length=11, stride=2)
+    with pytest.raises(ValueError, match="evenly takes at least 1 frame; got 0"):
+        video.evenly(0)
