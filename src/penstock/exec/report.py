@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from ..core.kernels import library
@@ -34,8 +35,9 @@ class Text(str):
     __repr__ = str.__str__
 
 
-def explain(plan: Plan, num_threads: int, depth: int, program: bool = False) -> Text:
-    """The stages in order, one line an operator. With `program` the column programs that plan the batches, too."""
+def explain(plan: Plan, num_threads: int, depth: int, program: bool = False, tried: Iterable[str] = ()) -> Text:
+    """The stages in order, one line an operator. With `program` the column programs of batches; `tried` is what
+    autotuning has done so far."""
     lines = [f"{len(plan.stages)} stages, {num_threads} threads, {depth} batches ahead"]
     wanted = set(plan.outputs)
     for i, stage in enumerate(plan.stages):
@@ -59,6 +61,9 @@ def explain(plan: Plan, num_threads: int, depth: int, program: bool = False) -> 
                 + (f"  [{'; '.join(notes)}]" if notes else "")
                 + site
             )
+    tried = list(tried)
+    if tried:
+        lines += ["autotuning:", *(f"    {line}" for line in tried)]
     if program:
         for chain in (*plan.chains.values(), *plan.of_branches):
             lines += ["", f"plans of {_titles(chain)}:", *(f"    {line}" for line in _programs(chain))]

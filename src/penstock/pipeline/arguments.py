@@ -41,3 +41,6 @@ class PipelineArguments(TypedDict, total=False):
     storage_options: dict[str, Any] | None
     cache: str | os.PathLike | None
     cache_bytes: int | None
+    autotune: bool
+    cpu_budget: int | None
+    memory_budget: int | None

@@ -28,10 +28,8 @@ from .traced import GraphBuilder, outputs_of
 
 
 class Pipeline(Configured, GraphBuilder):
-    """A graph of operators that produces batches in the background.
-
-    Define the graph with `pipeline_def`, in `with pipeline:` followed by `set_outputs`, or by overriding
-    `define_graph`.
+    """A graph of operators that produces batches in the background. It is defined with `pipeline_def`, in
+    `with pipeline:` followed by `set_outputs`, or by overriding `define_graph`.
 
     Parameters
     ----------
@@ -57,21 +55,23 @@ class Pipeline(Configured, GraphBuilder):
     enable_checkpointing
         Makes `checkpoint()` possible, at no cost worth mentioning. Warns of sources whose place it can't hold.
     checkpoint
-        What `checkpoint()` of a pipeline of the same definition returned: goes on from there. ValueError that names the
-        difference if it is of another one. Without a `seed`, that of the checkpoint is taken. A list of the checkpoints
-        of all shards where their number changes.
+        What `checkpoint()` of a pipeline of the same definition returned: goes on from there, with its seed if none is
+        given. ValueError names the difference. A list of those of all shards where the number of shards changes.
     output_dtype, output_ndim, output_layout
         What the outputs have to be; one value for all or a list. A batch that differs raises PipelineError.
     device_memory_limit
         The most bytes of GPU memory the pipeline may hold; None for no limit.
+    autotune, cpu_budget, memory_budget
+        True, or a budget of CPUs and of bytes: `num_threads` and `prefetch_queue_depth` change while the pipeline runs,
+        to what gives most samples/s. Batches don't depend on them. `explain` tells what was tried.
     storage_options
-        How URLs are read, beyond what the environment says: the options of obstore's stores by their names, such as
-        {"access_key_id": ..., "endpoint": ...}. They are not part of serialised pipelines and checkpoints.
+        How URLs are read, beyond what the environment says: options of obstore's stores, such as
+        {"access_key_id": ..., "endpoint": ...}. Not part of serialised pipelines and checkpoints.
     cache, cache_bytes
-        A folder on a disk of this machine that keeps what is read by URL, shared by all processes, and how many bytes
-        at most (no limit by default): the longest unread goes first. Not part of serialised pipelines either.
+        A folder on a local disk that keeps what is read by URL, for all processes, and how many bytes at most (no limit
+        by default): the longest unread goes first. Not part of serialised pipelines either.
 
-    The other arguments of DALI, about CUDA streams, executors and memory statistics, are accepted without effect.
+    DALI's other arguments, about CUDA streams, executors and memory statistics, are accepted without effect.
     """
 
     @names_checked
@@ -359,7 +359,8 @@ class Pipeline(Configured, GraphBuilder):
     def explain(self, program: bool = False) -> str:
         """The plan: stages, chains, what stays in scratch memory, what is decoded or computed only in part. With
         `program` also the column programs that plan batches: made when a few batches of one kind have come."""
-        return report.explain(self._built(), self.num_threads, self._runner.most_pending(), program)
+        plan, runner = self._built(), self._runner
+        return report.explain(plan, self.num_threads, runner.most_pending(), program, runner.tried)
 
     def stats(self) -> Any:
         """Time and share of every operator, samples/s, waiting time, and what limits the speed, in a sentence. Prints

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from ..core.batch import Batch
 from ..core.errors import suggest
 from ..core.storage import using
+from ..exec import report
 from ..exec.plan import Plan
 from ..exec.scheduling.executor import Executor
 from ..exec.scheduling.statistics import Statistics
+from ..exec.scheduling.tuning import Reading, Setting, Tuner
 from .settings import Settings, available_cpus
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 # The JPEG engine's thread, Python, and the driver's own work.
 _CORES_FOR_GPU = 4
+# Of batches prepared ahead, with `autotune`; those of a GPU take its memory.
+_MOST_AHEAD, _MOST_AHEAD_ON_GPU = 8, 4
 
 
 def native_threads(settings: Settings, plan: Plan) -> int:
@@ -28,6 +32,12 @@ def native_threads(settings: Settings, plan: Plan) -> int:
     if not plan.uses_gpu:
         return settings.num_threads
     return min(settings.num_threads, max(available_cpus() - _CORES_FOR_GPU, 1))
+
+
+def most_threads(settings: Settings, plan: Plan) -> int:
+    """That `autotune` may take."""
+    cpus = int(settings.cpu_budget or available_cpus())
+    return max(cpus - (_CORES_FOR_GPU if plan.uses_gpu and settings.cpu_budget is None else 0), 1)
 
 
 def open_session(settings: Settings, defined_at: str) -> Session:
@@ -50,6 +60,7 @@ class Runner:
         self.executor: Executor | None = None
         self.batch_size = settings.max_batch_size  # of the batches that are asked for from now on
         self.lock = threading.RLock()  # of building and running: several threads may ask for batches
+        self.tuner: Tuner | None = None  # with `autotune`, once the pipeline is built
         self._iter_setup_ended = self._primed = False
         self._calls = False  # whether sources are called by who asks for a batch
 
@@ -82,6 +93,23 @@ class Runner:
         self._calls = any(plan.source_op(n).called is not None for n in plan.sources)
         prepare(plan, executor)
         self.plan, self.executor = plan, executor
+        if settings.autotune:
+            depth = max(_MOST_AHEAD_ON_GPU if plan.uses_gpu else _MOST_AHEAD, settings.depth)
+            self.tuner = Tuner(
+                Setting(native_threads(settings, plan), settings.depth),
+                Setting(most_threads(settings, plan), depth if settings.ahead else settings.depth),
+                settings.memory_budget,
+                self._read,
+            )
+
+    def _read(self) -> Reading:
+        totals = self.statistics.totals()
+        return Reading(totals.waited_ns, sum(totals.native_ns.values()), report.memory_bytes())
+
+    @property
+    def tried(self) -> list[str]:
+        """What `autotune` has done so far."""
+        return [] if self.tuner is None else list(self.tuner.history)
 
     def most_pending(self) -> int:
         """How many batches may be on their way. Programs may count on how far ahead their own code is called."""
@@ -123,7 +151,18 @@ class Runner:
         assert self.executor is not None
         if self._iter_setup_ended and self.executor.pending == 0:
             raise StopIteration
-        return self.executor.share()
+        batches = self.executor.share()
+        if self.tuner is not None:
+            self._tune(self.tuner, len(batches[0]) if batches else 0)
+        return batches
+
+    def _tune(self, tuner: Tuner, samples: int) -> None:
+        setting = tuner.took(samples)
+        if setting is not None:
+            assert self.executor is not None
+            if setting.num_threads != self.settings.num_threads:
+                self.executor.set_threads(setting.num_threads)
+            self.settings.set_tuned(*setting)
 
     def _fill_queue(self, iter_setup: Callable[[], None] | None) -> None:
         """Asks for as many batches as may be on their way, without waiting for `feed_input`."""

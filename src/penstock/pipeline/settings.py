@@ -65,6 +65,9 @@ class Settings:
         storage_options: dict[str, Any] | None = None,
         cache: str | os.PathLike | None = None,
         cache_bytes: int | None = None,
+        autotune: bool = False,
+        cpu_budget: int | None = None,
+        memory_budget: int | None = None,
     ):
         batch_size = max_batch_size if batch_size is None else batch_size
         if batch_size is not None and (isinstance(batch_size, bool) or int(batch_size) != batch_size or batch_size < 1):
@@ -99,8 +102,18 @@ class Settings:
         self.storage = StorageSettings.checked(storage_options, cache, cache_bytes)
         self.demanded = {"dtype": output_dtype, "ndim": output_ndim, "layout": output_layout}
         self.policy = Policy(on_error, max_errors)
+        for name, budget in (("cpu_budget", cpu_budget), ("memory_budget", memory_budget)):
+            if budget is not None and not (isinstance(budget, (int, float)) and budget >= 1):
+                raise ValueError(f"{name} takes a positive number; got {budget!r}")
+        self.autotune = bool(autotune) or cpu_budget is not None or memory_budget is not None
+        self.cpu_budget, self.memory_budget = cpu_budget, memory_budget
         self.max_streams, self.default_cuda_stream_priority = max_streams, default_cuda_stream_priority
         self.enable_memory_stats, self.stream_policy, self.concurrency = enable_memory_stats, stream_policy, concurrency
+
+    def set_tuned(self, num_threads: int, depth: int) -> None:
+        """What `autotune` has chosen, in the place of what was given."""
+        self.num_threads = num_threads
+        self.depth = self.cpu_queue_size = self.prefetch_queue_depth = depth
 
     exec_dynamic, exec_separated = True, False  # of DALI's executors, which is like this one
 

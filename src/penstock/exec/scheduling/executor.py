@@ -12,7 +12,6 @@ from collections import deque
 
 import numpy as np
 
-from ...core import kernels
 from ...core.batch import Batch
 from ...core.clocks import clocks
 from ...core.errors import DataError, PipelineError, WorkerError, different_sizes
@@ -28,7 +27,6 @@ from .workers import Ticket, Workers, check_not_busy
 # While one batch keeps the native threads busy the next is planned, so they never wait for Python.
 _IN_FLIGHT = 2
 _BEGUN_AT_ONCE = 3  # those of a GPU: while one's files are read, another's are copied
-_MAX_IO_THREADS = 4
 _LOADED_AT_ONCE = 4
 _EXIT_SECONDS = 1.0
 # Where one of the last batches took less than this to run, the thread that loads also runs: to wake another one and to
@@ -49,6 +47,7 @@ class Executor:
         self.plan, self.statistics = plan, statistics
         self._tickets: deque[Ticket] = deque()
         self._production = _Production(plan, num_threads, policy, statistics)
+        self.set_threads = self._production.producer.set_threads
         n = _IN_FLIGHT if plan.session is None else plan.session.at_once if plan.waits else _BEGUN_AT_ONCE
         self._workers = Workers(self._production, n, loader_runs=plan.session is None)
         self._next = 0
@@ -251,13 +250,12 @@ class _Production:
     def __init__(self, plan: Plan, num_threads: int, policy: Policy, statistics: Statistics):
         self.plan, self.policy, self.statistics = plan, policy, statistics
         self._sources = [(node, plan.source_op(node)) for node in plan.sources]
-        self.pools = (kernels.Pool(num_threads), kernels.Pool(min(num_threads, _MAX_IO_THREADS)))
+        self.producer = Producer(plan, policy, num_threads, statistics.record)
         for node in plan.sources:
             op = plan.source_op(node)
-            op.copier = self.pools[1]
+            op.copier = self.producer.io
             if plan.session is not None and op.feeding is not None:
                 op.memories = dict.fromkeys(op.uploaded, plan.session.host_memory)  # type: ignore[attr-defined]
-        self.producer = Producer(plan, policy, *self.pools, statistics.record)
         self.position = 0
         self.keeps_state = False  # for checkpoints
         self.ended = False  # a source has come to its end; no more is taken from any until the next epoch begins

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..plan import Plan
 from .policy import Policy
 
 _MAX_ATTEMPTS = 1000
+_MAX_IO_THREADS = 4
 # The outputs, or the samples that can't be processed, as those of BadSamples.
 Started = list[Batch] | dict[int, tuple[Node, str, str]]
 Loaded = tuple[Context, dict[int, Picks], int]  # and how often samples were replaced
@@ -26,8 +28,14 @@ Loaded = tuple[Context, dict[int, Picks], int]  # and how often samples were rep
 class Producer:
     """Produces batches: loads the picks of the sources, runs the plan, applies the policy."""
 
-    def __init__(self, plan: Plan, policy: Policy, pool: kernels.Pool, io: kernels.Pool, record_timings):
-        self.plan, self.policy, self.pool, self.io, self.record_timings = plan, policy, pool, io, record_timings
+    def __init__(self, plan: Plan, policy: Policy, num_threads: int, record_timings: Callable[[Context], None]):
+        self.plan, self.policy, self.record_timings = plan, policy, record_timings
+        self.io = kernels.Pool(min(num_threads, _MAX_IO_THREADS))
+        self.set_threads(num_threads)
+
+    def set_threads(self, n: int) -> None:
+        """How many native threads process the batches that are made from now on."""
+        self.pool = kernels.Pool(n)
 
     def begin(self, ctx: Context, picks: dict[int, Picks]) -> None:
         """Has the sources begin to load the picks, but for those whose arguments are data."""

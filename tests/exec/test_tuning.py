@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Autotuning: threads and batches ahead, chosen while a pipeline runs."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from penstock import fn, pipeline_def
+from penstock.exec.scheduling import tuning
+from penstock.exec.scheduling.tuning import Reading, Setting, Tuner
+
+MOST = Setting(16, 8)
+
+
+class Machine:
+    """Takes batches of a pipeline whose speed is a function of its setting, on a clock of its own."""
+
+    def __init__(self, monkeypatch, start, speed, most=MOST, memory=None, used=lambda setting: 0, training=1e9):
+        self.ns = self.waited = self.worked = 0
+        self.speed, self.training, self.used = speed, training, used
+        monkeypatch.setattr(tuning.time, "monotonic_ns", lambda: self.ns)
+        self.setting = start
+        self.tuner = Tuner(start, most, memory, self.read)
+        self.settings = [start]
+
+    def read(self):
+        return Reading(self.waited, self.worked, self.used(self.setting))
+
+    def run(self, seconds):
+        end = self.ns + seconds * 1e9
+        while self.ns < end:
+            rate = min(self.speed(self.setting), self.training)  # samples/s that arrive
+            ns = int(32 / rate * 1e9)
+            self.ns += ns
+            self.worked += int(ns * 0.95 * self.setting.num_threads)
+            self.waited += max(ns - int(32 / self.training * 1e9), 0)
+            changed = self.tuner.took(32)
+            if changed is not None:
+                assert changed != self.setting
+                self.setting = changed
+                self.settings.append(changed)
+
+
+def with_cores(cores):
+    """So many cores; a batch ahead hides the consumer's part, and a second one some of the noise."""
+    return lambda s: 800 * min(s.num_threads, cores) * (0.8, 0.96, 1)[min(s.depth, 3) - 1]
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3, 6, 12, 16])
+@pytest.mark.parametrize("start", [Setting(1, 1), Setting(2, 2), Setting(1, 6)])
+def test_climbs_to_what_is_best(monkeypatch, cores, start):
+    speed = with_cores(cores)
+    m = Machine(monkeypatch, start, speed)
+    m.run(30)
+    best = max(speed(Setting(n, d)) for n in range(1, 17) for d in range(1, 9))
+    assert speed(m.setting) >= 0.95 * best, m.tuner.history
+
+
+def test_more_threads_that_make_it_slower_are_not_kept(monkeypatch):
+    m = Machine(monkeypatch, Setting(1, 2), lambda s: 1000 * min(s.num_threads, 4) - 200 * max(s.num_threads - 4, 0))
+    m.run(30)
+    assert m.setting.num_threads == 4
+    assert any(line.startswith("8 threads") and line.endswith("not kept") for line in m.tuner.history)
+
+
+def test_nothing_is_tried_where_the_pipeline_keeps_up(monkeypatch):
+    m = Machine(monkeypatch, Setting(2, 2), with_cores(16), training=1000)
+    m.run(60)
+    assert m.settings == [Setting(2, 2)]
+
+
+def test_stops_at_what_the_training_can_take(monkeypatch):
+    m = Machine(monkeypatch, Setting(1, 2), with_cores(16), training=2500)
+    m.run(30)
+    assert m.setting.num_threads == 4
+
+
+def test_settles(monkeypatch):
+    m = Machine(monkeypatch, Setting(1, 1), with_cores(4))
+    m.run(25)
+    n = len(m.settings)
+    m.run(10)
+    assert len(m.settings) == n
+
+
+def test_tries_again_later(monkeypatch):
+    m = Machine(monkeypatch, Setting(1, 1), with_cores(2))
+    m.run(25)
+    assert m.setting.num_threads == 2
+    m.speed = with_cores(8)  # others have left the machine
+    m.run(60)
+    assert m.setting.num_threads >= 8
+
+
+def test_stays_within_the_most(monkeypatch):
+    m = Machine(monkeypatch, Setting(1, 1), lambda s: 100 * s.num_threads * s.depth, most=Setting(3, 4))
+    m.run(60)
+    assert m.setting == Setting(3, 4)
+    assert all(s.num_threads <= 3 and s.depth <= 4 for s in m.settings)
+
+
+def test_memory(monkeypatch):
+    m = Machine(monkeypatch, Setting(1, 1), lambda s: 100 * s.depth, memory=10**9, used=lambda s: s.depth * 300 * 10**6)
+    m.run(60)
+    assert m.setting.depth == 3
+    assert any("1,200 MB: not kept" in line for line in m.tuner.history)
+
+
+# In a pipeline
+
+
+@pipeline_def(batch_size=8, seed=5)
+def noise():
+    x = fn.random.uniform(range=(0, 255), shape=(64, 64, 3), dtype=None)
+    return fn.gaussian_blur(fn.reshape(x, layout="HWC"), sigma=2.0), fn.random.coin_flip()
+
+
+def test_batches_do_not_depend_on_it(monkeypatch):
+    monkeypatch.setattr(tuning, "_WINDOW_NS", 1_000_000)
+    monkeypatch.setattr(tuning, "_GAIN", 0.0)  # every change is kept
+    pipe = noise(num_threads=1, prefetch_queue_depth=1, cpu_budget=6)
+    plain = noise(num_threads=2)
+    before = threading.active_count()
+    for _ in range(300):
+        for a, b in zip(pipe.run(), plain.run()):
+            assert (a.as_array() == b.as_array()).all()
+    assert pipe.num_threads > 1 and pipe.prefetch_queue_depth > 1
+    assert threading.active_count() <= before + 8  # Python's threads don't grow with changes
+    assert "autotuning:" in pipe.explain() and "kept" in pipe.explain()
+
+
+def native_threads():
+    with open("/proc/self/status") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("Threads:"))
+
+
+def test_threads_of_before_end(monkeypatch):
+    monkeypatch.setattr(tuning, "_WINDOW_NS", 1_000_000)
+    monkeypatch.setattr(tuning, "_WINDOW_BATCHES", 1)
+    monkeypatch.setattr(tuning, "_AGAIN_NS", 0)
+    monkeypatch.setattr(tuning, "_GAIN", 1e9)  # no change is kept
+    pipe = noise(num_threads=1, prefetch_queue_depth=1, cpu_budget=4)
+    pipe.run()
+    start = native_threads()
+    for _ in range(400):
+        pipe.run()
+    assert len(pipe.explain()) and native_threads() <= start + 8
+    pipe.close()
+
+
+def test_a_choice_can_be_given_again(monkeypatch):
+    from penstock import Pipeline
+
+    monkeypatch.setattr(tuning, "_WINDOW_NS", 1_000_000)
+    monkeypatch.setattr(tuning, "_GAIN", 0.0)
+    pipe = noise(num_threads=1, prefetch_queue_depth=1, cpu_budget=3)
+    for _ in range(200):
+        pipe.run()
+    again = Pipeline.deserialize(pipe.serialize())
+    assert (again.num_threads, again.cpu_queue_size) == (pipe.num_threads, pipe.prefetch_queue_depth) == (3, 8)
+
+
+def test_without_running_ahead_only_threads_change(monkeypatch):
+    monkeypatch.setattr(tuning, "_WINDOW_NS", 1_000_000)
+    monkeypatch.setattr(tuning, "_GAIN", 0.0)
+    pipe = noise(num_threads=1, exec_pipelined=False, cpu_budget=3)
+    for _ in range(100):
+        pipe.run()
+    assert pipe.num_threads == 3 and pipe._runner.most_pending() == 1
+
+
+def test_off_by_default():
+    pipe = noise(num_threads=1)
+    pipe.run()
+    assert pipe._runner.tuner is None and "autotuning" not in pipe.explain()
+
+
+@pytest.mark.parametrize("name", ["cpu_budget", "memory_budget"])
+@pytest.mark.parametrize("value", [0, -1, "2"])
+def test_budgets_are_checked(name, value):
+    with pytest.raises(ValueError, match=f"{name} takes a positive number; got"):
+        noise(**{name: value})
+
+
+def test_a_slow_source_is_not_called_more_often(monkeypatch):
+    monkeypatch.setattr(tuning, "_WINDOW_NS", 1_000_000)
+    calls = []
+
+    def source():
+        calls.append(1)
+        time.sleep(0.001)
+        return [np.zeros(4, "u1")] * 8
+
+    def define():
+        return fn.external_source(source=source)
+
+    pipe = pipeline_def(define, batch_size=8, num_threads=1, autotune=True, prefetch_queue_depth=1)()
+    for _ in range(60):
+        pipe.run()
+    assert len(calls) <= 60 + 8  # the most batches ahead
