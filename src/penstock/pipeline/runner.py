@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..core.batch import Batch
@@ -49,6 +50,11 @@ def open_session(settings: Settings, defined_at: str) -> Session:
     from ..gpu.session import Session  # only pipelines with a GPU pay for its modules
 
     return Session(settings.device_id, settings.device_memory_limit)
+
+
+def _read(statistics: Statistics) -> Reading:
+    totals = statistics.totals()
+    return Reading(totals.waited_ns, sum(totals.native_ns.values()), report.memory_bytes())
 
 
 class Runner:
@@ -99,12 +105,8 @@ class Runner:
                 Setting(native_threads(settings, plan), settings.depth),
                 Setting(most_threads(settings, plan), depth if settings.ahead else settings.depth),
                 settings.memory_budget,
-                self._read,
+                partial(_read, self.statistics),
             )
-
-    def _read(self) -> Reading:
-        totals = self.statistics.totals()
-        return Reading(totals.waited_ns, sum(totals.native_ns.values()), report.memory_bytes())
 
     @property
     def tried(self) -> list[str]:

@@ -92,7 +92,7 @@ def parts_of(pipe):
         yield from (pipe._eager, *pipe._eager.pools)
         return
     production = pipe._executor._production
-    yield from (pipe._plan, production, *production.pools, pipe._executor._workers)
+    yield from (pipe._plan, production, production.producer.pool, production.producer.io, pipe._executor._workers)
     yield from (c for c in (pipe._plan.session,) if c is not None)
     yield from pipe._plan.chains.values()
 
@@ -115,7 +115,9 @@ def assert_gone(kept):
     assert not left, [type(x).__name__ for x in left]
 
 
-@pytest.mark.parametrize("how", ({}, {"debug": True}, {"on_error": "skip"}, {"on_error": "replace"}))
+@pytest.mark.parametrize(
+    "how", ({}, {"debug": True}, {"on_error": "skip"}, {"on_error": "replace"}, {"autotune": True})
+)
 @pytest.mark.parametrize("device", ("cpu", "gpu"))
 @pytest.mark.parametrize("define", DEFINITIONS, ids=lambda d: d.__name__)
 def test_nothing_is_left(define, device, how, without_collector):
