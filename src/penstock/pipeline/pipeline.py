@@ -380,8 +380,7 @@ class Pipeline(Configured, GraphBuilder):
         timeline.write_trace(self._built(), self._runner.statistics, path)
 
     def report(self, path: str | os.PathLike, outputs: Sequence[Any] = ()) -> None:
-        """Writes a page for a browser: what limits the pipeline, the time of each operator, the last batches thread by
-        thread, the graph, the plan, bad samples, and pictures of `outputs`, what `run` has returned."""
+        """Writes a page for a browser: limits, times, graph, plan, bad samples, pictures of `outputs`."""
         page.write(self, path, outputs)
 
     def _repr_html_(self) -> str:
