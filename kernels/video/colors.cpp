@@ -12,6 +12,8 @@
 
 namespace {
 
+using namespace ycbcr;
+
 // How a picture lies in memory, by FFmpeg's name of its pixel format, such as yuv420p10le.
 struct Format {
   int column_shift = 0, row_shift = 0;  // chroma has 1 / 2^shift of the columns and rows
@@ -61,42 +63,6 @@ bool parse(const char *name, Format *f) {
   return f->bits > 8 && f->bits <= 12 && s.substr(at) == "le";
 }
 
-struct Coefficients {
-  int16_t y, rv, gu, gv, bu;  // products with values of 15 bits leave 5 bits of fraction
-  int16_t black;              // of Y', in steps of the format
-};
-
-Coefficients coefficients(const Picture &p, const Format &f) {
-  double kr = 0.299, kb = 0.114;  // ITU-R BT.601 (5, 6, and what is not said)
-  if (p.matrix == 1) kr = 0.2126, kb = 0.0722;
-  if (p.matrix == 4) kr = 0.30, kb = 0.11;
-  if (p.matrix == 7) kr = 0.212, kb = 0.087;
-  if (p.matrix == 9 || p.matrix == 10) kr = 0.2627, kb = 0.0593;
-  const bool full = f.is_full_range || p.range == 2;
-  const double steps = std::ldexp(1, f.bits - 8), most = std::ldexp(1, f.bits) - 1;
-  // What one step of 8 bits is worth, in values 0 to 255.
-  const double y = full ? 255 * steps / most : 255.0 / 219, c = full ? 255 * steps / most : 255.0 / 224;
-  const double kg = 1 - kr - kb;
-  // Y' comes as (y - black) * 2^7, chroma as (c - middle) * 2^7; a rounded product shifted by 15 is to leave 5 bits.
-  const auto fixed = [](double x) { return (int16_t)std::lround(x * 32 * 256); };
-  return {fixed(y),
-          fixed(2 * (1 - kr) * c),
-          fixed(-2 * (1 - kb) * kb / kg * c),
-          fixed(-2 * (1 - kr) * kr / kg * c),
-          fixed(2 * (1 - kb) * c),
-          full ? (int16_t)0 : (int16_t)(16 * steps)};
-}
-
-// (a * b + 2^14) >> 15, in the form that compilers know as one instruction.
-inline int16_t times(int16_t a, int16_t b) { return (int16_t)(((((int32_t)a * b) >> 14) + 1) >> 1); }
-
-// Here and below, what fits into 16 bits is cast to them step by step, so that compilers compute twice as many at once.
-inline uint8_t limit(int16_t x) {
-  x = (int16_t)(x + 16);
-  x = (int16_t)(x >> 5);
-  return (uint8_t)(x < 0 ? 0 : x > 255 ? 255 : x);
-}
-
 // A sample without the bits below it. `drop` is not looked at for 8 bits.
 template <class T>
 inline int16_t plain(T sample, int drop) {
@@ -121,11 +87,10 @@ CLONES void convert_row(const T *__restrict luma, const int16_t *__restrict u, c
 template <class T>
 CLONES void take_ycbcr(const T *__restrict luma, const int16_t *__restrict u, const int16_t *__restrict v, int64_t n,
                        int down, int drop, uint8_t *__restrict y, uint8_t *__restrict cb, uint8_t *__restrict cr) {
-  const auto chroma = [](int16_t x) { return (uint8_t)std::clamp(((x + 64) >> 7) + 128, 0, 255); };
   for (int64_t i = 0; i < n; i++) {
     const int sample = luma[i] >> drop;
     y[i] = (uint8_t)std::min((sample + (1 << down >> 1)) >> down, 255);
-    cb[i] = chroma(u[i]), cr[i] = chroma(v[i]);
+    cb[i] = chroma_byte(u[i]), cr[i] = chroma_byte(v[i]);
   }
 }
 
@@ -148,18 +113,15 @@ CLONES void spread_left(const int16_t *__restrict in, int64_t n_pairs, int16_t s
     out[2 * i + 1] = (int16_t)((in[i] + in[i + 1]) * scale);
   }
 }
-inline int16_t half(int16_t x) { return (int16_t)(x >> 1); }
 CLONES void spread_centre(const int16_t *__restrict in, int64_t n_pairs, int16_t scale, int16_t *__restrict out) {
   for (int64_t i = 0; i < n_pairs; i++) {  // in[-1] is there
-    out[2 * i] = (int16_t)(half((int16_t)(3 * in[i] + in[i - 1] + 1)) * scale);
-    out[2 * i + 1] = (int16_t)(half((int16_t)(3 * in[i] + in[i + 1] + 1)) * scale);
+    out[2 * i] = (int16_t)(half_of((int16_t)(3 * in[i] + in[i - 1] + 1)) * scale);
+    out[2 * i + 1] = (int16_t)(half_of((int16_t)(3 * in[i] + in[i + 1] + 1)) * scale);
   }
 }
 CLONES void spread_none(const int16_t *__restrict in, int64_t n, int16_t scale, int16_t *__restrict out) {
   for (int64_t i = 0; i < n; i++) out[i] = (int16_t)(2 * in[i] * scale);
 }
-
-enum Siting { LEFT = 1, CENTRE = 2, TOP_LEFT = 3 };
 
 struct Rows {  // of scratch memory
   uint8_t *r, *g, *b;
@@ -169,7 +131,12 @@ struct Rows {  // of scratch memory
 class Converter {
  public:
   Converter(const Picture &p, const Format &f, int64_t x, int64_t width, const Rows &rows)
-      : p_(p), f_(f), k_(coefficients(p, f)), x_(x), width_(width), rows_(rows) {
+      : p_(p),
+        f_(f),
+        k_(coefficients_of(p.matrix, f.is_full_range || p.range == 2, f.bits)),
+        x_(x),
+        width_(width),
+        rows_(rows) {
     chroma_width_ = (p.width + (1 << f.column_shift) - 1) >> f.column_shift;
     chroma_height_ = (p.height + (1 << f.row_shift) - 1) >> f.row_shift;
     siting_ = p.siting == CENTRE || p.siting == TOP_LEFT ? (int)p.siting : LEFT;
@@ -255,6 +222,26 @@ class Converter {
 };
 
 }  // namespace
+
+ycbcr::Coefficients coefficients_of(int64_t matrix, bool full, int bits) {
+  double kr = 0.299, kb = 0.114;  // ITU-R BT.601 (5, 6, and what is not said)
+  if (matrix == 1) kr = 0.2126, kb = 0.0722;
+  if (matrix == 4) kr = 0.30, kb = 0.11;
+  if (matrix == 7) kr = 0.212, kb = 0.087;
+  if (matrix == 9 || matrix == 10) kr = 0.2627, kb = 0.0593;
+  const double steps = std::ldexp(1, bits - 8), most = std::ldexp(1, bits) - 1;
+  // What one step of 8 bits is worth, in values 0 to 255.
+  const double y = full ? 255 * steps / most : 255.0 / 219, c = full ? 255 * steps / most : 255.0 / 224;
+  const double kg = 1 - kr - kb;
+  // Y' comes as (y - black) * 2^7, chroma as (c - middle) * 2^7; a rounded product shifted by 15 is to leave 5 bits.
+  const auto fixed = [](double x) { return (int16_t)std::lround(x * 32 * 256); };
+  return {fixed(y),
+          fixed(2 * (1 - kr) * c),
+          fixed(-2 * (1 - kb) * kb / kg * c),
+          fixed(-2 * (1 - kr) * kr / kg * c),
+          fixed(2 * (1 - kb) * c),
+          full ? (int16_t)0 : (int16_t)(16 * steps)};
+}
 
 void picture_to_pixels(const Picture &picture, bool as_ycbcr, int64_t y, int64_t x, int64_t height, int64_t width,
                        uint8_t *out, Scratch &scratch) {

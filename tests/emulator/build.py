@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the emulated device: a driver, an NVRTC and an optical flow engine for machines without a GPU (see driver.cpp,
-nvrtc.cpp and optical_flow.cpp)."""
+"""Builds the emulated device: a driver, an NVRTC, an optical flow engine and video engines for machines without a
+GPU (see driver.cpp, nvrtc.cpp, optical_flow.cpp and nvcuvid.cpp)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).parent
+_KERNELS = HERE.parent.parent / "kernels"
+_DECLARED = ("video/cuvid.h", "video/ffmpeg.h")  # what nvcuvid.cpp includes
 
 
 @cache
 def build() -> dict[str, str]:
     """The environment that makes penstock use the emulated device; builds it at first use."""
     sources = [Path(__file__), *sorted(HERE.glob("*.h")), *sorted(HERE.glob("*.cpp"))]
+    sources += [_KERNELS / name for name in _DECLARED]
     name = hashlib.sha256(b"".join(p.read_bytes() for p in sources)).hexdigest()[:16]
     root = os.environ.get("PENSTOCK_EMULATOR") or os.path.join(
         tempfile.gettempdir(), f"penstock-emulator-{os.getuid()}"
@@ -36,8 +39,9 @@ def build() -> dict[str, str]:
         "PENSTOCK_CUDA_DRIVER": folder / "libcuda.so",
         "PENSTOCK_NVRTC": folder / "libnvrtc.so",
         "PENSTOCK_OPTICAL_FLOW": folder / "libnvidia-opticalflow.so",
+        "PENSTOCK_NVCUVID": folder / "libnvcuvid.so",
     }
-    for library, source in zip(libraries.values(), ("driver.cpp", "nvrtc.cpp", "optical_flow.cpp")):
+    for library, source in zip(libraries.values(), ("driver.cpp", "nvrtc.cpp", "optical_flow.cpp", "nvcuvid.cpp")):
         if library.exists():
             continue
         fd, temporary = tempfile.mkstemp(dir=folder)
@@ -51,7 +55,7 @@ def build() -> dict[str, str]:
             "-U_FORTIFY_SOURCE",
             "-pthread",
         ]
-        command += [f'-DSHIM="{folder / "shim.h"}"', str(HERE / source), "-o", temporary, "-ldl"]
+        command += [f"-I{_KERNELS}", f'-DSHIM="{folder / "shim.h"}"', str(HERE / source), "-o", temporary, "-ldl"]
         subprocess.run(command, check=True)
         os.replace(temporary, library)
     return {k: str(v) for k, v in libraries.items()}

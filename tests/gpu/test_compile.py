@@ -114,6 +114,7 @@ def sources():
     return of(segments) + [
         ('#define OUT uint8_t\n#include "decode/jpeg_pixels.cu"\n', "jpeg_pixels"),
         ('#include "decode/jpeg_huffman.cu"\n', "jpeg_huffman"),
+        ('#include "video/frame_pixels.cu"\n', "frame_pixels_8"),
         (COPY, "copy_pieces"),
         (FLOW, "flow_frames"),
         (ARITHMETIC, "all"),

@@ -76,7 +76,7 @@ def examine(url: str | None = None) -> str:
 
 def _gpu(r: _Report) -> None:
     r.part("GPU")
-    from ..gpu import compile, cufile, driver, nvjpeg, optical_flow
+    from ..gpu import compile, cufile, driver, nvdec, nvjpeg, optical_flow
 
     if not r.try_("driver", lambda: f"supports CUDA {driver.driver_version()}"):
         r.advice.append(
@@ -120,6 +120,12 @@ def _gpu(r: _Report) -> None:
             return f"by the CPU, copied from pinned memory; no GPUDirect Storage: {e}"
 
     r.try_("files to the GPU", files)
+
+    def videos() -> str:
+        kinds = nvdec.decodes(driver.Device.get(0))
+        return f"decode {', '.join(kinds)}; {max(kinds.values())} side by side" if kinds else "decode nothing of use"
+
+    r.try_("video engines of GPU 0", videos, "The CPU decodes all videos; the line above says why.")
     r.try_("flow engine of GPU 0", flow, "fn.optical_flow can't be used; the line above says why.")
 
 

@@ -34,7 +34,8 @@ class Video(Operator):
 
     FFmpeg does the decoding: that of `pip install penstock[video]`, the system's, or that in the folder
     PENSTOCK_FFMPEG. ImportError if there is none.
-    With device="mixed" the CPU decodes and frames are copied to the GPU.
+    With device="mixed" the GPU's video engines decode what they can (H.264 and HEVC, as far as the GPU has them), and
+    their frames never pass the CPU. What they don't decode the CPU does, and frames are copied.
     A damaged file is an error of its sample; the pipeline's `on_error` decides what follows.
 
     >>> from penstock import fn, pipeline_def
@@ -48,6 +49,7 @@ class Video(Operator):
 
     module = "decoders"
     kernel = "video/decode_video"
+    gpu_stage = "penstock.operators.decode.gpu.video:VideoDecoding"
     fuses_with: ClassVar[dict[str, str]] = {"resize": "_video.resized_video"}
     peeks = (0,)
     experimental = True

@@ -18,7 +18,7 @@ class Video(FedVideo):
     sequences, and its last sequence fewer frames. When a video ends, the next one that was fed begins; without one, a
     run fails, or waits if it is `blocking`. Videos may be fed ahead.
 
-    Sequences are decoded in parallel. With device="mixed" the CPU decodes and frames are copied to the GPU.
+    Sequences are decoded in parallel. With device="mixed" they are decoded as by `decoders.video`.
 
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def

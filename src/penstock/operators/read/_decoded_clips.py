@@ -15,9 +15,11 @@ def decode_clips(
     """The outputs of a reader: the frames of what the operator `clips` reads, after `then`, and its other outputs."""
     kwargs = dict(kwargs)
     on_gpu = kwargs.pop("device", None) == "gpu"
-    decoding = {k: kwargs[k] for k in ("fill_value", "image_type") if k in kwargs}
+    decoding: dict[str, Any] = {k: kwargs[k] for k in ("fill_value", "image_type") if k in kwargs}
     kwargs.pop("fill_value", None)
     clip, order, *others = call(REGISTRY[clips], (), kwargs)
+    if on_gpu:
+        decoding["device"] = "mixed"
     frames = call(REGISTRY["decoders.video"], (clip,), {"frames": order, **decoding})
-    outputs = [then(frames.gpu() if on_gpu else frames), *(x.gpu() if on_gpu else x for x in others)]
+    outputs = [then(frames), *(x.gpu() if on_gpu else x for x in others)]
     return outputs if others else outputs[0]

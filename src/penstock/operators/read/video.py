@@ -22,7 +22,8 @@ class Video(LegacyClips):
 
     Outputs: frames (FHWC, RGB or YCbCr, uint8 or float32); the label (int32, (1,)) if there are labels, which come
     from `labels`, the folders in `file_root` or the `file_list`; the frame number and the timestamps if they are asked
-    for. With device="gpu" the CPU decodes and outputs are copied to the GPU.
+    for. With device="gpu" the GPU's video engines decode what they can, as with `decoders.video`, and outputs are
+    on the GPU.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=2)

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""device="mixed": what the GPU's video engines decode is the CPU's to the bit, and the rest the CPU decodes."""
+
+import ctypes
+import gc
+import os
+
+import numpy as np
+import pytest
+
+from penstock import fn, pipeline_def, types
+from penstock.gpu import nvdec
+
+pytest.importorskip("av", reason="PyAV is not installed")
+from encoded_videos import clip
+
+EMULATED = os.environ.get("PENSTOCK_TEST_GPU") != "1"
+SIZE = (152, 194)  # what engines decode begins at 144 pixels
+BY_ENGINES, BY_CPU = "video engines", "CPU (video)"
+MANY_B = (("bf", "3"), ("g", "8"))
+FULL = (("x264-params", "fullrange=on:colormatrix=bt709:chromaloc=1"),)
+OPEN = (("x265-params", "log-level=0:keyint=8:open-gop=1:bframes=3"),)
+WIDE = (("x265-params", "log-level=0:colormatrix=bt2020nc:chromaloc=2"),)
+
+
+def emulated():
+    if not EMULATED:
+        pytest.skip("of the emulated device")
+    return ctypes.CDLL(os.environ["PENSTOCK_NVCUVID"])
+
+
+def decoded(files, device, on_error="raise", **arguments):
+    """The frames of each file, and how many were decoded by whom."""
+
+    @pipeline_def(batch_size=len(files), num_threads=2, device_id=0, on_error=on_error)
+    def pipe():
+        encoded = fn.external_source(lambda: [np.frombuffer(f, "u1") for f in files], batch=True)
+        return fn.decoders.video(encoded, device=device, **arguments)
+
+    p = pipe()
+    (out,) = p.run()
+    frames = [np.array(x) for x in (out.as_cpu() if device == "mixed" else out)]
+    return frames, p.stats()["gpu"]["decoders"] if device == "mixed" else None
+
+
+def compare(files, **arguments):
+    expected, _ = decoded(files, "cpu", **arguments)
+    found, by = decoded(files, "mixed", **arguments)
+    for a, b in zip(expected, found):
+        np.testing.assert_array_equal(a, b)
+    return by
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        {"codec_options": MANY_B},
+        {"codec_options": MANY_B, "container": "matroska"},
+        {"codec_options": FULL, "pixels": "yuvj420p"},
+        {"codec_options": (("flags", "+ildct+ilme"), ("x264-params", "tff=1"))},
+        {"times": tuple(100 * i + 37 * (i % 3) for i in range(20))},
+        {"codec": "libx265", "codec_options": OPEN},
+        {"codec": "libx265", "codec_options": WIDE, "pixels": "yuv420p10le"},
+        {"codec": "libx265", "pixels": "yuv420p12le"},
+        {"codec": "libx265", "pixels": "yuv444p"},
+    ],
+    ids=["b", "matroska", "full", "interlaced", "vfr", "open", "10 bits", "12 bits", "444"],
+)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"start_frame": 9, "sequence_length": 4, "stride": 2},
+        {"frames": [13, 2, 2, -1, 19], "image_type": types.YCbCr, "fill_value": [1, 2, 3]},
+    ],
+    ids=["all", "range", "listed"],
+)
+def test_pixels_are_those_of_the_cpu(made, arguments):
+    assert compare([clip(size=SIZE, **made)], **arguments)[BY_ENGINES] >= 1
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        {"pixels": "yuv420p10le"},
+        {"pixels": "yuv444p"},
+        {"codec": "libvpx-vp9", "container": "webm"},
+        {"size": (8, 8)},
+    ],
+    ids=["10 bits", "444", "VP9", "small"],
+)
+def test_what_no_engine_decodes_the_cpu_does(made):
+    by = compare([clip(**{"size": SIZE, **made})])
+    assert by[BY_ENGINES] == 0 and by[BY_CPU] >= 1
+
+
+def test_a_damaged_video_is_the_only_bad_sample():
+    good = clip(size=SIZE)
+    bad = good[: len(good) // 2]
+    with pytest.raises(RuntimeError) as on_cpu:
+        decoded([good, bad], "cpu")
+    with pytest.raises(RuntimeError) as on_gpu:
+        decoded([good, bad], "mixed")
+    reason = [line for line in str(on_cpu.value).splitlines() if "beyond the end" in line or "cut" in line]
+    assert reason and reason[0] in str(on_gpu.value)
+    (frames,), _ = decoded([good], "cpu")
+    found, _ = decoded([good, bad], "mixed", on_error="skip")
+    np.testing.assert_array_equal(found[0], frames)
+
+
+@pytest.mark.parametrize("call", ["create", "decode", "map", "status"])
+@pytest.mark.parametrize("after", [0, 3])
+def test_what_fails_in_the_driver_the_cpu_decodes(call, after):
+    library = emulated()
+    library.emulated_video_fail(call.encode(), after)
+    try:
+        compare([clip(size=SIZE), clip(size=SIZE, codec_options=MANY_B)])
+    finally:
+        library.emulated_video_fail(b"", 0)
+
+
+def test_decoders_are_kept_and_changed_to_other_sizes(monkeypatch):
+    monkeypatch.setattr(nvdec, "_MOST_LANES", 2)
+    large, small = clip(size=SIZE), clip(size=(146, 180), n=6)
+    engines = []
+
+    @pipeline_def(batch_size=6, num_threads=2, device_id=0)
+    def pipe():
+        files = [np.frombuffer(f, "u1") for f in (large, small) * 3]
+        return fn.decoders.video(fn.external_source(lambda: files, batch=True), device="mixed", sequence_length=5)
+
+    made = nvdec.VideoEngines.__init__
+    monkeypatch.setattr(nvdec.VideoEngines, "__init__", lambda self, s: (made(self, s), engines.append(self))[0])
+    (a, b), _ = decoded([large, small], "cpu", sequence_length=5)
+    p = pipe()
+    for _ in range(4):
+        (out,) = p.run()
+        for i, x in enumerate(out.as_cpu()):
+            np.testing.assert_array_equal(np.array(x), b if i % 2 else a)
+    created, changed = engines[0].counts()
+    assert created <= 4 and changed >= 1  # one that was made for the small one is made anew for the large one
+    engines.clear()
+
+
+def test_nothing_stays_behind():
+    library = emulated()
+    compare([clip(size=SIZE)] * 5)
+    gc.collect()
+    assert library.emulated_video_live() == 0
+
+
+def test_readers_decode_by_engines():
+    @pipeline_def(batch_size=2, num_threads=2, device_id=0)
+    def pipe():
+        return tuple(
+            x
+            for device in ("cpu", "gpu")
+            for x in (
+                fn.readers.video(device=device, filenames=["examples/clips/clock.mp4"], sequence_length=4),
+                fn.readers.video_resize(
+                    device=device, filenames=["examples/clips/clock.mp4"], sequence_length=4, resize_shorter=20
+                ),
+            )
+        )
+
+    p = pipe()
+    frames, resized, frames_gpu, resized_gpu = p.run()
+    np.testing.assert_array_equal(frames.as_array(), frames_gpu.as_cpu().as_array())
+    np.testing.assert_allclose(resized.as_array().astype("f8"), resized_gpu.as_cpu().as_array(), atol=1)
+    assert "the GPU's video engines" in p.explain()
+    if EMULATED:  # it is too small for some
+        assert p.stats()["gpu"]["decoders"][BY_ENGINES] >= 4
+
+
+@pytest.mark.parametrize("path", ["/nowhere/libnvcuvid.so", None], ids=["no library", "no engine"])
+def test_without_engines_the_cpu_decodes(monkeypatch, path):
+    emulated()
+    monkeypatch.setenv("PENSTOCK_EMULATED_NVDEC", "0")
+    if path:
+        monkeypatch.setenv("PENSTOCK_NVCUVID", path)
+        nvdec.library.cache_clear()
+    try:
+        assert compare([clip(size=SIZE)])[BY_ENGINES] == 0
+        if path:
+            with pytest.raises(nvdec.EngineMissing, match="video engines was not found.*NVIDIA_DRIVER_CAPABILITIES"):
+                nvdec.library()
+    finally:
+        nvdec.library.cache_clear()
