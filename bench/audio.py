@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Audio on the CPU against DALI: files to log-mel features, decoding, and each operator, in one process, in turns.
+"""Audio on the CPU against DALI, and torchaudio, librosa and soxr where they are installed: files to log-mel features,
+decoding, and each operator, in one process, in turns.
 
     python bench/audio.py [--threads 2] [--batch 32] [--seconds 10] [--only NAME...]
 
 Sounds are made here: speech-like chirps and noise at 16 kHz; FLAC needs python-soundfile. Inputs are fed once and
-repeated without a copy. Each number is the best of several rounds; both libraries run in every round.
+repeated without a copy. Each number is the best of several rounds; all libraries run in every round. torchaudio
+computes a batch of equal lengths at once; files are decoded, and librosa and soxr called, in a pool of threads.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import io
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +32,10 @@ import measure  # noqa: E402
 from sound_files import encoded, pcm, wav  # noqa: E402
 
 RATE = 16000
+Map = Callable[[Callable, list[np.ndarray]], Iterable]  # of a pool of threads
+Run = Callable[[list[np.ndarray]], Any]  # of a batch
 WARM_UP, ROUNDS = 3, 5
+PACKAGES = ("nvidia-dali-cuda130", "torchaudio", "librosa", "soxr", "soundfile", "numpy")
 
 
 def signals(batch: int, seconds: int) -> list[np.ndarray]:
@@ -56,6 +65,11 @@ def five_seconds(fn: Any, file: Any) -> Any:
     return fn.slice(decode(fn, file), start=[20 * RATE], shape=[5 * RATE], axes=[0])
 
 
+def antialiasing(fn: Any) -> dict[str, bool]:
+    """DALI's operator has no such argument: there, it is left out, and the output has aliases."""
+    return {} if fn.__name__.startswith("nvidia") else {"antialias": True}
+
+
 # name -> (what of the inputs, layout, operators, least ratio)
 CASES: dict[str, tuple[str, str | None, Callable[[Any, Any], Any], float]] = {
     "WAV > log-mel of 80": ("wav", None, lambda fn, x: log_mel(fn, decode(fn, x)), 3),
@@ -81,13 +95,83 @@ CASES: dict[str, tuple[str, str | None, Callable[[Any, Any], Any], float]] = {
         lambda fn, x: fn.audio_resample(x, in_rate=16000.0, out_rate=22050.0),
         4,
     ),
+    "audio_resample, 16 to 22.05 kHz, antialias": (
+        "signal",
+        "t",
+        lambda fn, x: fn.audio_resample(x, in_rate=16000.0, out_rate=22050.0, **antialiasing(fn)),
+        0,
+    ),
+    "audio_resample, 16 to 8 kHz, antialias": (
+        "signal",
+        "t",
+        lambda fn, x: fn.audio_resample(x, in_rate=16000.0, out_rate=8000.0, **antialiasing(fn)),
+        0,
+    ),
+}
+
+
+def decoded_by_soundfile(file: np.ndarray) -> np.ndarray:
+    import soundfile
+
+    return soundfile.read(io.BytesIO(file), dtype="float32")[0]
+
+
+def torchaudio_log_mel(map_: Map) -> Run:
+    import torch
+    import torchaudio
+
+    mel = torchaudio.transforms.MelSpectrogram(
+        RATE, n_fft=512, win_length=400, hop_length=160, n_mels=80, norm="slaney", mel_scale="slaney"
+    )
+    decibels = torchaudio.transforms.AmplitudeToDB(top_db=80)
+
+    def run(files: list[np.ndarray]) -> Any:
+        x = decibels(mel(torch.from_numpy(np.stack(list(map_(decoded_by_soundfile, files))))))
+        deviation, mean = torch.std_mean(x, dim=2, keepdim=True)
+        return (x - mean) / deviation
+
+    return run
+
+
+def librosa_log_mel(map_: Map) -> Run:
+    import librosa
+
+    def one(file: np.ndarray) -> np.ndarray:
+        mel = librosa.feature.melspectrogram(
+            y=decoded_by_soundfile(file), sr=RATE, n_fft=512, win_length=400, hop_length=160, n_mels=80
+        )
+        x = librosa.power_to_db(mel, ref=np.max)
+        return (x - x.mean(1, keepdims=True)) / x.std(1, keepdims=True)
+
+    return lambda files: list(map_(one, files))
+
+
+def libsndfile(map_: Map) -> Run:
+    return lambda files: list(map_(decoded_by_soundfile, files))
+
+
+def soxr_hq(to: int) -> Callable[[Map], Run]:
+    def of(map_: Map) -> Run:
+        import soxr
+
+        return lambda sounds: list(map_(lambda x: soxr.resample(x, RATE, to, quality="HQ"), sounds))
+
+    return of
+
+
+# name -> those that do the same, each with the least ratio
+RIVALS: dict[str, dict[str, tuple[Callable[[Map], Run], float]]] = {
+    "WAV > log-mel of 80": {"torchaudio": (torchaudio_log_mel, 3), "librosa": (librosa_log_mel, 8)},
+    "FLAC, decoding": {"libsndfile": (libsndfile, 0.95)},
+    "audio_resample, 16 to 22.05 kHz, antialias": {"soxr HQ": (soxr_hq(22050), 1)},
+    "audio_resample, 16 to 8 kHz, antialias": {"soxr HQ": (soxr_hq(8000), 1)},
 }
 
 
 def inputs(batch: int, seconds: int) -> dict[str, list[np.ndarray]]:
     rng = np.random.default_rng(1)
     sounds = signals(batch, seconds)
-    long = [np.tile(x, -(-60 // seconds))[: 60 * RATE] for x in sounds[:8]]
+    long = [np.tile(x, -(-60 // seconds))[: 60 * RATE] for x in sounds]
     short = [x[20 * RATE : 25 * RATE] for x in long]  # what the cases of long files decode
     frames = seconds * 100 + 1
     made = {
@@ -125,13 +209,27 @@ def build(library: str, data: list[np.ndarray], layout: str | None, define: Call
     return pipe
 
 
-def time_of(pipe: Any) -> float:
+def time_of(run: Callable[[], Any]) -> float:
     """Seconds per batch, over a quarter of a second or more."""
     begin, n = time.perf_counter(), 0
     while (took := time.perf_counter() - begin) < 0.25 or n < 4:
-        pipe.run()
+        run()
         n += 1
     return took / n
+
+
+def rivals_of(name: str, data: list[np.ndarray], pool: ThreadPoolExecutor) -> dict[str, Callable[[], Any]]:
+    """Those that are installed, each as a call for a batch, made once already."""
+    runs = {}
+    for rival, (make, _) in RIVALS.get(name, {}).items():
+        try:
+            run = make(pool.map)
+            run(data)
+        except ImportError as e:
+            print(f"{rival} is not there: {e}", file=sys.stderr)
+            continue
+        runs[rival] = partial(run, data)
+    return runs
 
 
 def main() -> int:
@@ -143,19 +241,29 @@ def main() -> int:
     p.add_argument("--output", default="")
     o = p.parse_args()
     data = inputs(o.batch, o.seconds)
-    rows, missed = [], []
+    rows, missed, pool = [], [], ThreadPoolExecutor(o.threads)
+    if importlib.util.find_spec("torch"):
+        __import__("torch").set_num_threads(o.threads)
     parts: dict[str, float] = {}  # penstock's seconds for 5 s, alone and out of 60 s
-    for name, (kind, layout, define, least) in CASES.items():
+    for name, (kind, layout, define, wanted) in CASES.items():
         if kind not in data or (o.only and not any(part in name for part in o.only)):
             continue
-        pipes = [build(library, data[kind], layout, define, o.threads) for library in ("DALI", "penstock")]
-        theirs, ours = (min(times) for times in zip(*([time_of(pipe) for pipe in pipes] for _ in range(ROUNDS))))
+        runs = {library: build(library, data[kind], layout, define, o.threads).run for library in ("DALI", "penstock")}
+        runs |= rivals_of(name, data[kind], pool)
+        rounds = [[time_of(run) for run in runs.values()] for _ in range(ROUNDS)]
+        times = dict(zip(runs, map(min, zip(*rounds))))
         length = len(data[kind]) * (60 if "long" in kind else 5 if "short" in kind else o.seconds)
-        parts[kind] = ours
-        rows.append(f"| {name} | {length / theirs:,.0f} | {length / ours:,.0f} | {theirs / ours:.2f} x | {least:g} x |")
-        print(rows[-1], flush=True)
-        if theirs / ours < least:
-            missed.append(name)
+        ours = parts[kind] = times["penstock"]
+        for who, least in {"DALI": wanted, **{k: v[1] for k, v in RIVALS.get(name, {}).items()}}.items():
+            if who not in times:
+                continue
+            ratio = times[who] / ours
+            rows.append(
+                f"| {name} | {who} | {length / times[who]:,.0f} | {length / ours:,.0f} | {ratio:.2f} x | {least:g} x |"
+            )
+            print(rows[-1], flush=True)
+            if ratio < least:
+                missed.append(f"{name} ({who})")
     costs = []
     for k in ("wav", "flac"):
         if {f"long {k}", f"short {k}"} <= parts.keys():
@@ -164,13 +272,13 @@ def main() -> int:
     print(*costs, sep="\n")
     text = f"""# Audio on the CPU
 
-{measure.machine()}; {measure.versions("nvidia-dali-cuda130", "numpy")}; {o.threads} threads on {os.cpu_count()}
+{measure.machine()}; {measure.versions(*PACKAGES)}; {o.threads} threads on {os.cpu_count()}
 processors. Batches of {o.batch} sounds of {o.seconds} s at {RATE // 1000} kHz, synthesised. Times real time: seconds of
 sound per second.
 `python bench/audio.py`
 
-| | DALI | penstock | ratio | wanted |
-|---|---|---|---|---|
+| | against | its | penstock | ratio | wanted |
+|---|---|---|---|---|---|
 {chr(10).join(rows)}
 
 {chr(10).join(costs)}
