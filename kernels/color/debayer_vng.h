@@ -76,7 +76,7 @@ SHARED __attribute__((always_inline)) VngDirection vng_diagonal(const At &at) {
 // `all` are the eight directions. Without loops, which keep compilers from vectors.
 template <class... Directions>
 SHARED __attribute__((always_inline)) VngColors vng_mean(int16_t v, float seventh, const Directions &...all) {
-  int16_t least = INT16_MAX, most = 0;
+  int16_t least = 0x7fff, most = 0;
   ((least = all.gradient < least ? all.gradient : least, most = all.gradient > most ? all.gradient : most), ...);
   const int16_t half = (int16_t)(most >> 1), limit = (int16_t)(least + (half < 1 ? 1 : half));
   int16_t n = 0, own = 0, a = 0, b = 0;

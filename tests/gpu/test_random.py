@@ -28,7 +28,7 @@ KINDS = [
     ("uniform", {"range": (-3.0, 200.0)}, (*INTEGERS, types.FLOAT, types.FLOAT64)),
     ("normal", {"mean": 100.0, "stddev": 60.0}, (*INTEGERS, types.FLOAT, types.FLOAT64)),
     ("uniform", {"values": [1.0, 7.0, 250.0]}, (types.UINT8, types.FLOAT)),
-    ("coin_flip", {"probability": 0.3}, (types.UINT8, types.INT64)),
+    ("coin_flip", {"probability": 0.3}, (types.UINT8, types.INT32)),
     ("beta", {"alpha": 2.0, "beta": 5.0}, (types.FLOAT, types.FLOAT64)),
     ("beta", {"alpha": 0.3, "beta": 7.0}, (types.FLOAT, types.FLOAT64)),
 ]

@@ -191,9 +191,12 @@ class Kernel:
         return rows.array, rows.fill(columns)
 
 
-@cache
+_kernels: dict[str, Kernel] = {}
+
+
 def kernel(path: str) -> Kernel:
-    return Kernel(path)
+    """One object for all threads, as plans compare kernels by identity."""
+    return _kernels.get(path) or _kernels.setdefault(path, Kernel(path))
 
 
 class Step:
