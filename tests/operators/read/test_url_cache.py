@@ -65,7 +65,8 @@ def test_a_second_epoch_asks_for_nothing(server, tmp_path):
     for _ in range(5):
         assert epoch(pipe) == want
     assert server.asked.total() == asked
-    assert pipe.stats()["remote"]["cached_bytes"] > 4 * sum(map(len, want))
+    # All epochs but the first, and one more that may have been read ahead before the first one was kept.
+    assert pipe.stats()["remote"]["cached_bytes"] >= 4 * sum(map(len, want))
 
 
 def test_another_run_asks_whether_they_are_the_same(server, tmp_path):
