@@ -153,7 +153,7 @@ def test_a_server_that_was_away(server, capfd, monkeypatch):
     pipe.run()
     away = threading.Event()
     server.fault = lambda path, number: None if away.is_set() else "hangup"
-    threading.Timer(6, away.set).start()
+    threading.Timer(10, away.set).start()  # behind 3 s the next try says so, and waits grow by jitter
     assert contents(pipe, 4) == 4 * [objects["d/0"], objects["d/1"]]
     said = [line for line in capfd.readouterr().err.splitlines() if "trying again" in line]
     assert len(said) == 1 and said[0].startswith(f"penstock: {url}/d/")
