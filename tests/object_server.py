@@ -53,9 +53,14 @@ class ObjectServer(ThreadingHTTPServer):
 
 
 def some_fail(share: float, kinds: tuple[str, ...], seed: int = 1):
-    """A fault for this share of first requests."""
-    rng = random.Random(seed)
-    return lambda path, number: rng.choice(kinds) if rng.random() < share else None
+    """A fault for this share of requests: which ones depends on the path and how often it was asked for, and not on
+    the order in which threads ask."""
+
+    def fault(path: str, number: int) -> str | None:
+        rng = random.Random(f"{seed} {path} {number}")
+        return rng.choice(kinds) if rng.random() < share else None
+
+    return fault
 
 
 @contextmanager

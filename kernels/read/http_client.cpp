@@ -180,7 +180,8 @@ class HttpClient::Exchange {
     }
   }
   void finish(RemoteRequest &r, const std::string &head, const std::string &rest) {
-    const int status = head.size() > 12 && !head.compare(0, 7, "HTTP/1.") ? atoi(head.c_str() + 9) : 0;
+    if (head.size() < 12 || head.compare(0, 7, "HTTP/1.")) throw Lost{"the answer is not HTTP"};
+    const int status = atoi(head.c_str() + 9);
     const std::string tag = header(head, "ETag");
     int64_t length = 0, size = 0;
     const bool is_plain = header(head, "Transfer-Encoding").empty() && header(head, "Content-Encoding").empty();
