@@ -85,7 +85,7 @@ def test_no_part_is_busy():
 )
 def test_a_slow_source(kwargs, advice):
     def source():
-        time.sleep(0.03)
+        time.sleep(0.1)
         return images()
 
     p = built(lambda: fn.flip(fn.external_source(source=source, layout="HWC", **kwargs)))
@@ -97,7 +97,7 @@ def test_a_slow_source(kwargs, advice):
     assert "the source of external_source (0) takes" in stats["limit"] and advice in stats["limit"]
     assert str(stats).endswith(stats["limit"])
     assert stats["waited_share"] > 0.6
-    assert 20 < stats["operators"]["external_source (0)"]["load_ms_per_batch"] < 300
+    assert 90 < stats["operators"]["external_source (0)"]["load_ms_per_batch"] < 1000
 
 
 def test_data_that_is_fed_late_is_no_slow_source():

@@ -153,7 +153,7 @@ def test_a_sample_that_takes_too_long_is_left_out(method):
     pipe = build(hangs, method, timeout=0.5)
     begin = time.monotonic()
     assert [values(pipe.run()) for _ in range(2)] == [[0, 1, 3], [4, 5, 6, 7]]
-    assert time.monotonic() - begin < 15
+    assert time.monotonic() - begin < 28  # it would have slept for 30
     (error,) = pipe.errors()
     assert "took longer than timeout=0.5 s" in error.reason and error.sample == 2
 

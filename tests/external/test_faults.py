@@ -23,12 +23,12 @@ processes = pytest.mark.parametrize("method", PROCESSES)
 
 
 def next_error(pipe, n=4):
-    """The error of one of the next batches; it comes within seconds."""
+    """The error of one of the next batches; it does not wait for what never ends."""
     begin = time.monotonic()
     with pytest.raises(PipelineError) as caught:
         for _ in range(n):
             pipe.run()
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 60
     return str(caught.value)
 
 
@@ -73,6 +73,25 @@ def test_idle_workers_may_die_unnoticed():
     assert first + values(pipe.run()) == [[i, 0] for i in range(8)]
     with pytest.raises(StopIteration):
         pipe.run()
+
+
+def test_a_worker_found_dead_is_replaced_once():
+    """Its end may be noticed before its socket is seen closed."""
+    pipe = build(sources.ten, workers=1)
+    assert values(pipe.run()) == [[i, 0] for i in range(4)]
+    pool = pipe._workers
+    while pool._pending or pool._workers[0].waiting:  # what is made ahead is there
+        with pool._lock:
+            pool._listen(10)
+    (before,) = pool.pids()
+    os.kill(before, signal.SIGKILL)
+    while pool._workers[0].process.exitcode() is None:
+        time.sleep(0.01)
+    with pool._lock:
+        pool._look_after()
+    (after,) = pool.pids()
+    assert after != before and pool._restarts == 1
+    assert values(pipe.run()) == [[i, 0] for i in range(4, 8)]
 
 
 def test_an_iterable_whose_worker_died_does_not_begin_again_in_silence(tmp_path):
@@ -290,7 +309,7 @@ def test_the_main_process_ends(method, ending, tmp_path):
     begin = time.monotonic()
     process = run_script(SCRIPT + ending, 9, tmp_path / "done", method)  # a worker is stuck
     out, err = ended(process)
-    assert gone(list(map(int, out.split()))) and time.monotonic() - begin < 12
+    assert gone(list(map(int, out.split()))) and time.monotonic() - begin < 60
     assert process.returncode == {"": 0, "s": 3, "r": 1, "o": -15}[ending[:1]]
     assert (err == "") if ending[:1] != "r" else err.strip().endswith("ValueError: an end")
 

@@ -152,6 +152,6 @@ def test_large_tables_cost_little():
                 x = x + table[k][0]
         return x
 
-    began = time.perf_counter()
+    began = time.process_time()
     pipe().run()
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10

@@ -63,7 +63,7 @@ def test_a_large_header_on_a_small_file():
         all_frames(with_size(clip(n=3), 4320, 7680))
     with pytest.raises(PipelineError, match="0 and width 64 are not a size"):
         all_frames(with_size(clip(n=3), 0, 64))
-    assert time.perf_counter() - begin < 10
+    assert time.perf_counter() - begin < 60
 
 
 def test_a_size_that_changes():

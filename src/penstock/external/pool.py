@@ -230,9 +230,10 @@ class Pool:
         for w in self._workers:
             if not w.alive or w.process is None:
                 continue
-            if w.process.exitcode() is not None:
-                self._receive(w)  # what it said before
-                if w.alive:
+            process = w.process
+            if process.exitcode() is not None:
+                self._receive(w)  # what it said before; at the end of that another process may be in its place
+                if w.alive and w.process is process:
                     self._bury(w)
                 continue
             current = self._current(w)

@@ -30,7 +30,7 @@ def calls(source):
 
 
 class TestInterpreterExit:
-    def check(self, text, files, seconds=15):
+    def check(self, text, files, seconds=50):
         begin = time.monotonic()
         done = run_script(SCRIPT + text, *files, timeout=60)
         assert (done.returncode, done.stdout, done.stderr) == (0, "ok\n", "")

@@ -65,7 +65,7 @@ def test_what_lasts_is_an_error_at_once(server, fault, error):
     pipe = build(server, ["d/0", "d/bad"], 2)
     with pytest.raises(RuntimeError, match=error) as caught:
         pipe.run()
-    assert time.monotonic() - begin < 5 and pipe.stats()["remote"]["retries"] == 0
+    assert time.monotonic() - begin < 60 and pipe.stats()["remote"]["retries"] == 0
     assert f"Sample 1 of iteration 0: {server.url}/d/bad" in str(caught.value)
 
 
@@ -205,7 +205,7 @@ def test_a_pipeline_that_waits_can_be_dropped(server):
         time.sleep(0.01)
     begin = time.monotonic()
     del pipe
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 60  # it would try for 180
 
 
 WORKERS = (

@@ -68,7 +68,7 @@ def test_a_certificate_that_is_not_trusted(server, tmp_path):
     pipe = build([f"{server.url.replace('http', 'https')}/b/x"])
     with pytest.raises(RuntimeError, match="the server's certificate is not trusted"):
         pipe.run()
-    assert time.monotonic() - begin < 5 and pipe.stats()["remote"]["retries"] == 0
+    assert time.monotonic() - begin < 60 and pipe.stats()["remote"]["retries"] == 0
     assert not server.seen, "nothing was sent to a server that nobody knows"
 
 
