@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "read/fetcher.h"
 
+#include <algorithm>
+#include <chrono>
 #include <ctime>
 
 #include "core/native_time.h"
@@ -12,7 +14,16 @@ static int64_t now_ns() {
   return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-Fetcher::Fetcher(int n_threads, int64_t most_bytes) : most_bytes_(most_bytes) {
+// One more thread is worth it for so much waiting, and all are when nothing has come for so long.
+static constexpr int64_t kWorthAThread = 64000;
+static constexpr auto kNoProgress = std::chrono::milliseconds(5);
+
+Fetcher::Fetcher(int n_threads, int64_t most_bytes)
+    : most_bytes_(most_bytes),
+      n_threads_(n_threads),
+      processors_(std::max((int)std::thread::hardware_concurrency(), 1)),
+      most_busy_(n_threads),
+      run_ns_(n_threads * kWorthAThread) {
   try {
     for (int t = 0; t < n_threads; t++) threads_.emplace_back([this] { work(); });
   } catch (...) {
@@ -92,26 +103,50 @@ void Fetcher::collect(FetchJob *job) {
   if (may_go_on()) wake_.notify_one();
 }
 
+void Fetcher::learn(int64_t run_ns) {
+  finished_++;
+  run_ns_ += (run_ns - run_ns_) / 32;
+  const int64_t wanted = run_ns_ * processors_ / kWorthAThread;
+  most_busy_ = (int)std::clamp<int64_t>(wanted, std::min(2 * processors_, n_threads_), n_threads_);
+}
+
+void Fetcher::watch(std::unique_lock<std::mutex> &lock) {
+  const int64_t before = finished_;
+  watched_ = true;
+  const auto status = wake_.wait_for(lock, kNoProgress);
+  watched_ = false;
+  if (status == std::cv_status::timeout && finished_ == before) most_busy_ = std::min(2 * most_busy_, n_threads_);
+}
+
 void Fetcher::work() {
   Scratch scratch;
   FetchJob::Arena arena;
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [&] { return stop_ || may_go_on(); });
+    while (!stop_ && (!may_go_on() || busy_ >= most_busy_)) {
+      if (may_go_on() && !watched_)
+        watch(lock);
+      else
+        wake_.wait(lock);
+    }
     if (stop_) return;
     FetchJob *job = to_begin_.front();
     const int run = job->next_run++;
+    const int64_t began = now_ns();
+    if (!run) job->done.begin_ns = began;
     if (job->next_run == (int)job->runs.size()) to_begin_.pop_front();
-    if (!run) job->done.begin_ns = now_ns();
-    const bool more = may_go_on();
+    busy_++;
+    const bool more = may_go_on() && (busy_ < most_busy_ || !watched_);
     lock.unlock();
     if (more) wake_.notify_one();
     if (arena.number != job->number) arena = {job, job->number};
-    const int64_t bytes = job->read(run, arena, scratch);
+    const int64_t bytes = job->read(run, arena, scratch), ended = now_ns();
     lock.lock();
+    busy_--;
+    learn(ended - began);
     held_ += bytes, job->done.bytes_read += bytes;
     job->runs_left--;
-    if (!job->runs_left) job->done.end_ns = now_ns();
+    if (!job->runs_left) job->done.end_ns = ended;
     if (!job->runs_left || job->runs_left == job->last_quarter()) job->progress.notify_all();
   }
 }

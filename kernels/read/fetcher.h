@@ -67,6 +67,8 @@ class Fetcher {
  private:
   void work();
   bool may_go_on() const;
+  void learn(int64_t run_ns);
+  void watch(std::unique_lock<std::mutex> &lock);
   void goes_first(FetchJob *job);
   void collect(FetchJob *job);
   std::unique_ptr<Storage> storage_ = local_files();
@@ -77,5 +79,12 @@ class Fetcher {
   std::deque<FetchJob *> to_collect_;  // that nobody has waited for, the oldest first
   const int64_t most_bytes_;
   int64_t held_ = 0;  // bytes of those
+  // As many threads read at once as their waiting is worth: many where answers take long, few where they are here soon,
+  // as threads that fight for the processors only cost time.
+  const int n_threads_, processors_;
+  int most_busy_, busy_ = 0;
+  int64_t run_ns_;        // how long a run takes, on average
+  int64_t finished_ = 0;  // runs
+  bool watched_ = false;  // a thread looks whether those that read get on
   bool stop_ = false;
 };
