@@ -9,7 +9,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -33,6 +33,11 @@ class ObjectServer(ThreadingHTTPServer):
         self.latency = 0.0
         self.redirects: dict[str, str] = {}
         self.answer_with = ""  # the text of refusals
+        self.sums: Callable[[bytes], dict[str, str]] = lambda body: {}  # headers with checksums of an object
+        # Requests for these paths are answered when so many of them are there at once.
+        self.gated: Callable[[str], bool] = lambda path: False
+        self.wanted_at_once = self.at_gate = 0
+        self.gate = threading.Event()
         # A function of path and number of the request for it that gives a fault of `_Handler`, or None.
         self.fault = lambda path, number: None
         self.lock = threading.Lock()
@@ -105,7 +110,12 @@ class _Handler(BaseHTTPRequestHandler):
             server.in_flight += 1
             server.most_in_flight = max(server.most_in_flight, server.in_flight)
             fault = server.fault(path, number)
+            server.at_gate += server.gated(path)
+            if server.at_gate >= server.wanted_at_once:
+                server.gate.set()
         try:
+            if server.gated(path):
+                server.gate.wait(300)
             if server.latency:
                 time.sleep(server.latency)
             self.respond(path, parse_qs(parts.query), fault)
@@ -123,6 +133,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self.wfile.write(b"HT\xd4P/1.1 2\x900 OK\r\nContent-Lengtl: 5\r\n\r\nhello")
             return None
+        if fault == "late":  # nothing comes
+            server.stopped.wait(60)
+            self.close_connection = True
+            return None
         if fault == "hangup":
             self.close_connection = True
             return None
@@ -136,6 +150,9 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {"ETag": f'"{hashlib.md5(body).hexdigest()}"', "Last-Modified": "Sun, 22 Nov 2026 10:00:00 GMT"}
         if self.headers.get("If-None-Match") == headers["ETag"]:
             return self.send(304, b"", headers)
+        headers |= server.sums(body)
+        if fault == "flipped":  # a bit, on the way
+            body = bytes([body[0] ^ 4]) + body[1:]
         if server.gzips:
             body, headers["Content-Encoding"] = gzip.compress(body), "gzip"
         wanted, status = self.headers.get("Range"), 200

@@ -6,23 +6,26 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 
 #include "core/memory.h"
+#include "read/http_head.h"
 
 namespace {
 
-constexpr int64_t kConnectNs = 10000000000, kLookMs = 200;
-constexpr size_t kMostHead = 16 << 10;
+constexpr int64_t kMillisecond = 1000000;
+// So often it is looked whether what is waited for is still wanted.
+constexpr int64_t kLookNs = 200 * kMillisecond;
+constexpr size_t kHead = 1 << 10, kMostHead = 16 << 10;  // usually, and at most
 
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
@@ -50,21 +53,6 @@ std::string encoded(const std::string &path) {
   return out;
 }
 
-// The value of a header, without spaces around it; "" if there is none.
-std::string header(const std::string &head, const char *name) {
-  const size_t length = strlen(name);
-  for (size_t at = head.find("\r\n"); at != std::string::npos; at = head.find("\r\n", at + 2)) {
-    const char *line = head.c_str() + at + 2;
-    if (strncasecmp(line, name, length) || line[length] != ':') continue;
-    const char *begin = line + length + 1, *end = strstr(begin, "\r\n");
-    if (!end) end = head.c_str() + head.size();
-    while (begin < end && (*begin == ' ' || *begin == '\t')) begin++;
-    while (end > begin && (end[-1] == ' ' || end[-1] == '\t')) end--;
-    return std::string(begin, end);
-  }
-  return "";
-}
-
 bool number(const std::string &text, int64_t *value) {
   if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos) return false;
   *value = atoll(text.c_str());
@@ -73,161 +61,200 @@ bool number(const std::string &text, int64_t *value) {
 
 }  // namespace
 
-// One request and its answer on one connection.
+// One request and its answer on one connection. Calls block for `kLookNs` at most.
 class HttpClient::Exchange {
  public:
-  Exchange(HttpClient &c, const Url &u, bool (*is)(const void *), const void *of)
-      : client_(c), url_(u), is_unwanted_(is), of_(of) {}
+  // `to` as in the request, whose own memory another exchange may be writing to.
+  Exchange(const RemoteLimits &limits, const Url &url, const RemoteRequest &request, char *to,
+           bool (*is_unwanted)(const void *), const void *of)
+      : url(url), limits_(limits), request_(request), to_(to), is_unwanted_(is_unwanted), of_(of) {}
   ~Exchange() {
-    if (fd_ >= 0) close(fd_);
+    if (fd >= 0) close(fd);
+    if (content_.data && !to_) memory_give(content_.data);
   }
-  // False: the connection was kept, and the server had closed it meanwhile.
-  bool run(RemoteRequest &r, bool may_be_kept) {
-    fd_ = may_be_kept ? client_.take(url_) : -1;
-    const bool was_kept = fd_ >= 0;
-    if (!was_kept) connect();
-    std::string head, rest;
-    try {
-      send(text_of(r));
-      receive_head(&head, &rest);
-    } catch (const Lost &) {
-      if (was_kept && head.empty() && rest.empty()) return false;
-      throw;
-    }
-    finish(r, head, rest);
-    if (strcasecmp(header(head, "Connection").c_str(), "close") && !head.compare(0, 8, "HTTP/1.1"))
-      client_.keep(url_, fd_), fd_ = -1;
-    return true;
-  }
+  Exchange(const Exchange &) = delete;
 
- private:
-  std::string text_of(const RemoteRequest &r) const {
-    std::string t = (r.length == RemoteRequest::kOnlySize ? "HEAD " : "GET ") + url_.path +
-                    " HTTP/1.1\r\nHost: " + url_.host + (url_.port == "80" ? "" : ":" + url_.port) +
-                    "\r\nUser-Agent: penstock\r\n";
-    if (r.length >= 0)
-      t += "Range: bytes=" + std::to_string(r.offset) + "-" + std::to_string(r.offset + r.length - 1) + "\r\n";
-    if (!r.unless.empty()) t += "If-None-Match: " + r.unless + "\r\n";
-    return t + "\r\n";
-  }
-  void wait(short events, int64_t longest, const char *why) {
-    const int64_t until = now_ns() + longest;
-    for (;;) {
-      pollfd p{fd_, events, 0};
-      const int n = poll(&p, 1, kLookMs);
-      if (n > 0) return;
-      if (n < 0 && errno != EINTR) throw Lost{strerror(errno)};
-      if (is_unwanted_(of_)) fail("it was no longer wanted");
-      if (now_ns() > until) throw Lost{why};
-    }
-  }
   void connect() {
     addrinfo hints{}, *found = nullptr;
     hints.ai_socktype = SOCK_STREAM;
-    if (getaddrinfo(url_.host.c_str(), url_.port.c_str(), &hints, &found))
+    if (getaddrinfo(url.host.c_str(), url.port.c_str(), &hints, &found))
       throw Lost{"the server can't be reached: dns error"};
     const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> all(found, &freeaddrinfo);
     int error = 0;
     for (const addrinfo *a = found; a; a = a->ai_next) {
-      fd_ = socket(a->ai_family, a->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, a->ai_protocol);
-      if (fd_ < 0) throw Lost{strerror(errno)};
-      error = ::connect(fd_, a->ai_addr, a->ai_addrlen) ? errno : 0;
+      fd = socket(a->ai_family, a->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, a->ai_protocol);
+      if (fd < 0) throw Lost{strerror(errno)};
+      error = ::connect(fd, a->ai_addr, a->ai_addrlen) ? errno : 0;
       if (error == EINPROGRESS) {
-        wait(POLLOUT, kConnectNs, "the server can't be reached: timed out");
+        wait_to_connect();
         socklen_t size = sizeof error;
-        getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size);
+        getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
       }
       if (!error) break;
-      close(fd_), fd_ = -1;
+      close(fd), fd = -1;
     }
-    if (fd_ < 0) throw Lost{std::string("the server can't be reached: ") + strerror(error)};
+    if (fd < 0) throw Lost{std::string("the server can't be reached: ") + strerror(error)};
     const int one = 1;
-    setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    // From here on calls wait by themselves, which is one less than asking first.
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    const int64_t ns = limits_.hedge_ns > 0 ? std::clamp(limits_.hedge_ns, kMillisecond, kLookNs) : kLookNs;
+    const timeval look{0, (suseconds_t)(ns / 1000)};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof look);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &look, sizeof look);
   }
-  void send(const std::string &text) {
+
+  void send() {
+    const std::string text = text_of_request();
+    last_ns_ = began_ns_ = now_ns();
     for (size_t done = 0; done < text.size();) {
-      const ssize_t n = ::send(fd_, text.data() + done, text.size() - done, MSG_NOSIGNAL);
+      const ssize_t n = ::send(fd, text.data() + done, text.size() - done, MSG_NOSIGNAL);
       if (n > 0)
-        done += (size_t)n;
+        done += (size_t)n, last_ns_ = now_ns();
       else if (errno == EAGAIN)
-        wait(POLLOUT, client_.read_ns_, "the server does not answer in time");
+        look();
       else if (errno != EINTR)
         throw Lost{std::string("the connection was lost: ") + strerror(errno)};
     }
   }
-  int64_t some(char *to, int64_t room) {
-    for (;;) {
-      const ssize_t n = recv(fd_, to, (size_t)room, 0);
-      if (n > 0) return n;
-      if (!n) throw Lost{"the answer was cut off"};
-      if (errno == EAGAIN)
-        wait(POLLIN, client_.read_ns_, "the server does not answer in time");
-      else if (errno != EINTR)
-        throw Lost{std::string("the answer was cut off: ") + strerror(errno)};
+
+  // Takes what comes next, by the `flags` of recv; false if nothing has come.
+  bool receive(int flags) {
+    if (!is_in_body_ && got_ == head_.size()) {
+      if (got_ >= kMostHead) throw NotForUs();
+      head_.resize(std::max(kHead, 2 * got_));
+    }
+    char *const to = is_in_body_ ? content_.data + got_ : &head_[got_];
+    const size_t room = is_in_body_ ? (size_t)content_.size - got_ : head_.size() - got_;
+    const ssize_t n = recv(fd, to, room, flags);
+    if (!n) throw Lost{"the answer was cut off"};
+    if (n < 0) {
+      if (errno != EAGAIN && errno != EINTR) throw Lost{std::string("the answer was cut off: ") + strerror(errno)};
+      look();
+      return false;
+    }
+    last_ns_ = now_ns();
+    const size_t before = got_;
+    got_ += (size_t)n;
+    if (!is_in_body_) find_end_of_head(before < 3 ? 0 : before - 3);
+    if (is_in_body_ && (int64_t)got_ == content_.size) finish();
+    return true;
+  }
+
+  bool has_begun() const { return got_ > 0 || is_in_body_; }
+  bool is_silent() const { return limits_.hedge_ns > 0 && now_ns() - last_ns_ >= limits_.hedge_ns; }
+
+  // Gives the answer to the request.
+  void hand_over(RemoteRequest &r) {
+    r.is_unchanged = is_unchanged_;
+    if (!is_unchanged_) r.found = {size_, version_of(head.tag.c_str())}, r.tag = head.tag;
+    if (content_.data && !to_ && r.to) {
+      memcpy(r.to, content_.data, content_.size);
+      r.content = {r.to, content_.size};
+    } else {
+      r.content = content_;
+      content_ = {nullptr, 0};
+    }
+    r.state = RemoteRequest::kDone;
+  }
+
+  const Url &url;
+  HttpHead head;
+  int fd = -1;
+  bool is_done = false, was_kept = false;
+
+ private:
+  std::string text_of_request() const {
+    const RemoteRequest &r = request_;
+    std::string t;
+    t.reserve(url.path.size() + url.host.size() + r.unless.size() + 160);
+    t.append(r.length == RemoteRequest::kOnlySize ? "HEAD " : "GET ").append(url.path).append(" HTTP/1.1\r\nHost: ");
+    t.append(url.host);
+    if (url.port != "80") t.append(":").append(url.port);
+    t.append("\r\nUser-Agent: penstock\r\n");
+    if (r.length >= 0) {
+      char range[80];
+      snprintf(range, sizeof range, "Range: bytes=%lld-%lld\r\n", (long long)r.offset,
+               (long long)(r.offset + r.length - 1));
+      t.append(range);
+    }
+    if (!r.unless.empty()) t.append("If-None-Match: ").append(r.unless).append("\r\n");
+    return t.append("\r\n");
+  }
+
+  void wait_to_connect() {
+    for (const int64_t until = now_ns() + limits_.connect_ns;;) {
+      pollfd p{fd, POLLOUT, 0};
+      const int n = poll(&p, 1, (int)(kLookNs / kMillisecond));
+      if (n > 0) return;
+      if (n < 0 && errno != EINTR) throw Lost{strerror(errno)};
+      if (is_unwanted_(of_)) fail("it was no longer wanted");
+      if (now_ns() > until) throw Lost{"the server can't be reached: timed out"};
     }
   }
-  void receive_head(std::string *head, std::string *rest) {
-    char data[kMostHead];
-    size_t got = 0;
-    for (;;) {
-      if (got == kMostHead) throw NotForUs();
-      got += (size_t)some(data + got, (int64_t)(kMostHead - got));
-      const char *end = (const char *)memmem(data, got, "\r\n\r\n", 4);
-      if (!end) continue;
-      head->assign(data, end - data);
-      rest->assign(end + 4, data + got - (end + 4));
-      return;
-    }
+  // Whether to wait any longer.
+  void look() const {
+    if (is_unwanted_(of_)) fail("it was no longer wanted");
+    const int64_t now = now_ns();
+    if (now - last_ns_ > limits_.read_ns || now - began_ns_ > limits_.request_ns)
+      throw Lost{"the server does not answer in time"};
   }
-  void finish(RemoteRequest &r, const std::string &head, const std::string &rest) {
-    if (head.size() < 12 || head.compare(0, 7, "HTTP/1.")) throw Lost{"the answer is not HTTP"};
-    const int status = atoi(head.c_str() + 9);
-    const std::string tag = header(head, "ETag");
-    int64_t length = 0, size = 0;
-    const bool is_plain = header(head, "Transfer-Encoding").empty() && header(head, "Content-Encoding").empty();
+
+  void find_end_of_head(size_t from) {
+    const char *const end = (const char *)memmem(&head_[from], got_ - from, "\r\n\r\n", 4);
+    if (!end) return;
+    const size_t length = end - head_.data(), rest = got_ - length - 4;
+    if (!head.parse(head_.data(), (int64_t)length)) throw Lost{"the answer is not HTTP"};
     for (const int busy : {408, 425, 429, 500, 502, 503, 504})
-      if (status == busy) throw Busy{head.substr(9, head.find("\r\n") - 9)};
-    if (status == 304 && !r.unless.empty() && rest.empty()) {
-      r.is_unchanged = true, r.state = RemoteRequest::kDone;
-      return;
-    }
-    if (!is_plain || tag.empty() || tag.back() != '"' || !number(header(head, "Content-Length"), &length))
-      throw NotForUs();
-    if (status == 206 && r.length >= 0) {
-      const std::string range = header(head, "Content-Range"), wanted = "bytes " + std::to_string(r.offset) + "-" +
-                                                                        std::to_string(r.offset + length - 1) + "/";
-      if (range.compare(0, wanted.size(), wanted) || !number(range.substr(wanted.size()), &size) || length > r.length)
+      if (head.status == busy) throw Busy{head.reason};
+    const int64_t body = check_head();
+    if ((int64_t)rest > body) throw NotForUs();  // the connection is out of step
+    is_in_body_ = true, got_ = 0;
+    if (is_unchanged_ || request_.length == RemoteRequest::kOnlySize) return finish();
+    content_ = {to_ ? to_ : (char *)memory_take(std::max<int64_t>(body, 1)), body};
+    if (!content_.data) throw NotForUs();
+    memcpy(content_.data, &head_[length + 4], rest);
+    got_ = rest;
+  }
+
+  // Gives the length of the body.
+  int64_t check_head() {
+    const RemoteRequest &r = request_;
+    if (head.status == 304 && !r.unless.empty()) return is_unchanged_ = true, 0;
+    const int64_t length = head.length;
+    if (!head.is_plain || head.tag.empty() || head.tag.back() != '"' || length < 0) throw NotForUs();
+    if (head.status == 206 && r.length >= 0) {
+      const std::string wanted =
+          "bytes " + std::to_string(r.offset) + "-" + std::to_string(r.offset + length - 1) + "/";
+      if (length != r.length || head.range.compare(0, wanted.size(), wanted) ||
+          !number(head.range.substr(wanted.size()), &size_) || size_ < r.offset + length)
         throw NotForUs();
-      if (length < r.length || size < r.offset + length) throw NotForUs();
-    } else if (status == 200 && r.length < 0 && !r.offset) {
-      size = length;
+    } else if (head.status == 200 && r.length < 0 && !r.offset) {
+      size_ = length;
     } else {
       throw NotForUs();
     }
-    r.found = {size, version_of(tag.c_str())}, r.tag = tag;
-    if (r.length != RemoteRequest::kOnlySize)
-      receive_body(r, length, rest);
-    else if (!rest.empty())
-      throw NotForUs();  // a body that nobody asked for: the connection is out of step
-    r.state = RemoteRequest::kDone;
-  }
-  void receive_body(RemoteRequest &r, int64_t length, const std::string &rest) {
-    if ((int64_t)rest.size() > length) throw NotForUs();
-    std::unique_ptr<char, decltype(&memory_give)> block(
-        r.to ? nullptr : (char *)memory_take(std::max<int64_t>(length, 1)), &memory_give);
-    if (!r.to && !block) throw NotForUs();
-    char *const to = r.to ? r.to : block.get();
-    memcpy(to, rest.data(), rest.size());
-    for (int64_t done = (int64_t)rest.size(); done < length;) done += some(to + done, length - done);
-    block.release();
-    r.content = {to, length};
+    return r.length == RemoteRequest::kOnlySize ? 0 : length;
   }
 
-  HttpClient &client_;
-  const Url &url_;
+  void finish() {
+    if (head.status == 200 && request_.length != RemoteRequest::kOnlySize)
+      if (const char *const sum = wrong_checksum(head, content_.data, content_.size); *sum)
+        throw Lost{std::string("the answer does not have the ") + sum + " checksum that the server names"};
+    is_done = true;
+  }
+
+  const RemoteLimits &limits_;
+  const RemoteRequest &request_;
+  char *const to_;
   bool (*const is_unwanted_)(const void *);
   const void *const of_;
-  int fd_ = -1;
+  int64_t began_ns_ = 0, last_ns_ = 0;  // when it was asked, and when bytes came or went last
+  std::string head_;                    // with room for more
+  size_t got_ = 0;                      // of the head, or of the body
+  bool is_in_body_ = false, is_unchanged_ = false;
+  int64_t size_ = -1;
+  Content content_{nullptr, 0};
 };
 
 HttpClient::~HttpClient() {
@@ -261,13 +288,69 @@ void HttpClient::keep(const Url &url, int fd) {
   kept_[url.host + ":" + url.port].push_back(fd);
 }
 
-bool HttpClient::carry_out(RemoteRequest &request, bool (*is_unwanted)(const void *), const void *of) {
+// False: the connection was kept, and the server had closed it meanwhile.
+bool HttpClient::begin(Exchange &e, bool may_be_kept) {
+  e.fd = may_be_kept ? take(e.url) : -1;
+  e.was_kept = e.fd >= 0;
+  try {
+    if (!e.was_kept) e.connect();
+    e.send();
+    while (!e.is_done && !e.is_silent()) e.receive(0);
+  } catch (const Lost &) {
+    if (e.was_kept && !e.has_begun()) return false;
+    throw;
+  }
+  return true;
+}
+
+// Until one of them is done; one that fails leaves it to the other.
+void HttpClient::race(Exchange &first, Exchange &second) {
+  Exchange *left[] = {&first, &second};
+  int n = 2;
+  const auto attempt = [&](auto step) {
+    try {
+      step();
+    } catch (const Lost &) {
+      if (!--n) throw;
+      return false;
+    } catch (const Busy &) {
+      if (!--n) throw;
+      return false;
+    }
+    return true;
+  };
+  if (!attempt([&] { second.connect(), second.send(); })) left[1] = nullptr;
+  while (!first.is_done && !second.is_done) {
+    pollfd p[2];
+    for (int i = 0; i < 2; i++) p[i] = {left[i] ? left[i]->fd : -1, POLLIN, 0};
+    poll(p, 2, (int)(kLookNs / kMillisecond));
+    for (int i = 0; i < 2 && !first.is_done; i++)  // without an event it looks whether to wait any longer
+      if (left[i] && !attempt([&] { left[i]->receive(MSG_DONTWAIT); })) left[i] = nullptr;
+  }
+}
+
+bool HttpClient::carry_out(RemoteRequest &request, bool (*is_unwanted)(const void *), const void *of, int *hedged) {
   Url url;
   if (!parse(request.name, &url)) return false;
+  const auto finish = [&](Exchange &e) {
+    e.hand_over(request);
+    if (e.head.is_kept) keep(url, e.fd), e.fd = -1;
+  };
   try {
-    if (!Exchange(*this, url, is_unwanted, of).run(request, true))
-      Exchange(*this, url, is_unwanted, of).run(request, false);
-    return true;
+    for (const bool may_be_kept : {true, false}) {
+      Exchange first(limits_, url, request, request.to, is_unwanted, of);
+      if (!begin(first, may_be_kept)) continue;
+      if (!first.is_done) {
+        Exchange second(limits_, url, request, nullptr, is_unwanted, of);
+        ++*hedged;
+        race(first, second);
+        finish(first.is_done ? first : second);
+      } else {
+        finish(first);
+      }
+      return true;
+    }
+    return false;
   } catch (const NotForUs &) {
     return false;
   } catch (const Busy &busy) {

@@ -10,11 +10,11 @@
 
 class HttpClient {
  public:
-  explicit HttpClient(int64_t read_ns) : read_ns_(read_ns) {}
+  explicit HttpClient(const RemoteLimits &limits) : limits_(limits) {}
   ~HttpClient();
   // Carries out the request: its state is then kDone, or kFailed if that may pass. False: it is for the general client.
-  // Gives up with an exception when `is_unwanted()`.
-  bool carry_out(RemoteRequest &request, bool (*is_unwanted)(const void *), const void *of);
+  // Gives up with an exception when `is_unwanted()`. Says how often a second connection was asked for the same.
+  bool carry_out(RemoteRequest &request, bool (*is_unwanted)(const void *), const void *of, int *hedged);
 
  private:
   struct Url {
@@ -22,10 +22,12 @@ class HttpClient {
   };
   class Exchange;
   static bool parse(const std::string &name, Url *url);
+  bool begin(Exchange &exchange, bool may_be_kept);
+  void race(Exchange &first, Exchange &second);
   int take(const Url &url);  // a kept connection; -1: there is none
   void keep(const Url &url, int fd);
 
-  const int64_t read_ns_;  // the longest silence
+  const RemoteLimits limits_;
   std::mutex mutex_;
   std::map<std::string, std::vector<int>> kept_;  // connections by host and port
 };

@@ -37,8 +37,12 @@ std::string without_secrets(const std::string &url) {
 
 thread_local const std::atomic<bool> *RemoteQueue::unwanted = nullptr;
 
-RemoteQueue::RemoteQueue(int64_t patience_ns, int32_t most_tries, std::unique_ptr<HttpClient> http)
-    : patience_ns_(patience_ns), most_tries_(most_tries), http_(std::move(http)) {}
+RemoteRequest::~RemoteRequest() {
+  if (!keeps_content && content.data) memory_give(content.data);
+}
+
+RemoteQueue::RemoteQueue(const RemoteLimits &limits, std::unique_ptr<HttpClient> http)
+    : limits_(limits), http_(std::move(http)) {}
 RemoteQueue::~RemoteQueue() = default;
 
 uint64_t version_of(const char *tag) {
@@ -58,13 +62,13 @@ std::shared_ptr<RemoteRequest> RemoteQueue::ask(const std::string &name, int64_t
   for (int tries = 1;; tries++) {
     auto r = std::make_shared<RemoteRequest>(name, offset, length, to, unless);
     add(counts.requests, 1);
-    carry_out(r, closing);
+    carry_out(r, counts, closing);
     if (r->state == RemoteRequest::kDone) {
       add(counts.bytes, r->content.size);
       return r;
     }
-    const bool lasts = r->why == kForGood || (r->why == kServerBusy && tries >= most_tries_) ||
-                       (r->why == kNotReachable && now_ns() - since >= patience_ns_);
+    const bool lasts = r->why == kForGood || (r->why == kServerBusy && tries >= limits_.most_tries) ||
+                       (r->why == kNotReachable && now_ns() - since >= limits_.patience_ns);
     if (lasts) {
       add(counts.failed, 1);
       if (tries == 1) fail("%s", r->error.c_str());
@@ -75,20 +79,63 @@ std::shared_ptr<RemoteRequest> RemoteQueue::ask(const std::string &name, int64_t
   }
 }
 
-void RemoteQueue::carry_out(const std::shared_ptr<RemoteRequest> &r, const std::atomic<bool> &closing) {
-  const auto is_unwanted = [](const void *c) { return nobody_wants_it(*(const std::atomic<bool> *)c); };
-  if (http_ && http_->carry_out(*r, is_unwanted, &closing)) return;
-  std::unique_lock<std::mutex> lock(mutex_);
+// The mutex is locked.
+void RemoteQueue::push(const Request &r) {
   queue_.push_back(r);
   to_take_.notify_one();
-  while (r->state != RemoteRequest::kDone && r->state != RemoteRequest::kFailed) {
-    r->answered.wait_for(lock, kLook);
+}
+
+// The same. One whose bytes are being copied is waited for by nobody.
+void RemoteQueue::give_up(const Request &r) {
+  if (r->state != RemoteRequest::kWaiting) return;
+  r->state = RemoteRequest::kGivenUp;
+  queue_.erase(std::remove(queue_.begin(), queue_.end(), r), queue_.end());
+}
+
+void RemoteQueue::carry_out(Request &r, RemoteCounts &counts, const std::atomic<bool> &closing) {
+  const auto is_unwanted = [](const void *c) { return nobody_wants_it(*(const std::atomic<bool> *)c); };
+  if (http_) {
+    int hedged = 0;
+    const bool done = http_->carry_out(*r, is_unwanted, &closing, &hedged);
+    if (hedged) add(counts.hedged, hedged), add(counts.requests, hedged);
+    if (done) return;
+  }
+  const auto has_ended = [](const Request &q) {
+    return q->state == RemoteRequest::kDone || q->state == RemoteRequest::kFailed;
+  };
+  const int64_t begun = now_ns();
+  const auto look = std::min<std::chrono::nanoseconds>(
+      kLook, std::chrono::nanoseconds(limits_.hedge_ns ? limits_.hedge_ns : INT64_MAX));
+  Request second;  // the same, asked once more
+  std::unique_lock<std::mutex> lock(mutex_);
+  push(r);
+  while (!has_ended(r)) {
+    r->answered->wait_for(lock, look);
     if (r->state == RemoteRequest::kWaiting && nobody_wants_it(closing)) {
-      r->state = RemoteRequest::kGivenUp;
-      queue_.erase(std::remove(queue_.begin(), queue_.end(), r), queue_.end());
+      for (const Request &q : {r, second})
+        if (q) give_up(q);
       fail("it was no longer wanted");
     }
+    if (second && second->state == RemoteRequest::kDone && r->state == RemoteRequest::kWaiting) {
+      give_up(r);
+      if (r->to && second->content.data) {
+        memcpy(r->to, second->content.data, second->content.size);
+        memory_give(second->content.data);
+        second->content.data = r->to;
+      }
+      second->keeps_content = true;
+      r = std::move(second);
+      return;
+    }
+    if (!second && limits_.hedge_ns && !r->has_begun && r->state == RemoteRequest::kWaiting &&
+        now_ns() - begun >= limits_.hedge_ns) {
+      second = std::make_shared<RemoteRequest>(r->name, r->offset, r->length, nullptr, r->unless);
+      second->answered = r->answered, second->keeps_content = false;
+      counts.hedged++, counts.requests++;
+      push(second);
+    }
   }
+  if (second) give_up(second);
 }
 
 // Twice as long each time, and of different length for each thread, so that they do not all come at once.
@@ -100,7 +147,7 @@ void RemoteQueue::wait_before_retry(const RemoteRequest &r, int tries, int64_t s
   if (now - since > kSilent && now - last_line_ns_ > kSecond * 60) {
     last_line_ns_ = now;
     fprintf(stderr, "penstock: %s: %s; trying again for up to %lld s\n", without_secrets(r.name).c_str(),
-            r.error.c_str(), (long long)(patience_ns_ / kSecond));
+            r.error.c_str(), (long long)(limits_.patience_ns / kSecond));
   }
   lock.unlock();
   while (now_ns() < until) {
@@ -147,7 +194,12 @@ void RemoteQueue::answer(void *request, const char *data, int64_t bytes, RemoteV
   r->found = found, r->tag = tag;
   std::lock_guard<std::mutex> lock(mutex_);
   r->state = state;
-  r->answered.notify_one();
+  r->answered->notify_one();
+}
+
+void RemoteQueue::has_begun(void *request) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  taken_.find(request)->second->has_begun = true;
 }
 
 void RemoteQueue::is_unchanged(void *request) {
@@ -155,7 +207,7 @@ void RemoteQueue::is_unchanged(void *request) {
   const auto place = taken_.find(request);
   RemoteRequest &r = *place->second;
   if (r.state == RemoteRequest::kWaiting) r.state = RemoteRequest::kDone, r.is_unchanged = true;
-  r.answered.notify_one();
+  r.answered->notify_one();
   taken_.erase(place);
 }
 
@@ -164,7 +216,7 @@ void RemoteQueue::refuse(void *request, RemoteFailure why, const char *error) {
   const auto place = taken_.find(request);
   RemoteRequest &r = *place->second;
   if (r.state == RemoteRequest::kWaiting) r.state = RemoteRequest::kFailed, r.why = why, r.error = error;
-  r.answered.notify_one();
+  r.answered->notify_one();
   taken_.erase(place);
 }
 
@@ -178,12 +230,14 @@ RemoteCounts RemoteQueue::read(const RemoteCounts &counts) {
   return counts;
 }
 
-// It lives until the process ends, as threads wait in it. Null: no memory.
-// `http_read_s`: the longest silence of a server that is asked by plain HTTP; 0: it is not asked like that.
-EXPORT RemoteQueue *remote_queue_create(double patience_s, int32_t most_tries, double http_read_s) {
+// It lives until the process ends, as threads wait in it. Null: no memory. Without `by_http` all requests are carried
+// out by threads of Python.
+EXPORT RemoteQueue *remote_queue_create(double patience_s, int64_t most_tries, double connect_s, double read_s,
+                                        double request_s, double hedge_s, int32_t by_http) {
   try {
-    auto http = http_read_s > 0 ? std::make_unique<HttpClient>((int64_t)(http_read_s * (double)kSecond)) : nullptr;
-    return new RemoteQueue((int64_t)(patience_s * (double)kSecond), most_tries, std::move(http));
+    const auto ns = [](double s) { return (int64_t)(s * (double)kSecond); };
+    const RemoteLimits limits{ns(patience_s), most_tries, ns(connect_s), ns(read_s), ns(request_s), ns(hedge_s)};
+    return new RemoteQueue(limits, by_http ? std::make_unique<HttpClient>(limits) : nullptr);
   } catch (const std::exception &) {
     return nullptr;
   }
@@ -196,6 +250,8 @@ EXPORT void remote_answer(RemoteQueue *queue, void *request, const char *data, i
   queue->answer(request, data, bytes, {size, version}, tag);
 }
 EXPORT_LONG(remote_answer)
+EXPORT void remote_has_begun(RemoteQueue *queue, void *request) { queue->has_begun(request); }
+EXPORT_SHORT(remote_has_begun)
 EXPORT void remote_is_unchanged(RemoteQueue *queue, void *request) { queue->is_unchanged(request); }
 EXPORT_SHORT(remote_is_unchanged)
 EXPORT void remote_refuse(RemoteQueue *queue, void *request, int32_t why, const char *error) {

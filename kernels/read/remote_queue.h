@@ -23,7 +23,7 @@ struct RemoteTask {
 
 // What came of the requests of a reader.
 struct RemoteCounts {
-  int64_t requests, retries, failed, bytes, cached_bytes;
+  int64_t requests, retries, failed, bytes, cached_bytes, hedged;
 };
 
 // Why a request failed.
@@ -31,6 +31,14 @@ enum RemoteFailure : int32_t {
   kForGood,      // there is no such object, or it may not be read
   kServerBusy,   // the server says that it can't do it now
   kNotReachable  // there was no answer, or not all of it
+};
+
+// How long things may take.
+struct RemoteLimits {
+  int64_t patience_ns;                      // a request without an answer is tried again for so long
+  int64_t most_tries;                       // of one that the server refuses for now
+  int64_t connect_ns, read_ns, request_ns;  // the longest time to connect, silence, and time of a request
+  int64_t hedge_ns;                         // the silence after which another connection is asked, too; 0: never
 };
 
 // Of an object, when it was read. A version is a hash of its ETag.
@@ -46,7 +54,7 @@ struct RemoteRequest {
   int64_t offset, length;  // bytes, or one of the constants above
   char *to;                // null: to a block of the memory pool
   State state = kWaiting;
-  std::condition_variable answered;
+  std::shared_ptr<std::condition_variable> answered = std::make_shared<std::condition_variable>();
   std::string unless;  // an ETag: no bytes are wanted of the version that has it
   // The answer:
   bool is_unchanged = false;  // it is that version
@@ -55,7 +63,10 @@ struct RemoteRequest {
   RemoteVersion found{-1, 0};
   RemoteFailure why = kForGood;
   std::string error;
+  bool has_begun = false;     // an answer to come
+  bool keeps_content = true;  // as it is not handed on
 
+  ~RemoteRequest();
   RemoteRequest(const std::string &n, int64_t o, int64_t l, char *t, const std::string &u)
       : name(n), offset(o), length(l), to(t), unless(u) {}
 };
@@ -70,9 +81,8 @@ class HttpClient;
 
 class RemoteQueue {
  public:
-  // A request without an answer is tried again for `patience_ns`, one that the server refuses `most_tries` times.
   // What `http`, if there is one, can't carry out waits for threads of Python.
-  RemoteQueue(int64_t patience_ns, int32_t most_tries, std::unique_ptr<HttpClient> http);
+  RemoteQueue(const RemoteLimits &limits, std::unique_ptr<HttpClient> http);
   ~RemoteQueue();
 
   // Waits for the answer, and counts. Fails with the reason, and when the reader is `closing`.
@@ -82,6 +92,7 @@ class RemoteQueue {
   // For threads that carry out requests. `take` waits for the next one.
   void take(RemoteTask *task);
   void answer(void *request, const char *data, int64_t bytes, RemoteVersion found, const char *tag);
+  void has_begun(void *request);
   void is_unchanged(void *request);
   void refuse(void *request, RemoteFailure why, const char *error);
 
@@ -92,11 +103,13 @@ class RemoteQueue {
   static thread_local const std::atomic<bool> *unwanted;
 
  private:
-  void carry_out(const std::shared_ptr<RemoteRequest> &request, const std::atomic<bool> &closing);
+  typedef std::shared_ptr<RemoteRequest> Request;
+  void carry_out(Request &request, RemoteCounts &counts, const std::atomic<bool> &closing);
+  void push(const Request &request);
+  void give_up(const Request &request);
   void wait_before_retry(const RemoteRequest &request, int tries, int64_t since, const std::atomic<bool> &closing);
 
-  const int64_t patience_ns_;
-  const int32_t most_tries_;
+  const RemoteLimits limits_;
   const std::unique_ptr<HttpClient> http_;
   std::mutex mutex_;
   std::condition_variable to_take_;

@@ -74,7 +74,8 @@ struct Counts {
 void try_one(const File &file, Random &r, Server &server, Counts &counts) {
   counts.inputs++;
   server.answer_with(file);
-  HttpClient client(1000000000);
+  constexpr int64_t second = 1000000000;
+  HttpClient client({second, 1, second, second, second, 0});
   char place[10];
   const int64_t kinds[] = {RemoteRequest::kToTheEnd, RemoteRequest::kOnlySize, 10, 10};
   const int kind = (int)below(r, 4);
@@ -82,8 +83,9 @@ void try_one(const File &file, Random &r, Server &server, Counts &counts) {
                         kinds[kind], kind == 3 ? place : nullptr, r() % 4 ? "" : "\"abc\"");
   // A second time over the same connection, if it was kept.
   for (int i = 0; i < 2; i++) {
+    int hedged = 0;
     if (!client.carry_out(
-            request, [](const void *) { return false; }, nullptr)) {
+            request, [](const void *) { return false; }, nullptr, &hedged)) {
       counts.left++;
       return;
     }

@@ -34,13 +34,19 @@ def seeds() -> dict[str, bytes]:
         "chunked": answer("200 OK", tag, "Transfer-Encoding: chunked", body=b"5\r\n01234\r\n0\r\n\r\n"),
         "moved": answer("302 Found", "Location: /elsewhere", "Content-Length: 0"),
         "old": b'HTTP/1.0 200 OK\r\nETag: "abc"\r\nContent-Length: 10\r\n\r\n' + BODY,
+        "sums": answer(
+            *("200 OK", tag, "Content-Length: 10", "x-goog-hash: crc32c=KAwGng==,md5=eB5eJF1pt5l9ho4d8WWSsg=="),
+            *("x-amz-checksum-crc32c: KAwGng==", "Content-MD5: eB5eJF1ptWaXmrhfo5Xgnw=="),
+            body=BODY,
+        ),
         "long_head": answer("200 OK", "X: " + "y" * 17000, tag, "Content-Length: 10", body=BODY),
     }
 
 
 def main() -> int:
     args = damaging.arguments(__doc__).parse_args()
-    names = ("read/http_client", "read/remote_queue", "core/memory", "core/native_time")
+    names = ("http_client", "http_head", "md5", "crc32c", "remote_queue")
+    names = (*(f"read/{n}" for n in names), "core/memory", "core/native_time")
     return damaging.run(damaging.build(args.build_folder, "fuzz_http", names), args, "answers", seeds())
 
 

@@ -12,18 +12,18 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
+from .request_limits import RequestLimits
 from .rows import address
 from .storage import Version, without_secrets
 
 FOR_GOOD, SERVER_BUSY, NOT_REACHABLE = range(3)  # as RemoteFailure in kernels/read/remote.h
 TO_THE_END, ONLY_SIZE = -1, -2
-READ_S = 20  # the longest silence of a server
-_CONNECT_S, _REQUEST_S = 10, 300
 _BUSY = {408, 425, 429, 500, 502, 503, 504}
 _STATUS = re.compile(r"status code: (\d{3})([^:<\n]*)")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
@@ -70,15 +70,17 @@ def _obstore() -> Any:
 class Stores:
     """A client for each bucket or server, made when it is first needed."""
 
-    def __init__(self, options: Mapping[str, Any]):
-        self.options, self.pid = dict(options), os.getpid()
+    def __init__(self, options: Mapping[str, Any], limits: RequestLimits):
+        self.options, self.limits, self.pid = dict(options), limits, os.getpid()
         self._stores: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._obstore = _obstore()
 
-    def get(self, url: str, offset: int, length: int, unless: str = "") -> tuple[Version, Any, int]:
-        """An object's version, bytes of it, and the address of these. `length`: or TO_THE_END, or ONLY_SIZE. Raises
-        RequestFailed, or Unchanged if it is the version with the ETag `unless`."""
+    def get(
+        self, url: str, offset: int, length: int, unless: str = "", has_begun: Callable[[], object] = lambda: None
+    ) -> tuple[Version, Any, int]:
+        """An object's version, bytes of it, and the address of these. `length`: or TO_THE_END, or ONLY_SIZE. Tells when
+        the answer `has_begun`. Raises RequestFailed, or Unchanged if it is the version with the ETag `unless`."""
         store, path = self._store(url)
         try:
             if length == ONLY_SIZE:
@@ -91,6 +93,7 @@ class Stores:
             elif unless:
                 options = {"if_none_match": unless}
             result = self._obstore.get(store, path, options=options)
+            has_begun()
             meta, coding = result.meta, result.attributes.get("Content-Encoding", "")
             data = result.bytes()
         except self._obstore.exceptions.NotModifiedError:
@@ -143,8 +146,9 @@ class Stores:
         except Exception as e:
             raise failure(e, f" when {without_secrets(url)} was written") from None
 
-    def patiently(self, ask: Callable[[Stores], T], patience_s: float = 180.0, most_tries: int = 8) -> T:
+    def patiently(self, ask: Callable[[Stores], T]) -> T:
         """What `ask` gives. What may pass is tried again, as native code does for requests of its own."""
+        patience_s, most_tries = self.limits.patience_s, self.limits.most_tries
         begin, tries, said = time.monotonic(), 0, False
         while True:
             try:
@@ -177,9 +181,9 @@ class Stores:
     def _make(self, base: str) -> Any:
         options, plain = dict(self.options), base.startswith("http://")
         client = {
-            "connect_timeout": f"{_CONNECT_S}s",
-            "timeout": f"{_REQUEST_S}s",
-            "read_timeout": f"{READ_S}s",
+            "connect_timeout": timedelta(seconds=self.limits.connect_s),
+            "timeout": timedelta(seconds=self.limits.request_s),
+            "read_timeout": timedelta(seconds=self.limits.read_s),
             **options.pop("client_options", {}),
         }
         endpoint = next((v for k, v in {**os.environ, **options}.items() if "endpoint" in k.lower()), "")

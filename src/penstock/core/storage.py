@@ -15,14 +15,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from . import kernels
+from . import kernels, request_limits
 
 SCHEMES = ("http", "https", "s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss")
 _URL = re.compile(rf"({'|'.join(SCHEMES)})://")
 _SECRETS = re.compile(r"(?<=://)[^/?#\s]*@|[?#]\S*")
 _MOST_THREADS = 128  # each carries out one request at a time
-_PATIENCE_S = 180.0  # for servers that do not answer
-_MOST_TRIES = 8  # of what a server refuses for now
 
 
 def is_url(path: str | bytes) -> bool:
@@ -59,7 +57,7 @@ class _Task(ctypes.Structure):
 
 
 class _Counts(ctypes.Structure):
-    names = ("requests", "retries", "failed", "bytes", "cached_bytes")
+    names = ("requests", "retries", "failed", "bytes", "cached_bytes", "hedged")
     _fields_ = [(name, ctypes.c_int64) for name in names]
 
 
@@ -68,7 +66,8 @@ class Connection:
     library's, begin with the first request; a forked child begins anew, and can't if its parent had begun."""
 
     def __init__(self, options: Mapping[str, Any]):
-        self._options, self._lock = dict(options), threading.Lock()
+        self._limits, self._options = request_limits.from_options(options)
+        self._lock = threading.Lock()
         self._queue, self._pid, self._threads = 0, os.getpid(), 0
         self._stores: Any = None
 
@@ -80,7 +79,7 @@ class Connection:
         if self._stores is None or self._stores.pid != os.getpid():
             from .object_stores import Stores
 
-            self._stores = Stores(self._options)
+            self._stores = Stores(self._options, self._limits)
         return self._stores
 
     def queue(self) -> int:
@@ -90,19 +89,18 @@ class Connection:
                 return self._queue
             self.stores()  # which says so if it can't be used
             self._pid, self._threads = os.getpid(), 0
-            self._queue = kernels.library().remote_queue_create(_PATIENCE_S, _MOST_TRIES, self._plain_http_s())
+            n = self._limits
+            times = n.patience_s, n.most_tries, n.connect_s, n.read_s, n.request_s, n.hedge_s
+            self._queue = kernels.library().remote_queue_create(*times, self._asks_plain_http())
             if not self._queue:
                 raise MemoryError("out of memory for the threads that read URLs")
             self._start(1)
             return self._queue
 
-    def _plain_http_s(self) -> float:
-        """How long native code waits for servers that it asks by itself; 0 where it can't, because of options or a
-        proxy."""
-        from .object_stores import READ_S
-
+    def _asks_plain_http(self) -> bool:
+        """Whether native code asks http:// servers by itself, which it can't by options or a proxy."""
         has_proxy = any(k.lower() in ("http_proxy", "all_proxy") and v for k, v in os.environ.items())
-        return 0 if self._options or has_proxy else READ_S
+        return not self._options and not has_proxy
 
     def _start(self, n: int) -> None:
         for _ in range(min(n, _MOST_THREADS - self._threads)):
@@ -119,7 +117,8 @@ class Connection:
                 with self._lock:
                     self._start(task.waiting)
             try:
-                found, data, at = stores.get(os.fsdecode(task.name), task.offset, task.length, task.unless.decode())
+                what = os.fsdecode(task.name), task.offset, task.length, task.unless.decode()
+                found, data, at = stores.get(*what, lambda: library.remote_has_begun(queue, task.request))
                 about = found.size, found.number, found.condition
                 library.remote_answer(queue, task.request, at, len(data), *about)
                 data = None  # memory of the client library, which is free while this waits for the next one
@@ -214,6 +213,7 @@ class StorageSettings:
             raise TypeError(f"storage_options takes a dictionary; got {type(options).__name__}")
         if cache_bytes is not None and (cache is None or cache_bytes < 1):
             raise ValueError(f"cache_bytes takes a positive integer, and a folder in 'cache'; got {cache_bytes!r}")
+        request_limits.from_options(options or {})
         return cls(options, None if cache is None else os.fspath(cache), cache_bytes or 0)
 
 

@@ -65,13 +65,17 @@ def tfrecords(root):
                 f.write(head + struct.pack("<I", masked_crc(head)) + example + struct.pack("<I", masked_crc(example)))
 
 
-def masked_crc(data):
+def crc32c(data):
     crc = 0xFFFFFFFF
     for byte in data:
         crc ^= byte
         for _ in range(8):
             crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    crc ^= 0xFFFFFFFF
+    return crc ^ 0xFFFFFFFF
+
+
+def masked_crc(data):
+    crc = crc32c(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from object_server import serving, some_fail
 from penstock import PipelineError, fn, pipeline_def
-from penstock.core import object_stores, storage
+from penstock.core import request_limits, storage
 
 pytest.importorskip("obstore")
 
@@ -28,7 +28,7 @@ def server():
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(object_stores, "READ_S", 1)
+    monkeypatch.setattr(request_limits, "DEFAULT", request_limits.RequestLimits(read_s=1, hedge_s=0))
     storage._connections.clear()
 
 
@@ -75,11 +75,10 @@ def test_bad_samples_are_left_out(server):
     assert "d/none" in str(pipe.errors()[0])
 
 
-def test_a_server_that_stays_busy(server, monkeypatch):
-    monkeypatch.setattr(storage, "_MOST_TRIES", 3)
+def test_a_server_that_stays_busy(server):
     server.fault = lambda path, number: "503"
     with pytest.raises(RuntimeError, match=r"answers 503 Service Unavailable \(tried 3 times"):
-        build(server, ["d/0"], 1).run()
+        build(server, ["d/0"], 1, storage_options={"retry_config": {"max_retries": 2}}).run()
 
 
 def test_no_secrets_in_errors(server):

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How requests by URL are made: how many at once, for how long, asked twice where the answer is late, and checked."""
+
+import base64
+import datetime
+import hashlib
+
+import numpy as np
+import pytest
+from test_by_url import crc32c
+
+from object_server import serving
+from penstock import fn, pipeline_def
+from penstock.core import storage
+
+pytest.importorskip("obstore")
+NEVER = {"read_timeout": "900s", "timeout": "900s"}
+
+
+@pytest.fixture
+def server():
+    rng = np.random.default_rng(0)
+    storage._connections.clear()
+    with serving({f"d/{i}": rng.bytes(3000 + 7 * i) for i in range(200)}) as s:
+        yield s
+
+
+def build(urls, batch_size, **arguments):
+    @pipeline_def(batch_size=batch_size, num_threads=2, **arguments)
+    def pipe():
+        return fn.readers.file(files=urls)[0]
+
+    return pipe()
+
+
+def contents(batch):
+    return [bytes(batch.at(i)) for i in range(len(batch))]
+
+
+def test_many_at_once_when_answers_are_late(server):
+    """Also behind answers that came at once, for which few are enough."""
+    server.gated, server.wanted_at_once = (lambda path: int(path[2:]) >= 100), 90
+    want = list(server.objects.values())
+    options = {"hedge_after": None, "client_options": NEVER}
+    pipe = build([f"{server.url}/{p}" for p in server.objects], 100, storage_options=options)
+    for _ in range(2):
+        assert contents(pipe.run()[0]) + contents(pipe.run()[0]) == want
+    assert server.at_gate >= 90
+
+
+def s3(server):
+    return {"endpoint": server.url, "aws_skip_signature": "true", "aws_region": "us-east-1"}
+
+
+@pytest.mark.parametrize("kind, fault", [("http", "late"), ("http", "stall"), ("s3", "late")])
+def test_a_late_answer_is_asked_for_again(server, kind, fault):
+    paths = list(server.objects)[:8]
+    late = set(paths[2:4])
+    server.fault = lambda path, number: fault if path in late and number == 1 else None
+    options = {"hedge_after": 0.05, "client_options": NEVER} | (s3(server) if kind == "s3" else {})
+    at = "s3:/" if kind == "s3" else server.url
+    pipe = build([f"{at}/{p}" for p in paths], 8, storage_options=options)
+    assert contents(pipe.run()[0]) == [server.objects[p] for p in paths]
+    counted = pipe.stats()["remote"]
+    assert counted["hedged"] >= 2 and counted["retries"] == counted["failed"] == 0
+    assert all(server.asked[p] >= 2 for p in late)
+
+
+def test_the_first_answer_counts_if_the_second_fails(server):
+    """Who asks twice of a server that refuses the second one waits for the first."""
+    server.fault = lambda path, number: "503" if (path, number) == ("d/0", 2) else None
+    server.gated, server.wanted_at_once = (lambda path: path == "d/0"), 2  # the first is answered with the second one
+    urls = [f"{server.url}/{p}" for p in server.objects]
+    pipe = build(urls, 1, storage_options={"hedge_after": 0.05, "client_options": NEVER})
+    assert contents(pipe.run()[0]) == [server.objects["d/0"]]
+    assert server.asked["d/0"] == 2 and pipe.stats()["remote"]["retries"] == 0
+
+
+@pytest.mark.parametrize("kind", ["http", "s3"])
+def test_limits_on_time(server, kind):
+    server.fault = lambda path, number: "late"
+    options = {
+        "client_options": {"read_timeout": datetime.timedelta(seconds=0.3), "timeout": "0.3s"},
+        "retry_config": {"retry_timeout": 0.5},
+        "hedge_after": None,
+    } | (s3(server) if kind == "s3" else {})
+    pipe = build(["s3://d/1" if kind == "s3" else f"{server.url}/d/1"], 1, storage_options=options)
+    with pytest.raises(RuntimeError, match=r"the server does not answer in time \(tried \d+ times"):
+        pipe.run()
+    assert pipe.stats()["remote"]["hedged"] == 0
+
+
+@pytest.mark.parametrize(
+    "options, error, text",
+    [
+        ({"hedge_after": "soon"}, TypeError, r"hedge_after takes seconds, a timedelta or a text as '5s'.*got 'soon'"),
+        ({"hedge_after": -1}, ValueError, "hedge_after takes a time above 0; got -1"),
+        ({"client_options": {"read_timeout": True}}, TypeError, "client_options: read_timeout takes seconds"),
+        ({"client_options": {"timeout": "1.2.3s"}}, TypeError, "client_options: timeout takes seconds"),
+        ({"retry_config": {"max_retries": 1.5}}, ValueError, "max_retries takes an integer from 0 on; got 1.5"),
+        ({"retry_config": {"backoff": 2}}, ValueError, "retry_config takes max_retries, retry_timeout; got 'backoff'"),
+    ],
+)
+def test_wrong_limits(options, error, text):
+    with pytest.raises(error, match=text):
+        build(["http://127.0.0.1:9/x"], 1, storage_options=options)
+
+
+def crc(body):
+    return base64.b64encode(crc32c(body).to_bytes(4, "big")).decode()
+
+
+def md5(body):
+    return base64.b64encode(hashlib.md5(body).digest()).decode()
+
+
+SUMS = {
+    "Content-MD5": lambda body: {"Content-MD5": md5(body)},
+    "x-goog-hash crc32c": lambda body: {"X-Goog-Hash": f"crc32c={crc(body)}"},
+    "x-goog-hash md5": lambda body: {"x-goog-hash": f"crc32c={crc(body)}, md5={md5(body)}"},
+    "x-amz-checksum-crc32c": lambda body: {"x-amz-checksum-crc32c": crc(body)},
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_bodies_have_the_checksums_that_the_server_names(server, name):
+    sizes = [0, 1, 55, 56, 63, 64, 65, 119, 120, 128, 5000]
+    server.objects = {f"d/{n}": bytes(i % 251 for i in range(n)) or b"e" for n in sizes}
+    server.sums = SUMS[name]
+    bad = {"d/1", "d/64", "d/5000"}
+    server.fault = lambda path, number: "flipped" if path in bad and number == 1 else None
+    pipe = build([f"{server.url}/{p}" for p in server.objects], len(sizes))
+    assert contents(pipe.run()[0]) == list(server.objects.values())
+    assert pipe.stats()["remote"]["retries"] == 3
+    server.fault = lambda path, number: "flipped"
+    options = {"retry_config": {"retry_timeout": 0.1}}
+    with pytest.raises(RuntimeError, match="does not have the (MD5|CRC-32C) checksum that the server names"):
+        build([f"{server.url}/d/5000"], 1, storage_options=options).run()
+
+
+def test_checksums_that_are_not_of_the_body(server):
+    """Of what is stored where it is unpacked on the way, and of the parts of an object."""
+    server.sums = lambda body: {"x-goog-hash": "crc32c=AAAAAA==", "x-goog-stored-content-encoding": "gzip"}
+    assert contents(build([f"{server.url}/d/1"], 1).run()[0]) == [server.objects["d/1"]]
+    server.sums = lambda body: {"x-amz-checksum-crc32c": "AAAAAA==-3"}
+    assert contents(build([f"{server.url}/d/1"], 1).run()[0]) == [server.objects["d/1"]]
