@@ -66,8 +66,7 @@ class Pipeline(Configured, GraphBuilder):
         to what gives most samples/s. Batches don't depend on them. `explain` tells what was tried.
     storage_options
         How URLs are read, beyond what the environment says: options of obstore's stores, such as
-        {"access_key_id": ..., "endpoint": ...}, and limits on time and retries (the guide lists them). Not part of
-        serialised pipelines and checkpoints.
+        {"access_key_id": ..., "endpoint": ...}, and limits, as the guide lists. Not serialised, nor in checkpoints.
     cache, cache_bytes
         A folder on a local disk that keeps what is read by URL, for all processes, and how many bytes at most (no limit
         by default): the longest unread goes first. Not part of serialised pipelines either.
