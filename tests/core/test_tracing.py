@@ -212,10 +212,36 @@ def test_what_python_learns_is_expected(rule):
     assert expected_of(lambda x: bool((x > 3).any()), one, alike) == [True, True]
 
 
+def test_sums_so_far():
+    check(lambda r, x: [np.cumsum(x[:, 0]), np.cumsum(x[:, 1] - x[:, 2])], lambda seed: numbers("i8", seed) >> 8)
+
+
+def rows(seed):
+    return np.random.default_rng(seed).integers(0, 6, (4, 3))
+
+
+def test_rows_by_data():
+    check(lambda r, x, i: [r.taken(x, i), r.taken(x[:, 1], i)], lambda seed: numbers("i8", seed), rows)
+    check(lambda r, i: [r.taken(np.arange(12).reshape(6, 2), i)], rows)
+
+
+def test_rows_that_are_not_there_end_a_program():
+    tracer = Tracer()
+    memory, i = tracer.input(np.array([0, 1]), "")
+    tracer.taken(np.arange(3), i)
+    runnable = tracer.runnable()
+    for wrong in (-1, 3):
+        memory[...] = 0, wrong
+        assert not runnable.run()
+    memory[...] = 2, 0
+    assert runnable.run()
+
+
 @pytest.mark.parametrize(
     "rule, reason",
     [
-        (lambda r, x: np.cumsum(x), "np.cumsum is not"),
+        (lambda r, x: np.cumsum(x * 0.5), "np.cumsum is for"),
+        (lambda r, x: np.diff(x), "np.diff is not"),
         (lambda r, x: (x * 0.5).sum(), "np.add.reduce of float64"),
         (lambda r, x: np.exp(x), "np.exp is not"),
         (lambda r, x: np.arange(3).__setitem__(0, x[0] + x[1]), "by an if"),
