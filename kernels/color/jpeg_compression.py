@@ -18,7 +18,7 @@ def plan(task: Task) -> list[Phase]:
     macroblocks = (planes[:, 1] - planes[:, 0]) // _MACROBLOCK
     pieces = (window[:, 0] // 4 + 2) * (window[:, 1] // 8 + 2) * (macroblocks > 0)
     squeezing, expanding = several_each(-(-macroblocks // _AT_ONCE)), several_each(-(-pieces // _THREADS))
-    scratch = int(planes.max(initial=0)) + _AROUND
+    scratch = planes.max(initial=0) + _AROUND
     return [
         Phase("jpeg_squeeze(l);", grid_of(squeezing, task.n), (6 * _AT_ONCE, 1, 1), scratch=scratch, resident=8),
         Phase("jpeg_expand(l);", grid_of(expanding, task.n), (_THREADS, 1, 1), scratch=scratch, resident=5),

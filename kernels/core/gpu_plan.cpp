@@ -130,33 +130,3 @@ EXPORT int32_t start_plan(const Plan *plan, Place *place) {
   return timed([&] { return start(*plan, *place); });
 }
 EXPORT_SHORT(start_plan)
-
-// An input of a segment, by which its plan may be found again: the shapes of the samples, and with `contents` what they
-// hold.
-struct Seen {
-  const Tensor *rows;
-  int64_t n;
-  int64_t contents;
-};
-
-// Writes all that plans are told apart by to `out`; returns the number of bytes, or -1 if there is no room.
-EXPORT int64_t gather_kind(const Seen *inputs, int32_t n_inputs, char *out, int64_t room) {
-  NativeTime time;
-  int64_t used = 0;
-  auto write = [&](const void *from, int64_t bytes) {
-    if (bytes > room - used) return false;
-    std::memcpy(out + used, from, bytes);
-    used += bytes;
-    return true;
-  };
-  for (int k = 0; k < n_inputs; k++) {
-    const Seen &x = inputs[k];
-    for (int64_t i = 0; i < x.n; i++) {
-      const Tensor &t = x.rows[i];
-      if (!write(t.shape, sizeof(int64_t) * t.ndim)) return -1;
-      if (x.contents && t.volume() && !write(t.data, t.volume() * item_size(t.dtype))) return -1;
-    }
-  }
-  return used;
-}
-EXPORT_SHORT(gather_kind)

@@ -38,6 +38,33 @@ EXPORT_SHORT(lay_out_batch)
 
 EXPORT_RECORDED(lay_out_batch)
 
+// As `lay_out_batch` for n frames, of which neighbours that are of one sample lie one behind the other, as in a
+// sequence. False, too, if those have different shapes.
+EXPORT int32_t lay_out_frames(const int64_t *stored, int64_t n, int32_t ndim, int32_t dtype, const int32_t *sample_of,
+                              Tensor *rows, int64_t *about) {
+  if (!lay_out_batch(stored, n, ndim, dtype, 0, rows, about)) return 0;
+  int64_t first = 0, longest = 0, shortest = n;  // of the sequences
+  bool dense = about[1];
+  for (int64_t i = 1; i <= n; i++) {
+    if (i < n && sample_of[i] == sample_of[i - 1]) {
+      if (std::memcmp(rows[i].shape, rows[i - 1].shape, sizeof rows[i].shape)) return 0;
+      continue;
+    }
+    longest = std::max(longest, i - first), shortest = std::min(shortest, i - first), first = i;
+  }
+  about[1] = dense = dense && longest == shortest;
+  int64_t total = 0;
+  for (int64_t i = 0; i < n; i++) {
+    if (!dense && i && sample_of[i] != sample_of[i - 1]) total = (total + 63) & ~63ll;
+    rows[i].data = (void *)total;
+    total += rows[i].volume() * item_size(dtype);
+  }
+  about[0] = dense ? total : (total + 63) & ~63ll;
+  return 1;
+}
+EXPORT_SHORT(lay_out_frames)
+EXPORT_RECORDED(lay_out_frames)
+
 // Samples that lie in one block, of which their rows say where, at the address of that block.
 EXPORT void move_batch(Tensor *rows, int64_t n, int64_t address) {
   for (int64_t i = 0; i < n; i++) rows[i].data = (char *)address + (intptr_t)rows[i].data;

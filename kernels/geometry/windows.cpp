@@ -63,3 +63,17 @@ EXPORT void mirrored_windows(const uint8_t *flip, const int64_t *shape, const in
 }
 EXPORT_SHORT(mirrored_windows)
 EXPORT_RECORDED(mirrored_windows)
+
+// The frames of a sample, which are neighbours, get one extent: the largest, odd if more than half of them would have
+// it odd.
+EXPORT void agree_on_canvas(const int32_t *sample_of, int64_t n, const int64_t *extent, const int64_t *odd,
+                            int64_t *largest, int64_t *is_odd) {
+  for (int64_t begin = 0, end; begin < n; begin = end) {
+    int64_t most = 0, votes = 0;
+    for (end = begin; end < n && sample_of[end] == sample_of[begin]; end++)
+      most = std::max(most, extent[end]), votes += odd[end] ? 1 : -1;
+    for (int64_t i = begin; i < end; i++) largest[i] = most, is_odd[i] = votes > 0;
+  }
+}
+EXPORT_SHORT(agree_on_canvas)
+EXPORT_RECORDED(agree_on_canvas)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs pipelines on the GPU with plans that are kept or computed by records, and by the rules alone, for comparison."""
+"""Runs pipelines on the GPU with plans that programs compute, and by the rules alone, for comparison."""
 
 import numpy as np
 
 from penstock import fn, pipeline_def
 from penstock.exec.gpu import compiled_plan as gpu_compiled
-from penstock.exec.gpu import kept as gpu_kept
 
 N = 5
 
@@ -32,20 +31,12 @@ class Feed:
         return fn.external_source(source=[batches[k] for k in self.order], device=device, **kwargs)
 
 
-def run(define, order, monkeypatch, keeps=True):
-    """The outputs of all batches, as lists of arrays, and how many segments were started by a kept plan."""
-    found, computed = [], []
+def run(define, order, monkeypatch, programs=True):
+    """The outputs of all batches, as lists of arrays, and how many were planned by a program."""
+    computed = []
     with monkeypatch.context() as m:
-        find = gpu_kept.Kept.find
-
-        def counting(self, key, ctx):
-            plan = find(self, key, ctx) if keeps else None
-            found.append(plan is not None)
-            return plan
-
-        m.setattr(gpu_kept.Kept, "find", counting)
         take, plan = gpu_compiled.GpuChainPlans.take, gpu_compiled.GpuCompiledPlan.plan
-        m.setattr(gpu_compiled.GpuChainPlans, "take", lambda *a: take(*a) if keeps else None)
+        m.setattr(gpu_compiled.GpuChainPlans, "take", lambda *a: take(*a) if programs else None)
 
         def replayed(self, ctx):
             computed.append(plan(self, ctx))
@@ -57,17 +48,15 @@ def run(define, order, monkeypatch, keeps=True):
         for _ in order:
             outputs = [out.as_cpu() if hasattr(out, "as_cpu") else out for out in pipe.run()]
             results.append([[np.array(out.at(i)) for i in range(len(out))] for out in outputs])
-    return results, sum(found), sum(computed)
+    return results, sum(computed)
 
 
-def check(define, order, monkeypatch, computes=None):
-    want, none, _ = run(define, order, monkeypatch, keeps=False)
-    got, kept, computed = run(define, order, monkeypatch)
+def check(define, order, monkeypatch, computes=True):
+    """Whether batches are what the rules make of them. `computes`: whether programs plan any; None if no matter."""
+    want, none = run(define, order, monkeypatch, programs=False)
+    got, computed = run(define, order, monkeypatch)
     assert none == 0
-    if computes is None:
-        assert kept + computed, "no plan was kept"
-    else:
-        assert bool(computed) == computes, f"{computed} batches were planned by a record"
+    assert computes is None or bool(computed) == computes, f"{computed} batches were planned by a program"
     for iteration, (a, b) in enumerate(zip(got, want)):
         for output, (x, y) in enumerate(zip(a, b)):
             for i, (p, q) in enumerate(zip(x, y)):
@@ -79,11 +68,11 @@ def planted(plant, test, arguments, monkeypatch):
     """Runs a test, in which batches that need no rules have a bug."""
     real = run
 
-    def run_with_it(define, order, patch, keeps=True):
+    def run_with_it(define, order, patch, programs=True):
         with monkeypatch.context() as m:
-            if keeps:
+            if programs:
                 plant(m)
-            return real(define, order, patch, keeps)
+            return real(define, order, patch, programs)
 
     monkeypatch.setitem(globals(), "run", run_with_it)
     test(*arguments, monkeypatch)

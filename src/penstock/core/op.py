@@ -328,9 +328,11 @@ class Operator:
         """The kernel to run; `kernel` unless it depends on the types."""
         return self.kernel
 
-    def source_names(self, a: Arguments) -> Callable[[list], Sequence[str] | None] | None:
-        """Gives where output samples come from, of where those of each input do, if these are not the same. Of
-        operators whose rules aren't traced."""
+    def source_names(
+        self, names: list[Sequence[str] | None], argument: Callable[[str], list[np.ndarray] | None]
+    ) -> Sequence[str] | None:
+        """Gives where output samples come from, of where those of each input do, if these are not the same; `argument`
+        gives the values that an argument has for each sample."""
         return None
 
     @rule

@@ -74,28 +74,3 @@ class Random:
     def repeat(self, counts: np.ndarray) -> Random:
         """The same numbers for each of `counts` frames of a sample."""
         return Random(self.key, np.repeat(self.epoch, counts), np.repeat(self.position, counts))
-
-
-class Watched(Random):
-    """Also knows whether a rule has `read` the numbers, or what they follow from other than by `fields`."""
-
-    __slots__ = ("_epoch", "_position", "read")
-
-    def __init__(self, random: Random):
-        self.key, self._epoch, self._position, self.read = random.key, random.epoch, random.position, False
-
-    @property
-    def epoch(self) -> np.ndarray:  # type: ignore[override]
-        self.read = True
-        return self._epoch
-
-    @property
-    def position(self) -> np.ndarray:  # type: ignore[override]
-        self.read = True
-        return self._position
-
-    def fields(self) -> dict[str, object]:
-        before = self.read
-        fields = super().fields()
-        self.read = before
-        return fields

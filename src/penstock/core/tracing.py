@@ -4,6 +4,7 @@ later batches of the same kind without them (exec/cpu/plan_cache.py)."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -70,6 +71,10 @@ class Native:
     def assign(self, to: Any, values: Any) -> None:
         """Writes values to memory of `allocate`, (n,) or (n, k)."""
         to[...] = values
+
+    def taken(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """x[rows], where the rows may follow from data; both are of int64."""
+        return x[rows]
 
     def sum(self, x: np.ndarray, y: np.ndarray, sign: int = 1) -> np.ndarray:
         """x + sign * y, of int64."""
@@ -316,6 +321,23 @@ class Tracer(Native):
 
     def assign(self, to: Any, values: Any) -> None:
         to[...] = values
+
+    def taken(self, x: Any, rows: Any) -> Any:
+        if is_constant(rows):
+            return self.constant(x)[plain(rows)]
+        out, at = self.allocate((*rows.shape, *x.shape[1:]), _INT64)
+        width = math.prod(x.shape[1:])
+        if not self.call("take_rows", self.constant(x), len(x), width, rows, rows.size, at):
+            raise IndexError("a row is outside of the batch")
+        return out
+
+    def running_sums(self, x: Any) -> Any:
+        """np.cumsum of a column of int64."""
+        if x.dtype != _INT64 or x.ndim != 1:
+            raise Untraceable("np.cumsum is for columns (n,) of int64")
+        out, at = self.allocate(x.shape, _INT64)
+        self.call("running_sums", x, x.size, at)
+        return out
 
     def expect(self, column: Any) -> None:
         """The values of a column are checked for later batches."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class Resolver:
         self._kept = 0  # rows of them
 
     def resolve(
-        self, n: int, epoch, position, values: dict[tuple[int, int], Batch], counts: np.ndarray | None = None
+        self, n: int, epoch, position, values: Mapping[tuple[int, int], Batch], counts: np.ndarray | None = None
     ) -> Arguments:
         """`counts` are the frames per sample if the operator is to see frames as rows."""
         random = rng.Random(self.key, epoch, position)
@@ -64,7 +65,7 @@ class Resolver:
                 column = self.column(name, n, values, counts)
             else:
                 batch = values[edge]
-                frames = counts is not None and _has_frames(arg, batch)
+                frames = counts is not None and has_frames(arg, batch)
                 if arg.ragged and not batch.spec.is_dense and not frames:
                     column, lengths = _ragged_column(arg, batch, counts)
                     a.row_lengths = {**a.row_lengths, name: lengths}
@@ -73,8 +74,19 @@ class Resolver:
             setattr(a, name, column)
         return a
 
+    def of_samples(self, name: str, n: int, values: Mapping[tuple[int, int], Batch]) -> list[np.ndarray] | None:
+        """The values that an argument has for each sample; None if it is not given."""
+        data = self.node.args.get(name)
+        if isinstance(data, DataNode):
+            batch = values[data.source.number, data.index]
+            return [batch.sample(i) for i in range(n)]
+        if data is not None:
+            return list(self.column(name, n, values))
+        value = self.node.op.values.get(name)
+        return None if value is None else [np.atleast_1d(value)] * n
+
     def column(
-        self, name: str, n: int, values: dict[tuple[int, int], Batch], counts: np.ndarray | None = None
+        self, name: str, n: int, values: Mapping[tuple[int, int], Batch], counts: np.ndarray | None = None
     ) -> np.ndarray:
         """That of an argument which is data, or a list of some that are."""
         data, arg = self.node.args[name], self.node.op.schema[name]
@@ -102,7 +114,7 @@ def _constant_column(arg: Arg, value: Any, rows: int) -> Any:
     return column
 
 
-def _has_frames(arg: Arg, batch: Batch) -> bool:
+def has_frames(arg: Arg, batch: Batch) -> bool:
     return arg.per_frame and batch.spec.layout.startswith("F")
 
 
@@ -114,23 +126,8 @@ def _data_column(arg: Arg, batch: Batch, n: int, counts: np.ndarray | None, scal
         column = batch.array()
         if column.ndim == 1 + is_vector and column.dtype == arg.column_type:
             return column.view()  # what can't be written to and is the same again would count as a constant
-    if counts is not None and _has_frames(arg, batch):
-        frames = batch.spec.shape[:, 0]
-        wrong = (frames != counts) & (frames != 1)  # one value holds for all frames of its sample
-        if wrong.any():
-            i = int(wrong.nonzero()[0][0])
-            raise ValueError(
-                f"argument '{arg.name}' has {frames[i]} values for the {counts[i]} frames of sample {i}; it "
-                "needs one per frame, or one for all"
-            )
-        if (batch.spec.shape[:, 1:] != batch.spec.shape[:1, 1:]).any():
-            raise ValueError(
-                f"argument '{arg.name}' needs the same number of values for every frame; got shapes "
-                f"{batch.spec.shape.tolist()[:4]}..."
-            )
-        flat = np.concatenate([batch.sample(i) for i in range(n)]) if n else np.empty(0)
-        if (frames != counts).any():
-            flat = np.repeat(flat, np.repeat(np.where(frames == counts, 1, counts), frames), axis=0)
+    if counts is not None and has_frames(arg, batch):
+        flat = frames_of_argument(arg, batch, counts)
         count = math.prod(flat.shape[1:])
         if not is_vector and count != 1:
             raise ValueError(f"argument '{arg.name}' takes one value per frame; got frames of shape {flat.shape[1:]}")
@@ -150,6 +147,27 @@ def _data_column(arg: Arg, batch: Batch, n: int, counts: np.ndarray | None, scal
         raise ValueError(f"argument '{arg.name}' takes one value per sample; got samples of shape {values.shape[1:]}")
     column = _cast(arg, column)
     return column if counts is None else np.repeat(column, counts, axis=0)
+
+
+def frames_of_argument(arg: Arg, batch: Batch, counts: np.ndarray) -> np.ndarray:
+    """(rows, ...): the values of all frames."""
+    frames = batch.spec.shape[:, 0]
+    wrong = (frames != counts) & (frames != 1)  # one value holds for all frames of its sample
+    if wrong.any():
+        i = int(wrong.nonzero()[0][0])
+        raise ValueError(
+            f"argument '{arg.name}' has {frames[i]} values for the {counts[i]} frames of sample {i}; it "
+            "needs one per frame, or one for all"
+        )
+    if (batch.spec.shape[:, 1:] != batch.spec.shape[:1, 1:]).any():
+        raise ValueError(
+            f"argument '{arg.name}' needs the same number of values for every frame; got shapes "
+            f"{batch.spec.shape.tolist()[:4]}..."
+        )
+    flat = np.concatenate([batch.sample(i) for i in range(len(batch))]) if len(batch) else np.empty(0)
+    if (frames != counts).any():
+        flat = np.repeat(flat, np.repeat(np.where(frames == counts, 1, counts), frames), axis=0)
+    return flat
 
 
 def _ragged_column(arg: Arg, batch: Batch, counts: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,13 +52,21 @@ def _numbers(n: int) -> np.ndarray:
     return numbers
 
 
+class Frames(NamedTuple):
+    """Of rows that are frames: the sample of each (n,) int32, and the inputs that are sequences; samples of others are
+    repeated."""
+
+    sample_of: np.ndarray
+    sequences: frozenset[tuple[int, int]]
+
+
 class Context:
     """`n` samples with their `epoch` and `position`, the batches computed so far, and the samples that failed.
 
     `rows` are the places in the iteration that the samples have, for when some were left out."""
 
     __slots__ = (
-        *("epoch", "failed", "gpu", "iteration", "loading", "n", "position", "rows"),
+        *("epoch", "failed", "frames", "gpu", "iteration", "loading", "n", "position", "rows"),
         *("scopes", "status", "timings", "values", "waiting"),
     )
 
@@ -74,6 +82,7 @@ class Context:
         self.timings: list[Timing] = []
         self.gpu: Any = None  # the GPU's part, while the stages run
         self.scopes: dict[Scope, ScopedContext] = {}
+        self.frames: Frames | None = None  # if the rows are frames (exec/frames.py)
 
     def start_again(self, loaded: dict[tuple[int, int], Batch]) -> None:
         """Back to where only the sources are loaded."""
@@ -108,6 +117,8 @@ class ScopedContext(Context):
         self.planned_ns = 0  # when the plan for these samples was made, if they are not processed at once
         self.n_whole, self.within = whole.n, within  # not `whole` itself, which refers to this
         self.values, self.timings = whole.values, whole.timings
+        if whole.frames is not None:
+            self.frames = whole.frames._replace(sample_of=whole.frames.sample_of[within])
 
     def source_of(self, node: Node, row: int) -> str:
         for d in node.inputs:

@@ -3,24 +3,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ..core.batch import Batch
+from ..core.op import Operator
 from ..core.source_name import joined
-from .cpu.wiring import Edge
+from .arguments import Resolver
+
+Edge = tuple[int, int]
 
 
 class Joint:
-    """The names of several inputs, which make those of an output."""
+    """The names of several inputs, which make those of an output; in a way of its operator's own if a resolver of its
+    arguments is given."""
 
-    __slots__ = ("_join", "_parts")
+    __slots__ = ("_parts", "_resolver")
 
-    def __init__(self, parts: Sequence[Origin], join: Callable[[list], Sequence[str] | None] = joined):
-        self._parts, self._join = tuple(parts), join
+    def __init__(self, parts: Sequence[Origin], resolver: Resolver | None = None):
+        self._parts, self._resolver = tuple(parts), resolver
 
     def names(self, values: Mapping[Edge, Batch]) -> Sequence[str] | None:
-        return self._join([names_of(part, values) for part in self._parts])
+        names = [names_of(part, values) for part in self._parts]
+        if self._resolver is None:
+            return joined(names)
+        n = next((len(x) for x in names if x is not None), 0)
+        return self._resolver.node.op.source_names(names, partial(self._resolver.of_samples, n=n, values=values))
 
 
 Origin = Edge | Joint | None
@@ -33,18 +42,19 @@ def names_of(origin: Origin, values: Mapping[Edge, Batch]) -> Sequence[str] | No
     return None if origin is None else values[origin].sources
 
 
-def origins(named: Iterable[Edge], calls: Iterable[Any]) -> dict[Edge, Origin]:
-    """The origins of all edges of a chain. `named`: its inputs that know where they come from; `calls`: its operators
-    in order, as `cpu.chain.Link` or, with arguments, `_Call`."""
-    found: dict[Edge, Origin] = {e: e for e in named}
+def origins(calls: Iterable[Any], inputs: Iterable[Edge], values: Mapping[Edge, Batch]) -> dict[Edge, Origin]:
+    """The origins of all edges of a chain whose operators are `calls`, in order (`cpu.chain.Link` or `_Call`);
+    `values` are, among others, the batches of its inputs."""
+    found: dict[Edge, Origin] = {e: e for e in inputs if values[e].sources is not None}
     for call in calls:
-        parts = [found.get(e) for e in call.ins[: call.node.op.n_named]]
+        op = call.node.op
+        parts = [found.get(e) for e in call.ins[: op.n_named]]
         known = list(dict.fromkeys(p for p in parts if p is not None))
         if not known:
             continue
-        join = call.node.op.source_names(call.a) if hasattr(call, "a") else None
-        if join is not None:
-            found.update(dict.fromkeys(call.outs, Joint(parts, join)))
+        if type(op).source_names is not Operator.source_names:
+            origin: Origin = Joint(parts, call.resolver)
         else:
-            found.update(dict.fromkeys(call.outs, known[0] if len(known) == 1 else Joint(known)))
+            origin = known[0] if len(known) == 1 else Joint(known)
+        found.update(dict.fromkeys(call.outs, origin))
     return found

@@ -65,9 +65,13 @@ def explain(plan: Plan, num_threads: int, depth: int, program: bool = False, tri
     if tried:
         lines += ["autotuning:", *(f"    {line}" for line in tried)]
     if program:
-        for chain in (*plan.chains.values(), *plan.of_branches):
+        for chain in _chains(plan):
             lines += ["", f"plans of {_titles(chain)}:", *(f"    {line}" for line in _programs(chain))]
     return Text("\n".join(lines))
+
+
+def _chains(plan: Plan) -> list[Chain]:
+    return [part for chain in (*plan.chains.values(), *plan.of_branches) for part in chain.parts()]
 
 
 def _titles(chain: Chain) -> str:
@@ -205,9 +209,9 @@ def _own_title(op: Operator) -> str:
 
 def _plans(plan: Plan) -> dict[str, Any]:
     """How many batches of chains were planned by programs and by rules, and which can't be traced: why, how often."""
-    chains = [*plan.chains.values(), *plan.of_branches]
+    chains = _chains(plan)
     reasons = {_titles(c): dict(c.programs.untraceable) for c in chains if c.programs is not None}
-    counts = {how: sum(c.plans.get(how, 0) for c in chains) for how in ("kept", "by program", "by rules")}
+    counts = {how: sum(c.plans.get(how, 0) for c in chains) for how in ("by program", "by rules")}
     return {**counts, "untraceable": {chain: why for chain, why in reasons.items() if why}}
 
 

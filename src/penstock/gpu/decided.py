@@ -31,9 +31,11 @@ def expect(
     columns: list[dict[str, Any]],
     at_hand: list[Spec],
     specs: list[Spec],
-) -> None:
+) -> list[Any]:
     """Adds checks of what the launches follow from to the program. `columns` are the arguments of each call, `specs`
-    those of the tensors, `at_hand` the same of the batch at hand. Raises OddBatch."""
+    those of the tensors, `at_hand` the same of the batch at hand. Gives the bytes of scratch memory that follow from
+    the batch. Raises OddBatch."""
+    scratch: list[Any] = []
     for head, locals_ in fusion.groups:
         called = [head, *locals_] if head >= 0 else locals_
         form = forms.form_of(calls[head].kernel, len(calls[head].ins)) if head >= 0 else ""
@@ -49,7 +51,8 @@ def expect(
         if expected is not None:
             expected(tracer, columns[head])
         elif head >= 0 and _is_told_by_phases(calls[head]):
-            _expect_phases(tracer, calls[head], at_hand, specs)
+            scratch += _expect_phases(tracer, calls[head], at_hand, specs)
+    return scratch
 
 
 def chosen(calls: list[Call], launches: list[Launch]) -> list[tuple | None]:
@@ -67,17 +70,20 @@ def _is_told_by_phases(head: Call) -> bool:
     return forms.form_of(head.kernel, len(head.ins)) in ("own", "block") and forms.expected(head.kernel) is None
 
 
-def _expect_phases(tracer: Tracer, call: Call, at_hand: list[Spec], specs: list[Spec]) -> None:
+def _expect_phases(tracer: Tracer, call: Call, at_hand: list[Spec], specs: list[Spec]) -> list[Any]:
     """Has the companion of a head plan once more, traced: what it decides by and compiles in is checked."""
 
     outs, ins = ([specs[t] for t in of] for of in (call.outs, call.ins))
     kind = head_kind(call, at_hand)
-    args = None if call.args is None else tracer.of_memory(call.args)
+    scratch, args = [], None if call.args is None else tracer.of_memory(call.args)
     for p in forms.companion(call.kernel)(Task(call._replace(args=args), outs, ins, outs[0], kind, kind, outs[0].n)):
-        for number in (*p.block, p.shared, p.scratch):
+        for number in (*p.block, p.shared, p.scratch if p.zero else 0):
             int(number)
         if 0 in p.grid:
             raise Untraceable("there is nothing to do")
+        if not p.zero and not is_constant(p.scratch):
+            scratch.append(p.scratch)
+    return scratch
 
 
 def _expect_tensor(tracer: Tracer, s: Spec) -> None:

@@ -197,7 +197,7 @@ class Fusion:
             )
             phases = forms.companion(head.kernel)(task)
         launches = []
-        scratch = max((p.scratch for p in phases), default=0)
+        scratch = max((int(p.scratch) for p in phases), default=0)
         for p in phases:
             if 0 in p.grid:
                 continue

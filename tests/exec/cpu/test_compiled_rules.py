@@ -9,6 +9,7 @@ from penstock.core.batch import Batch, view
 from penstock.exec.cpu import compiled_plan, plan_cache, plan_trace
 from penstock.pipeline import PipelineError
 from traced_cases import CASES, N, images
+from traced_sequences import FRAMES, sequences
 
 BATCHES = 14
 ALIKE = [N] * BATCHES
@@ -79,6 +80,39 @@ def intact(guards):
 @pytest.mark.parametrize("name", CASES)
 def test_same_as_by_rules(name, monkeypatch, guards):
     check(CASES[name], ALIKE, monkeypatch, guards)
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_sequences_as_by_rules(name, monkeypatch, guards):
+    check(FRAMES[name], ALIKE, monkeypatch, guards)
+
+
+def test_plans_are_made_for_numbers_of_frames_that_come_again(monkeypatch):
+    """Making one takes longer than the rules."""
+    made = []
+    bound = compiled_plan.ChainPlans._bound
+    monkeypatch.setattr(
+        compiled_plan.ChainPlans, "_bound", lambda self, plan, ctx: made.append(ctx.n) or bound(self, plan, ctx)
+    )
+    run(lambda f: fn.flip(f(sequences, "FHWC"), device="cpu"), [N, N, N, 1, 2, 3, 4, N, 2 * N, N, 2 * N])
+    assert made == [12, 24]
+
+
+def test_sequences_that_frames_of_none_are_among(monkeypatch):
+    """Rules plan those."""
+
+    def some(seed):
+        clips = sequences(seed)
+        return [clips[0][:0], *clips[1:]] if seed % 3 == 0 else clips
+
+    def define(feed):
+        return fn.resize(feed(some, "FHWC"), size=(5, 4))
+
+    ours = run(define)
+    monkeypatch.setenv("PENSTOCK_PLAN", "rules")
+    for a, b in zip(ours, run(define)):
+        for p, q in zip(a[0], b[0]):
+            np.testing.assert_array_equal(p, q)
 
 
 @pytest.mark.parametrize("sizes", DIFFERENT, ids=lambda sizes: f"traced with {sizes[0]}")

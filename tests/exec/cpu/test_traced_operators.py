@@ -20,13 +20,8 @@ BY_RULES = {
     "decoders.image_slice": _TABLES,
     "decoders.inflate": "numbers of chunks are data, as are their offsets and sizes",
     "decoders.video": "extents follow from what files hold",
-    "jpeg_compression_distortion": "planes of all samples share memory",
-    "mel_filter_bank": "weights depend on the extent of an axis",
-    "mfcc": "the same",
-    "multi_paste": "samples are made of others",
     "segmentation.random_mask_pixel": _TABLES,
     "segmentation.random_object_bbox": _TABLES,
-    "tensor_resize": "which axes change is data",
 }
 # Replayed in test_compiled_plan.py and gpu/test_computed_plans.py.
 ELSEWHERE = {

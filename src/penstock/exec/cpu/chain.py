@@ -14,14 +14,13 @@ import numpy as np
 from ...core import kernels
 from ...core.batch import Batch, Spec
 from ...core.errors import InternalError
-from ...core.op import Arguments
 from ...core.rows import address, check_dims
 from ...core.traced import Untraceable
 from ...core.tracing import IMMEDIATE, Native
 from ...graph.node import Node
 from ..arguments import Resolver
 from ..context import Context, cause_of, explain_failure
-from ..frames import as_rows, fold
+from ..frames import FrameContext, as_rows, fold
 from ..origins import names_of, origins
 from .compiled_plan import ChainPlans
 from .launch import execute
@@ -52,14 +51,27 @@ class Link:
             return spec.layout
         return next((layout for layout in self.op.layouts if len(layout) == spec.ndim), "")
 
+    def is_sequence(self, e: Edge, spec: Spec) -> bool:
+        """Whether the operator sees the frames of an input one by one."""
+        return self.op.by_frame and spec.ndim > 1 and self.label(e, spec).startswith("F")
+
+    def frames_seen(self, ctx: Context) -> np.ndarray | None:
+        """Frames per sample if an input is a sequence."""
+        if self.op.by_frame and ctx.frames is None:
+            for e in self.ins:
+                batch = ctx.values.get(e)
+                if batch is not None and self.is_sequence(e, batch.spec):
+                    return batch.spec.shape[:, 0]
+        return None
+
 
 class _Call:
     """A link with the arguments it has for one batch."""
 
-    __slots__ = ("a", "ins", "node", "outs")
+    __slots__ = ("a", "ins", "node", "outs", "resolver")
 
     def __init__(self, link: Link, a: Any):
-        self.node, self.a, self.ins, self.outs = link.node, a, link.ins, link.outs
+        self.node, self.a, self.ins, self.outs, self.resolver = link.node, a, link.ins, link.outs, link.resolver
 
 
 class Chain:
@@ -76,6 +88,27 @@ class Chain:
         can_be_traced = not rules_only() and all(link.op.replays for link in self.links)
         self.programs: Any = self._cache() if can_be_traced else None  # None if rules plan all batches
         self.plans = {"by program": 0, "by rules": 0}  # how many batches were planned
+        self._parts: dict[int, tuple[Chain, Chain]] = {}
+
+    def divided(self, at: int) -> tuple[Chain, Chain]:
+        """Two chains for batches whose rows are something else from an operator on: frames before it, samples
+        behind."""
+        if at not in self._parts:
+            resolvers = {link.node.number: link.resolver for link in self.links}
+            before, behind = self.nodes[:at], self.nodes[at:]
+            read = {e for n in behind for e in inputs_of(n)}
+            kind = type(self)
+            self._parts[at] = kind(before, self.needed | read, resolvers), kind(behind, self.needed, resolvers)
+        return self._parts[at]
+
+    def parts(self) -> list[Chain]:
+        """The chain, and those that it was divided into."""
+        return [self, *(c for parts in list(self._parts.values()) for part in parts for c in part.parts())]
+
+    def publish(self, ctx: Context, frames: FrameContext) -> None:
+        """Gives out what was made of sequences frame by frame."""
+        outputs = self.wiring(self.nodes).wanted
+        frames.publish(outputs, origins(self.links, self.programs.inputs, ctx.values))
 
     def segment(self, ctx: Context, first: Link, trace: PlanTrace | None = None) -> _Segment:
         return _Segment(self, ctx, first, trace)
@@ -94,11 +127,19 @@ class Chain:
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
         if self.programs is not None:
             with contextlib.suppress(MemoryError):  # of which the rules say what it was for
-                plan = self.programs.take(self.programs.kind(ctx), ctx)
+                rows = self.programs.rows(ctx)
+                kind = self.programs.kind(rows)
+                plan = self.programs.take(kind, rows)
+                if plan is None and kind in self.programs.divided:
+                    for part in self.divided(self.programs.divided[kind]):
+                        part.run(ctx, pool)
+                    return
                 if plan is not None:
                     plan.run(pool)
                     self.programs.give_back(plan)
                     self.plans["by program"] += 1
+                    if rows is not ctx:
+                        self.publish(ctx, rows)
                     return
         self.plans["by rules"] += 1
         segment: _Segment | None = None
@@ -130,22 +171,14 @@ class _Segment:
         self.imported: dict[Edge, Batch] = {}
         self.given: dict[Edge, Batch] = {}  # memory for outputs, where it is there already
         self.labels: dict[Edge, str] = {}  # of what was read that has no layout: the layout it was taken to have
-        self.counts = self._frames_of(first)
+        self.frames = ctx.frames
+        self.counts = first.frames_seen(ctx)
+        self.framed = self.counts is not None or self.frames is not None  # rows are frames
         if self.counts is not None and trace is not None:
-            raise Untraceable("sequences are planned frame by frame")
+            raise Untraceable("sequences without a layout are planned frame by frame")
         self.sample_of = None if self.counts is None else np.repeat(np.arange(ctx.n, dtype="i4"), self.counts)
         self.n_rows = ctx.n if self.sample_of is None else len(self.sample_of)
         self.no_frames = None if self.counts is None or self.counts.all() else NoFrames(self.counts)
-
-    def _frames_of(self, link: Link) -> np.ndarray | None:
-        """Frames per sample if the operator wants to see frames and an input is a sequence."""
-        if not link.op.by_frame:
-            return None
-        for e in link.ins:
-            batch = self.ctx.values.get(e)
-            if batch is not None and _is_sequence(link, e, batch.spec):
-                return batch.spec.shape[:, 0]
-        return None
 
     def add(self, link: Link) -> bool:
         """Plans a call, or says that it belongs to another segment."""
@@ -155,13 +188,14 @@ class _Segment:
             if e not in self.specs:
                 self._take_in(link, e)
         for e in link.ins[:1]:
-            self.specs[e] = _with_layout(link.node, self.specs[e], self.counts is not None)
+            self.specs[e] = _with_layout(link.node, self.specs[e], self.framed)
         if self.no_frames is not None:
             self.no_frames.add(link, self.ctx)
         ctx, op = self.ctx, link.op
         a = link.resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values, self.counts)
         a.native, a.sample_of = self.native, self.sample_of
         if self.trace is not None:
+            a.sample_of = self.trace.sample_of(ctx)
             if "seed" in op.schema:
                 a.random = self.trace.random(a.random)
             for name in link.node.args:
@@ -174,7 +208,6 @@ class _Segment:
             a.batches[i] = self.imported[e]
             if self.trace is not None:
                 a.batches[i] = TracedBatch(self.trace, e, ctx.values[e], self.imported[e])
-        self.watch(link, a)
         op.plan(a, *specs)
         outs = op.outputs(a, *specs)
         for e, spec in zip(link.outs, outs if isinstance(outs, tuple) else (outs,)):
@@ -188,11 +221,8 @@ class _Segment:
         """The shapes that frames of the samples without any would have."""
         return None if self.no_frames is None else self.no_frames.shapes(e)
 
-    def watch(self, link: Link, a: Arguments) -> None:
-        """Called before the rules get their arguments."""
-
     def _fits(self, link: Link) -> bool:
-        values, framed = self.ctx.values, self.counts is not None
+        values, framed = self.ctx.values, self.framed
         if framed and not link.op.by_frame:
             return False
         has_frames = False
@@ -202,13 +232,13 @@ class _Segment:
                 # Behind this segment it has no layout, and each that reads it may take it for something else.
                 if not spec.layout and (framed or (not link.is_lone and link.label(e, spec))):
                     return False
-                is_sequence = framed or _is_sequence(link, e, spec)
+                is_sequence = framed or link.is_sequence(e, spec)
             elif e in values:
                 spec = values[e].spec
-                is_sequence = _is_sequence(link, e, spec)
+                is_sequence = link.is_sequence(e, spec) if self.frames is None else e in self.frames.sequences
                 if e in self.labels and self.labels[e] != link.label(e, spec):
                     return False
-                if is_sequence and framed and (spec.shape[:, 0] != self.counts).any():
+                if is_sequence and self.counts is not None and (spec.shape[:, 0] != self.counts).any():
                     return False
             else:
                 return False
@@ -323,7 +353,7 @@ class _Segment:
     def _publish(self, wiring: Wiring, batches: dict[Edge, Batch]) -> None:
         """Makes what is wanted known to later stages; each sample keeps the name of where it came from."""
         values = self.ctx.values
-        found = origins((e for e in self.imported if values[e].sources is not None), self.calls)
+        found = origins(self.calls, self.imported, values)
         for c in self.calls:
             for e in c.outs:
                 if e not in wiring.wanted:
@@ -335,10 +365,6 @@ class _Segment:
                     batch = batch.relabel(self.specs[e])
                 batch.sources = names_of(found.get(e), values)
                 values[e] = batch
-
-
-def _is_sequence(link: Link, e: Edge, spec: Spec) -> bool:
-    return link.op.by_frame and spec.ndim > 1 and link.label(e, spec).startswith("F")
 
 
 def _with_layout(node: Node, spec: Spec, is_frame: bool) -> Spec:

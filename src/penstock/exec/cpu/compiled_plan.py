@@ -13,14 +13,17 @@ import numpy as np
 from ...core import kernels
 from ...core.batch import Batch, Buffer, Spec
 from ...core.dtypes import from_numpy
+from ...core.op import Arg
 from ...core.rows import TENSOR, address, allocate
 from ...core.traced import Untraceable
+from ...graph.node import DataNode
 from ..context import Context
+from ..frames import FrameContext
 from ..origins import Origin, names_of, origins
 from .launch import Launch, execute
 from .plan_cache import PlanCache, Planned
 from .plan_trace import BoundPlan, PlanTrace, TracedPlan
-from .wiring import Edge, inputs_of
+from .wiring import Edge
 
 if TYPE_CHECKING:
     from .chain import Chain
@@ -41,7 +44,7 @@ class CompiledPlan(Planned):
         self._launch.prepare(self.specs, {}, {e: bound.address_of_rows(e) for e in plan.rows})
         self._outputs: list[_Output] = []
         self._placed = (_Placed * len(wiring.allocated))()
-        named = origins((e for e in plan.rows if ctx.values[e].sources is not None), chain.links)
+        named = origins(chain.links, plan.rows, ctx.values)
         for e in wiring.allocated:
             slots = [slot for slot, edge in self._launch.of_batches if edge == e]
             placed = self._placed[len(self._outputs)]
@@ -64,7 +67,7 @@ class CompiledPlan(Planned):
         ctx, self._ctx = self._ctx, None  # which an idle plan doesn't keep alive
         assert ctx is not None
         values = ctx.values
-        made = self._make()
+        made = [ctx.allocate(o.spec()) for o in self._outputs] if isinstance(ctx, FrameContext) else self._make()
         for output, batch in zip(self._outputs, made):
             if output.named is not None:
                 batch.sources = names_of(output.named, values)
@@ -76,7 +79,8 @@ class CompiledPlan(Planned):
         for tensors, root in self._seen:
             tensors.data[...] = (whole[root] if root in whole else values[root]).rows["data"]
         if self._wiring.native:
-            execute(ctx, self._wiring.native, self._launch.program, pool, self.begin)
+            sample_of = None if ctx.frames is None else ctx.frames.sample_of
+            execute(ctx, self._wiring.native, self._launch.program, pool, self.begin, sample_of)
         for output, batch in zip(self._outputs, made):
             if output.shortened:
                 batch.shorten()
@@ -144,23 +148,59 @@ class _Output:
         return batch
 
 
+class _Divided(Untraceable):
+    """From an operator on, rows are something else than before."""
+
+    def __init__(self, at: int):
+        super().__init__("its operators are planned one after the other")
+        self.at = at
+
+
 class ChainPlans(PlanCache[CompiledPlan]):
     """The plans of a chain."""
 
     def __init__(self, chain: Chain):
         made = {n.number for n in chain.nodes}
-        arguments = [(d.source.number, d.index) for n in chain.nodes for d in n.arg_nodes()]
-        super().__init__(
-            dict.fromkeys(e for e in (*(e for n in chain.nodes for e in inputs_of(n)), *arguments) if e[0] not in made)
-        )
+        self.inputs = list(dict.fromkeys(e for link in chain.links for e in link.ins if e[0] not in made))
+        self._arguments: dict[Edge, list[Arg]] = {}
+        for n in chain.nodes:
+            for name, data in n.args.items():
+                for d in data if isinstance(data, list) else [data]:
+                    if isinstance(d, DataNode):
+                        self._arguments.setdefault((d.source.number, d.index), []).append(n.op.schema[name])
+        super().__init__(dict.fromkeys((*self.inputs, *self._arguments)))
         self.chain: Chain = weakref.proxy(chain)  # whose these are
+        self.divided: dict[tuple | None, int] = {}  # kinds of batches that are planned in two parts: where
         self._drawing = [link.resolver for link in chain.links if link.draws]
-        self._inputs = [e for e in self._reads if any(e in link.ins for link in chain.links)]
 
-    def kind(self, ctx: Context) -> tuple | None:
+    def rows(self, ctx: Context) -> Context | None:
+        """The batch as operators see it: with a row for each frame where they take sequences apart. None if rules have
+        to see it."""
+        links = self.chain.links
+        counts = links[0].frames_seen(ctx)
+        if counts is None:
+            return ctx
+        if not counts.all():
+            return None
+        for link in links:
+            first = link.ins[0] if link.ins else None
+            if first in self.inputs and not (spec := ctx.values[first].spec).layout and link.is_sequence(first, spec):
+                why = "sequences without a layout are planned frame by frame"
+                self.untraceable[why] = self.untraceable.get(why, 0) + 1
+                return None
+        try:
+            return FrameContext(ctx, counts, self.inputs, self._arguments)
+        except ValueError:  # which the rules raise with an explanation
+            return None
+
+    def kind(self, ctx: Context | None) -> tuple | None:
         """All that the rules may decide by, other than columns; None for what is not traced."""
+        if ctx is None:
+            return None
         kind: list[Any] = [resolver.key for resolver in self._drawing]
-        for e in self._inputs:
+        if ctx.frames is not None:
+            kind.append(ctx.frames.sequences)
+        for e in self.inputs:
             batch = ctx.values[e]
             spec = batch.spec
             if spec.stored is not spec.shape:
@@ -172,10 +212,16 @@ class ChainPlans(PlanCache[CompiledPlan]):
         return self._segment(self.chain.segment(ctx, self.chain.links[0], PlanTrace())).traced()
 
     def _segment(self, segment: Any) -> Any:
-        for link in self.chain.links:
+        for i, link in enumerate(self.chain.links):
             if not segment.add(link):
-                raise Untraceable("its operators are planned one after the other")
+                raise _Divided(i)
         return segment
+
+    def _refused(self, kind: tuple, why: Untraceable) -> None:
+        if isinstance(why, _Divided):
+            self.divided[kind] = why.at
+        else:
+            super()._refused(kind, why)
 
     def _bound(self, plan: TracedPlan, ctx: Context) -> CompiledPlan:
         return CompiledPlan(self.chain, plan, ctx)

@@ -150,9 +150,10 @@ class _Part:
 
     def plan(self, sub: ScopedContext) -> _Segment | CompiledPlan | None:
         links, programs = self.chain.links, self.chain.programs
-        plan: CompiledPlan | None = None if programs is None else programs.take(programs.kind(sub), sub)
-        if plan is not None:
-            return plan
+        if programs is not None and programs.rows(sub) is sub:
+            plan: CompiledPlan | None = programs.take(programs.kind(sub), sub)
+            if plan is not None:
+                return plan
         segment = self.chain.segment(sub, links[0])
         return segment if segment.counts is None and all(segment.add(link) for link in links) else None
 

@@ -64,6 +64,7 @@ class PlanCache(ABC, Generic[_Plan]):
         self._vain: dict[tuple, int] = {}
         self._attempts: dict[tuple, int] = {}
         self._idle: dict[tuple[tuple, int], list[_Plan]] = {}
+        self._came: set[tuple[tuple, int]] = set()  # numbers of frames
 
     @abstractmethod
     def _trace(self, ctx: Context) -> TracedPlan:
@@ -73,9 +74,9 @@ class PlanCache(ABC, Generic[_Plan]):
     def _bound(self, plan: TracedPlan, ctx: Context) -> _Plan:
         """The plan of as many samples as a batch has."""
 
-    def take(self, kind: tuple | None, ctx: Context) -> _Plan | None:
+    def take(self, kind: tuple | None, ctx: Context | None) -> _Plan | None:
         """The plan of a batch, in place; None if rules have to make it. Whoever has run it gives it back."""
-        if kind is None or not ctx.n or self._vain.get(kind, 0) >= _PATIENCE:
+        if kind is None or ctx is None or not ctx.n or self._vain.get(kind, 0) >= _PATIENCE:
             return None
         try:
             plan = self._idle[kind, ctx.n].pop()
@@ -105,16 +106,24 @@ class PlanCache(ABC, Generic[_Plan]):
     def _new(self, kind: tuple, ctx: Context) -> _Plan | None:
         """A plan for as many samples as a batch has; None if it has none, or not yet."""
         program = self.programs.get(kind)
+        # Batches of sequences seldom have the same number of frames, and a plan takes longer to make than rules to run.
+        is_rare = ctx.frames is not None and (kind, ctx.n) not in self._came
+        if is_rare:
+            if len(self._came) >= _KINDS:
+                self._came.clear()
+            self._came.add((kind, ctx.n))
         try:
             if program is None:
                 program = self._traced(kind, ctx)
                 if program is None:
                     return None
                 self.programs[kind] = program
+            if is_rare:
+                return None
             plan = self._bound(program.of(ctx.n), ctx)
         except Untraceable as e:
-            self.untraceable[str(e)] = self.untraceable.get(str(e), 0) + 1
             self._vain[kind] = _NEVER
+            self._refused(kind, e)
             return None
         plan.of, plan.kind, plan.n = program, kind, ctx.n
         kept = list(self._idle.items())
@@ -124,6 +133,10 @@ class PlanCache(ABC, Generic[_Plan]):
                 rows -= key[1] * len(plans)
                 self._idle.pop(key, None)
         return plan
+
+    def _refused(self, kind: tuple, why: Untraceable) -> None:
+        """Notes why there is no program."""
+        self.untraceable[str(why)] = self.untraceable.get(str(why), 0) + 1
 
     def _traced(self, kind: tuple, ctx: Context) -> ForAnyNumber[TracedPlan] | None:
         """Traces a batch with some of its samples twice, so that it has three numbers of them, each above one."""
@@ -143,8 +156,9 @@ class PlanCache(ABC, Generic[_Plan]):
                 plans.append(self._trace(part))
             except Untraceable:
                 raise
-            except Exception:  # which comes again if it is not about the program
+            except Exception as e:  # which comes again if it is not about the program
                 if self._attempts[kind] < _ATTEMPTS:
                     self._seen[kind] = _WAIT
-                return None
+                    return None
+                raise Untraceable(f"{type(e).__name__}: {e}") from e
         return ForAnyNumber(plans, sizes)

@@ -13,7 +13,7 @@ from ...core.batch import Batch, Spec
 from ...core.program import CONSTANT, RESULT, Pointer, Program, Runnable, Value, View
 from ...core.rng import Random
 from ...core.rows import TENSOR, ArgumentRows, TensorRows, Unread, address
-from ...core.traced import Untraceable, is_constant, plain
+from ...core.traced import Traced, Untraceable, is_constant, plain
 from ...core.tracing import Tracer
 from ..context import Context
 from .wiring import Edge
@@ -43,6 +43,7 @@ class TracedPlan:
     columns: tuple[tuple[Any, str, Value], ...]  # arguments that are data: of which resolver, their names
     peeked: dict[Edge, Value]  # inputs that rules look into
     places: tuple[Value, Value] | None  # epochs and positions of the samples
+    sample_of: Value | None  # the sample of each row, where rows are frames
     kernels: tuple[Kernel, ...]
     arguments: tuple[Value, ...]  # the rows of arguments of each kernel
     constant_fields: tuple[dict[str, Any], ...]  # of these rows; what pointers refer to may be views
@@ -61,6 +62,7 @@ class PlanTrace(Tracer):
         self.columns: list[tuple[Any, str, Value]] = []
         self.peeked: dict[Edge, Value] = {}
         self.places: tuple[Any, Any] | None = None
+        self._sample_of: Any = None
         self.kernels: list[Kernel] = []
         self.arguments: list[Value] = []
         self.constant_fields: list[dict[str, Any]] = []
@@ -105,6 +107,12 @@ class PlanTrace(Tracer):
             self.places = self.input(epoch, "epochs")[1], self.input(position, "positions")[1]
         return Random(random.key, *self.places)
 
+    def sample_of(self, ctx: Context) -> Any:
+        """The sample of each row, where rows are frames; else None."""
+        if self._sample_of is None and ctx.frames is not None:
+            _, self._sample_of = self.input(ctx.frames.sample_of, "samples of the frames")
+        return self._sample_of
+
     def fill_rows(self, kernel: Kernel, n: int, columns: Mapping[str, Any], name: str) -> np.ndarray:
         """Has the program fill the rows of arguments of a kernel, those of the batch at hand."""
         made = ArgumentRows(n, kernel.args, kernel.pointers)
@@ -147,6 +155,10 @@ class PlanTrace(Tracer):
             return np.ascontiguousarray(plain(column))
         return self._view(self.contiguous(column))
 
+    def of_value(self, value: Value) -> Any:
+        """The whole of it as a column."""
+        return Traced(self, self._memory[value.number], value)
+
     def values(self, x: Any) -> Any:
         """Of the batch at hand."""
         return _seen(x, self._memory[x.value.number]) if isinstance(x, View) else x
@@ -160,6 +172,7 @@ class PlanTrace(Tracer):
             {v.number: self._memory[v.number] for v in program.values if v.kind == CONSTANT},
             *(self.inputs, self.rows, tuple(self.columns), self.peeked),
             None if self.places is None else (self.places[0].value, self.places[1].value),
+            None if self._sample_of is None else self._sample_of.value,
             *(tuple(self.kernels), tuple(self.arguments), tuple(self.constant_fields)),
             *(extents, self.shapes, self.more),
         )
@@ -187,8 +200,9 @@ class TracedBatch(Batch):
         self._load = trace, e, batch
 
     @property
-    def rows(self) -> np.ndarray:
-        raise Untraceable("it computes with the addresses of samples")
+    def rows(self) -> Any:
+        trace, e, _ = self._load
+        return trace.of_value(trace.rows[e])
 
     @property  # type: ignore[misc]
     def rows_address(self) -> Any:
@@ -230,6 +244,7 @@ class BoundPlan:
         self._columns = [(resolver, name, self._memory[v.number]) for resolver, name, v in plan.columns]
         self._peeked = [(e, self._memory[v.number]) for e, v in plan.peeked.items()]
         self._places = None if plan.places is None else [self._memory[v.number] for v in plan.places]
+        self._sample_of = None if plan.sample_of is None else self._memory[plan.sample_of.number]
 
     def array(self, x: Any) -> Any:
         """The memory of a value, or of a view of one."""
@@ -272,4 +287,6 @@ class BoundPlan:
             memory[...] = array
         if self._places is not None:
             self._places[0][...], self._places[1][...] = ctx.epoch, ctx.position
+        if self._sample_of is not None and ctx.frames is not None:
+            self._sample_of[...] = ctx.frames.sample_of
         return self._runnable.run()

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a chain on the GPU: planned like a chain of the CPU, then grouped into as few launches as can be, whose
-arguments travel in one copy. Nothing waits for the GPU. Plans are kept for batches of the same kind."""
+arguments travel in one copy. Nothing waits for the GPU. Programs make the plans of later batches, as on the CPU."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,37 +12,25 @@ import numpy as np
 from ...core import kernels
 from ...core.batch import Batch, Spec
 from ...core.errors import InternalError
-from ...core.op import Arguments
-from ...core.rng import Watched
 from ...core.rows import ArgumentRows, Unread
 from ...gpu.driver import OutOfDeviceMemory
 from ...gpu.launch import Call, Fusion, Launch
 from ...gpu.session import GpuPass
-from ..arguments import Resolver
 from ..context import Context, cause_of, explain_failure
 from ..cpu.chain import Chain, Link, _Call, _Segment
-from ..cpu.plan_cache import PlanCache, rules_only
+from ..cpu.plan_cache import PlanCache
 from ..cpu.plan_trace import PlanTrace
 from ..cpu.wiring import Edge, Wiring
 from ..frames import fold
-from ..origins import Origin, origins
-from .kept import Kept, Order
+from ..origins import origins
 from .plan import INPUT, MEMORY, OUTPUTS, WORKSPACE, GpuPlan, Image, Output, Started, Where
 
-_PATIENCE = 16
 _NAMED = 3  # operators that an error of memory names
 _ALIGNED = 256  # bytes, of tensors in the workspace
 
 
 class GpuChain(Chain):
     """A chain whose nodes run on the GPU."""
-
-    def __init__(self, nodes: list[Any], needed: set[Edge], resolvers: dict[int, Resolver]):
-        super().__init__(nodes, needed, resolvers)
-        self.kept = Kept(self.links)
-        self.plans = {"kept": 0, "by program": 0, "by rules": 0}  # how many were started
-        self._vain = 0  # batches one after the other that no plan was kept for, but which a program was good for
-        self._keeps = not rules_only()
 
     def _cache(self) -> PlanCache:
         from .compiled_plan import GpuChainPlans  # which imports this module
@@ -52,7 +39,7 @@ class GpuChain(Chain):
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
         try:
-            self._run(ctx)
+            self._run(ctx, pool)
         except OutOfDeviceMemory as e:
             raise self._explained(ctx, e) from None
 
@@ -69,67 +56,48 @@ class GpuChain(Chain):
         told = f"{error}.\nWhat was asked for: {', '.join(parts)}" if asked else str(error)
         return explain_failure(ctx, node, MemoryError(told))
 
-    def _run(self, ctx: Context) -> None:
-        order, at = self.kept.order, 0
-        while at < len(order.links):
-            begin = time.monotonic_ns()
-            key = plan = None
-            if self._keeps and (self._vain < _PATIENCE or self._vain % _PATIENCE == 0):
-                key = self.kept.key(ctx, order, at)
-                plan = self.kept.find(key, ctx)
-            self._vain = 0 if plan is not None else self._vain + 1
-            if plan is None:
-                if self.programs is not None and at == 0 and (made := self.programs.take(self.programs.kind(ctx), ctx)):
-                    made.run(ctx, begin)
-                    self.programs.give_back(made)
-                    self.plans["by program"] += 1
-                    return
-                self._vain = min(self._vain, _PATIENCE - 1)
-                plan = self._by_rules(ctx, order, at, key)
-                self.plans["by rules"] += 1
-            else:
-                self.plans["kept"] += 1
+    def _run(self, ctx: Context, pool: kernels.Pool) -> None:
+        begin = time.monotonic_ns()
+        if self.programs is not None:
+            rows = self.programs.rows(ctx)
+            kind = self.programs.kind(rows)
+            made = self.programs.take(kind, rows)
+            if made is None and kind in self.programs.divided:
+                for part in self.divided(self.programs.divided[kind]):
+                    part.run(ctx, pool)
+                return
+            if made is not None:
+                made.run(rows, begin)
+                self.programs.give_back(made)
+                self.plans["by program"] += 1
+                if rows is not ctx:
+                    self.publish(ctx, rows)
+                return
+        self.plans["by rules"] += 1
+        links = self.links
+        while links:
+            plan = self._by_rules(ctx, links)
             plan.run(ctx, begin)
-            at += plan.links
+            links, begin = links[plan.links :], time.monotonic_ns()
 
-    def _by_rules(self, ctx: Context, order: Order, at: int, key: tuple | None) -> GpuPlan:
-        """The plan of a segment from a link on, and of as many behind it as fit."""
+    def _by_rules(self, ctx: Context, links: list[Link]) -> GpuPlan:
+        """The plan of a segment of the first link, and of as many behind it as fit."""
         segment: GpuSegment | None = None
-        for link in order.links[at : order.end(at)]:
+        for link in links:
             try:
                 if segment is None:
-                    segment = GpuSegment(self, ctx, link, order.known(ctx, at) if key is not None else set())
+                    segment = GpuSegment(self, ctx, link)
                 if not segment.add(link):
                     break
             except Exception as e:
                 sample_of = segment.sample_of if segment is not None else None
                 raise explain_failure(ctx, link.node, e, sample_of) from cause_of(e)
         assert segment is not None
-        plan = segment.plan()
-        self.kept.keep(key, plan)
-        return plan
+        return segment.plan()
 
 
 def _size(nbytes: int) -> str:
     return f"{nbytes / (1 << 20):.1f} MiB" if nbytes < 100 << 20 else f"{nbytes >> 20} MiB"
-
-
-class _Peeked:
-    """The batches that a rule may look into. Those that are not among what a plan is found again by are its fault."""
-
-    def __init__(self, batches: list[Batch | None], known: list[bool], faults: set[int], number: int):
-        self._batches, self._known, self._faults, self._number = batches, known, faults, number
-
-    def __len__(self) -> int:
-        return len(self._batches)
-
-    def __getitem__(self, i: int) -> Batch | None:
-        if not self._known[i] and self._batches[i] is not None:
-            self._faults.add(self._number)
-        return self._batches[i]
-
-    def __iter__(self) -> Iterator[Batch | None]:
-        return (self[i] for i in range(len(self)))
 
 
 class _OfNoMemory(Batch):
@@ -156,18 +124,10 @@ class _Nowhere:
 class GpuSegment(_Segment):
     chain: GpuChain
 
-    def __init__(self, chain: Chain, ctx: Context, first: Link, known: set[Edge], trace: PlanTrace | None = None):
-        """`known` are the edges whose contents a plan is found again by."""
+    def __init__(self, chain: Chain, ctx: Context, first: Link, trace: PlanTrace | None = None):
         super().__init__(chain, ctx, first, trace)
-        self.faults: set[int] = set()  # numbers of operators whose rules have looked at more than plans are known by
-        self._known = known
         self._numbers: dict[Edge, int] = {}
         self._tensors: list[Spec] = []
-
-    def watch(self, link: Link, a: Arguments) -> None:
-        a.random = Watched(a.random)
-        known = [e in self._known for e in link.ins]
-        a.batches = _Peeked(a.batches, known, self.faults, link.node.number)  # type: ignore[assignment]
 
     def plan(self) -> GpuPlan:
         """The plan of what was added."""
@@ -183,14 +143,9 @@ class GpuSegment(_Segment):
             if not starts:
                 image = Image()
         views = self._views(wiring, {o.edge: o for o, _ in outputs})
-        for c in self.calls:
-            if c.a is not None and c.a.random.read:
-                self.faults.add(c.node.number)
         numbers = [c.node.number for c in self.calls]
         new = [o for o, _ in outputs]
-        plan = self._make(gpu.session, numbers, self._inputs, self.n_rows, image, starts, workspace, [*new, *views])
-        plan.faulty = next(iter(self.faults), None)
-        return plan
+        return self._make(gpu.session, numbers, self._inputs, self.n_rows, image, starts, workspace, [*new, *views])
 
     def _make(self, *arguments: Any) -> GpuPlan:
         return GpuPlan(*arguments)
@@ -199,7 +154,7 @@ class GpuSegment(_Segment):
 
     def _outputs(self, wiring: Wiring) -> list[tuple[Output, np.ndarray]]:
         """Those in memory of their own, with the rows that kernels write."""
-        named, made = self._named(), []
+        named, made = origins(self.calls, self.imported, self.ctx.values), []
         for k, e in enumerate(wiring.allocated):
             batch, rows = fold(self.specs[e], self.counts, self.frames_of_none(e), _OfNoMemory.of)
             assert isinstance(batch, _OfNoMemory)
@@ -210,7 +165,7 @@ class GpuSegment(_Segment):
 
     def _views(self, wiring: Wiring, made: dict[Edge, Output]) -> list[Output]:
         """Those that are seen in the memory of others."""
-        named, views = self._named(), []
+        named, views = origins(self.calls, self.imported, self.ctx.values), []
         for c in self.calls:
             for e in c.outs:
                 root = wiring.root[e]
@@ -227,10 +182,6 @@ class GpuSegment(_Segment):
                     where = Where(INPUT, self._inputs.index(root))
                 views.append(Output(e, spec, rows, 0, where, root, named.get(e), True))
         return views
-
-    def _named(self) -> dict[Edge, Origin]:
-        """Where the names of an edge's samples come from."""
-        return origins((e for e in self.imported if self.ctx.values[e].sources is not None), self.calls)
 
     # The launches -------------------------------------------------------------------------------------------------
 

@@ -13,18 +13,17 @@ import numpy as np
 from ...core import kernels
 from ...core.batch import Spec
 from ...core.dtypes import from_numpy
-from ...core.op import Arguments
 from ...core.program import RESULT, Pointer, Value
 from ...core.rows import TENSOR, Unread
-from ...core.traced import Traced
 from ...gpu.decided import OddBatch, chosen, expect
 from ...gpu.launch import Call, Launch
 from ..context import Context
-from ..cpu.chain import Chain, Link, _Call
+from ..cpu.chain import Chain, _Call
 from ..cpu.compiled_plan import ChainPlans
 from ..cpu.plan_cache import Planned
 from ..cpu.plan_trace import BoundPlan, PlanTrace, TracedPlan
 from ..cpu.wiring import Edge, Wiring
+from ..origins import origins
 from .chain import GpuSegment
 from .plan import HERE, INPUT, MEMORY, OUTPUTS, GpuPlan, Image, Output, Where
 
@@ -44,9 +43,6 @@ class GpuPlanTrace(PlanTrace):
         """That of the batch at hand, by which launches are chosen."""
         return Spec(self.values(self.settled(spec.stored)), spec.dtype, spec.layout)
 
-    def of_value(self, value: Value) -> Any:
-        return Traced(self, self._memory[value.number], value)
-
     def of(self, key: Any) -> Any:
         return self.of_value(self.more[key])
 
@@ -63,8 +59,10 @@ class GpuPlanTrace(PlanTrace):
 
     def _laid_out(self, spec: Spec) -> tuple[Value, Value]:
         rows, about = self.store(np.zeros(spec.n, TENSOR), RESULT), self.store(np.zeros(2, _INT64), RESULT)
-        numbers = spec.n, spec.ndim, int(from_numpy(spec.dtype)), 0
-        if not self.call("lay_out_batch", spec.stored, *numbers, Pointer(rows.value), Pointer(about.value)):
+        numbers = spec.n, spec.ndim, int(from_numpy(spec.dtype))
+        frames = () if self._sample_of is None else (self._sample_of,)
+        name = "lay_out_frames" if frames else "lay_out_batch"
+        if not self.call(name, spec.stored, *numbers, *(frames or (0,)), Pointer(rows.value), Pointer(about.value)):
             raise MemoryError(f"no memory is large enough for samples of the shapes {spec.stored.tolist()[:4]}...")
         return rows.value, about.value
 
@@ -74,6 +72,7 @@ class ComputedPlan(GpuPlan):
 
     abouts: list[tuple[Spec, np.ndarray]]  # of the batches given out
     inner: list[np.ndarray]  # the same of inner tensors
+    scratch: list[np.ndarray]  # bytes in front of them that launches need
 
     def _seen(self, output: Output) -> Spec:
         return output.spec.copy()
@@ -82,7 +81,8 @@ class ComputedPlan(GpuPlan):
         return image.shared()
 
     def _placed(self) -> tuple[int, list[int], list[Spec], list[int]]:
-        end, inner = self._block, []
+        scratch = max((int(x[0]) for x in self.scratch), default=0)
+        end, inner = max(self._block, self._at_workspace + -(-scratch // _ALIGNED) * _ALIGNED), []
         for about in self.inner:
             inner.append(end)
             end += -(-int(about[0]) // _ALIGNED) * _ALIGNED
@@ -100,12 +100,6 @@ class TracedSegment(GpuSegment):
 
     trace: GpuPlanTrace
 
-    def __init__(self, chain: Chain, ctx: Context, first: Link, trace: GpuPlanTrace):
-        super().__init__(chain, ctx, first, set(), trace)
-
-    def watch(self, link: Link, a: Arguments) -> None:
-        """Rules may read random numbers, which are computed from data."""
-
     def traced(self) -> TracedPlan:
         trace, specs, wiring = self.trace, self.specs, self._narrowed()
         calls, columns = [], []
@@ -118,7 +112,8 @@ class TracedSegment(GpuSegment):
             at_hand = [trace.at_hand(s) for s in self._tensors]
             fusion = self._fusion(wiring, calls)
             launches = fusion.plan(calls, at_hand, self.n_rows)
-            expect(trace, fusion, calls, columns, at_hand, self._tensors)
+            scratch = expect(trace, fusion, calls, columns, at_hand, self._tensors)
+            trace.more["scratch"] = [trace.settled(x.reshape(1)) for x in scratch]
             trace.more["chosen"] = chosen(calls, launches)
         for e in (*wiring.allocated, *(edges[t] for x in launches for t in x.tensors)):
             root = wiring.root.get(e, e)
@@ -139,7 +134,7 @@ class BoundSegment(GpuSegment):
     """Makes the plan of n samples from the memory of a program, once it has run for a batch."""
 
     def __init__(self, chain: Chain, ctx: Context, bound: BoundPlan):
-        super().__init__(chain, ctx, chain.links[0], set())
+        super().__init__(chain, ctx, chain.links[0])
         self._bound, self._more = bound, bound.plan.more
         self.calls = [_Call(link, None) for link in chain.links]
         self.specs = {e: bound.spec(e) for e in bound.plan.specs}
@@ -174,10 +169,11 @@ class BoundSegment(GpuSegment):
         kind = type("Computed", (ComputedPlan,), {"n_inner": len(self._inner)})
         plan = kind(*arguments)
         plan.abouts, plan.inner = self._abouts, self._inner
+        plan.scratch = [self._bound.array(x) for x in self._more.get("scratch", ())]
         return plan
 
     def _outputs(self, wiring: Wiring) -> list[tuple[Output, np.ndarray]]:
-        named, made = self._named(), []
+        named, made = origins(self.calls, self.imported, self.ctx.values), []
         for k, e in enumerate(wiring.allocated):
             rows, about = self._memory("rows", e), self._memory("about", e)
             self._abouts.append((self.specs[e], about))
@@ -188,7 +184,7 @@ class BoundSegment(GpuSegment):
 
     def _views(self, wiring: Wiring, made: dict[Edge, Output]) -> list[Output]:
         """Whose rows follow from the batch, too."""
-        named, views = self._named(), []
+        named, views = origins(self.calls, self.imported, self.ctx.values), []
         for e in (e for c in self.calls for e in c.outs if e in wiring.wanted and wiring.root[e] != e):
             root = wiring.root[e]
             within = Where(INPUT, self._inputs.index(root)) if root not in made else made[root].where

@@ -205,8 +205,7 @@ class Started(NamedTuple):
 
 
 class GpuPlan:
-    """Made by exec/gpu/chain.py. `inputs` are the edges from outside, `links` how many operators it is for, `fault` why
-    it is of no use for another batch, if it is not."""
+    """Made by exec/gpu/chain.py. `inputs` are the edges from outside, `links` how many operators it is for."""
 
     def __init__(
         self,
@@ -220,7 +219,6 @@ class GpuPlan:
         outputs: Sequence[Output],
     ):
         self.session, self.numbers, self.links = session, numbers, len(numbers)
-        self.faulty: int | None = None  # the number of the operator that is at fault
         self._inputs = list(inputs)
         self._makes = [o for o in outputs if o.root is None]
         self._views = [o for o in outputs if o.root is not None]

@@ -29,7 +29,6 @@ class WeightedSums(FloatOnly, abstract=True):
     """Base of such operators; `plan` leaves the axis, `a.at`. Samples of a batch may differ in its extent."""
 
     kernel = "audio/weighted_sums"
-    replays = False  # the weights depend on the extent
 
     def sums(self, extent: int) -> dict[str, np.ndarray]:
         """`sums_of` the matrix for an axis of that extent."""

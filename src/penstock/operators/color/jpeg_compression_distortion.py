@@ -35,6 +35,7 @@ class JpegCompressionDistortion(Operator):
     layouts = ("HWC", "FHWC")
     kernel = "color/jpeg_compression"
     windowed = "HW"
+    replays = True
     quality = PerSample(int, 50, "From 1 (smallest files) to 100 (least distortion), in the scale of libjpeg; clamped.")
 
     def plan(self, a: Arguments, x: Spec) -> None:
@@ -55,8 +56,8 @@ class JpegCompressionDistortion(Operator):
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         origin, stored = out.origin[:, :2], out.stored[:, :2]
         # Macroblocks of 16 x 16 pixels that the window needs, with a sample of chroma (2 x 2 pixels) around it.
-        first = np.maximum((origin >> 1) - 1, 0) >> 3
-        last = np.minimum(((origin + stored - 1) >> 1) + 1, ((x.shape[:, :2] + 1) >> 1) - 1) >> 3
+        first = np.maximum(origin // 2 - 1, 0) // 8
+        last = np.minimum((origin + stored - 1) // 2 + 1, (x.shape[:, :2] + 1) // 2 - 1) // 8
         macroblocks = (last - first + 1).prod(axis=1) * (stored > 0).all(axis=1)
         ends = np.cumsum(macroblocks * _PLANES)
         planes = np.stack([ends - macroblocks * _PLANES, ends], axis=1)

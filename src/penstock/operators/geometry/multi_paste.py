@@ -49,6 +49,7 @@ class MultiPaste(Operator):
     layouts = ("HWC", "FHWC")
     mixes_samples = True
     by_address = True
+    replays = True
     kernel = "geometry/multi_paste"
     in_ids = PerSample([int], None, "Indices of the samples that regions are taken from.", ragged=True)
     output_size = PerSample([int], None, "Height and width of the canvas.")
@@ -62,8 +63,18 @@ class MultiPaste(Operator):
     out_anchors_rel = PerFrame(float, None, "Where regions are put, as a share of the canvas's size.", ragged=True)
     dtype = Arg(DALIDataType, None, "Type of the output; that of the input by default. Rounded and clamped.")
 
-    def source_names(self, a: Arguments) -> Callable[[list], Sequence[str] | None]:
-        return partial(_pasted_names, a.pasted)
+    def source_names(
+        self, names: list[Sequence[str] | None], argument: Callable[[str], list[np.ndarray] | None]
+    ) -> Sequence[str] | None:
+        """Each sample's are those of the samples it is made of, in turn."""
+        known = [part for part in names if part is not None]
+        if not known:
+            return None
+        ids, n = argument("in_ids"), len(known[0])
+        if ids is None:
+            return [_list([part[i] for part in known]) for i in range(n)]
+        # Indices of samples without frames aren't checked.
+        return [_list([known[0][i] for i in of_sample.ravel().tolist() if 0 <= i < n]) for of_sample in ids]
 
     def setup(self) -> None:
         given = self.given
@@ -78,7 +89,7 @@ class MultiPaste(Operator):
         first = inputs[0]
         self._check(a, inputs)
         image, batch, a.count = self._sources(a, inputs)
-        shape = np.stack([x.stored for x in inputs])[batch, image]  # (n, regions, 3)
+        shape = _taken(a, [x.stored for x in inputs], batch, image)  # (n, regions, 3)
         there = np.arange(image.shape[1]) < a.count[:, None]
         size = shape[:, :, :2]
         channels = shape[:, 0, 2] if shape.shape[1] else first.shape[:, 2]
@@ -99,8 +110,8 @@ class MultiPaste(Operator):
             SampleErrors.where(wrong.any(axis=1), partial(_text, what, wrong, at, whole, region))
         a.shape = np.concatenate([canvas, channels[:, None]], axis=1)
         a.places = np.concatenate([in_at, np.where(there[:, :, None], region, 0), out_at], axis=2)
-        a.widths = np.ascontiguousarray(shape[:, :, 1])
-        a.addresses = np.stack([b.rows["data"] for b in a.batches if b is not None])[batch, image].astype("i8")
+        a.widths = shape[:, :, 1].copy()
+        a.addresses = _taken(a, [b.rows["data"] for b in a.batches if b is not None], batch, image)
 
     def outputs(self, a: Arguments, *inputs: Spec) -> Spec:
         return inputs[0].like(shape=a.shape, dtype=self._type(inputs[0]))
@@ -133,10 +144,9 @@ class MultiPaste(Operator):
         if a.in_ids is None:
             image = np.repeat(np.arange(a.n)[:, None], len(inputs), axis=1)
             batch = np.repeat(np.arange(len(inputs))[None], a.n, axis=0)
-            a.pasted = None
             return image, batch, np.full(a.n, len(inputs))
-        sample_of = np.arange(a.n) if a.sample_of is None else a.sample_of
-        frames = np.bincount(sample_of)  # of each sample; those behind the last that has any don't matter
+        # Frames of each sample; those behind the last that has any don't matter.
+        frames = np.ones(a.n, "i8") if a.sample_of is None else np.bincount(a.sample_of)
         samples, first = len(frames), np.cumsum(frames) - frames
         ids, counts = a.in_ids, a.lengths("in_ids")
         there = np.arange(ids.shape[1]) < counts[:, None]
@@ -145,7 +155,10 @@ class MultiPaste(Operator):
             wrong.any(axis=1),
             lambda i: f"`in_ids` must be in range [0, {samples - 1}], the batch; got {ids[i][there[i]].tolist()}",
         )
-        ids = np.where(there, ids, 0)
+        ids = np.where(there, ids, 0).astype("i8")
+        if a.sample_of is None:
+            return ids, np.zeros(ids.shape, "i8"), counts
+        sample_of = a.sample_of
         wrong = there & (frames[ids] != frames[sample_of][:, None])
         SampleErrors.where(
             wrong.any(axis=1),
@@ -154,8 +167,6 @@ class MultiPaste(Operator):
                 f"{ids[i][there[i]].tolist()} have {frames[ids[i][there[i]]].tolist()}"
             ),
         )
-        of_samples = first[frames > 0]
-        a.pasted = [ids[row, : counts[row]].tolist() for row in of_samples]
         frame = np.arange(a.n) - first[sample_of]
         return first[ids] + frame[:, None], np.zeros_like(ids), counts
 
@@ -209,14 +220,11 @@ def _text(what: str, wrong: np.ndarray, at: np.ndarray, whole: np.ndarray, regio
     )
 
 
-def _pasted_names(ids: list[list[int]] | None, names: list[Sequence[str] | None]) -> Sequence[str] | None:
-    """Each sample's are those of the samples it is made of, in turn."""
-    known = [part for part in names if part is not None]
-    if not known:
-        return None
-    if ids is None:
-        return [_list([part[i] for part in known]) for i in range(len(known[0]))]
-    return [_list([known[0][i] for i in of_sample]) for of_sample in ids]
+def _taken(a: Arguments, of_inputs: list[np.ndarray], batch: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """(n, regions, ...): of each region the row of its input."""
+    if len(of_inputs) == 1:
+        return a.native.taken(of_inputs[0].astype("i8"), row)
+    return np.stack(of_inputs)[batch, row].astype("i8")
 
 
 def _list(names: list[str]) -> SourceName:

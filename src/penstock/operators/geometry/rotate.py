@@ -46,7 +46,7 @@ class Rotate(Warp):
         elif self.values["keep_size"]:
             canvas = extent
         else:
-            canvas = _enclosing(rotation, extent, a.sample_of)
+            canvas = _enclosing(a, rotation, extent)
         a.canvas = np.stack(canvas[::-1], axis=1)
         columns, half = [], [e / 2 for e in canvas]
         for row, e in zip(rotation, extent):
@@ -60,9 +60,7 @@ class Rotate(Warp):
         return [[m.astype("f4").astype("f8") for m in row] for row in around(a.axis, c, -s)]
 
 
-def _enclosing(
-    rotation: list[list[np.ndarray]], extent: list[np.ndarray], sample_of: np.ndarray | None
-) -> list[np.ndarray]:
+def _enclosing(a: Arguments, rotation: list[list[np.ndarray]], extent: list[np.ndarray]) -> list[np.ndarray]:
     """Extents (n,) that hold boxes of `extent` after the inverse of a rotation.
 
     The frames of a sample get one size: the largest, odd along an axis if more than half of them would have it odd."""
@@ -75,11 +73,9 @@ def _enclosing(
         for one, its_odd in zip(share[1:], odd_extent[1:]):
             most, odd = np.maximum(most, one), np.where(one > most, its_odd, odd)
         odd = np.where(share[i] >= most, odd_extent[i], odd)
-        if sample_of is not None and len(sample_of):
-            largest = np.zeros(int(sample_of[-1]) + 1, "i8")
-            votes = np.zeros_like(largest)
-            np.maximum.at(largest, sample_of, canvas)
-            np.add.at(votes, sample_of, 2 * odd - 1)
-            canvas, odd = largest[sample_of], (votes > 0)[sample_of]
+        if a.sample_of is not None:
+            (most, at_most), (is_odd, at_odd) = (a.native.allocate(a.n, np.dtype("i8")) for _ in range(2))
+            a.native.call("agree_on_canvas", a.sample_of, a.n, canvas, odd, at_most, at_odd)
+            canvas, odd = most, is_odd
         sizes.append(canvas + (canvas - odd) % 2)
     return sizes

@@ -43,6 +43,7 @@ class TensorResize(Resampling):
     experimental = True
     by_frame = False
     windowed = ""
+    replays = True
     sizes = PerSample([float], None, "Extents of the output, one per axis or one for all; 0 is absent, negative flips.")
     scales = PerSample(
         [float], None, "Factors of the input's extents, one per axis or one for all; instead of `sizes`."
@@ -161,14 +162,14 @@ class TensorResize(Resampling):
 
     def _choose(self, a: Arguments, x: Spec, start, end, full) -> None:
         """Which two or three neighbouring axes are resampled: those that change in any sample and those between."""
-        changed = np.flatnonzero(((start != 0) | (end != x.shape) | (full != x.shape)).any(axis=0))
+        changed = ((start != 0) | (end != x.shape) | (full != x.shape)).any(axis=0).nonzero()[0]
         first, last = (int(changed[0]), int(changed[-1]) + 1) if len(changed) else (0, 1)
         if last - first > 3:
             raise ValueError(f"at most 3 neighbouring axes can be resized; axes {first} to {last - 1} are not so few")
         if last - first == 1 and x.ndim > 1:  # a plane, whose other axis stays
             first, last = (first - 1, last) if first else (first, last + 1)
         a.around = slice(first, last)
-        a.full, a.start, a.end, a.size = full, *(np.ascontiguousarray(v[:, a.around]) for v in (start, end, full))
+        a.full, a.start, a.end, a.size = full, *(v[:, a.around].copy() for v in (start, end, full))
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
         return x.like(shape=a.full, dtype=a.dtype)
@@ -198,8 +199,10 @@ def _extents(a: Arguments, wanted: np.ndarray, region: np.ndarray, filled: np.nd
     with np.errstate(all="ignore"):
         scale = wanted / region
         if a.mode in ("default", "stretch"):
-            product = np.where(given, scale, 1).prod(axis=1, keepdims=True, dtype="f4")
-            mean = product ** (1 / np.maximum(count, 1)).astype("f4") if a.mode == "default" else np.float32(1)
+            mean: Any = np.float32(1)
+            if a.mode == "default" and not given.all():
+                product = np.where(given, scale, 1).prod(axis=1, keepdims=True, dtype="f4")
+                mean = product ** (1 / np.maximum(count, 1)).astype("f4")
             real = np.minimum(np.where(given, wanted, np.where(region > 0, region * mean, 0)), limit)
         else:
             larger = a.mode == "not_smaller"

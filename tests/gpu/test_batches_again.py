@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches started by kept plans are, bit for bit, those that the rules plan."""
+"""Batches that come again, as they were or with something else about them, are what the rules make, bit for bit."""
 
 import gc
 import weakref
@@ -9,9 +9,8 @@ import pytest
 from planned_batches import Feed, N, check, columns, images, planted
 
 from penstock import fn, pipeline_def, types
-from penstock.core.rng import Random
+from penstock.exec.cpu import plan_cache, plan_trace
 from penstock.exec.gpu import chain as gpu_chain
-from penstock.exec.gpu import kept as gpu_kept
 from penstock.exec.gpu import plan as gpu_plan
 from penstock.pipeline import PipelineError
 
@@ -60,7 +59,7 @@ OPERATORS = {
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_same_batches_again_and_others_between(name, monkeypatch):
-    check(OPERATORS[name], ALTERNATING, monkeypatch)
+    check(OPERATORS[name], ALTERNATING, monkeypatch, computes=True)
 
 
 def test_contents_follow_when_shapes_stay(monkeypatch):
@@ -115,7 +114,7 @@ def test_random_numbers_are_those_of_the_batch(name, monkeypatch):
     assert any((np.asarray(a) != np.asarray(b)).any() for a, b in zip(want[4][0], want[5][0]))
 
 
-def test_a_rule_that_draws_is_not_kept_but_its_neighbours_are(monkeypatch):
+def test_a_rule_that_draws_and_its_neighbour(monkeypatch):
     def define(f):
         x = f(lambda k: images(0), "HWC")
         return fn.random_resized_crop(x, size=(4, 4)), fn.slice(x, start=(1, 2), shape=(2, 3), axes=(0, 1))
@@ -134,10 +133,9 @@ def test_branches(monkeypatch):
         return y
 
     want, got = [], []
-    for keeps, into in ((False, want), (True, got)):
+    for how, into in (("rules", want), ("", got)):
         with monkeypatch.context() as m:
-            if not keeps:
-                m.setattr(gpu_kept.Kept, "find", lambda self, key, ctx: None)
+            m.setenv("PENSTOCK_PLAN", how)
             pipe = pipeline_def(
                 lambda: define(Feed([0, 1] * 6)),
                 batch_size=N,
@@ -164,8 +162,8 @@ def test_outputs_that_are_held_stay_as_they_are():
             np.testing.assert_array_equal(np.asarray(out.as_cpu().at(i)), x[:, ::-1])
 
 
-def test_errors_of_rules_come_between_kept_batches():
-    """A sample that is too small for its crop, after plans of others were kept."""
+def test_errors_of_rules_come_between_batches():
+    """A sample that is too small for its crop."""
     sizes = [(8, 8)] * 4 + [(3, 8)] + [(8, 8)] * 2
 
     def source(i):
@@ -185,7 +183,7 @@ def test_errors_of_rules_come_between_kept_batches():
 
 
 def test_few_plans_are_kept(monkeypatch):
-    monkeypatch.setattr(gpu_kept, "_KEPT_PLANS", 2)
+    monkeypatch.setattr(plan_cache, "_KEPT_ROWS", 2 * N)
     check(OPERATORS["crop"], [0, 1, 2, 3] * 3 + [3, 3, 3], monkeypatch)
 
 
@@ -220,25 +218,20 @@ def test_batches_that_rules_planned_are_free_at_once(monkeypatch):
 # Bugs that the tests above must notice -------------------------------------------------------------------------------
 
 
-def unseen_contents(monkeypatch):
-    """Plans are found again by shapes alone."""
-    monkeypatch.setattr(
-        gpu_kept.Order, "reads", lambda self, at, r=gpu_kept.Order.reads: [(e, False) for e, _ in r(self, at)]
-    )
+def forgetful(name):
+    """Programs don't get what is the batch's own."""
 
+    def plant(monkeypatch):
+        begin = plan_trace.BoundPlan.__init__
 
-def unseen_shapes(monkeypatch):
-    key = gpu_kept.Kept.key
-    monkeypatch.setattr(gpu_kept.Kept, "key", lambda *a: None if (k := key(*a)) is None else k[:3])
+        def without(self, *arguments):
+            begin(self, *arguments)
+            setattr(self, name, [])
 
+        monkeypatch.setattr(plan_trace.BoundPlan, "__init__", without)
 
-def unwatched(monkeypatch):
-    """A plan that depends on random numbers passes for one that doesn't."""
-    monkeypatch.setattr(gpu_chain, "Watched", type("Blind", (Random,), {"read": False, "__init__": _copy}))
-
-
-def _copy(self, random):
-    Random.__init__(self, random.key, random.epoch, random.position)
+    plant.__name__ = name
+    return plant
 
 
 def unpatched_positions(monkeypatch):
@@ -246,9 +239,8 @@ def unpatched_positions(monkeypatch):
 
 
 PLANTED = [
-    (unseen_contents, test_arguments_that_are_data, ()),
-    (unseen_shapes, test_same_batches_again_and_others_between, ("crop",)),
-    (unwatched, test_a_rule_that_draws_is_not_kept_but_its_neighbours_are, ()),
+    (forgetful("_columns"), test_arguments_that_are_data, ()),
+    (forgetful("_peeked"), test_inputs_that_rules_look_into, ()),
     (unpatched_positions, test_random_numbers_are_those_of_the_batch, ("noise.gaussian",)),
 ]
 
@@ -257,7 +249,7 @@ PLANTED = [
 def test_planted_bugs_are_noticed(plant, test, arguments, monkeypatch):
     with pytest.raises((AssertionError, PipelineError)) as e:
         planted(plant, test, arguments, monkeypatch)
-    assert "planned by a record" not in str(e.value) and "no plan was kept" not in str(e.value)
+    assert "planned by a program" not in str(e.value)
 
 
 def test_the_rules_plan_every_batch_if_the_environment_says_so(monkeypatch):
@@ -268,4 +260,4 @@ def test_the_rules_plan_every_batch_if_the_environment_says_so(monkeypatch):
     for _ in range(8):
         pipe.run()
     (chain,) = [c for c in pipe._plan.chains.values() if isinstance(c, gpu_chain.GpuChain)]
-    assert chain.plans == {"kept": 0, "by program": 0, "by rules": 8}
+    assert chain.plans == {"by program": 0, "by rules": 8}

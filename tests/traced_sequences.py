@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of operators that see the frames of sequences one by one; as those in traced_cases.py."""
+
+import numpy as np
+
+from penstock import fn
+from traced_cases import affine, angles, columns
+
+
+def sequences(seed, channels=3):
+    """As many frames in total in each batch, in other numbers for each sample."""
+    r = np.random.default_rng(seed)
+    counts = r.permutation([1, 2, 2, 3, 4])
+    return [r.integers(0, 256, (f, *r.integers(6, 12, 2), channels), "u1") for f in counts]
+
+
+def per_frame(seed):
+    """A number for each frame of `sequences`."""
+    return [r.uniform(0.5, 1.5, len(s)).astype("f4") for s in sequences(seed) for r in [np.random.default_rng(len(s))]]
+
+
+def one_for_all(seed):
+    """The same, but for the first sample, which has one for all of its frames."""
+    return [values[: 1 if i == 0 else None] for i, values in enumerate(per_frame(seed))]
+
+
+FRAMES = {
+    "frames, resized": lambda f: fn.resize(f(sequences, "FHWC"), resize_shorter=7.0),
+    "frames, one window": lambda f: fn.crop(fn.resize(f(sequences, "FHWC"), size=(9, 8)), crop=(4, 5), crop_pos_x=0.2),
+    "frames by data": lambda f: fn.brightness(f(sequences, "FHWC"), brightness=f(columns, side=True)),
+    "frames by data of each": lambda f: fn.brightness(f(sequences, "FHWC"), brightness=f(per_frame, "F", side=True)),
+    "frames by data of some": lambda f: fn.flip(
+        fn.brightness_contrast(f(sequences, "FHWC"), contrast=f(one_for_all, "F", side=True)),
+        horizontal=fn.random.coin_flip(),
+    ),
+    "frames, rotated": lambda f: fn.rotate(f(sequences, "FHWC"), angle=f(angles, side=True)),
+    "frames, rotated by each": lambda f: fn.rotate(f(sequences, "FHWC"), angle=10 * f(per_frame, "F", side=True)),
+    "frames, warped": lambda f: fn.warp_affine(f(sequences, "FHWC"), matrix=[0.9, 0.2, 1, -0.2, 0.9, 2]),
+    "frames, warped by an input": lambda f: fn.warp_affine(f(sequences, "FHWC"), f(affine, side=True)),
+    "frames at random": lambda f: fn.random_resized_crop(f(sequences, "FHWC"), size=(5, 6)),
+    "frames, noisy": lambda f: fn.noise.gaussian(f(sequences, "FHWC"), stddev=20.0),
+    "frames, compressed": lambda f: fn.jpeg_compression_distortion(f(sequences, "FHWC"), quality=30),
+    "frames, several times": lambda f: (x := fn.hue(f(sequences, "FHWC"), hue=20.0), fn.rotate(x, angle=20.0)),
+}
