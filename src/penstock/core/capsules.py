@@ -4,11 +4,21 @@
 from __future__ import annotations
 
 import ctypes
+import datetime
 from typing import Any
 
 import numpy as np
 
-_ON_GPU = (2, 13)  # DLPack's numbers of memory of CUDA's devices, and of managed memory
+# DLPack's numbers of memory: the host's, also if it is pinned; CUDA's devices', and managed memory.
+_ON_HOST, _ON_GPU = (1, 3), (2, 13)
+# Where a managed tensor says which: behind the address of its data, in front of which versioned ones have 32
+# bytes more.
+_DEVICE_AT = {b"dltensor": 8, b"dltensor_versioned": 40}
+_Capsule = type(datetime.datetime_CAPI)
+_name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
+_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
 
 
 class _OfCapsule:
@@ -25,12 +35,12 @@ class _OfCapsule:
 
 
 def is_capsule(object: Any) -> bool:
-    return type(object).__name__ == "PyCapsule"
+    return type(object) is _Capsule
 
 
 def is_spent(capsule: Any) -> bool:
     """Whether somebody has taken its tensor, which can be done once."""
-    return "used_dltensor" in repr(capsule)
+    return _name_of(capsule) in (b"used_dltensor", b"used_dltensor_versioned")
 
 
 def array_of(capsule: Any) -> np.ndarray:
@@ -40,18 +50,21 @@ def array_of(capsule: Any) -> np.ndarray:
             "an invalid DLPack tensor capsule: somebody has taken its tensor already, which can be done only once; "
             "give a new capsule, or the array itself"
         )
+    if _device_type(capsule) not in _ON_HOST:
+        raise BufferError("the tensor of the DLPack capsule is not in host memory")
     try:
         return np.from_dlpack(_OfCapsule(capsule))
     except (BufferError, RuntimeError) as e:
-        if "device" in str(e):
-            raise BufferError("the tensor of the DLPack capsule is not in host memory") from None
         raise ValueError(f"the DLPack capsule can't be used: {e}") from None
 
 
 def is_on_gpu(capsule: Any) -> bool:
     """Whether the data of a capsule that is not spent lies on a GPU."""
-    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-        ("PyCapsule_GetPointer", ctypes.pythonapi)
-    )(capsule, b"dltensor")
-    device_type = ctypes.c_int32.from_address(pointer + ctypes.sizeof(ctypes.c_void_p))  # behind the data's address
-    return device_type.value in _ON_GPU
+    return _device_type(capsule) in _ON_GPU
+
+
+def _device_type(capsule: Any) -> int:
+    name = _name_of(capsule)
+    if name not in _DEVICE_AT:
+        raise ValueError(f"the capsule is called {name!r}; one of a DLPack tensor is called 'dltensor'")
+    return ctypes.c_int32.from_address(_pointer_of(capsule, name) + _DEVICE_AT[name]).value

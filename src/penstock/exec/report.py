@@ -84,7 +84,7 @@ def _programs(chain: Chain) -> list[str]:
         by_rules = [n.op.display_name() for n in chain.nodes if not n.op.replays]
         return [f"by rules: {', '.join(by_rules) or 'PENSTOCK_PLAN is set'}"]
     lines = [f"by rules: {why} ({times} x)" for why, times in chain.programs.untraceable.items()]
-    for program in chain.programs.programs.values():
+    for program in chain.programs.programs():
         lines += [
             "program for batches of n samples:",
             *(f"    {line}" for line in str(program.made.program).splitlines()),

@@ -4,7 +4,6 @@ in one native call."""
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -126,7 +125,7 @@ class Chain:
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
         if self.programs is not None:
-            with contextlib.suppress(MemoryError):  # of which the rules say what it was for
+            try:
                 rows = self.programs.rows(ctx)
                 kind = self.programs.kind(rows)
                 plan = self.programs.take(kind, rows)
@@ -141,6 +140,8 @@ class Chain:
                     if rows is not ctx:
                         self.publish(ctx, rows)
                     return
+            except MemoryError:  # of which the rules say what it was for
+                pass
         self.plans["by rules"] += 1
         segment: _Segment | None = None
         for link in self.links:

@@ -170,12 +170,19 @@ class ChainPlans(PlanCache[CompiledPlan]):
                         self._arguments.setdefault((d.source.number, d.index), []).append(n.op.schema[name])
         super().__init__(dict.fromkeys((*self.inputs, *self._arguments)))
         self.chain: Chain = weakref.proxy(chain)  # whose these are
+        self._perhaps_sequences = chain.links[0].ins if chain.links[0].op.by_frame else []
         self.divided: dict[tuple | None, int] = {}  # kinds of batches that are planned in two parts: where
         self._drawing = [link.resolver for link in chain.links if link.draws]
 
     def rows(self, ctx: Context) -> Context | None:
         """The batch as operators see it: with a row for each frame where they take sequences apart. None if rules have
         to see it."""
+        for e in self._perhaps_sequences:
+            layout = ctx.values[e].spec.layout
+            if not layout or layout[0] == "F":
+                break
+        else:
+            return ctx
         links = self.chain.links
         counts = links[0].frames_seen(ctx)
         if counts is None:

@@ -40,8 +40,8 @@ def rules_only() -> bool:
 class Planned(ABC):
     """A plan for batches of one kind with n samples, for one at a time."""
 
-    of: ForAnyNumber[TracedPlan]
-    kind: tuple
+    program: ForAnyNumber[TracedPlan]
+    kind: _Kind
     n: int
 
     @abstractmethod
@@ -52,19 +52,30 @@ class Planned(ABC):
 _Plan = TypeVar("_Plan", bound=Planned)
 
 
+class _Kind(Generic[_Plan]):
+    """What is known of batches of one kind."""
+
+    __slots__ = ("attempts", "came", "idle", "key", "program", "seen", "vain")
+
+    def __init__(self, key: tuple):
+        self.key = key
+        self.program: ForAnyNumber[TracedPlan] | None = None
+        self.idle: dict[int, list[_Plan]] = {}  # plans that are not in use, by the number of samples
+        self.seen = self.attempts = self.vain = 0
+        self.came: set[int] = set()  # numbers of frames
+
+
 class PlanCache(ABC, Generic[_Plan]):
     """The programs of one chain or decoder, by the kind of batch, and their plans that are not in use."""
 
     def __init__(self, reads: Iterable[Edge]):
         """`reads` is all that the rules get."""
         self._reads = tuple(reads)
-        self.programs: dict[tuple, ForAnyNumber[TracedPlan]] = {}
+        self._kinds: dict[tuple, _Kind[_Plan]] = {}
         self.untraceable: dict[str, int] = {}  # why rules have to run, and how often that was found
-        self._seen: dict[tuple, int] = {}
-        self._vain: dict[tuple, int] = {}
-        self._attempts: dict[tuple, int] = {}
-        self._idle: dict[tuple[tuple, int], list[_Plan]] = {}
-        self._came: set[tuple[tuple, int]] = set()  # numbers of frames
+
+    def programs(self) -> list[ForAnyNumber[TracedPlan]]:
+        return [k.program for k in list(self._kinds.values()) if k.program is not None]
 
     @abstractmethod
     def _trace(self, ctx: Context) -> TracedPlan:
@@ -76,77 +87,80 @@ class PlanCache(ABC, Generic[_Plan]):
 
     def take(self, kind: tuple | None, ctx: Context | None) -> _Plan | None:
         """The plan of a batch, in place; None if rules have to make it. Whoever has run it gives it back."""
-        if kind is None or ctx is None or not ctx.n or self._vain.get(kind, 0) >= _PATIENCE:
+        if kind is None or ctx is None:
+            return None
+        of = self._kinds.get(kind)
+        if of is None:
+            if len(self._kinds) > _KINDS:
+                return None
+            of = self._kinds.setdefault(kind, _Kind(kind))
+        if of.vain >= _PATIENCE or not ctx.n:
             return None
         try:
-            plan = self._idle[kind, ctx.n].pop()
+            plan = of.idle[ctx.n].pop()
         except LookupError:
-            made = self._new(kind, ctx)
+            made = self._new(of, ctx)
             if made is None:
                 return None
             plan = made
         if plan.plan(ctx):
-            self._vain[kind] = 0
+            of.vain = 0
             return plan
-        self._vain[kind] = vain = self._vain.get(kind, 0) + 1
-        if vain < _PATIENCE:
+        of.vain += 1
+        if of.vain < _PATIENCE:
             self.give_back(plan)
-        elif self._attempts[kind] < _ATTEMPTS:  # the batch that was traced was perhaps an odd one
-            self.programs.pop(kind, None)
-            for key in [key for key in self._idle if key[0] == kind]:
-                self._idle.pop(key, None)
-            self._vain[kind] = self._seen[kind] = 0
+        elif of.attempts < _ATTEMPTS:  # the batch that was traced was perhaps an odd one
+            of.program = None
+            of.idle.clear()
+            of.vain = of.seen = 0
         return None
 
     def give_back(self, plan: _Plan) -> None:
         """Keeps a plan for the next batch."""
-        if plan.of is self.programs.get(plan.kind):
-            self._idle.setdefault((plan.kind, plan.n), []).append(plan)
+        if plan.program is plan.kind.program:
+            plan.kind.idle.setdefault(plan.n, []).append(plan)
 
-    def _new(self, kind: tuple, ctx: Context) -> _Plan | None:
+    def _new(self, kind: _Kind[_Plan], ctx: Context) -> _Plan | None:
         """A plan for as many samples as a batch has; None if it has none, or not yet."""
-        program = self.programs.get(kind)
         # Batches of sequences seldom have the same number of frames, and a plan takes longer to make than rules to run.
-        is_rare = ctx.frames is not None and (kind, ctx.n) not in self._came
+        is_rare = ctx.frames is not None and ctx.n not in kind.came
         if is_rare:
-            if len(self._came) >= _KINDS:
-                self._came.clear()
-            self._came.add((kind, ctx.n))
+            if len(kind.came) >= _KINDS:
+                kind.came.clear()
+            kind.came.add(ctx.n)
+        program = kind.program
         try:
             if program is None:
                 program = self._traced(kind, ctx)
                 if program is None:
                     return None
-                self.programs[kind] = program
+                kind.program = program
             if is_rare:
                 return None
             plan = self._bound(program.of(ctx.n), ctx)
         except Untraceable as e:
-            self._vain[kind] = _NEVER
-            self._refused(kind, e)
+            kind.vain = _NEVER
+            self._refused(kind.key, e)
             return None
-        plan.of, plan.kind, plan.n = program, kind, ctx.n
-        kept = list(self._idle.items())
-        rows = ctx.n + sum(n * len(plans) for (_, n), plans in kept)
-        for key, plans in kept:
+        plan.program, plan.kind, plan.n = program, kind, ctx.n
+        kept = [(k, n, plans) for k in list(self._kinds.values()) for n, plans in list(k.idle.items())]
+        rows = ctx.n + sum(n * len(plans) for _, n, plans in kept)
+        for k, n, plans in kept:
             if rows > _KEPT_ROWS:
-                rows -= key[1] * len(plans)
-                self._idle.pop(key, None)
+                rows -= n * len(plans)
+                k.idle.pop(n, None)
         return plan
 
     def _refused(self, kind: tuple, why: Untraceable) -> None:
         """Notes why there is no program."""
         self.untraceable[str(why)] = self.untraceable.get(str(why), 0) + 1
 
-    def _traced(self, kind: tuple, ctx: Context) -> ForAnyNumber[TracedPlan] | None:
+    def _traced(self, kind: _Kind[_Plan], ctx: Context) -> ForAnyNumber[TracedPlan] | None:
         """Traces a batch with some of its samples twice, so that it has three numbers of them, each above one."""
-        seen = self._seen.get(kind, 0) + 1
-        if seen > _WAIT + 1 or (seen == 1 and len(self._seen) > _KINDS):
+        kind.seen += 1
+        if kind.seen != _WAIT + 1:
             return None
-        self._seen[kind] = seen
-        if seen <= _WAIT:
-            return None
-        self._attempts[kind] = self._attempts.get(kind, 0) + 1
+        kind.attempts += 1
         sizes, plans = (ctx.n + 1, ctx.n + 2, 2 * ctx.n + 3), []
         for size in sizes:
             part = ScopedContext(ctx, np.arange(size) % ctx.n)
@@ -157,8 +171,8 @@ class PlanCache(ABC, Generic[_Plan]):
             except Untraceable:
                 raise
             except Exception as e:  # which comes again if it is not about the program
-                if self._attempts[kind] < _ATTEMPTS:
-                    self._seen[kind] = _WAIT
+                if kind.attempts < _ATTEMPTS:
+                    kind.seen = _WAIT
                     return None
                 raise Untraceable(f"{type(e).__name__}: {e}") from e
         return ForAnyNumber(plans, sizes)
