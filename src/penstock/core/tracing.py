@@ -68,31 +68,13 @@ class Native:
         given by its address."""
         return getattr(library(), name)(*[x.tobytes() if type(x) is np.ndarray else x for x in arguments])
 
-    def assign(self, to: Any, values: Any) -> None:
-        """Writes values to memory of `allocate`, (n,) or (n, k)."""
-        to[...] = values
-
     def taken(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """x[rows], where the rows may follow from data; both are of int64."""
         return x[rows]
 
-    def sum(self, x: np.ndarray, y: np.ndarray, sign: int = 1) -> np.ndarray:
-        """x + sign * y, of int64."""
-        return x + y if sign > 0 else x - y
-
     def known(self, column: Any) -> np.ndarray:
         """The values of a column, by which a rule decides in Python."""
         return column
-
-    def is_constant(self, column: np.ndarray) -> bool:
-        """Whether it is the same for every batch: it can't be written to."""
-        return not column.flags.writeable
-
-    def constant_if(self, result: np.ndarray, *columns: np.ndarray) -> np.ndarray:
-        """What was computed from columns, as a constant if they are constants."""
-        if all(map(self.is_constant, columns)):
-            result.setflags(write=False)
-        return result
 
 
 IMMEDIATE = Native()
@@ -319,9 +301,6 @@ class Tracer(Native):
             return self._operand(self.contiguous(x))
         return x if isinstance(x, Pointer) else int(x or 0)
 
-    def assign(self, to: Any, values: Any) -> None:
-        to[...] = values
-
     def taken(self, x: Any, rows: Any) -> Any:
         if is_constant(rows):
             return self.constant(x)[plain(rows)]
@@ -349,12 +328,6 @@ class Tracer(Native):
 
     def known(self, column: Any) -> np.ndarray:
         return column.known() if isinstance(column, Traced) else column
-
-    def is_constant(self, column: Any) -> bool:
-        return is_constant(column)
-
-    def constant_if(self, result: Any, *columns: Any) -> Any:
-        return result
 
     # The program ------------------------------------------------------------------------------------------------------
 

@@ -344,8 +344,7 @@ class _Segment:
             return
         native = self.native
         windows, at = native.allocate((2, x.n, x.ndim), _INT64)
-        native.assign(windows[0], region[0])
-        native.assign(windows[1], region[1])
+        windows[0], windows[1] = region
         whole = sum(1 << d for d, name in enumerate(x.layout or "?" * x.ndim) if name not in axes)
         if not native.call("settle_windows", at, at + windows.nbytes // 2, x.shape, x.n, x.ndim, whole):
             raise InternalError(f"{c.node!r} asks for a region outside of its input")

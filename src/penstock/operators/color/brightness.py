@@ -28,5 +28,4 @@ class Brightness(Linear):
     brightness_shift = PerFrame(float, 0.0, "Added last, in units of the output's full range: 1.0 adds 255 for uint8.")
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
-        add = a.native.constant_if(a.brightness_shift * full(out.dtype), a.brightness_shift)
-        return {"mul": a.brightness, "add": add}
+        return {"mul": a.brightness, "add": a.brightness_shift * full(out.dtype)}

@@ -28,7 +28,5 @@ class BrightnessContrast(Brightness, Contrast):
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         brighter, stretched = Brightness.params(self, a, x, out), Contrast.params(self, a, x, out)
-        columns = (brighter["mul"], stretched["mul"], brighter["add"], stretched["add"])
-        mul = a.native.constant_if(brighter["mul"] * stretched["mul"], *columns)
-        add = a.native.constant_if(brighter["add"] + brighter["mul"] * stretched["add"], *columns)
-        return {"mul": mul, "add": add}
+        add = brighter["add"] + brighter["mul"] * stretched["add"]
+        return {"mul": brighter["mul"] * stretched["mul"], "add": add}

@@ -32,5 +32,4 @@ class Contrast(Linear):
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         center = middle(x.dtype) if a.contrast_center is None else a.contrast_center
-        columns = [c for c in (a.contrast, a.contrast_center) if c is not None]
-        return {"mul": a.contrast, "add": a.native.constant_if(center - a.contrast * center, *columns)}
+        return {"mul": a.contrast, "add": center - a.contrast * center}

@@ -153,7 +153,7 @@ class WindowCopy(WindowedInput, abstract=True):
         return x.like(shape=a.extent, dtype=self.converts_to)
 
     def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray]:
-        start = a.native.sum(a.start, out.origin)
+        start = a.start + out.origin
         if self.policy in ("error", "trim", "constant"):
             return needed_of(a, start, out.stored, x.shape)
         inside = (start >= 0) & (start + out.stored <= x.shape)
@@ -162,7 +162,7 @@ class WindowCopy(WindowedInput, abstract=True):
     def params(self, a: Arguments, x: Spec, *specs: Spec) -> dict[str, Any]:
         fill, out = self.fill[0], specs[-1]
         return {
-            "start": a.native.sum(a.start, out.origin),
+            "start": a.start + out.origin,
             "extent": x.shape,
             "origin": x.origin,
             "border": _BORDERS.get(self.policy, 0),
@@ -216,7 +216,7 @@ class CropWindow(WindowedInput, abstract=True):
             sizes = dict(zip("WHD", a.crop.T[::-1]))
         native, size = a.native, x.shape.shape
         (start, at_start), (extent, at_extent) = native.allocate(size, _INT64), native.allocate(size, _INT64)
-        native.assign(extent, x.shape)
+        extent[...] = x.shape
         for name, position in (("D", a.crop_pos_z), ("H", a.crop_pos_y), ("W", a.crop_pos_x)):
             d = x.axis(name)
             if name == "D" and d < 0:

@@ -111,8 +111,8 @@ class Resampling(Operator, abstract=True):
     def resized(self, a: Arguments, x: Spec) -> Spec:
         """The output of the size `a.size`."""
         shape, _ = a.native.allocate((x.n, x.ndim), _INT64)
-        a.native.assign(shape, x.shape)
-        a.native.assign(shape[:, spatial(x)], a.size)
+        shape[...] = x.shape
+        shape[:, spatial(x)] = a.size
         return x.like(shape=shape, dtype=a.dtype)
 
     def origin(self, a: Arguments, out: Spec) -> np.ndarray:

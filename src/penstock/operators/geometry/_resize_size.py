@@ -129,7 +129,7 @@ def per_axis(a: Arguments, column: np.ndarray, name: str, k: int) -> np.ndarray:
         raise ValueError(
             f"argument '{name}' takes a single value or {k} values, one per spatial axis; got {column.shape[1]}"
         )
-    return column if column.shape[1] == k else a.native.constant_if(np.repeat(column, k, axis=1), column)
+    return column if column.shape[1] == k else np.repeat(column, k, axis=1)
 
 
 def _wanted(a: Arguments, k: int) -> tuple[np.ndarray, str]:
@@ -138,15 +138,5 @@ def _wanted(a: Arguments, k: int) -> tuple[np.ndarray, str]:
         return per_axis(a, a.size, "size", k), a.mode
     for name, mode in (("resize_shorter", "not_smaller"), ("resize_longer", "not_larger")):
         if name in a.given:
-            return _together(a, [getattr(a, name)] * k), mode
-    return _together(a, [a.resize_z, a.resize_y, a.resize_x][-k:]), a.mode
-
-
-def _together(a: Arguments, columns: list[np.ndarray]) -> np.ndarray:
-    """Columns (n,) as one array (n, k)."""
-    if all(map(a.native.is_constant, columns)):
-        return a.native.constant_if(np.stack(columns, axis=1), *columns)
-    out, _ = a.native.allocate((a.n, len(columns)), _FLOAT32)
-    for i, column in enumerate(columns):
-        a.native.assign(out[:, i], column)
-    return out
+            return np.stack([getattr(a, name)] * k, axis=1), mode
+    return np.stack([a.resize_z, a.resize_y, a.resize_x][-k:], axis=1), a.mode

@@ -142,7 +142,7 @@ class CropMirrorNormalize(CropWindow):
         shape, at = a.native.allocate((x.n, k), _INT64)
         a.native.call("take_axes", a.extent, x.n, k, a.axis, k, at)
         if a.pad_output:
-            a.native.assign(shape[:, a.layout.find("C")], a.channels)
+            shape[:, a.layout.find("C")] = a.channels
         return x.like(shape=shape, dtype=self.type, layout=a.layout)
 
     def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray]:

@@ -37,7 +37,7 @@ class Flip(Operator):
         a.flip, _ = a.native.allocate((x.n, x.ndim), _BOOL)
         for name, column in (("W", a.horizontal), ("H", a.vertical), ("D", a.depthwise)):
             if name in x.layout:
-                a.native.assign(a.flip[:, x.axis(name)], column)
+                a.flip[:, x.axis(name)] = column
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
         return x.like()
@@ -49,4 +49,4 @@ class Flip(Operator):
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         origin, _ = self.region(a, x, out)
-        return {"start": a.native.sum(origin, x.origin, -1), "flip": a.flip}
+        return {"start": origin - x.origin, "flip": a.flip}

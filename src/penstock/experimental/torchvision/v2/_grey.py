@@ -24,7 +24,7 @@ class _Grey(ColorMatrix):
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         share = a.share.astype("f8")[:, None, None]
         matrix = ((1 - share) * np.eye(3) + share * np.tile(LUMA, (3, 1))).reshape(a.n, 9)
-        return {"matrix": a.native.constant_if(matrix, a.share)}
+        return {"matrix": matrix}
 
 
 def grey(data: Any, share: Any = 1.0) -> Any:
