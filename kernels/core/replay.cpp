@@ -6,19 +6,6 @@
 
 #include "core/native_time.h"
 
-namespace {
-
-template <class Out, class In>
-void convert(Out *out, int64_t out_row, int64_t out_column, const In *in, int64_t in_row, int64_t in_column, int64_t n,
-             int64_t k) {
-  for (int64_t i = 0; i < n; i++)
-    for (int64_t j = 0; j < k; j++)
-      *(Out *)((char *)out + i * out_row + j * out_column) =
-          (Out) * (const In *)((const char *)in + i * in_row + j * in_column);
-}
-
-}  // namespace
-
 // Calls them one after the other, up to the first whose result is another one than recorded; returns how many agreed.
 EXPORT int32_t replay(const Recorded *calls, int32_t n) {
   NativeTime time;
@@ -27,23 +14,6 @@ EXPORT int32_t replay(const Recorded *calls, int32_t n) {
   return n;
 }
 EXPORT_LONG(replay)
-
-// Writes columns (n, k) to columns of another type; the distances of rows and of columns are in bytes.
-EXPORT int32_t assign_columns(void *out, int32_t out_type, int64_t out_row, int64_t out_column, const void *in,
-                              int32_t in_type, int64_t in_row, int64_t in_column, int64_t n, int64_t k) {
-  try {
-    for_types<uint8_t, int32_t, int64_t, uint64_t, float, double, bool>(out_type, [&](auto o) {
-      for_types<uint8_t, int32_t, int64_t, uint64_t, float, double, bool>(in_type, [&](auto i) {
-        convert((decltype(o) *)out, out_row, out_column, (const decltype(i) *)in, in_row, in_column, n, k);
-      });
-    });
-    return 1;
-  } catch (const std::exception &) {
-    return 0;
-  }
-}
-EXPORT_SHORT(assign_columns)
-EXPORT_RECORDED(assign_columns)
 
 // Whether n elements of `bytes` each, `stride` bytes apart, are what they are expected to be.
 EXPORT int32_t same_column(const char *column, int64_t stride, int64_t bytes, int64_t n, const char *expected) {
@@ -95,10 +65,3 @@ EXPORT void running_sums(const int64_t *x, int64_t n, int64_t *out) {
 }
 EXPORT_SHORT(running_sums)
 EXPORT_RECORDED(running_sums)
-
-// x + sign * y
-EXPORT void sum_columns(const int64_t *x, const int64_t *y, int64_t count, int64_t sign, int64_t *out) {
-  for (int64_t i = 0; i < count; i++) out[i] = x[i] + sign * y[i];
-}
-EXPORT_SHORT(sum_columns)
-EXPORT_RECORDED(sum_columns)

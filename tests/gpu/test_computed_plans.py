@@ -5,12 +5,11 @@ import numpy as np
 import pytest
 from planned_batches import Feed, N, check, columns, images, planted
 
+from more_traced_cases import FRAMES, LATER
 from penstock import fn, pipeline_def, types
 from penstock.exec.cpu import plan_trace
 from penstock.exec.gpu import compiled_plan as gpu_compiled
 from penstock.pipeline import PipelineError
-from traced_cases import LATER
-from traced_sequences import FRAMES
 
 NEVER_AGAIN = list(range(14))
 MEAN = {"mean": [1.0, 2.0, 3.0], "std": [2.0, 3.0, 4.0]}

@@ -4,12 +4,11 @@
 import numpy as np
 import pytest
 
+from more_traced_cases import CASES, FRAMES, N, images, sequences
 from penstock import fn, pipeline_def
 from penstock.core.batch import Batch, view
 from penstock.exec.cpu import compiled_plan, plan_cache, plan_trace
 from penstock.pipeline import PipelineError
-from traced_cases import CASES, N, images
-from traced_sequences import FRAMES, sequences
 
 BATCHES = 14
 ALIKE = [N] * BATCHES

@@ -3,9 +3,9 @@
 
 import pytest
 
+from more_traced_cases import CASES, N
 from penstock import fn, pipeline_def
 from penstock.core.op import REGISTRY
-from traced_cases import CASES, N
 
 _TABLES = "sizes follow from random numbers or from what files hold"
 _RANDOM = "random numbers are drawn by the rules"

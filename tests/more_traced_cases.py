@@ -1,10 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of operators that see the frames of sequences one by one; as those in traced_cases.py."""
+"""As traced_cases.py: operators that need more than their inputs' shapes, and those that see frames of sequences."""
 
 import numpy as np
 
+import traced_cases
 from penstock import fn
-from traced_cases import affine, angles, columns
+from traced_cases import N, affine, angles, canvases, columns, images, volumes
+
+
+def of_pairs(seed):
+    """Two samples for each, up to itself."""
+    r = np.random.default_rng(seed)
+    return [r.integers(0, i + 1, 2).astype("i4") for i in range(N)]
+
+
+def spectra(seed, extent=20):
+    r = np.random.default_rng(seed)
+    return [r.random((extent, w)).astype("f4") for w in r.integers(1, 9, N)]
+
+
+def qualities(seed):
+    return list(np.random.default_rng(seed).integers(1, 100, N).astype("i4"))
 
 
 def sequences(seed, channels=3):
@@ -42,3 +58,27 @@ FRAMES = {
     "frames, compressed": lambda f: fn.jpeg_compression_distortion(f(sequences, "FHWC"), quality=30),
     "frames, several times": lambda f: (x := fn.hue(f(sequences, "FHWC"), hue=20.0), fn.rotate(x, angle=20.0)),
 }
+
+LATER = {
+    "jpeg_compression_distortion": lambda f: fn.jpeg_compression_distortion(f(images), quality=f(qualities, side=True)),
+    "jpeg_compression_distortion, then crop": lambda f: fn.crop(
+        fn.jpeg_compression_distortion(f(lambda k: images(k, lo=30, hi=90)), quality=20), crop=(17, 5), crop_pos_x=0.9
+    ),
+    "mel_filter_bank": lambda f: fn.mel_filter_bank(f(spectra, "ft"), nfilter=5),
+    "mfcc": lambda f: fn.mfcc(f(spectra, "ft"), n_mfcc=7, lifter=3.0),
+    "tensor_resize": lambda f: fn.tensor_resize(f(images), sizes=[5, 20], axes=[0, 1]),
+    "tensor_resize by data": lambda f: fn.tensor_resize(
+        f(volumes, "DHWC"), scales=f(lambda k: columns(k, 0.5, 0.9, (3,)), side=True), axes=[0, 1, 2]
+    ),
+    "tensor_resize, one axis": lambda f: fn.tensor_resize(f(images), sizes=[20], axes=[1], mode="not_larger"),
+    "multi_paste": lambda f: fn.multi_paste(f(images), in_ids=f(of_pairs, side=True), output_size=[30, 30]),
+    "multi_paste of two": lambda f: fn.multi_paste(f(images), fn.resize(f(images), size=(3, 4)), output_size=[30, 31]),
+    "multi_paste by data": lambda f: fn.multi_paste(
+        f(images),
+        in_ids=f(of_pairs, side=True),
+        out_anchors_rel=f(lambda k: columns(k, 0, 0.5, (2, 2)), side=True),
+        output_size=f(canvases, side=True),
+    ),
+}
+
+CASES = {**traced_cases.CASES, **LATER}
