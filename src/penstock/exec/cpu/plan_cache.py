@@ -41,7 +41,7 @@ class Planned(ABC):
     """A plan for batches of one kind with n samples, for one at a time."""
 
     program: ForAnyNumber[TracedPlan]
-    kind: _Kind
+    kind: tuple
     n: int
 
     @abstractmethod
@@ -117,8 +117,9 @@ class PlanCache(ABC, Generic[_Plan]):
 
     def give_back(self, plan: _Plan) -> None:
         """Keeps a plan for the next batch."""
-        if plan.program is plan.kind.program:
-            plan.kind.idle.setdefault(plan.n, []).append(plan)
+        kind = self._kinds[plan.kind]
+        if plan.program is kind.program:
+            kind.idle.setdefault(plan.n, []).append(plan)
 
     def _new(self, kind: _Kind[_Plan], ctx: Context) -> _Plan | None:
         """A plan for as many samples as a batch has; None if it has none, or not yet."""
@@ -142,7 +143,7 @@ class PlanCache(ABC, Generic[_Plan]):
             kind.vain = _NEVER
             self._refused(kind.key, e)
             return None
-        plan.program, plan.kind, plan.n = program, kind, ctx.n
+        plan.program, plan.kind, plan.n = program, kind.key, ctx.n  # not `kind` itself, which refers to its plans
         kept = [(k, n, plans) for k in list(self._kinds.values()) for n, plans in list(k.idle.items())]
         rows = ctx.n + sum(n * len(plans) for _, n, plans in kept)
         for k, n, plans in kept:
