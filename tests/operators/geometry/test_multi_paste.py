@@ -278,8 +278,9 @@ def test_places_that_are_the_same_for_all_samples_as_arrays():
         assert (out.at(0) == want).all() and (out.at(1) == want).all()
 
 
+@pytest.mark.parametrize("picked", ([[0, 2], [1], []], [[0, 2], [1, 1], [2, 1]]))
 @pytest.mark.parametrize("device", ("cpu", "gpu"))
-def test_where_samples_come_from(tmp_path, device):
+def test_where_samples_come_from(tmp_path, device, picked):
     """Those pasted, in turn; of both inputs, and after further operators."""
     for name in "abc":
         (tmp_path / name).write_bytes(bytes(12))
@@ -289,14 +290,17 @@ def test_where_samples_come_from(tmp_path, device):
     def pipe():
         x = fn.reshape(fn.readers.file(files=files)[0], shape=[2, 2, 3], layout="HWC")
         x = x.gpu() if device == "gpu" else x
-        ids = fn.external_source(source=lambda: [np.int32([0, 2]), np.int32([1]), np.int32([])])
+        ids = fn.external_source(source=lambda: [np.int32(x) for x in picked])
         one = fn.multi_paste(x, in_ids=ids, output_size=[2, 2])
         two = fn.flip(fn.multi_paste(x, fn.permute_batch(x, indices=[1, 1, 0]), output_size=[2, 2]))
         return one, two, fn.cat(x, two)
 
     running, (a, b, c) = pipe(), files
-    for _ in range(4):
+    for _ in range(8):  # those later are planned by programs
         one, two, mixed = (tuple(batch[i].source_info() for i in range(3)) for batch in running.run())
-        assert one == (f"{a};{c}", b, "")
+        assert one == tuple(";".join(files[i] for i in x) for x in picked)
         assert two == (f"{a};{b}", f"{b};{b}", f"{c};{a}")
         assert mixed == ("", "", "")
+    plans = [c.plans for c in running._plan.chains.values() if any(n.op.fn_name == "multi_paste" for n in c.nodes)]
+    if len(picked[1]) == 2:  # vectors of different lengths are left to the rules
+        assert plans and all(p["by program"] for p in plans)
