@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SOURCE = Path(__file__).parents[1] / "src"
 PACKAGE = SOURCE / "penstock"
 FRAMEWORKS = {"torch", "jax", "tensorflow", "paddle", "cupy", "clu", "PIL", "scipy", "cv2", "numba", "nvidia"}
@@ -152,5 +154,9 @@ def test_import_is_quick(tmp_path):
     timer = """import time; a = time.process_time(); import numpy
 t = time.process_time(); import penstock; print(time.process_time() - t, t - a)"""
     run(timer, PYTHONPYCACHEPREFIX=str(tmp_path))  # writes the byte code, as an installation does
-    times = [tuple(map(float, run(timer, PYTHONPYCACHEPREFIX=str(tmp_path)).split())) for _ in range(5)]
-    assert min(ours for ours, _ in times) < 0.08 or min(ours / numpys for ours, numpys in times) < 1.1, times
+    times = []
+    for _ in range(15):
+        times.append(tuple(map(float, run(timer, PYTHONPYCACHEPREFIX=str(tmp_path)).split())))
+        if min(ours for ours, _ in times) < 0.08 or min(ours / numpys for ours, numpys in times) < 1.1:
+            return
+    pytest.fail(f"seconds of penstock and of NumPy: {times}")

@@ -2,7 +2,6 @@
 """Names an exact set of kernel sources: the library carries the digest of those it was built from, and that of those
 which an installed package has, too."""
 
-import hashlib
 import os
 import sys
 
@@ -10,6 +9,8 @@ SHIPPED = (".h", ".cu")  # what argument rows and the GPU's kernels are made of
 
 
 def digest(root: str, endings: tuple[str, ...] = (*SHIPPED, ".cpp")) -> str:
+    import hashlib  # OpenSSL, which takes as long to load as many operators
+
     h = hashlib.sha256()
     paths = [os.path.join(folder, f) for folder, _, files in os.walk(root) for f in files if f.endswith(endings)]
     for path in sorted(paths):
