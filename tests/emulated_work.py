@@ -3,6 +3,7 @@
 
 import ctypes
 import os
+from typing import NamedTuple
 
 
 def work_of(stream: int) -> tuple[int, int]:
@@ -14,6 +15,33 @@ def work_of(stream: int) -> tuple[int, int]:
     library = ctypes.CDLL(os.environ["PENSTOCK_CUDA_DRIVER"])
     library.emulated_counts(ctypes.c_void_p(stream), ctypes.byref(launches), ctypes.byref(waits))
     return launches.value, waits.value
+
+
+class Copied(NamedTuple):
+    """How often something was copied, and how many bytes."""
+
+    copies: int
+    nbytes: int
+
+
+class Copies:
+    """What is copied inside of a `with`: to the GPU, from it, on it by its driver."""
+
+    to_gpu = from_gpu = on_gpu = Copied(0, 0)
+
+    def __enter__(self):
+        self._before = self._counts()
+        return self
+
+    def __exit__(self, *exc):
+        pairs = [Copied(a - c, b - d) for (a, b), (c, d) in zip(self._counts(), self._before)]
+        self.to_gpu, self.from_gpu, self.on_gpu = pairs
+
+    @staticmethod
+    def _counts():
+        counts = (ctypes.c_int64 * 2 * 3)()
+        ctypes.CDLL(os.environ["PENSTOCK_CUDA_DRIVER"]).emulated_copies(counts)
+        return [tuple(pair) for pair in counts]
 
 
 def check_work(outputs, with_twice_the_samples, judged: bool = False) -> None:

@@ -278,6 +278,10 @@ class Batch:
         """Other samples in memory of the same kind."""
         return type(self)(spec, rows, owners, sources)
 
+    def blank(self, n: int, shape: tuple[int, ...]) -> Batch:
+        """Samples of the same type, in memory of the same kind, that nobody is to read."""
+        return Batch.from_array(np.zeros((n, *shape), self.spec.dtype))
+
     def shorten(self) -> None:
         """Takes over from `rows`, which nobody has read before, how much of the samples a kernel has made."""
         spec = self.spec

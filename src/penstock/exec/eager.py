@@ -37,7 +37,7 @@ class Eager:
         self._session: Any = None
         self.pools = (kernels.Pool(num_threads), kernels.Pool(min(num_threads, 4)))
         self.sources: list[tuple[Node, Source]] = []  # in the order of their calls
-        self.fed: dict[str, list[tuple[Any, Any]]] = {}  # data for sources that were not called yet
+        self.fed: dict[str, list[tuple[Any, Any, Any]]] = {}  # data for sources that were not called yet
         self.position = self.iteration = 0
         self.ended = False
         self._picks: list[Picks] = []
@@ -157,8 +157,8 @@ class Eager:
                 raise (type(e) if isinstance(e, (ValueError, TypeError)) else RuntimeError)(
                     node.describe(str(e))
                 ) from None
-            for data, layout in self.fed.pop(node.name, []):
-                op.feed(data, layout)  # type: ignore[attr-defined]
+            for fed in self.fed.pop(node.name, []):
+                op.feed(*fed)  # type: ignore[attr-defined]
             self.sources[k:] = [(node, op)]
             try:
                 self._take(node, op)
@@ -200,12 +200,12 @@ class Eager:
             if op.restarts() and (state is None or not op.begins_epoch(state)):
                 op.reset()
 
-    def feed(self, name: str, data: Any, layout: str | None) -> None:
+    def feed(self, name: str, data: Any, layout: str | None, stream: Any = None) -> None:
         for node, op in self.sources:
             if node.name == name:
-                op.feed(data, layout)  # type: ignore[attr-defined]
+                op.feed(data, layout, stream)  # type: ignore[attr-defined]
                 return
-        self.fed.setdefault(name, []).append((data, layout))
+        self.fed.setdefault(name, []).append((data, layout, stream))
 
     def close(self) -> None:
         for _, op in self.sources:

@@ -42,7 +42,7 @@ class Calling:
         self.is_iterable = is_generator_function(source) or (not callable(source) and _can_be_iterated(source))
         self.takes_argument = False
         self.retries, self.keeps_rest = retries, keeps_rest
-        self.stream: Any = None  # what makes its arrays on the GPU, of a CallingOnStream
+        self.stream: Any = None  # what makes its arrays on the GPU, if they don't say it
         self.leaves_out = False  # whether samples that can't be made are left to the pipeline's on_error
         self._iterator: Iterator[Any] | None = None
         self._given = 0  # how often the iterator has given something since it was started

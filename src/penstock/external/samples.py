@@ -1,31 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What sources give as NumPy arrays, and as batches."""
+"""What sources give as NumPy arrays, and as batches. What lies on the GPU and is wanted there stays there."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core import dtypes
+from ..core import capsules, dtypes
 from ..core.alike import rows_of
 from ..core.batch import Batch, Borrowed, Buffer, Spec
-from ..core.capsules import array_of, is_capsule
 from ..core.errors import DataError
 from ..core.kernels import Pool
 from ..core.rows import check_dims
+
+if TYPE_CHECKING:
+    from ..gpu.inputs import GpuInputs
+    from ..gpu.interchange import Foreign
 
 _ACCEPTED = "NumPy, PyTorch, CuPy and DLPack arrays, penstock tensors, numbers and lists of them are accepted"
 _WIDTHS = {np.dtype(t) for t in ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?")}
 
 
-def as_array(data: Any, number_type: np.dtype | None = None) -> np.ndarray:
+def as_sample(data: Any, number_type: np.dtype | None, stream: Any, on_gpu: GpuInputs | None) -> np.ndarray | Foreign:
+    """As `as_array`, but what lies on the GPU stays there if it is taken there."""
+    if on_gpu is None or type(data) is np.ndarray or not is_on_gpu(data):
+        return as_array(data, number_type, stream)
+    return on_gpu.sample(data, stream)
+
+
+def as_array(data: Any, number_type: np.dtype | None = None, stream: Any = None) -> np.ndarray:
     """An array of a type that tensors can have, without a copy where that is possible. Python's numbers, and lists of
-    them, become `number_type`; without it int32, float32 and bool."""
-    array = data if type(data) is np.ndarray else _convert(data, number_type)
+    them, become `number_type`; without it int32, float32 and bool. `stream` makes arrays on the GPU that don't say
+    theirs."""
+    array = data if type(data) is np.ndarray else _convert(data, number_type, stream)
     if not array.flags.aligned:  # kernels read whole numbers
         array = array.copy()
     if array.dtype not in _WIDTHS:
@@ -35,19 +46,19 @@ def as_array(data: Any, number_type: np.dtype | None = None) -> np.ndarray:
     return array
 
 
-def _convert(data: Any, number_type: np.dtype | None) -> np.ndarray:
+def _convert(data: Any, number_type: np.dtype | None, stream: Any) -> np.ndarray:
     if isinstance(data, (np.number, np.bool_)):  # labels, of which there are many: asking for attributes costs more
         return np.asarray(data)
     if data is None or isinstance(data, (str, bytes)):
         what = "None" if data is None else f"a {type(data).__name__}"
         hint = "; np.frombuffer(data, np.uint8) makes an array of bytes" if isinstance(data, bytes) else ""
         raise DataError(f"the source gave {what}; {_ACCEPTED}{hint}")
-    if is_capsule(data):
-        return _from_capsule(data)
+    if capsules.is_capsule(data):
+        return _from_capsule(data, stream)
     if is_on_gpu(data):  # to the CPU, as this output is there
         from ..gpu.interchange import on_host
 
-        return on_host(data)
+        return on_host(data, stream)
     if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
         return np.asarray(data.detach() if getattr(data, "requires_grad", False) else data)
     if hasattr(data, "__dlpack__"):
@@ -63,16 +74,16 @@ def _convert(data: Any, number_type: np.dtype | None) -> np.ndarray:
     return _of_numbers(array, number_type)
 
 
-def _from_capsule(capsule: Any) -> np.ndarray:
+def _from_capsule(capsule: Any, stream: Any) -> np.ndarray:
     """The array of a DLPack capsule, which can be taken once. What lies on a GPU is copied to the CPU."""
     try:
-        return array_of(capsule)
+        return capsules.array_of(capsule)
     except ValueError as e:
         raise DataError(f"the source gave a bad sample: {e}") from None
     except BufferError:
         from ..gpu.interchange import on_host
 
-        return on_host(capsule)
+        return on_host(capsule, stream)
 
 
 _DEFAULTS = {"i": np.dtype("i4"), "u": np.dtype("i4"), "f": np.dtype("f4"), "b": np.dtype("?")}
@@ -94,9 +105,12 @@ def _of_numbers(array: np.ndarray, number_type: np.dtype | None) -> np.ndarray:
 
 
 def is_on_gpu(data: Any) -> bool:
-    if hasattr(data, "__cuda_array_interface__"):
+    if capsules.is_capsule(data):
+        return not capsules.is_spent(data) and capsules.is_on_gpu(data)
+    # PyTorch's interface is an error for tensors with gradients, and takes longer.
+    if hasattr(data, "__dlpack_device__") and int(data.__dlpack_device__()[0]) == 2:
         return True
-    return hasattr(data, "__dlpack_device__") and int(data.__dlpack_device__()[0]) == 2
+    return hasattr(data, "__cuda_array_interface__")
 
 
 def _is_list(data: Any) -> bool:
@@ -120,31 +134,68 @@ def layout_of(data: Any) -> str:
     return found if isinstance(found, str) else ""
 
 
-def samples_of(outputs: list[Any], number_types: Sequence[np.dtype | None]) -> list[Any]:
-    """What a source gave for a batch, for each output: an array (n, ...), or a list of arrays."""
-    return [_samples_of(data, number_type) for data, number_type in zip(outputs, number_types)]
+def samples_of(
+    outputs: list[Any],
+    number_types: Sequence[np.dtype | None],
+    stream: Any = None,
+    on_gpu: Mapping[int, GpuInputs] = MappingProxyType({}),
+) -> list[Any]:
+    """What a source gave for a batch, for each output: an array (n, ...), a list of arrays, or a batch on the GPU, if
+    it lies there and `on_gpu` has what takes it there."""
+    return [_samples_of(d, t, stream, on_gpu.get(i)) for i, (d, t) in enumerate(zip(outputs, number_types))]
 
 
-def _samples_of(data: Any, number_type: np.dtype | None) -> np.ndarray | list[np.ndarray]:
+def _samples_of(
+    data: Any, number_type: np.dtype | None, stream: Any, on_gpu: GpuInputs | None
+) -> np.ndarray | list[np.ndarray] | Batch:
     if hasattr(data, "is_dense_tensor"):  # a TensorList, of this package or of another one
-        if not hasattr(data, "as_array"):  # on the GPU
-            data = data.as_cpu()
-        return data.as_array() if data.is_dense_tensor() else [as_array(data.at(k)) for k in range(len(data))]
+        if hasattr(data, "as_array"):
+            return data.as_array() if data.is_dense_tensor() else [as_array(data.at(k)) for k in range(len(data))]
+        if on_gpu is None or not len(data):
+            return _samples_of(data.as_cpu(), number_type, None, None)
+        batch = on_gpu.list(data, stream)
+        if batch is not None:
+            return batch
+        data = [data[k] for k in range(len(data))]
     if _is_list(data):
-        return list(data) if rows_of(data) is not None else [_sample(d, i, number_type) for i, d in enumerate(data)]
-    array = as_array(data, number_type)
+        if rows_of(data) is not None:
+            return list(data)
+        return together([_sample(d, i, number_type, stream, on_gpu) for i, d in enumerate(data)], stream, on_gpu)
+    array = as_sample(data, number_type, stream, on_gpu)
     if array.ndim == 0:
         raise DataError(
             "in batch mode the source gives an array whose first axis is the batch, or a list of samples; got a scalar"
         )
-    return array
+    if isinstance(array, np.ndarray):
+        return array
+    assert on_gpu is not None
+    check_dims(array.ndim - 1, DataError)
+    return on_gpu.dense(array, stream) if array.shape[0] else np.empty(array.shape, array.dtype)
 
 
-def _sample(data: Any, i: int, number_type: np.dtype | None) -> np.ndarray:
+def _sample(
+    data: Any, i: int, number_type: np.dtype | None, stream: Any, on_gpu: GpuInputs | None
+) -> np.ndarray | Foreign:
     try:
-        return as_array(data, number_type)
+        return as_sample(data, number_type, stream, on_gpu)
     except DataError as e:
         raise DataError(f"sample {i}: {e}") from None
+
+
+def together(samples: list[Any], stream: Any, on_gpu: GpuInputs | None) -> list[np.ndarray] | Batch:
+    """The samples, as `as_sample` gives them; a batch if they are on the GPU. DataError if some are and some aren't."""
+    if on_gpu is None or all(isinstance(s, np.ndarray) for s in samples):
+        return samples
+    there = [not isinstance(s, np.ndarray) for s in samples]
+    if not all(there):
+        i = there.index(not there[0])
+        names = ("in the host's memory", "on the pipeline's GPU")
+        raise DataError(
+            "the samples of a batch have to lie all in the host's memory or all on the pipeline's GPU; sample 0 is "
+            f"{names[there[0]]}, sample {i} {names[there[i]]}"
+        )
+    check_alike(samples)
+    return on_gpu.batch(samples, stream)
 
 
 def _in_place(samples: Sequence[np.ndarray]) -> Batch:
@@ -174,9 +225,11 @@ def pack(samples: Sequence[np.ndarray], pool: Pool | None = None, memory: Any = 
     return batch.packed_copy(pool, memory) if samples else batch
 
 
-def adopt(samples: list[np.ndarray], copy: bool, pool: Pool | None = None, memory: Any = Buffer) -> Batch:
+def adopt(samples: list[np.ndarray] | Batch, copy: bool, pool: Pool | None = None, memory: Any = Buffer) -> Batch:
     """The samples as a batch: in place with `copy=False`; otherwise in place if nobody else can reach their memory or
     nobody can write to it, and packed if somebody can."""
+    if isinstance(samples, Batch):  # on the GPU
+        return samples
     if not samples:
         return pack(samples)
     if all(is_sole(samples, i) for i in range(len(samples))):
@@ -200,7 +253,7 @@ def batches_of(
     batches: list[Batch] = []
     while outputs:
         memory = memories.get(len(batches), Buffer)
-        if isinstance(outputs[0], list):
+        if isinstance(outputs[0], (list, Batch)):
             batches.append(adopt(outputs.pop(0), copy, pool, memory))
             continue
         check_dims(outputs[0].ndim - 1, DataError)

@@ -176,10 +176,10 @@ def _make(calling: Calling, job: _Job, row: int) -> None:
     try:
         if job.n:
             data: Any = calling.outputs(calling.sample(task.in_epoch + row, row, task.iteration, task.epoch))
-            result = [samples.as_array(d, t) for d, t in zip(data, calling.number_types)]
+            result = [samples.as_array(d, t, calling.stream) for d, t in zip(data, calling.number_types)]
         else:
             given: Any = calling.outputs(calling.batch(task.iteration, task.epoch))
-            result = samples.samples_of(given, calling.number_types)
+            result = samples.samples_of(given, calling.number_types, calling.stream)
             given = None
         data = None
         del data

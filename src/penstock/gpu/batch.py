@@ -63,6 +63,10 @@ class DeviceBatch(Batch):
         batch.device, batch.stream, batch.ready = self.device, self.stream, self.ready
         return batch
 
+    def blank(self, n: int, shape: tuple[int, ...]) -> DeviceBatch:
+        with self.device:
+            return DeviceBatch.on(self.stream, Spec.uniform(n, shape, self.spec.dtype))
+
     def sample(self, i: int) -> np.ndarray:
         raise InternalError("the data of a GPU batch can't be read by the CPU")
 
@@ -117,7 +121,7 @@ class DeviceBatch(Batch):
         assert isinstance(other, DeviceBatch)
         with self.device:
             other.used_on(self.stream)
-            if not self.is_borrowed and (self.spec.stored[indices] == other.spec.stored).all():
+            if self.is_pooled and (self.spec.stored[indices] == other.spec.stored).all():
                 copy_on_device(pieces_of(other, self.take(indices)), self.stream)
                 merged = self
             else:

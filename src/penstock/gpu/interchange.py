@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,21 +41,24 @@ class Foreign(NamedTuple):
     owner: Any
     stream: int
 
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
 
-def foreign(object: Any, device_id: int, stream: Any = None) -> Foreign:
-    """Somebody's array. `stream` is where it is made, for capsules and arrays that don't tell."""
+
+def foreign(object: Any, device_id: int, stream: Any = None, default: int = 0) -> Foreign:
+    """Somebody's array. `stream` is where it is made, for capsules and arrays that don't tell; `default` is the GPU of
+    arrays that don't tell theirs, where `device_id` is -1."""
     # The null stream has no number in DLPack, and -1 is DALI's for none in particular.
     behind = LEGACY_STREAM if stream is None else max(stream_handle(stream), LEGACY_STREAM)
     interface = getattr(object, "__cuda_array_interface__", None)
     # Where the interface says nothing of streams (PyTorch's) DLPack does.
     if interface is not None and ("stream" in interface or not hasattr(object, "__dlpack__")):
-        if interface.get("strides") is not None:
-            dense = np.empty(interface["shape"], interface["typestr"]).strides
-            if tuple(interface["strides"]) != dense:
-                raise ValueError(f"a dense row-major array is needed; got strides {interface['strides']}, not {dense}")
-        number = device_id if device_id >= 0 else _device_of(object)
-        behind = interface.get("stream") or behind
         dtype = np.dtype(interface["typestr"])
+        if interface.get("strides") is not None:
+            _check_dense(interface["shape"], interface["strides"], dtype.itemsize)
+        number = device_id if device_id >= 0 else _device_of(object, default)
+        behind = interface.get("stream") or behind
         return Foreign(interface["data"][0], tuple(interface["shape"]), dtype, number, object, behind)
     if hasattr(object, "__dlpack_device__") and object.__dlpack_device__()[0] != 2:
         raise TypeError(f"expected an array on the GPU; this {type(object).__name__} is not on a GPU")
@@ -65,14 +69,21 @@ def foreign(object: Any, device_id: int, stream: Any = None) -> Foreign:
     raise TypeError(f"expected an array on the GPU (__cuda_array_interface__ or DLPack); got {type(object).__name__}")
 
 
-def _device_of(object: Any) -> int:
+def _check_dense(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> None:
+    """ValueError for an array with gaps, or in another order than row by row; axes of one element may say anything."""
+    dense = [itemsize * math.prod(shape[d + 1 :]) for d in range(len(shape))]
+    if 0 not in shape and any(n > 1 and a != b for n, a, b in zip(shape, strides, dense)):
+        raise ValueError(f"a dense row-major array is needed; got strides {tuple(strides)}, not {tuple(dense)}")
+
+
+def _device_of(object: Any, default: int) -> int:
     """The number of the GPU an array of PyTorch, CuPy or penstock lies on."""
     device = getattr(object, "device", None)
     for number in (getattr(device, "index", None), getattr(device, "id", None), getattr(object, "device_id", None)):
         number = number() if callable(number) else number
         if isinstance(number, int):
             return number
-    return 0
+    return default
 
 
 class LentSample:
@@ -110,7 +121,11 @@ def borrowed(
 
 def on_host(object: Any, stream: Any = None) -> np.ndarray:
     """A copy of somebody's array, made by `stream`, in pinned memory of the host."""
-    found = foreign(object, -1, stream)
+    return downloaded(foreign(object, -1, stream))
+
+
+def downloaded(found: Foreign) -> np.ndarray:
+    """A copy of an array in pinned memory of the host."""
     spec = Spec.uniform(1, found.shape, found.dtype)
     return borrowed(spec, [found.address], (found.owner,), found.device_id, found.stream).download().sample(0)
 

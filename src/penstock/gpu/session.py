@@ -20,6 +20,7 @@ from .batch import DeviceBatch
 from .copies import copy_on_device, pieces_of
 from .cufile import GpuFiles, NotAllowed
 from .driver import CudaError, Device
+from .inputs import GpuInputs
 from .memory import Block, Budget, give_back, pool
 from .stream import Event, Stream
 
@@ -137,6 +138,10 @@ class Session:
         except NotAllowed:
             return None
 
+    def inputs(self, copies: bool) -> GpuInputs:
+        """Takes what others have on this GPU into batches: as a copy there, or where it is."""
+        return GpuInputs(self.device, self.budget, copies)
+
     def function(self, source: str, entry: str, shared: int) -> int:
         """A kernel from its source text; compiled the first time."""
         key = source, entry, shared
@@ -166,7 +171,8 @@ class Session:
         self._pending.append((number, begin, end))
 
     def _collect(self) -> None:
-        """Adds up the times of what the GPU has finished."""
+        """Adds up the times of what the GPU has finished, and lets go of what was lent for it."""
+        lent.collect()
         if not self._pending:
             return
         with self.lock:

@@ -12,7 +12,6 @@ from typing import Any
 from ..core.batch import Batch
 from ..core.storage import using
 from ..exec.eager import Again, Eager
-from ..external.on_stream import made_by
 from ..graph import trace
 from ..graph.node import DataNode, Node
 from ..tensors import TensorListCPU
@@ -155,7 +154,7 @@ class DebugPipeline(Pipeline):
         cuda_stream: Any = None,
         use_copy_kernel: bool = False,
     ) -> None:
-        self._eager.feed(getattr(data_node, "name", data_node), made_by(cuda_stream, data), layout)
+        self._eager.feed(getattr(data_node, "name", data_node), data, layout, cuda_stream)
 
     def reset(self) -> None:
         self._batches.clear()

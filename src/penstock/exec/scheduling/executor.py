@@ -252,10 +252,7 @@ class _Production:
         self._sources = [(node, plan.source_op(node)) for node in plan.sources]
         self.producer = Producer(plan, policy, num_threads, statistics.record)
         for node in plan.sources:
-            op = plan.source_op(node)
-            op.copier = self.producer.io
-            if plan.session is not None and op.feeding is not None:
-                op.memories = dict.fromkeys(op.uploaded, plan.session.host_memory)  # type: ignore[attr-defined]
+            plan.source_op(node).copier = self.producer.io
         self.position = 0
         self.keeps_state = False  # for checkpoints
         self.ended = False  # a source has come to its end; no more is taken from any until the next epoch begins

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from ...core.dtypes import DALIDataType, to_numpy
 from ...external.calling import Calling
 
 
@@ -45,3 +48,15 @@ def check_parallel(values: dict[str, Any], calling: Calling | None) -> None:
         raise ValueError(f"prefetch_queue_depth takes a positive integer; got {depth}")
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout takes a positive number of seconds; got {timeout}")
+
+
+def of_output(value: Any, i: int) -> Any:
+    """What an argument says of an output: itself, or one of a list, which may be too short."""
+    if not isinstance(value, (list, tuple)):
+        return value
+    return value[i] if i < len(value) else None
+
+
+def number_type(dtype: Any) -> np.dtype | None:
+    """What Python's numbers become in an output of a `dtype`; None for 32-bit types."""
+    return None if dtype in (None, DALIDataType.NO_TYPE) else to_numpy(dtype)

@@ -7,7 +7,7 @@ import queue
 from collections import deque
 from collections.abc import Callable
 
-from ...core.batch import Batch, Borrowed
+from ...core.batch import Batch, Borrowed, Kept
 
 _QUIET = 2  # iterations with the same data after which more are asked for ahead of time
 
@@ -48,7 +48,8 @@ class Feed:
             self._fed.append(batches)
         if self.repeat_last:
             for b in batches:
-                b.owners = (Borrowed(self), *b.owners)  # it is looked for in each batch
+                # It is looked for in each batch. On the GPU what is given out again and again is not copied for it.
+                b.owners = ((Borrowed if b.on_host else Kept)(self), *b.owners)
             self._last = batches
 
     def take_back(self) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.batch import Batch, Buffer
-from ...core.dtypes import DALIDataType, to_numpy
+from ...core.batch import Batch
 from ...core.errors import DataError, SampleErrors
 from ...core.kernels import Pool
 from ...core.op import Arg
@@ -19,9 +18,8 @@ from ...core.source import Source
 from ...external import samples
 from ...external.ahead import Ahead, Position
 from ...external.calling import CYCLES, Calling
-from ...external.on_stream import calling_on, made_by
-from ._arguments import check, check_parallel
-from ._by_sample import Made, call_each, spread, warn_of_rest
+from ._arguments import check, check_parallel, number_type, of_output
+from ._by_sample import Made, batches_of, call_each, spread, warn_of_rest
 from ._called import Called
 from ._fed import Feed
 from ._picks import Given, Names
@@ -39,6 +37,8 @@ class ExternalSource(Resumable, Source):
 
     Arrays are those of NumPy, PyTorch or CuPy, anything with DLPack or `__array__`, or nested lists of numbers; numbers
     become int32 and float32. What a call returns is copied, unless nothing else refers to it or `no_copy` is set.
+    Where only the GPU gets an output, as with `device="gpu"`, what lies there already is copied there: by work that
+    begins when the array is made and ends before what its stream is asked for afterwards.
 
     The thread that calls `Pipeline.run` calls the source, `prefetch_queue_depth` batches ahead; with `background=True`
     a thread of the pipeline does.
@@ -120,12 +120,18 @@ class ExternalSource(Resumable, Source):
         "Per-sample sources: what becomes of the last samples of an epoch if they don't fill a batch: 'drop' leaves "
         "them out, 'partial' gives a smaller batch. By default they are left out with a warning.",
     )
-    cuda_stream = Arg(object, None, "The stream that makes arrays on the GPU, if they don't say it.", hidden=True)
+    cuda_stream = Arg(
+        object,
+        None,
+        "The stream that makes arrays on the GPU, if they don't say it, and may write into them again; -1: none, and "
+        "whoever gives them waits until they are copied.",
+        hidden=True,
+    )
     use_copy_kernel = Arg(bool, None, "Accepted for compatibility.", hidden=True)
 
     @classmethod
     def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:
-        """Sources are called on the CPU; `device="gpu"` copies what they give to the GPU."""
+        """Sources are called on the CPU; `device="gpu"` copies what they give to the GPU, if it is not there."""
         if kwargs.get("device") != "gpu":
             return None
         outputs = call(cls, inputs, {**kwargs, "device": "cpu"})
@@ -151,11 +157,13 @@ class ExternalSource(Resumable, Source):
         self.kinds: dict[int, tuple[np.dtype, int, str]] = {}  # of each output, as the first batch had it
         self.called: Called | None = None
         self.memories: Mapping[int, Any] = MappingProxyType({})  # by output, what gives memory for copies
-        self.number_types = [self._number_type(i) for i in range(self.n_outputs())]
+        self.on_gpu: Mapping[int, Any] = MappingProxyType({})  # by output, what takes data that lies on the GPU
+        self.number_types = [number_type(of_output(v["dtype"], i)) for i in range(self.n_outputs())]
         self.feeding = Feed(v["name"], v["repeat_last"], v["blocking"])
         if v["source"] is not None:
             how = (self.per_sample, v["num_outputs"], v["cycle"], v["batch_info"], self.number_types)
-            self.calling = calling_on(v["cuda_stream"], v["source"], *how, v["retries"], v["last_batch"] == "partial")
+            self.calling = Calling(v["source"], *how, v["retries"], v["last_batch"] == "partial")
+            self.calling.stream = v["cuda_stream"]
         check(v, self.calling)
         if self.is_parallel:
             check_parallel(v, self.calling)
@@ -177,6 +185,9 @@ class ExternalSource(Resumable, Source):
         self.room = max_batch_size
         if self.run_ahead is not None:
             self.run_ahead.room = max_batch_size
+        if self.gpu is not None and not self.is_parallel:
+            self.memories = dict.fromkeys(self.uploaded, self.gpu.host_memory)
+            self.on_gpu = dict.fromkeys(self.uploaded, self.gpu.inputs(not self.values["no_copy"]))
 
     def join(self, pool: Any, index: int) -> None:
         """Its samples are made by that pool, whose source `index` it is."""
@@ -197,7 +208,6 @@ class ExternalSource(Resumable, Source):
 
     def feed(self, data: Any, layout: str | None, stream: Any = None) -> None:
         """Data for one iteration. Copied unless `no_copy`."""
-        data = made_by(self.values["cuda_stream"] if stream is None else stream, data)
         if not self.is_fed():
             raise RuntimeError("this external_source has a source of its own and can't be fed")
         outputs = [data]
@@ -206,7 +216,8 @@ class ExternalSource(Resumable, Source):
             if len(outputs) != self.n_outputs():
                 raise DataError(f"{len(outputs)} outputs were fed, num_outputs is {self.n_outputs()}")
         layouts = [layout or samples.layout_of(o) for o in outputs]
-        outputs = samples.samples_of(outputs, self.number_types)
+        made_by = self.values["cuda_stream"] if stream is None else stream
+        outputs = samples.samples_of(outputs, self.number_types, made_by, self.on_gpu)
         batches = samples.batches_of(outputs, not self.values["no_copy"], self.copier, self.memories)
         self._check(batches, self.room, layouts)
         self.feeding.put(batches)
@@ -323,41 +334,31 @@ class ExternalSource(Resumable, Source):
         if not self.per_sample:
             outputs = calling.outputs(calling.batch(p.iteration, p.epoch))
             layouts = [samples.layout_of(o) for o in outputs]
-            outputs[:] = samples.samples_of(outputs, self.number_types)
+            outputs[:] = samples.samples_of(outputs, self.number_types, calling.stream, self.on_gpu)
             batches = samples.batches_of(outputs, copy, self.copier, self.memories)
             self._check(batches, n, layouts)
             return batches, len(batches[0]), {}
-        columns, made, bad = call_each(calling, p, n, self.number_types)
-        if not columns[0]:  # none of them could be made
-            return [Batch.from_array(np.empty((0, 0), "f4")) for _ in columns], made, bad
-        memory = self.memories
-        return [samples.adopt(c, copy, self.copier, memory.get(i, Buffer)) for i, c in enumerate(columns)], made, bad
+        columns, made, bad = call_each(calling, p, n, self.number_types, self.on_gpu)
+        return batches_of(columns, copy, self.copier, self.memories), made, bad
 
     def _check(self, batches: list[Batch], n: int, layouts: list[str] | None = None) -> None:
         """Raises DataError if batches are not what was asked for; gives them their layouts."""
-        sizes = {len(b) for b in batches}
+        v, sizes = self.values, {len(b) for b in batches}
         if len(sizes) > 1:
             raise DataError(f"the outputs have {sorted(sizes)} samples; all need the same number")
         self._check_size(batches, n)
         for i, b in enumerate(batches):
-            b.spec.layout = samples.layout_for(
-                i, self._of_output("layout", i), layouts[i] if layouts else b.spec.layout
-            )
+            b.spec.layout = samples.layout_for(i, of_output(v["layout"], i), layouts[i] if layouts else b.spec.layout)
             if not len(b) and type(b) is Batch:
-                declared = self._of_output("dtype", i), self._of_output("ndim", i)
+                declared = of_output(v["dtype"], i), of_output(v["ndim"], i)
                 batches[i] = samples.nothing(b.spec, *self.kinds.get(i, declared)[:2])
             if not len(b):
                 continue
-            samples.check(b, i, self._of_output("dtype", i), self._of_output("ndim", i), b.spec.layout)
+            samples.check(b, i, of_output(v["dtype"], i), of_output(v["ndim"], i), b.spec.layout)
             kind = b.spec.dtype, b.spec.ndim, b.spec.layout
             first = self.kinds.setdefault(i, kind)
             if first != kind:
                 raise DataError(samples.changed(first, kind, i))
-
-    def _number_type(self, i: int) -> np.dtype | None:
-        """What Python's numbers become in an output; None for 32-bit types."""
-        dtype = self._of_output("dtype", i)
-        return None if dtype in (None, DALIDataType.NO_TYPE) else to_numpy(dtype)
 
     def _check_size(self, batches: list[Batch], n: int) -> None:
         if len(batches[0]) <= n:
@@ -370,12 +371,6 @@ class ExternalSource(Resumable, Source):
         text = f"got a batch of {len(batches[0])} samples; {what}"
         names = batches[0].sources
         raise DataError(self._named(text, names.position) if isinstance(names, Names) else text)
-
-    def _of_output(self, name: str, i: int) -> Any:
-        value = self.values[name]
-        if not isinstance(value, (list, tuple)):
-            return value
-        return value[i] if i < len(value) else None
 
     def load(self, picks: Picks, io: Pool) -> tuple[Batch, ...]:
         assert isinstance(picks, Given)

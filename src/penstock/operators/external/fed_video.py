@@ -14,7 +14,6 @@ from ...core.op import Arg
 from ...core.picks import Picks
 from ...core.source import Source
 from ...external import samples
-from ...external.on_stream import made_by
 from ..decode.video import frames_in
 from ._by_sample import Made
 from ._fed import Feed
@@ -78,7 +77,7 @@ class FedVideo(Source):
 
     def feed(self, data: Any, layout: str | None, stream: Any = None) -> None:
         """One encoded video, for as many iterations as it has batches of sequences."""
-        (given,) = samples.samples_of([made_by(stream, data)], [None])
+        (given,) = samples.samples_of([data], [None], stream)
         (video,) = samples.batches_of([given], not self.values["no_copy"], self.copier, {})
         if len(video) != 1 or video.spec.ndim != 1 or video.spec.dtype.name not in ("uint8", "int8"):
             raise DataError(

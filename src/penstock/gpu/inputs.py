@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays that a program has on the GPU already, as batches there: copied on the GPU, or used where they are. The host
+waits for nothing and sees none of the data.
+
+An array is made by work of its owner's stream. The stream of the source waits for that work, and the owner's stream
+waits for the copy, so that what it is asked for afterwards may write into the array."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.batch import Spec
+from ..core.errors import DataError
+from .batch import DeviceBatch
+from .copies import copy_on_device, pieces_of
+from .driver import Device
+from .interchange import LEGACY_STREAM, Foreign, downloaded, foreign, stream_handle
+from .lent import Lent
+from .memory import Budget
+from .stream import ForeignStream, Stream
+
+_UNORDERED = -1  # as a stream, in DALI: the caller waits until the copy is made, as nobody orders it
+
+
+class GpuInputs:
+    """For one source. `stream` is always what the user says: the stream that makes the arrays, or None."""
+
+    def __init__(self, device: Device, budget: Budget, copies: bool):
+        """Without `copies` arrays are used where they are, and kept until the work that reads them is done."""
+        self._device, self._budget, self._copies = device, budget, copies
+        with device:
+            self._stream = Stream(device)
+
+    def sample(self, data: Any, stream: Any) -> Foreign | np.ndarray:
+        """An array on the GPU; if it is on another one than this, a copy in the host's memory. DataError if it can't be
+        used."""
+        if getattr(data, "requires_grad", False):
+            data = data.detach()
+        ours = getattr(data, "_batch", None)
+        try:
+            if isinstance(ours, DeviceBatch):  # a TensorGPU
+                address, shape = int(ours.rows["data"][0]), tuple(ours.spec.shape[0].tolist())
+                found = Foreign(address, shape, ours.spec.dtype, ours.device.id, ours, self._behind(ours))
+            else:
+                with self._device:
+                    behind = _current_stream(data) if stream is None else stream
+                    found = foreign(data, -1, behind, self._device.id)
+            dtypes.from_numpy(found.dtype)
+        except (BufferError, TypeError, ValueError) as e:
+            raise DataError(f"the source gave an array on the GPU that can't be used: {e}") from None
+        return found if found.device_id == self._device.id else downloaded(found)
+
+    def batch(self, samples: Sequence[Foreign], stream: Any) -> DeviceBatch:
+        """A batch of what `sample` has given: arrays of one type and number of dimensions."""
+        first = samples[0]
+        spec = Spec(np.array([s.shape for s in samples], "i8").reshape(len(samples), first.ndim), first.dtype)
+        addresses = np.array([s.address for s in samples], "u8")
+        return self._taken(spec, addresses, [s.owner for s in samples], {s.stream for s in samples}, stream)
+
+    def dense(self, array: Foreign, stream: Any) -> DeviceBatch:
+        """A batch of an array (n, ...) that `sample` has given."""
+        n, *shape = array.shape
+        spec = Spec.uniform(n, tuple(shape), array.dtype)
+        step = int(np.prod(shape, dtype="i8")) * array.dtype.itemsize
+        addresses = array.address + step * np.arange(n, dtype="u8")
+        return self._taken(spec, addresses, array.owner, {array.stream}, stream)
+
+    def list(self, data: Any, stream: Any) -> DeviceBatch | None:
+        """A batch of a TensorListGPU of penstock's; None for one of another library or GPU."""
+        ours = getattr(data, "_batch", None)
+        if not isinstance(ours, DeviceBatch) or ours.device.id != self._device.id:
+            return None
+        return self._taken(ours.spec.copy(), ours.rows["data"], ours, {self._behind(ours)}, stream, ours.is_borrowed)
+
+    def _behind(self, ours: DeviceBatch) -> int:
+        """The stream that makes a batch of penstock's: this one, made to wait, unless it is memory of others."""
+        if isinstance(ours.stream, ForeignStream) or ours.device.id != self._device.id:
+            return ours.stream.handle or LEGACY_STREAM
+        with self._device:
+            ours.used_on(self._stream)
+        return self._stream.handle or 0
+
+    def _taken(
+        self, spec: Spec, addresses: np.ndarray, owner: Any, streams: set[int], stream: Any, copies: bool = False
+    ) -> DeviceBatch:
+        mine, handle = self._stream, None if stream is None else stream_handle(stream)
+        with self._device:
+            theirs = {h: ForeignStream(self._device, h) for h in streams if h != mine.handle}
+            for s in theirs.values():
+                mine.wait(s.record())
+            rows = spec.packed()
+            rows["data"] = addresses
+            batch = DeviceBatch(spec, rows, (Lent(owner, mine),))
+            batch.device, batch.stream = self._device, mine
+            # Kernels read whole elements, so those that lie anywhere are copied, too.
+            if not (copies or self._copies or (addresses % np.uint64(spec.dtype.itemsize)).any()):
+                batch.ready = mine.mark()
+                return batch
+            copy = DeviceBatch.on(mine, spec, self._budget)
+            copy_on_device(pieces_of(batch, copy), mine)
+            copy.ready = mine.mark()
+            if handle is not None and handle != _UNORDERED:
+                named = max(handle, LEGACY_STREAM)
+                theirs[named] = ForeignStream(self._device, named)
+            for s in theirs.values():
+                s.wait(copy.ready)
+            if handle == _UNORDERED:
+                copy.ready.wait()
+        return copy
+
+
+def _current_stream(data: Any) -> int | None:
+    """The stream that PyTorch asks for work now, for its tensors. Arrays of others say it themselves, or it is the
+    default one."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not isinstance(data, getattr(torch, "Tensor", ())):
+        return None
+    return int(torch.cuda.current_stream(data.device).cuda_stream)
