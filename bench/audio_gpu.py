@@ -126,19 +126,21 @@ def main() -> int:
             notes.append(f"{name}: not measured, as the time was over")
             continue
         times: dict[str, float] = {}
-        device = float("nan")
+        device, share = float("nan"), float("nan")
         for library in ("DALI", "penstock"):  # one after the other: both take much memory
             try:
                 pipe = build(library, data[kind], layout, define)
                 times[library] = min(time_of(pipe, wait) for _ in range(ROUNDS)) * 1e6
                 if library == "penstock":
                     device = gpu_time.of_a_batch(pipe)
+                    moved = sum(x.nbytes for x in data[kind]) + gpu_time.bytes_of_outputs(pipe.run())
+                    share = moved / device / gpu_time.peak_speed(pipe._plan.session.device) if device else share
                 del pipe
             except Exception as e:
                 notes.append(f"{name}: {library} can't do it: {' '.join(str(e).split())[:300]}")
                 print(notes[-1], file=sys.stderr)
         theirs, ours = (times.get(library, float("nan")) for library in ("DALI", "penstock"))
-        rows.append(f"| {name} | {theirs:,.0f} | {ours:,.0f} | {device:,.0f} | {theirs / ours:.2f} x |")
+        rows.append(f"| {name} | {theirs:,.0f} | {ours:,.0f} | {device:,.0f} | {share:.0%} | {theirs / ours:.2f} x |")
         print(rows[-1], flush=True)
         if not o.only:
             measure.write(o.output, "audio_gpu.md", report(o, rows, notes))
@@ -151,11 +153,12 @@ def report(o: argparse.Namespace, rows: list[str], notes: list[str]) -> str:
 
 {measure.machine()}; {measure.versions("nvidia-dali-cuda130", "numpy")}. Batches of {o.batch} signals of
 {o.seconds} s at {RATE // 1000} kHz that lie on the GPU. Microseconds per batch by the clock; "on the GPU" is what
-penstock's stages take there.
+penstock's stages take there, "of memory" which part of the memory's speed (its clock times its width) the bytes of
+inputs and outputs alone come to in that time; what lies between operators is not counted.
 `python bench/audio_gpu.py`
 
-| | DALI | penstock | on the GPU | ratio |
-|---|---|---|---|---|
+| | DALI | penstock | on the GPU | of memory | ratio |
+|---|---|---|---|---|---|
 {chr(10).join(rows)}
 {left_out}
 """

@@ -52,6 +52,12 @@ def copy_speed(device: Any) -> float:
     return 2 * nbytes / statistics.median(times)
 
 
+def peak_speed(device: Any) -> float:
+    """Bytes that the memory could move in a microsecond, by its clock and its width; NaN if the driver tells none."""
+    khz, bits = device._attribute(36), device._attribute(37)  # CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, ..._BUS_WIDTH
+    return 2 * khz * 1e3 * bits / 8 / 1e6 or float("nan")  # two transfers in a clock
+
+
 def synchronize() -> Any:
     """A function that waits for all work on the GPU, of any library in the process."""
     cuda = ctypes.CDLL("libcuda.so.1")

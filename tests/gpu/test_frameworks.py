@@ -185,6 +185,24 @@ def test_jax_lets_go_only_when_it_is_through(jax):
     assert [round(float(a)) for a in again] == list(range(1, 13))
 
 
+@pytest.mark.parametrize("no_copy", [False, True])
+def test_jax_makes_the_data_of_a_source(jax, no_copy):
+    """It is taken before JAX has made it, and JAX lets go of it at once."""
+    slow = _slow_jax(jax)
+    zeros = jax.numpy.zeros((4, 1 << 20))
+    jax.block_until_ready(slow(zeros))
+    add = jax.jit(lambda x, y: x + y)
+
+    def source(i):
+        return add(zeros, slow(zeros + i))
+
+    made = pipeline_def(lambda: fn.external_source(source, device="gpu", no_copy=no_copy) + 1, batch_size=4)
+    pipe = made(num_threads=1, device_id=0, prefetch_queue_depth=3)
+    for i in range(6):
+        (out,) = pipe.run()
+        assert (np.round(out.as_cpu().as_array()) == i + 1).all()
+
+
 def ragged():
     jpegs, labels = fn.readers.file(file_root=FOLDER, name="reader")
     return fn.decoders.image(jpegs, device="mixed"), labels

@@ -211,3 +211,46 @@ def test_a_training_step_on_a_stream_of_its_own():
     theirs = [b[0]["image"].float().mean((1, 2, 3)) for b in want]
     for a, b in zip(means, theirs, strict=True):
         assert (a.cpu() - b).abs().max() < 1
+
+
+@pytest.mark.parametrize("side", [False, True])
+@pytest.mark.parametrize("shape", ["array", "list"])
+def test_tensors_as_data_of_a_source(shape, side):
+    """Made late by PyTorch's current stream, and overwritten there as soon as the source is asked again."""
+    stream = torch.cuda.Stream() if side else torch.cuda.default_stream()
+    memory = torch.zeros(6, 1 << 20, device="cuda")
+    large = torch.randn(4096, 4096, device="cuda")
+
+    def source(i):
+        for _ in range(4):
+            large.copy_(large @ large).clamp_(-1, 1)
+        memory.fill_(i)
+        return memory if shape == "array" else list(memory)
+
+    made = pipeline_def(lambda: fn.external_source(source, device="gpu") + 1, batch_size=6, num_threads=1, device_id=0)
+    with torch.cuda.stream(stream):
+        pipe = made(prefetch_queue_depth=3)
+        for i in range(8):
+            (out,) = pipe.run()
+            assert (np.asarray(out.as_cpu().as_array()) == i + 1).all()
+
+
+@pytest.mark.parametrize("shape", ["array", "list"])
+def test_tensors_in_place(shape):
+    rows = torch.arange(6 * 4, device="cuda", dtype=torch.int16).reshape(6, 4)
+    given = rows if shape == "array" else [r.clone() for r in rows]
+
+    @pipeline_def(batch_size=6, num_threads=1, device_id=0)
+    def define():
+        x = fn.external_source(lambda: given, device="gpu", no_copy=True)
+        return x, x * 2
+
+    for _ in range(2):
+        x, twice = define().run()
+        assert [x[i].data_ptr() for i in range(6)] == [t.data_ptr() for t in given]
+        assert (x.as_cpu().as_array() == rows.cpu().numpy()).all()
+        assert (twice.as_cpu().as_array() == 2 * rows.cpu().numpy()).all()
+    with pytest.raises(RuntimeError, match="a dense row-major tensor is needed"):
+        pipe = pipeline_def(lambda: fn.external_source(name="x", device="gpu"), batch_size=6, device_id=0)()
+        pipe.build()
+        pipe.feed_input("x", torch.zeros(6, 4, 3, device="cuda").transpose(1, 2))

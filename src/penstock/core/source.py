@@ -50,6 +50,7 @@ class Source(Operator, abstract=True):
     keeps_state: bool = False  # set where `saved` will be asked for
     gpu: Any = None  # the GPU's session where the pipeline has one: `begin` may begin work there, and give its batches
     uploaded: Collection[int] = ()  # the outputs of which the GPU alone gets anything; may be given there
+    on_gpu: Collection[int] = ()  # of those, the outputs that stay there if the user's data lies there
     name = Arg(str, None, "Name of the operator, for `epoch_size`, `reader_meta` and iterators.")
 
     def leave_bad_samples(self) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 from ..core.kernels import library
 from ..core.op import Operator
+from ..core.source import Source
 from ..graph.joining import Branches
-from ..graph.node import Node
+from ..graph.node import DataNode, Node
 from ..graph.passes import Stage
 from .cpu.chain import Chain
 from .limits import limit
@@ -53,6 +54,8 @@ def explain(plan: Plan, num_threads: int, depth: int, program: bool = False, tri
                 notes.append(
                     "stays in the thread's scratch memory" if _inner(plan, stage, node) else "used by a later stage"
                 )
+            if stage.kind == "upload" and _takes_gpu_data(node.inputs[0]):
+                notes.append("data that lies on the GPU already is not copied to it")
             if node.number in windows:
                 notes.append(f"computes only the window that {windows[node.number]} reads")
             site = f"   # {os.path.basename(node.sites[-1].file)}:{node.sites[-1].line}" if node.sites else ""
@@ -72,6 +75,11 @@ def explain(plan: Plan, num_threads: int, depth: int, program: bool = False, tri
 
 def _chains(plan: Plan) -> list[Chain]:
     return [part for chain in (*plan.chains.values(), *plan.of_branches) for part in chain.parts()]
+
+
+def _takes_gpu_data(output: DataNode) -> bool:
+    op = output.source.op
+    return isinstance(op, Source) and output.index in op.on_gpu
 
 
 def _titles(chain: Chain) -> str:
