@@ -423,6 +423,20 @@ def test_errors(stream):
         pipe.run()
 
 
+def test_too_little_memory(stream):
+    arrays = [Array(np.full(n, n % 7, "f4"), stream) for n in (1 << 20, 1 << 10)]
+
+    @pipeline_def(batch_size=1, num_threads=1, device_id=0, prefetch_queue_depth=1, device_memory_limit=1 << 20)
+    def define(no_copy):
+        return fn.external_source(lambda i: [arrays[i]], device="gpu", no_copy=no_copy)
+
+    pipe = define(False)
+    with pytest.raises(PipelineError, match=r"(?s)no_copy=True.*device_memory_limit.*test_data_on_the_gpu.py"):
+        pipe.run()
+    check_values(pipe.run()[0], [np.full(1 << 10, 2, "f4")])
+    check_values(define(True).run()[0], [np.full(1 << 20, 4, "f4")])
+
+
 def test_batches_of_several_sizes_from_an_iterable_with_several_outputs(stream):
     sizes = [3, 5, 1]
     batches = [(Array(DENSE[:n] + n, stream), DENSE[:n], [Array(a, stream) for a in RAGGED[:n]]) for n in sizes]

@@ -101,7 +101,10 @@ class GpuInputs:
             if not (copies or self._copies or (addresses % np.uint64(spec.dtype.itemsize)).any()):
                 batch.ready = mine.mark()
                 return batch
-            copy = DeviceBatch.on(mine, spec, self._budget)
+            try:
+                copy = DeviceBatch.on(mine, spec, self._budget)
+            except MemoryError as e:
+                raise DataError(f"no memory for a copy on the GPU, which no_copy=True does not need: {e}") from None
             copy_on_device(pieces_of(batch, copy), mine)
             copy.ready = mine.mark()
             if handle is not None and handle != _UNORDERED:
@@ -118,6 +121,7 @@ def _current_stream(data: Any) -> int | None:
     """The stream that PyTorch asks for work now, for its tensors. Arrays of others say it themselves, or it is the
     default one."""
     torch: Any = sys.modules.get("torch")
-    if torch is None or not isinstance(data, getattr(torch, "Tensor", ())):
+    kind: Any = getattr(torch, "Tensor", None)
+    if kind is None or not isinstance(data, kind):
         return None
     return int(torch.cuda.current_stream(data.device).cuda_stream)
