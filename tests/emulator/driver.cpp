@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -32,11 +31,6 @@ constexpr uint8_t kPoison = 0xCD, kGuardByte = 0xA7;
 std::mutex &state = *new std::mutex;
 std::map<uint64_t, size_t> &allocations = *new std::map<uint64_t, size_t>, &pinned = *new std::map<uint64_t, size_t>;
 size_t used;
-// What was copied: to the device, from it, on it; how often, and how many bytes.
-struct Copied {
-  std::atomic<int64_t> copies{0}, bytes{0};
-  void add(size_t n) { copies++, bytes += n; }
-} to_device, from_device, on_device;
 auto &streams = *new std::map<void *, std::shared_ptr<EmulatedStream>>;  // shared with who waits while one is destroyed
 std::string &failure = *new std::string;                                 // what went wrong on the device; sticky
 std::mutex &kernels = *new std::mutex;  // one launch at a time: shared memory is static
@@ -157,13 +151,6 @@ extern "C" __attribute__((visibility("default"))) void emulated_counts(void *str
   *launches = counts.launches, *waits = counts.waits;
 }
 
-extern "C" __attribute__((visibility("default"))) void emulated_copies(int64_t (*counts)[2]) {
-  for (const Copied *c : {&to_device, &from_device, &on_device}) {
-    (*counts)[0] = c->copies, (*counts)[1] = c->bytes;
-    counts++;
-  }
-}
-
 API cuInit(unsigned) { return OK; }
 API cuDriverGetVersion(int *version) {
   const char *text = getenv("PENSTOCK_EMULATED_CUDA");
@@ -251,8 +238,7 @@ API cuPointerGetAttribute(void *data, int attribute, uint64_t address) {
 
 API cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
   if (!in_allocation(to, bytes)) report("a copy to the device leaves its allocation");
-  if (int s = status()) return s;
-  to_device.add(bytes);
+  if (int s = to_device.count(bytes, status())) return s;
   bool is_pinned;
   {
     std::lock_guard<std::mutex> lock(state);
@@ -273,14 +259,12 @@ API cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stre
 }
 API cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
   if (!in_allocation(from, bytes)) report("a copy from the device leaves its allocation");
-  if (int s = status()) return s;
-  from_device.add(bytes);
+  if (int s = from_device.count(bytes, status())) return s;
   return stream_of(stream).add([=] { memcpy(to, (const void *)from, bytes); }), OK;
 }
 API cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream) {
   if (!in_allocation(from, bytes) || !in_allocation(to, bytes)) report("a copy on the device leaves its allocation");
-  if (int s = status()) return s;
-  on_device.add(bytes);
+  if (int s = on_device.count(bytes, status())) return s;
   return stream_of(stream).add([=] { memmove((void *)to, (const void *)from, bytes); }), OK;
 }
 API cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream) {

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <thread>
 
+#include "copies.h"
+
 // What a stream was asked for, and how often the host has waited for it or for an event in it.
 struct Counts {
   std::atomic<int64_t> launches{0}, waits{0};
