@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +31,17 @@ def build(folder: Path, name: str, sources: Sequence[Path | str], more: Sequence
     paths = [ROOT / f"tests/fuzz/{name}.cpp", *(kernels / f"{s}.cpp" if isinstance(s, str) else s for s in sources)]
     flags = ["-std=c++17", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
     flags += ["-DCLONES=", "-Wno-psabi", "-pthread", f"-I{kernels}"]
-    subprocess.run([os.environ.get("CXX", "g++"), *flags, "-o", program, *paths, *more], check=True)
+    ccache = shutil.which("ccache")
+    compiler = [*([ccache] if ccache else []), os.environ.get("CXX", "g++"), *flags]
+    objects = [folder.resolve() / f"{name}-{i}.o" for i in range(len(paths))]
+    includes = [m for m in more if m.startswith("-I")]
+
+    def compile_one(source: Path, to: Path) -> None:
+        subprocess.run([*compiler, *includes, "-c", source, "-o", to], check=True)
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        list(threads.map(compile_one, paths, objects))
+    subprocess.run([*compiler, "-o", program, *objects, *more], check=True)
     return program
 
 

@@ -92,18 +92,18 @@ def seeds() -> dict[str, bytes]:
     return made
 
 
-def main() -> int:
-    args = damaging.arguments(__doc__).parse_args()
+def decoders() -> tuple[list[Path | str], list[str]]:
+    """The sources of all decoders of pictures, and the flags that they need."""
     kernels = ROOT / "kernels"
-    decoders = {*kernels.glob("decode/*.cpp")} - {kernels / "decode/jpeg_batch.cpp"}  # which launches GPU kernels
+    found = {*kernels.glob("decode/*.cpp")} - {kernels / "decode/jpeg_batch.cpp"}  # which launches GPU kernels
     openjpeg = sorted(glob.glob("/usr/include/openjpeg-*") + glob.glob("/usr/local/include/openjpeg-*"))
     libraries = ["-ljpeg", "-lpng", "-ltiff", "-lwebp", "-lopenjp2"]
-    program = damaging.build(
-        args.build_folder,
-        "fuzz_decode",
-        [*sorted(decoders), "core/native_time", "color/interleave"],
-        [*(f"-I{d}" for d in openjpeg), *libraries],
-    )
+    return [*sorted(found), "core/native_time", "color/interleave"], [*(f"-I{d}" for d in openjpeg), *libraries]
+
+
+def main() -> int:
+    args = damaging.arguments(__doc__).parse_args()
+    program = damaging.build(args.build_folder, "fuzz_decode", *decoders())
     data = os.environ.get("PENSTOCK_DATA")
     more = glob.glob(f"{data}/formats/**/*.*", recursive=True) if data else []
     return damaging.run(program, args, "images", seeds(), [f for f in more if os.path.getsize(f) < 50_000])

@@ -3,11 +3,9 @@
 // run by fuzz_read.py.
 //
 //   fuzz_read FORMAT LIMIT SEED FILE...
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "damage.h"
+#include "one_sample.h"
 #include "read/caffe.h"
 #include "read/caffe2.h"
 #include "read/coco.h"
@@ -19,10 +17,8 @@
 #include "read/mds_scan.h"
 #include "read/nemo_scan.h"
 #include "read/npy.h"
-#include "read/parser.h"
 #include "read/record_scan.h"
 #include "read/recordio.h"
-#include "read/storage.h"
 #include "read/tar.h"
 #include "read/tf_example.h"
 #include "read/wds_scan.h"
@@ -44,77 +40,6 @@ int mds(Sample *sample, const void *args, char *error);
 std::shared_ptr<Object> open_remote(const char *, Storage::Way) { fail("URLs are not read here"); }
 
 namespace {
-
-// Bytes in memory of exactly their size.
-class Memory : public Object {
- public:
-  explicit Memory(const File &f) : size_((int64_t)f.size()), data_(new char[f.size()]) {
-    if (size_) memcpy(data_.get(), f.data(), f.size());
-  }
-  int64_t length() override { return size_; }
-  int64_t read(int64_t offset, int64_t n, char *to) override {
-    if (offset < 0 || n < 0) abort();
-    if (offset >= size_) return 0;
-    n = std::min(n, size_ - offset);
-    memcpy(to, data_.get() + offset, n);
-    return n;
-  }
-  const char *data() const { return data_.get(); }
-
- private:
-  int64_t size_;
-  std::unique_ptr<char[]> data_;
-};
-
-// A sample of one part. What it takes is of exactly its size, and what it says of its outputs is read.
-class OneSample : public Sample {
- public:
-  OneSample(Memory &object, const Part *part, Tensor *out, Scratch &s)
-      : Sample(0, 0, part, 1, out, 1, s), object_(object) {}
-  void *take(int64_t bytes) override {
-    if (bytes < 0) abort();
-    if (bytes > kMost) throw std::bad_alloc();
-    taken_.emplace_back(new char[bytes]);
-    memset(taken_.back().get(), 0x5c, bytes);
-    return taken_.back().get();
-  }
-  int64_t object_length(int) override { return object_.length(); }
-  void read(int, int64_t offset, int64_t length, void *to) override {
-    if (object_.read(offset, length, (char *)to) < length) fail("the object ends before");
-  }
-  static constexpr int64_t kMost = 1 << 28;
-
- private:
-  Memory &object_;
-  std::vector<std::unique_ptr<char[]>> taken_;
-};
-
-void read_all(const Tensor &t) {
-  if (t.ndim < 0 || t.ndim > kMaxDims) abort();
-  const int64_t n = t.volume() * item_size(t.dtype);
-  if (n < 0 || n > OneSample::kMost) abort();
-  uint64_t sum = 0;
-  for (int64_t i = 0; i < n; i++) sum += t.as<uint8_t>()[i];
-  static volatile uint64_t kept;
-  kept = sum;
-}
-
-// Whether it parsed.
-bool parse(Parser parser, const void *args, const File &f, int64_t part_size, int n_out,
-           std::vector<Tensor> fixed = {}) {
-  Memory memory(f);
-  std::unique_ptr<char[]> copy(new char[part_size]);
-  memcpy(copy.get(), memory.data(), part_size);
-  const Part part{copy.get(), part_size};
-  std::vector<Tensor> out(n_out);
-  for (size_t k = 0; k < fixed.size(); k++) out[k] = fixed[k];
-  static Scratch scratch;
-  OneSample sample(memory, &part, out.data(), scratch);
-  char error[kErrorSize];
-  if (parser(&sample, args, error)) return false;
-  for (const Tensor &t : out) read_all(t);
-  return true;
-}
 
 template <class F>
 bool scan(F f) {
@@ -238,7 +163,12 @@ bool try_one(const std::string &format, const File &f, Random &r) {
     if (r() % 100 == 0) start_at[0] = INT32_MIN, end_at[0] = INT32_MAX, end[0] = 1e30f;
     a.fill_value = (float)below(r, 1000) - 500;
     const int64_t size = (int64_t)f.size();
-    return parse(npy, &a, f, a.has_window ? std::min<int64_t>(size, 64) : size, 1);
+    if (r() % 2) return parse(npy, &a, f, a.has_window ? std::min<int64_t>(size, 64) : size, 1);
+    a.has_window = a.stays = 1;
+    int64_t begin = -2;
+    const bool ok = parse(npy, &a, f, std::min<int64_t>(size, 64), 2, {Tensor{}, Tensor{&begin, {1}, 1, INT64}});
+    if (ok && (begin < -1 || begin > size)) abort();
+    return ok;
   }
   if (format == "mds") {
     scan([&](Table &t) { scan_mds(memory, (int64_t)below(r, 5), t); });

@@ -3,14 +3,15 @@
 
     python tests/fuzz/fuzz_read.py [--inputs 1000000] [--seed 0] [--format FORMAT [FILE...]]
 
-Builds fuzz_read.cpp together with the parsers, makes small files of every format, and damages them. With FILEs and
-`--inputs 0` it parses just these, to repeat a crash.
+Builds fuzz_read.cpp and fuzz_frames.cpp together with the parsers, makes small files of every format, and damages them.
+With FILEs and `--inputs 0` it parses just these, to repeat a crash.
 """
 
 import io
 import json
 import sys
 import tarfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import damaging
@@ -217,16 +218,51 @@ SEEDS = {
 }
 
 
+def read_program(folder: Path) -> Path:
+    names = [f"read/{name}" for name in SOURCES.split()] + ["core/native_time", "core/memory"]
+    return damaging.build(folder, "fuzz_read", names, ["-lzstd", "-lz"])
+
+
+def frames() -> dict[str, Callable[[], Iterable[bytes]]]:
+    """Those formats whose samples are pictures or videos, as far as there is what makes these."""
+    found = {}
+    try:
+        import fuzz_decode
+
+        # Small ones: most of the time would go into decoding.
+        found["sequence"] = lambda: (data for data in fuzz_decode.seeds().values() if len(data) < 20_000)
+        import fuzz_video
+
+        found["video_clip"] = lambda: fuzz_video.seeds().values()
+    except ImportError as e:
+        print(f"without {e.name}: not all of sequence and video_clip")
+    return found
+
+
+def frames_program(folder: Path) -> Path:
+    import fuzz_decode
+    import fuzz_video
+
+    sources, flags = fuzz_decode.decoders()
+    names = ["read/sequence", "read/frames", "read/video_clip", "read/local_files", "core/memory"]
+    return damaging.build(folder, "fuzz_frames", [*sources, *fuzz_video.SOURCES, *names], flags)
+
+
 def main() -> int:
+    in_frames = frames()
+    seeds = SEEDS | in_frames
     parser = damaging.arguments(__doc__)
     parser.set_defaults(inputs=1_000_000)  # of each format
-    parser.add_argument("--format", choices=list(SEEDS), help="only this one; with files, which it is needed for")
+    parser.add_argument("--format", choices=list(seeds), help="only this one; with files, which it is needed for")
     args = parser.parse_args()
-    names = [f"read/{name}" for name in SOURCES.split()] + ["core/native_time", "core/memory"]
-    program = damaging.build(args.build_folder, "fuzz_read", names, ["-lzstd", "-lz"])
-    for format in [args.format] if args.format else SEEDS:
-        seeds = {str(i): data for i, data in enumerate(SEEDS[format]())}
-        if code := damaging.run(program, args, format, seeds):
+    formats = [args.format] if args.format else list(seeds)
+    programs = {}
+    for program, its in ((read_program, SEEDS), (frames_program, in_frames)):
+        wanted = [f for f in formats if f in its]
+        programs |= dict.fromkeys(wanted, program(args.build_folder)) if wanted else {}
+    for format, program in programs.items():
+        files = {str(i): data for i, data in enumerate(seeds[format]())}
+        if code := damaging.run(program, args, format, files):
             return code
     return 0
 

@@ -18,6 +18,10 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from encoded_videos import clip  # noqa: E402
 
+NAMES = "index mp4 matroska avi esds clip packed_index codecs runs h264 elementary transport program wrapped "
+NAMES += "h264_pictures hevc_pictures mpeg_pictures"
+SOURCES = [f"video/{n}" for n in NAMES.split()]
+
 
 def seeds() -> dict[str, bytes]:
     fragments = (("movflags", "frag_keyframe+empty_moov+default_base_moof"),)
@@ -77,10 +81,8 @@ def long_edits(file: bytes, number: int) -> bytes:
 
 def main() -> int:
     args = damaging.arguments(__doc__).parse_args()
-    names = ("index", "mp4", "matroska", "avi", "esds", "clip", "packed_index", "codecs", "runs", "h264")
-    names += ("elementary", "transport", "program", "wrapped", "h264_pictures", "hevc_pictures", "mpeg_pictures")
-    sources = [*(f"video/{n}" for n in names), "core/native_time"]
-    return damaging.run(damaging.build(args.build_folder, "fuzz_video", sources), args, "videos", seeds())
+    program = damaging.build(args.build_folder, "fuzz_video", [*SOURCES, "core/native_time"])
+    return damaging.run(program, args, "videos", seeds())
 
 
 if __name__ == "__main__":
