@@ -19,7 +19,7 @@ class Memory : public Object {
     if (offset < 0 || n < 0) abort();
     if (offset >= size_) return 0;
     n = std::min(n, size_ - offset);
-    memcpy(to, data_.get() + offset, n);
+    if (n) memcpy(to, data_.get() + offset, n);
     return n;
   }
   const char *data() const { return data_.get(); }
