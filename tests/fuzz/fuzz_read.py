@@ -224,19 +224,16 @@ def read_program(folder: Path) -> Path:
 
 
 def frames() -> dict[str, Callable[[], Iterable[bytes]]]:
-    """Those formats whose samples are pictures or videos, as far as there is what makes these."""
-    found = {}
+    """Those formats whose samples are pictures or videos, if there is what makes these."""
     try:
         import fuzz_decode
-
-        # Small ones: most of the time would go into decoding.
-        found["sequence"] = lambda: (data for data in fuzz_decode.seeds().values() if len(data) < 20_000)
         import fuzz_video
-
-        found["video_clip"] = lambda: fuzz_video.seeds().values()
     except ImportError as e:
-        print(f"without {e.name}: not all of sequence and video_clip")
-    return found
+        print(f"without {e.name}: neither sequence nor video_clip")
+        return {}
+    # Small pictures: most of the time would go into decoding.
+    small = lambda: (data for data in fuzz_decode.seeds().values() if len(data) < 20_000)
+    return {"sequence": small, "video_clip": lambda: fuzz_video.seeds().values()}
 
 
 def frames_program(folder: Path) -> Path:
