@@ -19,7 +19,7 @@ from ...core.tracing import IMMEDIATE, Native
 from ...graph.node import Node
 from ..arguments import Resolver
 from ..context import Context, cause_of, explain_failure
-from ..frames import FrameContext, as_rows, fold
+from ..frames import as_rows, fold
 from ..origins import names_of, origins
 from .compiled_plan import ChainPlans
 from .launch import execute
@@ -104,11 +104,6 @@ class Chain:
         """The chain, and those that it was divided into."""
         return [self, *(c for parts in list(self._parts.values()) for part in parts for c in part.parts())]
 
-    def publish(self, ctx: Context, frames: FrameContext) -> None:
-        """Gives out what was made of sequences frame by frame."""
-        outputs = self.wiring(self.nodes).wanted
-        frames.publish(outputs, origins(self.links, self.programs.inputs, ctx.values))
-
     def segment(self, ctx: Context, first: Link, trace: PlanTrace | None = None) -> _Segment:
         return _Segment(self, ctx, first, trace)
 
@@ -124,24 +119,35 @@ class Chain:
         return ChainPlans(self)
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
-        if self.programs is not None:
-            try:
-                rows = self.programs.rows(ctx)
-                kind = self.programs.kind(rows)
-                plan = self.programs.take(kind, rows)
-                if plan is None and kind in self.programs.divided:
-                    for part in self.divided(self.programs.divided[kind]):
-                        part.run(ctx, pool)
-                    return
-                if plan is not None:
-                    plan.run(pool)
-                    self.programs.give_back(plan)
-                    self.plans["by program"] += 1
-                    if rows is not ctx:
-                        self.publish(ctx, rows)
-                    return
-            except MemoryError:  # of which the rules say what it was for
-                pass
+        try:
+            if self._run_by_program(ctx, pool):
+                return
+        except MemoryError:  # of which the rules say what it was for
+            pass
+        self._run_by_rules(ctx, pool)
+
+    def _run_by_program(self, ctx: Context, pool: kernels.Pool) -> bool:
+        """Whether there is a program for the batch; it is then done."""
+        programs = self.programs
+        if programs is None:
+            return False
+        rows = programs.rows(ctx)
+        kind = programs.kind(rows)
+        plan = programs.take(kind, rows)
+        if plan is None:
+            if kind not in programs.divided:
+                return False
+            for part in self.divided(programs.divided[kind]):
+                part.run(ctx, pool)
+            return True
+        plan.run(rows, pool)
+        programs.give_back(plan)
+        self.plans["by program"] += 1
+        if rows is not ctx:  # what was made of sequences frame by frame
+            rows.publish(self.wiring(self.nodes).wanted, origins(self.links, programs.inputs, ctx.values))
+        return True
+
+    def _run_by_rules(self, ctx: Context, pool: kernels.Pool) -> None:
         self.plans["by rules"] += 1
         segment: _Segment | None = None
         for link in self.links:

@@ -56,16 +56,13 @@ class CompiledPlan(Planned):
         self._renamed = []
         for e in wiring.wanted - set(wiring.allocated):
             self._renamed.append((e, wiring.root[e], self.specs[e], named.get(e)))
-        self._ctx: Context | None = None
 
     def plan(self, ctx: Context) -> bool:
-        self.begin, self._ctx, self.given = time.monotonic_ns(), ctx, {}
+        self.begin, self.given = time.monotonic_ns(), {}
         return self._bound.run(ctx)
 
-    def run(self, pool: kernels.Pool) -> None:
+    def run(self, ctx: Context, pool: kernels.Pool) -> None:
         """Runs what is planned."""
-        ctx, self._ctx = self._ctx, None  # which an idle plan doesn't keep alive
-        assert ctx is not None
         values = ctx.values
         made = [ctx.allocate(o.spec()) for o in self._outputs] if isinstance(ctx, FrameContext) else self._make()
         for output, batch in zip(self._outputs, made):

@@ -47,7 +47,10 @@ class Joined:
         for part, segment, sub in planned:
             segment.begin += time.monotonic_ns() - sub.planned_ns  # not what the other branch takes
             try:
-                segment.run(pool)
+                if isinstance(segment, CompiledPlan):
+                    segment.run(sub, pool)
+                else:
+                    segment.run(pool)
             except BadSamples as bad:
                 raise BadSamples({int(sub.within[i]): what for i, what in bad.samples.items()}) from None
             for i, what in sub.failed.items():

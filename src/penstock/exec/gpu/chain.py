@@ -39,7 +39,8 @@ class GpuChain(Chain):
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
         try:
-            self._run(ctx, pool)
+            if not self._run_by_program(ctx, pool):
+                self._run_by_rules(ctx, pool)
         except OutOfDeviceMemory as e:
             raise self._explained(ctx, e) from None
 
@@ -56,29 +57,14 @@ class GpuChain(Chain):
         told = f"{error}.\nWhat was asked for: {', '.join(parts)}" if asked else str(error)
         return explain_failure(ctx, node, MemoryError(told))
 
-    def _run(self, ctx: Context, pool: kernels.Pool) -> None:
-        begin = time.monotonic_ns()
-        if self.programs is not None:
-            rows = self.programs.rows(ctx)
-            kind = self.programs.kind(rows)
-            made = self.programs.take(kind, rows)
-            if made is None and kind in self.programs.divided:
-                for part in self.divided(self.programs.divided[kind]):
-                    part.run(ctx, pool)
-                return
-            if made is not None:
-                made.run(rows, begin)
-                self.programs.give_back(made)
-                self.plans["by program"] += 1
-                if rows is not ctx:
-                    self.publish(ctx, rows)
-                return
+    def _run_by_rules(self, ctx: Context, pool: kernels.Pool) -> None:
         self.plans["by rules"] += 1
         links = self.links
         while links:
+            begin = time.monotonic_ns()
             plan = self._by_rules(ctx, links)
             plan.run(ctx, begin)
-            links, begin = links[plan.links :], time.monotonic_ns()
+            links = links[plan.links :]
 
     def _by_rules(self, ctx: Context, links: list[Link]) -> GpuPlan:
         """The plan of a segment of the first link, and of as many behind it as fit."""

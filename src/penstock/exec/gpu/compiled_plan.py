@@ -5,6 +5,7 @@ the extents that it computes."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -222,6 +223,7 @@ class GpuCompiledPlan(Planned):
         self._made: GpuPlan | None = None
 
     def plan(self, ctx: Context) -> bool:
+        self._begin = time.monotonic_ns()
         if not self._bound.run(ctx):
             return False
         if self._made is None or self._made.session is not ctx.gpu.session:
@@ -231,9 +233,9 @@ class GpuCompiledPlan(Planned):
                 return False
         return True
 
-    def run(self, ctx: Context, begin: int) -> None:
+    def run(self, ctx: Context, pool: kernels.Pool) -> None:
         assert self._made is not None
-        self._made.run(ctx, begin)
+        self._made.run(ctx, self._begin)
 
 
 class GpuChainPlans(ChainPlans):
