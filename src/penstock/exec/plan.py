@@ -21,7 +21,7 @@ from ..graph.fusing import fuse
 from ..graph.joining import Branches, join_branches
 from ..graph.node import DataNode, Node
 from ..graph.passes import Stage, kind_of, last_uses, prune, schedule, unused_outputs, uploaded
-from . import branches
+from . import branches, ranges
 from .arguments import Resolver
 from .context import BadSamples, Context, Timing, explain_failure
 from .cpu.chain import Chain
@@ -175,7 +175,9 @@ class Plan:
 
     def _run_stages(self, ctx: Context, pool: kernels.Pool) -> list[Batch]:
         last = len(self._run) - 1
-        for i, (run, release) in enumerate(zip(self._run, self._release)):
+        watch = ranges.watching()
+        stages = self._run if watch is None else [partial(_watched, watch, *each) for each in zip(self.stages, self._run)]
+        for i, (run, release) in enumerate(zip(stages, self._release)):
             run(ctx, pool)
             if ctx.failed and i < last:
                 raise BadSamples(dict(ctx.failed))
@@ -183,6 +185,20 @@ class Plan:
                 ctx.values.pop(edge, None)
         outputs = [ctx.values[e] for e in self.outputs]
         return [_own(ctx, pool, b) if b.is_borrowed and b.changes else b for b in outputs]
+
+
+def _watched(
+    watch: ranges.Watch,
+    stage: Stage,
+    run: Callable[[Context, kernels.Pool], None],
+    ctx: Context,
+    pool: kernels.Pool,
+) -> None:
+    """Runs a stage inside of a range for profilers. Most sources were loaded before."""
+    if stage.kind == "source" and not stage.nodes[0].args:
+        return
+    with watch(ranges.name_of(stage)):
+        run(ctx, pool)
 
 
 def _is_prompt(op: Operator) -> bool:

@@ -17,6 +17,7 @@ from ...core.clocks import clocks
 from ...core.errors import DataError, PipelineError, WorkerError, different_sizes
 from ..context import Context, explain_failure
 from ..plan import Plan
+from ..ranges import in_range
 from .called import CalledSources
 from .checkpoint import State
 from .policy import Policy
@@ -157,9 +158,10 @@ class Executor:
             # Taken off the queue only when it is there, so that an interrupted wait loses nothing.
             ticket = self._tickets[0]
             begin = time.monotonic_ns()
-            if ticket.is_waiting:
-                self._workers.make(ticket)
-            self._workers.wait(ticket)
+            with in_range("wait for a batch"):
+                if ticket.is_waiting:
+                    self._workers.make(ticket)
+                self._workers.wait(ticket)
             self.statistics.waited(time.monotonic_ns() - begin)
             self._tickets.popleft()
             self._seen = ticket.after or self._seen

@@ -16,6 +16,7 @@ from ...core.picks import Picks
 from ...graph.node import Node
 from ..context import BadSamples, Context, Timing, explain_failure
 from ..plan import Plan
+from ..ranges import in_range
 from .policy import Policy
 
 _MAX_ATTEMPTS = 1000
@@ -85,7 +86,8 @@ class Producer:
                 continue
             begin, loading = time.monotonic_ns(), ctx.loading.pop(node.number)
             try:
-                batches = loading.wait()
+                with in_range(f"load {node.op.fn_name}"):
+                    batches = loading.wait()
             except SampleErrors as e:
                 failure = explain_failure(ctx, node, e)
                 if e.batches is None or not isinstance(failure, BadSamples):

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges around stages for profilers that are attached: `record_function` of PyTorch's, and NVTX of Nsight Systems."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from ..graph.passes import Stage
+from . import nvtx
+
+_NOTHING = nullcontext()
+_lock = threading.Lock()
+_tool: list[nvtx.Nvtx | None] = []  # the one of NVTX, once it was looked for
+
+Watch = Callable[[str], AbstractContextManager[object]]
+
+
+def watching() -> Watch | None:
+    """What makes a range of a name for the profilers that are attached now; None if there are none."""
+    torch = sys.modules.get("torch.autograd.profiler")
+    is_profiling = torch is not None and getattr(torch, "_is_profiler_enabled", False)
+    tool = _tool[0] if _tool else _find_tool()
+    if tool is None:
+        return torch.record_function if is_profiling else None  # type: ignore[union-attr]
+    record = torch.record_function if is_profiling else None  # type: ignore[union-attr]
+    return lambda name: _NvtxRange(tool, name, record)
+
+
+def in_range(name: str) -> AbstractContextManager[object]:
+    """A range around something of this thread, if anybody watches."""
+    watch = watching()
+    return _NOTHING if watch is None else watch(f"penstock: {name}")
+
+
+def name_of(stage: Stage) -> str:
+    """What the range of a stage is called: its operators."""
+    return "penstock: " + " -> ".join(node.op.fn_name for node in stage.nodes)
+
+
+def _find_tool() -> nvtx.Nvtx | None:
+    with _lock:
+        if not _tool:
+            _tool.append(nvtx.attached())
+        return _tool[0]
+
+
+class _NvtxRange:
+    """Also PyTorch's, if it profiles, too."""
+
+    __slots__ = ("_name", "_record", "_tool")
+
+    def __init__(self, tool: nvtx.Nvtx, name: str, record: Callable[[str], Any] | None):
+        self._tool, self._name = tool, name
+        self._record = None if record is None else record(name)
+
+    def __enter__(self) -> None:
+        self._tool.push(self._name)
+        if self._record is not None:
+            self._record.__enter__()
+
+    def __exit__(self, *exception: object) -> None:
+        if self._record is not None:
+            self._record.__exit__(*exception)
+        self._tool.pop()
