@@ -273,9 +273,17 @@ API cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream
   return stream_of(stream).add([=] { memset((void *)to, value, bytes); }), OK;
 }
 
-API cuStreamCreate(void **stream, unsigned) {
+// The lowest priority is another number than the default one, 0, so that tests can tell which one a stream was given.
+API cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+  if (least) *least = 1;
+  if (greatest) *greatest = -5;
+  return OK;
+}
+API cuStreamGetPriority(void *stream, int *priority) { return *priority = stream_of(stream).priority, OK; }
+API cuStreamCreateWithPriority(void **stream, unsigned, int priority) {
   if (int s = lacks_context(nullptr) ? INVALID_CONTEXT : status()) return s;
   auto s = std::make_shared<EmulatedStream>();
+  s->priority = priority;
   std::lock_guard<std::mutex> lock(state);
   streams[s.get()] = s;
   return *stream = s.get(), OK;

@@ -66,6 +66,7 @@ class EmulatedEvent {
 class EmulatedStream {
  public:
   const std::shared_ptr<Counts> counts = std::make_shared<Counts>();
+  int priority = 0;
 
   EmulatedStream() : thread_([this] { work(); }) {}
   ~EmulatedStream() {

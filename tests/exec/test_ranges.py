@@ -40,8 +40,9 @@ def test_pytorchs_profiler():
     config = of_all_threads()
     import torch
 
+    cpu = [torch.profiler.ProfilerActivity.CPU]
     model, pipe = torch.nn.Linear(3, 2), flipped()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], experimental_config=config) as profile:
+    with torch.profiler.profile(activities=cpu, experimental_config=config) as profile:
         for _ in range(3):
             (images,) = pipe.run()
             model(torch.from_dlpack(images.as_tensor()).float()).sum().backward()

@@ -176,8 +176,10 @@ class Plan:
     def _run_stages(self, ctx: Context, pool: kernels.Pool) -> list[Batch]:
         last = len(self._run) - 1
         watch = ranges.watching()
-        stages = self._run if watch is None else [partial(_watched, watch, *each) for each in zip(self.stages, self._run)]
-        for i, (run, release) in enumerate(zip(stages, self._release)):
+        runs = self._run
+        if watch is not None:
+            runs = [partial(_watched, watch, stage, run) for stage, run in zip(self.stages, runs)]
+        for i, (run, release) in enumerate(zip(runs, self._release)):
             run(ctx, pool)
             if ctx.failed and i < last:
                 raise BadSamples(dict(ctx.failed))

@@ -163,7 +163,8 @@ class Table:
             total = sum(gpu["decoders"].values()) or 1
             shares = ", ".join(f"{name} {n / total:.0%}" for name, n in gpu["decoders"].items() if n)
             lines.append(
-                f"GPU, a batch: {times or 'no kernels'}; driver calls "
+                f"GPU: busy for this pipeline {gpu['share']:.1%} of the time; a batch: {times or 'no kernels'}; "
+                "driver calls "
                 f"{gpu['driver_ms_per_batch']:.3f} ms; decoded by: {shares or 'nobody'}; memory "
                 f"{gpu['memory_mb']:.0f} MB, at most {gpu['peak_memory_mb']:.0f} MB"
             )
@@ -188,6 +189,8 @@ def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
                 "load_ms_per_batch": load / batches / 1e6,
             }
         gpu_ms = sum(gpu["gpu"]["ms_per_batch"].values()) if gpu else 0.0
+        if gpu:  # of kernels of two batches that ran at once each is counted
+            gpu["gpu"]["share"] = min(gpu_ms / 1e3 * s.batches / seconds, 1.0)
         return Table(
             {
                 "limit": limit(plan, s, num_threads, gpu_ms, {n.number: title(n) for n in plan.nodes}),

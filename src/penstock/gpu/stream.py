@@ -101,7 +101,8 @@ def give_handle(device: Device, handle: int) -> None:
 
 
 class Stream:
-    """Work of the GPU in order. Made inside `with device:`.
+    """Work of the GPU in order. Made inside `with device:`, of the lowest priority: kernels of a training whose stream
+    has a higher one go first.
 
     `work` counts what was asked for, so that what depends on it can be told by a number, and one event serves many;
     `through` how much of it is known to be done. `work` goes up when the driver has been asked: an event that another
@@ -111,8 +112,11 @@ class Stream:
 
     def __init__(self, device: Device):
         self.device = device
-        handle = _P()
-        check(driver().cuStreamCreate(ctypes.byref(handle), _NON_BLOCKING), "making a stream")
+        handle, lowest = _P(), ctypes.c_int()
+        lib = driver()
+        check(lib.cuCtxGetStreamPriorityRange(ctypes.byref(lowest), None), "asking for the priorities of streams")
+        made = lib.cuStreamCreateWithPriority(ctypes.byref(handle), _NON_BLOCKING, lowest)
+        check(made, "making a stream")
         self.handle, self.closed = handle.value, False
         self.work = self.through = 0
         self._marks: deque[tuple[int, Event]] = deque()
