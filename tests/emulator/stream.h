@@ -66,9 +66,9 @@ class EmulatedEvent {
 class EmulatedStream {
  public:
   const std::shared_ptr<Counts> counts = std::make_shared<Counts>();
-  int priority = 0;
+  const int priority;
 
-  EmulatedStream() : thread_([this] { work(); }) {}
+  explicit EmulatedStream(int priority = 0) : priority(priority), thread_([this] { work(); }) {}
   ~EmulatedStream() {
     {
       std::lock_guard<std::mutex> lock(mutex_);

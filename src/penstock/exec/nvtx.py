@@ -76,8 +76,8 @@ class Nvtx:
         of_domains = self._functions[_DOMAINS]
         if not initialize(self._get_table) or not all(of_domains[i] for i in (_PUSH, _POP, _CREATE)):
             raise OSError(f"{path} takes no ranges")
-        self._domain = _Create(of_domains[_CREATE])(b"penstock")
-        self._push, self._pop = _Push(of_domains[_PUSH]), _Pop(of_domains[_POP])
+        self._domain = _Create(of_domains[_CREATE] or 0)(b"penstock")
+        self._push, self._pop = _Push(of_domains[_PUSH] or 0), _Pop(of_domains[_POP] or 0)
         self._attributes: dict[str, _Attributes] = {}  # by the name of a range
 
     def push(self, name: str) -> None:

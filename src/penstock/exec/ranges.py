@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..graph.passes import Stage
-from . import nvtx
+
+if TYPE_CHECKING:
+    from .nvtx import Nvtx
 
 _NOTHING = nullcontext()
 _lock = threading.Lock()
-_tool: list[nvtx.Nvtx | None] = []  # the one of NVTX, once it was looked for
+_tool: list[Nvtx | None] = []  # the one of NVTX, once it was looked for
 
 Watch = Callable[[str], AbstractContextManager[object]]
 
@@ -41,11 +44,17 @@ def name_of(stage: Stage) -> str:
     return "penstock: " + " -> ".join(node.op.fn_name for node in stage.nodes)
 
 
-def _find_tool() -> nvtx.Nvtx | None:
+def _find_tool() -> Nvtx | None:
     with _lock:
         if not _tool:
-            _tool.append(nvtx.attached())
+            _tool.append(_attached() if "NVTX_INJECTION64_PATH" in os.environ else None)
         return _tool[0]
+
+
+def _attached() -> Nvtx | None:
+    from . import nvtx  # takes a while
+
+    return nvtx.attached()
 
 
 class _NvtxRange:
@@ -53,7 +62,7 @@ class _NvtxRange:
 
     __slots__ = ("_name", "_record", "_tool")
 
-    def __init__(self, tool: nvtx.Nvtx, name: str, record: Callable[[str], Any] | None):
+    def __init__(self, tool: Nvtx, name: str, record: Callable[[str], Any] | None):
         self._tool, self._name = tool, name
         self._record = None if record is None else record(name)
 

@@ -9,8 +9,8 @@ from .progress import LoaderSpeed, pipelines_of
 
 try:
     from lightning.pytorch import Callback
-except ImportError:
-    from pytorch_lightning import Callback  # type: ignore[import-not-found, no-redef]
+except ImportError:  # its older package
+    from pytorch_lightning import Callback  # type: ignore[assignment]
 
 __all__ = ["LoaderProgress"]
 

@@ -45,7 +45,7 @@ class LoaderSpeed:
         self._last = self._totals()
 
     def read(self) -> dict[str, float]:
-        """`samples_per_s` that the pipelines made, and `waited_share` of the time, from 0 to 1, that the loop waited."""
+        """`samples_per_s` that the pipelines made; `waited_share` of the time, 0 to 1, that the loop waited."""
         before, self._last = self._last, self._totals()
         ns, samples, waited = (now - then for now, then in zip(self._last, before))
         return {"samples_per_s": samples / max(ns / 1e9, 1e-9), "waited_share": min(waited / max(ns, 1), 1.0)}
@@ -94,7 +94,7 @@ def progress_bar(batches: Iterable[_Batch], pipeline: Any = None, **kwargs: Any)
     source = batches if pipeline is None else pipeline
     lately, overall = LoaderSpeed(source), LoaderSpeed(source)
 
-    class Bar(tqdm):  # type: ignore[type-arg]
+    class Bar(tqdm):
         _speed = lately  # since the bar was drawn last
 
         def display(self, *args: Any, **kwargs: Any) -> Any:
