@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data by URL: over loopback against obstore alone and what nginx can send, with 30 ms a request against the disk, and
-from the cache. Needs nginx (Debian: nginx-light; PENSTOCK_NGINX names another) and a C compiler."""
+"""Data by URL: over loopback against obstore alone and what nginx can send, with 30 ms a request against the disk and
+other libraries, and from the cache. The servers run on the same processors. Needs nginx (Debian: nginx-light;
+PENSTOCK_NGINX names another) and a C compiler; PENSTOCK_RIVALS names the Python that has the other libraries."""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
+import ctypes
 import io
+import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -21,7 +24,7 @@ from pathlib import Path
 import measure
 
 OBJECTS, BYTES = 2000, 56_000
-SHARDS, DELAY_S = 4, 0.03
+SHARDS, DELAY_MS = 4, 30
 NGINX_PORT, SLOW_PORT = 18871, 18872
 ROOT = Path(tempfile.gettempdir()) / f"penstock-bench-remote-{os.getuid()}"
 FAST, SLOW = f"http://127.0.0.1:{NGINX_PORT}", f"http://127.0.0.1:{SLOW_PORT}"
@@ -51,48 +54,22 @@ def prepare(data: str) -> None:
                     member = tarfile.TarInfo(f"{i:06}.{ext}")
                     member.size = len(content)
                     archive.addfile(member, io.BytesIO(content))
+    (ROOT / "mds").mkdir(exist_ok=True)
+    about = []
+    for shard in range(SHARDS):
+        samples = [(ROOT / "objects" / str(i)).read_bytes() for i in range(shard * 500, shard * 500 + 500)]
+        packed = [len(s).to_bytes(4, "little") + s for s in samples]
+        columns = {"column_names": ["x"], "column_encodings": ["bytes"], "column_sizes": [None]}
+        config = {"format": "mds", "version": 2, "compression": None, "hashes": [], "size_limit": 1 << 26, **columns}
+        text = json.dumps(config).encode()
+        begins = np.cumsum([4 * 502 + len(text), *map(len, packed)], dtype="u4")
+        raw = np.uint32(500).tobytes() + begins.tobytes() + text + b"".join(packed)
+        name = f"shard.{shard:05}.mds"
+        (ROOT / "mds" / name).write_bytes(raw)
+        config |= {"samples": 500, "zip_data": None, "raw_data": {"basename": name, "bytes": len(raw), "hashes": {}}}
+        about.append(config)
+    (ROOT / "mds" / "index.json").write_text(json.dumps({"version": 2, "shards": about}))
     (ROOT / "done").touch()
-
-
-class Slow(asyncio.Protocol):
-    """Answers with ranges of files, each after a delay."""
-
-    files: dict[str, bytes] = {}
-
-    def connection_made(self, transport) -> None:
-        self.transport, self.text = transport, b""
-
-    def data_received(self, data: bytes) -> None:
-        self.text += data
-        while b"\r\n\r\n" in self.text:
-            head, _, self.text = self.text.partition(b"\r\n\r\n")
-            asyncio.get_running_loop().call_later(DELAY_S, self.answer, head.decode("latin1"))
-
-    def answer(self, head: str) -> None:
-        lines = head.split("\r\n")
-        method, path, _ = lines[0].split(" ")
-        if path not in self.files:
-            self.files[path] = (ROOT / path.lstrip("/")).read_bytes()
-        body = self.files[path]
-        asked = next((line for line in lines if line.lower().startswith("range: bytes=")), "")
-        status, extra, part = "200 OK", "", memoryview(body)
-        if asked:
-            first, _, last = asked.partition("=")[2].partition("-")
-            begin, end = int(first), min(int(last) + 1, len(body)) if last else len(body)
-            status, extra = "206 Partial Content", f"Content-Range: bytes {begin}-{end - 1}/{len(body)}\r\n"
-            part = part[begin:end]
-        answer = (
-            f'HTTP/1.1 {status}\r\nContent-Length: {len(part)}\r\nETag: "{path}"\r\n{extra}'
-            "Last-Modified: Sun, 22 Nov 2026 10:00:00 GMT\r\nAccept-Ranges: bytes\r\n\r\n"
-        )
-        self.transport.write(answer.encode())
-        if method != "HEAD":
-            self.transport.write(part)
-
-
-async def serve() -> None:
-    server = await asyncio.get_running_loop().create_server(Slow, "127.0.0.1", SLOW_PORT, backlog=512)
-    await server.serve_forever()
 
 
 # What is measured ---------------------------------------------------------------------------------------------------
@@ -178,14 +155,78 @@ def one_batch(o: argparse.Namespace) -> Iterator[int]:
     return objects(SLOW, exec_pipelined=False, exec_async=False, prefetch_queue_depth=1)(o)
 
 
+def of_reader(make):
+    """Samples of a reader, not decoded."""
+
+    def contender(o: argparse.Namespace) -> Iterator[int]:
+        from penstock import fn, pipeline_def
+
+        options = {"endpoint": SLOW, "aws_skip_signature": "true", "aws_region": "us-east-1"}
+
+        @pipeline_def(batch_size=o.batch, num_threads=o.threads, seed=1, storage_options=options)
+        def pipe():
+            return make(fn.readers)
+
+        built = pipe()
+        while True:
+            yield len(built.run()[0])
+
+    return contender
+
+
+def ends_with_its_parent(_: int) -> None:
+    """A worker whose pipes would keep the measurement waiting."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+def loader(data, o: argparse.Namespace):
+    from torch.utils.data import DataLoader
+
+    return DataLoader(data, o.batch, num_workers=o.threads, collate_fn=list, worker_init_fn=ends_with_its_parent)
+
+
 def by_webdataset(o: argparse.Namespace) -> Iterator[int]:
-    """The library of that name, which reads by curl, decoding nothing."""
+    """The library of that name, which reads by curl, in as many processes as there are threads."""
     import webdataset
 
-    url = f"{SLOW}/{{0..{SHARDS - 1}}}.tar"
+    urls = [f"pipe:curl -s {SLOW}/{i}.tar" for i in range(SHARDS)]
+    data = webdataset.WebDataset(urls, shardshuffle=False)
     while True:
-        for _ in webdataset.WebDataset(f"pipe:curl -s {url}", shardshuffle=False):
-            yield 1
+        for batch in loader(data, o):
+            yield len(batch)
+
+
+def by_s3fs(o: argparse.Namespace) -> Iterator[int]:
+    """Objects of a bucket, by s3fs in the processes of a DataLoader."""
+
+    class Objects:
+        files = None
+
+        def __len__(self) -> int:
+            return OBJECTS
+
+        def __getitem__(self, i: int) -> bytes:
+            import s3fs
+
+            if self.files is None:
+                self.files = s3fs.S3FileSystem(key="k", secret="s", client_kwargs={"endpoint_url": SLOW})
+            return self.files.cat_file(f"objects/{i}")
+
+    while True:
+        for batch in loader(Objects(), o):
+            yield len(batch)
+
+
+def by_streaming(o: argparse.Namespace) -> Iterator[int]:
+    """MosaicML streaming, whose shards come anew for each epoch, as they do for the first one."""
+    from streaming import StreamingDataset
+
+    os.environ |= {"S3_ENDPOINT_URL": SLOW, "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"}
+    while True:
+        with tempfile.TemporaryDirectory() as local:
+            data = StreamingDataset(remote="s3://mds", local=local, batch_size=o.batch, shuffle=False)
+            for batch in loader(data, o):
+                yield len(batch)
 
 
 CONTENDERS = {
@@ -198,8 +239,18 @@ CONTENDERS = {
     "objects, 30 ms a request: one batch at a time": one_batch,
     "objects: from files": epochs(str(ROOT)),
     "objects: from the cache": epochs(FAST, cache=str(ROOT / "cache")),
-    "shards, 30 ms a request, not decoded: webdataset 1 process": by_webdataset,
+    "tar shards, 30 ms a request: penstock": of_reader(
+        lambda readers: readers.webdataset(paths=[f"{SLOW}/{i}.tar" for i in range(SHARDS)], ext=["jpg", "cls"])[0]
+    ),
+    "tar shards, 30 ms a request: webdataset": by_webdataset,
+    "objects of a bucket, 30 ms a request: penstock": of_reader(
+        lambda readers: readers.file(files=[f"s3://objects/{i}" for i in range(OBJECTS)])[0]
+    ),
+    "objects of a bucket, 30 ms a request: s3fs and DataLoader": by_s3fs,
+    "MDS shards, 30 ms a request: penstock": of_reader(lambda readers: readers.mds(path="s3://mds", columns=["x"])),
+    "MDS shards, 30 ms a request: MosaicML streaming": by_streaming,
 }
+RIVALS = ("webdataset", "s3fs and DataLoader", "MosaicML streaming")
 
 
 def table(rate: dict[str, float]) -> list[str]:
@@ -217,6 +268,9 @@ def table(rate: dict[str, float]) -> list[str]:
         ("val from shards with 30 ms a request, against the disk", over(names[5], names[4]), 0.9),
         ("a batch of 256 objects: 3 x 30 ms over its time", 90 / batch_ms, 1.0),
         ("second epoch from the cache, against files", over(names[8], names[7]), 0.95),
+        ("tar shards, against webdataset", over(names[9], names[10]), 3),
+        ("objects of a bucket, against s3fs and DataLoader", over(names[11], names[12]), 3),
+        ("MDS shards, against MosaicML streaming", over(names[13], names[14]), 3),
     ]
     lines = [f"| {n} | {rate[n]:,.0f} |" for n in names if n in rate]
     held = [
@@ -231,29 +285,29 @@ def table(rate: dict[str, float]) -> list[str]:
 
 def main() -> None:
     parser = measure.arguments(__doc__ or "")
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     o = parser.parse_args()
-    if o.serve:
-        return asyncio.run(serve())
     if o.worker:
         return measure.work(CONTENDERS[o.worker], o)
     prepare(o.data)
     nginx = os.environ.get("PENSTOCK_NGINX") or shutil.which("nginx") or "/usr/sbin/nginx"
     (ROOT / "nginx.conf").write_text(NGINX.format(root=ROOT, port=NGINX_PORT))
-    source = Path(__file__).parent / "native" / "http_load.c"
-    subprocess.run(["cc", "-O2", "-pthread", source, "-o", ROOT / "http_load"], check=True)
+    for program in ("http_load", "slow_server"):
+        source = Path(__file__).parent / "native" / f"{program}.c"
+        subprocess.run(["cc", "-O2", "-pthread", source, "-o", ROOT / program], check=True)
+    rivals = os.environ.get("PENSTOCK_RIVALS", sys.executable)
     servers = [
         subprocess.Popen([nginx, "-c", ROOT / "nginx.conf"]),
-        subprocess.Popen([sys.executable, __file__, "--serve"]),
+        subprocess.Popen([ROOT / "slow_server", ROOT, str(SLOW_PORT), str(DELAY_MS)]),
     ]
     try:
         time.sleep(1)
-        results = measure.measure(__file__, [n for n in CONTENDERS if o.only in n], o)
+        pythons = {n: rivals for n in CONTENDERS if n.endswith(RIVALS)}
+        results = measure.measure(__file__, [n for n in CONTENDERS if o.only in n], o, pythons)
     finally:
         for server in servers:
             server.terminate()
             server.wait(10)
-    lines = ["# Data by URL", "", __doc__ or "", "", measure.machine(), measure.versions("obstore", "webdataset"), ""]
+    lines = ["# Data by URL", "", __doc__ or "", "", measure.machine(), measure.versions("obstore"), ""]
     lines += table({n: r["images_per_s"] for n, r in results.items()})
     text = "\n".join(lines) + "\n"
     print(text)
