@@ -60,7 +60,8 @@ def test_a_late_answer_is_asked_for_again(server, kind, fault):
     options = {"hedge_after": 0.05, "client_options": NEVER} | (s3(server) if kind == "s3" else {})
     at = "s3:/" if kind == "s3" else server.url
     pipe = build([f"{at}/{p}" for p in paths], 8, storage_options=options)
-    assert contents(pipe.run()[0]) == [server.objects[p] for p in paths]
+    for _ in range(3):  # the first request for an object may be that of a batch that is read ahead
+        assert contents(pipe.run()[0]) == [server.objects[p] for p in paths]
     counted = pipe.stats()["remote"]
     assert counted["hedged"] >= 2 and counted["retries"] == counted["failed"] == 0
     assert all(server.asked[p] >= 2 for p in late)
@@ -85,7 +86,7 @@ def test_limits_on_time(server, kind):
         "hedge_after": None,
     } | (s3(server) if kind == "s3" else {})
     pipe = build(["s3://d/1" if kind == "s3" else f"{server.url}/d/1"], 1, storage_options=options)
-    with pytest.raises(RuntimeError, match=r"the server does not answer in time \(tried \d+ times"):
+    with pytest.raises(RuntimeError, match="the server does not answer in time"):
         pipe.run()
     assert pipe.stats()["remote"]["hedged"] == 0
 
@@ -129,8 +130,10 @@ def test_bodies_have_the_checksums_that_the_server_names(server, name):
     server.sums = SUMS[name]
     bad = {"d/1", "d/64", "d/5000"}
     server.fault = lambda path, number: "flipped" if path in bad and number == 1 else None
-    pipe = build([f"{server.url}/{p}" for p in server.objects], len(sizes))
-    assert contents(pipe.run()[0]) == list(server.objects.values())
+    options = {"hedge_after": None, "client_options": NEVER}
+    pipe = build([f"{server.url}/{p}" for p in server.objects], len(sizes), storage_options=options)
+    for _ in range(3):  # as above
+        assert contents(pipe.run()[0]) == list(server.objects.values())
     assert pipe.stats()["remote"]["retries"] == 3
     server.fault = lambda path, number: "flipped"
     options = {"retry_config": {"retry_timeout": 0.1}}

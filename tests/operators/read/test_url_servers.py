@@ -90,8 +90,8 @@ def nginx(folder):
     temporary = " ".join(f"{kind}_temp_path {own};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
     user = "user root;" if os.getuid() == 0 else ""  # which the folder belongs to
     (own / "conf").write_text(
-        f"{user} daemon off; master_process off; pid {own}/pid; error_log {own}/log; events {{}} http {{ access_log off; {temporary} "
-        f"server {{ listen 127.0.0.1:{port}; root {folder}; }} }}"
+        f"{user} daemon off; master_process off; pid {own}/pid; error_log {own}/log; events {{}} "
+        f"http {{ access_log off; {temporary} server {{ listen 127.0.0.1:{port}; root {folder}; }} }}"
     )
     with running([program, "-e", own / "log", "-c", own / "conf"], f"http://127.0.0.1:{port}"):
         yield f"http://127.0.0.1:{port}"
