@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "video/codecs.h"
 
-#include <cstdint>
 #include <cstring>
+#include <iterator>
 
 namespace {
 
@@ -36,6 +36,8 @@ const char *first(Is is) {
 }
 
 }  // namespace
+
+const char *codec_at(int64_t i) { return i < (int64_t)std::size(kCodecs) ? kCodecs[i].name : nullptr; }
 
 const char *codec_named(std::string_view name) {
   return first([&](const Codec &c) { return name == c.name; });

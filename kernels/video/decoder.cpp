@@ -63,13 +63,7 @@ struct Decoder {
 
   const Codec *find(const char *name) const {
     if (!*name) fail("a video codec that is not known");
-    const Codec *found = nullptr;
-    if (!strcmp(name, "av1")) {  // FFmpeg's own decoder of this name needs hardware
-      found = ff.avcodec_find_decoder_by_name("libdav1d");
-      if (!found) found = ff.avcodec_find_decoder_by_name("libaom-av1");
-    } else {
-      found = ff.avcodec_find_decoder_by_name(name);
-    }
+    const Codec *found = find_decoder(ff, name);
     if (!found) fail("the FFmpeg that was found has no decoder for %s", name);
     return found;
   }

@@ -5,9 +5,11 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstring>
 #include <mutex>
 
 #include "core/kernel.h"
+#include "video/codecs.h"
 
 namespace ffmpeg {
 namespace {
@@ -66,6 +68,13 @@ void open_libraries(const char *util_path, const char *codec_path) {
 
 const Functions *functions() { return g_functions; }
 
+const Codec *find_decoder(const Functions &ff, const char *codec) {
+  if (strcmp(codec, "av1")) return ff.avcodec_find_decoder_by_name(codec);
+  // FFmpeg's own decoder of this name needs hardware.
+  const Codec *found = ff.avcodec_find_decoder_by_name("libdav1d");
+  return found ? found : ff.avcodec_find_decoder_by_name("libaom-av1");
+}
+
 }  // namespace ffmpeg
 
 // Opens FFmpeg's libraries; they stay open. Returns the version of libavcodec (major << 16 | minor << 8 | micro), or 0
@@ -82,3 +91,14 @@ EXPORT int64_t ffmpeg_open(const char *util_path, const char *codec_path, char *
 }
 
 EXPORT_LONG(ffmpeg_open)
+
+// Whether the codec at place i of those that are known can be decoded; -1 behind the last. `name`: 16 bytes. Only after
+// ffmpeg_open.
+EXPORT int32_t ffmpeg_decodes(int64_t i, char *name) {
+  const char *const codec = codec_at(i);
+  if (!codec) return -1;
+  snprintf(name, 16, "%s", codec);
+  return ffmpeg::find_decoder(*ffmpeg::functions(), codec) != nullptr;
+}
+
+EXPORT_LONG(ffmpeg_decodes)

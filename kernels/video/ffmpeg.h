@@ -45,6 +45,9 @@ struct Functions {
 // Null until `ffmpeg_open` has found all of them.
 const Functions *functions();
 
+// The decoder of a codec by the name that an index has for it; null if this FFmpeg has none.
+const Codec *find_decoder(const Functions &ff, const char *codec);
+
 constexpr int kTryAgain = -11;  // AVERROR(EAGAIN)
 constexpr int kEndOfStream = -('E' | 'O' << 8 | 'F' << 16 | ' ' << 24);
 constexpr int kPadding = 64;                // zeros behind what decoders are given

@@ -2,6 +2,7 @@
 """`penstock doctor`: what is there, what is missing, what follows. On the emulated device, in other processes."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -31,6 +32,9 @@ def doctor(**environment):
 def test_all_that_matters_is_told():
     found, _ = doctor()
     assert {"Python", "native library", "processor", "image formats", "driver", "GPU 0", "NVRTC", "numpy"} <= set(found)
+    assert found["native library"][0] == found["FFmpeg"][0] == found["video codecs"][0] == "ok"
+    assert re.match(r"libavcodec [0-9]+\.[0-9]+\.[0-9]+ of the (package av|system)", found["FFmpeg"][1])
+    assert set(found["video codecs"][1].split(", ")) >= {"h264", "hevc", "vp8", "vp9", "av1", "mpeg4", "prores"}
     assert found["driver"] == ("ok", "supports CUDA 13.0") and "compute capability 9.0" in found["GPU 0"][1]
     assert "pinned memory" in found["files to the GPU"][1]
     assert "MiB of it free" in found["GPU 0"][1] and "JPEG 2000" in found["image formats"][1]
@@ -41,6 +45,7 @@ def test_all_that_matters_is_told():
     [
         ({"PENSTOCK_CUDA_DRIVER": "/nowhere"}, "driver", "no NVIDIA driver was found", "pass device_id=None"),
         ({"PENSTOCK_EMULATED_CUDA": "11080"}, "driver", "supports CUDA 11.8", "CUDA 12.0 or newer is needed"),
+        ({"PENSTOCK_FFMPEG": "/nowhere"}, "FFmpeg", "holds no libavcodec", "pip install penstock[video]"),
         ({"PENSTOCK_EMULATED_DEVICES": "0"}, "GPUs", "knows none", "run on the CPU only"),
         ({"PENSTOCK_NVRTC": "/nowhere"}, "NVRTC", "was not found", "pip install penstock[cuda13]"),
         ({"PENSTOCK_EMULATED_CUDA": "12080"}, "NVRTC", "can't load", "pip install penstock[cuda12]"),

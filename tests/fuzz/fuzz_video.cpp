@@ -5,17 +5,19 @@
 //   fuzz_video NAME LIMIT SEED FILE...
 //
 // Every input lies in memory of exactly its size. Of an index that is found, some frames are asked for: where they lie,
-// which packets they need, and the clip of them, which is read again, as it is and damaged. Nothing is decoded.
+// which packets they need, and the clip of them, which is read again, as it is and damaged. Its packets and parameter
+// sets are read as for the GPU's decoder. Nothing is decoded.
 #include <memory>
 
 #include "damage.h"
 #include "video/clip.h"
+#include "video/parameter_sets.h"
 #include "video/runs.h"
 
 namespace {
 
 struct Counts {
-  int64_t inputs = 0, indices = 0, frames = 0, clips = 0;
+  int64_t inputs = 0, indices = 0, frames = 0, clips = 0, formats = 0;
 };
 
 // Memory of exactly the size of a file, so that a read beyond its end is seen.
@@ -51,6 +53,34 @@ void check(const VideoIndex &index) {
     if (w.skip < 0 || w.size < 0) abort();
 }
 
+// What the GPU's decoder is given, and what its parameter sets say. Half of the time they are damaged, in memory of
+// exactly their size, as whole files seldom are there.
+void read_for_gpu(VideoIndex index, Bytes file, Random &r, Counts &counts) {
+  if (!has_units(index)) return;
+  const auto spoil = [&](std::vector<uint8_t> &bytes) {
+    if (!bytes.empty() && r() % 2) bytes = mutate({bytes}, r);
+    bytes.shrink_to_fit();
+  };
+  spoil(index.extradata);
+  try {
+    std::vector<uint8_t> stream = parameter_sets(index);
+    for (size_t i = 0; i < std::min<size_t>(index.packets.size(), 3); i++) {
+      const Packet &p = index.packets[i];
+      if (!file.has(p.offset, p.size)) break;
+      std::vector<uint8_t> packet(file.data + p.offset, file.data + p.offset + p.size);
+      spoil(packet);
+      const Bytes exact{packet.data(), (int64_t)packet.size()};
+      is_skipped_leading(index, exact);
+      append_packet(index, exact, stream);
+    }
+    spoil(stream);
+    const StreamFormat f = read_stream_format(index, {stream.data(), (int64_t)stream.size()});
+    if (f.chroma < 0 || f.chroma > 3 || f.bits < 8 || f.bits > 16 || f.siting < 1 || f.siting > 6) abort();
+    counts.formats++;
+  } catch (const std::exception &) {
+  }
+}
+
 void use(const VideoIndex &index, Bytes file, Random &r, Counts &counts) {
   std::vector<int32_t> frames;
   for (uint64_t k = 1 + below(r, 5); k--;) frames.push_back((int32_t)below(r, index.shown.size()));
@@ -65,6 +95,7 @@ void use(const VideoIndex &index, Bytes file, Random &r, Counts &counts) {
   const VideoIndex again = read_video_index(Exact(clip.clip).bytes());
   check(again);
   if (again.shown.size() != frames.size()) abort();
+  read_for_gpu(again, {clip.clip.data(), (int64_t)clip.clip.size()}, r, counts);
   try {
     const Exact damaged(mutate({clip.clip}, r));
     check(read_video_index(damaged.bytes()));
@@ -90,7 +121,7 @@ void try_one(const File &file, Random &r, Counts &counts) {
 int main(int argc, char **argv) {
   Counts counts;
   const int status = fuzz(argc, argv, [&](const File &file, Random &r) { try_one(file, r, counts); });
-  printf("%lld inputs: %lld indices, %lld frames, %lld clips\n", (long long)counts.inputs, (long long)counts.indices,
-         (long long)counts.frames, (long long)counts.clips);
+  printf("%lld inputs: %lld indices, %lld frames, %lld clips, %lld formats\n", (long long)counts.inputs,
+         (long long)counts.indices, (long long)counts.frames, (long long)counts.clips, (long long)counts.formats);
   return status;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fuzzes what reads the indices of videos under AddressSanitizer.
+"""Fuzzes what reads the indices of videos, and the parameter sets of their streams, under AddressSanitizer.
 
     python tests/fuzz/fuzz_video.py [--seconds 180] [--seed 0] [FILE...]
 
@@ -48,6 +48,8 @@ def seeds() -> dict[str, bytes]:
         "ps_mpeg2": {"container": "vob", "codec": "mpeg2video", "rate": 25, "codec_options": (("bf", "2"),)},
         "ps_mpeg1": {"container": "mpeg", "codec": "mpeg1video", "rate": 25},
         "h264": {"container": "h264", "codec_options": (("bf", "2"),)},
+        "h264_high": {"pixels": "yuv420p10le", "codec_options": (("x264-params", "cqm=jvt:colorprim=bt709"),)},
+        "mp4_hevc": {"codec": "libx265", "codec_options": (("x265-params", "log-level=none:scaling-list=default"),)},
         "hevc": {"container": "hevc", "codec": "libx265", "codec_options": hevc},
         "m2v": {"container": "mpeg2video", "codec": "mpeg2video", "rate": 25},
         "webm_vp8": {"container": "webm", "codec": "libvpx"},
@@ -81,7 +83,7 @@ def long_edits(file: bytes, number: int) -> bytes:
 
 def main() -> int:
     args = damaging.arguments(__doc__).parse_args()
-    program = damaging.build(args.build_folder, "fuzz_video", [*SOURCES, "core/native_time"])
+    program = damaging.build(args.build_folder, "fuzz_video", [*SOURCES, "video/parameter_sets", "core/native_time"])
     return damaging.run(program, args, "videos", seeds())
 
 

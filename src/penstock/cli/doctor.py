@@ -48,12 +48,13 @@ def examine(url: str | None = None) -> str:
     r.say("Python", f"{platform.python_version()}, {'no GIL' if not _has_gil() else 'with GIL'}, {sys.executable}")
     r.try_(
         "native library",
-        lambda: f"built from the kernels beside it ({kernels.library().kernels_digest()[:16].decode()})",
+        lambda: f"built from the kernels beside it ({kernels.library().digest()[:16]})",
     )
     r.part("CPU")
     r.say("processor", f"{_processor()}; {available_cpus()} of {os.cpu_count()} CPUs for this process")
     r.say("instruction sets", _instruction_sets())
     r.say("image formats", "JPEG, PNG, BMP, TIFF, WebP, PNM, JPEG 2000")
+    _video(r)
     _gpu(r)
     r.part("Data by URL")
     r.try_(
@@ -72,6 +73,23 @@ def examine(url: str | None = None) -> str:
     r.part("What follows")
     r.lines += [f"  * {line}" for line in r.advice or ["Nothing is missing."]]
     return "\n".join(r.lines[1:])
+
+
+def _video(r: _Report) -> None:
+    from ..operators.decode import _ffmpeg
+
+    def found() -> str:
+        place, version = _ffmpeg.open_ffmpeg()
+        return f"libavcodec {'.'.join(map(str, version))} of {place}"
+
+    if not r.try_("FFmpeg", found, "Video is decoded by FFmpeg's libraries: pip install penstock[video]"):
+        return
+    codecs = _ffmpeg.codecs()
+    lacking = [name for name, is_there in codecs.items() if not is_there]
+    there = ", ".join(name for name, is_there in codecs.items() if is_there)
+    r.say("video codecs", there + (f"; without {', '.join(lacking)}" if lacking else ""), not lacking)
+    if lacking:
+        r.advice.append(f"This FFmpeg can't decode {', '.join(lacking)}; for others set PENSTOCK_FFMPEG, or take av's.")
 
 
 def _gpu(r: _Report) -> None:

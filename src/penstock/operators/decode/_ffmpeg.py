@@ -29,6 +29,16 @@ def open_ffmpeg() -> tuple[str, tuple[int, int, int]]:
     return place, (version >> 16, version >> 8 & 255, version & 255)
 
 
+def codecs() -> dict[str, bool]:
+    """The kinds of video that can be read, by FFmpeg's names of their decoders, and whether this FFmpeg has them."""
+    open_ffmpeg()
+    found: dict[str, bool] = {}
+    name = ctypes.create_string_buffer(16)
+    while (is_there := kernels.library().ffmpeg_decodes(len(found), name)) >= 0:
+        found[name.value.decode()] = bool(is_there)
+    return found
+
+
 def _open() -> tuple[str, int]:
     tried = []
     for place, util, codec in _candidates():
