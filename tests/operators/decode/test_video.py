@@ -230,6 +230,32 @@ def test_operators_behind_it_get_frames():
     assert resized.shape == (4, 24, 32, 3)
 
 
+CROPS = {
+    "inside": {"crop": (20, 31), "crop_pos_x": 0.3, "crop_pos_y": 0.8},
+    "one pixel": {"crop": (1, 1), "crop_pos_x": 0.52, "crop_pos_y": 0.52},
+    "one row": {"crop": (1, 64), "crop_pos_y": 0.9},
+    "at the right end": {"crop": (48, 3), "crop_pos_x": 1.0},
+    "beyond the frames": {"crop": (60, 70), "out_of_bounds_policy": "pad", "fill_values": 3},
+}
+
+
+@pytest.mark.parametrize("name", CROPS)
+@pytest.mark.parametrize("pixels", ["yuv420p", "yuv422p10le", "yuv444p"])
+def test_a_crop_of_frames_that_nobody_else_wants(name, pixels):
+    """Only the window is converted then; it equals that of whole frames."""
+    data = np.frombuffer(clip(pixels=pixels, container="matroska", size=(48, 64), n=6), "u1")
+
+    @pipeline_def(batch_size=2, num_threads=2)
+    def pipe():
+        files = fn.external_source(lambda i: [data] * 2)
+        one, whole = (fn.decoders.video(files, frames=[4, -1, 0, 4], fill_value=[9, 8, 7]) for _ in range(2))
+        return fn.crop(one, **CROPS[name]), fn.crop(whole, **CROPS[name]), whole
+
+    cropped, expected, whole = (np.array(o.at(1)) for o in pipe().run())
+    assert whole.shape == (4, 48, 64, 3) and (whole[1] == [9, 8, 7]).all()
+    np.testing.assert_array_equal(cropped, expected)
+
+
 WRONG = [
     ({"pad_mode": "wrap"}, "Invalid pad_mode: wrap"),
     ({"fill_value": [1, 2]}, "fill_value takes 1 value, or 3"),

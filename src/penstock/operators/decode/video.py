@@ -51,6 +51,7 @@ class Video(Operator):
     kernel = "video/decode_video"
     gpu_stage = "penstock.operators.decode.gpu.video:VideoDecoding"
     fuses_with: ClassVar[dict[str, str]] = {"resize": "_video.resized_video"}
+    windowed = "HW"
     peeks = (0,)
     experimental = True
     devices: ClassVar[tuple[str, ...]] = ("cpu", "mixed")
