@@ -2,6 +2,7 @@
 """What runs on a GPU runs on an emulated device, or on GPU 0 where PENSTOCK_TEST_GPU=1 (`make gpu-test`)."""
 
 import ctypes
+import gc
 import os
 import sys
 from pathlib import Path
@@ -22,6 +23,12 @@ def pytest_collection_modifyitems(config, items):
         chosen = {*items[::every], *(x for x in about_all if not hasattr(x, "callspec"))}
         config.hook.pytest_deselected(items=[x for x in items if x not in chosen])
         items[:] = [x for x in items if x in chosen]
+
+
+def pytest_collection_finish(session):
+    """Twenty thousand tests are millions of objects, which each full collection would walk through."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure(config):

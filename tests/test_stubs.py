@@ -42,11 +42,12 @@ def stubs():
 
 def test_every_operator_is_there(stubs):
     files = stubs.stubs()
+    trees = {path: ast.parse(text) for path, text in files.items()}
     for cls in REGISTRY.values():
         for path, name, _ in places(cls):
             for root, spelled, kind in (("fn", snake_case(name), ast.FunctionDef), ("ops", name, ast.ClassDef)):
                 base = "/".join([root, *path])
-                tree = ast.parse(files.get(f"{base}/__init__.pyi") or files[f"{base}.pyi"])
+                tree = trees.get(f"{base}/__init__.pyi") or trees[f"{base}.pyi"]
                 found = [n for n in tree.body if isinstance(n, kind) and n.name == spelled]
                 assert len(found) in (1, 3), spelled  # a function or class, or what a function with a list may be given
                 for n in found if kind is ast.FunctionDef else ():
