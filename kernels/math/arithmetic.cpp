@@ -157,6 +157,19 @@ class Operand {
   int64_t extent_[kMaxDims], step_[kMaxDims];  // innermost first
 };
 
+// Whether one of n integers, each of `size` bytes, is 0.
+static bool has_zero(const void *x, int64_t n, int64_t size) {
+  auto search = [&](auto t) {
+    bool found = false;
+    for (int64_t i = 0; i < n; i++) found |= ((const decltype(t) *)x)[i] == 0;
+    return found;
+  };
+  return size == 1   ? search(uint8_t())
+         : size == 2 ? search(uint16_t())
+         : size == 4 ? search(uint32_t())
+                     : search(uint64_t());
+}
+
 static void run(const Tensor *out, const Tensor *in, const ArithmeticArgs &a, Scratch &scratch) {
   bool is_comparison = a.operation >= EQ && a.operation <= GE, is_real = a.compute == FLOAT || a.compute == FLOAT64;
   Loop loop = is_comparison || a.compute == BOOL ? comparison_loop(a.operation, a.compute)
@@ -166,6 +179,7 @@ static void run(const Tensor *out, const Tensor *in, const ArithmeticArgs &a, Sc
   int64_t total = out->volume(), size = a.compute == kWide ? 16 : item_size(a.compute);
   if (total == 0) return;
   Operand operands[2] = {size, size};
+  bool divides = a.operation == FLOORDIV && !is_real;
   bool is_unary = a.operation >= NEG;
   int64_t out_size = item_size(out->dtype);
   char *made = scratch.is_output_large ? scratch.array<char>(kBlock * 16, 2) : nullptr;
@@ -187,6 +201,7 @@ static void run(const Tensor *out, const Tensor *in, const ArithmeticArgs &a, Sc
   for (int64_t i = 0; i < total; i += block) {
     int64_t n = std::min(block, total - i);
     const void *x = operands[0].block(i, n), *y = is_unary ? x : operands[1].block(i, n);
+    if (divides && has_zero(y, n, size)) fail("Integer division by zero.");
     char *to = out->as<char>() + i * out_size;
     loop(made ? made : to, x, y, n);
     if (made) stream_copy(to, made, n * out_size);

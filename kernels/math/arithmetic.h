@@ -96,7 +96,8 @@ SHARED T integer_power(T base, T exponent) {
   return (T)result;
 }
 
-// Operations on integers. A division by 0 gives 0; the quotient is cut towards 0.
+// Operations on integers. The quotient is cut towards 0. A division by 0 gives 0 (on the CPU it is an error, which
+// the kernel looks for before it computes a block).
 template <int OP, class T>
 SHARED T integer_operation(T a, T b) {
   using U = uint64_t;

@@ -37,6 +37,10 @@ class ArgumentValueError(ValueError, RuntimeError):
     """A wrong value of an argument, told where it is given. DALI tells many in the first batch, as a RuntimeError."""
 
 
+class ArgumentOverflow(ArgumentValueError, OverflowError):
+    """A number beyond the range of its type: an OverflowError in DALI."""
+
+
 class UnexpectedArgument(ArgumentTypeError, KeyError):
     """An argument that does not exist: a KeyError in DALI."""
 

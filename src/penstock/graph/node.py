@@ -244,8 +244,19 @@ class DataNode:
 
         return subscript.subscript(self, key)
 
-    # NumPy leaves operators between arrays and DataNodes to the methods above.
-    __array_ufunc__ = None
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **kwargs: Any) -> DataNode:
+        """`array + node`, and the functions of NumPy that are operators, as np.add(node, 1)."""
+        operation = _UFUNCS.get(ufunc.__name__)
+        if operation is None or method != "__call__" or kwargs:
+            call = f"np.{ufunc.__name__}" + (f".{method}" if method != "__call__" else "")
+            raise TypeError(
+                f"{call}({', '.join(f'{k}=...' for k in kwargs) or '...'}) can't be computed on {self.told()}, a batch "
+                "that is not computed yet: penstock.math has mathematical functions, fn.reductions sums and their "
+                "kind, and fn.python_function(x, function=...) calls any function of NumPy"
+            )
+        # NumPy gives its scalars as arrays without dimensions.
+        scalars = (x[()] if isinstance(x, np.ndarray) and x.ndim == 0 else x for x in operands)
+        return arithmetic(operation, *scalars)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:  # else np.mean(x) would be x / 1
         raise TypeError(
@@ -265,6 +276,32 @@ class DataNode:
         return f"DataNode(name='{self.name}', device='{self.device}', source={self.source!r}, index={self.index})"
 
     __str__ = __repr__
+
+
+# The functions of NumPy that are operators of Python, by their names.
+_UFUNCS = {
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "div",
+    "floor_divide": "floordiv",
+    "remainder": "mod",
+    "power": "pow",
+    "bitwise_and": "bitand",
+    "bitwise_or": "bitor",
+    "bitwise_xor": "bitxor",
+    "left_shift": "shl",
+    "right_shift": "shr",
+    "equal": "eq",
+    "not_equal": "ne",
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "negative": "neg",
+    "absolute": "abs",
+    "invert": "invert",
+}
 
 
 def arithmetic(operation: str, *operands: Any) -> DataNode:

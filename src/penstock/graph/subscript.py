@@ -47,7 +47,7 @@ def subscript(data: DataNode, key: Any) -> DataNode:
             pattern += ":"
         elif isinstance(item, slice):
             parts = {"lo": item.start, "hi": item.stop, "step": item.step}
-            given = {f"{name}_{k}": _integer(v) for name, v in parts.items() if v is not None}
+            given = {f"{name}_{k}": _bound(v) for name, v in parts.items() if v is not None}
             kwargs |= given
             pattern += "s" if given else ":"
         else:
@@ -58,6 +58,12 @@ def subscript(data: DataNode, key: Any) -> DataNode:
     if any(names):
         kwargs["names"] = names
     return trace.call(REGISTRY["subscript"], (data,), {"pattern": pattern, **kwargs})
+
+
+def _bound(value: Any) -> Any:
+    """An end or the step of a slice, which may lie anywhere beyond the data, as in Python."""
+    value = _integer(value)
+    return value if isinstance(value, DataNode) else min(max(value, -(2**31)), 2**31 - 1)
 
 
 def _integer(value: Any) -> Any:

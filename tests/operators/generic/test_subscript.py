@@ -159,6 +159,14 @@ def test_errors(key, error, text):
         run(key)
 
 
+@pytest.mark.parametrize("end", [2**31, 2**40, 2**70, -(2**31) - 1, -(2**70)])
+def test_slices_beyond_32_bits(end):  # cut to the data, as in Python
+    x = samples()
+    for key in (slice(None, end), slice(end, None), slice(None, None, abs(end)), (0, slice(1, end))):
+        for a, b in zip(run(key, x)[0], x):
+            np.testing.assert_array_equal(a, b[key])
+
+
 def test_more_errors():
     with pytest.raises(PipelineError, match="too many subscripts: 1 for a scalar"):
         run(0, [np.int32(3)], None)

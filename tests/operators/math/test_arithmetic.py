@@ -145,10 +145,34 @@ def test_divisions(a, b):
 
 def test_division_by_zero():
     x = np.array([5, 0, -5, -(2**31)], "i4")
-    assert evaluate(operator.floordiv, [x], [np.zeros(4, "i4")])[0].tolist() == [0] * 4
     assert evaluate(operator.mod, [x], [np.zeros(4, "i4")])[0].tolist() == [0] * 4
     assert evaluate(operator.floordiv, [x], [np.full(4, -1, "i4")])[0].tolist() == [-5, 0, 5, -(2**31)]
     assert np.isposinf(evaluate(operator.truediv, [x[:1]], [np.zeros(1, "i4")])[0]).all()
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("at", [0, 1500, 4999])
+def test_integers_divided_by_zero(dtype, at):  # the kernel works in blocks of about a thousand
+    x, y = np.full(5000, 100, dtype), np.full(5000, 3, dtype)
+    assert set(evaluate(operator.floordiv, [x], [y])[0]) == {33}
+    y[at] = 0
+    with pytest.raises(RuntimeError, match="Integer division by zero"):
+        evaluate(operator.floordiv, [x], [y])
+    assert set(evaluate(operator.floordiv, [y], [x])[0]) == {0}
+    with pytest.raises(RuntimeError, match="Integer division by zero"):  # one zero for all elements
+        evaluate(operator.floordiv, [x], [y[at : at + 1]])
+
+
+def test_functions_of_numpy_that_are_operators():
+    x = np.array([6, 3], "i4")
+    assert evaluate(lambda n: np.add(n, 1), [x])[0].tolist() == [7, 4]
+    assert evaluate(lambda n: np.subtract(10, n), [x])[0].tolist() == [4, 7]
+    assert evaluate(lambda n: np.array([1, 5], "i4") - n, [x])[0].tolist() == [-5, 2]
+    assert evaluate(lambda n: np.array([1, 5], "i4") < n, [x])[0].tolist() == [True, False]
+    assert evaluate(lambda n: np.negative(n), [x])[0].tolist() == [-6, -3]
+    for call in (np.sqrt, np.add.reduce, lambda n: np.add(n, 1, out=np.empty(2))):
+        with pytest.raises(TypeError, match=r"np\..* can't be computed on .*penstock.math"):
+            evaluate(call, [x])
 
 
 def test_powers():
@@ -302,7 +326,7 @@ def test_windows_pass_through():
         (lambda x, y, b, h: b + b, RuntimeError, "operation 'add' is not defined for bool"),
         (lambda x, y, b, h: x & 2.0, RuntimeError, "operation 'bitand' is for integers, got uint8 and float32"),
         (lambda x, y, b, h: x + y, RuntimeError, r"shapes \[4, 3\] and \[4\] differ in an extent that is not 1"),
-        (lambda x, y, b, h: x + 2**31, ValueError, "constant 2147483648 is out of the range of int32"),
+        (lambda x, y, b, h: x + 2**31, OverflowError, "Integer constant 2147483648 out of range for int32"),
         (lambda x, y, b, h: pm.sqrt(4.0), TypeError, "'sqrt' needs a DataNode among its operands"),
         (lambda x, y, b, h: fn.arithmetic(x, operation="plus"), ValueError, "there is no operation 'plus'"),
         (lambda x, y, b, h: fn.arithmetic(x, operation="add"), ValueError, "operation 'add' takes 2 operands"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core import dtypes
 from ...core.batch import Spec
-from ...core.errors import SampleErrors
+from ...core.errors import ArgumentOverflow, SampleErrors
 from ...core.op import Arg, Arguments, Operator, Pointwise
 
 # In the order of enum Operation of the kernel.
@@ -57,7 +57,9 @@ def constant_type(value: Any) -> np.dtype:
         return np.dtype("?")
     if isinstance(value, int):
         if not -(2**31) <= value < 2**31:
-            raise ValueError(f"the constant {value} is out of the range of int32; give it a type: np.int64({value})")
+            raise ArgumentOverflow(
+                f"Integer constant {value} out of range for int32; give it a type: np.int64({value})"
+            )
         return np.dtype("i4")
     if isinstance(value, float):
         return np.dtype("f4")
@@ -71,7 +73,8 @@ class Arithmetic(Operator):
 
     Extents of 1 are repeated, and axes missing in front are added, as in NumPy. Integers are computed in the type where
     both operands meet, and wrap around; `div`, `fpow`, `atan2` and the mathematical functions of integers are computed
-    in float32. `floordiv` of integers is cut towards 0 (0 for a division by 0), that of floats is a plain division.
+    in float32. `floordiv` of integers is cut towards 0, that of floats is a plain division. An integer divided by 0 is
+    an error on the CPU, and gives 0 on the GPU, which does not look.
     Comparisons give bool. float16 is not supported.
 
     >>> from penstock import fn, pipeline_def, types
