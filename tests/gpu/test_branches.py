@@ -188,7 +188,7 @@ def test_a_condition_on_the_gpu_is_refused():
             x = fn.flip(x)
         return x
 
-    with pytest.raises(ValueError, match=r"is on the GPU and can't be a condition"):
+    with pytest.raises(RuntimeError, match=r"is on the GPU and can't be a condition"):
         run(define, MIXED, "gpu")
 
 

@@ -320,8 +320,15 @@ def test_a_pipeline_on_the_gpu_needs_a_device_id():
     def pipe():
         return fn.brightness(images(), device="gpu")
 
-    with pytest.raises(ValueError, match="has operators on the GPU and no device_id.*device_id=0"):
-        pipe().build()
+    for kind in (ValueError, RuntimeError):  # in DALI it is a RuntimeError
+        with pytest.raises(kind, match="has operators on the GPU and no device_id.*device_id=0"):
+            pipe().build()
+
+
+@pytest.mark.parametrize("device_id", ["0", 1.5, [0]])
+def test_a_device_id_is_an_integer(device_id):
+    with pytest.raises(TypeError, match="device_id takes the number of a GPU, or None for none; got "):
+        Pipeline(batch_size=1, num_threads=1, device_id=device_id)
 
 
 def test_other_devices():

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from ..core.errors import user_sites
+from ..core.errors import ArgumentValueError, user_sites
 from ..core.op import REGISTRY
 from . import trace
 from .effects import Effects, Unmerged
@@ -41,7 +41,7 @@ def _definition() -> trace.Definition:
 def _branches(condition: DataNode) -> tuple[Scope, Scope]:
     definition, sites = _definition(), user_sites()
     if condition.device != "cpu":
-        raise ValueError(
+        raise ArgumentValueError(
             f"{condition.told()} is on the GPU and can't be a condition: which samples go into a branch is decided by "
             "the CPU. Compute it there, or copy it with .cpu()"
         )

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..core.batch import Batch
-from ..core.errors import suggest
+from ..core.errors import ArgumentValueError, suggest
 from ..core.storage import using
 from ..exec import report
 from ..exec.plan import Plan
@@ -43,7 +43,7 @@ def most_threads(settings: Settings, plan: Plan) -> int:
 
 def open_session(settings: Settings, defined_at: str) -> Session:
     if settings.device_id is None:
-        raise ValueError(
+        raise ArgumentValueError(
             f"the pipeline{defined_at} has operators on the GPU and no device_id: say which GPU, for instance "
             "device_id=0"
         )

@@ -85,7 +85,9 @@ class Settings:
         self.cpu_queue_size = int(depth)
         self.max_batch_size = None if batch_size is None else int(batch_size)
         self.num_threads = int(num_threads or available_cpus())
-        self.device_id = None if device_id is None or device_id < 0 else device_id
+        if device_id is not None and not hasattr(device_id, "__index__"):
+            raise TypeError(f"device_id takes the number of a GPU, or None for none; got {device_id!r}")
+        self.device_id = None if device_id is None or device_id < 0 else int(device_id)
         self.checkpoint = None if checkpoint is None else Checkpoint(checkpoint)
         self.enable_checkpointing = bool(enable_checkpointing) or checkpoint is not None
         if self.checkpoint is not None and (seed is None or seed < 0):
