@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from segments import Segment, Step
 
+from penstock import fn, pipeline_def
 from penstock.core.batch import Spec
 from penstock.core.dtypes import from_numpy
 
@@ -32,14 +33,15 @@ ARITHMETIC = (
 )
 
 
-def random(shape, dtype):
+def random(shape, dtype, least=0):
     if np.dtype(dtype).kind == "f":
         return RNG.uniform(0.1, 0.9, shape).astype(dtype)
-    return RNG.integers(0, 2 if dtype == "?" else 7, shape).astype(dtype)
+    return RNG.integers(least, 2 if dtype == "?" else 7, shape).astype(dtype)
 
 
 def check(operation, dtypes, compute, shapes=(SHAPES, SHAPES), constant=None, steps=0, offsets=(0,)):
-    inputs = [[random(s, d) for s in samples] for d, samples in zip(dtypes, shapes)]
+    least = 1 if operation == "FLOORDIV" else 0  # an integer divided by 0 is an error on the CPU
+    inputs = [[random(s, d, least) for s in samples] for d, samples in zip(dtypes, shapes)]
     out = [np.broadcast_shapes(*(x.shape for x in xs)) for xs in zip(*inputs)]
     compares = operation in ("EQ", "NE", "LT", "LE", "GT", "GE")
     wide = compute == "wide"
@@ -84,6 +86,14 @@ def test_booleans_and_wide_comparisons():
 def test_constants(at):
     check("SUB", ("u1",), "f4", constant=at)
     check("FLOORDIV", ("i2",), "i4", constant=at)
+
+
+def test_an_integer_divided_by_zero_is_zero():
+    @pipeline_def(batch_size=2, num_threads=1, device_id=0)
+    def pipe():
+        return fn.constant(idata=[5, -7, 9]).gpu() // fn.constant(idata=[0, 2, 0]).gpu()
+
+    np.testing.assert_array_equal(pipe().run()[0].as_cpu().as_array(), [[0, -3, 0]] * 2)
 
 
 def test_broadcasting():
