@@ -4,6 +4,7 @@
 import ctypes
 import gc
 import os
+import time
 
 import numpy as np
 import pytest
@@ -130,15 +131,23 @@ def test_decoders_are_kept_and_changed_to_other_sizes(monkeypatch):
         return fn.decoders.video(fn.external_source(lambda: files, batch=True), device="mixed", sequence_length=5)
 
     made = nvdec.VideoEngines.__init__
-    monkeypatch.setattr(nvdec.VideoEngines, "__init__", lambda self, s: (made(self, s), engines.append(self))[0])
+
+    def slowly_made(self, session):
+        time.sleep(0.05)  # so that other batches ask for it meanwhile
+        made(self, session)
+        engines.append(self)
+
+    monkeypatch.setattr(nvdec.VideoEngines, "__init__", slowly_made)
     (a, b), _ = decoded([large, small], "cpu", sequence_length=5)
     p = pipe()
     for _ in range(4):
         (out,) = p.run()
         for i, x in enumerate(out.as_cpu()):
             np.testing.assert_array_equal(np.array(x), b if i % 2 else a)
-    created, changed = engines[0].counts()
+    (made_once,) = engines
+    created, changed = made_once.counts()
     assert created <= 4 and changed >= 1  # one that was made for the small one is made anew for the large one
+    del made_once
     engines.clear()
 
 

@@ -235,7 +235,7 @@ def remote(plan: Plan) -> dict[str, int]:
 def decoded(plan: Plan) -> dict[str, int]:
     """How many images each decoder of a GPU pipeline took."""
     counts: dict[str, int] = {}
-    for kept in plan.session.kept.values() if plan.session is not None else ():
+    for kept in list(plan.session.kept.values()) if plan.session is not None else ():
         counts |= kept.decoded()
     return counts
 

@@ -30,12 +30,7 @@ class Memory:
     @classmethod
     def of(cls, session: Session, number: int) -> Memory:
         """That of a node."""
-        key = f"JPEG of {number}"
-        kept = session.kept.get(key)
-        if kept is None:
-            kept = session.kept.setdefault(key, cls(_KEPT_SETS if session.budget.limit is None else 0))
-        assert isinstance(kept, cls)
-        return kept
+        return session.keep(f"JPEG of {number}", cls, lambda: cls(_KEPT_SETS if session.budget.limit is None else 0))
 
     def take(self, gpu: GpuPass, pinned: int, nbytes: int) -> tuple[Block, Block]:
         """So many bytes, pinned and on the GPU."""

@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -82,6 +82,9 @@ class Kept(Protocol):
         """How many samples each of its engines has decoded, for statistics."""
 
 
+_Kept = TypeVar("_Kept", bound=Kept)
+
+
 def _nobody_counts(since: ctypes.Array) -> None: ...
 
 
@@ -101,6 +104,7 @@ class Session:
             self._idle = Stream(self.device)  # of which nothing is asked
         self._functions: dict[tuple[str, str, int], int] = {}
         self.lock = threading.Lock()
+        self._keeping = threading.Lock()
         self._pending: deque[tuple[int, Event, Event]] = deque()
         self.timers: deque[Event] = deque()  # read already
         self._times: dict[int, tuple[float, int]] = {}  # ms and batches by the number of a stage's first node
@@ -141,6 +145,17 @@ class Session:
     def inputs(self, copies: bool) -> GpuInputs:
         """Takes what others have on this GPU into batches: as a copy there, or where it is."""
         return GpuInputs(self.device, self.budget, copies)
+
+    def keep(self, key: str, kind: type[_Kept], make: Callable[[], _Kept]) -> _Kept:
+        """What `key` names; made at the first call, once, however many threads ask for it."""
+        found = self.kept.get(key)
+        if found is None:
+            with self._keeping:
+                found = self.kept.get(key)
+                if found is None:
+                    found = self.kept[key] = make()
+        assert isinstance(found, kind)
+        return found
 
     def function(self, source: str, entry: str, shared: int) -> int:
         """A kernel from its source text; compiled the first time."""

@@ -131,14 +131,7 @@ def uses_hardware(op: Operator) -> bool:
 
 def engines_of(session: Session) -> Engines:
     """Those of the pipeline, made at the first batch."""
-    engines = session.kept.get(_ENGINES)
-    if engines is None:
-        with session.lock:
-            engines = session.kept.get(_ENGINES)
-            if engines is None:
-                engines = session.kept[_ENGINES] = Engines(session)
-    assert isinstance(engines, Engines)
-    return engines
+    return session.keep(_ENGINES, Engines, lambda: Engines(session))
 
 
 class _Part:

@@ -85,12 +85,4 @@ class Videos:
 
 def videos_of(session: Session) -> Videos:
     """That of the pipeline, made at the first batch."""
-    found = session.kept.get(_ENGINES)
-    if found is None:
-        made = Videos(session)  # which takes the session's lock
-        with session.lock:
-            found = session.kept.setdefault(_ENGINES, made)
-        if found is not made:
-            made.close()
-    assert isinstance(found, Videos)
-    return found
+    return session.keep(_ENGINES, Videos, lambda: Videos(session))

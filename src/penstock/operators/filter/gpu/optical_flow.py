@@ -59,12 +59,7 @@ def _settings(op: Operator) -> Settings:
 
 def flows_of(session: Session) -> Flows:
     """Those of the pipeline, made at first use."""
-    with session.lock:
-        flows = session.kept.get(_FLOWS)
-        if flows is None:
-            flows = session.kept[_FLOWS] = Flows(session)
-    assert isinstance(flows, Flows)
-    return flows
+    return session.keep(_FLOWS, Flows, lambda: Flows(session))
 
 
 @cache
