@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 SECONDS ?= 300
 ISA ?=
+# How often a failed test is run again; what passes then is listed with its traceback. Only .ci/run sets it.
+RERUNS ?=
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 8 ] && echo $$n || echo 8)
 # The requirement for PyTorch in tests; by default a release for Python 3.11, nothing for others (its tests are skipped).
 TORCH ?= $(shell $(PYTHON) -c 'import sys; print("torch==2.13.0 lightning==2.6.6 torchdata==0.11.0" * (sys.version_info[:2] == (3, 11)))' 2>/dev/null)
@@ -23,7 +25,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install -q
 INSTALL = $(PY) tools/requirements.py $(1) >$(VENV)/requirements.txt && $(PIP) -r $(VENV)/requirements.txt
-PYTEST := $(PY) -m pytest -q -n $(WORKERS) --dist worksteal --durations 20 --ignore=tests/conformance
+PYTEST := $(PY) -m pytest -q -n $(WORKERS) --dist worksteal --durations 20 --ignore=tests/conformance \
+  $(if $(RERUNS),--reruns $(RERUNS) --rerun-show-tracebacks -rR)
 PYTEST_BESIDE = TF_CPP_MIN_LOG_LEVEL=3 $(VENV)/$(1)/bin/python -m pytest -q tests/as_dali/test_face.py \
   tests/test_guide.py::test_guide
 SANITIZED = LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so.6)" PYTHONPATH=build/asan \
