@@ -47,6 +47,9 @@ ADDED = {
     ("*", "shuffle_window"): "shuffling of data sets that can only be read in blocks, such as Parquet files",
     ("*", "name"): "every call takes it; sources keep it",
     ("decoders.video", "image_type"): "readers of videos have it, and are made of this operator",
+    ("decoders.video", "clip_pos"): "samplers of frames, which decord's and torchcodec's users have",
+    ("decoders.video", "uniform_sample"): "the same",
+    ("decoders.video", "key_frames"): "the same",
     ("*", "rule"): "opt-in: the pixels of Pillow and PyTorch, for models that were trained with torchvision",
     ("audio_resample", "antialias"): "opt-in, as it changes samples: no aliases where the rate is lowered",
 }

@@ -82,3 +82,9 @@ EXPORT_LONG(plan_videos)
 
 EXPORT void end_videos(VideoIndex *indices) { delete[] indices; }
 EXPORT_LONG(end_videos)
+
+// Of each frame, whether it is decoded without others.
+EXPORT void video_keys(const VideoIndex *index, uint8_t *is_key) {
+  for (size_t i = 0; i < index->shown.size(); i++) is_key[i] = index->packets[(size_t)index->shown[i]].is_key != 0;
+}
+EXPORT_SHORT(video_keys)

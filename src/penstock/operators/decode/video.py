@@ -14,16 +14,18 @@ from ...core.batch import Batch, Spec
 from ...core.dtypes import DALIImageType, to_numpy
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerSample
-from ...core.rows import allocate
+from ...core.rows import address, allocate
 from ._ffmpeg import open_ffmpeg
+from ._frame_numbers import wanted_frames
 from ._padding import PAD_MODES, padded
 
-_RANGE = ("start_frame", "end_frame", "sequence_length", "stride")
 _NO_EFFECT = "Accepted for compatibility."
 
 
 class Video(Operator):
-    """Decodes frames of videos: all, a range, or those listed in `frames`.
+    """Decodes frames of videos: all, a range, those listed in `frames`, or samples of the range: frames at equal
+    distances (`uniform_sample`) or key frames (`key_frames`). `clip_pos` places the range: with random numbers, it is a
+    clip at a random place.
 
     Input: the bytes of a file (uint8): MP4, QuickTime, Matroska, WebM, AVI, MPEG-TS, MPEG-PS or a stream of H.264, HEVC
     or MPEG-2 without a container; with H.264, HEVC, VP8, VP9, AV1, MPEG-4, MPEG-2, MJPEG or ProRes of 8 to 12 bits.
@@ -68,6 +70,25 @@ class Video(Operator):
     )
     sequence_length = PerSample(int, None, "Number of frames to decode from `start_frame` on.")
     stride = PerSample(int, None, "Distance from one frame of the range to the next; 1 by default.")
+    clip_pos = PerSample(
+        float,
+        None,
+        "Where the range of `sequence_length` frames begins, instead of `start_frame`: from 0 (at the first frame) to "
+        "1 (so that it ends with the last). Uniform random numbers make all places equally likely. A range that is "
+        "longer than the video begins at its first frame.",
+    )
+    uniform_sample = Arg(
+        bool,
+        False,
+        "Decodes `sequence_length` frames at equal distances from the first of the range to the last, as "
+        "`uniform_sample` of `experimental.readers.video`. `stride` and `pad_mode` are ignored then.",
+    )
+    key_frames = Arg(
+        bool,
+        False,
+        "Decodes only the key frames of the range, which need no others: all, or `sequence_length` of them at the "
+        "most, every `stride`-th. Videos have different numbers of them. `pad_mode` is ignored then.",
+    )
     pad_mode = Arg(
         str,
         "constant",
@@ -100,15 +121,10 @@ class Video(Operator):
             raise ImportError(f"{name}: {e}") from None
 
     def plan(self, a: Arguments, *inputs: Spec) -> None:
-        given = [k for k in _RANGE if k in a.given]
-        if "frames" in a.given and given:
-            raise ValueError(f"Cannot specify both `frames` and any of {', '.join(f'`{k}`' for k in given)}")
-        if {"end_frame", "sequence_length"} <= set(given):
-            raise ValueError("Cannot specify both `sequence_length` and `end_frame`")
         a.indices = _Indices(a.peeked(0))  # until the kernel has run
         a.info = a.indices.info
-        a.numbers, a.counts = _listed(a) if "frames" in a.given else _range(a)
-        a.numbers = padded(a.numbers, a.info["frames"], PAD_MODES[a.pad_mode])
+        numbers, a.counts = wanted_frames(a, a.info["frames"], a.indices.is_key)
+        a.numbers = padded(numbers, a.info["frames"], PAD_MODES[a.pad_mode])
 
     def outputs(self, a: Arguments, *inputs: Spec) -> Spec:
         shape = np.stack([a.counts, a.info["height"], a.info["width"], np.full(a.n, 3, "i8")], 1)
@@ -125,49 +141,6 @@ class Video(Operator):
             "as_ycbcr": a.image_type == DALIImageType.YCbCr,
             "fill": np.broadcast_to(np.append(fill, np.uint8(0)), (a.n, 4)),
         }
-
-
-def _listed(a: Arguments) -> tuple[np.ndarray, np.ndarray]:
-    """(n, most) numbers of the frames that `frames` lists, and how many each sample has."""
-    lengths, total = a.lengths("frames"), a.info["frames"]
-    numbers = a.frames.astype("i8")
-    outside = (numbers < 0) | (numbers >= total[:, None])
-    outside &= np.arange(numbers.shape[1]) < lengths[:, None]
-    if a.pad_mode == "none":
-        SampleErrors.where(
-            outside.any(1),
-            lambda i: (
-                f"Unexpected out-of-bounds frame index {numbers[i][outside[i]][0]} for pad_mode='none' and a video of "
-                f"{total[i]} frames; choose another pad_mode, or numbers 0 to {total[i] - 1}"
-            ),
-        )
-    return numbers, lengths
-
-
-def _range(a: Arguments) -> tuple[np.ndarray, np.ndarray]:
-    """The same of the range."""
-    total = a.info["frames"]
-    start = np.zeros(a.n, "i8") if a.start_frame is None else a.start_frame.astype("i8")
-    stride = np.ones(a.n, "i8") if a.stride is None else a.stride.astype("i8")
-    SampleErrors.where(
-        start >= total,
-        lambda i: f"Start frame {start[i]} is out of bounds, expected range [0, {total[i]})",
-    )
-    SampleErrors.where(stride < 1, lambda i: f"stride takes at least 1; got {stride[i]}")
-    if a.sequence_length is not None:
-        counts = a.sequence_length.astype("i8")
-        SampleErrors.where(counts < 0, lambda i: f"sequence_length takes at least 0; got {counts[i]}")
-    else:
-        end = total if a.end_frame is None else a.end_frame.astype("i8")
-        SampleErrors.where(
-            end <= start, lambda i: f"end_frame ({end[i]}) must be greater than start_frame ({start[i]})"
-        )
-        counts = -((start - end) // stride)
-    if a.pad_mode == "none":
-        SampleErrors.where(start < 0, lambda i: f"start_frame takes 0 or more for pad_mode='none'; got {start[i]}")
-        counts = np.minimum(counts, -((start - total) // stride))
-    numbers = start[:, None] + np.arange(max(int(counts.max(initial=0)), 1)) * stride[:, None]
-    return numbers, counts
 
 
 @cache
@@ -199,3 +172,9 @@ class _Indices:
         weakref.finalize(self, kernels.library().end_videos, handle).atexit = False
         text = lambda i: texts[i].tobytes().split(b"\0")[0].decode("utf-8", "replace")
         SampleErrors.where(self.info["frames"] == 0, text)
+
+    def is_key(self, i: int) -> np.ndarray:
+        """(frames,) whether a frame of sample `i` is decoded without others."""
+        is_key = np.zeros(int(self.info["frames"][i]), "?")
+        kernels.library().video_keys(int(self.info["index"][i]), address(is_key))
+        return is_key
