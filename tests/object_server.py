@@ -16,6 +16,13 @@ from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
+CHANGED = "Sun, 22 Nov 2026 10:00:00 GMT"
+PAGE = 100  # keys in one answer of a listing
+
+
+def etag(body: bytes) -> str:
+    return f'"{hashlib.md5(body).hexdigest()}"'
+
 
 class ObjectServer(ThreadingHTTPServer):
     """Objects by path, without the slash in front. An S3 client sees the first folder as the bucket."""
@@ -53,6 +60,47 @@ class ObjectServer(ThreadingHTTPServer):
             if path.is_file():
                 self.objects[f"{prefix}/{path.relative_to(folder).as_posix()}"] = path.read_bytes()
 
+    def path_of(self, path: str) -> str:
+        """Of an object, from that of a URL."""
+        return unquote(path).lstrip("/")
+
+    def refusal(self, request: BaseHTTPRequestHandler) -> tuple[int, bytes] | None:
+        """Status and body for who may not ask."""
+        return None
+
+    def is_listing(self, query: dict[str, list[str]]) -> bool:
+        return "list-type" in query
+
+    def page(self, bucket: str, prefix: str, delimiter: str, start: str) -> tuple[list[str], list[str], bool]:
+        """Keys behind `start`, folders, and whether there are more keys."""
+        keys, folders = [], set()
+        for path in sorted(self.objects):
+            key = path.removeprefix(f"{bucket}/")
+            if not path.startswith(f"{bucket}/") or not key.startswith(prefix):
+                continue
+            rest, found, _ = key[len(prefix) :].partition(delimiter) if delimiter else (key, "", "")
+            if found:
+                folders.add(prefix + rest + delimiter)
+            elif key > start:
+                keys.append(key)
+        return keys[:PAGE], sorted(folders), len(keys) > PAGE
+
+    def listing(self, bucket: str, query: dict[str, list[str]]) -> bytes:
+        prefix, delimiter = query.get("prefix", [""])[0], query.get("delimiter", [""])[0]
+        page, folders, more = self.page(bucket, prefix, delimiter, query.get("continuation-token", [""])[0])
+        contents = "".join(
+            f"<Contents><Key>{escape(k)}</Key><Size>{len(self.objects[f'{bucket}/{k}'])}</Size>"
+            f"<ETag>{escape(etag(self.objects[f'{bucket}/{k}']))}</ETag>"
+            "<LastModified>2026-11-22T10:00:00.000Z</LastModified></Contents>"
+            for k in page
+        )
+        common = "".join(f"<CommonPrefixes><Prefix>{escape(f)}</Prefix></CommonPrefixes>" for f in folders)
+        token = f"<NextContinuationToken>{quote(page[-1])}</NextContinuationToken>" if more else ""
+        return (
+            f"<?xml version='1.0'?><ListBucketResult><IsTruncated>{str(more).lower()}</IsTruncated>{token}{contents}"
+            f"{common}</ListBucketResult>"
+        ).encode()
+
     def handle_error(self, request, client_address) -> None:
         pass  # clients that hang up are part of the tests
 
@@ -69,8 +117,8 @@ def some_fail(share: float, kinds: tuple[str, ...], seed: int = 1):
 
 
 @contextmanager
-def serving(objects: dict[str, bytes] | None = None) -> Iterator[ObjectServer]:
-    server = ObjectServer(objects)
+def serving(objects: dict[str, bytes] | None = None, kind: type[ObjectServer] = ObjectServer) -> Iterator[ObjectServer]:
+    server = kind(objects)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
@@ -96,13 +144,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_PUT(self) -> None:
-        path = unquote(urlsplit(self.path).path).lstrip("/")
-        self.server.objects[path] = self.rfile.read(int(self.headers["Content-Length"]))
-        self.send(200, b"", {"ETag": '"put"'})
+        path = self.server.path_of(urlsplit(self.path).path)
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
+        refusal = self.server.refusal(self)
+        if refusal:
+            return self.send(*refusal)
+        self.server.objects[path] = body
+        return self.send(201, b"", {"ETag": etag(body), "Last-Modified": CHANGED})
 
     def do_GET(self) -> None:
         server, parts = self.server, urlsplit(self.path)
-        path = unquote(parts.path).lstrip("/")
+        path = server.path_of(parts.path)
         with server.lock:
             server.asked[path] += 1
             number = server.asked[path]
@@ -142,12 +194,15 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         if path in server.redirects:
             return self.send(302, b"", {"Location": server.redirects[path]})
-        if "list-type" in query:
-            return self.send(200, self.listing(path.rstrip("/"), query), {"Content-Type": "application/xml"})
+        refusal = server.refusal(self)
+        if refusal:
+            return self.send(*refusal)
+        if server.is_listing(query):
+            return self.send(200, server.listing(path.rstrip("/"), query), {"Content-Type": "application/xml"})
         if path not in server.objects:
             return self.send(404, b"<Error><Code>NoSuchKey</Code></Error>")
         body = server.objects[path]
-        headers = {"ETag": f'"{hashlib.md5(body).hexdigest()}"', "Last-Modified": "Sun, 22 Nov 2026 10:00:00 GMT"}
+        headers = {"ETag": etag(body), "Last-Modified": CHANGED}
         if self.headers.get("If-None-Match") == headers["ETag"]:
             return self.send(304, b"", headers)
         headers |= server.sums(body)
@@ -183,30 +238,3 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
-
-    def listing(self, bucket: str, query: dict[str, list[str]]) -> bytes:
-        prefix, delimiter = query.get("prefix", [""])[0], query.get("delimiter", [""])[0]
-        start = query.get("continuation-token", [""])[0]
-        keys, folders = [], set()
-        for path in sorted(self.server.objects):
-            key = path.removeprefix(f"{bucket}/")
-            if not path.startswith(f"{bucket}/") or not key.startswith(prefix):
-                continue
-            rest, found, _ = key[len(prefix) :].partition(delimiter) if delimiter else (key, "", "")
-            if found:
-                folders.add(prefix + rest + delimiter)
-            elif key > start:
-                keys.append(key)
-        page, more = keys[:100], len(keys) > 100
-        contents = "".join(
-            f"<Contents><Key>{escape(k)}</Key><Size>{len(self.server.objects[f'{bucket}/{k}'])}</Size>"
-            f"<ETag>&quot;{hashlib.md5(self.server.objects[f'{bucket}/{k}']).hexdigest()}&quot;</ETag>"
-            "<LastModified>2026-11-22T10:00:00.000Z</LastModified></Contents>"
-            for k in page
-        )
-        common = "".join(f"<CommonPrefixes><Prefix>{escape(f)}</Prefix></CommonPrefixes>" for f in sorted(folders))
-        token = f"<NextContinuationToken>{quote(page[-1])}</NextContinuationToken>" if more else ""
-        return (
-            f"<?xml version='1.0'?><ListBucketResult><IsTruncated>{str(more).lower()}</IsTruncated>{token}{contents}"
-            f"{common}</ListBucketResult>"
-        ).encode()

@@ -31,8 +31,9 @@ uint64_t hash_of(const std::string &text) { return std::hash<std::string>()(text
 
 std::string without_secrets(const std::string &url) {
   const size_t begin = url.find("://") + 3, end = std::min(url.find_first_of("?#", begin), url.size());
-  const size_t user = url.substr(begin, url.find('/', begin) - begin).rfind('@');
-  return url.substr(0, begin) + url.substr(user == std::string::npos ? begin : begin + user + 1, end - begin);
+  const size_t at = url.substr(begin, url.find('/', begin) - begin).rfind('@');
+  const bool has_user = at != std::string::npos && url.compare(0, 4, "abfs");  // abfs://container@account...
+  return url.substr(0, begin) + url.substr(begin, end - begin).substr(has_user ? at + 1 : 0);
 }
 
 thread_local const std::atomic<bool> *RemoteQueue::unwanted = nullptr;

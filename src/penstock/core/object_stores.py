@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
+from . import store_options
 from .request_limits import RequestLimits
 from .rows import address
 from .storage import Version, without_secrets
@@ -179,23 +180,24 @@ class Stores:
         return store
 
     def _make(self, base: str) -> Any:
-        options, plain = dict(self.options), base.startswith("http://")
+        options, is_plain = dict(self.options), base.startswith("http://")
         client = {
             "connect_timeout": timedelta(seconds=self.limits.connect_s),
             "timeout": timedelta(seconds=self.limits.request_s),
             "read_timeout": timedelta(seconds=self.limits.read_s),
             **options.pop("client_options", {}),
         }
-        endpoint = next((v for k, v in {**os.environ, **options}.items() if "endpoint" in k.lower()), "")
-        if plain or str(endpoint).startswith("http://"):
-            client["allow_http"] = True
-        if base.startswith("http"):
-            options = {k: v for k, v in options.items() if k == "headers"}
-            if options:
-                client["default_headers"] = options.pop("headers")
         # Trying again is done for all kinds of clients in one place, where it is counted.
         retry = {"max_retries": 0}
         try:
+            if base.startswith("http"):
+                options = {k: v for k, v in options.items() if k == "headers"}
+                if options:
+                    client["default_headers"] = options.pop("headers")
+            else:
+                base, options, is_plain = store_options.complete(base, options)
+            if is_plain:
+                client["allow_http"] = True
             return self._obstore.store.from_url(base, client_options=client, retry_config=retry, **options)
         except Exception as e:
             raise RequestFailed(FOR_GOOD, f"the store can't be used: {_first_line(e)}") from None

@@ -19,7 +19,8 @@ from . import kernels, request_limits
 
 SCHEMES = ("http", "https", "s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss")
 _URL = re.compile(rf"({'|'.join(SCHEMES)})://")
-_SECRETS = re.compile(r"(?<=://)[^/?#\s]*@|[?#]\S*")
+# In abfs://container@account... it is no user that stands before the @.
+_SECRETS = re.compile(r"(?<=://)(?<!abfs://)(?<!abfss://)[^/?#\s]*@|[?#]\S*")
 _MOST_THREADS = 128  # each carries out one request at a time
 
 
@@ -139,7 +140,9 @@ def _connection(options: Mapping[str, Any]) -> Connection:
     import hashlib  # only who reads URLs pays for these modules
     import json
 
-    variables = {k: v for k, v in os.environ.items() if k.startswith(("AWS_", "GOOGLE_", "AZURE_"))}
+    from .store_options import VARIABLES
+
+    variables = {k: v for k, v in os.environ.items() if k.startswith(VARIABLES)}
     text = json.dumps([options, variables], sort_keys=True, default=repr)
     key = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
     return _connections.setdefault(key, Connection(options))

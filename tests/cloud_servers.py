@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stand-ins on loopback for Google Cloud Storage (its XML interface) and Azure's blob storage: listings by pages,
+ranges, ETags and their errors, for requests that are signed as they have to be."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+from object_server import CHANGED, ObjectServer, etag
+
+
+class GoogleServer(ObjectServer):
+    """Who asks needs the token, or one signed by the key of a service account. Without both anybody may ask."""
+
+    token: str | None = None
+    public_key: Any = None
+    is_open: Callable[[str], bool] = staticmethod(lambda path: False)  # for paths that everybody may read
+
+    def refusal(self, request: BaseHTTPRequestHandler) -> tuple[int, bytes] | None:
+        if (self.token is None and self.public_key is None) or self.is_open(self.path_of(urlsplit(request.path).path)):
+            return None
+        given = request.headers.get("Authorization", "")
+        if not given:
+            return 401, b"<Error><Code>AuthenticationRequired</Code></Error>"
+        token = given.removeprefix("Bearer ")
+        if token == self.token or (self.public_key and is_signed(token, self.public_key)):
+            return None
+        return 403, b"<Error><Code>AccessDenied</Code></Error>"
+
+
+def is_signed(token: str, key: Any) -> bool:
+    """Whether a JSON web token has the signature that belongs to the public key, by RSA and SHA-256."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import padding
+
+    text, _, signature = token.rpartition(".")
+    try:
+        key.verify(base64.urlsafe_b64decode(signature + "=="), text.encode(), padding.PKCS1v15(), hashes.SHA256())
+    except InvalidSignature:
+        return False
+    head = json.loads(base64.urlsafe_b64decode(text.partition(".")[0] + "=="))
+    return head["alg"] == "RS256"
+
+
+class AzureServer(ObjectServer):
+    """One account, in whose path containers are. Requests are signed by its key or have its shared access signature."""
+
+    account = "anaccount"
+    key = base64.b64encode(b"the key of the account").decode()
+    sas = "sv=2023-11-03&sp=rl&sig=a%2Bsignature"
+
+    @property
+    def endpoint(self) -> str:
+        return f"{self.url}/{self.account}"
+
+    def path_of(self, path: str) -> str:
+        return unquote(path).lstrip("/").removeprefix(f"{self.account}/")
+
+    def refusal(self, request: BaseHTTPRequestHandler) -> tuple[int, bytes] | None:
+        query = dict(parse_qsl(urlsplit(request.path).query))
+        expected = dict(parse_qsl(self.sas))
+        if all(query.get(k) == v for k, v in expected.items()):
+            return None
+        if request.headers.get("Authorization") == self.signature(request):
+            return None
+        return 403, b"<?xml version='1.0'?><Error><Code>AuthenticationFailed</Code></Error>"
+
+    def signature(self, request: BaseHTTPRequestHandler) -> str:
+        """As the page "Authorize with Shared Key" of Azure's documentation says."""
+        parts, headers = urlsplit(request.path), request.headers
+        names = ["Content-Encoding", "Content-Language", "Content-Length", "Content-MD5", "Content-Type", "Date"]
+        names += ["If-Modified-Since", "If-Match", "If-None-Match", "If-Unmodified-Since", "Range"]
+        lines = [request.command, *(headers.get(n, "") for n in names)]
+        lines = ["" if (n, v) == ("Content-Length", "0") else v for n, v in zip(["", *names], lines, strict=True)]
+        own = sorted((k.lower(), v.strip()) for k, v in headers.items() if k.lower().startswith("x-ms-"))
+        lines += [f"{k}:{v}" for k, v in own]
+        lines.append(f"/{self.account}{parts.path}")
+        lines += [f"{k}:{v}" for k, v in sorted(parse_qsl(parts.query))]
+        digest = hmac.new(base64.b64decode(self.key), "\n".join(lines).encode(), hashlib.sha256).digest()
+        return f"SharedKey {self.account}:{base64.b64encode(digest).decode()}"
+
+    def is_listing(self, query: dict[str, list[str]]) -> bool:
+        return query.get("comp") == ["list"]
+
+    def listing(self, bucket: str, query: dict[str, list[str]]) -> bytes:
+        prefix, delimiter = query.get("prefix", [""])[0], query.get("delimiter", [""])[0]
+        page, folders, more = self.page(bucket, prefix, delimiter, query.get("marker", [""])[0])
+        blobs = "".join(
+            f"<Blob><Name>{escape(k)}</Name><Properties><Last-Modified>{CHANGED}</Last-Modified>"
+            f"<Etag>{escape(etag(self.objects[f'{bucket}/{k}']))}</Etag>"
+            f"<Content-Length>{len(self.objects[f'{bucket}/{k}'])}</Content-Length>"
+            "<Content-Type>application/octet-stream</Content-Type><BlobType>BlockBlob</BlobType></Properties></Blob>"
+            for k in page
+        )
+        blobs += "".join(f"<BlobPrefix><Name>{escape(f)}</Name></BlobPrefix>" for f in folders)
+        marker = escape(page[-1]) if more else ""
+        return (
+            f"<?xml version='1.0' encoding='utf-8'?><EnumerationResults ContainerName='{bucket}'>"
+            f"<Prefix>{escape(prefix)}</Prefix><Blobs>{blobs}</Blobs><NextMarker>{marker}</NextMarker></EnumerationResults>"
+        ).encode()
