@@ -7,13 +7,12 @@
 
 namespace {
 
-enum Source : int32_t { INPUT, MEMORY, COLUMN };
+enum Source : int32_t { INPUT, MEMORY };
 
-// Numbers of the image that differ from batch to batch. To what the image holds is added where something lies.
+// Numbers of the image that are distances from the beginning of some memory.
 struct Patch {
-  int64_t at, step, n;   // bytes from the beginning of the image, and between rows
-  const int32_t *index;  // which row of the input or column belongs to each; null: the same
-  int32_t source, which, bytes, unused;
+  int64_t at, step, n;  // bytes from the beginning of the image, and between rows
+  int64_t which;        // memory
 };
 
 // struct Launch of gpu.h.
@@ -56,31 +55,18 @@ struct Plan {
 // What a plan is started with.
 struct Place {
   const Tensor *const *inputs;
-  const uint64_t *memory;      // the image's, the workspace's and the outputs' addresses
-  const void *const *columns;  // positions (int64), epochs (uint32)
+  const uint64_t *memory;  // the addresses of the image, the workspace, the outputs, and slots for inner tensors
   Tensor *const *outputs;
   char *staging;
   Driver::Handle stream, begin, end;  // the events are recorded if they are not null
   int32_t done;                       // number of the start at which the driver said no
 };
 
-void add(char *at, int64_t value, int bytes) {
-  if (bytes == 8) {
-    int64_t x;
-    std::memcpy(&x, at, 8);
-    x += value;
-    std::memcpy(at, &x, 8);
-  } else {
-    uint32_t x = value;
-    std::memcpy(at, &x, 4);
-  }
-}
-
-int64_t value_of(const Patch &p, const Place &place, int64_t i) {
-  const int64_t row = p.index ? p.index[i] : i;
-  if (p.source == INPUT) return (int64_t)place.inputs[p.which][row].data;
-  if (p.source == MEMORY) return place.memory[p.which];
-  return p.which == 0 ? ((const int64_t *)place.columns[0])[row] : ((const uint32_t *)place.columns[1])[row];
+void add(char *at, uint64_t value) {
+  uint64_t x;
+  std::memcpy(&x, at, 8);
+  x += value;
+  std::memcpy(at, &x, 8);
 }
 
 int launch(const Start &s, const Place &place) {
@@ -115,7 +101,7 @@ EXPORT int32_t start_plan(const Plan *plan, Place *place) {
     for (int k = 0; k < plan->n_patches; k++) {
       const Patch &p = plan->patches[k];
       char *at = place->staging + p.at;
-      for (int64_t i = 0; i < p.n; i++, at += p.step) add(at, value_of(p, *place, i), p.bytes);
+      for (int64_t i = 0; i < p.n; i++, at += p.step) add(at, place->memory[p.which]);
     }
     for (int k = 0; k < plan->n_outputs; k++) {
       const Rows &o = plan->outputs[k];

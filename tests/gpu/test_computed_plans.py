@@ -8,7 +8,9 @@ from planned_batches import Feed, N, check, columns, images, planted
 from more_traced_cases import FRAMES, LATER
 from penstock import fn, pipeline_def, types
 from penstock.exec.cpu import plan_trace
+from penstock.exec.gpu import chain as gpu_chain
 from penstock.exec.gpu import compiled_plan as gpu_compiled
+from penstock.exec.gpu import plan as gpu_plan
 from penstock.pipeline import PipelineError
 
 NEVER_AGAIN = list(range(14))
@@ -19,7 +21,12 @@ def coins(f):
     return f(lambda k: list(np.random.default_rng(k).integers(0, 2, N).astype("i4")), device="cpu")
 
 
+def blurred(x):
+    return fn.gaussian_blur(x, window_size=3)
+
+
 COMPUTED = {
+    "inner tensors": lambda f: fn.cat(*(x := [blurred(f(images, "HWC"))]), blurred(*x), blurred(blurred(*x)), axis=2),
     "brightness": lambda f: fn.brightness(f(images, "HWC"), brightness=1.3, brightness_shift=0.1),
     "brightness by data": lambda f: fn.brightness(f(images, "HWC"), brightness=f(columns, device="cpu")),
     "contrast, to float": lambda f: fn.contrast(f(images, "HWC"), contrast=1.3, dtype=types.FLOAT),
@@ -107,6 +114,15 @@ def test_as_on_the_cpu(name, monkeypatch):
     check(define, NEVER_AGAIN, monkeypatch)
 
 
+def test_memory_of_inner_tensors_is_used_again(monkeypatch):
+    """Of five blurs one after the other, each reads what the one before it wrote."""
+    plans, plan_of = [], gpu_chain.plan_of
+    for module in (gpu_chain, gpu_compiled):
+        monkeypatch.setattr(module, "plan_of", lambda *a: plans.append(plan_of(*a)) or plans[-1])
+    check(lambda f: blurred(blurred(blurred(blurred(blurred(f(images, "HWC")))))), NEVER_AGAIN, monkeypatch)
+    assert {tuple(map(len, plan._inner)) for plan in plans} == {(2, 2)}
+
+
 def test_the_report_says_where_plans_came_from():
     def pipe(order):
         p = pipeline_def(lambda: fn.flip(Feed(order)(images, "HWC")), batch_size=N, num_threads=2, device_id=0)()
@@ -157,7 +173,28 @@ def unread_columns(monkeypatch):
     monkeypatch.setattr(plan_trace.BoundPlan, "__init__", without)
 
 
+def sizes_of_the_first(monkeypatch):
+    """Each batch gets the memory that the first one of its plan needed."""
+    placed, first = gpu_plan.GpuPlan._placed, {}
+    monkeypatch.setattr(gpu_plan.GpuPlan, "_placed", lambda self: first.setdefault(self, placed(self)))
+
+
+def one_slot(monkeypatch):
+    """All inner tensors lie in the same memory."""
+
+    def slots(wiring, calls, launches, memory):
+        before = set(memory)
+        found = real(wiring, calls, launches, memory)
+        memory.update((e, gpu_plan.OUTPUTS + len(wiring.allocated)) for e in memory.keys() - before)
+        return [[e for slot in found for e in slot]] if found else []
+
+    real = gpu_chain._slots
+    monkeypatch.setattr(gpu_chain, "_slots", slots)
+
+
 PLANTED = [
+    (sizes_of_the_first, test_sizes_that_never_come_again, ("resize, ragged",)),
+    (one_slot, test_sizes_that_never_come_again, ("inner tensors",)),
     (unexpected, test_odd_batches_between, (lambda k: images(k, channels=1 if k % 3 == 0 and k > 6 else 3),)),
     (unread_columns, test_sizes_that_never_come_again, ("flip by data",)),
 ]

@@ -6,7 +6,7 @@ import pytest
 from planned_batches import check, planted
 
 from penstock import fn
-from penstock.exec.gpu import compiled_plan as gpu_compiled
+from penstock.exec.gpu import chain as gpu_chain
 from penstock.gpu import decided
 from penstock.pipeline import PipelineError
 from traced_cases import AUDIO, CASES, ON_CPU, images
@@ -140,8 +140,8 @@ def test_what_is_only_seen(name, monkeypatch):
 
 def misplaced(monkeypatch):
     """All samples begin where the first does."""
-    renamed = gpu_compiled.GpuPlanTrace.renamed
-    monkeypatch.setattr(gpu_compiled.GpuPlanTrace, "renamed", lambda self, key, spec, _: renamed(self, key, spec, 0))
+    seen_rows = gpu_chain.seen_rows
+    monkeypatch.setattr(gpu_chain, "seen_rows", lambda to, spec, begins, frames: seen_rows(to, spec, 0, frames))
 
 
 @pytest.mark.parametrize("name", ["reshape, of an inner tensor", "squeeze"])

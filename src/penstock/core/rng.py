@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .kernels import library
-from .rows import Unread, reserve
+from .rows import reserve
 
 _UINT32, _UINT64, _INT64 = np.dtype("u4"), np.dtype("u8"), np.dtype("i8")
 
@@ -65,11 +65,7 @@ class Random:
     def fields(self) -> dict[str, object]:
         """What the numbers follow from, for the fields of these names of a kernel that draws by itself."""
         position, epoch = self.position.astype("u8", copy=False), self.epoch.astype("u4", copy=False)
-        return {
-            "key": np.uint64(self.key),
-            "position": Unread("position", position),
-            "epoch": Unread("epoch", epoch),
-        }
+        return {"key": np.uint64(self.key), "position": position, "epoch": epoch}
 
     def repeat(self, counts: np.ndarray) -> Random:
         """The same numbers for each of `counts` frames of a sample."""

@@ -66,17 +66,6 @@ def check_dims(ndim: int, error: type[ValueError] = ValueError) -> None:
         raise error(f"samples of {ndim} dimensions are not possible; at most {MAX_DIMS} are")
 
 
-class Unread:
-    """A column of numbers that are the batch's own, such as the positions of samples, which a rule gives to a kernel as
-    it is. Rules can't compute with it, so a plan in which it stands is good for other batches, with theirs in its
-    place."""
-
-    __slots__ = ("name", "values")
-
-    def __init__(self, name: str, values: np.ndarray):
-        self.name, self.values = name, values
-
-
 class TensorRows:
     """Rows of `n` tensors. `array` are the records, `data` (n,) uint64 and `shape` (n, 8) int64 views of them."""
 
@@ -126,8 +115,6 @@ class ArgumentRows:
             self._widths.clear()
         for field, column in columns.items():
             before, rows = last.get(field), self.views[field]
-            if type(column) is Unread:
-                column = column.values
             if field in self.pointers:
                 values = np.ascontiguousarray(column)
                 alive.append(values)

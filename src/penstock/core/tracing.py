@@ -16,6 +16,7 @@ from .program import (
     CONSTANT,
     INPUT,
     NUMBER_OF,
+    RESULT,
     SOURCE_BIT,
     Call,
     Compute,
@@ -47,6 +48,10 @@ class Native:
 
     def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[Any, Any]:
         """A new array, filled with zeros, and its address."""
+        return allocate(shape, dtype)
+
+    def result(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[Any, Any]:
+        """The same, of what others than rules read."""
         return allocate(shape, dtype)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
@@ -113,7 +118,13 @@ class Tracer(Native):
         return Traced(self, x, None) if isinstance(x, np.ndarray) and x.ndim else x
 
     def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[Any, Any]:
-        column = self.store(np.zeros(shape, dtype), COMPUTED)
+        return self._new(shape, dtype, COMPUTED)
+
+    def result(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[Any, Any]:
+        return self._new(shape, dtype, RESULT)
+
+    def _new(self, shape: int | tuple[int, ...], dtype: np.dtype, kind: str) -> tuple[Any, Any]:
+        column = self.store(np.zeros(shape, dtype), kind)
         return column, Pointer(column.value)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from ...core.batch import Batch, Spec
 from ...core.program import CONSTANT, RESULT, Pointer, Program, Runnable, Value, View
 from ...core.rng import Random
-from ...core.rows import TENSOR, ArgumentRows, TensorRows, Unread, address
+from ...core.rows import TENSOR, ArgumentRows, TensorRows, address
 from ...core.traced import Traced, Untraceable, is_constant, plain
 from ...core.tracing import Tracer
 from ..context import Context
@@ -58,7 +58,7 @@ class PlanTrace(Tracer):
     def __init__(self) -> None:
         super().__init__()
         self.inputs: dict[Edge, Value] = {}
-        self.rows: dict[Edge, Value] = {}
+        self.rows_of_inputs: dict[Edge, Value] = {}
         self.columns: list[tuple[Any, str, Value]] = []
         self.peeked: dict[Edge, Value] = {}
         self.places: tuple[Any, Any] | None = None
@@ -75,7 +75,7 @@ class PlanTrace(Tracer):
         rows = self.store(np.zeros(spec.n, TENSOR), RESULT, f"rows of edge {e[0]}.{e[1]}")
         shape, at_shape = self.allocate((spec.n, spec.ndim), np.dtype("i8"))
         _, column = self.input(np.array([batch.rows_address], "u8"), f"address of the rows of edge {e[0]}.{e[1]}")
-        self.inputs[e], self.rows[e] = column.value, rows.value
+        self.inputs[e], self.rows_of_inputs[e] = column.value, rows.value
         self.call("take_in", column, spec.n, spec.ndim, Pointer(rows.value), at_shape)
         return Batch(self.whole(Spec(shape, spec.dtype, spec.layout)), rows.array, batch.owners, batch.sources)
 
@@ -120,13 +120,11 @@ class PlanTrace(Tracer):
         constant = {
             field: self.settled(x) if field in kernel.pointers else plain(x)
             for field, x in columns.items()
-            if field in kernel.pointers or (type(x) is not Unread and is_constant(x))
+            if field in kernel.pointers or is_constant(x)
         }
         made.fill({field: self.values(x) for field, x in constant.items()})
         for field, x in columns.items():
-            if type(x) is Unread:
-                self.unread(rows, field, x)
-            elif field not in constant:
+            if field not in constant:
                 to = rows[field]
                 to = to if x.ndim < 2 or to.ndim < 2 else to[:, : x.shape[1]]
                 to[...] = x
@@ -134,11 +132,6 @@ class PlanTrace(Tracer):
         self.arguments.append(rows.value)
         self.constant_fields.append(constant)
         return made.array
-
-    def unread(self, rows: Any, field: str, column: Unread) -> None:
-        """Has the program write numbers that are the batch's own to the rows of arguments."""
-        signed = np.dtype(f"i{column.values.itemsize}")
-        rows[field].view(signed)[...] = column.values.view(signed)
 
     def described(self, e: Edge, spec: Spec) -> np.ndarray:
         """Rows of tensors of which nothing but extents and types is known, those of the batch at hand."""
@@ -170,7 +163,7 @@ class PlanTrace(Tracer):
         return TracedPlan(
             program,
             {v.number: self._memory[v.number] for v in program.values if v.kind == CONSTANT},
-            *(self.inputs, self.rows, tuple(self.columns), self.peeked),
+            *(self.inputs, self.rows_of_inputs, tuple(self.columns), self.peeked),
             None if self.places is None else (self.places[0].value, self.places[1].value),
             None if self._sample_of is None else self._sample_of.value,
             *(tuple(self.kernels), tuple(self.arguments), tuple(self.constant_fields)),
@@ -202,12 +195,12 @@ class TracedBatch(Batch):
     @property
     def rows(self) -> Any:
         trace, e, _ = self._load
-        return trace.of_value(trace.rows[e])
+        return trace.of_value(trace.rows_of_inputs[e])
 
     @property  # type: ignore[misc]
     def rows_address(self) -> Any:
         """For native code."""
-        return Pointer(self._load[0].rows[self._load[1]])
+        return Pointer(self._load[0].rows_of_inputs[self._load[1]])
 
     def array(self) -> np.ndarray:
         if self._array is None:

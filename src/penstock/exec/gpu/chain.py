@@ -5,28 +5,30 @@ arguments travel in one copy. Nothing waits for the GPU. Programs make the plans
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...core import kernels
 from ...core.batch import Batch, Spec
+from ...core.dtypes import from_numpy
 from ...core.errors import InternalError
-from ...core.rows import ArgumentRows, Unread
+from ...core.rows import TENSOR, ArgumentRows, TensorRows, check_dims
+from ...core.tracing import Native
 from ...gpu.driver import OutOfDeviceMemory
 from ...gpu.launch import Call, Fusion, Launch
-from ...gpu.session import GpuPass
+from ...gpu.session import Session
 from ..context import Context, cause_of, explain_failure
-from ..cpu.chain import Chain, Link, _Call, _Segment
+from ..cpu.chain import Chain, Link, _Segment
 from ..cpu.plan_cache import PlanCache
-from ..cpu.plan_trace import PlanTrace
 from ..cpu.wiring import Edge, Wiring
 from ..frames import fold
-from ..origins import origins
-from .plan import INPUT, MEMORY, OUTPUTS, WORKSPACE, GpuPlan, Image, Output, Started, Where
+from ..origins import Origin, origins
+from .plan import INPUT, MEMORY, OUTPUTS, GpuPlan, Image, Output, Started
 
 _NAMED = 3  # operators that an error of memory names
-_ALIGNED = 256  # bytes, of tensors in the workspace
+_INT64 = np.dtype("i8")
 
 
 class GpuChain(Chain):
@@ -86,18 +88,50 @@ def _size(nbytes: int) -> str:
     return f"{nbytes / (1 << 20):.1f} MiB" if nbytes < 100 << 20 else f"{nbytes >> 20} MiB"
 
 
+class AtOnce(Native):
+    """Where everything lies that a plan is made of, as rules say it for one batch: by edge the rows of tensors, of
+    batches that are seen in the memory of others, and (2,) the bytes of what is made here and whether all samples have
+    one shape. Data of inputs are addresses, other data distances from the memory of what is made here."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Edge, Any] = {}
+        self.about: dict[Edge, Any] = {}
+        self.views: dict[Edge, Any] = {}
+        self.shapes: dict[Edge, TensorRows] = {}  # rows of tensors that are in no memory
+        self.kernels: list[kernels.Kernel] = []
+        self.arguments: list[ArgumentRows] = []
+        self.pointers: list[dict[str, np.ndarray]] = []
+        self.scratch: list[np.ndarray] = []
+        self.sequences: dict[Edge, Batch] = {}  # outputs of which `rows` are the frames
+
+    def fill_rows(self, kernel: kernels.Kernel, n: int, columns: dict[str, Any], name: str) -> np.ndarray:
+        rows = ArgumentRows(n, kernel.args, kernel.pointers)
+        pointers = {field: np.ascontiguousarray(columns[field]) for field in kernel.pointers & columns.keys()}
+        rows.fill({**columns, **pointers})
+        self.kernels.append(kernel)
+        self.arguments.append(rows)
+        self.pointers.append(pointers)
+        return rows.array
+
+    def described(self, e: Edge, spec: Spec) -> None:
+        self.shapes[e] = TensorRows(spec.n).describe(spec.stored, spec.dtype)
+
+    def fold(self, e: Edge, spec: Spec, counts: np.ndarray, empty: np.ndarray | None) -> None:
+        """Lays out an output of sequences."""
+        batch, self.rows[e] = fold(spec, counts, empty, _OfNoMemory.of)
+        self.about[e] = np.array([batch.owners[0].nbytes, batch.spec.is_dense], _INT64)
+        self.sequences[e] = batch
+
+
 class _OfNoMemory(Batch):
     """A batch in memory that begins at 0, for its rows."""
 
-    __slots__ = ("nbytes",)
+    __slots__ = ()
     guard_bytes = 0
-    nbytes: int
 
     @classmethod
     def of(cls, spec: Spec) -> _OfNoMemory:
-        batch = cls.allocate(spec, None, _Nowhere)
-        batch.nbytes = batch.owners[0].nbytes
-        return batch
+        return cls.allocate(spec, None, _Nowhere)
 
 
 class _Nowhere:
@@ -107,202 +141,190 @@ class _Nowhere:
         self.nbytes = nbytes
 
 
-class GpuSegment(_Segment):
-    chain: GpuChain
+def lay_out(to: Any, spec: Spec, frames: Any = None) -> tuple[Any, Any]:
+    """The rows of a batch in memory that begins at 0, and what is told about it, at once or as a program does it;
+    `frames` are the samples of rows that are frames."""
+    rows, at_rows = to.result(spec.n, TENSOR)
+    about, at_about = to.result(2, _INT64)
+    check_dims(spec.ndim)
+    numbers = spec.n, spec.ndim, int(from_numpy(spec.dtype))
+    name, of = ("lay_out_batch", 0) if frames is None else ("lay_out_frames", frames)
+    if not to.call(name, spec.stored, *numbers, of, at_rows, at_about):
+        raise MemoryError(f"no memory is large enough for samples of the shapes {spec.stored.tolist()[:4]}...")
+    return rows, about
 
-    def __init__(self, chain: Chain, ctx: Context, first: Link, trace: PlanTrace | None = None):
-        super().__init__(chain, ctx, first, trace)
-        self._numbers: dict[Edge, int] = {}
-        self._tensors: list[Spec] = []
+
+def seen_rows(to: Any, spec: Spec, begins: Any, frames: Any) -> Any:
+    """The rows of a batch that is seen in the memory of another, whose samples begin there."""
+    rows, _ = lay_out(to, spec, frames)
+    rows["data"][...] = begins
+    return rows
+
+
+class GpuSegment(_Segment):
+    """Neighbouring operators on the GPU: planned for one batch, or traced."""
+
+    chain: GpuChain
 
     def plan(self) -> GpuPlan:
         """The plan of what was added."""
-        gpu: GpuPass = self.ctx.gpu
-        wiring = self._narrowed()
-        self._inputs = list(self.imported)
-        outputs = self._outputs(wiring)
-        places = {o.edge: (o.where, rows) for o, rows in outputs}
-        image, workspace = Image(), 0
-        starts: list[Started] = []
-        if self.n_rows:
-            starts, workspace = self._launches(gpu, wiring, image, places)
-            if not starts:
-                image = Image()
-        views = self._views(wiring, {o.edge: o for o, _ in outputs})
-        numbers = [c.node.number for c in self.calls]
-        new = [o for o, _ in outputs]
-        return self._make(gpu.session, numbers, self._inputs, self.n_rows, image, starts, workspace, [*new, *views])
+        at = AtOnce()
+        at.rows = {e: batch.rows for e, batch in self.imported.items()}
+        calls, launches = self._lay_out(at)
+        named = origins(self.calls, self.imported, self.ctx.values)
+        wiring = self.chain.wiring([c.node for c in self.calls])
+        return plan_of(self.ctx.gpu.session, self.calls, wiring, calls, launches, at, self.specs, named, self.n_rows)
 
-    def _make(self, *arguments: Any) -> GpuPlan:
-        return GpuPlan(*arguments)
+    def _lay_out(self, to: Any, frames: Any = None) -> tuple[Calls, list[Launch]]:
+        """Chooses the launches, and lays out all that they and the batches given out need."""
+        wiring, specs = self._narrowed(), self.specs
+        called = list(self._kernels()) if self.n_rows else []
+        calls = Calls(
+            wiring, [(c, kernel, to.fill_rows(kernel, self.n_rows, x, kernel.path)) for c, kernel, x in called]
+        )
+        launches = self._chosen(calls, [columns for *_, columns in called])
+        if self.counts is not None:
+            for e in wiring.allocated:
+                to.fold(e, specs[e], self.counts, self.frames_of_none(e))
+        for e in (*wiring.allocated, *calls.tensors(launches)):
+            root = wiring.root.get(e, e)
+            if root not in to.rows:
+                to.rows[root], to.about[root] = lay_out(to, specs[root], frames)
+            if e not in to.rows:
+                to.rows[e] = seen_rows(to, specs[e], to.rows[root]["data"], frames)
+        for e in calls.shapes(launches):
+            to.described(e, specs[e])
+        for e in seen_outputs(self.calls, wiring):
+            if self.counts is not None:
+                raise InternalError(f"edge {e} renames frames")
+            root = wiring.root[e]
+            begins = 0 if root in self.imported else to.rows[root]["data"]
+            to.views[e] = seen_rows(to, specs[e], begins, frames)
+        return calls, launches
 
-    # The batches given out ----------------------------------------------------------------------------------------
+    def _chosen(self, calls: Calls, columns: list[dict[str, Any]]) -> list[Launch]:
+        return calls.launches(self.chain, [self.specs[e] for e in calls.edges], self.n_rows)
 
-    def _outputs(self, wiring: Wiring) -> list[tuple[Output, np.ndarray]]:
-        """Those in memory of their own, with the rows that kernels write."""
-        named, made = origins(self.calls, self.imported, self.ctx.values), []
-        for k, e in enumerate(wiring.allocated):
-            batch, rows = fold(self.specs[e], self.counts, self.frames_of_none(e), _OfNoMemory.of)
-            assert isinstance(batch, _OfNoMemory)
-            where = Where(MEMORY, OUTPUTS + k)
-            wanted = e in wiring.wanted
-            made.append((Output(e, batch.spec, batch.rows, batch.nbytes, where, None, named.get(e), wanted), rows))
-        return made
 
-    def _views(self, wiring: Wiring, made: dict[Edge, Output]) -> list[Output]:
-        """Those that are seen in the memory of others."""
-        named, views = origins(self.calls, self.imported, self.ctx.values), []
-        for c in self.calls:
-            for e in c.outs:
-                root = wiring.root[e]
-                if e not in wiring.wanted or root == e:
-                    continue
-                if self.counts is not None:
-                    raise InternalError(f"{c.node!r} renames frames")
-                spec = self.specs[e]
-                rows = spec.packed()
-                if root in made:
-                    where = made[root].where
-                    rows["data"] = made[root].rows["data"]
-                else:
-                    where = Where(INPUT, self._inputs.index(root))
-                views.append(Output(e, spec, rows, 0, where, root, named.get(e), True))
-        return views
+def seen_outputs(calls: Iterable[Any], wiring: Wiring) -> list[Edge]:
+    """The batches given out that are seen in the memory of others."""
+    return [e for c in calls for e in c.outs if e in wiring.wanted and wiring.root[e] != e]
 
-    # The launches -------------------------------------------------------------------------------------------------
 
-    def _tensor(self, e: Edge) -> int:
-        if e not in self._numbers:
-            self._numbers[e] = len(self._tensors)
-            self._tensors.append(self.specs[e])
-        return self._numbers[e]
+class Calls:
+    """The calls of kernels of a segment, with numbers for the edges that they read and write."""
 
-    def _launches(
-        self, gpu: GpuPass, wiring: Wiring, image: Image, places: dict[Edge, tuple[Where, np.ndarray]]
-    ) -> tuple[list[Started], int]:
-        """The launches, and the bytes of the workspace that they need."""
-        calls: list[Call] = []
-        at_args: list[int] = []
-        for c, kernel, columns in self._kernels():
-            rows, at = self._arguments(kernel, columns, image, len(calls))
-            calls.append(self._call(c, kernel, rows))
-            at_args.append(at)
-        if not calls:
-            return [], 0
-        launches = self._chosen(wiring, calls)
-        scratch = max((x.scratch for x in launches), default=0)
-        workspace = self._place(wiring, launches, -(-scratch // _ALIGNED) * _ALIGNED, places)
-        at_rows: dict[int, int] = {}
-        at_shapes: dict[int, int] = {}
-        edges = list(self._numbers)
-        for launch in launches:
-            for t in launch.tensors:
-                if t not in at_rows:
-                    at_rows[t] = image.add_rows(*self._rows_of(edges[t], wiring, places))
-            for t in launch.shapes:
-                if t not in at_shapes:
-                    at_shapes[t] = image.add(self._shapes_of(edges[t]))
-        starts, begun = [], set()
-        for x in launches:
-            group, zeroed = x.calls[0], 0  # the launches of a group share their scratch
-            if x.scratch and group not in begun:
-                begun.add(group)
-                zeroed = max(o.scratch for o in launches if o.calls[0] == group) if x.zero else 0
-            tensors = [at_rows[t] for t in x.tensors] + [at_shapes[t] for t in x.shapes]
-            function = gpu.session.function(x.source, x.entry, x.shared)
-            where = 0 if group in begun else None
-            starts.append(
-                Started(function, x.grid, x.block, x.shared, tensors, [at_args[c] for c in x.calls], where, zeroed)
-            )
-        return starts, workspace
+    def __init__(self, wiring: Wiring, called: Iterable[tuple[Any, kernels.Kernel, np.ndarray]]):
+        numbers: dict[Edge, int] = {}
 
-    def _chosen(self, wiring: Wiring, calls: list[Call]) -> list[Launch]:
-        """The launches for the batch at hand."""
-        return self._fusion(wiring, calls).plan(calls, self._tensors, self.n_rows)
+        def tensor(e: Edge) -> int:
+            return numbers.setdefault(e, len(numbers))
 
-    def _call(self, c: _Call, kernel: kernels.Kernel, rows: np.ndarray) -> Call:
-        ins = [self._tensor(e) for i, e in enumerate(c.ins) if i not in c.node.op.ahead(len(c.ins))]
-        return Call(kernel.path, [self._tensor(e) for e in c.outs], ins, rows)
+        self.calls = []
+        for c, kernel, rows in called:
+            ahead = c.node.op.ahead(len(c.ins))
+            ins = [tensor(e) for i, e in enumerate(c.ins) if i not in ahead]
+            self.calls.append(Call(kernel.path, [tensor(e) for e in c.outs], ins, rows))
+        self.edges = list(numbers)
+        self._wiring, self._kept = wiring, {numbers[e] for e in wiring.allocated if e in numbers}
 
-    def _arguments(
-        self, kernel: kernels.Kernel, columns: dict[str, Any], image: Image, k: int
-    ) -> tuple[np.ndarray, int]:
-        """Fills the argument rows of call k and puts them into the image, with the arrays behind pointers; the rows,
-        and where they will lie."""
-        rows = ArgumentRows(self.n_rows, kernel.args, kernel.pointers)
-        unread = {field: x.name for field, x in columns.items() if type(x) is Unread}
-        rows.fill({field: 0 if field in unread else x for field, x in columns.items() if field not in kernel.pointers})
-        return rows.array, self._put(rows, {f: columns[f] for f in kernel.pointers & columns.keys()}, unread, image)
-
-    def _put(self, rows: ArgumentRows, pointers: dict[str, Any], unread: dict[str, str], image: Image) -> int:
-        """Puts argument rows into the image: where they will lie."""
-        n, step, fields = self.n_rows, rows.array.itemsize, rows.array.dtype.fields
-        assert fields is not None
-        for field, column in pointers.items():
-            values = np.ascontiguousarray(column)
-            between = 0 if len(values) == 1 else values.strides[0]
-            rows.views[field][...] = image.add(values) + between * np.arange(n, dtype="u8")
-        at = image.add(rows.array)
-        for field in pointers:
-            image.points(at + fields[field][1], step, n)
-        for field, name in unread.items():
-            image.column(name, at + fields[field][1], step, n, fields[field][0].itemsize, self.sample_of)
-        return at
-
-    def _fusion(self, wiring: Wiring, calls: list[Call]) -> Fusion:
+    def fusion(self, chain: GpuChain) -> Fusion:
         """How calls are grouped; it depends on kernels and wiring alone and is found once."""
-        key = tuple(c.kernel for c in calls), tuple(self._numbers), id(wiring)
-        cache = self.chain.fusions
-        if key not in cache:
-            cache[key] = Fusion(calls, {self._numbers[e] for e in wiring.allocated if e in self._numbers})
-        return cache[key]
+        key = tuple(c.kernel for c in self.calls), tuple(self.edges), id(self._wiring)
+        if key not in chain.fusions:
+            chain.fusions[key] = Fusion(self.calls, self._kept)
+        found: Fusion = chain.fusions[key]
+        return found
 
-    def _shapes_of(self, e: Edge) -> np.ndarray:
-        """Rows of a tensor that is in no memory."""
-        return self.specs[e].packed()
+    def launches(self, chain: GpuChain, specs: list[Spec], n: int) -> list[Launch]:
+        return self.fusion(chain).plan(self.calls, specs, n) if self.calls else []
 
-    def _place(
-        self, wiring: Wiring, launches: list[Launch], begin: int, places: dict[Edge, tuple[Where, np.ndarray]]
-    ) -> int:
-        """Gives what is read within the segment only a place in the workspace, behind `begin`; memory of what has been
-        read for the last time is used again. Returns how far they reach."""
-        edges = list(self._numbers)
-        roots = [[wiring.root.get(edges[t], edges[t]) for t in x.tensors] for x in launches]
-        last = {root: i for i, of_launch in enumerate(roots) for root in of_launch}
-        used: dict[Edge, tuple[int, int]] = {}
-        end = begin
-        for i, of_launch in enumerate(roots):
-            for root in of_launch:
-                if root in places or root in self.imported:
-                    continue
-                batch = _OfNoMemory.of(self.specs[root])
-                size, at = -(-max(batch.nbytes, 1) // _ALIGNED) * _ALIGNED, begin
-                for low, high in sorted(used.values()):
-                    if at + size <= low:
-                        break
-                    at = max(at, high)
-                used[root] = at, at + size
-                end = max(end, at + size)
-                batch.rows["data"] += np.uint64(at)
-                places[root] = Where(MEMORY, WORKSPACE), batch.rows
-            for root in of_launch:
-                if last[root] == i:
-                    used.pop(root, None)
-        return end
+    def tensors(self, launches: list[Launch]) -> list[Edge]:
+        """Those in memory."""
+        return [self.edges[t] for x in launches for t in x.tensors]
 
-    def _rows_of(
-        self, e: Edge, wiring: Wiring, places: dict[Edge, tuple[Where, np.ndarray]]
-    ) -> tuple[np.ndarray, Where]:
-        """Where the samples of an edge lie."""
-        root = wiring.root.get(e, e)
-        if root in places:
-            where, rows = places[root]
-        else:
-            where, rows = Where(INPUT, self._inputs.index(root), self.sample_of), self.imported[root].rows.copy()
-            whole = self.ctx.values[root].rows["data"]
-            rows["data"] -= whole if self.sample_of is None else whole[self.sample_of]
-        if root == e:
-            return rows, where
-        out = self.specs[e].packed()
-        out["data"] = rows["data"]
-        return out, where
+    def shapes(self, launches: list[Launch]) -> list[Edge]:
+        """Those in none."""
+        return [self.edges[t] for x in launches for t in x.shapes]
+
+
+def plan_of(
+    session: Session,
+    links: Sequence[Any],
+    wiring: Wiring,
+    calls: Calls,
+    launches: list[Launch],
+    at: AtOnce,
+    specs: dict[Edge, Spec],
+    named: dict[Edge, Origin],
+    n: int,
+) -> GpuPlan:
+    """The plan of operators (`Link` or `_Call`) in the memory `at`."""
+    inputs = list(dict.fromkeys(e for c in links for e in c.ins if e not in wiring.root))
+    memory = {e: OUTPUTS + k for k, e in enumerate(wiring.allocated)}
+    inner = _slots(wiring, calls, launches, memory)
+    image, starts, begun = Image(), [], set()
+    if launches:
+        at_args = [_add_arguments(image, *of_call) for of_call in zip(at.kernels, at.arguments, at.pointers)]
+        tensors = {e: (at.rows[e], memory.get(wiring.root.get(e, e))) for e in calls.tensors(launches)}
+        at_rows = {e: image.add_rows(*of_tensor) for e, of_tensor in tensors.items()}
+        at_shapes = {e: image.add(at.shapes[e].array) for e in dict.fromkeys(calls.shapes(launches))}
+    for x in launches:
+        group, zeroed = x.calls[0], 0  # the launches of a group share their scratch
+        if x.scratch and group not in begun:
+            begun.add(group)
+            zeroed = max(o.scratch for o in launches if o.calls[0] == group) if x.zero else 0
+        places = [at_rows[e] for e in calls.tensors([x])] + [at_shapes[e] for e in calls.shapes([x])]
+        function = session.function(x.source, x.entry, x.shared)
+        scratch = 0 if group in begun else None
+        starts.append(
+            Started(function, x.grid, x.block, x.shared, places, [at_args[c] for c in x.calls], scratch, zeroed)
+        )
+    outputs = []
+    for e in wiring.allocated:
+        batch = at.sequences.get(e)
+        spec, rows = (specs[e], at.rows[e]) if batch is None else (batch.spec, batch.rows)
+        wanted = e in wiring.wanted
+        outputs.append(Output(e, spec, rows, at.about[e], MEMORY, memory[e], None, named.get(e), wanted))
+    for e in seen_outputs(links, wiring):
+        root = wiring.root[e]
+        where = (MEMORY, memory[root]) if root in memory else (INPUT, inputs.index(root))
+        outputs.append(Output(e, specs[e], at.views[e], None, *where, root, named.get(e), True))
+    numbers, most = [c.node.number for c in links], max((x.scratch for x in launches), default=0)
+    slots = [[at.about[e] for e in slot] for slot in inner]
+    return GpuPlan(session, numbers, inputs, n, image, starts, most, at.scratch, slots, outputs)
+
+
+def _add_arguments(image: Image, kernel: kernels.Kernel, rows: ArgumentRows, pointers: dict[str, np.ndarray]) -> int:
+    """Puts argument rows into the image, and the arrays behind pointers: where they will lie."""
+    n, step, fields = len(rows.array), rows.array.itemsize, rows.array.dtype.fields
+    assert fields is not None
+    for field, values in pointers.items():
+        between = 0 if len(values) == 1 else values.strides[0]
+        rows.views[field][...] = image.add(values) + between * np.arange(n, dtype="u8")
+    at = image.add(rows.array)
+    for field in pointers:
+        image.points(at + fields[field][1], step, n)
+    return at
+
+
+def _slots(wiring: Wiring, calls: Calls, launches: list[Launch], memory: dict[Edge, int]) -> list[list[Edge]]:
+    """The tensors that are read within the segment only, by slots of the workspace, whose numbers are put into
+    `memory`. A slot is used again as soon as its content has been read for the last time."""
+    roots = [[wiring.root.get(e, e) for e in calls.tensors([x])] for x in launches]
+    last = {root: i for i, of_launch in enumerate(roots) for root in of_launch}
+    slots: list[list[Edge]] = []
+    free: list[int] = []
+    first = OUTPUTS + len(wiring.allocated)
+    for i, of_launch in enumerate(roots):
+        for root in of_launch:
+            if root in wiring.root and root not in memory:
+                if not free:
+                    free.append(len(slots))
+                    slots.append([])
+                k = free.pop()
+                slots[k].append(root)
+                memory[root] = first + k
+        done = {root for root in of_launch if last[root] == i and memory.get(root, 0) >= first}
+        free += [memory[root] - first for root in done]
+    return slots

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of a segment on the GPU: all rows and arrays that its launches read as one image, how the image follows from
-where the data of a batch lies, and the launches. Starting it is one native call (kernels/core/gpu_plan.cpp); it can't
-be changed, so any number of batches may be started at once."""
+"""The plan of a segment on the GPU: all rows and arrays that its launches read as one image, which of it are addresses,
+and the launches. Starting it for a batch is one native call (kernels/core/gpu_plan.cpp). Rules make the arrays for one
+batch, a program writes to them for each; either way they are read when the plan is started."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ from ..context import Context, Timing
 from ..cpu.wiring import Edge
 from ..origins import Origin, names_of
 
-INPUT, MEMORY, COLUMN = range(3)
+INPUT, MEMORY = range(2)
 IMAGE, WORKSPACE, OUTPUTS = range(3)  # memory: the image's, the workspace's, the first output's
-_COLUMNS = {"position": (0, np.dtype("i8")), "epoch": (1, np.dtype("u4"))}
 _ALIGNED = 256
 _TOGETHER = 128 << 10  # bytes of all batches given out that share a block
 
@@ -37,11 +36,7 @@ class _Patch(ctypes.Structure):
         ("at", ctypes.c_int64),
         ("step", ctypes.c_int64),
         ("n", ctypes.c_int64),
-        ("index", ctypes.c_void_p),
-        ("source", ctypes.c_int32),
-        ("which", ctypes.c_int32),
-        ("bytes", ctypes.c_int32),
-        ("unused", ctypes.c_int32),
+        ("which", ctypes.c_int64),
     ]
 
 
@@ -94,7 +89,6 @@ class _Place(ctypes.Structure):
     _fields_ = [
         ("inputs", ctypes.c_void_p),
         ("memory", ctypes.c_void_p),
-        ("columns", ctypes.c_void_p),
         ("outputs", ctypes.c_void_p),
         ("staging", ctypes.c_void_p),
         ("stream", ctypes.c_void_p),
@@ -104,88 +98,56 @@ class _Place(ctypes.Structure):
     ]
 
 
-class Where(NamedTuple):
-    """What the data addresses in rows of tensors are distances from."""
-
-    source: int  # INPUT or MEMORY
-    which: int
-    chosen: np.ndarray | None = None  # (n,) int32: the row of the input for each; None: the same
-
-
-HERE = Where(MEMORY, -1)  # they are addresses already
-
-
 class Image:
-    """What travels to the GPU in one copy, with the places in it that follow from the batch."""
+    """What travels to the GPU in one copy. Numbers in it that are distances become addresses when a plan is started."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[int, np.ndarray]] = []
-        self._patches: list[tuple[int, int, int, np.ndarray | None, int, int, int]] = []
+        self._patches: list[tuple[int, int, int, int]] = []
         self.size = 0
 
     def add(self, array: np.ndarray) -> int:
-        """Where the array will lie, relative to the beginning. It is copied by `packed`."""
+        """Where the array will lie, relative to the beginning. It is read whenever a plan is started."""
+        if not array.flags.c_contiguous:
+            raise InternalError("a part of a plan is not contiguous")
         at = self.size
         self._parts.append((at, array))
         self.size = at + (array.nbytes + 15 & ~15)
         return at
 
-    def add_rows(self, rows: np.ndarray, where: Where) -> int:
-        """As `add`, for rows of a tensor."""
+    def add_rows(self, rows: np.ndarray, which: int | None) -> int:
+        """As `add`, for rows of a tensor whose data are distances from this memory; None: they are addresses."""
         at = self.add(rows)
-        if where is not HERE:
-            self._patches.append((at, rows.itemsize, len(rows), where.chosen, where.source, where.which, 8))
+        if which is not None:
+            self.points(at, rows.itemsize, len(rows), which)
         return at
 
-    def points(self, at: int, step: int, n: int) -> None:
-        """The n numbers from `at` on are places in the image, to be made addresses."""
-        self._patches.append((at, step, n, None, MEMORY, IMAGE, 8))
+    def points(self, at: int, step: int, n: int, which: int = IMAGE) -> None:
+        """The n numbers from `at` on are distances from this memory."""
+        self._patches.append((at, step, n, which))
 
-    def column(self, name: str, at: int, step: int, n: int, nbytes: int, index: np.ndarray | None) -> None:
-        """The n numbers of so many bytes from `at` on are positions or epochs of samples."""
-        self._patches.append((at, step, n, index, COLUMN, _COLUMNS[name][0], nbytes))
-
-    @property
-    def has_columns(self) -> bool:
-        return any(p[4] == COLUMN for p in self._patches)
-
-    def packed(self) -> tuple[Any, Any, list[Any]]:
-        """The parts, the patches, and what these need. The parts are copied to one."""
-        memory, at = allocate(max(self.size, 1), np.dtype("u1"))
-        for begin, array in self._parts:
-            if array.nbytes:
-                array = np.ascontiguousarray(array)
-                ctypes.memmove(at + begin, address(array), array.nbytes)
-        return (_Part * 1)(_Part(at, 0, self.size)), *self._packed_patches([memory])
-
-    def shared(self) -> tuple[Any, Any, list[Any]]:
-        """As `packed`; the parts stay where they are, to be read whenever the plan is started."""
-        parts = (_Part * len(self._parts))()
+    def packed(self) -> tuple[Any, Any, list[np.ndarray]]:
+        """The parts, the patches, and what these need."""
+        parts, patches = (
+            (_Part * len(self._parts))(),
+            (_Patch * len(self._patches))(*(_Patch(*p) for p in self._patches)),
+        )
         for p, (begin, array) in zip(parts, self._parts):
-            if not array.flags.c_contiguous:
-                raise InternalError("a part of a recorded plan is not contiguous")
             p.where, p.at, p.bytes = address(array), begin, array.nbytes
-        return parts, *self._packed_patches([array for _, array in self._parts])
-
-    def _packed_patches(self, alive: list[Any]) -> tuple[Any, list[Any]]:
-        patches = (_Patch * len(self._patches))()
-        for p, (begin, step, n, index, source, which, nbytes) in zip(patches, self._patches):
-            p.at, p.step, p.n, p.source, p.which, p.bytes = begin, step, n, source, which, nbytes
-            if index is not None:
-                alive.append(index)
-                p.index = address(index)
-        return patches, alive
+        return parts, patches, [array for _, array in self._parts]
 
 
 class Output(NamedTuple):
-    """A batch that a segment gives out. Of a new one `rows` are those of a batch in memory that begins at 0; of one
-    that is seen in the memory of another they are distances from that of `where`, which `root` (an edge) names."""
+    """A batch that a segment gives out. Of a new one `rows` are those of a batch in memory that begins at 0, and
+    `about` are (2,) the bytes of that memory and whether all samples have one shape. Of one that is seen in the memory
+    of another, `root`, they are distances from that."""
 
     edge: Edge
     spec: Spec
     rows: np.ndarray
-    nbytes: int
-    where: Where
+    about: np.ndarray | None
+    source: int  # INPUT or MEMORY,
+    which: int  # and its number: where the batch, or `root`, lies
     root: Edge | None
     named: Origin  # where its samples' names come from
     wanted: bool
@@ -205,7 +167,9 @@ class Started(NamedTuple):
 
 
 class GpuPlan:
-    """Made by exec/gpu/chain.py. `inputs` are the edges from outside, `links` how many operators it is for."""
+    """Made by exec/gpu/chain.py. `inputs` are the edges from outside, `links` how many operators it is for, `scratch`
+    bytes of the workspace that all launches share, at least. `more_scratch` are arrays (1,) of such bytes, and `inner`
+    of what is told about tensors within the segment: by slots of the workspace, which they have in turn."""
 
     def __init__(
         self,
@@ -215,18 +179,18 @@ class GpuPlan:
         n: int,
         image: Image,
         starts: Sequence[Started],
-        workspace: int,
+        scratch: int,
+        more_scratch: Sequence[np.ndarray],
+        inner: Sequence[Sequence[np.ndarray]],
         outputs: Sequence[Output],
     ):
         self.session, self.numbers, self.links = session, numbers, len(numbers)
         self._inputs = list(inputs)
         self._makes = [o for o in outputs if o.root is None]
         self._views = [o for o in outputs if o.root is not None]
-        self._columns = image.has_columns
-        parts, patches, alive = self._image(image)
-        self._at_workspace = -(-image.size // _ALIGNED) * _ALIGNED
-        self._block = self._at_workspace + workspace
-        self._sizes, self._specs = [o.nbytes for o in self._makes], [o.spec for o in self._makes]
+        parts, patches, alive = image.packed()
+        self._at_workspace = _aligned(image.size)
+        self._scratch, self._more_scratch, self._inner = scratch, more_scratch, inner
         self.nbytes = image.size
         packed = (_Start * len(starts))()
         for s, x in zip(packed, starts):
@@ -237,7 +201,7 @@ class GpuPlan:
             s.has_scratch, s.scratch = x.scratch is not None, x.scratch or 0
         rows = (_Rows * len(outputs))()
         for r, o in zip(rows, (*self._makes, *self._views)):
-            r.rows, r.n, r.source, r.which = address(o.rows), len(o.rows), o.where.source, o.where.which
+            r.rows, r.n, r.source, r.which = address(o.rows), len(o.rows), o.source, o.which
         self._plan = _Plan(
             *(ctypes.addressof(parts), image.size, ctypes.addressof(patches), ctypes.addressof(packed)),
             *(ctypes.addressof(rows), len(parts), len(patches), len(packed), len(rows)),
@@ -247,21 +211,23 @@ class GpuPlan:
         self._n_rows = sum(len(o.rows) for o in outputs)
         self._alive = parts, patches, alive, packed, rows
         self._of_inputs, self._of_outputs = ctypes.c_uint64 * len(self._inputs), ctypes.c_uint64 * len(rows)
-        self._of_memory = ctypes.c_uint64 * (OUTPUTS + len(self._makes) + self.n_inner)
-
-    n_inner = 0  # tensors of the workspace that have places of their own
-
-    def _image(self, image: Image) -> tuple[Any, Any, list[Any]]:
-        return image.packed()
+        self._of_memory = ctypes.c_uint64 * (OUTPUTS + len(self._makes) + len(inner))
 
     def _placed(self) -> tuple[int, list[int], list[Spec], list[int]]:
         """For a batch: bytes of the image with the workspace, bytes and specs of the batches given out, and where in
-        the former each inner tensor is."""
-        return self._block, self._sizes, self._specs, []
-
-    def _seen(self, output: Output) -> Spec:
-        """For a batch: that of one which is seen in the memory of another."""
-        return output.spec
+        the former the slots of inner tensors are."""
+        scratch = max((int(x[0]) for x in self._more_scratch), default=0)
+        end, inner = self._at_workspace + _aligned(max(scratch, self._scratch)), []
+        for slot in self._inner:
+            inner.append(end)
+            end += _aligned(max(int(about[0]) for about in slot))
+        sizes, specs = [], []
+        for o in self._makes:
+            nbytes, dense = o.about.tolist()  # type: ignore[union-attr]
+            sizes.append(nbytes)
+            specs.append(spec := o.spec.copy())
+            spec._dense = bool(dense)
+        return end, sizes, specs, inner
 
     def _rows_of_outputs(self, addresses: Any) -> list[np.ndarray]:
         """Memory for them, in one piece."""
@@ -276,7 +242,7 @@ class GpuPlan:
     def _blocks(self, gpu: GpuPass, size: int, sizes: list[int]) -> tuple[list[Block], list[int]]:
         """Memory for the batches given out, where each of them is, and behind it that for the image, if there is one.
         Small batches share a block."""
-        ends = list(accumulate(-(-nbytes // _ALIGNED) * _ALIGNED for nbytes in sizes)) if len(sizes) > 1 else ()
+        ends = list(accumulate(map(_aligned, sizes))) if len(sizes) > 1 else ()
         if not ends or ends[-1] > _TOGETHER:
             blocks = gpu.take_all([*sizes, size] if self._started else sizes)
             return blocks, [block.address for block in blocks]
@@ -308,7 +274,7 @@ class GpuPlan:
             memory[OUTPUTS + k] = places[k]
             made.append(new := DeviceBatch.at(stream, specs[k], rows[k], block))
             new.rows_address, new._packed = outputs[k], specs[k]._dense
-        place = _Place(ctypes.addressof(inputs), ctypes.addressof(memory), None, ctypes.addressof(outputs))
+        place = _Place(ctypes.addressof(inputs), ctypes.addressof(memory), ctypes.addressof(outputs))
         place.stream = stream.handle
         native = time.monotonic_ns()
         if base is not None:
@@ -317,10 +283,6 @@ class GpuPlan:
             for k, at in enumerate(inner, OUTPUTS + len(made)):
                 memory[k] = base.address + at
             place.staging = staging.address
-        if self._columns:
-            position, epoch = np.ascontiguousarray(ctx.position, "i8"), np.ascontiguousarray(ctx.epoch, "u4")
-            columns = (ctypes.c_uint64 * 2)(address(position), address(epoch))
-            place.columns = ctypes.addressof(columns)
         times = gpu.times() if self._started else None
         if times is not None:
             place.begin, place.end = times[0].handle, times[1].handle
@@ -339,7 +301,11 @@ class GpuPlan:
         for k, o in enumerate(self._views, len(made)):
             whole = of_roots.get(o.root) or values[o.root]  # type: ignore[index, arg-type]
             names = names_of(o.named, values)
-            seen = whole.with_rows(self._seen(o), rows[k], whole.owners, names)
+            seen = whole.with_rows(o.spec.copy(), rows[k], whole.owners, names)
             seen.rows_address = outputs[k]
             values[o.edge] = seen
         ctx.timings.append(Timing("gpu", self.numbers, begin, time.monotonic_ns(), native))
+
+
+def _aligned(nbytes: int) -> int:
+    return -(-nbytes // _ALIGNED) * _ALIGNED
