@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import random
-import re
 import sys
 import threading
 import time
@@ -22,35 +20,16 @@ from . import store_options
 from .request_limits import RequestLimits
 from .rows import address
 from .storage import Version, without_secrets
+from .store_errors import FOR_GOOD, NOT_REACHABLE, SERVER_BUSY, RequestFailed, failure, first_line
 
-FOR_GOOD, SERVER_BUSY, NOT_REACHABLE = range(3)  # as RemoteFailure in kernels/read/remote.h
 TO_THE_END, ONLY_SIZE = -1, -2
-_BUSY = {408, 425, 429, 500, 502, 503, 504}
-_STATUS = re.compile(r"status code: (\d{3})([^:<\n]*)")
-_CODE = re.compile(r"<Code>(\w+)</Code>")
-_OUTDATED = {"ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestExpired"}  # which S3 answers as 400
 T = TypeVar("T")
 
 _first_used_by: int | None = None  # the process, as a client library's threads do not survive a fork
 
 
-class RequestFailed(OSError):
-    """`why`: FOR_GOOD, SERVER_BUSY or NOT_REACHABLE."""
-
-    def __init__(self, why: int, reason: str, number: int = errno.EIO):
-        super().__init__(number, reason)
-        self.why, self.reason = why, reason
-
-
 class Unchanged(Exception):
     """The object is still of the version whose bytes are not wanted."""
-
-
-class NotFound(RequestFailed, FileNotFoundError):
-    """There is no such object."""
-
-    def __init__(self, reason: str):
-        super().__init__(FOR_GOOD, reason, errno.ENOENT)
 
 
 def _obstore() -> Any:
@@ -200,7 +179,7 @@ class Stores:
                 client["allow_http"] = True
             return self._obstore.store.from_url(base, client_options=client, retry_config=retry, **options)
         except Exception as e:
-            raise RequestFailed(FOR_GOOD, f"the store can't be used: {_first_line(e)}") from None
+            raise RequestFailed(FOR_GOOD, f"the store can't be used: {first_line(e)}") from None
 
 
 def _tag(meta: Mapping[str, Any]) -> str:
@@ -214,56 +193,3 @@ def _unzipped(data: Any) -> bytes:
         raise RequestFailed(
             NOT_REACHABLE, f"the object's Content-Encoding is gzip, but its bytes are not: {e}"
         ) from None
-
-
-def _first_line(e: BaseException) -> str:
-    """Without the bodies of answers and lists of headers, which may have secrets in them."""
-    text = str(e).partition("\n")[0].partition(": <")[0]
-    return without_secrets(re.sub(r" in [\d.]+(ns|µs|ms|s)\b", "", text))[:200]
-
-
-def failure(e: Exception, during: str = "") -> RequestFailed:
-    """What an exception of obstore means."""
-    from obstore import exceptions as known
-
-    status, code = _STATUS.search(str(e)), _CODE.search(str(e))
-    said = f"{status[1]}{status[2].rstrip()}{f' ({code[1]})' if code else ''}" if status else ""
-    number = int(status[1]) if status else 0
-    if isinstance(e, FileNotFoundError) or number in (404, 410):
-        return NotFound(f"there is no such object{during}: {said or 'not found'}")
-    if isinstance(e, (known.PermissionDeniedError, known.UnauthenticatedError)) or (
-        number in (401, 403) or (code and code[1] in _OUTDATED)
-    ):
-        return RequestFailed(
-            FOR_GOOD,
-            f"the server does not allow it{during}: {said or 'no permission'}; check the credentials, and whether they "
-            "have expired",
-            errno.EACCES,
-        )
-    if number in _BUSY:
-        return RequestFailed(SERVER_BUSY, f"the server answers {said}{during}")
-    if "Range request not supported" in str(e):
-        return RequestFailed(
-            FOR_GOOD,
-            "the server ignores ranges and sends whole objects only; use a server that has them, or copy the data "
-            "with `penstock cp`",
-        )
-    if number:
-        return RequestFailed(FOR_GOOD, f"the server answers {said}{during}")
-    if isinstance(e, (known.NotSupportedError, NotImplementedError, ValueError)):
-        return RequestFailed(FOR_GOOD, f"{_first_line(e)}{during}")
-    text = str(e)
-    if "certificate" in text.lower() or "InvalidCertificate" in text:
-        return RequestFailed(FOR_GOOD, f"the server's certificate is not trusted{during}: {_first_line(e)}")
-    if "Connect" in text:
-        return RequestFailed(NOT_REACHABLE, f"the server can't be reached{during}: {_cause(text)}")
-    if "TimedOut" in text or "timed out" in text.lower() or "Timeout" in text:
-        return RequestFailed(NOT_REACHABLE, f"the server does not answer in time{during}")
-    return RequestFailed(NOT_REACHABLE, f"the answer was cut off{during}: {_first_line(e)}")
-
-
-def _cause(text: str) -> str:
-    for known in ("Connection refused", "dns error", "No route to host", "Network is unreachable", "timed out"):
-        if known.lower() in text.lower():
-            return known
-    return "no connection"

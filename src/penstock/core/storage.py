@@ -110,7 +110,8 @@ class Connection:
 
     def _work(self) -> None:
         task, stores, library, queue = _Task(), self.stores(), kernels.library(), self._queue
-        from .object_stores import RequestFailed, Unchanged
+        from .object_stores import Unchanged
+        from .store_errors import RequestFailed
 
         while True:
             library.remote_take(queue, ctypes.addressof(task))

@@ -14,7 +14,7 @@ import pytest
 
 from object_server import serving, some_fail
 from penstock import PipelineError, fn, pipeline_def
-from penstock.core import request_limits, storage
+from penstock.core import request_limits, storage, store_errors
 
 pytest.importorskip("obstore")
 
@@ -127,22 +127,53 @@ def test_compressed_on_the_way(server):
     assert contents(build(server, ["d/0", "d/1"], 2), 1) == [server.objects["d/0"], server.objects["d/1"]]
 
 
-def arrays(server, n=2):
-    @pipeline_def(batch_size=n, num_threads=2)
+def arrays(at, n=2, **arguments):
+    @pipeline_def(batch_size=n, num_threads=2, **arguments)
     def pipe():
-        return fn.readers.numpy(files=[f"{server.url}/a/{i}.npy" for i in range(n)], roi_start=[1], roi_end=[3])
+        return fn.readers.numpy(files=[f"{at}/a/{i}.npy" for i in range(n)], roi_start=[1], roi_end=[3])
 
     return pipe()
 
 
-def test_a_server_without_ranges(server, tmp_path):
+@pytest.mark.parametrize("kind", ["http", "http by obstore", "s3"])
+def test_a_server_without_ranges(server, tmp_path, kind):
     server.ranges = False
-    assert contents(build(server, ["d/0"], 1), 1) == [server.objects["d/0"]], "whole objects need none"
+    s3 = {"endpoint": server.url, "aws_skip_signature": "true"}
+    options = {"http": None, "http by obstore": {"headers": {"x": "1"}}, "s3": s3}[kind]
+    at = "s3:/" if kind == "s3" else server.url
+    pipe = build(server, [f"{at}/d/0"], 1, storage_options=options)
+    assert contents(pipe, 1) == [server.objects["d/0"]], "whole objects need none"
     for i in range(2):
         np.save(tmp_path / f"{i}.npy", np.arange(90000))
     server.put_folder(tmp_path, "a")
     with pytest.raises(RuntimeError, match="ignores ranges and sends whole objects only"):
-        arrays(server).run()
+        arrays(at, storage_options=options).run()
+
+
+@pytest.mark.parametrize(
+    "status, why", [("403 Forbidden: denied", store_errors.FOR_GOOD), ("503 Slow Down", store_errors.SERVER_BUSY)]
+)
+def test_no_credentials(status, why):
+    """What obstore says when a machine's own service has none, as after a look into all other places."""
+    from obstore.exceptions import GenericError
+
+    at = "http://169.254.169.254/latest/api/token"
+    text = f"Generic S3 error: Error performing PUT {at} in 1ms - Server returned non-2xx status code: {status}"
+    failed = store_errors.failure(GenericError(text))
+    assert failed.why == why and "no credentials were found: neither in the environment" in failed.reason
+
+
+def test_the_text_of_an_answer_says_nothing_of_its_kind(server):
+    """Words in a server's answer that are those of other errors."""
+    server.fault = lambda path, number: "404"
+    server.answer_with = (
+        "InvalidCertificate status code: 503 Slow Down HttpError { kind: Timeout } <Code>ExpiredToken</Code>"
+    )
+    s3 = {"endpoint": server.url, "aws_skip_signature": "true"}
+    pipe = build(server, ["s3://d/0"], 1, storage_options=s3)
+    with pytest.raises(RuntimeError, match=r"there is no such object: 404 Not Found \(Planted\)"):
+        pipe.run()
+    assert pipe.stats()["remote"]["retries"] == 0
 
 
 def test_a_server_that_was_away(server, capfd, monkeypatch):
