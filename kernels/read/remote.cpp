@@ -206,6 +206,18 @@ EXPORT void remote_know(RemoteStorage *storage, const char *name, int64_t size, 
   storage->know(name, {size, version});
 }
 EXPORT_SHORT(remote_know)
+// Of `n` objects in a folder, whose URL ends in a slash: each name has a zero behind it.
+EXPORT void remote_know_all(RemoteStorage *storage, const char *folder, const char *names, int64_t n,
+                            const int64_t *sizes, const uint64_t *versions) {
+  const std::string begin = folder;
+  for (int64_t i = 0; i < n; names += strlen(names) + 1, i++) storage->know(begin + names, {sizes[i], versions[i]});
+}
+EXPORT_LONG(remote_know_all)
+// Of `n` ETags, with a zero behind each.
+EXPORT void remote_versions(const char *tags, int64_t n, uint64_t *versions) {
+  for (int64_t i = 0; i < n; tags += strlen(tags) + 1, i++) versions[i] = version_of(tags);
+}
+EXPORT_SHORT(remote_versions)
 EXPORT void remote_counts(RemoteStorage *storage, RemoteCounts *counts) { *counts = storage->counts(); }
 EXPORT_SHORT(remote_counts)
 EXPORT void remote_close(RemoteStorage *storage) { storage->close(); }

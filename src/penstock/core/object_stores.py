@@ -23,6 +23,7 @@ from .storage import Version, without_secrets
 from .store_errors import FOR_GOOD, NOT_REACHABLE, SERVER_BUSY, RequestFailed, failure, first_line
 
 TO_THE_END, ONLY_SIZE = -1, -2
+_IDENTITY = ("endpoint", "base_url", "account_name", "use_emulator", "service_account")
 T = TypeVar("T")
 
 _first_used_by: int | None = None  # the process, as a client library's threads do not survive a fork
@@ -103,10 +104,39 @@ class Stores:
         try:
             found = self._obstore.list_with_delimiter(store, path)
         except Exception as e:
-            raise failure(e, f" when {url} was listed") from None
+            raise failure(e, f" when {without_secrets(url)} was listed") from None
         objects = [(m["path"].rpartition("/")[2], Version(m["size"], _tag(m))) for m in found["objects"]]
         folders = [p.rstrip("/").rpartition("/")[2] for p in found["common_prefixes"]]
         return sorted(folders, key=os.fsencode), sorted(objects, key=lambda o: os.fsencode(o[0]))
+
+    def list_pages(
+        self, url: str, n: int, behind: str = ""
+    ) -> Iterator[tuple[list[bytes], list[int], list[str], int, str]]:
+        """Objects below a folder, `n` at a time: names, sizes and tags of those directly in it, how many others there
+        are, and the last key. Only those whose keys come after `behind`."""
+        store, path = self._store(url.rstrip("/") + "/")
+        skip = len(path)
+        try:
+            for page in self._obstore.list(store, path, offset=behind or None, chunk_size=n):
+                # Some tools make empty objects with the names of folders, behind which the folders' objects come.
+                inner = {m["path"][skip:].partition("/")[0] for m in page if "/" in m["path"][skip:]}
+                direct = [m for m in page if len(m["path"]) > skip and "/" not in m["path"][skip:]]
+                direct = [m for m in direct if m["size"] or m["path"][skip:] not in inner]
+                names = [os.fsencode(m["path"][skip:]) for m in direct]
+                yield (
+                    names,
+                    [m["size"] for m in direct],
+                    list(map(_tag, direct)),
+                    len(page) - len(direct),
+                    page[-1]["path"],
+                )
+        except Exception as e:
+            raise failure(e, f" when {without_secrets(url)} was listed") from None
+
+    def identity(self, url: str) -> str:
+        """What tells the store from others in which the same URL names something else."""
+        config = getattr(self._store(url)[0], "config", {})
+        return repr(sorted((k, str(v)) for k, v in config.items() if k in _IDENTITY))
 
     def list_all(self, url: str) -> Iterator[tuple[str, Version]]:
         """Names, from the URL on, of all objects below it, as they come."""

@@ -9,7 +9,18 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-_UNITS = {"ms": 1e-3, "s": 1, "sec": 1, "second": 1, "seconds": 1, "m": 60, "min": 60, "minutes": 60, "h": 3600}
+_UNITS = {
+    "ms": 1e-3,
+    "s": 1,
+    "sec": 1,
+    "second": 1,
+    "seconds": 1,
+    "m": 60,
+    "min": 60,
+    "minutes": 60,
+    "h": 3600,
+    "d": 86400,
+}
 _DURATION = re.compile(r"([\d.]+)\s*([a-z]+)")
 _CLIENT = {"connect_timeout": "connect_s", "read_timeout": "read_s", "timeout": "request_s"}
 _RETRY = ("max_retries", "retry_timeout")
@@ -25,6 +36,7 @@ class RequestLimits:
     patience_s: float = 180.0  # for servers that do not answer
     most_tries: int = 8  # of what a server refuses for now
     hedge_s: float = 2.0  # the silence after which the same is asked for once more; 0: never
+    listing_s: float = 0.0  # a listing in the cache that is no older is used again
 
 
 DEFAULT = RequestLimits()
@@ -54,6 +66,9 @@ def from_options(options: Mapping[str, Any]) -> tuple[RequestLimits, dict[str, A
     if "hedge_after" in rest:
         given = rest.pop("hedge_after")
         found["hedge_s"] = 0.0 if given is None else _seconds("hedge_after", given)
+    if "listing_age" in rest:
+        given = rest.pop("listing_age")
+        found["listing_s"] = 0.0 if given is None else _seconds("listing_age", given)
     return replace(DEFAULT, **found), rest
 
 

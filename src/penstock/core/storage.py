@@ -67,7 +67,7 @@ class Connection:
     library's, begin with the first request; a forked child begins anew, and can't if its parent had begun."""
 
     def __init__(self, options: Mapping[str, Any]):
-        self._limits, self._options = request_limits.from_options(options)
+        self.limits, self._options = request_limits.from_options(options)
         self._lock = threading.Lock()
         self._queue, self._pid, self._threads = 0, os.getpid(), 0
         self._stores: Any = None
@@ -80,7 +80,7 @@ class Connection:
         if self._stores is None or self._stores.pid != os.getpid():
             from .object_stores import Stores
 
-            self._stores = Stores(self._options, self._limits)
+            self._stores = Stores(self._options, self.limits)
         return self._stores
 
     def queue(self) -> int:
@@ -90,7 +90,7 @@ class Connection:
                 return self._queue
             self.stores()  # which says so if it can't be used
             self._pid, self._threads = os.getpid(), 0
-            n = self._limits
+            n = self.limits
             times = n.patience_s, n.most_tries, n.connect_s, n.read_s, n.request_s, n.hedge_s
             self._queue = kernels.library().remote_queue_create(*times, self._asks_plain_http())
             if not self._queue:
@@ -178,6 +178,16 @@ class Storage:
         if self._handle and self._pid == os.getpid():
             kernels.library().remote_close(self._handle)
 
+    def listing_file(self, url: str, kind: str) -> str | None:
+        """Where a listing is kept: in the cache, if listings are to be used again."""
+        import hashlib
+
+        if self._settings.cache is None or not self.connection.limits.listing_s:
+            return None
+        identity = f"{kind}\n{without_secrets(url).rstrip('/')}\n{self.stores().identity(url)}"
+        name = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        return os.path.join(_absolute_folder(self._settings.cache), "listings", f"{name}.npz")
+
     def know(self, url: str, version: Version) -> None:
         """Objects that were listed have to be read in this version."""
         kernels.library().remote_know(self.handle(), os.fsencode(url), version.size, version.number)
@@ -241,13 +251,17 @@ def _disk_cache(folder: str | None, most_bytes: int) -> int:
     """The DiskCache of the native side; there is one for each folder in a process."""
     if folder is None:
         return 0
-    folder = os.path.abspath(os.path.expanduser(folder))
+    folder = _absolute_folder(folder)
     key = folder, most_bytes, os.getpid()
     if key not in _caches:
         with contextlib.suppress(OSError):  # it is said when something is to be kept
             os.makedirs(folder, exist_ok=True)
         _caches[key] = kernels.library().disk_cache_create(os.fsencode(folder), most_bytes)
     return _caches[key]
+
+
+def _absolute_folder(folder: str) -> str:
+    return os.path.abspath(os.path.expanduser(folder))
 
 
 _active: contextvars.ContextVar[Storage | None] = contextvars.ContextVar("storage", default=None)
@@ -307,16 +321,6 @@ def folder_of(path: str) -> str:
 
 def without_query(url: str) -> str:
     return re.split("[?#]", url, maxsplit=1)[0]
-
-
-def names_in(url: str, folders: bool = False) -> list[str]:
-    """Names of the objects, or folders, directly in the folder that a URL names, in the order of their bytes."""
-    found, objects = list_folder(url)
-    if folders:
-        return found
-    for name, seen in objects:
-        current().know(f"{url.rstrip('/')}/{name}", seen)
-    return [name for name, _ in objects]
 
 
 def list_folder(url: str) -> tuple[list[str], list[tuple[str, Version]]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ...core import storage
+from ...core import listings, storage
 from ...core.source_name import SourceName
 
 
@@ -76,8 +76,8 @@ def matcher(patterns: Sequence[str], case_sensitive: bool) -> Callable[[str], bo
 def _listing(folder: str, wanted: Callable[[str], bool], folders: bool = False) -> list[bytes]:
     """Names of files, or of the folders, in a folder, in the order of their bytes."""
     try:
-        if storage.is_url(folder):
-            return [os.fsencode(n) for n in storage.names_in(folder, folders) if wanted(n)]
+        if storage.is_url(folder) and folders:
+            return [os.fsencode(n) for n in listings.folders_in(folder) if wanted(n)]
         is_wanted = os.DirEntry.is_dir if folders else _is_file_or_link
         with os.scandir(folder) as entries:
             names = [os.fsencode(e.name) for e in entries if wanted(e.name) and is_wanted(e)]
@@ -85,6 +85,19 @@ def _listing(folder: str, wanted: Callable[[str], bool], folders: bool = False) 
         raise OSError(e.errno, f"the folder can't be listed: {e.strerror}", folder) from None
     names.sort()
     return names
+
+
+def _files(root: str, folders: Sequence[bytes], wanted: Callable[[str], bool]) -> Iterator[tuple[int, list[bytes]]]:
+    """Files in folders under `root`, each of which ends in a slash or is empty: the folder's number, and names under
+    `root` in the order of their bytes, some at a time."""
+    paths = [os.path.join(root, os.fsdecode(folder.rstrip(b"/"))) for folder in folders]
+    if storage.is_url(root):
+        for i, found in enumerate(listings.objects_in_each(paths)):
+            for page in found.pages():
+                yield i, [folders[i] + name for name in page if wanted(os.fsdecode(name))]
+        return
+    for i, path in enumerate(paths):
+        yield i, [folders[i] + name for name in _listing(path, wanted)]
 
 
 def _is_file_or_link(entry: os.DirEntry) -> bool:
@@ -98,14 +111,12 @@ def scan(
     """Files in the sub-folders of `root`, labelled (int32) by the number of their folder in sorted order."""
     in_folder = matcher(dir_filters, case_sensitive) if dir_filters is not None else lambda name: True
     folders = _listing(root, in_folder, folders=True)
-    is_file = matcher(file_filters, case_sensitive)
     counts = np.zeros(len(folders), "i8")
 
     def files() -> Iterator[list[bytes]]:
-        for i, folder in enumerate(folders):
-            names = _listing(os.path.join(root, os.fsdecode(folder)), is_file)
-            counts[i] = len(names)
-            yield [folder + b"/" + name for name in names]
+        for i, names in _files(root, [folder + b"/" for folder in folders], matcher(file_filters, case_sensitive)):
+            counts[i] += len(names)
+            yield names
 
     found = FileNames(root, files())
     return found, np.repeat(np.arange(len(folders), dtype="i4"), counts), [os.fsdecode(f) for f in folders]
@@ -113,32 +124,22 @@ def scan(
 
 def files_in(root: str, pattern: str) -> FileNames:
     """Files in `root`, and then in its sub-folders, that match a glob pattern."""
-    matches = matcher([pattern], True)
-    folders = [b"./", *(name + b"/" for name in _listing(root, lambda name: True, folders=True))]
-    if storage.is_url(root):
-        folders[0] = b""
-    return FileNames(
-        root,
-        ([folder + name for name in _listing(os.path.join(root, os.fsdecode(folder)), matches)] for folder in folders),
-    )
+    folders = [name + b"/" for name in _listing(root, lambda name: True, folders=True)]
+    folders.insert(0, b"" if storage.is_url(root) else b"./")
+    return FileNames(root, (names for _, names in _files(root, folders, matcher([pattern], True))))
 
 
 def folders_of_files(root: str, patterns: Sequence[str]) -> tuple[FileNames, list[int]]:
     """Files in the sub-folders of `root` that match a glob pattern, in the order of their paths, and how many each
     folder has. Names that begin with a dot are passed over."""
     matches = matcher(patterns, False)
-    folders = _listing(root, lambda name: not name.startswith("."), folders=True)
-    folders.sort(key=lambda name: name + b"/")
-    parts = [
-        [
-            folder + b"/" + name
-            for name in _listing(
-                os.path.join(root, os.fsdecode(folder)), lambda name: not name.startswith(".") and matches(name)
-            )
-        ]
-        for folder in folders
-    ]
-    return FileNames(root, parts), [len(part) for part in parts]
+    folders = [name + b"/" for name in _listing(root, lambda name: not name.startswith("."), folders=True)]
+    folders.sort()
+    parts = list(_files(root, folders, lambda name: not name.startswith(".") and matches(name)))
+    counts = [0] * len(folders)
+    for i, names in parts:
+        counts[i] += len(names)
+    return FileNames(root, (names for _, names in parts)), counts
 
 
 def read_names(path: str, root: str | None) -> FileNames:

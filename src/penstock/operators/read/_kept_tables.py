@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...core import storage
+from ...core import array_files, storage
 
 _VERSION = 1
 _WORTH_IT_S = 0.1  # scans that are quicker than this are done again
@@ -24,38 +24,17 @@ def kept(kind: str, paths: str | Sequence[str], scan: Callable[[], dict[str, np.
     """What `scan` finds in one or several files, or has found before: by path, size and time of change, or ETag. `kind`
     tells apart the scans that a file may be given to. Raises OSError if there is no such file."""
     import hashlib  # here, as `import penstock` has to be quick
-    import zipfile
 
     identity = f"{_VERSION}\0{kind}"
     for path in [paths] if isinstance(paths, str) else paths:
         version = storage.version(path)
         identity += f"\0{storage.absolute(path)}\0{version.size}\0{version.tag}"
     name = os.path.join(folder(), hashlib.sha256(os.fsencode(identity)).hexdigest()[:32] + ".npz")
-    try:
-        with np.load(name, allow_pickle=False) as file:  # a zip file has checksums
-            return {key: file[key] for key in file.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
-        pass
+    table = array_files.load(name)
+    if table is not None:
+        return table
     begin = time.perf_counter()
     table = scan()
     if time.perf_counter() - begin >= _WORTH_IT_S:
-        _keep(name, table)
+        array_files.keep(name, table)
     return table
-
-
-def _keep(name: str, table: dict[str, np.ndarray]) -> None:
-    """Written beside it first, so that nobody reads half of it; without a cache it goes on."""
-    import tempfile
-
-    try:
-        os.makedirs(os.path.dirname(name), exist_ok=True)
-        handle, unfinished = tempfile.mkstemp(dir=os.path.dirname(name))
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(file, **table)  # type: ignore[arg-type]
-            os.replace(unfinished, name)
-        except BaseException:
-            os.unlink(unfinished)
-            raise
-    except OSError:
-        pass

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import storage
+from ...core import listings, storage
 from ...core.source_name import SourceName
 from ._arrow import kind_of, values_of
 from ._file_names import matcher
@@ -185,7 +185,8 @@ def parquet_files(given: str) -> list[str]:
         if not any(c in name for c in "*["):
             return [given]
         matches = matcher([name], True)
-        return [f"{folder}/{n}" for n in storage.names_in(folder) if matches(n)]
+        pages = listings.objects_in(folder).pages()
+        return [f"{folder}/{n}" for page in pages for n in map(os.fsdecode, page) if matches(n)]
     import glob  # here, as `import penstock` has to be quick
 
     if os.path.isdir(given):
