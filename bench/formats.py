@@ -95,7 +95,7 @@ def _lmdb(path: Path, records: list[tuple[bytes, int]]) -> None:
             txn.put(b"%08d" % i, _field(4, data) + _field(5, label) + _field(7, 1))
 
 
-def _parquet(path: Path, records: list[tuple[bytes, int]]) -> None:
+def _parquet(path: Path, records: list[tuple[bytes, int]], compression: str = "snappy") -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -103,7 +103,7 @@ def _parquet(path: Path, records: list[tuple[bytes, int]]) -> None:
     kind = pa.schema(
         [("image", pa.struct([("bytes", pa.binary()), ("path", pa.string())])), ("label", pa.int64())],
     )
-    pq.write_table(pa.Table.from_pylist(rows, kind), path, row_group_size=ROW_GROUP)
+    pq.write_table(pa.Table.from_pylist(rows, kind), path, row_group_size=ROW_GROUP, compression=compression)
 
 
 def _plain(path: Path, records: list[tuple[bytes, int]]) -> None:
@@ -120,6 +120,7 @@ FORMATS: dict[str, tuple[Callable[[Path, list], None], int]] = {
     "lmdb": (_lmdb, 1),
     "webdataset": (_tar, FILES),
     "parquet": (_parquet, FILES),
+    "parquet, uncompressed": (lambda *a: _parquet(*a, "none"), FILES),
 }
 
 
@@ -163,7 +164,7 @@ def read(o: argparse.Namespace, fn, tfrecord, name: str):
         return fn.readers.caffe(path=paths, **shuffled)
     if name == "webdataset":
         return fn.readers.webdataset(paths=paths, index_paths=indices, ext=["jpg", "cls"], **shuffled)
-    if name == "parquet":
+    if name.startswith("parquet"):
         return fn.readers.parquet(path=paths, columns=["image", "label"], shuffle="windows", name="reader")
     features = {
         "image": tfrecord.FixedLenFeature((), tfrecord.string, ""),
@@ -206,12 +207,16 @@ def webdataset(o: argparse.Namespace) -> Iterator[int]:
             yield len(images)
 
 
-def decoded_again(o: argparse.Namespace) -> Iterator[int]:
+def decoded_again(name: str):
     """Row groups are decoded in every epoch, as where the data set is too large for the reader to keep them."""
-    from penstock.operators.read import _row_groups
 
-    _row_groups.MOST_BYTES = 0
-    yield from batches("penstock", "val", "parquet")(o)
+    def contender(o: argparse.Namespace) -> Iterator[int]:
+        from penstock.operators.read import _row_groups
+
+        _row_groups.MOST_BYTES = 0
+        yield from batches("penstock", "val", name)(o)
+
+    return contender
 
 
 def tf_data(task: str):
@@ -247,10 +252,10 @@ CONTENDERS = {
     for task in ("read", "val")
     for name in FORMATS
     for title, module in (("penstock", "penstock"), ("DALI", "nvidia.dali"))
-    if (name, title) != ("parquet", "DALI")
+    if title == "penstock" or not name.startswith("parquet")
 }
 CONTENDERS |= {
-    "val: parquet: penstock, nothing kept": decoded_again,
+    **{f"val: {name}: penstock, nothing kept": decoded_again(name) for name in ("parquet", "parquet, uncompressed")},
     "read: webdataset: library webdataset": webdataset,
     "read: tfrecord: tf.data": tf_data("read"),
     "val: tfrecord: tf.data": tf_data("val"),
@@ -259,7 +264,7 @@ CLAIMS = [
     *(
         (f"reading {n}, against DALI", f"read: {n}: penstock", f"read: {n}: DALI", 1.0 if n == "webdataset" else 1.5)
         for n in FORMATS
-        if n != "parquet"
+        if not n.startswith("parquet")
     ),
     (
         *("reading webdataset, against the library webdataset", "read: webdataset: penstock"),
@@ -272,18 +277,21 @@ CLAIMS = [
     *(
         (f"val from {n}, against DALI", f"val: {n}: penstock", f"val: {n}: DALI", 4.0)
         for n in FORMATS
-        if n != "parquet"
+        if not n.startswith("parquet")
     ),
     *(
         (f"val from {n}, against files", f"val: {n}: penstock", "val: files: penstock", 0.95)
         for n in FORMATS
         if n != "files"
     ),
-    (
-        "val from parquet, nothing kept, against files",
-        "val: parquet: penstock, nothing kept",
-        "val: files: penstock",
-        0.95,
+    *(
+        (
+            f"val from {n}, nothing kept, against files",
+            f"val: {n}: penstock, nothing kept",
+            "val: files: penstock",
+            0.95,
+        )
+        for n in ("parquet", "parquet, uncompressed")
     ),
 ]
 
@@ -317,7 +325,8 @@ def main() -> None:
         f"{o.seconds:g} s, with the least and the most. "
         f"{measure.versions('nvidia-dali-cuda130', 'numpy', 'pyarrow', 'webdataset')}. *read* only reads; *val* "
         "decodes, resizes, crops and normalises. penstock and tf.data verify checksums of TFRecord, DALI does not. "
-        "Parquet is shuffled by windows; all of its row groups fit into what the reader keeps, except where it says so."
+        "Parquet is compressed by Snappy and shuffled by windows, and all of its row groups fit into what the reader "
+        "keeps, except where it says otherwise."
         + (f" tf.data is that of tensorflow {version} in an environment of its own." if version else ""),
         "Written by `bench/formats.py`.",
         "",

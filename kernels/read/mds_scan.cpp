@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "read/mds_scan.h"
 
-#include <zstd.h>
-
 #include <vector>
 
 #include "core/export.h"
@@ -31,16 +29,3 @@ EXPORT int mds_samples(const char *path, int64_t n_samples, Table *table) {
   return fill_table(table, [&](Table &t) { scan_mds(*open_object(path, Storage::kOnce), n_samples, t); });
 }
 EXPORT_LONG(mds_samples)
-
-// Decompresses `size` bytes at `from` to exactly `room` bytes at `to`: 0, or 1 with the reason in `error`.
-EXPORT int zstd_decompress(const char *from, int64_t size, char *to, int64_t room, char *error) {
-  const size_t n = ZSTD_decompress(to, (size_t)room, from, (size_t)size);
-  if (!ZSTD_isError(n) && (int64_t)n == room) return 0;
-  if (ZSTD_isError(n))
-    snprintf(error, kErrorSize, "it can't be decompressed: %s", ZSTD_getErrorName(n));
-  else
-    snprintf(error, kErrorSize, "it has %lld bytes when decompressed; the index says %lld", (long long)n,
-             (long long)room);
-  return 1;
-}
-EXPORT_LONG(zstd_decompress)

@@ -5,18 +5,21 @@
 //   fuzz_read FORMAT LIMIT SEED FILE...
 #include <string>
 
+#include "core/memory.h"
 #include "one_sample.h"
 #include "read/caffe.h"
 #include "read/caffe2.h"
 #include "read/coco.h"
 #include "read/coco_scan.h"
 #include "read/crc32c.h"
+#include "read/decompress.h"
 #include "read/fits.h"
 #include "read/lmdb.h"
 #include "read/mds.h"
 #include "read/mds_scan.h"
 #include "read/nemo_scan.h"
 #include "read/npy.h"
+#include "read/parquet.h"
 #include "read/record_scan.h"
 #include "read/recordio.h"
 #include "read/tar.h"
@@ -115,6 +118,43 @@ bool try_mds(const File &f, Random &r) {
   return parse(mds, &a, f, (int64_t)f.size(), 2, out);
 }
 
+// The pages of a column behind five bytes: codec, width, definition level and rows.
+bool try_parquet(const File &f) {
+  if (f.size() < 5) return false;
+  const Memory pages(File(f.begin() + 5, f.end()));
+  ParquetChunk c{pages.data(),      (int64_t)f.size() - 5, (uint8_t)f[3] | (uint8_t)f[4] << 8,
+                 (uint8_t)f[0] % 3, (uint8_t)f[1] % 17,    (uint8_t)f[2] % 8};
+  std::vector<uint64_t> address(c.n_rows);
+  std::vector<int64_t> length(c.n_rows);
+  ParquetValues v{address.data(), length.data(), nullptr, 0};
+  bool ok = false;
+  try {
+    read_parquet_column(c, v);
+    ok = true;
+    for (int64_t i = 0; i < c.n_rows; i++)
+      if (length[i] >= 0) read_all({(void *)address[i], {length[i]}, 1, UINT8});
+  } catch (const ParquetUnknown &) {
+  } catch (const std::exception &) {
+  }
+  memory_give(v.memory);
+  return ok;
+}
+
+// Unpacked to as many bytes as the first two say.
+bool try_snappy(const File &f) {
+  if (f.size() < 2) return false;
+  const int64_t room = (uint8_t)f[0] | (uint8_t)f[1] << 8;
+  const Memory packed(File(f.begin() + 2, f.end()));
+  const std::unique_ptr<char[]> to(new char[room]);
+  try {
+    unpack_snappy(packed.data(), (int64_t)f.size() - 2, to.get(), room);
+  } catch (const std::exception &) {
+    return false;
+  }
+  read_all({to.get(), {room}, 1, UINT8});
+  return true;
+}
+
 bool try_one(const std::string &format, const File &f, Random &r) {
   Memory memory(f);
   if (format == "tfrecord") {
@@ -174,6 +214,8 @@ bool try_one(const std::string &format, const File &f, Random &r) {
     scan([&](Table &t) { scan_mds(memory, (int64_t)below(r, 5), t); });
     return try_mds(f, r);
   }
+  if (format == "parquet") return try_parquet(f);
+  if (format == "snappy") return try_snappy(f);
   if (format == "fits") {
     const int64_t hdus[] = {1 + (int64_t)below(r, 3), 2, 1 + (int64_t)below(r, 1000)}, dtypes[] = {-1, -1, -1};
     FitsArgs a{hdus, dtypes, 1 + (int)below(r, 2) + (r() % 50 == 0)};

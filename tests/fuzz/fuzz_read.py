@@ -19,7 +19,8 @@ import numpy as np
 
 ROOT = Path(__file__).parents[2]
 SOURCES = "tar wds_scan webdataset json coco_scan coco mask lmdb npy npy_header caffe caffe2 table local_files "
-SOURCES += "tf_example recordio record_scan crc32c nemo_scan fits fits_tiles fits_codes mds mds_scan"
+SOURCES += "tf_example recordio record_scan crc32c nemo_scan fits fits_tiles fits_codes mds mds_scan decompress "
+SOURCES += "parquet parquet_header"
 
 
 def tars():
@@ -202,6 +203,50 @@ def fits_tiles():
             yield file.getvalue()
 
 
+def parquet_columns():
+    """The pages of columns, behind what the file says of these: codec, width, definition level and rows."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        print("without pyarrow: no Parquet columns")
+        return
+    n = 60
+    numbers = pa.array([i // 7 if i % 5 else None for i in range(n)], pa.int64())
+    words = pa.array([b"%d" % i * (i % 9) if i % 4 else None for i in range(n)])
+    files = pa.array([{"bytes": b"%d" % (i % 3) * 9 if i % 6 else None, "path": None} for i in range(n)])
+    table = pa.table({"number": numbers, "word": words, "file": files, "four": pa.array([b"four"] * n, pa.binary(4))})
+    for k, codec in enumerate(("none", "snappy", "zstd")):
+        for encoding in ("dictionary", "PLAIN", "DELTA_LENGTH_BYTE_ARRAY"):
+            for version in ("1.0", "2.0"):
+                options = {
+                    "compression": codec,
+                    "data_page_version": version,
+                    "data_page_size": 100,
+                    "write_batch_size": 9,
+                }
+                options["use_dictionary"] = encoding == "dictionary"
+                if encoding[:5] == "DELTA":
+                    options["column_encoding"] = {"word": encoding, "file.bytes": encoding}
+                file = io.BytesIO()
+                pq.write_table(table, file, **options)
+                about = pq.read_metadata(file)
+                for i, width in enumerate((8, 0, 0, 0, 4)):
+                    c = about.row_group(0).column(i)
+                    begin = min(x for x in (c.dictionary_page_offset, c.data_page_offset) if x)
+                    level = about.schema.column(i).max_definition_level
+                    head = bytes([k, width, level]) + n.to_bytes(2, "little")
+                    yield head + file.getvalue()[begin : begin + c.total_compressed_size]
+
+
+def snappy_blocks():
+    """Behind their size when unpacked."""
+    yield b"\x05\0\x05\x10hello"
+    yield b"\x14\0\x14\x08abc\x1d\x03\x16\x01\0"  # copies that overlap, of both short forms
+    yield b"\x46\0\x46\xf0\x3b" + bytes(range(60)) + b"\x27\x3c\0\0\0"
+    yield b"\0\2\x80\4\0x" + b"\xfe\1\0" * 7 + b"\xfa\1\0"
+
+
 SEEDS = {
     "tar": tars,
     "wds_index": indexes,
@@ -215,6 +260,8 @@ SEEDS = {
     "recordio": recordio,
     "fits": fits_files,
     "mds": mds_samples,
+    "parquet": parquet_columns,
+    "snappy": snappy_blocks,
 }
 
 

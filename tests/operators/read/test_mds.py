@@ -174,19 +174,23 @@ def test_other_compressions(tmp_path):
         build(path).build()
 
 
-def test_brotli_and_snappy(tmp_path, cache):
-    compress = {e: pytest.importorskip(m, reason=f"{m} is not installed").compress for e, m in PACKAGES.items()}
-    for extension, of_package in compress.items():
-        for g, s in zip(read(write(tmp_path / extension, compress=of_package, extension=extension)), samples()):
-            check(g, s)
+def compress_by(extension):
+    if extension == "snappy":
+        pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+        return lambda raw: pa.compress(raw, codec="snappy", asbytes=True)
+    return pytest.importorskip("brotli", reason="brotli is not installed").compress
 
 
-PACKAGES = {"br": "brotli", "snappy": "snappy"}
+@pytest.mark.parametrize("extension", ["br", "snappy"])
+def test_brotli_and_snappy(tmp_path, cache, extension):
+    path = write(tmp_path / "d", compress=compress_by(extension), extension=extension)
+    for g, s in zip(read(path), samples()):
+        check(g, s)
 
 
-@pytest.mark.parametrize("extension", PACKAGES)
+@pytest.mark.parametrize("extension", ["br", "snappy"])
 def test_damaged_brotli_and_snappy(tmp_path, cache, extension):
-    compress = pytest.importorskip(PACKAGES[extension], reason="it is not installed").compress
+    compress = compress_by(extension)
     damages = {
         "ends": lambda raw: compress(raw)[:-3],
         "long": lambda raw: compress(raw + b"x"),
@@ -201,10 +205,9 @@ def test_damaged_brotli_and_snappy(tmp_path, cache, extension):
             build(path).build()
 
 
-@pytest.mark.parametrize("extension", PACKAGES)
-def test_without_their_packages(tmp_path, cache, monkeypatch, extension):
-    monkeypatch.setitem(sys.modules, PACKAGES[extension], None)
-    path = write(tmp_path / "d", compress=lambda raw: b"x", extension=extension)
+def test_without_brotli(tmp_path, cache, monkeypatch):
+    monkeypatch.setitem(sys.modules, "brotli", None)
+    path = write(tmp_path / "d", compress=lambda raw: b"x", extension="br")
     with pytest.raises(ValueError, match="to read it, install it: pip install"):
         build(path).build()
 
@@ -320,11 +323,11 @@ def test_a_shard_that_does_not_fit(tmp_path, damage, error):
 @pytest.mark.parametrize(
     "change, content, error",
     [
-        ({"bytes": 373}, None, "has 372 bytes when decompressed; the index says 373"),
+        ({"bytes": 373}, None, "has 372 bytes then, and should have 373"),
         ({"bytes": 371}, None, "can't be decompressed"),
         ({"bytes": 1 << 60}, None, "when decompressed, more than memory"),
         ({}, b"not zstd at all", "can't be decompressed"),
-        ({}, b"", "when decompressed"),
+        ({}, b"", "has 0 bytes then"),
     ],
     ids=str,
 )

@@ -74,6 +74,16 @@ def _number(type: Any) -> np.dtype | None:
     return np.dtype(_FLOATS_OF_BITS[type.bit_width]) if t.is_floating(type) else None
 
 
+def no_value(name: str) -> str:
+    """Why a row of a column is a bad sample."""
+    return f"the column '{name}' has no value (null) there"
+
+
+def no_content(name: str) -> str:
+    """The same of a column {bytes, path}."""
+    return f"the column '{name}' has neither bytes nor a path there"
+
+
 def values_of(name: str, column: Any) -> Values:
     """Of a column of a table, a ChunkedArray."""
     import pyarrow.types as t
@@ -104,7 +114,6 @@ def _of_array(name: str, array: Any) -> Values:
     import pyarrow.types as t
 
     type, n = array.type, len(array)
-    no_value = f"the column '{name}' has no value (null) there"
     if t.is_struct(type):
         content = _of_array(name, pc.struct_field(array, "bytes"))
         if not content.why:
@@ -115,9 +124,9 @@ def _of_array(name: str, array: Any) -> Values:
             if text:
                 paths[i] = text
             else:
-                why[i] = f"the column '{name}' has neither bytes nor a path there"
+                why[i] = no_content(name)
         return content._replace(why=why, paths=paths)
-    why = {} if not array.null_count else dict.fromkeys(np.flatnonzero(_is_null(array)).tolist(), no_value)
+    why = {} if not array.null_count else dict.fromkeys(np.flatnonzero(_is_null(array)).tolist(), no_value(name))
     if t.is_fixed_size_binary(type):
         begin = _data(array.buffers()[1]) + type.byte_width * array.offset
         at = begin + type.byte_width * np.arange(n, dtype=_ADDRESS)

@@ -51,18 +51,19 @@ def unpacked(path: str, packed: str, compression: str, size: int, local: str | N
 
 def _decompress(data: bytes, compression: str, size: int) -> bytes | memoryview:
     """The content, which has to have `size` bytes."""
-    if compression == "zstd":
+    if compression in ("zstd", "snappy"):
         try:
             out = np.empty(size, "u1")
         except (MemoryError, ValueError):
             raise ValueError(f"the index says that it has {size} bytes when decompressed, more than memory") from None
         error = ctypes.create_string_buffer(_ERROR_SIZE)
         at = address(out) if size else 0
-        if library().zstd_decompress(data, len(data), at, size, ctypes.addressof(error)):
+        unpack = library().zstd_decompress if compression == "zstd" else library().snappy_decompress
+        if unpack(data, len(data), at, size, ctypes.addressof(error)):
             raise ValueError(error.value.decode("utf-8", "replace"))
         return out.data
-    if compression in ("br", "snappy"):
-        content = (_brotli if compression == "br" else _snappy)(data, size)
+    if compression == "br":
+        content = _brotli(data, size)
         if len(content) != size:
             raise ValueError(f"it has other than {size} bytes when decompressed, which the index says")
         return content
@@ -70,12 +71,12 @@ def _decompress(data: bytes, compression: str, size: int) -> bytes | memoryview:
         raise ValueError(f"it is compressed by {compression!r}; zstd, gz, bz2, br and snappy can be read")
     import bz2  # here, as `import penstock` has to be quick
 
-    unpack = zlib.decompressobj(zlib.MAX_WBITS | 16) if compression == "gz" else bz2.BZ2Decompressor()
+    stream = zlib.decompressobj(zlib.MAX_WBITS | 16) if compression == "gz" else bz2.BZ2Decompressor()
     try:
-        content = unpack.decompress(data, size + 1)
+        content = stream.decompress(data, size + 1)
     except (zlib.error, OSError) as e:
         raise ValueError(f"it can't be decompressed: {e}") from None
-    if len(content) != size or not unpack.eof:
+    if len(content) != size or not stream.eof:
         raise ValueError(f"it has other than {size} bytes when decompressed, which the index says")
     return content
 
@@ -100,22 +101,3 @@ def _brotli(data: bytes, size: int) -> bytes:
     if not unpack.is_finished() and n <= size:
         raise ValueError("it can't be decompressed: it ends too early")
     return b"".join(parts)
-
-
-def _snappy(data: bytes, size: int) -> bytes:
-    """The content, or nothing if it says that it has other than `size` bytes."""
-    try:
-        import snappy
-    except ImportError:
-        raise ValueError("it is compressed by snappy; to read it, install it: pip install python-snappy") from None
-    told = 0  # what is written before it, seven bits a byte
-    for k, byte in enumerate(data[:5]):
-        told |= (byte & 127) << 7 * k
-        if byte < 128:
-            break
-    if told != size:
-        return b""
-    try:
-        return bytes(snappy.uncompress(data))
-    except snappy.UncompressError as e:
-        raise ValueError(f"it can't be decompressed: {e or 'it is damaged'}") from None

@@ -15,6 +15,7 @@ from ...core import listings, storage
 from ...core.source_name import SourceName
 from ._arrow import kind_of, values_of
 from ._file_names import matcher
+from ._parquet_pages import PlainColumn, plain_column, read_column
 from ._row_groups import RowGroup
 from ._scanning import scan_all
 
@@ -71,6 +72,7 @@ class ParquetFiles(Table):
 
         found = scan_all("row groups", self.paths, about)
         self._metadata, kinds, self._versions = zip(*found)
+        self._plain_columns: list[Any] = [None] * len(found)
         self.kinds = kinds[0]
         for path, its in zip(self.paths, kinds):
             if its != self.kinds:
@@ -89,23 +91,40 @@ class ParquetFiles(Table):
 
     def read(self, group: int) -> RowGroup:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         k = int(self._file[group])
         path, version = self.paths[k], self._versions[k]
+        about = self._metadata[k].row_group(group - int(self._first[k]))
+        n_rows = int(self.begins[group + 1] - self.begins[group])
         with self._objects.active():
             if not storage.is_url(path) and storage.version(path) != version:
                 raise ValueError("the file has changed since the pipeline was built")
             try:
                 with self._open(path, version) as file:
-                    reader = pq.ParquetFile(file, metadata=self._metadata[k], pre_buffer=storage.is_url(path))
-                    number = group - int(self._first[k])
-                    table = reader.read_row_group(number, columns=self.columns, use_threads=False)
+                    columns = [c and read_column(file, version.size, about, c) for c in self._plain(k)]
+                    others = [name for name, values in zip(self.columns, columns) if values is None]
+                    table: Any = self._by_arrow(group, file, others) if others else None
             except pa.ArrowException as e:
                 raise ValueError(str(e)) from None
-        if len(table) != self.begins[group + 1] - self.begins[group]:
-            raise ValueError(f"it has {len(table)} rows, the file says {self.begins[group + 1] - self.begins[group]}")
-        return _row_group(table, self.columns)
+        if others and len(table) != n_rows:
+            raise ValueError(f"it has {len(table)} rows, the file says {n_rows}")
+        by_arrow = {name: values_of(name, table.column(name)) for name in others}
+        found = tuple(c[0] if c else by_arrow[name] for name, c in zip(self.columns, columns))
+        return RowGroup(found, sum(c[1] for c in columns if c) + int(table.nbytes if others else 0))
+
+    def _plain(self, k: int) -> list[PlainColumn | None]:
+        """Those columns of file k that are read natively."""
+        if self._plain_columns[k] is None:
+            schema = self._metadata[k].schema
+            self._plain_columns[k] = [plain_column(schema, name, kind) for name, kind in zip(self.columns, self.kinds)]
+        return self._plain_columns[k]
+
+    def _by_arrow(self, group: int, file: Any, columns: list[str]) -> Any:
+        import pyarrow.parquet as pq
+
+        k = int(self._file[group])
+        reader = pq.ParquetFile(file, metadata=self._metadata[k], pre_buffer=storage.is_url(self.paths[k]))
+        return reader.read_row_group(group - int(self._first[k]), columns=columns, use_threads=False)
 
     def name(self, index: int) -> SourceName:
         group = int(np.searchsorted(self.begins, index, "right")) - 1
@@ -156,7 +175,8 @@ class Dataset(Table):
     def read(self, group: int) -> RowGroup:
         import pyarrow as pa
 
-        return _row_group(pa.Table.from_batches(self._groups[group]), self._columns)._replace(nbytes=0)
+        table = pa.Table.from_batches(self._groups[group])
+        return RowGroup(tuple(values_of(name, table.column(name)) for name in self._columns), 0)
 
     def name(self, index: int) -> SourceName:
         return SourceName(f"the data set, row {index}", f"row {index}")
@@ -170,10 +190,6 @@ def _kinds(schema: Any, columns: Sequence[str]) -> list[tuple[np.dtype, int | No
         if schema.get_field_index(name) < 0:
             raise ValueError(f"there is no column '{name}'; there are {', '.join(schema.names)}")
     return [kind_of(name, schema.field(name).type) for name in columns]
-
-
-def _row_group(table: Any, columns: Sequence[str]) -> RowGroup:
-    return RowGroup(tuple(values_of(name, table.column(name)) for name in columns), int(table.nbytes))
 
 
 def parquet_files(given: str) -> list[str]:
@@ -220,6 +236,13 @@ class _RemoteFile(io.RawIOBase):
 
     def size(self) -> int:
         return self._version.size
+
+    def readinto(self, to: Any) -> int:
+        """As much as there is room for in `to`, or is left."""
+        n = min(max(self._version.size - self._at, 0), len(memoryview(to).cast("B")))
+        data = self.read(n) if n else b""
+        memoryview(to).cast("B")[: len(data)] = data
+        return len(data)
 
     def read(self, size: int = -1) -> bytes:
         left = max(self._version.size - self._at, 0)

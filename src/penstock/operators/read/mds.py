@@ -51,10 +51,9 @@ class MDS(RecordReader):
     * "ndarray": of its type and shape; where samples say the type, those of a batch have to agree;
     * "pil": uint8 of shape (height, width, channels), layout HWC, for the modes L, RGB and RGBA.
 
-    Other encodings ("pkl", lists) can't be read. Shards compressed by "zstd", "gz" or "bz2" are unpacked when the
-    pipeline is built, into `local`; they are not unpacked again while they stay as they are. So are those compressed by
-    "br" and "snappy" where the package brotli or python-snappy is installed. A sample that is damaged
-    is a bad sample: see `on_error` of the pipeline.
+    Other encodings ("pkl", lists) can't be read. Shards compressed by "zstd", "gz", "bz2" or "snappy", or by "br" where
+    the package brotli is installed, are unpacked when the pipeline is built, into `local`; they are not unpacked again
+    while they stay as they are. A sample that is damaged is a bad sample: see `on_error` of the pipeline.
 
     >>> import json, os, struct, tempfile
     >>> from penstock import fn, pipeline_def

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns of Parquet files whose pages native code reads, in memory that is used again. pyarrow reads the others: those
+in lists, booleans, and those in other encodings and compressions. It has read the metadata of all of them."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.kernels import library
+from ...core.memory import Buffer, view
+from ...core.rows import address
+from ._arrow import Values, no_content, no_value
+
+_ERROR_SIZE = 256  # kErrorSize of kernels/core/kernel.h
+_CODECS = {"UNCOMPRESSED": 0, "SNAPPY": 1, "ZSTD": 2}  # as in kernels/read/parquet.h
+_WIDTHS = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
+_UNKNOWN = 2
+_BYTE = np.dtype("u1")
+
+
+class _Chunk(ctypes.Structure):
+    _fields_ = [
+        *(("data", ctypes.c_void_p), ("size", ctypes.c_int64), ("n_rows", ctypes.c_int64)),
+        *(("codec", ctypes.c_int32), ("width", ctypes.c_int32), ("most_defined", ctypes.c_int32)),
+    ]
+
+
+class _Values(ctypes.Structure):
+    _fields_ = [
+        *(("address", ctypes.c_void_p), ("length", ctypes.c_void_p)),
+        *(("memory", ctypes.c_void_p), ("bytes", ctypes.c_int64)),
+    ]
+
+
+class Leaf(NamedTuple):
+    """A column as it is stored: `number` in the file, bytes of a value (0: each says how many)."""
+
+    number: int
+    width: int
+    most_defined: int
+
+
+class PlainColumn(NamedTuple):
+    """One whose pages can be read natively. `path` is that of a column {bytes, path}."""
+
+    name: str
+    kind: tuple[np.dtype, int | None]
+    content: Leaf
+    path: Leaf | None
+
+
+def plain_column(schema: Any, name: str, kind: tuple[np.dtype, int | None]) -> PlainColumn | None:
+    """The column `name` of a file, which becomes samples of `kind`; None if pyarrow has to read it."""
+    found: dict[str, list[int]] = {}
+    for number in range(len(schema)):
+        found.setdefault(schema.column(number).path, []).append(number)
+    leaves = [_leaf(schema, found.get(path, []), kind) for path in (name, f"{name}.bytes", f"{name}.path")]
+    flat, content, path = leaves
+    if flat and not (f"{name}.bytes" in found or f"{name}.path" in found):
+        return PlainColumn(name, kind, flat, None)
+    return PlainColumn(name, kind, content, path) if content and path and name not in found else None
+
+
+def _leaf(schema: Any, numbers: list[int], kind: tuple[np.dtype, int | None]) -> Leaf | None:
+    if len(numbers) != 1:
+        return None
+    column, (dtype, size) = schema.column(numbers[0]), kind
+    of_bytes, stored = size is None and dtype == _BYTE, column.physical_type
+    if column.max_repetition_level or not (of_bytes or size == 1):
+        return None
+    width = _WIDTHS.get(stored, 0)
+    if stored == "FIXED_LEN_BYTE_ARRAY" and (of_bytes or dtype == np.float16):
+        width = column.length
+    if of_bytes:
+        is_known = stored == "BYTE_ARRAY" or (stored == "FIXED_LEN_BYTE_ARRAY" and width > 0)
+    else:
+        is_known = width >= dtype.itemsize  # narrow integers are the low bytes of wider ones
+    return Leaf(numbers[0], width, column.max_definition_level) if is_known else None
+
+
+def read_column(file: Any, size: int, row_group: Any, column: PlainColumn) -> tuple[Values, int] | None:
+    """What a row group of a file of `size` bytes has of a column, and how much memory that takes; None if pyarrow has
+    to read it. Raises what is damaged as ValueError."""
+    found = _values(file, size, row_group, column.content, column.name)
+    if found is None:
+        return None
+    at, length, owner, nbytes = found
+    missing = np.flatnonzero(length < 0).tolist()
+    length[missing] = 0
+    why: dict[int, str] = {}
+    paths: dict[int, str] = {}
+    if column.path is None:
+        why = dict.fromkeys(missing, no_value(column.name))
+    elif missing:
+        of_paths = _values(file, size, row_group, column.path, f"{column.name}.path")
+        if of_paths is None:
+            return None
+        path_at, path_length, _kept, _ = of_paths
+        for i in missing:
+            if path_length[i] > 0:
+                paths[i] = ctypes.string_at(int(path_at[i]), int(path_length[i])).decode()
+            else:
+                why[i] = no_content(column.name)
+    dtype, count = column.kind
+    if count == 1:
+        length = np.ones(len(length), "i8")
+        length[missing] = 0
+    return Values(dtype, at, length, owner, why, paths), nbytes
+
+
+def _values(
+    file: Any, size: int, row_group: Any, leaf: Leaf, name: str
+) -> tuple[np.ndarray, np.ndarray, Any, int] | None:
+    """Where the value of each row is, and its bytes, -1 if it has none; what owns the memory, and its size."""
+    about, n = row_group.column(leaf.number), row_group.num_rows
+    codec = _CODECS.get(about.compression)
+    if codec is None or about.file_path:
+        return None
+    begins = [x for x in (about.dictionary_page_offset, about.data_page_offset) if x]
+    begin, n_bytes = min(begins, default=-1), about.total_compressed_size
+    if begin < 0 or not 0 <= n_bytes <= size - begin or about.num_values != n:
+        raise ValueError(
+            f"the column '{name}' has {about.num_values} values of {n} rows in {n_bytes} bytes from byte {begin} on of "
+            f"{size}"
+        )
+    data = _read(file, begin, n_bytes)
+    at, length = np.empty(n, "u8"), np.empty(n, "i8")
+    chunk = _Chunk(address(data) if n_bytes else 0, n_bytes, n, codec, leaf.width, leaf.most_defined)
+    values = _Values(address(at) if n else 0, address(length) if n else 0)
+    error = ctypes.create_string_buffer(_ERROR_SIZE)
+    outcome = library().parquet_column(ctypes.addressof(chunk), ctypes.addressof(values), ctypes.addressof(error))
+    memory = Buffer.at(values.memory, values.bytes) if values.memory else None
+    if outcome == _UNKNOWN:
+        return None
+    if outcome:
+        raise ValueError(f"the column '{name}', {error.value.decode('utf-8', 'replace')}")
+    return (at, length, data, n_bytes) if codec == 0 else (at, length, memory, values.bytes)
+
+
+def _read(file: Any, begin: int, size: int) -> np.ndarray:
+    """The bytes of a file from `begin` on, in memory of the pool. ValueError if there are fewer."""
+    buffer = Buffer(size)
+    data = view(buffer.address, (size,), _BYTE, buffer)
+    file.seek(begin)
+    done = 0
+    while done < size:
+        n = file.readinto(data[done:])
+        if not n:
+            raise ValueError(f"the file ends at byte {begin + done}, within a column")
+        done += n
+    return data
