@@ -115,14 +115,14 @@ def test_lengths_by_their_differences(tmp_path, monkeypatch, compression, nulls)
 @pytest.mark.parametrize(
     "options, names",
     [
-        ({"compression": "gzip"}, {"content", "label", "image", "vector", "flag"}),
-        ({"compression": "brotli"}, {"content", "label", "image", "vector", "flag"}),
-        ({"compression": "lz4"}, {"content", "label", "image", "vector", "flag"}),
-        ({}, {"vector", "flag"}),
-        ({"compression": {"content": "gzip"}}, {"content", "vector", "flag"}),
-        ({"column_encoding": {"content": "DELTA_BYTE_ARRAY"}}, {"content", "vector", "flag"}),
-        ({"column_encoding": {"label": "DELTA_BINARY_PACKED"}}, {"label", "vector", "flag"}),
-        ({"column_encoding": {"label": "BYTE_STREAM_SPLIT"}}, {"label", "vector", "flag"}),
+        ({"compression": "gzip"}, "content label image vector flag"),
+        ({"compression": "brotli"}, "content label image vector flag"),
+        ({"compression": "lz4"}, "content label image vector flag"),
+        ({}, "vector flag"),
+        ({"compression": {"content": "gzip"}}, "content vector flag"),
+        ({"column_encoding": {"content": "DELTA_BYTE_ARRAY"}}, "content vector flag"),
+        ({"column_encoding": {"label": "DELTA_BINARY_PACKED"}}, "label vector flag"),
+        ({"column_encoding": {"label": "BYTE_STREAM_SPLIT"}}, "label vector flag"),
     ],
     ids=str,
 )
@@ -134,7 +134,7 @@ def test_what_is_left_to_pyarrow(tmp_path, monkeypatch, options, names):
     use_dictionary = "column_encoding" not in options
     pq.write_table(pa.table(found), tmp_path / "a.parquet", row_group_size=90, use_dictionary=use_dictionary, **options)
     got, wanted, of_arrow = read_both_ways(tmp_path / "a.parquet", list(found), monkeypatch)
-    assert got == wanted and of_arrow == names
+    assert got == wanted and of_arrow == set(names.split())
 
 
 def test_names_with_dots(tmp_path, monkeypatch):
