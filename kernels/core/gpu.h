@@ -19,7 +19,6 @@
 //   // begin: start - origin           per axis of the input, where what is read begins in the part that is in memory
 //   // border: border                  where this is not 0, neighbours may come from places that are no neighbours
 //   // computes along: first, count    the first axis along which a head computes, and how many these are
-//   // decides: channels               more by which launches are chosen
 //   // status: status                  where it writes a byte of 1 for a sample that it can't handle ("judged")
 //   // launch: f<To0::T>(l); 1024 elements of out[0] per block of 256 threads
 //

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: places
 // constants: border
-// decides: channels
 // begin: start - origin
 // border: border
 #include "core/gpu_chain.h"

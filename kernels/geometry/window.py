@@ -6,8 +6,9 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.core.batch import Spec
+from penstock.core.traced import plain
 from penstock.gpu.access import threads_of_row
-from penstock.gpu.launch import Call, Phase, Task, grid_of, several_each
+from penstock.gpu.launch import Phase, Task, grid_of, plain_spec, several_each
 
 _THREADS = 256
 _MOST_FILLS = 4
@@ -16,13 +17,13 @@ _SHORTEST = 16  # bytes of a row
 
 def alone(task: Task) -> list[Phase] | None:
     """The launch of a window that nothing else is fused with; None: as of any LOCAL."""
-    call, (x,), (out,) = task.call, task.ins, task.outs
-    args = call.args
-    if args is None or x.dtype != out.dtype or not out.ndim or args["border"].any() or not _fills(call, out):
+    args, (x,), (out,) = task.call.args, task.ins, task.outs
+    if args is None or x.dtype != out.dtype or not out.ndim or args["border"].any() or not (fills := _fills(args, out)):
         return None
+    args, x, out = plain(args), plain_spec(x), plain_spec(out)  # the rest makes a difference in time only
     if int(max(out.volumes().max(initial=0), x.volumes().max(initial=0))) >= 1 << 30:
         return None
-    row = _row(call, x, out)
+    row = _row(args, x, out)
     if int(row.mean()) * out.dtype.itemsize < _SHORTEST:
         return None
     # Rows are counted as in gpu_window.h.
@@ -31,27 +32,25 @@ def alone(task: Task) -> list[Phase] | None:
     u = max(1, min(3, -(-int(runs.mean()) // g)))
     piece = 4 * u * g
     items = out.volumes() // np.maximum(row, 1) * -(-runs // piece)
-    shared = f"{out.ndim}, {_fills(call, out)}, {g}, {_THREADS}, {u}, {piece}"
+    shared = f"{out.ndim}, {fills}, {g}, {_THREADS}, {u}, {piece}"
     body = f"copy_window<Chain::Kind::T, {shared}>(l);"
-    return [Phase(body, grid_of(several_each(-(-items * g // _THREADS)), task.n), resident=4)]
+    return [Phase(body, grid_of(several_each(-(-items * g // _THREADS)), task.n), resident=4, only_time=True)]
 
 
-def _fills(call: Call, out: Spec) -> int:
+def _fills(args: np.ndarray, out: Spec) -> int:
     """How many numbers take turns along the rows outside of the input; 0 if they don't take turns."""
-    assert call.args is not None
-    if (call.args["channels"] < 0).all():
+    if (args["channels"] < 0).all():
         return 1
     count = int(out.stored[0, -1])
-    start = call.args["start"][:, out.ndim - 1] - call.args["origin"][:, out.ndim - 1]
-    is_whole = not start.any() and (out.stored[:, -1] == call.args["extent"][:, out.ndim - 1]).all()
-    alike = (call.args["channels"] == out.ndim - 1).all() and (out.stored[:, -1] == count).all()
+    start = args["start"][:, out.ndim - 1] - args["origin"][:, out.ndim - 1]
+    is_whole = not start.any() and (out.stored[:, -1] == args["extent"][:, out.ndim - 1]).all()
+    alike = (args["channels"] == out.ndim - 1).all() and (out.stored[:, -1] == count).all()
     return count if alike and is_whole and 1 <= count <= _MOST_FILLS and out.ndim > 1 else 0
 
 
-def _row(call: Call, x: Spec, out: Spec) -> np.ndarray:
+def _row(args: np.ndarray, x: Spec, out: Spec) -> np.ndarray:
     """(n,) elements of the last axis that a window cuts or pads and of those behind it."""
-    assert call.args is not None
-    begin = call.args["start"][:, : out.ndim] - call.args["origin"][:, : out.ndim]
+    begin = args["start"][:, : out.ndim] - args["origin"][:, : out.ndim]
     is_whole = (begin == 0) & (x.stored == out.stored)
     is_whole[:, 0] = False
     behind = np.logical_and.accumulate(is_whole[:, ::-1], axis=1)[:, ::-1]

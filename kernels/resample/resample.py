@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from penstock.core.tracing import Tracer
-from penstock.gpu.launch import Phase, Task, grid_of
+from penstock.gpu.launch import Phase, Task, grid_of, plain_spec
 
 _POOL_BYTES = 4 * 10752  # kPoolWords of kernels/resample/resample.cu
 _ROWS, _COLUMNS = 32, 256  # the largest tile
@@ -21,32 +18,26 @@ def plan(task: Task) -> list[Phase]:
     kind, last = task.kind, task.last_kind
     sizes = len(task.outs) > 1
     at_input = len(task.outs)
-    extents = task.last.stored if not last.unit else np.delete(task.last.stored, last.axis, axis=1)
-    if kind.n == last.n == 2 and kind.unit and last.unit and _most_taps(task) <= _MOST_TAPS:
+    out, in_ = plain_spec(task.last), plain_spec(task.ins[0])  # which make a difference in time only
+    extents = out.stored if not last.unit else np.delete(out.stored, last.axis, axis=1)
+    if kind.n == last.n == 2 and kind.unit and last.unit and _has_few_taps(task):
         height, width = extents[:, 0], extents[:, 1]
         across = -(-width // _COLUMNS)
         widest = int((-(-width // np.maximum(across, 1))).max(initial=1))
         threads = min(_COLUMNS, max(128, -(-widest // 32) * 32))
         # Strong shrinking makes narrower tiles.
-        shrink = np.maximum(1, task.ins[0].stored.max(axis=1) // np.maximum(1, 4 * extents.max(axis=1)))
+        shrink = np.maximum(1, in_.stored.max(axis=1) // np.maximum(1, 4 * extents.max(axis=1)))
         blocks = -(-height // _ROWS) * across * shrink
         body = f"resample_tiles<To0, From0, Chain, {at_input}, {'true' if sizes else 'false'}>(l);"
-        return [Phase(body, grid_of(blocks, task.n), (threads, 1, 1), _POOL_BYTES, resident=4)]
+        return [Phase(body, grid_of(blocks, task.n), (threads, 1, 1), _POOL_BYTES, resident=4, only_time=True)]
     blocks = -(-extents.prod(axis=1) // 256)
     body = f"resample_places<To0, From0, Chain, {at_input}, {'true' if sizes else 'false'}>(l);"
-    return [Phase(body, grid_of(blocks, task.n))]
+    return [Phase(body, grid_of(blocks, task.n), only_time=True)]
 
 
-def expect(tracer: Tracer, columns: dict[str, Any]) -> None:
-    """Later batches have few taps, too; the rest makes no difference but in time."""
-    start, end, size = columns["roi_start"], columns["roi_end"], columns["out_size"]
-    tracer.call("few_taps", start, end, size, *size.shape, _MOST_TAPS)
-
-
-def _most_taps(task: Task) -> float:
-    """No output has more."""
+def _has_few_taps(task: Task) -> bool:
+    """Whether tables of taps fit into shared memory. A sample of scale s has at most 6 s + 1 along an axis."""
     args = task.call.args
     assert args is not None
     span, size = np.abs(args["roi_end"] - args["roi_start"]), args["out_size"]
-    scale = np.divide(span, size, out=np.zeros(span.shape), where=size > 0)
-    return 2 * 3 * float(scale.max(initial=1)) + 1
+    return not ((span * 6.0 > size * float(_MOST_TAPS - 1)) & (size > 0)).any()

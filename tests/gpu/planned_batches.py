@@ -76,3 +76,15 @@ def planted(plant, test, arguments, monkeypatch):
 
     monkeypatch.setitem(globals(), "run", run_with_it)
     test(*arguments, monkeypatch)
+
+
+def unchecked_launches(monkeypatch):
+    """A bug: programs do not check what their launches follow from."""
+    chosen = gpu_compiled.TracedSegment._chosen
+
+    def unchecked(self, calls):
+        with monkeypatch.context() as m:
+            m.setattr(gpu_compiled.GpuPlanTrace, "expect", lambda *a: None)
+            return chosen(self, calls)
+
+    monkeypatch.setattr(gpu_compiled.TracedSegment, "_chosen", unchecked)

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from planned_batches import Feed, N, check, columns, images, planted
+from planned_batches import Feed, N, check, columns, images, planted, unchecked_launches
 
 from more_traced_cases import FRAMES, LATER
 from penstock import fn, pipeline_def, types
@@ -123,6 +123,16 @@ def test_memory_of_inner_tensors_is_used_again(monkeypatch):
     assert {tuple(map(len, plan._inner)) for plan in plans} == {(2, 2)}
 
 
+@pytest.mark.parametrize("operator", [fn.flip, fn.copy, blurred], ids=["flip", "copy", "gaussian_blur"])
+def test_nothing_at_first(operator, monkeypatch):
+    """A plan that was made of a batch in which there is nothing to do is good for others."""
+
+    def make(k):
+        return images(k) if k > 3 else [x[:0] for x in images(k)]
+
+    check(lambda f: operator(f(make, "HWC")), NEVER_AGAIN, monkeypatch, computes=None)
+
+
 def test_the_report_says_where_plans_came_from():
     def pipe(order):
         p = pipeline_def(lambda: fn.flip(Feed(order)(images, "HWC")), batch_size=N, num_threads=2, device_id=0)()
@@ -155,11 +165,6 @@ def test_a_bad_sample_between_computed_batches():
                 pipe.run()
         else:
             assert pipe.run()[0].as_cpu().at(0).shape == (3, 5, 5)
-
-
-def unexpected(monkeypatch):
-    """A record is taken for good whatever the launches were chosen by."""
-    monkeypatch.setattr(gpu_compiled, "expect", lambda *a: [])
 
 
 def unread_columns(monkeypatch):
@@ -195,7 +200,7 @@ def one_slot(monkeypatch):
 PLANTED = [
     (sizes_of_the_first, test_sizes_that_never_come_again, ("resize, ragged",)),
     (one_slot, test_sizes_that_never_come_again, ("inner tensors",)),
-    (unexpected, test_odd_batches_between, (lambda k: images(k, channels=1 if k % 3 == 0 and k > 6 else 3),)),
+    (unchecked_launches, test_odd_batches_between, (lambda k: images(k, channels=1 if k % 3 == 0 and k > 6 else 3),)),
     (unread_columns, test_sizes_that_never_come_again, ("flip by data",)),
 ]
 

@@ -24,16 +24,14 @@ def test_all_that_can_be_said():
         "// begin: start - origin",
         "// border: border",
         "// computes along: first, count",
-        "// decides: status",
         "// status: status",
         "// launch: f<To0::T, From0::T>(l); 4096 bytes of in[1] per block of 64 threads",
     )
     launch = forms.SimpleLaunch("f<To0::T, From0::T>(l);", 4096, True, False, 1, 64)
     assert said == forms.Description(
-        *("own", "values", ("perm", "border"), ("status",), "perm", "start", "origin", "border"),
+        *("own", "values", ("perm", "border"), "perm", "start", "origin", "border"),
         *("first", "count", "status", launch),
     )
-    assert sorted(said.choosing) == ["border", "count", "first", "perm", "status"]
 
 
 def test_a_kernel_may_say_its_form_only():

@@ -69,7 +69,7 @@ def test_log_mel_takes_two_launches():
         Call("audio/weighted_sums", [2], [1]),
         Call("audio/decibels", [3], [2]),
     ]
-    assert Fusion(calls, {3}).groups == [(0, []), (1, [2])]
+    assert Fusion(calls, {3}).materialised == {1, 3}
 
 
 def segment(kernel, shape, to, columns, dtypes=("f4", "f4"), n_outputs=1, other=None):

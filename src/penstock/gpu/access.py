@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the threads of a launch of LOCALs go over memory: what suits the shapes, types and axes."""
+"""How the threads of a launch of LOCALs go over memory: what suits the shapes, types and axes. Shapes make a difference
+in time only, so the numbers at hand will do."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.batch import Spec
+from ..core.traced import plain
 from . import forms
 from .source import Kind
 
@@ -66,7 +68,7 @@ def alignment_of_planes(k: Kind, s: Spec) -> int:
     others are written element by element); 16 if there is one plane."""
     if not (k.unit and k.c > 1 and k.axis < k.n):
         return 16
-    distances = s.stored[:, k.axis + 1 :].prod(axis=1) * s.dtype.itemsize
+    distances = plain(s.stored)[:, k.axis + 1 :].prod(axis=1) * s.dtype.itemsize
     return next((a for a in (16, 8, 4, 2) if 2 * np.count_nonzero(distances % a == 0) > len(distances)), 1)
 
 
@@ -81,4 +83,5 @@ def _axis(k: Kind, coordinate: int) -> int:
 
 def extents_of(k: Kind, s: Spec) -> np.ndarray:
     """(n, k.n) sizes along the coordinates."""
-    return s.stored if not k.unit else np.delete(s.stored, k.axis, axis=1)
+    stored = plain(s.stored)
+    return stored if not k.unit else np.delete(stored, k.axis, axis=1)

@@ -36,7 +36,6 @@ class Description(NamedTuple):
     form: str  # one of FORMS
     form_with_one_input: str
     constants: tuple[str, ...] = ()  # fields that are compiled in; they are the same for all samples
-    decides: tuple[str, ...] = ()  # further fields by which launches are chosen, and are expected of later batches
     axes: str = ""  # per axis of the output, which axis of the input it is
     begin: str = ""  # per axis of the input, where the part that is read begins
     begin_minus: str = ""  # what is to be subtracted from `begin`: where the part lies that is in memory
@@ -45,12 +44,6 @@ class Description(NamedTuple):
     n_axes: str = ""  # ... and how many these are
     status: str = ""  # where the kernel writes a byte of 1 for a sample that it can't handle
     launch: SimpleLaunch | None = None
-
-    @property
-    def choosing(self) -> tuple[str, ...]:
-        """Fields of which launches are chosen by the values; of `begin` those along channels count, too."""
-        fields = (self.axes, self.border, *self.decides, self.first_axis, self.n_axes, *self.constants)
-        return tuple(dict.fromkeys(f for f in fields if f))
 
 
 @cache
@@ -85,7 +78,7 @@ def _parse(text: str, fields: tuple[str, ...]) -> Description:
         names = re.split(r" - |, ", value)
         if missing := [n for n in names if n not in fields]:
             raise ValueError(f"'{key}' names {', '.join(missing)}, but the arguments are {', '.join(fields)}")
-        if key in ("constants", "decides"):
+        if key == "constants":
             known[key] = tuple(names)
         elif key in ("axes", "border", "status") and len(names) == 1:
             known[key] = names[0]
@@ -178,10 +171,3 @@ def alone(kernel: str) -> Callable[..., Any] | None:
     """`alone(task) -> list[Phase] | None` of the Python file beside a LOCAL: its launches where nothing is fused with
     it, or None where it is launched as any other."""
     return getattr(beside(kernel), "alone", None)
-
-
-@cache
-def expected(kernel: str) -> Callable[..., None] | None:
-    """`expect(record, columns)` of the Python file beside a kernel: what its launches follow from, where that is less
-    than all that `plan` reads."""
-    return getattr(beside(kernel), "expect", None)

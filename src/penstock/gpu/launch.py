@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.batch import Spec
 from ..core.errors import InternalError
-from ..core.traced import plain
+from ..core.traced import Traced, is_constant, plain
 from . import forms
 from .access import (
     alignment_of_planes,
@@ -24,7 +24,7 @@ from .access import (
     threads_of_row,
     turned_coordinate,
 )
-from .source import Kind, Step, places, run_length, runs, write
+from .source import Kind, OddBatch, Step, places, run_length, runs, write
 
 MAX_TENSORS, MAX_ARGS = 16, 12
 _MOST_LOCALS = 6
@@ -63,6 +63,7 @@ class Launch:
     scratch: int = 0  # bytes of device memory in Launch::scratch, which the launches of one group share
     zero: bool = False  # whether the scratch is filled with zeros before
     only_time: bool = False  # see Phase
+    more_scratch: tuple = ()  # the same bytes as columns, where they follow from the batch
 
 
 class Phase(NamedTuple):
@@ -134,17 +135,14 @@ class Fusion:
         self._texts: dict[tuple, tuple[str, str]] = {}
 
     @property
-    def groups(self) -> list[tuple[int, list[int]]]:
-        """Of each group the head (-1: none) and the LOCALs, as numbers of calls."""
-        return [(g.head, g.locals) for g in self._groups]
-
-    @property
     def materialised(self) -> set[int]:
         """Numbers of the first outputs that are written to memory."""
         return {g.out for g in self._groups}
 
     def plan(self, calls: list[Call], specs: list[Spec], n: int) -> list[Launch]:
-        """The launches of a batch of n rows; `specs` by number of tensor."""
+        """The launches of a batch of n rows; `specs` by number of tensor. If arguments and extents are traced, all that
+        is decided by them and compiled in is checked for later batches; what makes a difference in time only, as grids
+        do, is made of `plain` numbers. Raises OddBatch where launches follow from what is odd about the batch."""
         launches: list[Launch] = []
         if n:
             for g in self._groups:
@@ -169,6 +167,8 @@ class Fusion:
         else:
             if form == "block" and any(_reflects(c) or _turns(c, specs) for c in locals_):
                 return [x for part in _split(g, calls, 0) for x in self._plan(part, calls, specs, n)]
+            for t in dict.fromkeys((*chain, *tensors)):
+                _check_volumes(specs[t])
             flat = not head and "places" not in g.forms
             shifts = any(_shifts_channels(calls[i], specs) for i in g.locals)
             kinds = places(seen, flat, shifts or (head is not None and _resamples_channels(head, specs)))
@@ -197,10 +197,10 @@ class Fusion:
             )
             phases = forms.companion(head.kernel)(task)
         launches = []
-        scratch = max((int(p.scratch) for p in phases), default=0)
+        scratch = max((int(p.scratch if p.zero else plain(p.scratch)) for p in phases), default=0)
+        more_scratch = tuple(p.scratch for p in phases if not (p.zero or is_constant(p.scratch)))
         for p in phases:
-            if 0 in p.grid:
-                continue
+            block, shared = (int(p.block[0]), int(p.block[1]), int(p.block[2])), int(p.shared)
             more = [*p.definitions]
             if head:
                 more += [f"typedef {k} {name};" for name, k in _named(head, specs, kinds[0])]
@@ -209,8 +209,9 @@ class Fusion:
                     name = forms.struct_of(head.kernel)
                     more.append(f"template <class To, class From> using Head = {name}<To, From{values}>;")
             source, entry = self._text(calls, order, kinds[0], steps, head, p, tuple(more))
-            where_from = tensors, shapes, order
-            launches.append(Launch(source, entry, p.grid, p.block, p.shared, *where_from, scratch, p.zero, p.only_time))
+            grid = (max(p.grid[0], 1), p.grid[1], p.grid[2])  # others that are launched alike may have more to do
+            more_of_it = tensors, shapes, order, scratch, p.zero, p.only_time, more_scratch
+            launches.append(Launch(source, entry, grid, block, shared, *more_of_it))
         return launches
 
     def _text(self, calls, order, source: Kind, steps, head, p: Phase, more: tuple[str, ...]) -> tuple[str, str]:
@@ -224,6 +225,12 @@ class Fusion:
             includes = [head.kernel] if head else []
             self._texts[key] = write(entry, source, steps, includes, p.body, list(more), bounds), entry
         return self._texts[key]
+
+
+def _check_volumes(s: Spec) -> None:
+    """Has it checked for later batches that places in samples are numbers of 32 bits, with room for padding."""
+    if isinstance(s.stored, Traced) and not s.stored.tracer.call("volumes_below", s.stored, s.n, s.ndim, 1 << 30):
+        raise OddBatch("a sample is very large")
 
 
 def _split(g: _Group, calls: list[Call], at: int) -> list[_Group]:
@@ -253,11 +260,6 @@ def _turns(call: Call, specs: list[Spec]) -> bool:
         return False
     order = [int(a) for d, a in enumerate(call.args[axes][0, :n]) if d != axis]
     return order != sorted(order)
-
-
-def head_kind(head: Call, specs: list[Spec]) -> Kind:
-    """That of the output of a head with nothing behind it."""
-    return places([specs[head.outs[0]]], False, _resamples_channels(head, specs))[0]
 
 
 def _named(head: Call, specs: list[Spec], kind: Kind) -> list[tuple[str, Kind]]:
@@ -296,6 +298,11 @@ def _shifts_channels(call: Call, specs: list[Spec]) -> bool:
     return bool(start.any() or (x.stored[:, axis] != out.stored[:, to]).any())
 
 
+def plain_spec(s: Spec) -> Spec:
+    """The extents at hand: for what makes a difference in time only."""
+    return Spec(plain(s.stored), s.dtype, s.layout) if isinstance(s.stored, Traced) else s
+
+
 def grid_of(blocks: np.ndarray, n: int) -> tuple[int, int, int]:
     """The grid for samples that could use `blocks` (n,) blocks each, for kernels that loop over both: no more than a
     few times what the average sample needs, so that one huge sample does not launch idle blocks for all."""
@@ -327,7 +334,7 @@ def _tiles(kinds: list[Kind], out: Spec, at: int, n: int) -> Phase:
     side = 64 if is_large else 32
     extents[:, [at, -1]] = -(-extents[:, [at, -1]] // side)
     body = f"run_tiles<{kinds[0]}, 1, Chain, {at}, {side}>(l);"
-    return Phase(body, grid_of(several_each(extents.prod(axis=1)), n), resident=4)
+    return Phase(body, grid_of(several_each(extents.prod(axis=1)), n), resident=4, only_time=True)
 
 
 def several_each(blocks: np.ndarray) -> np.ndarray:
@@ -339,13 +346,14 @@ def several_each(blocks: np.ndarray) -> np.ndarray:
 
 
 def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, at: dict[int, int], n: int) -> Phase:
-    """A launch that needs no companion."""
-    last, out = kinds[-1], specs[-1]
+    """A launch that needs no companion; what follows from extents makes a difference in time only."""
+    last, out = kinds[-1], plain_spec(specs[-1])
     if form == "values":
         most_runs = -(-out.volumes() // last.c) + 1
         u = _UNROLL // 2 if out.dtype.itemsize > specs[0].dtype.itemsize else _UNROLL
         blocks = -(-most_runs // (_THREADS * u))
-        return Phase(f"run_values<Chain, 1, {_THREADS}, {u}>(l);", grid_of(several_each(blocks), n), resident=4)
+        body = f"run_values<Chain, 1, {_THREADS}, {u}>(l);"
+        return Phase(body, grid_of(several_each(blocks), n), resident=4, only_time=True)
     if last.n == 1 or not out.ndim:
         columns, rows = out.volumes() // last.c, np.ones(out.n, "i8")
     else:
@@ -364,14 +372,15 @@ def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, a
         blocks = np.where(columns > 0, -(-rows // (_THREADS // g)), 0)
         body = f"run_rows<{kinds[0]}, 1, Chain, {p}, {g}, {_THREADS}, {u}>(l);"
         resident = 2 if out.dtype.itemsize >= 4 * specs[0].dtype.itemsize else 3
-        return Phase(body, grid_of(several_each(blocks), n), resident=resident)
+        return Phase(body, grid_of(several_each(blocks), n), resident=resident, only_time=True)
     if form == "runs":
         p = run_length(kinds[0], last, [specs[0].dtype, out.dtype])
         most = p * max(kinds[0].c * specs[0].dtype.itemsize, last.c * out.dtype.itemsize)
         at_once = max(1, min(_UNROLL, 64 // most))
         blocks = np.where(columns > 0, -(-(-(-columns // p) + 1) // (_THREADS * at_once)), 0)
         body = f"run_pixels<{kinds[0]}, 1, Chain, {p}, {_THREADS}, {at_once}>(l);"
-        return Phase(body, grid_of(several_each(blocks), n), resident=0 if out.dtype.itemsize == 1 else 3)
+        resident = 0 if out.dtype.itemsize == 1 else 3
+        return Phase(body, grid_of(several_each(blocks), n), resident=resident, only_time=True)
     bx = min(32, max(4, 1 << (int(columns.max(initial=1)) - 1).bit_length()))
     by = _THREADS // bx
     along, down = (_THREADS * _UNROLL, 1) if last.n == 1 else (bx, by * _UNROLL)
@@ -383,8 +392,7 @@ def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, a
         load = f"Gather<Head, To0, From0, {at[head.outs[0]]}, {at[head.ins[0]]}>"
         if gathers_along_rows(kinds, out):
             blocks = np.where(columns > 0, -(-rows // (_THREADS // 32)), 0)
-            return Phase(
-                f"run_gather<{load}, Chain>(l);", grid_of(several_each(blocks), n), (_THREADS, 1, 1), resident=4
-            )
+            body = f"run_gather<{load}, Chain>(l);"
+            return Phase(body, grid_of(several_each(blocks), n), resident=4, only_time=True)
     body = f"run_local<{load}, Chain, {bx}, {by}, {_UNROLL}>(l);"
-    return Phase(body, grid_of(several_each(blocks), n), (bx, by, 1))
+    return Phase(body, grid_of(several_each(blocks), n), (bx, by, 1), only_time=True)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.batch import Spec
+from ..core.traced import Traced
 from . import forms
 
 _C_TYPES = {
@@ -25,6 +26,10 @@ _C_TYPES = {
     "b1": "bool",
 }
 _MOST_CHANNELS = 4  # as one unit
+
+
+class OddBatch(ValueError):
+    """Launches are chosen by what is odd about a batch; another one is to be traced."""
 
 
 def c_type(dtype: np.dtype) -> str:
@@ -69,9 +74,12 @@ def _unit(s: Spec) -> tuple[int, int] | None:
     axis = s.axis("C")
     if axis < 0 or s.ndim < 2:
         return None
-    c = s.stored[:, axis]
+    column = s.stored[:, axis]
+    c = column.known() if isinstance(column, Traced) else column
     if len(c) and c[0] > 0 and (c == c[0]).all():
         n = int(c[0])
+    elif isinstance(column, Traced):
+        raise OddBatch("samples have different channels")
     else:  # there are empty samples
         c = c[s.volumes() > 0]
         c = c if len(c) else np.ones(1, "i8")

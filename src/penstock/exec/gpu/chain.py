@@ -182,7 +182,7 @@ class GpuSegment(_Segment):
         calls = Calls(
             wiring, [(c, kernel, to.fill_rows(kernel, self.n_rows, x, kernel.path)) for c, kernel, x in called]
         )
-        launches = self._chosen(calls, [columns for *_, columns in called])
+        launches = self._chosen(calls)
         if self.counts is not None:
             for e in wiring.allocated:
                 to.fold(e, specs[e], self.counts, self.frames_of_none(e))
@@ -202,7 +202,7 @@ class GpuSegment(_Segment):
             to.views[e] = seen_rows(to, specs[e], begins, frames)
         return calls, launches
 
-    def _chosen(self, calls: Calls, columns: list[dict[str, Any]]) -> list[Launch]:
+    def _chosen(self, calls: Calls) -> list[Launch]:
         return calls.launches(self.chain, [self.specs[e] for e in calls.edges], self.n_rows)
 
 
@@ -236,8 +236,10 @@ class Calls:
         found: Fusion = chain.fusions[key]
         return found
 
-    def launches(self, chain: GpuChain, specs: list[Spec], n: int) -> list[Launch]:
-        return self.fusion(chain).plan(self.calls, specs, n) if self.calls else []
+    def launches(self, chain: GpuChain, specs: list[Spec], n: int, traced: Any = None) -> list[Launch]:
+        """`traced` gives the column of an array of arguments, if the launches are traced."""
+        calls = self.calls if traced is None else [c._replace(args=traced(c.args)) for c in self.calls]
+        return self.fusion(chain).plan(calls, specs, n) if calls else []
 
     def tensors(self, launches: list[Launch]) -> list[Edge]:
         """Those in memory."""

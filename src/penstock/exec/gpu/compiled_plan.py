@@ -8,9 +8,8 @@ import time
 from typing import Any
 
 from ...core import kernels
-from ...core.batch import Spec
-from ...gpu.decided import OddBatch, chosen, expect
 from ...gpu.launch import Launch
+from ...gpu.source import OddBatch
 from ..context import Context
 from ..cpu.compiled_plan import ChainPlans
 from ..cpu.plan_cache import Planned
@@ -46,15 +45,20 @@ class TracedSegment(GpuSegment):
         trace.more["views"] = {e: x.value for e, x in trace.views.items()}
         return trace.traced(self.specs)
 
-    def _chosen(self, calls: Calls, columns: list[dict[str, Any]]) -> list[Launch]:
+    def _chosen(self, calls: Calls) -> list[Launch]:
         """The launches for the batch at hand. What they follow from is checked for later batches."""
-        trace, specs = self.trace, [self.specs[e] for e in calls.edges]
-        at_hand = [Spec(trace.values(trace.settled(s.stored)), s.dtype, s.layout) for s in specs]
-        launches = calls.launches(self.chain, at_hand, self.n_rows)
-        scratch = expect(trace, calls.fusion(self.chain), calls.calls, columns, at_hand, specs)
-        trace.more["scratch"] = [trace.settled(x.reshape(1)) for x in scratch]
-        trace.more["chosen"] = chosen(calls.calls, launches)
+        trace = self.trace
+        launches = calls.launches(self.chain, [self.specs[e] for e in calls.edges], self.n_rows, trace.of_memory)
+        scratch = {id(x): x for launch in launches for x in launch.more_scratch}
+        trace.more["scratch"] = [trace.settled(x.reshape(1)) for x in scratch.values()]
+        trace.more["chosen"] = _compiled_in(launches)
         return launches
+
+
+def _compiled_in(launches: list[Launch]) -> list[tuple | None]:
+    """What has to be the same in each plan of a program. For smaller samples less may be chosen, which is not enough
+    for others that pass the checks. Bytes of scratch memory follow from that, or from the grid."""
+    return [None if x.only_time else (x.source, x.block, x.shared, x.zero) for x in launches]
 
 
 def bound_plan(chain: GpuChain, ctx: Context, bound: BoundPlan) -> GpuPlan:
@@ -70,7 +74,7 @@ def bound_plan(chain: GpuChain, ctx: Context, bound: BoundPlan) -> GpuPlan:
     called = [link for link in chain.links if not link.op.aliases]
     calls = Calls(wiring, [(c, k, rows.array) for c, k, rows in zip(called, plan.kernels, bound.arguments)])
     launches = calls.launches(chain, [specs[e] for e in calls.edges], ctx.n)
-    if chosen(calls.calls, launches) != of["chosen"]:
+    if _compiled_in(launches) != of["chosen"]:
         raise OddBatch("a plan for this batch is not good for others that the program plans")
     for e in calls.shapes(launches):
         if e not in bound.shapes:
