@@ -10,6 +10,8 @@
 
 constexpr int64_t kLargestRadix = 31;
 constexpr size_t kMostKept = 32;
+constexpr int64_t kNear =
+    128;  // turns of a LongRealFft are products of those of so many neighbours and of every kNear-th
 
 static void push(std::vector<float> &to, double turn) {  // exp(-2 pi i turn)
   to.push_back((float)std::cos(2 * M_PI * turn));
@@ -233,14 +235,17 @@ void RealFft::run(Lanes *out, Lanes *work, int power) const {
 }
 
 LongRealFft::LongRealFft(int64_t n) : half_(n / 2), part_(half_ / kLanes), fft_(part_) {
-  joins_.resize(part_ * 2 * kLanes);
-  for (int64_t k = 0; k < part_; k++)
-    for (int64_t lane = 0; lane < kLanes; lane++) {
-      const double turn = (double)(k * lane) / half_;
-      joins_[(2 * k) * kLanes + lane] = (float)std::cos(2 * M_PI * turn);
-      joins_[(2 * k + 1) * kLanes + lane] = (float)-std::sin(2 * M_PI * turn);
+  const auto push_turns = [&](int64_t k) {
+    Complex turns;
+    for (int lane = 0; lane < kLanes; lane++) {
+      const double turn = 2 * M_PI * (double)(k * lane) / (double)half_;
+      turns.re[lane] = (float)std::cos(turn), turns.im[lane] = (float)-std::sin(turn);
     }
-  const int64_t turns = half_ / 2 + 1;
+    joins_.insert(joins_.end(), (const float *)&turns, (const float *)(&turns + 1));
+  };
+  for (int64_t k = 0; k < kNear; k++) push_turns(k);
+  for (int64_t k = 0; k < part_; k += kNear) push_turns(k);
+  const int64_t turns = half_ / 2 + kLanes;
   turns_.resize(2 * turns);
   for (int64_t k = 0; k < turns; k++) {
     turns_[k] = (float)std::cos(2 * M_PI * k / n);
@@ -267,29 +272,36 @@ CLONES static void take_pairs(Complex *z, const float *in, int64_t n_in, int64_t
 
 // Rows become columns.
 ALWAYS_INLINE static void transpose_lanes(Lanes (&x)[kLanes]) {
-  float flat[kLanes * kLanes];
-  for (int i = 0; i < kLanes; i++) store(flat + i * kLanes, x[i]);
-  float turned[kLanes * kLanes];
+  typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
+  Lanes ones[kLanes], twos[kLanes];
+  for (int i = 0; i < kLanes; i += 2) {
+    ones[i] = __builtin_shuffle(x[i], x[i + 1], Ints{0, 8, 1, 9, 4, 12, 5, 13});
+    ones[i + 1] = __builtin_shuffle(x[i], x[i + 1], Ints{2, 10, 3, 11, 6, 14, 7, 15});
+  }
   for (int i = 0; i < kLanes; i += 4)
-    for (int j = 0; j < kLanes; j += 4) {
-      Four r[4];
-      for (int k = 0; k < 4; k++) r[k] = load<Four>(flat + (i + k) * kLanes + j);
-      transpose(r);
-      for (int k = 0; k < 4; k++) store(turned + (j + k) * kLanes + i, r[k]);
+    for (int j = 0; j < 2; j++) {
+      twos[i + 2 * j] = __builtin_shuffle(ones[i + j], ones[i + j + 2], Ints{0, 1, 8, 9, 4, 5, 12, 13});
+      twos[i + 2 * j + 1] = __builtin_shuffle(ones[i + j], ones[i + j + 2], Ints{2, 3, 10, 11, 6, 7, 14, 15});
     }
-  for (int i = 0; i < kLanes; i++) x[i] = load<Lanes>(turned + i * kLanes);
+  for (int i = 0; i < 4; i++) {
+    x[i] = __builtin_shuffle(twos[i], twos[i + 4], Ints{0, 1, 2, 3, 8, 9, 10, 11});
+    x[i + 4] = __builtin_shuffle(twos[i], twos[i + 4], Ints{4, 5, 6, 7, 12, 13, 14, 15});
+  }
 }
 
 // re and im hold the frequencies in their order.
 CLONES static void join_lanes(float *re, float *im, const Complex *z, const Fft &order, const float *joins,
                               int64_t part) {
+  const auto turn_at = [&](int64_t i) -> Complex {
+    return {load<Lanes>(joins + 2 * i * kLanes), load<Lanes>(joins + (2 * i + 1) * kLanes)};
+  };
   for (int64_t k = 0; k < part; k += kLanes) {
+    const Complex far = turn_at(kNear + k / kNear);
     Lanes rows[2][kLanes];
     for (int i = 0; i < kLanes; i++) {
-      const Complex &c = z[order.place(k + i)];
-      const Lanes w_re = load<Lanes>(joins + 2 * (k + i) * kLanes),
-                  w_im = load<Lanes>(joins + (2 * (k + i) + 1) * kLanes);
-      rows[0][i] = c.re * w_re - c.im * w_im, rows[1][i] = c.re * w_im + c.im * w_re;
+      const Complex &c = z[order.place(k + i)], near = turn_at(k % kNear + i);
+      const Complex v = {c.re * near.re - c.im * near.im, c.re * near.im + c.im * near.re};
+      rows[0][i] = v.re * far.re - v.im * far.im, rows[1][i] = v.re * far.im + v.im * far.re;
     }
     transpose_lanes(rows[0]), transpose_lanes(rows[1]);
     Complex x[kLanes];
@@ -299,18 +311,25 @@ CLONES static void join_lanes(float *re, float *im, const Complex *z, const Fft 
   }
 }
 
-// As powers_of_pairs.
-CLONES static void powers_in_order(float *__restrict out, const float *__restrict re, const float *__restrict im,
-                                   const float *__restrict cosines, const float *__restrict sines, int64_t half) {
+ALWAYS_INLINE static Lanes reversed(const Lanes &x) {
+  typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
+  return __builtin_shuffle(x, Ints{7, 6, 5, 4, 3, 2, 1, 0});
+}
+
+// As powers_of_pairs. The last frequencies may go beyond the middle, where others were written, of the same numbers.
+CLONES static void powers_in_order(float *out, const float *re, const float *im, const float *cosines,
+                                   const float *sines, int64_t half) {
   const float sum = re[0] + im[0], difference = re[0] - im[0];
   out[0] = sum * sum, out[half] = difference * difference;
-  for (int64_t k = 1; k <= half / 2; k++) {
-    const float b_re = re[half - k], b_im = im[half - k];
-    const float even_re = (re[k] + b_re) * 0.5f, even_im = (im[k] - b_im) * 0.5f;
-    const float x = (im[k] + b_im) * 0.5f, y = (b_re - re[k]) * 0.5f;
-    const float odd_re = x * cosines[k] - y * sines[k], odd_im = x * sines[k] + y * cosines[k];
-    const float p = even_re + odd_re, q = even_im + odd_im, r = even_re - odd_re, s = even_im - odd_im;
-    out[k] = p * p + q * q, out[half - k] = r * r + s * s;
+  for (int64_t k = 1; k <= half / 2; k += kLanes) {
+    const int64_t mirrored = half - k - (kLanes - 1);
+    const Complex a = {load<Lanes>(re + k), load<Lanes>(im + k)};
+    const Complex b = {reversed(load<Lanes>(re + mirrored)), reversed(load<Lanes>(im + mirrored))};
+    const Lanes cosine = load<Lanes>(cosines + k), sine = load<Lanes>(sines + k);
+    const Complex even = {(a.re + b.re) * 0.5f, (a.im - b.im) * 0.5f};
+    const Lanes x = (a.im + b.im) * 0.5f, y = (b.re - a.re) * 0.5f;
+    const Complex odd = {x * cosine - y * sine, x * sine + y * cosine};
+    store(out + k, squared(even + odd)), store(out + mirrored, reversed(squared(even - odd)));
   }
 }
 
@@ -320,7 +339,7 @@ void LongRealFft::run(float *out, const float *in, int64_t n_in, Lanes *work, in
   take_pairs(z, in, n_in, part_);
   fft_.run(z, z + 2 * part_);
   join_lanes(re, im, z, fft_, joins_.data(), part_);
-  const float *cosines = turns_.data(), *sines = cosines + half_ / 2 + 1;
+  const float *cosines = turns_.data(), *sines = cosines + half_ / 2 + kLanes;
   powers_in_order(out, re, im, cosines, sines, half_);
   if (power == 1) roots(out, half_ + 1);
 }

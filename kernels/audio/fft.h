@@ -74,6 +74,6 @@ class LongRealFft {
  private:
   int64_t half_, part_;       // complex numbers: of the signal, of a lane
   Fft fft_;                   // of a lane
-  std::vector<float> joins_;  // (part, 2, kLanes): real and imaginary parts of exp(-2 pi i k lane / half)
-  std::vector<float> turns_;  // (2, half / 2 + 1): those of exp(-2 pi i k / n)
+  std::vector<float> joins_;  // (.., 2, kLanes): real and imaginary parts of exp(-2 pi i k lane / half)
+  std::vector<float> turns_;  // (2, half / 2 + kLanes): those of exp(-2 pi i k / n)
 };

@@ -2,6 +2,7 @@
 #include "audio/preemphasis_filter.h"
 
 #include "core/kernel.h"
+#include "core/stream.h"
 
 constexpr int64_t kBlock = 1024;
 
@@ -19,13 +20,15 @@ static void for_numbers(int dtype, F f) {
   for_types<uint8_t, uint16_t, uint32_t, uint64_t, int8_t, int16_t, int32_t, int64_t, float, double>(dtype, f);
 }
 
-static void run(const Tensor *out, const Tensor *in, const PreemphasisFilterArgs &a, Scratch &) {
+static void run(const Tensor *out, const Tensor *in, const PreemphasisFilterArgs &a, Scratch &scratch) {
   const int64_t n = in->volume(), other = element_before_first(a.border, n);
   if (!n) return;
   if (in->dtype == FLOAT && out->dtype == FLOAT) {
     const float *x = in->as<float>();
-    out->as<float>()[0] = x[0] - (other < 0 ? 0 : a.coeff * x[other]);
-    return filter(out->as<float>() + 1, x + 1, n - 1, a.coeff);
+    return write_blocks(out->as<float>(), n, scratch, [&](float *to, int64_t first, int64_t m) {
+      if (!first) *to++ = x[0] - (other < 0 ? 0 : a.coeff * x[other]), first++, m--;
+      filter(to, x + first, m, a.coeff);
+    });
   }
   double values[kBlock + 1], filtered[kBlock];
   for (int64_t first = 0; first < n; first += kBlock) {

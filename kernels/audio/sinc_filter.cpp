@@ -7,6 +7,7 @@
 #include "audio/lanes.h"
 
 constexpr int64_t kBlock = 256;  // places are summed up in float within blocks of so many outputs, as DALI does
+constexpr int kSide = 4;         // blocks at once: each sum waits for the one before it
 
 SincFilter::SincFilter(int lobes, double bandwidth) : lobes_(lobes), bandwidth_(bandwidth) {
   const bool is_plain = bandwidth >= 1;
@@ -40,30 +41,50 @@ CLONES static void split_places(int32_t *__restrict first, int32_t *__restrict p
   }
 }
 
-// out[i] = sum of in[first[i] + k] * (weights[k] + rest[i] * steps[k]), weights being those of phase[i].
-CLONES static void convolve(float *out, int64_t out_step, int64_t n, const float *in, const int32_t *first,
-                            const int32_t *phase, const float *rest, const float *weights, int64_t taps) {
-  for (int64_t i = 0; i < n; i += 4) {
-    Four part[4];
-    for (int j = 0; j < 4; j++) {
-      const int64_t o = std::min(i + j, n - 1);
-      const float *x = in + first[o], *w = weights + phase[o] * 2 * taps;
+// The sums of eight vectors, each in its lane.
+ALWAYS_INLINE static Lanes sums_of(const Lanes (&x)[kLanes]) {
+  typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
+  Lanes pairs[4], fours[2];
+  for (int i = 0; i < 4; i++)
+    pairs[i] = __builtin_shuffle(x[2 * i], x[2 * i + 1], Ints{0, 8, 2, 10, 4, 12, 6, 14}) +
+               __builtin_shuffle(x[2 * i], x[2 * i + 1], Ints{1, 9, 3, 11, 5, 13, 7, 15});
+  for (int i = 0; i < 2; i++)
+    fours[i] = __builtin_shuffle(pairs[2 * i], pairs[2 * i + 1], Ints{0, 1, 8, 9, 4, 5, 12, 13}) +
+               __builtin_shuffle(pairs[2 * i], pairs[2 * i + 1], Ints{2, 3, 10, 11, 6, 7, 14, 15});
+  return __builtin_shuffle(fours[0], fours[1], Ints{0, 1, 2, 3, 8, 9, 10, 11}) +
+         __builtin_shuffle(fours[0], fours[1], Ints{4, 5, 6, 7, 12, 13, 14, 15});
+}
+
+// Where outputs are in the input: their element i is at i * kSide, as places are summed up for kSide blocks at once.
+struct Places {
+  const int32_t *first, *phase;
+  const float *rest;
+};
+
+// out[i] = sum of in[first[i] + k] * (weights[k] + rest[i] * steps[k]), weights being those of phase[i]; without
+// `kBetween`, no place is between two phases.
+template <int64_t kTaps, bool kBetween>
+CLONES static void convolve(float *out, int64_t out_step, int64_t n, const float *in, const Places &places,
+                            const float *weights, int64_t any_taps) {
+  const int64_t taps = kTaps ? kTaps : any_taps;
+  for (int64_t i = 0; i < n; i += kLanes) {
+    Lanes parts[kLanes];
+    for (int j = 0; j < kLanes; j++) {
+      const int64_t at = std::min(i + j, n - 1) * kSide;
+      const float *x = in + places.first[at], *w = weights + places.phase[at] * 2 * taps;
       Lanes sum = {}, change = {};
       for (int64_t k = 0; k < taps; k += kLanes) {
         const Lanes v = load<Lanes>(x + k);
-        sum += v * load<Lanes>(w + k), change += v * load<Lanes>(w + taps + k);
+        sum += v * load<Lanes>(w + k);
+        if (kBetween) change += v * load<Lanes>(w + taps + k);
       }
-      sum += rest[o] * change;
-      float all[kLanes];
-      store(all, sum);
-      part[j] = load<Four>(all) + load<Four>(all + 4);
+      parts[j] = kBetween ? sum + places.rest[at] * change : sum;
     }
-    transpose(part);
-    const Four sums = part[0] + part[1] + (part[2] + part[3]);
-    if (out_step == 1 && i + 4 <= n)
+    const Lanes sums = sums_of(parts);
+    if (out_step == 1 && i + kLanes <= n)
       store(out + i, sums);
     else
-      for (int j = 0; j < 4 && i + j < n; j++) out[(i + j) * out_step] = sums[j];
+      for (int j = 0; j < kLanes && i + j < n; j++) out[(i + j) * out_step] = sums[j];
   }
 }
 
@@ -71,19 +92,30 @@ void SincFilter::run(float *out, int64_t out_step, int64_t first_out, int64_t n_
                      double out_rate) const {
   const double scale = in_rate / out_rate;
   const float step = (float)scale;
-  int32_t first[kBlock], phase[kBlock];
-  float rest[kBlock], place[kBlock];
+  int32_t first[kBlock * kSide], phase[kBlock * kSide];
+  float rest[kBlock * kSide], place[kBlock * kSide];
+  const bool is_between = scale != std::floor(scale);
+  const auto convolve_taps = is_between    ? taps_ == 32 ? convolve<32, true> : convolve<0, true>
+                                : taps_ == 64 ? convolve<64, false>
+                                           : convolve<0, false>;
   const int64_t end = first_out + n_out;
-  for (int64_t block = first_out / kBlock * kBlock; block < end; block += kBlock) {
-    const int64_t skipped = std::max<int64_t>(first_out - block, 0), n = std::min(kBlock, end - block) - skipped;
-    const double start = block * scale;
-    const int64_t whole = (int64_t)std::floor(start);
-    float at = (float)(start - whole);
-    for (int64_t i = 0; i < skipped; i++) at += step;
-    for (int64_t i = 0; i < n; i++, at += step) place[i] = at;
-    split_places(first, phase, rest, place, n, (int32_t)reach_, (int32_t)phases_);
-    convolve(out + (block + skipped - first_out) * out_step, out_step, n, in + whole, first, phase, rest,
-             weights_.data(), taps_);
+  for (int64_t group = first_out / kBlock * kBlock; group < end; group += kBlock * kSide) {
+    int64_t whole[kSide];
+    Four at;
+    for (int k = 0; k < kSide; k++) {
+      const double start = (double)(group + k * kBlock) * scale;
+      whole[k] = (int64_t)std::floor(start);
+      at[k] = (float)(start - (double)whole[k]);
+    }
+    const int64_t rows = std::min(kBlock, end - group);
+    for (int64_t i = 0; i < rows; i++, at += step) store(place + i * kSide, at);
+    split_places(first, phase, rest, place, rows * kSide, (int32_t)reach_, (int32_t)phases_);
+    for (int64_t k = 0, block = group; k < kSide && block < end; k++, block += kBlock) {
+      const int64_t skipped = std::max<int64_t>(first_out - block, 0), n = std::min(kBlock, end - block) - skipped;
+      const int64_t begin = skipped * kSide + k;
+      convolve_taps(out + (block + skipped - first_out) * out_step, out_step, n, in + whole[k],
+                    {first + begin, phase + begin, rest + begin}, weights_.data(), taps_);
+    }
   }
 }
 
@@ -112,7 +144,10 @@ void resample_channels(float *out, int64_t n_out, const float *in, int64_t n, in
   std::fill(padded, at, 0.0f);
   std::fill(at + n, at + end, 0.0f);
   for (int64_t c = 0; c < channels; c++) {
-    for (int64_t i = 0; i < n; i++) at[i] = in[i * channels + c];
+    if (channels == 1)
+      std::copy_n(in, n, at);
+    else
+      for (int64_t i = 0; i < n; i++) at[i] = in[i * channels + c];
     filter.run(out + c, channels, 0, n_out, at, in_rate, out_rate);
   }
 }

@@ -65,3 +65,9 @@ def test_an_empty_signal_stays_empty():  # where DALI writes to its neighbour
 
     (out,) = pipe().run()
     assert out.at(0).tolist() == [] and out.at(1).tolist() == [0.5, 1.5]
+
+
+def test_outputs_that_pass_the_caches():  # where they are larger than these, they are made block by block
+    x = np.random.default_rng(0).standard_normal(5_000_001).astype("f4")
+    out = pipeline_def(lambda: fn.preemphasis_filter(types.Constant(x), preemph_coeff=0.5), batch_size=1)().run()[0]
+    np.testing.assert_array_equal(out.at(0), x - np.float32(0.5) * np.concatenate([x[:1], x[:-1]]))
