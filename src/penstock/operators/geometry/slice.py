@@ -123,7 +123,7 @@ class Slice(WindowCopy):
         elif rel_end is not None:
             stop = rel_end * size
         elif shape is not None:
-            stop = begin + shape
+            stop = begin.astype("f8") + shape  # beyond what int32 holds, in long recordings
         elif rel_shape is not None and rel_start is not None:
             stop = np.maximum((rel_start.astype("f8") + rel_shape) * extent, begin)  # begin has the error of float32
         elif rel_shape is not None:
