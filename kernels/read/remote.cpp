@@ -62,12 +62,12 @@ std::shared_ptr<Object> RemoteStorage::open(const char *name, Way way) {
 }
 
 void RemoteStorage::know(const std::string &name, RemoteVersion found) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<std::shared_mutex> lock(versions_mutex_);
   versions_[hash_of(name)] = found;
 }
 
 bool RemoteStorage::known(const std::string &name, RemoteVersion *version) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::shared_lock<std::shared_mutex> lock(versions_mutex_);
   const auto found = versions_.find(hash_of(name));
   if (found == versions_.end()) return false;
   *version = found->second;
@@ -127,7 +127,7 @@ bool RemoteStorage::from_cache(const std::string &name, RemoteVersion version, i
                                char *to) {
   const int64_t block = offset / DiskCache::kBlock;
   if (!cache_->read(name, block, version, offset - block * DiskCache::kBlock, length, to)) return false;
-  queue_.add(counts_.cached_bytes, length);
+  cached_bytes_ += length;
   return true;
 }
 
@@ -171,7 +171,7 @@ RemoteStorage::Answer RemoteStorage::ask(const std::string &name, int64_t offset
   if (answer->is_unchanged) return answer;
   RemoteVersion first;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::shared_mutex> lock(versions_mutex_);
     first = versions_.emplace(hash_of(name), answer->found).first->second;
   }
   if (first.size == answer->found.size && first.version == answer->found.version) return answer;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects that other machines keep: those whose names are URLs.
 #pragma once
+#include <shared_mutex>
 #include <unordered_set>
 
 #include "read/disk_cache.h"
@@ -20,7 +21,11 @@ class RemoteStorage : public Storage {
   void know(const std::string &name, RemoteVersion found);
   // Nobody waits any more for what is being read.
   void close() { closing_ = true; }
-  RemoteCounts counts() { return queue_.read(counts_); }
+  RemoteCounts counts() {
+    RemoteCounts counts = queue_.read(counts_);
+    counts.cached_bytes = cached_bytes_;
+    return counts;
+  }
 
   static thread_local RemoteStorage *selected;  // by which this thread opens what is not of a reader's table
 
@@ -42,10 +47,12 @@ class RemoteStorage : public Storage {
   RemoteQueue &queue_;
   DiskCache *const cache_;
   RemoteCounts counts_{};
+  std::atomic<int64_t> cached_bytes_{0};  // the one of them that is counted without a lock
   std::atomic<bool> closing_{false};
   std::unique_ptr<Storage> files_ = local_files();
-  std::mutex mutex_;
+  std::shared_mutex versions_mutex_;
   std::unordered_map<uint64_t, RemoteVersion> versions_;  // by a hash of the name
+  std::mutex mutex_;                                      // of turns
   std::condition_variable turns_;
   std::unordered_set<uint64_t> being_read_;
 };

@@ -80,8 +80,32 @@ def test_another_run_asks_whether_they_are_the_same(server, tmp_path):
     assert epoch(build(server, tmp_path / "cache")) == list(server.objects.values())
 
 
+def swapped(b):
+    """Two words that lie in one column of the checksum, 640 bytes from each other."""
+    at = len(b) // 2
+    return b[:at] + b[at + 640 : at + 648] + b[at + 8 : at + 640] + b[at : at + 8] + b[at + 648 :]
+
+
+def flipped(b):
+    """The highest bits of two such words."""
+    b = bytearray(b)
+    for at in (len(b) // 2, len(b) // 2 + 640):
+        if at < len(b):
+            b[at] ^= 128
+    return bytes(b)
+
+
+def zeroed(b):
+    """A page that was never written."""
+    return b[:-100] + b"\0" * 100 if len(b) < 9000 else b[:4096] + b"\0" * 4096 + b[8192:]
+
+
 @pytest.mark.parametrize(
-    "damage", [lambda b: b[:-1], lambda b: b"", lambda b: b[:300] + b"!" + b[301:], lambda b: b[:-9] + b"!" + b[-8:]]
+    "damage",
+    [
+        *(lambda b: b[:-1], lambda b: b"", lambda b: b[:300] + b"!" + b[301:], lambda b: b[:-9] + b"!" + b[-8:]),
+        *(swapped, flipped, zeroed),
+    ],
 )
 def test_damaged_files_are_read_anew(server, tmp_path, damage):
     epoch(build(server, tmp_path / "cache"))
