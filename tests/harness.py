@@ -156,8 +156,9 @@ def build(
 
     @pipeline_def(batch_size=len(samples), num_threads=num_threads, seed=1, **options)
     def pipe():
-        x = fn.external_source(source=lambda i: samples, no_copy=True, layout=case.layout or None)
-        more = [fn.external_source(source=lambda i, e=e: e) for e in (extra or [])]
+        fed = [fn.external_source(source=lambda i: samples, no_copy=True, layout=case.layout or None)]
+        fed += [fn.external_source(source=lambda i, e=e: e) for e in (extra or [])]
+        x, *more = (d.gpu() if on and i not in REGISTRY[name].peeks else d for i, d in enumerate(fed))
         kwargs = dict(case.kwargs)
         for k, values in columns.items():
             is_frames = isinstance(values, _Frames) or (isinstance(case.kwargs[k], Column) and case.kwargs[k].per_frame)
@@ -165,10 +166,8 @@ def build(
             kwargs[k] = fn.external_source(source=lambda i, v=values: list(v), layout=layout)
         if before:
             x = trace.call(whole, (x,), {})
-        if face == "fn":
-            out = _face(fn, name)(x, *more, **on, **kwargs)
-        else:
-            out = _face(ops, class_path(name))(**kwargs)(x, *more)
+        ours = _face(fn, name) if face == "fn" else _face(ops, class_path(name))(**kwargs)
+        out = ours(x, *more, **on, **kwargs) if face == "fn" else ours(x, *more)
         out = tuple(out) if isinstance(out, (tuple, list)) else (out,)
         return (trace.call(cut, (out[0],), {}), *out[1:]) if behind else out
 

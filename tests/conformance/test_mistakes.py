@@ -53,6 +53,7 @@ MISTAKES = {
         (IMAGE, {**PASTED, "ratio": 0.5}),
         (IMAGE, {**PASTED, "paste_x": 2.0}),
         (IMAGE, {"ratio": 2.0}),
+        (IMAGE, {**PASTED, "min_canvas_size": -5.0}),
         (CHW, PASTED),
         (PLANE, PASTED),
     ],

@@ -32,6 +32,8 @@ EXPRESSIONS = {
     "x + v": lambda lib, x, f, b, s, v: x + v,
     "x + text": lambda lib, x, f, b, s, v: x + "a",
     "x + None": lambda lib, x, f, b, s, v: x + None,
+    "x + b + y": lambda lib, x, f, b, s, v: x + b + v[0, :, :2],
+    "x + [x]": lambda lib, x, f, b, s, v: x + [x],
     "x + [1]": lambda lib, x, f, b, s, v: x + [1],
     "x == None": lambda lib, x, f, b, s, v: x == None,  # noqa: E711
     "x ** x": lambda lib, x, f, b, s, v: x**x,
@@ -102,6 +104,30 @@ def outcome(lib, graph):
         return 3, [], oracle._collect(pipe.run())
     except Exception as e:
         return moment, [c.__name__ for c in type(e).__mro__ if c.__module__ == "builtins"], None
+
+
+PHRASES = {
+    "f & x": "bitwise operator `&` must be of integral type",
+    "~f": "bitwise operator `~` must be of integral type",
+    "b - b": "arithmetic operator `-` cannot be booleans",
+    "b // b": "arithmetic operator `//` cannot be booleans",
+    "-b": "arithmetic operator `-` cannot be a boolean",
+    "sqrt(b)": "arithmetic operator `sqrt` cannot be a boolean",
+    "x + b + y": "Can't broadcast shapes",
+    "x // 0": "Integer division by zero",
+}
+
+
+@pytest.mark.parametrize("text", PHRASES)
+def test_phrases(text):
+    import nvidia.dali as dali
+
+    for lib in (dali, penstock):
+        with pytest.raises(Exception, match=PHRASES[text]):
+            pipe = lib.Pipeline(batch_size=2, num_threads=1, device_id=None, prefetch_queue_depth=1)
+            with pipe:
+                pipe.set_outputs(EXPRESSIONS[text](lib, *(lib.fn.external_source(source=Twice(x)) for x in DATA)))
+            pipe.run()
 
 
 @pytest.mark.parametrize("text", EXPRESSIONS)

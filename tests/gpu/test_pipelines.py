@@ -125,15 +125,6 @@ def test_copies_between_the_devices():
         assert_close(got[1], want[1])
 
 
-def test_a_gpu_operator_takes_data_of_the_cpu():
-    def define(device):
-        x = fn.random.uniform(range=(0, 255), shape=(6, 7, 3))
-        return fn.brightness(x, brightness=2.0, device=device)
-
-    for got, want in both(define):
-        assert_close(got[0], want[0])
-
-
 def test_sources_for_the_gpu():
     def define(device):
         return fn.external_source(lambda: np.arange(6, dtype="f4").reshape(3, 2), device=device, batch=True)

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def, types
+from penstock import Pipeline, fn, ops, pipeline_def, types
 
 RNG = np.random.default_rng(4)
 IMAGES = [RNG.integers(0, 256, s, "u1") for s in ((5, 6, 3), (4, 7, 3))]
@@ -52,7 +52,7 @@ def run(define, *data):
         (lambda x: fn.random.choice(5, x), "CPU"),
         (lambda x: fn.random.coin_flip(x), "GPU"),
         (lambda x: fn.cast_like(fn.random.uniform(shape=[4], range=[0, 200]), x, device="cpu"), "CPU"),
-        (lambda x: fn.cast_like(fn.random.uniform(shape=[4], range=[0, 200]), x), "GPU"),
+        (lambda x: fn.cast_like(fn.random.uniform(shape=[4], range=[0, 200]).gpu(), x), "GPU"),
         (lambda x: fn.copy(x, device="cpu"), "CPU"),
         (lambda x: fn.copy(x, device="gpu"), "GPU"),
         (lambda x: fn.shapes(x, device="cpu"), "CPU"),
@@ -90,3 +90,29 @@ def test_metadata_stays_where_it_is():
     assert repr(p).count("upload: ") == 1
     for got, want in zip(p.run()[0].as_cpu(), IMAGES):
         np.testing.assert_array_equal(got, want.astype("f4"))
+
+
+@pytest.mark.parametrize(
+    "call, i",
+    [
+        (lambda c, g: fn.flip(c, device="gpu"), 0),
+        (lambda c, g: fn.cat(g, c), 1),
+        (lambda c, g: fn.slice(c, g), 0),
+        (lambda c, g: fn.normalize(c, mean=1.0, device="gpu"), 0),
+        (lambda c, g: ops.Flip(device="gpu")(c), 0),
+    ],
+)
+def test_what_lies_on_the_cpu_is_not_copied_unasked(call, i):
+    """As in DALI, told where it is written."""
+    with Pipeline(batch_size=1, device_id=0):
+        c, g = fn.external_source(name="c"), fn.external_source(name="g").gpu()
+        with pytest.raises(RuntimeError, match=f'input {i}, .* is stored on incompatible device "cpu"') as caught:
+            call(c, g)
+    assert __file__ in str(caught.value)
+
+
+def test_what_may_lie_anywhere_is_copied():
+    with Pipeline(batch_size=1, device_id=0):
+        c, g = fn.external_source(name="c"), fn.external_source(name="g").gpu()
+        for made in (c + g, fn.copy(c, device="gpu"), fn.filter(g, c), fn.cat(g, np.zeros(3)), fn.cat(g, [1, 2])):
+            assert made.device == "gpu"

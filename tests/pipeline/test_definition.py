@@ -318,7 +318,7 @@ def test_names_have_to_differ():
 def test_a_pipeline_on_the_gpu_needs_a_device_id():
     @pipeline_def(batch_size=1)
     def pipe():
-        return fn.brightness(images(), device="gpu")
+        return fn.brightness(images().gpu())
 
     for kind in (ValueError, RuntimeError):  # in DALI it is a RuntimeError
         with pytest.raises(kind, match="has operators on the GPU and no device_id.*device_id=0"):

@@ -18,7 +18,7 @@ import numpy as np
 from . import dtypes, kernels, rng
 from .batch import Batch, Spec
 from .dtypes import DALIDataType, DALIImageType, DALIInterpType
-from .errors import UnexpectedArgument, suggest
+from .errors import PipelineError, UnexpectedArgument, suggest
 from .tracing import IMMEDIATE, Native
 
 REGISTRY: dict[str, type[Operator]] = {}  # by public name: "resize", "readers.file"
@@ -59,6 +59,7 @@ class Arg:
 
     tensor = False
     per_frame = False
+    is_index = False  # data is integers without dimensions
 
     def __init__(
         self,
@@ -208,6 +209,7 @@ class Operator:
     fuses_with: ClassVar[dict[str, str]] = {}
     gpu_stage: ClassVar[str] = ""  # "module:Class" of the `gpu.stage.GpuStage` that runs it there, if no chain does
     peeks: ClassVar[tuple[int, ...]] = ()  # inputs whose data `plan` reads (a.batches[i]): made before its chain begins
+    copied: ClassVar[tuple[int, ...]] = ()  # inputs that a GPU operator takes from the CPU, too, and copies
     metadata: ClassVar[tuple[int, ...]] = ()  # inputs of which only spec and sources are read: they may lie anywhere
     n_named: ClassVar[int | None] = None  # how many inputs tell where samples come from; None: all
     regroups: ClassVar[bool] = False  # `run` gives out samples of its inputs, not copies: it can do so on either device
@@ -218,6 +220,7 @@ class Operator:
     n_inputs: int = 0  # of this call; for `n_outputs`
     in_order: ClassVar[bool] = False  # `run` is called for one batch after the other, never for two at once
     is_prompt: bool = False  # `run`, or `take` and `load`, wait for nothing and call no code of the user's
+    sample_error: ClassVar[type[PipelineError]] = PipelineError  # of bad samples, if they are raised
     mixes_samples: ClassVar[bool] = False  # an output sample depends on other samples of the batch
     # Its rules can be traced (tracing.py) and need not run for every batch. They may compute with the number of
     # samples, in proportion to it, but not decide by it.

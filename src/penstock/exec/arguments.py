@@ -120,6 +120,8 @@ def has_frames(arg: Arg, batch: Batch) -> bool:
 
 def _data_column(arg: Arg, batch: Batch, n: int, counts: np.ndarray | None, scalar: bool = False) -> np.ndarray:
     """(rows,) for a scalar argument, (rows, k) for a vector."""
+    if arg.is_index:
+        _check_index(batch)
     is_vector = (arg.vector or arg.ragged) and not scalar
     column: np.ndarray
     if counts is None and batch.spec.is_dense:  # as mostly
@@ -147,6 +149,17 @@ def _data_column(arg: Arg, batch: Batch, n: int, counts: np.ndarray | None, scal
         raise ValueError(f"argument '{arg.name}' takes one value per sample; got samples of shape {values.shape[1:]}")
     column = _cast(arg, column)
     return column if counts is None else np.repeat(column, counts, axis=0)
+
+
+def _check_index(batch: Batch) -> None:
+    spec = batch.spec
+    if spec.ndim:
+        raise ValueError(
+            f"Array indices must be scalar (0D). Got {spec.ndim}D tensor; fn.squeeze or fn.reshape(x, shape=[]) drops "
+            "the dimensions of one element"
+        )
+    if spec.dtype.kind not in "iu":
+        raise ValueError(f"Array index must be of integral type. Got: {spec.dtype.name}; fn.cast converts it")
 
 
 def frames_of_argument(arg: Arg, batch: Batch, counts: np.ndarray) -> np.ndarray:

@@ -254,9 +254,7 @@ class DataNode:
                 "that is not computed yet: penstock.math has mathematical functions, fn.reductions sums and their "
                 "kind, and fn.python_function(x, function=...) calls any function of NumPy"
             )
-        # NumPy gives its scalars as arrays without dimensions.
-        scalars = (x[()] if isinstance(x, np.ndarray) and x.ndim == 0 else x for x in operands)
-        return arithmetic(operation, *scalars)
+        return arithmetic(operation, *map(_as_python_number, operands))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:  # else np.mean(x) would be x / 1
         raise TypeError(
@@ -304,6 +302,15 @@ _UFUNCS = {
 }
 
 
+def _as_python_number(operand: Any) -> Any:
+    """`np.int64(2) * node` is `2 * node`, an int32, as in DALI; on the right NumPy's scalars keep their type. So do
+    those on the left that 32 bits can't hold."""
+    if not isinstance(operand, (np.generic, np.ndarray)) or operand.ndim:
+        return operand
+    value = operand.item()
+    return operand.dtype.type(value) if isinstance(value, int) and not -(2**31) <= value < 2**31 else value
+
+
 def arithmetic(operation: str, *operands: Any) -> DataNode:
     """A call of fn.arithmetic with operands that are DataNodes, numbers or arrays."""
     from . import trace  # which imports this module
@@ -311,6 +318,14 @@ def arithmetic(operation: str, *operands: Any) -> DataNode:
     kwargs: dict[str, Any] = {"operation": operation}
     nodes = []
     for i, operand in enumerate(operands):
+        if isinstance(operand, (list, tuple)) and any(isinstance(o, DataNode) for o in operand):
+            raise TypeError(
+                f"operand {i} of operation '{operation}' must be a DataNode or a constant; got a "
+                f"{type(operand).__name__} of DataNodes. Operators with several outputs return a list: take one of "
+                "them, as in `out[0]`"
+            )
+        if hasattr(operand, "__array__") and not isinstance(operand, DataNode) and np.ndim(operand) == 0:
+            operand = np.asarray(operand)[()]  # also of types.Constant, with its type
         if isinstance(operand, (bool, int, float, np.generic)) and "constant" not in kwargs:
             kwargs |= {"constant": operand, "constant_at": i}
         else:

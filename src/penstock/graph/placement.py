@@ -69,12 +69,29 @@ def choose(cls: type[Operator], device: str | None, inputs: tuple) -> str:
         hint = " Its outputs can be sent to the GPU with .gpu()." if device == "gpu" and not cls.inputs[1] else ""
         raise ValueError(f"{name}: device='{device}' can't be used: it takes {accepted}.{hint}")
     for i, x in enumerate(inputs):
-        if device != "gpu" and i not in cls.metadata and isinstance(x, DataNode) and x.device == "gpu":
+        if not isinstance(x, DataNode) or i in cls.metadata:
+            continue
+        if device != "gpu" and x.device == "gpu":
             raise ValueError(
                 f"{name}: input {i}, {x.told()}, is on the GPU and device='{device}' reads from the CPU; "
                 + ("use device='gpu'" if "gpu" in cls.devices else "copy it with .cpu()")
             )
     return device
+
+
+def check_inputs(cls: type[Operator], device: str | None, inputs: tuple) -> None:
+    """Refuses inputs on the CPU for an operator on the GPU, as DALI does: nothing is copied that nobody asked for.
+    Constants are copied once."""
+    nodes = [(i, x) for i, x in enumerate(inputs) if isinstance(x, DataNode)]
+    if (device or ("gpu" if any(x.device == "gpu" for _, x in nodes) else "cpu")) != "gpu":
+        return
+    for i, x in nodes:
+        is_free = i in (*cls.metadata, *cls.peeks, *cls.copied) or x.source.op.fn_name == "constant"
+        if x.device == "cpu" and not is_free and "gpu" in cls.devices:
+            raise ValueError(
+                f'{cls.display_name()}: input {i}, {x.told()}, is stored on incompatible device "cpu": the operator '
+                "runs on the GPU. Copy the input there with .gpu()"
+            )
 
 
 def place(cls: type[Operator], device: str, inputs: tuple[DataNode, ...], arguments: dict[str, Any]) -> tuple:

@@ -69,7 +69,9 @@ def _bound(value: Any) -> Any:
 def _integer(value: Any) -> Any:
     if isinstance(value, DataNode):
         return value
-    if isinstance(value, (bool, int, np.integer, np.bool_)) or (isinstance(value, np.ndarray) and value.ndim == 0):
+    if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "biu":
+        value = value.item()
+    if isinstance(value, (bool, int, np.integer, np.bool_)):
         return int(value)
     if isinstance(value, float) or not hasattr(value, "__index__"):
         raise TypeError(

@@ -111,6 +111,13 @@ def _check_loose(cls: type[Operator], inputs: tuple) -> None:
         )
 
 
+def _check_devices(cls: type[Operator], device: str | None, inputs: tuple) -> None:
+    try:
+        placement.check_inputs(cls, device, inputs)
+    except ValueError as e:
+        raise of_argument(e, "\n".join([str(e), "", *map(str, user_sites())])) from None
+
+
 def _meant(cls: type[Operator], extra: tuple, kwargs: dict[str, Any]) -> str:
     """What to write for numbers that were given by position, where only data may be: `size=224`."""
     usual: str | None = next(
@@ -123,8 +130,16 @@ def _meant(cls: type[Operator], extra: tuple, kwargs: dict[str, Any]) -> str:
     return f"; arguments are given by name: {usual}={extra[0]!r}"
 
 
-def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any], warned: Collection[str] = ()) -> Any:
+def call(
+    cls: type[Operator],
+    inputs: tuple,
+    kwargs: dict[str, Any],
+    warned: Collection[str] = (),
+    by_program: bool = False,
+) -> Any:
     """Adds a call of operator `cls` to the pipeline being defined. Returns its output, or a list of them.
+
+    The inputs of calls in the user's program have to lie where the operator runs; those of our own are copied there.
 
     Where an input is a list of DataNodes, the call is made for each of its elements and a list is returned, unless it
     has one only.
@@ -135,7 +150,7 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any], warned: Col
         if len(sizes) > 1:
             raise ValueError(f"{cls.display_name()}: the lists of inputs differ in length: {sorted(sizes)}")
         results = [
-            call(cls, tuple(i[k] if any(i is x for x in lists) else i for i in inputs), kwargs, warned)
+            call(cls, tuple(i[k] if any(i is x for x in lists) else i for i in inputs), kwargs, warned, by_program)
             for k in range(sizes.pop())
         ]
         if len(results) == 1:
@@ -143,6 +158,8 @@ def call(cls: type[Operator], inputs: tuple, kwargs: dict[str, Any], warned: Col
         return [list(r) for r in zip(*results)] if results and isinstance(results[0], list) else results
     if not stack():
         _check_loose(cls, inputs)
+    if by_program:
+        _check_devices(cls, kwargs.get("device"), inputs)
     expanded = cls.expand(inputs, dict(kwargs), call)
     if expanded is not None:
         return expanded

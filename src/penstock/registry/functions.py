@@ -43,7 +43,7 @@ def _function(cls: type[Operator], name: str, warning: str = "") -> Any:
             warn_deprecated(warning)
         if inputs and cls.positional:
             inputs, kwargs = (), cls.by_name(inputs, kwargs)
-        return trace.call(cls, inputs, {**defaults, **kwargs})
+        return trace.call(cls, inputs, {**defaults, **kwargs}, by_program=True)
 
     fn.__name__ = fn.__qualname__ = snake_case(name)
     fn.__doc__ = signatures.docstring(cls, warning)
@@ -66,7 +66,7 @@ def _class(cls: type[Operator], name: str, warning: str = "") -> type:
         trace.check_constants(cls, {k: v for k, v in kwargs.items() if k not in ("name", "device") and v is not None})
 
     def __call__(self: Any, *inputs: Any, **kwargs: Any) -> Any:
-        return trace.call(cls, inputs, {**self._kwargs, **kwargs}, warned=self._kwargs)
+        return trace.call(cls, inputs, {"device": "cpu", **self._kwargs, **kwargs}, self._kwargs, by_program=True)
 
     def __repr__(self: Any) -> str:
         arguments = ", ".join(f"{k}={v!r}" for k, v in self._kwargs.items())

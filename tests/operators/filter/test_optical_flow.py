@@ -32,10 +32,10 @@ def moving(height, width, channels=3, moves=MOVES, seed=3):
 def flow(samples, hints=None, **kwargs):
     @pipeline_def(batch_size=len(samples), num_threads=1, device_id=0, prefetch_queue_depth=1)
     def pipe():
-        inputs = [fn.external_source(lambda: samples, layout="FHWC")]
+        inputs = [fn.external_source(lambda: samples, layout="FHWC", device="gpu")]
         if hints is not None:
-            inputs.append(fn.external_source(lambda: hints, layout="FHWC"))
-        return fn.optical_flow(*inputs, device="gpu", **kwargs)
+            inputs.append(fn.external_source(lambda: hints, layout="FHWC", device="gpu"))
+        return fn.optical_flow(*inputs, **kwargs)
 
     p = pipe()
     out = p.run()[0].as_cpu()

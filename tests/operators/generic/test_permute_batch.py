@@ -58,7 +58,7 @@ def test_behind_and_before_others():
 def test_on_the_gpu_nothing_is_copied():
     @pipeline_def(batch_size=4, device_id=0)
     def pipe():
-        x = fn.cast(fn.external_source(source=batches), dtype=types.FLOAT, device="gpu")
+        x = fn.cast(fn.external_source(source=batches, device="gpu"), dtype=types.FLOAT)
         y = fn.permute_batch(x, indices=[1, 0, 3, 3])
         return x, y, y + 1, fn.permute_batch(np.int32([7, 8]), indices=[0, 0, 0, 0], device="gpu")
 

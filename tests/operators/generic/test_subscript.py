@@ -172,7 +172,7 @@ def test_more_errors():
         run(0, [np.int32(3)], None)
     with pytest.raises(PipelineError, match="new axes with names need an input with a layout"):
         run(newaxis("N"), layout=None)
-    with pytest.raises(PipelineError, match="takes integers; got float32"):
+    with pytest.raises(PipelineError, match="must be of integral type. Got: float32"):
         run(lambda d, i: d[i], columns=([np.float32(1)] * 4,))
     with pytest.raises(ValueError, match="the name of one axis"):
         newaxis("AB")

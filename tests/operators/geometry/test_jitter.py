@@ -29,9 +29,8 @@ def places(h, w):
 def moved(h=60, w=90, device="cpu", batches=1, seed=1, threads=1, **kwargs):
     @pipeline_def(batch_size=2, num_threads=threads, seed=seed, device_id=0 if device == "gpu" else None)
     def pipe():
-        x = fn.external_source(source=lambda i: [places(h, w)] * 2, layout="HWC")
-        on = {"device": "gpu"} if device == "gpu" else {}
-        return fn.jitter(x, fill_value=-1000, **on, **kwargs)
+        x = fn.external_source(source=lambda i: [places(h, w)] * 2, layout="HWC", device=device)
+        return fn.jitter(x, fill_value=-1000, **kwargs)
 
     p, outs = pipe(), []
     for _ in range(batches):

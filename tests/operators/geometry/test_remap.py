@@ -170,8 +170,8 @@ def test_what_is_no_place_is_outside(interp, dtype, device):
 def on_gpu(x, across, down, kwargs):
     @pipeline_def(batch_size=1, num_threads=1, device_id=0)
     def pipe():
-        y, u, v = (fn.external_source(source=lambda i, s=s: [s]) for s in (x, across, down))
-        return fn.experimental.remap(fn.reshape(y, layout="HWC"), u, v, device="gpu", **kwargs)
+        y, u, v = (fn.external_source(source=lambda i, s=s: [s], device="gpu") for s in (x, across, down))
+        return fn.experimental.remap(fn.reshape(y, layout="HWC"), u, v, **kwargs)
 
     return [np.array(pipe().run()[0].as_cpu().at(0))]
 

@@ -49,7 +49,7 @@ class Policy:
             more = f"\n({n} more bad sample{'s' * (n > 1)} in this batch)" if n else ""
             here = f"sample {row} of iteration {iteration}"
             where = here.capitalize() if source == here else f"{here.capitalize()}: {source}"
-            raise PipelineError(node.describe(f"{reason}\n{where}{more}"))
+            raise node.op.sample_error(node.describe(f"{reason}\n{where}{more}"))
         limit = self.max_errors
         if limit is not None and (count > limit if isinstance(limit, int) else count > limit * max(seen, 100)):
             last = "\n".join(f"  {e.source}: {e.reason}" for e in self.errors[-5:])

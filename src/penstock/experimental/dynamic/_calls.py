@@ -161,7 +161,7 @@ class Together:
             except BadSamples as bad:
                 raise _told(bad) from None
             except PipelineError as e:
-                raise PipelineError(retold(str(e))) from e.__cause__
+                raise type(e)(retold(str(e))) from e.__cause__
             return outputs
 
 
@@ -172,7 +172,7 @@ def _told(bad: BadSamples) -> PipelineError:
     sources = {i: "" if unknown.fullmatch(s) else s for i, (_, _, s) in samples.items()}
     name = node.op.display_name().removeprefix("fn.")
     reasons = {i: reason for i, (_, reason, _) in samples.items()}
-    return of_samples(name, node.device, node.sites, reasons, sources)
+    return of_samples(name, node.device, node.sites, reasons, sources, node.op.sample_error)
 
 
 _plans: dict[Hashable, Together] = {}

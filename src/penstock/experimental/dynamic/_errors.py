@@ -22,13 +22,20 @@ def describe(name: str, device: str, sites: Sequence[Site], cause: str) -> str:
     return f"{who}\n{where}encountered:\n\n{in_names_here(cause)}"
 
 
-def of_samples(name: str, device: str, sites: Sequence[Site], reasons: dict[int, str], sources: Any) -> PipelineError:
+def of_samples(
+    name: str,
+    device: str,
+    sites: Sequence[Site],
+    reasons: dict[int, str],
+    sources: Any,
+    kind: type[PipelineError] = PipelineError,
+) -> PipelineError:
     """That of samples which can't be handled; `sources[row]` says where each came from."""
     row, reason = min(reasons.items())
     n = len(reasons) - 1
     more = f"\n({n} more bad sample{'s' * (n > 1)} in this batch)" if n else ""
     source = f": {sources[row]}" if sources is not None and sources[row] else ""
-    return PipelineError(describe(name, device, sites, f"{reason}\nSample {row} of the batch{source}{more}"))
+    return kind(describe(name, device, sites, f"{reason}\nSample {row} of the batch{source}{more}"))
 
 
 def _name_here(found: re.Match) -> str:

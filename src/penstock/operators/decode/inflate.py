@@ -133,12 +133,12 @@ def _chunks(a: Arguments, nbytes: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
 
     if offsets is not None:
         begins = offsets
-        check((begins < 0) | (begins >= end), lambda i, j: f"chunk_offsets[{j}] is {begins[i, j]}, not in the sample")
+        check(begins < 0, lambda i, j: f"chunk_offsets[{j}] must be non-negative; got {begins[i, j]}")
+        check(begins >= end, lambda i, j: f"chunk_offsets[{j}] cannot point past the last byte; got {begins[i, j]}")
     if sizes is not None:
         counted = sizes
-        check(
-            (counted < 1) | (counted > end), lambda i, j: f"chunk_sizes[{j}] is {counted[i, j]}, no part of the sample"
-        )
+        check(counted < 1, lambda i, j: f"chunk_sizes[{j}]: chunk size must be positive; got {counted[i, j]}")
+        check(counted > end, lambda i, j: f"chunk_sizes[{j}] cannot exceed the sample size; got {counted[i, j]}")
     if offsets is None:
         assert sizes is not None
         offsets = np.cumsum(sizes, axis=1) - sizes
@@ -149,12 +149,13 @@ def _chunks(a: Arguments, nbytes: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
         check(
             sizes < 1,
             lambda i, j: (
-                f"chunk_offsets[{j}] is {offsets[i, j]} and the next one {offsets[i, j + 1]}: without "
-                "chunk_sizes they have to increase"
+                f"chunk_offsets[{j}] is {offsets[i, j]} and the next one {offsets[i, j + 1]}: the size of a chunk "
+                "would be non-positive; without chunk_sizes they have to increase"
             ),
         )
+    ends = "cannot exceed the sample size" if a.chunk_offsets is not None else "exceeds the total size of the sample"
     check(
         offsets + sizes > end,
-        lambda i, j: f"chunk {j} has {sizes[i, j]} bytes from {offsets[i, j]} on and ends behind the sample",
+        lambda i, j: f"chunk {j}, {sizes[i, j]} bytes from {offsets[i, j]} on, {ends}",
     )
     return offsets, sizes, counts

@@ -41,6 +41,7 @@ class Filter(LinearFilter):
 
     kernel = "filter/correlate"
     inputs = (2, 3)
+    copied = (1, 2)
     experimental = True
 
     anchor = PerFrame(

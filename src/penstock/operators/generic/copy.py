@@ -10,7 +10,7 @@ from ...core.op import Pointwise
 class Copy(Pointwise):
     """Copies its input, of any type and layout, into memory of its own.
 
-    With `device="cpu"` and an input on the GPU it copies to the CPU, as `.cpu()` does.
+    With a `device` that the input is not on it copies to that one, as `.cpu()` and `.gpu()` do.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
@@ -21,10 +21,12 @@ class Copy(Pointwise):
     """
 
     kernel = "generic/copy"
+    copied = (0,)
     replays = True
 
     @classmethod
     def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:
-        if kwargs.get("device") == "cpu" and len(inputs) == 1 and getattr(inputs[0], "device", "cpu") == "gpu":
-            return inputs[0].cpu()
+        wanted = kwargs.get("device")
+        if wanted in ("cpu", "gpu") and len(inputs) == 1 and getattr(inputs[0], "device", wanted) != wanted:
+            return getattr(inputs[0], wanted)()
         return None

@@ -29,6 +29,7 @@ class FullLike(Operator):
     inputs = (2, 2)
     by_frame = False
     metadata = (0,)
+    copied = (1,)
     kernel = "generic/full"
     replays = True
 

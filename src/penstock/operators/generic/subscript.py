@@ -13,6 +13,10 @@ from ...core.op import Arg, Arguments, Operator, PerSample
 from ...core.rows import MAX_DIMS
 
 
+class _Index(PerSample):
+    is_index = True
+
+
 class Subscript(Operator):
     """Takes indices and slices of each sample, as `x[1:, 0, ..., -3:]` does, which makes it.
 
@@ -39,10 +43,10 @@ class Subscript(Operator):
     )
     names = Arg([str], None, "Names of the new axes, for the layout; all or none.")
     for _k in range(MAX_DIMS):
-        vars()[f"at_{_k}"] = PerSample(int, None, f"The index, if subscript {_k} is one.")
-        vars()[f"lo_{_k}"] = PerSample(int, None, f"Where the slice begins, if subscript {_k} is one.")
-        vars()[f"hi_{_k}"] = PerSample(int, None, f"Where the slice ends, if subscript {_k} is one.")
-        vars()[f"step_{_k}"] = PerSample(int, None, f"The step of the slice, if subscript {_k} is one.")
+        vars()[f"at_{_k}"] = _Index(int, None, f"The index, if subscript {_k} is one.")
+        vars()[f"lo_{_k}"] = _Index(int, None, f"Where the slice begins, if subscript {_k} is one.")
+        vars()[f"hi_{_k}"] = _Index(int, None, f"Where the slice ends, if subscript {_k} is one.")
+        vars()[f"step_{_k}"] = _Index(int, None, f"The step of the slice, if subscript {_k} is one.")
     del _k
 
     def setup(self) -> None:

@@ -48,6 +48,10 @@ class Paste(Operator):
         if x.dtype.name != "uint8":
             raise TypeError(f"input type {x.dtype.name} is not supported; supported: uint8; fn.cast converts others")
         SampleErrors.where(~(a.ratio >= 1), lambda i: f"`ratio` of less than 1 is not supported; got {a.ratio[i]:g}")
+        least = a.min_canvas_size
+        SampleErrors.where(
+            ~(least >= 0), lambda i: f"`min_canvas_size` of less than 0 is not supported; got {least[i]:g}"
+        )
         for name in ("paste_x", "paste_y"):
             at = getattr(a, name)
             SampleErrors.where(

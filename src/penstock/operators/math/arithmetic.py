@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core import dtypes
 from ...core.batch import Spec
-from ...core.errors import ArgumentOverflow, SampleErrors
+from ...core.errors import ArgumentOverflow, PipelineValueError, SampleErrors
 from ...core.op import Arg, Arguments, Operator, Pointwise
 
 # In the order of enum Operation of the kernel.
@@ -25,6 +25,8 @@ _ON_BOOL = frozenset(("mul", "bitand", "bitor", "bitxor", "invert")) | _COMPARIS
 _REAL = {"fpow": "pow", "fabs": "abs", "div": "div", "atan2": "atan2"}
 _REAL |= {name: name for name in OPERATIONS[OPERATIONS.index("sqrt") : OPERATIONS.index("fpow")]}
 _UNARY = frozenset(OPERATIONS[OPERATIONS.index("neg") : OPERATIONS.index("fpow")]) | {"fabs"}
+_SIGNS = dict(add="+", sub="-", mul="*", div="/", floordiv="//", mod="%", neg="-", bitand="&", bitor="|", bitxor="^")
+_SIGNS |= {"shl": "<<", "shr": ">>", "invert": "~"}
 _WIDE = 100  # kWide of the kernel: 128 bits, in which uint64 and signed integers can be compared
 
 
@@ -52,6 +54,8 @@ def promote(a: np.dtype, b: np.dtype) -> np.dtype:
 def constant_type(value: Any) -> np.dtype:
     """The type of a constant: int32 and float32 for Python's numbers, its own for one of NumPy."""
     if isinstance(value, np.generic):
+        if value.dtype.kind not in "biuf" or value.dtype.itemsize > 8:
+            raise TypeError(f"operands can't have the type {value.dtype.name}, that of {value!r}")
         return value.dtype
     if isinstance(value, bool):
         return np.dtype("?")
@@ -89,6 +93,7 @@ class Arithmetic(Operator):
     by_frame = False
     replays = True
     kernel = "math/arithmetic"
+    sample_error = PipelineValueError
     operation = Arg(str, doc="What is computed: " + ", ".join(OPERATIONS) + ".")
     constant = Arg(object, None, "The operand that is a constant.")
     constant_at = Arg(int, -1, "Which operand the constant is, 0 or 1; -1: there is none.")
@@ -113,9 +118,15 @@ class Arithmetic(Operator):
         both = promote(types[0], types[-1])
         name = a.operation
         if both.kind == "b" and name not in _ON_BOOL:
-            raise TypeError(f"operation '{name}' is not defined for bool; convert with fn.cast")
+            one = (
+                "Input to arithmetic operator `{}` cannot be a boolean"
+                if name in _UNARY
+                else ("Inputs to arithmetic operator `{}` cannot be booleans")
+            )
+            raise TypeError(f"{one.format(_SIGNS.get(name, name))}; convert with fn.cast")
         if both.kind == "f" and name in _BITWISE:
-            raise TypeError(f"operation '{name}' is for integers, got {' and '.join(t.name for t in types)}")
+            given = " and ".join(t.name for t in types)
+            raise TypeError(f"Inputs to bitwise operator `{_SIGNS[name]}` must be of integral type; got {given}")
         if name in _REAL and both.kind != "f":
             both = np.dtype("f4")
         if name == "floordiv" and both.kind in "iu" and a.constant_at == 1 and a.constant == 0:
@@ -130,12 +141,15 @@ class Arithmetic(Operator):
     def outputs(self, a: Arguments, x: Spec, y: Spec) -> Spec:
         first, second = (s.layout for s in (x, y))
         if not (first.endswith(second) or second.endswith(first)):
-            raise ValueError(f"the layouts '{first}' and '{second}' differ; one has to be the end of the other")
+            raise ValueError(f"the layouts '{first}' and '{second}' do not match; one has to be the end of the other")
         ndim = max(x.ndim, y.ndim)
         one, other = (_with_axes(s, ndim) for s in (x, y))
         SampleErrors.where(
             ((one != other) & (one != 1) & (other != 1)).any(axis=1),
-            lambda i: f"the shapes {x.shape[i].tolist()} and {y.shape[i].tolist()} differ in an extent that is not 1",
+            lambda i: (
+                f"Can't broadcast shapes {x.shape[i].tolist()} and {y.shape[i].tolist()}: they differ in an extent "
+                "that is not 1"
+            ),
         )
         layout = max(first, second, key=len)
         return Spec(np.where(one == 1, other, one), a.result, layout if len(layout) == ndim else "")
