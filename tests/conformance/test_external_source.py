@@ -197,3 +197,13 @@ def test_refused(libs, kwargs, error):
     for lib in libs:
         with pytest.raises(error):
             outcome(lib, **kwargs)
+
+
+def test_nothing_was_fed_or_scheduled(libs):
+    for lib in libs:
+        make = lib.pipeline_def(lambda fn=lib.fn: fn.external_source(name="x"), batch_size=BATCH, num_threads=1)
+        for ask, error in ((lambda p: p.outputs(), StopIteration), (lambda p: p.run(), IndexError)):
+            pipe = make(device_id=None)
+            pipe.build()
+            with pytest.raises(error):
+                ask(pipe)

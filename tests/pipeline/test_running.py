@@ -90,7 +90,7 @@ def test_schedule_share_release(depth):
     while not pipe.empty():
         rest.append(pipe.outputs()[0].as_array()[0])
     assert got == list(range(5)) and rest == list(range(5, 5 + depth))
-    with pytest.raises(RuntimeError, match="schedule_run"):
+    with pytest.raises(StopIteration, match="schedule_run"):
         pipe.share_outputs()
 
 

@@ -69,6 +69,10 @@ class DataError(ValueError, RuntimeError):
     """What a source gave can't be used. `feed_input` raises it as it is: a RuntimeError, as DALI's."""
 
 
+class NothingFed(RuntimeError, IndexError):
+    """An input has no data for an iteration: an IndexError in DALI."""
+
+
 class WorkerError(RuntimeError):
     """A worker of a source died, did not start, or took too long."""
 

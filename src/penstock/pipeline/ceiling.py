@@ -110,7 +110,7 @@ class _Repeated(Executor):
 
     def share(self) -> list[Batch]:
         if not self._asked:
-            raise RuntimeError("no batch was scheduled; call schedule_run() first")
+            raise StopIteration("no batch was scheduled; call schedule_run() first")  # as in DALI
         self._asked -= 1
         if self._in_epoch == self._batches:
             self._in_epoch = 0

@@ -154,7 +154,7 @@ class Executor:
         self._workers.start()
         with self._sharing:
             if not self._tickets:
-                raise RuntimeError("no batch was scheduled; call schedule_run() first")
+                raise StopIteration("no batch was scheduled; call schedule_run() first")  # as in DALI
             # Taken off the queue only when it is there, so that an interrupted wait loses nothing.
             ticket = self._tickets[0]
             begin = time.monotonic_ns()

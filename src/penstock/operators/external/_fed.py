@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 
 from ...core.batch import Batch, Borrowed, Kept
+from ...core.errors import NothingFed
 
 _QUIET = 2  # iterations with the same data after which more are asked for ahead of time
 
@@ -79,6 +80,6 @@ class Feed:
                 continue
             if batches is None:
                 self.taken = None
-                raise RuntimeError(f"no data was fed to {self.name} for this iteration; {self.advice}")
+                raise NothingFed(f"no data was fed to {self.name} for this iteration; {self.advice}")
             self.taken = iteration, batches
             return batches
