@@ -8,43 +8,14 @@
 #include <type_traits>
 
 #include "core/kernel.h"
-
-namespace {
-
-class Bits {
- public:
-  Bits(const uint8_t *data, int64_t size) : at_(data), end_(data + size) {}
-  uint32_t take(int n) {
-    uint64_t value = 0;
-    for (; n > 0; n--) value = value << 1 | next();
-    return (uint32_t)value;
-  }
-  int next() {
-    if (!left_) {
-      if (at_ == end_) fail("the compressed tile ends too early");
-      byte_ = *at_++, left_ = 8;
-    }
-    return byte_ >> --left_ & 1;
-  }
-  int zeros() {
-    int n = 0;
-    while (!next()) n++;
-    return n;
-  }
-
- private:
-  const uint8_t *at_, *end_;
-  int byte_ = 0, left_ = 0;
-};
-
-}  // namespace
+#include "read/fits_bits.h"
 
 template <class Pixel>
 void unrice(const uint8_t *data, int64_t size, int64_t n, int64_t block, int32_t *to) {
   constexpr int kBits = 8 * sizeof(Pixel), kCountBits = kBits == 8 ? 3 : kBits == 16 ? 4 : 5;
   constexpr int kRaw = kBits == 8 ? 6 : kBits == 16 ? 14 : 25;
   typedef std::make_unsigned_t<Pixel> Word;
-  Bits bits(data, size);
+  FitsBits bits(data, size);
   Word last = (Word)bits.take(kBits);
   for (int64_t i = 0; i < n;) {
     const int low = (int)bits.take(kCountBits) - 1;

@@ -81,7 +81,7 @@ void FitsTiles::read_cards(std::string_view header) {
   Column columns[kMaxColumns];
   std::string_view names[kMaxColumns];
   int64_t given[kMaxDims] = {}, count = 0;
-  bool is_blocksize[kMaxDims + 1] = {}, is_bytepix[kMaxDims + 1] = {};
+  bool is_blocksize[kMaxDims + 1] = {}, is_bytepix[kMaxDims + 1] = {}, is_smooth[kMaxDims + 1] = {};
   std::string_view kind = "an unknown code";
   auto axis = [](int64_t n) { return n >= 1 && n <= kMaxDims; };
   for (; header.size() >= (size_t)fits_cards::kCard; header.remove_prefix(fits_cards::kCard)) {
@@ -115,11 +115,14 @@ void FitsTiles::read_cards(std::string_view header) {
     else if (key == "ZBLANK")
       blank_ = integer(number_, card), has_blank_ = true;
     else if ((n = numbered(key, "ZNAME")) && axis(n))
-      is_blocksize[n] = text_of(card) == "BLOCKSIZE", is_bytepix[n] = text_of(card) == "BYTEPIX";
+      is_blocksize[n] = text_of(card) == "BLOCKSIZE", is_bytepix[n] = text_of(card) == "BYTEPIX",
+      is_smooth[n] = text_of(card) == "SMOOTH";
     else if ((n = numbered(key, "ZVAL")) && axis(n) && is_blocksize[n])
       block_ = integer(number_, card);
     else if (n && axis(n) && is_bytepix[n])
       byte_pixels_ = integer(number_, card);
+    else if (n && axis(n) && is_smooth[n])
+      is_smooth_ = integer(number_, card) != 0;
     else if ((n = numbered(key, "TTYPE")) && n <= kMaxColumns)
       names[n - 1] = text_of(card);
     else if ((n = numbered(key, "TFORM")) && n <= kMaxColumns) {
@@ -160,12 +163,14 @@ void FitsTiles::read_cards(std::string_view header) {
     kind_ = kShuffledGzip;
   else if (kind == "PLIO_1")
     kind_ = kPlio;
+  else if (kind == "HCOMPRESS_1")
+    kind_ = kHcompress;
   else if (kind == "NOCOMPRESS")
     kind_ = kNone;
   else
     fail(
-        "HDU %d is compressed by %.*s; RICE_1, GZIP_1, GZIP_2, PLIO_1 and NOCOMPRESS are read, funpack decompresses "
-        "others",
+        "HDU %d is compressed by %.*s; RICE_1, GZIP_1, GZIP_2, PLIO_1, HCOMPRESS_1 and NOCOMPRESS are read, funpack "
+        "decompresses others",
         number_, (int)std::min<size_t>(kind.size(), 40), kind.data());
 }
 
@@ -193,8 +198,8 @@ void FitsTiles::check() {
   if (tiles > rows_)
     fail("HDU %d: the image has %lld tiles, the table %lld rows", number_, (long long)tiles, (long long)rows_);
   // No code takes less than a byte for so many.
-  constexpr int64_t kMostPixels = 1 << 13;
-  if (elements / kMostPixels > bytes_)
+  const int64_t most_pixels = kind_ == kHcompress ? 1 << 17 : 1 << 13;
+  if (elements / most_pixels > bytes_)
     fail("HDU %d: the header promises %lld pixels, more than %lld bytes can hold", number_, (long long)elements,
          (long long)bytes_);
   for (const Column *c : {&compressed_, &gzip_, &plain_})
@@ -245,6 +250,7 @@ int FitsTiles::width_of(int64_t bytes, int64_t n) const {
 // Pixels of whatever the code makes of them.
 void FitsTiles::to_integers(Bytes from, int64_t n, int32_t *to, Scratch &scratch) const {
   if (kind_ == kPlio) return unplio(from.data, from.size, n, to);
+  if (kind_ == kHcompress) return unhcompress(from.data, from.size, n, is_smooth_, to, scratch);
   if (kind_ == kRice) {
     if (byte_pixels_ == 1) return unrice<uint8_t>(from.data, from.size, n, block_, to);
     if (byte_pixels_ == 2) return unrice<int16_t>(from.data, from.size, n, block_, to);

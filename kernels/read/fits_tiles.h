@@ -15,7 +15,7 @@ struct FitsTiles {
   void decode(const char *data, char *image, Scratch &scratch) const;
 
  private:
-  enum Kind { kRice, kGzip, kShuffledGzip, kPlio, kNone };
+  enum Kind { kRice, kGzip, kShuffledGzip, kPlio, kHcompress, kNone };
   struct Column {
     int64_t at = -1;  // in a row; -1: there is none
     char type = 0, pointed = 0;
@@ -40,6 +40,7 @@ struct FitsTiles {
   int64_t row_bytes_ = 0, rows_ = 0, heap_ = -1, tile_[kMaxDims] = {};
   int64_t block_ = 32, byte_pixels_ = 4;  // of Rice's code
   Column compressed_, gzip_, plain_, scale_column_, zero_column_, blank_column_;
+  bool is_smooth_ = false;  // of HCOMPRESS
   bool has_scale_ = false, has_blank_ = false;
   double scale_ = 1, zero_ = 0;
   int64_t blank_ = 0, dither_ = 0, seed_ = 1;  // dither_: 0 none, 1 or 2: the standard's methods

@@ -19,8 +19,8 @@ import numpy as np
 
 ROOT = Path(__file__).parents[2]
 SOURCES = "tar wds_scan webdataset json coco_scan coco mask lmdb npy npy_header caffe caffe2 table local_files "
-SOURCES += "tf_example recordio record_scan crc32c nemo_scan fits fits_tiles fits_codes mds mds_scan decompress "
-SOURCES += "parquet parquet_header"
+SOURCES += "tf_example recordio record_scan crc32c nemo_scan fits fits_tiles fits_codes fits_hcompress mds mds_scan "
+SOURCES += "decompress parquet parquet_header"
 
 
 def tars():
@@ -194,11 +194,13 @@ def fits_tiles():
     kinds = [
         (code, dtype) for code in ("RICE_1", "GZIP_1", "GZIP_2", "NOCOMPRESS") for dtype in ("u1", "i2", "i4", "f4")
     ]
+    kinds += [("HCOMPRESS_1", dtype) for dtype in ("u1", "i2", "i4", "f4")]
     for code, dtype in [*kinds, ("PLIO_1", "i2"), ("RICE_1", "f8")]:
         data = (image / 8 if dtype == "u1" else image).astype(dtype)
-        for tile in ((4, 7), (1, 20)):
+        for k, tile in enumerate(((5, 8), (9, 20)) if code == "HCOMPRESS_1" else ((4, 7), (1, 20))):
             file = io.BytesIO()
-            packed = fits.CompImageHDU(data, compression_type=code, tile_shape=tile, quantize_method=len(tile) - 1)
+            options = {"quantize_method": 1, "hcomp_scale": 4 * k, "hcomp_smooth": k}
+            packed = fits.CompImageHDU(data, compression_type=code, tile_shape=tile, **options)
             fits.HDUList([fits.PrimaryHDU(), packed]).writeto(file)
             yield file.getvalue()
 

@@ -150,7 +150,7 @@ def test_places_of_64_bits(tmp_path):
 @pytest.mark.parametrize(
     "cards, row, heap, error",
     [
-        ({"ZCMPTYPE": "'HCOMPRESS_1'"}, (len(GOOD), 0), GOOD, "compressed by HCOMPRESS_1; RICE_1, GZIP_1"),
+        ({"ZCMPTYPE": "'BZIP2_1'"}, (len(GOOD), 0), GOOD, "compressed by BZIP2_1; RICE_1, GZIP_1"),
         ({}, (len(GOOD), 1), GOOD, "tile 1 lie beyond the table's heap"),
         ({}, (-1, 0), GOOD, "beyond the table's heap"),
         ({}, (len(GOOD), -1), GOOD, "beyond the table's heap"),

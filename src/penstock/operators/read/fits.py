@@ -27,8 +27,8 @@ class Fits(RecordReader):
     float for up to 16 bits and double beyond, as CFITSIO and DALI do it. BLANK is not looked at. All images of a batch
     have one type and one number of dimensions.
 
-    Images compressed by tiles are unpacked, quantised floats among them: those of RICE_1, GZIP_1, GZIP_2, PLIO_1 and
-    NOCOMPRESS. Tables, images of HCOMPRESS_1 and damaged files are bad samples: see `on_error` of the pipeline. With
+    Images compressed by tiles are unpacked, quantised floats among them: those of RICE_1, GZIP_1, GZIP_2, PLIO_1,
+    HCOMPRESS_1 and NOCOMPRESS. Tables and damaged files are bad samples: see `on_error` of the pipeline. With
     device="gpu" the CPU reads, and images are copied to the GPU.
 
     >>> import os, tempfile
