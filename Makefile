@@ -54,7 +54,7 @@ frameworks-tf: build $(if $(TF),$(VENV)/.beside-tf)
 ifeq ($(TF),)
 	@echo "No TensorFlow for this Python: its tests are skipped (have it: make frameworks TF=tensorflow)"
 else
-	$(call PYTEST_BESIDE,tf) $(wildcard tests/plugin/test_tf*.py)
+	$(call PYTEST_BESIDE,tf) $(wildcard tests/plugin/test_tf*.py) tests/operators/read/test_as_tensorflow.py
 	@$(VENV)/tf/bin/python -m pytest -q tests/test_docstrings.py tests/test_notebooks.py tests/test_typing.py \
 	  -k "plugin.tf or keras or test_strict"
 endif
