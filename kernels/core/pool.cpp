@@ -75,6 +75,21 @@ int64_t cost_of(const Chain &c, int row) {
   return bytes;
 }
 
+// What a step makes for the next one lies where that one's output will be in the batch, if it runs in place and both
+// are alike: it then has nothing to copy. `s` is the next one. Null: they do not share their memory.
+void *shared_place(const Chain &c, int s, int row) {
+  if (s < 1 || s >= c.n_steps) return nullptr;
+  const Step &step = c.steps[s], &before = c.steps[s - 1];
+  if (step.n_out != 1 || !step.n_in) return nullptr;
+  const Slot &out = step.tensors[0], &in = step.tensors[1];
+  if (!in.in_place || in.buffer < 0 || out.buffer >= 0) return nullptr;
+  bool is_made = false;
+  for (int t = 0; t < before.n_out; t++) is_made |= before.tensors[t].rows == in.rows;
+  const Tensor &a = out.rows[row], &b = in.rows[row];
+  if (!is_made || a.dtype != b.dtype || a.ndim != b.ndim) return nullptr;
+  return std::equal(a.shape, a.shape + a.ndim, b.shape) ? a.data : nullptr;
+}
+
 // Takes one row through all steps, or up to the first that fails; says whether its sample is the first to fail by this.
 // `now` is when it begins, and then when it has ended: the clock is asked once a step.
 bool run_row(const Chain &c, const uint8_t *is_large, int row, int thread, ThreadMemory &memory, int64_t &now) {
@@ -93,7 +108,10 @@ bool run_row(const Chain &c, const uint8_t *is_large, int row, int thread, Threa
       for (int t = 0; t < step.n_out + step.n_in; t++) {
         const Slot &slot = step.tensors[t];
         tensors[t] = slot.rows[row];
-        if (slot.buffer >= 0)
+        if (slot.buffer < 0) continue;
+        const bool is_next = t < step.n_out && s + 1 < c.n_steps && c.steps[s + 1].tensors[1].rows == slot.rows;
+        tensors[t].data = is_next ? shared_place(c, s + 1, row) : t == step.n_out ? shared_place(c, s, row) : nullptr;
+        if (!tensors[t].data)
           tensors[t].data = memory.buffer(slot.buffer, tensors[t].volume() * item_size(tensors[t].dtype));
       }
       memory.scratch.is_output_large = is_large[s];

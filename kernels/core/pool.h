@@ -16,7 +16,7 @@
 struct Slot {
   Tensor *rows;
   int32_t buffer;
-  int32_t unused;
+  int32_t in_place;  // of a first input: its step also runs where its output is the same memory
 };
 
 constexpr int kMaxTensors = 8;

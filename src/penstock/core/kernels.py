@@ -44,7 +44,7 @@ _C_TYPES = {
 
 
 class _Slot(ctypes.Structure):
-    _fields_ = [("rows", ctypes.c_void_p), ("buffer", ctypes.c_int32), ("unused", ctypes.c_int32)]
+    _fields_ = [("rows", ctypes.c_void_p), ("buffer", ctypes.c_int32), ("in_place", ctypes.c_int32)]
 
 
 class _Step(ctypes.Structure):

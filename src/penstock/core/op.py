@@ -204,6 +204,7 @@ class Operator:
     kernel: ClassVar[str] = ""  # "color/linear" for kernels/color/linear.h
     by_frame: bool = True  # a sequence ("F...") reaches the operator frame by frame, without its F
     runs_frames: ClassVar[bool] = False  # `run`, too, gets frames as rows: of inputs, else of arguments per frame
+    in_place: ClassVar[bool] = False  # its kernel also runs where its first input lies in the memory of its output
     windowed: ClassVar[str] = ""  # axes along which it can make a window of its output, e.g. "HW"
     # Operators that may follow it on the CPU, and for each the one that does both at once.
     fuses_with: ClassVar[dict[str, str]] = {}

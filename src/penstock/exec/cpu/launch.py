@@ -49,6 +49,9 @@ class Launch:
             )
             steps.append(Step(kernel, rows.array, outs, ins))
         self.program = Program(steps, n_rows)
+        for step, slots, in_place in zip(steps, self.program.slots, wiring.in_place):
+            if in_place and len(slots) > step.n_out:
+                slots[step.n_out].in_place = True
         edges = [[e for slots in wiring.slots[n.number] for e, _ in slots] for n in wiring.native]
         self.of_batches = [
             (slot, e)

@@ -53,6 +53,8 @@ class Wiring:
         ]
         self.buffers = self._scratch()
         self.native = [n for n in nodes if not n.op.aliases]
+        # Steps whose input, of no use for others, may be made where their output will be.
+        self.in_place = [n.op.in_place and self._uses[inputs_of(n)[0]] == 1 for n in self.native]
         self.unkept = [e for e in self._producer if e not in self.kept]
         self.views = [(e, r) for e in self.unkept if (r := self.root[e]) != e and r not in self.buffers]
         self.launches = Launches(self)
