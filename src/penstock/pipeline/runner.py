@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..core.batch import Batch
-from ..core.errors import ArgumentValueError, suggest
+from ..core.errors import ArgumentValueError, of_argument, suggest
 from ..core.storage import using
 from ..exec import report
 from ..exec.plan import Plan
@@ -86,9 +86,9 @@ class Runner:
                 with using(settings.storage):
                     plan.source_op(node).open(settings.max_batch_size, settings.seed)
             except (ValueError, OSError, RuntimeError, TypeError) as e:
-                raise (type(e) if isinstance(e, (ValueError, TypeError)) else RuntimeError)(
-                    node.describe(str(e))
-                ) from None
+                text = node.describe(str(e))
+                is_argument = isinstance(e, (ValueError, TypeError))  # of DALI's they are RuntimeErrors
+                raise (of_argument(e, text) if is_argument else RuntimeError(text)) from None
         for node, unused in plan.unused.items():
             which = ", ".join(map(str, unused))
             which = f"output at the index {which} is" if len(unused) == 1 else f"outputs at the indices {which} are"

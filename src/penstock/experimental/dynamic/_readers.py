@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, overload
 
 from ...core.batch import Batch as Samples
-from ...core.errors import PipelineError, SampleErrors, user_sites
+from ...core.errors import PipelineError, SampleErrors, of_argument, user_sites
 from ...core.op import Operator
 from ...core.source import Source
 from ...core.storage import StorageSettings, using
@@ -125,8 +125,8 @@ class Reader:
             with using(self._storage):
                 self._op.open(self._batch_size or 1, seed)
         except (ValueError, OSError, RuntimeError, TypeError) as e:
-            kind = type(e) if isinstance(e, (ValueError, TypeError)) else RuntimeError
-            raise kind(describe(self._name, "cpu", self._sites, str(e))) from None
+            text = describe(self._name, "cpu", self._sites, str(e))
+            raise (of_argument(e, text) if isinstance(e, (ValueError, TypeError)) else RuntimeError(text)) from None
         self._seed = seed
 
     def _load(self, picks: Any, pool: Any) -> tuple[Samples, ...]:
