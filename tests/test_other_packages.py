@@ -79,14 +79,12 @@ from penstock.core.op import Operator, PerSample
 plugin_manager.load_library(os.path.join(os.path.dirname(__file__), "libmine.so"))
 from .solarize import Solarize
 
-Solarize.replays = True
 
 calls = 0
 
 class ShiftRows(Operator):
     \"\"\"Adds to the two rows of a sample.\"\"\"
     kernel = "mine/shift"
-    replays = True
     by = PerSample(float, 1.0, "What is added to the first row; twice as much to the second.")
 
     def outputs(self, a, x):

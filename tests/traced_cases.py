@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of operators whose plans can be replayed for pictures of sizes that never come again, by name; `f` feeds what a
+"""Calls of operators that programs plan for pictures of sizes that never come again, by name; `f` feeds what a
 function makes for each iteration, `coins` and the like are such functions."""
 
 import numpy as np

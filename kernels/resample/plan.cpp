@@ -126,3 +126,14 @@ EXPORT void resample_windows(const int64_t *shape, int64_t n, int32_t ndim, int3
 }
 EXPORT_SHORT(resample_windows)
 EXPORT_RECORDED(resample_windows)
+
+// Whether no axis of regions `start` to `end` (n, k) that are resized to `size` (n, k) shrinks so much that the widest
+// filter has more than `most` taps.
+EXPORT int32_t few_taps(const double *start, const double *end, const int64_t *size, int64_t n, int32_t k,
+                        int64_t most) {
+  for (int64_t i = 0; i < n * k; i++)
+    if (size[i] > 0 && 2 * 3 * std::abs(end[i] - start[i]) / (double)size[i] + 1 > (double)most) return 0;
+  return 1;
+}
+EXPORT_SHORT(few_taps)
+EXPORT_RECORDED(few_taps)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from penstock.core.traced import Traced
+from penstock.core.tracing import IMMEDIATE
 from penstock.gpu.launch import Phase, Task, grid_of, plain_spec
 
 _POOL_BYTES = 4 * 10752  # kPoolWords of kernels/resample/resample.cu
@@ -36,8 +38,9 @@ def plan(task: Task) -> list[Phase]:
 
 
 def _has_few_taps(task: Task) -> bool:
-    """Whether tables of taps fit into shared memory. A sample of scale s has at most 6 s + 1 along an axis."""
+    """Whether tables of taps fit into shared memory."""
     args = task.call.args
     assert args is not None
-    span, size = np.abs(args["roi_end"] - args["roi_start"]), args["out_size"]
-    return not ((span * 6.0 > size * float(_MOST_TAPS - 1)) & (size > 0)).any()
+    native = args.tracer if isinstance(args, Traced) else IMMEDIATE
+    size = args["out_size"]
+    return bool(native.call("few_taps", args["roi_start"], args["roi_end"], size, *size.shape, _MOST_TAPS))

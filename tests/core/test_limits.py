@@ -62,7 +62,7 @@ def test_no_memory_is_large_enough(graph):
 
 
 def test_it_is_said_what_the_memory_was_for():
-    """In a chain, too, also where its plan is replayed."""
+    """In a chain, too, also where a program plans it."""
     sizes = iter([4, 5, 2**31 - 1])
 
     def graph():

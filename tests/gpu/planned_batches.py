@@ -38,11 +38,11 @@ def run(define, order, monkeypatch, programs=True):
         take, plan = gpu_compiled.GpuChainPlans.take, gpu_compiled.GpuCompiledPlan.plan
         m.setattr(gpu_compiled.GpuChainPlans, "take", lambda *a: take(*a) if programs else None)
 
-        def replayed(self, ctx):
+        def planned(self, ctx):
             computed.append(plan(self, ctx))
             return computed[-1]
 
-        m.setattr(gpu_compiled.GpuCompiledPlan, "plan", replayed)
+        m.setattr(gpu_compiled.GpuCompiledPlan, "plan", planned)
         pipe = pipeline_def(lambda: define(Feed(order)), batch_size=N, num_threads=2, device_id=0, seed=7)()
         results = []
         for _ in order:

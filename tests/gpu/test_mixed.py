@@ -107,7 +107,7 @@ def test_batches_of_all_sizes(counted):
     assert counted["records"] >= 8
 
 
-def test_turned_pictures_and_grey_ones_in_a_replayed_plan(counted):
+def test_turned_pictures_and_grey_ones_in_a_programs_plan(counted):
     batches = []
     for k in range(12):
         exif = encoded_images.oriented(1 + k % 8)
@@ -137,7 +137,7 @@ def test_pictures_that_kernels_do_not_take_come_and_go():
 
 @pytest.mark.parametrize("on_error", ["skip", "raise"])
 def test_bad_pictures_in_between(on_error):
-    """Of damaged headers, which end the replay, and of damaged scans, which the GPU tells in the end: some the CPU
+    """Of damaged headers, which end the program, and of damaged scans, which the GPU tells in the end: some the CPU
     takes all the same, others are errors. Those that follow in the same memory are not taken for damaged."""
     batches = []
     for k in range(24):
@@ -207,7 +207,7 @@ def test_two_decoders_of_one_pipeline():
             assert np.array_equal(np.asarray(cropped.at(i)), want[y : y + 8, x : x + 10])
 
 
-def test_rules_that_can_not_be_replayed(counted):
+def test_rules_that_can_not_be_traced(counted):
     """`dct_scaling` computes with columns: never on record, and right for every batch."""
     batches = [[photo(10 * k + i, 60 + 3 * k, 50 + i) for i in range(2)] for k in range(8)]
 

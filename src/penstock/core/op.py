@@ -223,9 +223,9 @@ class Operator:
     is_prompt: bool = False  # `run`, or `take` and `load`, wait for nothing and call no code of the user's
     sample_error: ClassVar[type[PipelineError]] = PipelineError  # of bad samples, if they are raised
     mixes_samples: ClassVar[bool] = False  # an output sample depends on other samples of the batch
-    # Its rules can be traced (tracing.py) and need not run for every batch. They may compute with the number of
-    # samples, in proportion to it, but not decide by it.
-    replays: ClassVar[bool] = False
+    # Its rules can be traced (tracing.py) and need not run for every batch: they follow from what they are given alone.
+    # They may compute with the number of samples, in proportion to it, but not decide by it.
+    traced: ClassVar[bool] = True
     # Old public names: "ImageDecoder" gives ops.ImageDecoder and fn.image_decoder.
     deprecated: ClassVar[tuple[str, ...]] = ()
     former_defaults: ClassVar[dict[str, dict[str, Any]]] = {}  # where an old name had other defaults: {"Old": {"x": 1}}

@@ -89,7 +89,7 @@ def _titles(chain: Chain) -> str:
 def _programs(chain: Chain) -> list[str]:
     """How batches of a chain are planned: programs, and why there are none."""
     if chain.programs is None:
-        by_rules = [n.op.display_name() for n in chain.nodes if not n.op.replays]
+        by_rules = [n.op.display_name() for n in chain.nodes if not n.op.traced]
         return [f"by rules: {', '.join(by_rules) or 'PENSTOCK_PLAN is set'}"]
     lines = [f"by rules: {why} ({times} x)" for why, times in chain.programs.untraceable.items()]
     for program in chain.programs.programs():

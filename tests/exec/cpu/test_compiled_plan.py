@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans that are replayed are those that the rules make: for other pictures, other arguments, bad samples."""
+"""Plans that programs make are those that the rules make: for other pictures, other arguments, bad samples."""
 
 import numpy as np
 import pytest
@@ -62,8 +62,8 @@ def run(steps, source, on_error="raise"):
 
 
 @pytest.fixture
-def replayed(monkeypatch):
-    """Counts batches whose plan was replayed, and those for which that was tried in vain."""
+def by_program(monkeypatch):
+    """Counts batches that programs planned, and those for which that was tried in vain."""
     counts = {True: 0, False: 0}
     original = compiled_plan.CompiledPlan.plan
 
@@ -92,14 +92,14 @@ def check(ours, theirs):
 
 
 @pytest.mark.parametrize("steps", [whole, val, drawn, padded, region, filters], ids=lambda f: f.__name__)
-def test_same_as_by_rules(steps, replayed, monkeypatch):
+def test_same_as_by_rules(steps, by_program, monkeypatch):
     ours = run(steps, pictures)
     if steps is not filters:
-        assert replayed[True] > BATCHES // 2
+        assert by_program[True] > BATCHES // 2
     check(ours, by_rules(monkeypatch, steps, pictures))
 
 
-def test_bad_samples_take_the_rules(replayed, monkeypatch):
+def test_bad_samples_take_the_rules(by_program, monkeypatch):
     def source(i):
         samples = pictures(i)
         if i % 4 == 3:
@@ -107,7 +107,7 @@ def test_bad_samples_take_the_rules(replayed, monkeypatch):
         return samples
 
     ours = run(val, source, on_error="skip")
-    assert replayed[True] and replayed[False]
+    assert by_program[True] and by_program[False]
     check(ours, by_rules(monkeypatch, val, source, on_error="skip"))
 
 
@@ -122,8 +122,8 @@ def test_errors_name_the_sample():
         run(val, source)
 
 
-def test_stored_channels(replayed, monkeypatch):
-    """Python decides by the channels, so other ones than recorded make the rules run."""
+def test_stored_channels(by_program, monkeypatch):
+    """Python decides by the channels, so others than the traced ones make the rules run."""
 
     def source(i):
         return pictures(i) if i % 5 else mixed()[:N]
@@ -141,7 +141,7 @@ def test_stored_channels(replayed, monkeypatch):
         return [[o.at(i) for o in p.run() for i in range(N)] for _ in range(BATCHES)]
 
     ours = run_any(stored, source)
-    assert replayed[True] and replayed[False]
+    assert by_program[True] and by_program[False]
     monkeypatch.setenv("PENSTOCK_PLAN", "rules")
     for a, b in zip(ours, run_any(stored, source)):
         for x, y in zip(a, b):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators whose rules are replayed give what the rules give, for pictures of sizes that never come again."""
+"""Operators whose rules are traced give what the rules give, for pictures of sizes that never come again."""
 
 import numpy as np
 import pytest
@@ -30,12 +30,12 @@ def run(define, sizes=ALIKE):
 
 def check(define, sizes, monkeypatch, guards):
     """Whether programs plan all batches but the first few, and as rules do."""
-    replayed, traced = [], []
+    by_program, traced = [], []
     plan, begin = compiled_plan.CompiledPlan.plan, plan_cache.PlanCache._traced
 
     def counted(self, ctx):
-        replayed.append(plan(self, ctx))
-        return replayed[-1]
+        by_program.append(plan(self, ctx))
+        return by_program[-1]
 
     def tracing(self, kind, ctx):
         traced.append(self)
@@ -46,7 +46,7 @@ def check(define, sizes, monkeypatch, guards):
         m.setattr(plan_cache.PlanCache, "_traced", tracing)
         ours = run(define, sizes)
     assert traced and not any(r.untraceable for r in traced), [r.untraceable for r in traced]
-    assert sum(replayed) > len(sizes) // 2, "rules ran for what could be replayed"
+    assert sum(by_program) > len(sizes) // 2, "rules ran for what could be traced"
     assert guards and intact(guards), "a kernel wrote behind an output"
     monkeypatch.setenv("PENSTOCK_PLAN", "rules")
     for iteration, (a, b) in enumerate(zip(ours, run(define, sizes))):
@@ -140,7 +140,7 @@ def test_samples_that_are_misplaced_are_noticed(monkeypatch, guards):
         test_same_as_by_rules("reshape in front", monkeypatch, guards)
 
 
-def test_writing_behind_a_replayed_output_is_noticed(monkeypatch, guards):
+def test_writing_behind_a_planned_output_is_noticed(monkeypatch, guards):
     """Kernels are told that the memory of the outputs begins 8 bytes later."""
     make, execute = compiled_plan.CompiledPlan._make, compiled_plan.execute
     made = []
@@ -164,7 +164,7 @@ def test_writing_behind_a_replayed_output_is_noticed(monkeypatch, guards):
 
 def test_the_rules_plan_every_batch_if_the_environment_says_so(monkeypatch):
     def unasked(*arguments):
-        raise AssertionError("a plan was recorded")
+        raise AssertionError("rules were traced")
 
     monkeypatch.setattr(plan_trace.PlanTrace, "__init__", unasked)
     monkeypatch.setenv("PENSTOCK_PLAN", "rules")

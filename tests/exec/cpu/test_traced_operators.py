@@ -23,7 +23,7 @@ BY_RULES = {
     "segmentation.random_mask_pixel": _TABLES,
     "segmentation.random_object_bbox": _TABLES,
 }
-# Replayed in test_compiled_plan.py and gpu/test_computed_plans.py.
+# Traced in test_compiled_plan.py and gpu/test_computed_plans.py.
 ELSEWHERE = {
     *("brightness", "brightness_contrast", "cast", "color_twist", "contrast", "copy", "decoders.image", "hsv", "hue"),
     *("random_resized_crop", "saturation"),
@@ -37,9 +37,9 @@ def native():
     return {n: c for n, c in ours.items() if c.is_native() and not c.aliases and c.kernel}
 
 
-def test_who_is_not_replayed_is_known():
-    by_rules = {name for name, c in native().items() if not c.replays}
-    assert by_rules == set(BY_RULES), "say here why its rules can't be replayed, or set `replays`"
+def test_who_is_not_traced_is_known():
+    by_rules = {name for name, c in native().items() if not c.traced}
+    assert by_rules == set(BY_RULES), "say here why its rules can't be traced"
 
 
 @pytest.fixture(scope="module")
@@ -58,5 +58,5 @@ def used():
     return names
 
 
-def test_who_is_replayed_is_run_in_a_case(used):
-    assert {name for name, c in native().items() if c.replays} <= used | ELSEWHERE
+def test_who_is_traced_is_run_in_a_case(used):
+    assert {name for name, c in native().items() if c.traced} <= used | ELSEWHERE

@@ -84,7 +84,7 @@ class Chain:
         self.links = [Link(n, resolvers[n.number], not n.inputs or inputs_of(n)[0] in lone) for n in nodes]
         self._wirings: dict[tuple[int, ...], Wiring] = {}
         self.fusions: dict[tuple, Any] = {}  # of a chain on the GPU: which calls are one launch
-        can_be_traced = not rules_only() and all(link.op.replays for link in self.links)
+        can_be_traced = not rules_only() and all(link.op.traced for link in self.links)
         self.programs: Any = self._cache() if can_be_traced else None  # None if rules plan all batches
         self.plans = {"by program": 0, "by rules": 0}  # how many batches were planned
         self._parts: dict[int, tuple[Chain, Chain]] = {}

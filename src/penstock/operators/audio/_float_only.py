@@ -9,7 +9,6 @@ class FloatOnly(Operator, abstract=True):
     """Base of the operators that take float32 only, as DALI's do."""
 
     by_frame = False
-    replays = True
 
     def plan(self, a: Arguments, x: Spec) -> None:
         if x.dtype.name != "float32":

@@ -15,6 +15,7 @@ from ...core.op import Arg, Arguments, PerSample, Pointwise, Seeded
 class Mask(Seeded, Pointwise, abstract=True):
     """Base of `time_mask` and `freq_mask`, which differ in the axis, and in the bound of the widths."""
 
+    traced = False
     module = "audio"
     kernel = "geometry/erase"
     by_frame = False

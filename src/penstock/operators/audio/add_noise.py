@@ -32,7 +32,6 @@ class AddNoise(Operator):
     module = "audio"
     kernel = "audio/add_noise"
     by_frame = False
-    replays = True
     inputs = (2, 2)
     snr = PerSample(float, doc="Signal-to-noise ratio in decibels: 0 makes both as loud, 20 the noise a tenth.")
     start = PerSample(int, 0, "Where in the noise to begin, in samples; beyond its end it begins anew.", bits=64)

@@ -41,6 +41,7 @@ class Audio(Operator):
     ([[0.5, -0.5], [0.25, 0.0]], 16000.0)
     """
 
+    traced = False
     module = "decoders"
     deprecated = ("AudioDecoder",)
     by_frame = False

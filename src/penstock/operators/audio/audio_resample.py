@@ -32,7 +32,6 @@ class AudioResample(Operator):
 
     kernel = "audio/audio_resample"
     by_frame = False
-    replays = True
     experimental = True
     in_rate = PerSample(float, None, "Sampling rate of the input, in any unit; together with `out_rate`.")
     out_rate = PerSample(float, None, "Sampling rate of the output, in the same unit.")

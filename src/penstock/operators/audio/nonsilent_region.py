@@ -30,7 +30,6 @@ class NonsilentRegion(Operator):
 
     kernel = "audio/nonsilent_region"
     by_frame = False
-    replays = True
     cutoff_db = Arg(float, -60.0, "What is silent, in decibels relative to `reference_power`.")
     reference_power = Arg(float, 0.0, "The power that is 0 dB; 0: the largest mean square of the signal.")
     window_length = Arg(int, 2048, "Length of the sliding window, in samples; that of the signal if it is shorter.")

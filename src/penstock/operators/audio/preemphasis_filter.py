@@ -27,7 +27,6 @@ class PreemphasisFilter(Operator):
 
     kernel = "audio/preemphasis_filter"
     by_frame = False
-    replays = True
     preemph_coeff = PerSample(float, 0.97, "The share of the element before that is subtracted.")
     border = Arg(
         str,

@@ -35,7 +35,6 @@ class Reverb(Operator):
     kernel = "audio/reverb"
     by_frame = False
     inputs = (2, 2)
-    replays = True
     normalize = Arg(bool, True, "Makes the output as loud as the signal: their mean squares become the same.")
     keep_delay = Arg(bool, False, "Keeps the time that the direct sound takes, by which the output is late.")
 

@@ -35,7 +35,6 @@ class SpeedPerturb(Operator):
     module = "audio"
     kernel = "audio/audio_resample"
     by_frame = False
-    replays = True
     speed = PerSample(float, doc="How many times as fast, above 0; six decimals count.")
     quality = Arg(
         float, 50.0, "From 0 to 100, as of `fn.audio_resample`: longer filters keep more of high frequencies."

@@ -34,6 +34,7 @@ class Augment(Seeded):
     [[[0, 192, 240]]]
     """
 
+    traced = False
     module = "_auto_aug"
     layouts = ("HWC", "FHWC")
     kernel = "augment/augment"

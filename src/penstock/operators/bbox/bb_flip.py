@@ -27,7 +27,6 @@ class BbFlip(Operator):
 
     kernel = "bbox/bb_flip"
     by_frame = False
-    replays = True
     horizontal = PerSample(int, 1, "Whether left and right change places; 0 for no.")
     vertical = PerSample(int, 0, "Whether top and bottom change places; 0 for no.")
     ltrb = Arg(bool, False, "Whether boxes are (left, top, right, bottom) instead of (x, y, width, height).")

@@ -29,7 +29,6 @@ class BBoxPaste(Operator):
 
     kernel = "bbox/bbox_paste"
     by_frame = False
-    replays = True
     ratio = PerSample(float, doc="Extent of the canvas by that of the image; at least 1.")
     paste_x = PerSample(float, 0.5, "Where the image lies on the canvas: 0.0 is at its left, 1.0 at its right border.")
     paste_y = PerSample(float, 0.5, "Where the image lies on the canvas: 0.0 is at its upper, 1.0 at its lower border.")

@@ -42,7 +42,6 @@ class BBoxRotate(Operator):
     by_frame = False
     kernel = "bbox/bbox_rotate"
     shortens = 0
-    replays = True
     angle = PerSample(float, doc="Degrees, counter-clockwise as seen on the image.")
     input_shape = PerSample([int], doc="Shape of the image before the rotation, in the order of `shape_layout`.")
     shape_layout = Arg(Layout, "HW", "What the numbers of `input_shape` are; only H and W matter.")

@@ -38,7 +38,6 @@ class BoxEncoder(Operator):
     kernel = "bbox/box_encoder"
     inputs = (2, 2)
     by_frame = False
-    replays = True
     anchors = Arg([float], doc="The anchors one after the other, each as (left, top, right, bottom).")
     criteria = Arg(float, 0.5, "An anchor finds a box if they overlap by more than that, in [0, 1].")
     offset = Arg(bool, False, "Whether boxes are given relative to their anchors.")

@@ -55,7 +55,6 @@ class RandomBBoxCrop(Seeded):
     by_frame = False
     kernel = "bbox/random_bbox_crop"
     shortens = 2
-    replays = True
     all_boxes_above_threshold = Arg(bool, True, "Whether all boxes must overlap the window, not just any of them.")
     allow_no_crop = Arg(bool, True, "Whether the whole image is one of the outcomes, chosen like one more threshold.")
     aspect_ratio = Arg(

@@ -23,7 +23,6 @@ class ColorMatrix(ValueOperator, abstract=True):
     layouts = ("HWC", "FHWC", "DHWC")
     kernel = "color/color_matrix"
     windowed = "FDHW"  # a channel is made of all of them
-    replays = True
 
     def plan(self, a: Arguments, x: Spec) -> None:
         super().plan(a, x)

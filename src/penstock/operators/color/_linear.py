@@ -7,4 +7,3 @@ from ._value import ValueOperator
 class Linear(ValueOperator, abstract=True):
     layouts = ("FHWC", "DHWC", "HWC")
     kernel = "color/linear"
-    replays = True

@@ -32,7 +32,6 @@ class ColorSpaceConversion(Pointwise):
     layouts = ("FDHWC", "FHWC", "DHWC", "HWC")
     windowed = "FDHW"
     kernel = "color/color_space"
-    replays = True
     image_type = Arg(DALIImageType, doc="Colour space of the input.")
     output_type = Arg(DALIImageType, doc="Colour space of the output.")
 

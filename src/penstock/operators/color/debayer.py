@@ -42,7 +42,6 @@ class Debayer(Operator):
     [200, 100, 50]
     """
 
-    replays = True
     kernel = "color/debayer"
     layouts = ("HW", "HWC", "FHW", "FHWC")
     experimental = True

@@ -35,7 +35,6 @@ class GridMask(Pointwise):
     """
 
     kernel = "color/grid_mask"
-    replays = True
     tile = PerSample(int, 100, "Size of a tile in pixels.")
     ratio = PerSample(float, 0.5, "Side of a square by that of its tile, in [0, 1].")
     angle = PerSample(float, 0.0, "By which the grid is turned, in radians.")

@@ -35,7 +35,6 @@ class JpegCompressionDistortion(Operator):
     layouts = ("HWC", "FHWC")
     kernel = "color/jpeg_compression"
     windowed = "HW"
-    replays = True
     quality = PerSample(int, 50, "From 1 (smallest files) to 100 (least distortion), in the scale of libjpeg; clamped.")
 
     def plan(self, a: Arguments, x: Spec) -> None:

@@ -30,7 +30,6 @@ class LookupTable(Pointwise):
     """
 
     kernel = "color/lookup_table"
-    replays = True
     keys = Arg([int], [], "Integers that have a value of their own, in [0, 65535].")
     values: Any = Arg([float], [], "Their values, one for each of `keys`.")
     default_value = Arg(float, 0.0, "Value of all other integers.")

@@ -32,7 +32,6 @@ class CoordFlip(Operator):
 
     kernel = "coord/coord_flip"
     by_frame = False
-    replays = True
     layout = Arg(Layout, "", 'Order of the coordinates, of "x", "y" and "z"; by default "x", "xy" or "xyz".')
     flip_x = PerSample(int, 1, "Whether x is mirrored; 0 for no.")
     flip_y = PerSample(int, 0, "Whether y is mirrored; 0 for no.")

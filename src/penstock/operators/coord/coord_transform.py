@@ -35,7 +35,6 @@ class CoordTransform(Operator):
     """
 
     kernel = "coord/coord_transform"
-    replays = True
     M = PerFrame(
         [float], None, "The matrix, row after row, or one number that multiplies all coordinates; by default 1."
     )

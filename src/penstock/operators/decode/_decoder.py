@@ -21,6 +21,7 @@ _REMOVED = "it was removed and has no effect"
 class Decoder(Operator, abstract=True):
     """Decodes a window of an image; `place` says which."""
 
+    traced = False
     module = "decoders"
     kernel = "decode/decode"
     gpu_stage = "penstock.operators.decode.gpu.decoding:Decoding"

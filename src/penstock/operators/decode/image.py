@@ -28,9 +28,9 @@ class Image(Decoder):
     [[[97, 97, 97], [98, 98, 98], [99, 99, 99]]]
     """
 
+    traced = True
     deprecated = ("ImageDecoder", "HostDecoder", "nvJPEGDecoder")
     former_defaults = {"nvJPEGDecoder": {"device": "mixed"}}
-    replays = True
 
     dct_scaling = Arg(
         int,

@@ -42,6 +42,7 @@ class Inflate(Operator):
     [[7, 7, 7, 7, 7, 7, 7], [1, 2, 3, 4, 5, 6, 7]]
     """
 
+    traced = False
     module = "decoders"
     deprecated = ("experimental.Inflate",)
     by_frame = False

@@ -49,6 +49,7 @@ class Video(Operator):
     (4, 48, 64, 3)
     """
 
+    traced = False
     module = "decoders"
     kernel = "video/decode_video"
     gpu_stage = "penstock.operators.decode.gpu.video:VideoDecoding"

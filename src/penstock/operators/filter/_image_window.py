@@ -11,7 +11,6 @@ class ImageWindow(Operator, abstract=True):
     """Base of filters of images by a rectangle, which keep the shape and the type."""
 
     module = "experimental"
-    replays = True
     layouts: ClassVar[tuple[str, ...]] = ("HW", "HWC", "FHWC", "CHW", "FCHW", "FHW")
     types: ClassVar[tuple[str, ...]] = ("uint8", "uint16", "float32")
 

@@ -37,8 +37,6 @@ def axes_of_space(x: Spec) -> tuple[int, int]:
 class LinearFilter(Operator, abstract=True):
     """Base of the filters that compute in float32 and keep the shape. `plan` leaves `a.n_outer` and `a.n_space`."""
 
-    replays = True
-
     dtype = Arg(
         DALIDataType,
         None,

@@ -35,7 +35,6 @@ class Clahe(Operator):
 
     layouts = ("HWC",)
     kernel = "filter/clahe"
-    replays = True
 
     tiles_x = Arg(int, doc="Number of tiles along the width.")
     tiles_y = Arg(int, doc="Number of tiles along the height.")

@@ -25,7 +25,6 @@ class Equalize(Operator):
 
     layouts = ("HW", "HWC", "CHW", "FHW", "FHWC", "FCHW")
     kernel = "filter/equalize"
-    replays = True
     experimental = True
 
     def plan(self, a: Arguments, x: Spec) -> None:

@@ -41,7 +41,6 @@ class _Like(Operator, abstract=True):
     by_frame = False
     metadata = (0,)
     kernel = "generic/full"
-    replays = True
     number: ClassVar[int] = 0
     dtype = Arg(DALIDataType, None, "Type of the output; that of the input if not given.")
 

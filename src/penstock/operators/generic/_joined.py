@@ -20,7 +20,6 @@ class _Joined(Operator, abstract=True):
 
     inputs = (1, 999)
     by_frame = False
-    replays = True
     kernel = "generic/cat"
 
     def check(self, inputs: tuple[Spec, ...], joined: int) -> None:

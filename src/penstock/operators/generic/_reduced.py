@@ -16,7 +16,6 @@ class Reduced(Operator, abstract=True):
     kernels take it."""
 
     by_frame = False
-    replays = True
     axes = Arg([int], None, "The axes along which the data are reduced; all of them if not given.")
     axis_names = Arg(Layout, None, "The same as names of the layout; not together with `axes`.")
 

@@ -11,7 +11,6 @@ class _Renamed(Operator, abstract=True):
 
     by_frame = False
     aliases = True
-    replays = True
 
 
 def position(axis: int, ndim: int, what: str = "axis") -> int:

@@ -21,7 +21,6 @@ class Cast(Pointwise):
     """
 
     kernel = "generic/cast"
-    replays = True
     dtype = Arg(DALIDataType, doc="Type of the output.")
 
     def setup(self) -> None:

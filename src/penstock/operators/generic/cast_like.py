@@ -19,7 +19,6 @@ class CastLike(Pointwise):
     inputs = (2, 2)
     by_frame = False  # frames of the second input are none of its own
     metadata = (1,)
-    replays = True
     kernel = "generic/cast"
 
     def outputs(self, a: Arguments, x: Spec, like: Spec) -> Spec:

@@ -22,7 +22,6 @@ class Copy(Pointwise):
 
     kernel = "generic/copy"
     copied = (0,)
-    replays = True
 
     @classmethod
     def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:

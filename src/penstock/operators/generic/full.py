@@ -27,7 +27,6 @@ class Full(Operator):
 
     by_frame = False
     kernel = "generic/full"
-    replays = True
     shape = PerSample([int], None, "Shape of the output.")
     layout = Arg(Layout, None, "Layout of the output: as many names as there are axes.")
 

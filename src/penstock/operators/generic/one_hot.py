@@ -30,7 +30,6 @@ class OneHot(Operator):
 
     by_frame = False
     kernel = "generic/one_hot"
-    replays = True
     num_classes = Arg(int, 0, "How many classes there are.")
     axis = Arg(int, -1, "Index of the new axis in the output; -1 puts it last.")
     axis_name = Arg(str, None, "Name of the new axis, one character.")

@@ -28,7 +28,6 @@ class Pad(Operator):
     """
 
     kernel = "geometry/window"
-    replays = True
     by_frame = False
     mixes_samples = True
 

@@ -30,7 +30,6 @@ class Reshape(Operator):
     peeks = (1,)
     by_frame = False
     aliases = True
-    replays = True
 
     shape = PerSample([int], None, "Extents of the output.")
     rel_shape = PerSample([float], None, "Extents of the output, in extents of the input.")

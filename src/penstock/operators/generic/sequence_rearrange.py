@@ -28,7 +28,6 @@ class SequenceRearrange(Operator):
     """
 
     by_frame = False
-    replays = True
     kernel = "generic/frames"
     new_order = PerSample([int], doc="For each frame of the output, the index of a frame of the input.")
 
@@ -81,7 +80,7 @@ class _ByData(SequenceRearrange):
     inputs = (2, 2)
     n_named = 1
     peeks = (1,)
-    replays = False
+    traced = False
     new_order = PerSample([int], None, "Is the second input.")
 
     @classmethod

@@ -35,7 +35,6 @@ class Subscript(Operator):
     """
 
     kernel = "generic/subscript"
-    replays = True
     by_frame = False
     pattern = Arg(
         str,

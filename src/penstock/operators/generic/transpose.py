@@ -25,7 +25,6 @@ class Transpose(Operator):
     """
 
     kernel = "generic/transpose"
-    replays = True
     by_frame = False
     windowed = string.ascii_uppercase
 

@@ -44,7 +44,6 @@ class Displaced(Operator, abstract=True):
     zero they stay."""
 
     kernel = "geometry/displace"
-    replays = True
     windowed = "HW"
     border = 0
     interp: int

@@ -24,7 +24,6 @@ class Warp(Operator, abstract=True):
 
     layouts = ("HWC", "FHWC", "DHWC", "FDHWC")
     kernel = "geometry/warp"
-    replays = True
     windowed = "DHW"
 
     size = PerSample(

@@ -22,7 +22,6 @@ class Crop(WindowCopy, CropWindow):
     [[2, 3, 4], [7, 8, 9]]
     """
 
-    replays = True
     layouts = ("HWC", "CHW", "DHWC", "CDHW", "FHWC", "FCHW", "CFHW", "FDHWC", "FCDHW", "CFDHW")
 
     def plan(self, a: Arguments, x: Spec) -> None:

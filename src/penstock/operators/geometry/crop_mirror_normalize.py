@@ -40,7 +40,6 @@ class CropMirrorNormalize(CropWindow):
     kernel = "geometry/crop_mirror_normalize"
     by_frame = False  # the output may have F elsewhere
     policies = ("error", "constant", "pad", "trim_to_shape")
-    replays = True
 
     dtype = Arg(DALIDataType, DALIDataType.FLOAT, "Type of the output: FLOAT, FLOAT16, UINT8 or INT8.")
     mean = PerSample([float], [0.0], "Subtracted: one value, or one per channel.")

@@ -35,7 +35,6 @@ class Erase(Pointwise):
     """
 
     kernel = "geometry/erase"
-    replays = True
     by_frame = False
     anchor = PerSample([float], [], "Where each region begins, for each axis.", ragged=True)
     shape = PerSample([float], [], "Size of each region, for each axis.", ragged=True)

@@ -28,7 +28,6 @@ class Flip(Operator):
     layouts = ("FDHWC", "FHWC", "DHWC", "HWC", "FCDHW", "FCHW", "CDHW", "CHW")
     kernel = "geometry/flip"
     windowed = "DHWC"
-    replays = True
     horizontal = PerSample(int, 1, "If not zero, left and right change places.")
     vertical = PerSample(int, 0, "If not zero, top and bottom change places.")
     depthwise = PerSample(int, 0, "If not zero, the front and the back of volumes change places.")

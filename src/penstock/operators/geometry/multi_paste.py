@@ -49,7 +49,6 @@ class MultiPaste(Operator):
     layouts = ("HWC", "FHWC")
     mixes_samples = True
     by_address = True
-    replays = True
     kernel = "geometry/multi_paste"
     in_ids = PerSample([int], None, "Indices of the samples that regions are taken from.", ragged=True)
     output_size = PerSample([int], None, "Height and width of the canvas.")

@@ -31,7 +31,6 @@ class Paste(Operator):
 
     layouts = ("HWC",)
     kernel = "geometry/window"
-    replays = True
     windowed = "HW"
     ratio = PerSample(float, doc="Extent of the canvas by that of the image; at least 1.")
     fill_value = Arg([int], doc="Colour of the canvas: one value, or one for each channel; clamped to [0, 255].")

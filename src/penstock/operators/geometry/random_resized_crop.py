@@ -31,7 +31,6 @@ class RandomResizedCrop(Seeded, RandomWindow, Resampling):
     """
 
     layouts = IMAGES
-    replays = True
     size = Arg([int], doc="Height and width of the output, or one number for both.")
 
     def setup(self) -> None:

@@ -52,7 +52,6 @@ class Remap(Operator):
     layouts = ("HWC", "FHWC")
     inputs = (3, 3)
     kernel = "geometry/remap"
-    replays = True
     windowed = "HW"
     interp = Arg(
         DALIInterpType,

@@ -34,7 +34,6 @@ class Resize(ResizeSize, Resampling):
     """
 
     layouts = IMAGES + VOLUMES
-    replays = True
     save_attrs = Arg(bool, False, "Adds an output with the extents of the input.")
     image_type = Arg(object, None, "Accepted for compatibility.", hidden=True, deprecated="no longer used")
 

@@ -30,7 +30,6 @@ class ResizeCropMirror(ResizeSize, Resampling):
     """
 
     layouts = IMAGES + VOLUMES
-    replays = True
     deprecated = ("FastResizeCropMirror",)
     former_defaults = {"FastResizeCropMirror": {"antialias": False}}
     crop = PerSample(

@@ -34,7 +34,6 @@ class Slice(WindowCopy):
     [[10, 11], [15, 16]]
     """
 
-    replays = True
     inputs = (1, 3)
     peeks = (1, 2)
 

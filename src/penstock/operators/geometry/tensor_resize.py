@@ -43,7 +43,6 @@ class TensorResize(Resampling):
     experimental = True
     by_frame = False
     windowed = ""
-    replays = True
     sizes = PerSample([float], None, "Extents of the output, one per axis or one for all; 0 is absent, negative flips.")
     scales = PerSample(
         [float], None, "Factors of the input's extents, one per axis or one for all; instead of `sizes`."

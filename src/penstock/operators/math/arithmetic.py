@@ -91,7 +91,6 @@ class Arithmetic(Operator):
 
     inputs = (1, 2)
     by_frame = False
-    replays = True
     kernel = "math/arithmetic"
     sample_error = PipelineValueError
     operation = Arg(str, doc="What is computed: " + ", ".join(OPERATIONS) + ".")

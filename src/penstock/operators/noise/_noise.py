@@ -14,7 +14,6 @@ class Noise(Seeded, abstract=True):
 
     module = "noise"
     by_frame = False
-    replays = True
 
     def plan(self, a: Arguments, x: Spec) -> None:
         if x.dtype.name not in _TYPES:

@@ -68,7 +68,6 @@ class Distribution(Seeded, abstract=True):
     default_type: ClassVar[DALIDataType] = DALIDataType.FLOAT
     types: ClassVar[str] = "iuf"  # kinds of the output type
     is_prompt = True
-    replays = True
 
     dtype = Arg(DALIDataType, None, "Type of the output. Integers are rounded and clamped to their range.")
     shape = PerSample([int], None, "Shape of the output; a scalar by default.")

@@ -19,7 +19,6 @@ class Reduction(Operator, abstract=True):
     `a.mask`, the former as kernels take it. A sequence is one tensor: F is an axis like others."""
 
     module = "reductions"
-    replays = True
     by_frame = False
     axes = Arg([int], None, "The axes that are reduced; -1 is the last. All if not given, none if empty.")
     axis_names = Arg(Layout, None, "The same as names of the layout, such as 'HW'; not together with `axes`.")

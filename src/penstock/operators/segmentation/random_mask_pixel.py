@@ -29,6 +29,7 @@ class RandomMaskPixel(Seeded):
     [1, 2]
     """
 
+    traced = False
     module = "segmentation"
     kernel = "segmentation/random_mask_pixel"
     by_frame = False

@@ -39,6 +39,7 @@ class RandomObjectBBox(Seeded):
     [[1, 1], [2, 2], 2]
     """
 
+    traced = False
     module = "segmentation"
     kernel = "segmentation/random_object_bbox"
     by_frame = False

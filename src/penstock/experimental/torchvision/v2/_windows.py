@@ -43,7 +43,6 @@ class _CenterCrop(_Window):
     """The window is in the middle: half a pixel goes to the even number where it is cut, outwards where it is filled
     up."""
 
-    replays = True
     size = Arg([int], doc="Height and width.")
 
     def plan(self, a: Arguments, x: Spec) -> None:
@@ -53,7 +52,6 @@ class _CenterCrop(_Window):
 class _RandomCrop(Seeded, _Window):
     """All places inside of the padded picture are equally likely."""
 
-    replays = True
     size = Arg([int], doc="Height and width.")
     padding = Arg([int], doc="Left, top, right, bottom.")
     pad_if_needed = Arg(bool, False, "Whether pictures that are too small are padded, by as much on both sides.")
@@ -80,7 +78,6 @@ class _RandomCrop(Seeded, _Window):
 
 
 class _Pad(_Window):
-    replays = True
     padding = Arg([int], doc="Left, top, right, bottom.")
 
     def plan(self, a: Arguments, x: Spec) -> None:

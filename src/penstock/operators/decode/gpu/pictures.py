@@ -134,7 +134,7 @@ class Planner(PlanCache[Pictures]):
     def __init__(self, call: StageCall):
         super().__init__(call.inputs)
         self.call = call
-        self._can_be_traced = call.op.replays and not call.data_arguments and len(call.inputs) == 1 and not rules_only()
+        self._can_be_traced = call.op.traced and not call.data_arguments and len(call.inputs) == 1 and not rules_only()
         self._by_rules: dict[int, list[Pictures]] = {}  # by the number of pictures
 
     def pictures(self, batch: StageBatch) -> Pictures:
