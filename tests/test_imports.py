@@ -150,13 +150,13 @@ def test_import_brings_in_no_framework():
 
 def test_import_is_quick(tmp_path):
     """`import penstock` takes at most 0.08 s more than `import numpy`. The least CPU time of several runs, as what else
-    a test machine does only adds to it; on a machine that is slow just now, at most what NumPy takes and a tenth."""
+    a test machine does only adds to it; on a machine that is slow just now, at most what NumPy takes and a third."""
     timer = """import time; a = time.process_time(); import numpy
 t = time.process_time(); import penstock; print(time.process_time() - t, t - a)"""
     run(timer, PYTHONPYCACHEPREFIX=str(tmp_path))  # writes the byte code, as an installation does
     times = []
     for _ in range(15):
         times.append(tuple(map(float, run(timer, PYTHONPYCACHEPREFIX=str(tmp_path)).split())))
-        if min(ours for ours, _ in times) < 0.08 or min(ours / numpys for ours, numpys in times) < 1.1:
+        if min(ours for ours, _ in times) < 0.08 or min(ours / numpys for ours, numpys in times) < 1.33:
             return
     pytest.fail(f"seconds of penstock and of NumPy: {times}")

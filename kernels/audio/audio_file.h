@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoded sounds in memory. WAV and FLAC are read here (wav.cpp, flac.cpp), others by libsndfile (sound_library.cpp).
+// Encoded sounds in memory. WAV and FLAC are read here (wav.cpp, flac.cpp), MP4 and AAC by FFmpeg
+// (ffmpeg_sound.cpp), others by libsndfile (sound_library.cpp).
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -21,7 +22,9 @@ enum AudioEncoding : int32_t {
   PCM_F64,
   A_LAW,
   MU_LAW,
-  FLAC
+  FLAC,
+  COMPRESSED,        // in packets, which FFmpeg decodes
+  NEEDS_FFMPEG = -1  // the same, before FFmpeg is open
 };
 
 // Written by plan_audio, read back by the decoder as a promise to verify.
@@ -41,6 +44,8 @@ AudioInfo peek_audio(AudioBytes file);
 AudioInfo peek_wav(AudioBytes file);
 // The same for FLAC; NO_AUDIO if it is none, or one that libsndfile reads.
 AudioInfo peek_flac(AudioBytes file);
+// The same for MP4 and AAC (sound_track.h).
+AudioInfo peek_sound_track(AudioBytes file);
 AudioInfo peek_sound_library(AudioBytes file);
 
 // The frames of a file one after the other.
@@ -55,4 +60,5 @@ class AudioReader {
 // They begin at frame `first`.
 std::unique_ptr<AudioReader> open_wav(AudioBytes file, const AudioInfo &info, int64_t first);
 std::unique_ptr<AudioReader> open_flac(AudioBytes file, const AudioInfo &info, int64_t first);
+std::unique_ptr<AudioReader> open_sound_track(AudioBytes file, const AudioInfo &info, int64_t first);
 std::unique_ptr<AudioReader> open_sound_library(AudioBytes file, const AudioInfo &info, int64_t first);

@@ -59,6 +59,7 @@ std::unique_ptr<AudioReader> open(AudioBytes file, const DecodeAudioArgs &a, int
   const AudioInfo info = {a.frames, a.offset, a.rate, a.channels, a.encoding};
   const int64_t at = a.begin + first;
   if (a.encoding == FLAC) return open_flac(file, info, at);
+  if (a.encoding == COMPRESSED) return open_sound_track(file, info, at);
   return a.encoding == LIBRARY ? open_sound_library(file, info, at) : open_wav(file, info, at);
 }
 
@@ -132,7 +133,9 @@ AudioInfo peek_audio(AudioBytes file) {
   AudioInfo info = peek_flac(file);
   if (info.encoding == FLAC) return info;
   info = peek_wav(file);
-  return info.encoding == NO_AUDIO || info.encoding == LIBRARY ? peek_sound_library(file) : info;
+  if (info.encoding != NO_AUDIO && info.encoding != LIBRARY) return info;
+  info = peek_sound_track(file);
+  return info.encoding == NO_AUDIO ? peek_sound_library(file) : info;
 }
 
 // Reads the headers of n sounds. Returns how many can't be decoded; their encoding is 0, and kErrorSize bytes of reason
@@ -143,6 +146,7 @@ EXPORT int64_t plan_audio(const Tensor *in, int64_t n, AudioInfo *info, char *er
   for (int64_t i = 0; i < n; i++) {
     try {
       info[i] = peek_audio({in[i].as<const uint8_t>(), in[i].volume()});
+      failed += info[i].encoding == NEEDS_FFMPEG;
     } catch (const std::exception &e) {
       info[i] = AudioInfo{};
       if (errors) snprintf(errors + i * kErrorSize, kErrorSize, "%s", e.what());

@@ -17,6 +17,8 @@ static int64_t frames_of(double seconds, double rate, int64_t most) {
 static void parse(Sample &s, const NemoAsrArgs &args) {
   const AudioBytes file = {(const uint8_t *)s.parts[0].data, s.parts[0].size};
   const AudioInfo info = peek_audio(file);
+  if (info.encoding == NEEDS_FFMPEG)
+    fail("FFmpeg decodes it, which is opened where paths end with .m4a, .mp4, .mov, .mkv, .mka, .webm or .aac");
   const double offset = args.offset[s.index], duration = args.duration[s.index];
   DecodeAudioArgs a = {};
   a.frames = info.frames, a.offset = info.offset, a.rate = info.rate;

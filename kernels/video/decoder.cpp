@@ -15,67 +15,25 @@ using namespace ffmpeg;
 
 constexpr size_t kMostReordered = 16;  // by H.264
 constexpr int kReordered = 2;          // by most encoders, so that decoders need not be opened anew
-constexpr int kSilent = 100;           // added to the level of messages: beyond all that are printed
 
 // A decoder that is kept for the next video of the same codec and configuration: opening one takes longer than a frame.
-struct Decoder {
-  const Functions &ff;
-  std::string codec;
-  std::vector<uint8_t> extradata;
-  int reordered;
-  Context *context = nullptr;
-  Frame *frame = nullptr;
-  PacketData *packet = nullptr;
+struct VideoDecoder : Decoder {
+  const int reordered;
 
-  // `reordered`: how many pictures may have to wait for one that is shown before them.
-  Decoder(const Functions &functions, const VideoIndex &index, int n_reordered)
-      : ff(functions), codec(index.codec), extradata(index.extradata), reordered(std::max(n_reordered, kReordered)) {
-    const Codec *found = find(index.codec);
-    context = ff.avcodec_alloc_context3(found), frame = ff.av_frame_alloc(), packet = ff.av_packet_alloc();
-    if (!context || !frame || !packet) throw std::bad_alloc();
-    set_log_offset(context, kSilent);  // what goes wrong is told by the error of the sample, not on stderr
-    Parameters *parameters = ff.avcodec_parameters_alloc();
-    if (!parameters) throw std::bad_alloc();
-    set_codec(parameters, codec_type(found), codec_id(found));
-    if (!extradata.empty()) {
-      auto *copy = (uint8_t *)ff.av_mallocz(extradata.size() + kPadding);
-      if (!copy) throw std::bad_alloc();
-      memcpy(copy, extradata.data(), extradata.size());
-      set_extradata(parameters, copy, (int32_t)extradata.size());
-    }
-    int status = ff.avcodec_parameters_to_context(context, parameters);
-    ff.avcodec_parameters_free(&parameters);
-    ff.av_opt_set_int(context, "threads", 1, 0);  // clips are decoded side by side instead
+  // `n_reordered`: how many pictures may have to wait for one that is shown before them.
+  VideoDecoder(const Functions &functions, const VideoIndex &index, int n_reordered)
+      : Decoder(functions, "video", index.codec, index.extradata, options(index, n_reordered)),
+        reordered(most(n_reordered)) {}
+
+  static int most(int n_reordered) { return std::max(n_reordered, kReordered); }
+  static std::vector<std::pair<const char *, int64_t>> options(const VideoIndex &index, int n_reordered) {
+    // `runs_of` knows from where on pictures are right. The decoder itself is more careful, and would hold some back.
+    std::vector<std::pair<const char *, int64_t>> found = {{"flags", kOutputCorrupt}};
     // H.264 does not have to say how far pictures are out of order. A decoder that learns of it too late drops some;
     // one that lets more of them wait than it has to uses more memory than the caches hold.
-    if (codec == "h264") ff.av_opt_set_int(context, "has_b_frames", reordered, 0);
-    // `runs_of` knows from where on pictures are right. The decoder itself is more careful, and would hold some back.
-    ff.av_opt_set_int(context, "flags", kOutputCorrupt, 0);
-    if (status >= 0) status = ff.avcodec_open2(context, found, nullptr);
-    if (status < 0) fail_ffmpeg("FFmpeg can't decode this %s video", status);
-  }
-  ~Decoder() {
-    if (packet) ff.av_packet_free(&packet);
-    if (frame) ff.av_frame_free(&frame);
-    if (context) ff.avcodec_free_context(&context);
-  }
-  Decoder(const Decoder &) = delete;
-
-  const Codec *find(const char *name) const {
-    if (!*name) fail("a video codec that is not known");
-    const Codec *found = find_decoder(ff, name);
-    if (!found) fail("the FFmpeg that was found has no decoder for %s", name);
+    if (!strcmp(index.codec, "h264")) found.emplace_back("has_b_frames", most(n_reordered));
     return found;
   }
-
-  [[noreturn]] void fail_ffmpeg(const char *what, int status) const {
-    char reason[128] = "";
-    ff.av_strerror(status, reason, sizeof reason);
-    char text[kErrorSize / 2];
-    snprintf(text, sizeof text, what, codec.c_str());
-    fail("%s: %s", text, reason);
-  }
-
   bool fits(const VideoIndex &index, int n_reordered) const {
     return codec == index.codec && extradata == index.extradata && reordered >= n_reordered;
   }
@@ -86,23 +44,23 @@ constexpr size_t kKept = 4;  // decoders that a thread keeps
 // Whoever takes one out owns it, so that a decoder that has failed is not used again.
 class KeptDecoders {
  public:
-  std::unique_ptr<Decoder> take(const Functions &ff, const VideoIndex &index, int reordered) {
+  std::unique_ptr<VideoDecoder> take(const Functions &ff, const VideoIndex &index, int reordered) {
     for (auto it = kept_.begin(); it != kept_.end(); ++it)
       if ((*it)->fits(index, reordered)) {
-        std::unique_ptr<Decoder> found = std::move(*it);
+        std::unique_ptr<VideoDecoder> found = std::move(*it);
         kept_.erase(it);
         return found;
       }
-    return std::make_unique<Decoder>(ff, index, reordered);
+    return std::make_unique<VideoDecoder>(ff, index, reordered);
   }
-  void give_back(std::unique_ptr<Decoder> decoder) {
+  void give_back(std::unique_ptr<VideoDecoder> decoder) {
     decoder->ff.avcodec_flush_buffers(decoder->context);
     kept_.push_front(std::move(decoder));
     if (kept_.size() > kKept) kept_.pop_back();
   }
 
  private:
-  std::list<std::unique_ptr<Decoder>> kept_;
+  std::list<std::unique_ptr<VideoDecoder>> kept_;
 };
 
 thread_local KeptDecoders t_decoders;
@@ -157,7 +115,7 @@ int64_t decode_frames(const PacketReader &read, const VideoIndex &index, const s
   for (int32_t i : wanted) asked.emplace_back(index.shown[i], i);
   std::sort(asked.begin(), asked.end());
   const std::vector<Run> runs = runs_of(asked, index, read);
-  std::unique_ptr<Decoder> decoder = t_decoders.take(*ff, index, reordered_in(runs, index));
+  std::unique_ptr<VideoDecoder> decoder = t_decoders.take(*ff, index, reordered_in(runs, index));
   int64_t decoded = 0, delivered = 0;
   size_t next = 0;
   const auto first_of = [&](int64_t packet) {
@@ -168,7 +126,7 @@ int64_t decode_frames(const PacketReader &read, const VideoIndex &index, const s
     for (;;) {
       const int status = ff->avcodec_receive_frame(decoder->context, decoder->frame);
       if (status == kTryAgain || status == kEndOfStream) return;
-      if (status < 0) decoder->fail_ffmpeg("%s can't be decoded", status);
+      if (status < 0) decoder->fail_with(status, "%s can't be decoded", index.codec);
       decoded++;
       Frame *f = decoder->frame;
       for (auto it = first_of(frame_pts(f)); it != asked.end() && it->first == frame_pts(f); ++it) {
@@ -197,11 +155,7 @@ int64_t decode_frames(const PacketReader &read, const VideoIndex &index, const s
         fail("frame %d lies beyond the end of the file (bytes %lld to %lld)", is_wanted ? asked[next].second : i,
              (long long)p.offset, (long long)(p.offset + p.size));
       if (p.size == 0) continue;
-      const size_t n_prefix = index.prefix.size();
-      if ((int64_t)n_prefix + bytes.size > INT32_MAX - kPadding) fail("a picture of %lld bytes", (long long)bytes.size);
-      if (ff->av_new_packet(decoder->packet, (int)(n_prefix + bytes.size)) < 0) throw std::bad_alloc();
-      if (n_prefix) memcpy(packet_data(decoder->packet), index.prefix.data(), n_prefix);
-      memcpy(packet_data(decoder->packet) + n_prefix, bytes.data, (size_t)bytes.size);
+      decoder->fill_packet(index.prefix, bytes.data, bytes.size);
       packet_pts(decoder->packet) = i;
       packet_flags(decoder->packet) = p.is_key;
       // Nothing refers to such pictures, so that they need not be decoded.
@@ -212,11 +166,8 @@ int64_t decode_frames(const PacketReader &read, const VideoIndex &index, const s
         status = ff->avcodec_send_packet(decoder->context, decoder->packet);
       }
       ff->av_packet_unref(decoder->packet);
-      if (status < 0 && is_wanted) {
-        char what[64];
-        snprintf(what, sizeof what, "frame %d (%%s) can't be decoded", asked[next].second);
-        decoder->fail_ffmpeg(what, status);
-      }
+      if (status < 0 && is_wanted)
+        decoder->fail_with(status, "frame %d (%s) can't be decoded", asked[next].second, index.codec);
       receive();
     }
     ff->avcodec_send_packet(decoder->context, nullptr);  // what waits for its turn to be shown comes out

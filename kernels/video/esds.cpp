@@ -20,8 +20,9 @@ int64_t descriptor_length(Bytes b, int64_t *at) {
 
 }  // namespace
 
-void read_esds(Bytes b, VideoIndex *index) {
+uint32_t read_esds(Bytes b, VideoIndex *index) {
   int64_t at = 4;
+  uint32_t object = 0;
   while (at + 2 <= b.size) {
     const uint32_t kind = b.u8(at++);
     const int64_t n = descriptor_length(b, &at);
@@ -30,14 +31,15 @@ void read_esds(Bytes b, VideoIndex *index) {
       at += 3 + (flags & 0x80 ? 2 : 0) + (flags & 0x20 ? 2 : 0);
       if (flags & 0x40) at += 1 + b.u8(at);
     } else if (kind == 4) {  // DecoderConfigDescriptor
-      index->codec = codec_of_object(b.u8(at));
+      index->codec = codec_of_object(object = b.u8(at));
       at += 13;
     } else if (kind == 5) {  // DecoderSpecificInfo
       const Bytes part = b.part(at, std::min(n, b.size - at));
       index->extradata.assign(part.data, part.data + part.size);
-      return;
+      return object;
     } else {
       at += n;
     }
   }
+  return object;
 }

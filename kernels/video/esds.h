@@ -3,5 +3,5 @@
 #pragma once
 #include "video/index.h"
 
-// esds (ISO/IEC 14496-14): the kind of stream and its configuration.
-void read_esds(Bytes b, VideoIndex *index);
+// esds (ISO/IEC 14496-14): the kind of stream and its configuration. Returns the type of the object.
+uint32_t read_esds(Bytes b, VideoIndex *index);

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -73,6 +74,57 @@ const Codec *find_decoder(const Functions &ff, const char *codec) {
   // FFmpeg's own decoder of this name needs hardware.
   const Codec *found = ff.avcodec_find_decoder_by_name("libdav1d");
   return found ? found : ff.avcodec_find_decoder_by_name("libaom-av1");
+}
+
+Decoder::Decoder(const Functions &functions, const char *what, const char *name, const std::vector<uint8_t> &config,
+                 const std::vector<std::pair<const char *, int64_t>> &options)
+    : Decoder(functions, name, config) {  // so that what is thrown here ends it
+  constexpr int kSilent = 100;            // added to the level of messages: beyond all that are printed
+  if (!*name) fail("a %s codec that is not known", what);
+  const Codec *found = find_decoder(ff, name);
+  if (!found) fail("the FFmpeg that was found has no decoder for %s", name);
+  context = ff.avcodec_alloc_context3(found), frame = ff.av_frame_alloc(), packet = ff.av_packet_alloc();
+  if (!context || !frame || !packet) throw std::bad_alloc();
+  set_log_offset(context, kSilent);
+  Parameters *parameters = ff.avcodec_parameters_alloc();
+  if (!parameters) throw std::bad_alloc();
+  set_codec(parameters, codec_type(found), codec_id(found));
+  if (!extradata.empty()) {
+    auto *copy = (uint8_t *)ff.av_mallocz(extradata.size() + kPadding);
+    if (!copy) throw std::bad_alloc();
+    memcpy(copy, extradata.data(), extradata.size());
+    set_extradata(parameters, copy, (int32_t)extradata.size());
+  }
+  int status = ff.avcodec_parameters_to_context(context, parameters);
+  ff.avcodec_parameters_free(&parameters);
+  ff.av_opt_set_int(context, "threads", 1, 0);  // samples are decoded side by side instead
+  for (const auto &[option, value] : options) ff.av_opt_set_int(context, option, value, 0);
+  if (status >= 0) status = ff.avcodec_open2(context, found, nullptr);
+  if (status < 0) fail_with(status, "FFmpeg can't decode this %s %s", name, what);
+}
+
+Decoder::~Decoder() {
+  if (packet) ff.av_packet_free(&packet);
+  if (frame) ff.av_frame_free(&frame);
+  if (context) ff.avcodec_free_context(&context);
+}
+
+void Decoder::fill_packet(const std::vector<uint8_t> &prefix, const uint8_t *data, int64_t size) {
+  const int64_t n = (int64_t)prefix.size() + size;
+  if (n > INT32_MAX - kPadding) fail("a packet of %lld bytes", (long long)n);
+  if (ff.av_new_packet(packet, (int)n) < 0) throw std::bad_alloc();
+  if (!prefix.empty()) memcpy(packet_data(packet), prefix.data(), prefix.size());
+  memcpy(packet_data(packet) + prefix.size(), data, (size_t)size);
+}
+
+void Decoder::fail_with(int status, const char *format, ...) const {
+  char reason[128] = "", text[kErrorSize / 2];
+  ff.av_strerror(status, reason, sizeof reason);
+  va_list values;
+  va_start(values, format);
+  vsnprintf(text, sizeof text, format, values);
+  va_end(values);
+  fail("%s: %s", text, reason);
 }
 
 }  // namespace ffmpeg

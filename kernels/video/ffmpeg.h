@@ -6,6 +6,9 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace ffmpeg {
 
@@ -68,6 +71,7 @@ inline int32_t &packet_flags(PacketData *p) { return field<int32_t>(p, 40); }
 // AVFrame
 inline const uint8_t *frame_plane(Frame *f, int i) { return field<uint8_t *>(f, 8 * i); }
 inline int32_t frame_line(Frame *f, int i) { return field<int32_t>(f, 64 + 4 * i); }
+inline int32_t frame_samples(Frame *f) { return field<int32_t>(f, 112); }
 inline int32_t frame_width(Frame *f) { return field<int32_t>(f, 104); }
 inline int32_t frame_height(Frame *f) { return field<int32_t>(f, 108); }
 inline int32_t frame_format(Frame *f) { return field<int32_t>(f, 116); }
@@ -82,5 +86,29 @@ inline void set_codec(Parameters *p, int32_t type, int32_t id) {
 inline void set_extradata(Parameters *p, uint8_t *data, int32_t size) {
   field<uint8_t *>(p, 16) = data, field<int32_t>(p, 24) = size;
 }
+
+// A decoder with what it is fed by and gives. What goes wrong in it is told by errors, not on stderr.
+struct Decoder {
+  const Functions &ff;
+  const std::string codec;
+  const std::vector<uint8_t> extradata;
+  Context *context = nullptr;
+  Frame *frame = nullptr;
+  PacketData *packet = nullptr;
+
+  // `what` is decoded ("video"), for errors; `codec` is FFmpeg's name of it.
+  Decoder(const Functions &ff, const char *what, const char *codec, const std::vector<uint8_t> &extradata,
+          const std::vector<std::pair<const char *, int64_t>> &options);
+  ~Decoder();
+  Decoder(const Decoder &) = delete;
+
+  // Fills the packet. FFmpeg may read a few bytes beyond it, which are its own.
+  void fill_packet(const std::vector<uint8_t> &prefix, const uint8_t *data, int64_t size);
+  [[noreturn]] void fail_with(int status, const char *format, ...) const __attribute__((format(printf, 3, 4)));
+
+ private:
+  Decoder(const Functions &functions, const char *name, const std::vector<uint8_t> &config)
+      : ff(functions), codec(name), extradata(config) {}
+};
 
 }  // namespace ffmpeg

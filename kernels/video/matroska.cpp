@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matroska and WebM: EBML (RFC 8794) elements of RFC 9559. One pass over the headers of blocks; pictures are skipped.
+#include "video/matroska.h"
+
 #include <algorithm>
 
 #include "video/codecs.h"
 #include "video/pieces.h"
+
+using namespace matroska;
 
 namespace {
 
@@ -20,6 +24,10 @@ enum Id : uint32_t {
   VIDEO = 0xe0,
   PIXEL_WIDTH = 0xb0,
   PIXEL_HEIGHT = 0xba,
+  AUDIO = 0xe1,
+  CHANNELS = 0x9f,
+  CODEC_DELAY = 0x56aa,
+  DISCARD_PADDING = 0x75a2,
   CONTENT_ENCODINGS = 0x6d80,
   CONTENT_ENCODING = 0x6240,
   CONTENT_COMPRESSION = 0x5034,
@@ -85,13 +93,6 @@ uint64_t number(Bytes b) {
   return x;
 }
 
-struct Track {
-  VideoIndex index;
-  uint64_t number = 0, type = 0;
-  bool is_readable = true;
-  std::vector<uint8_t> codec_private;
-};
-
 void read_encoding(Bytes b, Track *track) {
   for_elements(b, [&](uint32_t id, Bytes e) {
     if (id == CONTENT_ENCRYPTION) track->is_readable = false;
@@ -115,12 +116,17 @@ Track read_track(Bytes b) {
     VideoIndex &index = track.index;
     if (id == TRACK_NUMBER) track.number = number(e);
     if (id == TRACK_TYPE) track.type = number(e);
-    if (id == CODEC_ID) index.codec = codec_of_matroska({(const char *)e.data, (size_t)e.size});
+    if (id == CODEC_ID) track.codec_id.assign((const char *)e.data, (size_t)e.size);
+    if (id == CODEC_DELAY) track.delay = (int64_t)std::min<uint64_t>(number(e), INT64_MAX / 2);
     if (id == CODEC_PRIVATE) index.extradata.assign(e.data, e.data + e.size);
     if (id == VIDEO)
       for_elements(e, [&](uint32_t kind, Bytes c) {
         if (kind == PIXEL_WIDTH) index.width = (int32_t)std::min<uint64_t>(number(c), INT32_MAX);
         if (kind == PIXEL_HEIGHT) index.height = (int32_t)std::min<uint64_t>(number(c), INT32_MAX);
+      });
+    if (id == AUDIO)
+      for_elements(e, [&](uint32_t kind, Bytes c) {
+        if (kind == CHANNELS) track.channels = number(c);
       });
     if (id == CONTENT_ENCODINGS)
       for_elements(e, [&](uint32_t kind, Bytes c) {
@@ -142,9 +148,46 @@ struct Reader : Pieces {
   }
 };
 
-// One block: the number of its track, its time against its cluster's, flags, and the picture.
+// The sizes of several packets in a block (RFC 9559, 10.3), of which each but the last is said; `at` is moved behind
+// them.
+std::vector<int64_t> laced_sizes(Bytes b, int64_t *at, uint32_t lacing) {
+  const int64_t n = (int64_t)b.u8((*at)++) + 1;
+  std::vector<int64_t> sizes;
+  int64_t sum = 0;
+  const auto variable = [&](int64_t *bytes) {
+    const uint32_t first = b.u8(*at);
+    const int m = first ? __builtin_clz(first) - 23 : 9;
+    if (m > 8) fail("Matroska: a laced block that makes no sense");
+    int64_t x = first & ((1u << (8 - m)) - 1);
+    for (int i = 1; i < m; i++) x = x << 8 | b.u8(*at + i);
+    *at += m, *bytes = m;
+    return x;
+  };
+  for (int64_t i = 0; i + 1 < n; i++) {
+    int64_t size = 0, bytes = 0;
+    if (lacing == 1) {  // as Ogg has it
+      uint32_t c;
+      do size += c = b.u8((*at)++);
+      while (c == 255);
+    } else if (lacing == 3) {  // the first, then differences
+      const int64_t x = variable(&bytes);
+      size = i == 0 ? x : sizes.back() + x - (((int64_t)1 << (7 * bytes - 1)) - 1);
+    } else {
+      size = 0;  // all are alike; known when they are all counted
+    }
+    if (size < 0 || size > b.size) fail("Matroska: a laced block that makes no sense");
+    sizes.push_back(size), sum += size;
+  }
+  const int64_t left = b.size - *at - sum;
+  if (left < 0) fail("Matroska: a laced block that makes no sense");
+  sizes.push_back(left);
+  if (lacing == 2) std::fill(sizes.begin(), sizes.end(), left / n);
+  return sizes;
+}
+
+// One block: the number of its track, its time against its cluster's, flags, and the packet.
 void read_block(Reader &file, int64_t at, int64_t size, int64_t cluster_time, bool is_simple, bool is_key,
-                std::vector<Track> &tracks) {
+                uint64_t type, int64_t padding, std::vector<Track> &tracks) {
   if (size < 4 || at >= file.size()) return;
   const Bytes head = file.at(at, 12);
   if (!head.has(0, 4)) return;
@@ -153,38 +196,47 @@ void read_block(Reader &file, int64_t at, int64_t size, int64_t cluster_time, bo
   uint64_t track_number = head.data[0] & ((1u << (8 - n)) - 1);
   for (int i = 1; i < n; i++) track_number = track_number << 8 | head.data[i];
   const int16_t relative = (int16_t)head.be16(n);
-  const uint32_t flags = head.u8(n + 2);
+  const uint32_t flags = head.u8(n + 2), lacing = flags >> 1 & 3;
   for (Track &t : tracks) {
-    if (t.number != track_number || t.type != 1) continue;
-    if (flags & 6) fail("Matroska: laced blocks of video are not supported");
+    if (t.number != track_number || t.type != type) continue;
+    if (lacing && type != kSound) fail("Matroska: laced blocks of video are not supported");
     if (size - n - 3 > INT32_MAX) fail("Matroska: a block of %lld bytes", (long long)size);
-    t.index.packets.push_back(
-        {at + n + 3, cluster_time + relative, (int32_t)(size - n - 3), is_simple ? (flags & 0x80) != 0 : is_key});
+    const int64_t time = cluster_time + relative;
+    t.padding = padding;
+    if (!lacing) {
+      t.index.packets.push_back({at + n + 3, time, (int32_t)(size - n - 3), is_simple ? (flags & 0x80) != 0 : is_key});
+      return;
+    }
+    const std::vector<uint8_t> bytes = file.all(at, size);
+    int64_t inside = n + 3;
+    for (int64_t each : laced_sizes({bytes.data(), (int64_t)bytes.size()}, &inside, lacing))
+      t.index.packets.push_back({at + inside, time, (int32_t)each, true}), inside += each;
     return;
   }
 }
 
 // A block with what is said of it beside; only that it refers to others matters.
-void read_group(Reader &file, const Element &group, int64_t cluster_time, std::vector<Track> &tracks) {
+void read_group(Reader &file, const Element &group, int64_t cluster_time, uint64_t type, std::vector<Track> &tracks) {
   const int64_t end = group.begin + std::min(group.size, file.size() - group.begin);
-  int64_t begin = 0, size = 0;
+  int64_t begin = 0, size = 0, padding = 0;
   bool is_key = true;
   Element inner;
   for (int64_t at = group.begin; at < end && file.next(&at, &inner) && inner.size != kUnknown;) {
     if (inner.id == BLOCK) begin = inner.begin, size = inner.size;
     if (inner.id == REFERENCE_BLOCK) is_key = false;
+    if (inner.id == DISCARD_PADDING) padding = (int64_t)(number(file.at(at, inner.size)) & INT64_MAX >> 1);
     if (inner.size > end - at) break;
     at += inner.size;
   }
-  if (size) read_block(file, begin, size, cluster_time, false, is_key, tracks);
+  if (size) read_block(file, begin, size, cluster_time, false, is_key, type, padding, tracks);
 }
 
 }  // namespace
 
-VideoIndex read_matroska(const Source &source) {
+File matroska::read_tracks(const Source &source, uint64_t type) {
   Reader file(source);
-  std::vector<Track> tracks;
-  uint64_t scale = 1000000;
+  File found;
+  std::vector<Track> &tracks = found.tracks;
   int64_t cluster_time = 0;
   Element e;
   // Segments and clusters are entered, as their sizes may be unknown; everything else that is not known is skipped.
@@ -196,27 +248,34 @@ VideoIndex read_matroska(const Source &source) {
       const Bytes b{bytes.data(), (int64_t)bytes.size()};
       if (e.id == TIMESTAMP) cluster_time = (int64_t)(number(b) & INT64_MAX >> 1);
       for_elements(b, [&](uint32_t id, Bytes c) {
-        if (e.id == INFO && id == TIMESTAMP_SCALE) scale = std::max<uint64_t>(1, number(c));
+        if (e.id == INFO && id == TIMESTAMP_SCALE) found.scale = std::max<uint64_t>(1, number(c));
         if (e.id == TRACKS && id == TRACK_ENTRY) tracks.push_back(read_track(c));
       });
     } else if (e.id == SIMPLE_BLOCK) {
-      read_block(file, e.begin, e.size, cluster_time, true, false, tracks);
+      read_block(file, e.begin, e.size, cluster_time, true, false, type, 0, tracks);
     } else if (e.id == BLOCK_GROUP) {
-      read_group(file, e, cluster_time, tracks);
+      read_group(file, e, cluster_time, type, tracks);
     }
     if (e.size > source.size - at) break;
     at += e.size;
   }
+  for (const Track &t : tracks)
+    if (t.index.packets.size() > INT32_MAX) fail("Matroska: more than 2^31 packets");
+  return found;
+}
+
+VideoIndex read_matroska(const Source &source) {
+  File file = read_tracks(source, kPictures);
   Track *best = nullptr;
-  for (Track &t : tracks)
-    if (t.type == 1 && !t.index.packets.empty() &&
+  for (Track &t : file.tracks)
+    if (t.type == kPictures && !t.index.packets.empty() &&
         (!best || (int64_t)t.index.width * t.index.height > (int64_t)best->index.width * best->index.height))
       best = &t;
   if (!best) fail("Matroska: there is no video in it");
   if (!best->is_readable) fail("Matroska: the video is encrypted, or compressed in a way that is not supported");
-  if (best->index.packets.size() > INT32_MAX) fail("Matroska: more than 2^31 pictures");
+  best->index.codec = codec_of_matroska(best->codec_id);
   // Times are in units of `scale` nanoseconds.
-  best->index.timescale = scale <= 1000000000 ? (int64_t)(1000000000 / scale) : 1;
+  best->index.timescale = file.scale <= 1000000000 ? (int64_t)(1000000000 / file.scale) : 1;
   best->index.show_all();
   return std::move(best->index);
 }

@@ -1,72 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // MP4 and QuickTime: ISO/IEC 14496-12. The tables of `moov` (and of `moof`, in fragmented files) say where each picture
 // lies and when it is shown; the media data itself is not looked at.
-#include <algorithm>
+#include "video/mp4.h"
+
 #include <cmath>
 
 #include "video/codecs.h"
 #include "video/esds.h"
 
+using namespace mp4;
+
 namespace {
 
-constexpr uint32_t tag(const char (&t)[5]) {
-  return (uint32_t)(uint8_t)t[0] << 24 | (uint32_t)(uint8_t)t[1] << 16 | (uint32_t)(uint8_t)t[2] << 8 | (uint8_t)t[3];
-}
-
 constexpr int kMaxDepth = 12;
-constexpr int64_t kFar = (int64_t)1 << 61;  // places and times beyond are refused, so that sums of them don't overflow
-
-int64_t be64(Bytes b, int64_t at) { return (int64_t)((uint64_t)b.be32(at) << 32 | b.be32(at + 4)); }
-
-// Calls f(type, content, where the content begins in `b`) for each box. A last box may be cut off by the end.
-template <class F>
-void for_boxes(Bytes b, F f) {
-  for (int64_t at = 0; at + 8 <= b.size;) {
-    int64_t size = b.be32(at), head = 8;
-    const uint32_t type = b.be32(at + 4);
-    if (size == 1) {
-      if (!b.has(at, 16)) return;
-      size = be64(b, at + 8), head = 16;
-    } else if (size == 0) {
-      size = b.size - at;
-    }
-    if (size < head) return;  // no box: padding, or damage; what follows can't be found
-    const int64_t content = std::min(size, b.size - at) - head;
-    if (content < 0) return;
-    f(type, Bytes{b.data + at + head, content}, at + head);
-    if (size > b.size - at) return;
-    at += size;
-  }
-}
-
-struct Edit {
-  int64_t duration, media_time;  // in the movie's and in the media's units
-};
-
-struct Track {
-  VideoIndex index;
-  uint32_t id = 0;
-  bool is_video = false, is_enabled = true, has_entry = false;
-  std::vector<Edit> edits;
-  Bytes stts{}, ctts{}, stss{}, stsz{}, stz2{}, stsc{}, stco{}, co64{};
-  std::vector<int64_t> durations;  // by packet, parallel to index.packets
-  // Of fragments: what their samples have unless they say otherwise, and where the next one begins in time.
-  uint32_t default_duration = 0, default_size = 0, default_flags = 0;
-  int64_t next_dts = 0;
-};
-
-struct Movie {
-  std::vector<Track> tracks;
-  int64_t timescale = 1000;
-};
 
 // stsd: the first sample entry. Samples that refer to another one, of another codec or size, fail when they are
 // decoded.
-void read_entry(Bytes b, Track *track) {
+bool read_entry(Bytes b, Track *track) {
   bool found = false;
   for_boxes(b.size > 8 ? b.part(8, b.size - 8) : Bytes{b.data, 0}, [&](uint32_t type, Bytes entry, int64_t) {
     if (found || entry.size < 78) return;
-    found = track->has_entry = true;
+    found = true;
     VideoIndex &index = track->index;
     index.codec = codec_of_fourcc(type);
     index.width = (int32_t)entry.be16(24), index.height = (int32_t)entry.be16(26);
@@ -77,6 +31,7 @@ void read_entry(Bytes b, Track *track) {
         read_esds(content, &index);
     });
   });
+  return found;
 }
 
 // The rotation that a matrix (tkhd) stands for; mirrored or skewed pictures are taken as they are.
@@ -100,7 +55,8 @@ void read_track(Bytes b, Track *track, int depth) {
     } else if (type == tag("mdhd")) {
       track->index.timescale = c.be32(c.u8(0) == 1 ? 20 : 12);
     } else if (type == tag("hdlr")) {
-      track->is_video |= c.be32(8) == tag("vide");
+      const uint32_t kind = c.be32(8);
+      if (kind == kPictures || kind == kSound) track->handler = kind;  // QuickTime has others besides
     } else if (type == tag("elst")) {
       const bool wide = c.u8(0) == 1;
       const int64_t n = std::min<int64_t>(c.be32(4), (c.size - 8) / (wide ? 20 : 12));
@@ -109,7 +65,7 @@ void read_track(Bytes b, Track *track, int depth) {
             wide ? Edit{be64(c, 8 + 20 * i), be64(c, 16 + 20 * i)}
                  : Edit{c.be32(8 + 12 * i), c.be32(12 + 12 * i) == ~0u ? -1 : (int64_t)c.be32(12 + 12 * i)});
     } else if (type == tag("stsd")) {
-      read_entry(c, track);
+      track->stsd = c;
     } else if (type == tag("stts")) {
       track->stts = c;
     } else if (type == tag("ctts")) {
@@ -230,7 +186,7 @@ void read_run(int64_t file_size, Bytes b, Track *track, int64_t base, int64_t *a
   }
 }
 
-void read_fragment(int64_t file_size, Bytes moof, int64_t begin, Movie *movie) {
+void read_fragment(int64_t file_size, Bytes moof, int64_t begin, uint32_t handler, Movie *movie) {
   for_boxes(moof, [&](uint32_t type, Bytes traf, int64_t) {
     if (type != tag("traf")) return;
     Track *track = nullptr;
@@ -253,7 +209,7 @@ void read_fragment(int64_t file_size, Bytes moof, int64_t begin, Movie *movie) {
         at = base;
       } else if (kind == tag("tfdt") && track) {
         track->next_dts = b.u8(0) == 1 ? be64(b, 4) : (int64_t)b.be32(4);
-      } else if (kind == tag("trun") && track && track->is_video) {
+      } else if (kind == tag("trun") && track && track->handler == handler) {
         read_run(file_size, b, track, base, &at, duration, size, flags);
       }
     });
@@ -308,10 +264,9 @@ void apply_edits(Track *track, int64_t movie_timescale) {
 
 }  // namespace
 
-VideoIndex read_mp4(const Source &file) {
+Movie mp4::read_tracks(const Source &file, uint32_t handler) {
   Movie movie;
   bool found = false;
-  std::vector<std::vector<uint8_t>> kept;  // what the tracks' tables refer to
   for (int64_t at = 0; at + 8 <= file.size;) {
     uint8_t head[16] = {};
     file.read(at, std::min<int64_t>(16, file.size - at), head);
@@ -327,16 +282,16 @@ VideoIndex read_mp4(const Source &file) {
     if (size < n_head || file.size - at < n_head) break;
     const int64_t content = std::min(size, file.size - at) - n_head;
     if ((type == tag("moov") && !found) || type == tag("moof")) {
-      kept.emplace_back((size_t)content);
-      file.read(at + n_head, content, kept.back().data());
-      const Bytes b{kept.back().data(), content};
+      movie.kept.emplace_back((size_t)content);
+      file.read(at + n_head, content, movie.kept.back().data());
+      const Bytes b{movie.kept.back().data(), content};
       if (type == tag("moof")) {
-        read_fragment(file.size, b, at, &movie);
+        read_fragment(file.size, b, at, handler, &movie);
       } else {
         found = true;
         read_movie(b, &movie);
         for (Track &t : movie.tracks)
-          if (t.is_video && t.has_entry) read_tables(file.size, &t);
+          if (t.handler == handler) read_tables(file.size, &t);
       }
     }
     if (size > file.size - at) break;
@@ -344,15 +299,24 @@ VideoIndex read_mp4(const Source &file) {
   }
   if (!found)
     fail("MP4: there is no table of contents (moov) in the %lld bytes; the file is cut off", (long long)file.size);
+  for (Track &t : movie.tracks) {
+    if (t.index.packets.size() > INT32_MAX) fail("MP4: more than 2^31 pictures");
+    t.index.timescale = std::max<int64_t>(1, t.index.timescale);
+  }
+  return movie;
+}
+
+VideoIndex read_mp4(const Source &file) {
+  Movie movie = read_tracks(file, kPictures);
   Track *best = nullptr;
   const auto rank = [](const Track &t) {  // a cover picture is a track, too
     return std::make_pair(std::min<size_t>(t.index.packets.size(), 5), (int64_t)t.index.width * t.index.height);
   };
   for (Track &t : movie.tracks)
-    if (t.is_video && t.has_entry && !t.index.packets.empty() && (!best || rank(t) > rank(*best))) best = &t;
+    if (t.handler == kPictures && read_entry(t.stsd, &t) && !t.index.packets.empty() &&
+        (!best || rank(t) > rank(*best)))
+      best = &t;
   if (!best) fail("MP4: there is no video in it");
-  if (best->index.packets.size() > INT32_MAX) fail("MP4: more than 2^31 pictures");
-  best->index.timescale = std::max<int64_t>(1, best->index.timescale);
   apply_edits(best, movie.timescale);
   return std::move(best->index);
 }

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -26,6 +27,7 @@ R = TypeVar("R")
 REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "required"})()
 
 
+@cache
 def snake_case(name: str) -> str:
     """The name in fn of a class in ops: "CoordFlip" gives "coord_flip". BBox, TFRecord and MXNet are one word each."""
     name = re.sub("BBox|TFRecord|MXNet", lambda word: word[0].capitalize(), name)

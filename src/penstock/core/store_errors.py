@@ -13,15 +13,16 @@ _BUSY = {408, 425, 429, 500, 502, 503, 504}
 _OUTDATED = {"ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestExpired"}  # which S3 answers as 400
 
 # obstore has classes for 401, 403, 404 and what a store can't do. All else is one class, GenericError, without fields:
-# what it knows is only in the text, first a line for people, and then its fields as Rust writes them out.
+# what it knows is only in the text, first a line for people, and then its fields as Rust writes them out. The patterns
+# are compiled when they are needed, as `import penstock` has to be quick.
 _FIELDS = "\nDebug source:"
-_STATUS = re.compile(r"status code: (\d{3})([^:<\n]*)")
-_CODE = re.compile(r"<Code>(\w+)</Code>")  # in the body of the answer
-_KIND = re.compile(r"HttpError \{\s*kind: (\w+)")
-_CAUSE = re.compile(r'"(Connection refused|dns error|No route to host|Network is unreachable)"')
-_NO_RANGES = re.compile(r"source: (NotPartial|RangeNotSupported)\b")
-_CERTIFICATE = re.compile(r"InvalidCertificate|certificate verify failed")
-_ROLE = re.compile(r"http://(169\.254\.169\.254|metadata\.google\.internal)/")  # where machines get credentials
+_STATUS = r"status code: (\d{3})([^:<\n]*)"
+_CODE = r"<Code>(\w+)</Code>"  # in the body of the answer
+_KIND = r"HttpError \{\s*kind: (\w+)"
+_CAUSE = r'"(Connection refused|dns error|No route to host|Network is unreachable)"'
+_NO_RANGES = r"source: (NotPartial|RangeNotSupported)\b"
+_CERTIFICATE = r"InvalidCertificate|certificate verify failed"
+_ROLE = r"http://(169\.254\.169\.254|metadata\.google\.internal)/"  # where machines get credentials
 
 
 class RequestFailed(OSError):
@@ -44,12 +45,12 @@ def failure(e: Exception, during: str = "") -> RequestFailed:
     from obstore import exceptions as known
 
     line, _, fields = str(e).partition(_FIELDS)
-    status, code, kind = _STATUS.search(line), _CODE.search(line), _KIND.search(fields)
+    status, code, kind = re.search(_STATUS, line), re.search(_CODE, line), re.search(_KIND, fields)
     number = int(status[1]) if status else 0
     said = f"{status[1]}{status[2].rstrip()}{f' ({code[1]})' if code else ''}" if status else ""
     if isinstance(e, FileNotFoundError):
         return NotFound(f"there is no such object{during}: {said or 'not found'}")
-    if _ROLE.search(line):
+    if re.search(_ROLE, line):
         return RequestFailed(
             FOR_GOOD if 400 <= number < 500 else SERVER_BUSY,
             f"no credentials were found{during}: neither in the environment, nor in files, nor has this machine a "
@@ -70,7 +71,7 @@ def failure(e: Exception, during: str = "") -> RequestFailed:
         return RequestFailed(SERVER_BUSY, f"the server answers {said}{during}")
     if number:
         return RequestFailed(FOR_GOOD, f"the server answers {said}{during}")
-    if _NO_RANGES.search(fields):
+    if re.search(_NO_RANGES, fields):
         return RequestFailed(
             FOR_GOOD,
             "the server ignores ranges and sends whole objects only; use a server that has them, or copy the data "
@@ -79,10 +80,10 @@ def failure(e: Exception, during: str = "") -> RequestFailed:
     lasting = known.NotSupportedError, known.InvalidPathError, known.UnknownConfigurationKeyError
     if isinstance(e, (*lasting, NotImplementedError, ValueError)):
         return RequestFailed(FOR_GOOD, f"{first_line(e)}{during}")
-    if _CERTIFICATE.search(fields):
+    if re.search(_CERTIFICATE, fields):
         return RequestFailed(FOR_GOOD, f"the server's certificate is not trusted{during}: {first_line(e)}")
     if kind and kind[1] == "Connect":
-        cause = _CAUSE.search(fields)
+        cause = re.search(_CAUSE, fields)
         return RequestFailed(
             NOT_REACHABLE, f"the server can't be reached{during}: {cause[1] if cause else 'no connection'}"
         )

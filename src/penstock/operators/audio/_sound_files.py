@@ -12,8 +12,10 @@ from ...core.batch import Batch
 from ...core.errors import SampleErrors
 from ...core.rows import allocate
 from ...core.tracing import IMMEDIATE, Native
+from ..decode._ffmpeg import open_ffmpeg
 
 _BYTE = np.dtype("u1")
+_NEEDS_FFMPEG = -1  # of enum AudioEncoding
 
 
 @cache
@@ -32,7 +34,15 @@ def read_headers(batch: Batch | None, native: Native = IMMEDIATE) -> np.ndarray:
             f"{spec.dtype.name} with {spec.ndim}"
         )
     info, at = native.allocate(spec.n, _info_type())
-    if native.call("plan_audio", batch.rows_address, spec.n, at, None):
+    failed = native.call("plan_audio", batch.rows_address, spec.n, at, None)
+    if failed and (info["encoding"] == _NEEDS_FFMPEG).any():
+        try:
+            open_ffmpeg()
+        except ImportError as e:
+            why = str(e)
+            SampleErrors.where(info["encoding"] == _NEEDS_FFMPEG, lambda _: why)
+        failed = native.call("plan_audio", batch.rows_address, spec.n, at, None)
+    if failed:
         texts, at_texts = allocate((spec.n, kernels.ERROR_SIZE), _BYTE)
         native.call("plan_audio", batch.rows_address, spec.n, at, at_texts)
         SampleErrors.where(

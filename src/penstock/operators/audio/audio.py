@@ -18,13 +18,18 @@ _TYPES = ("INT16", "INT32", "FLOAT")
 
 
 class Audio(Operator):
-    """Decodes sounds: WAV, FLAC, Ogg (Vorbis, Opus), MP3 and AIFF, told apart by their content.
+    """Decodes sounds: WAV, FLAC, Ogg (Vorbis, Opus), MP3, AIFF, MP4, WebM and AAC, told apart by their content.
 
+    MP4, M4A, QuickTime, Matroska and WebM files (with AAC, ALAC, MP3, Opus, Vorbis, FLAC or AC-3) and AAC alone (ADTS)
+    are decoded by FFmpeg, which has to be there as for `decoders.video`. Matroska and WebM don't say how many samples
+    there are, so that theirs are decoded once to count them.
     Input: the bytes of a file (uint8). Outputs: the samples, (time, channels) or with `downmix` (time), without a
     layout, and their sampling rate, a float32 scalar. float32 is -1 to 1; integers are scaled to their type's range,
     of float32 by its largest value. A slice or crop behind the decoder makes it decode only that part of WAV and FLAC,
     and no more than up to its end of other formats; the samples are the same. WAV that is shorter than its header says
-    has the samples that are there; other damage is an error of its sample, and the pipeline's `on_error` decides what
+    has the samples that are there. Of a video it is the sound that is decoded: what its edit list cuts off is left out,
+    and it begins with silence if it starts later than the pictures, so that times are those of the frames, which
+    `decoders.video` decodes. Other damage is an error of its sample, and the pipeline's `on_error` decides what
     follows.
 
     >>> from penstock import fn, pipeline_def, types

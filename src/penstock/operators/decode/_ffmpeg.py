@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds FFmpeg's libraries, which decode video, and opens them once per process.
+"""Finds FFmpeg's libraries, which decode video and the sound of MP4 and AAC files, and opens them once per process.
 
 They are not part of penstock. The first of these that can be opened is used: the folder that the environment variable
 PENSTOCK_FFMPEG names, the package `av` (`pip install penstock[video]`), the system's libraries.
@@ -51,7 +51,7 @@ def _open() -> tuple[str, int]:
     if named and not tried:
         raise ImportError(f"PENSTOCK_FFMPEG={named} holds no libavcodec and libavutil")
     raise ImportError(
-        "decoding video needs FFmpeg's libraries: pip install penstock[video], or install FFmpeg on the system "
+        "decoding this needs FFmpeg's libraries: pip install penstock[video], or install FFmpeg on the system "
         "(Debian, Ubuntu: apt-get install ffmpeg), or set PENSTOCK_FFMPEG to the folder of libavcodec and libavutil"
         + "".join(f"\n  tried {t}" for t in tried)
     )

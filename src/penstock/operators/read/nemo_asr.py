@@ -15,6 +15,7 @@ from ...core.dtypes import DALIDataType, from_numpy, to_numpy
 from ...core.op import Arg
 from ...core.source_name import SourceName
 from ..audio._rates import lobes_of
+from ..decode._ffmpeg import open_ffmpeg
 from ._file_names import FileNames
 from ._records import Parsed, RecordReader, Records
 from ._scanning import scan_all
@@ -32,6 +33,7 @@ _COLUMNS = {
     "whys": "u1",
 }
 _TYPES = ("INT16", "INT32", "FLOAT")
+_BY_FFMPEG = (b".m4a", b".mp4", b".mov", b".mkv", b".mka", b".webm", b".aac")
 _MOST_TOLD = 3  # lines that a warning tells
 
 
@@ -140,6 +142,8 @@ class NemoAsr(RecordReader):
         self.begins, self.durations = offset[kept], duration[kept]
         self.text_end = np.cumsum([len(texts[i]) for i in kept], dtype="i8")
         self.texts = np.frombuffer(b"".join(texts[i] for i in kept) + b"\0", "u1")
+        if any(paths[i].lower().endswith(_BY_FFMPEG) for i in kept):
+            open_ffmpeg()
         names: dict[bytes, int] = {}
         object = np.array([names.setdefault(paths[i], len(names)) for i in kept], "i8")
         whole = np.zeros(len(kept), "i8")
