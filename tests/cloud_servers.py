@@ -84,7 +84,7 @@ class AzureServer(ObjectServer):
         own = sorted((k.lower(), v.strip()) for k, v in headers.items() if k.lower().startswith("x-ms-"))
         lines += [f"{k}:{v}" for k, v in own]
         lines.append(f"/{self.account}{parts.path}")
-        lines += [f"{k}:{v}" for k, v in sorted(parse_qsl(parts.query))]
+        lines += [f"{k}:{v}" for k, v in sorted((k.lower(), v) for k, v in parse_qsl(parts.query))]
         digest = hmac.new(base64.b64decode(self.key), "\n".join(lines).encode(), hashlib.sha256).digest()
         return f"SharedKey {self.account}:{base64.b64encode(digest).decode()}"
 
@@ -93,7 +93,9 @@ class AzureServer(ObjectServer):
 
     def listing(self, bucket: str, query: dict[str, list[str]]) -> bytes:
         prefix, delimiter = query.get("prefix", [""])[0], query.get("delimiter", [""])[0]
-        page, folders, more = self.page(bucket, prefix, delimiter, query.get("marker", [""])[0])
+        # A listing may begin at a name, with it; `page` gives what comes after one.
+        start = query.get("marker") or [name[:-1] for name in query.get("startFrom", []) if self.starts_after] or [""]
+        page, folders, more = self.page(bucket, prefix, delimiter, start[0])
         blobs = "".join(
             f"<Blob><Name>{escape(k)}</Name><Properties><Last-Modified>{CHANGED}</Last-Modified>"
             f"<Etag>{escape(etag(self.objects[f'{bucket}/{k}']))}</Etag>"

@@ -37,6 +37,7 @@ class ObjectServer(ThreadingHTTPServer):
         self.in_flight = self.most_in_flight = 0
         self.ranges = True
         self.gzips = False
+        self.starts_after = True  # whether a listing may begin behind a key
         self.latency = 0.0
         self.redirects: dict[str, str] = {}
         self.answer_with = ""  # the text of refusals
@@ -87,7 +88,8 @@ class ObjectServer(ThreadingHTTPServer):
 
     def listing(self, bucket: str, query: dict[str, list[str]]) -> bytes:
         prefix, delimiter = query.get("prefix", [""])[0], query.get("delimiter", [""])[0]
-        page, folders, more = self.page(bucket, prefix, delimiter, query.get("continuation-token", [""])[0])
+        start = query.get("continuation-token") or (query.get("start-after") if self.starts_after else None) or [""]
+        page, folders, more = self.page(bucket, prefix, delimiter, start[0])
         contents = "".join(
             f"<Contents><Key>{escape(k)}</Key><Size>{len(self.objects[f'{bucket}/{k}'])}</Size>"
             f"<ETag>{escape(etag(self.objects[f'{bucket}/{k}']))}</ETag>"

@@ -48,7 +48,7 @@ class _Columns:
 
     def __init__(self) -> None:
         self._parts: list[tuple[bytes, np.ndarray, np.ndarray]] = []
-        self._last, self._is_sorted = b"", True
+        self._last, self.is_sorted = b"", True
         self.count = 0
 
     def add(self, names: Sequence[bytes], sizes: Sequence[int], tags: Sequence[str]) -> None:
@@ -58,7 +58,7 @@ class _Columns:
         kernels.library().remote_versions(
             b"\0".join(t.encode() for t in tags) + b"\0", len(names), versions.ctypes.data
         )
-        self._is_sorted &= self._last <= names[0] and all(a <= b for a, b in zip(names, names[1:], strict=False))
+        self.is_sorted &= self._last <= names[0] and all(a <= b for a, b in zip(names, names[1:], strict=False))
         self._last = names[-1]
         self._parts.append((b"\0".join(names) + b"\0", np.array(sizes, "i8"), versions))
         self.count += len(names)
@@ -68,7 +68,7 @@ class _Columns:
         sizes, versions = (
             np.concatenate([*(p[k] for p in self._parts), np.empty(0, t)]) for k, t in ((1, "i8"), (2, "u8"))
         )
-        if not self._is_sorted:
+        if not self.is_sorted:
             names = text[:-1].split(b"\0")
             order = sorted(range(len(names)), key=names.__getitem__)
             text, sizes, versions = b"\0".join(names[i] for i in order) + b"\0", sizes[order], versions[order]
@@ -128,7 +128,7 @@ def _objects_in(stores: Any, url: str) -> Listing:
         try:
             for names, sizes, tags, n_deeper, last in s.list_pages(url, _PER_PAGE, behind):
                 found.add(names, sizes, tags)
-                deeper, behind = deeper + n_deeper, last
+                deeper, behind = deeper + n_deeper, max(behind, last)
                 if deeper > max(_MOST_DEEPER, found.count):
                     objects = s.list_folder(url)[1]
                     found = _Columns()
@@ -138,8 +138,11 @@ def _objects_in(stores: Any, url: str) -> Listing:
                     break
             is_done = True
         except RequestFailed:
-            if behind == before:
-                raise
+            if not found.is_sorted:  # there is no place to go on from
+                found, deeper, behind = _Columns(), 0, ""
+            elif behind != before:
+                return
+            raise
 
     while not is_done:
         stores.patiently(go_on)

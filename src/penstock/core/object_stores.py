@@ -118,6 +118,8 @@ class Stores:
         skip = len(path)
         try:
             for page in self._obstore.list(store, path, offset=behind or None, chunk_size=n):
+                last = page[-1]["path"]
+                page = [m for m in page if m["path"] > behind]  # there are servers that begin anew all the same
                 # Some tools make empty objects with the names of folders, behind which the folders' objects come.
                 inner = {m["path"][skip:].partition("/")[0] for m in page if "/" in m["path"][skip:]}
                 direct = [m for m in page if len(m["path"]) > skip and "/" not in m["path"][skip:]]
@@ -128,7 +130,7 @@ class Stores:
                     [m["size"] for m in direct],
                     list(map(_tag, direct)),
                     len(page) - len(direct),
-                    page[-1]["path"],
+                    last,
                 )
         except Exception as e:
             raise failure(e, f" when {without_secrets(url)} was listed") from None

@@ -49,14 +49,27 @@ def test_folders_of_many_pages(server):
     assert sum(server.asked[p] for p in listed) == 1 + 3 * 3, "a request for a page of 100 keys"
 
 
+@pytest.mark.parametrize("order", [1, -1], ids=["sorted", "unsorted"])
+@pytest.mark.parametrize("starts_after", [True, False])
 @pytest.mark.parametrize("server_class", [ObjectServer, GoogleServer, AzureServer])
-def test_a_page_that_fails_is_asked_for_again(server_class):
+def test_a_page_that_fails_is_asked_for_again(server_class, starts_after, order, monkeypatch):
+    """Also by servers that begin anew all the same, and by those that list in no order."""
+    from penstock.core.object_stores import Stores
+
+    pages = Stores.list_pages
+
+    def ordered(self, *arguments):
+        for names, sizes, tags, *rest in pages(self, *arguments):
+            yield names[::order], sizes[::order], tags[::order], *rest
+
+    monkeypatch.setattr(Stores, "list_pages", ordered)
+    monkeypatch.setattr(listings, "_PER_PAGE", 100)  # so that there are pages before it
     storage._connections.clear()
     with serving({f"b/x/{i:03}": b"%d" % i for i in range(450)}, server_class) as server:
-        failed = []
+        failed, server.starts_after = [], starts_after
 
         def fault(path, number):
-            if path.rstrip("/") == "b" and number % 2 == 0 and len(failed) < 4:
+            if path.rstrip("/") == "b" and number in (2, 3, 4, 6):
                 failed.append(path)
                 return ("503", "cut", "hangup", "garbled")[len(failed) - 1]
             return None
