@@ -4,8 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 SECONDS ?= 300
 ISA ?=
-# How often a failed test is run again; what passes then is listed with its traceback. Only .ci/run sets it.
-RERUNS ?=
+# Whether tests that failed are run once more, alone; 1 in .ci/run only. (pytest's status is 1 if all of them were run.)
+AGAIN ?=
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 8 ] && echo $$n || echo 8)
 # The requirement for PyTorch in tests; by default a release for Python 3.11, nothing for others (its tests are skipped).
 TORCH ?= $(shell $(PYTHON) -c 'import sys; print("torch==2.13.0 lightning==2.6.6 torchdata==0.11.0" * (sys.version_info[:2] == (3, 11)))' 2>/dev/null)
@@ -25,8 +25,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install -q
 INSTALL = $(PY) tools/requirements.py $(1) >$(VENV)/requirements.txt && $(PIP) -r $(VENV)/requirements.txt
-PYTEST := $(PY) -m pytest -q -n $(WORKERS) --dist worksteal --durations 20 --ignore=tests/conformance \
-  $(if $(RERUNS),--reruns $(RERUNS) --rerun-show-tracebacks -rR)
+PYTEST := $(PY) -m pytest -q -n $(WORKERS) --dist worksteal --durations 20 --ignore=tests/conformance
 PYTEST_BESIDE = TF_CPP_MIN_LOG_LEVEL=3 $(VENV)/$(1)/bin/python -m pytest -q tests/as_dali/test_face.py \
   tests/test_guide.py::test_guide
 SANITIZED = LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so.6)" PYTHONPATH=build/asan \
@@ -46,7 +45,7 @@ demo: build ## run the main job on examples/data; writes a contact sheet
 	@$(PY) examples/demo.py
 
 test: build $(VENV)/.test $(VENV)/.typing ## install the test extras and run all tests
-	$(PYTEST) tests
+	$(PYTEST) tests $(if $(AGAIN),|| { [ $$? -eq 1 ] && $(PY) -m pytest -q --last-failed --last-failed-no-failures none tests; })
 
 frameworks: frameworks-tf frameworks-paddle ## run the tests of the plugins for TensorFlow and PaddlePaddle, each in an environment of its own
 

@@ -75,7 +75,7 @@ def _amazon(given: Mapping[str, Any], _: str) -> dict[str, Any]:
         found["secret_access_key"] = profile.get("aws_secret_access_key", "")
     elif {"role_arn", "sso_session", "sso_start_url", "credential_process", "login_session"} & profile.keys():
         try:
-            from boto3 import Session
+            from boto3 import Session  # type: ignore[import-untyped, unused-ignore]
             from obstore.auth.boto3 import Boto3CredentialProvider
         except ImportError:
             raise ValueError(
