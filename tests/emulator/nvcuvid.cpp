@@ -51,8 +51,13 @@ void *loaded(const char *part) {
   return library;
 }
 
+// Null until the process has loaded FFmpeg.
 const Functions *ffmpeg_of_process() {
-  static const Functions *found = [] {
+  static std::mutex mutex;
+  static const Functions *found = nullptr;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (found) return found;
+  found = [] {
     void *util = loaded("/libavutil"), *codec = loaded("/libavcodec");
     if (!util || !codec) return (Functions *)nullptr;
     auto *f = new Functions{};
