@@ -7,7 +7,7 @@
 #include "audio/sinc_filter.h"
 #include "core/kernel.h"
 #include "core/native_time.h"
-#include "core/replay.h"
+#include "core/program.h"
 
 namespace {
 
@@ -156,4 +156,4 @@ EXPORT int64_t plan_audio(const Tensor *in, int64_t n, AudioInfo *info, char *er
   return failed;
 }
 EXPORT_LONG(plan_audio)
-EXPORT_RECORDED(plan_audio)
+EXPORT_INSTRUCTION(plan_audio)

@@ -2,7 +2,7 @@
 // Arguments of operators on colours for a whole batch: columns in, columns out.
 #include <cmath>
 
-#include "core/replay.h"
+#include "core/program.h"
 
 namespace {
 
@@ -29,7 +29,7 @@ EXPORT void color_matrices(int64_t n, const float *hue, const float *saturation,
   }
 }
 EXPORT_SHORT(color_matrices)
-EXPORT_RECORDED(color_matrices)
+EXPORT_INSTRUCTION(color_matrices)
 
 // Offsets (n, 3) that keep `center`, in halves, where it is when values are stretched by `contrast`, then multiplied by
 // `value`.
@@ -38,4 +38,4 @@ EXPORT void color_offsets(int64_t n, const float *value, const float *contrast, 
     for (int k = 0; k < 3; k++) out[3 * i + k] = value[i] * (1.0f - contrast[i]) * (0.5f * (float)center);
 }
 EXPORT_SHORT(color_offsets)
-EXPORT_RECORDED(color_offsets)
+EXPORT_INSTRUCTION(color_offsets)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rules compute with NumPy, one operation on whole arrays at a time, as a record makes it again: see
+// What rules compute with NumPy, one operation on whole arrays at a time, as a program computes it: see
 // penstock/core/program.py. Results are NumPy's, bit for bit.
 #include <cmath>
 #include <cstring>
 #include <type_traits>
 
 #include "core/native_time.h"
-#include "core/replay.h"
+#include "core/program.h"
 
 namespace {
 
@@ -275,7 +275,7 @@ EXPORT int32_t compute_columns(int32_t operation, int32_t type, const Layout *la
   }
 }
 EXPORT_SHORT(compute_columns)
-EXPORT_RECORDED(compute_columns)
+EXPORT_INSTRUCTION(compute_columns)
 
 // Writes values as another type, as C does.
 EXPORT int32_t convert_columns(int32_t to, int32_t from, const Layout *layout, char *out, const char *in) {
@@ -294,7 +294,7 @@ EXPORT int32_t convert_columns(int32_t to, int32_t from, const Layout *layout, c
   }
 }
 EXPORT_SHORT(convert_columns)
-EXPORT_RECORDED(convert_columns)
+EXPORT_INSTRUCTION(convert_columns)
 
 // Puts together n elements of `bytes` each from where they lie.
 EXPORT void gather_elements(const char *const *from, int64_t n, int64_t bytes, char *out) {
@@ -304,18 +304,18 @@ EXPORT void gather_elements(const char *const *from, int64_t n, int64_t bytes, c
     for (int64_t i = 0; i < n; i++) std::memcpy(out + bytes * i, from[i], bytes);
 }
 EXPORT_SHORT(gather_elements)
-EXPORT_RECORDED(gather_elements)
+EXPORT_INSTRUCTION(gather_elements)
 
 // The other way round.
 EXPORT void scatter_elements(char *const *to, int64_t n, int64_t bytes, const char *in) {
   for (int64_t i = 0; i < n; i++) std::memcpy(to[i], in + bytes * i, bytes);
 }
 EXPORT_SHORT(scatter_elements)
-EXPORT_RECORDED(scatter_elements)
+EXPORT_INSTRUCTION(scatter_elements)
 
 // Cosine and sine of n angles.
 EXPORT void cosines_and_sines(const double *radians, int64_t n, double *cosine, double *sine) {
   for (int64_t i = 0; i < n; i++) cosine[i] = std::cos(radians[i]), sine[i] = std::sin(radians[i]);
 }
 EXPORT_SHORT(cosines_and_sines)
-EXPORT_RECORDED(cosines_and_sines)
+EXPORT_INSTRUCTION(cosines_and_sines)

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "core/memory.h"
-#include "core/replay.h"
+#include "core/program.h"
 
 // Fills the rows of n samples of the extents `stored` (n, ndim), where `data` is the place in one block of memory:
 // packed if they have one shape, else each 64-byte aligned, with `guard` bytes left free behind each. `about` receives
@@ -36,7 +36,7 @@ EXPORT int32_t lay_out_batch(const int64_t *stored, int64_t n, int32_t ndim, int
 }
 EXPORT_SHORT(lay_out_batch)
 
-EXPORT_RECORDED(lay_out_batch)
+EXPORT_INSTRUCTION(lay_out_batch)
 
 // As `lay_out_batch` for n frames, of which neighbours that are of one sample lie one behind the other, as in a
 // sequence. False, too, if those have different shapes.
@@ -63,7 +63,7 @@ EXPORT int32_t lay_out_frames(const int64_t *stored, int64_t n, int32_t ndim, in
   return 1;
 }
 EXPORT_SHORT(lay_out_frames)
-EXPORT_RECORDED(lay_out_frames)
+EXPORT_INSTRUCTION(lay_out_frames)
 
 // Samples that lie in one block, of which their rows say where, at the address of that block.
 EXPORT void move_batch(Tensor *rows, int64_t n, int64_t address) {
@@ -82,7 +82,7 @@ EXPORT int32_t settle_windows(int64_t *origin, int64_t *size, const int64_t *sha
   return 1;
 }
 EXPORT_SHORT(settle_windows)
-EXPORT_RECORDED(settle_windows)
+EXPORT_INSTRUCTION(settle_windows)
 
 // The fewest pieces (n, 3), each {to, from, bytes}, that copy n samples to where `target` says; returns how many there
 // are. Neighbours with the same distance between source and target are one piece, with the padding between them.
@@ -111,7 +111,7 @@ EXPORT void take_axes(const int64_t *in, int64_t n, int32_t ndim, const int32_t 
     for (int32_t j = 0; j < k; j++) out[i * k + j] = in[i * ndim + axes[j]];
 }
 EXPORT_SHORT(take_axes)
-EXPORT_RECORDED(take_axes)
+EXPORT_INSTRUCTION(take_axes)
 
 // Extents (n, ndim) of a batch, those of the one before, and what is told of it: see `place_batches`.
 struct Placed {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the headers of a whole batch say, and whether its images can be decoded, before any pixel is touched.
 #include "core/native_time.h"
-#include "core/replay.h"
+#include "core/program.h"
 #include "decode/image.h"
 
 namespace {
@@ -48,4 +48,4 @@ EXPORT int64_t plan_images(const Tensor *in, int64_t n, int64_t max_pixels, int3
   return failed;
 }
 EXPORT_LONG(plan_images)
-EXPORT_RECORDED(plan_images)
+EXPORT_INSTRUCTION(plan_images)

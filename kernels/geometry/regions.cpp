@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regions of samples, for rules of operators that are replayed.
+// Regions of samples, for rules of operators.
 #include "core/kernel.h"
-#include "core/replay.h"
+#include "core/program.h"
 
 // Regions that begin at `origin` and have the size `window` (n, k): their starts, then their ends, as `region`
 // (2, n, k). `size` (n, k) receives what each is resized to: `wanted` (k), or nothing where a region is empty.
@@ -18,4 +18,4 @@ EXPORT void region_sizes(const int64_t *origin, const int64_t *window, int64_t n
   }
 }
 EXPORT_SHORT(region_sizes)
-EXPORT_RECORDED(region_sizes)
+EXPORT_INSTRUCTION(region_sizes)

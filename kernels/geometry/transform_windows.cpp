@@ -3,7 +3,7 @@
 // width, in shapes (n, ndim).
 #include <algorithm>
 
-#include "core/replay.h"
+#include "core/program.h"
 #include "random/draws.h"
 
 // Windows of a size in the middle. Half a pixel goes to the even number where samples are cut, outwards where they are
@@ -21,7 +21,7 @@ EXPORT void centered_windows(const int64_t *shape, int64_t n, int32_t ndim, int3
     }
 }
 EXPORT_SHORT(centered_windows)
-EXPORT_RECORDED(centered_windows)
+EXPORT_INSTRUCTION(centered_windows)
 
 // Windows that reach beyond samples by so much on each side. Fills `start` and `extent` (n, ndim).
 EXPORT void grown_windows(const int64_t *shape, int64_t n, int32_t ndim, int32_t first, int64_t left, int64_t top,
@@ -36,7 +36,7 @@ EXPORT void grown_windows(const int64_t *shape, int64_t n, int32_t ndim, int32_t
     }
 }
 EXPORT_SHORT(grown_windows)
-EXPORT_RECORDED(grown_windows)
+EXPORT_INSTRUCTION(grown_windows)
 
 // Windows of a size at random places inside of samples that are padded by so much on each side, all places equally
 // likely; `if_needed` adds on both sides what a padded sample lacks. Fills `start` and `extent` (n, ndim). Returns how
@@ -65,7 +65,7 @@ EXPORT int64_t random_places(uint64_t key, const uint32_t *epoch, const uint64_t
   return bad;
 }
 EXPORT_SHORT(random_places)
-EXPORT_RECORDED(random_places)
+EXPORT_INSTRUCTION(random_places)
 
 // Heights and widths (n, 2) of samples whose shorter edge becomes `edge` and whose longer one at most `limit`; without
 // an edge (0) the longer one becomes the limit, without a limit (0) it may be any. Fractions are cut; at least 1.
@@ -86,4 +86,4 @@ EXPORT void edge_sizes(const int64_t *shape, int64_t n, int32_t ndim, int32_t fi
   }
 }
 EXPORT_SHORT(edge_sizes)
-EXPORT_RECORDED(edge_sizes)
+EXPORT_INSTRUCTION(edge_sizes)

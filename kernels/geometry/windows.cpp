@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/replay.h"
+#include "core/program.h"
 
 // Places windows along one axis `d` of samples of these shapes: `size` (n), cut to integers, zero or less keeping the
 // axis whole, as is null; at `position` (n) of the room that is left, 0 to 1, rounded to the nearest (halves away from
@@ -26,7 +26,7 @@ EXPORT int64_t crop_windows(const int64_t *shape, int64_t n, int32_t ndim, int32
   return bad;
 }
 EXPORT_SHORT(crop_windows)
-EXPORT_RECORDED(crop_windows)
+EXPORT_INSTRUCTION(crop_windows)
 
 // The parts of samples that lie in windows of them: all arrays have `count` elements.
 EXPORT void parts_inside(const int64_t *start, const int64_t *extent, const int64_t *shape, int64_t count,
@@ -37,7 +37,7 @@ EXPORT void parts_inside(const int64_t *start, const int64_t *extent, const int6
   }
 }
 EXPORT_SHORT(parts_inside)
-EXPORT_RECORDED(parts_inside)
+EXPORT_INSTRUCTION(parts_inside)
 
 // Where a kernel begins to read: per axis of the output, the index of the input's stored window, which begins at
 // `origin`, that the first element of a window at `start` comes from (n, k). `axes` (k) are the axes of the input in
@@ -54,7 +54,7 @@ EXPORT void first_elements(const int64_t *start, const int64_t *origin, int64_t 
   }
 }
 EXPORT_SHORT(first_elements)
-EXPORT_RECORDED(first_elements)
+EXPORT_INSTRUCTION(first_elements)
 
 // Where windows begin in mirrored samples: `flip`, `shape`, `origin`, `stored` and `out` have `count` elements.
 EXPORT void mirrored_windows(const uint8_t *flip, const int64_t *shape, const int64_t *origin, const int64_t *stored,
@@ -62,7 +62,7 @@ EXPORT void mirrored_windows(const uint8_t *flip, const int64_t *shape, const in
   for (int64_t i = 0; i < count; i++) out[i] = flip[i] ? shape[i] - origin[i] - stored[i] : origin[i];
 }
 EXPORT_SHORT(mirrored_windows)
-EXPORT_RECORDED(mirrored_windows)
+EXPORT_INSTRUCTION(mirrored_windows)
 
 // The frames of a sample, which are neighbours, get one extent: the largest, odd if more than half of them would have
 // it odd.
@@ -76,4 +76,4 @@ EXPORT void agree_on_canvas(const int32_t *sample_of, int64_t n, const int64_t *
   }
 }
 EXPORT_SHORT(agree_on_canvas)
-EXPORT_RECORDED(agree_on_canvas)
+EXPORT_INSTRUCTION(agree_on_canvas)

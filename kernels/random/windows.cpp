@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/replay.h"
+#include "core/program.h"
 #include "random/deviates.h"
 #include "random/draws.h"
 
@@ -74,7 +74,7 @@ EXPORT int64_t random_windows(uint64_t key, const uint32_t *epoch, const uint64_
   return bad;
 }
 EXPORT_SHORT(random_windows)
-EXPORT_RECORDED(random_windows)
+EXPORT_INSTRUCTION(random_windows)
 
 // The same, int32, for images whose height and width are the first numbers of `shapes`, vectors of integers.
 EXPORT int64_t windows_of_shapes(uint64_t key, const uint32_t *epoch, const uint64_t *position, int64_t n,

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/replay.h"
+#include "core/program.h"
 #include "resample/resample.h"
 
 namespace {
@@ -103,7 +103,7 @@ EXPORT int64_t resize_plan(const int64_t *shape, int64_t n, int32_t ndim, int32_
   return problems;
 }
 EXPORT_SHORT(resize_plan)
-EXPORT_RECORDED(resize_plan)
+EXPORT_INSTRUCTION(resize_plan)
 
 // Which windows `origin`, `extent` (n, ndim) of inputs of these shapes are read by windows of the outputs. Along the k
 // axes from `first`, they are resampled from `start`, `end` to `size` (n, k each), of which the windows `at`, `stored`
@@ -125,7 +125,7 @@ EXPORT void resample_windows(const int64_t *shape, int64_t n, int32_t ndim, int3
   }
 }
 EXPORT_SHORT(resample_windows)
-EXPORT_RECORDED(resample_windows)
+EXPORT_INSTRUCTION(resample_windows)
 
 // Whether no axis of regions `start` to `end` (n, k) that are resized to `size` (n, k) shrinks so much that the widest
 // filter has more than `most` taps.
@@ -136,4 +136,4 @@ EXPORT int32_t few_taps(const double *start, const double *end, const int64_t *s
   return 1;
 }
 EXPORT_SHORT(few_taps)
-EXPORT_RECORDED(few_taps)
+EXPORT_INSTRUCTION(few_taps)

@@ -242,7 +242,7 @@ def values_of(instruction: Instruction) -> Iterable[Value]:
                 yield x.value
 
 
-class _Recorded(ctypes.Structure):
+class _Instruction(ctypes.Structure):
     _fields_ = [("function", ctypes.c_void_p), ("arguments", ctypes.c_void_p), ("result", ctypes.c_int64)]
 
 
@@ -257,7 +257,7 @@ class Runnable:
 
         bound = [i.bind(at) for i in program.instructions]
         self._n = len(bound)
-        self._calls = (_Recorded * self._n)()
+        self._calls = (_Instruction * self._n)()
         self._alive: list[Any] = [bound]
         for call, b in zip(self._calls, bound):
             arguments = (ctypes.c_int64 * max(1, len(b.arguments)))(*b.arguments)
@@ -272,12 +272,12 @@ class Runnable:
 
     def ran(self) -> int:
         """How many instructions were run until a check failed."""
-        return library().replay(self._at, self._n)
+        return library().run_program(self._at, self._n)
 
 
 @cache
 def _address_of(name: str) -> int:
-    return library().address(f"{name}_recorded")
+    return library().address(f"{name}_instruction")
 
 
 def _type(dtype: np.dtype) -> str:

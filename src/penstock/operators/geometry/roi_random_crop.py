@@ -7,8 +7,8 @@ import numpy as np
 
 from ...core import kernels
 from ...core.batch import Batch
+from ...core.constant_cache import ConstantCache
 from ...core.errors import SampleErrors
-from ...core.of_constants import OfConstants
 from ...core.op import Arguments, PerSample, Seeded
 from ...core.rows import reserve
 
@@ -42,7 +42,7 @@ class ROIRandomCrop(Seeded):
 
     def setup(self) -> None:
         given = self.given
-        self._made: OfConstants[tuple[int, tuple]] = OfConstants()
+        self._made: ConstantCache[tuple[int, tuple]] = ConstantCache()
         if len(given & {"roi_end", "roi_shape"}) != 1:
             raise ValueError("give the region of interest by `roi_start` and either `roi_end` or `roi_shape`")
 

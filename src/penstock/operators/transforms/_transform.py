@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from ...core.batch import Batch, Spec
+from ...core.constant_cache import ConstantCache
 from ...core.errors import SampleErrors, listed
-from ...core.of_constants import OfConstants
 from ...core.op import Arg, Arguments, Operator, PerSample
 
 LAYOUT = "**"
@@ -70,8 +70,8 @@ class Transform(Operator, abstract=True):
         return matrix
 
     @cached_property
-    def _made(self) -> OfConstants[tuple[int | None, np.ndarray]]:
-        return OfConstants()
+    def _made(self) -> ConstantCache[tuple[int | None, np.ndarray]]:
+        return ConstantCache()
 
 
 def matrices(batch: Batch, i: int) -> np.ndarray:

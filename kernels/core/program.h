@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Planning functions that can be replayed: called again with the same arguments, by address, on what then lies there.
+// Planning functions that column programs call (src/penstock/core/program.py).
 #pragma once
 #include <type_traits>
 #include <utility>
 
 #include "core/kernel.h"
 
-// One call of a plan: it is as it was recorded if the function gives the same result.
-struct Recorded {
+// One instruction of a program: a function, its arguments, and the result that it must give.
+struct Instruction {
   int64_t (*function)(const int64_t *arguments);
   const int64_t *arguments;
   int64_t result;
 };
 
-namespace replaying {
+namespace instruction {
 
 template <class T>
 T unpacked(int64_t value) {
@@ -38,8 +38,8 @@ int64_t call(R (*function)(A...), const int64_t *a) {
   return call(function, a, std::index_sequence_for<A...>());
 }
 
-}  // namespace replaying
+}  // namespace instruction
 
-// Exports `name` once more as `name_recorded`, which takes its arguments from an array.
-#define EXPORT_RECORDED(name) \
-  EXPORT int64_t name##_recorded(const int64_t *arguments) { return replaying::call(name, arguments); }
+// Exports `name` once more as `name_instruction`, which takes its arguments from an array.
+#define EXPORT_INSTRUCTION(name) \
+  EXPORT int64_t name##_instruction(const int64_t *arguments) { return instruction::call(name, arguments); }

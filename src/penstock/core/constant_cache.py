@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators make of columns of constants, made once."""
+"""Keeps what operators make of constant columns, so that it is made once."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import numpy as np
 _Made = TypeVar("_Made")
 
 
-class OfConstants(Generic[_Made]):
-    """The last thing that was made of columns. Those of constants are the same arrays in each batch of a size, and
-    can't be written to."""
+class ConstantCache(Generic[_Made]):
+    """The last thing that was made of constant columns, which are the same read-only arrays in each batch of a size."""
 
     __slots__ = ("_kept",)
 

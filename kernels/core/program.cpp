@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of batches that are made by calling again what made the plan of an earlier one.
-#include "core/replay.h"
+// Runs column programs, and functions that they call.
+#include "core/program.h"
 
 #include <cstring>
 
 #include "core/native_time.h"
 
-// Calls them one after the other, up to the first whose result is another one than recorded; returns how many agreed.
-EXPORT int32_t replay(const Recorded *calls, int32_t n) {
+// Runs n instructions, up to the first whose result is not what it must be; returns how many had the right one.
+EXPORT int32_t run_program(const Instruction *instructions, int32_t n) {
   NativeTime time;
   for (int32_t i = 0; i < n; i++)
-    if (calls[i].function(calls[i].arguments) != calls[i].result) return i;
+    if (instructions[i].function(instructions[i].arguments) != instructions[i].result) return i;
   return n;
 }
-EXPORT_LONG(replay)
+EXPORT_LONG(run_program)
 
 // Whether n elements of `bytes` each, `stride` bytes apart, are what they are expected to be.
 EXPORT int32_t same_column(const char *column, int64_t stride, int64_t bytes, int64_t n, const char *expected) {
@@ -22,7 +22,7 @@ EXPORT int32_t same_column(const char *column, int64_t stride, int64_t bytes, in
   return 1;
 }
 EXPORT_SHORT(same_column)
-EXPORT_RECORDED(same_column)
+EXPORT_INSTRUCTION(same_column)
 
 // Copies the rows of n samples that `*from` refers to, and their extents to `shape` (n, ndim).
 EXPORT void take_in(const Tensor *const *from, int64_t n, int32_t ndim, Tensor *rows, int64_t *shape) {
@@ -32,7 +32,7 @@ EXPORT void take_in(const Tensor *const *from, int64_t n, int32_t ndim, Tensor *
   }
 }
 EXPORT_SHORT(take_in)
-EXPORT_RECORDED(take_in)
+EXPORT_INSTRUCTION(take_in)
 
 // Whether each of n samples of the extents (n, ndim) has fewer elements than `limit`.
 EXPORT int32_t volumes_below(const int64_t *extents, int64_t n, int32_t ndim, int64_t limit) {
@@ -45,7 +45,7 @@ EXPORT int32_t volumes_below(const int64_t *extents, int64_t n, int32_t ndim, in
   return 1;
 }
 EXPORT_SHORT(volumes_below)
-EXPORT_RECORDED(volumes_below)
+EXPORT_INSTRUCTION(volumes_below)
 
 // Rows of `width` numbers: row k of `out` is row rows[k] of n. False if there is none.
 EXPORT int32_t take_rows(const int64_t *x, int64_t n, int64_t width, const int64_t *rows, int64_t count, int64_t *out) {
@@ -56,7 +56,7 @@ EXPORT int32_t take_rows(const int64_t *x, int64_t n, int64_t width, const int64
   return 1;
 }
 EXPORT_SHORT(take_rows)
-EXPORT_RECORDED(take_rows)
+EXPORT_INSTRUCTION(take_rows)
 
 // out[i] = x[0] + ... + x[i]
 EXPORT void running_sums(const int64_t *x, int64_t n, int64_t *out) {
@@ -64,4 +64,4 @@ EXPORT void running_sums(const int64_t *x, int64_t n, int64_t *out) {
   for (int64_t i = 0; i < n; i++) out[i] = (int64_t)(sum += (uint64_t)x[i]);
 }
 EXPORT_SHORT(running_sums)
-EXPORT_RECORDED(running_sums)
+EXPORT_INSTRUCTION(running_sums)
