@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """bench/operators.py measures every operator, or says where it is measured."""
 
-import importlib.util
+import importlib
 import json
 import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from modules import ROOT, load
 from penstock.core.op import REGISTRY
 
-ROOT = Path(__file__).parents[1]
 REFERENCE = json.loads((ROOT / "tests" / "reference" / "operators.json").read_text())
 
 
@@ -44,9 +43,7 @@ def test_a_case_names_what_there_is(table):
 
 def test_what_is_measured_again(table):
     # By its path: "operators" may be a folder of tests by now.
-    spec = importlib.util.spec_from_file_location("bench_operators", ROOT / "bench" / "operators.py")
-    bench = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(bench)
+    bench = load(ROOT / "bench" / "operators.py")
     answers = lambda ours, theirs: {"penstock": ours, "DALI": theirs}  # noqa: E731
     cases = {
         "missing": None,

@@ -6,15 +6,12 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from modules import ROOT, load
 from penstock import fn, pipeline_def
-
-ROOT = Path(__file__).parents[1]
-
 
 LAST = r"^accuracy (\d\.\d+), waited \d+\.\d% for data$"
 
@@ -65,10 +62,7 @@ def test_hugging_faces_trainer():
 
 @pytest.fixture(scope="module")
 def digits():
-    spec = importlib.util.spec_from_file_location("digits", ROOT / "examples" / "digits.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(ROOT / "examples" / "digits.py")
 
 
 def mixed(mix):

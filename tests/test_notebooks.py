@@ -1,25 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tutorials in examples/ run, and are of the notebook format."""
 
-import importlib.util
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from modules import ROOT, load
+
 TOOL = ROOT / "tools" / "notebooks.py"
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 
 
 @pytest.fixture(scope="module")
 def tool():
-    spec = importlib.util.spec_from_file_location("notebooks", TOOL)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(TOOL)
 
 
 def run(*args):

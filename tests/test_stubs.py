@@ -2,20 +2,18 @@
 """The generated stubs name every operator with its arguments, and a type checker makes use of them."""
 
 import ast
-import importlib.util
 import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from modules import ROOT, load
 from penstock.core.op import REGISTRY, snake_case
 from penstock.registry import places
 
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).parents[1]
 
 PROGRAM = """
 from penstock import fn, ops, pipeline_def, types
@@ -34,10 +32,7 @@ def pipe():
 
 @pytest.fixture(scope="module")
 def stubs():
-    spec = importlib.util.spec_from_file_location("stubs", ROOT / "tools" / "stubs.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(ROOT / "tools" / "stubs.py")
 
 
 def test_every_operator_is_there(stubs):

@@ -11,21 +11,14 @@ import subprocess
 import sys
 import typing
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from modules import ROOT, load
+
 TUTORIALS = sorted((ROOT / "examples").glob("*.ipynb"))
 PROGRAMS = sorted((ROOT / "tests" / "typed_programs").glob("*.py"))
 TYPED_BY = {"tensorflow": "tensorflow-stubs"}  # its types, which are enough, come in a package of their own
-
-
-def loaded(path):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def missing(path, text):
@@ -55,7 +48,7 @@ def test_strict(tmp_path):
     pytest.importorskip("mypy")
     folder, site, wanted = tmp_path / "programs", tmp_path / "site", {}
     folder.mkdir()
-    program = loaded(ROOT / "tools" / "notebooks.py").program  # a tutorial is one script
+    program = load(ROOT / "tools" / "notebooks.py").program  # a tutorial is one script
     for path in [*TUTORIALS, *PROGRAMS]:
         text = path.read_text() if path.suffix == ".py" else program(path) + "\n"
         if not missing(path, text):

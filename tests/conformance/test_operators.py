@@ -2,10 +2,7 @@
 """Every deterministic operator against the real DALI: the cases of its own test and those of the grid."""
 
 import functools
-import importlib.util
-import sys
 import zlib
-from pathlib import Path
 
 import pytest
 
@@ -13,29 +10,12 @@ from conformance import grid, oracle, report
 from conformance.oracle import Bound
 from conformance.recipes import RECIPES
 from harness import Case
+from modules import operator_tests
 from penstock.core.op import REGISTRY
 
-OPERATORS = Path(__file__).parents[1] / "operators"
 _SHOWN = 25
 
-
-def _declarations():
-    """The `op_test` declarations of all operators' tests, by operator."""
-    found = {}
-    for path in sorted(OPERATORS.glob("*/test_*.py")):
-        if str(path.parent) not in sys.path:  # as pytest does
-            sys.path.append(str(path.parent))
-        name = f"operator_tests.{path.parent.name}.{path.stem}"
-        spec = importlib.util.spec_from_file_location(name, path)
-        module = sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        for value in vars(module).values():
-            if isinstance(value, type) and hasattr(value, "declaration"):
-                found.setdefault(value.operator, []).append(value.declaration)
-    return found
-
-
-DECLARED = {name: tests for name, tests in _declarations().items() if not name.startswith("_")}  # DALI has those
+DECLARED = {name: tests for name, tests in operator_tests().items() if not name.startswith("_")}  # DALI has those
 
 
 def _chosen(case, is_sample):

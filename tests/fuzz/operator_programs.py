@@ -7,7 +7,6 @@ one is given what it may well accept."""
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/operators")]
 import bad_input_cases as bad  # noqa: E402
 
 from harness import Case, Column, OpTest, random_array  # noqa: E402
+from modules import operator_tests  # noqa: E402
 from penstock import types  # noqa: E402
 from penstock.core.op import REGISTRY, Arg, Layout, Operator  # noqa: E402
 from penstock.core.source import Source  # noqa: E402
@@ -81,22 +81,6 @@ class Program:
         return "\n".join(lines)
 
 
-def declarations() -> dict[str, list[OpTest]]:
-    """The `op_test` declarations of all operators' tests, by operator."""
-    found: dict[str, list[OpTest]] = {}
-    for path in sorted((ROOT / "tests/operators").glob("*/test_*.py")):
-        sys.path.append(str(path.parent))
-        spec = importlib.util.spec_from_file_location(f"fuzzed.{path.parent.name}.{path.stem}", path)
-        assert spec is not None and spec.loader is not None
-        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        for value in vars(module).values():
-            if isinstance(value, type) and hasattr(value, "declaration"):
-                found.setdefault(value.operator, []).append(value.declaration)
-        sys.path.remove(str(path.parent))
-    return found
-
-
 class Generator:
     """Draws programs. `run_alone(program, call)` gives the values that a call makes, or None if it fails."""
 
@@ -107,7 +91,7 @@ class Generator:
             for n, c in sorted(REGISTRY.items())
             if not n.startswith(bad.LEFT_OUT) and not issubclass(c, Source) and "cpu" in c.devices
         ]
-        self.declared = declarations()
+        self.declared = operator_tests()
         self.names = [n for n in names if REGISTRY[n].__module__.startswith("penstock.")]
         self.chosen = [n for n in self.names if not only or n in only.split(",")]
         followers = [n for n in self.names if REGISTRY[n].inputs[0] >= 1]

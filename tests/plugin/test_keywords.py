@@ -1,29 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """examples/keywords.py: speech training from a NeMo manifest to a loss that falls."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
+
+from modules import ROOT, load
 
 pytest.importorskip("torch")
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "keywords.py"
+EXAMPLE = ROOT / "examples" / "keywords.py"
 
 
 def test_the_loss_falls(tmp_path):
-    spec = importlib.util.spec_from_file_location("keywords", EXAMPLE)
-    keywords = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(keywords)
+    keywords = load(EXAMPLE)
     losses = keywords.train(keywords.make_recordings(tmp_path, per_word=16), 4, 2)
     assert losses[0] > 0.5 and losses[-1] < losses[0] / 2
 
 
 def test_the_features_of_an_epoch(tmp_path):
     """Each recording once, 80 mel bands, in batches of similar length."""
-    spec = importlib.util.spec_from_file_location("keywords", EXAMPLE)
-    keywords = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(keywords)
+    keywords = load(EXAMPLE)
     manifest = keywords.make_recordings(tmp_path, per_word=8)
     pipe = keywords.features(manifest, batch_size=4, num_threads=2, seed=1)
     texts, spreads = [], []

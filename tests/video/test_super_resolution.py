@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """examples/super_resolution.py learns what cubic interpolation lacks."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
+
+from modules import ROOT, load
 
 pytest.importorskip("av", reason="PyAV is not installed")
 pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -12,10 +11,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 
 @pytest.mark.slow
 def test_it_learns(tmp_path):
-    path = Path(__file__).parents[2] / "examples" / "super_resolution.py"
-    spec = importlib.util.spec_from_file_location("super_resolution", path)
-    example = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
+    example = load(ROOT / "examples" / "super_resolution.py")
     example.make_videos(tmp_path)
     ours, theirs = example.train(sorted(map(str, tmp_path.iterdir())), epochs=5, batch=4, threads=2)
     assert theirs > 20 and ours > theirs + 0.5

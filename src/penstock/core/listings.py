@@ -7,7 +7,6 @@ import contextvars
 import os
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,6 +107,8 @@ def folders_in(url: str) -> list[str]:
 
 def objects_in_each(urls: Sequence[str]) -> Iterator[Listing]:
     """Of several folders, which are listed at the same time."""
+    from concurrent.futures import ThreadPoolExecutor  # here, as `import penstock` has to be quick
+
     with ThreadPoolExecutor(_AT_ONCE, "penstock listing") as pool:
         futures = [pool.submit(contextvars.copy_context().run, objects_in, url) for url in urls]
         try:

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.kernels import library
+from ...core.kernels import ERROR_SIZE, library
 from ...core.memory import Buffer, view
 from ...core.rows import address
 from ._arrow import Values, no_content, no_value
 
-_ERROR_SIZE = 256  # kErrorSize of kernels/core/kernel.h
 _CODECS = {"UNCOMPRESSED": 0, "SNAPPY": 1, "ZSTD": 2}  # as in kernels/read/parquet.h
 _WIDTHS = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
 _UNKNOWN = 2
@@ -130,7 +129,7 @@ def _values(
     at, length = np.empty(n, "u8"), np.empty(n, "i8")
     chunk = _Chunk(address(data) if n_bytes else 0, n_bytes, n, codec, leaf.width, leaf.most_defined)
     values = _Values(address(at) if n else 0, address(length) if n else 0)
-    error = ctypes.create_string_buffer(_ERROR_SIZE)
+    error = ctypes.create_string_buffer(ERROR_SIZE)
     outcome = library().parquet_column(ctypes.addressof(chunk), ctypes.addressof(values), ctypes.addressof(error))
     memory = Buffer.at(values.memory, values.bytes) if values.memory else None
     if outcome == _UNKNOWN:

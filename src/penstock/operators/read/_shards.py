@@ -10,10 +10,8 @@ import zlib
 import numpy as np
 
 from ...core import storage
-from ...core.kernels import library
+from ...core.kernels import ERROR_SIZE, library
 from ...core.rows import address
-
-_ERROR_SIZE = 256  # kErrorSize of kernels/core/kernel.h
 
 
 def folder() -> str:
@@ -56,7 +54,7 @@ def _decompress(data: bytes, compression: str, size: int) -> bytes | memoryview:
             out = np.empty(size, "u1")
         except (MemoryError, ValueError):
             raise ValueError(f"the index says that it has {size} bytes when decompressed, more than memory") from None
-        error = ctypes.create_string_buffer(_ERROR_SIZE)
+        error = ctypes.create_string_buffer(ERROR_SIZE)
         at = address(out) if size else 0
         unpack = library().zstd_decompress if compression == "zstd" else library().snappy_decompress
         if unpack(data, len(data), at, size, ctypes.addressof(error)):
