@@ -2,6 +2,8 @@
 """Calls of operators that programs plan for pictures of sizes that never come again, by name; `f` feeds what a
 function makes for each iteration, `coins` and the like are such functions."""
 
+import struct
+
 import numpy as np
 
 from penstock import fn, types
@@ -342,7 +344,30 @@ ON_CPU = {
     ),
 }
 
+
+def recordings(seed):
+    """WAV files of two channels of float32."""
+    made = []
+    for x in signals(seed):
+        data = np.stack([x, -x], 1).astype("<f4").tobytes()
+        fmt = struct.pack("<4sIHHIIHH", b"fmt ", 16, 3, 2, 8000, 64000, 8, 32)
+        file = b"WAVE" + fmt + struct.pack("<4sI", b"data", len(data)) + data
+        made.append(np.frombuffer(b"RIFF" + struct.pack("<I", len(file)) + file, "u1"))
+    return made
+
+
 AUDIO = {
+    "decoders.audio": lambda f: tuple(fn.decoders.audio(f(recordings))),
+    "decoders.audio at a rate": lambda f: tuple(
+        fn.decoders.audio(f(recordings), downmix=True, dtype=types.INT16, sample_rate=f(rates, side=True))
+    ),
+    "decoders.audio, a part": lambda f: fn.slice(
+        fn.decoders.audio(f(recordings), downmix=True)[0],
+        rel_start=f(columns, side=True),
+        shape=[5],
+        axes=[0],
+        out_of_bounds_policy="pad",
+    ),
     "preemphasis_filter": lambda f: fn.preemphasis_filter(f(signals, "t"), preemph_coeff=f(columns, side=True)),
     "spectrogram": lambda f: fn.spectrogram(f(signals, "t"), window_length=16, window_step=8),
     "spectrogram, not centred": lambda f: fn.spectrogram(

@@ -14,7 +14,6 @@ BY_RULES = {
     "_video.resized_video": "extents follow from what files hold",
     "audio.freq_mask": _RANDOM,
     "audio.time_mask": _RANDOM,
-    "decoders.audio": _TABLES,
     "decoders.image_crop": _TABLES,
     "decoders.image_random_crop": _TABLES,
     "decoders.image_slice": _TABLES,

@@ -46,7 +46,7 @@ class Audio(Operator):
     ([[0.5, -0.5], [0.25, 0.0]], 16000.0)
     """
 
-    traced = False
+    traced = True
     module = "decoders"
     deprecated = ("AudioDecoder",)
     by_frame = False
@@ -74,7 +74,7 @@ class Audio(Operator):
         return 2
 
     def plan(self, a: Arguments, *inputs: Spec) -> None:
-        a.info = read_headers(a.batches[0])
+        a.info = read_headers(a.batches[0], a.native)
         rate = a.info["rate"]
         a.rate = np.where(a.sample_rate > 0, a.sample_rate.astype("f8"), rate)
         length = np.where(a.rate == rate, a.info["frames"], np.ceil(a.info["frames"] * a.rate / rate))
