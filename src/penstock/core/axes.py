@@ -77,7 +77,8 @@ def for_axes(a: Arguments, name: str, axes: np.ndarray, own: np.ndarray | None, 
     wide = np.zeros(axes.shape, values.dtype)
     k = min(values.shape[1], axes.shape[1])
     wide[:, :k] = values[:, :k]
-    wide = np.where((lengths == 1)[:, None], values[:, :1], wide)
+    if values.shape[1]:
+        wide = np.where((lengths == 1)[:, None], values[:, :1], wide)
     return wide if own is None else np.where(own, wide, otherwise).astype(values.dtype)
 
 

@@ -193,6 +193,17 @@ def test_without_a_layout_names_are_those_of_images():
     np.testing.assert_array_equal(_run(x, None, start=[1, 2], shape=[2, 1]), x[2:3, 1:3])
 
 
+@pytest.mark.parametrize("shape", [(3, 3), (0,)])
+def test_all_samples_have_too_many_or_too_few_values(shape):
+    @pipeline_def(batch_size=2, num_threads=1)
+    def pipe():
+        image = fn.external_source(source=lambda: [np.zeros((6, 4, 3), "u1")] * 2, layout="HWC")
+        return fn.slice(image, rel_end=fn.external_source(source=lambda: [np.ones(shape, "f4")] * 2))
+
+    with pytest.raises(RuntimeError, match=f"`rel_end` has {np.prod(shape)} values for 2 axes"):
+        pipe().run()
+
+
 def test_errors_of_inputs():
     x, pair = np.zeros((4, 4, 1), "u1"), np.zeros(2, "f4")
     with pytest.raises(RuntimeError, match="anchor and shape, start can't"):

@@ -13,9 +13,9 @@ from ._float_only import FloatOnly
 def sums_of(matrix: np.ndarray) -> dict[str, np.ndarray]:
     """What kernels/audio/weighted_sums.h needs to multiply by a (out, in) matrix, of whose rows only what lies between
     the first and the last weight is used."""
-    used = matrix != 0
+    used = np.pad(matrix != 0, ((0, 0), (0, 1)))  # a column behind them, as an axis may be empty
     begin = np.where(used.any(axis=1), used.argmax(axis=1), 0)
-    end = np.where(used.any(axis=1), matrix.shape[1] - used[:, ::-1].argmax(axis=1), 0)
+    end = np.where(used.any(axis=1), used.shape[1] - used[:, ::-1].argmax(axis=1), 0)
     rows = [row[b:e] for row, b, e in zip(matrix, begin, end)]
     return {
         "begin": begin.astype("i4")[None],
