@@ -46,6 +46,23 @@ def test_constants(operator, kwargs, error, text):
         run(operator, **kwargs)
 
 
+@pytest.mark.parametrize("value, shown", [(2**32 + 1, "4294967297"), (-(2**31) - 1, "-2147483649")])
+@pytest.mark.parametrize("good_batches", [0, 6])
+def test_data_beyond_32_bits(value, shown, good_batches):
+    """In the first batch, and when a plan serves later ones."""
+
+    @pipeline_def(batch_size=2, num_threads=1, prefetch_queue_depth=1)
+    def pipe():
+        data = fn.external_source(lambda i: [np.array(1 if i < good_batches else value, "i8")] * 2)
+        return fn.flip(fn.external_source(source=lambda: CLIPS, layout="FHWC"), horizontal=data)
+
+    p = pipe()
+    for _ in range(good_batches):
+        np.testing.assert_array_equal(p.run()[0].at(1), CLIPS[1][:, :, ::-1])
+    with pytest.raises(ValueError, match=f"'horizontal' takes integers of 32 bits; got {shown}"):
+        p.run()
+
+
 def test_seeds_have_64_bits():
     assert run(fn.noise.gaussian, seed=2**63 - 1, stddev=1.0).shape() == [x.shape for x in CLIPS]
 

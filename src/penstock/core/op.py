@@ -49,6 +49,7 @@ _ENUMS: dict[type, str] = {
     DALIInterpType: "a DALIInterpType such as types.INTERP_LINEAR",
 }
 _COLUMN_TYPES = {float: np.dtype("f4"), int: np.dtype("i4"), bool: np.dtype("?")}
+_LONG = np.dtype("i8")
 
 
 class Arg:
@@ -88,7 +89,7 @@ class Arg:
 
     @property
     def column_type(self) -> np.dtype:
-        return _COLUMN_TYPES.get(self.type, np.dtype("i4"))
+        return _LONG if self.type is int and self.bits == 64 else _COLUMN_TYPES.get(self.type, np.dtype("i4"))
 
     def convert(self, value: Any) -> Any:
         """The value as the argument's type; TypeError or ValueError with what is accepted."""

@@ -199,4 +199,9 @@ def _cast(arg: Arg, column: np.ndarray) -> np.ndarray:
         return column
     if wanted.kind in "i" and column.dtype.kind == "f":
         raise ValueError(f"argument '{arg.name}' takes integers; got {column.dtype.name}; cast it first (fn.cast)")
+    if wanted.kind == "i" and column.size and not np.can_cast(column.dtype, wanted):
+        least, most = int(column.min()), int(column.max())
+        if least < np.iinfo(wanted).min or most > np.iinfo(wanted).max:
+            bits, beyond = 8 * wanted.itemsize, most if most > np.iinfo(wanted).max else least
+            raise ValueError(f"argument '{arg.name}' takes integers of {bits} bits; got {beyond}")
     return column.astype(wanted, copy=False)

@@ -55,6 +55,18 @@ TestChannels = op_test(
 )
 
 
+@pytest.mark.parametrize("given", ["constant", "data"])
+def test_fades_of_64_bits(given):
+    n = 2**40 + 1
+
+    @pipeline_def(batch_size=1, num_threads=1)
+    def pipe():
+        fade_in = n if given == "constant" else fn.external_source(source=lambda i: [np.array(n)])
+        return fn.audio.fade(fn.external_source(source=lambda i: [np.ones(3, "f4")]), fade_in=fade_in)
+
+    np.testing.assert_allclose(pipe().run()[0].at(0), np.arange(3) / 2**40)
+
+
 @pytest.mark.parametrize(
     "x, text", [(np.zeros(3, "i2"), "the input has the type int16; fn.cast"), (np.zeros((2, 2, 2), "f4"), "has 3")]
 )

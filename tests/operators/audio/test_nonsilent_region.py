@@ -81,6 +81,12 @@ def test_running_sums_drift_as_they_do_in_dali():
     assert region(x) == (4953, 11431)
 
 
+def test_all_is_below_a_cutoff_beyond_float32():
+    x = np.random.default_rng(0).random(9, "f4")
+    assert region(x, cutoff_db=1e30) == (0, 0)
+    assert region(x, cutoff_db=-1e30) == (0, 9)
+
+
 def test_window_length():  # of 0 kills DALI
     with pytest.raises(ValueError, match="window_length takes a positive number of samples; got 0"):
         region(np.zeros(5, "f4"), window_length=0)

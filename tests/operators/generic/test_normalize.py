@@ -238,3 +238,17 @@ def test_batch_is_part_of_a_graph(device):
         for i in range(len(x)):
             want = (np.array(x.at(i), "f8") - together.mean()) / together.std()
             np.testing.assert_allclose(out.at(i), want, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("axes", [[0, 1], [0, 1, 2]])
+def test_batch_of_which_all_samples_failed(axes):
+    windows = iter([[1, 1, 1], [3, 3, 3], [1, 1, 1]])  # the second are beyond the end
+
+    @pipeline_def(batch_size=2, num_threads=1, on_error="skip")
+    def pipe():
+        start = fn.external_source(source=lambda: [np.array(next(windows)[:2], "i4")] * 2)
+        x = fn.external_source(source=lambda: [np.arange(12, dtype="u1").reshape(2, 2, 3)] * 2, layout="HWC")
+        return fn.normalize(fn.slice(x, start=start, shape=[1, 1]), batch=True, axes=axes)
+
+    p = pipe()
+    assert [len(p.run()[0]) for _ in range(3)] == [2, 0, 2]

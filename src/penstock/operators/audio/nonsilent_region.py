@@ -62,8 +62,10 @@ class NonsilentRegion(Operator):
         return Spec.uniform(x.n, (), "i4"), Spec.uniform(x.n, (), "i4")
 
     def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
+        with np.errstate(over="ignore"):
+            threshold = np.float32(np.power(10.0, a.cutoff_db / 10))
         return {
-            "threshold": float(np.float32(10.0 ** (a.cutoff_db / 10))),
+            "threshold": float(threshold),
             "reference": a.reference_power,
             "window_length": a.window_length,
             "reset_interval": a.reset_interval,

@@ -60,6 +60,8 @@ class _PooledMoments(Operator):
         return 2
 
     def run(self, a: Arguments, moments: Batch) -> tuple[Batch, Batch]:
+        if not len(moments):  # all samples of the batch have failed
+            return _everywhere(np.empty(0), 0), _everywhere(np.empty(0), 0)
         count, mean, squares = moments.array().swapaxes(0, 1)
         total = count.sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
