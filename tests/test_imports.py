@@ -57,7 +57,12 @@ MAY_IMPORT = {
 # Decided, and why.
 EXCEPTIONS = {
     # Decoders find their plans again as chains do.
-    "operators/decode/gpu/pictures.py": {"exec.context", "exec.cpu.plan_cache", "exec.cpu.plan_trace"},
+    "operators/decode/gpu/pictures.py": {
+        "exec.context",
+        "exec.cpu.plan_cache",
+        "exec.cpu.plan_memory",
+        "exec.cpu.plan_trace",
+    },
 }
 
 

@@ -4,7 +4,8 @@
 import numpy as np
 
 from penstock import fn, pipeline_def
-from penstock.exec.gpu import compiled_plan as gpu_compiled
+from penstock.exec.cpu import compiled_plan, plan_trace
+from penstock.exec.gpu import chain as gpu_chain
 
 N = 5
 
@@ -35,14 +36,14 @@ def run(define, order, monkeypatch, programs=True):
     """The outputs of all batches, as lists of arrays, and how many were planned by a program."""
     computed = []
     with monkeypatch.context() as m:
-        take, plan = gpu_compiled.GpuChainPlans.take, gpu_compiled.GpuCompiledPlan.plan
-        m.setattr(gpu_compiled.GpuChainPlans, "take", lambda *a: take(*a) if programs else None)
+        take, plan = compiled_plan.ChainPlans.take, compiled_plan.CompiledPlan.plan
+        m.setattr(compiled_plan.ChainPlans, "take", lambda *a: take(*a) if programs else None)
 
         def planned(self, ctx):
             computed.append(plan(self, ctx))
             return computed[-1]
 
-        m.setattr(gpu_compiled.GpuCompiledPlan, "plan", planned)
+        m.setattr(compiled_plan.CompiledPlan, "plan", planned)
         pipe = pipeline_def(lambda: define(Feed(order)), batch_size=N, num_threads=2, device_id=0, seed=7)()
         results = []
         for _ in order:
@@ -80,11 +81,11 @@ def planted(plant, test, arguments, monkeypatch):
 
 def unchecked_launches(monkeypatch):
     """A bug: programs do not check what their launches follow from."""
-    chosen = gpu_compiled.TracedSegment._chosen
+    launches = gpu_chain.GpuChain._launches
 
-    def unchecked(self, calls):
+    def unchecked(*arguments):
         with monkeypatch.context() as m:
-            m.setattr(gpu_compiled.GpuPlanTrace, "expect", lambda *a: None)
-            return chosen(self, calls)
+            m.setattr(plan_trace.PlanTrace, "expect", lambda *a: None)
+            return launches(*arguments)
 
-    monkeypatch.setattr(gpu_compiled.TracedSegment, "_chosen", unchecked)
+    monkeypatch.setattr(gpu_chain.GpuChain, "_launches", unchecked)

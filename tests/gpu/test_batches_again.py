@@ -9,7 +9,7 @@ import pytest
 from planned_batches import Feed, N, check, columns, images, planted
 
 from penstock import fn, pipeline_def, types
-from penstock.exec.cpu import plan_cache, plan_trace
+from penstock.exec.cpu import plan_cache, plan_memory
 from penstock.exec.gpu import chain as gpu_chain
 from penstock.pipeline import PipelineError
 
@@ -189,13 +189,13 @@ def test_few_plans_are_kept(monkeypatch):
 def test_batches_that_rules_planned_are_free_at_once(monkeypatch):
     """Nothing of a plan's making refers to itself: the memory of inputs would stay until the next collection."""
     segments = []
-    plan = gpu_chain.GpuSegment.plan
+    lay_out = gpu_chain.GpuChain.lay_out
 
-    def planned(self):
-        segments.append(weakref.ref(self))
-        return plan(self)
+    def laid_out(self, made, to):
+        segments.append(weakref.ref(made))
+        lay_out(self, made, to)
 
-    monkeypatch.setattr(gpu_chain.GpuSegment, "plan", planned)
+    monkeypatch.setattr(gpu_chain.GpuChain, "lay_out", laid_out)
     pipe = pipeline_def(
         lambda: fn.flip(Feed([0, 1, 2])(images, "HWC")),
         batch_size=N,
@@ -210,7 +210,7 @@ def test_batches_that_rules_planned_are_free_at_once(monkeypatch):
             pipe.run()
     finally:
         gc.enable()
-    assert len(segments) == 2  # the third is planned by a program
+    assert len(segments) == 5  # the third batch is planned by a program, which is traced three times
     assert not any(s() is not None for s in segments)
 
 
@@ -221,13 +221,13 @@ def forgetful(name):
     """Programs don't get what is the batch's own."""
 
     def plant(monkeypatch):
-        begin = plan_trace.BoundPlan.__init__
+        begin = plan_memory.BoundPlan.__init__
 
         def without(self, *arguments):
             begin(self, *arguments)
             setattr(self, name, None if name == "_places" else [])
 
-        monkeypatch.setattr(plan_trace.BoundPlan, "__init__", without)
+        monkeypatch.setattr(plan_memory.BoundPlan, "__init__", without)
 
     plant.__name__ = name
     return plant

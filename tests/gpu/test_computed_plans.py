@@ -7,9 +7,8 @@ from planned_batches import Feed, N, check, columns, images, planted, unchecked_
 
 from more_traced_cases import FRAMES, LATER
 from penstock import fn, pipeline_def, types
-from penstock.exec.cpu import plan_trace
+from penstock.exec.cpu import plan_memory
 from penstock.exec.gpu import chain as gpu_chain
-from penstock.exec.gpu import compiled_plan as gpu_compiled
 from penstock.exec.gpu import plan as gpu_plan
 from penstock.pipeline import PipelineError
 
@@ -116,9 +115,8 @@ def test_as_on_the_cpu(name, monkeypatch):
 
 def test_memory_of_inner_tensors_is_used_again(monkeypatch):
     """Of five blurs one after the other, each reads what the one before it wrote."""
-    plans, plan_of = [], gpu_chain.plan_of
-    for module in (gpu_chain, gpu_compiled):
-        monkeypatch.setattr(module, "plan_of", lambda *a: plans.append(plan_of(*a)) or plans[-1])
+    plans, plan_of = [], gpu_chain.GpuChain.plan_of
+    monkeypatch.setattr(gpu_chain.GpuChain, "plan_of", lambda *a: plans.append(plan_of(*a)) or plans[-1])
     check(lambda f: blurred(blurred(blurred(blurred(blurred(f(images, "HWC")))))), NEVER_AGAIN, monkeypatch)
     assert {tuple(map(len, plan._inner)) for plan in plans} == {(2, 2)}
 
@@ -169,13 +167,13 @@ def test_a_bad_sample_between_computed_batches():
 
 def unread_columns(monkeypatch):
     """Arguments of the first batch stand for those of all."""
-    begin = plan_trace.BoundPlan.__init__
+    begin = plan_memory.BoundPlan.__init__
 
     def without(self, *arguments):
         begin(self, *arguments)
         self._columns = []
 
-    monkeypatch.setattr(plan_trace.BoundPlan, "__init__", without)
+    monkeypatch.setattr(plan_memory.BoundPlan, "__init__", without)
 
 
 def sizes_of_the_first(monkeypatch):
@@ -187,9 +185,9 @@ def sizes_of_the_first(monkeypatch):
 def one_slot(monkeypatch):
     """All inner tensors lie in the same memory."""
 
-    def slots(wiring, calls, launches, memory):
+    def slots(wiring, tensors, memory):
         before = set(memory)
-        found = real(wiring, calls, launches, memory)
+        found = real(wiring, tensors, memory)
         memory.update((e, gpu_plan.OUTPUTS + len(wiring.allocated)) for e in memory.keys() - before)
         return [[e for slot in found for e in slot]] if found else []
 

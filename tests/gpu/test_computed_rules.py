@@ -133,8 +133,8 @@ def test_what_is_only_seen(name, monkeypatch):
 
 def misplaced(monkeypatch):
     """All samples begin where the first does."""
-    seen_rows = gpu_chain.seen_rows
-    monkeypatch.setattr(gpu_chain, "seen_rows", lambda to, spec, begins, frames: seen_rows(to, spec, 0, frames))
+    seen_rows = gpu_chain._seen_rows
+    monkeypatch.setattr(gpu_chain, "_seen_rows", lambda to, spec, begins, frames: seen_rows(to, spec, 0, frames))
 
 
 @pytest.mark.parametrize("name", ["reshape, of an inner tensor", "squeeze"])

@@ -107,13 +107,6 @@ class Tracer(Native):
         memory = np.array(array)
         return memory, self.store(memory, INPUT, name)
 
-    def of_memory(self, array: np.ndarray) -> Any:
-        """The column of (a part of) an array that was stored."""
-        for value, memory in zip(self._values, self._memory):
-            if value.kind not in (CONSTANT, COMPUTED) and np.may_share_memory(memory, array):
-                return Traced(self, array, value)
-        raise RuntimeError("[internal error] an array is no part of the program")
-
     def constant(self, x: Any) -> Any:
         return Traced(self, x, None) if isinstance(x, np.ndarray) and x.ndim else x
 

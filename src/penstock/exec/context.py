@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.batch import Batch
+from ..core.batch import Batch, Spec
 from ..core.errors import AxisError, InternalError, PipelineAxisError, PipelineError, PipelineValueError, SampleErrors
 from ..core.kernels import Outcome
 from ..core.op import Arguments
@@ -94,6 +94,10 @@ class Context:
         self.timings.clear()
         self.scopes.clear()
 
+    def allocate(self, spec: Spec) -> Batch:
+        """Memory for an output."""
+        return Batch.allocate(spec)
+
     def source_of(self, node: Node, row: int) -> str:
         """Where the sample of a row came from, as far as the inputs of `node` know."""
         for d in node.inputs:
@@ -110,11 +114,11 @@ class ScopedContext(Context):
     """The samples of a branch of a conditional: `within` are their rows in `whole`, the context of the batch. Values
     and timings are those of the batch."""
 
-    __slots__ = ("n_whole", "planned_ns", "within")
+    __slots__ = ("n_whole", "planning_ns", "within")
 
     def __init__(self, whole: Context, within: np.ndarray):
         super().__init__(len(within), whole.epoch[within], whole.position[within], whole.iteration, whole.rows[within])
-        self.planned_ns = 0  # when the plan for these samples was made, if they are not processed at once
+        self.planning_ns = 0  # how long it took to plan them, if they are not processed at once
         self.n_whole, self.within = whole.n, within  # not `whole` itself, which refers to this
         self.values, self.timings = whole.values, whole.timings
         if whole.frames is not None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -68,79 +67,110 @@ def as_sequences(rows: Batch, counts: np.ndarray) -> Batch:
     return rows.with_rows(spec, packed, (array,))
 
 
-def fold(
-    spec: Spec, counts: np.ndarray | None, empty: np.ndarray | None = None, allocate: Any = Batch.allocate
-) -> tuple[Batch, np.ndarray]:
-    """Memory for a batch, and the rows that kernels write: its samples, or its frames if `counts` are given. `empty`
-    are the shapes that frames of the samples without any would have."""
-    if counts is None:
-        batch = allocate(spec)
-        return batch, batch.rows
-    n = len(counts)
-    first = np.cumsum(counts) - counts
-    shape = np.zeros((n, spec.ndim + 1), "i8")
-    shape[:, 0] = counts
-    if spec.n:
-        shape[:, 1:] = spec.shape[np.minimum(first, spec.n - 1)]
-    per_row = np.repeat(shape[:, 1:], counts, axis=0)
-    if (per_row != spec.shape).any():
-        i = int((per_row != spec.shape).any(axis=1).nonzero()[0][0])
+def check_frames(shape: np.ndarray, sample_of: np.ndarray) -> None:
+    """Raises ValueError if frames of one sequence have different shapes; `sample_of` are the sequences of frames."""
+    wrong = (shape[1:] != shape[:-1]).any(axis=1) & (sample_of[1:] == sample_of[:-1])
+    if wrong.any():
+        i = int(wrong.nonzero()[0][0])
         raise ValueError(
-            f"the frames of one sequence got different shapes: {per_row[i].tolist()} and {spec.shape[i].tolist()}"
+            f"the frames of one sequence got different shapes: {shape[i].tolist()} and {shape[i + 1].tolist()}"
         )
-    shape[counts == 0, 1:] = 0 if empty is None else empty
-    batch = allocate(Spec(shape, spec.dtype, "F" + spec.layout if spec.layout else ""))
-    return batch, expand(batch, counts).rows
 
 
 class FrameContext(Context):
-    """A batch of sequences with a row for each frame, as programs plan it: `inputs` and `arguments`, which are data,
-    are seen as rows, and what comes of them as sequences again by `publish`. Raises ValueError if they don't fit."""
+    """A batch of sequences with a row for each frame, `counts` of them in each; samples of what is no sequence are
+    repeated. `see` says what is read as rows; `publish` makes sequences of the rows that came of it."""
 
-    __slots__ = ("_counts", "_whole")
+    __slots__ = ("_counts", "_first", "_labels", "_per_frame", "whole")
 
-    def __init__(
-        self, whole: Context, counts: np.ndarray, inputs: Iterable[_Edge], arguments: Mapping[_Edge, list[Arg]]
-    ):
+    def __init__(self, whole: Context, counts: np.ndarray):
         of = np.repeat(np.arange(whole.n, dtype="i4"), counts)
         super().__init__(len(of), whole.epoch[of], whole.position[of], whole.iteration, whole.rows[of])
-        sequences = set()
-        for e in inputs:
-            batch = whole.values[e]
-            self.values[e] = rows = as_rows(batch, counts, of)
-            rows.sources = None  # which belong to sequences
-            if batch.spec.layout.startswith("F"):
-                sequences.add(e)
-        for e, read_as in arguments.items():
-            kinds = {has_frames(arg, whole.values[e]) for arg in read_as}
-            if len(kinds) > 1 or (e in self.values and e in sequences):
-                raise ValueError("an argument is read in two ways")
-            if e not in self.values:
-                self.values[e] = _rows_of_argument(read_as[0], whole.values[e], counts, of)
-        self.frames = Frames(of, frozenset(sequences))
+        self.frames = Frames(of, frozenset())
         self.status, self.failed, self.timings, self.gpu = whole.status, whole.failed, whole.timings, whole.gpu
-        self._whole, self._counts = whole, counts
+        self.whole, self._counts = whole, counts
+        self._first = (np.cumsum(counts) - counts)[counts > 0]  # frames of sequences that have some
+        self._labels: dict[_Edge, str] = {}  # of inputs: the layout that they are taken to have
+        self._per_frame: dict[_Edge, bool] = {}  # of arguments: whether they have a value for each frame
+
+    def see(self, ins: Mapping[_Edge, str], arguments: Iterable[tuple[Arg, _Edge]]) -> None:
+        """Has the inputs of an operator, with the layouts that it takes them to have, and its arguments that are data
+        seen as rows. Raises ValueError if these are not the rows that operators before it see."""
+        for e, label in ins.items():
+            if self._labels.setdefault(e, label) != label:
+                raise ValueError("an input is read with two layouts")
+            if e not in self.values or e in self._per_frame:
+                self.values[e] = rows = self._input(e, label)
+                rows.sources = None  # which belong to sequences
+        for arg, e in arguments:
+            batch = self.whole.values[e]
+            per_frame = has_frames(arg, batch)
+            if self._per_frame.setdefault(e, per_frame) != per_frame or e in self.sequences:
+                raise ValueError(f"'{arg.name}' is read in two ways")
+            if e not in self.values:
+                self.values[e] = _rows_of_argument(arg, batch, self._counts, self.sample_of)
+
+    @property
+    def sample_of(self) -> np.ndarray:
+        assert self.frames is not None
+        return self.frames.sample_of
+
+    @property
+    def sequences(self) -> frozenset[_Edge]:
+        assert self.frames is not None
+        return self.frames.sequences
+
+    def _input(self, e: _Edge, label: str) -> Batch:
+        batch = self.whole.values[e]
+        if not label.startswith("F"):
+            return batch.take(self.sample_of)
+        self.frames = Frames(self.sample_of, self.sequences | {e})
+        return self._frames_of(batch if batch.spec.layout else batch.relabel(batch.spec.like(layout=label)))
+
+    def _frames_of(self, sequences: Batch) -> Batch:
+        return as_rows(sequences, self._counts, self.sample_of)
 
     def source_of(self, node: Node, row: int) -> str:
         """Of a sample."""
-        return self._whole.source_of(node, row)
+        return self.whole.source_of(node, row)
 
     def allocate(self, spec: Spec) -> Batch:
         """Memory for the frames of an output; those of one sequence lie one behind the other."""
-        batch, rows = fold(spec, self._counts)
-        return batch.with_rows(spec, rows, batch.owners)
+        check_frames(spec.shape, self.sample_of)
+        batch = Batch.allocate(self._sequences(spec))
+        return batch.with_rows(spec, expand(batch, self._counts).rows, batch.owners)
 
-    def publish(self, outputs: Iterable[_Edge], named: Mapping[_Edge, Origin]) -> None:
-        """Makes outputs known as sequences; `named` says where an output's samples come from."""
-        values, first = self._whole.values, np.cumsum(self._counts) - self._counts
+    def _sequences(self, spec: Spec, of_none: Spec | None = None) -> Spec:
+        """That of sequences, of their frames' and of frames of those without any."""
+        counts = self._counts
+        shape = np.zeros((len(counts), spec.ndim + 1), "i8")
+        shape[:, 0], shape[counts > 0, 1:] = counts, spec.shape[self._first]
+        if of_none is not None:
+            shape[counts == 0, 1:] = of_none.shape
+        return Spec(shape, spec.dtype, "F" + spec.layout if spec.layout else "")
+
+    def frames_of_none(self) -> FrameContext | None:
+        """One frame of each sequence that has none: its extents, there is no data; None if all have some."""
+        none = self._counts == 0
+        return _FramesOfNone(self.whole, none.astype("i8")) if none.any() else None
+
+    def publish(self, outputs: Iterable[_Edge], named: Mapping[_Edge, Origin], of_none: Mapping[_Edge, Spec]) -> None:
+        """Makes outputs known as sequences. `named` says where an output's samples come from, `of_none` what the frames
+        of sequences without any would be."""
+        values, some = self.whole.values, self._counts > 0
         for e in outputs:
             rows = self.values[e]
-            spec = rows.spec
-            shape = np.concatenate([self._counts[:, None], spec.shape[first]], axis=1)
-            whole = Spec(shape, spec.dtype, "F" + spec.layout if spec.layout else "")
+            whole = self._sequences(rows.spec, of_none.get(e))
             tensors = whole.packed()
-            tensors["data"] = rows.rows["data"][first]
+            tensors["data"][some] = rows.rows["data"][self._first]
             values[e] = rows.with_rows(whole, tensors, rows.owners, names_of(named.get(e), values))
+
+
+class _FramesOfNone(FrameContext):
+    __slots__ = ()
+
+    def _frames_of(self, sequences: Batch) -> Batch:
+        return expand(sequences, self._counts)
 
 
 def _rows_of_argument(arg: Arg, batch: Batch, counts: np.ndarray, sample_of: np.ndarray) -> Batch:

@@ -110,7 +110,7 @@ def _windows(plan: Plan, stage: Stage) -> dict[int, str]:
     if isinstance(stage, Branches):
         narrow = [n for a in stage.alternatives for n in plan.joined[id(a)].narrow]
     elif stage.kind in ("chain", "gpu"):
-        narrow = plan.chains[stage.nodes[0].number].wiring(stage.nodes).narrow
+        narrow = plan.chains[stage.nodes[0].number].wiring.narrow
     else:
         return {}
     asks = [consumer for consumer, _ in narrow if type(consumer.op).region is not Operator.region]

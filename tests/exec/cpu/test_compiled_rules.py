@@ -7,7 +7,7 @@ import pytest
 from more_traced_cases import CASES, FRAMES, N, images, sequences
 from penstock import fn, pipeline_def
 from penstock.core.batch import Batch, view
-from penstock.exec.cpu import compiled_plan, plan_cache, plan_trace
+from penstock.exec.cpu import compiled_plan, plan, plan_cache, plan_trace
 from penstock.pipeline import PipelineError
 
 BATCHES = 14
@@ -31,10 +31,10 @@ def run(define, sizes=ALIKE):
 def check(define, sizes, monkeypatch, guards):
     """Whether programs plan all batches but the first few, and as rules do."""
     by_program, traced = [], []
-    plan, begin = compiled_plan.CompiledPlan.plan, plan_cache.PlanCache._traced
+    planned, begin = compiled_plan.CompiledPlan.plan, plan_cache.PlanCache._traced
 
     def counted(self, ctx):
-        by_program.append(plan(self, ctx))
+        by_program.append(planned(self, ctx))
         return by_program[-1]
 
     def tracing(self, kind, ctx):
@@ -98,7 +98,6 @@ def test_plans_are_made_for_numbers_of_frames_that_come_again(monkeypatch):
 
 
 def test_sequences_that_frames_of_none_are_among(monkeypatch):
-    """Rules plan those."""
 
     def some(seed):
         clips = sequences(seed)
@@ -122,32 +121,36 @@ def test_one_program_is_for_any_number_of_samples(name, sizes, monkeypatch, guar
 
 def test_samples_that_are_misplaced_are_noticed(monkeypatch, guards):
     """Kernels are told that the samples lie the other way round."""
-    begin = compiled_plan.CompiledPlan.__init__
+    make = compiled_plan.CompiledPlan.plan
 
     class Misplaced:
         def __init__(self, tensors):
-            self.to, self.data = tensors.data, self
+            self.tensors, self.to, self.data = tensors, tensors.data, self
 
         def __setitem__(self, index, places):
             self.to[index] = places[::-1]
 
-    def misplaced(self, *arguments):
-        begin(self, *arguments)
-        self._seen = [(Misplaced(tensors), root) for tensors, root in self._seen]
+    def misplaced(self, ctx):
+        made = make(self, ctx)
+        if made:
+            of = self._made
+            of._seen = [(Misplaced(getattr(tensors, "tensors", tensors)), root) for tensors, root in of._seen]
+        return made
 
-    monkeypatch.setattr(compiled_plan.CompiledPlan, "__init__", misplaced)
+    monkeypatch.setattr(compiled_plan.CompiledPlan, "plan", misplaced)
     with pytest.raises((AssertionError, PipelineError)):
         test_same_as_by_rules("reshape in front", monkeypatch, guards)
 
 
 def test_writing_behind_a_planned_output_is_noticed(monkeypatch, guards):
     """Kernels are told that the memory of the outputs begins 8 bytes later."""
-    make, execute = compiled_plan.CompiledPlan._make, compiled_plan.execute
+    make, execute = plan.CpuPlan._make, plan.CpuPlan._execute
     made = []
 
-    def kept(self):
-        made[:] = make(self)
-        return made
+    def kept(*arguments):
+        by_edge = make(*arguments)
+        made[:] = by_edge.values()
+        return by_edge
 
     def misplaced(*arguments):
         for batch in made:
@@ -156,8 +159,8 @@ def test_writing_behind_a_planned_output_is_noticed(monkeypatch, guards):
         for batch in made:
             batch.rows["data"] -= np.uint64(8)
 
-    monkeypatch.setattr(compiled_plan.CompiledPlan, "_make", kept)
-    monkeypatch.setattr(compiled_plan, "execute", misplaced)
+    monkeypatch.setattr(plan.CpuPlan, "_make", kept)
+    monkeypatch.setattr(plan.CpuPlan, "_execute", misplaced)
     run(CASES["of two images"])
     assert made and not intact(guards)
 

@@ -15,15 +15,14 @@ from ...core.batch import Batch, Spec
 from ...graph.joining import Alternative, Branches, lineage
 from ..arguments import Resolver
 from ..context import BadSamples, Context, ScopedContext
-from .chain import Chain, _Segment
-from .compiled_plan import CompiledPlan
+from .chain import Chain
 
 # Samples up to this many bytes are copied: an array is quicker to make and to read than as many pointers.
 _SMALL_BYTES = 256
 _NONE = np.zeros(0, "i8")
 
 Run = Callable[[Context, kernels.Pool], None]
-_Planned = tuple["_Part", "_Segment | CompiledPlan", ScopedContext]  # one branch, for one batch
+_Planned = tuple["_Part", Any, ScopedContext]  # one branch, for one batch, and its plan
 
 
 class Joined:
@@ -33,7 +32,7 @@ class Joined:
         self.outputs, self._apart = stage.outputs, apart
         self._alternatives = [_Part(a, resolvers) for a in stage.alternatives]
         self.chains = [p.chain for p in self._alternatives]
-        self.wirings = [p.chain.wiring(p.chain.nodes) for p in self._alternatives]
+        self.wirings = [c.wiring for c in self.chains]
         # What is seen in the memory of something else can't be put into a batch.
         self._can = all(w.root[e] == e for p, w in zip(self._alternatives, self.wirings) for e in p.gives)
 
@@ -44,20 +43,16 @@ class Joined:
                 run(ctx, pool)
             return
         wholes = self._place(ctx.n, planned) if len(planned) > 1 else None
-        for part, segment, sub in planned:
-            segment.begin += time.monotonic_ns() - sub.planned_ns  # not what the other branch takes
+        for part, plan, sub in planned:
+            given = {} if wholes is None else {e: w.take(sub.within) for e, w in zip(part.gives, wholes)}
             try:
-                if isinstance(segment, CompiledPlan):
-                    segment.run(sub, pool)
-                else:
-                    segment.run(pool)
+                # As if it had begun to be planned now: what the other branch takes is not counted.
+                plan.run(sub, pool, time.monotonic_ns() - sub.planning_ns, given)
             except BadSamples as bad:
                 raise BadSamples({int(sub.within[i]): what for i, what in bad.samples.items()}) from None
             for i, what in sub.failed.items():
                 ctx.failed[int(sub.within[i])] = what
-            part.chain.plans["by program" if isinstance(segment, CompiledPlan) else "by rules"] += 1
-            if isinstance(segment, CompiledPlan):
-                part.chain.programs.give_back(segment)
+            part.chain.done(plan)
         for i, e in enumerate(self.outputs):
             parts = [(sub.values[part.gives[i]], sub.within) for part, _, sub in planned]
             ctx.values[e] = parts[0][0] if wholes is None else wholes[i]
@@ -65,10 +60,10 @@ class Joined:
                 wholes[i].sources = _sources(ctx.n, parts)
 
     def _plan(self, ctx: Context) -> list[_Planned] | None:
-        """The segments of the branches that samples go into; None if it has to be done stage by stage."""
+        """The plans of the branches that samples go into; None if it has to be done stage by stage."""
         planned: list[_Planned] = []
         for part in self._alternatives:
-            found = part.rows(ctx)
+            begin, found = time.monotonic_ns(), part.rows(ctx)
             if found is None:
                 return None
             rows = found[-1]
@@ -77,21 +72,21 @@ class Joined:
             sub = ScopedContext(ctx, rows)
             try:
                 sub.values = part.values(ctx, found)
-                segment = part.plan(sub)
+                if part.chain.rows(sub) is not sub:  # sequences
+                    return None
+                plan = part.chain.plan(sub)
             except Exception:  # which comes again, with an explanation, stage by stage
                 return None
-            if segment is None:
-                return None
-            sub.planned_ns = time.monotonic_ns()
-            planned.append((part, segment, sub))
+            sub.planning_ns = time.monotonic_ns() - begin
+            planned.append((part, plan, sub))
         return planned if planned and self._alike(planned) else None
 
     def _alike(self, planned: list[_Planned]) -> bool:
         """Whether what is merged, and what comes out, can be one batch."""
         seen: dict[Any, tuple] = {}
-        for part, segment, _ in planned:
+        for part, plan, _ in planned:
             for name, e in (*zip(self.outputs, part.gives), *part.merged.items()):
-                spec = segment.specs.get(e)
+                spec = plan.specs.get(e)
                 if spec is not None:
                     form = spec.dtype, spec.ndim, spec.layout
                     if seen.setdefault(name, form) != form:
@@ -99,16 +94,14 @@ class Joined:
         return True
 
     def _place(self, n: int, planned: list[_Planned]) -> list[Batch]:
-        """Memory for the outputs of all samples, of which each branch is given its part."""
+        """Memory for the outputs of all samples."""
         wholes = []
         for i in range(len(self.outputs)):
-            specs = [segment.specs[part.gives[i]] for part, segment, _ in planned]
+            specs = [plan.specs[part.gives[i]] for part, plan, _ in planned]
             shape = np.empty((n, specs[0].ndim), "i8")
             for spec, (_, _, sub) in zip(specs, planned):
                 shape[sub.within] = spec.shape
             wholes.append(Batch.allocate(Spec(shape, specs[0].dtype, specs[0].layout)))
-            for part, segment, sub in planned:
-                segment.given[part.gives[i]] = wholes[i].take(sub.within)
         return wholes
 
 
@@ -150,15 +143,6 @@ class _Part:
                 batch = batch if len(chosen) == len(batch) else _take(batch, chosen)
             values[e] = batch
         return values
-
-    def plan(self, sub: ScopedContext) -> _Segment | CompiledPlan | None:
-        links, programs = self.chain.links, self.chain.programs
-        if programs is not None and programs.rows(sub) is sub:
-            plan: CompiledPlan | None = programs.take(programs.kind(sub), sub)
-            if plan is not None:
-                return plan
-        segment = self.chain.segment(sub, links[0])
-        return segment if segment.counts is None and all(segment.add(link) for link in links) else None
 
 
 def _take(batch: Batch, rows: np.ndarray) -> Batch:

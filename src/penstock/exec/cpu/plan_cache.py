@@ -141,7 +141,7 @@ class PlanCache(ABC, Generic[_Plan]):
             plan = self._bound(program.of(ctx.n), ctx)
         except Untraceable as e:
             kind.vain = _NEVER
-            self._refused(kind.key, e)
+            self.untraceable[str(e)] = self.untraceable.get(str(e), 0) + 1
             return None
         plan.program, plan.kind, plan.n = program, kind.key, ctx.n  # not `kind` itself, which refers to its plans
         kept = [(k, n, plans) for k in list(self._kinds.values()) for n, plans in list(k.idle.items())]
@@ -151,10 +151,6 @@ class PlanCache(ABC, Generic[_Plan]):
                 rows -= n * len(plans)
                 k.idle.pop(n, None)
         return plan
-
-    def _refused(self, kind: tuple, why: Untraceable) -> None:
-        """Notes why there is no program."""
-        self.untraceable[str(why)] = self.untraceable.get(str(why), 0) + 1
 
     def _traced(self, kind: _Kind[_Plan], ctx: Context) -> ForAnyNumber[TracedPlan] | None:
         """Traces a batch with some of its samples twice, so that it has three numbers of them, each above one."""

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.batch import Batch, Spec
-from ...core.program import CONSTANT, RESULT, Pointer, Program, Runnable, Value, View
+from ...core.program import CONSTANT, RESULT, Pointer, Program, Value, View
 from ...core.rng import Random
-from ...core.rows import TENSOR, ArgumentRows, TensorRows, address
-from ...core.traced import Traced, Untraceable, is_constant, plain
+from ...core.rows import TENSOR, ArgumentRows, TensorRows
+from ...core.traced import Untraceable, is_constant, plain
 from ...core.tracing import Tracer
 from ..context import Context
 from .wiring import Edge
@@ -39,7 +39,6 @@ class TracedPlan:
     program: Program
     constants: dict[int, np.ndarray]  # by the number of the value
     inputs: dict[Edge, Value]  # where the addresses of the rows of inputs are put
-    rows: dict[Edge, Value]  # of inputs
     columns: tuple[tuple[Any, str, Value], ...]  # arguments that are data: of which resolver, their names
     peeked: dict[Edge, Value]  # inputs that rules look into
     places: tuple[Value, Value] | None  # epochs and positions of the samples
@@ -48,8 +47,13 @@ class TracedPlan:
     arguments: tuple[Value, ...]  # the rows of arguments of each kernel
     constant_fields: tuple[dict[str, Any], ...]  # of these rows; what pointers refer to may be views
     specs: dict[Edge, Extents]
-    shapes: dict[Edge, Value]  # rows of tensors, of which the program writes the extents
-    more: dict[Any, Any]  # what else is asked for
+    # As in PlanMemory.
+    shapes: dict[Edge, Value | None]  # None: they are constant
+    rows: dict[Edge, Value]
+    about: dict[Edge, Value]
+    views: dict[Edge, Value]
+    more: dict[str, list[View | np.ndarray]]
+    compiled_in: Any
 
 
 class PlanTrace(Tracer):
@@ -58,7 +62,6 @@ class PlanTrace(Tracer):
     def __init__(self) -> None:
         super().__init__()
         self.inputs: dict[Edge, Value] = {}
-        self.rows_of_inputs: dict[Edge, Value] = {}
         self.columns: list[tuple[Any, str, Value]] = []
         self.peeked: dict[Edge, Value] = {}
         self.places: tuple[Any, Any] | None = None
@@ -66,8 +69,18 @@ class PlanTrace(Tracer):
         self.kernels: list[Kernel] = []
         self.arguments: list[Value] = []
         self.constant_fields: list[dict[str, Any]] = []
-        self.shapes: dict[Edge, Value] = {}
-        self.more: dict[Any, Any] = {}
+        # As in PlanMemory.
+        self.shapes: dict[Edge, Value | None] = {}
+        self.rows: dict[Edge, Any] = {}
+        self.about: dict[Edge, Any] = {}
+        self.views: dict[Edge, Any] = {}
+        self.launches: Any = None
+        self.more: dict[str, list[Any]] = {}
+        self.compiled_in: Any = None
+
+    def close(self) -> None:
+        """Lets go of columns, which refer to this: nothing is left to Python's collector of cycles."""
+        vars(self).clear()
 
     def take_in(self, e: Edge, batch: Batch) -> Batch:
         """The same batch, with a traced shape and rows that are the program's."""
@@ -75,7 +88,7 @@ class PlanTrace(Tracer):
         rows = self.store(np.zeros(spec.n, TENSOR), RESULT, f"rows of edge {e[0]}.{e[1]}")
         shape, at_shape = self.allocate((spec.n, spec.ndim), np.dtype("i8"))
         _, column = self.input(np.array([batch.rows_address], "u8"), f"address of the rows of edge {e[0]}.{e[1]}")
-        self.inputs[e], self.rows_of_inputs[e] = column.value, rows.value
+        self.inputs[e], self.rows[e] = column.value, rows
         self.call("take_in", column, spec.n, spec.ndim, Pointer(rows.value), at_shape)
         return Batch(self.whole(Spec(shape, spec.dtype, spec.layout)), rows.array, batch.owners, batch.sources)
 
@@ -96,7 +109,7 @@ class PlanTrace(Tracer):
         """All samples of an input that a rule looks into."""
         if not batch.on_host:
             raise Untraceable("it looks into an input on the GPU")
-        _, column = self.input(_contents(batch), f"contents of edge {e[0]}.{e[1]}")
+        _, column = self.input(contents_of(batch), f"contents of edge {e[0]}.{e[1]}")
         self.peeked[e] = column.value
         return column
 
@@ -113,8 +126,8 @@ class PlanTrace(Tracer):
             _, self._sample_of = self.input(ctx.frames.sample_of, "samples of the frames")
         return self._sample_of
 
-    def fill_rows(self, kernel: Kernel, n: int, columns: Mapping[str, Any], name: str) -> np.ndarray:
-        """Has the program fill the rows of arguments of a kernel, those of the batch at hand."""
+    def fill_rows(self, kernel: Kernel, n: int, columns: Mapping[str, Any], name: str) -> Any:
+        """Has the program fill the rows of arguments of a kernel."""
         made = ArgumentRows(n, kernel.args, kernel.pointers)
         rows = self.store(made.array, RESULT, f"arguments of {name}")
         constant = {
@@ -131,16 +144,16 @@ class PlanTrace(Tracer):
         self.kernels.append(kernel)
         self.arguments.append(rows.value)
         self.constant_fields.append(constant)
-        return made.array
+        return rows
 
-    def described(self, e: Edge, spec: Spec) -> np.ndarray:
-        """Rows of tensors of which nothing but extents and types is known, those of the batch at hand."""
+    def described(self, e: Edge, spec: Spec) -> None:
+        """Has the program write rows of tensors of which nothing but extents and types is known."""
         tensors = TensorRows(spec.n).describe(plain(spec.stored), spec.dtype)
+        self.shapes[e] = None
         if not is_constant(spec.stored):
             rows = self.store(tensors.array, RESULT, f"shapes of edge {e[0]}.{e[1]}")
             rows["shape"][:, : spec.ndim] = spec.stored
             self.shapes[e] = rows.value
-        return tensors.array
 
     def settled(self, column: Any) -> View | np.ndarray:
         """Where a column lies for every batch, in row-major order; a constant itself."""
@@ -148,36 +161,47 @@ class PlanTrace(Tracer):
             return np.ascontiguousarray(plain(column))
         return self._view(self.contiguous(column))
 
-    def of_value(self, value: Value) -> Any:
-        """The whole of it as a column."""
-        return Traced(self, self._memory[value.number], value)
-
     def values(self, x: Any) -> Any:
         """Of the batch at hand."""
-        return _seen(x, self._memory[x.value.number]) if isinstance(x, View) else x
+        return values_of_view(x, self._memory[x.value.number]) if isinstance(x, View) else x
 
     def traced(self, specs: Mapping[Edge, Spec]) -> TracedPlan:
         """What came of it, if native code computes what NumPy does. Raises Untraceable."""
         extents = {e: Extents(self.settled(s.stored), s.dtype, s.layout) for e, s in specs.items()}
+        more = {name: [*map(self.settled, of)] for name, of in self.more.items()}
         program = self.runnable().program
         return TracedPlan(
-            program,
-            {v.number: self._memory[v.number] for v in program.values if v.kind == CONSTANT},
-            *(self.inputs, self.rows_of_inputs, tuple(self.columns), self.peeked),
-            None if self.places is None else (self.places[0].value, self.places[1].value),
-            None if self._sample_of is None else self._sample_of.value,
-            *(tuple(self.kernels), tuple(self.arguments), tuple(self.constant_fields)),
-            *(extents, self.shapes, self.more),
+            program=program,
+            constants={v.number: self._memory[v.number] for v in program.values if v.kind == CONSTANT},
+            inputs=self.inputs,
+            columns=tuple(self.columns),
+            peeked=self.peeked,
+            places=None if self.places is None else (self.places[0].value, self.places[1].value),
+            sample_of=None if self._sample_of is None else self._sample_of.value,
+            kernels=tuple(self.kernels),
+            arguments=tuple(self.arguments),
+            constant_fields=tuple(self.constant_fields),
+            specs=extents,
+            shapes=self.shapes,
+            rows=_values_of(self.rows),
+            about=_values_of(self.about),
+            views=_values_of(self.views),
+            more=more,
+            compiled_in=self.compiled_in,
         )
 
 
-def _seen(view: View, memory: np.ndarray) -> np.ndarray:
+def _values_of(columns: Mapping[Edge, Any]) -> dict[Edge, Value]:
+    return {e: x.value for e, x in columns.items()}
+
+
+def values_of_view(view: View, memory: np.ndarray) -> np.ndarray:
     if not view.size:
         return np.zeros(view.shape, view.dtype)
     return np.ndarray(view.shape, view.dtype, memory.data, view.offset, view.strides)
 
 
-def _contents(batch: Batch) -> np.ndarray:
+def contents_of(batch: Batch) -> np.ndarray:
     """As `Batch.array`, by which the rows that a program reads would change."""
     packed = batch.is_packed or not batch.spec.is_dense
     return batch.array() if packed else np.stack([batch.sample(i) for i in range(len(batch))])
@@ -195,12 +219,12 @@ class TracedBatch(Batch):
     @property
     def rows(self) -> Any:
         trace, e, _ = self._load
-        return trace.of_value(trace.rows_of_inputs[e])
+        return trace.rows[e]
 
     @property  # type: ignore[misc]
     def rows_address(self) -> Any:
         """For native code."""
-        return Pointer(self._load[0].rows_of_inputs[self._load[1]])
+        return Pointer(self._load[0].rows[self._load[1]].value)
 
     def array(self) -> np.ndarray:
         if self._array is None:
@@ -210,76 +234,3 @@ class TracedBatch(Batch):
 
     def sample(self, i: int) -> np.ndarray:
         raise Untraceable("it looks into samples one by one")
-
-
-class BoundPlan:
-    """A traced plan of a number of samples in memory of its own. Used by one batch at a time."""
-
-    def __init__(self, plan: TracedPlan):
-        self.plan = plan
-        constants = plan.constants
-        self._memory = [
-            constants[v.number] if v.kind == CONSTANT else np.zeros(v.shape, v.dtype) for v in plan.program.values
-        ]
-        self.shapes: dict[Edge, TensorRows] = {}
-        for e, value in plan.shapes.items():
-            self.shapes[e] = tensors = TensorRows(value.shape[0]).describe(self.stored(e), plan.specs[e].dtype)
-            self._memory[value.number] = tensors.array
-        self.arguments: list[ArgumentRows] = []
-        self._alive = []
-        for kernel, value, fields in zip(plan.kernels, plan.arguments, plan.constant_fields):
-            rows = ArgumentRows(value.shape[0], kernel.args, kernel.pointers)
-            self._alive.append(rows.fill({field: self.array(x) for field, x in fields.items()}))
-            self._memory[value.number] = rows.array
-            self.arguments.append(rows)
-        self._runnable = Runnable(plan.program, self._memory)
-        self._inputs = [(e, self._memory[v.number]) for e, v in plan.inputs.items()]
-        self._columns = [(resolver, name, self._memory[v.number]) for resolver, name, v in plan.columns]
-        self._peeked = [(e, self._memory[v.number]) for e, v in plan.peeked.items()]
-        self._places = None if plan.places is None else [self._memory[v.number] for v in plan.places]
-        self._sample_of = None if plan.sample_of is None else self._memory[plan.sample_of.number]
-
-    def array(self, x: Any) -> Any:
-        """The memory of a value, or of a view of one."""
-        if isinstance(x, Value):
-            return self._memory[x.number]
-        return _seen(x, self._memory[x.value.number]) if isinstance(x, View) else x
-
-    def stored(self, e: Edge) -> np.ndarray:
-        """The extents of an edge, once a batch is planned."""
-        return self.array(self.plan.specs[e].stored)
-
-    def spec(self, e: Edge) -> Spec:
-        """That of an edge, in memory that will change."""
-        about = self.plan.specs[e]
-        return Spec(self.stored(e), about.dtype, about.layout)
-
-    def address_of_rows(self, e: Edge) -> int:
-        """Of an input."""
-        return address(self._memory[self.plan.rows[e].number])
-
-    def run(self, ctx: Context) -> bool:
-        """Runs the program for a batch; says whether its checks hold."""
-        values = ctx.values
-        for e, place in self._inputs:
-            place[0] = values[e].rows_address
-        for resolver, name, memory in self._columns:
-            try:
-                column = resolver.column(name, ctx.n, values)
-            except ValueError:  # which the rules raise with an explanation
-                return False
-            if column.shape != memory.shape or column.dtype != memory.dtype:
-                return False
-            memory[...] = column
-        for e, memory in self._peeked:
-            if not values[e].on_host or not values[e].spec.is_dense:
-                return False
-            array = _contents(values[e])
-            if array.shape != memory.shape or array.dtype != memory.dtype:
-                return False
-            memory[...] = array
-        if self._places is not None:
-            self._places[0][...], self._places[1][...] = ctx.epoch, ctx.position
-        if self._sample_of is not None and ctx.frames is not None:
-            self._sample_of[...] = ctx.frames.sample_of
-        return self._runnable.run()

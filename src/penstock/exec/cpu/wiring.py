@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a segment is the same for every batch: which outputs are kept, which scratch buffer holds what, where windows
+"""What of a chain is the same for every batch: which outputs are kept, which scratch buffer holds what, where windows
 may be narrowed."""
 
 from __future__ import annotations
 
 from ...core.op import Pointwise
 from ...graph.node import Node
-from .launch import Launches
 
 Edge = tuple[int, int]
 
@@ -20,7 +19,7 @@ def outputs_of(node: Node) -> list[Edge]:
 
 
 class Wiring:
-    """The wiring of neighbouring `nodes` of a chain. `needed` are the outputs that someone outside of them reads.
+    """The wiring of the `nodes` of a chain. `needed` are the outputs that someone outside of them reads.
 
     `root` maps an edge to the one whose memory it is seen in; `kept` are the roots that become batches; `buffers`
     number the threads' scratch buffers of the others; `unkept` are the edges made here that become no batches, and
@@ -57,7 +56,6 @@ class Wiring:
         self.in_place = [n.op.in_place and self._uses[inputs_of(n)[0]] == 1 for n in self.native]
         self.unkept = [e for e in self._producer if e not in self.kept]
         self.views = [(e, r) for e in self.unkept if (r := self.root[e]) != e and r not in self.buffers]
-        self.launches = Launches(self)
         self.slots = {
             n.number: [self._slots(outputs_of(n)), [] if n.op.by_address else self._slots(inputs_of(n))] for n in nodes
         }

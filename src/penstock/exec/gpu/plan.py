@@ -167,9 +167,9 @@ class Started(NamedTuple):
 
 
 class GpuPlan:
-    """Made by exec/gpu/chain.py. `inputs` are the edges from outside, `links` how many operators it is for, `scratch`
-    bytes of the workspace that all launches share, at least. `more_scratch` are arrays (1,) of such bytes, and `inner`
-    of what is told about tensors within the segment: by slots of the workspace, which they have in turn."""
+    """Made by exec/gpu/chain.py. `inputs` are the edges from outside, `scratch` bytes of the workspace that all
+    launches share, at least. `more_scratch` are arrays (1,) of such bytes, and `inner` of what is told about tensors
+    within the chain: by slots of the workspace, which they have in turn."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class GpuPlan:
         inner: Sequence[Sequence[np.ndarray]],
         outputs: Sequence[Output],
     ):
-        self.session, self.numbers, self.links = session, numbers, len(numbers)
+        self.session, self.numbers = session, numbers
         self._inputs = list(inputs)
         self._makes = [o for o in outputs if o.root is None]
         self._views = [o for o in outputs if o.root is not None]
@@ -250,8 +250,12 @@ class GpuPlan:
         first = blocks[0].address
         return [*blocks[:1] * len(sizes), *blocks[1:]], [first, *(first + end for end in ends)]
 
-    def run(self, ctx: Context, begin: int) -> None:
-        """Makes the batches given out, and has the GPU fill them. The plan of the segment began at `begin`."""
+    def fits(self, ctx: Context) -> bool:
+        """Whether it is for the session that a batch is made in."""
+        return self.session is ctx.gpu.session
+
+    def run(self, ctx: Context, pool: kernels.Pool, begin: int, given: None = None) -> None:
+        """Makes the batches given out, and has the GPU fill them. The plan began to be made at `begin`."""
         gpu: GpuPass = ctx.gpu
         values, stream = ctx.values, gpu.stream
         inputs = self._of_inputs()

@@ -5,6 +5,7 @@ batch, by a program (see exec/cpu/plan_cache.py)."""
 from __future__ import annotations
 
 import ctypes
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from ....core.op import Arguments
 from ....core.rows import TENSOR, ArgumentRows, address, allocate
 from ....exec.context import Context
 from ....exec.cpu.plan_cache import PlanCache, Planned, rules_only
-from ....exec.cpu.plan_trace import BoundPlan, PlanTrace, TracedBatch, TracedPlan
+from ....exec.cpu.plan_memory import BoundPlan
+from ....exec.cpu.plan_trace import PlanTrace, TracedBatch, TracedPlan
 from ....gpu.batch import DeviceBatch
 from ....gpu.session import GpuPass
 from ....gpu.stage import StageBatch, StageCall
@@ -49,8 +51,8 @@ class Pictures(Planned):
         """Those that a program plans."""
         made = cls(call, n)
         made._bound = bound = BoundPlan(plan)
-        ((made._rows),) = bound.arguments
-        made._settle(bound.spec(_OUT), bound.array(plan.more["info"]))
+        (made._rows,) = bound.at.arguments
+        made._settle(bound.at.specs[_OUT], *bound.at.more["info"])
         return made
 
     @property
@@ -160,13 +162,14 @@ class Planner(PlanCache[Pictures]):
                 idle.append(pictures)
 
     def _trace(self, ctx: Context) -> TracedPlan:
-        trace, a = PlanTrace(), self.call.arguments(ctx)
-        a.native = trace
-        batches = [(e, ctx.values[e]) for e in self.call.inputs]
-        spec, columns = planned(self.call, a, [TracedBatch(trace, e, b, trace.take_in(e, b)) for e, b in batches])
-        trace.fill_rows(kernels.kernel(_KERNEL), ctx.n, columns, self.call.op.display_name())
-        trace.more["info"] = trace.settled(a.info)
-        return trace.traced({_OUT: spec})
+        a = self.call.arguments(ctx)
+        with closing(PlanTrace()) as trace:
+            a.native = trace
+            batches = [(e, ctx.values[e]) for e in self.call.inputs]
+            spec, columns = planned(self.call, a, [TracedBatch(trace, e, b, trace.take_in(e, b)) for e, b in batches])
+            trace.fill_rows(kernels.kernel(_KERNEL), ctx.n, columns, self.call.op.display_name())
+            trace.more["info"] = [a.info]
+            return trace.traced({_OUT: spec})
 
     def _bound(self, plan: TracedPlan, ctx: Context) -> Pictures:
         return Pictures.by_program(self.call, plan, ctx.n)

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of a chain's operators, called for one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core import kernels
+from ...core.batch import Batch, Spec
+from ...core.errors import InternalError
+from ...core.rows import check_dims
+from ...core.traced import Untraceable
+from ...core.tracing import IMMEDIATE, Native
+from ...graph.node import Node
+from ..context import Context, cause_of, explain_failure
+from ..frames import FrameContext
+from .plan_trace import PlanTrace, TracedBatch
+from .wiring import Edge
+
+if TYPE_CHECKING:
+    from .chain import Chain, Link
+
+_INT64 = np.dtype("i8")
+
+
+class Divided(Exception):
+    """From the operator `at` on, rows are something else than before: frames, or samples."""
+
+    def __init__(self, at: int):
+        super().__init__(at)
+        self.at = at
+
+
+class Segment:
+    """What the operators of a chain say of a batch: the specs of all edges, and arguments. With a `trace` they compute
+    with traced columns."""
+
+    def __init__(self, chain: Chain, ctx: Context, trace: PlanTrace | None = None):
+        self.chain, self.ctx, self.trace = chain, ctx, trace
+        self.native: Native = IMMEDIATE if trace is None else trace
+        self.specs: dict[Edge, Spec] = {}
+        self.inputs: dict[Edge, Batch] = {}
+        self.arguments: list[Any] = []  # of each operator
+        self._labels: dict[Edge, str] = {}  # of what was read that has no layout: the layout it was taken to have
+
+    def planned(self) -> Segment:
+        """The same, once the rules have run. Raises Divided if not all operators agree on what a row is."""
+        for i, link in enumerate(self.chain.links):
+            try:
+                fits = self._fits(link)
+                if fits:
+                    self._add(link)
+            except Exception as e:
+                raise self.explained(link.node, e) from cause_of(e)
+            if not fits:
+                raise Divided(i)
+        return self
+
+    def explained(self, node: Node, error: Exception) -> Exception:
+        """What to raise for an exception in an operator's code."""
+        frames = self.ctx.frames
+        return explain_failure(self.ctx, node, error, None if frames is None else frames.sample_of)
+
+    @property
+    def sample_of(self) -> Any:
+        """The sample of each row, where rows are frames; else None."""
+        frames = self.ctx.frames
+        return None if frames is None else frames.sample_of if self.trace is None else self.trace.sample_of(self.ctx)
+
+    def _fits(self, link: Link) -> bool:
+        """Whether an operator agrees with those before on what a row is."""
+        ctx, framed = self.ctx, self.ctx.frames is not None
+        if isinstance(ctx, FrameContext):
+            try:
+                link.see(ctx)
+            except ValueError:
+                if not self.arguments:
+                    raise
+                return False
+        if not self.arguments:
+            return True
+        has_frames = False
+        for e in link.ins:
+            if e in self.specs and e not in self.inputs:
+                spec = self.specs[e]
+                # Behind this segment it has no layout, and each that reads it may take it for something else.
+                if not spec.layout and (framed or (not link.is_lone and link.label(e, spec))):
+                    return False
+                has_frames |= framed or link.is_sequence(e, spec)
+            else:
+                spec = ctx.values[e].spec
+                if self._labels.get(e, label := link.label(e, spec)) != label:
+                    return False
+                has_frames |= link.is_sequence(e, spec) if ctx.frames is None else e in ctx.frames.sequences
+        return has_frames == framed
+
+    def _add(self, link: Link) -> None:
+        ctx, op, trace = self.ctx, link.op, self.trace
+        for e in link.ins:
+            if e not in self.specs:
+                batch = ctx.values[e]
+                if not batch.spec.layout:
+                    self._labels[e] = link.label(e, batch.spec)
+                self.inputs[e] = batch if trace is None else trace.take_in(e, batch)
+                self.specs[e] = self.inputs[e].spec
+        for e in link.ins[:1]:
+            self.specs[e] = _with_layout(link.node, self.specs[e], ctx.frames is not None)
+        a = link.resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
+        a.native, a.sample_of = self.native, self.sample_of
+        if trace is not None:
+            if "seed" in op.schema:
+                a.random = trace.random(a.random)
+            for name in link.node.args:
+                setattr(a, name, trace.argument(link.resolver, name, getattr(a, name)))
+                if name in a.row_lengths:
+                    raise Untraceable(f"'{name}' has vectors of different lengths")
+        specs = [self.specs[e] for e in link.ins]
+        a.batches = [None] * len(specs)
+        for i, e in link.peeks:
+            a.batches[i] = self.inputs[e]
+            if trace is not None:
+                a.batches[i] = TracedBatch(trace, e, ctx.values[e], self.inputs[e])
+        op.plan(a, *specs)
+        outs = op.outputs(a, *specs)
+        for e, spec in zip(link.outs, outs if isinstance(outs, tuple) else (outs,)):
+            if op.aliases:  # of others memory is asked for
+                check_dims(spec.ndim)
+            self.specs[e] = spec if trace is None else trace.whole(spec)
+        self.arguments.append(a)
+
+    def narrow(self) -> None:
+        """Has operators make only the windows of their outputs that are read."""
+        arguments = {link.node.number: (link, a) for link, a in zip(self.chain.links, self.arguments)}
+        for node, axes in self.chain.wiring.narrow:
+            link, a = arguments[node.number]
+            x = self.specs[link.ins[0]]
+            try:
+                region = node.op.region(a, x, self.specs[link.outs[0]])
+            except Exception as error:
+                raise self.explained(node, error) from None
+            if region is None:
+                continue
+            windows, at = self.native.allocate((2, x.n, x.ndim), _INT64)
+            windows[0], windows[1] = region
+            whole = sum(1 << d for d, name in enumerate(x.layout or "?" * x.ndim) if name not in axes)
+            if not self.native.call("settle_windows", at, at + windows.nbytes // 2, x.shape, x.n, x.ndim, whole):
+                raise InternalError(f"{node!r} asks for a region outside of its input")
+            self.specs[link.ins[0]] = x.windowed(*windows)
+
+    def fill_rows(self, to: Any) -> list[Any]:
+        """Has the rows of arguments of all kernels made, in a PlanMemory or a PlanTrace."""
+        return list(self._rows_of_kernels(to)) if self.ctx.n else []
+
+    def _rows_of_kernels(self, to: Any) -> Iterator[Any]:
+        for link, a in zip(self.chain.links, self.arguments):
+            if not link.op.aliases:
+                try:
+                    around = [self.specs[e] for e in (*link.ins, *link.outs)]
+                    kernel = kernels.kernel(link.op.kernel_for(a, *around))
+                    yield to.fill_rows(kernel, self.ctx.n, link.op.params(a, *around), link.node.name)
+                except Exception as e:
+                    raise self.explained(link.node, e) from cause_of(e)
+
+
+def _with_layout(node: Node, spec: Spec, is_frame: bool) -> Spec:
+    """Checks the layout against what the operator accepts; a batch without one is given the first that fits."""
+    accepted = node.op.layouts
+    if not accepted:
+        return spec
+    seen = "F" + spec.layout if is_frame else spec.layout
+    if spec.layout:
+        if seen in accepted:
+            return spec
+        if spec.layout in accepted:
+            return spec
+        raise ValueError(
+            f"input 0 has the layout '{seen}', which does not match any of the allowed layouts; Valid layouts are: "
+            f"{', '.join(accepted)}"
+        )
+    for layout in accepted:
+        if len(layout) == spec.ndim:
+            return Spec(spec.shape, spec.dtype, layout, spec.origin, spec.stored)
+    encoded = spec.ndim == 1 and spec.dtype == np.uint8
+    raise ValueError(
+        f"input 0 has {spec.ndim} dimension{'s' * (spec.ndim != 1)} and no layout; supported layouts: "
+        f"{', '.join(accepted)}" + "; bytes of a file become an image by fn.decoders.image" * encoded
+    )
