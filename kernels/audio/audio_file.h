@@ -42,6 +42,10 @@ constexpr int kMostChannels = 1024;
 AudioInfo peek_audio(AudioBytes file);
 // The same for WAV; the encoding is LIBRARY if it is none that is read here, NO_AUDIO if it is no WAV.
 AudioInfo peek_wav(AudioBytes file);
+// The same for the beginning of a file of `size` bytes; NO_AUDIO also if it does not reach to the samples.
+AudioInfo peek_wav_head(AudioBytes head, int64_t size);
+// Bytes of a frame of WAV; 0 for other encodings.
+int64_t wav_frame_bytes(const AudioInfo &info);
 // The same for FLAC; NO_AUDIO if it is none, or one that libsndfile reads.
 AudioInfo peek_flac(AudioBytes file);
 // The same for MP4 and AAC (sound_track.h).

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // WAV: RIFF and RF64 files of chunks, of which "fmt " and "data" matter here; sizes beyond 4 GB are in "ds64".
+#include <algorithm>
 #include <cstring>
 
 #include "audio/audio_file.h"
@@ -136,33 +137,44 @@ class WavReader : public AudioReader {
 
 }  // namespace
 
-AudioInfo peek_wav(AudioBytes file) {
+AudioInfo peek_wav_head(AudioBytes head, int64_t size) {
+  const AudioInfo nothing = {};
   AudioInfo info = {};
-  const uint8_t *p = file.data;
-  if (file.size < 12 || !is(p + 8, "WAVE") || !(is(p, "RIFF") || is(p, "RF64") || is(p, "BW64"))) return info;
+  const uint8_t *p = head.data;
+  if (head.size < 12 || !is(p + 8, "WAVE") || !(is(p, "RIFF") || is(p, "RF64") || is(p, "BW64"))) return nothing;
   uint64_t long_data = UINT32_MAX;
-  for (int64_t at = 12; at + 8 <= file.size;) {
+  for (int64_t at = 12; at + 8 <= head.size;) {
     const uint8_t *chunk = p + at;
-    const int64_t rest = file.size - at - 8;
-    uint64_t size = u32(chunk + 4);
+    uint64_t length = u32(chunk + 4);
     if (is(chunk, "data")) {
       if (!info.encoding) fail("the WAV file has its samples before the chunk that says what they are");
-      if (size == UINT32_MAX) size = long_data;
+      if (length == UINT32_MAX) length = long_data;
       // A recording that was cut off, or written to a pipe, has fewer bytes than its header says.
-      const uint64_t there = size < (uint64_t)rest ? size : (uint64_t)rest;
+      const uint64_t rest = (uint64_t)(size - at - 8), there = std::min(length, rest);
       info.offset = at + 8;
-      if (info.encoding != LIBRARY) info.frames = (int64_t)there / (bytes_of(info.encoding) * info.channels);
+      if (info.encoding != LIBRARY) info.frames = (int64_t)there / wav_frame_bytes(info);
       return info;
     }
-    if (is(chunk, "ds64") && size >= 16 && rest >= 16) long_data = u64(chunk + 16);
-    if (is(chunk, "fmt ")) read_format(info, chunk + 8, size < (uint64_t)rest ? (int64_t)size : rest);
-    at += 8 + (int64_t)size + (int64_t)(size & 1);
+    const int64_t rest = head.size - at - 8;
+    if (is(chunk, "ds64") && length >= 16 && rest >= 16) long_data = u64(chunk + 16);
+    if (is(chunk, "fmt ")) {
+      if (length > (uint64_t)rest && head.size < size) return nothing;
+      read_format(info, chunk + 8, (int64_t)std::min(length, (uint64_t)rest));
+    }
+    at += 8 + (int64_t)length + (int64_t)(length & 1);
   }
-  fail("the WAV file of %lld bytes has no chunk of samples", (long long)file.size);
+  if (head.size < size) return nothing;
+  fail("the WAV file of %lld bytes has no chunk of samples", (long long)size);
+}
+
+AudioInfo peek_wav(AudioBytes file) { return peek_wav_head(file, file.size); }
+
+int64_t wav_frame_bytes(const AudioInfo &info) {
+  return info.encoding >= PCM_U8 && info.encoding <= MU_LAW ? bytes_of(info.encoding) * info.channels : 0;
 }
 
 std::unique_ptr<AudioReader> open_wav(AudioBytes file, const AudioInfo &info, int64_t first) {
-  const int64_t frame = bytes_of(info.encoding) * info.channels, begin = info.offset + first * frame;
+  const int64_t frame = wav_frame_bytes(info), begin = info.offset + first * frame;
   if (info.offset < 0 || first < 0 || begin > file.size) fail("the WAV file ends before frame %lld", (long long)first);
   return std::make_unique<WavReader>(file.data + begin, file.data + file.size, info);
 }

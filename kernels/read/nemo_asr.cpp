@@ -7,6 +7,7 @@
 #include "read/parser.h"
 
 constexpr double kMostFrames = 1099511627776.0;  // 2^40
+constexpr int64_t kHead = 4096;                  // bytes, in which the samples of most WAV files begin
 
 // Whole frames of so many seconds, of which there are at most `most`.
 static int64_t frames_of(double seconds, double rate, int64_t most) {
@@ -14,9 +15,25 @@ static int64_t frames_of(double seconds, double rate, int64_t most) {
   return frames < (double)most ? (int64_t)frames : most;
 }
 
+static AudioBytes read(Sample &s, int64_t begin, int64_t size) {
+  uint8_t *data = (uint8_t *)s.take(std::max<int64_t>(size, 1));
+  s.read(0, begin, size, data);
+  return {data, size};
+}
+
 static void parse(Sample &s, const NemoAsrArgs &args) {
-  const AudioBytes file = {(const uint8_t *)s.parts[0].data, s.parts[0].size};
-  const AudioInfo info = peek_audio(file);
+  AudioBytes file = {(const uint8_t *)s.parts[0].data, s.parts[0].size};
+  AudioInfo info = {};
+  int64_t frame_bytes = 0;  // where only the beginning of a WAV file was read
+  if (!file.size) {         // nothing was, as a part of the file may do
+    const int64_t size = s.object_length(0);
+    if (!size) fail("the file is empty");
+    file = read(s, 0, std::min(size, kHead));
+    info = peek_wav_head(file, size);
+    frame_bytes = wav_frame_bytes(info);
+    if (!frame_bytes) file = read(s, 0, size);
+  }
+  if (!frame_bytes) info = peek_audio(file);
   if (info.encoding == NEEDS_FFMPEG)
     fail("FFmpeg decodes it, which is opened where paths end with .m4a, .mp4, .mov, .mkv, .mka, .webm or .aac");
   const double offset = args.offset[s.index], duration = args.duration[s.index];
@@ -28,6 +45,10 @@ static void parse(Sample &s, const NemoAsrArgs &args) {
     fail("the entry begins at %g s, but the recording has %g s", offset, (double)info.frames / info.rate);
   const int64_t rest = info.frames - a.begin;
   a.length = duration > 0 ? frames_of(duration, info.rate, rest) : rest;
+  if (frame_bytes) {
+    file = read(s, info.offset + a.begin * frame_bytes, a.length * frame_bytes);
+    a.offset = a.begin = 0, a.frames = a.length;
+  }
   a.out_rate = args.sample_rate > 0 ? args.sample_rate : info.rate;
   a.downmix = args.downmix, a.lobes = args.lobes;
   const double length = a.out_rate == a.rate ? (double)a.length : std::ceil((double)a.length * a.out_rate / a.rate);

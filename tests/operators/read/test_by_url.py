@@ -6,6 +6,7 @@ import io
 import json
 import struct
 import tarfile
+import wave
 
 import lmdb
 import numpy as np
@@ -144,6 +145,19 @@ def mds(root, compress=lambda data: data, extension=""):
     (root / "index.json").write_text(json.dumps({"version": 2, "shards": about}))
 
 
+def speech(root):
+    """A recording with several entries, and one with a single entry."""
+    root.mkdir(parents=True)
+    rng = np.random.default_rng(5)
+    for name in "ab":
+        with wave.open(str(root / f"{name}.wav"), "wb") as f:
+            f.setparams((2, 2, 16000, 0, "NONE", ""))
+            f.writeframes(rng.bytes(4 * 64000))
+    parts = [{"audio_filepath": "a.wav", "offset": i / 4, "duration": 0.3} for i in range(9)]
+    lines = [json.dumps(part) for part in [*parts, {"audio_filepath": "b.wav"}]]
+    (root / "a.json").write_text("\n".join(lines))
+
+
 FEATURES = {
     "x": tfrecord.FixedLenFeature([], tfrecord.string, ""),
     "y": tfrecord.FixedLenFeature([1], tfrecord.int64, 0),
@@ -161,6 +175,7 @@ READERS = {
         lambda at: {"file_root": f"{at}/", "files": [f"cat/{i} ü.jpg" for i in range(9)]},
     ),
     "file_list": (files, fn.readers.file, lambda at: {"file_list": f"{at}/list.txt"}),
+    "nemo_asr": (speech, fn.readers.nemo_asr, lambda at: {"manifest_filepaths": [f"{at}/a.json"]}),
     "numpy": (arrays, fn.readers.numpy, lambda at: {"files": [f"{at}/a/{i}.npy" for i in range(7)]}),
     "numpy_root": (arrays, fn.readers.numpy, lambda at: {"file_root": at}),
     "numpy_region": (

@@ -2,6 +2,7 @@
 """readers.nemo_asr: entries of manifests, parts of recordings, and lines that are no entries."""
 
 import json
+import struct
 import warnings
 import wave
 from pathlib import Path
@@ -196,6 +197,53 @@ def test_recordings_that_cannot_be_read(folder):
         with pytest.raises(RuntimeError, match=text):
             build(path, batch_size=3).run()
         assert bytes(build(path, batch_size=3, on_error="skip").run()[2].at(1)) == b"3"
+
+
+def bytes_read():
+    """By this process so far."""
+    return int(Path("/proc/self/io").read_text().split("rchar: ")[1].split()[0])
+
+
+@pytest.mark.parametrize("more", [{}, {"sample_rate": 4000.0}], ids=["as it is", "resampled"])
+def test_of_a_long_recording_only_the_parts_are_read(folder, more):
+    """More than 2^31 samples, most of which take no room on the disk."""
+    rate, size, x = 8000, 2**31 + 90000, np.random.default_rng(0).integers(0, 256, 4000, "u1")
+    header = b"RIFF\xff\xff\xff\xffWAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, rate, rate, 1, 8)
+    header += b"data" + struct.pack("<I", size)
+    with open(folder / "long.wav", "wb") as f:
+        f.write(header)
+        f.seek(len(header) + 2**31 + 8000)
+        f.write(x.tobytes())
+        f.truncate(len(header) + size)
+    begin = (2**31 + 8000) / rate
+    parts = [{"offset": begin + k / 8, "duration": 0.125} for k in range(4)] + [{"duration": 0.5}]
+    path = manifest(folder, [{"file": "long.wav", **part} for part in parts])
+    before = bytes_read()
+    *found, silence = [sound for sound, _, _ in read(path, **more)]
+    assert bytes_read() - before < 8 << 20
+    expected = (x.astype("f4") - 128) / 128
+    if more:
+        assert [len(sound) for sound in (*found, silence)] == [500] * 4 + [2000]
+    else:
+        np.testing.assert_array_equal(np.concatenate(found), expected)
+        np.testing.assert_array_equal(silence, np.full(4000, -1, "f4"))
+
+
+def test_parts_of_files_whose_beginning_does_not_say_where_the_samples_are(folder):
+    """A chunk of text in front of the samples, longer than what is read of a file first; and other formats."""
+    wav = (folder / "a.wav").read_bytes()
+    for extra in (4, 4000, 4048, 4052, 4060, 9000):
+        note = b"LIST" + struct.pack("<I", extra) + bytes(extra)
+        (folder / "noted.wav").write_bytes(wav[:36] + note + wav[36:])
+        parts = [{"file": "noted.wav", "offset": 0.25, "duration": 0.5}, {"file": "noted.wav", "duration": 0.25}]
+        first, second = (sound for sound, _, _ in read(manifest(folder, parts)))
+        np.testing.assert_array_equal(first, mono("a.wav")[4000:12000])
+        np.testing.assert_array_equal(second, mono("a.wav")[:4000])
+    (folder / "empty.wav").write_bytes(b"")
+    (folder / "cut.wav").write_bytes(wav[:40])
+    for name, text in (("empty.wav", "the file is empty"), ("cut.wav", "has no chunk of samples")):
+        with pytest.raises(RuntimeError, match=text):
+            build(manifest(folder, [{"file": name, "offset": 0.25}])).run()
 
 
 def test_damaged_manifests_never_crash(folder):

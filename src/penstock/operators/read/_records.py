@@ -32,6 +32,7 @@ _INT64, _ADDRESS, _BYTE = np.dtype("i8"), np.dtype("u8"), np.dtype("u1")
 # cache of who parses them; of what is far away more is worth one request less.
 _GAP, _RUN_BYTES = 4096, 256 << 10
 _GAP_BY_URL, _RUN_BYTES_BY_URL = 64 << 10, 1 << 20
+APART = -1  # a `gap` for spans that are never read in one call
 
 
 class Records:
@@ -43,7 +44,7 @@ class Records:
     the end of the object. Without `object` sample i is object i, without `offset` spans begin at 0, without `length`
     they are whole objects.
 
-    Spans with at most `gap` bytes between them are read in one call.
+    Spans with at most `gap` bytes between them are read in one call; with `APART` each is read, and parsed, by itself.
     """
 
     def __init__(
@@ -76,7 +77,10 @@ class Records:
         request["n_objects"], request["n_samples"], request["n_parts"] = len(o), self._n, self.parts
         request["gap"], request["run_bytes"] = self.gap, _RUN_BYTES
         if o.has_urls:
-            request["gap"], request["run_bytes"] = self.gap and max(self.gap, _GAP_BY_URL), _RUN_BYTES_BY_URL
+            request["gap"], request["run_bytes"] = (
+                max(self.gap, _GAP_BY_URL) if self.gap > 0 else self.gap,
+                _RUN_BYTES_BY_URL,
+            )
         for name in ("first", "object", "offset", "length"):
             column = getattr(self, name)
             request[name] = 0 if column is None else address(column)

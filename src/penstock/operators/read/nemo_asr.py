@@ -17,7 +17,7 @@ from ...core.source_name import SourceName
 from ..audio._rates import lobes_of
 from ..decode._ffmpeg import open_ffmpeg
 from ._file_names import FileNames
-from ._records import Parsed, RecordReader, Records
+from ._records import APART, Parsed, RecordReader, Records
 from ._scanning import scan_all
 from ._table import scan
 
@@ -43,7 +43,8 @@ class NemoAsr(RecordReader):
     An entry has `audio_filepath`, and may have `text`, `duration` and `offset`, in seconds: then only that part of the
     recording is taken. Other keys are passed over. A path that is not absolute is relative to the working directory, or
     to the manifest's folder if the first of the manifest's exists only there. Lines that are no such entry are left
-    out, with a warning. Recordings are decoded as `fn.decoders.audio` decodes them.
+    out, with a warning. Recordings are decoded as `fn.decoders.audio` decodes them. Of a long WAV file that has several
+    entries, or one with an `offset`, only the header and the entry's samples are read, also by URL.
 
     Outputs: the samples, (time) or without `downmix` (time, channels), without a layout; and, where they are asked for,
     in this order: the sampling rate of the recording (before resampling), a float32 scalar; its text in UTF-8, uint8 of
@@ -146,8 +147,10 @@ class NemoAsr(RecordReader):
             open_ffmpeg()
         names: dict[bytes, int] = {}
         object = np.array([names.setdefault(paths[i], len(names)) for i in kept], "i8")
-        whole = np.zeros(len(kept), "i8")
-        return Records(FileNames("", [list(names)]), object, whole, whole - 1)
+        # Of a part of a recording nothing is read ahead: the parser reads the part alone where the format allows it.
+        is_part = (self.begins > 0) | (np.bincount(object)[object] > 1)
+        lengths = np.where(is_part, 0, -1)
+        return Records(FileNames("", [list(names)]), object, np.zeros(len(kept), "i8"), lengths, gap=APART)
 
     def lengths_found(self) -> np.ndarray:
         missing = np.flatnonzero(~(self.durations >= 0))
