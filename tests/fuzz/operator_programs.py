@@ -268,6 +268,8 @@ class Generator:
         rng = self.rng
         if arg.type is float:
             return self.one_of(_FLOATS) if self.maybe(0.6) else float(np.round(rng.normal(0, 2), 3))
+        if arg.name == "iterations":  # as many take as long as they have to
+            return int(rng.integers(-1, 12))
         if arg.type is int:
             return self.one_of(_INTS) if self.maybe(0.6) else int(rng.integers(-3, 12))
         if arg.type is bool:
