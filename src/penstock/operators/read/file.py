@@ -11,6 +11,7 @@ import numpy as np
 from ...core.batch import Batch
 from ...core.op import Arg
 from ._file_names import FileNames, read_list, scan
+from ._files_of_folder import check_given
 from ._records import RecordReader, Records
 
 _MEDIA = ("jpg", "jpeg", "png", "bmp", "tif", "tiff", "pnm", "ppm", "pgm", "pbm", "jp2", "webp", "flac", "ogg", "wav")
@@ -68,12 +69,7 @@ class File(RecordReader):
         super().setup()
         v = self.values
         files, labels = v["files"], v["labels"]
-        if v["file_root"] is None and files is None and v["file_list"] is None:
-            raise ValueError("fn.readers.file: 'file_root', 'files' or 'file_list' is needed")
-        if files is not None and v["file_list"] is not None:
-            raise ValueError("fn.readers.file: 'files' and 'file_list' can't be used together")
-        if files is not None and not files:
-            raise ValueError("fn.readers.file: 'files' is an empty list")
+        check_given("fn.readers.file", v)
         if labels is not None:
             if files is None:
                 raise ValueError("fn.readers.file: 'labels' can be used only together with 'files'")

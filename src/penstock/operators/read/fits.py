@@ -3,19 +3,17 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 
 from ...core.dtypes import DALIDataType
 from ...core.op import Arg
-from ...core.source_name import SourceName
-from ._file_names import FileNames, files_in, read_names
-from ._records import Parsed, RecordReader, Records
+from ._files_of_folder import FilesOfFolder
+from ._records import Parsed, Records
 
 
-class Fits(RecordReader):
+class Fits(FilesOfFolder):
     """Reads images from FITS files.
 
     The files are given in one of three ways: `file_root` alone is a folder that is searched, and its sub-folders, for
@@ -49,16 +47,6 @@ class Fits(RecordReader):
     devices = ("cpu", "gpu")
     parser = "read/fits"
 
-    file_root = Arg(
-        str,
-        None,
-        "Folder of the data set. Alone: the files in it and in its sub-folders, sorted, are the samples. With `files` "
-        "or `file_list`: the folder that relative paths are in.",
-    )
-    files = Arg([str], None, "Paths of the files, relative to `file_root` or else to the working folder.")
-    file_list = Arg(
-        str, None, "Path of a text file of paths, one a line. Relative paths are in `file_root`, or the list's folder."
-    )
     file_filter = Arg(str, "*.fits", "Glob pattern of the files to read from `file_root`.")
     hdu_indices = Arg([int], [2], "Which HDUs to read, counted from 1, the primary one; by default the one behind it.")
     dtypes = Arg([DALIDataType], None, "The types that the outputs have to have; by default those of the images.")
@@ -66,12 +54,6 @@ class Fits(RecordReader):
     def setup(self) -> None:
         super().setup()
         v, name = self.values, "fn.experimental.readers.fits"
-        if v["file_root"] is None and v["files"] is None and v["file_list"] is None:
-            raise ValueError(f"{name}: 'file_root', 'files' or 'file_list' is needed")
-        if v["files"] is not None and v["file_list"] is not None:
-            raise ValueError(f"{name}: 'files' and 'file_list' can't be used together")
-        if v["files"] is not None and not v["files"]:
-            raise ValueError(f"{name}: 'files' is an empty list")
         hdus = v["hdu_indices"]
         if not hdus or min(hdus) < 1:
             raise ValueError(f"{name}: hdu_indices takes numbers of HDUs, the first of which is 1; got {hdus}")
@@ -93,19 +75,5 @@ class Fits(RecordReader):
             "n_outputs": self.n_outputs(),
         }
 
-    def source_name(self, index: int) -> SourceName:
-        return self.records.objects.path(index)
-
     def find(self) -> Records:
-        v = self.values
-        root = None if v["file_root"] is None else os.path.expanduser(v["file_root"])
-        if v["files"] is not None:
-            names = FileNames(root or "", [[os.fsencode(f) for f in v["files"]]])
-        elif v["file_list"] is not None:
-            names = read_names(os.path.expanduser(v["file_list"]), root)
-        else:
-            assert root is not None
-            names = files_in(root, v["file_filter"])
-        if not len(names):
-            raise ValueError(f"there are no files {v['file_filter']!r} in {root}" if root else "there are no files")
-        return Records(names)
+        return Records(self.find_files())

@@ -11,9 +11,8 @@ import numpy as np
 from ...core.batch import Batch
 from ...core.op import Arg, Arguments, PerSample
 from ...core.rows import MAX_DIMS
-from ...core.source_name import SourceName
-from ._file_names import FileNames, files_in, read_names
-from ._records import Parsed, RecordReader, Records
+from ._files_of_folder import FilesOfFolder
+from ._records import Parsed, Records
 
 _STARTS, _ENDS = ("roi_start", "rel_roi_start"), ("roi_end", "rel_roi_end", "roi_shape", "rel_roi_shape")
 _OUTSIDE = ("error", "pad", "trim_to_shape")
@@ -21,7 +20,7 @@ _OUTSIDE = ("error", "pad", "trim_to_shape")
 _HEAD = 64
 
 
-class Numpy(RecordReader):
+class Numpy(FilesOfFolder):
     """Reads arrays from .npy files.
 
     The files are given in one of three ways: `file_root` alone is a folder that is searched, and its sub-folders, for
@@ -58,16 +57,6 @@ class Numpy(RecordReader):
     parser = "read/npy"
     gpu_files: Any = None  # reads to the GPU past the host
 
-    file_root = Arg(
-        str,
-        None,
-        "Folder of the data set. Alone: the files in it and in its sub-folders, sorted, are the samples. With `files` "
-        "or `file_list`: the folder that relative paths are in.",
-    )
-    files = Arg([str], None, "Paths of the files, relative to `file_root` or else to the working folder.")
-    file_list = Arg(
-        str, None, "Path of a text file of paths, one a line. Relative paths are in `file_root`, or the list's folder."
-    )
     file_filter = Arg(str, "*.npy", "Glob pattern of the files to read from `file_root`.")
     roi_start = PerSample([int], None, "Where the region begins.", ragged=True)
     rel_roi_start = PerSample([float], None, "Where the region begins, 1.0 being the end of the array.", ragged=True)
@@ -92,12 +81,6 @@ class Numpy(RecordReader):
     def setup(self) -> None:
         super().setup()
         v, name = self.values, "fn.readers.numpy"
-        if v["file_root"] is None and v["files"] is None and v["file_list"] is None:
-            raise ValueError(f"{name}: 'file_root', 'files' or 'file_list' is needed")
-        if v["files"] is not None and v["file_list"] is not None:
-            raise ValueError(f"{name}: 'files' and 'file_list' can't be used together")
-        if v["files"] is not None and not v["files"]:
-            raise ValueError(f"{name}: 'files' is an empty list")
         given = self.given
         for group in (_STARTS, _ENDS):
             if len(given.intersection(group)) > 1:
@@ -183,23 +166,10 @@ class Numpy(RecordReader):
             }
         return fields
 
-    def source_name(self, index: int) -> SourceName:
-        return self.records.objects.path(index)
-
     def find(self) -> Records:
-        v = self.values
-        root = None if v["file_root"] is None else os.path.expanduser(v["file_root"])
-        if v["files"] is not None:
-            names = FileNames(root or "", [[os.fsencode(f) for f in v["files"]]])
-        elif v["file_list"] is not None:
-            names = read_names(os.path.expanduser(v["file_list"]), root)
-        else:
-            assert root is not None
-            names = files_in(root, v["file_filter"])
+        names = self.find_files()
         if names.has_urls:
             self.gpu_files = None
-        if not len(names):
-            raise ValueError(f"there are no files {v['file_filter']!r} in {root}" if root else "there are no files")
         if not self.named and not self._stays:
             return Records(names)
         n = len(names)
