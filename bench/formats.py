@@ -2,14 +2,15 @@
 """Data sets in every format: reading alone, and a pipeline for validation (decode, resize, crop, normalise). The same
 pictures in each; penstock against DALI, against the same pictures as files, and against the library webdataset.
 
-Results are kept beside the data, so that a long measurement can be made in pieces: --only read:, --only val:."""
+Results are kept beside the data, so that a long measurement can be made in pieces: --only takes a regular expression,
+such as "read: (files|lmdb)" or "val:.*penstock". What is compared should be in one piece."""
 
 from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -308,14 +309,12 @@ def main() -> None:
     if o.worker:
         measure.work(CONTENDERS[o.worker], o)
     root = folder(o)
-    kept = root / "results.json"
-    results = json.loads(kept.read_text()) if kept.exists() else {}
-    names = [n for n in CONTENDERS if o.only in n and (o.tensorflow or "tf.data" not in n)]
-    results |= measure.measure(__file__, names, o, {n: o.tensorflow for n in names if "tf.data" in n})
+    names = [n for n in CONTENDERS if re.search(o.only, n) and (o.tensorflow or "tf.data" not in n)]
+    results = measure.measure(__file__, names, o, {n: o.tensorflow for n in names if "tf.data" in n})
     if o.tensorflow:
         results["tensorflow"] = {"version": _version(o.tensorflow, "tensorflow-cpu")}
+    results = measure.kept(root / "results.json", results)
     version = results.get("tensorflow", {}).get("version", "")
-    kept.write_text(json.dumps(results))
     lines = [
         "# Data sets in every format",
         "",

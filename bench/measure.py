@@ -38,7 +38,8 @@ def arguments(description: str) -> argparse.ArgumentParser:
     p.add_argument(
         "--only",
         default="",
-        help="measure only the tasks whose name contains this (images_gpu.py: a regular expression)",
+        help="measure only the tasks whose name contains this (formats.py, format_scans.py, images_gpu.py: a regular "
+        "expression)",
     )
     p.add_argument("--out", default="", help="result file; by default bench/results/<script>.md")
     p.add_argument("--worker", default="", help=argparse.SUPPRESS)
@@ -131,6 +132,13 @@ def measure(
         else:
             print(f"{name}: could not run: {failed.get(name)}", file=sys.stderr)
     return out
+
+
+def kept(file: Path, results: dict[str, Any]) -> dict[str, Any]:
+    """With the results of earlier runs, kept in `file`, for measurements that are made in pieces."""
+    all_of_them = (json.loads(file.read_text()) if file.exists() else {}) | results
+    file.write_text(json.dumps(all_of_them))
+    return all_of_them
 
 
 def _progress(text: str) -> None:
