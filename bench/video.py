@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Video on the CPU against torchcodec, decord, PyAV and DALI: each contender in a process of its own, in turns.
 
-    python bench/video.py [--rivals PYTHON] [--only NAME...] [--rounds 5] [--folder FOLDER]
+    python bench/video.py [--rivals PYTHON] [--only NAME] [--rounds 5] [--folder FOLDER]
 
 Videos are made here with PyAV (H.264, and VP9 for DALI, whose CPU decoder has no H.264). `--rivals` is a Python in
-which torchcodec and decord are installed; without it those are left out. Each number is the best of several rounds;
+which torchcodec and decord are installed; without it those are left out. Results are kept beside the videos, so that a
+long measurement can be made in pieces (`--only`). Each number is the best of several rounds;
 all contenders run in every round. Where others use the machine, too, processor seconds are what can be compared.
 """
 
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import measure
 import numpy as np
 
 ROOT = Path(__file__).parents[1]
@@ -335,15 +337,12 @@ def main() -> None:
                     best[contender] = got
         found[name] = best
         print(name, {c: (round(g["seconds"], 3), round(g["processor"], 2), g["frames"]) for c, g in best.items()})
-    write(Path(args.out), found)
+    write(Path(args.out), measure.kept(folder / "results.json", found))
 
 
 def write(path: Path, found: dict[str, dict[str, dict[str, Any]]]) -> None:
-    sys.path.insert(0, str(ROOT / "bench"))
-    import measure
-
     lines = ["# Video on the CPU", "", __doc__.split("\n\n")[2].replace("\n", " "), "", measure.machine(), ""]
-    for name, best in found.items():
+    for name, best in ((n, found[n]) for n in TASKS if n in found):
         lines += [f"## {name[0].upper()}{name[1:]}", ""]
         lines += ["| | seconds | processor seconds | frames (files) per second |", "|---|---|---|---|"]
         for contender, g in best.items():

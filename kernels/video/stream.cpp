@@ -16,6 +16,9 @@
 namespace {
 
 constexpr size_t kAhead = 8;  // pictures that wait to be converted
+// Whoever converts is quicker than the decoder. Woken for each picture it would run where the decoder runs, in turns
+// with it; for several at once the system gives it a processor of its own.
+constexpr size_t kAtOnce = 4;
 
 class Stream {
  public:
@@ -86,7 +89,7 @@ class Stream {
     }
     std::unique_lock<std::mutex> lock(mutex_);
     waiting_[number] = held;
-    changed_.notify_all();
+    if (is_time()) changed_.notify_all();
     // Goes on while the one that is asked for is missing, as pictures may come in another order than they are shown.
     changed_.wait(lock, [&]() { return is_stopped_ || waiting_.size() < kAhead || !waiting_.count(next_); });
     if (is_stopped_) throw Stopped();
@@ -94,21 +97,28 @@ class Stream {
 
   Held take() {
     std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [&]() { return waiting_.count(next_) || is_done_; });
+    if (!waiting_.count(next_)) {
+      changed_.wait(lock, [&]() { return is_time() || is_done_; });
+      at_once_ = kAtOnce;
+    }
     const auto it = waiting_.find(next_);
     if (it == waiting_.end()) fail("%s", error_.empty() ? "there are no more frames" : error_.c_str());
     const Held held = it->second;
+    const bool was_full = waiting_.size() >= kAhead;
     waiting_.erase(it);
     next_++;
-    changed_.notify_all();
+    if (was_full) changed_.notify_all();
     return held;
   }
+  // Whether to wake the one that waits for the next frame.
+  bool is_time() const { return waiting_.size() >= at_once_ && waiting_.count(next_); }
 
   const OpenedVideo &video_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<int32_t, Held> waiting_;
   int32_t next_;
+  size_t at_once_ = 1;  // the first frame is given as soon as it is there
   bool is_stopped_ = false, is_done_ = false;
   std::string error_;
   RemoteStorage *const remote_;
