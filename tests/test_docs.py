@@ -45,7 +45,7 @@ class Parser(html.parser.HTMLParser):
 def tools():
     patch = pytest.MonkeyPatch()
     patch.syspath_prepend(str(ROOT / "tools"))
-    yield {name: importlib.import_module(name) for name in ("docs", "doc_pictures", "doc_html")}
+    yield {name: importlib.import_module(name) for name in ("docs", "doc_pictures", "doc_sounds", "doc_html")}
     patch.undo()
 
 
@@ -128,6 +128,21 @@ def test_every_operator_on_images_is_shown(tools):
     on_boxes = {n for n, c in REGISTRY.items() if c.__module__.split(".")[-2] in families} - {"box_encoder"}
     missing = [n for n, c in REGISTRY.items() if ("HWC" in c.layouts or n in on_boxes) and n not in shown]
     assert not missing, "give tools/doc_pictures.py a call to show for each"
+
+
+def test_spectrograms(folder, tools):
+    """Of a sound before and after: a mask of time leaves the rest as it was, and silence where it lies."""
+    image = pytest.importorskip("PIL.Image")
+    sounds = tools["doc_sounds"]
+    page = read(folder, "audio.time_mask")
+    before, *drawn = (np.asarray(image.open(folder / p)).astype(int) for p in page.pictures[:4])
+    assert page.captions[0] == "before" and page.captions[1].startswith("audio.time_mask(log_mel")
+    assert before.shape == (160, 201, 3) and before.std() > 10
+    for masked in drawn:
+        columns = (masked != before).any(axis=(0, 2))
+        assert 0 < columns.mean() < 0.5 and (masked[:, columns] == sounds.COLOURS[0].astype(int)).all()
+    heard = {n for n in REGISTRY if REGISTRY[n].__module__.split(".")[-2] == "audio"}
+    assert heard - set(sounds.SOUNDS) == {"audio.loudness", "decoders.audio", "peek_audio", "power_spectrum"}
 
 
 def test_markdown(tools):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of the catalogue: what operators make of the photographs in examples/data."""
+"""Pictures of the catalogue: what operators make of the photographs in examples/data, and of a sound."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import doc_boxes as boxes
+import doc_sounds as sounds
 import numpy as np
 
 from penstock import fn, pipeline_def, types
@@ -82,6 +83,18 @@ def _pasted(x: Any, image: np.ndarray) -> Any:
 def _boxed(call: Callable[[Any, np.ndarray], Any], text: str, draws: int = 1) -> list[Shown]:
     """A call that gives a picture and boxes, which are drawn."""
     return [Shown({}, ASTRONAUT, draws, call, text, boxes.with_boxes, boxes.with_boxes)]
+
+
+def _heard(call: Callable[[Any], Any], text: str, draws: int = 1) -> Shown:
+    """A call that makes a spectrogram of the sound."""
+
+    def of_sound(x: Any, image: np.ndarray) -> Any:
+        return call(types.Constant(sounds.sound(), layout="t"))
+
+    def before(image: np.ndarray) -> np.ndarray:
+        return make("spectrogram", _heard(lambda x: sounds.grey(sounds.log_mel(x)), ""))[0]
+
+    return Shown({}, CAT, draws, of_sound, text, sounds.coloured, before)
 
 
 def _augmented(module: str, **args: Any) -> Callable[[Any, np.ndarray], Any]:
@@ -219,6 +232,7 @@ PICTURES: dict[str, list[Shown]] = {
         Shown(photo=PALACE, draws=4, call=boxes.decoded("image_random_crop", random_area=[0.1, 0.5]),
               text="image_random_crop(jpeg, random_area=[0.1, 0.5])")
     ],
+    **{name: [_heard(*shown)] for name, shown in sounds.SOUNDS.items()},
 }  # fmt: skip
 
 

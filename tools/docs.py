@@ -3,7 +3,7 @@
 inputs, arguments, pictures and its example, run; an index by family; a gallery.
 
 `make docs`. The pages come from the operators' classes; by hand are only the calls that are shown in pictures
-(doc_pictures.py).
+(doc_pictures.py, doc_sounds.py).
 """
 
 from __future__ import annotations
@@ -210,7 +210,10 @@ class Catalogue:
 
     def gallery(self, names: list[str]) -> str:
         """All operators on images, before and after."""
-        out = ["<h1>Gallery</h1>", "<p>Photographs before and after, by the calls below them.</p>"]
+        out = [
+            "<h1>Gallery</h1>",
+            "<p>Photographs, and spectrograms of a sound, before and after, by the calls below them.</p>",
+        ]
         for kind, classes in self._families(names).items():
             cards = []
             for c in sorted(classes, key=lambda c: c.fn_name):
