@@ -45,10 +45,10 @@ struct Part {
 
 struct Plan {
   const Part *parts;
-  int64_t image_bytes;
   const Patch *patches;
   const Start *starts;
   const Rows *outputs;
+  int64_t image_bytes;
   int32_t n_parts, n_patches, n_starts, n_outputs;
 };
 
@@ -59,7 +59,6 @@ struct Place {
   Tensor *const *outputs;
   char *staging;
   Driver::Handle stream, begin, end;  // the events are recorded if they are not null
-  int32_t done;                       // number of the start at which the driver said no
 };
 
 void add(char *at, uint64_t value) {
@@ -81,38 +80,42 @@ int launch(const Start &s, const Place &place) {
                        place.stream, parameters, nullptr);
 }
 
-int start(const Plan &plan, Place &place) {
+// The driver's code, and above 32 bits the number of the start at which it said no.
+int64_t start(const Plan &plan, const Place &place) {
   int code = place.begin ? driver.record(place.begin, place.stream) : 0;
   if (!code && plan.image_bytes) code = driver.upload(place.memory[0], place.staging, plan.image_bytes, place.stream);
-  for (place.done = 0; !code && place.done < plan.n_starts; place.done++) code = launch(plan.starts[place.done], place);
+  int64_t done = 0;
+  for (; !code && done < plan.n_starts; done++) code = launch(plan.starts[done], place);
   if (!code && place.end) code = driver.record(place.end, place.stream);
-  return code;
+  return code ? done << 32 | code : 0;
 }
 
 }  // namespace
 
 // Puts the image for a batch into the staging memory, copies it to the GPU and launches everything; fills the rows of
-// the batches given out. Returns the driver's code.
-EXPORT int32_t start_plan(const Plan *plan, Place *place) {
+// the batches given out. Returns what `start` does.
+EXPORT int64_t start_plan(const Plan *plan, const Tensor *const *inputs, const uint64_t *memory, Tensor *const *outputs,
+                          char *staging, Driver::Handle stream, Driver::Handle begin, Driver::Handle end) {
+  const Place place{inputs, memory, outputs, staging, stream, begin, end};
   {
     NativeTime time;
     for (int k = 0; k < plan->n_parts; k++)
-      std::memcpy(place->staging + plan->parts[k].at, plan->parts[k].from, plan->parts[k].bytes);
+      std::memcpy(place.staging + plan->parts[k].at, plan->parts[k].from, plan->parts[k].bytes);
     for (int k = 0; k < plan->n_patches; k++) {
       const Patch &p = plan->patches[k];
-      char *at = place->staging + p.at;
-      for (int64_t i = 0; i < p.n; i++, at += p.step) add(at, place->memory[p.which]);
+      char *at = place.staging + p.at;
+      for (int64_t i = 0; i < p.n; i++, at += p.step) add(at, place.memory[p.which]);
     }
     for (int k = 0; k < plan->n_outputs; k++) {
       const Rows &o = plan->outputs[k];
-      Tensor *rows = place->outputs[k];
+      Tensor *rows = place.outputs[k];
       std::memcpy((void *)rows, o.rows, o.n * sizeof(Tensor));
       for (int64_t i = 0; i < o.n; i++) {
-        const uint64_t base = o.source == INPUT ? (uint64_t)place->inputs[o.which][i].data : place->memory[o.which];
+        const uint64_t base = o.source == INPUT ? (uint64_t)place.inputs[o.which][i].data : place.memory[o.which];
         rows[i].data = (char *)rows[i].data + base;
       }
     }
   }
-  return timed([&] { return start(*plan, *place); });
+  return timed([&] { return start(*plan, place); });
 }
 EXPORT_SHORT(start_plan)

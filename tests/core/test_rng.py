@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from penstock import fn, pipeline_def
 from penstock.core import rng
 from penstock.core.kernels import library
 
@@ -85,5 +86,13 @@ def test_keys():
 
 
 def test_frames_share_the_numbers_of_their_sample():
-    r = random(n=3)
-    np.testing.assert_array_equal(r.repeat(np.array([2, 0, 1])).bits(2), r.bits(2)[[0, 0, 2]])
+    """Each frame of a sequence is cropped at the same random place; the next sequence is not."""
+    frame = np.arange(64 * 64 * 3, dtype="i4").reshape(64, 64, 3)
+
+    @pipeline_def(batch_size=3, num_threads=1, seed=1)
+    def pipe():
+        clips = fn.external_source(lambda i: [np.repeat(frame[None], k, axis=0) for k in (2, 0, 3)], layout="FHWC")
+        return fn.random_resized_crop(clips, size=(8, 8))
+
+    first, _, last = (np.array(pipe().run()[0].at(i)) for i in range(3))
+    assert (first == first[:1]).all() and (last == last[:1]).all() and (first[0] != last[0]).any()

@@ -4,7 +4,7 @@
 import numpy as np
 
 from penstock import fn, pipeline_def
-from penstock.exec.cpu import compiled_plan, plan_trace
+from penstock.exec.cpu import plan_cache, plan_trace
 from penstock.exec.gpu import chain as gpu_chain
 
 N = 5
@@ -36,14 +36,14 @@ def run(define, order, monkeypatch, programs=True):
     """The outputs of all batches, as lists of arrays, and how many were planned by a program."""
     computed = []
     with monkeypatch.context() as m:
-        take, plan = compiled_plan.ChainPlans.take, compiled_plan.CompiledPlan.plan
-        m.setattr(compiled_plan.ChainPlans, "take", lambda *a: take(*a) if programs else None)
+        take, made = plan_cache.PlanCache.take, plan_cache.PlanCache._made
+        m.setattr(plan_cache.PlanCache, "take", lambda *a: take(*a) if programs else None)
 
-        def planned(self, ctx):
-            computed.append(plan(self, ctx))
+        def planned(self, plan, ctx):
+            computed.append(made(self, plan, ctx))
             return computed[-1]
 
-        m.setattr(compiled_plan.CompiledPlan, "plan", planned)
+        m.setattr(plan_cache.PlanCache, "_made", planned)
         pipe = pipeline_def(lambda: define(Feed(order)), batch_size=N, num_threads=2, device_id=0, seed=7)()
         results = []
         for _ in order:

@@ -16,6 +16,7 @@ import encoded_images
 from penstock import fn, pipeline_def, types
 from penstock.core import kernels
 from penstock.core.batch import Batch, Spec
+from penstock.exec.cpu import plan_cache
 from penstock.gpu.batch import DeviceBatch
 from penstock.gpu.driver import Device
 from penstock.gpu.memory import pool
@@ -76,21 +77,21 @@ def assert_pixels(got, files, convert=by_pillow):
 
 @pytest.fixture
 def counted(monkeypatch):
-    """How many plans were made by rules, and how many by records."""
-    counts = {"rules": 0, "records": 0}
-    rules, again = pictures.Pictures.by_rules, pictures.Pictures.plan
+    """How many plans were made by rules, and how many by programs."""
+    counts = {"rules": 0, "programs": 0}
+    begin, made = pictures.RulesPlan.__new__, plan_cache.PlanCache._made
 
-    def by_rules(self, *args):
+    def by_rules(*arguments, **named):
         counts["rules"] += 1
-        return rules(self, *args)
+        return begin(*arguments, **named)
 
-    def by_record(self, *args):
-        agrees = again(self, *args)
-        counts["records"] += agrees
+    def by_program(self, plan, ctx):
+        agrees = made(self, plan, ctx)
+        counts["programs"] += agrees
         return agrees
 
-    monkeypatch.setattr(pictures.Pictures, "by_rules", by_rules)
-    monkeypatch.setattr(pictures.Pictures, "plan", by_record)
+    monkeypatch.setattr(pictures.RulesPlan, "__new__", by_rules)
+    monkeypatch.setattr(plan_cache.PlanCache, "_made", by_program)
     return counts
 
 
@@ -104,7 +105,7 @@ def test_batches_of_all_sizes(counted):
     p = decoder(batches, 5)
     for files in batches:
         assert_pixels(pixels(p), files)
-    assert counted["records"] >= 8
+    assert counted["programs"] >= 8
 
 
 def test_turned_pictures_and_grey_ones_in_a_programs_plan(counted):
@@ -116,7 +117,7 @@ def test_turned_pictures_and_grey_ones_in_a_programs_plan(counted):
     p = decoder(batches, 3)
     for files in batches:
         assert_pixels(pixels(p), files, turned)
-    assert counted["records"] >= 6
+    assert counted["programs"] >= 6
 
 
 def test_pictures_that_kernels_do_not_take_come_and_go():
@@ -220,7 +221,7 @@ def test_rules_that_can_not_be_traced(counted):
         want = q.run()[0]
         for i, got in enumerate(pixels(p)):
             assert np.array_equal(got, np.asarray(want.at(i)))
-    assert counted["records"] == 0
+    assert counted["programs"] == 0
 
 
 class _Engine:

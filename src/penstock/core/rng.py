@@ -66,7 +66,3 @@ class Random:
         """What the numbers follow from, for the fields of these names of a kernel that draws by itself."""
         position, epoch = self.position.astype("u8", copy=False), self.epoch.astype("u4", copy=False)
         return {"key": np.uint64(self.key), "position": position, "epoch": epoch}
-
-    def repeat(self, counts: np.ndarray) -> Random:
-        """The same numbers for each of `counts` frames of a sample."""
-        return Random(self.key, np.repeat(self.epoch, counts), np.repeat(self.position, counts))

@@ -42,35 +42,23 @@ class Resolver:
         self.values: dict[int, dict[str, Any]] = {}
         self._kept = 0  # rows of them
 
-    def resolve(
-        self, n: int, epoch, position, values: Mapping[tuple[int, int], Batch], counts: np.ndarray | None = None
-    ) -> Arguments:
-        """`counts` are the frames per sample if the operator is to see frames as rows."""
-        random = rng.Random(self.key, epoch, position)
-        rows = n
-        if counts is not None:
-            random, rows = random.repeat(counts), int(counts.sum())
-        values_of_rows = self.values.get(rows)
+    def resolve(self, n: int, epoch, position, values: Mapping[tuple[int, int], Batch]) -> Arguments:
+        values_of_rows = self.values.get(n)
         if values_of_rows is None:
             columns = {
-                name: _constant_column(arg, self.node.op.values[name], rows) for name, arg in self.constants.items()
+                name: _constant_column(arg, self.node.op.values[name], n) for name, arg in self.constants.items()
             }
             values_of_rows = {**self.fixed, **columns}
             if self._kept <= _KEPT_ROWS:
-                self._kept += rows
-                self.values[rows] = values_of_rows
-        a = Arguments(rows, random, values_of_rows)
+                self._kept += n
+                self.values[n] = values_of_rows
+        a = Arguments(n, rng.Random(self.key, epoch, position), values_of_rows)
         for name, arg, edge in self._data:
-            if edge is None:
-                column = self.column(name, n, values, counts)
+            if edge is not None and arg.ragged and not values[edge].spec.is_dense:
+                column, lengths = _ragged_column(arg, values[edge])
+                a.row_lengths = {**a.row_lengths, name: lengths}
             else:
-                batch = values[edge]
-                frames = counts is not None and has_frames(arg, batch)
-                if arg.ragged and not batch.spec.is_dense and not frames:
-                    column, lengths = _ragged_column(arg, batch, counts)
-                    a.row_lengths = {**a.row_lengths, name: lengths}
-                else:
-                    column = _data_column(arg, batch, n, counts)
+                column = self.column(name, n, values)
             setattr(a, name, column)
         return a
 
@@ -85,21 +73,28 @@ class Resolver:
         value = self.node.op.values.get(name)
         return None if value is None else [np.atleast_1d(value)] * n
 
-    def column(
-        self, name: str, n: int, values: Mapping[tuple[int, int], Batch], counts: np.ndarray | None = None
-    ) -> np.ndarray:
+    def column(self, name: str, n: int, values: Mapping[tuple[int, int], Batch]) -> np.ndarray:
         """That of an argument which is data, or a list of some that are."""
         data, arg = self.node.args[name], self.node.op.schema[name]
         if isinstance(data, DataNode):
-            return _data_column(arg, values[data.source.number, data.index], n, counts)
-        rows = n if counts is None else int(counts.sum())
+            return _data_column(arg, values[data.source.number, data.index], n)
         parts = [
-            _data_column(arg, values[d.source.number, d.index], n, counts, scalar=True)
+            _data_column(arg, values[d.source.number, d.index], n, scalar=True)
             if isinstance(d, DataNode)
-            else np.full(rows, d, arg.column_type)
+            else np.full(n, d, arg.column_type)
             for d in data
         ]
         return np.stack(parts, axis=1)
+
+
+def data_of(node: Node) -> list[tuple[Arg, tuple[int, int]]]:
+    """The arguments that are data, and where that is."""
+    return [
+        (node.op.schema[name], (d.source.number, d.index))
+        for name, data in node.args.items()
+        for d in (data if isinstance(data, list) else [data])
+        if isinstance(d, DataNode)
+    ]
 
 
 def _constant_column(arg: Arg, value: Any, rows: int) -> Any:
@@ -118,22 +113,16 @@ def has_frames(arg: Arg, batch: Batch) -> bool:
     return arg.per_frame and batch.spec.layout.startswith("F")
 
 
-def _data_column(arg: Arg, batch: Batch, n: int, counts: np.ndarray | None, scalar: bool = False) -> np.ndarray:
+def _data_column(arg: Arg, batch: Batch, n: int, scalar: bool = False) -> np.ndarray:
     """(rows,) for a scalar argument, (rows, k) for a vector."""
     if arg.is_index:
         _check_index(batch)
     is_vector = (arg.vector or arg.ragged) and not scalar
     column: np.ndarray
-    if counts is None and batch.spec.is_dense:  # as mostly
+    if batch.spec.is_dense:  # as mostly
         column = batch.array()
         if column.ndim == 1 + is_vector and column.dtype == arg.column_type:
             return column.view()  # what can't be written to and is the same again would count as a constant
-    if counts is not None and has_frames(arg, batch):
-        flat = frames_of_argument(arg, batch, counts)
-        count = math.prod(flat.shape[1:])
-        if not is_vector and count != 1:
-            raise ValueError(f"argument '{arg.name}' takes one value per frame; got frames of shape {flat.shape[1:]}")
-        return _cast(arg, flat.reshape((len(flat), count) if is_vector else len(flat)))
     if not batch.spec.is_dense:
         raise ValueError(
             f"argument '{arg.name}' needs the same number of values for every sample; got shapes "
@@ -147,8 +136,7 @@ def _data_column(arg: Arg, batch: Batch, n: int, counts: np.ndarray | None, scal
         column = values.reshape(n)
     else:
         raise ValueError(f"argument '{arg.name}' takes one value per sample; got samples of shape {values.shape[1:]}")
-    column = _cast(arg, column)
-    return column if counts is None else np.repeat(column, counts, axis=0)
+    return _cast(arg, column)
 
 
 def _check_index(batch: Batch) -> None:
@@ -178,19 +166,20 @@ def frames_of_argument(arg: Arg, batch: Batch, counts: np.ndarray) -> np.ndarray
             f"{batch.spec.shape.tolist()[:4]}..."
         )
     flat = np.concatenate([batch.sample(i) for i in range(len(batch))]) if len(batch) else np.empty(0)
+    if not (arg.vector or arg.ragged) and math.prod(flat.shape[1:]) != 1:
+        raise ValueError(f"argument '{arg.name}' takes one value per frame; got frames of shape {flat.shape[1:]}")
     if (frames != counts).any():
         flat = np.repeat(flat, np.repeat(np.where(frames == counts, 1, counts), frames), axis=0)
     return flat
 
 
-def _ragged_column(arg: Arg, batch: Batch, counts: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _ragged_column(arg: Arg, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
     """(rows, k) and (rows,): vectors of different lengths, with zeros behind the shorter ones, and their lengths."""
     lengths = batch.spec.volumes()
     column = np.zeros((len(batch), int(lengths.max())), batch.spec.dtype)
     for i, length in enumerate(lengths):
         column[i, :length] = batch.sample(i).ravel()
-    column = _cast(arg, column)
-    return (column, lengths) if counts is None else (np.repeat(column, counts, axis=0), np.repeat(lengths, counts))
+    return _cast(arg, column), lengths
 
 
 def _cast(arg: Arg, column: np.ndarray) -> np.ndarray:

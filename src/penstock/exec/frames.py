@@ -105,10 +105,12 @@ class FrameContext(Context):
         for arg, e in arguments:
             batch = self.whole.values[e]
             per_frame = has_frames(arg, batch)
-            if self._per_frame.setdefault(e, per_frame) != per_frame or e in self.sequences:
-                raise ValueError(f"'{arg.name}' is read in two ways")
+            if self._per_frame.setdefault(e, per_frame) != per_frame:
+                raise ValueError(f"'{arg.name}' has a value for each frame, which another argument has not")
             if e not in self.values:
                 self.values[e] = _rows_of_argument(arg, batch, self._counts, self.sample_of)
+        if any(not self._per_frame.get(e, True) for e in self.sequences):
+            raise ValueError("a sequence is read as an argument of samples, too")
 
     @property
     def sample_of(self) -> np.ndarray:

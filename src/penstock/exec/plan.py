@@ -22,12 +22,12 @@ from ..graph.joining import Branches, join_branches
 from ..graph.node import DataNode, Node
 from ..graph.passes import Stage, kind_of, last_uses, prune, schedule, unused_outputs, uploaded
 from . import branches, ranges
-from .arguments import Resolver
+from .arguments import Resolver, data_of
 from .context import BadSamples, Context, Timing, explain_failure
 from .cpu.chain import Chain
 from .cpu.joined import Joined
-from .cpu.wiring import Edge, Wiring
-from .frames import as_rows, as_sequences, frames_of
+from .cpu.wiring import Edge, Wiring, inputs_of
+from .frames import FrameContext, as_sequences, frames_of
 from .turns import Turns
 
 if TYPE_CHECKING:
@@ -274,30 +274,28 @@ def run_batchwise(
 ) -> None:
     """Runs an operator without a kernel; its code while it has its `turn`. `gpu` is what one that `runs_on_gpu` gets
     there."""
-    begin, values, op = time.monotonic_ns(), ctx.values, node.op
-    inputs = [values[d.source.number, d.index] for d in node.inputs]
+    begin, values, op, rows = time.monotonic_ns(), ctx.values, node.op, ctx
+    edges = inputs_of(node)
     counts = frames_of(node, values) if op.runs_frames else None
-    sample_of = None if counts is None else np.repeat(np.arange(ctx.n, dtype="i4"), counts)
     try:
-        a = resolver.resolve(ctx.n, ctx.epoch, ctx.position, values, counts)
-        a.pool = pool
+        if counts is not None:
+            rows = FrameContext(ctx, counts)
+            rows.see({e: values[e].spec.layout for e in edges}, data_of(node))
+        a = resolver.resolve(rows.n, rows.epoch, rows.position, rows.values)
+        a.pool, a.sample_of = pool, None if rows.frames is None else rows.frames.sample_of
         if gpu is not None:
             a.gpu = gpu
-        if counts is None or sample_of is None:
-            if turn is _ANY_TIME:
-                outs = op.run(a, *inputs)
-            else:
-                with turn:
-                    outs = op.run(a, *inputs)
-        else:
-            a.sample_of = sample_of
-            with turn:
-                rows = op.run(a, *(as_rows(b, counts, sample_of) for b in inputs))
-                outs = tuple(as_sequences(b, counts) for b in (rows if isinstance(rows, tuple) else (rows,)))
+        with turn:
+            made = op.run(a, *(rows.values[e] for e in edges))
+        outs = made if isinstance(made, tuple) else (made,)
+        if counts is not None:
+            outs = tuple(as_sequences(b, counts) for b in outs)
     except Exception as e:
+        sample_of = None if rows.frames is None else rows.frames.sample_of
         raise explain_failure(ctx, node, e, sample_of) from (e if not isinstance(e, (ValueError, TypeError)) else None)
+    inputs = [values[e] for e in edges]
     sources = joined([batch.sources for batch in inputs[: node.op.n_named]])
-    for i, batch in enumerate(outs if isinstance(outs, tuple) else (outs,)):
+    for i, batch in enumerate(outs):
         if batch.sources is None:
             batch.sources = sources
         values[node.number, i] = batch

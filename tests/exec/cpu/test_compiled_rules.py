@@ -7,7 +7,7 @@ import pytest
 from more_traced_cases import CASES, FRAMES, N, images, sequences
 from penstock import fn, pipeline_def
 from penstock.core.batch import Batch, view
-from penstock.exec.cpu import compiled_plan, plan, plan_cache, plan_trace
+from penstock.exec.cpu import plan, plan_cache, plan_memory, plan_trace
 from penstock.pipeline import PipelineError
 
 BATCHES = 14
@@ -31,7 +31,7 @@ def run(define, sizes=ALIKE):
 def check(define, sizes, monkeypatch, guards):
     """Whether programs plan all batches but the first few, and as rules do."""
     by_program, traced = [], []
-    planned, begin = compiled_plan.CompiledPlan.plan, plan_cache.PlanCache._traced
+    planned, begin = plan_memory.BoundPlan.run, plan_cache.PlanCache._traced
 
     def counted(self, ctx):
         by_program.append(planned(self, ctx))
@@ -42,7 +42,7 @@ def check(define, sizes, monkeypatch, guards):
         return begin(self, kind, ctx)
 
     with monkeypatch.context() as m:
-        m.setattr(compiled_plan.CompiledPlan, "plan", counted)
+        m.setattr(plan_memory.BoundPlan, "run", counted)
         m.setattr(plan_cache.PlanCache, "_traced", tracing)
         ours = run(define, sizes)
     assert traced and not any(r.untraceable for r in traced), [r.untraceable for r in traced]
@@ -89,9 +89,11 @@ def test_sequences_as_by_rules(name, monkeypatch, guards):
 def test_plans_are_made_for_numbers_of_frames_that_come_again(monkeypatch):
     """Making one takes longer than the rules."""
     made = []
-    bound = compiled_plan.ChainPlans._bound
+    begin = plan_memory.BoundPlan.__init__
     monkeypatch.setattr(
-        compiled_plan.ChainPlans, "_bound", lambda self, plan, ctx: made.append(ctx.n) or bound(self, plan, ctx)
+        plan_memory.BoundPlan,
+        "__init__",
+        lambda self, program, kind, n: made.append(n) or begin(self, program, kind, n),
     )
     run(lambda f: fn.flip(f(sequences, "FHWC"), device="cpu"), [N, N, N, 1, 2, 3, 4, N, 2 * N, N, 2 * N])
     assert made == [12, 24]
@@ -121,7 +123,7 @@ def test_one_program_is_for_any_number_of_samples(name, sizes, monkeypatch, guar
 
 def test_samples_that_are_misplaced_are_noticed(monkeypatch, guards):
     """Kernels are told that the samples lie the other way round."""
-    make = compiled_plan.CompiledPlan.plan
+    make = plan_cache.PlanCache._made
 
     class Misplaced:
         def __init__(self, tensors):
@@ -130,14 +132,14 @@ def test_samples_that_are_misplaced_are_noticed(monkeypatch, guards):
         def __setitem__(self, index, places):
             self.to[index] = places[::-1]
 
-    def misplaced(self, ctx):
-        made = make(self, ctx)
-        if made:
-            of = self._made
-            of._seen = [(Misplaced(getattr(tensors, "tensors", tensors)), root) for tensors, root in of._seen]
-        return made
+    def misplaced(self, plan, ctx):
+        is_made = make(self, plan, ctx)
+        if is_made:
+            seen = plan.made._seen
+            plan.made._seen = [(Misplaced(getattr(tensors, "tensors", tensors)), root) for tensors, root in seen]
+        return is_made
 
-    monkeypatch.setattr(compiled_plan.CompiledPlan, "plan", misplaced)
+    monkeypatch.setattr(plan_cache.PlanCache, "_made", misplaced)
     with pytest.raises((AssertionError, PipelineError)):
         test_same_as_by_rules("reshape in front", monkeypatch, guards)
 

@@ -6,20 +6,20 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from ...core import kernels
 from ...core.batch import Spec
-from ...core.op import Arg
-from ...graph.node import DataNode, Node
-from ..arguments import Resolver
+from ...graph.node import Node
+from ..arguments import Resolver, data_of
 from ..context import Context
 from ..frames import FrameContext
 from ..origins import origins
-from .compiled_plan import ChainPlans, CompiledPlan
 from .plan import CpuPlan
-from .plan_cache import rules_only
-from .plan_memory import PlanMemory
+from .plan_cache import PlanCache, rules_only
+from .plan_memory import BoundPlan, PlanMemory, RulesPlan
+from .plan_trace import PlanTrace
 from .segment import Divided, Segment
 from .wiring import Edge, Wiring, inputs_of, outputs_of
 
@@ -35,12 +35,7 @@ class Link:
         self.peeks = [(i, self.ins[i]) for i in node.op.ahead(len(self.ins))]
         self.draws = "seed" in node.op.schema  # random numbers, by a key that the imperative mode changes
         self.is_lone = is_lone  # nothing else reads its first input
-        self.arguments: list[tuple[Arg, Edge]] = [  # that are data
-            (node.op.schema[name], (d.source.number, d.index))
-            for name, data in node.args.items()
-            for d in (data if isinstance(data, list) else [data])
-            if isinstance(d, DataNode)
-        ]
+        self.arguments = data_of(node)
 
     def label(self, e: Edge, spec: Spec) -> str:
         """The layout that an input has for the operator: its own, or for the first one that has none the first that
@@ -73,7 +68,10 @@ class Chain:
         self.wiring = Wiring(nodes, needed)
         self.inputs = [e for e in dict.fromkeys(reads) if e not in self.wiring.root]
         can_be_traced = not rules_only() and all(link.op.traced for link in self.links)
-        self.programs = ChainPlans(self) if can_be_traced else None  # None if rules plan all batches
+        arguments = [e for link in self.links for _, e in link.arguments]
+        # None if rules plan all batches.
+        self.programs = PlanCache(self, (*self.inputs, *arguments)) if can_be_traced else None
+        self._drawing = [link.resolver for link in self.links if link.draws]
         self.plans = {"by program": 0, "by rules": 0}  # how many batches were planned
         self._divisions: dict[tuple, int] = {}  # kinds of batches that are planned in two parts: where
         self._parts: dict[int, tuple[Chain, Chain]] = {}
@@ -101,7 +99,7 @@ class Chain:
             for part in self.divided(divided.at):
                 part.run(ctx, pool)
             return
-        plan.run(rows, pool, begin)
+        plan.made.run(rows, pool, begin)
         self.done(plan)
         if isinstance(rows, FrameContext):
             named = origins(self.links, self.inputs, ctx.values)
@@ -117,16 +115,37 @@ class Chain:
                     return FrameContext(ctx, spec.shape[:, 0])
         return ctx
 
-    def plan(self, rows: Context) -> Any:
-        """The plan of a batch, by a program or by rules: a CpuPlan, or what runs like one. Whoever has run it is `done`
-        with it. Raises Divided if the chain needs two."""
-        programs, kind = self.programs, None
-        if programs is not None:
-            kind = programs.kind(rows)
+    def kind(self, rows: Context) -> tuple | None:
+        """All that the rules may decide by, other than columns; None for what is not traced."""
+        kind: list[Any] = [resolver.key for resolver in self._drawing]
+        if isinstance(rows, FrameContext):
+            for link in self.links:
+                try:
+                    link.see(rows)
+                except ValueError:  # the rules say why, or divide the chain there
+                    break
+            kind.append(rows.sequences)
+        for e in self.inputs:
+            batch = rows.values.get(e)
+            if batch is None:
+                kind.append(None)
+                continue
+            spec = batch.spec
+            if spec.stored is not spec.shape:
+                return None
+            kind += spec.shape.shape[1], spec.dtype, spec.layout, batch.sources is None
+        return tuple(kind)
+
+    def plan(self, rows: Context) -> BoundPlan | RulesPlan:
+        """The plan of a batch, by a program or by rules. Whoever has run it is `done` with it. Raises Divided if the
+        chain needs two."""
+        kind = None
+        if self.programs is not None:
+            kind = self.kind(rows)
             if kind in self._divisions:
                 raise Divided(self._divisions[kind])
             with contextlib.suppress(MemoryError):  # of which the rules say what it was for
-                plan = programs.take(kind, rows)
+                plan = self.programs.take(kind, rows)
                 if plan is not None:
                     return plan
         try:
@@ -138,13 +157,17 @@ class Chain:
         at = PlanMemory(alive=segment)
         at.specs, at.rows = segment.specs, {e: batch.rows for e, batch in segment.inputs.items()}
         self.lay_out(segment, at)
-        return self.plan_of(rows, at)
+        return RulesPlan(at, self.plan_of(rows, at))
 
-    def done(self, plan: Any) -> None:
-        by_program = isinstance(plan, CompiledPlan)
-        self.plans["by program" if by_program else "by rules"] += 1
-        if by_program and self.programs is not None:
+    def done(self, plan: BoundPlan | RulesPlan) -> None:
+        self.plans["by program" if isinstance(plan, BoundPlan) else "by rules"] += 1
+        if isinstance(plan, BoundPlan) and self.programs is not None:
             self.programs.give_back(plan)
+
+    def trace(self, ctx: Context, trace: PlanTrace) -> Mapping[Edge, Spec]:
+        segment = Segment(self, ctx, trace).planned()
+        self.lay_out(segment, trace)
+        return segment.specs
 
     def lay_out(self, segment: Segment, to: Any) -> None:
         """Puts all that the plan of a segment needs into a PlanMemory, or has the program of a PlanTrace write it."""

@@ -47,7 +47,7 @@ class Joined:
             given = {} if wholes is None else {e: w.take(sub.within) for e, w in zip(part.gives, wholes)}
             try:
                 # As if it had begun to be planned now: what the other branch takes is not counted.
-                plan.run(sub, pool, time.monotonic_ns() - sub.planning_ns, given)
+                plan.made.run(sub, pool, time.monotonic_ns() - sub.planning_ns, given)
             except BadSamples as bad:
                 raise BadSamples({int(sub.within[i]): what for i, what in bad.samples.items()}) from None
             for i, what in sub.failed.items():
@@ -86,7 +86,7 @@ class Joined:
         seen: dict[Any, tuple] = {}
         for part, plan, _ in planned:
             for name, e in (*zip(self.outputs, part.gives), *part.merged.items()):
-                spec = plan.specs.get(e)
+                spec = plan.at.specs.get(e)
                 if spec is not None:
                     form = spec.dtype, spec.ndim, spec.layout
                     if seen.setdefault(name, form) != form:
@@ -97,7 +97,7 @@ class Joined:
         """Memory for the outputs of all samples."""
         wholes = []
         for i in range(len(self.outputs)):
-            specs = [plan.specs[part.gives[i]] for part, plan, _ in planned]
+            specs = [plan.at.specs[part.gives[i]] for part, plan, _ in planned]
             shape = np.empty((n, specs[0].ndim), "i8")
             for spec, (_, _, sub) in zip(specs, planned):
                 shape[sub.within] = spec.shape

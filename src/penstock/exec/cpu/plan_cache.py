@@ -8,16 +8,19 @@ with a bad sample, the rules run. Rules that can't be traced go on running; `Pip
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import Generic, TypeVar
+import weakref
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from typing import Any, Protocol
 
 import numpy as np
 
+from ...core.batch import Spec
 from ...core.sizes import ForAnyNumber
 from ...core.traced import Untraceable
 from ..context import Context, ScopedContext
-from .plan_trace import TracedPlan
+from .plan_memory import BoundPlan, PlanMemory
+from .plan_trace import PlanTrace, TracedPlan
 from .wiring import Edge
 
 _WAIT = 2  # batches of a kind before it is traced, which takes longer
@@ -37,22 +40,17 @@ def rules_only() -> bool:
     return how == "rules"
 
 
-class Planned(ABC):
-    """A plan for batches of one kind with n samples, for one at a time."""
+class Planner(Protocol):
+    """What has rules, and makes plans of what they or programs say."""
 
-    program: ForAnyNumber[TracedPlan]
-    kind: tuple
-    n: int
+    def trace(self, ctx: Context, trace: PlanTrace) -> Mapping[Edge, Spec]:
+        """Has the rules run with traced columns."""
 
-    @abstractmethod
-    def plan(self, ctx: Context) -> bool:
-        """Whether the plan is of use for a batch; it is then in place."""
+    def plan_of(self, ctx: Context, at: PlanMemory) -> Any:
+        """The plan of a batch in these arrays. Raises KeyError or ValueError if it is not one for other batches."""
 
 
-_Plan = TypeVar("_Plan", bound=Planned)
-
-
-class _Kind(Generic[_Plan]):
+class _Kind:
     """What is known of batches of one kind."""
 
     __slots__ = ("attempts", "came", "idle", "key", "program", "seen", "vain")
@@ -60,34 +58,27 @@ class _Kind(Generic[_Plan]):
     def __init__(self, key: tuple):
         self.key = key
         self.program: ForAnyNumber[TracedPlan] | None = None
-        self.idle: dict[int, list[_Plan]] = {}  # plans that are not in use, by the number of samples
+        self.idle: dict[int, list[BoundPlan]] = {}  # plans that are not in use, by the number of samples
         self.seen = self.attempts = self.vain = 0
         self.came: set[int] = set()  # numbers of frames
 
 
-class PlanCache(ABC, Generic[_Plan]):
+class PlanCache:
     """The programs of one chain or decoder, by the kind of batch, and their plans that are not in use."""
 
-    def __init__(self, reads: Iterable[Edge]):
+    def __init__(self, planner: Planner, reads: Iterable[Edge]):
         """`reads` is all that the rules get."""
-        self._reads = tuple(reads)
-        self._kinds: dict[tuple, _Kind[_Plan]] = {}
+        self._planner: Planner = weakref.proxy(planner)  # whose plans these are
+        self._reads = tuple(dict.fromkeys(reads))
+        self._kinds: dict[tuple, _Kind] = {}
         self.untraceable: dict[str, int] = {}  # why rules have to run, and how often that was found
 
     def programs(self) -> list[ForAnyNumber[TracedPlan]]:
         return [k.program for k in list(self._kinds.values()) if k.program is not None]
 
-    @abstractmethod
-    def _trace(self, ctx: Context) -> TracedPlan:
-        """What the rules make of a batch; raises Untraceable if no program can do that."""
-
-    @abstractmethod
-    def _bound(self, plan: TracedPlan, ctx: Context) -> _Plan:
-        """The plan of as many samples as a batch has."""
-
-    def take(self, kind: tuple | None, ctx: Context | None) -> _Plan | None:
-        """The plan of a batch, in place; None if rules have to make it. Whoever has run it gives it back."""
-        if kind is None or ctx is None:
+    def take(self, kind: tuple | None, ctx: Context) -> BoundPlan | None:
+        """The plan of a batch, `made`; None if rules have to make it. Whoever has run it gives it back."""
+        if kind is None:
             return None
         of = self._kinds.get(kind)
         if of is None:
@@ -103,7 +94,7 @@ class PlanCache(ABC, Generic[_Plan]):
             if made is None:
                 return None
             plan = made
-        if plan.plan(ctx):
+        if self._made(plan, ctx):
             of.vain = 0
             return plan
         of.vain += 1
@@ -115,13 +106,24 @@ class PlanCache(ABC, Generic[_Plan]):
             of.vain = of.seen = 0
         return None
 
-    def give_back(self, plan: _Plan) -> None:
+    def _made(self, plan: BoundPlan, ctx: Context) -> bool:
+        """Whether a plan is of use for a batch; it is then made."""
+        if not plan.run(ctx):
+            return False
+        if plan.made is None or not plan.made.fits(ctx):
+            try:
+                plan.made = self._planner.plan_of(ctx, plan.at)
+            except (KeyError, ValueError):  # it needs other launches; the rules run, and say if something is wrong
+                return False
+        return True
+
+    def give_back(self, plan: BoundPlan) -> None:
         """Keeps a plan for the next batch."""
         kind = self._kinds[plan.kind]
         if plan.program is kind.program:
             kind.idle.setdefault(plan.n, []).append(plan)
 
-    def _new(self, kind: _Kind[_Plan], ctx: Context) -> _Plan | None:
+    def _new(self, kind: _Kind, ctx: Context) -> BoundPlan | None:
         """A plan for as many samples as a batch has; None if it has none, or not yet."""
         # Batches of sequences seldom have the same number of frames, and a plan takes longer to make than rules to run.
         is_rare = ctx.frames is not None and ctx.n not in kind.came
@@ -138,12 +140,11 @@ class PlanCache(ABC, Generic[_Plan]):
                 kind.program = program
             if is_rare:
                 return None
-            plan = self._bound(program.of(ctx.n), ctx)
+            plan = BoundPlan(program, kind.key, ctx.n)
         except Untraceable as e:
             kind.vain = _NEVER
             self.untraceable[str(e)] = self.untraceable.get(str(e), 0) + 1
             return None
-        plan.program, plan.kind, plan.n = program, kind.key, ctx.n  # not `kind` itself, which refers to its plans
         kept = [(k, n, plans) for k in list(self._kinds.values()) for n, plans in list(k.idle.items())]
         rows = ctx.n + sum(n * len(plans) for _, n, plans in kept)
         for k, n, plans in kept:
@@ -152,7 +153,7 @@ class PlanCache(ABC, Generic[_Plan]):
                 k.idle.pop(n, None)
         return plan
 
-    def _traced(self, kind: _Kind[_Plan], ctx: Context) -> ForAnyNumber[TracedPlan] | None:
+    def _traced(self, kind: _Kind, ctx: Context) -> ForAnyNumber[TracedPlan] | None:
         """Traces a batch with some of its samples twice, so that it has three numbers of them, each above one."""
         kind.seen += 1
         if kind.seen != _WAIT + 1:
@@ -164,7 +165,8 @@ class PlanCache(ABC, Generic[_Plan]):
             part.values = {e: ctx.values[e].take(part.within) for e in self._reads}
             part.gpu = ctx.gpu
             try:
-                plans.append(self._trace(part))
+                with closing(PlanTrace()) as trace:
+                    plans.append(trace.traced(self._planner.trace(part, trace)))
             except Untraceable:
                 raise
             except Exception as e:  # which comes again if it is not about the program

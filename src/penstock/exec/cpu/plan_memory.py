@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ...core.batch import Spec
 from ...core.kernels import Kernel
 from ...core.program import CONSTANT, Runnable, Value, View
 from ...core.rows import ArgumentRows, TensorRows
+from ...core.sizes import ForAnyNumber
 from ..context import Context
 from .plan_trace import TracedPlan, contents_of, values_of_view
 from .wiring import Edge
@@ -53,11 +54,21 @@ class PlanMemory:
         self.shapes[e] = TensorRows(spec.n).describe(spec.stored, spec.dtype)
 
 
-class BoundPlan:
-    """A traced plan of a number of samples with memory of its own, `at`. Used by one batch at a time."""
+class RulesPlan(NamedTuple):
+    """A plan `made` by rules for one batch, as a BoundPlan is by a program."""
 
-    def __init__(self, plan: TracedPlan):
-        self.plan, self.at = plan, PlanMemory()
+    at: PlanMemory
+    made: Any
+
+
+class BoundPlan:
+    """A program of a kind of batches, for `n` samples, with memory of its own, `at`. `made` is the plan in that memory.
+    Used by one batch at a time."""
+
+    def __init__(self, program: ForAnyNumber[TracedPlan], kind: tuple, n: int):
+        self.program, self.kind, self.n = program, kind, n
+        self.made: Any = None
+        plan, self.at = program.of(n), PlanMemory()
         at, constants = self.at, plan.constants
         self._memory = memory = [
             constants[v.number] if v.kind == CONSTANT else np.zeros(v.shape, v.dtype) for v in plan.program.values
@@ -67,7 +78,7 @@ class BoundPlan:
             at.described(e, at.specs[e])
             if value is not None:
                 memory[value.number] = at.shapes[e].array
-        at.kernels, at.compiled_in = list(plan.kernels), plan.compiled_in
+        at.kernels, at.compiled_in = plan.kernels, plan.compiled_in
         for kernel, value, fields in zip(plan.kernels, plan.arguments, plan.constant_fields):
             rows = ArgumentRows(value.shape[0], kernel.args, kernel.pointers)
             constant = {field: self.array(x) for field, x in fields.items()}
@@ -83,8 +94,8 @@ class BoundPlan:
         self._inputs = [(e, memory[v.number]) for e, v in plan.inputs.items()]
         self._columns = [(resolver, name, memory[v.number]) for resolver, name, v in plan.columns]
         self._peeked = [(e, memory[v.number]) for e, v in plan.peeked.items()]
-        self._places = None if plan.places is None else [memory[v.number] for v in plan.places]
-        self._sample_of = None if plan.sample_of is None else memory[plan.sample_of.number]
+        self._places = [memory[v.number] for v in plan.places]
+        self._sample_of = [memory[v.number] for v in plan.sample_of]
 
     def array(self, x: Value | View | np.ndarray) -> np.ndarray:
         """The memory of a value, or of a view of one."""
@@ -112,8 +123,8 @@ class BoundPlan:
             if array.shape != memory.shape or array.dtype != memory.dtype:
                 return False
             memory[...] = array
-        if self._places is not None:
-            self._places[0][...], self._places[1][...] = ctx.epoch, ctx.position
-        if self._sample_of is not None and ctx.frames is not None:
-            self._sample_of[...] = ctx.frames.sample_of
+        for place, of in zip(self._places, (ctx.epoch, ctx.position)):
+            place[...] = of
+        for place in self._sample_of:
+            place[...] = ctx.frames.sample_of  # type: ignore[union-attr]
         return self._runnable.run()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import field as part
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,51 +33,45 @@ class Extents:
     layout: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class TracedPlan:
     """What comes of tracing: a program, and what its values are for. `ForAnyNumber` of samples is made of three."""
 
-    program: Program
-    constants: dict[int, np.ndarray]  # by the number of the value
-    inputs: dict[Edge, Value]  # where the addresses of the rows of inputs are put
-    columns: tuple[tuple[Any, str, Value], ...]  # arguments that are data: of which resolver, their names
-    peeked: dict[Edge, Value]  # inputs that rules look into
-    places: tuple[Value, Value] | None  # epochs and positions of the samples
-    sample_of: Value | None  # the sample of each row, where rows are frames
-    kernels: tuple[Kernel, ...]
-    arguments: tuple[Value, ...]  # the rows of arguments of each kernel
-    constant_fields: tuple[dict[str, Any], ...]  # of these rows; what pointers refer to may be views
-    specs: dict[Edge, Extents]
+    program: Program = Program((), ())
+    constants: dict[int, np.ndarray] = part(default_factory=dict)  # by the number of the value
+    inputs: dict[Edge, Value] = part(default_factory=dict)  # where the addresses of the rows of inputs are put
+    columns: list[tuple[Any, str, Value]] = part(default_factory=list)  # data: of which resolver, names of arguments
+    peeked: dict[Edge, Value] = part(default_factory=dict)  # inputs that rules look into
+    places: list[Value] = part(default_factory=list)  # epochs and positions of the samples
+    sample_of: list[Value] = part(default_factory=list)  # the sample of each row, where rows are frames
+    # Of each kernel: the rows of arguments, and the fields that are constant; what pointers refer to may be views.
+    kernels: list[Kernel] = part(default_factory=list)
+    arguments: list[Value] = part(default_factory=list)
+    constant_fields: list[dict[str, Any]] = part(default_factory=list)
     # As in PlanMemory.
-    shapes: dict[Edge, Value | None]  # None: they are constant
-    rows: dict[Edge, Value]
-    about: dict[Edge, Value]
-    views: dict[Edge, Value]
-    more: dict[str, list[View | np.ndarray]]
-    compiled_in: Any
+    specs: dict[Edge, Extents] = part(default_factory=dict)
+    shapes: dict[Edge, Value | None] = part(default_factory=dict)  # None: they are constant
+    rows: dict[Edge, Value] = part(default_factory=dict)
+    about: dict[Edge, Value] = part(default_factory=dict)
+    views: dict[Edge, Value] = part(default_factory=dict)
+    more: dict[str, list[View | np.ndarray]] = part(default_factory=dict)
+    compiled_in: Any = None
 
 
 class PlanTrace(Tracer):
-    """The program of one segment, while its rules are traced."""
+    """The program of one plan, while its rules are traced: filled as a PlanMemory is, with columns."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.inputs: dict[Edge, Value] = {}
-        self.columns: list[tuple[Any, str, Value]] = []
-        self.peeked: dict[Edge, Value] = {}
-        self.places: tuple[Any, Any] | None = None
-        self._sample_of: Any = None
-        self.kernels: list[Kernel] = []
-        self.arguments: list[Value] = []
-        self.constant_fields: list[dict[str, Any]] = []
-        # As in PlanMemory.
-        self.shapes: dict[Edge, Value | None] = {}
+        self.plan = TracedPlan()
         self.rows: dict[Edge, Any] = {}
         self.about: dict[Edge, Any] = {}
         self.views: dict[Edge, Any] = {}
-        self.launches: Any = None
         self.more: dict[str, list[Any]] = {}
+        self.launches: Any = None
         self.compiled_in: Any = None
+        self._drawn: tuple[Any, Any] | None = None
+        self._sample_of: Any = None
 
     def close(self) -> None:
         """Lets go of columns, which refer to this: nothing is left to Python's collector of cycles."""
@@ -88,7 +83,7 @@ class PlanTrace(Tracer):
         rows = self.store(np.zeros(spec.n, TENSOR), RESULT, f"rows of edge {e[0]}.{e[1]}")
         shape, at_shape = self.allocate((spec.n, spec.ndim), np.dtype("i8"))
         _, column = self.input(np.array([batch.rows_address], "u8"), f"address of the rows of edge {e[0]}.{e[1]}")
-        self.inputs[e], self.rows[e] = column.value, rows
+        self.plan.inputs[e], self.rows[e] = column.value, rows
         self.call("take_in", column, spec.n, spec.ndim, Pointer(rows.value), at_shape)
         return Batch(self.whole(Spec(shape, spec.dtype, spec.layout)), rows.array, batch.owners, batch.sources)
 
@@ -102,7 +97,7 @@ class PlanTrace(Tracer):
     def argument(self, resolver: Any, name: str, column: np.ndarray) -> Any:
         """A column of data."""
         _, traced = self.input(column, f"argument '{name}' of {resolver.node.name}")
-        self.columns.append((resolver, name, traced.value))
+        self.plan.columns.append((resolver, name, traced.value))
         return traced
 
     def contents(self, e: Edge, batch: Batch) -> Any:
@@ -110,20 +105,22 @@ class PlanTrace(Tracer):
         if not batch.on_host:
             raise Untraceable("it looks into an input on the GPU")
         _, column = self.input(contents_of(batch), f"contents of edge {e[0]}.{e[1]}")
-        self.peeked[e] = column.value
+        self.plan.peeked[e] = column.value
         return column
 
     def random(self, random: Random) -> Random:
         """The same numbers, from traced epochs and positions."""
-        if self.places is None:
+        if self._drawn is None:
             epoch, position = random.epoch.astype("u4"), random.position.astype("u8")
-            self.places = self.input(epoch, "epochs")[1], self.input(position, "positions")[1]
-        return Random(random.key, *self.places)
+            self._drawn = self.input(epoch, "epochs")[1], self.input(position, "positions")[1]
+            self.plan.places = [x.value for x in self._drawn]
+        return Random(random.key, *self._drawn)
 
     def sample_of(self, ctx: Context) -> Any:
         """The sample of each row, where rows are frames; else None."""
         if self._sample_of is None and ctx.frames is not None:
             _, self._sample_of = self.input(ctx.frames.sample_of, "samples of the frames")
+            self.plan.sample_of = [self._sample_of.value]
         return self._sample_of
 
     def fill_rows(self, kernel: Kernel, n: int, columns: Mapping[str, Any], name: str) -> Any:
@@ -141,19 +138,19 @@ class PlanTrace(Tracer):
                 to = rows[field]
                 to = to if x.ndim < 2 or to.ndim < 2 else to[:, : x.shape[1]]
                 to[...] = x
-        self.kernels.append(kernel)
-        self.arguments.append(rows.value)
-        self.constant_fields.append(constant)
+        self.plan.kernels.append(kernel)
+        self.plan.arguments.append(rows.value)
+        self.plan.constant_fields.append(constant)
         return rows
 
     def described(self, e: Edge, spec: Spec) -> None:
         """Has the program write rows of tensors of which nothing but extents and types is known."""
         tensors = TensorRows(spec.n).describe(plain(spec.stored), spec.dtype)
-        self.shapes[e] = None
+        self.plan.shapes[e] = None
         if not is_constant(spec.stored):
             rows = self.store(tensors.array, RESULT, f"shapes of edge {e[0]}.{e[1]}")
             rows["shape"][:, : spec.ndim] = spec.stored
-            self.shapes[e] = rows.value
+            self.plan.shapes[e] = rows.value
 
     def settled(self, column: Any) -> View | np.ndarray:
         """Where a column lies for every batch, in row-major order; a constant itself."""
@@ -167,32 +164,15 @@ class PlanTrace(Tracer):
 
     def traced(self, specs: Mapping[Edge, Spec]) -> TracedPlan:
         """What came of it, if native code computes what NumPy does. Raises Untraceable."""
-        extents = {e: Extents(self.settled(s.stored), s.dtype, s.layout) for e, s in specs.items()}
-        more = {name: [*map(self.settled, of)] for name, of in self.more.items()}
-        program = self.runnable().program
-        return TracedPlan(
-            program=program,
-            constants={v.number: self._memory[v.number] for v in program.values if v.kind == CONSTANT},
-            inputs=self.inputs,
-            columns=tuple(self.columns),
-            peeked=self.peeked,
-            places=None if self.places is None else (self.places[0].value, self.places[1].value),
-            sample_of=None if self._sample_of is None else self._sample_of.value,
-            kernels=tuple(self.kernels),
-            arguments=tuple(self.arguments),
-            constant_fields=tuple(self.constant_fields),
-            specs=extents,
-            shapes=self.shapes,
-            rows=_values_of(self.rows),
-            about=_values_of(self.about),
-            views=_values_of(self.views),
-            more=more,
-            compiled_in=self.compiled_in,
-        )
-
-
-def _values_of(columns: Mapping[Edge, Any]) -> dict[Edge, Value]:
-    return {e: x.value for e, x in columns.items()}
+        plan = self.plan
+        plan.specs = {e: Extents(self.settled(s.stored), s.dtype, s.layout) for e, s in specs.items()}
+        plan.more = {name: [*map(self.settled, of)] for name, of in self.more.items()}
+        plan.compiled_in = self.compiled_in
+        for to, columns in ((plan.rows, self.rows), (plan.about, self.about), (plan.views, self.views)):
+            to.update((e, x.value) for e, x in columns.items())
+        program = plan.program = self.runnable().program
+        plan.constants = {v.number: self._memory[v.number] for v in program.values if v.kind == CONSTANT}
+        return plan
 
 
 def values_of_view(view: View, memory: np.ndarray) -> np.ndarray:

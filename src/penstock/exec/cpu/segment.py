@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -126,8 +125,7 @@ class Segment:
         op.plan(a, *specs)
         outs = op.outputs(a, *specs)
         for e, spec in zip(link.outs, outs if isinstance(outs, tuple) else (outs,)):
-            if op.aliases:  # of others memory is asked for
-                check_dims(spec.ndim)
+            check_dims(spec.ndim)
             self.specs[e] = spec if trace is None else trace.whole(spec)
         self.arguments.append(a)
 
@@ -150,19 +148,19 @@ class Segment:
                 raise InternalError(f"{node!r} asks for a region outside of its input")
             self.specs[link.ins[0]] = x.windowed(*windows)
 
-    def fill_rows(self, to: Any) -> list[Any]:
+    def fill_rows(self, to: Any) -> list[tuple[kernels.Kernel, Any]]:
         """Has the rows of arguments of all kernels made, in a PlanMemory or a PlanTrace."""
-        return list(self._rows_of_kernels(to)) if self.ctx.n else []
-
-    def _rows_of_kernels(self, to: Any) -> Iterator[Any]:
+        called: list[tuple[kernels.Kernel, Any]] = []
         for link, a in zip(self.chain.links, self.arguments):
-            if not link.op.aliases:
+            if self.ctx.n and not link.op.aliases:
                 try:
                     around = [self.specs[e] for e in (*link.ins, *link.outs)]
                     kernel = kernels.kernel(link.op.kernel_for(a, *around))
-                    yield to.fill_rows(kernel, self.ctx.n, link.op.params(a, *around), link.node.name)
+                    rows = to.fill_rows(kernel, self.ctx.n, link.op.params(a, *around), link.node.name)
                 except Exception as e:
                     raise self.explained(link.node, e) from cause_of(e)
+                called.append((kernel, rows))
+        return called
 
 
 def _with_layout(node: Node, spec: Spec, is_frame: bool) -> Spec:

@@ -12,7 +12,7 @@ import numpy as np
 from ...core import kernels
 from ...core.batch import Spec
 from ...core.dtypes import from_numpy
-from ...core.rows import TENSOR, ArgumentRows, check_dims
+from ...core.rows import TENSOR, ArgumentRows
 from ...core.traced import plain
 from ...gpu.driver import OutOfDeviceMemory
 from ...gpu.launch import Call, Fusion, Launch
@@ -68,7 +68,7 @@ class GpuChain(Chain):
     def lay_out(self, segment: Segment, to: Any) -> None:
         segment.narrow()
         wiring, specs, frames = self.wiring, segment.specs, segment.sample_of
-        launches = to.launches = self._launches(segment.fill_rows(to), to.kernels, specs, segment.ctx.n)
+        launches = to.launches = self._launches(segment.fill_rows(to), specs, segment.ctx.n)
         to.compiled_in = _compiled_in(launches)
         to.more["scratch"] = [x.reshape(1) for x in {id(x): x for of in launches for x in of.more_scratch}.values()]
         for e in (*wiring.allocated, *self._tensors(launches)):
@@ -87,13 +87,12 @@ class GpuChain(Chain):
             begins = to.rows[root]["data"] if root in wiring.root else 0
             to.views[e] = _seen_rows(segment.native, specs[e], begins, frames)
 
-    def _launches(self, rows: list[Any], called: Sequence[kernels.Kernel], specs: Any, n: int) -> list[Launch]:
-        """Those of kernels with these rows of arguments, of which all that decides is checked by a program if they are
-        traced."""
-        if not rows:
+    def _launches(self, called: list[tuple[kernels.Kernel, Any]], specs: Any, n: int) -> list[Launch]:
+        """Those of kernels with their rows of arguments. What decides is checked by a program if they are traced."""
+        if not called:
             return []
-        calls = [Call(k.path, outs, ins, args) for k, args, (outs, ins) in zip(called, rows, self._numbers)]
-        key = tuple(k.path for k in called)
+        calls = [Call(kernel.path, outs, ins, args) for (kernel, args), (outs, ins) in zip(called, self._numbers)]
+        key = tuple(c.kernel for c in calls)
         if key not in self._fusions:
             self._fusions[key] = Fusion(calls, self._kept)
         return self._fusions[key].plan(calls, [specs[e] for e in self._edges], n)
@@ -110,7 +109,8 @@ class GpuChain(Chain):
         """Raises OddBatch if a plan for this batch is not good for others that its program plans."""
         wiring, specs, launches = self.wiring, at.specs, at.launches
         if launches is None:
-            launches = self._launches([rows.array for rows in at.arguments], at.kernels, specs, ctx.n)
+            called = [(kernel, rows.array) for kernel, rows in zip(at.kernels, at.arguments)]
+            launches = self._launches(called, specs, ctx.n)
             if _compiled_in(launches) != at.compiled_in:
                 raise OddBatch("the launches for this batch are not those that were traced")
             for e in self._shapes(launches):
@@ -163,7 +163,6 @@ def _lay_out(to: Any, spec: Spec, frames: Any) -> tuple[Any, Any]:
     does it; `frames` are the samples of rows that are frames."""
     rows, at_rows = to.result(spec.n, TENSOR)
     about, at_about = to.result(2, _INT64)
-    check_dims(spec.ndim)
     numbers = spec.n, spec.ndim, int(from_numpy(spec.dtype))
     name, of = ("lay_out_batch", 0) if frames is None else ("lay_out_frames", frames)
     if not to.call(name, spec.stored, *numbers, of, at_rows, at_about):

@@ -19,6 +19,7 @@ from ...core.errors import InternalError
 from ...core.rows import TENSOR, address, allocate
 from ...gpu.batch import DeviceBatch
 from ...gpu.driver import OutOfDeviceMemory, check
+from ...gpu.launch import MAX_ARGS, MAX_TENSORS
 from ...gpu.memory import Block
 from ...gpu.session import GpuPass, Session
 from ..context import Context, Timing
@@ -31,71 +32,15 @@ _ALIGNED = 256
 _TOGETHER = 128 << 10  # bytes of all batches given out that share a block
 
 
-class _Patch(ctypes.Structure):
-    _fields_ = [
-        ("at", ctypes.c_int64),
-        ("step", ctypes.c_int64),
-        ("n", ctypes.c_int64),
-        ("which", ctypes.c_int64),
-    ]
-
-
-class _Start(ctypes.Structure):
-    _fields_ = [
-        ("function", ctypes.c_void_p),
-        ("grid", ctypes.c_uint32 * 3),
-        ("block", ctypes.c_uint32 * 3),
-        ("shared", ctypes.c_uint32),
-        ("n_tensors", ctypes.c_int32),
-        ("n_args", ctypes.c_int32),
-        ("has_scratch", ctypes.c_int32),
-        ("zeroed", ctypes.c_int64),
-        ("tensors", ctypes.c_uint64 * 16),
-        ("args", ctypes.c_uint64 * 12),
-        ("scratch", ctypes.c_uint64),
-        ("n", ctypes.c_int32),
-        ("unused", ctypes.c_int32),
-    ]
-
-
-class _Rows(ctypes.Structure):
-    _fields_ = [
-        ("rows", ctypes.c_void_p),
-        ("n", ctypes.c_int64),
-        ("source", ctypes.c_int32),
-        ("which", ctypes.c_int32),
-    ]
-
-
-class _Part(ctypes.Structure):
-    _fields_ = [("where", ctypes.c_void_p), ("at", ctypes.c_int64), ("bytes", ctypes.c_int64)]
-
-
-class _Plan(ctypes.Structure):
-    _fields_ = [
-        ("parts", ctypes.c_void_p),
-        ("image_bytes", ctypes.c_int64),
-        ("patches", ctypes.c_void_p),
-        ("starts", ctypes.c_void_p),
-        ("outputs", ctypes.c_void_p),
-        ("n_parts", ctypes.c_int32),
-        ("n_patches", ctypes.c_int32),
-        ("n_starts", ctypes.c_int32),
-        ("n_outputs", ctypes.c_int32),
-    ]
-
-
-class _Place(ctypes.Structure):
-    _fields_ = [
-        ("inputs", ctypes.c_void_p),
-        ("memory", ctypes.c_void_p),
-        ("outputs", ctypes.c_void_p),
-        ("staging", ctypes.c_void_p),
-        ("stream", ctypes.c_void_p),
-        ("begin", ctypes.c_void_p),
-        ("end", ctypes.c_void_p),
-        ("done", ctypes.c_int32),
-    ]
+# The structures of kernels/core/gpu_plan.cpp.
+_PATCH = np.dtype([("at", "i8"), ("step", "i8"), ("n", "i8"), ("which", "i8")])
+_PART = np.dtype([("where", "u8"), ("at", "i8"), ("bytes", "i8")])
+_ROWS = np.dtype([("rows", "u8"), ("n", "i8"), ("source", "i4"), ("which", "i4")])
+_LAUNCH = [("tensors", "u8", MAX_TENSORS), ("args", "u8", MAX_ARGS), ("scratch", "u8"), ("n", "i4"), ("unused", "i4")]
+_NUMBERS = [("shared", "u4"), ("n_tensors", "i4"), ("n_args", "i4"), ("has_scratch", "i4"), ("zeroed", "i8")]
+_START = np.dtype([("function", "u8"), ("grid", "u4", 3), ("block", "u4", 3), *_NUMBERS, *_LAUNCH], align=True)
+_ARRAYS = [(name, "u8") for name in ("parts", "patches", "starts", "outputs")]
+_PLAN = np.dtype([*_ARRAYS, ("image_bytes", "i8"), *((f"n_{name}", "i4") for name, _ in _ARRAYS)])
 
 
 class Image:
@@ -126,15 +71,10 @@ class Image:
         """The n numbers from `at` on are distances from this memory."""
         self._patches.append((at, step, n, which))
 
-    def packed(self) -> tuple[Any, Any, list[np.ndarray]]:
+    def packed(self) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
         """The parts, the patches, and what these need."""
-        parts, patches = (
-            (_Part * len(self._parts))(),
-            (_Patch * len(self._patches))(*(_Patch(*p) for p in self._patches)),
-        )
-        for p, (begin, array) in zip(parts, self._parts):
-            p.where, p.at, p.bytes = address(array), begin, array.nbytes
-        return parts, patches, [array for _, array in self._parts]
+        parts = [(address(array), begin, array.nbytes) for begin, array in self._parts]
+        return np.array(parts, _PART), np.array(self._patches, _PATCH), [array for _, array in self._parts]
 
 
 class Output(NamedTuple):
@@ -192,24 +132,20 @@ class GpuPlan:
         self._at_workspace = _aligned(image.size)
         self._scratch, self._more_scratch, self._inner = scratch, more_scratch, inner
         self.nbytes = image.size
-        packed = (_Start * len(starts))()
+        packed = np.zeros(len(starts), _START)
         for s, x in zip(packed, starts):
-            s.function, s.shared, s.zeroed, s.n = x.function, x.shared, x.zeroed, n
-            s.grid[:], s.block[:] = x.grid, x.block
-            s.n_tensors, s.n_args = len(x.tensors), len(x.args)
-            s.tensors[: len(x.tensors)], s.args[: len(x.args)] = x.tensors, x.args
-            s.has_scratch, s.scratch = x.scratch is not None, x.scratch or 0
-        rows = (_Rows * len(outputs))()
-        for r, o in zip(rows, (*self._makes, *self._views)):
-            r.rows, r.n, r.source, r.which = address(o.rows), len(o.rows), o.source, o.which
-        self._plan = _Plan(
-            *(ctypes.addressof(parts), image.size, ctypes.addressof(patches), ctypes.addressof(packed)),
-            *(ctypes.addressof(rows), len(parts), len(patches), len(packed), len(rows)),
-        )
-        self._at = ctypes.addressof(self._plan)
+            s["function"], s["grid"], s["block"], s["shared"] = x.function, x.grid, x.block, x.shared
+            s["n_tensors"], s["tensors"][: len(x.tensors)] = len(x.tensors), x.tensors
+            s["n_args"], s["args"][: len(x.args)] = len(x.args), x.args
+            s["has_scratch"], s["scratch"], s["zeroed"], s["n"] = x.scratch is not None, x.scratch or 0, x.zeroed, n
+        made = [(address(o.rows), len(o.rows), o.source, o.which) for o in (*self._makes, *self._views)]
+        rows = np.array(made, _ROWS)
+        arrays = parts, patches, packed, rows
+        self._plan = np.array([(*map(address, arrays), image.size, *map(len, arrays))], _PLAN)
+        self._at = address(self._plan)
         self._started = len(packed)
         self._n_rows = sum(len(o.rows) for o in outputs)
-        self._alive = parts, patches, alive, packed, rows
+        self._alive = arrays, alive
         self._of_inputs, self._of_outputs = ctypes.c_uint64 * len(self._inputs), ctypes.c_uint64 * len(rows)
         self._of_memory = ctypes.c_uint64 * (OUTPUTS + len(self._makes) + len(inner))
 
@@ -278,23 +214,22 @@ class GpuPlan:
             memory[OUTPUTS + k] = places[k]
             made.append(new := DeviceBatch.at(stream, specs[k], rows[k], block))
             new.rows_address, new._packed = outputs[k], specs[k]._dense
-        place = _Place(ctypes.addressof(inputs), ctypes.addressof(memory), ctypes.addressof(outputs))
-        place.stream = stream.handle
         native = time.monotonic_ns()
+        staging = None
         if base is not None:
             staging = gpu.pinned(self.nbytes)
             memory[IMAGE], memory[WORKSPACE] = base.address, base.address + self._at_workspace
             for k, at in enumerate(inner, OUTPUTS + len(made)):
                 memory[k] = base.address + at
-            place.staging = staging.address
         times = gpu.times() if self._started else None
-        if times is not None:
-            place.begin, place.end = times[0].handle, times[1].handle
         if self._started or self._n_rows:
-            code = kernels.library().start_plan(self._at, ctypes.addressof(place))
+            arrays = ctypes.addressof(inputs), ctypes.addressof(memory), ctypes.addressof(outputs)
+            events = (0, 0) if times is None else (times[0].handle, times[1].handle)
+            to = 0 if staging is None else staging.address
+            failed = kernels.library().start_plan(self._at, *arrays, to, stream.handle, *events)
             stream.asked()
-            if code:
-                check(code, f"starting launch {place.done} of the operators {self.numbers}")
+            if failed:
+                check(failed & 0xFFFFFFFF, f"starting launch {failed >> 32} of the operators {self.numbers}")
         if times is not None:
             gpu.session.timed(self.numbers[0], *times)
         for o, batch in zip(self._makes, made):

@@ -56,11 +56,12 @@ class Decoding(GpuStage):
 
     def run(self, batch: StageBatch) -> DeviceBatch:
         encoded = batch.inputs[0]
-        pictures = self._planner.pictures(batch)
+        plan = self._planner.plan(batch)
+        pictures: Pictures = plan.made
         out = pictures.allocate(batch.gpu, encoded, self._format is not None)
         batch.begin_native()
         self._share(batch, pictures, encoded, out)
-        self._planner.give_back(pictures)
+        self._planner.done(plan)
         return out
 
     def _share(self, batch: StageBatch, pictures: Pictures, files: Batch, out: DeviceBatch) -> None:

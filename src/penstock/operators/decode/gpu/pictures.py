@@ -5,7 +5,6 @@ batch, by a program (see exec/cpu/plan_cache.py)."""
 from __future__ import annotations
 
 import ctypes
-from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,11 @@ import numpy as np
 from ....core import dtypes, kernels
 from ....core.batch import Batch, Spec
 from ....core.op import Arguments
-from ....core.rows import TENSOR, ArgumentRows, address, allocate
+from ....core.rows import TENSOR, address, allocate
 from ....exec.context import Context
-from ....exec.cpu.plan_cache import PlanCache, Planned, rules_only
-from ....exec.cpu.plan_memory import BoundPlan
-from ....exec.cpu.plan_trace import PlanTrace, TracedBatch, TracedPlan
+from ....exec.cpu.plan_cache import PlanCache, rules_only
+from ....exec.cpu.plan_memory import BoundPlan, PlanMemory, RulesPlan
+from ....exec.cpu.plan_trace import PlanTrace, TracedBatch
 from ....gpu.batch import DeviceBatch
 from ....gpu.session import GpuPass
 from ....gpu.stage import StageBatch, StageCall
@@ -27,18 +26,20 @@ _BYTE, _INT64 = np.dtype("u1"), np.dtype("i8")
 _OUT_BYTES, _DENSE, _SAME, _BY_KERNELS, _BY_HARDWARE, _FILE_BYTES, _N_TOTALS = range(7)
 _KERNELS, _HARDWARE = 1, 2
 _KERNEL, _OUT = "decode/decode", (-1, 0)
-_KEPT_SIZES, _KEPT_EACH = 64, 4
 
 
-class Pictures(Planned):
-    """n pictures: rows of `DecodeArgs`, the extents `shape` (n, 3) of the outputs, and who can decode them. Kept from
-    batch to batch, used by one at a time."""
+class Pictures:
+    """n pictures in the arrays `at`: rows of `DecodeArgs`, the extents `shape` (n, 3) of the outputs, and who can
+    decode them. May be kept from batch to batch, used by one at a time."""
 
-    def __init__(self, call: StageCall, n: int):
+    def __init__(self, call: StageCall, n: int, at: PlanMemory):
         self.call, self.n = call, n
-        self.kernel = kernels.kernel(_KERNEL)
-        self._bound: BoundPlan | None = None
-        self._rows = ArgumentRows(n, self.kernel.args, self.kernel.pointers)
+        (self.kernel,), (rows,), (info,) = at.kernels, at.arguments, at.more["info"]
+        self.args, self.at_args = rows.array, rows.address
+        spec = at.specs[_OUT]
+        self.shape, self.info = np.ascontiguousarray(spec.stored), np.ascontiguousarray(info)
+        self._at_shape, self._at_info = address(self.shape), address(self.info)
+        self._kind = spec.dtype, spec.layout, int(dtypes.from_numpy(spec.dtype))
         self._before, self._at_before = allocate((n, 3), _INT64)
         self._before[...] = -1
         self._engines, self._at_engines = allocate(n, _BYTE)
@@ -46,35 +47,8 @@ class Pictures(Planned):
         self._at_totals = ctypes.addressof(self._totals)
         self._spec: Spec | None = None
 
-    @classmethod
-    def by_program(cls, call: StageCall, plan: TracedPlan, n: int) -> Pictures:
-        """Those that a program plans."""
-        made = cls(call, n)
-        made._bound = bound = BoundPlan(plan)
-        (made._rows,) = bound.at.arguments
-        made._settle(bound.at.specs[_OUT], *bound.at.more["info"])
-        return made
-
-    @property
-    def is_by_program(self) -> bool:
-        return self._bound is not None
-
-    def plan(self, ctx: Context) -> bool:
-        assert self._bound is not None
-        return self._bound.run(ctx)
-
-    def by_rules(self, batch: StageBatch) -> None:
-        """Plans a batch."""
-        a = batch.arguments()
-        spec, columns = planned(self.call, a, batch.inputs)
-        self._rows.fill(columns)
-        self._settle(spec, a.info)
-
-    def _settle(self, spec: Spec, info: np.ndarray) -> None:
-        self.args, self.at_args = self._rows.array, self._rows.address
-        self.shape, self.info = np.ascontiguousarray(spec.stored), np.ascontiguousarray(info)
-        self._at_shape, self._at_info = address(self.shape), address(self.info)
-        self._kind = spec.dtype, spec.layout, int(dtypes.from_numpy(spec.dtype))
+    def fits(self, ctx: Context) -> bool:
+        return True
 
     def allocate(self, gpu: GpuPass, encoded: Batch, hardware: bool) -> DeviceBatch:
         """Memory for the pixels; then the numbers below are known. `hardware` says whether the JPEG engine can make
@@ -120,56 +94,45 @@ class Pictures(Planned):
         return self._engines & _HARDWARE != 0
 
 
-def planned(call: StageCall, a: Arguments, inputs: list[Batch]) -> tuple[Spec, dict[str, Any]]:
-    """What the rules make of the inputs: the pictures, and the columns of `DecodeArgs`."""
-    op, specs = call.op, [b.spec for b in inputs]
-    a.batches = [b if i in op.peeks else None for i, b in enumerate(inputs)]
-    op.plan(a, *specs)
-    spec = op.outputs(a, *specs)
-    assert isinstance(spec, Spec)
-    return spec, op.params(a, *specs, spec)
-
-
-class Planner(PlanCache[Pictures]):
+class Planner:
     """Plans the batches of one decoder."""
 
     def __init__(self, call: StageCall):
-        super().__init__(call.inputs)
         self.call = call
-        self._can_be_traced = call.op.traced and not call.data_arguments and len(call.inputs) == 1 and not rules_only()
-        self._by_rules: dict[int, list[Pictures]] = {}  # by the number of pictures
+        can_be_traced = call.op.traced and not call.data_arguments and len(call.inputs) == 1 and not rules_only()
+        self._programs = PlanCache(self, call.inputs) if can_be_traced else None
 
-    def pictures(self, batch: StageBatch) -> Pictures:
-        """Raises what is wrong with the samples. Give it back when the batch has run."""
-        if self._can_be_traced:
+    def plan(self, batch: StageBatch) -> BoundPlan | RulesPlan:
+        """Raises what is wrong with the samples. Its `made` are Pictures; who has decoded them is `done` with it."""
+        if self._programs is not None:
             spec = batch.inputs[0].spec
-            pictures = self.take((spec.ndim, spec.dtype, spec.layout), batch.context)
-            if pictures is not None:
-                return pictures
-        try:
-            pictures = self._by_rules[batch.n].pop()
-        except LookupError:
-            pictures = Pictures(self.call, batch.n)
-        pictures.by_rules(batch)
-        return pictures
+            plan = self._programs.take((spec.ndim, spec.dtype, spec.layout), batch.context)
+            if plan is not None:
+                return plan
+        at = PlanMemory()
+        at.specs = self._lay_out(batch.arguments(), batch.inputs, at)
+        return RulesPlan(at, self.plan_of(batch.context, at))
 
-    def give_back(self, pictures: Pictures) -> None:
-        if pictures.is_by_program:
-            super().give_back(pictures)
-        elif len(self._by_rules) < _KEPT_SIZES or pictures.n in self._by_rules:
-            idle = self._by_rules.setdefault(pictures.n, [])
-            if len(idle) < _KEPT_EACH:
-                idle.append(pictures)
+    def done(self, plan: BoundPlan | RulesPlan) -> None:
+        if isinstance(plan, BoundPlan) and self._programs is not None:
+            self._programs.give_back(plan)
 
-    def _trace(self, ctx: Context) -> TracedPlan:
+    def trace(self, ctx: Context, trace: PlanTrace) -> dict[Any, Spec]:
         a = self.call.arguments(ctx)
-        with closing(PlanTrace()) as trace:
-            a.native = trace
-            batches = [(e, ctx.values[e]) for e in self.call.inputs]
-            spec, columns = planned(self.call, a, [TracedBatch(trace, e, b, trace.take_in(e, b)) for e, b in batches])
-            trace.fill_rows(kernels.kernel(_KERNEL), ctx.n, columns, self.call.op.display_name())
-            trace.more["info"] = [a.info]
-            return trace.traced({_OUT: spec})
+        a.native = trace
+        batches = [(e, ctx.values[e]) for e in self.call.inputs]
+        return self._lay_out(a, [TracedBatch(trace, e, b, trace.take_in(e, b)) for e, b in batches], trace)
 
-    def _bound(self, plan: TracedPlan, ctx: Context) -> Pictures:
-        return Pictures.by_program(self.call, plan, ctx.n)
+    def plan_of(self, ctx: Context, at: PlanMemory) -> Pictures:
+        return Pictures(self.call, ctx.n, at)
+
+    def _lay_out(self, a: Arguments, inputs: list[Batch], to: Any) -> dict[Any, Spec]:
+        """What the rules make of the inputs."""
+        op, specs = self.call.op, [b.spec for b in inputs]
+        a.batches = [b if i in op.peeks else None for i, b in enumerate(inputs)]
+        op.plan(a, *specs)
+        spec = op.outputs(a, *specs)
+        assert isinstance(spec, Spec)
+        to.fill_rows(kernels.kernel(_KERNEL), spec.n, op.params(a, *specs, spec), op.display_name())
+        to.more["info"] = [a.info]
+        return {_OUT: spec}
