@@ -35,7 +35,7 @@ CMAKE := $(VENV)/bin/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/
   -DPython_EXECUTABLE=$(abspath $(PY)) $(if $(CCACHE),-DCMAKE_CXX_COMPILER_LAUNCHER=$(CCACHE))
 C_FILES := $(shell find kernels tools tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.c' 2>/dev/null)
 
-.PHONY: help demo test frameworks frameworks-tf frameworks-paddle check lint format build conformance bench fuzz soak gpu-test gpu-sanitize wheel stubs notebooks docs clean
+.PHONY: help demo test frameworks frameworks-tf frameworks-paddle check lint format build conformance bench fuzz soak gpu-test gpu-sanitize wheel sdist stubs notebooks docs clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets (the default)
@@ -116,8 +116,16 @@ fuzz: build $(VENV)/.test ## damaged files, and odd programs of operators, under
 soak: build $(VENV)/.test ## run sources in workers, with faults, for SECONDS=300; fails if anything grows
 	$(PY) tests/soak/soak_external.py --seconds $(SECONDS)
 
-wheel: $(VENV)/.core $(VENV)/.wheel $(VENV)/.test ## build dist/penstock-*-py3-none-manylinux*.whl and test it
+wheel: $(VENV)/.core $(VENV)/.wheel $(VENV)/.test ## build dist/penstock-*-py3-none-manylinux*.whl with its codecs, and test it
+	@sh tools/system_packages.sh $(PYTHON) nasm patch
 	$(PY) tools/build_wheel.py
+	$(PY) -m pytest -q tests/test_wheel.py
+
+sdist: $(VENV)/.core $(VENV)/.sdist $(VENV)/.test ## build dist/penstock-*.tar.gz, install as from it, with the system's codecs, and test both
+	@rm -rf build/sdist dist/penstock-*.tar.gz && mkdir -p build/sdist dist
+	@$(PY) -c 'from scikit_build_core.build import build_sdist; build_sdist("dist")'
+	@PATH="$(abspath $(VENV))/bin:$$PATH" $(if $(CCACHE),CMAKE_CXX_COMPILER_LAUNCHER=$(CCACHE)) $(PY) -m pip wheel -q --no-deps \
+	  --no-build-isolation -w build/sdist .
 	$(PY) -m pytest -q tests/test_wheel.py
 
 stubs: $(VENV)/.core ## write the stubs of fn and ops (`make build` does so, too)

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel in dist/, installed into a clean venv: self-contained, small, and it decodes pictures."""
+"""The wheel in dist/ and the one that pip builds from source, in a clean venv: they decode pictures; the one in dist/
+is small and needs nothing else. The sdist has what a build needs."""
 
+import json
 import os
+import re
 import struct
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -12,12 +16,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 WHEELS = sorted((ROOT / "dist").glob("penstock-*.whl"))
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not WHEELS, reason="no wheel in dist/; `make wheel` builds and tests it"),
-]
-
-CARRIED = {"libjpeg", "libpng16", "libtiff", "libwebp", "libopenjp2", "libsndfile"}
+SDISTS = sorted((ROOT / "dist").glob("penstock-*.tar.gz"))
+FROM_SOURCE = sorted((ROOT / "build" / "sdist").glob("penstock-*.whl"))
+pytestmark = pytest.mark.slow
+carries = pytest.mark.skipif(not WHEELS, reason="no wheel in dist/; `make wheel` builds and tests it")
+CODECS = (ROOT / "tools" / "wheel_codecs" / "sources.txt").read_text().splitlines()[1:]
+PACKAGES = {line.split("/")[-2] for line in CODECS}  # Debian's names of the codecs that are built into it
+FOREIGN = {"libjpeg", "libpng16", "libtiff", "libwebp", "libopenjp2", "libsndfile", "libzstd", "libFLAC"}
 
 
 def clean_environment() -> dict[str, str]:
@@ -25,12 +30,15 @@ def clean_environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")}
 
 
-@pytest.fixture(scope="module")
-def python(tmp_path_factory) -> Path:
+@pytest.fixture(scope="module", params=["wheel", "sdist"])
+def python(request, tmp_path_factory) -> Path:
+    wheels = WHEELS if request.param == "wheel" else FROM_SOURCE
+    if not wheels:
+        pytest.skip(f"`make {request.param}` builds and tests it")
     venv = tmp_path_factory.mktemp("wheel") / "venv"
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
     python = venv / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "-q", WHEELS[-1]], check=True, env=clean_environment())
+    subprocess.run([python, "-m", "pip", "install", "-q", wheels[-1]], check=True, env=clean_environment())
     return python
 
 
@@ -42,23 +50,35 @@ def run(python: Path, script: str, *arguments: object, cwd: Path) -> str:
     return result.stdout
 
 
+@pytest.mark.skipif(not SDISTS, reason="no sdist in dist/; `make sdist` builds and tests it")
+def test_sdist_has_all_sources():
+    with tarfile.open(SDISTS[-1]) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    files = [p for e in ("h", "cpp", "cu", "map") for p in (ROOT / "kernels").rglob(f"*.{e}")]
+    files += (ROOT / "src").rglob("*.py")
+    needed = {"CMakeLists.txt", "pyproject.toml", "README.md", "LICENSE", "tools/stubs.py"}
+    needed |= {str(p.relative_to(ROOT)) for p in files}
+    assert len(needed) > 500 and needed <= names, needed - names
+
+
+@carries
 def test_name_size_and_content():
     wheel = WHEELS[-1]
-    assert "-py3-none-manylinux_" in wheel.name
+    assert "-py3-none-manylinux_2_28_" in wheel.name
     assert wheel.stat().st_size < 7_500_000
     names = zipfile.ZipFile(wheel).namelist()
     carried = {Path(n).name.split("-")[0] for n in names if n.startswith("penstock.libs/")}
-    assert carried >= CARRIED
-    licences = [n for n in names if ".dist-info/licenses/" in n]
-    # Encoders and JBIG are stand-ins of our own (docs/decisions/0002).
-    foreign = carried - {"libjbig", "libmp3lame", "libvorbisenc"}
-    assert len(licences) == len(foreign) + 1, f"a licence per carried library and our own, got {licences}"
+    assert carried == {"libsndfile"}  # which the LGPL wants to be replaceable; the others are in libpenstock
+    licences = {Path(n).name for n in names if ".dist-info/licenses/" in n}
+    assert licences == {f"{package}.txt" for package in PACKAGES} | {"LICENSE"}
     for name in ("libpenstock.so", "py.typed", "fn/__init__.pyi", "kernels/core/tensor.h"):
         assert f"penstock/{name}" in names
     sources = {str(p.relative_to(ROOT)) for e in ("h", "cu", "py") for p in (ROOT / "kernels").rglob(f"*.{e}")}
     assert {n.removeprefix("penstock/") for n in names if n.startswith("penstock/kernels/")} == sources
 
 
+@carries
+@pytest.mark.parametrize("python", ["wheel"], indirect=True)
 def test_codecs_are_its_own(python, tmp_path):
     """No codec of the system is loaded."""
     script = """if True:
@@ -66,10 +86,42 @@ def test_codecs_are_its_own(python, tmp_path):
         penstock.core.kernels.library()
         print(*{line.split()[-1] for line in open("/proc/self/maps") if ".so" in line}, sep="\\n")"""
     loaded = [Path(line) for line in run(python, script, cwd=tmp_path).splitlines()]
-    ours = {p.name.split("-")[0] for p in loaded if "penstock.libs" in p.parts}
-    assert "libjpeg" in ours
-    foreign = [p for p in loaded if p.name.split(".so")[0] in CARRIED and p.parent.name != "penstock.libs"]
+    assert any(p.name.startswith("libsndfile") and p.parent.name == "penstock.libs" for p in loaded)
+    foreign = [p for p in loaded if p.name.split(".so")[0] in FOREIGN and p.parent.name != "penstock.libs"]
     assert not foreign
+
+
+@carries
+def test_symbols(tmp_path):
+    """Nothing of a glibc newer than 2.28 is asked for, and nothing is exported that the checkout's library does not."""
+    newest, exported = (0, 0), {}
+    with zipfile.ZipFile(WHEELS[-1]) as wheel:
+        for name in wheel.namelist():
+            if ".so" not in name:
+                continue
+            file = wheel.extract(name, tmp_path)
+            table = subprocess.run(["objdump", "-T", file], capture_output=True, text=True, check=True).stdout
+            versions = re.findall(r"GLIBC_(\d+)\.(\d+)", table)
+            newest = max([newest, *((int(major), int(minor)) for major, minor in versions)])
+            exported[Path(name).name] = {line.split()[-1] for line in table.splitlines() if " g " in line}
+    assert (2, 2) < newest <= (2, 28)
+    built = ROOT / "src" / "penstock" / "libpenstock.so"
+    table = subprocess.run(["objdump", "-T", built], capture_output=True, text=True, check=True).stdout
+    ours = {line.split()[-1] for line in table.splitlines() if " g " in line and "UND" not in line}
+    assert exported["libpenstock.so"] == ours
+
+
+@carries
+def test_list_of_codecs():
+    """The SBOM has every codec, with its version and licence."""
+    with zipfile.ZipFile(WHEELS[-1]) as wheel:
+        (name,) = (n for n in wheel.namelist() if n.endswith(".dist-info/sboms/codecs.cdx.json"))
+        bill = json.loads(wheel.read(name))
+        notices = {Path(n).stem: wheel.read(n).decode() for n in wheel.namelist() if "/licenses/" in n}
+    assert {c["name"] for c in bill["components"]} == PACKAGES
+    for component in bill["components"]:
+        licence = component["licenses"][0]["expression"]
+        assert notices[component["name"]].startswith(f"{component['name']} {component['version']} ({licence})")
 
 
 def test_decodes_and_augments(python, tmp_path):

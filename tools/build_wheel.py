@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the wheel that carries its codecs: dist/penstock-*-py3-none-manylinux_*.whl (Debian and Ubuntu).
+"""Builds the wheel that carries its codecs: dist/penstock-*-py3-none-manylinux_2_28_*.whl.
 
-1. pip builds it with scikit-build-core; 2. auditwheel copies the codec libraries into it, with stand-ins for the GPL's
-libjbig and for encoders of sound (docs/decisions/0002); 3. the licence of each carried library goes beside penstock's
-own.
+1. The codecs are built from their sources (tools/wheel_codecs).
+2. pip builds the wheel with scikit-build-core, for which GCC compiles and zig links for an old glibc.
+3. auditwheel checks the symbols' versions and copies libsndfile into it.
+4. The licence of each codec and a list of them (SBOM, CycloneDX) go beside penstock's own.
 """
 
+import json
 import os
-import re
+import platform
 import shutil
 import subprocess
 import sys
+import uuid
 import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+from wheel_codecs import build as codecs  # noqa: E402
+
 WORK = ROOT / "build" / "wheelhouse"
 DIST = ROOT / "dist"
 LARGEST = 7_500_000  # bytes of the wheel
-FORBIDDEN = re.compile(r"JBIG-KIT|jbg_dec_maxsize")  # text that only the real libjbig has
 
 
 def run(*command: object, **variables: str) -> str:
@@ -30,30 +36,27 @@ def run(*command: object, **variables: str) -> str:
     return result.stdout
 
 
-STAND_INS = {  # for libraries that are not carried: soname -> source
-    "libjbig.so.0": "jbig_absent.c",
-    "libmp3lame.so.0": "lame_absent.c",
-    "libvorbisenc.so.2": "vorbisenc_absent.c",
-}
-
-
-def stand_ins(folder: Path) -> Path:
-    folder.mkdir(parents=True)
-    for name, source in STAND_INS.items():
-        run("cc", "-shared", "-fPIC", "-Os", f"-Wl,-soname,{name}", ROOT / "tools" / source, "-o", folder / name)
-    return folder
-
-
-def licence_of(library: str, needed: dict[str, str]) -> tuple[str, Path]:
-    """The Debian package that owns a library and its copyright file; `library` as auditwheel renamed it."""
-    name, digest, versions = re.fullmatch(r"(.+?)(-[0-9a-f]{8})?(\.so.*)", library).groups()
-    path = needed.get(name + versions) or next((p for n, p in needed.items() if n.startswith(name + ".so")), None)
-    if path is None:
-        sys.exit(f"no idea where the carried {library} is from")
-    # Debian merged /lib into /usr/lib, while its database may know the file under either.
-    found = run("dpkg-query", "-S", f"*/{os.path.basename(os.path.realpath(path))}")
-    package = found.splitlines()[0].partition(":")[0]
-    return package, Path("/usr/share/doc", package, "copyright")
+def bill_of_materials(name: str) -> dict:
+    """What the wheel is made of, in CycloneDX's words, for programs that look for known vulnerabilities."""
+    components = [
+        {
+            "type": "library",
+            "name": codec.package,
+            "version": codecs.version(codec.package),
+            "licenses": [{"expression": codec.licence}],
+            "purl": f"pkg:deb/debian/{codec.package}@{codecs.debian_version(codec.package)}?arch=source",
+            "hashes": [{"alg": "SHA-256", "content": codecs.sources()[codec.package][0][0]}],
+        }
+        for codec in codecs.CODECS
+    ]
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(components))}",
+        "version": 1,
+        "metadata": {"component": {"type": "library", "name": "penstock", "version": name.split("-")[1]}},
+        "components": components,
+    }
 
 
 def compress(wheel: Path) -> None:
@@ -68,43 +71,31 @@ def compress(wheel: Path) -> None:
 
 def main() -> None:
     shutil.rmtree(WORK, ignore_errors=True)
-    python = Path(sys.executable)
+    python, arch = Path(sys.executable), platform.machine()
     tools = str(python.parent) + os.pathsep + os.environ["PATH"]
-    launcher = {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache"} if shutil.which("ccache") else {}
-    pip_wheel = (python, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation")
-    run(*pip_wheel, "-w", WORK / "plain", ROOT, PATH=tools, **launcher)
+    os.environ["PATH"] = tools
+    prefix = codecs.build_all(arch, ROOT / "build" / "codecs")
+    compiler = codecs.Compiler(arch, ROOT / "build" / "codecs")
+    defines = {"CODECS": str(prefix), "CMAKE_CXX_CREATE_SHARED_LIBRARY": compiler.shared_library_rule()}
+    if shutil.which("ccache"):
+        defines["CMAKE_CXX_COMPILER_LAUNCHER"] = "ccache"
+    settings = [f"--config-settings=cmake.define.{name}={value}" for name, value in defines.items()]
+    pip_wheel = (python, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", *settings)
+    run(*pip_wheel, "-w", WORK / "plain", ROOT, **compiler.environment)
     (plain,) = (WORK / "plain").glob("*.whl")
-    folder = stand_ins(WORK / "stand_ins")
-    paths = os.pathsep.join(filter(None, [str(folder), os.environ.get("LD_LIBRARY_PATH")]))
-    run(
-        python,
-        "-m",
-        "auditwheel",
-        "repair",
-        "--strip",
-        "-w",
-        WORK / "repaired",
-        plain,
-        PATH=tools,
-        LD_LIBRARY_PATH=paths,
-    )
+    libraries = os.pathsep.join(filter(None, [str(prefix / "lib"), os.environ.get("LD_LIBRARY_PATH")]))
+    tag = f"manylinux_{codecs.GLIBC.replace('.', '_')}_{arch}"
+    repair = ("repair", "--plat", tag, "--only-plat", "-w", WORK / "repaired", plain)
+    run(python, "-m", "auditwheel", *repair, LD_LIBRARY_PATH=libraries)
     (repaired,) = (WORK / "repaired").glob("*.whl")
 
     run(python, "-m", "wheel", "unpack", "-d", WORK / "unpacked", repaired)
     (tree,) = (WORK / "unpacked").iterdir()
     (licences,) = tree.glob("*.dist-info/licenses")
-    library = next((ROOT / "build").glob("wheel/**/libpenstock.so"), None) or next(tree.rglob("libpenstock.so"))
-    needed = dict(re.findall(r"^\s*(\S+) => (\S+)", run("ldd", library), re.MULTILINE))
-    for carried in sorted((tree / "penstock.libs").glob("*.so*")):
-        if carried.name.startswith(tuple(name.partition(".")[0] for name in STAND_INS)):
-            if FORBIDDEN.search(carried.read_bytes().decode("latin1")):
-                sys.exit("the wheel would carry the real libjbig, which is under the GPL")
-            if carried.stat().st_size > 50_000:
-                sys.exit(f"the wheel would carry the real {carried.name}")
-            continue
-        package, text = licence_of(carried.name, needed)
-        shutil.copyfile(text, licences / f"{package}.txt")
-        print(f"  carries {carried.name} ({carried.stat().st_size >> 10} KB), licence of {package}")
+    shutil.copytree(prefix / "licences", licences, dirs_exist_ok=True)
+    sboms = licences.parent / "sboms"
+    sboms.mkdir(exist_ok=True)
+    (sboms / "codecs.cdx.json").write_text(json.dumps(bill_of_materials(plain.name), indent=1))
     DIST.mkdir(exist_ok=True)
     for old in DIST.glob("penstock-*.whl"):
         old.unlink()
@@ -114,7 +105,7 @@ def main() -> None:
     size = wheel.stat().st_size
     print(f"{wheel.relative_to(ROOT)}: {size / 1e6:.2f} MB")
     if size > LARGEST:
-        sys.exit(f"the wheel is larger than {LARGEST / 1e6:.0f} MB")
+        sys.exit(f"the wheel is larger than {LARGEST / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

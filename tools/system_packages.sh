@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that the build needs, where it may; otherwise says which are missing and how to get them.
-#   sh tools/system_packages.sh [PYTHON]
+#   sh tools/system_packages.sh [PYTHON [PACKAGE...]]     packages of one command, which has the package's name
 python=${1:-python3}
+[ $# -gt 0 ] && shift
 missing=
 need() { # need PACKAGE COMMAND...: PACKAGE is missing unless the command succeeds
   package=$1
@@ -34,6 +35,7 @@ else
   need libzstd-dev header zstd.h
   need libopenjp2-7-dev header openjpeg.h "$(printf -- '-I%s ' /usr/include/openjpeg-* /usr/local/include/openjpeg-*)"
 fi
+for package in "$@"; do need "$package" command -v "$package"; done
 missing=$(echo $missing)
 [ -z "$missing" ] && exit 0
 
