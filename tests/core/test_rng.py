@@ -87,7 +87,7 @@ def test_keys():
 
 def test_frames_share_the_numbers_of_their_sample():
     """Each frame of a sequence is cropped at the same random place; the next sequence is not."""
-    frame = np.arange(64 * 64 * 3, dtype="i4").reshape(64, 64, 3)
+    frame = np.arange(64 * 64 * 3, dtype="f4").reshape(64, 64, 3)
 
     @pipeline_def(batch_size=3, num_threads=1, seed=1)
     def pipe():
