@@ -46,7 +46,11 @@ def test_ops_suggests_and_names_what_is_not_there(capsys):
 def test_version(capsys):
     for arguments in (["--version"], ["version"]):
         assert main(arguments) == 0
-        assert capsys.readouterr().out[0].isdigit()
+        version, *codecs = capsys.readouterr().out.splitlines()
+        assert version[0].isdigit()
+        names = ["libjpeg-turbo", "libpng", "libtiff", "libwebp", "OpenJPEG", "libsndfile", "zstd"]
+        assert [line.split()[0] for line in codecs] == names
+        assert all(re.fullmatch(r"\S+ \d+\.\d+(\.\d+)*", line) for line in codecs), codecs
 
 
 def test_output_into_a_closed_pipe():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`penstock doctor`: what is there, what is missing, what follows. On the emulated device, in other processes."""
 
+import json
 import os
 import re
 import subprocess
@@ -38,6 +39,22 @@ def test_all_that_matters_is_told():
     assert found["driver"] == ("ok", "supports CUDA 13.0") and "compute capability 9.0" in found["GPU 0"][1]
     assert "pinned memory" in found["files to the GPU"][1]
     assert "MiB of it free" in found["GPU 0"][1] and "JPEG 2000" in found["image formats"][1]
+
+
+def test_for_programs():
+    """`--json` says the same as the text."""
+    done = subprocess.run(
+        [sys.executable, "-m", "penstock", "doctor", "--json"], text=True, capture_output=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    found, advice = doctor()
+    told = {line["name"]: line for part in report["parts"].values() for line in part}
+    good = {name: state == "ok" for name, (state, _) in found.items()}
+    assert {name: line["ok"] for name, line in told.items()} == good
+    assert told["codecs"]["what"] == found["codecs"][1] and told["codecs"]["what"].startswith("libjpeg-turbo ")
+    assert (report["advice"] or ["Nothing is missing."]) == advice
+    assert list(report["parts"])[:2] == ["penstock", "CPU"] and report["version"][0].isdigit()
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 
+from . import doctor as doctor_report
 from . import operators
-from .doctor import examine
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,12 +25,13 @@ def _main(arguments: list[str] | None) -> int:
         prog="penstock",
         description="Feeds training with images. The library itself is used from Python.",
     )
-    parser.add_argument("--version", action="store_true", help="the version of penstock")
+    parser.add_argument("--version", action="store_true", help="the versions of penstock and its codecs")
     commands = parser.add_subparsers(dest="command", metavar="command")
     doctor = commands.add_parser(
         "doctor", help="what this machine offers: CPU, GPU, codecs, libraries; what is missing; what follows"
     )
     doctor.add_argument("url", nargs="?", help="a bucket, folder or object: whether it can be reached, and how fast")
+    doctor.add_argument("--json", action="store_true", help="for programs: an object with version, parts and advice")
     ls = commands.add_parser("ls", help="what a folder of a bucket has: s3://, gs://, az://; or one object")
     ls.add_argument("url")
     ls.add_argument("-r", "--recursive", action="store_true", help="all objects below it")
@@ -49,10 +51,13 @@ def _main(arguments: list[str] | None) -> int:
     top.add_argument("target", metavar="PID|URL", help="a process that called penstock.metrics.serve(), or its URL")
     top.add_argument("--every", type=float, default=1.0, help="seconds between two tables (default: %(default)g)")
     top.add_argument("--times", type=int, help="how many tables; without it until Ctrl-C")
-    commands.add_parser("version", help="the version of penstock")
+    commands.add_parser("version", help="the versions of penstock and its codecs")
     options = parser.parse_args(arguments)
     if options.command == "doctor":
-        print(examine(options.url))
+        if options.json:
+            print(json.dumps(doctor_report.examine_for_programs(options.url), indent=1))
+        else:
+            print(doctor_report.examine(options.url))
         return 0
     if options.command in ("ls", "cp"):
         return _by_url(options)
@@ -70,6 +75,7 @@ def _main(arguments: list[str] | None) -> int:
         return 0 if text else 2
     if options.version or options.command == "version":
         print(sys.modules["penstock"].__version__)
+        print("\n".join(doctor_report.codec_versions()))
         return 0
     parser.print_help()
     return 0

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import sys
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from ..core import kernels
 from ..core.storage import without_secrets
@@ -20,14 +22,14 @@ _GOOD, _BAD = "ok     ", "missing"
 
 class _Report:
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self.parts: dict[str, list[tuple[str, str, bool]]] = {}  # what was found: name, what, whether it is good
         self.advice: list[str] = []
 
     def part(self, title: str) -> None:
-        self.lines += ["", title]
+        self.parts[title] = []
 
     def say(self, name: str, what: str, good: bool = True) -> None:
-        self.lines.append(f"  {_GOOD if good else _BAD}  {name:<22} {what}")
+        list(self.parts.values())[-1].append((name, what, good))
 
     def try_(self, name: str, ask: Callable[[], str], advice: str = "") -> bool:
         """Asks; what goes wrong is part of the report."""
@@ -43,6 +45,32 @@ class _Report:
 
 def examine(url: str | None = None) -> str:
     """The report as text; with whether a URL can be read."""
+    r = _examine(url)
+    lines: list[str] = []
+    for title, found in r.parts.items():
+        lines += ["", title]
+        lines += [f"  {_GOOD if good else _BAD}  {name:<22} {what}" for name, what, good in found]
+    lines += ["", "What follows"]
+    lines += [f"  * {line}" for line in r.advice or ["Nothing is missing."]]
+    return "\n".join(lines[1:])
+
+
+def examine_for_programs(url: str | None = None) -> dict[str, Any]:
+    """The same for programs: {"version", "parts": {title: [{"name", "ok", "what"}]}, "advice"}."""
+    r = _examine(url)
+    parts = {
+        title: [{"name": name, "ok": good, "what": what} for name, what, good in found]
+        for title, found in r.parts.items()
+    }
+    return {"version": sys.modules["penstock"].__version__, "parts": parts, "advice": r.advice}
+
+
+def codec_versions() -> list[str]:
+    """The codecs in the native library with their versions: "libpng 1.6.58"."""
+    return ctypes.string_at(kernels.library().codec_versions()).decode().splitlines()
+
+
+def _examine(url: str | None) -> _Report:
     r = _Report()
     r.part("penstock")
     r.say("Python", f"{platform.python_version()}, {'no GIL' if not _has_gil() else 'with GIL'}, {sys.executable}")
@@ -50,6 +78,7 @@ def examine(url: str | None = None) -> str:
         "native library",
         lambda: f"built from the kernels beside it ({kernels.library().digest()[:16]})",
     )
+    r.try_("codecs", lambda: ", ".join(codec_versions()))
     r.part("CPU")
     r.say("processor", f"{_processor()}; {available_cpus()} of {os.cpu_count()} CPUs for this process")
     r.say("instruction sets", _instruction_sets())
@@ -70,9 +99,7 @@ def examine(url: str | None = None) -> str:
             r.say(name, version(name))
         except PackageNotFoundError:
             pass
-    r.part("What follows")
-    r.lines += [f"  * {line}" for line in r.advice or ["Nothing is missing."]]
-    return "\n".join(r.lines[1:])
+    return r
 
 
 def _video(r: _Report) -> None:
