@@ -18,26 +18,24 @@ constexpr int kReordered = 2;          // by most encoders, so that decoders nee
 
 // A decoder that is kept for the next video of the same codec and configuration: opening one takes longer than a frame.
 struct VideoDecoder : Decoder {
-  const int reordered, threads;
+  const int reordered;
 
   // `n_reordered`: how many pictures may have to wait for one that is shown before them.
-  VideoDecoder(const Functions &functions, const VideoIndex &index, int n_reordered, int n_threads)
-      : Decoder(functions, "video", index.codec, index.extradata, options(index, n_reordered, n_threads)),
-        reordered(most(n_reordered)),
-        threads(n_threads) {}
+  VideoDecoder(const Functions &functions, const VideoIndex &index, int n_reordered)
+      : Decoder(functions, "video", index.codec, index.extradata, options(index, n_reordered)),
+        reordered(most(n_reordered)) {}
 
   static int most(int n_reordered) { return std::max(n_reordered, kReordered); }
-  static std::vector<std::pair<const char *, int64_t>> options(const VideoIndex &index, int n_reordered,
-                                                               int n_threads) {
+  static std::vector<std::pair<const char *, int64_t>> options(const VideoIndex &index, int n_reordered) {
     // `runs_of` knows from where on pictures are right. The decoder itself is more careful, and would hold some back.
-    std::vector<std::pair<const char *, int64_t>> found = {{"flags", kOutputCorrupt}, {"threads", n_threads}};
+    std::vector<std::pair<const char *, int64_t>> found = {{"flags", kOutputCorrupt}};
     // H.264 does not have to say how far pictures are out of order. A decoder that learns of it too late drops some;
     // one that lets more of them wait than it has to uses more memory than the caches hold.
     if (!strcmp(index.codec, "h264")) found.emplace_back("has_b_frames", most(n_reordered));
     return found;
   }
-  bool fits(const VideoIndex &index, int n_reordered, int n_threads) const {
-    return codec == index.codec && extradata == index.extradata && reordered >= n_reordered && threads == n_threads;
+  bool fits(const VideoIndex &index, int n_reordered) const {
+    return codec == index.codec && extradata == index.extradata && reordered >= n_reordered;
   }
 };
 
@@ -46,14 +44,14 @@ constexpr size_t kKept = 4;  // decoders that a thread keeps
 // Whoever takes one out owns it, so that a decoder that has failed is not used again.
 class KeptDecoders {
  public:
-  std::unique_ptr<VideoDecoder> take(const Functions &ff, const VideoIndex &index, int reordered, int threads) {
+  std::unique_ptr<VideoDecoder> take(const Functions &ff, const VideoIndex &index, int reordered) {
     for (auto it = kept_.begin(); it != kept_.end(); ++it)
-      if ((*it)->fits(index, reordered, threads)) {
+      if ((*it)->fits(index, reordered)) {
         std::unique_ptr<VideoDecoder> found = std::move(*it);
         kept_.erase(it);
         return found;
       }
-    return std::make_unique<VideoDecoder>(ff, index, reordered, threads);
+    return std::make_unique<VideoDecoder>(ff, index, reordered);
   }
   void give_back(std::unique_ptr<VideoDecoder> decoder) {
     decoder->ff.avcodec_flush_buffers(decoder->context);
@@ -108,7 +106,7 @@ PacketReader unwrapping(const VideoIndex &index, PacketReader read) {
 }
 
 int64_t decode_frames(const PacketReader &read, const VideoIndex &index, const std::vector<int32_t> &wanted,
-                      const std::function<void(int32_t, const Picture &)> &give, int threads) {
+                      const std::function<void(int32_t, const Picture &)> &give) {
   if (wanted.empty()) return 0;
   const Functions *ff = functions();
   if (!ff) fail("[internal error] FFmpeg is not open");
@@ -117,7 +115,7 @@ int64_t decode_frames(const PacketReader &read, const VideoIndex &index, const s
   for (int32_t i : wanted) asked.emplace_back(index.shown[i], i);
   std::sort(asked.begin(), asked.end());
   const std::vector<Run> runs = runs_of(asked, index, read);
-  std::unique_ptr<VideoDecoder> decoder = t_decoders.take(*ff, index, reordered_in(runs, index), threads);
+  std::unique_ptr<VideoDecoder> decoder = t_decoders.take(*ff, index, reordered_in(runs, index));
   int64_t decoded = 0, delivered = 0;
   size_t next = 0;
   const auto first_of = [&](int64_t packet) {

@@ -28,6 +28,6 @@ PacketReader unwrapping(const VideoIndex &index, PacketReader read);
 void check_size(const VideoIndex &index, int32_t frame, const Picture &picture);
 
 // Calls `give(i, picture)` once for each frame number in `wanted` (sorted, each once), in any order. Returns how many
-// pictures were decoded. With several threads the decoder works on so many pictures at once, where the codec allows it.
+// pictures were decoded.
 int64_t decode_frames(const PacketReader &read, const VideoIndex &index, const std::vector<int32_t> &wanted,
-                      const std::function<void(int32_t, const Picture &)> &give, int threads = 1);
+                      const std::function<void(int32_t, const Picture &)> &give);

@@ -15,7 +15,6 @@
 
 namespace {
 
-constexpr int kThreads = 2;   // of the decoder, as no other clip is decoded meanwhile
 constexpr size_t kAhead = 8;  // pictures that wait to be converted
 // Whoever converts is quicker than the decoder. Woken for each picture it would run where the decoder runs, in turns
 // with it; for several at once the system gives it a processor of its own.
@@ -69,9 +68,8 @@ class Stream {
     try {
       std::vector<int32_t> wanted(video_.index.shown.size() - (size_t)next_);
       std::iota(wanted.begin(), wanted.end(), next_);
-      decode_frames(
-          packets_of(video_), video_.index, wanted,
-          [this](int32_t number, const Picture &picture) { hand_over(number, picture); }, kThreads);
+      decode_frames(packets_of(video_), video_.index, wanted,
+                    [this](int32_t number, const Picture &picture) { hand_over(number, picture); });
     } catch (const Stopped &) {
     } catch (const std::exception &e) {
       error = e.what();
