@@ -46,7 +46,7 @@ EXPORT int64_t shift_amounts(const float *numbers, int64_t n, float *by) {
   return n;
 }
 EXPORT_SHORT(shift_amounts)
-EXPORT_RECORDED(shift_amounts)
+EXPORT_INSTRUCTION(shift_amounts)
 """,
     "shift.cu": """
 // form: own
@@ -67,7 +67,7 @@ DEVICE void shift_all(const Launch &l) {
 """,
 }
 SHIFT["shift.cpp"] = SHIFT["shift.cpp"].replace(
-    '#include "core/kernel.h"', '#include "core/kernel.h"\n#include "core/replay.h"'
+    '#include "core/kernel.h"', '#include "core/kernel.h"\n#include "core/program.h"'
 )
 
 PACKAGE = """

@@ -225,7 +225,7 @@ def forgetful(name):
 
         def without(self, *arguments):
             begin(self, *arguments)
-            setattr(self, name, None if name == "_places" else [])
+            setattr(self, name, [])
 
         monkeypatch.setattr(plan_memory.BoundPlan, "__init__", without)
 
