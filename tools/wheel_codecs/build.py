@@ -257,14 +257,19 @@ class Compiler:
         return found
 
     def shared_library_rule(self) -> str:
-        """CMake's rule to link objects of GCC, with its standard library in it, for the old glibc."""
+        """CMake's rule to link objects of GCC, with its standard library in it, for the old glibc.
+
+        Exceptions are unwound by the system's libgcc_s: GCC's static one asks for functions of the building glibc."""
         found = [
             subprocess.run([self.gcc, f"-print-file-name={name}"], stdout=subprocess.PIPE, text=True, check=True)
-            for name in ("libstdc++.a", "libgcc_eh.a", "libgcc.a")
+            for name in ("libstdc++.a", "libgcc_s.so.1", "libgcc.a")
         ]
         runtime = " ".join(f.stdout.strip() for f in found)
         link = "-shared -fPIC -Wl,-s -Wl,--gc-sections <LINK_FLAGS> -Wl,-soname,<TARGET_SONAME> -o <TARGET>"
-        return f"{self.programs / 'cc'} {link} <OBJECTS> <LINK_LIBRARIES> {runtime} -lm -lpthread -ldl"
+        newer = self.folder / self.arch / "lib" / "newer_glibc.o"
+        source = HERE / "newer_glibc.c"
+        run(self.programs / "cc", *FLAGS.split(), "-c", source, "-o", newer, **self.environment)
+        return f"{self.programs / 'cc'} {link} <OBJECTS> {newer} <LINK_LIBRARIES> {runtime} -lm -lpthread -ldl"
 
 
 def stand_in(compiler: Compiler, prefix: Path, name: str, source: str) -> None:
