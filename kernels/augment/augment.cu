@@ -166,7 +166,7 @@ DEVICE void augment_warped(uint8_t *out, const AugmentImage &im, const WarpArgs 
     }
     const float b = (float)(tap[1] ? load(tap[1] + c) : fill);
     const float d = (float)(tap[2] ? load(tap[2] + c) : fill), e = (float)(tap[3] ? load(tap[3] + c) : fill);
-    out[c] = saturate<uint8_t>(warp_mix(warp_mix((float)a, b, weight[0]), warp_mix(d, e, weight[0]), weight[1]));
+    out[c] = saturate<uint8_t>(warp_mix(warp_mix_x((float)a, b, weight[0]), warp_mix_x(d, e, weight[0]), weight[1]));
   }
 }
 

@@ -59,7 +59,7 @@ SHARED void augment_warp(WarpArgs *w, const AugmentArgs &a, const float *step, i
     w->matrix[2] = (float)(x - ((double)m[0] * x + (double)m[1] * y));
     w->matrix[5] = (float)(y - ((double)m[3] * x + (double)m[4] * y));
   }
-  w->fill = a.fill, w->clamp = a.clamp, w->linear = a.linear, w->dims = 2;
+  w->fill = a.fill, w->clamp = a.clamp, w->linear = a.linear, w->dims = 2, w->add_steps = 0;
   for (int d = 0; d < 3; d++) w->origin[d] = 0;
 }
 

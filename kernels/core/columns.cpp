@@ -314,8 +314,19 @@ EXPORT_SHORT(scatter_elements)
 EXPORT_INSTRUCTION(scatter_elements)
 
 // Cosine and sine of n angles.
-EXPORT void cosines_and_sines(const double *radians, int64_t n, double *cosine, double *sine) {
+template <class T>
+static void turn(const T *radians, int64_t n, T *cosine, T *sine) {
   for (int64_t i = 0; i < n; i++) cosine[i] = std::cos(radians[i]), sine[i] = std::sin(radians[i]);
+}
+EXPORT void cosines_and_sines(const double *radians, int64_t n, double *cosine, double *sine) {
+  turn(radians, n, cosine, sine);
 }
 EXPORT_SHORT(cosines_and_sines)
 EXPORT_INSTRUCTION(cosines_and_sines)
+
+// The same of floats, which is not always what doubles are rounded to.
+EXPORT void float_cosines_and_sines(const float *radians, int64_t n, float *cosine, float *sine) {
+  turn(radians, n, cosine, sine);
+}
+EXPORT_SHORT(float_cosines_and_sines)
+EXPORT_INSTRUCTION(float_cosines_and_sines)

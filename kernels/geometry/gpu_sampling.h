@@ -70,7 +70,7 @@ struct Pixels {
   // A share q of the way from the first to the second.
   DEVICE void mix(float (&mixed)[K::C], float q) const {
 #pragma unroll
-    for (int c = 0; c < K::C; c++) mixed[c] = warp_mix((float)pixel[0][c], (float)pixel[N - 1][c], q);
+    for (int c = 0; c < K::C; c++) mixed[c] = warp_mix_x((float)pixel[0][c], (float)pixel[N - 1][c], q);
   }
 };
 // Of three bytes: they are in two words or three.
@@ -114,7 +114,7 @@ struct Pixels<K, N, true> {
       const float a = __uint_as_float(__byte_perm(low, 0x4B000000u, 0x7440 | c));
       const float b = __uint_as_float(c == 0 ? __byte_perm(low, 0x4B000000u, 0x7443)
                                              : __byte_perm(high, 0x4B000000u, 0x7440 | (c - 1)));
-      mixed[c] = (a - kBias) + (b - a) * q;
+      mixed[c] = warp_mix_x(a - kBias, b - kBias, q);
     }
   }
 };
@@ -174,7 +174,7 @@ DEVICE void linear_taps(float (&pixel)[C], const Image<K> &image, int32_t x, int
 #pragma unroll
     for (int c = 0; c < C; c++) {
       row[0][c] = row[1][c];
-      row[1][c] = warp_mix(left[c], right[c], qx);
+      row[1][c] = warp_mix_x(left[c], right[c], qx);
     }
   }
 #pragma unroll

@@ -25,7 +25,8 @@ CLONES void linear_inside(Out *__restrict out, const Source<kDims, In> &s, int64
     for (int c = 0; c < channels; c++) {
       float v[kTaps];
       for (int t = 0; t < kTaps; t++) v[t] = (float)p[neighbour[t] + c];
-      for (int d = 0; d < kDims; d++)
+      for (int t = 0; t < kTaps / 2; t++) v[t] = warp_mix_x(v[2 * t], v[2 * t + 1], s.weight[0][x]);
+      for (int d = 1; d < kDims; d++)
         for (int t = 0; t < kTaps >> (d + 1); t++) v[t] = warp_mix(v[2 * t], v[2 * t + 1], s.weight[d][x]);
       out[x * channels + c] = saturate<Out>(v[0]);
     }
@@ -60,6 +61,11 @@ CLONES int32_t offsets_of(int32_t *__restrict offset, const int32_t *__restrict 
 #define AVX2 __attribute__((target("avx2")))
 #define AVX2_INLINE __attribute__((target("avx2"), always_inline)) inline
 
+// As warp_mix_x and warp_mix.
+AVX2_INLINE __m256 mix_x(__m256 a, __m256 b, __m256 q) {
+  return _mm256_add_ps(_mm256_mul_ps(a, _mm256_sub_ps(_mm256_set1_ps(1), q)), _mm256_mul_ps(b, q));
+}
+
 AVX2_INLINE __m256 mix(__m256 a, __m256 b, __m256 q) { return _mm256_add_ps(a, _mm256_mul_ps(_mm256_sub_ps(b, a), q)); }
 
 // Eight bytes of a row and of the one below it.
@@ -78,8 +84,8 @@ AVX2_INLINE __m256 two_linear(const uint8_t *p, const uint8_t *q, int64_t down, 
   auto neighbour = [&](__m256i order) __attribute__((target("avx2"), always_inline)) {
     return _mm256_cvtepi32_ps(_mm256_shuffle_epi8(bytes, order));
   };
-  return mix(mix(neighbour(OF_BOTH_HALVES(0)), neighbour(OF_BOTH_HALVES(3)), across),
-             mix(neighbour(OF_BOTH_HALVES(8)), neighbour(OF_BOTH_HALVES(11)), across), along);
+  return mix(mix_x(neighbour(OF_BOTH_HALVES(0)), neighbour(OF_BOTH_HALVES(3)), across),
+             mix_x(neighbour(OF_BOTH_HALVES(8)), neighbour(OF_BOTH_HALVES(11)), across), along);
 }
 
 // As linear_inside: four pixels at once, of an image of less than 2^31 bytes.
@@ -167,6 +173,9 @@ AVX512 inline __m512 weights_of_four(const float *weight) {
 AVX512 inline __m512 mix(__m512 a, __m512 b, __m512 q) {
   return _mm512_add_ps(a, _mm512_mul_ps(_mm512_sub_ps(b, a), q));
 }
+AVX512 inline __m512 mix_x(__m512 a, __m512 b, __m512 q) {
+  return _mm512_add_ps(_mm512_mul_ps(a, _mm512_sub_ps(_mm512_set1_ps(1), q)), _mm512_mul_ps(b, q));
+}
 
 // As linear_inside: four pixels at once.
 template <class Out>
@@ -187,9 +196,9 @@ AVX512 void linear_inside_avx512(Out *__restrict out, const Source<2, uint8_t> &
     __m512 left, right;
     const __m512 qx = weights_of_four(across + x), qy = weights_of_four(along + x);
     neighbours_of_four(p, 0, &left, &right);
-    const __m512 upper = mix(left, right, qx);
+    const __m512 upper = mix_x(left, right, qx);
     neighbours_of_four(p, down, &left, &right);
-    const __m512 value = mix(upper, mix(left, right, qx), qy);
+    const __m512 value = mix(upper, mix_x(left, right, qx), qy);
     if constexpr (sizeof(Out) == 1) {
       const __m512i whole = _mm512_cvttps_epi32(_mm512_add_ps(value, half));
       const __m128i bytes = _mm_shuffle_epi8(_mm512_cvtusepi32_epi8(whole), pixels);

@@ -8,7 +8,7 @@
 
 namespace {
 
-// Columns are counted in 32 bits, see warp_coordinate.
+// Columns are counted in 32 bits: AVX2 converts no other integers.
 inline void check_row(int64_t n, int64_t first) {
   if (first + n > INT32_MAX)
     fail("a row of the output has %lld columns, at most %d are accepted", (long long)(first + n), INT32_MAX);
@@ -91,7 +91,8 @@ inline void linear(Out *out, const Source<kDims, In> &s, int64_t x) {
   for (int c = 0; c < s.channels; c++) {
     float v[kTaps];
     for (int t = 0; t < kTaps; t++) v[t] = (float)p[t][c];
-    for (int d = 0; d < kDims; d++)
+    for (int t = 0; t < kTaps / 2; t++) v[t] = warp_mix_x(v[2 * t], v[2 * t + 1], s.weight[0][x]);
+    for (int d = 1; d < kDims; d++)
       for (int t = 0; t < kTaps >> (d + 1); t++) v[t] = warp_mix(v[2 * t], v[2 * t + 1], s.weight[d][x]);
     out[c] = saturate<Out>(v[0]);
   }

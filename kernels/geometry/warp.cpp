@@ -9,12 +9,97 @@
 
 namespace {
 
-// Where a row of the output lies along one axis of the input: the lower of the two neighbours and the weight of the
-// upper one.
-CLONES void axis_row(int32_t *__restrict index, float *__restrict weight, int32_t first, int32_t n, float step,
-                     float rest, int64_t extent, bool linear, bool clamp) {
-  for (int32_t x = 0; x < n; x++)
-    index[x] = warp_split(warp_coordinate(step, first + x, rest), extent, linear, clamp, weight + x);
+constexpr int kRows = 4;       // neighbours of the output, whose coordinates are lanes of a vector
+constexpr int kColumns = 256;  // of a row, before steps are added up anew
+
+typedef float Lanes __attribute__((vector_size(4 * kRows)));
+typedef int32_t Order __attribute__((vector_size(4 * kRows)));
+
+inline void transpose(Lanes (&v)[kRows]) {
+  const Lanes a = __builtin_shuffle(v[0], v[1], Order{0, 4, 1, 5}),
+              b = __builtin_shuffle(v[2], v[3], Order{0, 4, 1, 5});
+  const Lanes c = __builtin_shuffle(v[0], v[1], Order{2, 6, 3, 7}),
+              d = __builtin_shuffle(v[2], v[3], Order{2, 6, 3, 7});
+  v[0] = __builtin_shuffle(a, b, Order{0, 1, 4, 5}), v[1] = __builtin_shuffle(a, b, Order{2, 3, 6, 7});
+  v[2] = __builtin_shuffle(c, d, Order{0, 1, 4, 5}), v[3] = __builtin_shuffle(c, d, Order{2, 3, 6, 7});
+}
+
+// Coordinates along one axis of the input, each computed by itself. `row` is a row of the matrix.
+CLONES void by_themselves(float *__restrict coordinate, const float *row, int dims, int32_t first, int32_t n, float y,
+                          float z) {
+  const float step = row[0], rest = warp_rest(row, dims, y, z);
+  for (int32_t x = 0; x < n; x++) coordinate[x] = warp_coordinate(step, first + x, rest);
+}
+
+// The coordinates in the input, along each of its axes, of kRows rows of the output, block by block. With `add_steps`
+// all is summed in DALI's order, so that ties between neighbours are decided as there.
+template <int kDims>
+class Coordinates {
+ public:
+  float of[kDims][kRows][kColumns];
+
+  explicit Coordinates(const WarpArgs &a) : a_(a) {}
+  // Of the rows from (y, z) on.
+  void begin(int64_t y, int64_t z) {
+    y_ = y + a_.origin[1], z_ = z + a_.origin[2];
+    for (int d = 0; d < kDims; d++) {
+      const float *row = a_.matrix + d * (kDims + 1);
+      for (int r = 0; r < kRows; r++) {
+        float at = row[kDims] + row[0] * 0.5f;
+        at += row[1] * ((float)(y_ + r) + 0.5f);
+        if (kDims == 3) at += row[2] * ((float)z_ + 0.5f);
+        start_[d][r] = at;
+      }
+    }
+    for (int64_t i = a_.origin[0] / kColumns; i > 0; i--) to_next_block();
+  }
+  // Fills in the columns from x on, to the end of a block or of the rows, whichever comes first; tells how many.
+  int32_t fill(int64_t x, int64_t end) {
+    const int64_t column = a_.origin[0] + x;
+    const int skipped = (int)(column % kColumns);
+    const int32_t n = (int32_t)std::min<int64_t>(kColumns - skipped, end - x);
+    if (a_.add_steps) {
+      add_up(skipped, n);
+      to_next_block();
+      return n;
+    }
+    for (int d = 0; d < kDims; d++)
+      for (int r = 0; r < kRows; r++)
+        by_themselves(of[d][r], a_.matrix + d * (kDims + 1), kDims, (int32_t)column, n, (float)(y_ + r), (float)z_);
+    return n;
+  }
+
+ private:
+  float step(int d) const { return a_.matrix[d * (kDims + 1)]; }
+  void to_next_block() {
+    for (int d = 0; d < kDims; d++) start_[d] += kColumns * step(d);
+  }
+  void add_up(int skipped, int32_t n) {
+    Lanes at[kDims];
+    float step[kDims];  // of its own, which nothing that is written can change
+    for (int d = 0; d < kDims; d++) at[d] = start_[d], step[d] = this->step(d);
+    for (int x = 0; x < skipped; x++)
+      for (int d = 0; d < kDims; d++) at[d] += step[d];
+    for (int32_t x = 0; x < n; x += kRows) {  // kColumns is a multiple of kRows
+      for (int d = 0; d < kDims; d++) {
+        Lanes columns[kRows];
+        for (Lanes &c : columns) c = at[d], at[d] += step[d];
+        transpose(columns);
+        for (int r = 0; r < kRows; r++) memcpy(of[d][r] + x, &columns[r], sizeof(Lanes));
+      }
+    }
+  }
+  const WarpArgs &a_;
+  Lanes start_[kDims];
+  int64_t y_ = 0, z_ = 0;
+};
+
+// The lower of two neighbours and the weight of the upper one for each coordinate. Flattened, as a call
+// for each coordinate costs more than all else.
+CLONES __attribute__((flatten)) void split(int32_t *__restrict index, float *__restrict weight,
+                                           const float *__restrict coordinate, int32_t n, int64_t extent, bool linear,
+                                           bool clamp) {
+  for (int32_t x = 0; x < n; x++) index[x] = warp_split(coordinate[x], extent, linear, clamp, weight + x);
 }
 
 template <class Out, int kDims, class In>
@@ -67,21 +152,24 @@ void warp(const Tensor *out, const Tensor *in, const WarpArgs &a, Scratch &scrat
   s.fill = a.clamp ? nullptr : fill;
   // Interpolation takes the fill for an element of the input, so that it has the input's type first.
   const Out outside_value = a.linear ? saturate<Out>(saturate<In>(a.fill)) : saturate<Out>(a.fill);
-  int32_t *index = scratch.array<int32_t>(n * kDims, 1);
-  float *weight = scratch.array<float>(n * kDims, 2);
-  for (int d = 0; d < kDims; d++) s.index[d] = index + d * n, s.weight[d] = weight + d * n;
-  Out *o = out->as<Out>();
+  Coordinates<kDims> coordinates(a);
+  int32_t index[kDims][kColumns];
+  float weight[kDims][kColumns];
+  for (int d = 0; d < kDims; d++) s.index[d] = index[d], s.weight[d] = weight[d];
   for (int64_t z = 0; z < size[2]; z++) {
-    for (int64_t y = 0; y < size[1]; y++, o += n * s.channels) {
-      for (int d = 0; d < kDims; d++) {
-        const float *row = a.matrix + d * (kDims + 1);
-        const float rest = warp_rest(row, kDims, (float)(y + a.origin[1]), (float)(z + a.origin[2]));
-        axis_row(index + d * n, weight + d * n, (int32_t)a.origin[0], (int32_t)n, row[0], rest, s.extent[d], a.linear,
-                 a.clamp);
-      }
-      for (int64_t f = 0; f < frames; f++) {
-        s.data = in->as<In>() + f * in_frame;
-        warp_row(o + f * size[2] * size[1] * n * s.channels, s, n, a.linear, outside_value);
+    for (int64_t y = 0; y < size[1]; y += kRows) {
+      coordinates.begin(y, z);
+      for (int64_t x = 0, columns; x < n; x += columns) {
+        columns = coordinates.fill(x, n);
+        for (int r = 0; r < std::min<int64_t>(kRows, size[1] - y); r++) {
+          for (int d = 0; d < kDims; d++)
+            split(index[d], weight[d], coordinates.of[d][r], (int32_t)columns, s.extent[d], a.linear, a.clamp);
+          for (int64_t f = 0; f < frames; f++) {
+            s.data = in->as<In>() + f * in_frame;
+            Out *const o = out->as<Out>() + (((f * size[2] + z) * size[1] + y + r) * n + x) * s.channels;
+            warp_row(o, s, columns, a.linear, outside_value);
+          }
+        }
       }
     }
   }

@@ -103,7 +103,9 @@ struct Warp : GatherBase {
 #pragma unroll
       for (int t = 0; t < kTaps; t++) v[t] = (float)(tap[t] ? load(tap[t] + c * in.channel) : fill);
 #pragma unroll
-      for (int d = 0; d < 3; d++)
+      for (int t = 0; t < kTaps / 2; t++) v[t] = warp_mix_x(v[2 * t], v[2 * t + 1], weight[0]);
+#pragma unroll
+      for (int d = 1; d < 3; d++)
 #pragma unroll
         for (int t = 0; t < kTaps >> (d + 1); t++) v[t] = warp_mix(v[2 * t], v[2 * t + 1], weight[d]);
       pixel[c] = saturate<Out>(v[0]);

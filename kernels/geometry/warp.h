@@ -10,11 +10,11 @@ struct WarpArgs {
   uint8_t clamp;      // instead of `fill`, the border is repeated
   uint8_t linear;     // interpolates; else the nearest element
   uint8_t dims;       // 2: ...HWC, 3: ...DHWC
+  uint8_t add_steps;  // on the CPU a coordinate is the one before it and a step, as DALI's; else it is that of the GPU
   int64_t origin[3];  // x, y(, z) of the first element of the output in the whole of it
 };
 
 // The coordinate along one axis of the input for the element x of a row of the output whose part of the sum is `rest`.
-// AVX2 converts integers of 32 bits only.
 SHARED float warp_coordinate(float step, int32_t x, float rest) { return step * ((float)x + 0.5f) + rest; }
 
 // What the other axes of the output add to a coordinate of the input. `row` is a row of the matrix.
@@ -54,4 +54,6 @@ SHARED int32_t warp_split(float x, int64_t n, bool linear, bool clamp, float *we
   return i;
 }
 
+// Between neighbours along x, and then along another axis. They are rounded as DALI's, which decides ties.
+SHARED float warp_mix_x(float a, float b, float q) { return a * (1.0f - q) + b * q; }
 SHARED float warp_mix(float a, float b, float q) { return a + (b - a) * q; }

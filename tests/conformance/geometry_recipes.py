@@ -134,7 +134,7 @@ _WARP_OPTIONS: list[dict[str, Any]] = [
 _ROTATE_OPTIONS: list[dict[str, Any]] = [{}, {"keep_size": True}, {"interp_type": NN}, {"fill_value": 42.0}]
 _AXES = ([0.0, 0.0, 1.0], [1.0, 0.5, -0.3])
 
-# Coordinates are float32: up to 2e-4 of a pixel off at the far end of the images here.
+# Volumes are turned by matrices that differ in the last bits.
 _WARP_ULPS = 2048
 
 

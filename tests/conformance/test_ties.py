@@ -70,36 +70,73 @@ def test_nearest_neighbours_in_a_region(theirs, axis, roi):
     assert len(differing) <= len(FEW) / 80 and all(n == 1 for n in differing)
 
 
-ANGLES = np.float32([0, 45, 90, 135, 180, 225, 270, 315, 360, -45, -90, 30, 60, 120, 10, 1, 89.9, 26.56505, 53.1301])
+RNG = np.random.default_rng(8)
+ANGLES = np.float32([*range(-180, 405, 45), 30, 60, 120, 10, 1, 0.1, 0.01, 89.9, 26.56505, 53.1301, 327.56366])
+ANGLES = np.concatenate([ANGLES, RNG.uniform(-400, 400, 20).astype("f4")])
+# Steps are added up along 256 pixels of a row, then anew.
+SHAPES = [(1, 1), (2, 2), (5, 4), (6, 7), (17, 31), (32, 32), (100, 75), (30, 256), (17, 700), (9, 1030), (300, 520)]
 
 
-def rotated(m, image, kwargs):
+def numbered(shape):
+    number = np.arange(np.prod(shape)).reshape(shape)
+    return np.stack([number % 256, number // 256 % 256, number // 65536], -1).astype("u1")
+
+
+def warped(m, op, image, columns, **kwargs):
+    """`columns` are arguments that differ from sample to sample, all of one image."""
+    n = len(next(iter(columns.values())))
+
     def define():
-        x = m.fn.external_source(source=lambda i: [image] * len(ANGLES), layout="HWC")
-        angle = m.fn.external_source(source=lambda i: list(ANGLES))
-        return m.fn.rotate(x, angle=angle, interp_type=m.types.INTERP_NN, fill_value=0, **kwargs)
+        x = m.fn.external_source(source=[[image] * n], cycle=True, layout="DHWC"[-image.ndim :])
+        more = {k: m.fn.external_source(source=[list(v)], cycle=True) for k, v in columns.items()}
+        return getattr(m.fn, op)(x, fill_value=0, **more, **kwargs)
 
-    return outputs(m, define, len(ANGLES))
+    return outputs(m, define, n)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 3), (5, 4), (6, 7), (16, 9), (17, 31), (32, 32), (100, 75)])
-@pytest.mark.parametrize("larger", [(0, 0), (3, 2)])
-def test_nearest_neighbours_of_rotations(theirs, shape, larger):
-    """DALI adds up the step from pixel to pixel of a row in float32, begun anew every 256 pixels, and so decides a
-    tie by what it has rounded until then; ours computes each place by itself. They differ only where a place lies on
-    the border of two pixels, within what the sum over a row is off."""
+def differing(theirs, *args, interp="INTERP_NN", **kwargs):
+    """How many pixels differ, for each sample."""
     import penstock
 
-    h, w = shape
-    size = h + larger[0], w + larger[1]
-    number = np.arange(1, h * w + 1).reshape(h, w)
-    image = np.stack([number % 256, number // 256], -1).astype("u1")
-    ours, want = (rotated(m, image, {"size": size}) for m in (penstock, theirs))
-    error = size[1] * np.spacing(np.float32(max(size)))
-    down, across = np.mgrid[: size[0], : size[1]] + 0.5
-    for degrees, a, b in zip(ANGLES, ours, want):
-        turn = np.deg2rad(float(degrees))
-        y, x = down - size[0] / 2, across - size[1] / 2
-        places = np.cos(turn) * x - np.sin(turn) * y + w / 2, np.sin(turn) * x + np.cos(turn) * y + h / 2
-        off = np.min([np.abs(p - np.round(p)) for p in places], axis=0)
-        assert ((a == b).all(axis=-1) | (off < error)).all(), degrees
+    ours, want = (warped(m, *args, interp_type=getattr(m.types, interp), **kwargs) for m in (penstock, theirs))
+    return [int((a != b).any(axis=-1).sum()) for a, b in zip(ours, want, strict=True)]
+
+
+@pytest.mark.parametrize("interp", ["INTERP_NN", "INTERP_LINEAR"])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("larger", [(0, 0), (3, 2)])
+def test_rotations(theirs, shape, larger, interp):
+    size = shape[0] + larger[0], shape[1] + larger[1]
+    columns = {"angle": ANGLES}
+    assert differing(theirs, "rotate", numbered(shape), columns, size=size, interp=interp) == [0] * len(ANGLES)
+
+
+def test_rotations_of_their_own_size(theirs):
+    columns = {"angle": ANGLES}
+    assert differing(theirs, "rotate", numbered((33, 58)), columns) == [0] * len(ANGLES)
+
+
+@pytest.mark.parametrize("interp", ["INTERP_NN", "INTERP_LINEAR"])
+@pytest.mark.parametrize("quarters", [False, True])
+@pytest.mark.parametrize("size", [(40, 60), (20, 1300), (103, 522)])
+def test_affine_maps(theirs, size, quarters, interp):
+    matrices = RNG.normal(0, [0.4, 1, 50], (40, 2, 3)) + [[0, 0, 60], [0, 0, 40]]
+    matrices = np.float32(np.round(matrices * 4) / 4 if quarters else matrices)
+    columns = {"matrix": matrices}
+    assert differing(theirs, "warp_affine", numbered((90, 120)), columns, size=size, interp=interp) == [0] * 40
+
+
+@pytest.mark.parametrize("quarters", [False, True])
+def test_affine_maps_of_volumes(theirs, quarters):
+    matrices = RNG.normal(0, [0.4, 0.7, 1, 9], (20, 3, 4)) + [[0, 0, 0, 60], [0, 0, 0, 20], [0, 0, 0, 9]]
+    matrices = np.float32(np.round(matrices * 4) / 4 if quarters else matrices)
+    columns = {"matrix": matrices}
+    assert differing(theirs, "warp_affine", numbered((20, 40, 90)), columns, size=(15, 31, 300)) == [0] * 20
+
+
+@pytest.mark.parametrize("axis", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, -2), (0.3, 1, -0.5)])
+def test_rotations_of_volumes(theirs, axis):
+    """Around an axis between those of the volume, the last bits of the matrix are others, which rarely decide."""
+    columns = {"angle": ANGLES}
+    n = differing(theirs, "rotate", numbered((9, 20, 300)), columns, axis=axis, size=(10, 21, 303))
+    assert max(n) <= (2 if np.count_nonzero(axis) > 1 else 0)

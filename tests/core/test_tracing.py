@@ -172,8 +172,9 @@ def test_what_is_written():
     check(rule, whole, real)
 
 
-def test_circles():
-    check(lambda r, f: r.cosine_and_sine(f[:, 0].astype("f8")), real)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_circles(dtype):
+    check(lambda r, f: r.cosine_and_sine(f[:, 0].astype(dtype)), real)
 
 
 def expected_of(rule, *batches):

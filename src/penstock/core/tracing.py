@@ -59,9 +59,10 @@ class Native:
         return np.zeros(shape, dtype)
 
     def cosine_and_sine(self, radians: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of float64, (n,) each."""
+        """Of float32 or float64, (n,) each of the same type."""
         (cosine, at_cosine), (sine, at_sine) = (self.allocate(radians.shape, radians.dtype) for _ in range(2))
-        self.call("cosines_and_sines", radians, radians.size, at_cosine, at_sine)
+        of_floats = "float_" if radians.dtype == np.float32 else ""
+        self.call(f"{of_floats}cosines_and_sines", radians, radians.size, at_cosine, at_sine)
         return cosine, sine
 
     def constant(self, x: Any) -> Any:

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import op_test, per_sample
-from operators.geometry.test_warp_affine import NN, NOT_EMPTY, known, sampled
+from operators.geometry.test_warp_affine import NN, NOT_EMPTY, sampled
 from penstock import fn, pipeline_def, types
 
 
@@ -57,7 +57,6 @@ TestRotate = op_test(
         {"angle": 17.7, "fill_value": 7, "interp_type": NN},
     ],
     errors=[({"size": (3,)}, RuntimeError, "needs 2"), ({"angle": None}, TypeError, "angle")],
-    dali_differs=known(reference),
     **FEW,
 )
 TestBorder = op_test(

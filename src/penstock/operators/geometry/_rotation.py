@@ -7,17 +7,18 @@ from ...core.errors import SampleErrors
 
 
 def around(axis: np.ndarray, c: np.ndarray, s: np.ndarray) -> list[list[np.ndarray]]:
-    """Rows of (n,): Rodrigues' formula for axes (n, 3) of any length and angles given by cosine and sine, (n,) each."""
+    """Rows of (n,): Rodrigues' formula for axes (n, 3) of any length and angles given by cosine and sine, (n,) each, in
+    whose type all is computed."""
     if axis.shape[1] != 3:
         raise ValueError(f"`axis` takes three values (x, y, z), got {axis.shape[1]}")
-    axis = axis.astype("f8")
+    axis = axis.astype(c.dtype)
     x, y, z = axis[:, 0], axis[:, 1], axis[:, 2]
     length = np.sqrt(x * x + y * y + z * z)
     SampleErrors.where(length == 0, lambda i: "`axis` must have a length, got [0, 0, 0]")
     x, y, z = x / length, y / length, z / length
     t = 1 - c
     return [
-        [t * x * x + c, t * x * y - s * z, t * x * z + s * y],
-        [t * x * y + s * z, t * y * y + c, t * y * z - s * x],
-        [t * x * z - s * y, t * y * z + s * x, t * z * z + c],
+        [x * x + c * (1 - x * x), x * y * t - s * z, x * z * t + s * y],
+        [x * y * t + s * z, y * y + c * (1 - y * y), y * z * t - s * x],
+        [x * z * t - s * y, y * z * t + s * x, z * z + c * (1 - z * z)],
     ]

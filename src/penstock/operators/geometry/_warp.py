@@ -93,6 +93,7 @@ class Warp(Operator, abstract=True):
             "clamp": fill is None,
             "linear": self.values["interp_type"] == DALIInterpType.INTERP_LINEAR,
             "dims": dims,
+            "add_steps": True,
             "origin": origin,
         }
 

@@ -18,8 +18,8 @@ class Rotate(Warp):
     Unless `size` or `keep_size` says otherwise, the output is the smallest that holds the rotated input: extents
     `ceil(|R| @ extents)`, plus one where an extent and that of the input's axis that contributes most are not both even
     or both odd, so that the centres stay aligned. The frames of a sequence get the largest size any of them needs.
-    A coordinate is computed in float32 for each pixel; DALI on the CPU adds up steps along a row, so that less than
-    1 % of the values of a photograph differ, nearly all by one.
+    On the CPU coordinates are summed in float32 in DALI's order, so that ties of INTERP_NN fall as there; on the GPU
+    each is computed by itself, as DALI does there, and may be off by 2e-4 of a pixel from the CPU's.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -36,9 +36,8 @@ class Rotate(Warp):
 
     def plan(self, a: Arguments, x: Spec) -> None:
         dims = spatial(x)
-        radians = (a.angle.astype("f4") * np.float32(np.pi / 180)).astype("f8")
-        c, s = a.native.cosine_and_sine(radians)
-        rotation = [[c, -s], [s, c]] if dims == 2 else self._around(a, x, c, s)  # from output to input
+        radians = a.angle.astype("f4") * np.float32(np.pi / 180)
+        rotation = self._rotation(a, dims, radians)
         extent = [x.shape[:, -2 - d] for d in range(dims)]  # x, y(, z)
         size = self.given_size(a, x)
         if size is not None:
@@ -46,18 +45,22 @@ class Rotate(Warp):
         elif self.values["keep_size"]:
             canvas = extent
         else:
-            canvas = _enclosing(a, rotation, extent)
+            canvas = _enclosing(a, self._rotation(a, dims, radians.astype("f8")), extent)
         a.canvas = np.stack(canvas[::-1], axis=1)
-        columns, half = [], [e / 2 for e in canvas]
+        # Of float32 and in DALI's order, which decide ties.
+        columns, back = [], [e.astype("f4") * np.float32(-0.5) for e in canvas]
         for row, e in zip(rotation, extent):
-            columns += [*row, e / 2 - dot(row, half)]
+            columns += [*row, dot(row, back) + e.astype("f4") * np.float32(0.5)]
         a.matrix = np.stack(columns, axis=1)
 
-    def _around(self, a: Arguments, x: Spec, c: np.ndarray, s: np.ndarray) -> list[list[np.ndarray]]:
-        """Rows of (n,): a rotation by the opposite angle."""
+    def _rotation(self, a: Arguments, dims: int, radians: np.ndarray) -> list[list[np.ndarray]]:
+        """From output to input, in the type of the angles (n,): rows of (n,)."""
+        c, s = a.native.cosine_and_sine(radians)
+        if dims == 2:
+            return [[c, -s], [s, c]]
         if a.axis is None:
             raise ValueError("the rotation of a volume needs `axis` (x, y, z)")
-        return [[m.astype("f4").astype("f8") for m in row] for row in around(a.axis, c, -s)]
+        return around(a.axis, c, -s)
 
 
 def _enclosing(a: Arguments, rotation: list[list[np.ndarray]], extent: list[np.ndarray]) -> list[np.ndarray]:

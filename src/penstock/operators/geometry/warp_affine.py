@@ -15,8 +15,8 @@ class WarpAffine(Warp):
 
     Coordinates count from the corner of the first pixel, so the centre of a pixel is at one half. Rows and columns are
     in the order x, y(, z). The matrix is an argument or a second input of shape (2, 3) or (3, 4). Layouts HWC, DHWC and
-    sequences of them; uint8, int16, int32, float32. A coordinate is computed in float32 for each pixel; DALI on the
-    CPU adds up steps along a row, so that less than 1 % of the values of a photograph differ, nearly all by one.
+    sequences of them; uint8, int16, int32, float32. On the CPU coordinates are summed in float32 in DALI's order, so
+    that ties of INTERP_NN fall as there; on the GPU each is computed by itself, as DALI does there.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
