@@ -16,6 +16,9 @@ from .rows import address, reserve
 # Bytes that may be read ahead of the batch that is waited for.
 _MOST_BYTES = 256 << 20
 THREADS_BY_URL = 128  # each waits for one request at a time
+# That are read beyond those that a pipeline makes ahead: a batch may be one request only, and each takes as long as it
+# takes. What they may hold is limited in bytes.
+BATCHES_BY_URL = 16
 
 # Of the structs of these names.
 FETCH, _ = kernels.read_struct(kernels.read_header("read/fetcher.h"), "Fetch")

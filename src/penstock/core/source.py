@@ -95,6 +95,11 @@ class Source(Operator, abstract=True):
         return self.begin(picks, io).wait()
 
     @property
+    def batches_ahead(self) -> int:
+        """Once it is open: how many batches it reads beyond those that the pipeline makes ahead."""
+        return 0
+
+    @property
     def loads_ahead(self) -> bool:
         """Whether `begin` begins anything."""
         return type(self).begin is not Source.begin

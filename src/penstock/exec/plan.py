@@ -84,6 +84,12 @@ class Plan:
         """How many batches are to be on their way beyond those that are asked for: what a GPU is working on."""
         return 0 if self.session is None else self.session.ahead
 
+    @property
+    def batches_read_ahead(self) -> int:
+        """How many batches are to be read beyond those that are made: data that is far away takes its time."""
+        sources = [self.source_op(n) for n in self.sources]
+        return max((op.batches_ahead for op in sources), default=0) if all(op.loads_ahead for op in sources) else 0
+
     def check_device(self) -> None:
         """Raises RuntimeError if the GPU lacks something that an operator needs."""
         for node in self.nodes:

@@ -40,6 +40,8 @@ def explain(plan: Plan, num_threads: int, depth: int, program: bool = False, tri
     """The stages in order, one line an operator. With `program` the column programs of batches; `tried` is what
     autotuning has done so far."""
     lines = [f"{len(plan.stages)} stages, {num_threads} threads, {depth} batches ahead"]
+    if plan.batches_read_ahead:
+        lines[0] += f", {plan.batches_read_ahead} more are read"
     wanted = set(plan.outputs)
     for i, stage in enumerate(plan.stages):
         title = _TITLES.get(stage.kind) or _own_title(stage.nodes[0].op)

@@ -99,6 +99,7 @@ class Runner:
         self._calls = any(plan.source_op(n).called is not None for n in plan.sources)
         prepare(plan, executor)
         self.plan, self.executor = plan, executor
+        executor.made_ahead = self.made_ahead()
         if settings.autotune:
             depth = max(_MOST_AHEAD_ON_GPU if plan.uses_gpu else _MOST_AHEAD, settings.depth)
             self.tuner = Tuner(
@@ -113,10 +114,16 @@ class Runner:
         """What `autotune` has done so far."""
         return [] if self.tuner is None else list(self.tuner.history)
 
-    def most_pending(self) -> int:
-        """How many batches may be on their way. Programs may count on how far ahead their own code is called."""
+    def made_ahead(self) -> int:
+        """How many batches may be made before they are wanted. Programs may count on how far ahead their own code is
+        called."""
         assert self.plan is not None
         return self.settings.depth + (0 if self._calls else self.settings.ahead * self.plan.ahead)
+
+    def most_pending(self) -> int:
+        """How many batches may be on their way."""
+        assert self.plan is not None
+        return self.made_ahead() + self.settings.ahead * self.plan.batches_read_ahead
 
     def next(self, iter_setup: Callable[[], None] | None) -> list[Batch]:
         """The next batch, as it is; `lock` is held. The one behind it is begun before the GPU is waited for, unless it
@@ -165,6 +172,7 @@ class Runner:
             if setting.num_threads != self.settings.num_threads:
                 self.executor.set_threads(setting.num_threads)
             self.settings.set_tuned(*setting)
+            self.executor.made_ahead = self.made_ahead()
 
     def _fill_queue(self, iter_setup: Callable[[], None] | None) -> None:
         """Asks for as many batches as may be on their way, without waiting for `feed_input`."""

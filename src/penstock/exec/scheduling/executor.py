@@ -42,7 +42,8 @@ _TIGHT_LOOPS = 4
 
 
 class Executor:
-    """Runs a plan in the background. `schedule` asks for a batch, `share` waits for the oldest one asked for."""
+    """Runs a plan in the background. `schedule` asks for a batch, `share` waits for the oldest one asked for. Of those
+    that were asked for the first `made_ahead` are made, the others only read."""
 
     def __init__(self, plan: Plan, num_threads: int, policy: Policy, statistics: Statistics):
         self.plan, self.statistics = plan, statistics
@@ -52,6 +53,7 @@ class Executor:
         n = _IN_FLIGHT if plan.session is None else plan.session.at_once if plan.waits else _BEGUN_AT_ONCE
         self._workers = Workers(self._production, n, loader_runs=plan.session is None)
         self._next = 0
+        self.made_ahead = 1
         self._seen: State | None = None  # behind the last batch that was given out; None: nothing is on its way
         self.rows: np.ndarray | None = None  # which samples of its iteration the last batch has
         self._left_ns = 0  # when the last batch was given out
@@ -89,6 +91,7 @@ class Executor:
             if at_once and len(self._tickets) == 1 and self._makes_at_once():
                 ticket.is_waiting = True
             else:
+                self._workers.make_up_to(self._tickets[0].index + self.made_ahead)
                 self._begin(self._tickets[0])
                 self._workers.ask(ticket)
         self.statistics.worked(begin)
@@ -139,6 +142,7 @@ class Executor:
         """Waits until nothing is done for the last tickets any more. Sources that can go back are where they were."""
         for ticket in tickets:
             ticket.dropped = True
+        self._workers.look_again()
         for ticket in tickets:
             self._begin(ticket)
             self._workers.wait(ticket)
@@ -165,6 +169,9 @@ class Executor:
             self.statistics.waited(time.monotonic_ns() - begin)
             self._tickets.popleft()
             self._seen = ticket.after or self._seen
+            if len(self._tickets) >= self.made_ahead:
+                self._workers.make_up_to(self._tickets[0].index + self.made_ahead)
+                self._workers.look_again()
         if ticket.error is not None:
             try:
                 raise ticket.error
@@ -260,7 +267,8 @@ class _Production:
         self.ended = False  # a source has come to its end; no more is taken from any until the next epoch begins
         self._took: tuple[int, ...] = (_BRIEF_NS,)  # what the last batches took, in ns
         # Batches that are loaded at once. Other sources than those that read are asked for one after the other.
-        self.loads_at_once = _LOADED_AT_ONCE if all(op.loads_ahead for _, op in self._sources) else 1
+        reads = all(op.loads_ahead for _, op in self._sources)
+        self.loads_at_once = _LOADED_AT_ONCE + plan.batches_read_ahead if reads else 1
 
     def begin(self, ticket: Ticket) -> None:
         """Takes picks, in order, so that an iteration depends on nothing but those before it, and begins to load

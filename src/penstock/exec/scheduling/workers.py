@@ -113,6 +113,7 @@ def check_not_busy(production: _Production) -> None:
 
 
 _Queue = queue.SimpleQueue  # of tickets; None ends the thread
+_LOOK_AGAIN = Ticket(-1, 0)  # no batch: something has changed
 
 
 class Workers:
@@ -130,6 +131,7 @@ class Workers:
         self._pid = 0
         self._core = SharedCore(production.can_share_a_core)
         self.stopping = self.exiting = False
+        self._made_before = 0  # the number of the first batch that is only read for now
 
     def start(self) -> None:
         """Starts the threads, the first time. RuntimeError if they can't work any more."""
@@ -166,6 +168,18 @@ class Workers:
 
     def ask(self, ticket: Ticket) -> None:
         self._to_load.put(ticket)
+
+    def make_up_to(self, index: int) -> None:
+        """Which batches are to be made from now on: those before this one."""
+        self._made_before = index
+
+    def look_again(self) -> None:
+        """To be called where other batches may be due."""
+        self._to_load.put(_LOOK_AGAIN)
+
+    def is_due(self, ticket: Ticket) -> bool:
+        """Whether a batch that is read is to be made."""
+        return ticket.index < self._made_before or ticket.dropped or self.stopping
 
     def ran(self, ticket: Ticket) -> None:
         """Tells what the calling thread has run."""
@@ -233,10 +247,14 @@ def _load_loop(
     begun: deque[Ticket] = deque()  # so that what reads never waits for us
     ended = mostly_loaded = False  # the latter of the first that was begun
     while begun or not ended:
-        while not ended and (not begun or (len(begun) < workers.loads_at_once and not todo.empty())):
+        while not ended and (
+            not begun or not workers.is_due(begun[0]) or (len(begun) < workers.loads_at_once and not todo.empty())
+        ):
             ticket = todo.get()
             ended = ticket is None
-            if ticket is not None and (workers.loads_at_once == 1 or _work(workers, production, ticket, "begin")):
+            if ticket is None or ticket is _LOOK_AGAIN:
+                continue
+            if workers.loads_at_once == 1 or _work(workers, production, ticket, "begin"):
                 begun.append(ticket)
             ticket = None  # an idle thread keeps no batch alive
         if not begun:

@@ -18,7 +18,7 @@ import numpy as np
 from ...core import dtypes, kernels, storage
 from ...core.batch import Batch, Spec
 from ...core.errors import SampleErrors
-from ...core.fetch import FETCH, OUTPUT, Fetch
+from ...core.fetch import BATCHES_BY_URL, FETCH, OUTPUT, Fetch
 from ...core.op import Arguments
 from ...core.picks import Picks
 from ...core.rows import MAX_DIMS, TENSOR, ArgumentRows, address, allocate, check_dims
@@ -223,6 +223,13 @@ class RecordReader(ShardedSource, abstract=True):
         self.request["outputs"], self.request["n_out"] = at, len(self.known)
         self.request["direct"], self.request["allow_empty"] = bool(self.values.get("use_o_direct")), self.allow_empty
         return len(self.records)
+
+    @property
+    def batches_ahead(self) -> int:
+        """A quarter of an epoch at most, so that what the next one reads again is in the cache by then."""
+        if not self.size or not self.records.objects.has_urls:
+            return 0
+        return min(BATCHES_BY_URL, self.size // self.values["num_shards"] // self._batch_size // 4)
 
     def lengths_found(self) -> np.ndarray | None:
         return self.records.sizes()

@@ -136,6 +136,10 @@ class Mix(Source, Seeded):
         has_own = own is not None and own >= 0
         self.shared_seed = own if has_own else seed if self.num_shards == 1 else _SHARED_SEED
 
+    @property
+    def batches_ahead(self) -> int:
+        return max(source.batches_ahead for source in self.sources)
+
     @cached_property
     def _begins(self) -> np.ndarray:
         """(readers + 1,) where the numbers of each reader's samples begin among those of all."""

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches that are read by URL are asked for far ahead, whatever the depth of the queue; no more of them are made."""
+
+import time
+
+import numpy as np
+import pytest
+
+from object_server import serving
+from penstock import fn, pipeline_def
+from penstock.core.fetch import BATCHES_BY_URL
+
+pytest.importorskip("obstore")
+
+SIZE, DEPTH = 4, 2
+MANY = BATCHES_BY_URL + DEPTH
+SAMPLES = SIZE * 4 * MANY
+
+
+@pytest.fixture
+def server():
+    with serving({f"data/{i:04}.bin": b"%04d" % i for i in range(SAMPLES)}) as server:
+        yield server
+
+
+def pipeline(server, seen=None, **more):
+    def look(x):
+        seen.append(bytes(x))
+        return x
+
+    @pipeline_def(**{"batch_size": SIZE, "num_threads": 2, "prefetch_queue_depth": DEPTH, **more})
+    def pipe():
+        names = [f"{server.url}/data/{i:04}.bin" for i in range(SAMPLES)]
+        data, labels = fn.readers.file(files=names, name="reader")
+        return data if seen is None else fn.python_function(data, function=look), labels
+
+    return pipe()
+
+
+def wait_until(happened):
+    return any(happened() or time.sleep(0.01) for _ in range(6000))
+
+
+def labels_of(batch):
+    return np.array(batch[1].as_array()).ravel().tolist()
+
+
+def test_they_are_asked_for_and_not_made(server):
+    seen = []
+    pipe = pipeline(server, seen)
+    assert labels_of(pipe.run()) == list(range(SIZE))
+    assert wait_until(lambda: len(server.asked) >= SIZE * (1 + MANY)), "as many are read as the pipeline may"
+    assert wait_until(lambda: len(seen) >= SIZE * (1 + DEPTH))
+    assert len(server.asked) == SIZE * (1 + MANY) and len(seen) == SIZE * (1 + DEPTH)
+    for i in range(1, 5):
+        assert labels_of(pipe.run()) == list(range(i * SIZE, (i + 1) * SIZE))
+    pipe.close()
+
+
+def test_those_that_are_read_are_dropped(server):
+    pipe = pipeline(server)
+    first = [labels_of(pipe.run()) for _ in range(3)]
+    assert wait_until(lambda: len(server.asked) >= SIZE * (3 + MANY))
+    pipe.reset()
+    assert [labels_of(pipe.run()) for _ in range(3)] == first
+    pipe.close()
+
+
+@pytest.mark.parametrize("taken", [1, 7])
+def test_checkpoints_are_behind_the_batch_that_was_given_out(server, taken):
+    pipe = pipeline(server, enable_checkpointing=True)
+    for _ in range(taken):
+        pipe.run()
+    checkpoint = pipe.checkpoint()
+    following = [labels_of(pipe.run()) for _ in range(3)]
+    pipe.close()
+    resumed = pipeline(server, checkpoint=checkpoint)
+    assert [labels_of(resumed.run()) for _ in range(3)] == following
+    resumed.close()
+
+
+def test_an_error_comes_with_its_batch(server):
+    del server.objects[f"data/{SIZE * 5:04}.bin"]
+    pipe = pipeline(server)
+    for _ in range(5):
+        pipe.run()
+    with pytest.raises(RuntimeError, match=f"{SIZE * 5:04}.bin"):
+        pipe.run()
+    assert labels_of(pipe.run()) == list(range(SIZE * 6, SIZE * 7))
+    pipe.close()
+
+
+def test_files_are_not_read_so_far_ahead(tmp_path):
+    (tmp_path / "a").write_bytes(b"a")
+
+    @pipeline_def(batch_size=1, num_threads=1, prefetch_queue_depth=DEPTH)
+    def pipe():
+        return fn.readers.file(files=[str(tmp_path / "a")])[0]
+
+    p = pipe()
+    p.run()
+    assert "more are read" not in str(p.explain())
+
+
+def test_no_more_than_a_quarter_of_an_epoch(server):
+    pipe = pipeline(server, batch_size=SAMPLES // 11)
+    pipe.build()
+    assert f"{DEPTH} batches ahead, 2 more are read" in str(pipe.explain())
+
+
+def test_it_is_explained(server):
+    pipe = pipeline(server)
+    pipe.build()
+    assert f"{DEPTH} batches ahead, {BATCHES_BY_URL} more are read" in str(pipe.explain())
