@@ -88,10 +88,10 @@ class Executor:
             ticket = Ticket(self._next, batch_size, ahead)
             self._next += 1
             self._tickets.append(ticket)
+            self._workers.make_up_to(self._tickets[0].index + self.made_ahead)
             if at_once and len(self._tickets) == 1 and self._makes_at_once():
                 ticket.is_waiting = True
             else:
-                self._workers.make_up_to(self._tickets[0].index + self.made_ahead)
                 self._begin(self._tickets[0])
                 self._workers.ask(ticket)
         self.statistics.worked(begin)
