@@ -99,7 +99,7 @@ class Runner:
         self._calls = any(plan.source_op(n).called is not None for n in plan.sources)
         prepare(plan, executor)
         self.plan, self.executor = plan, executor
-        executor.made_ahead = self.made_ahead()
+        executor.depth = settings.depth
         if settings.autotune:
             depth = max(_MOST_AHEAD_ON_GPU if plan.uses_gpu else _MOST_AHEAD, settings.depth)
             self.tuner = Tuner(
@@ -172,7 +172,7 @@ class Runner:
             if setting.num_threads != self.settings.num_threads:
                 self.executor.set_threads(setting.num_threads)
             self.settings.set_tuned(*setting)
-            self.executor.made_ahead = self.made_ahead()
+            self.executor.depth = self.settings.depth
 
     def _fill_queue(self, iter_setup: Callable[[], None] | None) -> None:
         """Asks for as many batches as may be on their way, without waiting for `feed_input`."""

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def, types
-from penstock.exec.scheduling import executor
-from penstock.exec.scheduling.executor import _Production
+from penstock.exec.scheduling import executor, production
+from penstock.exec.scheduling.production import Production
 from penstock.exec.scheduling.workers import Workers
 
 N = 4
@@ -48,7 +48,7 @@ def test_results_are_those_of_other_threads(made, monkeypatch):
     ours = [values(pipe, k) for k in range(12)]
     assert made, "no batch was made at once"
     assert set(made) == {threading.current_thread()}
-    monkeypatch.setattr(_Production, "is_brief", lambda self: False)
+    monkeypatch.setattr(Production, "is_brief", lambda self: False)
     pipe = fed()
     for k, (x, random) in enumerate(ours):
         y, same = values(pipe, k)
@@ -77,7 +77,7 @@ def numbers(pipe):
 
 @pytest.mark.parametrize("depth", [1, 2, 4])
 def test_who_comes_back_soon_makes_batches_itself_and_who_pauses_finds_them_made(depth, made, monkeypatch):
-    monkeypatch.setattr(executor, "_BRIEF_NS", 10**12)
+    monkeypatch.setattr(production, "_BRIEF_NS", 10**12)
     pipe, ours, seen = unfed(prefetch_queue_depth=depth), [], []
     for k in range(40):
         monkeypatch.setattr(executor, "_TIGHT_LOOP_NS", 10**15 if k < 15 or k >= 30 else 0)
@@ -87,7 +87,7 @@ def test_who_comes_back_soon_makes_batches_itself_and_who_pauses_finds_them_made
     assert seen[10:15] + seen[38:] == [(1, 0)] * 7
     assert seen[16:30] == [(0, depth)] * 14
     assert set(made) == {threading.current_thread()}
-    monkeypatch.setattr(executor, "_BRIEF_NS", 0)
+    monkeypatch.setattr(production, "_BRIEF_NS", 0)
     del made[:]
     again = unfed(prefetch_queue_depth=depth)
     assert [numbers(again) for _ in range(40)] == ours
@@ -95,7 +95,7 @@ def test_who_comes_back_soon_makes_batches_itself_and_who_pauses_finds_them_made
 
 
 def test_who_comes_back_soon_is_not_given_what_takes_long(made, monkeypatch):
-    monkeypatch.setattr(executor, "_BRIEF_NS", 0)
+    monkeypatch.setattr(production, "_BRIEF_NS", 0)
     monkeypatch.setattr(executor, "_TIGHT_LOOP_NS", 10**15)
     pipe = unfed()
     for _ in range(10):
@@ -119,16 +119,16 @@ def test_an_interrupted_batch_is_not_lost(where, is_after, made, monkeypatch):
     expected = [values(pipe, k) for pipe in [fed()] for k in range(10)]
     pipe = fed()
     ours = [values(pipe, k) for k in range(6)]
-    method = getattr(_Production, where)
+    method = getattr(Production, where)
 
     def interrupted(self, ticket):
-        monkeypatch.setattr(_Production, where, method)
+        monkeypatch.setattr(Production, where, method)
         if is_after:
             method(self, ticket)
         raise KeyboardInterrupt
 
     del made[:]
-    monkeypatch.setattr(_Production, where, interrupted)
+    monkeypatch.setattr(Production, where, interrupted)
     pipe.feed_input("x", batch(6))
     with pytest.raises(KeyboardInterrupt):
         pipe.run()

@@ -14,27 +14,19 @@ import numpy as np
 
 from ...core.batch import Batch
 from ...core.clocks import clocks
-from ...core.errors import DataError, PipelineError, WorkerError, different_sizes
-from ..context import Context, explain_failure
 from ..plan import Plan
 from ..ranges import in_range
 from .called import CalledSources
 from .checkpoint import State
 from .policy import Policy
-from .producer import Producer
+from .production import Production
 from .statistics import Statistics
 from .workers import Ticket, Workers, check_not_busy
 
 # While one batch keeps the native threads busy the next is planned, so they never wait for Python.
 _IN_FLIGHT = 2
 _BEGUN_AT_ONCE = 3  # those of a GPU: while one's files are read, another's are copied
-_LOADED_AT_ONCE = 4
 _EXIT_SECONDS = 1.0
-# Where one of the last batches took less than this to run, the thread that loads also runs: to wake another one and to
-# take turns with it at Python's lock takes longer than what overlaps is worth. Those of a GPU overlap: so little passes
-# until it is through with one that the next has to be there by then.
-_BRIEF_NS = 3_000_000
-_REMEMBERED = 8
 # A consumer that asks for the next batch within this time, so many times in a row, makes brief batches itself. Made
 # ahead they would not be there much sooner, and each would cost both threads what it takes to wake the other.
 _TIGHT_LOOP_NS = 150_000
@@ -42,18 +34,18 @@ _TIGHT_LOOPS = 4
 
 
 class Executor:
-    """Runs a plan in the background. `schedule` asks for a batch, `share` waits for the oldest one asked for. Of those
-    that were asked for the first `made_ahead` are made, the others only read."""
+    """Runs a plan in the background. `schedule` asks for a batch, `share` waits for the oldest one asked for. Where
+    data is read further ahead than batches are made, the first `depth` of these are made, and the others only read."""
 
     def __init__(self, plan: Plan, num_threads: int, policy: Policy, statistics: Statistics):
         self.plan, self.statistics = plan, statistics
         self._tickets: deque[Ticket] = deque()
-        self._production = _Production(plan, num_threads, policy, statistics)
+        self._production = Production(plan, num_threads, policy, statistics)
         self.set_threads = self._production.producer.set_threads
         n = _IN_FLIGHT if plan.session is None else plan.session.at_once if plan.waits else _BEGUN_AT_ONCE
         self._workers = Workers(self._production, n, loader_runs=plan.session is None)
         self._next = 0
-        self.made_ahead = 1
+        self.depth = 1
         self._seen: State | None = None  # behind the last batch that was given out; None: nothing is on its way
         self.rows: np.ndarray | None = None  # which samples of its iteration the last batch has
         self._left_ns = 0  # when the last batch was given out
@@ -88,7 +80,7 @@ class Executor:
             ticket = Ticket(self._next, batch_size, ahead)
             self._next += 1
             self._tickets.append(ticket)
-            self._workers.make_up_to(self._tickets[0].index + self.made_ahead)
+            self._workers.make_up_to(self._first_that_is_only_read())
             if at_once and len(self._tickets) == 1 and self._makes_at_once():
                 ticket.is_waiting = True
             else:
@@ -169,8 +161,8 @@ class Executor:
             self.statistics.waited(time.monotonic_ns() - begin)
             self._tickets.popleft()
             self._seen = ticket.after or self._seen
-            if len(self._tickets) >= self.made_ahead:
-                self._workers.make_up_to(self._tickets[0].index + self.made_ahead)
+            if self._tickets and self.plan.batches_read_ahead:
+                self._workers.make_up_to(self._first_that_is_only_read())
                 self._workers.look_again()
         if ticket.error is not None:
             try:
@@ -181,6 +173,12 @@ class Executor:
         self.rows = ticket.rows
         self._left_ns = time.monotonic_ns()
         return ticket.outputs
+
+    def _first_that_is_only_read(self) -> int:
+        """The number of the first batch that was asked for and is not to be made yet."""
+        if not self.plan.batches_read_ahead:
+            return self._next
+        return self._tickets[0].index + self.depth + self.plan.ahead
 
     def _makes_at_once(self) -> bool:
         return self.plan.is_prompt and self._production.is_brief()
@@ -251,144 +249,6 @@ class Executor:
         self._workers.stop()
         for node in self.plan.sources:
             self.plan.source_op(node).close()
-
-
-class _Production:
-    """What the threads do: one picks and loads, the others run."""
-
-    def __init__(self, plan: Plan, num_threads: int, policy: Policy, statistics: Statistics):
-        self.plan, self.policy, self.statistics = plan, policy, statistics
-        self._sources = [(node, plan.source_op(node)) for node in plan.sources]
-        self.producer = Producer(plan, policy, num_threads, statistics.record)
-        for node in plan.sources:
-            plan.source_op(node).copier = self.producer.io
-        self.position = 0
-        self.keeps_state = False  # for checkpoints
-        self.ended = False  # a source has come to its end; no more is taken from any until the next epoch begins
-        self._took: tuple[int, ...] = (_BRIEF_NS,)  # what the last batches took, in ns
-        # Batches that are loaded at once. Other sources than those that read are asked for one after the other.
-        reads = all(op.loads_ahead for _, op in self._sources)
-        self.loads_at_once = _LOADED_AT_ONCE + plan.batches_read_ahead if reads else 1
-
-    def begin(self, ticket: Ticket) -> None:
-        """Takes picks, in order, so that an iteration depends on nothing but those before it, and begins to load
-        them."""
-        begin = clocks()
-        try:
-            context = ticket.context = self._pick(ticket)
-        finally:
-            if self.keeps_state:
-                ticket.after = self.state(ticket.index + 1)
-        self.producer.begin(context, ticket.picks)
-        self.statistics.worked(begin)
-
-    def load(self, ticket: Ticket) -> None:
-        """Waits until what was begun is loaded; begins with it if nobody has."""
-        if ticket.context is None:
-            self.begin(ticket)
-        assert ticket.context is not None
-        begin = clocks()
-        ticket.context, ticket.picks, _ = self.producer.load(ticket.context, ticket.picks)
-        if self.plan.turns is not None:
-            self.plan.turns.enter(ticket.index)
-        ticket.is_brief = self.is_brief()
-        self.statistics.worked(begin)
-
-    @property
-    def can_share_a_core(self) -> bool:
-        """Whether the threads mostly wait for each other, and run no code of the user's, which might start threads and
-        processes of its own."""
-        return self.plan.uses_gpu and not self.plan.runs_users_code
-
-    def is_brief(self) -> bool:
-        """Whether batches take little time, but for what the GPU does."""
-        return min(self._took) < _BRIEF_NS
-
-    def state(self, iteration: int) -> State:
-        states = [self.plan.source_op(n).saved() for n in self.plan.sources]
-        return State(iteration, self.position, self.ended, states)
-
-    def _pick(self, ticket: Ticket) -> Context:
-        if ticket.before is None:
-            ticket.before = [op.state() for _, op in self._sources]
-            ticket.position, ticket.ended = self.position, self.ended
-        self.position = ticket.position  # also of a ticket whose maker was interrupted
-        if self.ended:
-            raise StopIteration
-        n = ticket.batch_size
-        epoch = position = None
-        decided = ""  # the source that said how many samples there are
-        for node, op in self._sources:
-            begin = time.monotonic_ns()
-            try:
-                picks = op.take(n, ticket.index)
-            except StopIteration:
-                self.ended = True
-                raise
-            except (DataError, WorkerError) as e:
-                raise PipelineError(node.describe(str(e))) from e.__cause__
-            except (OSError, ValueError) as e:
-                if op.sets_batch_size:  # an exception of the user's own code stays what it is
-                    raise
-                raise explain_failure(Context(0, np.zeros(0), np.zeros(0), ticket.index), node, e) from None
-            if op.sets_batch_size:
-                if decided and len(picks) != n:
-                    raise PipelineError(node.describe(different_sizes(len(picks), decided, n)))
-                n, decided = len(picks), node.name
-                self.statistics.sourced(node.number, time.monotonic_ns() - begin, False)
-            ticket.picks[node.number] = picks
-            if epoch is None and "position" in picks.columns:
-                epoch, position = picks.columns["epoch"], picks.columns["position"]
-        if position is None or epoch is None:
-            epoch, position = np.zeros(n, "u4"), np.arange(self.position, self.position + n)
-        self.position += n
-        self.policy.seen = self.position
-        return Context(n, epoch, position, ticket.index)
-
-    def run(self, ticket: Ticket) -> None:
-        """Has a batch made that is loaded. If the GPU has to be waited for, `settle` does the rest."""
-        context = ticket.context
-        assert context is not None
-        begin, now = clocks(), time.monotonic_ns()
-        try:
-            if context.values or not self.plan.sources:
-                ticket.started = self.producer.start(context)
-                self._took = (*self._took[1 - _REMEMBERED :], time.monotonic_ns() - now)
-                if context.gpu is not None and isinstance(ticket.started, list):
-                    ticket.waits = True
-                    return
-            self._complete(ticket, context)
-        finally:
-            if self.plan.turns is not None:
-                self.plan.turns.leave(ticket.index)
-            self.statistics.worked(begin)
-
-    def settle(self, ticket: Ticket) -> None:
-        """Waits for the GPU, and does what is left to do."""
-        assert ticket.context is not None
-        begin, ticket.waits = clocks(), False
-        try:
-            self._complete(ticket, ticket.context)
-        finally:
-            self.statistics.worked(begin)
-
-    def _complete(self, ticket: Ticket, context: Context) -> None:
-        started, ticket.started = ticket.started, None
-        ticket.outputs, ticket.rows = self.producer.produce(context, ticket.picks, 0, started)
-
-    def end(self) -> None:
-        """Tells sources that wait for something that the pipeline ends."""
-        for node in self.plan.sources:
-            self.plan.source_op(node).stop_waiting()
-
-    def go_back(self, ticket: Ticket) -> None:
-        """To where things were before a ticket's samples were picked. Nothing runs meanwhile."""
-        if ticket.before is None:
-            return
-        self.position, self.ended = ticket.position, ticket.ended
-        for node, state in zip(self.plan.sources, ticket.before):
-            if state is not None:
-                self.plan.source_op(node).restore(state)
 
 
 _LIVE: weakref.WeakSet[Workers] = weakref.WeakSet()

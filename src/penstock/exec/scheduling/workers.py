@@ -24,7 +24,7 @@ from .checkpoint import State
 from .shared_core import SharedCore
 
 if TYPE_CHECKING:
-    from .executor import _Production
+    from .production import Production
 
 # How long a pipeline that is closed or collected waits for a thread that is in a user's callback.
 _STOP_SECONDS = 5.0
@@ -85,7 +85,7 @@ class _Busy(threading.local):
     """For which pipelines the thread is at work; more than one if their functions and sources run other pipelines."""
 
     def __init__(self) -> None:
-        self.productions: list[_Production] = []
+        self.productions: list[Production] = []
 
 
 _BUSY = _Busy()
@@ -95,7 +95,7 @@ class busy_with:
     """While the thread makes a batch of the pipeline, or what belongs to one. Keeps no exception alive, as a generator
     would."""
 
-    def __init__(self, production: _Production):
+    def __init__(self, production: Production):
         _BUSY.productions.append(production)
 
     def __enter__(self) -> None: ...
@@ -104,7 +104,7 @@ class busy_with:
         _BUSY.productions.pop()
 
 
-def check_not_busy(production: _Production) -> None:
+def check_not_busy(production: Production) -> None:
     """RuntimeError in a thread that is at work for the pipeline: it would wait for itself for ever."""
     if any(p is production for p in _BUSY.productions):
         raise RuntimeError(
@@ -119,7 +119,7 @@ _LOOK_AGAIN = Ticket(-1, 0)  # no batch: something has changed
 class Workers:
     """A thread that picks and loads, `n` that run what is loaded, and one that waits for the GPU."""
 
-    def __init__(self, production: _Production, n: int, loader_runs: bool):
+    def __init__(self, production: Production, n: int, loader_runs: bool):
         """`loader_runs`: the thread that loads also runs those batches that take little time."""
         self._production = weakref.ref(production)
         self._to_load: _Queue[Ticket | None] = _Queue()
@@ -242,7 +242,7 @@ class Workers:
 
 
 def _load_loop(
-    workers: Workers, production: weakref.ref[_Production], todo: _Queue, loaded: _Queue, started: _Queue
+    workers: Workers, production: weakref.ref[Production], todo: _Queue, loaded: _Queue, started: _Queue
 ) -> None:
     begun: deque[Ticket] = deque()  # so that what reads never waits for us
     ended = mostly_loaded = False  # the latter of the first that was begun
@@ -274,7 +274,7 @@ def _load_loop(
         ticket = None
 
 
-def _run_loop(workers: Workers, production: weakref.ref[_Production], todo: _Queue, started: _Queue) -> None:
+def _run_loop(workers: Workers, production: weakref.ref[Production], todo: _Queue, started: _Queue) -> None:
     while (ticket := todo.get()) is not None:
         if _work(workers, production, ticket, "run"):
             _hand_on(ticket, started)
@@ -282,7 +282,7 @@ def _run_loop(workers: Workers, production: weakref.ref[_Production], todo: _Que
         ticket = None
 
 
-def _settle_loop(workers: Workers, production: weakref.ref[_Production], todo: _Queue) -> None:
+def _settle_loop(workers: Workers, production: weakref.ref[Production], todo: _Queue) -> None:
     while (ticket := todo.get()) is not None:
         if _work(workers, production, ticket, "settle"):
             _hand_on(ticket, todo)
@@ -299,7 +299,7 @@ def _hand_on(ticket: Ticket, started: _Queue) -> None:
 
 
 def _work(
-    workers: Workers, reference: weakref.ref[_Production], ticket: Ticket, task: str, is_users: bool = False
+    workers: Workers, reference: weakref.ref[Production], ticket: Ticket, task: str, is_users: bool = False
 ) -> bool:
     """Does a task of the production for a ticket; says whether it succeeded. In a thread of the user's interrupts are
     raised, as they have nothing to do with the batch."""
