@@ -89,9 +89,9 @@ build: $(VENV)/.core ## build the native library into src/penstock
 conformance: build $(VENV)/.test $(VENV)/.conformance ## compare with the real DALI 2.4 (SAMPLE=1: a part of it); writes docs/conformance.md
 	$(PY) -m pytest -q tests/conformance $(if $(SAMPLE),--sample)
 
-bench: build $(VENV)/.test $(VENV)/.conformance ## run the benchmarks on DATA=folder; writes bench/results and the tables of README.md
+bench: build $(VENV)/.test $(VENV)/.conformance ## run the benchmarks on DATA=folder; writes bench/results and docs/benchmarks.md
 	@set -e; for script in $$(grep -l __main__ bench/*.py); do echo "== $$script"; $(PY) $$script --data $(DATA); done
-	@$(PY) tools/readme_bench.py
+	@$(PY) tools/benchmarks_page.py
 
 gpu-test: build $(VENV)/.test ## run the GPU's tests on a GPU of this machine (without one: on an emulated device, by `make test`)
 	PENSTOCK_TEST_GPU=1 $(PY) -m pytest -q tests/gpu tests/operators -k gpu
