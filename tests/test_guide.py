@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code in docs/guide.md and README.md runs, and lines with `# -> value` give that value."""
+"""The code in docs/guide.md, README.md and docs/from_torchvision.md runs, and lines with `# -> value` give that value."""
 
 import ast
 import importlib.util
@@ -58,11 +58,12 @@ def test_guide(checkout):
     assert (checkout / "trace.json").stat().st_size > 1000
 
 
-def test_readme(checkout):
+@pytest.mark.parametrize("page", ["README.md", "docs/from_torchvision.md"])
+def test_page(page, checkout):
     names: dict = {}
-    for line, code in blocks(ROOT / "README.md"):
+    for line, code in blocks(ROOT / page):
         if all(importlib.util.find_spec(n) for n in re.findall(r"# needs (\w+)", code)):
-            execute(ROOT / "README.md", line, code, names)
+            execute(ROOT / page, line, code, names)
 
 
 def test_a_wrong_value_is_caught(tmp_path):
