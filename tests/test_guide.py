@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code in docs/guide.md, README.md and docs/from_torchvision.md runs, and lines with `# -> value` give that value."""
+"""The code in docs/guide.md, README.md and docs/from_torchvision.md runs; lines with `# -> value` give that value."""
 
 import ast
 import importlib.util

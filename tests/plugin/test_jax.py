@@ -113,6 +113,25 @@ def test_skipped_samples(files):
     assert [b["labels"].flatten().tolist() for b in it] == [[0], [2, 3]] and len(it) == 3
 
 
+@pytest.mark.parametrize("options", [{}, {"pmap_compatible": True}])
+def test_several_pipelines_on_one_device(options):
+    """More pipelines than JAX has devices: the axis of pipelines is there all the same, as in DALI."""
+    n = len(jax.local_devices()) + 1
+
+    def numbers(k):
+        return pipeline_def(
+            lambda: fn.external_source(lambda i: np.full((2, 3), 10 * k + i, "f4")), batch_size=2, num_threads=1
+        )()
+
+    it = DALIGenericIterator([numbers(k) for k in range(n)], ["x"], size=4 * n, **options)
+    for i, batch in enumerate(it):
+        assert batch["x"].shape == (n, 2, 3) and batch["x"].devices() == {jax.local_devices()[0]}
+        np.testing.assert_array_equal(batch["x"][:, 1, 2], [10 * k + i for k in range(n)])
+    assert i == 1
+    with pytest.raises(ValueError, match=f"{n} pipelines need as many devices"):
+        DALIGenericIterator([numbers(k) for k in range(n)], ["x"], size=4, devices=jax.local_devices())
+
+
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [

@@ -32,7 +32,8 @@ class DALIGenericIterator(DaliIterator[dict[str, jax.Array]]):
     ----------
     pipelines
         A pipeline, or a list with one for each shard of `sharding` that this process holds. Without a sharding, the
-        arrays of several pipelines have the axes (pipeline, batch, ...).
+        arrays of several pipelines have the axes (pipeline, batch, ...), and are on the first device, by a copy, if
+        there are fewer devices than pipelines.
     {output_map size reader_name auto_reset last_batch_padded}
     last_batch_policy
         `LastBatchPolicy` or its name: FILL, DROP, or, with one pipeline, PARTIAL (a smaller array, for which JAX
@@ -93,8 +94,8 @@ class DALIGenericIterator(DaliIterator[dict[str, jax.Array]]):
         )
         self._devices = list(devices) if devices is not None else jax.local_devices()[:n]
         if sharding is None and (self._stacks or n > 1):
-            if len(self._devices) < n:
-                raise ValueError(f"{n} pipelines need as many devices; JAX has {len(self._devices)} here")
+            if len(self._devices) < n and (devices is not None or not self._stacks):
+                raise ValueError(f"{n} pipelines need as many devices; there are {len(self._devices)}")
             if not self._stacks:
                 self._sharding = NamedSharding(Mesh(np.array(self._devices), ("batch",)), PartitionSpec("batch"))
         self._takes_one = self._sharding is None and not self._stacks

@@ -131,8 +131,11 @@ def _window(tensor: Any, window: Any) -> Any:
 
 
 def stack(tensors: Sequence[Any], devices: Sequence[Any], name: str) -> jax.Array:
-    """One array (pipeline, batch, ...), a pipeline's batch on its device, as mapped functions (`jax.pmap`) take it."""
+    """One array (pipeline, batch, ...), a pipeline's batch on its device, as mapped functions (`jax.pmap`) take it; all
+    of it on the first device if there are too few."""
     shape = _shape_of_all(tensors, name)
+    if len(devices) < len(tensors):
+        return jax.numpy.stack([to_jax(t, devices[0]) for t in tensors])
     sharding = NamedSharding(Mesh(np.array(devices), ("devices",)), PartitionSpec("devices"))
     parts = [to_jax(t[None] if isinstance(t, np.ndarray) else to_jax(t)[None], d) for t, d in zip(tensors, devices)]
     return jax.make_array_from_single_device_arrays((len(tensors), *shape), sharding, parts)
