@@ -45,10 +45,13 @@ class Wiring:
         for n in nodes:
             for e in inputs_of(n):
                 self._uses[e] = self._uses.get(e, 0) + 1
+        windows: dict[Edge, str] = {}
+        for e in self._producer:  # in the order of running
+            windows[e] = self._window_axes(e, windows)
         self.narrow = [
             (n, axes)
             for n in reversed(nodes)
-            if n.inputs and not n.op.aliases and (axes := self._window_axes(inputs_of(n)[0]))
+            if n.inputs and not n.op.aliases and (axes := windows.get(inputs_of(n)[0]))
         ]
         self.buffers = self._scratch()
         self.native = [n for n in nodes if not n.op.aliases]
@@ -63,15 +66,15 @@ class Wiring:
     def _slots(self, edges: list[Edge]) -> list[tuple[Edge, int]]:
         return [(e, self.buffers.get(self.root.get(e, e), -1)) for e in edges]
 
-    def _window_axes(self, e: Edge) -> str:
+    def _window_axes(self, e: Edge, windows: dict[Edge, str]) -> str:
         """The axes along which an edge may hold a window only: its producer can make one and nobody else wants the
-        rest."""
-        producer = self._producer.get(e)
-        if producer is None or e in self.kept or self.root[e] != e or self._uses.get(e) != 1:
+        rest. `windows` are those of the edges before it."""
+        producer = self._producer[e]
+        if e in self.kept or self.root[e] != e or self._uses.get(e) != 1:
             return ""
         axes = producer.op.windowed
         if axes and isinstance(producer.op, Pointwise):  # it makes what it gets
-            above = self._window_axes(inputs_of(producer)[0]) if len(producer.inputs) == 1 else ""
+            above = windows.get(inputs_of(producer)[0], "") if len(producer.inputs) == 1 else ""
             axes = "".join(c for c in axes if c in above)
         return axes
 
