@@ -62,11 +62,19 @@ def _workers() -> list[Path]:
     return found
 
 
+def _text(file: Path) -> str:
+    """Of /proc; nothing of a process that has ended meanwhile."""
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
+
+
 def _memory_mb() -> float:
     """Resident memory; with worker processes, theirs too, what they share counted once."""
     if not (workers := _workers()):
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
-    rollups = [(folder / "smaps_rollup").read_text() for folder in (Path("/proc/self"), *workers)]
+    rollups = [_text(folder / "smaps_rollup") for folder in (Path("/proc/self"), *workers)]
     return sum(int(line.split()[1]) for text in rollups for line in text.splitlines() if line.startswith("Pss:")) / 1e3
 
 
@@ -74,8 +82,8 @@ def _processor_s() -> float:
     """Processor time so far, that of worker processes included."""
     ticks = 0
     for folder in _workers():
-        fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
+        fields = _text(folder / "stat").rpartition(")")[2].split()
+        ticks += sum(map(int, fields[11:13]))
     return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
 
 

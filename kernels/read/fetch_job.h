@@ -25,6 +25,7 @@ class FetchJob {
   // Spans that are read in one call: `count` from `first` on, in the order of reading.
   struct Run {
     int32_t first, count;
+    int64_t bytes;  // -1: nobody knows
   };
 
   FetchJob(const Fetch &fetch, const int64_t *index, int64_t n, Tensor *out, void *const *dense, Storage *storage)
@@ -56,6 +57,9 @@ class FetchJob {
       return next - bytes;
     }
   };
+
+  // That a run reads; -1 if that is not known before.
+  int64_t bytes_of(int run) const { return runs[run].bytes; }
 
   // Gives how many bytes were read.
   int64_t read(int number, Arena &arena, Scratch &scratch) {
@@ -142,8 +146,9 @@ class FetchJob {
       if (joins) {
         runs.back().count++;
         end = std::max(end, s.offset + s.length);
+        runs.back().bytes = end - first->offset;
       } else {
-        runs.push_back({k, 1});
+        runs.push_back({k, 1, s.object < 0 ? 0 : s.length});
         end = s.length >= 0 && s.offset >= 0 && s.offset <= INT64_MAX - s.length ? s.offset + s.length : 0;
       }
     }

@@ -17,9 +17,12 @@ static int64_t now_ns() {
 // One more thread is worth it for so much waiting, and all are when nothing has come for so long.
 static constexpr int64_t kWorthAThread = 64000;
 static constexpr auto kNoProgress = std::chrono::milliseconds(5);
+// So many objects of unknown size are read ahead until the size of one is known.
+static constexpr int kFirstWhole = 16;
 
 Fetcher::Fetcher(int n_threads, int64_t most_bytes)
     : most_bytes_(most_bytes),
+      whole_bytes_(most_bytes / kFirstWhole),
       n_threads_(n_threads),
       processors_(std::max((int)std::thread::hardware_concurrency(), 1)),
       most_busy_(n_threads),
@@ -80,6 +83,7 @@ int Fetcher::wait(FetchJob *job) {
   goes_first(job);
   job->progress.wait(lock, [&] { return !job->runs_left; });
   collect(job);
+  job->done.most_held = most_held_;
   return job->failed();
 }
 
@@ -110,6 +114,11 @@ void Fetcher::learn(int64_t run_ns) {
   most_busy_ = (int)std::clamp<int64_t>(wanted, std::min(2 * processors_, n_threads_), n_threads_);
 }
 
+void Fetcher::hold(int64_t bytes) {
+  held_ += bytes;
+  most_held_ = std::max(most_held_, held_);
+}
+
 void Fetcher::watch(std::unique_lock<std::mutex> &lock) {
   const int64_t before = finished_;
   watched_ = true;
@@ -136,6 +145,8 @@ void Fetcher::work() {
     if (!run) job->done.begin_ns = began;
     if (job->next_run == (int)job->runs.size()) to_begin_.pop_front();
     busy_++;
+    const int64_t known = job->bytes_of(run), expected = known < 0 ? whole_bytes_ : std::min(known, most_bytes_);
+    hold(expected);
     const bool more = may_go_on() && (busy_ < most_busy_ || !watched_);
     lock.unlock();
     if (more) wake_.notify_one();
@@ -144,7 +155,9 @@ void Fetcher::work() {
     lock.lock();
     busy_--;
     learn(ended - began);
-    held_ += bytes, job->done.bytes_read += bytes;
+    hold(bytes - expected);
+    if (known < 0) whole_bytes_ += (bytes - whole_bytes_) / kFirstWhole;
+    job->done.bytes_read += bytes;
     job->runs_left--;
     if (!job->runs_left) job->done.end_ns = ended;
     if (!job->runs_left || job->runs_left == job->last_quarter()) job->progress.notify_all();

@@ -44,6 +44,7 @@ struct Fetch {
 struct FetchDone {
   int64_t begin_ns, end_ns;  // when it began and ended, of the monotonic clock
   int64_t bytes_read, n_reads;
+  int64_t most_held;  // the most bytes that the fetcher has read ahead until then
 };
 
 class FetchJob;
@@ -51,8 +52,8 @@ class RemoteStorage;
 
 class Fetcher {
  public:
-  // Reads no more ahead when `most_bytes` were read that nobody has waited for yet, but always for the batch that is
-  // waited for, or else the oldest.
+  // Reads no more ahead when `most_bytes` are held: that were read, or are being read, and nobody has waited for yet.
+  // But always for the batch that is waited for, or else the oldest.
   Fetcher(int n_threads, int64_t most_bytes);
   ~Fetcher();
   // Begins to read the n samples at `index`, whose outputs are described in `out` (n_out, n). `dense` (n_out) is memory
@@ -68,6 +69,7 @@ class Fetcher {
   void work();
   bool may_go_on() const;
   void learn(int64_t run_ns);
+  void hold(int64_t bytes);
   void watch(std::unique_lock<std::mutex> &lock);
   void goes_first(FetchJob *job);
   void collect(FetchJob *job);
@@ -78,7 +80,8 @@ class Fetcher {
   std::deque<FetchJob *> to_begin_;    // with something that no thread has begun, the oldest first
   std::deque<FetchJob *> to_collect_;  // that nobody has waited for, the oldest first
   const int64_t most_bytes_;
-  int64_t held_ = 0;  // bytes of those
+  int64_t held_ = 0, most_held_ = 0;  // bytes of those, and the most that there were
+  int64_t whole_bytes_;               // of objects that are read whole, on average
   // As many threads read at once as their waiting is worth: many where answers take long, few where they are here soon,
   // as threads that fight for the processors only cost time.
   const int n_threads_, processors_;

@@ -13,12 +13,7 @@ import numpy as np
 from . import kernels
 from .rows import address, reserve
 
-# Bytes that may be read ahead of the batch that is waited for.
-_MOST_BYTES = 256 << 20
-THREADS_BY_URL = 128  # each waits for one request at a time
-# That are read beyond those that a pipeline makes ahead: a batch may be one request only, and each takes as long as it
-# takes. What they may hold is limited in bytes.
-BATCHES_BY_URL = 16
+MOST_BYTES = 256 << 20  # of files that may be read ahead
 
 # Of the structs of these names.
 FETCH, _ = kernels.read_struct(kernels.read_header("read/fetcher.h"), "Fetch")
@@ -27,11 +22,12 @@ _DONE, _ = kernels.read_struct(kernels.read_header("read/fetcher.h"), "FetchDone
 
 
 class Fetcher:
-    """`n` native threads that read, for any number of readers and batches at once."""
+    """`n` native threads that read, for any number of readers and batches at once: at most so many bytes ahead of the
+    batch that is waited for."""
 
-    def __init__(self, n: int):
+    def __init__(self, n: int, most_bytes: int):
         self.pid = os.getpid()
-        self.handle = kernels.library().fetcher_create(n, _MOST_BYTES)
+        self.handle = kernels.library().fetcher_create(n, most_bytes)
         if not self.handle:
             raise RuntimeError(f"could not start {n} threads; lower num_threads")
         # A daemon thread may be using it until the very end.
@@ -52,7 +48,9 @@ def _destroy(handle: int, pid: int) -> None:
 class Fetch:
     """One batch of one reader. It owns the memory of the samples that were read."""
 
-    __slots__ = ("_alive", "_end", "_fetcher", "_job", "_pid", "begin_ns", "bytes_read", "end_ns", "n_reads")
+    __slots__ = (
+        *("_alive", "_end", "_fetcher", "_job", "_pid", "begin_ns", "bytes_read", "end_ns", "most_held", "n_reads"),
+    )
 
     def __init__(
         self, fetcher: Fetcher, request: int, index: np.ndarray, out: int, dense: int, remote: int, alive: tuple
@@ -73,11 +71,12 @@ class Fetch:
 
     def wait(self) -> int:
         """Until everything was read; says how many samples could not be. From then on is known when that began and
-        ended, of the monotonic clock, how many bytes were read, and in how many calls."""
+        ended, of the monotonic clock, how many bytes were read, in how many calls, and how many the fetcher has held at
+        most until then."""
         assert self._fetcher is not None
         done, at = reserve(1, _DONE)
         failed = kernels.library().fetch_wait(self._fetcher.handle, self._job, at)
-        self.begin_ns, self.end_ns, self.bytes_read, self.n_reads = done.item()
+        self.begin_ns, self.end_ns, self.bytes_read, self.n_reads, self.most_held = done.item()
         self._fetcher = None  # the threads need not live as long as the samples
         return failed
 

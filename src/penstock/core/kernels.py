@@ -301,7 +301,7 @@ class Pool:
 
     def __init__(self, n: int):
         self.n = n
-        self._fetchers: dict[bool, Any] = {}
+        self._fetchers: dict[tuple[int, int], Any] = {}
         self._start()
 
     def _start(self) -> None:
@@ -319,15 +319,15 @@ class Pool:
             self._start()
         return self._handle
 
-    def fetcher(self, by_url: bool = False) -> Any:
-        """What reads the samples of data sets, with as many threads of its own, or many that wait for what is read
-        `by_url`: a Fetcher of core/fetch.py."""
+    def fetcher(self, n_threads: int = 0, most_bytes: int = 0) -> Any:
+        """What reads the samples of data sets: a Fetcher of core/fetch.py, by default with as many threads of its own."""
         self.handle()
-        if by_url not in self._fetchers:
-            from .fetch import THREADS_BY_URL, Fetcher
+        key = n_threads or self.n, most_bytes
+        if key not in self._fetchers:
+            from .fetch import MOST_BYTES, Fetcher
 
-            self._fetchers[by_url] = Fetcher(THREADS_BY_URL if by_url else self.n)
-        return self._fetchers[by_url]
+            self._fetchers[key] = Fetcher(key[0], most_bytes or MOST_BYTES)
+        return self._fetchers[key]
 
     def run(self, steps: list[Step], n_rows: int, outcome: Outcome) -> None:
         """Runs steps once; see `Program.run`."""

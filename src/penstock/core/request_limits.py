@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long requests by URL may take, and how often they are made again."""
+"""How long requests by URL may take, how often they are made again, and how many may be on their way."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ _UNITS = {
 }
 _DURATION = re.compile(r"([\d.]+)\s*([a-z]+)")
 _CLIENT = {"connect_timeout": "connect_s", "read_timeout": "read_s", "timeout": "request_s"}
+MOST_AT_ONCE = 1024  # requests, each of which has a thread
 _RETRY = ("max_retries", "retry_timeout")
 
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """In seconds."""
+    """Times in seconds."""
 
     connect_s: float = 10.0
     read_s: float = 20.0  # the longest silence of a server
@@ -37,6 +38,8 @@ class RequestLimits:
     most_tries: int = 8  # of what a server refuses for now
     hedge_s: float = 2.0  # the silence after which the same is asked for once more; 0: never
     listing_s: float = 0.0  # a listing in the cache that is no older is used again
+    at_once: int = 128  # requests of a pipeline
+    ahead_bytes: int = 256 << 20  # that may be read before the batches that they belong to are wanted
 
 
 DEFAULT = RequestLimits()
@@ -69,7 +72,18 @@ def from_options(options: Mapping[str, Any]) -> tuple[RequestLimits, dict[str, A
     if "listing_age" in rest:
         given = rest.pop("listing_age")
         found["listing_s"] = 0.0 if given is None else _seconds("listing_age", given)
+    for name, field in (("requests_at_once", "at_once"), ("read_ahead", "ahead_bytes")):
+        if name in rest:
+            found[field] = _count(name, rest.pop(name))
     return replace(DEFAULT, **found), rest
+
+
+def _count(name: str, given: Any) -> int:
+    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+        raise ValueError(f"storage_options: {name} takes an integer from 1 on; got {given!r}")
+    if name == "requests_at_once" and given > MOST_AT_ONCE:
+        raise ValueError(f"storage_options: {name} takes at most {MOST_AT_ONCE}; got {given}")
+    return given
 
 
 def _seconds(name: str, given: Any) -> float:

@@ -11,7 +11,7 @@ import os
 import re
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,6 @@ SCHEMES = ("http", "https", "s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "ab
 _URL = re.compile(rf"({'|'.join(SCHEMES)})://")
 # In abfs://container@account... it is no user that stands before the @.
 _SECRETS = re.compile(r"(?<=://)(?<!abfs://)(?<!abfss://)[^/?#\s]*@|[?#]\S*")
-_MOST_THREADS = 128  # each carries out one request at a time
 
 
 def is_url(path: str | bytes) -> bool:
@@ -104,7 +103,7 @@ class Connection:
         return not self._options and not has_proxy
 
     def _start(self, n: int) -> None:
-        for _ in range(min(n, _MOST_THREADS - self._threads)):
+        for _ in range(min(n, self.limits.at_once - self._threads)):
             self._threads += 1
             threading.Thread(target=self._work, name="penstock remote", daemon=True).start()
 
@@ -115,7 +114,7 @@ class Connection:
 
         while True:
             library.remote_take(queue, ctypes.addressof(task))
-            if task.waiting and self._threads < _MOST_THREADS:
+            if task.waiting and self._threads < self.limits.at_once:
                 with self._lock:
                     self._start(task.waiting)
             try:
@@ -156,6 +155,7 @@ class Storage:
         settings = _settings.get()
         self.connection, self._settings = _connection(settings.options or {}), settings
         self._handle, self._pid, self._lock = 0, os.getpid(), threading.Lock()
+        self._most_ahead = 0
 
     def handle(self) -> int:
         """The RemoteStorage of the native side, which lives as long as this."""
@@ -193,11 +193,16 @@ class Storage:
         kernels.library().remote_know(self.handle(), os.fsencode(url), version.size, version.number)
 
     def counts(self) -> dict[str, int]:
-        """What came of its requests: how many there were, were repeated, failed for good, and bytes that came."""
+        """What came of its requests: how many there were, were repeated, failed for good, and bytes that came; and how
+        many bytes were read ahead at most."""
         counts = _Counts()
         if self._handle:
             kernels.library().remote_counts(self._handle, ctypes.addressof(counts))
-        return {name: getattr(counts, name) for name in _Counts.names}
+        return {**{name: getattr(counts, name) for name in _Counts.names}, "most_bytes_ahead": self._most_ahead}
+
+    def read_ahead(self, most_bytes: int) -> None:
+        """Tells what it was at most until now."""
+        self._most_ahead = max(self._most_ahead, most_bytes)
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
@@ -207,6 +212,13 @@ class Storage:
             yield
         finally:
             _active.reset(token)
+
+
+def total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Of the readers of a pipeline, which read ahead together."""
+    each = [c for c in counts if c]
+    names = each[0] if each else ()
+    return {name: (max if name == "most_bytes_ahead" else sum)(c[name] for c in each) for name in names}
 
 
 @dataclass(frozen=True)

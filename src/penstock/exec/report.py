@@ -10,6 +10,7 @@ from typing import Any
 from ..core.kernels import library
 from ..core.op import Operator
 from ..core.source import Source
+from ..core.storage import total
 from ..graph.joining import Branches
 from ..graph.node import DataNode, Node
 from ..graph.passes import Stage
@@ -156,7 +157,7 @@ class Table:
             per_sample = r["requests"] / max(d["samples"], 1)
             lines.append(
                 f"read by URL: {r['requests']} requests ({per_sample:.2f} a sample), {r['bytes'] / 1e6:.1f} MB, "
-                f"{r['cached_bytes'] / 1e6:.1f} MB from the cache; "
+                f"{r['cached_bytes'] / 1e6:.1f} MB from the cache, at most {r['most_bytes_ahead'] / 1e6:.1f} MB ahead; "
                 f"{r['retries']} repeated, {r['failed']} failed"
             )
         if "gpu" in d:
@@ -230,8 +231,7 @@ def _plans(plan: Plan) -> dict[str, Any]:
 
 def remote(plan: Plan) -> dict[str, int]:
     """What came of the requests of all readers, since the pipeline was built; nothing if there were none."""
-    each = [counts for n in plan.sources if (counts := plan.source_op(n).counted()) and counts["requests"]]
-    return {name: sum(c[name] for c in each) for name in each[0]} if each else {}
+    return total(counts for n in plan.sources if (counts := plan.source_op(n).counted()) and counts["requests"])
 
 
 def decoded(plan: Plan) -> dict[str, int]:

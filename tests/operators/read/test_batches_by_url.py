@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches that are read by URL are asked for far ahead, whatever the depth of the queue; no more of them are made."""
 
+import io
+import tarfile
 import time
 
 import numpy as np
@@ -8,12 +10,12 @@ import pytest
 
 from object_server import serving
 from penstock import fn, pipeline_def
-from penstock.core.fetch import BATCHES_BY_URL
 
 pytest.importorskip("obstore")
 
 SIZE, DEPTH = 4, 2
-MANY = BATCHES_BY_URL + DEPTH
+AT_ONCE, READ_AHEAD = 8, 4  # requests, and the batches that have twice as many
+MANY = READ_AHEAD + DEPTH
 SAMPLES = SIZE * 4 * MANY
 
 
@@ -28,7 +30,10 @@ def pipeline(server, seen=None, **more):
         seen.append(bytes(x))
         return x
 
-    @pipeline_def(**{"batch_size": SIZE, "num_threads": 2, "prefetch_queue_depth": DEPTH, **more})
+    options = {"requests_at_once": AT_ONCE, **more.pop("storage_options", {})}
+    settings = {"batch_size": SIZE, "num_threads": 2, "prefetch_queue_depth": DEPTH, "storage_options": options}
+
+    @pipeline_def(**settings, **more)
     def pipe():
         names = [f"{server.url}/data/{i:04}.bin" for i in range(SAMPLES)]
         data, labels = fn.readers.file(files=names, name="reader")
@@ -103,12 +108,37 @@ def test_files_are_not_read_so_far_ahead(tmp_path):
 
 
 def test_no_more_than_a_quarter_of_an_epoch(server):
-    pipe = pipeline(server, batch_size=SAMPLES // 11)
+    pipe = pipeline(server, storage_options={"requests_at_once": 128})
     pipe.build()
-    assert f"{DEPTH} batches ahead, 2 more are read" in str(pipe.explain())
+    assert f"{DEPTH} batches ahead, {MANY} more are read" in str(pipe.explain())
 
 
 def test_it_is_explained(server):
     pipe = pipeline(server)
     pipe.build()
-    assert f"{DEPTH} batches ahead, {BATCHES_BY_URL} more are read" in str(pipe.explain())
+    assert f"{DEPTH} batches ahead, {READ_AHEAD} more are read" in str(pipe.explain())
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_bytes_that_are_read_ahead_are_limited(known):
+    """Of whole objects, whose sizes are known when they come, and of samples in one object."""
+    n, size, most = 400, 10_000, 100_000
+    contents = [b"%06d" % i + bytes(size - 6) for i in range(n)]
+    shard = io.BytesIO()
+    with tarfile.open(fileobj=shard, mode="w") as archive:
+        for i, content in enumerate(contents):
+            member = tarfile.TarInfo(f"{i:06}.bin")
+            member.size = size
+            archive.addfile(member, io.BytesIO(content))
+    with serving({"shard.tar": shard.getvalue()} | {f"{i}": c for i, c in enumerate(contents)}) as server:
+
+        @pipeline_def(batch_size=1, num_threads=2, storage_options={"read_ahead": most, "requests_at_once": 32})
+        def pipe():
+            if known:
+                return fn.readers.webdataset(paths=[f"{server.url}/shard.tar"], ext=["bin"])
+            return fn.readers.file(files=[f"{server.url}/{i}" for i in range(n)])[0]
+
+        p = pipe()
+        assert [bytes(p.run()[0].at(0)[:6]) for _ in range(60)] == [b"%06d" % i for i in range(60)]
+        assert size <= p.stats()["remote"]["most_bytes_ahead"] <= 2 * most
+        p.close()

@@ -100,6 +100,9 @@ def test_limits_on_time(server, kind):
         ({"client_options": {"timeout": "1.2.3s"}}, TypeError, "client_options: timeout takes seconds"),
         ({"retry_config": {"max_retries": 1.5}}, ValueError, "max_retries takes an integer from 0 on; got 1.5"),
         ({"retry_config": {"backoff": 2}}, ValueError, "retry_config takes max_retries, retry_timeout; got 'backoff'"),
+        ({"requests_at_once": 2000}, ValueError, "requests_at_once takes at most 1024; got 2000"),
+        ({"requests_at_once": True}, ValueError, "requests_at_once takes an integer from 1 on; got True"),
+        ({"read_ahead": "1 GB"}, ValueError, "read_ahead takes an integer from 1 on; got '1 GB'"),
     ],
 )
 def test_wrong_limits(options, error, text):

@@ -18,7 +18,7 @@ import numpy as np
 from ...core import dtypes, kernels, storage
 from ...core.batch import Batch, Spec
 from ...core.errors import SampleErrors
-from ...core.fetch import BATCHES_BY_URL, FETCH, OUTPUT, Fetch
+from ...core.fetch import FETCH, OUTPUT, Fetch
 from ...core.op import Arguments
 from ...core.picks import Picks
 from ...core.rows import MAX_DIMS, TENSOR, ArgumentRows, address, allocate, check_dims
@@ -98,6 +98,11 @@ class Records:
         of_file = self.object[:i] if self.object.ndim == 1 else self.object[:i, 0]
         number = i if self.first is not None else int((of_file == objects[k]).sum())
         return SourceName(f"{path}, record {number}, offset {offset}", f"{path.given} at index {offset}")
+
+    def mean_bytes(self) -> int:
+        """Of a sample; 0 where objects are read to their ends, and nobody knows how long they are."""
+        length = self.length
+        return 0 if length is None or (length < 0).any() else int(length.sum()) // max(self._n, 1)
 
     def sizes(self) -> np.ndarray:
         """(n,) bytes of each sample. A file that can't be found counts as empty: it is a bad sample when it is read."""
@@ -226,10 +231,15 @@ class RecordReader(ShardedSource, abstract=True):
 
     @property
     def batches_ahead(self) -> int:
-        """A quarter of an epoch at most, so that what the next one reads again is in the cache by then."""
+        """As many as have twice the requests that may be on their way, where the samples of a batch lie together. A
+        quarter of an epoch at most, so that what the next one reads again is in the cache by then."""
         if not self.size or not self.records.objects.has_urls:
             return 0
-        return min(BATCHES_BY_URL, self.size // self.values["num_shards"] // self._batch_size // 4)
+        limits = self.storage.connection.limits
+        batch = self.records.mean_bytes() * self._batch_size
+        requests = max(batch // _RUN_BYTES_BY_URL, 1) if batch else self._batch_size
+        quarter = self.size // self.values["num_shards"] // self._batch_size // 4
+        return min(-(-2 * limits.at_once // requests), quarter)
 
     def lengths_found(self) -> np.ndarray | None:
         return self.records.sizes()
@@ -272,7 +282,9 @@ class _Reading(Loading):
         has_urls = reader.records.objects.has_urls
         remote = reader.storage.handle() if has_urls else 0
         alive = (self._out, self._dense, places, reader.request, reader.alive, reader.storage, own)
-        self._fetch = io.fetcher(has_urls).begin(request, index, out, dense, remote, alive)
+        limits = reader.storage.connection.limits
+        fetcher = io.fetcher(limits.at_once, limits.ahead_bytes) if has_urls else io.fetcher()
+        self._fetch = fetcher.begin(request, index, out, dense, remote, alive)
 
     def wait_for_most(self) -> None:
         self._fetch.wait_for_most()
@@ -281,6 +293,7 @@ class _Reading(Loading):
         reader, index, fetch = self._reader, self._index, self._fetch
         reasons = fetch.reasons() if fetch.wait() else {}
         self.begin_ns, self.end_ns = fetch.begin_ns, fetch.end_ns
+        reader.storage.read_ahead(fetch.most_held)
         sources, batches = SourceNames(reader.source_name, index), []
         for k, o in enumerate(reader.known):
             if k in self._dense:

@@ -17,6 +17,7 @@ from ...core.picks import Picks
 from ...core.rows import TENSOR
 from ...core.source import Loading, Source
 from ...core.source_name import SourceName, SourceNames
+from ...core.storage import total
 from ._sharded import ShardedSource
 
 _SHARED_SEED = 0  # where the seeds of shards' pipelines need not agree
@@ -269,11 +270,7 @@ class Mix(Source, Seeded):
         }
 
     def counted(self) -> dict[str, int]:
-        total: dict[str, int] = {}
-        for source in self.sources:
-            for name, count in source.counted().items():
-                total[name] = total.get(name, 0) + count
-        return total
+        return total(source.counted() for source in self.sources)
 
     def stop_waiting(self) -> None:
         super().stop_waiting()
