@@ -320,7 +320,7 @@ class Pool:
         return self._handle
 
     def fetcher(self, n_threads: int = 0, most_bytes: int = 0) -> Any:
-        """What reads the samples of data sets: a Fetcher of core/fetch.py, by default with as many threads of its own."""
+        """What reads the samples of data sets: a Fetcher of core/fetch.py, by default with as many threads."""
         self.handle()
         key = n_threads or self.n, most_bytes
         if key not in self._fetchers:
