@@ -2,6 +2,7 @@
 #include "read/remote.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <vector>
@@ -218,6 +219,18 @@ EXPORT void remote_versions(const char *tags, int64_t n, uint64_t *versions) {
   for (int64_t i = 0; i < n; tags += strlen(tags) + 1, i++) versions[i] = version_of(tags);
 }
 EXPORT_SHORT(remote_versions)
+// Reads bytes that the object has. Gives 1 if that fails, and the reason in `error`.
+EXPORT int32_t remote_read(RemoteStorage *storage, const char *name, int64_t offset, int64_t length, char *to,
+                           char *error) {
+  try {
+    storage->read(name, offset, length, to);
+    return 0;
+  } catch (const std::exception &e) {
+    snprintf(error, kErrorSize, "%s", e.what());
+    return 1;
+  }
+}
+EXPORT_LONG(remote_read)
 EXPORT void remote_counts(RemoteStorage *storage, RemoteCounts *counts) { *counts = storage->counts(); }
 EXPORT_SHORT(remote_counts)
 EXPORT void remote_close(RemoteStorage *storage) { storage->close(); }

@@ -192,6 +192,15 @@ class Storage:
         """Objects that were listed have to be read in this version."""
         kernels.library().remote_know(self.handle(), os.fsencode(url), version.size, version.number)
 
+    def read(self, url: str, offset: int, length: int) -> bytes:
+        """Bytes of an object, which it has. Raises OSError."""
+        data, error = bytearray(length), ctypes.create_string_buffer(kernels.ERROR_SIZE)
+        to = (ctypes.c_char * length).from_buffer(data)
+        what = os.fsencode(url), offset, length, ctypes.addressof(to), ctypes.addressof(error)
+        if kernels.library().remote_read(self.handle(), *what):
+            raise OSError(error.value.decode("utf-8", "replace"))
+        return bytes(data)
+
     def counts(self) -> dict[str, int]:
         """What came of its requests: how many there were, were repeated, failed for good, and bytes that came; and how
         many bytes were read ahead at most."""

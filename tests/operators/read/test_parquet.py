@@ -167,7 +167,7 @@ def test_each_row_group_is_decoded_once(files, monkeypatch):
     from penstock.operators.read import _tables
 
     read_groups, real = [], _tables.ParquetFiles.read
-    monkeypatch.setattr(_tables.ParquetFiles, "read", lambda self, k: read_groups.append(k) or real(self, k))
+    monkeypatch.setattr(_tables.ParquetFiles, "read", lambda self, k, *a: read_groups.append(k) or real(self, k, *a))
     pipe = build(str(files), shuffle="windows", shuffle_window=2, batch_size=10)
     for _ in range(10):
         pipe.run()
@@ -179,7 +179,7 @@ def test_row_groups_of_the_window_are_kept(files, monkeypatch):
     from penstock.operators.read import _row_groups, _tables
 
     read_groups, real = [], _tables.ParquetFiles.read
-    monkeypatch.setattr(_tables.ParquetFiles, "read", lambda self, k: read_groups.append(k) or real(self, k))
+    monkeypatch.setattr(_tables.ParquetFiles, "read", lambda self, k, *a: read_groups.append(k) or real(self, k, *a))
     monkeypatch.setattr(_row_groups, "MOST_BYTES", 0)
     pipe = build(str(files), shuffle="windows", shuffle_window=6, batch_size=2)
     for _ in range(30):

@@ -203,7 +203,7 @@ def test_damaged_pages(two_groups, before_end, change, reason):
 
 def test_files_that_end_early(two_groups):
     with pytest.raises(ValueError, match="the file ends at byte 3, within a column"):
-        _parquet_pages._read(io.BytesIO(b"abc"), 1, 5)
+        _parquet_pages.read_file(io.BytesIO(b"abc"), 1, 5)
     raw = two_groups.read_bytes()
     for n in (len(raw) - 1, chunk(two_groups)[0] + 10):
         two_groups.write_bytes(raw[:n])

@@ -5,6 +5,7 @@ in lists, booleans, and those in other encodings and compressions. It has read t
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,10 +81,13 @@ def _leaf(schema: Any, numbers: list[int], kind: tuple[np.dtype, int | None]) ->
     return Leaf(numbers[0], width, column.max_definition_level) if is_known else None
 
 
-def read_column(file: Any, size: int, row_group: Any, column: PlainColumn) -> tuple[Values, int] | None:
+Read = Callable[[int, int], np.ndarray]  # so many bytes of a file from an offset on, in memory that stays
+
+
+def read_column(read: Read, size: int, row_group: Any, column: PlainColumn) -> tuple[Values, int] | None:
     """What a row group of a file of `size` bytes has of a column, and how much memory that takes; None if pyarrow has
     to read it. Raises what is damaged as ValueError."""
-    found = _values(file, size, row_group, column.content, column.name)
+    found = _values(read, size, row_group, column.content, column.name)
     if found is None:
         return None
     at, length, owner, nbytes = found
@@ -94,7 +98,7 @@ def read_column(file: Any, size: int, row_group: Any, column: PlainColumn) -> tu
     if column.path is None:
         why = dict.fromkeys(missing, no_value(column.name))
     elif missing:
-        of_paths = _values(file, size, row_group, column.path, f"{column.name}.path")
+        of_paths = _values(read, size, row_group, column.path, f"{column.name}.path")
         if of_paths is None:
             return None
         path_at, path_length, _kept, _ = of_paths
@@ -110,22 +114,33 @@ def read_column(file: Any, size: int, row_group: Any, column: PlainColumn) -> tu
     return Values(dtype, at, length, owner, why, paths), nbytes
 
 
+def span(row_group: Any, leaf: Leaf) -> tuple[int, int]:
+    """Where the pages of a column begin in the file, -1 if that is not known, and how many bytes they have."""
+    about = row_group.column(leaf.number)
+    begins = [x for x in (about.dictionary_page_offset, about.data_page_offset) if x]
+    return min(begins, default=-1), about.total_compressed_size
+
+
+def is_sound(begin: int, n_bytes: int, size: int) -> bool:
+    """Whether a span lies in a file of `size` bytes."""
+    return begin >= 0 and 0 <= n_bytes <= size - begin
+
+
 def _values(
-    file: Any, size: int, row_group: Any, leaf: Leaf, name: str
+    read: Read, size: int, row_group: Any, leaf: Leaf, name: str
 ) -> tuple[np.ndarray, np.ndarray, Any, int] | None:
     """Where the value of each row is, and its bytes, -1 if it has none; what owns the memory, and its size."""
     about, n = row_group.column(leaf.number), row_group.num_rows
     codec = _CODECS.get(about.compression)
     if codec is None or about.file_path:
         return None
-    begins = [x for x in (about.dictionary_page_offset, about.data_page_offset) if x]
-    begin, n_bytes = min(begins, default=-1), about.total_compressed_size
-    if begin < 0 or not 0 <= n_bytes <= size - begin or about.num_values != n:
+    begin, n_bytes = span(row_group, leaf)
+    if not is_sound(begin, n_bytes, size) or about.num_values != n:
         raise ValueError(
             f"the column '{name}' has {about.num_values} values of {n} rows in {n_bytes} bytes from byte {begin} on of "
             f"{size}"
         )
-    data = _read(file, begin, n_bytes)
+    data = read(begin, n_bytes)
     at, length = np.empty(n, "u8"), np.empty(n, "i8")
     chunk = _Chunk(address(data) if n_bytes else 0, n_bytes, n, codec, leaf.width, leaf.most_defined)
     values = _Values(address(at) if n else 0, address(length) if n else 0)
@@ -139,7 +154,7 @@ def _values(
     return (at, length, data, n_bytes) if codec == 0 else (at, length, memory, values.bytes)
 
 
-def _read(file: Any, begin: int, size: int) -> np.ndarray:
+def read_file(file: Any, begin: int, size: int) -> np.ndarray:
     """The bytes of a file from `begin` on, in memory of the pool. ValueError if there are fewer."""
     buffer = Buffer(size)
     data = view(buffer.address, (size,), _BYTE, buffer)

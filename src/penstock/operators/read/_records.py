@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -44,7 +45,8 @@ class Records:
     the end of the object. Without `object` sample i is object i, without `offset` spans begin at 0, without `length`
     they are whole objects.
 
-    Spans with at most `gap` bytes between them are read in one call; with `APART` each is read, and parsed, by itself.
+    Spans with at most `gap` bytes between them are read in one call, by URL up to `most_by_url` bytes; with `APART`
+    each is read, and parsed, by itself.
     """
 
     def __init__(
@@ -55,11 +57,12 @@ class Records:
         length: np.ndarray | None = None,
         first: np.ndarray | None = None,
         gap: int = _GAP,
+        most_by_url: int = _RUN_BYTES_BY_URL,
     ):
         def column(x: np.ndarray | None) -> np.ndarray | None:
             return None if x is None else np.ascontiguousarray(x, _INT64)
 
-        self.objects, self.first, self.gap = objects, column(first), gap
+        self.objects, self.first, self.gap, self._most_by_url = objects, column(first), gap, most_by_url
         self.object, self.offset, self.length = column(object), column(offset), column(length)
         given = [c for c in (self.object, self.offset, self.length) if c is not None]
         if len({c.shape for c in given}) > 1:
@@ -79,7 +82,7 @@ class Records:
         if o.has_urls:
             request["gap"], request["run_bytes"] = (
                 max(self.gap, _GAP_BY_URL) if self.gap > 0 else self.gap,
-                _RUN_BYTES_BY_URL,
+                self._most_by_url,
             )
         for name in ("first", "object", "offset", "length"):
             column = getattr(self, name)
@@ -157,6 +160,22 @@ class Parsed(NamedTuple):
         return self.dtype is not None and self.shape is not None and None not in self.shape
 
 
+def request_for(records: Records, known: Sequence[Parsed]) -> tuple[np.ndarray, int, list[Any]]:
+    """A `struct Fetch` for samples of which nothing but this is known, its address, and what it points to."""
+    outputs, at = allocate(len(known), OUTPUT)
+    for row, o in zip(outputs, known):
+        shape = o.shape or ()
+        check_dims(len(shape))
+        row["dtype"] = 0 if o.dtype is None else dtypes.from_numpy(o.dtype)
+        row["ndim"], row["shape"][: len(shape)] = len(shape), [n or 0 for n in shape]
+        if o.is_dense and o.dtype is not None:
+            row["bytes"] = math.prod(row["shape"][: len(shape)].tolist()) * o.dtype.itemsize
+    request, request_address = allocate(1, FETCH)
+    records.fill(request)
+    request["outputs"], request["n_out"] = at, len(known)
+    return request, request_address, [outputs, records]
+
+
 class RecordReader(ShardedSource, abstract=True):
     """Base of readers. What a reader defines:
 
@@ -211,21 +230,10 @@ class RecordReader(ShardedSource, abstract=True):
     def found(self) -> int:
         self.records, self.known = self.find(), self.parsed()
         self.dense = {k: o for k, o in enumerate(self.known) if o.is_dense}
-        outputs, at = allocate(len(self.known), OUTPUT)
-        for row, o in zip(outputs, self.known):
-            shape = o.shape or ()
-            check_dims(len(shape))
-            row["dtype"] = 0 if o.dtype is None else dtypes.from_numpy(o.dtype)
-            row["ndim"], row["shape"][: len(shape)] = len(shape), [n or 0 for n in shape]
-            if o.is_dense and o.dtype is not None:
-                row["bytes"] = math.prod(row["shape"][: len(shape)].tolist()) * o.dtype.itemsize
-        self.request, self.request_address = allocate(1, FETCH)
-        self.alive = [outputs]
-        self.records.fill(self.request)
+        self.request, self.request_address, self.alive = request_for(self.records, self.known)
         if self.parser:
             self.request["parser"] = kernels.kernel(self.parser).address
             self.alive += self._give_parser(self.request, self.parser_arguments())
-        self.request["outputs"], self.request["n_out"] = at, len(self.known)
         self.request["direct"], self.request["allow_empty"] = bool(self.values.get("use_o_direct")), self.allow_empty
         return len(self.records)
 

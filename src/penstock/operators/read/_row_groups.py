@@ -7,7 +7,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._arrow import Values
 
@@ -23,12 +23,14 @@ class RowGroup(NamedTuple):
 
 
 class RowGroups:
-    """`read(k)` decodes row group k; it is called by `n_threads` threads."""
+    """`begin(k)` begins to read row group k, if it is far away; `read(k, begun)` decodes it, called by `n_threads`
+    threads."""
 
-    def __init__(self, read: Callable[[int], RowGroup], n_threads: int):
+    def __init__(self, begin: Callable[[int], Any], read: Callable[[int, Any], RowGroup], n_threads: int):
         from concurrent.futures import ThreadPoolExecutor  # here, as `import penstock` has to be quick
 
-        self._read, self._lock, self.pid = read, threading.Lock(), os.getpid()
+        self._begin_to_read, self._read = begin, read
+        self._lock, self.pid = threading.Lock(), os.getpid()
         self._pool = ThreadPoolExecutor(n_threads, "penstock row groups")
         self._kept: OrderedDict[int, Future[RowGroup]] = OrderedDict()  # the one that was wanted last comes last
 
@@ -49,7 +51,7 @@ class RowGroups:
     def _begin(self, k: int) -> Future[RowGroup]:
         future = self._kept.get(k)
         if future is None or (future.done() and future.exception() is not None):  # it may be readable by now
-            future = self._kept[k] = self._pool.submit(self._read, k)
+            future = self._kept[k] = self._pool.submit(self._read, k, self._begin_to_read(k))
         self._kept.move_to_end(k)
         return future
 

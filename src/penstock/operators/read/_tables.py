@@ -7,15 +7,18 @@ import io
 import os
 import zlib
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...core import listings, storage
+from ...core.kernels import Pool
 from ...core.source_name import SourceName
 from ._arrow import kind_of, values_of
+from ._far_chunks import Chunks, FarChunks
 from ._file_names import matcher
-from ._parquet_pages import PlainColumn, plain_column, read_column
+from ._parquet_pages import PlainColumn, is_sound, plain_column, read_column, read_file, span
 from ._row_groups import RowGroup
 from ._scanning import scan_all
 
@@ -27,6 +30,7 @@ class Table:
 
     begins: np.ndarray
     kinds: list[tuple[np.dtype, int | None]]  # of the columns that are wanted
+    groups_ahead = 2  # that are read before they are wanted, where samples come in order
 
     def __len__(self) -> int:
         return int(self.begins[-1])
@@ -39,8 +43,12 @@ class Table:
         """As `begins`, of samples; None if those of a group are no neighbours."""
         return self.begins
 
-    def read(self, group: int) -> RowGroup:
-        """By any thread. Raises what can't be read as OSError or ValueError."""
+    def begin(self, group: int, io: Pool) -> Any:
+        """Begins to read one that is far away, and does not wait."""
+        return None
+
+    def read(self, group: int, begun: Any = None) -> RowGroup:
+        """By any thread; `begun`: what `begin` gave. Raises what can't be read as OSError or ValueError."""
         raise NotImplementedError
 
     def name(self, index: int) -> SourceName:
@@ -83,25 +91,46 @@ class ParquetFiles(Table):
         self._first = np.cumsum([0, *counts])  # row group of each file
         rows = [m.row_group(i).num_rows for m in self._metadata for i in range(m.num_row_groups)]
         self.begins = np.cumsum([0, *rows])
+        self._far: FarChunks | None = None
+        if any(map(storage.is_url, self.paths)):
+            spans = [self._spans(group) for group in range(len(rows))]
+            if any(spans):
+                self._far = FarChunks(self.paths, self._file, spans, objects)
+                self.groups_ahead = self._far.ahead
+
+    def _about(self, group: int) -> Any:
+        k = int(self._file[group])
+        return self._metadata[k].row_group(group - int(self._first[k]))
+
+    def _spans(self, group: int) -> list[tuple[int, int]]:
+        """Of a row group's columns that are read natively, without those that say something wrong."""
+        k, about = int(self._file[group]), self._about(group)
+        leaves = [leaf for c in self._plain(k) if c for leaf in (c.content, c.path) if leaf]
+        return [s for s in (span(about, leaf) for leaf in leaves) if is_sound(*s, self._versions[k].size)]
+
+    def begin(self, group: int, io: Pool) -> Chunks | None:
+        return None if self._far is None else self._far.begin(group, io)
 
     def _open(self, path: str, version: storage.Version) -> Any:
         if storage.is_url(path):
             return _RemoteFile(path, version, self._objects)
         return open(path, "rb", buffering=0)
 
-    def read(self, group: int) -> RowGroup:
+    def read(self, group: int, begun: Chunks | None = None) -> RowGroup:
         import pyarrow as pa
 
         k = int(self._file[group])
-        path, version = self.paths[k], self._versions[k]
-        about = self._metadata[k].row_group(group - int(self._first[k]))
+        path, version, about = self.paths[k], self._versions[k], self._about(group)
         n_rows = int(self.begins[group + 1] - self.begins[group])
         with self._objects.active():
             if not storage.is_url(path) and storage.version(path) != version:
                 raise ValueError("the file has changed since the pipeline was built")
             try:
                 with self._open(path, version) as file:
-                    columns = [c and read_column(file, version.size, about, c) for c in self._plain(k)]
+                    if begun is not None:
+                        begun.wait()
+                    read = partial(read_file, file) if begun is None else begun.read
+                    columns = [c and read_column(read, version.size, about, c) for c in self._plain(k)]
                     others = [name for name, values in zip(self.columns, columns) if values is None]
                     table: Any = self._by_arrow(group, file, others) if others else None
             except pa.ArrowException as e:
@@ -172,7 +201,7 @@ class Dataset(Table):
     def blocks(self) -> np.ndarray | None:
         return self.begins if self._rows is None else None
 
-    def read(self, group: int) -> RowGroup:
+    def read(self, group: int, begun: Any = None) -> RowGroup:
         import pyarrow as pa
 
         table = pa.Table.from_batches(self._groups[group])
@@ -249,8 +278,6 @@ class _RemoteFile(io.RawIOBase):
         n = left if size is None or size < 0 else min(size, left)
         if not n:
             return b""
-        found, data, _ = self._objects.stores().patiently(lambda s: s.get(self._url, self._at, n))
-        if (found.size, found.tag) != (self._version.size, self._version.tag):
-            raise OSError(f"{storage.without_secrets(self._url)} has changed since the pipeline was built")
+        data = self._objects.read(self._url, self._at, n)
         self._at += n
-        return bytes(data)
+        return data

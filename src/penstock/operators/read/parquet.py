@@ -116,7 +116,7 @@ class Parquet(ShardedSource):
 
     def begin(self, picks: Picks, io: kernels.Pool) -> Loading:
         if self.groups is None or self.groups.pid != os.getpid():
-            self.groups = RowGroups(self.table.read, io.n)
+            self.groups = RowGroups(lambda k: self.table.begin(k, io), self.table.read, io.n)
         index = np.ascontiguousarray(picks.columns["index"], _INT64)
         return _Reading(self, self.groups, index, self._soon(picks), io)
 
@@ -129,7 +129,7 @@ class Parquet(ShardedSource):
                 return ()
             last = int(self.table.row(picks.columns["index"][-1:])[0])
             group = int(np.searchsorted(self.table.begins, last, "right")) - 1
-            return [(group + k) % n for k in (1, 2)]
+            return [(group + k) % n for k in range(1, 1 + min(self.table.groups_ahead, n - 1))]
         epoch, offset = int(picks.columns["place"][-1]), int(picks.columns["offset"][-1])
         begin = order.begin(order.part(self.values["shard_id"], epoch))
         current, upcoming, share = order.windows.upcoming(order.shared_key, epoch, min(begin + offset, self.size - 1))
