@@ -50,7 +50,18 @@ MAY_IMPORT = {
     "as_dali": {""},
     "cli": {"core", "fn", "gpu", "operators", "pipeline", "registry"},
     "__main__": {"cli"},
-    "": PUBLIC | {"core", "graph", "plugin_manager"},
+    "": PUBLIC
+    | {
+        "core",
+        "graph",
+        "external_source",
+        "internal",
+        "pickling",
+        "plugin_manager",
+        "reducers",
+        "sysconfig",
+        "tfrecord",
+    },
 }
 
 

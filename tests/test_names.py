@@ -3,6 +3,8 @@
 
 import enum
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -98,3 +100,13 @@ def test_arguments_of_functions():
             call()
     with pytest.raises(ValueError, match="got 'imagenet'. Did you mean 'image_net'"):
         auto_augment.auto_augment(x, "imagenet")
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["backend", "external_source", "internal", "pickling", "plugin_manager", "reducers", "sysconfig", "tfrecord"],
+)
+def test_modules_that_need_no_import_of_their_own(module):
+    """As `import nvidia.dali` brings them along."""
+    program = f"import penstock; assert penstock.{module}.__name__ == 'penstock.{module}'"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""penstock feeds training: it reads, decodes and augments images, and hands ready batches to PyTorch, JAX and NumPy.
+"""penstock feeds training: it reads, decodes and augments images, video and audio, and hands the batches to PyTorch,
+JAX, TensorFlow, PaddlePaddle and NumPy.
 
 The names are those of NVIDIA DALI: `pipeline_def`, `fn`, `ops`, `types`, `Pipeline`, `plugin`.
 """
@@ -40,12 +41,21 @@ __all__ = [
 
 if TYPE_CHECKING:
     from . import backend as backend
+    from . import external_source as external_source
+    from . import internal as internal
+    from . import pickling as pickling
     from . import plugin_manager as plugin_manager
+    from . import reducers as reducers
+    from . import sysconfig as sysconfig
+    from . import tfrecord as tfrecord
 else:
+    _WITHOUT_IMPORT = frozenset(
+        "backend external_source internal pickling plugin_manager reducers sysconfig tfrecord".split()
+    )
 
     def __getattr__(name):
-        """`penstock.backend` and `penstock.plugin_manager` need no import of their own, as in DALI."""
-        if name in ("backend", "plugin_manager"):
+        """`penstock.tfrecord` and other modules need no import of their own, as in DALI."""
+        if name in _WITHOUT_IMPORT:
             import importlib
 
             return importlib.import_module(f"{__name__}.{name}")
