@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -204,7 +205,7 @@ def main() -> None:
         sys.exit("no data: give --data FOLDER with JPEG files, or set PENSTOCK_DATA")
     os.environ[_GPUS] = str(o.gpus)
     gpu = has_gpu()
-    names = [n for n in CONTENDERS if o.only in n and (gpu or "mixed" not in n)]
+    names = [n for n in CONTENDERS if re.search(o.only, n) and (gpu or "mixed" not in n)]
     results = measure.measure(__file__, names, o)
     lines = [
         "# What a loader costs a training",
