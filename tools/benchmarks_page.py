@@ -17,7 +17,7 @@ CHART = (
     (
         "NVIDIA H200, 16 CPU cores",
         "images_gpu.md",
-        {"penstock": "val: penstock", "DALI 2.4": "val, 4 threads: DALI, load 0.9"},
+        {"penstock": "val: penstock", "DALI 2.4": "val: DALI, 16 threads, load 0.9"},
     ),
     (
         "2 CPU cores, no GPU",
