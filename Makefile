@@ -35,7 +35,7 @@ CMAKE := $(VENV)/bin/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/
   -DPython_EXECUTABLE=$(abspath $(PY)) $(if $(CCACHE),-DCMAKE_CXX_COMPILER_LAUNCHER=$(CCACHE))
 C_FILES := $(shell find kernels tools tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.c' 2>/dev/null)
 
-.PHONY: help demo test frameworks frameworks-tf frameworks-paddle check lint format build conformance bench fuzz soak gpu-test gpu-sanitize wheel sdist stubs notebooks docs clean
+.PHONY: help demo test frameworks frameworks-tf frameworks-paddle check lint format build conformance bench fuzz soak gpu-test gpu-sanitize wheel sdist stubs notebooks site clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets (the default)
@@ -134,8 +134,11 @@ stubs: $(VENV)/.core ## write the stubs of fn and ops (`make build` does so, too
 notebooks: build $(VENV)/.test ## run the tutorials in examples/ (NOTEBOOKS=files); SAVE=1 stores what they show
 	$(PY) tools/notebooks.py $(NOTEBOOKS) $(if $(SAVE),--save)
 
-docs: build ## write a page per operator into build/docs, with its example run
-	$(PY) tools/docs.py
+site: build $(VENV)/.beside-site ## build the documentation site in build/site/html (EXTERNAL=1: also check links to others)
+	$(PY) tools/build_site.py
+	@rm -rf build/site/html
+	$(VENV)/site/bin/python -m sphinx -W --keep-going -q -j auto build/site/source build/site/html
+	$(PY) tools/check_site.py build/site/html $(if $(EXTERNAL),--external)
 
 clean: ## remove everything that was built, the virtual environment too
 	rm -rf build dist $(VENV) src/penstock/libpenstock.so src/penstock/fn/*.pyi src/penstock/ops/*.pyi
@@ -165,6 +168,13 @@ $(VENV)/.beside-%: pyproject.toml Makefile | $(VENV)/.core
 	@$(PY) tools/requirements.py project test typing >$(VENV)/$*/requirements.txt
 	@$(VENV)/$*/bin/python -m pip install -q --no-compile -r $(VENV)/$*/requirements.txt $(if $(filter tf,$*),$(TF),$(PADDLE))
 	@echo $(abspath src) >$$($(VENV)/$*/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/penstock.pth
+	@touch $@
+
+$(VENV)/.beside-site: pyproject.toml | $(VENV)/.core
+	@echo "Installing the site's generator"
+	@$(PYTHON) -m venv $(VENV)/site
+	@$(PY) tools/requirements.py site >$(VENV)/site/requirements.txt
+	@$(VENV)/site/bin/python -m pip install -q -r $(VENV)/site/requirements.txt
 	@touch $@
 
 $(VENV)/.%: pyproject.toml | $(VENV)/.core
