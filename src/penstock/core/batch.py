@@ -305,6 +305,13 @@ class Batch:
         sources = None if self.sources is None else source_name.take(self.sources, indices)
         return self.with_rows(spec, self.rows[indices], self.owners, sources)
 
+    def part(self, begin: int, end: int) -> Self:
+        """The samples from `begin` to `end`, without a copy."""
+        part = self.take(np.arange(begin, end))
+        if self.is_packed:
+            part._packed = part.spec._dense = True
+        return part
+
     @property
     def is_borrowed(self) -> bool:
         for owner in self.owners:  # quicker than any()

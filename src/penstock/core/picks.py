@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 
@@ -24,6 +26,11 @@ class Picks:
 
     def select(self, rows: np.ndarray) -> Picks:
         return type(self)(**{k: v[rows] for k, v in self.columns.items()})
+
+    @classmethod
+    def concatenate(cls, picks: Sequence[Picks]) -> Picks:
+        """Those of several batches, one behind the other."""
+        return type(picks[0])(**{k: np.concatenate([p.columns[k] for p in picks]) for k in picks[0].columns})
 
     def put(self, rows: np.ndarray, other: Picks) -> Picks:
         """The same picks with `other` at `rows`."""

@@ -66,12 +66,21 @@ class Context:
     `rows` are the places in the iteration that the samples have, for when some were left out."""
 
     __slots__ = (
-        *("epoch", "failed", "frames", "gpu", "iteration", "loading", "n", "position", "rows"),
+        *("batches", "epoch", "failed", "frames", "gpu", "iteration", "loading", "n", "position", "rows"),
         *("scopes", "status", "timings", "values", "waiting"),
     )
 
-    def __init__(self, n: int, epoch: np.ndarray, position: np.ndarray, iteration: int, rows: np.ndarray | None = None):
+    def __init__(
+        self,
+        n: int,
+        epoch: np.ndarray,
+        position: np.ndarray,
+        iteration: int,
+        rows: np.ndarray | None = None,
+        batches: int = 1,
+    ):
         self.rows = _numbers(n) if rows is None else rows
+        self.batches = batches  # how many iterations they are of, from `iteration` on
         self.n, self.epoch, self.position, self.iteration = n, epoch, position, iteration
         self.loading: dict[int, Loading] = {}  # what the sources have begun, by node
         # Sources that can begin only when their arguments are known, by node.

@@ -122,6 +122,11 @@ class Session:
             self._deep = self.budget.limit is None and 2 * peak < self._is_large
         return _AHEAD if self._deep and peak < self._is_large else _AHEAD_IN_LITTLE
 
+    @property
+    def has_spare_memory(self) -> bool:
+        """Whether batches may take twice the memory that they do."""
+        return self.budget.limit is None and self.passes >= _TRIED and 2 * self.budget.peak < self._is_large
+
     def begin(self) -> GpuPass:
         """The GPU's part of one batch, on a stream of its own: a context in which it is asked for."""
         with self.lock:

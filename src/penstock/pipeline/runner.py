@@ -123,7 +123,10 @@ class Runner:
     def most_pending(self) -> int:
         """How many batches may be on their way."""
         assert self.plan is not None
-        return self.made_ahead() + self.settings.ahead * self.plan.batches_read_ahead
+        made = self.made_ahead()
+        if self.executor is not None and self.settings.ahead:
+            made *= self.executor.lots.size
+        return made + self.settings.ahead * self.plan.batches_read_ahead
 
     def next(self, iter_setup: Callable[[], None] | None) -> list[Batch]:
         """The next batch, as it is; `lock` is held. The one behind it is begun before the GPU is waited for, unless it

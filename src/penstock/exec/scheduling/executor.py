@@ -21,6 +21,7 @@ from .checkpoint import State
 from .policy import Policy
 from .production import Production
 from .statistics import Statistics
+from .together import Lots, Together
 from .workers import Ticket, Workers, check_not_busy
 
 # While one batch keeps the native threads busy the next is planned, so they never wait for Python.
@@ -46,6 +47,8 @@ class Executor:
         self._workers = Workers(self._production, n, loader_runs=plan.session is None)
         self._next = 0
         self.depth = 1
+        self.lots = Lots(plan)
+        self._lot: list[Ticket] = []  # asked for, but not enough yet to be made together
         self._seen: State | None = None  # behind the last batch that was given out; None: nothing is on its way
         self.rows: np.ndarray | None = None  # which samples of its iteration the last batch has
         self._left_ns = 0  # when the last batch was given out
@@ -85,7 +88,7 @@ class Executor:
                 ticket.is_waiting = True
             else:
                 self._begin(self._tickets[0])
-                self._workers.ask(ticket)
+                self._ask(ticket)
         self.statistics.worked(begin)
 
     def call_sources(self, batch_size: int) -> bool:
@@ -157,8 +160,12 @@ class Executor:
             with in_range("wait for a batch"):
                 if ticket.is_waiting:
                     self._workers.make(ticket)
+                elif self._lot and self._lot[0] is ticket:
+                    self._ask_lot()
                 self._workers.wait(ticket)
-            self.statistics.waited(time.monotonic_ns() - begin)
+            waited = time.monotonic_ns() - begin
+            self.statistics.waited(waited)
+            self.lots.waited(waited, ticket.batch_size)
             self._tickets.popleft()
             self._seen = ticket.after or self._seen
             if self._tickets and self.plan.batches_read_ahead:
@@ -187,6 +194,23 @@ class Executor:
         if ticket.is_waiting:
             ticket.is_waiting = False
             self._workers.ask(ticket)
+        elif self._lot and self._lot[0] is ticket:
+            self._ask_lot()
+
+    def _ask(self, ticket: Ticket) -> None:
+        """Has a batch made; where small ones are made together, once there are enough of them, or somebody waits."""
+        if self.lots.size == 1:
+            self._ask_lot()
+            self._workers.ask(ticket)
+            return
+        self._lot.append(ticket)
+        if len(self._lot) >= self.lots.size:
+            self._ask_lot()
+
+    def _ask_lot(self) -> None:
+        lot, self._lot = self._lot, []
+        if lot:
+            self._workers.ask(Together(lot) if len(lot) > 1 else lot[0])
 
     def drain(self) -> None:
         """Drops what was asked for. Sources that can go back are where they were before."""

@@ -100,7 +100,7 @@ class Producer:
             span = (loading.begin_ns, loading.end_ns) if loading.end_ns else (begin, time.monotonic_ns())
             ctx.timings.append(Timing("load", [node.number], *span))
         if bad:
-            self.policy.record({int(ctx.rows[i]): v for i, v in bad.items()}, ctx.iteration)
+            self._record(ctx, bad)
         return sorted(bad)
 
     def start(self, ctx: Context) -> Started:
@@ -130,13 +130,13 @@ class Producer:
                     break
                 except BadSamples as e:
                     bad = e.samples
-            self.policy.record({int(ctx.rows[i]): v for i, v in bad.items()}, ctx.iteration)
+            self._record(ctx, bad)
             ctx, picks, attempt = self._without(ctx, picks, np.array(sorted(bad)), attempt)
             started, loaded = None, False
         self.record_timings(ctx)
         if not ctx.failed:
             return outputs, ctx.rows
-        self.policy.record({int(ctx.rows[i]): v for i, v in ctx.failed.items()}, ctx.iteration)
+        self._record(ctx, ctx.failed)
         rows = np.array(sorted(ctx.failed))
         if self.plan.mixes_samples:
             ctx, picks, attempt = self._without(ctx, picks, rows, attempt)
@@ -148,6 +148,12 @@ class Producer:
         sub = Context(len(rows), ctx.epoch[rows], ctx.position[rows], ctx.iteration, ctx.rows[rows])
         stand_ins, _ = self.produce(sub, sub_picks, attempt + 1)
         return [o.put(rows, s) for o, s in zip(outputs, stand_ins)], ctx.rows
+
+    def _record(self, ctx: Context, bad: dict[int, tuple[Node, str, str]]) -> None:
+        """Does with bad samples what the policy says; those of several batches are left to each of them."""
+        if ctx.batches > 1:
+            raise BadSamples(bad)
+        self.policy.record({int(ctx.rows[i]): v for i, v in bad.items()}, ctx.iteration)
 
     def _without(self, ctx: Context, picks: dict[int, Picks], rows: np.ndarray, attempt: int):
         """The same pass with the bad rows replaced, or left out."""

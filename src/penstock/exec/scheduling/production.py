@@ -46,12 +46,19 @@ class Production:
         """Takes picks, in order, so that an iteration depends on nothing but those before it, and begins to load
         them."""
         begin = clocks()
-        try:
-            context = ticket.context = self._pick(ticket)
-        finally:
-            if self.keeps_state:
-                ticket.after = self.state(ticket.index + 1)
-        self.producer.begin(context, ticket.picks)
+        for part in ticket.parts:
+            try:
+                part.context = self._pick(part)
+            except BaseException:
+                if part is not ticket:
+                    self.go_back(part)  # it will be picked once more, by itself
+                raise
+            finally:
+                if self.keeps_state:
+                    part.after = self.state(part.index + 1)
+        ticket.join()
+        assert ticket.context is not None
+        self.producer.begin(ticket.context, ticket.picks)
         self.statistics.worked(begin)
 
     def load(self, ticket: Ticket) -> None:
@@ -146,7 +153,7 @@ class Production:
 
     def _complete(self, ticket: Ticket, context: Context) -> None:
         started, ticket.started = ticket.started, None
-        ticket.outputs, ticket.rows = self.producer.produce(context, ticket.picks, 0, started)
+        ticket.hand_out(*self.producer.produce(context, ticket.picks, 0, started))
 
     def end(self) -> None:
         """Tells sources that wait for something that the pipeline ends."""

@@ -80,7 +80,7 @@ class Statistics:
         with self.lock:
             self.recent.append((ctx.iteration, timings))
             self.samples += ctx.n
-            self.batches += 1
+            self.batches += ctx.batches
             self.last = time.monotonic_ns()
             self._pending += timings
             if len(self._pending) >= _MOST_PENDING:

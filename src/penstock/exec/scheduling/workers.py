@@ -11,6 +11,7 @@ import threading
 import time
 import weakref
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,6 +59,22 @@ class Ticket:
         self.is_waiting = False  # for whoever wants it to make it: no thread was asked for it yet
         self._made = threading.Lock()  # until it is done
         self._made.acquire()
+
+    @property
+    def parts(self) -> Sequence[Ticket]:
+        """The iterations that it stands for, in order."""
+        return (self,)
+
+    @property
+    def is_dropped(self) -> bool:
+        return self.dropped
+
+    def join(self) -> None:
+        """Once its parts are picked: brings them together."""
+
+    def hand_out(self, outputs: list[Batch], rows: np.ndarray) -> None:
+        """Takes what was made of it. `rows`: which samples of the iteration the outputs have."""
+        self.outputs, self.rows = outputs, rows
 
     def finish(self) -> None:
         """Says that it is done, whatever came of it; once."""
@@ -179,7 +196,7 @@ class Workers:
 
     def is_due(self, ticket: Ticket) -> bool:
         """Whether a batch that is read is to be made."""
-        return ticket.index < self._made_before or ticket.dropped or self.stopping
+        return ticket.index < self._made_before or ticket.is_dropped or self.stopping
 
     def ran(self, ticket: Ticket) -> None:
         """Tells what the calling thread has run."""
@@ -260,7 +277,7 @@ def _load_loop(
         if not begun:
             continue
         ticket = begun.popleft()
-        if not (begun or mostly_loaded or ticket.dropped or workers.stopping or workers.loads_at_once == 1):
+        if not (begun or mostly_loaded or ticket.is_dropped or workers.stopping or workers.loads_at_once == 1):
             ticket.wait_for_most()
             mostly_loaded = True
             begun.append(ticket)  # it is waited for when those have begun that were asked for meanwhile
@@ -304,7 +321,7 @@ def _work(
     """Does a task of the production for a ticket; says whether it succeeded. In a thread of the user's interrupts are
     raised, as they have nothing to do with the batch."""
     production = reference()
-    if ticket.dropped or workers.stopping or production is None:
+    if ticket.is_dropped or workers.stopping or production is None:
         ticket.closed, ticket.context = workers.stopping, None
         ticket.finish()
         return False
@@ -317,10 +334,22 @@ def _work(
         if isinstance(e, PipelineError) and e.__cause__ is None:  # it explains itself
             e.__context__ = e.__traceback__ = None
         _forget(e)
-        ticket.fail(e)
+        if len(ticket.parts) > 1:
+            _make_apart(workers, reference, ticket)
+        else:
+            ticket.fail(e)
         ticket = production = None  # type: ignore[assignment]  # the traceback refers to this frame, too
         return False
     return True
+
+
+def _make_apart(workers: Workers, reference: weakref.ref[Production], ticket: Ticket) -> None:
+    """Makes each of several batches that can't be made as one by itself: only what is bad of them fails."""
+    for part in ticket.parts:
+        if _work(workers, reference, part, "load") and _work(workers, reference, part, "run"):
+            if not part.waits or _work(workers, reference, part, "settle"):
+                part.context = None
+                part.finish()
 
 
 def _forget(error: BaseException) -> None:

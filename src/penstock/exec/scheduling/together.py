@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small batches of a GPU, several of which are made as one: what a batch costs the host is much the same for any size.
+Samples don't depend on which others are made with them, so nobody sees it but by the speed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from ...core.batch import Batch
+from ...core.picks import Picks
+from ..context import Context
+from ..plan import Plan
+from .workers import Ticket
+
+# As many samples as use a GPU well, and no more batches than that.
+_MOST_SAMPLES, _MOST_BATCHES = 256, 8
+# A consumer that waits so long for a batch, for so many batches more than it doesn't, is waited for by nobody.
+_WAITS_NS, _WAITS = 20_000, 16
+
+
+class Together(Ticket):
+    """Several iterations, in order, that are made as one batch."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Sequence[Ticket]):
+        super().__init__(parts[0].index, sum(p.batch_size for p in parts))
+        self._parts = tuple(parts)
+
+    @property
+    def parts(self) -> Sequence[Ticket]:
+        return self._parts
+
+    @property
+    def is_dropped(self) -> bool:
+        return all(p.dropped for p in self._parts)
+
+    def join(self) -> None:
+        contexts = [p.context for p in self._parts if p.context is not None]
+        epoch, position = (np.concatenate([getattr(c, name) for c in contexts]) for name in ("epoch", "position"))
+        self.context = Context(len(epoch), epoch, position, self.index, batches=len(contexts))
+        self.picks = {
+            source: Picks.concatenate([p.picks[source] for p in self._parts]) for source in self._parts[0].picks
+        }
+
+    def hand_out(self, outputs: list[Batch], rows: np.ndarray) -> None:
+        ends = np.cumsum([0, *(p.context.n for p in self._parts if p.context is not None)]).tolist()
+        for part, (begin, end) in zip(self._parts, pairwise(ends)):
+            part.hand_out([_part(b, begin, end) for b in outputs], rows[: end - begin])
+
+    def finish(self) -> None:
+        for part in self._parts:
+            part.closed, part.context = self.closed, None
+            part.finish()
+
+
+class Lots:
+    """How many batches are made together: more and more, up to a limit, while the consumer waits for them."""
+
+    def __init__(self, plan: Plan):
+        self._session = plan.session if _can_be_joined(plan) else None
+        self.size = 1
+        self._waits = 0
+
+    def waited(self, ns: int, batch_size: int) -> None:
+        """Tells how long the consumer has waited for a batch."""
+        if self._session is None or 2 * self.size > min(_MOST_SAMPLES // max(batch_size, 1), _MOST_BATCHES):
+            return
+        self._waits = self._waits + 1 if ns > _WAITS_NS else max(self._waits - 1, 0)
+        if self._waits >= _WAITS and self._session.has_spare_memory:
+            self._waits, self.size = 0, 2 * self.size
+
+
+def _can_be_joined(plan: Plan) -> bool:
+    """Whether samples depend on nothing but their own picks, and nobody sees which batches are made at a time."""
+    sources = [plan.source_op(n) for n in plan.sources]
+    return (
+        plan.session is not None
+        and not (plan.mixes_samples or plan.runs_users_code or plan.batches_read_ahead)
+        and bool(sources)
+        and all(op.loads_ahead and not op.sets_batch_size and op.feeding is None for op in sources)
+        and all(n.device == "cpu" and not n.args and plan.source_op(n).state() is not None for n in plan.sources)
+    )
+
+
+def _part(batch: Batch, begin: int, end: int) -> Batch:
+    """Some samples, as they would be had they been made by themselves: one behind the other if they have one shape."""
+    part = batch.part(begin, end)
+    return part.packed_copy() if part.spec.is_dense and not part.is_packed else part
