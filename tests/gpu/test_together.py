@@ -25,9 +25,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def eager(monkeypatch):
-    """Lots grow with the first batch that is waited for."""
-    monkeypatch.setattr(together, "_WAITS_NS", -1)
-    monkeypatch.setattr(together, "_WAITS", 1)
+    """Lots grow as soon as they may."""
+    monkeypatch.setattr(together, "_LOOKED_AT", 1)
+    monkeypatch.setattr(together, "_WAITING", -1.0)
 
 
 @pipeline_def(num_threads=2, device_id=0, seed=7, enable_conditionals=True)
@@ -95,7 +95,7 @@ def test_batches_are_those_made_one_by_one(folder, eager, definition, reader):
     pipe = make()
     for out, expected in zip(run(pipe, 40), one_by_one(make, 40)):
         same(out, expected)
-    assert pipe._executor.lots.size == 8
+    assert pipe._executor.lots.size == 8 and "8 of them made as one" in pipe.explain()
     assert pipe.stats()["batches"] >= 40 and pipe.stats()["samples"] == BATCH * pipe.stats()["batches"]
 
 
@@ -180,7 +180,7 @@ def test_bad_samples_are_those_of_their_batch(damaged, eager, on_error):
     assert first and [e for e in errors_too if e.iteration < 38] == first
 
 
-@pytest.mark.parametrize("why", ["a limit of memory", "code of the user's", "mixed samples", "no reader", "no prefetch"])
+@pytest.mark.parametrize("why", ["a limit of memory", "code of the user's", "a mixture", "no reader", "no prefetch"])
 def test_batches_are_made_one_by_one(folder, eager, why):
     options = {"a limit of memory": {"device_memory_limit": 1 << 30}, "no prefetch": {"exec_async": False}}.get(why, {})
     if why == "no prefetch":
@@ -195,7 +195,7 @@ def test_batches_are_made_one_by_one(folder, eager, why):
         if why == "code of the user's":
             labels = fn.python_function(labels, function=lambda x: x)
         images = fn.decoders.image(files, device="mixed")
-        if why == "mixed samples":
+        if why == "a mixture":
             images = fn.pad(images)
         return images, labels
 

@@ -37,10 +37,14 @@ class Text(str):
     __repr__ = str.__str__
 
 
-def explain(plan: Plan, num_threads: int, depth: int, program: bool = False, tried: Iterable[str] = ()) -> Text:
+def explain(
+    plan: Plan, num_threads: int, depth: int, together: int = 1, program: bool = False, tried: Iterable[str] = ()
+) -> Text:
     """The stages in order, one line an operator. With `program` the column programs of batches; `tried` is what
     autotuning has done so far."""
     lines = [f"{len(plan.stages)} stages, {num_threads} threads, {depth} batches ahead"]
+    if together > 1:
+        lines[0] += f", {together} of them made as one"
     if plan.batches_read_ahead:
         lines[0] += f", {plan.batches_read_ahead} more are read"
     wanted = set(plan.outputs)

@@ -360,7 +360,7 @@ class Pipeline(Configured, GraphBuilder):
         """The plan: stages, chains, what stays in scratch memory, what is decoded or computed only in part. With
         `program` also the column programs that plan batches: made when a few batches of one kind have come."""
         plan, runner = self._built(), self._runner
-        return report.explain(plan, self.num_threads, runner.made_ahead(), program, runner.tried)
+        return report.explain(plan, self.num_threads, runner.made_ahead(), runner.together, program, runner.tried)
 
     def stats(self) -> Any:
         """Time and share of every operator, samples/s, waiting time, and what limits the speed, in a sentence. Prints

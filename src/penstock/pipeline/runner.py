@@ -114,19 +114,22 @@ class Runner:
         """What `autotune` has done so far."""
         return [] if self.tuner is None else list(self.tuner.history)
 
+    @property
+    def together(self) -> int:
+        """How many batches are made as one."""
+        return 1 if self.executor is None else self.executor.lots.size
+
     def made_ahead(self) -> int:
         """How many batches may be made before they are wanted. Programs may count on how far ahead their own code is
         called."""
         assert self.plan is not None
-        return self.settings.depth + (0 if self._calls else self.settings.ahead * self.plan.ahead)
+        ahead = self.settings.depth + (0 if self._calls else self.settings.ahead * self.plan.ahead)
+        return ahead * self.together if self.settings.ahead else ahead
 
     def most_pending(self) -> int:
         """How many batches may be on their way."""
         assert self.plan is not None
-        made = self.made_ahead()
-        if self.executor is not None and self.settings.ahead:
-            made *= self.executor.lots.size
-        return made + self.settings.ahead * self.plan.batches_read_ahead
+        return self.made_ahead() + self.settings.ahead * self.plan.batches_read_ahead
 
     def next(self, iter_setup: Callable[[], None] | None) -> list[Batch]:
         """The next batch, as it is; `lock` is held. The one behind it is begun before the GPU is waited for, unless it

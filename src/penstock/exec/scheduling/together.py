@@ -4,6 +4,7 @@ Samples don't depend on which others are made with them, so nobody sees it but b
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -17,8 +18,8 @@ from .workers import Ticket
 
 # As many samples as use a GPU well, and no more batches than that.
 _MOST_SAMPLES, _MOST_BATCHES = 256, 8
-# A consumer that waits so long for a batch, for so many batches more than it doesn't, is waited for by nobody.
-_WAITS_NS, _WAITS = 20_000, 16
+# After how many lots it is looked at what share of the time the consumer has waited, and from which on they grow.
+_LOOKED_AT, _WAITING = 16, 0.1
 
 
 class Together(Ticket):
@@ -63,15 +64,22 @@ class Lots:
     def __init__(self, plan: Plan):
         self._session = plan.session if _can_be_joined(plan) else None
         self.size = 1
-        self._waits = 0
+        self._batches = self._waited_ns = 0
+        self._since = time.monotonic_ns()
 
     def waited(self, ns: int, batch_size: int) -> None:
         """Tells how long the consumer has waited for a batch."""
         if self._session is None or 2 * self.size > min(_MOST_SAMPLES // max(batch_size, 1), _MOST_BATCHES):
             return
-        self._waits = self._waits + 1 if ns > _WAITS_NS else max(self._waits - 1, 0)
-        if self._waits >= _WAITS and self._session.has_spare_memory:
-            self._waits, self.size = 0, 2 * self.size
+        self._batches += 1
+        self._waited_ns += ns
+        if self._batches < _LOOKED_AT * self.size:
+            return
+        now = time.monotonic_ns()
+        if self._waited_ns > _WAITING * (now - self._since) and self._session.has_spare_memory:
+            self.size *= 2
+        self._batches = self._waited_ns = 0
+        self._since = now
 
 
 def _can_be_joined(plan: Plan) -> bool:
