@@ -6,6 +6,7 @@ import ctypes
 import importlib.util
 import os
 import sys
+import time
 import types as kinds
 from contextlib import contextmanager
 
@@ -153,6 +154,40 @@ def test_an_array_that_is_used_again_is_copied(cupy):
 
     got, _ = run(again)
     assert [o.tolist() for o in got[0][0]] == [[3], [1], [0], [6]]
+
+
+@pytest.mark.skipif(REAL, reason="only streams of the emulated device can be held")
+def test_what_a_call_asked_for_is_done_before_the_next_call_on_another_stream(cupy):
+    lib = ctypes.CDLL(os.environ["PENSTOCK_CUDA_DRIVER"])
+    lib.emulated_hold.restype = ctypes.c_void_p
+    kept, gates, written = [], [], []
+
+    def again(a):
+        if not kept:
+            kept.append(Array(np.zeros((1,), "i4")))
+            gates.append(lib.emulated_hold(ctypes.c_void_p(STREAMS[-1])))
+            return kept[0]
+        kept[0][0] = 7  # once the stream of this batch comes to it
+        written.append(STREAMS[-1])
+        return kept[0]
+
+    @pipeline_def(batch_size=1, num_threads=1, device_id=0)
+    def pipe():
+        x = fn.external_source(source=lambda i: [np.full((1, 1), i, "i4")]).gpu()
+        return fn.python_function(x, function=again)
+
+    p = pipe()
+    p.build()
+    p.schedule_run()
+    time.sleep(0.2)
+    too_early = list(written)
+    lib.emulated_let_go(ctypes.c_void_p(gates[0]))
+    assert not too_early
+    assert [int(np.array(p.share_outputs()[0].as_cpu().at(0))[0]), int(np.array(p.run()[0].as_cpu().at(0))[0])] == [
+        0,
+        7,
+    ]
+    assert written
 
 
 def test_no_outputs_and_no_inputs(cupy):

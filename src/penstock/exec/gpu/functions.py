@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from ...gpu.batch import DeviceBatch
 from ...gpu.interchange import LEGACY_STREAM, LentSample, foreign
 from ...gpu.memory import Block
 from ...gpu.session import GpuPass
-from ...gpu.stream import ForeignStream
+from ...gpu.stream import ForeignStream, Stream
 from ...graph.node import Node
 from ..arguments import Resolver
 from ..context import Context
@@ -81,20 +82,42 @@ class Arrays:
         return batch
 
 
+class _Order:
+    """What functions that are called in order ask of the GPU is done in order, too, on whatever streams: they may use
+    arrays of their own again."""
+
+    def __init__(self) -> None:
+        self._stream: Callable[[], Stream | None] = lambda: None  # of the last call
+        self._work = 0  # what that stream was asked for until its end
+
+    @contextmanager
+    def keep(self, turn: AbstractContextManager, stream: Stream) -> Iterator[None]:
+        with turn:
+            last = self._stream()
+            if last is not None and last is not stream and not last.closed:
+                stream.wait_for(last, self._work)
+            try:
+                yield
+            finally:
+                stream.asked()  # by the function
+                self._stream, self._work = weakref.ref(stream), stream.work
+
+
 def runner(
     node: Node, resolvers: dict[int, Resolver], turn: Callable[[Node, Context], AbstractContextManager]
 ) -> Callable[[Context, kernels.Pool], None]:
     """What runs such an operator for one batch."""
     from ..plan import run_batchwise  # which imports this module
 
+    order = _Order()
+
     def run(ctx: Context, pool: kernels.Pool) -> None:
         for d in node.inputs:
             batch = ctx.values[d.source.number, d.index]
             if isinstance(batch, DeviceBatch):
                 batch.used_on(ctx.gpu.stream)
-        try:
-            run_batchwise(node, resolvers[node.number], ctx, pool, turn(node, ctx), Arrays(ctx.gpu))
-        finally:
-            ctx.gpu.stream.asked()  # by the function
+        stream = ctx.gpu.stream
+        where = order.keep(turn(node, ctx), stream)
+        run_batchwise(node, resolvers[node.number], ctx, pool, where, Arrays(ctx.gpu))
 
     return run
