@@ -24,12 +24,13 @@ class Augment(Seeded):
     `kind` names the one way and `parameter` has its values. Images are uint8; the result has their shape. Contrast
     needs one or three channels, colour three. All frames of a sequence are changed in the same way.
 
-    >>> from penstock import auto_aug, fn, pipeline_def, types
+    >>> from penstock import pipeline_def, types
+    >>> from penstock.auto_aug import augmentations
     >>> import numpy as np
     >>> @pipeline_def(batch_size=1)
     ... def pipe():
     ...     x = types.Constant(np.uint8([[[10, 200, 255]]]), layout="HWC")
-    ...     return auto_aug.augmentations.posterize(x, magnitude_bin=4, num_magnitude_bins=5)
+    ...     return augmentations.posterize(x, magnitude_bin=4, num_magnitude_bins=5)
     >>> pipe().run()[0].at(0).tolist()
     [[[0, 192, 240]]]
     """
