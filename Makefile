@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 SECONDS ?= 300
 ISA ?=
+# Of the processor that a wheel is for; by default this machine's.
+ARCH ?=
 # Whether tests that failed are run once more, alone; 1 in .ci/run only. (pytest's status is 1 if all of them were run.)
 AGAIN ?=
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 8 ] && echo $$n || echo 8)
@@ -116,9 +118,9 @@ fuzz: build $(VENV)/.test ## damaged files, and odd programs of operators, under
 soak: build $(VENV)/.test ## run sources in workers, with faults, for SECONDS=300; fails if anything grows
 	$(PY) tests/soak/soak_external.py --seconds $(SECONDS)
 
-wheel: $(VENV)/.core $(VENV)/.wheel $(VENV)/.test ## build dist/penstock-*-py3-none-manylinux*.whl with its codecs, and test it
-	@sh tools/system_packages.sh $(PYTHON) nasm patch
-	$(PY) tools/build_wheel.py
+wheel: $(VENV)/.core $(VENV)/.wheel $(VENV)/.test ## build dist/penstock-*-py3-none-manylinux*.whl with its codecs, and test it (ARCH=aarch64: for 64-bit ARM)
+	@sh tools/system_packages.sh $(PYTHON) nasm patch $(if $(filter aarch64,$(ARCH)),g++-aarch64-linux-gnu)
+	$(PY) tools/build_wheel.py $(ARCH)
 	$(PY) -m pytest -q tests/test_wheel.py
 
 sdist: $(VENV)/.core $(VENV)/.sdist $(VENV)/.test ## build dist/penstock-*.tar.gz, install as from it, with the system's codecs, and test both

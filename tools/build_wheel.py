@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the wheel that carries its codecs: dist/penstock-*-py3-none-manylinux_2_28_*.whl.
 
+    python tools/build_wheel.py             for this processor
+    python tools/build_wheel.py aarch64     for another one, by Debian's cross compiler (g++-aarch64-linux-gnu)
+
 1. The codecs are built from their sources (tools/wheel_codecs).
 2. pip builds the wheel with scikit-build-core, for which GCC compiles and zig links for an old glibc.
 3. auditwheel checks the symbols' versions and copies libsndfile into it.
@@ -16,6 +19,8 @@ import sys
 import uuid
 import zipfile
 from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
@@ -69,9 +74,18 @@ def compress(wheel: Path) -> None:
     packed.replace(wheel)
 
 
-def main() -> None:
+def newest_glibc(library: Path) -> tuple[int, ...]:
+    """The newest version of glibc that a library asks for symbols of."""
+    with library.open("rb") as file:
+        needed = ELFFile(file).get_section_by_name(".gnu.version_r")
+        names = [aux.name for _, versions in needed.iter_versions() for aux in versions]
+    found = [tuple(map(int, n.removeprefix("GLIBC_").split("."))) for n in names if n.startswith("GLIBC_2")]
+    return max(found, default=(0,))
+
+
+def main(arch: str = platform.machine()) -> None:
     shutil.rmtree(WORK, ignore_errors=True)
-    python, arch = Path(sys.executable), platform.machine()
+    python = Path(sys.executable)
     tools = str(python.parent) + os.pathsep + os.environ["PATH"]
     os.environ["PATH"] = tools
     prefix = codecs.build_all(arch, ROOT / "build" / "codecs")
@@ -79,28 +93,38 @@ def main() -> None:
     defines = {"CODECS": str(prefix), "CMAKE_CXX_CREATE_SHARED_LIBRARY": compiler.shared_library_rule()}
     if shutil.which("ccache"):
         defines["CMAKE_CXX_COMPILER_LAUNCHER"] = "ccache"
+    if arch != platform.machine():
+        defines |= {"CMAKE_SYSTEM_NAME": "Linux", "CMAKE_SYSTEM_PROCESSOR": arch, "CMAKE_CXX_COMPILER": compiler.gcc}
+        os.environ["_PYTHON_HOST_PLATFORM"] = f"linux-{arch}"  # the wheel's name
     settings = [f"--config-settings=cmake.define.{name}={value}" for name, value in defines.items()]
     pip_wheel = (python, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", *settings)
     run(*pip_wheel, "-w", WORK / "plain", ROOT, **compiler.environment)
     (plain,) = (WORK / "plain").glob("*.whl")
     libraries = os.pathsep.join(filter(None, [str(prefix / "lib"), os.environ.get("LD_LIBRARY_PATH")]))
     tag = f"manylinux_{codecs.GLIBC.replace('.', '_')}_{arch}"
-    repair = ("repair", "--plat", tag, "--only-plat", "-w", WORK / "repaired", plain)
+    # auditwheel knows a lower bound for some libraries of other processors only: the versions are looked at below.
+    repair = ("repair", "--plat", "auto", "-w", WORK / "repaired", plain)
     run(python, "-m", "auditwheel", *repair, LD_LIBRARY_PATH=libraries)
+    (repaired,) = (WORK / "repaired").glob("*.whl")
+    run(python, "-m", "wheel", "tags", "--remove", "--platform-tag", tag, repaired)
     (repaired,) = (WORK / "repaired").glob("*.whl")
 
     run(python, "-m", "wheel", "unpack", "-d", WORK / "unpacked", repaired)
     (tree,) = (WORK / "unpacked").iterdir()
+    for library in tree.rglob("*.so*"):
+        newest = newest_glibc(library)
+        if newest > tuple(map(int, codecs.GLIBC.split("."))):
+            sys.exit(f"{library.name} needs glibc {'.'.join(map(str, newest))}, newer than {codecs.GLIBC}")
     (licences,) = tree.glob("*.dist-info/licenses")
     shutil.copytree(prefix / "licences", licences, dirs_exist_ok=True)
     sboms = licences.parent / "sboms"
     sboms.mkdir(exist_ok=True)
     (sboms / "codecs.cdx.json").write_text(json.dumps(bill_of_materials(plain.name), indent=1))
     DIST.mkdir(exist_ok=True)
-    for old in DIST.glob("penstock-*.whl"):
+    for old in DIST.glob(f"penstock-*_{arch}.whl"):
         old.unlink()
     run(python, "-m", "wheel", "pack", "-d", DIST, tree)
-    (wheel,) = DIST.glob("penstock-*.whl")
+    (wheel,) = DIST.glob(f"penstock-*_{arch}.whl")
     compress(wheel)
     size = wheel.stat().st_size
     print(f"{wheel.relative_to(ROOT)}: {size / 1e6:.2f} MB")
@@ -109,4 +133,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that the build needs, where it may; otherwise says which are missing and how to get them.
-#   sh tools/system_packages.sh [PYTHON [PACKAGE...]]     packages of one command, which has the package's name
+#   sh tools/system_packages.sh [PYTHON [PACKAGE...]]     packages of one command, which has the package's name, or cross compilers
 python=${1:-python3}
 [ $# -gt 0 ] && shift
 missing=
@@ -35,7 +35,13 @@ else
   need libzstd-dev header zstd.h
   need libopenjp2-7-dev header openjpeg.h "$(printf -- '-I%s ' /usr/include/openjpeg-* /usr/local/include/openjpeg-*)"
 fi
-for package in "$@"; do need "$package" command -v "$package"; done
+for package in "$@"; do
+  case $package in
+    g++-*) command=${package#g++-}-g++ ;;
+    *) command=$package ;;
+  esac
+  need "$package" command -v "$command"
+done
 missing=$(echo $missing)
 [ -z "$missing" ] && exit 0
 

@@ -2,7 +2,9 @@
 // Functions of one byte by a table of all 256 results, in vector registers where the processor can.
 #pragma once
 #include <cstdint>
-#if defined(__x86_64__) && defined(__linux__)
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#elif defined(__x86_64__) && defined(__linux__)
 #include <immintrin.h>
 #endif
 
@@ -62,6 +64,25 @@ __attribute__((target("avx2"))) inline void look_up_avx2(uint8_t *out, const uin
 // Only where can_look_up().
 inline void look_up(uint8_t *out, const uint8_t *in, int64_t n, const uint8_t *table) {
   can_permute() ? look_up_permuted(out, in, n, table) : look_up_avx2(out, in, n, table);
+}
+#elif defined(__aarch64__)
+inline bool can_permute() { return false; }
+inline bool can_look_up() { return true; }
+
+// NEON finds a byte in 64; what lies beyond stays as it was found in the 64 before.
+inline void look_up(uint8_t *out, const uint8_t *in, int64_t n, const uint8_t *table) {
+  const uint8x16x4_t a = vld1q_u8_x4(table), b = vld1q_u8_x4(table + 64);
+  const uint8x16x4_t c = vld1q_u8_x4(table + 128), d = vld1q_u8_x4(table + 192);
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const uint8x16_t x = vld1q_u8(in + i);
+    uint8x16_t found = vqtbl4q_u8(a, x);
+    found = vqtbx4q_u8(found, b, vsubq_u8(x, vdupq_n_u8(64)));
+    found = vqtbx4q_u8(found, c, vsubq_u8(x, vdupq_n_u8(128)));
+    found = vqtbx4q_u8(found, d, vsubq_u8(x, vdupq_n_u8(192)));
+    vst1q_u8(out + i, found);
+  }
+  for (; i < n; i++) out[i] = table[in[i]];
 }
 #else
 inline bool can_permute() { return false; }
