@@ -23,11 +23,12 @@ MAY_IMPORT = {
     "gpu": {"core"},
     "exec": {"core", "graph", "gpu"},
     "external": {"core", "gpu"},
+    "cluster": {"core", "exec", "external", "graph"},
     "operators": {"core", "external"},
     "operators.gpu": {"core", "gpu"},  # stages for the GPU that operators bring with them: operators/<family>/gpu/
     "tensors": {"core", "gpu"},
     "registry": {"core", "graph", "gpu", "operators", "tensors"},
-    "pipeline": {"core", "graph", "gpu", "exec", "external", "tensors"},
+    "pipeline": {"core", "graph", "gpu", "exec", "external", "cluster", "tensors"},
     "fn": {"registry"},
     "ops": {"registry"},
     "types": {"core", "graph"},

@@ -43,6 +43,8 @@ class Source(Operator, abstract=True):
     closing: bool = False  # set when the pipeline ends
     copier: kernels.Pool | None = None  # native threads that may copy what `take` was given, in a built pipeline
     feeding: Any = None  # where what the user feeds waits: a Feed of operators/external/_fed.py
+    # What it picks says all that any process needs to load the samples, if it has the same data and sources open.
+    picks_suffice: ClassVar[bool] = False
     sets_batch_size: ClassVar[bool] = False  # its data decides how many samples a batch has
     is_prompt: bool = False  # `take` and `load` wait for nothing and call no code of the user's
     called: Any = None  # what the user's thread calls for each iteration: a Called of operators/external/_called.py

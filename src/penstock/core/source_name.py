@@ -19,6 +19,9 @@ class SourceName(str):
         self.given = given
         return self
 
+    def __getnewargs__(self) -> tuple[str, str]:
+        return str(self), self.given
+
 
 def given_name(source: str) -> str:
     """What `source_info` says of a source: a file's name relative to `file_root`, if it was read with one."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 from ..core.batch import Batch, Spec
 from ..core.errors import AxisError, InternalError, PipelineAxisError, PipelineError, PipelineValueError, SampleErrors
 from ..core.kernels import Outcome
+from ..core.memory import Buffer
 from ..core.op import Arguments
 from ..core.source import Loading
 from ..core.traced import Untraceable
@@ -20,6 +21,8 @@ from ..graph.scopes import Scope
 
 # What operators raise for what users may do, and what says what it is about already.
 _OF_USERS = (ValueError, TypeError, RuntimeError, OSError, ImportError, NotImplementedError)
+
+_POOL: Mapping[tuple[int, int], Any] = {}
 
 
 class BadSamples(Exception):
@@ -66,7 +69,7 @@ class Context:
     `rows` are the places in the iteration that the samples have, for when some were left out."""
 
     __slots__ = (
-        *("batches", "epoch", "failed", "frames", "gpu", "iteration", "loading", "n", "position", "rows"),
+        *("batches", "epoch", "failed", "frames", "gpu", "iteration", "loading", "memory", "n", "position", "rows"),
         *("scopes", "status", "timings", "values", "waiting"),
     )
 
@@ -92,6 +95,8 @@ class Context:
         self.gpu: Any = None  # the GPU's part, while the stages run
         self.scopes: dict[Scope, ScopedContext] = {}
         self.frames: Frames | None = None  # if the rows are frames (exec/frames.py)
+        # Where outputs go, (node, index): what gives so many bytes, if not those of the pool.
+        self.memory: Mapping[tuple[int, int], Any] = _POOL
 
     def start_again(self, loaded: dict[tuple[int, int], Batch]) -> None:
         """Back to where only the sources are loaded."""
@@ -103,9 +108,9 @@ class Context:
         self.timings.clear()
         self.scopes.clear()
 
-    def allocate(self, spec: Spec) -> Batch:
-        """Memory for an output."""
-        return Batch.allocate(spec)
+    def allocate(self, spec: Spec, edge: tuple[int, int]) -> Batch:
+        """Memory for an output of a chain."""
+        return Batch.allocate(spec, None, self.memory.get(edge, Buffer))
 
     def source_of(self, node: Node, row: int) -> str:
         """Where the sample of a row came from, as far as the inputs of `node` know."""

@@ -136,7 +136,7 @@ class FrameContext(Context):
         """Of a sample."""
         return self.whole.source_of(node, row)
 
-    def allocate(self, spec: Spec) -> Batch:
+    def allocate(self, spec: Spec, edge: tuple[int, int]) -> Batch:
         """Memory for the frames of an output; those of one sequence lie one behind the other."""
         check_frames(spec.shape, self.sample_of)
         batch = Batch.allocate(self._sequences(spec))

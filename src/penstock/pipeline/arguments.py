@@ -44,3 +44,4 @@ class PipelineArguments(TypedDict, total=False):
     autotune: bool
     cpu_budget: int | None
     memory_budget: int | None
+    workers: int | str | None

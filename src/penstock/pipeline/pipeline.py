@@ -19,7 +19,7 @@ from ..exec.scheduling.executor import Executor
 from ..graph.loose import input_name
 from ..graph.node import DataNode
 from ..tensors import TensorListCPU
-from . import outputs, page, python_workers, reports, running, serialization
+from . import away, outputs, page, python_workers, reports, running, serialization
 from .ceiling import Ceiling
 from .checkpoints import Checkpoints
 from .runner import Runner
@@ -64,6 +64,9 @@ class Pipeline(Configured, GraphBuilder):
     autotune, cpu_budget, memory_budget
         True, or a budget of CPUs and of bytes: `num_threads` and `prefetch_queue_depth` change while the pipeline runs,
         to what gives most samples/s. Batches don't depend on them. `explain` tells what was tried.
+    workers
+        How many processes make the batches, each with `num_threads` threads: see the guide. Batches and checkpoints
+        don't depend on them.
     storage_options
         How URLs are read, beyond what the environment says: options of obstore's stores, such as
         {"access_key_id": ..., "endpoint": ...}, and limits, as the guide lists. Not serialised, nor in checkpoints.
@@ -120,7 +123,8 @@ class Pipeline(Configured, GraphBuilder):
         with self:
             nodes, sinks = self._graph.output_nodes(), self._graph.adopt_sinks()
         plan = Plan(self.definition.nodes, nodes, sinks, self.seed)
-        self._runner.start(plan, self._graph.defined_at, self._checkpoints.start)
+        crew = away.starter(plan, self.definition, sinks, self._settings)
+        self._runner.start(plan, self._graph.defined_at, self._checkpoints.start, crew)
         running.add(self, self._graph.name)
 
     # Running ------------------------------------------------------------------------------------------------------

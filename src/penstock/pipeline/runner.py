@@ -15,6 +15,7 @@ from ..core.storage import using
 from ..exec import report
 from ..exec.plan import Plan
 from ..exec.scheduling.executor import Executor
+from ..exec.scheduling.producer import Producer
 from ..exec.scheduling.statistics import Statistics
 from ..exec.scheduling.tuning import Reading, Setting, Tuner
 from .settings import Settings, available_cpus
@@ -68,10 +69,18 @@ class Runner:
         self.lock = threading.RLock()  # of building and running: several threads may ask for batches
         self.tuner: Tuner | None = None  # with `autotune`, once the pipeline is built
         self._iter_setup_ended = self._primed = False
+        self._window = 0  # of batches that workers make at once
         self._calls = False  # whether sources are called by who asks for a batch
 
-    def start(self, plan: Plan, defined_at: str, prepare: Callable[[Plan, Executor], None]) -> None:
-        """Opens the sources; `prepare` is called with the executor before it makes a batch."""
+    def start(
+        self,
+        plan: Plan,
+        defined_at: str,
+        prepare: Callable[[Plan, Executor], None],
+        crew: Callable[[Plan, Statistics], Any] | None = None,
+    ) -> None:
+        """Opens the sources; `prepare` is called with the executor before it makes a batch. `crew` gives the producer
+        if workers make the batches."""
         settings = self.settings
         assert settings.max_batch_size is not None
         if plan.uses_gpu:
@@ -95,11 +104,16 @@ class Runner:
             text = f"the source produces {node.n_outputs} outputs, but the {which} not used"
             file, line, _ = node.sites[-1] if node.sites else (__file__, 0, "")
             warnings.warn_explicit(f"penstock.{node.op.display_name()}: {text}", UserWarning, file, line)
-        executor = Executor(plan, native_threads(settings, plan), settings.policy, self.statistics)
+        if crew is None:
+            producer = Producer(plan, settings.policy, native_threads(settings, plan), self.statistics.record)
+        else:
+            producer = crew(plan, self.statistics)
+            self._window = producer.crew.window if settings.ahead else 0
+        executor = Executor(plan, producer, settings.policy, self.statistics, self._window)
         self._calls = any(plan.source_op(n).called is not None for n in plan.sources)
         prepare(plan, executor)
         self.plan, self.executor = plan, executor
-        executor.depth = settings.depth
+        executor.depth = max(settings.depth, self._window)
         if settings.autotune:
             depth = max(_MOST_AHEAD_ON_GPU if plan.uses_gpu else _MOST_AHEAD, settings.depth)
             self.tuner = Tuner(
@@ -123,7 +137,8 @@ class Runner:
         """How many batches may be made before they are wanted. Programs may count on how far ahead their own code is
         called."""
         assert self.plan is not None
-        ahead = self.settings.depth + (0 if self._calls else self.settings.ahead * self.plan.ahead)
+        ahead = max(self.settings.depth, self._window)
+        ahead += 0 if self._calls else self.settings.ahead * self.plan.ahead
         return ahead * self.together if self.settings.ahead else ahead
 
     def most_pending(self) -> int:

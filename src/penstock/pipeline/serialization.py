@@ -12,7 +12,9 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..exec.plan import Plan
 from ..graph import serial
+from ..graph.trace import Definition
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -25,12 +27,18 @@ _KIND = "penstock pipeline"
 def content_of(pipe: Pipeline, functions: dict[str, Any]) -> dict[str, Any]:
     """A pipeline as values of JSON; the functions that it calls are put into `functions`, by name."""
     pipe.build()
-    plan, graph = pipe._plan, pipe._graph
-    assert plan is not None
+    assert pipe._plan is not None
+    return content_of_plan(pipe._plan, pipe._graph.definition, pipe._graph.sinks, pipe._settings, functions)
+
+
+def content_of_plan(
+    plan: Plan, definition: Definition, sinks: list[Any], settings: Settings, functions: dict[str, Any]
+) -> dict[str, Any]:
+    """The same while the pipeline is being built."""
     content = {_KIND: VERSION, "version": sys.modules["penstock"].__version__}
-    content |= {"arguments": pipe._settings.arguments(), **serial.dump(graph.definition, functions)}
+    content |= {"arguments": settings.arguments(), **serial.dump(definition, functions)}
     content["outputs"] = [list(e) for e in plan.outputs]
-    content["sinks"] = [[s.source.number, s.index] for s in graph.sinks]
+    content["sinks"] = [[s.source.number, s.index] for s in sinks]
     return content
 
 

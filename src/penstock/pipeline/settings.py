@@ -28,6 +28,15 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, IntEnum) else value
 
 
+def _workers(given: Any) -> int:
+    """How many; 0 for none."""
+    if given is None:
+        return 0
+    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+        raise ValueError(f"workers takes a number of processes, 0 or None for none; got {given!r}")
+    return given
+
+
 class Settings:
     """`Pipeline` documents the arguments."""
 
@@ -68,6 +77,7 @@ class Settings:
         autotune: bool = False,
         cpu_budget: int | None = None,
         memory_budget: int | None = None,
+        workers: int | str | None = None,
     ):
         batch_size = max_batch_size if batch_size is None else batch_size
         if batch_size is not None and (isinstance(batch_size, bool) or int(batch_size) != batch_size or batch_size < 1):
@@ -84,7 +94,8 @@ class Settings:
             raise ValueError(f"prefetch_queue_depth takes a positive integer; got {depth!r}")
         self.cpu_queue_size = int(depth)
         self.max_batch_size = None if batch_size is None else int(batch_size)
-        self.num_threads = int(num_threads or available_cpus())
+        self.workers = _workers(workers)
+        self.num_threads = int(num_threads or max(available_cpus() // max(self.workers, 1), 1))
         if device_id is not None and not hasattr(device_id, "__index__"):
             raise TypeError(f"device_id takes the number of a GPU, or None for none; got {device_id!r}")
         self.device_id = None if device_id is None or device_id < 0 else int(device_id)
@@ -109,6 +120,8 @@ class Settings:
                 raise ValueError(f"{name} takes a positive number; got {budget!r}")
         self.autotune = bool(autotune) or cpu_budget is not None or memory_budget is not None
         self.cpu_budget, self.memory_budget = cpu_budget, memory_budget
+        if self.autotune and self.workers:
+            raise ValueError("autotune is for pipelines without workers: leave out one of them")
         self.max_streams, self.default_cuda_stream_priority = max_streams, default_cuda_stream_priority
         self.enable_memory_stats, self.stream_policy, self.concurrency = enable_memory_stats, stream_policy, concurrency
 

@@ -85,7 +85,7 @@ class CpuPlan:
         """The outputs: those that are given, and memory for others."""
         outputs, n = self._outputs, ctx.n
         framed = isinstance(ctx, FrameContext)
-        if outputs and not given and not framed and not Batch.guard_bytes:
+        if outputs and not given and not framed and not Batch.guard_bytes and not ctx.memory:
             rows, at = allocate(len(outputs) * n, TENSOR)
             if kernels.library().place_batches(self._placed, len(outputs), n, at):
                 step = n * TENSOR.itemsize
@@ -93,7 +93,7 @@ class CpuPlan:
         made = {}
         for o in outputs:
             try:
-                made[o.edge] = given[o.edge] if o.edge in given else ctx.allocate(o.spec())
+                made[o.edge] = given[o.edge] if o.edge in given else ctx.allocate(o.spec(), o.edge)
             except (MemoryError, ValueError) as error:
                 maker = next(node for node in self._nodes if node.number == o.edge[0])
                 raise explain_failure(ctx, maker, error) from None

@@ -87,6 +87,10 @@ class Checkpoint:
         self.all = [_read(c) for c in content] if several else [_read(content)]
         self.content = self.all[0]
 
+    def texts(self) -> list[str]:
+        """What it can be made of again."""
+        return [json.dumps(c) for c in self.all]
+
     @property
     def seed(self) -> int:
         return self.content["seed"]

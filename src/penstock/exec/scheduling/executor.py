@@ -19,6 +19,7 @@ from ..ranges import in_range
 from .called import CalledSources
 from .checkpoint import State
 from .policy import Policy
+from .producer import Producer
 from .production import Production
 from .statistics import Statistics
 from .together import Lots, Together
@@ -38,10 +39,11 @@ class Executor:
     """Runs a plan in the background. `schedule` asks for a batch, `share` waits for the oldest one asked for. Where
     data is read further ahead than batches are made, the first `depth` of these are made, and the others only read."""
 
-    def __init__(self, plan: Plan, num_threads: int, policy: Policy, statistics: Statistics):
+    def __init__(self, plan: Plan, producer: Producer, policy: Policy, statistics: Statistics, window: int = 0):
+        """At least `window` batches are begun before the first of them is there."""
         self.plan, self.statistics = plan, statistics
         self._tickets: deque[Ticket] = deque()
-        self._production = Production(plan, num_threads, policy, statistics)
+        self._production = Production(plan, producer, policy, statistics, window)
         self.set_threads = self._production.producer.set_threads
         n = _IN_FLIGHT if plan.session is None else plan.session.at_once if plan.waits else _BEGUN_AT_ONCE
         self._workers = Workers(self._production, n, loader_runs=plan.session is None)

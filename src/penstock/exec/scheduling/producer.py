@@ -29,6 +29,8 @@ Loaded = tuple[Context, dict[int, Picks], int]  # and how often samples were rep
 class Producer:
     """Produces batches: loads the picks of the sources, runs the plan, applies the policy."""
 
+    is_away = False  # whether others make the batches, for whom this one waits
+
     def __init__(self, plan: Plan, policy: Policy, num_threads: int, record_timings: Callable[[Context], None]):
         self.plan, self.policy, self.record_timings = plan, policy, record_timings
         self.io = kernels.Pool(min(num_threads, _MAX_IO_THREADS))
@@ -37,6 +39,9 @@ class Producer:
     def set_threads(self, n: int) -> None:
         """How many native threads process the batches that are made from now on."""
         self.pool = kernels.Pool(n)
+
+    def stop_waiting(self) -> None:
+        """The pipeline ends: whoever waits for others gives up."""
 
     def begin(self, ctx: Context, picks: dict[int, Picks]) -> None:
         """Has the sources begin to load the picks, but for those whose arguments are data."""

@@ -28,10 +28,10 @@ _REMEMBERED = 8
 class Production:
     """The tasks of a ticket's batch, in their order: `begin`, `load`, `run`, and `settle` if the GPU is waited for."""
 
-    def __init__(self, plan: Plan, num_threads: int, policy: Policy, statistics: Statistics):
+    def __init__(self, plan: Plan, producer: Producer, policy: Policy, statistics: Statistics, window: int = 0):
         self.plan, self.policy, self.statistics = plan, policy, statistics
         self._sources = [(node, plan.source_op(node)) for node in plan.sources]
-        self.producer = Producer(plan, policy, num_threads, statistics.record)
+        self.producer = producer
         for node in plan.sources:
             plan.source_op(node).copier = self.producer.io
         self.position = 0
@@ -40,7 +40,7 @@ class Production:
         self._took: tuple[int, ...] = (_BRIEF_NS,)  # what the last batches took, in ns
         # Batches that are loaded at once. Other sources than those that read are asked for one after the other.
         reads = all(op.loads_ahead for _, op in self._sources)
-        self.loads_at_once = _LOADED_AT_ONCE + plan.batches_read_ahead if reads else 1
+        self.loads_at_once = max(window, _LOADED_AT_ONCE + plan.batches_read_ahead if reads else 1)
 
     def begin(self, ticket: Ticket) -> None:
         """Takes picks, in order, so that an iteration depends on nothing but those before it, and begins to load
@@ -81,7 +81,7 @@ class Production:
 
     def is_brief(self) -> bool:
         """Whether batches take little time, but for what the GPU does."""
-        return min(self._took) < _BRIEF_NS
+        return not self.producer.is_away and min(self._took) < _BRIEF_NS
 
     def state(self, iteration: int) -> State:
         states = [self.plan.source_op(n).saved() for n in self.plan.sources]
@@ -156,7 +156,8 @@ class Production:
         ticket.hand_out(*self.producer.produce(context, ticket.picks, 0, started))
 
     def end(self) -> None:
-        """Tells sources that wait for something that the pipeline ends."""
+        """Tells those that wait for something that the pipeline ends."""
+        self.producer.stop_waiting()
         for node in self.plan.sources:
             self.plan.source_op(node).stop_waiting()
 

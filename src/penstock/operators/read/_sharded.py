@@ -34,6 +34,8 @@ class ShardedSource(OrderArguments, abstract=True):
     """Base of readers of data sets with a known number of samples. It says which samples come next; `_records.py` and
     the readers say what they are."""
 
+    picks_suffice = True
+
     def found(self) -> int:
         """Finds the samples and says how many there are; at least one, or ValueError or OSError."""
         raise NotImplementedError

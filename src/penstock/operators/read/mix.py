@@ -59,6 +59,7 @@ class Mix(Source, Seeded):
     """
 
     positional = ("readers",)
+    picks_suffice = True
 
     readers = Arg(object, None, "What calls of readers return; given by position.")
     weights = Arg([float], None, "A number above 0 for each reader; equal ones by default. Their sum need not be 1.")

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers that are processes of this machine. Batches come through memory that both map (external/arena.py)."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from typing import Any
+
+from ..external import arena, failure, launch
+from . import wire
+from .crew import Lost, Refused
+from .order import Answer, Order
+from .packing import unpack
+
+_EXIT_SECONDS = 1.0
+# Nothing of the user's program runs in the worker but what the pipeline names, so the program needs no
+# `if __name__ == "__main__":`.
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from penstock.cluster.worker import main; "
+    "main(*map(int, sys.argv[2:]))"
+)
+
+
+class LocalLink:
+    """A worker process, the socket to it, and the memory that its batches come in."""
+
+    def __init__(self, index: int, payload: bytes, expected: dict[str, Any], version: str):
+        self.index, self._payload, self._expected, self._version = index, payload, expected, version
+        self.name = f"worker {index}"
+        self._process: subprocess.Popen | None = None
+        self._sock: socket.socket | None = None
+        self._fd = -1
+        self._hung_up = False
+        self._lock = threading.Lock()
+        self._leases: dict[int, arena.Lease] = {}
+        self._nbytes = 0  # of the largest batch so far
+
+    def open(self) -> None:
+        with self._lock:
+            if self._hung_up:
+                raise Lost("was not started")
+            self._fd = arena.create(1)
+            self._regions = arena.Regions(self._fd)
+            self._sock, theirs = socket.socketpair()
+            launch.SOCKETS.add(self._sock)
+            with theirs:
+                path = json.dumps([os.path.abspath(p) for p in sys.path])
+                numbers = (theirs.fileno(), self._fd, os.getpid())
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", _START, path, *map(str, numbers)],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=numbers[:2],
+                    start_new_session=True,  # Ctrl-C is the trainer's to handle
+                )
+        self.name = f"worker {self.index} (pid {self._process.pid})"
+        try:
+            wire.send(self._sock, (self._version, self._payload))
+            error, theirs_described = wire.receive(self._sock)
+        except (OSError, EOFError):
+            raise Lost(self._how_it_ended()) from None
+        if error:
+            raise Refused(f"{self.name} can't make batches of this pipeline: {error}")
+        check_described(self.name, self._expected, theirs_described)
+
+    def send(self, order: Order) -> None:
+        with self._lock:
+            if self._hung_up or self._sock is None:
+                raise Lost("was told to end")
+            lease = self._leases[order.number] = self._regions.take(self._nbytes)
+        try:
+            wire.send(self._sock, (order, lease.region.offset, lease.region.capacity))
+        except OSError:
+            raise Lost("hung up") from None
+
+    def receive(self) -> tuple[Answer, Any]:
+        assert self._sock is not None
+        try:
+            answer: Answer = wire.receive(self._sock)
+        except (OSError, EOFError):
+            raise Lost(self._how_it_ended()) from None
+        with self._lock:
+            lease = self._leases.pop(answer.number)
+            self._nbytes = max(self._nbytes, answer.nbytes)
+            spilled = [arena.Spilled(self._fd, *s) for s in answer.spilled]
+        if answer.outputs is None:
+            return answer, None
+        regions = [lease.region, *(s.region for s in spilled)]
+        parts = [(r.offset, r.capacity, r.address) for r in regions]
+        return answer, unpack(answer.outputs, answer.names, parts, (lease, *spilled))
+
+    def hang_up(self) -> None:
+        with self._lock:
+            self._hung_up = True
+            if self._sock is not None:
+                try:
+                    self._sock.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+
+    def end(self) -> None:
+        if self._process is not None:
+            try:
+                self._process.wait(_EXIT_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        with self._lock:
+            if self._sock is not None:
+                self._sock.close()
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
+            self._leases.clear()
+
+    def _how_it_ended(self) -> str:
+        """After the connection broke."""
+        code = None
+        if self._process is not None and not self._hung_up:
+            try:
+                code = self._process.wait(_EXIT_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        return f"({self.name}) {failure.how_it_ended(code)}"
+
+
+def check_described(worker: str, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """Raises Refused for a worker to which the picks would mean other samples."""
+    if ours == theirs:
+        return
+    differs = [k for k in ours if ours[k] != theirs.get(k)]
+    raise Refused(
+        f"{worker} finds other data than this process, so its batches would be others: {', '.join(differs)} differ; "
+        f"here {[ours[k] for k in differs]}, there {[theirs.get(k) for k in differs]}. Its paths have to lead to the same "
+        "files"
+    )

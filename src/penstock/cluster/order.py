@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What travels between trainer and workers, but for how."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.errors import PipelineError
+from ..core.kernels import Outcome
+from ..core.picks import Picks
+from ..exec.context import Timing
+from .packing import Packed
+
+
+class Order(NamedTuple):
+    """A batch to be made: everything that it depends on besides the pipeline."""
+
+    number: int
+    n: int
+    epoch: np.ndarray
+    position: np.ndarray
+    iteration: int
+    picks: dict[int, Picks]
+
+
+class Answer(NamedTuple):
+    """What came of an order. `bad`: samples that can't be processed, as {row: (node, reason, source)} with the
+    iteration, in the order in which they were found. `timings`: of each pass, the iteration, samples and timings.
+    Without `outputs` there is an `error`, unless it is for the trainer's policy to raise one."""
+
+    number: int
+    outputs: list[Packed] | None
+    names: list[list[str]]
+    rows: np.ndarray | None
+    bad: list[tuple[dict[int, tuple[int, str, str]], int]]
+    timings: list[tuple[int, int, list[Timing]]]
+    error: tuple[bytes | None, str, str] | None
+    spilled: list[tuple[int, int]]
+    nbytes: int
+
+
+class Ran:
+    """What `Outcome` tells of a chain, once it is through."""
+
+    def __init__(self, outcome: Outcome, first_thread: int):
+        self.step_ns, self.spans = outcome.step_ns.copy(), outcome.spans.copy()
+        self.threads = outcome.threads + first_thread
+
+
+def portable(timings: list[Timing], first_thread: int) -> list[Timing]:
+    for t in timings:
+        if t.outcome is not None:
+            t.outcome = Ran(t.outcome, first_thread)  # type: ignore[assignment]
+    return timings
+
+
+def told(error: BaseException) -> tuple[bytes | None, str, str]:
+    """An exception for the trainer: pickled if that works, its text, and its traceback if it does not explain
+    itself."""
+    trace = "" if isinstance(error, PipelineError) else "".join(traceback.format_exception(error))
+    try:
+        pickled = pickle.dumps(error, 5)
+        if type(pickle.loads(pickled)) is not type(error):
+            return None, f"{type(error).__name__}: {error}", trace
+    except Exception:
+        return None, f"{type(error).__name__}: {error}", trace
+    return pickled, "", trace
+
+
+class InWorker(Exception):
+    """The traceback of an exception raised in a worker, as the cause of the same exception here."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+def raised(error: tuple[bytes | None, str, str], worker: str) -> BaseException:
+    """The exception that a worker told."""
+    pickled, text, trace = error
+    found: BaseException = PipelineError(text) if pickled is None else pickle.loads(pickled)
+    if trace:
+        found.__cause__ = InWorker(f"In {worker}:\n{trace}")
+    return found

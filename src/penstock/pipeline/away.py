@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines whose batches are made by workers: what is sent to these, and which pipelines can be."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..core.errors import ArgumentTypeError, ArgumentValueError, Site
+from ..core.storage import StorageSettings
+from ..exec.plan import Plan
+from ..exec.scheduling.statistics import Statistics
+from ..graph.trace import Definition
+from . import serialization
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from ..cluster.making import Maker
+    from ..cluster.producer import CrewProducer
+
+
+class Sent(NamedTuple):
+    """A pipeline on its way to a worker."""
+
+    content: dict[str, Any]
+    functions: dict[str, Any]
+    sites: list[tuple[Site, ...]]  # the user's lines, by node
+    storage: StorageSettings
+    checkpoint: list[str] | None
+    worker: int
+
+    def open(self) -> Maker:
+        """At the worker: opens the sources and gives what makes the batches."""
+        from ..cluster.making import Maker
+        from .pipeline import Pipeline
+
+        s, changed = self.storage, {"checkpoint": self.checkpoint}
+        changed |= {"storage_options": s.options, "cache": s.cache, "cache_bytes": s.cache_bytes or None}
+        pipe = serialization.made_of(Pipeline, self.content, self.functions, changed)
+        for node, sites in zip(pipe.definition.nodes, self.sites):
+            node.sites = sites
+        pipe.build()
+        plan, threads = pipe._plan, pipe.num_threads
+        assert plan is not None
+        return Maker(plan, pipe._settings.policy.on_error, threads, self.worker * threads)
+
+
+def check(plan: Plan, workers: Any) -> None:
+    """Raises ValueError for a pipeline of which workers can't make the batches, and says what to change."""
+    for node in plan.nodes:
+        why = ""
+        if node.device != "cpu" or node.op.runs_on_gpu and node.device == "gpu":
+            why = 'it runs on the GPU; workers have none so far. Let it run on the CPU (device="cpu")'
+        elif node.op.in_order:
+            why = "it runs for one batch after the other, in order, in one process"
+        elif node in plan.sources and not plan.source_op(node).picks_suffice:
+            why = "its data is in this process, which workers can't reach. Read it by one of fn.readers"
+        if why:
+            raise ArgumentValueError(node.describe(f"workers={workers!r} can't be used with this operator: {why}; or leave out workers"))
+    if plan.uses_gpu:
+        raise ArgumentValueError(f"workers={workers!r} takes pipelines whose outputs are on the CPU; leave out .gpu()")
+
+
+def starter(
+    plan: Plan, definition: Definition, sinks: list[Any], settings: Settings
+) -> Callable[[Plan, Statistics], CrewProducer] | None:
+    """What starts the workers of a pipeline once its sources are open, if it has any."""
+    if not settings.workers:
+        return None
+    check(plan, settings.workers)
+    return partial(_start, definition, sinks, settings)
+
+
+def _start(
+    definition: Definition, sinks: list[Any], settings: Settings, plan: Plan, statistics: Statistics
+) -> CrewProducer:
+    from ..cluster.crew import Crew
+    from ..cluster.local import LocalLink
+    from ..cluster.making import described
+    from ..cluster.producer import CrewProducer
+
+    functions: dict[str, Any] = {}
+    content = serialization.content_of_plan(plan, definition, sinks, settings, functions)
+    for name, function in functions.items():
+        if getattr(function, "__module__", "") == "__main__" or "<" in name:
+            _refuse(name, "only functions that a module defines can be imported there")
+    sent = Sent(
+        *(content, functions, [n.sites for n in definition.nodes], settings.storage),
+        *(None if settings.checkpoint is None else settings.checkpoint.texts(), 0),
+    )
+    try:
+        payloads = [pickle.dumps(sent._replace(worker=i), 5) for i in range(settings.workers)]
+    except Exception as e:
+        _refuse(", ".join(functions) or "the pipeline", f"{type(e).__name__}: {e}")
+    expected, version = described(plan), sys.modules["penstock"].__version__
+    link = partial(_local, payloads, expected, version, LocalLink)
+    crew = Crew(link, settings.workers, settings.depth)
+    return CrewProducer(crew, plan, settings.policy, settings.num_threads, statistics)
+
+
+def _local(payloads: list[bytes], expected: dict[str, Any], version: str, cls: Any, index: int) -> Any:
+    return cls(index, payloads[index], expected, version)
+
+
+def _refuse(name: str, why: str) -> None:
+    raise ArgumentTypeError(
+        f"{name} can't be sent to workers: {why}. Define it in a module that workers can import, or leave out workers"
+    )
+
