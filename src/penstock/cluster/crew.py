@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which worker makes which batch: what is late or lost is asked of another one. Knows nothing of how they are reached."""
+"""Which worker makes which batch: what is late or lost is asked of another one. How they are reached is a `Link`'s."""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import warnings
@@ -87,6 +88,7 @@ class Crew:
         self._number = 0
         self._took: deque[float] = deque(maxlen=_REMEMBERED)
         self._closing = self._warned = False
+        self._pid = os.getpid()
         self.members = [_Member(i) for i in range(n)]
         self._threads: list[threading.Thread] = []
         for m in self.members:
@@ -136,6 +138,8 @@ class Crew:
 
     def close(self) -> None:
         """Ends the workers."""
+        if os.getpid() != self._pid:  # of a fork: the workers are the parent's
+            return
         with self._changed:
             if self._closing:
                 return
@@ -271,4 +275,4 @@ class Crew:
                 link.send(asked.order)
             except Lost:
                 pass  # the thread that receives hears of it, too
-            asked = link = None  # type: ignore[assignment]  # an idle thread keeps no batch alive
+            asked = link = None  # an idle thread keeps no batch alive

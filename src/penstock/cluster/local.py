@@ -135,6 +135,6 @@ def check_described(worker: str, ours: dict[str, Any], theirs: dict[str, Any]) -
     differs = [k for k in ours if ours[k] != theirs.get(k)]
     raise Refused(
         f"{worker} finds other data than this process, so its batches would be others: {', '.join(differs)} differ; "
-        f"here {[ours[k] for k in differs]}, there {[theirs.get(k) for k in differs]}. Its paths have to lead to the same "
-        "files"
+        f"here {[ours[k] for k in differs]}, there {[theirs.get(k) for k in differs]}. Its paths have to lead to "
+        "the same files"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pickle
 import traceback
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 

@@ -42,7 +42,9 @@ class Packed(NamedTuple):
 
 def pack(batches: Sequence[Batch], memory: Memory, pool: Pool) -> tuple[list[Packed], list[list[str]]]:
     """The outputs, and where their samples come from. What lies elsewhere is copied."""
-    packed, names, known = [], [], {}
+    packed: list[Packed] = []
+    names: list[list[str]] = []
+    known: dict[int, int] = {}
     for batch in batches:
         inside = batch
         if len(batch.owners) != 1 or not isinstance(batch.owners[0], Block):
@@ -62,8 +64,8 @@ def pack(batches: Sequence[Batch], memory: Memory, pool: Pool) -> tuple[list[Pac
 def unpack(
     packed: Sequence[Packed], names: Sequence[list[str]], parts: Sequence[tuple[int, int, int]], owners: tuple
 ) -> list[Batch]:
-    """The outputs at the trainer. `parts` are the memory that they lie in: where it begins for the worker, its bytes, and
-    its address here; `owners` keep it."""
+    """The outputs at the trainer. `parts` are the memory that they lie in: where it begins for the worker, its
+    bytes, and its address here; `owners` keep it."""
     batches = []
     for p in packed:
         spec = Spec(p.shape, p.dtype, p.layout)

@@ -37,7 +37,7 @@ class Sent(NamedTuple):
         from ..cluster.making import Maker
         from .pipeline import Pipeline
 
-        s, changed = self.storage, {"checkpoint": self.checkpoint}
+        s, changed = self.storage, dict[str, Any](checkpoint=self.checkpoint)
         changed |= {"storage_options": s.options, "cache": s.cache, "cache_bytes": s.cache_bytes or None}
         pipe = serialization.made_of(Pipeline, self.content, self.functions, changed)
         for node, sites in zip(pipe.definition.nodes, self.sites):
@@ -45,7 +45,7 @@ class Sent(NamedTuple):
         pipe.build()
         plan, threads = pipe._plan, pipe.num_threads
         assert plan is not None
-        return Maker(plan, pipe._settings.policy.on_error, threads, self.worker * threads)
+        return Maker(plan, pipe._settings.policy.on_error, threads, self.worker * (threads + 1))
 
 
 def check(plan: Plan, workers: Any) -> None:
@@ -59,7 +59,9 @@ def check(plan: Plan, workers: Any) -> None:
         elif node in plan.sources and not plan.source_op(node).picks_suffice:
             why = "its data is in this process, which workers can't reach. Read it by one of fn.readers"
         if why:
-            raise ArgumentValueError(node.describe(f"workers={workers!r} can't be used with this operator: {why}; or leave out workers"))
+            raise ArgumentValueError(
+                node.describe(f"workers={workers!r} can't be used with this operator: {why}; or leave out workers")
+            )
     if plan.uses_gpu:
         raise ArgumentValueError(f"workers={workers!r} takes pipelines whose outputs are on the CPU; leave out .gpu()")
 
@@ -109,4 +111,3 @@ def _refuse(name: str, why: str) -> None:
     raise ArgumentTypeError(
         f"{name} can't be sent to workers: {why}. Define it in a module that workers can import, or leave out workers"
     )
-

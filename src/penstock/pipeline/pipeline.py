@@ -65,8 +65,7 @@ class Pipeline(Configured, GraphBuilder):
         True, or a budget of CPUs and of bytes: `num_threads` and `prefetch_queue_depth` change while the pipeline runs,
         to what gives most samples/s. Batches don't depend on them. `explain` tells what was tried.
     workers
-        How many processes make the batches, each with `num_threads` threads: see the guide. Batches and checkpoints
-        don't depend on them.
+        How many processes make the batches, each with `num_threads` threads. Batches and checkpoints stay the same.
     storage_options
         How URLs are read, beyond what the environment says: options of obstore's stores, such as
         {"access_key_id": ..., "endpoint": ...}, and limits, as the guide lists. Not serialised, nor in checkpoints.
@@ -229,8 +228,7 @@ class Pipeline(Configured, GraphBuilder):
         """Starts the next epoch, also in the middle of one: what was prepared ahead is dropped.
 
         Where the readers are at the beginning of an epoch already, or their last batch ran on into it, nothing happens;
-        nor to data given by `feed_input`, and to sources that can't start again.
-        """
+        nor to data given by `feed_input`, and to sources that can't start again."""
         self._runner.reset()
 
     def sample_indices(self) -> np.ndarray | None:
@@ -319,8 +317,6 @@ class Pipeline(Configured, GraphBuilder):
         let them be imported with `import_functions`, or unpickled with `unpickle` if they are embedded: both execute
         what the one who wrote it chose.
         """
-        if (serialized_pipeline is None) == (filename is None):
-            raise ValueError("deserialize takes either serialized_pipeline or filename")
         content = serialization.parsed(serialized_pipeline, filename)
         known = serialization.functions_of(content, functions or {}, import_functions, unpickle)
         return serialization.made_of(Pipeline, content, known, kwargs)

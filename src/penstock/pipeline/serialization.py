@@ -81,6 +81,8 @@ def written(content: bytes, filename: str | os.PathLike | None) -> bytes:
 
 def parsed(text: Any, path: str | os.PathLike | None) -> dict[str, Any]:
     """What `content_of` gave, from its text or from a file."""
+    if (text is None) == (path is None):
+        raise ValueError("deserialize takes either serialized_pipeline or filename")
     if path is not None:
         with open(path, "rb") as f:
             text = f.read()

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers that die, are stopped or can't work: each batch comes exactly once, in order, bit for bit the same."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+from crews import all_ready, assert_same, crew, exists, pictures, processes, values, wait_until, write_pictures
+
+from penstock.cluster import crew as crews_module
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return write_pictures(tmp_path_factory.mktemp("pictures"))
+
+
+def memory_files(pid="self"):
+    """How many shared memory files of ours a process has open."""
+    folder = f"/proc/{pid}/fd"
+    links = [os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder) if os.path.islink(f"{folder}/{fd}")]
+    return sum("memfd:penstock" in link for link in links)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_workers_killed_at_random(files, seed):
+    rng = np.random.default_rng(seed)
+    plain, crewed = pictures(files, True, random_shuffle=True), pictures(files, True, random_shuffle=True, workers=3)
+    all_ready(crewed)
+    killed, over = [], threading.Event()
+
+    def kill():
+        while not over.wait(rng.uniform(0.05, 0.5)):
+            pids = [p for p in processes(crewed) if exists(p)]
+            if pids:
+                killed.append(int(rng.choice(pids)))
+                os.kill(killed[-1], signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for i in range(40):
+                assert_same(values(plain.run()), values(crewed.run()), i)
+                assert plain.checkpoint() == crewed.checkpoint()
+    finally:
+        over.set()
+        thread.join()
+    assert len(killed) >= 3
+    crewed.close()
+
+
+def test_a_stopped_worker_is_late_and_another_one_is_asked(files, monkeypatch):
+    monkeypatch.setattr(crews_module, "LATE_SECONDS", 0.3)
+    plain, crewed = pictures(files), pictures(files, workers=2)
+    all_ready(crewed)
+    for _ in range(4):
+        assert_same(values(plain.run()), values(crewed.run()))
+    stopped = processes(crewed)[0]
+    os.kill(stopped, signal.SIGSTOP)
+    for i in range(20):
+        assert_same(values(plain.run()), values(crewed.run()), i)
+    os.kill(stopped, signal.SIGCONT)  # what it sends now is dropped
+    wait_until(lambda: not crew(crewed).members[0].is_late)
+    for i in range(20):
+        assert_same(values(plain.run()), values(crewed.run()), i)
+    assert processes(crewed)[0] == stopped
+    crewed.close()
+
+
+def test_all_workers_stopped(files, monkeypatch):
+    monkeypatch.setattr(crews_module, "LATE_SECONDS", 0.2)
+    plain, crewed = pictures(files), pictures(files, workers=1)
+    all_ready(crewed)
+    for _ in range(3):
+        assert_same(values(plain.run()), values(crewed.run()))
+    pid = processes(crewed)[0]
+    os.kill(pid, signal.SIGSTOP)
+    for i in range(5):
+        assert_same(values(plain.run()), values(crewed.run()), i)
+    crewed.close()  # ends it, though it is stopped
+    wait_until(lambda: not exists(pid))
+
+
+def test_without_any_worker_left_the_trainer_makes_batches_with_one_warning(files, monkeypatch):
+    monkeypatch.setattr(crews_module, "_MOST_FAILURES", 1)
+    plain, crewed = pictures(files), pictures(files, workers=2)
+    all_ready(crewed)
+    for pid in processes(crewed):
+        os.kill(pid, signal.SIGKILL)
+    with pytest.warns(UserWarning, match=r"no worker is left.*SIGKILL") as told:
+        for i in range(12):
+            assert_same(values(plain.run()), values(crewed.run()), i)
+    assert len(told) == 1
+    crewed.close()
+
+
+def test_nothing_is_left_after_close(files):
+    before = memory_files()
+    threads = threading.active_count()
+    pipe = pictures(files, workers=2)
+    batch = pipe.run()
+    pids = processes(pipe)
+    assert memory_files() == before + 2
+    pipe.close()
+    assert not any(map(exists, pids))
+    wait_until(lambda: memory_files() == before)
+    wait_until(lambda: threading.active_count() <= threads)
+    del batch, pipe
+
+
+def test_nothing_is_left_of_a_pipeline_that_is_deleted(files):
+    pipe = pictures(files, workers=2)
+    pipe.run()
+    pids = processes(pipe)
+    del pipe
+    wait_until(lambda: not any(map(exists, pids)))
+
+
+PROGRAM = """
+import sys, time
+sys.path[:0] = [{folder!r}]
+from crews import pictures, processes
+pipe = pictures({files!r}, workers=2)
+pipe.run()
+print(*processes(pipe), flush=True)
+{rest}
+"""
+
+
+def run_program(files, rest):
+    """The process, and the pids of its workers."""
+    program = PROGRAM.format(folder=os.path.dirname(__file__), files=files, rest=rest)
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    return process, [int(p) for p in process.stdout.readline().split()]
+
+
+@pytest.mark.parametrize(
+    "rest", ["", "sys.exit(3)", "raise ValueError", "import os; os._exit(0)"], ids=["end", "exit", "raise", "_exit"]
+)
+def test_nothing_is_left_after_exit(files, rest):
+    process, pids = run_program(files, rest)
+    out, err = process.communicate(timeout=20)
+    assert len(pids) == 2
+    wait_until(lambda: not any(map(exists, pids)))
+    assert "Traceback" not in err or rest == "raise ValueError", err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL, signal.SIGTERM], ids=["INT", "KILL", "TERM"])
+def test_nothing_is_left_after_signals(files, number):
+    process, pids = run_program(files, "while True: pipe.run(); time.sleep(0.001)")
+    assert len(pids) == 2
+    time.sleep(0.2)
+    os.killpg(process.pid, number)
+    _, err = process.communicate(timeout=20)
+    wait_until(lambda: not any(map(exists, pids)))
+    if number == signal.SIGINT:
+        assert "KeyboardInterrupt" in err
+    assert "penstock-crew" not in err
+
+
+def test_a_forked_child_leaves_the_workers_alone(files):
+    plain, pipe = pictures(files), pictures(files, workers=2)
+    assert_same(values(plain.run()), values(pipe.run()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid == 0:
+        try:
+            pipe.close()
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    pids = processes(pipe)
+    for i in range(12):
+        assert_same(values(plain.run()), values(pipe.run()), i)
+    assert processes(pipe) == pids
+    pipe.close()
