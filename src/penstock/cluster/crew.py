@@ -72,7 +72,7 @@ class _Member:
         self.link: Link | None = None
         self.asked: dict[int, Asked] = {}  # not answered yet
         self.state = "starting"  # then "ready", or "gone" for good
-        self.is_late = False
+        self.is_late, self.late_since = False, 0.0
         self.failures = 0
         self.why = ""
 
@@ -165,12 +165,12 @@ class Crew:
         now, limit = time.monotonic(), self._limit()
         for m in self.members:
             if asked.order.number in m.asked and not m.is_late and now - asked.sent[m] > limit:
-                m.is_late = True
+                m.is_late, m.late_since = True, now
                 for a in m.asked.values():
                     self._again(a)
         ready = [m for m in self.members if m.state != "gone"]
         if asked in self._todo and all(m.is_late for m in ready):
-            return now - max(asked.sent.values(), default=now) < 2 * limit
+            return now - max(m.late_since for m in ready) < limit
         return True
 
     def _again(self, asked: Asked) -> None:
