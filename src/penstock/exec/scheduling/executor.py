@@ -273,6 +273,10 @@ class Executor:
     def close(self) -> None:
         """Stops the threads and closes the sources. Afterwards nothing can be scheduled."""
         self._workers.stop()
+        if self._sharing.acquire(blocking=False):  # else somebody is just being told that it is closed
+            self._tickets.clear()  # and the memory of what was made ahead
+            self._lot.clear()
+            self._sharing.release()
         for node in self.plan.sources:
             self.plan.source_op(node).close()
 
