@@ -11,6 +11,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections import OrderedDict, deque
+from collections.abc import Callable
 
 import numpy as np
 
@@ -47,17 +48,21 @@ def zone_of(worker: int) -> int:
 class Region:
     """A mapped part of the arena."""
 
-    __slots__ = ("address", "capacity", "memory", "offset", "view")
+    __slots__ = ("address", "capacity", "memory", "offset", "pid", "view")
 
     def __init__(self, fd: int, offset: int, capacity: int):
-        self.offset, self.capacity = offset, capacity
+        self.offset, self.capacity, self.pid = offset, capacity, os.getpid()
         self.memory = mmap.mmap(fd, capacity, offset=offset)
         self.view = np.frombuffer(self.memory, "u1")
         self.address = self.view.ctypes.data
 
-    def discard(self, remove: int = getattr(mmap, "MADV_REMOVE", 0)) -> None:  # at exit modules may be empty
-        """Gives the pages back to the system, for all processes; the mapping goes with the last reference."""
-        self.memory.madvise(remove)
+    def discard(  # at exit modules may be empty
+        self, remove: int = getattr(mmap, "MADV_REMOVE", 0), getpid: Callable[[], int] = os.getpid
+    ) -> None:
+        """Gives the pages back to the system, for all processes; the mapping goes with the last reference. In a fork
+        nothing happens, as they are its parent's."""
+        if getpid() == self.pid:
+            self.memory.madvise(remove)
 
 
 class Status:
