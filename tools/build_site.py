@@ -44,6 +44,7 @@ SECTIONS = {
         "docs/from_torchvision.md",
         "guide: Data in a bucket",
         "guide: Bad files",
+        "docs/workers.md",
     ],
     "Guide": ["docs/guide.md"],
     "Reference": ["reference/index.md", "docs/sources.md", "docs/torchvision.md", "docs/conformance.md"],

@@ -22,7 +22,22 @@ class Limit(NamedTuple):
     advice: str
 
 
-def limit(plan: Plan, s: Statistics, num_threads: int, gpu_ms: float, titles: dict[int, str]) -> str:
+class Threads(NamedTuple):
+    """The native threads: of this process, or of each of its workers."""
+
+    each: int
+    workers: int = 0
+
+    def __str__(self) -> str:
+        text = f"{self.each} thread{'s' * (self.each > 1)}"
+        return text if not self.workers else f"{self.workers} worker{'s' * (self.workers > 1)} of {text}"
+
+    @property
+    def total(self) -> int:
+        return self.each * max(self.workers, 1)
+
+
+def limit(plan: Plan, s: Statistics, threads: Threads, gpu_ms: float, titles: dict[int, str]) -> str:
     """The sentence. `gpu_ms`: a batch's time on the GPU; `titles`: what nodes are called. `s.lock` is held, and `s` is
     settled."""
     if not s.batches:
@@ -31,7 +46,7 @@ def limit(plan: Plan, s: Statistics, num_threads: int, gpu_ms: float, titles: di
     waited = min((s.wait_ns + s.called_ns) / ns, 1.0)
     if waited < _KEEPS_UP:
         return f"The pipeline keeps up: the consumer waits {waited:.0%} of the time."
-    found = max(_parts(plan, s, num_threads, ns, gpu_ms * s.batches * 1e6, titles))
+    found = max(_parts(plan, s, threads, ns, gpu_ms * s.batches * 1e6, titles))
     if found.share < _BUSY:
         return (
             f"The consumer waits {waited:.0%} of the time, and no part is busy for long ({found.what}): "
@@ -40,8 +55,8 @@ def limit(plan: Plan, s: Statistics, num_threads: int, gpu_ms: float, titles: di
     return f"The consumer waits {waited:.0%} of the time; {found.what}: {found.advice}."
 
 
-def _parts(plan: Plan, s: Statistics, num_threads: int, ns: int, gpu_ns: float, titles: dict[int, str]) -> list[Limit]:
-    parts = [_threads(plan, s, num_threads, ns, titles)]
+def _parts(plan: Plan, s: Statistics, threads: Threads, ns: int, gpu_ns: float, titles: dict[int, str]) -> list[Limit]:
+    parts = [_threads(plan, s, threads, ns, titles)]
     for node in plan.nodes:
         title, op = titles[node.number], node.op
         source, python, load = (sums.get(node.number, 0) / ns for sums in (s.source_ns, s.python_ns, s.load_ns))
@@ -65,17 +80,16 @@ def _parts(plan: Plan, s: Statistics, num_threads: int, ns: int, gpu_ns: float, 
     return parts
 
 
-def _threads(plan: Plan, s: Statistics, num_threads: int, ns: int, titles: dict[int, str]) -> Limit:
+def _threads(plan: Plan, s: Statistics, threads: Threads, ns: int, titles: dict[int, str]) -> Limit:
     """The native threads, and the operator that keeps them busy most."""
-    busy = sum(s.kernel_ns.values()) / ns / num_threads
+    busy = sum(s.kernel_ns.values()) / ns / threads.total
     if not s.kernel_ns:
         return Limit(0.0, "the native threads are idle", "")
     number = max(s.kernel_ns, key=s.kernel_ns.__getitem__)
-    share = s.kernel_ns[number] / ns / num_threads
-    threads = f"{num_threads} threads" if num_threads > 1 else "1 thread"
+    share = s.kernel_ns[number] / ns / threads.total
     what = f"{titles[number]} takes {share:.0%} of the time of {threads}"
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if num_threads < cpus:
+    if threads.total < cpus:
         advice = f"give more threads (num_threads; there are {cpus} CPUs)"
     else:
         advice = f"give it more than {cpus} CPUs"

@@ -15,7 +15,7 @@ from ..graph.joining import Branches
 from ..graph.node import DataNode, Node
 from ..graph.passes import Stage
 from .cpu.chain import Chain
-from .limits import limit
+from .limits import Threads, limit
 from .plan import Plan
 from .scheduling.statistics import Statistics
 
@@ -38,11 +38,11 @@ class Text(str):
 
 
 def explain(
-    plan: Plan, num_threads: int, depth: int, together: int = 1, program: bool = False, tried: Iterable[str] = ()
+    plan: Plan, threads: Threads, depth: int, together: int = 1, program: bool = False, tried: Iterable[str] = ()
 ) -> Text:
     """The stages in order, one line an operator. With `program` the column programs of batches; `tried` is what
     autotuning has done so far."""
-    lines = [f"{len(plan.stages)} stages, {num_threads} threads, {depth} batches ahead"]
+    lines = [f"{len(plan.stages)} stages, {threads}, {depth} batches ahead"]
     if together > 1:
         lines[0] += f", {together} of them made as one"
     if plan.batches_read_ahead:
@@ -178,7 +178,7 @@ class Table:
         return "\n".join([*lines, d["limit"]])
 
 
-def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
+def table(plan: Plan, s: Statistics, threads: Threads) -> Table:
     with s.lock:
         s.settle()
         gpu = _gpu(plan, s)
@@ -200,7 +200,7 @@ def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
             gpu["gpu"]["share"] = min(gpu_ms / 1e3 * s.batches / seconds, 1.0)
         return Table(
             {
-                "limit": limit(plan, s, num_threads, gpu_ms, {n.number: title(n) for n in plan.nodes}),
+                "limit": limit(plan, s, threads, gpu_ms, {n.number: title(n) for n in plan.nodes}),
                 **gpu,
                 **({"remote": sums} if (sums := remote(plan)) else {}),
                 "plans": _plans(plan),
@@ -208,7 +208,7 @@ def table(plan: Plan, s: Statistics, num_threads: int) -> Table:
                 "batches": s.batches,
                 "seconds": seconds,
                 "samples_per_s": s.samples / seconds,
-                "threads_busy": sum(s.kernel_ns.values()) / 1e9 / seconds / num_threads,
+                "threads_busy": sum(s.kernel_ns.values()) / 1e9 / seconds / threads.total,
                 "waited_share": (s.wait_ns + s.called_ns) / 1e9 / seconds,
                 "python_share_of_a_core": s.cpu_ns / 1e9 / seconds,
                 "python_ms_per_batch": s.cpu_ns / batches / 1e6,

@@ -36,7 +36,7 @@ pre { background: var(--box); padding: .8em; } svg text { fill: currentColor; fo
 def write(pipe: Pipeline, path: str | os.PathLike, outputs: Sequence[Any]) -> None:
     """What `Pipeline.report` does."""
     plan, statistics = pipe._built(), pipe._runner.statistics
-    table = report.table(plan, statistics, pipe.num_threads)
+    table = report.table(plan, statistics, pipe._runner.threads)
     parts = [
         f"<h1>{_escaped(pipe._graph.name)}</h1>",
         f"<p><strong>{_escaped(table['limit'])}</strong></p>",
@@ -60,7 +60,7 @@ def short(pipe: Pipeline) -> str:
         return f"<pre>{_escaped(repr(pipe))}</pre>"
     text = ""
     if pipe._runner.statistics.batches:
-        table = report.table(plan, pipe._runner.statistics, pipe.num_threads)
+        table = report.table(plan, pipe._runner.statistics, pipe._runner.threads)
         text = f"<p>{_escaped(table['limit'])}</p>{_operators(table)}"
     return f"<div><code>{_escaped(pipe._graph.name)}</code>{_graph(plan)}{text}</div>"
 

@@ -360,12 +360,12 @@ class Pipeline(Configured, GraphBuilder):
         """The plan: stages, chains, what stays in scratch memory, what is decoded or computed only in part. With
         `program` also the column programs that plan batches: made when a few batches of one kind have come."""
         plan, runner = self._built(), self._runner
-        return report.explain(plan, self.num_threads, runner.made_ahead(), runner.together, program, runner.tried)
+        return report.explain(plan, runner.threads, runner.made_ahead(), runner.together, program, runner.tried)
 
     def stats(self) -> Any:
         """Time and share of every operator, samples/s, waiting time, and what limits the speed, in a sentence. Prints
         as a table; a dictionary by `as_dict()`."""
-        return report.table(self._built(), self._runner.statistics, self.num_threads)
+        return report.table(self._built(), self._runner.statistics, self._runner.threads)
 
     def reset_stats(self) -> None:
         self._runner.statistics.reset()

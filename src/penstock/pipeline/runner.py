@@ -13,6 +13,7 @@ from ..core.batch import Batch
 from ..core.errors import ArgumentValueError, of_argument, suggest
 from ..core.storage import using
 from ..exec import report
+from ..exec.limits import Threads
 from ..exec.plan import Plan
 from ..exec.scheduling.executor import Executor
 from ..exec.scheduling.producer import Producer
@@ -122,6 +123,11 @@ class Runner:
                 settings.memory_budget,
                 partial(_read, self.statistics),
             )
+
+    @property
+    def threads(self) -> Threads:
+        """Those that process samples."""
+        return Threads(self.settings.num_threads, self.settings.workers)
 
     @property
     def tried(self) -> list[str]:
