@@ -2,6 +2,7 @@
 """The code in docs/workers.md runs, and gives what it says."""
 
 import numpy as np
+
 from test_guide import ROOT, blocks, execute
 
 
