@@ -9,6 +9,7 @@ import pickle
 import queue
 import signal
 import socket
+import sys
 import threading
 import traceback
 from typing import Any
@@ -77,12 +78,9 @@ class VersionDiffers(Exception):
 
 def opened(version: str, payload: bytes) -> Maker:
     """What makes batches of the pipeline in `payload`, once the versions are known to be the same."""
-    import penstock
-
-    if version != penstock.__version__:
-        raise VersionDiffers(
-            f"it has penstock {penstock.__version__}, this process {version}; install the same version for both"
-        )
+    here = sys.modules["penstock"].__version__
+    if version != here:
+        raise VersionDiffers(f"it has penstock {here}, this process {version}; install the same version for both")
     return pickle.loads(payload).open()
 
 
