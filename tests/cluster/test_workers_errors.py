@@ -70,7 +70,7 @@ def test_errors_of_whole_batches(files):
         told.append((e.type, str(e.value)))
         p.close()
     assert told[0] == told[1]
-    assert "test_errors.py" in told[1][1]
+    assert "test_workers_errors.py" in told[1][1]
 
 
 def test_max_errors(files):
@@ -93,7 +93,7 @@ def test_sources_of_this_process(source):
     def pipe():
         return fn.external_source(source=source, name="mine")
 
-    with pytest.raises(ValueError, match=r"(?s)external_source.*test_errors.py.*data is in this process") as e:
+    with pytest.raises(ValueError, match=r"(?s)external_source.*test_workers_errors.py.*data is in this process") as e:
         pipe(workers=2).build()
     assert "fn.readers" in str(e.value)
 
@@ -104,7 +104,7 @@ def test_functions_that_run_in_order(files):
         data, _ = fn.readers.file(files=files)
         return fn.python_function(data, function=lambda x: x)
 
-    with pytest.raises(ValueError, match=r"(?s)python_function.*test_errors.py.*in order") as e:
+    with pytest.raises(ValueError, match=r"(?s)python_function.*test_workers_errors.py.*in order") as e:
         pipe(workers=1).build()
     assert "leave out workers" in str(e.value)
 
