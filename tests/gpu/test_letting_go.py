@@ -167,6 +167,7 @@ def test_no_list_of_users_grows_for_ever(device):
     library.synchronize()
     for _ in range(3):
         Tensor(let_go.capsule(x, 1, library.handle)).let_go()
+    library.synchronize()
     with held(library):
         Tensor(let_go.capsule(x, 1, library.handle)).let_go()
         let_go.collect()
