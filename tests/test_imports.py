@@ -49,7 +49,7 @@ MAY_IMPORT = {
     "transforms": {"core"},
     "metrics": {"exec", "pipeline"},
     "as_dali": {""},
-    "cli": {"core", "fn", "gpu", "operators", "pipeline", "registry"},
+    "cli": {"core", "fn", "gpu", "operators", "pipeline", "plugin.triton", "registry"},
     "__main__": {"cli"},
     "": PUBLIC
     | {

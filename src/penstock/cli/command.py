@@ -9,7 +9,7 @@ import os
 import sys
 
 from . import doctor as doctor_report
-from . import operators
+from . import operators, triton
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -51,6 +51,7 @@ def _main(arguments: list[str] | None) -> int:
     top.add_argument("target", metavar="PID|URL", help="a process that called penstock.metrics.serve(), or its URL")
     top.add_argument("--every", type=float, default=1.0, help="seconds between two tables (default: %(default)g)")
     top.add_argument("--times", type=int, help="how many tables; without it until Ctrl-C")
+    triton.add(commands)
     commands.add_parser("version", help="the versions of penstock and its codecs")
     options = parser.parse_args(arguments)
     if options.command == "doctor":
@@ -63,6 +64,8 @@ def _main(arguments: list[str] | None) -> int:
         return _by_url(options)
     if options.command == "bench":
         return _bench(options)
+    if options.command == "triton":
+        return triton.run(options)
     if options.command == "top":
         return _top(options)
     if options.command == "ops":
