@@ -23,9 +23,7 @@ _TAIL = (
     "AAAAAAAAAAAAAAAP/aAAwDAQACEQMRAD8AAAA{0}/9k="
 )
 _ONES = "/" * 86
-_PICTURES = tuple(
-    _HEAD.format(_ONES) + size + _TAIL.format("A" * n) for size, n in (("QABgD", 1), ("gACgD", 9))
-)
+_PICTURES = tuple(_HEAD.format(_ONES) + size + _TAIL.format("A" * n) for size, n in (("QABgD", 1), ("gACgD", 9)))
 _SIDES = ((16, 24), (32, 40))  # of arrays in trial batches; more dimensions are 3
 
 
@@ -121,7 +119,9 @@ def complete(config: Any, open_pipeline: Callable[[], Any], batch_size: int | No
         pipe.close()
 
 
-def text(name: str, backend: str, max_batch_size: int, inputs: list[dict[str, Any]], outputs: list[dict[str, Any]]) -> str:
+def text(
+    name: str, backend: str, max_batch_size: int, inputs: list[dict[str, Any]], outputs: list[dict[str, Any]]
+) -> str:
     """A config.pbtxt."""
     lines = [f'name: "{name}"', f'backend: "{backend}"', f"max_batch_size: {max_batch_size}"]
     for kind, specs in (("input", inputs), ("output", outputs)):
