@@ -43,8 +43,8 @@ def marked(module: Any) -> Any:
         if found:
             break
     raise ValueError(
-        f"{getattr(module, '__file__', module)} has {len(found)} pipelines; a model is one. Mark it with @autoserialize of "
-        "penstock.plugin.triton"
+        f"{getattr(module, '__file__', module)} has {len(found)} pipelines; a model is one. Mark it with "
+        "@autoserialize of penstock.plugin.triton"
     )
 
 
@@ -69,8 +69,8 @@ def open_pipeline(folder: Path, **changed: Any) -> Any:
             pipe = marked(load_module(path))(**changed)
         elif path.read_bytes()[:1] != b"{":
             raise ValueError(
-                f"{path} was serialised by DALI, whose format penstock does not read. Put the program that made it into "
-                f"its place, as {folder / 'dali.py'} with @autoserialize, or serialise it with penstock"
+                f"{path} was serialised by DALI, whose format penstock does not read. Put the program that made it "
+                f"into its place, as {folder / 'dali.py'} with @autoserialize, or serialise it with penstock"
             )
         else:
             pipe = Pipeline.deserialize(filename=path, import_functions=True, **changed)
@@ -87,8 +87,8 @@ def export(pipe: Any, repository: Path, name: str, backend: str = "python", vers
         trial = Pipeline.deserialize(content, on_error="raise", prefetch_queue_depth=1)
     except ValueError as e:
         raise ValueError(
-            f"the pipeline calls functions of yours, which a server does not have: {e}\nPut the program itself into the "
-            f"folder of the version, as pipeline.py with @autoserialize"
+            f"the pipeline calls functions of yours, which a server does not have: {e}\nPut the program itself into "
+            f"the folder of the version, as pipeline.py with @autoserialize"
         ) from None
     try:
         outputs = signature.outputs_of(trial, inputs)

@@ -143,7 +143,8 @@ class _Rows:
         if len(set(shapes)) > 1:
             raise ValueError(
                 f"the samples of the request differ in their shapes of the output {name}: {shapes[0]} and "
-                f"{next(s for s in shapes if s != shapes[0])}. Send them one by one, or resize or pad them in the pipeline"
+                f"{next(s for s in shapes if s != shapes[0])}. Send them one by one, or resize or pad them in the "
+                "pipeline"
             )
 
 
@@ -161,7 +162,6 @@ class _RowsOnGPU(_Rows):
                     "by one, or resize or pad them in the pipeline"
                 )
             view = _View(self.output[int(begin)], 0, 1)
-            view.shape = view.shape[1:]
             view.shape = (1, *self.output.shape()[begin]) if batched else tuple(self.output.shape()[begin])
         else:
             view = _View(self.whole, int(begin), int(end))
