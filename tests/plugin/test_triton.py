@@ -122,7 +122,8 @@ def test_damage_is_an_error_of_its_request_alone(model):
     bad = one(png(5)[:20])
     a, b, c = model(one(png(5)), bad, one(png(7)))
     assert isinstance(b, RuntimeError) and "sample 0 of the request: " in str(b)
+    assert a.shape == c.shape == (1, 4, 6, 3)  # all() of no rows is true
     assert (a == 5).all() and (c == 7).all()
     assert all(isinstance(r, RuntimeError) for r in model(bad, bad))
     (after,) = model(one(png(11)))
-    assert (after == 11).all()
+    assert after.shape == (1, 4, 6, 3) and (after == 11).all()
