@@ -125,7 +125,7 @@ def main() -> None:
         "",
         measure.machine(),
         f"Triton's Python backend, {CLIENTS} clients on the same machine, one photograph of 500 pixels a request,",
-        f"dynamic batches up to {BATCH}; decode, resize to 224 x 224, normalise, FP32 in the answer."
+        f"dynamic batches up to {BATCH}; decode, resize to 224 x 224, normalise, FP32 in the answer.",
         f"Requests/s: medians of {o.rounds} interleaved",
         f"runs of {o.seconds:g} s. Latency: at half the model's own requests/s, at random times. Written by",
         "`bench/triton.py`.",
