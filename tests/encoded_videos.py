@@ -5,8 +5,11 @@ import io
 from fractions import Fraction
 from functools import cache
 
-import av
 import numpy as np
+
+from optional_packages import Package
+
+av = Package("av")
 
 LUMA = {"bt709": (0.2126, 0.0722), "bt601": (0.299, 0.114), "bt2020": (0.2627, 0.0593)}
 _AV_MATRICES = {1: "bt709", 9: "bt2020"}

@@ -4,9 +4,12 @@
 import io
 from fractions import Fraction
 
-import av
 import numpy as np
 from sound_files import noise
+
+from optional_packages import Package
+
+av = Package("av")
 
 LAYOUTS = {1: "mono", 2: "stereo", 6: "5.1"}
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from sound_files import decoded, encoded, noise
 
+from optional_packages import needs
 from penstock import fn, pipeline_def, types
 
-pytest.importorskip("soundfile")
+pytestmark = needs("soundfile")
 
 
 def decode(*files, behind=lambda x: x, dtype=types.INT32, **kwargs):

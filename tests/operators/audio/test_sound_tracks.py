@@ -11,13 +11,14 @@ import sys
 
 import numpy as np
 import pytest
+from sound_files import noise, wav
+from sound_tracks import encoded
 
+from optional_packages import Package, needs
 from penstock import fn, pipeline_def, types
 
-av = pytest.importorskip("av", reason="PyAV is not installed")
-
-from sound_files import noise, wav  # noqa: E402
-from sound_tracks import encoded  # noqa: E402
+av = Package("av")
+pytestmark = needs("av")
 
 
 def by_av(data):

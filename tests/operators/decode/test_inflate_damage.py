@@ -6,12 +6,11 @@ import pytest
 
 import lz4_blocks as blocks
 from harness import ON_REAL_GPU
+from operators.decode.test_inflate import DEVICES, FORMS, inflate, video
 from penstock import fn, pipeline_def
 from penstock.core import kernels
 from penstock.core.batch import Batch, Spec
 from penstock.pipeline import PipelineError
-
-from .test_inflate import DEVICES, FORMS, inflate, video
 
 S = blocks.sequence
 LONG = S(bytes(range(40)), 7, 300) + S(b"the end")

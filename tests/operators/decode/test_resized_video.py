@@ -4,11 +4,12 @@
 import numpy as np
 import pytest
 
+from encoded_videos import clip
+from optional_packages import needs
 from penstock import PipelineError, fn, pipeline_def, types
 
-pytest.importorskip("av", reason="PyAV is not installed")
+pytestmark = needs("av")
 
-from encoded_videos import clip  # noqa: E402
 
 NAME = "fn.decoders.video and fn.resize"
 VIDEOS = {

@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from encoded_videos import clip, decoded, pattern
 from harness import op_test
+from optional_packages import needs
 from penstock import fn, pipeline_def, types
 
-av = pytest.importorskip("av", reason="PyAV is not installed")
+pytestmark = needs("av")
 
-from encoded_videos import clip, decoded, pattern  # noqa: E402
 
 H264 = {"codec_options": (("g", "6"), ("bf", "2"))}
 OPEN_GROUPS = (("x264-params", "open-gop=1:keyint=8:bframes=3:b-pyramid=normal:log-level=none"),)

@@ -7,14 +7,23 @@ import io
 import numpy as np
 import pytest
 
+from encoded_videos import clip
+from optional_packages import Package, needs
 from penstock import fn, pipeline_def
 
-av = pytest.importorskip("av", reason="PyAV is not installed")
+av = Package("av")
+pytestmark = needs("av")
 
-from encoded_videos import clip  # noqa: E402
 
 GROUPS = (("g", "6"), ("bf", "2"), ("sc_threshold", "0"))
-LONG, SHORT = clip(n=40, codec_options=GROUPS), clip(n=7, codec="libvpx", container="webm", codec_options=(("g", "3"),))
+
+
+def long():
+    return clip(n=40, codec_options=GROUPS)
+
+
+def short():
+    return clip(n=7, codec="libvpx", container="webm", codec_options=(("g", "3"),))
 
 
 def run(files, device="cpu", batches=1, **arguments):
@@ -50,8 +59,8 @@ def frames_of(data):
 )
 @pytest.mark.parametrize("n", [1, 2, 5, 11])
 def test_frames_at_equal_distances(n, arguments, device):
-    found = run([LONG, SHORT], device, sequence_length=n, uniform_sample=True, **arguments)
-    for data, frames in zip([LONG, SHORT], found):
+    found = run([long(), short()], device, sequence_length=n, uniform_sample=True, **arguments)
+    for data, frames in zip([long(), short()], found):
         video = frames_of(data)
         first, end = arguments.get("start_frame", 0), min(arguments.get("end_frame", len(video)), len(video))
         wanted = [int(np.floor(first + i * (end - 1 - first) / max(n - 1, 1) + 0.5)) for i in range(n)]
@@ -65,8 +74,8 @@ def test_frames_at_equal_distances(n, arguments, device):
     ids=str,
 )
 def test_key_frames(arguments, device):
-    assert len(keys_of(LONG)) == 7 and len(keys_of(SHORT)) == 3
-    for data, frames in zip([LONG, SHORT], run([LONG, SHORT], device, key_frames=True, **arguments)):
+    assert len(keys_of(long())) == 7 and len(keys_of(short())) == 3
+    for data, frames in zip([long(), short()], run([long(), short()], device, key_frames=True, **arguments)):
         video = frames_of(data)
         start, end = arguments.get("start_frame", 0), arguments.get("end_frame", len(video))
         wanted = [k for k in keys_of(data) if start <= k < end][:: arguments.get("stride", 1)]
@@ -74,18 +83,18 @@ def test_key_frames(arguments, device):
 
 
 def test_a_clip_is_placed_between_the_first_frame_and_the_last():
-    video = frames_of(LONG)
+    video = frames_of(long())
     for position, first in ((0.0, 0), (1.0, 40 - 9), (0.5, 16), (0.999, 31), (0.01, 0)):
-        (frames,) = run([LONG], clip_pos=position, sequence_length=5, stride=2)
+        (frames,) = run([long()], clip_pos=position, sequence_length=5, stride=2)
         np.testing.assert_array_equal(frames, video[first : first + 9 : 2])
 
 
 def test_clips_at_random_places():
     """All places are found, about equally often, and the same ones for the same seed."""
     places = lambda: run(
-        [SHORT] * 50, batches=8, sequence_length=3, clip_pos=lambda: fn.random.uniform(range=[0.0, 1.0])
+        [short()] * 50, batches=8, sequence_length=3, clip_pos=lambda: fn.random.uniform(range=[0.0, 1.0])
     )
-    video, found = frames_of(SHORT), places()
+    video, found = frames_of(short()), places()
     clips = {video[i : i + 3].tobytes(): i for i in range(5)}
     counts = np.bincount([clips[f.tobytes()] for f in found], minlength=5)
     assert (
@@ -95,10 +104,10 @@ def test_clips_at_random_places():
 
 
 def test_a_clip_longer_than_the_video_is_padded():
-    video = frames_of(SHORT)
-    (frames,) = run([SHORT], sequence_length=9, clip_pos=0.7, pad_mode="edge")
+    video = frames_of(short())
+    (frames,) = run([short()], sequence_length=9, clip_pos=0.7, pad_mode="edge")
     np.testing.assert_array_equal(frames, video[[0, 1, 2, 3, 4, 5, 6, 6, 6]])
-    (frames,) = run([SHORT], sequence_length=9, clip_pos=0.7, pad_mode="none")
+    (frames,) = run([short()], sequence_length=9, clip_pos=0.7, pad_mode="none")
     np.testing.assert_array_equal(frames, video)
 
 
@@ -116,4 +125,4 @@ WRONG = [
 @pytest.mark.parametrize(("arguments", "text"), WRONG, ids=[str(a) for a, _ in WRONG])
 def test_errors(arguments, text):
     with pytest.raises((ValueError, RuntimeError), match=text):
-        run([LONG], **arguments)
+        run([long()], **arguments)

@@ -4,9 +4,11 @@
 import numpy as np
 import pytest
 
+from optional_packages import Package, needs
 from penstock import fn, pipeline_def, tfrecord
 
-tf = pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+tf = Package("tensorflow")
+pytestmark = needs("tensorflow")
 
 N = 60
 

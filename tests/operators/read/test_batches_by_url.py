@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from object_server import serving
+from optional_packages import needs
 from penstock import fn, pipeline_def
 
-pytest.importorskip("obstore")
+pytestmark = needs("obstore")
 
 SIZE, DEPTH = 4, 2
 AT_ONCE, READ_AHEAD = 8, 4  # requests, and the batches that have twice as many

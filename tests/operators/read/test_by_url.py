@@ -8,15 +8,16 @@ import struct
 import tarfile
 import wave
 
-import lmdb
 import numpy as np
 import pytest
 from tfrecord_files import entry, field, integers, strings
 
 from object_server import serving
+from optional_packages import Package, needs
 from penstock import fn, pipeline_def, tfrecord
 
-pytest.importorskip("obstore")
+lmdb = Package("lmdb")
+pytestmark = needs("obstore", "lmdb")
 
 
 @pytest.fixture(autouse=True)

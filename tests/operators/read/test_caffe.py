@@ -7,10 +7,12 @@ import struct
 import numpy as np
 import pytest
 
+from optional_packages import Package, needs
 from penstock import fn, pipeline_def
 from penstock.operators.read._table import scan
 
-lmdb = pytest.importorskip("lmdb")
+lmdb = Package("lmdb")
+pytestmark = needs("lmdb")
 
 
 def varint(n):

@@ -4,11 +4,12 @@
 import numpy as np
 import pytest
 
+from operators.read.test_caffe import field, write
+from optional_packages import needs
 from penstock import fn, pipeline_def
 
-pytest.importorskip("lmdb")
+pytestmark = needs("lmdb")
 
-from operators.read.test_caffe import field, write  # noqa: E402
 
 FLOAT, INT32, BYTE, STRING, INT64 = 1, 2, 3, 4, 10
 

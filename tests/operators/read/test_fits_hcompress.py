@@ -5,11 +5,11 @@ import struct
 
 import numpy as np
 import pytest
-
-pytest.importorskip("astropy.io.fits")
 from test_fits_tiles import SMOOTH, check, read, table
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+from optional_packages import needs
+
+pytestmark = [needs("astropy"), pytest.mark.filterwarnings("ignore")]
 HCOMPRESS = {"compression_type": "HCOMPRESS_1"}
 
 

@@ -7,10 +7,11 @@ import struct
 import numpy as np
 import pytest
 
+from optional_packages import Package, needs
 from penstock import fn, pipeline_def
 
-astropy = pytest.importorskip("astropy.io.fits")
-pytestmark = pytest.mark.filterwarnings("ignore")
+astropy = Package("astropy.io.fits")
+pytestmark = [needs("astropy"), pytest.mark.filterwarnings("ignore")]
 YY, XX = np.mgrid[0:50, 0:70]
 SMOOTH = 1000 + 200 * np.sin(XX / 9) + 100 * np.cos(YY / 5) + np.random.default_rng(0).normal(0, 5, (50, 70))
 

@@ -6,12 +6,12 @@ import os
 import numpy as np
 import pytest
 
+from encoded_videos import clip
+from optional_packages import needs
 from penstock import fn, pipeline_def
 from penstock.operators.read import _kept_tables, _videos
 
-pytest.importorskip("av", reason="PyAV is not installed")
-
-from encoded_videos import clip  # noqa: E402
+pytestmark = needs("av")
 
 
 @pytest.fixture

@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 from parquet_files import build, labels, read, resumed
 
-pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-pq = pytest.importorskip("pyarrow.parquet")
+from optional_packages import Package, needs
+
+pa = Package("pyarrow")
+pq = Package("pyarrow.parquet")
+pytestmark = needs("pyarrow")
 
 N, GROUP = 100, 8
 NUMBERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64")
@@ -227,19 +230,19 @@ def test_rows_without_a_value(tmp_path):
     assert errors[2].source.endswith("a.parquet, row group 0, row 3")
 
 
-@pytest.mark.parametrize(
-    "kind, value",
-    [
-        (pa.list_(pa.float32()), [1.0, 2.0]),
-        (pa.list_(pa.float32(), 2), [3.0, 4.0]),
-        (pa.bool_(), True),
-        (pa.string(), "x"),
-        (pa.int8(), 5),
-    ],
-    ids=str,
-)
-def test_null_is_a_bad_sample_of_every_type(tmp_path, kind, value):
-    pq.write_table(pa.table({"x": pa.array([None, value, None, value], kind)}), tmp_path / "a.parquet")
+NULLABLE = {
+    "list": (lambda: pa.list_(pa.float32()), [1.0, 2.0]),
+    "list of two": (lambda: pa.list_(pa.float32(), 2), [3.0, 4.0]),
+    "bool": (lambda: pa.bool_(), True),
+    "string": (lambda: pa.string(), "x"),
+    "int8": (lambda: pa.int8(), 5),
+}
+
+
+@pytest.mark.parametrize("kind", NULLABLE)
+def test_null_is_a_bad_sample_of_every_type(tmp_path, kind):
+    of, value = NULLABLE[kind]
+    pq.write_table(pa.table({"x": pa.array([None, value, None, value], of())}), tmp_path / "a.parquet")
     pipe = build(str(tmp_path / "a.parquet"), ("x",), batch_size=4, on_error="skip")
     out = pipe.run()[0]
     assert len(out) == 2
@@ -316,9 +319,18 @@ def test_files_that_are_none(tmp_path, content):
         build(str(tmp_path / "a.parquet")).build()
 
 
-@pytest.mark.parametrize("kind", [pa.timestamp("s"), pa.list_(pa.string()), pa.struct([("x", pa.int8())]), pa.date32()])
+UNREADABLE = {
+    "a time": lambda: pa.timestamp("s"),
+    "a list": lambda: pa.list_(pa.string()),
+    "a structure": lambda: pa.struct([("x", pa.int8())]),
+    "a date": lambda: pa.date32(),
+}
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
 def test_columns_that_can_not_be_read(tmp_path, kind):
-    pq.write_table(pa.table({"label": [1], "x": pa.array([None], kind)}), tmp_path / "a.parquet")
+    column = pa.array([None], UNREADABLE[kind]())
+    pq.write_table(pa.table({"label": [1], "x": column}), tmp_path / "a.parquet")
     assert labels(str(tmp_path / "a.parquet")) == [[1]]
     with pytest.raises(ValueError, match="the column 'x' is of the type .* can be read"):
         build(str(tmp_path / "a.parquet"), ("x",)).build()

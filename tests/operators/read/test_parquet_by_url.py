@@ -4,10 +4,11 @@
 import pytest
 
 from object_server import serving
+from optional_packages import Package, needs
 from penstock import fn, pipeline_def
 
-pa = pytest.importorskip("pyarrow")
-pytest.importorskip("obstore")
+pa = Package("pyarrow")
+pytestmark = needs("pyarrow", "obstore")
 
 GROUPS, ROWS = 6, 10
 ALL = GROUPS * ROWS

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from parquet_files import build
 
+from optional_packages import Package, needs
 from penstock.core.kernels import library
 from penstock.operators.read import _parquet_pages, _tables
 
-pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-pq = pytest.importorskip("pyarrow.parquet")
+pa = Package("pyarrow")
+pq = Package("pyarrow.parquet")
+pytestmark = needs("pyarrow")
 
 N = 500
 

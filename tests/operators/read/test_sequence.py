@@ -5,10 +5,9 @@ import os
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from penstock import fn, pipeline_def, types
-
-Image = pytest.importorskip("PIL.Image")
 
 
 @pytest.fixture(scope="module")

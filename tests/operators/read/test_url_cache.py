@@ -13,10 +13,11 @@ import pytest
 from test_by_url import shards
 
 from object_server import serving
+from optional_packages import needs
 from penstock import fn, pipeline_def
 from penstock.core import storage
 
-pytest.importorskip("obstore")
+pytestmark = needs("obstore")
 BLOCK = 1 << 20  # what is kept together
 
 

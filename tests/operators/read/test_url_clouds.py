@@ -10,11 +10,12 @@ from test_by_url import READERS, assert_same, batches
 
 from cloud_servers import AzureServer, GoogleServer
 from object_server import ObjectServer, serving
+from optional_packages import needs
 from penstock import fn, pipeline_def
 from penstock.core import storage
 from penstock.core.store_options import VARIABLES
 
-pytest.importorskip("obstore")
+pytestmark = needs("obstore")
 
 
 @pytest.fixture(autouse=True)

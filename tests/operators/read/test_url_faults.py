@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from object_server import serving, some_fail
+from optional_packages import needs
 from penstock import PipelineError, fn, pipeline_def
 from penstock.core import request_limits, storage, store_errors
 
-pytest.importorskip("obstore")
+pytestmark = needs("obstore")
 
 
 @pytest.fixture

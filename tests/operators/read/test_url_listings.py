@@ -9,10 +9,11 @@ from test_url_clouds import connection
 
 from cloud_servers import AzureServer, GoogleServer
 from object_server import ObjectServer, serving
+from optional_packages import needs
 from penstock import fn, pipeline_def
 from penstock.core import listings, storage
 
-pytest.importorskip("obstore")
+pytestmark = needs("obstore")
 PATIENT = {"hedge_after": None, "client_options": {"read_timeout": "900s", "timeout": "900s"}}
 
 

@@ -6,10 +6,11 @@ import pytest
 
 import penstock.experimental.dynamic as ndd
 from object_server import serving
+from optional_packages import needs
 from penstock import fn, pipeline_def
 from penstock.core import storage
 
-pytest.importorskip("obstore")
+pytestmark = needs("obstore")
 # However late answers are, nothing is asked for twice.
 PATIENT = {"hedge_after": None, "client_options": {"read_timeout": "900s", "timeout": "900s"}}
 OPTIONS = {"headers": {"x-token": "a-secret"}, **PATIENT}

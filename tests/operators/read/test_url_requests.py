@@ -10,10 +10,11 @@ import pytest
 from test_by_url import crc32c
 
 from object_server import serving
+from optional_packages import needs
 from penstock import fn, pipeline_def
 from penstock.core import storage
 
-pytest.importorskip("obstore")
+pytestmark = needs("obstore")
 NEVER = {"read_timeout": "900s", "timeout": "900s"}
 
 

@@ -10,10 +10,11 @@ import time
 import pytest
 
 from object_server import serving
+from optional_packages import needs
 from penstock import fn, pipeline_def
 from penstock.core import storage
 
-pytest.importorskip("obstore")
+pytestmark = needs("obstore")
 SECRETS = {
     "aws_access_key_id": "AKIA-PLANTED",
     "aws_secret_access_key": "secret-key",

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from test_by_url import assert_same, batches, files, shards
 
+from optional_packages import needs
 from penstock import fn, pipeline_def
 from penstock.core import storage
 
-obstore = pytest.importorskip("obstore")
+pytestmark = needs("obstore")
 SERVERS = ("moto", "seaweedfs", "nginx")
 
 

@@ -4,11 +4,12 @@
 import numpy as np
 import pytest
 
+from encoded_videos import clip, decoded, planes
+from optional_packages import needs
 from penstock import PipelineError, fn, pipeline_def, types
 
-pytest.importorskip("av", reason="PyAV is not installed")
+pytestmark = needs("av")
 
-from encoded_videos import clip, decoded, planes  # noqa: E402
 
 CLIPS = {
     "h264.mp4": {"codec_options": (("g", "6"), ("bf", "2"))},
