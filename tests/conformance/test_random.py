@@ -202,6 +202,7 @@ def ramp() -> np.ndarray:
         {"random_area": [0.3, 0.4]},
         {"random_aspect_ratio": [2.0, 3.0]},
         {"random_area": [1.5, 2.0], "num_attempts": 3},
+        {"random_area": [0.0, 0.05]},
     ],
     ids=str,
 )
@@ -234,7 +235,8 @@ def test_decoder_random_crop():
     file = io.BytesIO()
     image.fromarray(pixels).save(file, "png")
     data = np.frombuffer(file.getvalue(), "u1")
-    for kwargs in ({}, {"random_area": [0.1, 0.2]}, {"random_aspect_ratio": [1.0, 1.0]}):
+    areas = ([0.1, 0.2], [0.0, 0.1], [0.5, 1.5], [2.0, 3.0])
+    for kwargs in ({}, *({"random_area": a} for a in areas), {"random_aspect_ratio": [1.0, 1.0]}):
         tally.cases += 1
         windows = []
         for side in ("dali", "penstock"):

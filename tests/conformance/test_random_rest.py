@@ -91,6 +91,7 @@ def test_roi_random_crop(kwargs):
         {"random_aspect_ratio": [2.0, 3.0]},
         {"random_aspect_ratio": [1.0, 1.0], "random_area": [0.01, 0.02]},
         {"random_area": [1.5, 2.0], "num_attempts": 3},
+        {"random_area": [0.0, 0.05]},
         {"num_attempts": 1},
     ],
     ids=str,

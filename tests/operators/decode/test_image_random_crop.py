@@ -53,7 +53,8 @@ def expected_windows(n, area, ratio, attempts=10, seed=1):
 
 
 @pytest.mark.parametrize(
-    ("area", "ratio"), (((0.08, 1.0), (3 / 4, 4 / 3)), ((0.2, 0.5), (2.0, 4.0)), ((0.05, 0.3), (0.2, 0.5)))
+    ("area", "ratio"),
+    (((0.08, 1.0), (3 / 4, 4 / 3)), ((0.2, 0.5), (2.0, 4.0)), ((0.05, 0.3), (0.2, 0.5)), ((0.0, 0.5), (0.5, 2.0))),
 )
 def test_distribution(area, ratio):
     n = 3000
@@ -78,6 +79,12 @@ def test_what_can_not_fit_gives_the_largest_window():
     assert (windows(5, random_aspect_ratio=[6.0, 7.0], random_area=[0.9, 1.0])[:, 2:] == (50, 300)).all()
 
 
+def test_areas_of_nothing_and_of_more_than_the_image():
+    assert (windows(5, random_area=[0.0, 0.0])[:, 2:] == 1).all()
+    assert (windows(5, random_area=[2.0, 3.0])[:, 2:] == (100, 133)).all()
+    assert windows(200, random_area=[0.0, 0.02])[:, 2:].prod(axis=1).max() < 0.03 * H * W
+
+
 def test_the_same_for_any_number_of_threads_and_another_for_another_seed():
     np.testing.assert_array_equal(windows(50, num_threads=1), windows(50, num_threads=4))
     assert (windows(50) != windows(50, seed=6)).any(axis=1).mean() > 0.9
@@ -87,8 +94,8 @@ def test_the_same_for_any_number_of_threads_and_another_for_another_seed():
 @pytest.mark.parametrize(
     ("kwargs", "text"),
     (
-        ({"random_area": [0.5, 0.2]}, "random_area takes two ascending numbers, at most 1; got"),
-        ({"random_area": [0.5, 2.0]}, "random_area takes two ascending numbers"),
+        ({"random_area": [0.5, 0.2]}, "random_area takes two ascending numbers, 0 or more; got"),
+        ({"random_area": [-0.1, 0.5]}, "random_area takes two ascending numbers"),
         ({"random_aspect_ratio": [0.0, 2.0]}, "random_aspect_ratio takes two ascending numbers, positive"),
         ({"num_attempts": 0}, "num_attempts is at least 1; got 0"),
     ),

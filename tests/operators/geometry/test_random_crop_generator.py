@@ -30,7 +30,8 @@ def same(n, *shape, dtype="i4"):
 
 @pytest.mark.parametrize("height, width", [(400, 600), (600, 400), (500, 500)])
 @pytest.mark.parametrize(
-    "area, ratio", [([0.08, 1.0], [0.75, 1.333333]), ([0.2, 0.4], [0.5, 2.0]), ([0.1, 0.1], [1.0, 1.0])]
+    "area, ratio",
+    [([0.08, 1.0], [0.75, 1.333333]), ([0.2, 0.4], [0.5, 2.0]), ([0.1, 0.1], [1.0, 1.0]), ([0.0, 0.5], [0.5, 2.0])],
 )
 def test_distribution(height, width, area, ratio):
     """Areas and aspect ratios are in their ranges; small windows, which always fit, are uniform and log-uniform."""
@@ -74,6 +75,7 @@ def test_types_threads_seeds_and_batches(dtype):
         (np.int32([3]), {}, RuntimeError, "needs height and width; got 1 values"),
         (np.int32([3, -4]), {}, RuntimeError, r"negative height or width: \[3, -4\]"),
         (np.int32([3, 4]), {"random_area": [0.5, 0.2]}, ValueError, "random_area takes a range"),
+        (np.int32([3, 4]), {"random_area": [-0.1, 0.2]}, ValueError, "random_area takes a range .* 0 or more"),
         (np.int32([3, 4]), {"random_aspect_ratio": [0.0, 2.0]}, ValueError, "random_aspect_ratio takes a range"),
         (np.int32([3, 4]), {"num_attempts": 0}, ValueError, "num_attempts must be at least 1"),
         (np.int32([3, 4]), {"random_are": [0.5, 0.2]}, TypeError, "Did you mean 'random_area'"),

@@ -8,6 +8,8 @@ import numpy as np
 from ...core.op import Arg, Arguments, Seeded
 from ._decoder import Decoder
 
+_TINY = float(np.finfo("f4").tiny)
+
 
 class ImageRandomCrop(Seeded, Decoder):
     """Decodes a random window of an image, without the rest of it: as `decoders.image` followed by a random crop.
@@ -36,11 +38,11 @@ class ImageRandomCrop(Seeded, Decoder):
 
     def setup(self) -> None:
         super().setup()
-        for name, most in (("random_area", 1.0), ("random_aspect_ratio", np.inf)):
+        # An area of 0 is a window of one pixel; a ratio of 0 has no logarithm.
+        for name, smallest, text in (("random_area", 0.0, "0 or more"), ("random_aspect_ratio", _TINY, "positive")):
             v = self.values[name]
-            if len(v) != 2 or not 0 < v[0] <= v[1] <= most:
-                bound = f"at most {most:g}" if np.isfinite(most) else "positive"
-                raise ValueError(f"{self.display_name()}: {name} takes two ascending numbers, {bound}; got {v}")
+            if len(v) != 2 or not smallest <= v[0] <= v[1]:
+                raise ValueError(f"{self.display_name()}: {name} takes two ascending numbers, {text}; got {v}")
         if self.values["num_attempts"] < 1:
             raise ValueError(f"{self.display_name()}: num_attempts is at least 1; got {self.values['num_attempts']}")
 

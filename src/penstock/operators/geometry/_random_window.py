@@ -9,6 +9,7 @@ from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator
 
 _INT64 = np.dtype("i8")
+_TINY = float(np.finfo("f4").tiny)
 
 
 class RandomWindow(Operator, abstract=True):
@@ -24,10 +25,11 @@ class RandomWindow(Operator, abstract=True):
 
     def setup(self) -> None:
         super().setup()
-        for name in ("random_area", "random_aspect_ratio"):
+        # An area of 0 is a window of one pixel; a ratio of 0 has no logarithm.
+        for name, smallest, text in (("random_area", 0.0, "0 or more"), ("random_aspect_ratio", _TINY, "above 0")):
             v = self.values[name]
-            if len(v) != 2 or not 0 < v[0] <= v[1]:
-                raise ValueError(f"{name} takes a range of positive numbers, [smallest, largest]; got {v}")
+            if len(v) != 2 or not smallest <= v[0] <= v[1]:
+                raise ValueError(f"{name} takes a range of numbers, [smallest, largest], {text}; got {v}")
         if self.values["num_attempts"] < 1:
             raise ValueError(f"num_attempts must be at least 1, got {self.values['num_attempts']}")
         self._ranges = [np.array(self.values[name], "f8") for name in ("random_area", "random_aspect_ratio")]
