@@ -76,7 +76,7 @@ lint: $(VENV)/.dev $(VENV)/.typing ## ruff, clang-format and mypy
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/clang-format --dry-run -Werror $(C_FILES)
-	$(VENV)/bin/mypy $(wildcard src/penstock/*.py) $(addprefix src/penstock/,core graph exec gpu pipeline tensors registry cli metrics as_dali experimental/dynamic operators external plugin)
+	$(VENV)/bin/mypy $(wildcard src/penstock/*.py) $(addprefix src/penstock/,core graph exec gpu pipeline tensors registry cli metrics as_dali experimental/dynamic operators external plugin cluster)
 
 format: $(VENV)/.dev ## let ruff and clang-format rewrite the sources
 	$(VENV)/bin/ruff check --fix .

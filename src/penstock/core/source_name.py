@@ -19,8 +19,8 @@ class SourceName(str):
         self.given = given
         return self
 
-    def __getnewargs__(self) -> tuple[str, str]:
-        return str(self), self.given
+    def __reduce__(self) -> tuple[type[SourceName], tuple[str, str]]:
+        return SourceName, (str(self), self.given)
 
 
 def given_name(source: str) -> str:
