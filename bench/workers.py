@@ -64,7 +64,7 @@ def main() -> None:
         sys.exit("no data: give --data FOLDER with JPEG files, or set PENSTOCK_DATA")
     found = measure.measure(__file__, [n for n in CONTENDERS if o.only in n], o)
     lines = [
-        "| task | one process, images/s | workers, images/s | ratio | at least | | MB of all processes, one / workers |",
+        "| task | one process, images/s | workers, images/s | ratio | at least | | MB of all processes |",
         "|---|---|---|---|---|---|---|",
     ]
     for task in TASKS:
@@ -77,8 +77,9 @@ def main() -> None:
     text = f"""# Batches made by other processes
 
 {__doc__}
-{"; ".join(f'"{name}": {what}' for name, what in TASKS.items())}. Photographs of about 500x375, batches of {o.batch}, {o.threads}
-threads or workers, medians of {o.rounds} interleaved rounds of {o.seconds} s (least to most).
+{"; ".join(f'"{name}": {what}' for name, what in TASKS.items())}. Photographs of about
+500x375, batches of {o.batch}, {o.threads} threads or workers, medians of {o.rounds} interleaved rounds
+of {o.seconds} s (least to most).
 
 {chr(10).join(lines)}
 
