@@ -18,6 +18,7 @@ from . import serialization
 from .settings import Settings
 
 if TYPE_CHECKING:
+    from ..cluster.crew import Link
     from ..cluster.making import Maker
     from ..cluster.producer import CrewProducer
 
@@ -31,6 +32,10 @@ class Sent(NamedTuple):
     storage: StorageSettings
     checkpoint: list[str] | None
     worker: int
+
+    def of(self, worker: int) -> bytes:
+        """For that worker, whose threads have names of their own."""
+        return pickle.dumps(self._replace(worker=worker), 5)
 
     def open(self) -> Maker:
         """At the worker: opens the sources and gives what makes the batches."""
@@ -72,7 +77,7 @@ def starter(
     """What starts the workers of a pipeline once its sources are open, if it has any."""
     if not settings.workers:
         return None
-    check(plan, settings.workers)
+    check(plan, settings.cluster or settings.workers)
     return partial(_start, definition, sinks, settings)
 
 
@@ -80,7 +85,6 @@ def _start(
     definition: Definition, sinks: list[Any], settings: Settings, plan: Plan, statistics: Statistics
 ) -> CrewProducer:
     from ..cluster.crew import Crew
-    from ..cluster.local import LocalLink
     from ..cluster.making import described
     from ..cluster.producer import CrewProducer
 
@@ -93,18 +97,35 @@ def _start(
         *(content, functions, [n.sites for n in definition.nodes], settings.storage),
         *(None if settings.checkpoint is None else settings.checkpoint.texts(), 0),
     )
+    link = _cluster_link if settings.cluster else _local_link
     try:
-        payloads = [pickle.dumps(sent._replace(worker=i), 5) for i in range(settings.workers)]
+        pickle.dumps(sent, 5)
     except Exception as e:
         _refuse(", ".join(functions) or "the pipeline", f"{type(e).__name__}: {e}")
-    expected, version = described(plan), sys.modules["penstock"].__version__
-    link = partial(_local, payloads, expected, version, LocalLink)
-    crew = Crew(link, settings.workers, settings.depth)
+    make_link = link(settings, sent, described(plan), sys.modules["penstock"].__version__)
+    crew = Crew(make_link, settings.workers, settings.depth)
     return CrewProducer(crew, plan, settings.policy, settings.num_threads, statistics)
 
 
-def _local(payloads: list[bytes], expected: dict[str, Any], version: str, cls: Any, index: int) -> Any:
-    return cls(index, payloads[index], expected, version)
+def _local_link(settings: Settings, sent: Sent, expected: dict[str, Any], version: str) -> Callable[[int], Link]:
+    from ..cluster.local import LocalLink
+
+    return lambda index: LocalLink(index, sent.of(index), expected, version)
+
+
+def _cluster_link(settings: Settings, sent: Sent, expected: dict[str, Any], version: str) -> Callable[[int], Link]:
+    """Connects to Ray's cluster, and sets how many workers there may be."""
+    try:
+        from ..cluster import ray_link
+    except ImportError as e:
+        raise ImportError(f"workers={settings.cluster!r} needs Ray: pip install 'penstock[ray]' ({e})") from None
+    try:
+        ray_link.connect(settings.cluster)
+    except ConnectionError as e:
+        raise ConnectionError(f"workers={settings.cluster!r} finds no cluster of Ray: {e}") from None
+    settings.workers = max(ray_link.places(settings.num_threads), 1)
+    threads, depth = settings.num_threads, max(settings.depth, 2)
+    return lambda index: ray_link.RayLink(index, sent.of(index), expected, version, threads, depth)
 
 
 def _refuse(name: str, why: str) -> None:

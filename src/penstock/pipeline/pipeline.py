@@ -65,7 +65,7 @@ class Pipeline(Configured, GraphBuilder):
         True, or a budget of CPUs and of bytes: `num_threads` and `prefetch_queue_depth` change while the pipeline runs,
         to what gives most samples/s. Batches don't depend on them. `explain` tells what was tried.
     workers
-        How many processes make the batches, each with `num_threads` threads. Batches and checkpoints stay the same.
+        How many processes make the batches, of `num_threads` threads each; "auto" or "ray://host:10001": actors of Ray.
     storage_options
         How URLs are read, beyond what the environment says: options of obstore's stores, such as
         {"access_key_id": ..., "endpoint": ...}, and limits, as the guide lists. Not serialised, nor in checkpoints.

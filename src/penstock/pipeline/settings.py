@@ -28,13 +28,21 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, IntEnum) else value
 
 
-def _workers(given: Any) -> int:
-    """How many; 0 for none."""
+_THREADS_OF_A_WORKER = 4  # of a cluster, where machines differ
+
+
+def _workers(given: Any) -> tuple[int, str]:
+    """How many, 0 for none; of which cluster of Ray's, "" for processes of this machine."""
     if given is None:
-        return 0
+        return 0, ""
+    if isinstance(given, str) and (given == "auto" or given.startswith("ray://") and given[6:]):
+        return 1, given
     if isinstance(given, bool) or not isinstance(given, int) or given < 0:
-        raise ValueError(f"workers takes a number of processes, 0 or None for none; got {given!r}")
-    return given
+        raise ValueError(
+            'workers takes a number of processes, 0 or None for none, "auto" for the cluster of Ray that the program '
+            f'is connected to, or the address of one as "ray://host:10001"; got {given!r}'
+        )
+    return given, ""
 
 
 class Settings:
@@ -94,7 +102,9 @@ class Settings:
             raise ValueError(f"prefetch_queue_depth takes a positive integer; got {depth!r}")
         self.cpu_queue_size = int(depth)
         self.max_batch_size = None if batch_size is None else int(batch_size)
-        self.workers = _workers(workers)
+        self.workers, self.cluster = _workers(workers)
+        if self.cluster and not num_threads:
+            num_threads = min(available_cpus(), _THREADS_OF_A_WORKER)
         self.num_threads = int(num_threads or max(available_cpus() // max(self.workers, 1), 1))
         if device_id is not None and not hasattr(device_id, "__index__"):
             raise TypeError(f"device_id takes the number of a GPU, or None for none; got {device_id!r}")

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers that are actors of Ray, which places them and tells when they are gone. Batches are Ray's objects."""
+
+from __future__ import annotations
+
+import queue
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from .crew import Lost, Refused
+from .local import check_described
+from .order import Answer, Order
+from .packing import unpack
+from .ray_worker import RayWorker
+
+_PLACE_SECONDS = 60.0  # for Ray to find a place, and a machine for it where it can
+_MAX_TEXT = 500
+_connected = ""  # where this module has connected the program to
+
+
+def connect(workers: str) -> None:
+    """Connects the program to the cluster that `workers` names, if it is not. Raises ConnectionError."""
+    global _connected
+    if workers == "auto":
+        if not ray.is_initialized():
+            ray.init(address="auto", log_to_driver=False)
+    elif not ray.is_initialized():
+        ray.init(workers, log_to_driver=False)
+        _connected = workers
+    elif _connected != workers:
+        raise ConnectionError('the program is connected to a cluster already; workers="auto" takes that one')
+
+
+def places(num_threads: int) -> int:
+    """How many workers the cluster has room for now."""
+    return sum(int(n["Resources"].get("CPU", 0) // num_threads) for n in ray.nodes() if n["Alive"])
+
+
+class RayLink:
+    """An actor, and what it was asked for."""
+
+    def __init__(
+        self, index: int, payload: bytes, expected: dict[str, Any], version: str, num_threads: int, depth: int
+    ):
+        self.index, self._payload, self._expected, self._version = index, payload, expected, version
+        self._num_threads, self._depth = num_threads, depth
+        self.name, self.pid = f"worker {index}", 0
+        self._actor: Any = None
+        self._hung_up = False
+        self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()  # futures, or None when it was told to end
+
+    def open(self) -> None:
+        if self._hung_up:
+            raise Lost("was not started")
+        options = {"num_cpus": self._num_threads, "max_concurrency": self._depth + 1, "max_restarts": 0}
+        try:
+            self._actor = ray.remote(RayWorker).options(**options).remote()
+            opened = self._actor.open.remote(self._version, self._payload)
+            opened.future().add_done_callback(self._done.put)
+            try:
+                future = self._done.get(timeout=_PLACE_SECONDS)
+            except queue.Empty:
+                raise Lost(
+                    f"({self.name}) has no place in the cluster: it needs a machine with {self._num_threads} free CPUs "
+                    "(num_threads)"
+                ) from None
+            error, theirs, self.pid = self._result(future)
+        except RayError as e:
+            raise self._lost(e) from None
+        self.name = f"worker {self.index} (pid {self.pid})"
+        if error:
+            raise Refused(f"{self.name} can't make batches of this pipeline: {error}")
+        check_described(self.name, self._expected, theirs)
+
+    def send(self, order: Order) -> None:
+        if self._hung_up:
+            raise Lost("was told to end")
+        try:
+            self._actor.make.remote(order).future().add_done_callback(self._done.put)
+        except RayError as e:
+            raise self._lost(e) from None
+
+    def receive(self) -> tuple[Answer, Any]:
+        try:
+            answer, parts = self._result(self._done.get())
+        except RayError as e:
+            raise self._lost(e) from None
+        if answer.outputs is None:
+            return answer, None
+        where = [(at, part.nbytes, part.ctypes.data) for at, part in parts]
+        return answer, unpack(answer.outputs, answer.names, where, tuple(part for _, part in parts))
+
+    def hang_up(self) -> None:
+        self._hung_up = True
+        self._done.put(None)
+
+    def end(self) -> None:
+        if self._actor is not None:
+            try:
+                ray.kill(self._actor)
+            except Exception:
+                pass  # the cluster is gone, and the actor with it
+            self._actor = None
+
+    def _result(self, future: Any) -> Any:
+        if future is None or self._hung_up:
+            raise Lost(f"({self.name}) was told to end")
+        return future.result()
+
+    def _lost(self, e: RayError) -> Exception:
+        """Of a worker that did not answer: why it is gone, or that it can't work at all."""
+        text = " ".join(str(e).split())
+        if "ModuleNotFoundError" in text or "ImportError" in text:
+            return Refused(
+                f"{self.name} has no penstock that fits: install the same version for both. {text[-_MAX_TEXT:]}"
+            )
+        return Lost(f"({self.name}) is gone, as Ray says: {text[:_MAX_TEXT]}")
