@@ -175,7 +175,7 @@ class _ScalarNode(_DataNode, _OfEachType["_ScalarNode"]):
 
 def _as_type(name: str, make: Callable[[np.ndarray, np.dtype], Any]) -> Any:
     def as_type(self: Any) -> Any:
-        return make(self._array.astype(name), np.dtype(name))
+        return make(_trace.constant_array(self._array, name), np.dtype(name))
 
     as_type.__name__, as_type.__doc__ = name, f"The number as {name}."
     return as_type
@@ -228,8 +228,9 @@ def Constant(
     """A value that is the same for every sample.
 
     `value` is a number, a list or an array. Without a `dtype`, 64-bit numbers become 32-bit ones, as Python's are of
-    64 bits; one that does not fit is a ValueError. A number outside of a pipeline's definition is a `ScalarConstant`,
-    for any pipeline.
+    64 bits; one that does not fit is a ValueError. A single number of NumPy's keeps its type. With a `dtype`, what is
+    beyond its range becomes its end; to integers, elements of arrays are rounded and single numbers are cut. A number
+    outside of a pipeline's definition is a `ScalarConstant`, for any pipeline.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=2)
@@ -240,6 +241,8 @@ def Constant(
     (<DALIDataType.FLOAT: 9>, [1.5, 2.0], 1099511627776)
     """
     alone = shape is None and not layout and device is None and not kwargs
+    if alone and dtype is None and isinstance(value, (np.generic, np.ndarray)) and not np.ndim(value):
+        dtype = value.dtype  # a number that has a type keeps it
     if alone and not _trace.stack() and not np.ndim(value):
         return ScalarConstant(value, dtype)
     return ConstantNode(device or "cpu", value, dtype, shape, layout, **kwargs)

@@ -87,3 +87,52 @@ def test_division_by_zero(divide):
         pipe.build()
         with pytest.raises(ValueError, match="Integer division by zero"):
             pipe.run()
+
+
+CONSTANTS = {
+    "halves": np.float32([0.5, 1.5, 2.5, -0.5, -1.5]),
+    "far": np.float32([300, -300, 1e10, -1e10, 70000]),
+    "not finite": [float("inf"), float("-inf")],
+    "float64": np.float64([1.7, 2.2, -1.7]),
+    "integers": np.int32([300, -1, 70000, 5]),
+    "flags": np.array([True, False]),
+    "list": [1.7, 0.4, -2.6],
+    "number": 1.7,
+    "small number": 0.4,
+    "far number": 300.7,
+    "negative integer": -3,
+    "number of NumPy's": np.float32(-1.7),
+    "array of no dimensions": np.array(300),
+}
+INTEGER_TYPES = ("UINT8", "INT8", "UINT16", "INT16", "INT32", "UINT32", "UINT64", "BOOL")
+
+
+@pytest.mark.parametrize("value", CONSTANTS)
+def test_constants_of_another_type(value):
+    """Elements of arrays are rounded, single numbers cut, and both clamped to the type."""
+    import nvidia.dali as dali
+
+    def define(lib):
+        for name in INTEGER_TYPES:
+            yield lib.fn.copy(lib.types.Constant(CONSTANTS[value], dtype=getattr(lib.types, name)))
+        if np.ndim(CONSTANTS[value]) == 0:
+            number = lib.types.Constant(CONSTANTS[value])
+            yield lib.fn.copy(number.uint8())
+            yield lib.fn.copy(number.int16())
+
+    problem = oracle.compare(run(dali, define), run(penstock, define), oracle.Bound(), oracle.Tally())
+    assert not problem, problem
+
+
+def test_single_numbers_of_numpy_keep_their_type():
+    import nvidia.dali as dali
+
+    def define(lib):
+        x = lib.fn.external_source(source=Twice(np.uint8([1, 200])))
+        for value in (np.int64(2**40), np.array(3), np.uint64(1), np.int8(1), np.float16(1), np.array([3])):
+            yield lib.fn.copy(lib.types.Constant(value))
+        for value in (np.int64(1), np.array(1, "u8"), np.float64(0.5)):  # DALI has float64 as float32 on the way
+            yield x + lib.types.Constant(value)
+
+    problem = oracle.compare(run(dali, define), run(penstock, define), oracle.Bound(), oracle.Tally())
+    assert not problem, problem

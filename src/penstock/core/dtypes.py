@@ -104,3 +104,19 @@ def full(dtype: np.dtype) -> float:
 def middle(dtype: np.dtype) -> float:
     """The middle of the value range: 128 for uint8, 0.5 for floats."""
     return 0.5 if dtype.kind == "f" else (np.iinfo(dtype).max + 1) // 2
+
+
+def saturated(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Rounded, halves away from zero, and clamped to the range of the type; NaN becomes 0."""
+    if dtype.kind == "f" or x.dtype.kind == "b":
+        with np.errstate(over="ignore"):
+            return x.astype(dtype)
+    if x.dtype.kind == "f":
+        wide = np.nan_to_num(x.astype("f8"), nan=0.0)
+        x = np.trunc(wide + np.copysign(0.5, wide))
+    if dtype.kind == "b":
+        return x != 0
+    info = np.iinfo(dtype)
+    # Of 64-bit integers the ends are no floats: compared, not clipped.
+    inside = np.where((x >= info.min) & (x <= info.max), x, 0).astype(dtype)
+    return np.where(x >= info.max, dtype.type(info.max), np.where(x <= info.min, dtype.type(info.min), inside))

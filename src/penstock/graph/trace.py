@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import DALIDataType, to_numpy
+from ..core.dtypes import DALIDataType, saturated, to_numpy
 from ..core.errors import ArgumentTypeError, ArgumentValueError, of_argument, user_sites, warn_deprecated
 from ..core.op import REGISTRY, Operator, PerSample
 from ..core.source import Source
@@ -78,7 +78,10 @@ def _brought(definition: Definition, value: Any, scope: Scope | None) -> Any:
 
 
 def constant_array(value: Any, dtype: Any = None) -> np.ndarray:
-    """The value as an array of type `dtype`; if not given, 64-bit numbers, Python's default, become 32-bit ones."""
+    """The value as an array of type `dtype`; if not given, 64-bit numbers, Python's default, become 32-bit ones.
+
+    What is beyond the range of `dtype` becomes its end. To integers, elements of arrays are rounded, halves away from
+    zero, and single numbers are cut, as `int` does."""
     try:
         array = np.asarray(value)
     except ValueError:
@@ -86,7 +89,12 @@ def constant_array(value: Any, dtype: Any = None) -> np.ndarray:
     if array.dtype.kind not in "biuf":
         raise ArgumentTypeError(f"a constant is an array of numbers; got {value!r}")
     if dtype is not None:
-        return array.astype(to_numpy(dtype), copy=False)
+        wanted = to_numpy(dtype)
+        if array.dtype == wanted:
+            return array
+        if not array.ndim and array.dtype.kind == "f":
+            array = array != 0 if wanted.kind == "b" else np.trunc(array) if wanted.kind in "iu" else array
+        return np.asarray(saturated(array, wanted))
     narrow = array.astype(_NARROW.get(array.dtype.name, array.dtype), copy=False)
     if narrow.dtype.kind in "iu" and (narrow != array).any():
         raise ValueError(

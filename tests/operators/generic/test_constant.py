@@ -41,7 +41,11 @@ def test_values(kwargs, want):
         ([1, 2], None, np.int32([1, 2])),
         (np.float64([1, 2]), None, np.float32([1, 2])),
         (np.int64([1, 2]), None, np.int32([1, 2])),
-        (np.uint64(3), None, np.uint32(3)),
+        (np.uint64(3), None, np.uint64(3)),  # as DALI: tests/conformance/test_scalars.py
+        (np.uint64([3]), None, np.uint32([3])),
+        ([300, -1, 2.5], types.UINT8, np.uint8([255, 0, 3])),
+        (2.7, types.UINT8, np.uint8(2)),
+        (300, types.UINT8, np.uint8(255)),
         (np.float64([1, 2]), types.FLOAT64, np.float64([1, 2])),
         (2**40, types.INT64, np.int64(2**40)),
         (np.uint8([[1]]), types.INT16, np.int16([[1]])),

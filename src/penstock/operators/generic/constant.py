@@ -4,7 +4,7 @@
 import numpy as np
 
 from ...core.batch import Batch, Borrowed, Spec
-from ...core.dtypes import DALIDataType, to_numpy
+from ...core.dtypes import DALIDataType, saturated, to_numpy
 from ...core.op import Arg, Arguments, Layout, Operator
 
 
@@ -42,7 +42,7 @@ class Constant(Operator):
         if default is None:
             array = np.asarray(data, dtype)
         else:
-            array = _saturated(np.asarray(data, "f4" if default.kind == "f" else "i8"), dtype or default)
+            array = saturated(np.asarray(data, "f4" if default.kind == "f" else "i8"), dtype or default)
         if v["shape"] is not None:
             if array.size == 1:
                 array = np.broadcast_to(array.reshape(()), v["shape"])
@@ -63,19 +63,3 @@ class Constant(Operator):
             rows["data"] = self.array.ctypes.data  # every sample is the same memory
             last = self._last = Batch(spec, rows, (self.owner,))
         return Batch(last.spec, last.rows, last.owners)
-
-
-def _saturated(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Rounded, halves away from zero, and clamped to the range of the type; NaN becomes 0."""
-    if dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            return x.astype(dtype)
-    if x.dtype.kind == "f":
-        wide = np.nan_to_num(x.astype("f8"), nan=0.0)
-        x = np.trunc(wide + np.copysign(0.5, wide))
-    if dtype.kind == "b":
-        return x != 0
-    info = np.iinfo(dtype)
-    # Of 64-bit integers the ends are no floats: compared, not clipped.
-    inside = np.where((x >= info.min) & (x <= info.max), x, 0).astype(dtype)
-    return np.where(x >= info.max, dtype.type(info.max), np.where(x <= info.min, dtype.type(info.min), inside))
