@@ -120,6 +120,7 @@ def noise():
 def test_batches_do_not_depend_on_it(monkeypatch):
     monkeypatch.setattr(tuning, "_WINDOW_NS", 1_000_000)
     monkeypatch.setattr(tuning, "_GAIN", 0.0)  # every change is kept
+    monkeypatch.setattr(tuning, "_KEEPS_UP", -1.0)  # and tried, however little the consumer waits
     pipe = noise(num_threads=1, prefetch_queue_depth=1, cpu_budget=6)
     plain = noise(num_threads=2)
     before = threading.active_count()

@@ -21,6 +21,7 @@ _REMEMBERED = 32
 _MOST_FAILURES = 5  # in a row, of a worker that is started again each time
 _MOST_DEATHS = 5  # of workers that were at one batch
 _STOP_SECONDS = 3.0
+AT_ONCE = 2  # a worker makes, in order: while one batch keeps its native threads busy the next is planned
 
 
 class Lost(Exception):
@@ -246,8 +247,8 @@ class Crew:
             m.failures += 1
             asked, m.asked = list(m.asked.values()), {}
             m.state = "gone" if m.failures >= _MOST_FAILURES or self._closing else "starting"
-            for a in asked:
-                a.deaths += 1
+            for i, a in enumerate(asked):
+                a.deaths += i < AT_ONCE  # the others were not begun, so they are not what it died of
                 self._again(a)
             self._changed.notify_all()
             return m.state == "starting"

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..core.memory import Buffer, view
+from .crew import AT_ONCE
 from .order import Answer, Order
 from .packing import Block
-from .worker import _AT_ONCE, _MAX_TEXT, VersionDiffers, opened
+from .worker import _MAX_TEXT, VersionDiffers, opened
 
 _SLACK = mmap.PAGESIZE  # kernels may read a little beyond a sample
 
@@ -24,7 +25,7 @@ class RayWorker:
     their way, so that all of them are being read, while few are made."""
 
     def __init__(self) -> None:
-        self._beginning, self._making = threading.Lock(), threading.Semaphore(_AT_ONCE)
+        self._beginning, self._making = threading.Lock(), threading.Semaphore(AT_ONCE)
 
     def open(self, version: str, payload: bytes) -> tuple[str, dict[str, Any], int]:
         """What is wrong, what has to be the same at the trainer, and the pid."""

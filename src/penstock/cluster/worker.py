@@ -19,10 +19,10 @@ import numpy as np
 from ..external import arena
 from ..external.worker import _wait_for_end
 from . import wire
+from .crew import AT_ONCE
 from .making import Begun, Maker
 from .packing import Block
 
-_AT_ONCE = 2  # while one batch keeps the native threads busy the next is planned
 _MAX_TEXT = 4000
 
 
@@ -65,7 +65,7 @@ def _work(sock: socket.socket, arena_fd: int) -> None:
                 os._exit(0)
             del out, answer
 
-    for i in range(_AT_ONCE):
+    for i in range(AT_ONCE):
         threading.Thread(target=run, name=f"penstock-batch{i}", daemon=True).start()
     while True:
         order, offset, capacity = wire.receive(sock)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is asked for which batch, with workers that are queues of this process."""
+
+import queue
+
+import numpy as np
+import pytest
+
+from penstock.cluster.crew import Crew, Lost
+from penstock.cluster.order import Answer
+from penstock.core.errors import PipelineError
+
+
+class Mortal:
+    """A worker that answers `lives_for` orders, once it has got `least` of them, and dies."""
+
+    def __init__(self, index, lives_for, least):
+        self.name, self._left, self._least = f"worker {index}", lives_for, least
+        self._orders = queue.Queue()
+        self._got = []
+
+    def open(self):
+        pass
+
+    def send(self, order):
+        self._orders.put(order)
+
+    def receive(self):
+        while len(self._got) < self._least:
+            order = self._orders.get(timeout=30)
+            if order is None:
+                raise Lost("was told to end")
+            self._got.append(order)
+        self._least = 1
+        if not self._left:
+            raise Lost("died")
+        self._left -= 1
+        return Answer(self._got.pop(0).number, [], [], None, [], [], None, [], 0), []
+
+    def hang_up(self):
+        self._orders.put(None)
+
+    def end(self):
+        pass
+
+
+def asked(crew, n):
+    position = np.zeros(0)
+    return [crew.ask(0, position, position, i, {}) for i in range(n)]
+
+
+def test_only_batches_that_were_begun_may_have_killed_a_worker():
+    crew = Crew(lambda i: Mortal(i, 1, 8), 1, 8)  # the last batch is with eight workers that die
+    try:
+        batches = asked(crew, 15)
+        assert all(crew.wait(b) for b in batches[:8])
+    finally:
+        crew.close()
+
+
+def test_a_batch_that_kills_its_workers():
+    crew = Crew(lambda i: Mortal(i, 0, 1), 3, 2)
+    try:
+        (batch,) = asked(crew, 1)
+        with pytest.raises(PipelineError, match="[5-9] workers died while they made the batch of iteration 0.*died"):
+            crew.wait(batch)
+    finally:
+        crew.close()
