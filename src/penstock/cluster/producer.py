@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trainer's side of a batch: asks the crew for it, and makes it itself where nobody else does."""
+"""The trainer's side of a batch: asks the crew for what workers make of it, does the rest, and makes the whole of it
+where nobody else does."""
 
 from __future__ import annotations
 
@@ -11,11 +12,12 @@ import numpy as np
 from ..core.batch import Batch
 from ..core.picks import Picks
 from ..core.source import Loading
-from ..exec.context import Context
+from ..exec.context import BadSamples, Context
 from ..exec.plan import Plan
 from ..exec.scheduling.policy import Policy
 from ..exec.scheduling.producer import Loaded, Producer, Started
 from ..exec.scheduling.statistics import Statistics
+from ..graph.cutting import Edge
 from .crew import Asked, Crew
 from .order import raised
 
@@ -23,10 +25,15 @@ _AWAY = -1  # in the place of the number of a node
 
 
 class _Away(Loading):
-    """A batch that a worker makes."""
+    """A batch of `ctx` that a worker makes."""
 
-    def __init__(self, crew: Crew, asked: Asked):
+    def __init__(self, crew: Crew, asked: Asked, ctx: Context):
         self.asked, self._crew = asked, crew
+        self._whole = ctx.n, ctx.epoch, ctx.position, ctx.iteration
+
+    def anew(self) -> Context:
+        """For the batch to be made once more, from the beginning."""
+        return Context(*self._whole)
 
     def __del__(self) -> None:  # of batches that are dropped, nobody takes what comes
         if self.asked.answer is None:
@@ -34,33 +41,57 @@ class _Away(Loading):
 
 
 class CrewProducer(Producer):
-    """Has a crew make the batches."""
+    """Has a crew make the outputs `sent` of `away`, and what follows from them by `rest`. `plan` is the whole."""
 
     is_away = True
 
-    def __init__(self, crew: Crew, plan: Plan, policy: Policy, num_threads: int, statistics: Statistics):
+    def __init__(
+        self,
+        crew: Crew,
+        plan: Plan,
+        away: Plan,
+        rest: Plan,
+        policy: Policy,
+        num_threads: int,
+        statistics: Statistics,
+    ):
         super().__init__(plan, policy, num_threads, statistics.record)
-        self.crew, self._statistics = crew, statistics
+        self.crew, self.away, self.rest, self._statistics = crew, away, rest, statistics
+        rest.session = plan.session
+        self._sent: list[Edge] = away.outputs
         self._nodes = {n.number: n for n in plan.nodes}
         self._itself = Producer(plan, policy, num_threads, statistics.record)
         weakref.finalize(self, Crew.close, crew)
 
     def begin(self, ctx: Context, picks: dict[int, Picks]) -> None:
         asked = self.crew.ask(ctx.n, ctx.epoch, ctx.position, ctx.iteration, picks)
-        ctx.loading[_AWAY] = _Away(self.crew, asked)
+        ctx.loading[_AWAY] = _Away(self.crew, asked, ctx)
 
     def load(self, ctx: Context, picks: dict[int, Picks], attempt: int = 0) -> Loaded:
-        away: Any = ctx.loading.get(_AWAY)
-        if away is None:
+        """Waits for what a worker makes: `ctx` then has it, and fewer samples where some were left out."""
+        if _AWAY not in ctx.loading:
             self.begin(ctx, picks)
-            away = ctx.loading[_AWAY]
-        if self.crew.wait(away.asked):
-            return ctx, picks, attempt
-        ctx.loading.clear()
-        return self._itself.load(ctx, picks, attempt)
+        away: Any = ctx.loading[_AWAY]
+        if not self.crew.wait(away.asked):
+            ctx.loading.clear()
+            return self._itself.load(ctx, picks, attempt)
+        answer = away.asked.answer
+        if answer.outputs is not None:
+            if len(answer.rows) < ctx.n:
+                at = np.searchsorted(ctx.rows, answer.rows)
+                ctx = Context(len(at), ctx.epoch[at], ctx.position[at], ctx.iteration, answer.rows)
+                ctx.loading[_AWAY] = away
+            ctx.values.update(zip(self._sent, away.asked.batches))
+            away.asked.batches = None
+        return ctx, picks, attempt
 
     def start(self, ctx: Context) -> Started:
-        return self._itself.start(ctx) if _AWAY not in ctx.loading else None  # type: ignore[return-value]
+        if _AWAY not in ctx.loading:
+            return self._itself.start(ctx)
+        try:
+            return self.rest.start(ctx, self.pool)
+        except BadSamples as bad:
+            return bad.samples
 
     def produce(
         self, ctx: Context, picks: dict[int, Picks], attempt: int = 0, started: Started | None = None
@@ -68,17 +99,36 @@ class CrewProducer(Producer):
         away: Any = ctx.loading.pop(_AWAY, None)
         if away is None:
             return self._itself.produce(ctx, picks, attempt, started)
-        asked, answer = away.asked, away.asked.answer
+        answer = away.asked.answer
+        if answer.outputs is None:
+            self._told(answer)
+            raise raised(answer.error, away.asked.worker)
+        outputs = self._finish(ctx, started)
+        if outputs is None:  # the rest finds bad samples: what stands in for them begins at the reader
+            return self._itself.produce(away.anew(), picks)
+        self._told(answer)
+        self.record_timings(ctx)
+        return outputs, answer.rows
+
+    def _finish(self, ctx: Context, started: Started | None) -> list[Batch] | None:
+        """The outputs; None if some samples are bad."""
+        if isinstance(started, dict):
+            return None
+        try:
+            outputs = self.rest.settle(ctx, self.pool, started or self.rest.start(ctx, self.pool))
+        except BadSamples:
+            return None
+        return None if ctx.failed else outputs
+
+    def _told(self, answer: Any) -> None:
+        """Lists the bad samples that a worker found, which may be raised, and adds its times."""
         for bad, iteration in answer.bad:
             named = {row: (self._nodes[number], reason, source) for row, (number, reason, source) in bad.items()}
             self.policy.record(named, iteration)
         for iteration, n, timings in answer.timings:
-            done = Context(n, ctx.epoch[:n], ctx.position[:n], iteration)
+            done = Context(n, np.zeros(n, "u4"), np.zeros(n, "i8"), iteration)
             done.timings = timings
             self._statistics.record(done)
-        if answer.error is not None:
-            raise raised(answer.error, asked.worker)
-        return asked.batches, answer.rows
 
     def stop_waiting(self) -> None:
         self.crew.close()

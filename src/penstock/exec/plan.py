@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -39,12 +39,20 @@ _ANY_TIME = nullcontext()
 class Plan:
     """Made once from the traced graph. Holds no state of a batch, so several batches may run at once."""
 
-    def __init__(self, nodes: list[Node], outputs: list[DataNode], sinks: list[DataNode], seed: int):
-        """`sinks` are computed although they are no outputs."""
+    def __init__(
+        self,
+        nodes: list[Node],
+        outputs: list[DataNode],
+        sinks: list[DataNode],
+        seed: int,
+        given: Collection[int] = (),
+    ):
+        """`sinks` are computed although they are no outputs. Others run the nodes in `given`: what they make is in the
+        values of a batch from the beginning."""
         self.outputs = [(o.source.number, o.index) for o in outputs]
-        self.nodes = fuse(prune(nodes, outputs + sinks), outputs + sinks)
+        self.nodes = fuse(prune(nodes, outputs + sinks, given), outputs + sinks)
         self.unused = unused_outputs(self.nodes, outputs + sinks)
-        self.stages = join_branches(schedule(self.nodes), outputs)
+        self.stages = join_branches(schedule(self.nodes, given), outputs)
         # Counted among those that draw random numbers, so that an operator that draws none changes nobody's numbers.
         self.seed, self.drawing = seed, [n for n in nodes if "seed" in n.op.schema]
         self.described: dict[str, Any] | None = None  # by checkpoint.describe

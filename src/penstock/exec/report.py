@@ -38,46 +38,66 @@ class Text(str):
 
 
 def explain(
-    plan: Plan, threads: Threads, depth: int, together: int = 1, program: bool = False, tried: Iterable[str] = ()
+    plan: Plan,
+    threads: Threads,
+    depth: int,
+    together: int = 1,
+    program: bool = False,
+    tried: Iterable[str] = (),
+    parts: tuple[Plan, Plan] | None = None,
 ) -> Text:
     """The stages in order, one line an operator. With `program` the column programs of batches; `tried` is what
-    autotuning has done so far."""
-    lines = [f"{len(plan.stages)} stages, {threads}, {depth} batches ahead"]
+    autotuning has done so far, `parts` what workers do and the rest."""
+    plans = [plan] if parts is None else [p for p in parts if p.stages]
+    lines = [f"{sum(len(p.stages) for p in plans)} stages, {threads}, {depth} batches ahead"]
     if together > 1:
         lines[0] += f", {together} of them made as one"
     if plan.batches_read_ahead:
         lines[0] += f", {plan.batches_read_ahead} more are read"
+    if parts is not None:
+        lines.append(f"workers make {', '.join(_names(parts[0].outputs, plan))}:")
     wanted = set(plan.outputs)
-    for i, stage in enumerate(plan.stages):
-        title = _TITLES.get(stage.kind) or _own_title(stage.nodes[0].op)
-        lines.append(f"stage {i}: {title}")
-        windows = _windows(plan, stage)
-        for node in stage.nodes:
-            inputs = ", ".join(d.name for d in (*node.inputs, *node.arg_nodes()))
-            notes = []
-            if any((node.number, j) in wanted for j in range(node.n_outputs)):
-                notes.append("output")
-            elif stage.kind in ("chain", "branches") and len(stage.nodes) > 1:
-                notes.append(
-                    "stays in the thread's scratch memory" if _inner(plan, stage, node) else "used by a later stage"
-                )
-            if stage.kind == "upload" and _takes_gpu_data(node.inputs[0]):
-                notes.append("data that lies on the GPU already is not copied to it")
-            if node.number in windows:
-                notes.append(f"computes only the window that {windows[node.number]} reads")
-            site = f"   # {os.path.basename(node.sites[-1].file)}:{node.sites[-1].line}" if node.sites else ""
-            lines.append(
-                f"    {node.name} = {node.op.display_name()}({inputs})"
-                + (f"  [{'; '.join(notes)}]" if notes else "")
-                + site
-            )
+    i = 0
+    for p in plans:
+        if parts is not None and p is parts[1]:
+            lines.append("this process does the rest:")
+        for stage in p.stages:
+            lines += _stage_lines(p, stage, i, wanted)
+            i += 1
     tried = list(tried)
     if tried:
         lines += ["autotuning:", *(f"    {line}" for line in tried)]
     if program:
-        for chain in _chains(plan):
+        for chain in (c for p in plans for c in _chains(p)):
             lines += ["", f"plans of {_titles(chain)}:", *(f"    {line}" for line in _programs(chain))]
     return Text("\n".join(lines))
+
+
+def _names(edges: Iterable[tuple[int, int]], plan: Plan) -> list[str]:
+    nodes = {n.number: n for n in plan.nodes}
+    return [nodes[number].outputs[index].name for number, index in edges]
+
+
+def _stage_lines(plan: Plan, stage: Stage, i: int, wanted: set[tuple[int, int]]) -> list[str]:
+    lines = [f"stage {i}: {_TITLES.get(stage.kind) or _own_title(stage.nodes[0].op)}"]
+    windows = _windows(plan, stage)
+    for node in stage.nodes:
+        inputs = ", ".join(d.name for d in (*node.inputs, *node.arg_nodes()))
+        notes = []
+        if any((node.number, j) in wanted for j in range(node.n_outputs)):
+            notes.append("output")
+        elif stage.kind in ("chain", "branches") and len(stage.nodes) > 1:
+            notes.append(
+                "stays in the thread's scratch memory" if _inner(plan, stage, node) else "used by a later stage"
+            )
+        if stage.kind == "upload" and _takes_gpu_data(node.inputs[0]):
+            notes.append("data that lies on the GPU already is not copied to it")
+        if node.number in windows:
+            notes.append(f"computes only the window that {windows[node.number]} reads")
+        site = f"   # {os.path.basename(node.sites[-1].file)}:{node.sites[-1].line}" if node.sites else ""
+        note = f"  [{'; '.join(notes)}]" if notes else ""
+        lines.append(f"    {node.name} = {node.op.display_name()}({inputs}){note}{site}")
+    return lines
 
 
 def _chains(plan: Plan) -> list[Chain]:

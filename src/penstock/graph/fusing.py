@@ -16,9 +16,10 @@ def fuse(nodes: list[Node], outputs: list[DataNode]) -> list[Node]:
         uses[key] = uses.get(key, 0) + 1
     fused: dict[int, Node] = {}  # by the number of the second
     gone: set[int] = set()
+    here = {n.number for n in nodes}
     for node in nodes:
         first = node.inputs[0].source if len(node.inputs) == 1 else None
-        if first is None or node.op.fn_name not in first.op.fuses_with:
+        if first is None or first.number not in here or node.op.fn_name not in first.op.fuses_with:
             continue
         op = REGISTRY[first.op.fuses_with[node.op.fn_name]]
         if (

@@ -124,8 +124,8 @@ class _Search:
             stage = left.pop()
             for n in stage.nodes:
                 for d in n.inputs[:1] if _is(stage, SPLIT) else n.inputs[:2] if _is(stage, MERGE) else n.inputs:
-                    made = self.made_by[d.source.number]
-                    if made is stage or made in inside or made in splits:
+                    made = self.made_by.get(d.source.number)
+                    if made is None or made is stage or made in inside or made in splits:
                         continue
                     scope = made.nodes[0].scope
                     within = any(s.holds(scope) for s in self.scopes) if scope is not None else False
@@ -145,7 +145,7 @@ class _Search:
     def _only(self, edges: list[Edge], readers: list[Stage]) -> bool:
         """Whether nobody but `readers`, and the stage that makes it, reads any of the edges."""
         return all(
-            e not in self.wanted and all(s in readers or s is self.made_by[e[0]] for s in self.readers.get(e, ()))
+            e not in self.wanted and all(s in readers or s is self.made_by.get(e[0]) for s in self.readers.get(e, ()))
             for e in edges
         )
 
@@ -156,8 +156,8 @@ class _Search:
 
     def _before(self, splits: list[Stage], members: list[Stage]) -> list[Stage]:
         """The chains that make what is split, if nobody reads it but the branches, and the chains behind."""
-        above = {s: self.made_by[s.nodes[0].inputs[0].source.number] for s in splits}
-        chains = _once([s for s in above.values() if s.kind == "chain" and s.nodes[0].scope is None])
+        above = {s: self.made_by.get(s.nodes[0].inputs[0].source.number) for s in splits}
+        chains = _once([s for s in above.values() if s is not None and s.kind == "chain" and s.nodes[0].scope is None])
         found = []
         for chain in chains:
             ours = [s for s in splits if above[s] is chain or above.get(above[s]) is chain]

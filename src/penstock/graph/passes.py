@@ -4,6 +4,8 @@ chains."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ..core.source import Source
 from .node import DataNode, Node
 from .placement import Transfer
@@ -26,13 +28,14 @@ class Stage:
         return f"{self.kind}: {' -> '.join(n.op.fn_name for n in self.nodes)}"
 
 
-def prune(nodes: list[Node], outputs: list[DataNode]) -> list[Node]:
-    """The nodes that outputs depend on, or that ask to be preserved, in the order of their definition."""
+def prune(nodes: list[Node], outputs: list[DataNode], given: Collection[int] = ()) -> list[Node]:
+    """The nodes that outputs depend on, or that ask to be preserved, in the order of their definition. The outputs of
+    those in `given` are there already."""
     needed: set[int] = set()
     todo = [o.source for o in outputs] + [n for n in nodes if n.op.values.get("preserve")]
     while todo:
         node = todo.pop()
-        if node.number not in needed:
+        if node.number not in needed and node.number not in given:
             needed.add(node.number)
             todo.extend(node.parents())
     return [n for n in nodes if n.number in needed]
@@ -62,8 +65,8 @@ def kind_of(node: Node) -> str:
     return "source" if isinstance(node.op, Source) else "chain" if node.op.in_chain(len(node.inputs)) else "batch"
 
 
-def schedule(nodes: list[Node]) -> list[Stage]:
-    """Orders the nodes into stages.
+def schedule(nodes: list[Node], given: Collection[int] = ()) -> list[Stage]:
+    """Orders the nodes into stages. The outputs of the nodes in `given` are there already.
 
     Batch-wise operators run as early as they can, copies to the GPU as many at once as there are then, and chains that
     arguments depend on before others, so that the arguments are there before a chain begins; a chain then takes in
@@ -73,7 +76,7 @@ def schedule(nodes: list[Node]) -> list[Stage]:
     """
     left = list(nodes)
     arguments = _for_arguments(nodes)
-    done: set[int] = set()
+    done = set(given)
     stages: list[Stage] = []
 
     def ready(node: Node) -> bool:

@@ -13,6 +13,8 @@ from ..core.errors import ArgumentTypeError, ArgumentValueError, Site
 from ..core.storage import StorageSettings
 from ..exec.plan import Plan
 from ..exec.scheduling.statistics import Statistics
+from ..graph.cutting import Cut, cut
+from ..graph.node import DataNode
 from ..graph.trace import Definition
 from . import serialization
 from .settings import Settings
@@ -53,12 +55,12 @@ class Sent(NamedTuple):
         return Maker(plan, pipe._settings.policy.on_error, threads, self.worker * (threads + 1))
 
 
-def check(plan: Plan, workers: Any) -> None:
+def check(plan: Plan, made: Cut, workers: Any) -> None:
     """Raises ValueError for a pipeline of which workers can't make the batches, and says what to change."""
     for node in plan.nodes:
         why = ""
-        if node.device != "cpu" or node.op.runs_on_gpu and node.device == "gpu":
-            why = 'it runs on the GPU; workers have none so far. Let it run on the CPU (device="cpu")'
+        if node in plan.sources and node.number not in made.away:
+            why = 'it reads on the GPU; workers have none. Read on the CPU (device="cpu"), and copy with .gpu()'
         elif node.op.in_order:
             why = "it runs for one batch after the other, in order, in one process"
         elif node in plan.sources and not plan.source_op(node).picks_suffice:
@@ -67,8 +69,8 @@ def check(plan: Plan, workers: Any) -> None:
             raise ArgumentValueError(
                 node.describe(f"workers={workers!r} can't be used with this operator: {why}; or leave out workers")
             )
-    if plan.uses_gpu:
-        raise ArgumentValueError(f"workers={workers!r} takes pipelines whose outputs are on the CPU; leave out .gpu()")
+    if not made.sent:
+        raise ArgumentValueError(f"workers={workers!r} have nothing to make: all of this pipeline is on the GPU")
 
 
 def starter(
@@ -77,19 +79,33 @@ def starter(
     """What starts the workers of a pipeline once its sources are open, if it has any."""
     if not settings.workers:
         return None
-    check(plan, settings.cluster or settings.workers)
-    return partial(_start, definition, sinks, settings)
+    outputs = [definition.nodes[number].outputs[index] for number, index in plan.outputs]
+    made = cut(plan.nodes, outputs + sinks)
+    check(plan, made, settings.cluster or settings.workers)
+    return partial(_start, definition, outputs, sinks, made, settings)
 
 
 def _start(
-    definition: Definition, sinks: list[Any], settings: Settings, plan: Plan, statistics: Statistics
+    definition: Definition,
+    outputs: list[DataNode],
+    sinks: list[DataNode],
+    made: Cut,
+    settings: Settings,
+    plan: Plan,
+    statistics: Statistics,
 ) -> CrewProducer:
     from ..cluster.crew import Crew
     from ..cluster.making import described
     from ..cluster.producer import CrewProducer
 
+    here = {n.number for n in plan.nodes} - made.away
+    far_sinks, near_sinks = ([s for s in sinks if (s.source.number in here) == is_here] for is_here in (False, True))
+    away = Plan(definition.nodes, made.sent, far_sinks, plan.seed, here)
+    rest = Plan(definition.nodes, outputs, near_sinks, plan.seed, made.away)
     functions: dict[str, Any] = {}
-    content = serialization.content_of_plan(plan, definition, sinks, settings, functions)
+    content = serialization.content_of_plan(away, definition, far_sinks, settings, functions)
+    for number in here:  # what is preserved here is no business of workers
+        content["nodes"][number]["arguments"].pop("preserve", None)
     for name, function in functions.items():
         if getattr(function, "__module__", "") == "__main__" or "<" in name:
             _refuse(name, "only functions that a module defines can be imported there")
@@ -102,9 +118,9 @@ def _start(
         pickle.dumps(sent, 5)
     except Exception as e:
         _refuse(", ".join(functions) or "the pipeline", f"{type(e).__name__}: {e}")
-    make_link = link(settings, sent, described(plan), sys.modules["penstock"].__version__)
+    make_link = link(settings, sent, described(away), sys.modules["penstock"].__version__)
     crew = Crew(make_link, settings.workers, settings.depth)
-    return CrewProducer(crew, plan, settings.policy, settings.num_threads, statistics)
+    return CrewProducer(crew, plan, away, rest, settings.policy, settings.num_threads, statistics)
 
 
 def _local_link(settings: Settings, sent: Sent, expected: dict[str, Any], version: str) -> Callable[[int], Link]:

@@ -359,8 +359,8 @@ class Pipeline(Configured, GraphBuilder):
     def explain(self, program: bool = False) -> str:
         """The plan: stages, chains, what stays in scratch memory, what is decoded or computed only in part. With
         `program` also the column programs that plan batches: made when a few batches of one kind have come."""
-        plan, runner = self._built(), self._runner
-        return report.explain(plan, runner.threads, runner.made_ahead(), runner.together, program, runner.tried)
+        plan, r = self._built(), self._runner
+        return report.explain(plan, r.threads, r.made_ahead(), r.together, program, r.tried, r.parts)
 
     def stats(self) -> Any:
         """Time and share of every operator, samples/s, waiting time, and what limits the speed, in a sentence. Prints

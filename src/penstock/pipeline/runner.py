@@ -70,6 +70,7 @@ class Runner:
         self.lock = threading.RLock()  # of building and running: several threads may ask for batches
         self.tuner: Tuner | None = None  # with `autotune`, once the pipeline is built
         self._iter_setup_ended = self._primed = False
+        self.parts: tuple[Plan, Plan] | None = None  # what workers do, and the rest
         self._window = 0  # of batches that workers make at once
         self._calls = False  # whether sources are called by who asks for a batch
 
@@ -109,6 +110,7 @@ class Runner:
             producer = Producer(plan, settings.policy, native_threads(settings, plan), self.statistics.record)
         else:
             producer = crew(plan, self.statistics)
+            self.parts = producer.away, producer.rest
             self._window = producer.crew.window if settings.ahead else 0
         executor = Executor(plan, producer, settings.policy, self.statistics, self._window)
         self._calls = any(plan.source_op(n).called is not None for n in plan.sources)

@@ -49,7 +49,7 @@ class Executor:
         self._workers = Workers(self._production, n, loader_runs=plan.session is None)
         self._next = 0
         self.depth = 1
-        self.lots = Lots(plan)
+        self.lots = Lots(plan, producer.is_away)
         self._lot: list[Ticket] = []  # asked for, but not enough yet to be made together
         self._seen: State | None = None  # behind the last batch that was given out; None: nothing is on its way
         self.rows: np.ndarray | None = None  # which samples of its iteration the last batch has

@@ -61,8 +61,9 @@ class Together(Ticket):
 class Lots:
     """How many batches are made together: more and more, up to a limit, while the consumer waits for them."""
 
-    def __init__(self, plan: Plan):
-        self._session = plan.session if _can_be_joined(plan) else None
+    def __init__(self, plan: Plan, is_away: bool = False):
+        """`is_away`: others make the batches, each by itself."""
+        self._session = plan.session if not is_away and _can_be_joined(plan) else None
         self.size = 1
         self._batches = self._waited_ns = 0
         self._since = time.monotonic_ns()
