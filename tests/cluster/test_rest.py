@@ -43,7 +43,12 @@ def defined(body, **given):
 def normalised(data, labels):
     small = fn.resize(fn.decoders.image(data), size=(16, 20))
     return fn.crop_mirror_normalize(
-        small.gpu(), mirror=fn.random.coin_flip(), crop=(12, 12), crop_pos_x=fn.random.uniform(range=(0, 1)), mean=[100.0], std=50.0
+        small.gpu(),
+        mirror=fn.random.coin_flip(),
+        crop=(12, 12),
+        crop_pos_x=fn.random.uniform(range=(0, 1)),
+        mean=[100.0],
+        std=50.0,
     ), labels
 
 
@@ -166,6 +171,21 @@ def test_without_any_worker_left(files, monkeypatch):
     with pytest.warns(UserWarning, match="no worker is left"):
         for _ in range(9):
             assert_same(on_host(plain.run()), on_host(crewed.run()))
+    crewed.close()
+
+
+def test_readers_whose_outputs_are_on_the_gpu(tmp_path):
+    for i in range(7):
+        np.save(tmp_path / f"{i}.npy", np.full((2, i + 1), i, np.float32))
+
+    @pipeline_def(batch_size=2, num_threads=1, device_id=0)
+    def pipe():
+        return fn.readers.numpy(device="gpu", file_root=str(tmp_path), file_filter="*.npy")
+
+    crewed = pipe(workers=2)
+    seen = [np.array(s) for _ in range(3) for s in crewed.run()[0].as_cpu()]
+    for i, s in enumerate(seen):
+        np.testing.assert_array_equal(s, np.full((2, i + 1), i, np.float32))
     crewed.close()
 
 

@@ -109,17 +109,6 @@ def test_functions_that_run_in_order(files):
     assert "leave out workers" in str(e.value)
 
 
-def test_readers_on_the_gpu(tmp_path):
-    np.save(tmp_path / "a.npy", np.zeros(3))
-
-    @pipeline_def(batch_size=2, num_threads=1, device_id=0)
-    def pipe():
-        return fn.readers.numpy(device="gpu", file_root=str(tmp_path))
-
-    with pytest.raises(ValueError, match=r"(?s)readers.numpy.*reads on the GPU.*\.gpu\(\)"):
-        pipe(workers=2).build()
-
-
 @pytest.mark.parametrize("workers", [-1, True, 1.5, "many"])
 def test_wrong_numbers(files, workers):
     with pytest.raises(ValueError, match=re.escape(f"got {workers!r}")):

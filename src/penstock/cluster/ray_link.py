@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import queue
+from importlib import import_module
 from typing import Any
-
-import ray
-from ray.exceptions import RayError
 
 from .crew import Lost, Refused
 from .local import check_described
@@ -20,9 +18,15 @@ _MAX_TEXT = 500
 _connected = ""  # where this module has connected the program to
 
 
+def _ray() -> Any:
+    """The package, which few have: it is imported where it is used."""
+    return import_module("ray")
+
+
 def connect(workers: str) -> None:
     """Connects the program to the cluster that `workers` names, if it is not. Raises ConnectionError."""
     global _connected
+    ray = _ray()
     if workers == "auto":
         if not ray.is_initialized():
             ray.init(address="auto", log_to_driver=False)
@@ -35,7 +39,7 @@ def connect(workers: str) -> None:
 
 def places(num_threads: int) -> int:
     """How many workers the cluster has room for now."""
-    return sum(int(n["Resources"].get("CPU", 0) // num_threads) for n in ray.nodes() if n["Alive"])
+    return sum(int(n["Resources"].get("CPU", 0) // num_threads) for n in _ray().nodes() if n["Alive"])
 
 
 class RayLink:
@@ -56,7 +60,7 @@ class RayLink:
             raise Lost("was not started")
         options = {"num_cpus": self._num_threads, "max_concurrency": self._depth + 1, "max_restarts": 0}
         try:
-            self._actor = ray.remote(RayWorker).options(**options).remote()
+            self._actor = _ray().remote(RayWorker).options(**options).remote()
             opened = self._actor.open.remote(self._version, self._payload)
             opened.future().add_done_callback(self._done.put)
             try:
@@ -67,7 +71,7 @@ class RayLink:
                     "(num_threads)"
                 ) from None
             error, theirs, self.pid = self._result(future)
-        except RayError as e:
+        except _ray().exceptions.RayError as e:
             raise self._lost(e) from None
         self.name = f"worker {self.index} (pid {self.pid})"
         if error:
@@ -79,13 +83,13 @@ class RayLink:
             raise Lost("was told to end")
         try:
             self._actor.make.remote(order).future().add_done_callback(self._done.put)
-        except RayError as e:
+        except _ray().exceptions.RayError as e:
             raise self._lost(e) from None
 
     def receive(self) -> tuple[Answer, Any]:
         try:
             answer, parts = self._result(self._done.get())
-        except RayError as e:
+        except _ray().exceptions.RayError as e:
             raise self._lost(e) from None
         if answer.outputs is None:
             return answer, None
@@ -99,7 +103,7 @@ class RayLink:
     def end(self) -> None:
         if self._actor is not None:
             try:
-                ray.kill(self._actor)
+                _ray().kill(self._actor)
             except Exception:
                 pass  # the cluster is gone, and the actor with it
             self._actor = None
@@ -109,7 +113,7 @@ class RayLink:
             raise Lost(f"({self.name}) was told to end")
         return future.result()
 
-    def _lost(self, e: RayError) -> Exception:
+    def _lost(self, e: Exception) -> Exception:
         """Of a worker that did not answer: why it is gone, or that it can't work at all."""
         text = " ".join(str(e).split())
         if "ModuleNotFoundError" in text or "ImportError" in text:

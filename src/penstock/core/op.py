@@ -225,6 +225,7 @@ class Operator:
     in_order: ClassVar[bool] = False  # `run` is called for one batch after the other, never for two at once
     is_prompt: bool = False  # `run`, or `take` and `load`, wait for nothing and call no code of the user's
     sample_error: ClassVar[type[PipelineError]] = PipelineError  # of bad samples, if they are raised
+    is_light: ClassVar[bool] = False  # takes hardly longer than to copy its output: workers may leave it to the trainer
     mixes_samples: ClassVar[bool] = False  # an output sample depends on other samples of the batch
     # Its rules can be traced (tracing.py) and need not run for every batch: they follow from what they are given alone.
     # They may compute with the number of samples, in proportion to it, but not decide by it.
@@ -292,6 +293,11 @@ class Operator:
     def ahead(self, n_inputs: int) -> tuple[int, ...]:
         """The inputs that are made before its chain begins, so that the rules have them."""
         return tuple(range(n_inputs)) if self.by_address else tuple(i for i in self.peeks if i < n_inputs)
+
+    def window_first(self) -> tuple[type[Operator], frozenset[str]] | None:
+        """If it works on a window of its input: an operator that makes just the window, and the arguments that say
+        which. The rest without these does the same with what that one gives."""
+        return None
 
     # What an operator defines ------------------------------------------------------------------------------------
 
@@ -362,6 +368,7 @@ class Pointwise(Operator, abstract=True):
     window of the output needs the same window of the input."""
 
     windowed = "FDHWC"
+    is_light = True
 
     @rule
     def outputs(self, a: Arguments, *inputs: Spec) -> Spec | tuple[Spec, ...]:

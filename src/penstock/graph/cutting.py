@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Divides a graph between workers, which run its beginning, and the process that has the pipeline, which runs the rest."""
+"""Divides a graph between workers, which run its beginning, and the pipeline's process, which runs the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from ..core.op import Operator
+from .definition import Definition
 from .joining import lineage
 from .node import DataNode, Node
 from .passes import kind_of
+from .placement import Transfer
 
 Edge = tuple[int, int]
-_WORTH = 0.8  # of the bytes that are sent otherwise, at most, for a node to be run here
+_WORTH = 0.95  # of the bytes that are sent otherwise, below which one more operator is run here
 
 
 class Cut:
@@ -48,19 +51,64 @@ def is_on_gpu(node: Node) -> bool:
     return node.device != "cpu" or kind_of(node) in ("upload", "download", "gpu", "operator")
 
 
+def windows_first(definition: Definition) -> None:
+    """Has windows of inputs made by operators of their own, in front of those that read nothing else of them: less is
+    then sent."""
+    readers: dict[Edge, int] = {}
+    for n in definition.nodes:
+        for d in read_by(n):
+            readers[_edge(d)] = readers.get(_edge(d), 0) + 1
+    for n in list(definition.nodes):
+        found = n.op.window_first()
+        if found is None or n.scope is not None or readers[_edge(n.inputs[0])] > 1:
+            continue
+        reader = n
+        if isinstance(n.inputs[0].source.op, Transfer):
+            reader = n.inputs[0].source
+            if readers[_edge(reader.inputs[0])] > 1:
+                continue
+        if reader.inputs[0].device == "cpu":
+            _divide(definition, n, reader, *found)
+
+
+def _divide(definition: Definition, node: Node, reader: Node, first: type[Operator], moved: frozenset[str]) -> None:
+    """`first` takes over the arguments `moved` of `node`, in front of `reader`."""
+    given = {k: node.op.values[k] for k in moved - node.args.keys()}
+    values = {k: given.get(k, a.default) for k, a in first.schema.items()}
+    args = {k: node.args.pop(k) for k in moved & node.args.keys()}
+    window = Node(first(values, moved), reader.inputs, args, f"{node.name}_window", 0, "cpu", node.sites)
+    kept = node.op.given - moved
+    rest = {k: node.op.values[k] if k in kept or k not in moved else a.default for k, a in node.op.schema.items()}
+    node.op = type(node.op)(rest, kept)
+    node.op.n_inputs = len(node.inputs)
+    reader.inputs = window.outputs
+    definition.nodes.insert(definition.nodes.index(reader), window)
+    for i, n in enumerate(definition.nodes):
+        n.number = i
+
+
 def with_less_sent(nodes: list[Node], outputs: list[DataNode], first: Cut, nbytes: Mapping[Edge, float]) -> Cut:
     """The cut at which least travels, where `nbytes` says how much each output of a node on the CPU is. Beyond what
     has to run here, only light work does."""
-    here = {n.number for n in nodes if n.number not in first.away}
     best, least = first, _sum(first, nbytes)
-    for n in reversed(nodes):
-        moved = _with_readers(n, nodes, here)
-        if n.number in here or not all(_may_run_here(m) for m in nodes if m.number in moved - here):
-            continue
-        other = Cut(nodes, outputs, moved)
-        if (sum_ := _sum(other, nbytes)) <= least * _WORTH:
-            best, least = other, sum_
-    return best
+    while True:
+        here = {n.number for n in nodes if n.number not in best.away}
+        found = [Cut(nodes, outputs, moved) for moved in _larger(nodes, here)]
+        sums = [_sum(c, nbytes) for c in found]
+        if not sums or min(sums) >= least * _WORTH:
+            return best
+        best, least = found[sums.index(min(sums))], min(sums)
+
+
+def _larger(nodes: list[Node], here: set[int]) -> list[set[int]]:
+    """What may run here beyond `here`: one more node, with all that depends on it."""
+    found = []
+    for n in nodes:
+        if n.number not in here:
+            moved = _with_readers(n, nodes, here)
+            if all(_may_run_here(m) for m in nodes if m.number in moved - here):
+                found.append(moved)
+    return found
 
 
 def _with_readers(node: Node, nodes: list[Node], here: set[int]) -> set[int]:

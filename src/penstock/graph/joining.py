@@ -156,11 +156,12 @@ class _Search:
 
     def _before(self, splits: list[Stage], members: list[Stage]) -> list[Stage]:
         """The chains that make what is split, if nobody reads it but the branches, and the chains behind."""
-        above = {s: self.made_by.get(s.nodes[0].inputs[0].source.number) for s in splits}
-        chains = _once([s for s in above.values() if s is not None and s.kind == "chain" and s.nodes[0].scope is None])
+        read = {s: self.made_by.get(s.nodes[0].inputs[0].source.number) for s in splits}
+        above = {s: made for s, made in read.items() if made is not None}
+        chains = _once([s for s in above.values() if s.kind == "chain" and s.nodes[0].scope is None])
         found = []
         for chain in chains:
-            ours = [s for s in splits if above[s] is chain or above.get(above[s]) is chain]
+            ours = [s for s in above if above[s] is chain or above.get(above[s]) is chain]
             if chain not in members and all(self._only(self._outgoing(s), [*splits, *members]) for s in (*ours, chain)):
                 found.append(chain)
         return found

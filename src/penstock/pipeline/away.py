@@ -9,12 +9,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from ..core.errors import ArgumentTypeError, ArgumentValueError, Site
 from ..core.storage import StorageSettings
+from ..exec.context import Context
 from ..exec.plan import Plan
+from ..exec.scheduling.policy import Policy
+from ..exec.scheduling.producer import Producer
 from ..exec.scheduling.statistics import Statistics
-from ..graph.cutting import Cut, cut
-from ..graph.node import DataNode
+from ..graph.cutting import Cut, Edge, cut, windows_first, with_less_sent
+from ..graph.node import DataNode, Node
 from ..graph.trace import Definition
 from . import serialization
 from .settings import Settings
@@ -23,6 +28,9 @@ if TYPE_CHECKING:
     from ..cluster.crew import Link
     from ..cluster.making import Maker
     from ..cluster.producer import CrewProducer
+
+
+_MEASURED = 8  # samples, to see how much travels where
 
 
 class Sent(NamedTuple):
@@ -55,12 +63,24 @@ class Sent(NamedTuple):
         return Maker(plan, pipe._settings.policy.on_error, threads, self.worker * (threads + 1))
 
 
+def sends(settings: Settings) -> bool:
+    """Whether batches are sent from machine to machine, so that it pays to send less."""
+    return bool(settings.cluster)
+
+
+def arranged(definition: Definition, settings: Settings) -> list[Node]:
+    """The nodes of a definition, so that it can be cut where little is sent."""
+    if sends(settings):
+        windows_first(definition)
+    return definition.nodes
+
+
 def check(plan: Plan, made: Cut, workers: Any) -> None:
     """Raises ValueError for a pipeline of which workers can't make the batches, and says what to change."""
     for node in plan.nodes:
         why = ""
         if node in plan.sources and node.number not in made.away:
-            why = 'it reads on the GPU; workers have none. Read on the CPU (device="cpu"), and copy with .gpu()'
+            why = "an argument that says what it reads comes from the GPU, which workers have none of"
         elif node.op.in_order:
             why = "it runs for one batch after the other, in order, in one process"
         elif node in plan.sources and not plan.source_op(node).picks_suffice:
@@ -98,6 +118,8 @@ def _start(
     from ..cluster.making import described
     from ..cluster.producer import CrewProducer
 
+    if sends(settings):
+        made = with_less_sent(plan.nodes, outputs + sinks, made, _nbytes(plan, definition, made, settings))
     here = {n.number for n in plan.nodes} - made.away
     far_sinks, near_sinks = ([s for s in sinks if (s.source.number in here) == is_here] for is_here in (False, True))
     away = Plan(definition.nodes, made.sent, far_sinks, plan.seed, here)
@@ -123,6 +145,32 @@ def _start(
     return CrewProducer(crew, plan, away, rest, settings.policy, settings.num_threads, statistics)
 
 
+def _nbytes(plan: Plan, definition: Definition, made: Cut, settings: Settings) -> dict[Edge, float]:
+    """How much a sample is in each place where the graph may be cut: of a few samples that are made for that. Nothing
+    if they can't be."""
+    nodes = [n for n in definition.nodes if n.number in made.away and n.scope is None and n.branch is None]
+    known = {n.number for n in plan.nodes}
+    outputs = [d for n in nodes if n.number in known for d in n.outputs]
+    sources = [plan.source_op(n) for n in plan.sources]
+    before, n = [op.state() for op in sources], min(_MEASURED, settings.max_batch_size or 1)
+    context = Context(n, np.zeros(n, "u4"), np.arange(n), 0)
+    try:
+        trial = Plan(definition.nodes, outputs, [], plan.seed)
+        picks = {node.number: op.take(n, 0) for node, op in zip(plan.sources, sources)}
+        producer = Producer(trial, Policy("skip"), 1, lambda ctx: None)
+        made_of_them, rows = producer.produce(context, picks)
+        return {
+            e: float(b.spec.volumes().sum() * b.spec.dtype.itemsize) / max(len(rows), 1)
+            for e, b in zip(trial.outputs, made_of_them)
+        }
+    except Exception:  # what is wrong is told when it is met again
+        return {}
+    finally:
+        for op, state in zip(sources, before):
+            if state is not None:
+                op.restore(state)
+
+
 def _local_link(settings: Settings, sent: Sent, expected: dict[str, Any], version: str) -> Callable[[int], Link]:
     from ..cluster.local import LocalLink
 
@@ -131,12 +179,12 @@ def _local_link(settings: Settings, sent: Sent, expected: dict[str, Any], versio
 
 def _cluster_link(settings: Settings, sent: Sent, expected: dict[str, Any], version: str) -> Callable[[int], Link]:
     """Connects to Ray's cluster, and sets how many workers there may be."""
-    try:
-        from ..cluster import ray_link
-    except ImportError as e:
-        raise ImportError(f"workers={settings.cluster!r} needs Ray: pip install 'penstock[ray]' ({e})") from None
+    from ..cluster import ray_link
+
     try:
         ray_link.connect(settings.cluster)
+    except ImportError as e:
+        raise ImportError(f"workers={settings.cluster!r} needs Ray: pip install 'penstock[ray]' ({e})") from None
     except ConnectionError as e:
         raise ConnectionError(f"workers={settings.cluster!r} finds no cluster of Ray: {e}") from None
     settings.workers = max(ray_link.places(settings.num_threads), 1)

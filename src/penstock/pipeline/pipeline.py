@@ -121,7 +121,7 @@ class Pipeline(Configured, GraphBuilder):
         self.start_py_workers()
         with self:
             nodes, sinks = self._graph.output_nodes(), self._graph.adopt_sinks()
-        plan = Plan(self.definition.nodes, nodes, sinks, self.seed)
+        plan = Plan(away.arranged(self.definition, self._settings), nodes, sinks, self.seed)
         crew = away.starter(plan, self.definition, sinks, self._settings)
         self._runner.start(plan, self._graph.defined_at, self._checkpoints.start, crew)
         running.add(self, self._graph.name)

@@ -25,6 +25,7 @@ class Transpose(Operator):
     """
 
     kernel = "generic/transpose"
+    is_light = True
     by_frame = False
     windowed = string.ascii_uppercase
 

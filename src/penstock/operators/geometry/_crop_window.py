@@ -128,6 +128,7 @@ class WindowCopy(WindowedInput, abstract=True):
     """Base of operators whose output is a window of the input, converted to `dtype`. `plan` calls `place`."""
 
     kernel = "geometry/window"
+    is_light = True
     in_place = True  # nothing is to be copied where the decoder makes just the window
     by_frame = False  # the window may cut the frames of a sequence
     windowed = string.ascii_uppercase.replace("C", "")  # fill values are counted from the first channel

@@ -11,9 +11,12 @@ from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Layout, PerSample
 from ...core.pixel_steps import are_fractions, warn_of_fractions
 from ._crop_window import CropWindow, needed_of
+from .crop import Crop
 
 _OUTPUTS = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8, DALIDataType.INT8)
 _KEPT = 16
+_WINDOW = frozenset({"crop", "crop_d", "crop_h", "crop_w"})
+_PLACE = frozenset({"crop_pos_x", "crop_pos_y", "crop_pos_z", "rounding", "out_of_bounds_policy"})
 _INT32, _INT64 = np.dtype("i4"), np.dtype("i8")
 _INPUT_NAMES = ("uint8", "uint16", "int16", "int32", "float16", "float32")
 _INPUTS = frozenset(map(np.dtype, _INPUT_NAMES))
@@ -37,6 +40,7 @@ class CropMirrorNormalize(CropWindow):
     """
 
     layouts = ("HWC", "CHW", "DHWC", "CDHW", "FHWC", "FCHW", "CFHW", "FDHWC", "FCDHW", "CFDHW")
+    is_light = True
     kernel = "geometry/crop_mirror_normalize"
     by_frame = False  # the output may have F elsewhere
     policies = ("error", "constant", "pad", "trim_to_shape")
@@ -69,6 +73,10 @@ class CropMirrorNormalize(CropWindow):
         self.has_fractions = self.normalises_alike and self.values["scale"] == 1 and are_fractions(mean, std)
         self._orders: dict[str, tuple[str, list[int], np.ndarray]] = {}  # by the layout of the input
         self._normalisations: dict[bytes | None, tuple[np.ndarray, ...]] = {}  # by the channels of a batch
+
+    def window_first(self) -> tuple[type[Crop], frozenset[str]] | None:
+        crops = self.given & _WINDOW and self.policy != "constant"  # what is filled is not normalised
+        return (_Window, (_WINDOW | _PLACE) & self.given) if crops else None
 
     def plan(self, a: Arguments, x: Spec) -> None:
         if x.dtype not in _INPUTS:
@@ -173,3 +181,13 @@ def _wide(values: np.ndarray, count: int) -> np.ndarray:
     out = np.zeros((len(values), count), "f4")
     out[:, : values.shape[1]] = values
     return out if values.shape[1] > 1 else np.repeat(values, count, axis=1).astype("f4", copy=False)
+
+
+class _Window(Crop, abstract=True):
+    """What the operator above does first, by itself."""
+
+    fn_name = "crop"
+
+    @classmethod
+    def display_name(cls) -> str:
+        return CropMirrorNormalize.display_name()

@@ -27,6 +27,7 @@ class Flip(Operator):
 
     layouts = ("FDHWC", "FHWC", "DHWC", "HWC", "FCDHW", "FCHW", "CDHW", "CHW")
     kernel = "geometry/flip"
+    is_light = True
     windowed = "DHWC"
     horizontal = PerSample(int, 1, "If not zero, left and right change places.")
     vertical = PerSample(int, 0, "If not zero, top and bottom change places.")

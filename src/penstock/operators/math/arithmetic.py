@@ -92,6 +92,7 @@ class Arithmetic(Operator):
     inputs = (1, 2)
     by_frame = False
     kernel = "math/arithmetic"
+    is_light = True
     sample_error = PipelineValueError
     operation = Arg(str, doc="What is computed: " + ", ".join(OPERATIONS) + ".")
     constant = Arg(object, None, "The operand that is a constant.")
