@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code in docs/guide.md, README.md and docs/from_torchvision.md runs; lines with `# -> value` give that value."""
+"""The code in docs/guide.md, README.md and most other pages runs; lines with `# -> value` give that value."""
 
 import ast
 import importlib.util
@@ -58,7 +58,16 @@ def test_guide(checkout):
     assert (checkout / "trace.json").stat().st_size > 1000
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/from_torchvision.md"])
+PAGES = (
+    "README.md",
+    "docs/from_torchvision.md",
+    "docs/many_gpus.md",
+    "docs/production.md",
+    "docs/slow_training.md",
+)
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_page(page, checkout):
     names: dict = {}
     for line, code in blocks(ROOT / page):
@@ -73,6 +82,14 @@ def test_a_wrong_value_is_caught(tmp_path):
 
 def test_the_readme_leads_to_the_guide():
     assert "(docs/guide.md)" in (ROOT / "README.md").read_text()
+
+
+def test_long_pages_begin_with_their_contents(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    contents = importlib.import_module("contents")
+    assert len(contents.pages()) >= 5
+    stale = [page.name for page in contents.pages() if page.read_text() != contents.with_contents(page.read_text())]
+    assert not stale, "run tools/contents.py"
 
 
 TEXTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
