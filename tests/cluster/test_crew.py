@@ -8,6 +8,7 @@ import pytest
 
 from penstock.cluster.crew import Crew, Lost
 from penstock.cluster.order import Answer
+from penstock.cluster.scaling import Limits, Scaling, fixed
 from penstock.core.errors import PipelineError
 
 
@@ -44,13 +45,17 @@ class Mortal:
         pass
 
 
+def scaling(n):
+    return Scaling(Limits(fixed(n), fixed(n)), lambda: 0)
+
+
 def asked(crew, n):
     position = np.zeros(0)
     return [crew.ask(0, position, position, i, {}) for i in range(n)]
 
 
 def test_only_batches_that_were_begun_may_have_killed_a_worker():
-    crew = Crew(lambda i: Mortal(i, 1, 8), 1, 8)  # the last batch is with eight workers that die
+    crew = Crew(lambda i: Mortal(i, 1, 8), 1, 8, scaling(1))  # the last batch is with eight workers that die
     try:
         batches = asked(crew, 15)
         assert all(crew.wait(b) for b in batches[:8])
@@ -59,7 +64,7 @@ def test_only_batches_that_were_begun_may_have_killed_a_worker():
 
 
 def test_a_batch_that_kills_its_workers():
-    crew = Crew(lambda i: Mortal(i, 0, 1), 3, 2)
+    crew = Crew(lambda i: Mortal(i, 0, 1), 3, 2, scaling(3))
     try:
         (batch,) = asked(crew, 1)
         with pytest.raises(PipelineError, match="[5-9] workers died while they made the batch of iteration 0.*died"):

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from ..core.errors import PipelineError, WorkerError
 from .order import Answer, Order
+from .scaling import PERIOD_SECONDS, Scaling
 
 LATE_SECONDS = 2.0  # a batch is not late before
 _LATE_TIMES = 8  # those that took longest lately
@@ -21,6 +22,8 @@ _REMEMBERED = 32
 _MOST_FAILURES = 5  # in a row, of a worker that is started again each time
 _MOST_DEATHS = 5  # of workers that were at one batch
 _STOP_SECONDS = 3.0
+_AGAIN_SECONDS = 30.0  # until another one is tried in the place of one that is gone
+AT_WORK = ("starting", "ready")  # states of those that take orders, now or soon
 AT_ONCE = 2  # a worker makes, in order: while one batch keeps its native threads busy the next is planned
 
 
@@ -72,31 +75,61 @@ class _Member:
         self.index = index
         self.link: Link | None = None
         self.asked: dict[int, Asked] = {}  # not answered yet
-        self.state = "starting"  # then "ready", or "gone" for good
+        self.state = "starting"  # then "ready"; "leaving", once it has answered what it was asked; or "gone"
         self.is_late, self.late_since = False, 0.0
-        self.failures = 0
+        self.failures = 0  # below 0: it can't work for this pipeline
         self.why = ""
+        self.gone_since = 0.0
+        self.busy, self._busy_since = 0.0, 0.0  # for how many seconds it had something to do, until it had nothing
+
+    def busy_until(self, now: float) -> float:
+        return self.busy + (now - self._busy_since if self.asked else 0.0)
+
+    def put(self, asked: Asked, now: float) -> None:
+        if not self.asked:
+            self._busy_since = now
+        self.asked[asked.order.number] = asked
+
+    def take(self, number: int, now: float) -> Asked | None:
+        if len(self.asked) == 1 and number in self.asked:
+            self.busy = self.busy_until(now)
+        return self.asked.pop(number, None)
+
+    def take_all(self, now: float) -> list[Asked]:
+        self.busy = self.busy_until(now)
+        asked, self.asked = list(self.asked.values()), {}
+        return asked
 
 
 class Crew:
-    """`n` workers, each reached by what `link(index)` makes, and at most `depth` batches on their way to each."""
+    """Workers, each reached by what `link(index)` makes, and at most `depth` batches on their way to each. `scaling`
+    says how many workers there are; of those whose place is lost for good, others are tried after a while."""
 
-    def __init__(self, link: Callable[[int], Link], n: int, depth: int):
-        self._make_link, self._depth = link, max(depth, 2)
-        self.window = n * self._depth + 1
+    def __init__(self, link: Callable[[int], Link], n: int, depth: int, scaling: Scaling):
+        self._make_link, self._depth, self._scaling = link, max(depth, 2), scaling
         self._changed = threading.Condition()
         self._todo: deque[Asked] = deque()
         self._number = 0
         self._took: deque[float] = deque(maxlen=_REMEMBERED)
         self._closing = self._warned = False
         self._pid = os.getpid()
-        self.members = [_Member(i) for i in range(n)]
+        self.members: list[_Member] = []
+        self._busy_before = 0.0  # of those that have left
         self._threads: list[threading.Thread] = []
-        for m in self.members:
-            for what in (self._serve, self._feed):
-                t = threading.Thread(target=what, args=(m,), name=f"penstock-crew{m.index}", daemon=True)
-                self._threads.append(t)
-                t.start()
+        self._end, self._wanted = threading.Event(), n
+        with self._changed:
+            self._resize(n)
+            self._start_thread(self._scale)
+
+    @property
+    def size(self) -> int:
+        """How many workers there are, and are being started."""
+        return sum(m.state in AT_WORK for m in self.members)
+
+    @property
+    def window(self) -> int:
+        """How many batches are to be asked for at once, so that no worker waits for the trainer."""
+        return self.size * self._depth + 1
 
     # For the trainer ----------------------------------------------------------------------------------------------
 
@@ -121,7 +154,7 @@ class Crew:
                         f"{asked.deaths} workers died while they made the batch of iteration {asked.order.iteration}; "
                         f"the last one {self._last_words()}"
                     )
-                if all(m.state == "gone" for m in self.members):
+                if not self.size and not any(asked.order.number in m.asked for m in self.members):
                     self._nobody()
                     return False
                 if not self._look_for_late(asked):
@@ -145,13 +178,15 @@ class Crew:
             if self._closing:
                 return
             self._closing = True
+            self._end.set()
             self._todo.clear()
             self._changed.notify_all()
             links = [m.link for m in self.members if m.link is not None]
+            threads = list(self._threads)
         for link in links:
             link.hang_up()
         end = time.monotonic() + _STOP_SECONDS
-        for t in self._threads:
+        for t in threads:
             if t is not threading.current_thread():
                 t.join(max(0.0, end - time.monotonic()))
 
@@ -169,9 +204,9 @@ class Crew:
                 m.is_late, m.late_since = True, now
                 for a in m.asked.values():
                     self._again(a)
-        ready = [m for m in self.members if m.state != "gone"]
-        if asked in self._todo and all(m.is_late for m in ready):
-            return now - max(m.late_since for m in ready) < limit
+        at_work = [m for m in self.members if m.state in AT_WORK]
+        if asked in self._todo and all(m.is_late for m in at_work):
+            return now - max((m.late_since for m in at_work), default=0.0) < limit
         return True
 
     def _again(self, asked: Asked) -> None:
@@ -189,13 +224,54 @@ class Crew:
         if not self._warned:
             self._warned = True
             warnings.warn(
-                f"no worker is left, so this process makes the batches itself from now on; the last one "
+                f"no worker is left, so this process makes the batches itself until one can be started; the last one "
                 f"{self._last_words()}",
                 stacklevel=2,
             )
 
     def _last_words(self) -> str:
         return next((m.why for m in reversed(self.members) if m.why), "is gone")
+
+    # How many there are, all with the lock held ---------------------------------------------------------------------
+
+    def _resize(self, n: int) -> None:
+        """Starts workers, or has some leave, so that there are `n` places."""
+        staying = [m for m in self.members if m.state != "leaving"]
+        for _ in range(len(staying), n):
+            taken = {m.index for m in self.members}
+            m = _Member(next(i for i in range(len(taken) + 1) if i not in taken))
+            self.members.append(m)
+            for task in (self._serve, self._feed):
+                self._start_thread(task, m)
+        staying.sort(key=lambda m: (m.state == "ready", len(m.asked)))  # those that do least leave first
+        for m in staying[: max(len(staying) - n, 0)]:
+            if m.state == "gone":
+                self.members.remove(m)
+            else:
+                m.state = "leaving"
+                self._dismiss(m)
+        self._changed.notify_all()
+
+    def _start_thread(self, task: Callable[..., None], *args: Any) -> None:
+        self._threads = [t for t in self._threads if t.is_alive()]
+        t = threading.Thread(target=task, args=args, name="penstock-crew", daemon=True)
+        self._threads.append(t)
+        t.start()
+
+    def _dismiss(self, m: _Member) -> None:
+        """Ends a worker that is to leave, once it has answered all that it was asked for."""
+        if m.state == "leaving" and not m.asked and m.link is not None:
+            m.link.hang_up()
+
+    def _remove(self, m: _Member) -> None:
+        self.members.remove(m)
+        self._busy_before += m.busy
+
+    def _forget_gone(self, now: float) -> None:
+        """Gives others a chance in the places of workers that are gone for long."""
+        for m in [m for m in self.members if m.state == "gone" and m.failures > 0]:
+            if now - m.gone_since > _AGAIN_SECONDS:
+                self._remove(m)
 
     # Threads ------------------------------------------------------------------------------------------------------
 
@@ -204,13 +280,16 @@ class Crew:
         while True:
             link = self._make_link(m.index)
             with self._changed:
-                if self._closing:
+                if self._closing or m.state == "leaving":
+                    self._remove(m)
                     return
                 m.link = link
             try:
                 link.open()
                 with self._changed:
-                    m.state, m.is_late = "ready", False
+                    m.is_late = False
+                    if m.state == "starting":
+                        m.state = "ready"
                     self._changed.notify_all()
                 while True:
                     self._take(m, link.name, *link.receive())
@@ -219,7 +298,7 @@ class Crew:
             except Refused as e:
                 more = False
                 with self._changed:
-                    m.state, m.why, m.failures = "gone", str(e), -1
+                    m.state, m.why, m.failures, m.link = "gone", str(e), -1, None
                     self._changed.notify_all()
             link.hang_up()
             link.end()
@@ -230,26 +309,31 @@ class Crew:
 
     def _take(self, m: _Member, name: str, answer: Answer, batches: Any) -> None:
         with self._changed:
-            m.failures, m.is_late = 0, False
-            asked = m.asked.pop(answer.number, None)
+            m.failures, m.is_late, now = 0, False, time.monotonic()
+            asked = m.take(answer.number, now)
             if asked is not None:
-                self._took.append(time.monotonic() - asked.sent[m])
+                self._took.append(now - asked.sent[m])
                 if asked.answer is None and asked.is_wanted:  # else another one was quicker
                     asked.answer, asked.batches, asked.worker = answer, batches, name
                     if asked in self._todo:
                         self._todo.remove(asked)
+            self._dismiss(m)
             self._changed.notify_all()
 
     def _lose(self, m: _Member, why: str) -> bool:
         """Whether to start another one in its place."""
         with self._changed:
-            m.why, m.link = why, None
-            m.failures += 1
-            asked, m.asked = list(m.asked.values()), {}
-            m.state = "gone" if m.failures >= _MOST_FAILURES or self._closing else "starting"
-            for i, a in enumerate(asked):
+            now = time.monotonic()
+            for i, a in enumerate(m.take_all(now)):
                 a.deaths += i < AT_ONCE  # the others were not begun, so they are not what it died of
                 self._again(a)
+            m.link = None
+            if m.state == "leaving":
+                self._remove(m)
+            else:
+                m.why, m.gone_since = why, now
+                m.failures += 1
+                m.state = "gone" if m.failures >= _MOST_FAILURES or self._closing else "starting"
             self._changed.notify_all()
             return m.state == "starting"
 
@@ -264,12 +348,12 @@ class Crew:
         while True:
             with self._changed:
                 while (asked := self._next_for(m)) is None:
-                    if self._closing or m.state == "gone":
+                    if self._closing or m.state in ("leaving", "gone"):
                         return
                     self._changed.wait()
                 self._todo.remove(asked)
-                asked.sent[m] = time.monotonic()
-                m.asked[asked.order.number] = asked
+                now = asked.sent[m] = time.monotonic()
+                m.put(asked, now)
                 link = m.link
             try:
                 assert link is not None
@@ -277,3 +361,19 @@ class Crew:
             except Lost:
                 pass  # the thread that receives hears of it, too
             asked = link = None  # an idle thread keeps no batch alive
+
+    def _scale(self) -> None:
+        """Keeps as many workers as the trainer needs."""
+        while not self._end.wait(PERIOD_SECONDS):
+            with self._changed:
+                now = time.monotonic()
+                self._forget_gone(now)
+                busy = self._busy_before + sum(m.busy_until(now) for m in self.members)
+                asked, all_ready = self._number, all(m.state != "starting" for m in self.members)
+            try:
+                self._wanted = self._scaling.wanted(self._wanted, now, busy, asked, all_ready)
+            except Exception:  # of a cluster that does not answer; if its workers are gone, their links tell
+                continue
+            with self._changed:
+                if not self._closing:
+                    self._resize(self._wanted)

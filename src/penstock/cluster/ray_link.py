@@ -38,8 +38,9 @@ def connect(workers: str) -> None:
 
 
 def places(num_threads: int) -> int:
-    """How many workers the cluster has room for now."""
-    return sum(int(n["Resources"].get("CPU", 0) // num_threads) for n in _ray().nodes() if n["Alive"])
+    """How many workers the cluster has room for now, at least 1."""
+    alive = [n for n in _ray().nodes() if n["Alive"]]
+    return max(sum(int(n["Resources"].get("CPU", 0) // num_threads) for n in alive), 1)
 
 
 class RayLink:

@@ -45,3 +45,5 @@ class PipelineArguments(TypedDict, total=False):
     cpu_budget: int | None
     memory_budget: int | None
     workers: int | str | None
+    min_workers: int | None
+    max_workers: int | None

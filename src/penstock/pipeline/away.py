@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..cluster.crew import Link
     from ..cluster.making import Maker
     from ..cluster.producer import CrewProducer
+    from ..cluster.scaling import Limits
 
 
 _MEASURED = 8  # samples, to see how much travels where
@@ -117,6 +118,7 @@ def _start(
     from ..cluster.crew import Crew
     from ..cluster.making import described
     from ..cluster.producer import CrewProducer
+    from ..cluster.scaling import Scaling
 
     if sends(settings):
         made = with_less_sent(plan.nodes, outputs + sinks, made, _nbytes(plan, definition, made, settings))
@@ -141,7 +143,8 @@ def _start(
     except Exception as e:
         _refuse(", ".join(functions) or "the pipeline", f"{type(e).__name__}: {e}")
     make_link = link(settings, sent, described(away), sys.modules["penstock"].__version__)
-    crew = Crew(make_link, settings.workers, settings.depth)
+    n, limits = _numbers(settings)
+    crew = Crew(make_link, n, settings.depth, Scaling(limits, lambda: statistics.totals().waited_ns))
     return CrewProducer(crew, plan, away, rest, settings.policy, settings.num_threads, statistics)
 
 
@@ -178,7 +181,7 @@ def _local_link(settings: Settings, sent: Sent, expected: dict[str, Any], versio
 
 
 def _cluster_link(settings: Settings, sent: Sent, expected: dict[str, Any], version: str) -> Callable[[int], Link]:
-    """Connects to Ray's cluster, and sets how many workers there may be."""
+    """Connects to Ray's cluster."""
     from ..cluster import ray_link
 
     try:
@@ -187,9 +190,25 @@ def _cluster_link(settings: Settings, sent: Sent, expected: dict[str, Any], vers
         raise ImportError(f"workers={settings.cluster!r} needs Ray: pip install 'penstock[ray]' ({e})") from None
     except ConnectionError as e:
         raise ConnectionError(f"workers={settings.cluster!r} finds no cluster of Ray: {e}") from None
-    settings.workers = max(ray_link.places(settings.num_threads), 1)
     threads, depth = settings.num_threads, max(settings.depth, 2)
     return lambda index: ray_link.RayLink(index, sent.of(index), expected, version, threads, depth)
+
+
+def _numbers(settings: Settings) -> tuple[int, Limits]:
+    """How many workers to begin with, and how many there may be."""
+    from ..cluster.scaling import Limits, fixed
+
+    least, most = settings.min_workers, settings.max_workers
+    if settings.cluster:
+        from ..cluster import ray_link
+
+        places = partial(ray_link.places, settings.num_threads)  # as machines come and go
+        limits = Limits(fixed(least or 1) if least or most else places, fixed(most) if most else places)
+        return limits.least(), limits
+    given = settings.workers
+    if least is None and most is None:
+        return given, Limits(fixed(given), fixed(given))
+    return given, Limits(fixed(least or 1), fixed(most or given))
 
 
 def _refuse(name: str, why: str) -> None:

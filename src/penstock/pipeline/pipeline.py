@@ -64,11 +64,12 @@ class Pipeline(Configured, GraphBuilder):
     autotune, cpu_budget, memory_budget
         True, or a budget of CPUs and of bytes: `num_threads` and `prefetch_queue_depth` change while the pipeline runs,
         to what gives most samples/s. Batches don't depend on them. `explain` tells what was tried.
-    workers
+    workers, min_workers, max_workers
         How many processes make the batches, of `num_threads` threads each; "auto" or "ray://host:10001": actors of Ray.
+        With a limit their number changes while the pipeline runs, by how long the program waits for batches.
     storage_options
-        How URLs are read, beyond what the environment says: options of obstore's stores, such as
-        {"access_key_id": ..., "endpoint": ...}, and limits, as the guide lists. Not serialised, nor in checkpoints.
+        How URLs are read: options of obstore's stores, such as {"endpoint": ...}, and limits, as the guide lists. Not
+        serialised, nor in checkpoints.
     cache, cache_bytes
         A folder on a local disk that keeps what is read by URL, for all processes, and how many bytes at most (no limit
         by default): the longest unread goes first. Not part of serialised pipelines either.

@@ -22,6 +22,7 @@ from ..exec.scheduling.tuning import Reading, Setting, Tuner
 from .settings import Settings, available_cpus
 
 if TYPE_CHECKING:
+    from ..cluster.crew import Crew
     from ..gpu.session import Session
 
 # The JPEG engine's thread, Python, and the driver's own work.
@@ -71,7 +72,7 @@ class Runner:
         self.tuner: Tuner | None = None  # with `autotune`, once the pipeline is built
         self._iter_setup_ended = self._primed = False
         self.parts: tuple[Plan, Plan] | None = None  # what workers do, and the rest
-        self._window = 0  # of batches that workers make at once
+        self._crew: Crew | None = None  # of the workers that make the batches
         self._calls = False  # whether sources are called by who asks for a batch
 
     def start(
@@ -111,12 +112,12 @@ class Runner:
         else:
             producer = crew(plan, self.statistics)
             self.parts = producer.away, producer.rest
-            self._window = producer.crew.window if settings.ahead else 0
-        executor = Executor(plan, producer, settings.policy, self.statistics, self._window)
+            self._crew = producer.crew
+        executor = Executor(plan, producer, settings.policy, self.statistics)
         self._calls = any(plan.source_op(n).called is not None for n in plan.sources)
         prepare(plan, executor)
         self.plan, self.executor = plan, executor
-        executor.depth = max(settings.depth, self._window)
+        executor.depth = settings.depth
         if settings.autotune:
             depth = max(_MOST_AHEAD_ON_GPU if plan.uses_gpu else _MOST_AHEAD, settings.depth)
             self.tuner = Tuner(
@@ -129,7 +130,7 @@ class Runner:
     @property
     def threads(self) -> Threads:
         """Those that process samples."""
-        return Threads(self.settings.num_threads, self.settings.workers)
+        return Threads(self.settings.num_threads, 0 if self._crew is None else self._crew.size)
 
     @property
     def tried(self) -> list[str]:
@@ -145,13 +146,17 @@ class Runner:
         """How many batches may be made before they are wanted. Programs may count on how far ahead their own code is
         called."""
         assert self.plan is not None
-        ahead = max(self.settings.depth, self._window)
+        ahead = self.settings.depth
+        if self._crew is not None and self.settings.ahead:
+            ahead = max(ahead, self._crew.window)
         ahead += 0 if self._calls else self.settings.ahead * self.plan.ahead
         return ahead * self.together if self.settings.ahead else ahead
 
     def most_pending(self) -> int:
         """How many batches may be on their way."""
         assert self.plan is not None
+        if self._crew is not None:  # workers read ahead by themselves
+            return self.made_ahead()
         return self.made_ahead() + self.settings.ahead * self.plan.batches_read_ahead
 
     def next(self, iter_setup: Callable[[], None] | None) -> list[Batch]:

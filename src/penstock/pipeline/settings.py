@@ -45,6 +45,21 @@ def _workers(given: Any) -> tuple[int, str]:
     return given, ""
 
 
+def _limits(least: int | None, most: int | None, workers: Any) -> None:
+    """ValueError unless they can be met."""
+    for name, given in (("min_workers", least), ("max_workers", most)):
+        if given is None:
+            continue
+        if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+            raise ValueError(f"{name} takes a positive integer, or None; got {given!r}")
+        if not workers:
+            raise ValueError(f"{name}={given} is for pipelines with workers: give workers, too")
+    if least is not None and most is not None and least > most:
+        raise ValueError(f"min_workers={least} is more than max_workers={most}")
+    if isinstance(workers, int) and not (least or 1) <= workers <= (most or workers):
+        raise ValueError(f"workers={workers} is not between min_workers={least} and max_workers={most}")
+
+
 class Settings:
     """`Pipeline` documents the arguments."""
 
@@ -86,6 +101,8 @@ class Settings:
         cpu_budget: int | None = None,
         memory_budget: int | None = None,
         workers: int | str | None = None,
+        min_workers: int | None = None,
+        max_workers: int | None = None,
     ):
         batch_size = max_batch_size if batch_size is None else batch_size
         if batch_size is not None and (isinstance(batch_size, bool) or int(batch_size) != batch_size or batch_size < 1):
@@ -103,6 +120,8 @@ class Settings:
         self.cpu_queue_size = int(depth)
         self.max_batch_size = None if batch_size is None else int(batch_size)
         self.workers, self.cluster = _workers(workers)
+        _limits(min_workers, max_workers, workers)
+        self.min_workers, self.max_workers = min_workers, max_workers
         if self.cluster and not num_threads:
             num_threads = min(available_cpus(), _THREADS_OF_A_WORKER)
         self.num_threads = int(num_threads or max(available_cpus() // max(self.workers, 1), 1))

@@ -39,16 +39,17 @@ class Executor:
     """Runs a plan in the background. `schedule` asks for a batch, `share` waits for the oldest one asked for. Where
     data is read further ahead than batches are made, the first `depth` of these are made, and the others only read."""
 
-    def __init__(self, plan: Plan, producer: Producer, policy: Policy, statistics: Statistics, window: int = 0):
-        """At least `window` batches are begun before the first of them is there."""
+    def __init__(self, plan: Plan, producer: Producer, policy: Policy, statistics: Statistics):
         self.plan, self.statistics = plan, statistics
         self._tickets: deque[Ticket] = deque()
-        self._production = Production(plan, producer, policy, statistics, window)
+        self._production = Production(plan, producer, policy, statistics)
         self.set_threads = self._production.producer.set_threads
         n = _IN_FLIGHT if plan.session is None else plan.session.at_once if plan.waits else _BEGUN_AT_ONCE
         self._workers = Workers(self._production, n, loader_runs=plan.session is None)
         self._next = 0
         self.depth = 1
+        # Whether batches may be read before they are to be made. What workers are asked for they make.
+        self._reads_ahead = plan.batches_read_ahead > 0 and not producer.is_away
         self.lots = Lots(plan, producer.is_away)
         self._lot: list[Ticket] = []  # asked for, but not enough yet to be made together
         self._seen: State | None = None  # behind the last batch that was given out; None: nothing is on its way
@@ -170,7 +171,7 @@ class Executor:
             self.lots.waited(waited, ticket.batch_size)
             self._tickets.popleft()
             self._seen = ticket.after or self._seen
-            if self._tickets and self.plan.batches_read_ahead:
+            if self._tickets and self._reads_ahead:
                 self._workers.make_up_to(self._first_that_is_only_read())
                 self._workers.look_again()
         if ticket.error is not None:
@@ -185,7 +186,7 @@ class Executor:
 
     def _first_that_is_only_read(self) -> int:
         """The number of the first batch that was asked for and is not to be made yet."""
-        if not self.plan.batches_read_ahead:
+        if not self._reads_ahead:
             return self._next
         return self._tickets[0].index + self.depth + self.plan.ahead
 

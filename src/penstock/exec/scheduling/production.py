@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import numpy as np
@@ -28,7 +29,7 @@ _REMEMBERED = 8
 class Production:
     """The tasks of a ticket's batch, in their order: `begin`, `load`, `run`, and `settle` if the GPU is waited for."""
 
-    def __init__(self, plan: Plan, producer: Producer, policy: Policy, statistics: Statistics, window: int = 0):
+    def __init__(self, plan: Plan, producer: Producer, policy: Policy, statistics: Statistics):
         self.plan, self.policy, self.statistics = plan, policy, statistics
         self._sources = [(node, plan.source_op(node)) for node in plan.sources]
         self.producer = producer
@@ -38,9 +39,12 @@ class Production:
         self.keeps_state = False  # for checkpoints
         self.ended = False  # a source has come to its end; no more is taken from any until the next epoch begins
         self._took: tuple[int, ...] = (_BRIEF_NS,)  # what the last batches took, in ns
-        # Batches that are loaded at once. Other sources than those that read are asked for one after the other.
+        # Batches that are loaded at once. Other sources than those that read are asked for one after the other. Workers
+        # are asked for as many as there may be.
         reads = all(op.loads_ahead for _, op in self._sources)
-        self.loads_at_once = max(window, _LOADED_AT_ONCE + plan.batches_read_ahead if reads else 1)
+        self.loads_at_once = _LOADED_AT_ONCE + plan.batches_read_ahead if reads else 1
+        if producer.is_away:
+            self.loads_at_once = sys.maxsize
 
     def begin(self, ticket: Ticket) -> None:
         """Takes picks, in order, so that an iteration depends on nothing but those before it, and begins to load
