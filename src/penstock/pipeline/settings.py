@@ -56,7 +56,7 @@ def _limits(least: int | None, most: int | None, workers: Any) -> None:
             raise ValueError(f"{name}={given} is for pipelines with workers: give workers, too")
     if least is not None and most is not None and least > most:
         raise ValueError(f"min_workers={least} is more than max_workers={most}")
-    if isinstance(workers, int) and not (least or 1) <= workers <= (most or workers):
+    if workers and isinstance(workers, int) and not (least or 1) <= workers <= (most or workers):
         raise ValueError(f"workers={workers} is not between min_workers={least} and max_workers={most}")
 
 
