@@ -2,13 +2,12 @@
 // Tensors on the GPU that other libraries hold, by DLPack (https://dmlc.github.io/dlpack). They let go of them in
 // whatever thread and at whatever moment; Python's lock is not taken for it. What is let go of is put on a list, behind
 // an event in the stream that was its user's, and Python collects it when memory is wanted.
-#include <pthread.h>
-
 #include <atomic>
 #include <new>
 
 #include "core/driver.h"
 #include "core/kernel.h"
+#include "core/python.h"
 
 namespace {
 typedef Driver::Handle Handle;
@@ -28,25 +27,16 @@ static_assert(sizeof(Managed) == 64, "as DLPack lays it out");
 struct Handed : Managed {
   Handle event, stream, cuda_context;
   bool is_recorded;
-  uint32_t process;
+  uint32_t process;  // in a forked child CUDA's handles mean nothing
   Handed *next;
   int64_t extents[kMaxDims + 1];
 };
-
-// Python's functions, which this library is not linked to.
-struct Python {
-  PyObject *(*new_capsule)(void *, const char *, void (*)(void *));
-  int (*is_valid)(void *, const char *);
-  void *(*pointer)(void *, const char *);
-  PyObject *(*no_memory)();
-} python;
 
 constexpr const char *kName = "dltensor";
 constexpr int kCuda = 2;
 std::atomic<Handed *> list{nullptr};
 static_assert(sizeof list == 8, "Python reads it as a number");
 std::atomic<bool> ended{false};
-uint32_t process;  // goes up in a forked child, to whom CUDA's handles mean nothing
 
 void put(Handed *first, Handed *last) {
   Handed *head = list.load(std::memory_order_relaxed);
@@ -59,7 +49,7 @@ void let_go(Managed *managed) {
   Handed *handed = static_cast<Handed *>(managed);
   handed->is_recorded = false;
   // Default streams are those of the current context.
-  if (handed->process == process && !driver.push(handed->cuda_context)) {
+  if (handed->process == python.processes && !driver.push(handed->cuda_context)) {
     handed->is_recorded = !driver.record(handed->event, handed->stream);
     Handle before;
     driver.pop(&before);
@@ -67,13 +57,6 @@ void let_go(Managed *managed) {
   put(handed, handed);
 }
 }  // namespace
-
-EXPORT void capsule_functions(const Python *functions) {
-  python = *functions;
-  static const int once = pthread_atfork(nullptr, nullptr, [] { process++; });
-  (void)once;
-}
-EXPORT_SHORT(capsule_functions)
 
 // Where the list begins: not 0 if there is anything to take back.
 EXPORT void *let_go_list() { return &list; }
@@ -84,7 +67,7 @@ EXPORT void stop_taking_back() { ended = true; }
 EXPORT_SHORT(stop_taking_back)
 
 // The destructor of capsules: what nobody took dies with its capsule.
-EXPORT void drop_capsule(void *capsule) {
+EXPORT void drop_capsule(PyObject *capsule) {
   if (!python.is_valid(capsule, kName)) return;
   auto *managed = static_cast<Managed *>(python.pointer(capsule, kName));
   if (managed->deleter) managed->deleter(managed);
@@ -104,7 +87,7 @@ EXPORT PyObject *hand_over(const Tensor *row, int64_t n, int32_t device, Handle 
   handed->bits = 8 * item_size(dtype), handed->lanes = 1;
   handed->shape = handed->extents;
   handed->deleter = let_go;
-  handed->event = event, handed->stream = stream, handed->cuda_context = context, handed->process = process;
+  handed->event = event, handed->stream = stream, handed->cuda_context = context, handed->process = python.processes;
   PyObject *capsule = python.new_capsule(static_cast<Managed *>(handed), kName, drop_capsule);
   if (!capsule) delete handed;
   return capsule;

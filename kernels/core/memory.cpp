@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/native_time.h"
+#include "core/python.h"
 #include "core/sanitize.h"
 
 #if defined(__linux__)
@@ -166,6 +167,8 @@ Cache &cache() {
   return *c;
 }
 
+constexpr const char *kMemory = "penstock.memory";
+
 }  // namespace
 
 EXPORT void *memory_take(int64_t bytes) {
@@ -178,6 +181,12 @@ EXPORT void *memory_take(int64_t bytes) {
 EXPORT_SHORT(memory_take)
 EXPORT void memory_give(void *p) { cache().give(&p, 1, 0); }
 EXPORT_SHORT(memory_give)
+// An object of Python that gives back memory when nothing refers to it any more. Null: there is none, and an error is
+// set.
+EXPORT PyObject *own_memory(void *p) {
+  return python.new_capsule(p, kMemory, [](PyObject *capsule) { memory_give(python.pointer(capsule, kMemory)); });
+}
+EXPORT_SHORT(own_memory)
 void memory_give_blocks(void *const *blocks, int64_t n) { cache().give(blocks, n, sizeof *blocks); }
 // Gives back the memory of n tensors, each a block of its own; null ones are passed over.
 EXPORT void memory_give_all(const Tensor *rows, int64_t n) {

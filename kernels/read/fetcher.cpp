@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "core/native_time.h"
+#include "core/python.h"
 #include "read/fetch_job.h"
 
 static int64_t now_ns() {
@@ -174,40 +175,78 @@ EXPORT Fetcher *fetcher_create(int32_t n_threads, int64_t most_bytes) {
 EXPORT_LONG(fetcher_create)
 EXPORT void fetcher_destroy(Fetcher *fetcher) { delete fetcher; }
 EXPORT_LONG(fetcher_destroy)
-// Null: there is no memory.
-EXPORT FetchJob *fetch_begin(Fetcher *fetcher, const Fetch *fetch, const int64_t *index, int64_t n, Tensor *out,
-                             void *const *dense, RemoteStorage *remote) {
+
+namespace {
+// A job of Python's.
+struct Owned {
+  Fetcher *fetcher;  // null once it was waited for
+  FetchJob *job;
+  PyObject *alive;  // all that the job refers to
+  uint32_t process;
+};
+constexpr const char *kFetch = "penstock.fetch";
+
+void end(PyObject *capsule) {
+  auto *owned = static_cast<Owned *>(python.pointer(capsule, kFetch));
+  if (owned->fetcher) {  // nobody wanted it
+    // Threads write to it that can't be waited for: the parent's, or some that want Python's lock.
+    if (python.ends || owned->process != python.processes) return;
+    void *thread = python.drop_lock();
+    owned->fetcher->cancel(owned->job);
+    python.take_lock(thread);
+  }
+  NativeTime time;
+  delete owned->job;
+  python.let_go(owned->alive);
+  delete owned;
+}
+}  // namespace
+
+// A job as an object of Python, which ends it and keeps `alive` so long. Null: there is no memory, and an error is set.
+EXPORT PyObject *fetch_begin(Fetcher *fetcher, const Fetch *fetch, const int64_t *index, int64_t n, Tensor *out,
+                             void *const *dense, RemoteStorage *remote, PyObject *alive) {
   NativeTime time;
   try {
-    return fetcher->begin(*fetch, index, n, out, dense, remote);
+    auto owned = std::make_unique<Owned>(Owned{fetcher, nullptr, alive, python.processes});
+    PyObject *capsule = python.new_capsule(owned.get(), kFetch, nullptr);
+    if (!capsule) return nullptr;
+    try {
+      owned->job = fetcher->begin(*fetch, index, n, out, dense, remote);
+    } catch (const std::exception &) {
+      python.let_go(capsule);
+      throw;
+    }
+    python.keep(alive);
+    python.end_by(capsule, end);
+    owned.release();
+    return capsule;
   } catch (const std::exception &) {
-    return nullptr;
+    return python.no_memory();
   }
 }
 EXPORT_SHORT(fetch_begin)
+EXPORT FetchJob *fetch_job(PyObject *capsule) { return static_cast<Owned *>(python.pointer(capsule, kFetch))->job; }
+EXPORT_SHORT(fetch_job)
 EXPORT void fetch_wait_for_most(Fetcher *fetcher, FetchJob *job) {
   NativeTime time;
   fetcher->wait_for_most(job);
 }
 EXPORT_LONG(fetch_wait_for_most)
-EXPORT int32_t fetch_wait(Fetcher *fetcher, FetchJob *job, FetchDone *done) {
+EXPORT int32_t fetch_wait(Fetcher *fetcher, FetchJob *job) {
   NativeTime time;
-  const int failed = fetcher->wait(job);
-  *done = job->done;
-  return failed;
+  return fetcher->wait(job);
 }
 EXPORT_LONG(fetch_wait)
+// Of a job that was waited for: its fetcher may end before it.
+EXPORT void fetch_done(PyObject *capsule, FetchDone *done) {
+  auto *owned = static_cast<Owned *>(python.pointer(capsule, kFetch));
+  owned->fetcher = nullptr;
+  *done = owned->job->done;
+}
+EXPORT_SHORT(fetch_done)
 // The first sample from `row` on of a batch that was waited for that could not be read; -1 if there is none.
 EXPORT int64_t fetch_next_bad(const FetchJob *job, int64_t row) { return job->next_bad(row); }
 EXPORT_SHORT(fetch_next_bad)
 // Why it could not.
 EXPORT const char *fetch_error(const FetchJob *job, int64_t row) { return job->error((int32_t)row); }
 EXPORT_SHORT(fetch_error)
-EXPORT void fetch_cancel(Fetcher *fetcher, FetchJob *job) { fetcher->cancel(job); }
-EXPORT_LONG(fetch_cancel)
-// Gives back the memory of a batch that was waited for.
-EXPORT void fetch_end(FetchJob *job) {
-  NativeTime time;
-  delete job;
-}
-EXPORT_SHORT(fetch_end)

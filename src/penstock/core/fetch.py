@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import sys
 import weakref
 
 import numpy as np
@@ -26,12 +25,11 @@ class Fetcher:
     batch that is waited for."""
 
     def __init__(self, n: int, most_bytes: int):
-        self.pid = os.getpid()
         self.handle = kernels.library().fetcher_create(n, most_bytes)
         if not self.handle:
             raise RuntimeError(f"could not start {n} threads; lower num_threads")
         # A daemon thread may be using it until the very end.
-        weakref.finalize(self, _destroy, self.handle, self.pid).atexit = False
+        weakref.finalize(self, _destroy, self.handle, os.getpid()).atexit = False
 
     def begin(self, request: int, index: np.ndarray, out: int, dense: int, remote: int, alive: tuple) -> Fetch:
         """Begins to read the samples at `index`, (n,) int64, of the reader whose `struct Fetch` is at the address
@@ -46,23 +44,20 @@ def _destroy(handle: int, pid: int) -> None:
 
 
 class Fetch:
-    """One batch of one reader. It owns the memory of the samples that were read."""
+    """One batch of one reader. `owner` owns the memory of the samples that were read. If it ends before they were
+    waited for, nobody wants them."""
 
-    __slots__ = (
-        *("_alive", "_end", "_fetcher", "_job", "_pid", "begin_ns", "bytes_read", "end_ns", "most_held", "n_reads"),
-    )
+    __slots__ = ("_alive", "_fetcher", "_job", "begin_ns", "bytes_read", "end_ns", "most_held", "n_reads", "owner")
 
     def __init__(
         self, fetcher: Fetcher, request: int, index: np.ndarray, out: int, dense: int, remote: int, alive: tuple
     ):
-        self._alive, self._pid = (index, alive), fetcher.pid
-        # Looked up now, as the interpreter may be shutting down when the memory is given back.
-        self._end = kernels.library().fetch_end
+        library = kernels.library()
         self._fetcher: Fetcher | None = fetcher
-        begin, at = kernels.library().fetch_begin, address(index)
-        self._job = begin(fetcher.handle, request, at, len(index), out, dense, remote)
-        if not self._job:
-            raise MemoryError("out of memory: the table of a batch does not fit")
+        self._alive: list[object] = [fetcher, index, alive]
+        begin, at = library.fetch_begin, address(index)
+        self.owner = begin(fetcher.handle, request, at, len(index), out, dense, remote, self._alive)
+        self._job = library.fetch_job(self.owner)
 
     def wait_for_most(self) -> None:
         """Until three quarters were read."""
@@ -74,10 +69,11 @@ class Fetch:
         ended, of the monotonic clock, how many bytes were read, in how many calls, and how many the fetcher has held at
         most until then."""
         assert self._fetcher is not None
-        done, at = reserve(1, _DONE)
-        failed = kernels.library().fetch_wait(self._fetcher.handle, self._job, at)
+        library, (done, at) = kernels.library(), reserve(1, _DONE)
+        failed = library.fetch_wait(self._fetcher.handle, self._job)
+        library.fetch_done(self.owner, at)
         self.begin_ns, self.end_ns, self.bytes_read, self.n_reads, self.most_held = done.item()
-        self._fetcher = None  # the threads need not live as long as the samples
+        self._fetcher, self._alive[0] = None, None  # the threads need not live as long as the samples
         return failed
 
     def reasons(self) -> dict[int, str]:
@@ -86,13 +82,3 @@ class Fetch:
         while (row := library.fetch_next_bad(self._job, row + 1)) >= 0:
             found[row] = ctypes.string_at(library.fetch_error(self._job, row)).decode("utf-8", "replace")
         return found
-
-    def __del__(self, finalizing=sys.is_finalizing, getpid=os.getpid) -> None:
-        job, self._job = getattr(self, "_job", None), None
-        if not job or finalizing():
-            return
-        if self._fetcher is not None:  # nobody wanted it
-            if getpid() != self._pid:
-                return  # the threads that write to it are the parent's
-            kernels.library().fetch_cancel(self._fetcher.handle, job)
-        self._end(job)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .digest import SHIPPED, digest
-from .library import Library
+from .library import Library, tell_of_python
 from .rows import MAX_DIMS, TENSOR, ArgumentRows, address, allocate, check_dims  # noqa: F401  operators know them from here
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -90,6 +90,7 @@ def library() -> Library:
         raise ImportError(
             f"libpenstock.so was built from other kernel sources ({built}) than {ROOT} has ({now}); run `make build`"
         )
+    tell_of_python(lib)
     return lib
 
 
@@ -359,5 +360,6 @@ def lay_out_batch(stored: np.ndarray, dtype: int, guard: int, rows: int) -> tupl
     return about[0], bool(about[1])
 
 
-def give_memory(address: int) -> None:
-    library().memory_give(address)
+def own_memory(address: int) -> object:
+    """What gives memory of the pool back when nothing refers to it any more."""
+    return library().own_memory(address)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 from typing import Any
@@ -86,3 +87,17 @@ class Library:
             return ""
         describe.restype = ctypes.c_char_p
         return describe().decode()
+
+
+# In the order of kernels/core/python.h.
+_OF_PYTHON = (
+    *("PyCapsule_New", "PyCapsule_IsValid", "PyCapsule_GetPointer", "PyCapsule_SetDestructor", "PyErr_NoMemory"),
+    *("Py_IncRef", "Py_DecRef", "PyEval_SaveThread", "PyEval_RestoreThread"),
+)
+
+
+def tell_of_python(lib: Library) -> None:
+    """Says where Python's functions are that our library calls, and when Python ends."""
+    addresses = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in _OF_PYTHON]
+    lib.python_functions((ctypes.c_void_p * len(_OF_PYTHON))(*addresses))
+    atexit.register(lib.python_ends)

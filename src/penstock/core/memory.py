@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,24 +16,20 @@ if TYPE_CHECKING:
 class Buffer:
     """64-byte aligned memory from the pool; goes back to it when nothing refers to it any more."""
 
-    __slots__ = ("__weakref__", "address", "nbytes")
+    __slots__ = ("__weakref__", "_owned", "address", "nbytes")
 
     def __init__(self, nbytes: int):
         self.nbytes = nbytes
         self.address = kernels.take_memory(max(nbytes, 1))
+        self._owned = kernels.own_memory(self.address)
 
     @classmethod
     def at(cls, address: int, nbytes: int) -> Self:
         """That of memory which was taken from the pool."""
         buffer = cls.__new__(cls)
         buffer.nbytes, buffer.address = nbytes, address
+        buffer._owned = kernels.own_memory(address)
         return buffer
-
-    # Frameworks may let go of the last arrays when the interpreter ends and modules are gone already.
-    def __del__(self, give_memory=kernels.give_memory, finalizing=sys.is_finalizing) -> None:
-        address, self.address = getattr(self, "address", 0), 0
-        if address and not finalizing():
-            give_memory(address)
 
 
 class _View:

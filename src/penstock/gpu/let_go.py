@@ -25,12 +25,8 @@ _hand_over: Any = None
 
 
 def _begin() -> None:
-    """Tells the native side of Python's functions."""
     global _hand_over
-    lib, api = kernels.library(), ctypes.pythonapi
-    names = ("PyCapsule_New", "PyCapsule_IsValid", "PyCapsule_GetPointer", "PyErr_NoMemory")
-    addresses = [ctypes.cast(getattr(api, name), ctypes.c_void_p).value for name in names]
-    lib.capsule_functions((ctypes.c_void_p * len(names))(*addresses))
+    lib = kernels.library()
     atexit.register(lib.stop_taking_back)  # frameworks let go of their last tensors when CUDA may have ended
     _hand_over = lib.hand_over
 

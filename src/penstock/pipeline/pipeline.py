@@ -68,8 +68,7 @@ class Pipeline(Configured, GraphBuilder):
         How many processes make the batches, of `num_threads` threads each; "auto" or "ray://host:10001": actors of Ray.
         With a limit their number changes while the pipeline runs, by how long the program waits for batches.
     storage_options
-        How URLs are read: options of obstore's stores, such as {"endpoint": ...}, and limits, as the guide lists. Not
-        serialised, nor in checkpoints.
+        Of stores for URLs, by obstore's names, and limits, as the guide lists. Not serialised, nor in checkpoints.
     cache, cache_bytes
         A folder on a local disk that keeps what is read by URL, for all processes, and how many bytes at most (no limit
         by default): the longest unread goes first. Not part of serialised pipelines either.

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 
+from penstock import fn, pipeline_def, types
+
 
 def run_script(text, *arguments, timeout=60, **kwargs):
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "PYTHONDEVMODE": "0"}
@@ -154,3 +156,28 @@ def test_an_interrupted_script_ends(files):
     assert process.returncode in (-signal.SIGINT, 130, 1)
     assert errors.strip().endswith("KeyboardInterrupt")
     assert "Exception ignored" not in errors
+
+
+def test_no_finalizer_takes_an_interrupt(files):
+    """Python prints an exception of a `__del__` and goes on, so an interrupt that came there would be lost. None runs
+    in the thread that asks for batches."""
+
+    @pipeline_def(batch_size=4, num_threads=2)
+    def pipe_of_readers():
+        data, label = fn.readers.file(files=files, random_shuffle=True)
+        return fn.cast(data, dtype=types.FLOAT) + 1.0, fn.reinterpret(data, shape=[-1]), label
+
+    pipe, finalizers = pipe_of_readers(), set()
+    pipe.run()
+
+    def profile(frame, event, argument):
+        if event == "call" and frame.f_code.co_name == "__del__":
+            finalizers.add(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+
+    sys.setprofile(profile)
+    try:
+        for _ in range(50):
+            pipe.run()
+    finally:
+        sys.setprofile(None)
+    assert not finalizers

@@ -64,4 +64,4 @@ class Chunks:
     def read(self, begin: int, n_bytes: int) -> np.ndarray:
         """One of the spans."""
         row = self._rows[self._spans.index((begin, n_bytes)), 0]
-        return view(int(row["data"]), (n_bytes,), _BYTE, self._fetch)
+        return view(int(row["data"]), (n_bytes,), _BYTE, self._fetch.owner)

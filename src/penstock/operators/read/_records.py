@@ -19,7 +19,7 @@ import numpy as np
 from ...core import dtypes, kernels, storage
 from ...core.batch import Batch, Spec
 from ...core.errors import SampleErrors
-from ...core.fetch import FETCH, OUTPUT, Fetch
+from ...core.fetch import FETCH, OUTPUT
 from ...core.op import Arguments
 from ...core.picks import Picks
 from ...core.rows import MAX_DIMS, TENSOR, ArgumentRows, address, allocate, check_dims
@@ -307,7 +307,7 @@ class _Reading(Loading):
             if k in self._dense:
                 batches.append(Batch.from_array(self._dense[k], o.layout, sources))
             else:
-                batches.append(_batch(o, self._out[k], fetch, sources, reasons))
+                batches.append(_batch(o, self._out[k], fetch.owner, sources, reasons))
         try:
             loaded = reader.finish(index, tuple(batches))
         except SampleErrors as e:
@@ -318,7 +318,7 @@ class _Reading(Loading):
         return loaded
 
 
-def _batch(o: Parsed, rows: np.ndarray, owner: Fetch, sources: SourceNames, reasons: dict[int, str]) -> Batch:
+def _batch(o: Parsed, rows: np.ndarray, owner: object, sources: SourceNames, reasons: dict[int, str]) -> Batch:
     """The samples that a parser has described. Those that differ in type or dimensions are bad."""
     if o.dtype is not None and o.shape is not None:
         dtype, ndim = o.dtype, len(o.shape)
