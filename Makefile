@@ -29,7 +29,7 @@ PIP := $(PY) -m pip install -q
 INSTALL = $(PY) tools/requirements.py $(1) >$(VENV)/requirements.txt && $(PIP) -r $(VENV)/requirements.txt
 PYTEST := $(PY) -m pytest -q -n $(WORKERS) --dist worksteal --durations 20 --ignore=tests/conformance
 PYTEST_BESIDE = TF_CPP_MIN_LOG_LEVEL=3 $(VENV)/$(1)/bin/python -m pytest -q tests/as_dali/test_face.py \
-  tests/test_guide.py::test_guide
+  tests/test_guide.py::test_guide tests/test_guide.py::test_page
 SANITIZED = LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so.6)" PYTHONPATH=build/asan \
   ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:abort_on_error=1$(1)
 CCACHE := $(shell command -v ccache)

@@ -42,6 +42,8 @@ SECTIONS = {
     ],
     "How to": [
         "docs/from_torchvision.md",
+        "docs/from_dali.md",
+        "docs/from_tf_data.md",
         "guide: Data in a bucket",
         "guide: Bad files",
         "docs/slow_training.md",
