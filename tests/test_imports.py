@@ -47,7 +47,7 @@ MAY_IMPORT = {
     "plugin": PUBLIC | {"core.constructors"},
     "experimental": PUBLIC | {"core", "graph", "exec", "gpu", "operators", "plugin"},
     "transforms": {"core"},
-    "metrics": {"exec", "pipeline"},
+    "metrics": {"core", "exec", "pipeline"},
     "as_dali": {""},
     "cli": {"core", "fn", "gpu", "operators", "pipeline", "plugin.triton", "registry"},
     "__main__": {"cli"},

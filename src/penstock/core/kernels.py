@@ -324,11 +324,12 @@ class Pool:
         """What reads the samples of data sets: a Fetcher of core/fetch.py, by default with as many threads."""
         self.handle()
         key = n_threads or self.n, most_bytes
-        if key not in self._fetchers:
+        found = self._fetchers.get(key)
+        if found is None:
             from .fetch import MOST_BYTES, Fetcher
 
-            self._fetchers[key] = Fetcher(key[0], most_bytes or MOST_BYTES)
-        return self._fetchers[key]
+            found = self._fetchers.setdefault(key, Fetcher(key[0], most_bytes or MOST_BYTES))
+        return found
 
     def run(self, steps: list[Step], n_rows: int, outcome: Outcome) -> None:
         """Runs steps once; see `Program.run`."""

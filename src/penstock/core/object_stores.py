@@ -187,7 +187,9 @@ class Stores:
         store = self._stores.get(base)
         if store is None:
             with self._lock:
-                store = self._stores[base] = self._make(base)
+                store = self._stores.get(base)
+                if store is None:
+                    store = self._stores[base] = self._make(base)
         return store
 
     def _make(self, base: str) -> Any:

@@ -76,11 +76,12 @@ class Connection:
 
     def stores(self) -> Any:
         """What carries out requests: the Stores of object_stores.py."""
-        if self._stores is None or self._stores.pid != os.getpid():
+        stores = self._stores
+        if stores is None or stores.pid != os.getpid():
             from .object_stores import Stores
 
-            self._stores = Stores(self._options, self.limits)
-        return self._stores
+            stores = self._stores = Stores(self._options, self.limits)
+        return stores
 
     def queue(self) -> int:
         """The RemoteQueue of the native side."""
@@ -266,6 +267,7 @@ def using(settings: StorageSettings) -> Iterator[None]:
 
 
 _caches: dict[tuple[str, int, int], int] = {}
+_making_cache = threading.Lock()
 
 
 def _disk_cache(folder: str | None, most_bytes: int) -> int:
@@ -274,11 +276,12 @@ def _disk_cache(folder: str | None, most_bytes: int) -> int:
         return 0
     folder = _absolute_folder(folder)
     key = folder, most_bytes, os.getpid()
-    if key not in _caches:
-        with contextlib.suppress(OSError):  # it is said when something is to be kept
-            os.makedirs(folder, exist_ok=True)
-        _caches[key] = kernels.library().disk_cache_create(os.fsencode(folder), most_bytes)
-    return _caches[key]
+    with contextlib.suppress(OSError):  # it is said when something is to be kept
+        os.makedirs(folder, exist_ok=True)
+    with _making_cache:  # in which nothing waits, so a fork seldom finds it held
+        if key not in _caches:
+            _caches[key] = kernels.library().disk_cache_create(os.fsencode(folder), most_bytes)
+        return _caches[key]
 
 
 def _absolute_folder(folder: str) -> str:

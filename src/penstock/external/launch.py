@@ -12,15 +12,16 @@ import socket
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from typing import Any
+
+from ..core.living import Living
 
 _PR_SET_PDEATHSIG = 1
 _FINISHED = 0
 _KILL_SECONDS = 2.0
 
-SOCKETS: weakref.WeakSet[socket.socket] = weakref.WeakSet()  # the main process's ends, which a forked child must close
+SOCKETS = Living[socket.socket]()  # the main process's ends, which a forked child must close
 
 
 class Setup:

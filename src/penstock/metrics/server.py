@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from ..core.living import Living
 from .text import CONTENT_TYPE, text
 
 
@@ -86,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Requests are not logged."""
 
 
-_SERVERS: weakref.WeakSet[Server] = weakref.WeakSet()
+_SERVERS = Living[Server]()
 
 
 def _let_go() -> None:

@@ -11,24 +11,29 @@ if TYPE_CHECKING:
     from .pipeline import Pipeline
 
 _LOCK = threading.Lock()
-_RUNNING: weakref.WeakKeyDictionary[Pipeline, str] = weakref.WeakKeyDictionary()
+_RUNNING: dict[weakref.ref[Pipeline], str] = {}  # in the order of their building
 _times_taken: dict[str, int] = {}
 
 
 def add(pipe: Pipeline, name: str) -> None:
     """Lists a pipeline. Of several with one name, the others are called `name-2`, `name-3`."""
     with _LOCK:
-        if pipe not in _RUNNING:
+        if weakref.ref(pipe) not in _RUNNING:
             n = _times_taken[name] = _times_taken.get(name, 0) + 1
-            _RUNNING[pipe] = name if n == 1 else f"{name}-{n}"
+            _RUNNING[weakref.ref(pipe, _forget)] = name if n == 1 else f"{name}-{n}"
+
+
+def _forget(reference: weakref.ref[Pipeline]) -> None:
+    _RUNNING.pop(reference, None)
 
 
 def remove(pipe: Pipeline) -> None:
     with _LOCK:
-        _RUNNING.pop(pipe, None)
+        _RUNNING.pop(weakref.ref(pipe), None)
 
 
 def pipelines() -> list[tuple[str, Pipeline]]:
     """Names and pipelines, in the order of their building."""
     with _LOCK:
-        return [(name, pipe) for pipe, name in _RUNNING.items()]
+        running = _RUNNING.copy()  # pipelines end at any moment, in any thread
+    return [(name, pipe) for r, name in running.items() if (pipe := r()) is not None]

@@ -155,7 +155,7 @@ def _make_on_demand(
         made = make(*found)
         made.__module__ = module.__name__
         if name in table:  # others may be declared anew, as in notebooks
-            setattr(module, name, made)
+            made = module.__dict__.setdefault(name, made)  # that of another thread, if it was quicker
         return made
 
     def instead_of(name: str) -> str:

@@ -5,6 +5,7 @@ in one native call."""
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -73,6 +74,7 @@ class Chain:
         self.programs = PlanCache(self, (*self.inputs, *arguments)) if can_be_traced else None
         self._drawing = [link.resolver for link in self.links if link.draws]
         self.plans = {"by program": 0, "by rules": 0}  # how many batches were planned
+        self._counting = threading.Lock()
         self._divisions: dict[tuple, int] = {}  # kinds of batches that are planned in two parts: where
         self._parts: dict[int, tuple[Chain, Chain]] = {}
 
@@ -84,7 +86,8 @@ class Chain:
             before, behind = self.nodes[:at], self.nodes[at:]
             read = {e for n in behind for e in inputs_of(n)}
             kind = type(self)
-            self._parts[at] = kind(before, self.needed | read, resolvers), kind(behind, self.needed, resolvers)
+            made = kind(before, self.needed | read, resolvers), kind(behind, self.needed, resolvers)
+            self._parts.setdefault(at, made)  # those of another thread, if it was quicker
         return self._parts[at]
 
     def parts(self) -> list[Chain]:
@@ -160,7 +163,8 @@ class Chain:
         return RulesPlan(at, self.plan_of(rows, at))
 
     def done(self, plan: BoundPlan | RulesPlan) -> None:
-        self.plans["by program" if isinstance(plan, BoundPlan) else "by rules"] += 1
+        with self._counting:
+            self.plans["by program" if isinstance(plan, BoundPlan) else "by rules"] += 1
         if isinstance(plan, BoundPlan) and self.programs is not None:
             self.programs.give_back(plan)
 

@@ -8,6 +8,7 @@ with a bad sample, the rules run. Rules that can't be traced go on running; `Pip
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import closing
@@ -53,7 +54,7 @@ class Planner(Protocol):
 class _Kind:
     """What is known of batches of one kind."""
 
-    __slots__ = ("attempts", "came", "idle", "key", "program", "seen", "vain")
+    __slots__ = ("attempts", "came", "idle", "key", "program", "seen", "tracing", "vain")
 
     def __init__(self, key: tuple):
         self.key = key
@@ -61,6 +62,7 @@ class _Kind:
         self.idle: dict[int, list[BoundPlan]] = {}  # plans that are not in use, by the number of samples
         self.seen = self.attempts = self.vain = 0
         self.came: set[int] = set()  # numbers of frames
+        self.tracing = threading.Lock()  # one batch at a time
 
 
 class PlanCache:
@@ -137,7 +139,6 @@ class PlanCache:
                 program = self._traced(kind, ctx)
                 if program is None:
                     return None
-                kind.program = program
             if is_rare:
                 return None
             plan = BoundPlan(program, kind.key, ctx.n)
@@ -156,8 +157,16 @@ class PlanCache:
     def _traced(self, kind: _Kind, ctx: Context) -> ForAnyNumber[TracedPlan] | None:
         """Traces a batch with some of its samples twice, so that it has three numbers of them, each above one."""
         kind.seen += 1
-        if kind.seen != _WAIT + 1:
+        if kind.seen <= _WAIT or not kind.tracing.acquire(blocking=False):
             return None
+        try:
+            if kind.program is None:  # else another thread has just been through with it
+                kind.program = self._trace(kind, ctx)
+            return kind.program
+        finally:
+            kind.tracing.release()
+
+    def _trace(self, kind: _Kind, ctx: Context) -> ForAnyNumber[TracedPlan] | None:
         kind.attempts += 1
         sizes, plans = (ctx.n + 1, ctx.n + 2, 2 * ctx.n + 3), []
         for size in sizes:
@@ -171,7 +180,6 @@ class PlanCache:
                 raise
             except Exception as e:  # which comes again if it is not about the program
                 if kind.attempts < _ATTEMPTS:
-                    kind.seen = _WAIT
                     return None
                 raise Untraceable(f"{type(e).__name__}: {e}") from e
         return ForAnyNumber(plans, sizes)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...core.batch import Batch
 from ...core.clocks import clocks
+from ...core.living import Living
 from ..plan import Plan
 from ..ranges import in_range
 from .called import CalledSources
@@ -51,6 +52,7 @@ class Executor:
         # Whether batches may be read before they are to be made. What workers are asked for they make.
         self._reads_ahead = plan.batches_read_ahead > 0 and not producer.is_away
         self.lots = Lots(plan, producer.is_away)
+        self._ahead = 0  # of the tickets those that nobody wants yet; changed while `_sharing` is held
         self._lot: list[Ticket] = []  # asked for, but not enough yet to be made together
         self._seen: State | None = None  # behind the last batch that was given out; None: nothing is on its way
         self.rows: np.ndarray | None = None  # which samples of its iteration the last batch has
@@ -86,6 +88,7 @@ class Executor:
             ticket = Ticket(self._next, batch_size, ahead)
             self._next += 1
             self._tickets.append(ticket)
+            self._ahead += ahead
             self._workers.make_up_to(self._first_that_is_only_read())
             if at_once and len(self._tickets) == 1 and self._makes_at_once():
                 ticket.is_waiting = True
@@ -124,13 +127,13 @@ class Executor:
 
     def withdraw(self) -> None:
         """Undoes what was asked for ahead, as other data comes."""
-        if not any(t.ahead for t in tuple(self._tickets)):
+        if not self._ahead:
             return
         with self._sharing:
             dropped = [t for t in self._tickets if t.ahead]
             if dropped:
                 self._drop(dropped)
-                self._tickets = deque(t for t in self._tickets if not t.ahead)
+                self._tickets, self._ahead = deque(t for t in self._tickets if not t.ahead), 0
                 for feed in self._repeating:
                     feed.take_back_asked()  # those before were taken, as they come first
                 if not self._tickets:
@@ -170,6 +173,7 @@ class Executor:
             self.statistics.waited(waited)
             self.lots.waited(waited, ticket.batch_size)
             self._tickets.popleft()
+            self._ahead -= ticket.ahead
             self._seen = ticket.after or self._seen
             if self._tickets and self._reads_ahead:
                 self._workers.make_up_to(self._first_that_is_only_read())
@@ -222,6 +226,7 @@ class Executor:
             if self._tickets:
                 self._drop(list(self._tickets))
                 self._tickets.clear()
+                self._ahead = 0
             self._called.forget()
             self._production.ended = False
             if self.plan.turns is not None:
@@ -282,7 +287,7 @@ class Executor:
             self.plan.source_op(node).close()
 
 
-_LIVE: weakref.WeakSet[Workers] = weakref.WeakSet()
+_LIVE = Living[Workers]()
 
 
 @atexit.register

@@ -91,7 +91,7 @@ def call_of(key: tuple, build: Build, devices: Sequence[str], noticed: Callable[
         call = Call(build, devices)
         if len(_calls) >= _MOST_CALLS:
             _calls.clear()
-        _calls[key] = call
+        call = _calls.setdefault(key, call)  # that of another thread, if it was quicker
         if noticed is not None:
             noticed(key[0][0])
     return call
@@ -191,5 +191,5 @@ def together(steps: tuple[tuple[Call, tuple, tuple[bool, ...]], ...], devices: t
         plan = Together(steps, devices)
         if len(_plans) >= _MOST_PLANS:
             _plans.clear()
-        _plans[key] = plan
+        plan = _plans.setdefault(key, plan)
     return plan

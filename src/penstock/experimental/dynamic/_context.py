@@ -14,11 +14,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...core.kernels import Pool
+from ...core.living import Living
 from ...pipeline.settings import available_cpus
 from . import _stream
 from ._calls import forget_plans
 from ._device import Device
-from ._invocation import Invocation, ancestors, compute
+from ._invocation import Invocation, ancestors, compute, forget_locks
 from ._mode import EvalMode
 from ._patience import Patience
 
@@ -30,7 +31,7 @@ _local = threading.local()
 _pools: dict[int, Pool] = {}
 _sessions: dict[int, Any] = {}
 _lock = threading.Lock()
-_contexts: weakref.WeakSet[EvalContext] = weakref.WeakSet()
+_contexts: Living[EvalContext] = Living()
 _num_threads: int | None = None
 
 
@@ -152,7 +153,7 @@ class EvalContext:
         self._patience = Patience()
         _contexts.add(self)
         self._waiting: deque[Invocation] = deque()  # called eagerly
-        self._deferred: weakref.WeakSet[Invocation] = weakref.WeakSet()
+        self._deferred = Living[Invocation]()
 
     # Public -------------------------------------------------------------------------------------------------------
 
@@ -357,6 +358,7 @@ def _after_fork() -> None:
     for context in list(_contexts):
         context.lock = threading.RLock()
     forget_plans()
+    forget_locks()
     _sessions.clear()
     _background.after_fork()
 

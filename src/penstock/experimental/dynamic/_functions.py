@@ -45,7 +45,7 @@ def _is_new(cls: type[Operator]) -> None:
     """Counts a call that was made into a plan. Of operators that have many, constants that may differ from sample to
     sample come as data from now on, so that one plan serves them all."""
     _seen[cls] = _seen.get(cls, 0) + 1
-    if _seen[cls] == _MANY:
+    if _seen[cls] >= _MANY:
         _varying.add(cls)
 
 

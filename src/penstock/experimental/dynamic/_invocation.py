@@ -9,6 +9,7 @@ computed again; and from then on results of that line are kept.
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -20,6 +21,7 @@ from ...core.errors import Site
 from ._calls import Call, together
 
 _number = itertools.count()
+_counting = threading.Lock()  # readers: one thread calls while another computes
 
 Edge = tuple["Invocation", int]
 _SMALL = 256  # bytes of a sample that are copied more quickly than told about
@@ -59,7 +61,8 @@ class Invocation:
     def _reads(self, change: int) -> None:
         for x in self.inputs:
             if type(x) is tuple:
-                x[0].readers[x[1]] += change
+                with _counting:
+                    x[0].readers[x[1]] += change
 
     def result(self, index: int) -> Batch:
         """The output, computed if it has to be. Raises what went wrong."""
@@ -104,6 +107,12 @@ class Invocation:
                     x[0].revive()
             self._reads(1)
             self.done = False
+
+
+def forget_locks() -> None:
+    """For a process that was forked: another thread may have held them."""
+    global _counting
+    _counting = threading.Lock()
 
 
 def ancestors(roots: Iterable[Invocation]) -> list[Invocation]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections import deque
 from collections.abc import Callable
 
@@ -24,6 +25,7 @@ class Feed:
         self._fed: deque[list[Batch]] = deque()  # not asked for yet
         self._asked: queue.SimpleQueue[list[Batch] | None] = queue.SimpleQueue()  # one for each iteration asked for
         self._owed = 0  # iterations asked for that wait for data
+        self._matching = threading.Lock()  # of what is fed with what is asked for, perhaps in two threads
         self._last: list[Batch] | None = None
         self.taken: tuple[int, list[Batch]] | None = None  # for which iteration, and what
         self._repeated, self._patience = 0, _QUIET  # iterations since the last `put`, and how many are to come first
@@ -41,17 +43,19 @@ class Feed:
             self._asked.get_nowait()
 
     def put(self, batches: list[Batch]) -> None:
-        self._repeated = 0
-        if self._owed:
-            self._owed -= 1
-            self._asked.put(batches)
-        else:
-            self._fed.append(batches)
         if self.repeat_last:
             for b in batches:
                 # It is looked for in each batch. On the GPU what is given out again and again is not copied for it.
                 b.owners = ((Borrowed if b.on_host else Kept)(self), *b.owners)
-            self._last = batches
+        with self._matching:
+            self._repeated = 0
+            if self._owed:
+                self._owed -= 1
+                self._asked.put(batches)
+            else:
+                self._fed.append(batches)
+            if self.repeat_last:
+                self._last = batches
 
     def take_back(self) -> None:
         """Undoes the last `put`, of which nobody has asked for anything yet."""
@@ -61,11 +65,12 @@ class Feed:
         return len(self._fed)
 
     def ask(self) -> None:
-        if not self._fed and self._last is None and self.blocking:
-            self._owed += 1
-        else:
-            self._repeated += not self._fed
-            self._asked.put(self._fed.popleft() if self._fed else self._last)
+        with self._matching:
+            if not self._fed and self._last is None and self.blocking:
+                self._owed += 1
+            else:
+                self._repeated += not self._fed
+                self._asked.put(self._fed.popleft() if self._fed else self._last)
 
     def take(self, iteration: int, is_closing: Callable[[], bool]) -> list[Batch]:
         """Data for an iteration; the same again until `taken` is reset, as a user may interrupt what follows."""

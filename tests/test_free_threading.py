@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many threads of a program at once, each with pipelines, sources and calls of its own: all get the bytes that they
+would get alone. Of greatest use with a Python without the GIL (`make free-threaded`); with the GIL, threads are made to
+take turns as often as they can."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from penstock import fn, ops
+from penstock.core import storage
+from penstock.core.living import Living
+from threaded_jobs import JOBS, alone, in_threads
+
+THREADS = 6
+HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+@pytest.fixture(autouse=True)
+def many_turns():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@cache
+def expected():
+    return alone(THREADS)
+
+
+def in_many(function, n=8):
+    """What `function(i)` gives in each of n threads that begin at once."""
+    found, errors, start = [None] * n, [], threading.Barrier(n)
+
+    def work(i):
+        try:
+            start.wait()
+            found[i] = function(i)
+        except BaseException as e:
+            errors.append(e)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(n)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    if errors:
+        raise errors[0]
+    return found
+
+
+def test_importing_does_not_bring_back_the_gil():
+    """A compiled module that is not made for it would do that; ours is no module of Python."""
+    code = "import sys, penstock; print(getattr(sys, '_is_gil_enabled', lambda: True)())"
+    path = str(Path(__file__).parents[1] / "src")
+    env = {k: v for k, v in os.environ.items() if k != "PYTHON_GIL"} | {"PYTHONPATH": path}
+    assert subprocess.check_output([sys.executable, "-c", code], text=True, env=env).strip() == str(HAS_GIL)
+
+
+def test_results_are_those_of_one_thread():
+    assert in_threads(THREADS) == expected()
+
+
+def test_numbers_make_a_difference():
+    """Else the comparison would not notice samples that went to another thread."""
+    for job in JOBS:
+        if job.__name__ not in ("watched", "loose"):
+            assert len({e[job.__name__] for e in expected()}) > 1, job.__name__
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attempt", range(3))
+def test_the_first_use_is_in_threads(attempt):
+    """What is made when it is first needed is needed by all threads at once."""
+    script = Path(__file__).with_name("threaded_jobs.py")
+    done = subprocess.run([sys.executable, str(script), str(THREADS)], capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr, done.stderr
+    assert json.loads(done.stdout) == expected()
+
+
+def test_threads_share_a_pipeline():
+    """Each batch is given to one of them."""
+    from threaded_jobs import _bytes, _training
+
+    alone, shared = _training(16, seed=3), _training(16, seed=3)
+    batches = [_bytes(alone.run()) for _ in range(32)]
+    parts = in_many(lambda i: [_bytes(shared.run()) for _ in range(4)], 8)
+    assert sorted(b for part in parts for b in part) == sorted(batches)
+    assert shared.stats()["batches"] >= 32
+
+
+@pytest.mark.parametrize("module, name", [(fn, "gaussian_blur"), (ops, "GaussianBlur")])
+def test_operators_are_made_once(module, name):
+    for _ in range(20):
+        vars(module).pop(name, None)
+        found = in_many(lambda i: getattr(module, name))
+        assert len(set(map(id, found))) == 1
+
+
+def test_a_folder_has_one_cache(tmp_path):
+    for i in range(20):
+        folder = str(tmp_path / str(i))
+        assert len(set(in_many(lambda _, folder=folder: storage._disk_cache(folder, 1 << 20)))) == 1
+
+
+class Thing:
+    pass
+
+
+def test_living_objects_are_listed_while_others_begin_and_end():
+    living, kept = Living(), [Thing() for _ in range(5)]
+    for x in kept:
+        living.add(x)
+
+    def work(i):
+        for _ in range(300):
+            if i % 2:
+                mine = [Thing() for _ in range(20)]
+                for x in mine:
+                    living.add(x)
+                assert mine[0] in living
+                living.discard(mine[0])
+                assert mine[0] not in living
+            else:
+                assert {*map(id, kept)} <= {*map(id, living)}
+
+    in_many(work)
+    assert {*living} == {*kept}
+    kept.clear()
+    x = None
+    assert not list(living) and x is None
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_kind_of_batch_is_traced_whoever_counts(at_once):
+    """Batches are planned by several threads; however their counts fall, one of them traces and the rest have the
+    program."""
+    from penstock.exec.cpu import plan_cache
+
+    class Planner:
+        traced = 0
+
+        def trace(self, ctx, trace):
+            Planner.traced += 1
+            raise plan_cache.Untraceable("as the test wants")
+
+    planner = Planner()
+    cache = plan_cache.PlanCache(planner, ())
+
+    class Batch:
+        n, frames, values, gpu = 4, None, {}, None
+
+    kind = plan_cache._Kind(("kind",))
+    cache._kinds[kind.key] = kind
+    # As it is where two threads have both read a count, and both written the next but one.
+    kind.seen = plan_cache._WAIT + 1 if at_once else 0
+    part = type("Part", (Batch,), {"within": None})
+    real, plan_cache.ScopedContext = plan_cache.ScopedContext, lambda ctx, rows: part()
+    try:
+        for _ in range(4):
+            assert cache.take(kind.key, Batch()) is None
+    finally:
+        plan_cache.ScopedContext = real
+    assert Planner.traced == 1
