@@ -63,6 +63,7 @@ def test_guide(checkout):
 
 PAGES = (
     "README.md",
+    "docs/faq.md",
     "docs/from_tf_data.md",
     "docs/from_torchvision.md",
     "docs/many_gpus.md",
@@ -95,6 +96,31 @@ def test_page_for_programs_of_dali(checkout):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "3"
+
+
+# What docs/comparison.md says, and where the tables of measurements say it: a result, a row, and its column or columns.
+FIGURES = {
+    "on two CPU cores 6.2 times DALI's": ("images_cpu", r"val, against DALI \| (\S+)"),
+    "on an H200 6.4 times": ("images_gpu", r"val, mixed \| (\S+)"),
+    "instead of\n  [577]": ("startup", r"nvidia.dali \| \S+ \| \S+ \| (\S+)"),
+    "3.5 to 7.8 times for log-mel": ("audio", r"FLAC > log-mel of 80 \| DALI \| \S+ \| \S+ \| (\S+)"),
+    "to 7.8 times for log-mel": ("audio", r"WAV > log-mel of 80 \| DALI \| \S+ \| \S+ \| (\S+)"),
+    "short WAV files (0.84)": ("audio", r"files of 5 s of WAV \| DALI \| \S+ \| \S+ \| (\S+)"),
+    "reading 3.6 times": ("formats", r"reading tfrecord, against tf.data \| (\S+)"),
+    "normalising 14 times": ("formats", r"val from tfrecord, against tf.data \| (\S+)"),
+    "[10 times]": ("images_cpu", r"against PyTorch DataLoader \+ Pillow \| (\S+)"),
+    "archives 10 times": ("formats", r"against the library webdataset \| (\S+)"),
+    "2.95 times": ("remote", r"tar shards, against webdataset \| (\S+)"),
+}
+
+
+@pytest.mark.parametrize("said", FIGURES)
+def test_figures_of_the_comparison(said):
+    page, (name, row) = (ROOT / "docs" / "comparison.md").read_text(), FIGURES[said]
+    assert said in page
+    figure = re.search(r"\b(?<![.])\d+(\.\d+)?", said)[0]
+    measured = re.search(row, (ROOT / "bench" / "results" / f"{name}.md").read_text())[1]
+    assert abs(float(figure) - float(measured)) <= 0.5 * 10.0 ** -len(figure.partition(".")[2]) + 0.01
 
 
 def test_a_wrong_value_is_caught(tmp_path):

@@ -25,7 +25,7 @@ from reference import TITLES, Reference, fenced  # noqa: E402
 
 # Pages in the order of the contents, by their sections. "guide: X" is a chapter of docs/guide.md.
 SECTIONS = {
-    "Start": ["docs/installing.md"],
+    "Start": ["docs/installing.md", "docs/comparison.md", "docs/faq.md"],
     "Tutorials": [
         f"examples/{name}.ipynb"
         for name in (
