@@ -17,6 +17,7 @@ NEEDS = {
     "penstock.plugin.jax": "jax",
     "penstock.plugin.jax.clu": "clu",
     "penstock.plugin.paddle": "paddle",
+    "penstock.plugin.ray": "ray",
     "penstock.plugin.tf": "tensorflow",
     "penstock.experimental.torchvision": "torch",
     "penstock.transforms": "torch",

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One epoch of a pipeline for processes that have nothing to do with its own: what each batch is made of, and how to
+make it there. Batches and their order are those that the pipeline would give."""
+
+from __future__ import annotations
+
+import mmap
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..core.errors import ArgumentValueError, SampleError, WorkerError
+from ..core.memory import Buffer
+from ..exec.scheduling.policy import Policy
+from ..tensors import TensorListCPU
+from . import serialization
+from .away import Sent
+from .pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from ..cluster.making import Maker
+    from ..cluster.order import Answer, Order
+    from ..cluster.packing import Block
+
+_SLACK = mmap.PAGESIZE  # kernels may read a little beyond a sample
+
+
+class Recipe(NamedTuple):
+    """What makes batches in another process. Picklable if the functions that the pipeline calls are."""
+
+    sent: Sent
+    on_error: str
+    described: dict[str, Any]
+    version: str
+
+    def open(self) -> Making:
+        """In the other process: opens the sources. WorkerError if batches would not be the same there."""
+        here = sys.modules["penstock"].__version__
+        if here != self.version:
+            raise WorkerError(
+                f"this process has penstock {here}, the one that defined the pipeline {self.version}; install the same "
+                "version for both"
+            )
+        maker = self.sent.open()
+        theirs = maker.described()
+        differs = [k for k in self.described if self.described[k] != theirs.get(k)]
+        if differs:
+            raise WorkerError(
+                "this process finds other data than the one that defined the pipeline, so batches would be others: "
+                f"{', '.join(differs)} differ. Paths have to lead to the same files in both"
+            )
+        return Making(maker, self.on_error)
+
+
+def recipe(pipe: Pipeline, num_threads: int, user: str) -> Recipe:
+    """For a pipeline without a GPU, with as many native threads. ValueError, which names the `user` of it, for one
+    whose batches can be made by its own process only."""
+    from ..cluster.making import described
+
+    pipe.build()
+    plan = pipe._plan
+    assert plan is not None
+    if plan.uses_gpu:
+        raise ArgumentValueError(f"{user} takes pipelines that run on the CPU, and this one has operators on the GPU")
+    for node in plan.nodes:
+        why = ""
+        if node.op.in_order:
+            why = "it runs for one batch after the other, in order, in one process"
+        elif node in plan.sources and not plan.source_op(node).picks_suffice:
+            why = "its data is in this process, which others can't reach. Read it by one of fn.readers"
+        if why:
+            raise ArgumentValueError(node.describe(f"{user} can't be used with this operator: {why}"))
+    functions: dict[str, Any] = {}
+    content = serialization.content_of(pipe, functions)
+    content["arguments"] |= {"num_threads": num_threads, "device_id": None}
+    settings = pipe._settings
+    sent = Sent(content, functions, [n.sites for n in pipe.definition.nodes], settings.storage, None, 0)
+    return Recipe(sent, settings.policy.on_error, described(plan), sys.modules["penstock"].__version__)
+
+
+def orders(pipe: Pipeline, epochs: Sequence[Sequence[int]]) -> list[Order]:
+    """The batches of the last of these epochs, given the sizes of the batches of each, of a pipeline that has not
+    run."""
+    from ..cluster.order import Order
+
+    pipe.build()
+    plan = pipe._plan
+    assert plan is not None
+    sources = [(node.number, plan.source_op(node)) for node in plan.sources]
+    iteration = at = 0
+    made: list[Order] = []
+    for sizes in epochs:
+        made.clear()
+        for n in sizes:
+            picks = {number: op.take(n, iteration) for number, op in sources}
+            placed = next((p.columns for p in picks.values() if "position" in p.columns), None)
+            numbers, position = np.zeros(n, "u4"), np.arange(at, at + n)
+            if placed is not None:
+                numbers, position = placed["epoch"], placed["position"]
+            made.append(Order(len(made), n, numbers, position, iteration, picks))
+            iteration, at = iteration + 1, at + n
+        for _, op in sources:
+            op.reset()  # past what pads the epoch
+    return made
+
+
+class Making:
+    """Makes batches of orders. `make` may be called by several threads."""
+
+    def __init__(self, maker: Maker, on_error: str):
+        self._maker, self._on_error = maker, on_error
+        self._nodes = {n.number: n for n in maker.plan.nodes}
+
+    def begin(self, order: Order) -> Any:
+        """Begins to read, and does not wait; `finish` takes what it gives."""
+        return self._maker.begin(order)
+
+    def finish(self, begun: Any) -> tuple[list[TensorListCPU], np.ndarray, list[SampleError]]:
+        """The outputs, which samples of the order they have, and what was wrong with others. Raises what the pipeline
+        would."""
+        from ..cluster.order import raised
+        from ..cluster.packing import unpack
+
+        memory = _Memory()
+        answer: Answer = self._maker.finish(begun, memory)
+        policy = Policy(self._on_error)
+        for bad, iteration in answer.bad:
+            named = {row: (self._nodes[number], reason, source) for row, (number, reason, source) in bad.items()}
+            policy.record(named, iteration)
+        if answer.outputs is None:
+            assert answer.error is not None
+            raise raised(answer.error, "this process")
+        batches = unpack(answer.outputs, answer.names, memory.parts, tuple(memory.buffers))
+        assert answer.rows is not None
+        return [TensorListCPU.of(b) for b in batches], answer.rows, policy.errors
+
+
+class _Memory:
+    """Memory for the outputs of one batch, of this process."""
+
+    def __init__(self) -> None:
+        self.buffers: list[Buffer] = []
+
+    @property
+    def parts(self) -> list[tuple[int, int, int]]:
+        return [(b.address, b.nbytes, b.address) for b in self.buffers]
+
+    def take(self, nbytes: int) -> Block:
+        from ..cluster.packing import Block
+
+        buffer = Buffer(nbytes + _SLACK)
+        self.buffers.append(buffer)
+        return Block(buffer.address, nbytes, buffer.address, buffer)
