@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What NumPy and PyTorch would allow on arrays and a graph does not: the errors say what to write."""
 
-import re
 import warnings
 
 import numpy as np
@@ -101,32 +100,6 @@ def test_transforms_that_are_not_there():
         _ = tv.RandomRotation
     with pytest.raises(ImportError):
         from penstock.experimental.torchvision import RandomRotation  # noqa: F401
-
-
-@pytest.mark.parametrize(
-    "name, here",
-    [
-        ("to_tensor", "fn.crop_mirror_normalize"),
-        ("ToTensor", "fn.crop_mirror_normalize"),
-        ("random_crop", "fn.crop"),
-        ("normalize_image", "times 255"),
-        ("random_horizontal_flip", "fn.random.coin_flip"),
-    ],
-)
-def test_names_of_other_libraries(name, here):
-    with pytest.raises(AttributeError, match=f"has no attribute '{name}'. Here it is .*{here}"):
-        getattr(fn, name)
-
-
-def test_every_answer_to_names_of_other_libraries_is_there():
-    from penstock.registry.absent import OTHERS
-
-    for name, answer in OTHERS.items():
-        assert not hasattr(fn, name)
-        for path in re.findall(r"fn\.([a-z_.]*[a-z])", answer):
-            found = fn
-            for part in path.split("."):
-                found = getattr(found, part)
 
 
 @pytest.mark.parametrize(

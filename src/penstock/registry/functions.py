@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from .. import operators  # noqa: F401  fills the registry
-from ..core.errors import suggest, warn_deprecated
+from ..core.errors import UnexpectedArgument, suggest, warn_deprecated
 from ..core.op import REGISTRY, Operator, snake_case
 from ..graph import trace
 from ..graph.node import DataNode
@@ -33,6 +33,12 @@ def _submodule(root: str, path: list[str]) -> ModuleType:
     return module
 
 
+def _explained(cls: type[Operator], kwargs: dict[str, Any], error: UnexpectedArgument) -> UnexpectedArgument:
+    from . import other_libraries  # for errors only
+
+    return other_libraries.explained(cls, kwargs, error)
+
+
 def _function(cls: type[Operator], name: str, warning: str = "") -> Any:
     from . import signatures  # with inspect, which is not needed to run a pipeline
 
@@ -43,7 +49,10 @@ def _function(cls: type[Operator], name: str, warning: str = "") -> Any:
             warn_deprecated(warning)
         if inputs and cls.positional:
             inputs, kwargs = (), cls.by_name(inputs, kwargs)
-        return trace.call(cls, inputs, {**defaults, **kwargs}, by_program=True)
+        try:
+            return trace.call(cls, inputs, {**defaults, **kwargs}, by_program=True)
+        except UnexpectedArgument as e:
+            raise _explained(cls, kwargs, e) from None
 
     fn.__name__ = fn.__qualname__ = snake_case(name)
     fn.__doc__ = signatures.docstring(cls, warning)
@@ -63,10 +72,18 @@ def _class(cls: type[Operator], name: str, warning: str = "") -> type:
         if given:
             kwargs = cls.by_name(given, kwargs)
         self._kwargs = {**defaults, **kwargs}
-        trace.check_constants(cls, {k: v for k, v in kwargs.items() if k not in ("name", "device") and v is not None})
+        try:
+            trace.check_constants(
+                cls, {k: v for k, v in kwargs.items() if k not in ("name", "device") and v is not None}
+            )
+        except UnexpectedArgument as e:
+            raise _explained(cls, kwargs, e) from None
 
     def __call__(self: Any, *inputs: Any, **kwargs: Any) -> Any:
-        return trace.call(cls, inputs, {"device": "cpu", **self._kwargs, **kwargs}, self._kwargs, by_program=True)
+        try:
+            return trace.call(cls, inputs, {"device": "cpu", **self._kwargs, **kwargs}, self._kwargs, by_program=True)
+        except UnexpectedArgument as e:
+            raise _explained(cls, kwargs, e) from None
 
     def __repr__(self: Any) -> str:
         arguments = ", ".join(f"{k}={v!r}" for k, v in self._kwargs.items())

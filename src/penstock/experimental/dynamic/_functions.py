@@ -129,9 +129,11 @@ def _for_argument(x: Value) -> Value:
 
 def _unexpected(cls: type[Operator], name: str, given: str) -> None:
     from ...core.errors import suggest
+    from ...registry import other_libraries
 
     valid = [*(k for k in cls.schema if k not in ("seed", "name", "preserve")), "batch_size", "device"]
-    raise TypeError(f"{name}() got an unexpected argument '{given}'.{suggest(given, valid)}")
+    known = other_libraries.of_argument(cls.fn_name, given)
+    raise TypeError(f"{name}() got an unexpected argument '{given}'.{' ' + known if known else suggest(given, valid)}")
 
 
 def cast(value: Any, dtype: Any) -> Any:
