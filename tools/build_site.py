@@ -54,7 +54,7 @@ SECTIONS = {
     "Guide": ["docs/guide.md"],
     "Reference": ["reference/index.md", "docs/sources.md", "docs/torchvision.md", "docs/conformance.md"],
     "Running it": ["SECURITY.md", "CHANGELOG.md"],
-    "Behind it": ["docs/benchmarks.md", "docs/decisions/README.md", "CONTRIBUTING.md"],
+    "Behind it": ["docs/benchmarks.md", "docs/scaling.md", "docs/decisions/README.md", "CONTRIBUTING.md"],
 }
 # Other pages, and the names that some have on the site.
 NAMES = {
