@@ -72,3 +72,22 @@ def test_wrong_calls():
         run([np.zeros((1, 1))] * 2, [True, False], [np.zeros(1)] * 2, layout="")
     with pytest.raises(ValueError, match="1 inputs for operation 'and'"):
         pipeline_def(lambda: fn._conditional.logical(fn.random.coin_flip(), operation="and"), batch_size=1)()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, p: fn._conditional.split(x, p),
+        lambda x, p: fn._conditional.split(x, predicate=p),  # as in DALI's own tests
+        lambda x, p: fn._conditional.merge(x, x, p),
+    ],
+)
+def test_by_hand_they_are_refused(call):
+    """A part of a batch outside of a branch once crashed the operators after it."""
+
+    def define():
+        p = fn.external_source(source=lambda i: [np.array(k % 2 == 0) for k in range(4)])
+        return fn.flip(call(fn.external_source(source=lambda i: [np.ones((3, 4, 3), "u1")] * 4, layout="HWC"), p))
+
+    with pytest.raises(ValueError, match="is made by `if` and can't be called: write `if condition"):
+        pipeline_def(define, batch_size=4, num_threads=1)()

@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from ...core.batch import Batch
+from ...core.errors import ArgumentValueError
 
 # Samples up to this many bytes are copied: an array is quicker to make and to read than as many pointers.
 SMALL_BYTES = 256
@@ -31,3 +32,12 @@ def is_small(batch: Batch) -> bool:
     if not (batch.on_host and spec.n):
         return False
     return math.prod(spec.stored[0].tolist()) * spec.dtype.itemsize <= SMALL_BYTES and spec.is_dense
+
+
+def made_by_if(name: str) -> ArgumentValueError:
+    """The error of a program that calls this operator by itself: the batches of a branch have fewer samples than the
+    pipeline's, which only the branches of an `if` are known to have."""
+    return ArgumentValueError(
+        f"fn.{name} is made by `if` and can't be called: write `if condition: x = ...` in a function decorated with "
+        "@pipeline_def(enable_conditionals=True)"
+    )

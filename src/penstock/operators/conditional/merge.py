@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from ...core.batch import Batch, Spec
 from ...core.op import Arguments, Operator
-from ._condition import is_small, truth
+from ._condition import is_small, made_by_if, truth
 
 
 class Merge(Operator):
@@ -35,6 +38,10 @@ class Merge(Operator):
     inputs = (3, 3)
     by_frame = False
     is_prompt = True
+
+    @classmethod
+    def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:
+        raise made_by_if(cls.fn_name)
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:
         x, y, condition = inputs

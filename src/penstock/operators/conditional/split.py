@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from ...core.batch import Batch
 from ...core.op import Arg, Arguments, Operator
-from ._condition import is_small, truth
+from ._condition import is_small, made_by_if, truth
 
 
 class Split(Operator):
@@ -30,6 +33,10 @@ class Split(Operator):
     by_frame = False
     is_prompt = True
     branch = Arg(bool, True, "Which samples: those for which the condition is true, or those for which it is false.")
+
+    @classmethod
+    def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:
+        raise made_by_if(cls.fn_name)
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:
         x, condition = inputs
