@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
-from penstock import PipelineError, fn, pipeline_def, types
+from penstock import PipelineError, fn, ops, pipeline_def, types
 from penstock.experimental import dynamic as ndd
 
 
@@ -108,6 +108,16 @@ def test_transforms_that_are_not_there():
         (lambda x: fn.resize(x, 224), "given by name: size=224"),
         (lambda x: fn.crop(x, [2, 2]), r"given by name: crop=\[2, 2\]"),
         (lambda x: fn.rotate(x, 30.0), "given by name: angle=30.0"),
+        (lambda x: fn.brightness(x, 2.0), "given by name: brightness=2.0"),
+        (lambda x: fn.cast(x, types.FLOAT), r"given by name: dtype=types.FLOAT"),
+        (lambda x: fn.gaussian_blur(x, 3), "given by name: window_size=3"),
+        (lambda x: fn.transpose(x, [2, 0, 1]), r"given by name: perm=\[2, 0, 1\]"),
+        (lambda x: fn.reductions.mean(x, 0), "given by name: axes=0"),
+        (lambda x: fn.ones([2]), r"given by name: shape=\[2\]"),
+        (lambda x: fn.flip(x, 1), "given by name: horizontal=1"),
+        (lambda x: fn.readers.file("photos"), "given by name: file_root='photos'"),
+        (lambda x: fn.pad(x, 0.5), "takes 1 input, 2 given$|takes 1 input, 2 given\n"),
+        (lambda x: fn.resize(x, None, size=2), "takes 1 input, 2 given$|takes 1 input, 2 given\n"),
     ],
 )
 def test_arguments_by_position(call, text):
@@ -117,6 +127,11 @@ def test_arguments_by_position(call, text):
 
     with pytest.raises(ValueError, match=text):
         pipe()
+
+
+def test_classes_take_arguments_by_name():
+    with pytest.raises(TypeError, match="fn.resize takes arguments by name; got 1 positional arguments"):
+        ops.Resize(224)
 
 
 FRACTIONS = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}

@@ -282,7 +282,8 @@ class Operator:
         twice = sorted(named.keys() & kwargs.keys())
         if len(given) > len(cls.positional) or twice:
             what = f"'{twice[0]}' twice" if twice else f"{len(given)} positional arguments"
-            raise TypeError(f"{cls.display_name()} takes {', '.join(cls.positional)} by position; got {what}")
+            takes = f"takes {', '.join(cls.positional)} by position" if cls.positional else "takes arguments by name"
+            raise TypeError(f"{cls.display_name()} {takes}; got {what}")
         return {**named, **kwargs}
 
     @classmethod

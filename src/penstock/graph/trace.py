@@ -126,16 +126,21 @@ def _check_devices(cls: type[Operator], device: str | None, inputs: tuple) -> No
         raise of_argument(e, "\n".join([str(e), "", *map(str, user_sites())])) from None
 
 
+# What is meant by a number after the inputs, if an operator has no required argument, and none of its own name.
+_USUAL = ("angle", "size", "crop", "perm", "shape", "window_size", "mean", "axes", "quality", "horizontal", "file_root")
+
+
 def _meant(cls: type[Operator], extra: tuple, kwargs: dict[str, Any]) -> str:
     """What to write for numbers that were given by position, where only data may be: `size=224`."""
-    usual: str | None = next(
-        (n for n in ("size", "crop", "angle", "dtype", "shape") if n in cls.schema and n not in kwargs), None
-    )
-    if usual is None:
-        usual = next((n for n, a in cls.schema.items() if a.required and n not in kwargs), None)
-    if not extra or usual is None or any(isinstance(v, DataNode) for v in extra):
+    if not extra or extra[0] is None or any(isinstance(v, DataNode) for v in extra):
         return ""
-    return f"; arguments are given by name: {usual}={extra[0]!r}"
+    value = extra[0]
+    required = (n for n, a in cls.schema.items() if a.required)
+    for n in ("dtype",) if isinstance(value, DALIDataType) else (cls.fn_name, *required, *_USUAL):
+        if n in cls.schema and n not in kwargs and not (cls.schema[n].type is int and isinstance(value, float)):
+            told = f"types.{value.name}" if isinstance(value, DALIDataType) else repr(value)
+            return f"; arguments are given by name: {n}={told}"
+    return ""
 
 
 def call(
