@@ -19,6 +19,11 @@ def batch():
     [
         (lambda x: np.mean(x), TypeError, "can't become an array.*fn.reductions"),
         (lambda x: np.asarray([1.0, x]), TypeError, "can't become an array"),
+        (
+            lambda x: fn.decoders.image("s3://shop/a.jpg"),
+            TypeError,
+            r"'s3://shop/a.jpg'; fn.readers.file\(files=.*URLs",
+        ),
         (lambda x: x.astype(np.float32), AttributeError, r"no attribute 'astype'; write fn.cast\(x"),
         (lambda x: x.resize(4), AttributeError, r"write fn.resize\(x"),
         (lambda x: x.mean(), AttributeError, r"write fn.reductions.mean\(x"),

@@ -87,7 +87,8 @@ def constant_array(value: Any, dtype: Any = None) -> np.ndarray:
     except ValueError:
         raise ArgumentValueError("a constant is an array of numbers; got lists of different lengths") from None
     if array.dtype.kind not in "biuf":
-        raise ArgumentTypeError(f"a constant is an array of numbers; got {value!r}")
+        reads = "; fn.readers.file(files=[...]) reads files and URLs, such as s3://" if isinstance(value, str) else ""
+        raise ArgumentTypeError(f"a constant is an array of numbers; got {value!r}{reads}")
     if dtype is not None:
         wanted = to_numpy(dtype)
         if array.dtype == wanted:
