@@ -65,7 +65,7 @@ def pipeline_def(
     name = getattr(fn, "__name__", "pipeline")
     code = getattr(fn, "__code__", None)
     where = f' defined by {name} (File "{code.co_filename}", line {code.co_firstlineno})' if code else ""
-    convert = functools.cache(functools.partial(_converted, fn, where))
+    convert = _Conversion(fn, where)
     if enable_conditionals:
         convert()
     parameters = inspect.signature(fn).parameters
@@ -124,6 +124,23 @@ def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
     return func
 
 
+class _Conversion:
+    """What a function becomes with `enable_conditionals`, made once, when it is wanted. Picklable if the function is:
+    clusters send what programs define."""
+
+    def __init__(self, fn: Callable[..., Any], where: str):
+        self._given = fn, where
+        self._made: Any = None
+
+    def __call__(self) -> Any:
+        if self._made is None:
+            self._made = _converted(*self._given)
+        return self._made
+
+    def __reduce__(self) -> Any:
+        return _Conversion, self._given
+
+
 def _converted(fn: Callable[..., Any], where: str) -> Callable[..., Any]:
     from ..graph import conditionals  # with the parser, for those who need it
 
@@ -131,6 +148,6 @@ def _converted(fn: Callable[..., Any], where: str) -> Callable[..., Any]:
         return conditionals.converted_pipeline(fn)
     except conditionals.NotConvertible as e:
         warnings.warn(
-            f"enable_conditionals needs the text of the pipeline{where}, so it has no effect: {e}", stacklevel=4
+            f"enable_conditionals needs the text of the pipeline{where}, so it has no effect: {e}", stacklevel=5
         )
         return fn
