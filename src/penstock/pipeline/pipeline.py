@@ -28,7 +28,7 @@ from .traced import GraphBuilder, outputs_of
 
 
 class Pipeline(Configured, GraphBuilder):
-    """A graph of operators that produces batches in the background. It is defined with `pipeline_def`, in
+    """A graph of operators that prepares batches in the background. Define it with `pipeline_def`, inside
     `with pipeline:` followed by `set_outputs`, or by overriding `define_graph`.
 
     Parameters
@@ -38,42 +38,43 @@ class Pipeline(Configured, GraphBuilder):
     num_threads
         Native threads that process samples; by default as many as there are CPUs for this process.
     device_id
-        The GPU to use; None for none. Without a GPU, a pipeline that needs none runs whatever is given.
+        The GPU to use; None for none. A pipeline without GPU operators also runs on a machine without a GPU.
     seed
-        Seed of all random operators; None or a negative number takes a random one, kept in `seed`.
+        Seed of all random operators. With None or a negative number, a random seed is chosen; `seed` returns it.
     prefetch_queue_depth
         How many batches are prepared ahead.
     exec_pipelined, exec_async
-        False makes batches when they are asked for instead of ahead.
+        False: batches are made when they are requested, not ahead of time.
     on_error
         What happens to a sample that can't be read, decoded or processed: "raise" an error (the pipeline stays
         usable), "skip" it (the batch gets smaller), or "replace" it by the next good sample of the same shard. See
         `errors`.
     max_errors
-        With "skip" and "replace": how many bad samples are too many, as a count (int) or as a rate of the samples
-        seen (float).
+        With "skip" and "replace": the number of bad samples that is tolerated, as a count (int) or as a share of the
+        samples seen so far (float).
     enable_checkpointing
-        Makes `checkpoint()` possible, at no cost worth mentioning. Warns of sources whose place it can't hold.
+        Enables `checkpoint()`; the cost is negligible. Warns about sources whose position cannot be saved.
     checkpoint
-        What `checkpoint()` of a pipeline of the same definition returned: goes on from there, with its seed if none is
-        given. ValueError names the difference. A list of those of all shards where the number of shards changes.
+        The result of `checkpoint()` of a pipeline with the same definition: this one continues from there, with the
+        same seed if none is given. Where the number of shards changes: a list with those of all shards. A checkpoint of
+        another definition raises a ValueError that names the difference.
     output_dtype, output_ndim, output_layout
-        What the outputs have to be; one value for all or a list. A batch that differs raises PipelineError.
+        What the outputs must have: one value for all, or a list. A batch that differs raises PipelineError.
     device_memory_limit
-        The most bytes of GPU memory the pipeline may hold; None for no limit.
+        The most bytes of GPU memory that the pipeline may hold; None for no limit.
     autotune, cpu_budget, memory_budget
-        True, or a budget of CPUs and of bytes: `num_threads` and `prefetch_queue_depth` change while the pipeline runs,
-        to what gives most samples/s. Batches don't depend on them. `explain` tells what was tried.
+        True, or a limit on CPUs and on bytes: the pipeline adjusts `num_threads` and `prefetch_queue_depth` while it
+        runs, to produce the most samples per second. Batches stay the same. `explain` lists what was tried.
     workers, min_workers, max_workers
-        How many processes make the batches, of `num_threads` threads each; "auto" or "ray://host:10001": actors of Ray.
-        With a limit their number changes while the pipeline runs, by how long the program waits for batches.
+        The number of processes that make the batches, with `num_threads` threads each; "auto" or "ray://host:10001"
+        for Ray actors. With a minimum or maximum, their number follows how long the program waits for batches.
     storage_options
-        Of stores for URLs, by obstore's names, and limits, as the guide lists. Not serialised, nor in checkpoints.
+        Settings of object stores, by obstore's names, and limits: see the guide. Never serialised, nor in checkpoints.
     cache, cache_bytes
-        A folder on a local disk that keeps what is read by URL, for all processes, and how many bytes at most (no limit
-        by default): the longest unread goes first. Not part of serialised pipelines either.
+        A folder on a local disk that keeps data read from URLs, shared by all processes, and its largest size in bytes
+        (no limit by default); the least recently used data is removed first. Not saved in serialised pipelines either.
 
-    DALI's other arguments, about CUDA streams, executors and memory statistics, are accepted without effect.
+    DALI's other arguments, about CUDA streams, executors and memory statistics, are accepted and have no effect.
     """
 
     @names_checked
@@ -92,14 +93,14 @@ class Pipeline(Configured, GraphBuilder):
 
     @property
     def num_outputs(self) -> int:
-        """How many outputs a batch has."""
+        """The number of outputs of a batch."""
         return len(self._built().outputs)
 
     def start_py_workers(self) -> None:
         """Starts the workers of all sources with `parallel=True`; the pipeline need not be built yet.
 
-        `build` does so, too. To be called where workers are forked and CUDA is used: on all pipelines before the first
-        one is built.
+        `build` does this too. If workers are forked and CUDA is used, call this for all pipelines before the first one
+        is built.
         """
         if self._graph.outputs is None:
             with self:
@@ -108,7 +109,7 @@ class Pipeline(Configured, GraphBuilder):
             self._workers = python_workers.start(self.definition, self._settings)
 
     def build(self) -> None:
-        """Traces and plans the graph. Called by `run` if it was not called before."""
+        """Traces and plans the graph. `run` calls it if needed."""
         if self._executor is not None:
             return
         with self._runner.lock:
@@ -149,10 +150,10 @@ class Pipeline(Configured, GraphBuilder):
         return self._executor
 
     def run(self, cuda_stream: Any = None, /, **pipeline_inputs: Any) -> tuple[TensorListCPU, ...]:
-        """The next batch: one `TensorListCPU` or `TensorListGPU` per output. Keyword arguments feed inputs by name.
+        """Returns the next batch, a `TensorListCPU` or `TensorListGPU` per output. Keyword arguments feed named inputs.
 
-        Outputs on the GPU are there when it returns. With a `cuda_stream` it does not wait: work of that stream waits
-        for them, on the GPU. With -1 nothing waits; whoever takes them by DLPack then does, on the GPU."""
+        By default, GPU outputs are complete when it returns. With a `cuda_stream`, the host does not wait; later work
+        on that stream does. With -1 nothing waits here; a consumer that uses DLPack waits, on the GPU."""
         for name, data in pipeline_inputs.items():
             self.feed_input(name, data)
         self._ready()  # refuses those whom the holder of the lock waits for
@@ -172,24 +173,24 @@ class Pipeline(Configured, GraphBuilder):
         return wrapped
 
     def set_batch_size(self, batch_size: int) -> None:
-        """The size of the batches scheduled from now on; at most `max_batch_size`."""
+        """Sets the size of the batches scheduled from now on, at most `max_batch_size`."""
         self._runner.set_batch_size(batch_size)
 
     def schedule_run(self) -> None:
-        """Asks for one batch without waiting for it; the first call also fills the prefetch queue."""
+        """Requests one batch without waiting for it; the first call also fills the prefetch queue."""
         self._ready()
         self._runner.schedule(self.iter_setup if self._has_iter_setup else None)
 
     def share_outputs(self, cuda_stream: Any = None) -> tuple[TensorListCPU, ...]:
-        """The oldest batch asked for; waits for it, on the GPU only if there is a `cuda_stream`, as `run` does."""
+        """Returns the oldest requested batch when it is complete; for `cuda_stream` see `run`."""
         self._ready()
         return self._wrapped(self._runner.share(), cuda_stream)
 
     def release_outputs(self) -> None:
-        """Lets go of the batch that `share_outputs` gave: memory is reused when nothing refers to it."""
+        """Accepted for compatibility: the memory of a batch is reused when nothing refers to it any more."""
 
     def outputs(self, cuda_stream: Any = None) -> tuple[TensorListCPU, ...]:
-        """The oldest batch asked for, releasing the one before."""
+        """Returns the oldest requested batch, and releases the one before."""
         return self.share_outputs(cuda_stream)
 
     def feed_input(
@@ -200,8 +201,8 @@ class Pipeline(Configured, GraphBuilder):
         cuda_stream: Any = None,
         use_copy_kernel: bool = False,
     ) -> None:
-        """Gives the next batch to an `external_source` without a source, by its name or DataNode. `cuda_stream` makes
-        arrays on the GPU that don't say what does: a handle, or a stream of PyTorch or CuPy."""
+        """Gives the next batch to an `external_source` without a source, named by its name or DataNode. `cuda_stream`
+        (a handle, or a stream of PyTorch or CuPy) is the stream that produces GPU arrays which do not name one."""
         self._ready().withdraw()
         self._input(data_node).feed(data, layout, cuda_stream)
 
@@ -213,45 +214,44 @@ class Pipeline(Configured, GraphBuilder):
         return self._runner.input(name)
 
     def input_feed_count(self, input_name: str) -> int:
-        """How often to call `feed_input` before the first `schedule_run` for a full prefetch queue; fewer will do."""
+        """How many calls of `feed_input` before the first `schedule_run` fill the prefetch queue; fewer are allowed."""
         self._input(input_name)
         return self._runner.most_pending()
 
     def iter_setup(self) -> None:
-        """Called before each batch is asked for; override it to call `feed_input`. StopIteration ends the epoch."""
+        """Called before each batch is requested; override it to call `feed_input`. StopIteration ends the epoch."""
 
     def empty(self) -> bool:
-        """Whether no batch has been asked for that was not taken."""
+        """Whether all requested batches have been taken."""
         return self._executor is None or self._executor.pending == 0
 
     def reset(self) -> None:
-        """Starts the next epoch, also in the middle of one: what was prepared ahead is dropped.
+        """Starts the next epoch, even in the middle of one; batches prepared ahead are dropped.
 
-        Where the readers are at the beginning of an epoch already, or their last batch ran on into it, nothing happens;
-        nor to data given by `feed_input`, and to sources that can't start again."""
+        It has no effect on readers that already are at the beginning of an epoch, or whose last batch reached into it,
+        on data given by `feed_input`, and on sources that cannot be restarted."""
         self._runner.reset()
 
     def sample_indices(self) -> np.ndarray | None:
-        """Which samples of its iteration the last batch has, in ascending order: fewer than were asked for if some were
-        left out by on_error="skip". None before the first batch."""
+        """The indices, in ascending order, of the samples that the last batch contains: fewer than the batch size if
+        on_error="skip" left some out. None before the first batch."""
         rows = None if self._executor is None else self._executor.rows
         return None if rows is None else rows.copy()
 
     def close(self) -> None:
-        """Stops the threads and gives the memory back. Done by itself when the pipeline is deleted, and at exit."""
+        """Stops the threads and releases the memory. Happens by itself when the pipeline is deleted, and at exit."""
         running.remove(self)
         self._runner.close()
 
     # Checkpoints and serialisation --------------------------------------------------------------------------------
 
     def checkpoint(self, filename: str | os.PathLike | None = None) -> bytes:
-        """Where the pipeline is: `checkpoint=` of another one of the same definition goes on from there.
+        """Returns the position of the pipeline, a few hundred bytes of JSON, and writes it to `filename` if given.
 
-        That is, from behind the last batch that was taken, whatever was prepared ahead. What is random is the same, for
-        any number of threads and any prefetch depth. A few hundred bytes of JSON, also written to `filename` if it is
-        given. A reader's shards may be others when going on: what the shards before had left of their epoch is divided
-        among them, and then the order is theirs. For this the new ones take the checkpoint of any of the old ones, or a
-        list of all of them where these had different seeds.
+        Passed as `checkpoint=` to another pipeline with the same definition, that one continues behind the last batch
+        that was taken, no matter what was prepared ahead, and with the same random numbers, for any number of threads
+        and any prefetch depth. The number of shards may change: the rest of the epoch is then divided among the new
+        shards. Each of them takes the checkpoint of any old shard, or a list of all if their seeds were different.
 
         >>> from penstock import fn, pipeline_def
         >>> @pipeline_def(batch_size=2, seed=7, enable_checkpointing=True)
@@ -265,7 +265,7 @@ class Pipeline(Configured, GraphBuilder):
         return serialization.written(self._save_checkpoint(self._state()), filename)
 
     def _state(self) -> Any:
-        """Where the pipeline is, for `_save_checkpoint`."""
+        """The position of the pipeline, for `_save_checkpoint`."""
         self._checkpoints.check_enabled()
         return self._checkpoints.state(self._ready())
 
@@ -280,11 +280,11 @@ class Pipeline(Configured, GraphBuilder):
         embed_functions: bool = False,
         pickler: Any = None,
     ) -> bytes:
-        """The pipeline as JSON, also written to `filename` if it is given: its arguments and its graph.
+        """Returns the arguments and the graph of the pipeline as JSON, and writes them to `filename` if given.
 
-        Functions and sources of the user's are only named ("module:qualname"). With `embed_functions` they are
-        pickled into it, by `pickler` (what has a `dumps`, such as the module cloudpickle); whoever reads it
-        has to trust it.
+        The user's functions and sources are stored by name ("module:qualname"). With `embed_functions` they are
+        pickled into the JSON, by `pickler` (any object with `dumps`, such as the module cloudpickle); then only load
+        it if you trust its author.
 
         >>> from penstock import Pipeline, fn, pipeline_def
         >>> @pipeline_def(batch_size=2, seed=1)
@@ -311,18 +311,18 @@ class Pipeline(Configured, GraphBuilder):
         unpickle: bool = False,
         **kwargs: Any,
     ) -> Any:
-        """The pipeline that was serialised, from its text or from a file. `kwargs` are arguments of Pipeline to change.
+        """Creates a pipeline from its serialised text or file. `kwargs` replace arguments of the pipeline.
 
-        Reading it executes nothing. If it names functions of the user's, give them in `functions`, by these names; or
-        let them be imported with `import_functions`, or unpickled with `unpickle` if they are embedded: both execute
-        what the one who wrote it chose.
+        Nothing is executed by default. If the text names the user's functions, pass them in `functions`, by these
+        names, or set `import_functions` to import them, or `unpickle` if they are embedded. The last two execute code
+        that the author of the text chose.
         """
         content = serialization.parsed(serialized_pipeline, filename)
         known = serialization.functions_of(content, functions or {}, import_functions, unpickle)
         return serialization.made_of(Pipeline, content, known, kwargs)
 
     def deserialize_and_build(self, serialized_pipeline: str | bytes) -> None:
-        """Takes over a serialised pipeline and builds it."""
+        """Replaces this pipeline by a serialised one and builds it."""
         pipe = type(self).deserialize(serialized_pipeline)
         self.__dict__.update(pipe.__dict__)
         self.build()
@@ -338,49 +338,49 @@ class Pipeline(Configured, GraphBuilder):
         return reports.metas((n.name, plan.source_op(n)) for n in plan.sources)
 
     def epoch_size(self, name: str | None = None) -> Any:
-        """Samples in an epoch of the reader called `name`, over all shards; without a name a dictionary of all readers.
-        With `pad_last_batch` the samples that make all shards equally long are counted too."""
+        """The number of samples in an epoch of the reader `name`, over all shards; without a name, a dictionary of all
+        readers. Samples that `pad_last_batch` adds to make all shards equally long are included."""
         metas = self._metas()
         if name is not None:
             return reports.meta(metas, name)["epoch_size_padded"]
         return {k: m["epoch_size_padded"] for k, m in metas.items()}
 
     def reader_meta(self, name: str | None = None) -> dict[str, Any]:
-        """What a reader tells about itself: epoch_size, epoch_size_padded, number_of_shards, shard_id,
-        pad_last_batch, stick_to_shard."""
+        """A reader's epoch_size, epoch_size_padded, number_of_shards, shard_id, pad_last_batch and stick_to_shard;
+        without a name, those of all readers by name."""
         metas = self._metas()
         return dict(metas if name is None else reports.meta(metas, name))
 
     def errors(self) -> list[SampleError]:
-        """All bad samples so far: source, operator, reason, iteration, sample, action. A pipeline that goes on from a
-        checkpoint lists the last eight of those before it; `max_errors` counts them all."""
+        """All bad samples so far: source, operator, reason, iteration, sample and action of each. After a checkpoint is
+        restored, the list begins with the last eight from before it; `max_errors` counts all of them."""
         return sorted(self._settings.policy.errors, key=lambda e: (e.iteration, e.sample))
 
     def explain(self, program: bool = False) -> str:
-        """The plan: stages, chains, what stays in scratch memory, what is decoded or computed only in part. With
-        `program` also the column programs that plan batches: made when a few batches of one kind have come."""
+        """Describes the plan: stages, chains, which results stay in scratch memory, what is decoded or computed only in
+        part. With `program`, also the column programs that plan batches; they exist after a few batches."""
         plan, r = self._built(), self._runner
         return report.explain(plan, r.threads, r.made_ahead(), r.together, program, r.tried, r.parts)
 
     def stats(self) -> Any:
-        """Time and share of every operator, samples/s, waiting time, and what limits the speed, in a sentence. Prints
-        as a table; a dictionary by `as_dict()`."""
+        """Time and share of every operator, samples per second, waiting times, and a sentence that says what limits the
+        speed. Prints as a table; `as_dict()` returns a dictionary."""
         return report.table(self._built(), self._runner.statistics, self._runner.threads)
 
     def reset_stats(self) -> None:
         self._runner.statistics.reset()
 
     def ceiling(self, batches: int | None = None) -> Ceiling:
-        """How fast a training would be if the pipeline cost nothing: see `Ceiling`; epochs end after `batches`."""
+        """Measures how fast training would be if the pipeline cost nothing (`Ceiling`); an epoch has `batches`."""
         self._ready()
         return Ceiling(self._runner, batches)
 
     def trace(self, path: str | os.PathLike) -> None:
-        """Writes when each stage of the last batches ran, on which thread, to `path`: for Perfetto or chrome://tracing."""
+        """Writes a trace of the last batches, with all stages and threads, for Perfetto or chrome://tracing."""
         timeline.write_trace(self._built(), self._runner.statistics, path)
 
     def report(self, path: str | os.PathLike, outputs: Sequence[Any] = ()) -> None:
-        """Writes a page for a browser: limits, times, graph, plan, bad samples, pictures of `outputs`."""
+        """Writes an HTML report: what limits the speed, times, graph, plan, bad samples, pictures of `outputs`."""
         page.write(self, path, outputs)
 
     def _repr_html_(self) -> str:
@@ -391,7 +391,7 @@ class Pipeline(Configured, GraphBuilder):
         reports.write_dot(self._built(), filename)
 
     def external_source_shm_statistics(self) -> dict[str, list[int]]:
-        """Bytes of shared memory per batch on its way, `capacities`, and per sample, `per_sample_capacities`."""
+        """Bytes of shared memory of each batch in flight (`capacities`), and per sample (`per_sample_capacities`)."""
         return python_workers.memory(self._workers, self.max_batch_size)
 
     def __repr__(self) -> str:
