@@ -169,7 +169,8 @@ def main() -> None:
         measure.machine(),
         f"{len(files(o, 'photos500'))} + {len(files(o, 'photos1280'))} photographs, batch {o.batch}, "
         f"{o.threads} threads, medians of {o.rounds} "
-        f"interleaved runs of {o.seconds:g} s, with the least and the most. {measure.versions('nvidia-dali-cuda130', 'torch', 'pillow', 'numpy')}.",
+        f"interleaved runs of {o.seconds:g} s, with the least and the most. "
+        f"{measure.versions('nvidia-dali-cuda130', 'torch', 'pillow', 'numpy')}.",
         "Written by `bench/images_cpu.py`.",
         "",
         "| | images/s | least | most | resident MB | CPU s per 1000 images |",
