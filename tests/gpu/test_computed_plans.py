@@ -7,7 +7,7 @@ from planned_batches import Feed, N, check, columns, images, planted, unchecked_
 
 from more_traced_cases import FRAMES, LATER
 from penstock import fn, pipeline_def, types
-from penstock.exec.cpu import plan_memory
+from penstock.core import plan_memory
 from penstock.exec.gpu import chain as gpu_chain
 from penstock.exec.gpu import plan as gpu_plan
 from penstock.pipeline import PipelineError
@@ -167,13 +167,13 @@ def test_a_bad_sample_between_computed_batches():
 
 def unread_columns(monkeypatch):
     """Arguments of the first batch stand for those of all."""
-    begin = plan_memory.BoundPlan.__init__
+    finish = plan_memory.TracedPlan.finish
 
-    def without(self, *arguments):
-        begin(self, *arguments)
-        self._columns = []
+    def without(self):
+        finish(self)
+        self._given = []
 
-    monkeypatch.setattr(plan_memory.BoundPlan, "__init__", without)
+    monkeypatch.setattr(plan_memory.TracedPlan, "finish", without)
 
 
 def sizes_of_the_first(monkeypatch):

@@ -119,10 +119,10 @@ def _programs(chain: Chain) -> list[str]:
         by_rules = [n.op.display_name() for n in chain.nodes if not n.op.traced]
         return [f"by rules: {', '.join(by_rules) or 'PENSTOCK_PLAN is set'}"]
     lines = [f"by rules: {why} ({times} x)" for why, times in chain.programs.untraceable.items()]
-    for program in chain.programs.programs():
+    for plan in chain.programs.plans():
         lines += [
-            "program for batches of n samples:",
-            *(f"    {line}" for line in str(program.made.program).splitlines()),
+            f"program for batches of {plan.n} samples or frames:",
+            *(f"    {line}" for line in str(plan.program).splitlines()),
         ]
     return lines or ["by rules until a few batches of one kind have come"]
 

@@ -86,7 +86,7 @@ class Joined:
         seen: dict[Any, tuple] = {}
         for part, plan, _ in planned:
             for name, e in (*zip(self.outputs, part.gives), *part.merged.items()):
-                spec = plan.at.specs.get(e)
+                spec = plan.specs.get(e)
                 if spec is not None:
                     form = spec.dtype, spec.ndim, spec.layout
                     if seen.setdefault(name, form) != form:
@@ -97,7 +97,7 @@ class Joined:
         """Memory for the outputs of all samples."""
         wholes = []
         for i in range(len(self.outputs)):
-            specs = [plan.at.specs[part.gives[i]] for part, plan, _ in planned]
+            specs = [plan.specs[part.gives[i]] for part, plan, _ in planned]
             shape = np.empty((n, specs[0].ndim), "i8")
             for spec, (_, _, sub) in zip(specs, planned):
                 shape[sub.within] = spec.shape

@@ -12,15 +12,14 @@ import numpy as np
 from ...core import kernels
 from ...core.batch import Spec
 from ...core.dtypes import from_numpy
+from ...core.plan_memory import PlanMemory
 from ...core.rows import TENSOR, ArgumentRows
 from ...core.traced import plain
 from ...gpu.driver import OutOfDeviceMemory
 from ...gpu.launch import Call, Fusion, Launch
-from ...gpu.source import OddBatch
 from ..arguments import Resolver
 from ..context import Context, explain_failure
 from ..cpu.chain import Chain
-from ..cpu.plan_memory import PlanMemory
 from ..cpu.segment import Segment
 from ..cpu.wiring import Edge, Wiring
 from ..frames import check_frames
@@ -65,19 +64,18 @@ class GpuChain(Chain):
         told = f"{error}.\nWhat was asked for: {', '.join(parts)}" if asked else str(error)
         return explain_failure(ctx, node, MemoryError(told))
 
-    def lay_out(self, segment: Segment, to: Any) -> None:
-        segment.narrow()
-        wiring, specs, frames = self.wiring, segment.specs, segment.sample_of
-        launches = to.launches = self._launches(segment.fill_rows(to), specs, segment.ctx.n)
-        to.compiled_in = _compiled_in(launches)
+    def lay_out(self, segment: Segment) -> None:
+        wiring, specs, to = self.wiring, segment.specs, segment.to
+        frames = to.sample_of(segment.ctx)
+        launches = to.launches = self._launches(segment.fill_rows(), specs, segment.ctx.n)
         to.more["scratch"] = [x.reshape(1) for x in {id(x): x for of in launches for x in of.more_scratch}.values()]
         for e in (*wiring.allocated, *self._tensors(launches)):
             root = wiring.root.get(e, e)
             try:
                 if root not in to.rows:
-                    to.rows[root], to.about[root] = _lay_out(segment.native, specs[root], frames)
+                    to.rows[root], to.about[root] = _lay_out(to.native, specs[root], frames)
                 if e not in to.rows:
-                    to.rows[e] = _seen_rows(segment.native, specs[e], to.rows[root]["data"], frames)
+                    to.rows[e] = _seen_rows(to.native, specs[e], to.rows[root]["data"], frames)
             except (MemoryError, ValueError) as error:
                 raise segment.explained(next(n for n in self.nodes if n.number == e[0]), error) from None
         for e in self._shapes(launches):
@@ -85,10 +83,10 @@ class GpuChain(Chain):
         for e in self._seen:
             root = wiring.root[e]
             begins = to.rows[root]["data"] if root in wiring.root else 0
-            to.views[e] = _seen_rows(segment.native, specs[e], begins, frames)
+            to.views[e] = _seen_rows(to.native, specs[e], begins, frames)
 
     def _launches(self, called: list[tuple[kernels.Kernel, Any]], specs: Any, n: int) -> list[Launch]:
-        """Those of kernels with their rows of arguments. What decides is checked by a program if they are traced."""
+        """Those of kernels with their rows of arguments. What decides is checked by the program if rows are traced."""
         if not called:
             return []
         calls = [Call(kernel.path, outs, ins, args) for (kernel, args), (outs, ins) in zip(called, self._numbers)]
@@ -106,16 +104,7 @@ class GpuChain(Chain):
         return [self._edges[t] for x in launches for t in x.shapes]
 
     def plan_of(self, ctx: Context, at: PlanMemory) -> GpuPlan:
-        """Raises OddBatch if a plan for this batch is not good for others that its program plans."""
         wiring, specs, launches = self.wiring, at.specs, at.launches
-        if launches is None:
-            called = [(kernel, rows.array) for kernel, rows in zip(at.kernels, at.arguments)]
-            launches = self._launches(called, specs, ctx.n)
-            if _compiled_in(launches) != at.compiled_in:
-                raise OddBatch("the launches for this batch are not those that were traced")
-            for e in self._shapes(launches):
-                if e not in at.shapes:
-                    at.described(e, specs[e])
         memory = {e: OUTPUTS + k for k, e in enumerate(wiring.allocated)}
         inner = _slots(wiring, [self._tensors([x]) for x in launches], memory)
         image, starts, begun, session = Image(), [], set(), ctx.gpu.session
@@ -146,12 +135,6 @@ class GpuChain(Chain):
         numbers, most = [n.number for n in self.nodes], max((x.scratch for x in launches), default=0)
         slots = [[at.about[e] for e in slot] for slot in inner]
         return GpuPlan(session, numbers, self.inputs, ctx.n, image, starts, most, at.more["scratch"], slots, outputs)
-
-
-def _compiled_in(launches: Sequence[Launch]) -> list[tuple | None]:
-    """What has to be the same in each plan of a program. For smaller samples less may be chosen, which is not enough
-    for others that pass the checks. Bytes of scratch memory follow from that, or from the grid."""
-    return [None if x.only_time else (x.source, x.block, x.shared, x.zero) for x in launches]
 
 
 def _size(nbytes: int) -> str:
