@@ -191,8 +191,8 @@ def one_slot(monkeypatch):
         memory.update((e, gpu_plan.OUTPUTS + len(wiring.allocated)) for e in memory.keys() - before)
         return [[e for slot in found for e in slot]] if found else []
 
-    real = gpu_chain._slots
-    monkeypatch.setattr(gpu_chain, "_slots", slots)
+    real = gpu_plan._slots
+    monkeypatch.setattr(gpu_plan, "_slots", slots)
 
 
 PLANTED = [
