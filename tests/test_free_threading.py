@@ -156,7 +156,7 @@ def test_plans_are_used_by_one_batch_at_a_time():
         n, values = 4, {}
 
     planner, busy = Planner(), set()
-    cache, taken = PlanCache(planner), []
+    cache, taken = PlanCache(planner, is_traced=True), []
 
     def work(_):
         for _ in range(200):
@@ -166,7 +166,7 @@ def test_plans_are_used_by_one_batch_at_a_time():
                 busy.add(plan)
                 taken.append(plan)
                 busy.remove(plan)
-                cache.give_back(plan)
+                cache.done(plan)
 
     in_many(work)
     assert len(taken) > 4 * len(set(taken))

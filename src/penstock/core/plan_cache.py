@@ -7,7 +7,9 @@ the rules run. Rules that can't be traced go on running; `Pipeline.stats` tells 
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
 import weakref
 from typing import Any, Protocol
 
@@ -21,7 +23,7 @@ _KINDS = 256  # kinds and sizes that are remembered
 _KEPT_ROWS = 16384  # plans are kept for so many rows in total
 
 
-def rules_only() -> bool:
+def _rules_only() -> bool:
     """Whether the environment asks that the operators' rules plan every batch (`PENSTOCK_PLAN=rules`): to find out
     whether a wrong result comes from a plan that was used again."""
     how = os.environ.get("PENSTOCK_PLAN", "")
@@ -51,21 +53,42 @@ class _Kind:
 
 
 class PlanCache:
-    """The plans of one chain or decoder, by kind and size of batches."""
+    """Plans the batches of one chain or decoder, and keeps plans by kind and size."""
 
-    def __init__(self, planner: Planner):
+    def __init__(self, planner: Planner, is_traced: bool):
+        """If it is not traced, rules plan all batches."""
         self._planner: Planner = weakref.proxy(planner)  # whose plans these are
+        self.is_traced = is_traced and not _rules_only()
         self._kinds: dict[tuple, _Kind] = {}
+        self.counts = {"by program": 0, "by rules": 0}  # how many batches were planned
+        self._counting = threading.Lock()
         self.untraceable: dict[str, int] = {}  # why rules have to run, and how often that was found
 
-    def plans(self) -> list[TracedPlan]:
-        """One of each kind and size, of those that are not in use."""
+    def plan(self, kind: tuple | None, ctx: BatchContext) -> PlanMemory:
+        """The plan of a batch, `made`. Whoever has run it is `done` with it. A `kind` of None is not traced."""
+        if kind is not None and self.is_traced and ctx.n:
+            with contextlib.suppress(MemoryError):  # of which the rules say what it was for
+                traced = self.take(kind, ctx)
+                if traced is not None:
+                    return traced
+        plan = PlanMemory()
+        self._planner.fill(plan, ctx)
+        plan.made = self._planner.plan_of(ctx, plan)
+        return plan
+
+    def done(self, plan: PlanMemory) -> None:
+        """Keeps a plan of a program for the next batch."""
+        with self._counting:
+            self.counts["by program" if isinstance(plan, TracedPlan) else "by rules"] += 1
+        if isinstance(plan, TracedPlan):
+            self._kind(plan.kind, plan.n).idle.append(plan)
+
+    def programs(self) -> list[TracedPlan]:
+        """A plan of each kind and size, of those that are not in use."""
         return [of.idle[-1] for of in list(self._kinds.values()) if of.idle]
 
-    def take(self, kind: tuple | None, ctx: BatchContext) -> TracedPlan | None:
-        """The plan of a batch, `made`; None if rules have to make it. Whoever has run it gives it back."""
-        if kind is None or not ctx.n:
-            return None
+    def take(self, kind: tuple, ctx: BatchContext) -> TracedPlan | None:
+        """The plan of a batch by a program; None if rules have to make it."""
         of = self._kind(kind, ctx.n)
         if of.vain >= _PATIENCE:
             return None
@@ -80,14 +103,10 @@ class PlanCache:
             return plan
         of.vain += 1
         if of.vain < _PATIENCE:
-            self.give_back(plan)
+            of.idle.append(plan)
         else:
             self._give_up(of)
         return None
-
-    def give_back(self, plan: TracedPlan) -> None:
-        """Keeps a plan for the next batch."""
-        self._kind(plan.kind, plan.n).idle.append(plan)
 
     def _kind(self, kind: tuple, n: int) -> _Kind:
         of = self._kinds.get((kind, n))

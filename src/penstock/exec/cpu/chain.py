@@ -5,14 +5,13 @@ in one native call."""
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from typing import Any
 
 from ...core import kernels
 from ...core.batch import Spec
-from ...core.plan_cache import PlanCache, rules_only
-from ...core.plan_memory import PlanMemory, TracedPlan
+from ...core.plan_cache import PlanCache
+from ...core.plan_memory import PlanMemory
 from ...graph.node import Node
 from ..arguments import Resolver, data_of
 from ..context import Context
@@ -66,11 +65,8 @@ class Chain:
         self.links = [Link(n, resolvers[n.number], not n.inputs or inputs_of(n)[0] in lone) for n in nodes]
         self.wiring = Wiring(nodes, needed)
         self.inputs = [e for e in dict.fromkeys(reads) if e not in self.wiring.root]
-        can_be_traced = not rules_only() and all(link.op.traced for link in self.links)
-        self.programs = PlanCache(self) if can_be_traced else None  # None if rules plan all batches
+        self.plans = PlanCache(self, all(link.op.traced for link in self.links))
         self._drawing = [link.resolver for link in self.links if link.draws]
-        self.plans = {"by program": 0, "by rules": 0}  # how many batches were planned
-        self._counting = threading.Lock()
         self._divisions: dict[tuple, int] = {}  # kinds of batches that are planned in two parts: where
         self._parts: dict[int, tuple[Chain, Chain]] = {}
 
@@ -99,7 +95,7 @@ class Chain:
                 part.run(ctx, pool)
             return
         plan.made.run(rows, pool, begin)
-        self.done(plan)
+        self.plans.done(plan)
         if isinstance(rows, FrameContext):
             named = origins(self.links, self.inputs, ctx.values)
             rows.publish(self.wiring.wanted, named, self._frames_of_none(rows))
@@ -136,32 +132,16 @@ class Chain:
         return tuple(kind)
 
     def plan(self, rows: Context) -> PlanMemory:
-        """The plan of a batch, by a program or by rules. Whoever has run it is `done` with it. Raises Divided if the
-        chain needs two."""
-        kind = None
-        if self.programs is not None:
-            kind = self.kind(rows)
-            if kind in self._divisions:
-                raise Divided(self._divisions[kind])
-            with contextlib.suppress(MemoryError):  # of which the rules say what it was for
-                traced = self.programs.take(kind, rows)
-                if traced is not None:
-                    return traced
-        plan = PlanMemory()
+        """The plan of a batch. Whoever has run it tells `plans`. Raises Divided if the chain needs two."""
+        kind = self.kind(rows) if self.plans.is_traced else None
+        if kind in self._divisions:
+            raise Divided(self._divisions[kind])
         try:
-            self.fill(plan, rows)
+            return self.plans.plan(kind, rows)
         except Divided as divided:
             if kind is not None:
                 self._divisions[kind] = divided.at
             raise
-        plan.made = self.plan_of(rows, plan)
-        return plan
-
-    def done(self, plan: PlanMemory) -> None:
-        with self._counting:
-            self.plans["by program" if isinstance(plan, TracedPlan) else "by rules"] += 1
-        if isinstance(plan, TracedPlan) and self.programs is not None:
-            self.programs.give_back(plan)
 
     def fill(self, to: PlanMemory, rows: Context) -> None:
         """Has the rules put all that the plan of a batch needs into a PlanMemory."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from ....core import dtypes, kernels
 from ....core.batch import Batch, Spec
-from ....core.plan_cache import PlanCache, rules_only
-from ....core.plan_memory import BatchContext, PlanMemory, TracedPlan
+from ....core.plan_cache import PlanCache
+from ....core.plan_memory import BatchContext, PlanMemory
 from ....core.rows import TENSOR, address, allocate
 from ....gpu.batch import DeviceBatch
 from ....gpu.session import GpuPass
@@ -95,25 +95,12 @@ class Planner:
 
     def __init__(self, call: StageCall):
         self.call = call
-        can_be_traced = call.op.traced and not call.data_arguments and len(call.inputs) == 1 and not rules_only()
-        self._programs = PlanCache(self) if can_be_traced else None
+        self.plans = PlanCache(self, call.op.traced and not call.data_arguments and len(call.inputs) == 1)
 
     def plan(self, batch: StageBatch) -> PlanMemory:
-        """Raises what is wrong with the samples. Its `made` are Pictures; who has decoded them is `done` with it."""
-        ctx = batch.context
-        if self._programs is not None:
-            spec = batch.inputs[0].spec
-            traced = self._programs.take((spec.ndim, spec.dtype, spec.layout), ctx)
-            if traced is not None:
-                return traced
-        plan = PlanMemory()
-        self.fill(plan, ctx)
-        plan.made = self.plan_of(ctx, plan)
-        return plan
-
-    def done(self, plan: PlanMemory) -> None:
-        if isinstance(plan, TracedPlan) and self._programs is not None:
-            self._programs.give_back(plan)
+        """Raises what is wrong with the samples. Its `made` are Pictures; who has decoded them tells `plans`."""
+        spec = batch.inputs[0].spec
+        return self.plans.plan((spec.ndim, spec.dtype, spec.layout), batch.context)
 
     def fill(self, to: PlanMemory, rows: BatchContext) -> None:
         """Has the rules say what becomes of the inputs."""
