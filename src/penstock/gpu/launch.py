@@ -26,7 +26,7 @@ from .access import (
 )
 from .source import Kind, OddBatch, Step, places, run_length, runs, write
 
-MAX_TENSORS, MAX_ARGS = 16, 12
+MAX_TENSORS, MAX_ARGS = 16, 12  # of `struct Launch` in kernels/core/gpu.h
 _MOST_LOCALS = 6
 _THREADS, _UNROLL = 256, 4
 _MOST_ROWS_OF_BLOCKS = 65535  # gridDim.y
