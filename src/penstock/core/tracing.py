@@ -62,10 +62,6 @@ class Native:
         self.call(f"{of_floats}cosines_and_sines", radians, radians.size, at_cosine, at_sine)
         return cosine, sine
 
-    def constant(self, x: Any) -> Any:
-        """The same array, which a rule goes on computing with."""
-        return x
-
     def call(self, name: str, *arguments: Any) -> int:
         """The result of a function of `library()`. Arrays are read only, in row-major order; what is written to is
         given by its address."""
@@ -108,6 +104,7 @@ class Tracer(Native):
         return memory, self.store(memory, INPUT, name)
 
     def constant(self, x: Any) -> Any:
+        """The same array, as a column for a rule to go on computing with."""
         return Traced(self, x, None) if isinstance(x, np.ndarray) and x.ndim else x
 
     def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[Any, Any]:

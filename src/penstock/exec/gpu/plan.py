@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +24,7 @@ from ...gpu.launch import MAX_ARGS, MAX_TENSORS
 from ...gpu.memory import Block
 from ...gpu.session import GpuPass, Session
 from ..context import Context, Timing
-from ..cpu.wiring import Edge, Wiring
+from ..cpu.wiring import Edge, share_slots
 from ..origins import Origin, names_of, origins
 
 if TYPE_CHECKING:
@@ -105,9 +105,12 @@ class GpuPlan:
         wiring, self.session = chain.wiring, ctx.gpu.session
         self.numbers, self._inputs = [n.number for n in chain.nodes], chain.inputs
         memory = {e: OUTPUTS + k for k, e in enumerate(wiring.allocated)}
-        slots = _slots(wiring, [chain.tensors([x]) for x in at.launches], memory)
+        slots = share_slots([wiring.inner(chain.tensors([x])) for x in at.launches])
+        memory.update((e, OUTPUTS + len(wiring.allocated) + k) for e, k in slots.items())
         # What is told about tensors within the chain: by slots of the workspace, which they have in turn.
-        self._inner = [[at.about[e] for e in slot] for slot in slots]
+        self._inner: list[list[np.ndarray]] = [[] for _ in set(slots.values())]
+        for e, k in slots.items():
+            self._inner[k].append(at.about[e])
         # Bytes of the workspace that all launches share, at least, and arrays (1,) of such bytes.
         self._scratch, self._more_scratch = max((x.scratch for x in at.launches), default=0), at.more["scratch"]
         image = Image()
@@ -132,7 +135,7 @@ class GpuPlan:
         self._started, self._n_rows = len(starts), sum(len(o.rows) for o in outputs)
         self._alive = arrays, alive
         self._of_inputs, self._of_outputs = ctypes.c_uint64 * len(self._inputs), ctypes.c_uint64 * len(outputs)
-        self._of_memory = ctypes.c_uint64 * (OUTPUTS + len(self._makes) + len(slots))
+        self._of_memory = ctypes.c_uint64 * (OUTPUTS + len(self._makes) + len(self._inner))
 
     def _placed(self) -> tuple[int, list[int], list[Spec], list[int]]:
         """For a batch: bytes of the image with the workspace, bytes and specs of the batches given out, and where in
@@ -274,25 +277,3 @@ def _add_arguments(image: Image, kernel: kernels.Kernel, rows: ArgumentRows, poi
     for field in pointers:
         image.points(at + fields[field][1], step, n)
     return at
-
-
-def _slots(wiring: Wiring, tensors: Sequence[list[Edge]], memory: dict[Edge, int]) -> list[list[Edge]]:
-    """Of the `tensors` of each launch those that are read within the chain only, by slots of the workspace, whose
-    numbers are put into `memory`. A slot is used again as soon as its content has been read for the last time."""
-    roots = [[wiring.root.get(e, e) for e in of_launch] for of_launch in tensors]
-    last = {root: i for i, of_launch in enumerate(roots) for root in of_launch}
-    slots: list[list[Edge]] = []
-    free: list[int] = []
-    first = OUTPUTS + len(wiring.allocated)
-    for i, of_launch in enumerate(roots):
-        for root in of_launch:
-            if root in wiring.root and root not in memory:
-                if not free:
-                    free.append(len(slots))
-                    slots.append([])
-                k = free.pop()
-                slots[k].append(root)
-                memory[root] = first + k
-        done = {root for root in of_launch if last[root] == i and memory.get(root, 0) >= first}
-        free += [memory[root] - first for root in done]
-    return slots
