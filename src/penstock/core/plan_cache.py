@@ -18,7 +18,7 @@ from .traced import Untraceable
 
 _WAIT = 2  # batches of a kind and size before it is traced, which takes longer than the rules
 _PATIENCE = 8  # batches one after the other for which a program was of no use
-_ATTEMPTS = 8  # how often a kind and size is given up before it is left to the rules
+_ATTEMPTS = 8  # how often tracing a kind and size may be in vain
 _KINDS = 256  # kinds and sizes that are remembered
 _KEPT_ROWS = 16384  # plans are kept for so many rows in total
 
@@ -102,10 +102,12 @@ class PlanCache:
                 plan.made = self._planner.plan_of(ctx, plan)
             return plan
         of.vain += 1
-        if of.vain < _PATIENCE:
-            of.idle.append(plan)
-        else:
-            self._give_up(of)
+        of.idle.append(plan)
+        if of.vain >= _PATIENCE:
+            of.attempts += 1
+            if of.attempts < _ATTEMPTS:  # the batch that was traced was perhaps an odd one
+                of.idle.clear()
+                of.vain = of.seen = 0
         return None
 
     def _kind(self, kind: tuple, n: int) -> _Kind:
@@ -115,13 +117,6 @@ class PlanCache:
                 self._kinds.pop(next(iter(list(self._kinds))), None)
             of = self._kinds.setdefault((kind, n), _Kind())
         return of
-
-    def _give_up(self, of: _Kind) -> None:
-        """The batches that were traced were perhaps odd ones, so that others are traced, unless that has been tried."""
-        of.attempts += 1
-        if of.attempts < _ATTEMPTS:
-            of.idle.clear()
-            of.vain = of.seen = 0
 
     def _traced(self, of: _Kind, kind: tuple, ctx: BatchContext) -> TracedPlan | None:
         """A new plan, made by tracing the rules for this batch."""
@@ -133,12 +128,12 @@ class PlanCache:
             self._planner.fill(plan, ctx)
             plan.finish()
             plan.made = self._planner.plan_of(ctx, plan)
-        except Untraceable as e:
-            of.vain = _PATIENCE
-            self.untraceable[str(e)] = self.untraceable.get(str(e), 0) + 1
-            return None
-        except Exception:  # which the rules raise again, with an explanation
-            self._give_up(of)
+        except Exception as e:  # which the rules raise again, with an explanation, if it is not about the program
+            of.attempts += 1
+            if isinstance(e, Untraceable) or of.attempts >= _ATTEMPTS:
+                why = str(e) if isinstance(e, Untraceable) else f"{type(e).__name__}: {e}"
+                self.untraceable[why] = self.untraceable.get(why, 0) + 1
+                of.vain = _PATIENCE
             return None
         self._forget(ctx.n)
         return plan
