@@ -139,34 +139,34 @@ def test_living_objects_are_listed_while_others_begin_and_end():
     assert not list(living) and x is None
 
 
-@pytest.mark.parametrize("at_once", [False, True])
-def test_a_kind_of_batch_is_traced_whoever_counts(at_once):
-    """Batches are planned by several threads; however their counts fall, one of them traces and the rest have the
-    program."""
-    from penstock.exec.cpu import plan_cache
+def test_plans_are_used_by_one_batch_at_a_time():
+    from penstock.core.plan_cache import PlanCache
 
     class Planner:
-        traced = 0
+        def fill(self, to, rows):
+            pass
 
-        def trace(self, ctx, trace):
-            Planner.traced += 1
-            raise plan_cache.Untraceable("as the test wants")
+        def plan_of(self, ctx, at):
+            return self
 
-    planner = Planner()
-    cache = plan_cache.PlanCache(planner, ())
+        def fits(self, ctx):
+            return True
 
     class Batch:
-        n, frames, values, gpu = 4, None, {}, None
+        n, values = 4, {}
 
-    kind = plan_cache._Kind(("kind",))
-    cache._kinds[kind.key] = kind
-    # As it is where two threads have both read a count, and both written the next but one.
-    kind.seen = plan_cache._WAIT + 1 if at_once else 0
-    part = type("Part", (Batch,), {"within": None})
-    real, plan_cache.ScopedContext = plan_cache.ScopedContext, lambda ctx, rows: part()
-    try:
-        for _ in range(4):
-            assert cache.take(kind.key, Batch()) is None
-    finally:
-        plan_cache.ScopedContext = real
-    assert Planner.traced == 1
+    planner, busy = Planner(), set()
+    cache, taken = PlanCache(planner, is_traced=True), []
+
+    def work(_):
+        for _ in range(200):
+            plan = cache.take(("kind",), Batch())
+            if plan is not None:
+                assert plan not in busy
+                busy.add(plan)
+                taken.append(plan)
+                busy.remove(plan)
+                cache.done(plan)
+
+    in_many(work)
+    assert len(taken) > 4 * len(set(taken))

@@ -66,18 +66,6 @@ MAY_IMPORT = {
 }
 
 
-# Decided, and why.
-EXCEPTIONS = {
-    # Decoders find their plans again as chains do.
-    "operators/decode/gpu/pictures.py": {
-        "exec.context",
-        "exec.cpu.plan_cache",
-        "exec.cpu.plan_memory",
-        "exec.cpu.plan_trace",
-    },
-}
-
-
 def imports(path: Path) -> list[tuple[str, int]]:
     """The modules that a file imports, absolute, with the line."""
     package = path.relative_to(SOURCE).parent.parts
@@ -115,7 +103,6 @@ def test_imports_point_one_way():
         within = path.relative_to(PACKAGE)
         here = within.parts[0].removesuffix(".py").replace("__init__", "")
         allowed = MAY_IMPORT["operators.gpu" if here == "operators" and within.parts[2:3] == ("gpu",) else here]
-        allowed = allowed | EXCEPTIONS.get(within.as_posix(), set())
         for module, line in imports(path):
             there = part_of(module)
             if there is None or there == here:

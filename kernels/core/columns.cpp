@@ -49,20 +49,26 @@ enum Operation : int32_t {
   kClip,
 };
 
+// Which types an operation is for.
+template <class T>
+struct For {
+  static constexpr bool any = true, bools = std::is_same_v<T, bool>, numbers = !bools;
+  static constexpr bool floats = std::is_floating_point_v<T>, bits = !floats, integers = numbers && bits;
+};
+
 constexpr int kOperands = 4;  // the output, then up to three inputs
-constexpr int kMostAxes = 8;
 
 // Extents of the output, and the distances in bytes of neighbours along each axis, of the output and of the inputs.
 struct Layout {
   int64_t ndim;
-  int64_t extent[kMostAxes];
-  int64_t stride[kOperands][kMostAxes];
+  int64_t extent[kMaxDims];
+  int64_t stride[kOperands][kMaxDims];
 };
 
 template <class Out, class A, class B, class C, class F>
 void each(const Layout &l, char *out, const char *a, const char *b, const char *c, F f) {
   const int last = (int)l.ndim - 1;
-  int64_t at[kMostAxes] = {};
+  int64_t at[kMaxDims] = {};
   while (true) {
     char *o = out;
     const char *x = a, *y = b, *z = c;
@@ -102,159 +108,67 @@ bool is_nan(T x) {
   return x != x;
 }
 
+// Of an operation: the types that it is for, the type of the result, and what it is of elements x (and y).
+#define TWO(name, types, Result, expression)                                                                  \
+  case name:                                                                                                  \
+    if constexpr (For<T>::types)                                                                              \
+      each<Result, T, T, uint8_t>(l, out, a, b, out, [](T x, T y, uint8_t) { return (Result)(expression); }); \
+    return For<T>::types
+#define ONE(name, types, Result, expression)                                                         \
+  case name:                                                                                         \
+    if constexpr (For<T>::types)                                                                     \
+      each<Result, T, uint8_t, uint8_t>(l, out, a, out, out,                                         \
+                                        [](T x, uint8_t, uint8_t) { return (Result)(expression); }); \
+    return For<T>::types
+
 template <class T>
-struct Computing {
-  const Layout &l;
-  char *out;
-  const char *a, *b, *c;
-
-  template <class Out, class F>
-  void binary(F f) const {
-    each<Out, T, T, uint8_t>(l, out, a, b, out, [&](T x, T y, uint8_t) { return (Out)f(x, y); });
-  }
-  template <class Out, class F>
-  void unary(F f) const {
-    each<Out, T, uint8_t, uint8_t>(l, out, a, out, out, [&](T x, uint8_t, uint8_t) { return (Out)f(x); });
-  }
-
-  bool numbers(int32_t operation) const {
-    using Wrapping = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
-    switch (operation) {
-      case kAdd:
-        return binary<T>([](T x, T y) { return (Wrapping)x + (Wrapping)y; }), true;
-      case kSubtract:
-        return binary<T>([](T x, T y) { return (Wrapping)x - (Wrapping)y; }), true;
-      case kMultiply:
-        return binary<T>([](T x, T y) { return (Wrapping)x * (Wrapping)y; }), true;
-      case kMinimum:
-        return binary<T>([](T x, T y) { return is_nan(x) || x <= y ? x : y; }), true;
-      case kMaximum:
-        return binary<T>([](T x, T y) { return is_nan(x) || x >= y ? x : y; }), true;
-      case kNegative:
-        return unary<T>([](T x) { return std::is_integral_v<T> ? (T)(0 - (Wrapping)x) : (T)-x; }), true;
-      case kAbsolute:
-        return unary<T>([](T x) {
-                 if constexpr (std::is_integral_v<T>) return x < 0 ? (T)(0 - (Wrapping)x) : x;
-                 return (T)std::fabs((double)x);
-               }),
-               true;
-      case kClip:
-        each<T, T, T, T>(l, out, a, b, c, [](T x, T low, T high) {
-          const T least = is_nan(x) || x > low ? x : low;
-          return is_nan(least) || least < high ? least : high;
-        });
-        return true;
-      default:
-        return false;
-    }
-  }
-
-  bool integers(int32_t operation) const {
-    if constexpr (std::is_integral_v<T>) {
-      switch (operation) {
-        case kFloorDivide:
-          return binary<T>([](T x, T y) { return floor_divide(x, y); }), true;
-        case kRemainder:
-          return binary<T>([](T x, T y) { return remainder(x, y); }), true;
-        case kAnd:
-          return binary<T>([](T x, T y) { return x & y; }), true;
-        case kOr:
-          return binary<T>([](T x, T y) { return x | y; }), true;
-        case kXor:
-          return binary<T>([](T x, T y) { return x ^ y; }), true;
-        case kInvert:
-          return unary<T>([](T x) { return ~x; }), true;
-        default:
-          break;
-      }
-    }
-    return false;
-  }
-
-  bool floats(int32_t operation) const {
-    if constexpr (std::is_floating_point_v<T>) {
-      switch (operation) {
-        case kDivide:
-          return binary<T>([](T x, T y) { return x / y; }), true;
-        case kCopysign:
-          return binary<T>([](T x, T y) { return std::copysign(x, y); }), true;
-        case kFloor:
-          return unary<T>([](T x) { return std::floor(x); }), true;
-        case kCeil:
-          return unary<T>([](T x) { return std::ceil(x); }), true;
-        case kTrunc:
-          return unary<T>([](T x) { return std::trunc(x); }), true;
-        case kRint:
-          return unary<T>([](T x) { return std::nearbyint(x); }), true;
-        case kSqrt:
-          return unary<T>([](T x) { return std::sqrt(x); }), true;
-        default:
-          break;
-      }
-    }
-    return false;
-  }
-
-  bool comparisons(int32_t operation) const {
-    switch (operation) {
-      case kEqual:
-        return binary<bool>([](T x, T y) { return x == y; }), true;
-      case kNotEqual:
-        return binary<bool>([](T x, T y) { return x != y; }), true;
-      case kLess:
-        return binary<bool>([](T x, T y) { return x < y; }), true;
-      case kLessEqual:
-        return binary<bool>([](T x, T y) { return x <= y; }), true;
-      case kGreater:
-        return binary<bool>([](T x, T y) { return x > y; }), true;
-      case kGreaterEqual:
-        return binary<bool>([](T x, T y) { return x >= y; }), true;
-      case kIsNan:
-        return unary<bool>([](T x) { return is_nan(x); }), true;
-      case kIsFinite:
-        return unary<bool>([](T x) { return std::is_integral_v<T> || std::isfinite((double)x); }), true;
-      case kIsInf:
-        return unary<bool>([](T x) { return !std::is_integral_v<T> && std::isinf((double)x); }), true;
-      default:
-        return false;
-    }
-  }
-
-  bool chosen(int32_t operation) const {
-    if (operation != kWhere) return false;
-    each<T, bool, T, T>(l, out, a, b, c, [](bool which, T x, T y) { return which ? x : y; });
-    return true;
-  }
-
-  bool run(int32_t operation) const {
-    return numbers(operation) || integers(operation) || floats(operation) || comparisons(operation) ||
-           chosen(operation);
-  }
-};
-
-bool run_on_bools(int32_t operation, const Computing<bool> &with) {
+bool compute(int32_t operation, const Layout &l, char *out, const char *a, const char *b, const char *c) {
+  using Wrapping = std::conditional_t<For<T>::integers, uint64_t, T>;
   switch (operation) {
-    case kAnd:
-    case kLogicalAnd:
-    case kMultiply:
-    case kMinimum:
-      return with.binary<bool>([](bool x, bool y) { return x && y; }), true;
-    case kOr:
-    case kLogicalOr:
-    case kAdd:
-    case kMaximum:
-      return with.binary<bool>([](bool x, bool y) { return x || y; }), true;
-    case kXor:
-    case kLogicalXor:
-    case kNotEqual:
-      return with.binary<bool>([](bool x, bool y) { return x != y; }), true;
-    case kEqual:
-      return with.binary<bool>([](bool x, bool y) { return x == y; }), true;
-    case kLogicalNot:
-    case kInvert:
-      return with.unary<bool>([](bool x) { return !x; }), true;
+    TWO(kAdd, any, T, (Wrapping)x + (Wrapping)y);
+    TWO(kSubtract, numbers, T, (Wrapping)x - (Wrapping)y);
+    TWO(kMultiply, any, T, (Wrapping)x * (Wrapping)y);
+    TWO(kDivide, floats, T, x / y);
+    TWO(kFloorDivide, integers, T, floor_divide(x, y));
+    TWO(kRemainder, integers, T, remainder(x, y));
+    TWO(kMinimum, any, T, is_nan(x) || x <= y ? x : y);
+    TWO(kMaximum, any, T, is_nan(x) || x >= y ? x : y);
+    TWO(kCopysign, floats, T, std::copysign(x, y));
+    TWO(kAnd, bits, T, x & y);
+    TWO(kOr, bits, T, x | y);
+    TWO(kXor, bits, T, x ^ y);
+    TWO(kEqual, any, bool, x == y);
+    TWO(kNotEqual, any, bool, x != y);
+    TWO(kLess, numbers, bool, x < y);
+    TWO(kLessEqual, numbers, bool, x <= y);
+    TWO(kGreater, numbers, bool, x > y);
+    TWO(kGreaterEqual, numbers, bool, x >= y);
+    TWO(kLogicalAnd, bools, bool, x &&y);
+    TWO(kLogicalOr, bools, bool, x || y);
+    TWO(kLogicalXor, bools, bool, x != y);
+    ONE(kNegative, numbers, T, For<T>::floats ? (T)-x : (T)(0 - (Wrapping)x));
+    ONE(kAbsolute, numbers, T, For<T>::floats ? (T)std::fabs((double)x) : x < 0 ? (T)(0 - (Wrapping)x) : x);
+    ONE(kFloor, floats, T, std::floor(x));
+    ONE(kCeil, floats, T, std::ceil(x));
+    ONE(kTrunc, floats, T, std::trunc(x));
+    ONE(kRint, floats, T, std::nearbyint(x));
+    ONE(kSqrt, floats, T, std::sqrt(x));
+    ONE(kIsFinite, numbers, bool, !For<T>::floats || std::isfinite((double)x));
+    ONE(kIsNan, numbers, bool, is_nan(x));
+    ONE(kIsInf, numbers, bool, For<T>::floats &&std::isinf((double)x));
+    ONE(kLogicalNot, bools, bool, !x);
+    ONE(kInvert, bits, T, x ^ (T)-1);
+    case kWhere:
+      return each<T, bool, T, T>(l, out, a, b, c, [](bool which, T x, T y) { return which ? x : y; }), true;
+    case kClip:
+      return each<T, T, T, T>(l, out, a, b, c,
+                              [](T x, T low, T high) {
+                                const T least = is_nan(x) || x > low ? x : low;
+                                return is_nan(least) || least < high ? least : high;
+                              }),
+             true;
     default:
-      return with.chosen(operation);
+      return false;
   }
 }
 
@@ -265,10 +179,8 @@ EXPORT int32_t compute_columns(int32_t operation, int32_t type, const Layout *la
                                const char *b, const char *c) {
   try {
     bool done = false;
-    if (type == BOOL) return run_on_bools(operation, Computing<bool>{*layout, out, a, b, c});
-    for_types<uint8_t, int32_t, int64_t, uint64_t, float, double>(type, [&](auto t) {
-      done = Computing<decltype(t)>{*layout, out, a, b, c}.run(operation);
-    });
+    for_types<uint8_t, int32_t, int64_t, uint64_t, float, double, bool>(
+        type, [&](auto t) { done = compute<decltype(t)>(operation, *layout, out, a, b, c); });
     return done;
   } catch (const std::exception &) {
     return 0;

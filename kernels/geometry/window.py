@@ -34,7 +34,7 @@ def alone(task: Task) -> list[Phase] | None:
     items = out.volumes() // np.maximum(row, 1) * -(-runs // piece)
     shared = f"{out.ndim}, {fills}, {g}, {_THREADS}, {u}, {piece}"
     body = f"copy_window<Chain::Kind::T, {shared}>(l);"
-    return [Phase(body, grid_of(several_each(-(-items * g // _THREADS)), task.n), resident=4, only_time=True)]
+    return [Phase(body, grid_of(several_each(-(-items * g // _THREADS)), task.n), resident=4)]
 
 
 def _fills(args: np.ndarray, out: Spec) -> int:

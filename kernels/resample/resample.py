@@ -31,10 +31,10 @@ def plan(task: Task) -> list[Phase]:
         shrink = np.maximum(1, in_.stored.max(axis=1) // np.maximum(1, 4 * extents.max(axis=1)))
         blocks = -(-height // _ROWS) * across * shrink
         body = f"resample_tiles<To0, From0, Chain, {at_input}, {'true' if sizes else 'false'}>(l);"
-        return [Phase(body, grid_of(blocks, task.n), (threads, 1, 1), _POOL_BYTES, resident=4, only_time=True)]
+        return [Phase(body, grid_of(blocks, task.n), (threads, 1, 1), _POOL_BYTES, resident=4)]
     blocks = -(-extents.prod(axis=1) // 256)
     body = f"resample_places<To0, From0, Chain, {at_input}, {'true' if sizes else 'false'}>(l);"
-    return [Phase(body, grid_of(blocks, task.n), only_time=True)]
+    return [Phase(body, grid_of(blocks, task.n))]
 
 
 def _has_few_taps(task: Task) -> bool:

@@ -30,13 +30,13 @@ def check(rule, *makes, exact=True):
     both = [tracer.input(make(0), "") for make in makes]
     with np.errstate(all="ignore"):
         out = rule(tracer, *(column for _, column in both))
-    runnable = tracer.runnable()
+    made = tracer.program()
     for seed in range(5):
         given = [make(seed) for make in makes]
         for (memory, _), values in zip(both, given):
             memory[...] = values
-        by_numpy = interpret(runnable.program, runnable.memory)
-        assert runnable.run() and by_numpy is not None, str(runnable.program)
+        by_numpy = interpret(made)
+        assert made.run() and by_numpy is not None, str(made)
         with np.errstate(all="ignore"):
             want = rule(IMMEDIATE, *(g.copy() for g in given))
         assert len(out) == len(want)
@@ -46,8 +46,8 @@ def check(rule, *makes, exact=True):
             if exact:
                 assert plain(a).tobytes() == np.ascontiguousarray(b).tobytes()
             np.testing.assert_array_equal(plain(a), b)
-        for value, memory, expected in zip(runnable.program.values, runnable.memory, by_numpy):
-            np.testing.assert_array_equal(memory, expected, err_msg=f"{value} of\n{runnable.program}")
+        for value, expected in zip(made.values, by_numpy):
+            np.testing.assert_array_equal(value.memory, expected, err_msg=f"{value} of\n{made}")
 
 
 BINARY = [n for n in program.OPERATIONS[: program.OPERATIONS.index("negative")]]
@@ -182,12 +182,12 @@ def expected_of(rule, *batches):
     tracer = Tracer()
     memory, x = tracer.input(batches[0], "")
     rule(x)
-    runnable = tracer.runnable()
+    made = tracer.program()
     agrees = []
     for batch in batches:
         memory[...] = batch
-        agrees.append(runnable.run())
-        assert (interpret(runnable.program, runnable.memory) is not None) == agrees[-1]
+        agrees.append(made.run())
+        assert (interpret(made) is not None) == agrees[-1]
     return agrees
 
 
@@ -230,12 +230,12 @@ def test_rows_that_are_not_there_end_a_program():
     tracer = Tracer()
     memory, i = tracer.input(np.array([0, 1]), "")
     tracer.taken(np.arange(3), i)
-    runnable = tracer.runnable()
+    made = tracer.program()
     for wrong in (-1, 3):
         memory[...] = 0, wrong
-        assert not runnable.run()
+        assert not made.run()
     memory[...] = 2, 0
-    assert runnable.run()
+    assert made.run()
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_native_code_has_to_give_what_numpy_gave():
     made = x * 2
     plain(made)[1] = 5
     with pytest.raises(Untraceable, match="native code gives another result for c2 than NumPy"):
-        tracer.runnable()
+        tracer.program()
 
 
 def test_constants_stay_constants():

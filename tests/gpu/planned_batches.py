@@ -4,7 +4,7 @@
 import numpy as np
 
 from penstock import fn, pipeline_def
-from penstock.exec.cpu import plan_cache, plan_trace
+from penstock.core import plan_cache, tracing
 from penstock.exec.gpu import chain as gpu_chain
 
 N = 5
@@ -36,14 +36,14 @@ def run(define, order, monkeypatch, programs=True):
     """The outputs of all batches, as lists of arrays, and how many were planned by a program."""
     computed = []
     with monkeypatch.context() as m:
-        take, made = plan_cache.PlanCache.take, plan_cache.PlanCache._made
-        m.setattr(plan_cache.PlanCache, "take", lambda *a: take(*a) if programs else None)
+        take = plan_cache.PlanCache.take
 
-        def planned(self, plan, ctx):
-            computed.append(made(self, plan, ctx))
-            return computed[-1]
+        def planned(*arguments):
+            plan = take(*arguments) if programs else None
+            computed.append(plan is not None)
+            return plan
 
-        m.setattr(plan_cache.PlanCache, "_made", planned)
+        m.setattr(plan_cache.PlanCache, "take", planned)
         pipe = pipeline_def(lambda: define(Feed(order)), batch_size=N, num_threads=2, device_id=0, seed=7)()
         results = []
         for _ in order:
@@ -85,7 +85,7 @@ def unchecked_launches(monkeypatch):
 
     def unchecked(*arguments):
         with monkeypatch.context() as m:
-            m.setattr(plan_trace.PlanTrace, "expect", lambda *a: None)
+            m.setattr(tracing.Tracer, "expect", lambda *a: None)
             return launches(*arguments)
 
     monkeypatch.setattr(gpu_chain.GpuChain, "_launches", unchecked)

@@ -7,7 +7,7 @@ from planned_batches import Feed, N, check, columns, images, planted, unchecked_
 
 from more_traced_cases import FRAMES, LATER
 from penstock import fn, pipeline_def, types
-from penstock.exec.cpu import plan_memory
+from penstock.core import plan_memory
 from penstock.exec.gpu import chain as gpu_chain
 from penstock.exec.gpu import plan as gpu_plan
 from penstock.pipeline import PipelineError
@@ -167,13 +167,13 @@ def test_a_bad_sample_between_computed_batches():
 
 def unread_columns(monkeypatch):
     """Arguments of the first batch stand for those of all."""
-    begin = plan_memory.BoundPlan.__init__
+    finish = plan_memory.TracedPlan.finish
 
-    def without(self, *arguments):
-        begin(self, *arguments)
-        self._columns = []
+    def without(self):
+        finish(self)
+        self._given = []
 
-    monkeypatch.setattr(plan_memory.BoundPlan, "__init__", without)
+    monkeypatch.setattr(plan_memory.TracedPlan, "finish", without)
 
 
 def sizes_of_the_first(monkeypatch):
@@ -184,15 +184,8 @@ def sizes_of_the_first(monkeypatch):
 
 def one_slot(monkeypatch):
     """All inner tensors lie in the same memory."""
-
-    def slots(wiring, tensors, memory):
-        before = set(memory)
-        found = real(wiring, tensors, memory)
-        memory.update((e, gpu_plan.OUTPUTS + len(wiring.allocated)) for e in memory.keys() - before)
-        return [[e for slot in found for e in slot]] if found else []
-
-    real = gpu_chain._slots
-    monkeypatch.setattr(gpu_chain, "_slots", slots)
+    real = gpu_plan.share_slots
+    monkeypatch.setattr(gpu_plan, "share_slots", lambda steps: dict.fromkeys(real(steps), 0))
 
 
 PLANTED = [

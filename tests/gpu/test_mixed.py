@@ -14,9 +14,8 @@ from PIL import Image, ImageOps
 
 import encoded_images
 from penstock import fn, pipeline_def, types
-from penstock.core import kernels
+from penstock.core import kernels, plan_memory
 from penstock.core.batch import Batch, Spec
-from penstock.exec.cpu import plan_cache
 from penstock.gpu.batch import DeviceBatch
 from penstock.gpu.driver import Device
 from penstock.gpu.memory import pool
@@ -79,19 +78,14 @@ def assert_pixels(got, files, convert=by_pillow):
 def counted(monkeypatch):
     """How many plans were made by rules, and how many by programs."""
     counts = {"rules": 0, "programs": 0}
-    begin, made = pictures.RulesPlan.__new__, plan_cache.PlanCache._made
+    plan = pictures.Planner.plan
 
-    def by_rules(*arguments, **named):
-        counts["rules"] += 1
-        return begin(*arguments, **named)
+    def planned(self, batch):
+        made = plan(self, batch)
+        counts["programs" if isinstance(made, plan_memory.TracedPlan) else "rules"] += 1
+        return made
 
-    def by_program(self, plan, ctx):
-        agrees = made(self, plan, ctx)
-        counts["programs"] += agrees
-        return agrees
-
-    monkeypatch.setattr(pictures.RulesPlan, "__new__", by_rules)
-    monkeypatch.setattr(plan_cache.PlanCache, "_made", by_program)
+    monkeypatch.setattr(pictures.Planner, "plan", planned)
     return counts
 
 

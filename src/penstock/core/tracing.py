@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How rules of operators call native code: at once, or while they are traced, so that a program comes of it which plans
-later batches of the same kind without them (exec/cpu/plan_cache.py)."""
+later batches of the same kind without them (core/plan_cache.py)."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from .program import (
     INPUT,
     NUMBER_OF,
     RESULT,
-    SOURCE_BIT,
     Call,
     Compute,
     Convert,
@@ -26,7 +24,6 @@ from .program import (
     Instruction,
     Pointer,
     Program,
-    Runnable,
     Scatter,
     Value,
     View,
@@ -65,14 +62,14 @@ class Native:
         self.call(f"{of_floats}cosines_and_sines", radians, radians.size, at_cosine, at_sine)
         return cosine, sine
 
-    def constant(self, x: Any) -> Any:
-        """The same array, which a rule goes on computing with."""
-        return x
-
     def call(self, name: str, *arguments: Any) -> int:
         """The result of a function of `library()`. Arrays are read only, in row-major order; what is written to is
         given by its address."""
         return getattr(library(), name)(*[x.tobytes() if type(x) is np.ndarray else x for x in arguments])
+
+    def contiguous(self, x: Any) -> Any:
+        """The same column, in row-major order."""
+        return np.ascontiguousarray(x)
 
     def taken(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """x[rows], where the rows may follow from data; both are of int64."""
@@ -91,16 +88,14 @@ class Tracer(Native):
 
     def __init__(self) -> None:
         self._values: list[Value] = []
-        self._memory: list[np.ndarray] = []
         self._instructions: list[Instruction] = []
 
     # Values ----------------------------------------------------------------------------------------------------------
 
     def store(self, array: np.ndarray, kind: str, name: str = "") -> Any:
         """A column in memory that somebody else writes or reads: an `INPUT`, or a `RESULT`."""
-        value = Value(len(self._values), kind, array.dtype, array.shape, name)
+        value = Value(len(self._values), kind, array, name)
         self._values.append(value)
-        self._memory.append(array)
         return Traced(self, array, value)
 
     def input(self, array: np.ndarray, name: str) -> tuple[np.ndarray, Any]:
@@ -109,6 +104,7 @@ class Tracer(Native):
         return memory, self.store(memory, INPUT, name)
 
     def constant(self, x: Any) -> Any:
+        """The same array, as a column for a rule to go on computing with."""
         return Traced(self, x, None) if isinstance(x, np.ndarray) and x.ndim else x
 
     def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[Any, Any]:
@@ -131,10 +127,8 @@ class Tracer(Native):
         return column
 
     def _view(self, x: Traced) -> View:
-        value, array = x.value, x.array
-        assert value is not None
-        offset = _begin(array) - _begin(self._memory[value.number]) if array.size else 0
-        return View(value, offset, array.dtype, array.shape, array.strides)
+        assert x.value is not None
+        return View(x.value, x.array)
 
     def _operand(self, x: Any, dtype: np.dtype | None = None) -> View:
         """Where an instruction finds the values, as a type."""
@@ -163,15 +157,16 @@ class Tracer(Native):
         return out
 
     def _compute(self, name: str, dtype: np.dtype, out: View, inputs: tuple[View, ...]) -> None:
-        if out.size:
+        if out.array.size:
             self._instructions.append(Compute(name, dtype, out, inputs))
 
     def _convert(self, x: View, out: View) -> None:
-        if out.dtype == x.dtype and out.dtype.str[1:] == "u4":  # whose bits stay
-            out, x = (replace(v, dtype=np.dtype("i4")) for v in (out, x))
-        if out.dtype not in _TYPES or x.dtype not in _FROM_TYPES:
-            raise Untraceable(f"{x.dtype.name} does not become {out.dtype.name} by an instruction")
-        if out.size:
+        to, of = out.array.dtype, x.array.dtype
+        if to == of and to.str[1:] == "u4":  # whose bits stay
+            out, x = (View(v.value, v.array.view("i4")) for v in (out, x))
+        elif to not in _TYPES or of not in _FROM_TYPES:
+            raise Untraceable(f"{of.name} does not become {to.name} by an instruction")
+        if out.array.size:
             self._instructions.append(Convert(out, x))
 
     def converted(self, x: Any, dtype: np.dtype) -> Any:
@@ -197,12 +192,12 @@ class Tracer(Native):
         view, wide = self._view(out), self._operand(x, _BOOL if name in _OF_BOOL else dtype)
         start = given.get("initial", _IDENTITIES.get(name))
         if start is None:
-            steps = tuple(wide.strides)
-            self._convert(View(wide.value, wide.offset, wide.dtype, kept, steps), view)
+            first = tuple(slice(1) if d in axes else slice(None) for d in range(x.ndim))
+            self._convert(View(wide.value, wide.array[first]), view)
         else:
             self._convert(self._operand(start, dtype), view)
         # Each element is added to where its sum is: the output repeated along the axes that are reduced.
-        sums = View(view.value, 0, dtype, wide.shape, tuple(view.strides_in(wide.shape)))
+        sums = View(view.value, np.broadcast_to(view.array, wide.array.shape))
         self._compute(name, _BOOL if name in _OF_BOOL else dtype, sums, (sums, wide))
         return Traced(self, out.array.reshape(result.shape), out.value)
 
@@ -245,20 +240,19 @@ class Tracer(Native):
         return self._gathered(result, places, sources)
 
     def _places(self, x: Any, dtype: np.dtype, sources: list[Value]) -> np.ndarray:
-        """Where each element is; see Gather."""
+        """The address of each element, whose value becomes one of the sources."""
         view = self._operand(x, dtype)
-        if view.value not in sources:
-            sources.append(view.value)
-        at = np.full(view.shape, view.offset + (sources.index(view.value) << SOURCE_BIT), "i8")
-        for d, (extent, step) in enumerate(zip(view.shape, view.strides)):
-            at += (np.arange(extent) * step).reshape((-1,) + (1,) * (at.ndim - d - 1))
-        return at
+        sources.append(view.value)
+        places = np.full(view.array.shape, view.address, "i8")
+        for d, (extent, step) in enumerate(zip(view.array.shape, view.array.strides)):
+            places += (np.arange(extent) * step).reshape((-1,) + (1,) * (places.ndim - d - 1))
+        return places
 
     def _gathered(self, result: np.ndarray, places: np.ndarray, sources: list[Value]) -> Any:
         out = self.store(np.array(result, order="C"), COMPUTED)
         if result.size:
             places = np.ascontiguousarray(places, "i8")
-            self._instructions.append(Gather(self._view(out), tuple(sources), places))
+            self._instructions.append(Gather(self._view(out), tuple(dict.fromkeys(sources)), places))
         return out
 
     def chosen(self, x: Any, index: Any) -> Any:
@@ -280,9 +274,8 @@ class Tracer(Native):
         if isinstance(view, np.ndarray) and np.may_share_memory(view, x.array):
             # NumPy leaves out extents of 1 that values have in front.
             given = self._operand(values, x.dtype if is_constant(values) else None)
-            spare = len(given.shape) - view.ndim
-            if spare > 0:
-                given = View(given.value, given.offset, given.dtype, given.shape[spare:], given.strides[spare:])
+            front: tuple[Any, ...] = (0,) * (given.array.ndim - view.ndim)
+            given = View(given.value, given.array[(*front, ...)])
             self._convert(given, self._view(Traced(self, view, x.value)))
         else:
             sources: list[Value] = []
@@ -293,10 +286,10 @@ class Tracer(Native):
         x.array[index] = plain(values)
 
     def call(self, name: str, *arguments: Any) -> int:
-        given = tuple(self._argument(x) for x in arguments)
-        addresses = [x if isinstance(x, int) else _begin(self._memory[x.value.number]) + x.offset for x in given]
-        result = getattr(library(), name)(*addresses)
-        self._instructions.append(Call(name, given, int(result or 0)))
+        call = Call(name, tuple(self._argument(x) for x in arguments), 0)
+        result = getattr(library(), name)(*call.numbers())
+        call.result = int(result or 0)
+        self._instructions.append(call)
         return result
 
     def _argument(self, x: Any) -> View | Pointer | int:
@@ -337,22 +330,16 @@ class Tracer(Native):
     # The program ------------------------------------------------------------------------------------------------------
 
     def program(self) -> Program:
-        return Program(tuple(self._values), tuple(self._instructions))
-
-    def runnable(self) -> Runnable:
-        """The program in the memory it was traced in. Raises Untraceable if native code does not give, bit for bit,
-        what NumPy gave."""
-        made = Runnable(self.program(), self._memory)
-        before = [m.copy() for m in self._memory]
+        """In the memory it was traced in. Raises Untraceable if native code does not give, bit for bit, what NumPy
+        gave."""
+        made = Program(self._values, self._instructions)
+        expected = [v.memory.copy() for v in self._values]
         ran = made.ran()
-        if ran < len(made.program.instructions):
-            raise Untraceable(f"native code does not go on behind `{made.program.instructions[ran]}`")
-        for value, memory, expected in zip(self._values, self._memory, before):
+        if ran < len(made.instructions):
+            raise Untraceable(f"native code does not go on behind `{made.instructions[ran]}`")
+        for value, by_numpy in zip(self._values, expected):
+            memory = value.memory
             # What lies between the fields of rows may be anything.
-            if not (np.array_equal(memory, expected) if memory.dtype.names else memory.tobytes() == expected.tobytes()):
+            if not (np.array_equal(memory, by_numpy) if memory.dtype.names else memory.tobytes() == by_numpy.tobytes()):
                 raise Untraceable(f"native code gives another result for {value} than NumPy")
         return made
-
-
-def _begin(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]

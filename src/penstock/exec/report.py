@@ -115,14 +115,14 @@ def _titles(chain: Chain) -> str:
 
 def _programs(chain: Chain) -> list[str]:
     """How batches of a chain are planned: programs, and why there are none."""
-    if chain.programs is None:
+    if not chain.plans.is_traced:
         by_rules = [n.op.display_name() for n in chain.nodes if not n.op.traced]
         return [f"by rules: {', '.join(by_rules) or 'PENSTOCK_PLAN is set'}"]
-    lines = [f"by rules: {why} ({times} x)" for why, times in chain.programs.untraceable.items()]
-    for program in chain.programs.programs():
+    lines = [f"by rules: {why} ({times} x)" for why, times in chain.plans.untraceable.items()]
+    for plan in chain.plans.programs():
         lines += [
-            "program for batches of n samples:",
-            *(f"    {line}" for line in str(program.made.program).splitlines()),
+            f"program for batches of {plan.n} samples or frames:",
+            *(f"    {line}" for line in str(plan.program).splitlines()),
         ]
     return lines or ["by rules until a few batches of one kind have come"]
 
@@ -248,8 +248,8 @@ def _own_title(op: Operator) -> str:
 def _plans(plan: Plan) -> dict[str, Any]:
     """How many batches of chains were planned by programs and by rules, and which can't be traced: why, how often."""
     chains = _chains(plan)
-    reasons = {_titles(c): dict(c.programs.untraceable) for c in chains if c.programs is not None}
-    counts = {how: sum(c.plans.get(how, 0) for c in chains) for how in ("by program", "by rules")}
+    reasons = {_titles(c): dict(c.plans.untraceable) for c in chains}
+    counts = {how: sum(c.plans.counts[how] for c in chains) for how in ("by program", "by rules")}
     return {**counts, "untraceable": {chain: why for chain, why in reasons.items() if why}}
 
 

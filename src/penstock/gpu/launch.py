@@ -26,7 +26,7 @@ from .access import (
 )
 from .source import Kind, OddBatch, Step, places, run_length, runs, write
 
-MAX_TENSORS, MAX_ARGS = 16, 12
+MAX_TENSORS, MAX_ARGS = 16, 12  # of `struct Launch` in kernels/core/gpu.h
 _MOST_LOCALS = 6
 _THREADS, _UNROLL = 256, 4
 _MOST_ROWS_OF_BLOCKS = 65535  # gridDim.y
@@ -62,7 +62,6 @@ class Launch:
     calls: list[int]
     scratch: int = 0  # bytes of device memory in Launch::scratch, which the launches of one group share
     zero: bool = False  # whether the scratch is filled with zeros before
-    only_time: bool = False  # see Phase
     more_scratch: tuple = ()  # the same bytes as columns, where they follow from the batch
 
 
@@ -77,7 +76,6 @@ class Phase(NamedTuple):
     zero: bool = False
     definitions: tuple[str, ...] = ()  # lines before the function, such as "#define TAPS 4"
     resident: int = 0  # blocks that shall fit on a multiprocessor at once, which limits registers; 0: no matter
-    only_time: bool = False  # what is compiled in suits every batch that passes the checks, and matters to time only
 
 
 class Task(NamedTuple):
@@ -210,7 +208,7 @@ class Fusion:
                     more.append(f"template <class To, class From> using Head = {name}<To, From{values}>;")
             source, entry = self._text(calls, order, kinds[0], steps, head, p, tuple(more))
             grid = (max(p.grid[0], 1), p.grid[1], p.grid[2])  # others that are launched alike may have more to do
-            more_of_it = tensors, shapes, order, scratch, p.zero, p.only_time, more_scratch
+            more_of_it = tensors, shapes, order, scratch, p.zero, more_scratch
             launches.append(Launch(source, entry, grid, block, shared, *more_of_it))
         return launches
 
@@ -334,7 +332,7 @@ def _tiles(kinds: list[Kind], out: Spec, at: int, n: int) -> Phase:
     side = 64 if is_large else 32
     extents[:, [at, -1]] = -(-extents[:, [at, -1]] // side)
     body = f"run_tiles<{kinds[0]}, 1, Chain, {at}, {side}>(l);"
-    return Phase(body, grid_of(several_each(extents.prod(axis=1)), n), resident=4, only_time=True)
+    return Phase(body, grid_of(several_each(extents.prod(axis=1)), n), resident=4)
 
 
 def several_each(blocks: np.ndarray) -> np.ndarray:
@@ -353,7 +351,7 @@ def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, a
         u = _UNROLL // 2 if out.dtype.itemsize > specs[0].dtype.itemsize else _UNROLL
         blocks = -(-most_runs // (_THREADS * u))
         body = f"run_values<Chain, 1, {_THREADS}, {u}>(l);"
-        return Phase(body, grid_of(several_each(blocks), n), resident=4, only_time=True)
+        return Phase(body, grid_of(several_each(blocks), n), resident=4)
     if last.n == 1 or not out.ndim:
         columns, rows = out.volumes() // last.c, np.ones(out.n, "i8")
     else:
@@ -372,7 +370,7 @@ def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, a
         blocks = np.where(columns > 0, -(-rows // (_THREADS // g)), 0)
         body = f"run_rows<{kinds[0]}, 1, Chain, {p}, {g}, {_THREADS}, {u}>(l);"
         resident = 2 if out.dtype.itemsize >= 4 * specs[0].dtype.itemsize else 3
-        return Phase(body, grid_of(several_each(blocks), n), resident=resident, only_time=True)
+        return Phase(body, grid_of(several_each(blocks), n), resident=resident)
     if form == "runs":
         p = run_length(kinds[0], last, [specs[0].dtype, out.dtype])
         most = p * max(kinds[0].c * specs[0].dtype.itemsize, last.c * out.dtype.itemsize)
@@ -380,7 +378,7 @@ def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, a
         blocks = np.where(columns > 0, -(-(-(-columns // p) + 1) // (_THREADS * at_once)), 0)
         body = f"run_pixels<{kinds[0]}, 1, Chain, {p}, {_THREADS}, {at_once}>(l);"
         resident = 0 if out.dtype.itemsize == 1 else 3
-        return Phase(body, grid_of(several_each(blocks), n), resident=resident, only_time=True)
+        return Phase(body, grid_of(several_each(blocks), n), resident=resident)
     bx = min(32, max(4, 1 << (int(columns.max(initial=1)) - 1).bit_length()))
     by = _THREADS // bx
     along, down = (_THREADS * _UNROLL, 1) if last.n == 1 else (bx, by * _UNROLL)
@@ -393,6 +391,6 @@ def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, a
         if gathers_along_rows(kinds, out):
             blocks = np.where(columns > 0, -(-rows // (_THREADS // 32)), 0)
             body = f"run_gather<{load}, Chain>(l);"
-            return Phase(body, grid_of(several_each(blocks), n), resident=4, only_time=True)
+            return Phase(body, grid_of(several_each(blocks), n), resident=4)
     body = f"run_local<{load}, Chain, {bx}, {by}, {_UNROLL}>(l);"
-    return Phase(body, grid_of(several_each(blocks), n), (bx, by, 1), only_time=True)
+    return Phase(body, grid_of(several_each(blocks), n), (bx, by, 1))

@@ -21,6 +21,7 @@ from .copies import copy_on_device, pieces_of
 from .cufile import GpuFiles, NotAllowed
 from .driver import CudaError, Device
 from .inputs import GpuInputs
+from .launch import MAX_ARGS, MAX_TENSORS
 from .memory import Block, Budget, give_back, pool
 from .stream import Event, Stream
 
@@ -35,15 +36,12 @@ _TIMED_FIRST, _TIMED_EVERY = 8, 8  # batches whose stages are timed: the first o
 _KEPT_SIZES, _KEPT_EACH = 64, 8  # kernels and numbers of rows that rows of arguments are kept for, and how many
 
 
-_MAX_TENSORS, _MAX_CALLS = 16, 12  # of `struct Launch` in kernels/core/gpu.h
-
-
 class _Launch(ctypes.Structure):
     """`struct Launch`: the argument of every kernel."""
 
     _fields_ = [
-        ("tensors", ctypes.c_uint64 * _MAX_TENSORS),
-        ("args", ctypes.c_uint64 * _MAX_CALLS),
+        ("tensors", ctypes.c_uint64 * MAX_TENSORS),
+        ("args", ctypes.c_uint64 * MAX_ARGS),
         ("scratch", ctypes.c_uint64),
         ("n", ctypes.c_int32),
         ("unused", ctypes.c_int32),

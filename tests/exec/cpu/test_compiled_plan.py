@@ -6,7 +6,7 @@ import pytest
 
 from encoded_images import encode, mixed, photograph
 from penstock import fn, pipeline_def, types
-from penstock.exec.cpu import plan_memory
+from penstock.core import plan_memory
 
 N, BATCHES = 6, 14
 
@@ -65,14 +65,14 @@ def run(steps, source, on_error="raise"):
 def by_program(monkeypatch):
     """Counts batches that programs planned, and those for which that was tried in vain."""
     counts = {True: 0, False: 0}
-    original = plan_memory.BoundPlan.run
+    original = plan_memory.TracedPlan.refill
 
     def counted(self, ctx):
         result = original(self, ctx)
         counts[result] += 1
         return result
 
-    monkeypatch.setattr(plan_memory.BoundPlan, "run", counted)
+    monkeypatch.setattr(plan_memory.TracedPlan, "refill", counted)
     return counts
 
 

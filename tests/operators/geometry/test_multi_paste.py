@@ -301,6 +301,8 @@ def test_where_samples_come_from(tmp_path, device, picked):
         assert one == tuple(";".join(files[i] for i in x) for x in picked)
         assert two == (f"{a};{b}", f"{b};{b}", f"{c};{a}")
         assert mixed == ("", "", "")
-    plans = [c.plans for c in running._plan.chains.values() if any(n.op.fn_name == "multi_paste" for n in c.nodes)]
+    plans = [
+        c.plans.counts for c in running._plan.chains.values() if any(n.op.fn_name == "multi_paste" for n in c.nodes)
+    ]
     if len(picked[1]) == 2:  # vectors of different lengths are left to the rules
         assert plans and all(p["by program"] for p in plans)

@@ -5,22 +5,19 @@ in one native call."""
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from ...core import kernels
 from ...core.batch import Spec
+from ...core.plan_cache import PlanCache
+from ...core.plan_memory import PlanMemory
 from ...graph.node import Node
 from ..arguments import Resolver, data_of
 from ..context import Context
 from ..frames import FrameContext
 from ..origins import origins
 from .plan import CpuPlan
-from .plan_cache import PlanCache, rules_only
-from .plan_memory import BoundPlan, PlanMemory, RulesPlan
-from .plan_trace import PlanTrace
 from .segment import Divided, Segment
 from .wiring import Edge, Wiring, inputs_of, outputs_of
 
@@ -68,13 +65,8 @@ class Chain:
         self.links = [Link(n, resolvers[n.number], not n.inputs or inputs_of(n)[0] in lone) for n in nodes]
         self.wiring = Wiring(nodes, needed)
         self.inputs = [e for e in dict.fromkeys(reads) if e not in self.wiring.root]
-        can_be_traced = not rules_only() and all(link.op.traced for link in self.links)
-        arguments = [e for link in self.links for _, e in link.arguments]
-        # None if rules plan all batches.
-        self.programs = PlanCache(self, (*self.inputs, *arguments)) if can_be_traced else None
+        self.plans = PlanCache(self, all(link.op.traced for link in self.links))
         self._drawing = [link.resolver for link in self.links if link.draws]
-        self.plans = {"by program": 0, "by rules": 0}  # how many batches were planned
-        self._counting = threading.Lock()
         self._divisions: dict[tuple, int] = {}  # kinds of batches that are planned in two parts: where
         self._parts: dict[int, tuple[Chain, Chain]] = {}
 
@@ -103,7 +95,7 @@ class Chain:
                 part.run(ctx, pool)
             return
         plan.made.run(rows, pool, begin)
-        self.done(plan)
+        self.plans.done(plan)
         if isinstance(rows, FrameContext):
             named = origins(self.links, self.inputs, ctx.values)
             rows.publish(self.wiring.wanted, named, self._frames_of_none(rows))
@@ -139,46 +131,31 @@ class Chain:
             kind += spec.shape.shape[1], spec.dtype, spec.layout, batch.sources is None
         return tuple(kind)
 
-    def plan(self, rows: Context) -> BoundPlan | RulesPlan:
-        """The plan of a batch, by a program or by rules. Whoever has run it is `done` with it. Raises Divided if the
-        chain needs two."""
-        kind = None
-        if self.programs is not None:
-            kind = self.kind(rows)
-            if kind in self._divisions:
-                raise Divided(self._divisions[kind])
-            with contextlib.suppress(MemoryError):  # of which the rules say what it was for
-                plan = self.programs.take(kind, rows)
-                if plan is not None:
-                    return plan
+    def plan(self, rows: Context) -> PlanMemory:
+        """The plan of a batch. Whoever has run it tells `plans`. Raises Divided if the chain needs two."""
+        kind = self.kind(rows) if self.plans.is_traced else None
+        if kind in self._divisions:
+            raise Divided(self._divisions[kind])
         try:
-            segment = Segment(self, rows).planned()
+            return self.plans.plan(kind, rows)
         except Divided as divided:
             if kind is not None:
                 self._divisions[kind] = divided.at
             raise
-        at = PlanMemory(alive=segment)
-        at.specs, at.rows = segment.specs, {e: batch.rows for e, batch in segment.inputs.items()}
-        self.lay_out(segment, at)
-        return RulesPlan(at, self.plan_of(rows, at))
 
-    def done(self, plan: BoundPlan | RulesPlan) -> None:
-        with self._counting:
-            self.plans["by program" if isinstance(plan, BoundPlan) else "by rules"] += 1
-        if isinstance(plan, BoundPlan) and self.programs is not None:
-            self.programs.give_back(plan)
-
-    def trace(self, ctx: Context, trace: PlanTrace) -> Mapping[Edge, Spec]:
-        segment = Segment(self, ctx, trace).planned()
-        self.lay_out(segment, trace)
-        return segment.specs
-
-    def lay_out(self, segment: Segment, to: Any) -> None:
-        """Puts all that the plan of a segment needs into a PlanMemory, or has the program of a PlanTrace write it."""
+    def fill(self, to: PlanMemory, rows: Context) -> None:
+        """Has the rules put all that the plan of a batch needs into a PlanMemory."""
+        segment = Segment(self, rows, to).planned()
         segment.narrow()
-        segment.fill_rows(to)
+        to.specs, to.alive = segment.specs, segment.arguments
+        to.rows = {e: batch.rows for e, batch in segment.inputs.items()}
+        self.lay_out(segment)
         for e in self.wiring.unkept:
             to.described(e, segment.specs[e])
+
+    def lay_out(self, segment: Segment) -> None:
+        """Adds what the device reads of a segment whose rules have run."""
+        segment.fill_rows()
 
     def plan_of(self, ctx: Context, at: PlanMemory) -> Any:
         """The plan in these arrays."""
@@ -190,7 +167,7 @@ class Chain:
         none = rows.frames_of_none()
         if none is None or any(link.peeks for link in self.links):
             return {}
-        segment = Segment(self, none)
+        segment = Segment(self, none, PlanMemory())
         with contextlib.suppress(Exception):
             segment.planned()
         return segment.specs

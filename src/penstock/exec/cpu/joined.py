@@ -13,13 +13,14 @@ import numpy as np
 from ...core import kernels
 from ...core.batch import Batch, Spec
 from ...graph.joining import Alternative, Branches, lineage
+from ...graph.scopes import Scope
 from ..arguments import Resolver
+from ..branches import context_of
 from ..context import BadSamples, Context, ScopedContext
 from .chain import Chain
 
 # Samples up to this many bytes are copied: an array is quicker to make and to read than as many pointers.
 _SMALL_BYTES = 256
-_NONE = np.zeros(0, "i8")
 
 Run = Callable[[Context, kernels.Pool], None]
 _Planned = tuple["_Part", Any, ScopedContext]  # one branch, for one batch, and its plan
@@ -52,7 +53,7 @@ class Joined:
                 raise BadSamples({int(sub.within[i]): what for i, what in bad.samples.items()}) from None
             for i, what in sub.failed.items():
                 ctx.failed[int(sub.within[i])] = what
-            part.chain.done(plan)
+            part.chain.plans.done(plan)
         for i, e in enumerate(self.outputs):
             parts = [(sub.values[part.gives[i]], sub.within) for part, _, sub in planned]
             ctx.values[e] = parts[0][0] if wholes is None else wholes[i]
@@ -63,15 +64,14 @@ class Joined:
         """The plans of the branches that samples go into; None if it has to be done stage by stage."""
         planned: list[_Planned] = []
         for part in self._alternatives:
-            begin, found = time.monotonic_ns(), part.rows(ctx)
-            if found is None:
+            begin = time.monotonic_ns()
+            if not part.has_scalar_conditions(ctx):
                 return None
-            rows = found[-1]
-            if not len(rows):
+            sub = ScopedContext(ctx, within(ctx, part.scopes[-1]))
+            if not sub.n:
                 continue
-            sub = ScopedContext(ctx, rows)
             try:
-                sub.values = part.values(ctx, found)
+                sub.values = part.values(ctx, sub.within)
                 if part.chain.rows(sub) is not sub:  # sequences
                     return None
                 plan = part.chain.plan(sub)
@@ -86,7 +86,7 @@ class Joined:
         seen: dict[Any, tuple] = {}
         for part, plan, _ in planned:
             for name, e in (*zip(self.outputs, part.gives), *part.merged.items()):
-                spec = plan.at.specs.get(e)
+                spec = plan.specs.get(e)
                 if spec is not None:
                     form = spec.dtype, spec.ndim, spec.layout
                     if seen.setdefault(name, form) != form:
@@ -97,7 +97,7 @@ class Joined:
         """Memory for the outputs of all samples."""
         wholes = []
         for i in range(len(self.outputs)):
-            specs = [plan.at.specs[part.gives[i]] for part, plan, _ in planned]
+            specs = [plan.specs[part.gives[i]] for part, plan, _ in planned]
             shape = np.empty((n, specs[0].ndim), "i8")
             for spec, (_, _, sub) in zip(specs, planned):
                 shape[sub.within] = spec.shape
@@ -121,28 +121,25 @@ class _Part:
             if d.source.number not in made
         }
 
-    def rows(self, ctx: Context) -> list[np.ndarray] | None:
-        """For each scope, from the outermost on, the rows that go into it, as rows of the one around it, and last as
-        rows of the batch; None if a condition is not a scalar."""
-        found, within = [], None
-        for scope in self.scopes:
-            condition = ctx.values[scope.condition_edge]
-            if condition.spec.ndim and len(condition):
-                return None
-            chosen = ((condition.array() != 0) == scope.branch).nonzero()[0] if condition.spec.ndim == 0 else _NONE
-            found.append(chosen)
-            within = chosen if within is None else within[chosen]
-        assert within is not None
-        return [*found, within]
+    def has_scalar_conditions(self, ctx: Context) -> bool:
+        conditions = [ctx.values[scope.condition_edge] for scope in self.scopes]
+        return not any(c.spec.ndim and len(c) for c in conditions)
 
-    def values(self, ctx: Context, rows: list[np.ndarray]) -> dict[tuple[int, int], Batch]:
+    def values(self, ctx: Context, rows: np.ndarray) -> dict[tuple[int, int], Batch]:
+        """What is read from outside, of these rows of the batch."""
         values = {}
         for e, depth in self.reads.items():
             batch = ctx.values[e]
-            for chosen in rows[depth:-1]:
-                batch = batch if len(chosen) == len(batch) else _take(batch, chosen)
-            values[e] = batch
+            here = rows if not depth else np.searchsorted(within(ctx, self.scopes[depth - 1]), rows)
+            values[e] = batch if len(here) == len(batch) else _take(batch, here)
         return values
+
+
+def within(ctx: Context, scope: Scope) -> np.ndarray:
+    """The rows of the batch that go into a branch."""
+    branch = context_of(ctx, scope)
+    assert isinstance(branch, ScopedContext)
+    return branch.within
 
 
 def _take(batch: Batch, rows: np.ndarray) -> Batch:

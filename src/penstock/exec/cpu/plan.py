@@ -13,11 +13,11 @@ import numpy as np
 from ...core import kernels
 from ...core.batch import Batch, Buffer, Spec
 from ...core.dtypes import from_numpy
+from ...core.plan_memory import PlanMemory
 from ...core.rows import TENSOR, address, allocate
 from ..context import Context, Timing, explain_failure
 from ..frames import FrameContext
 from ..origins import Origin, names_of, origins
-from .plan_memory import PlanMemory
 from .wiring import Edge
 
 if TYPE_CHECKING:

@@ -10,13 +10,11 @@ import numpy as np
 from ...core import kernels
 from ...core.batch import Batch, Spec
 from ...core.errors import InternalError
+from ...core.plan_memory import PlanMemory
 from ...core.rows import check_dims
-from ...core.traced import Untraceable
-from ...core.tracing import IMMEDIATE, Native
 from ...graph.node import Node
 from ..context import Context, cause_of, explain_failure
 from ..frames import FrameContext
-from .plan_trace import PlanTrace, TracedBatch
 from .wiring import Edge
 
 if TYPE_CHECKING:
@@ -34,12 +32,11 @@ class Divided(Exception):
 
 
 class Segment:
-    """What the operators of a chain say of a batch: the specs of all edges, and arguments. With a `trace` they compute
-    with traced columns."""
+    """What the operators of a chain say of a batch: the specs of all edges, and arguments. They read what the
+    PlanMemory that is filled gives them: arrays, or columns that are traced."""
 
-    def __init__(self, chain: Chain, ctx: Context, trace: PlanTrace | None = None):
-        self.chain, self.ctx, self.trace = chain, ctx, trace
-        self.native: Native = IMMEDIATE if trace is None else trace
+    def __init__(self, chain: Chain, ctx: Context, to: PlanMemory):
+        self.chain, self.ctx, self.to = chain, ctx, to
         self.specs: dict[Edge, Spec] = {}
         self.inputs: dict[Edge, Batch] = {}
         self.arguments: list[Any] = []  # of each operator
@@ -62,12 +59,6 @@ class Segment:
         """What to raise for an exception in an operator's code."""
         frames = self.ctx.frames
         return explain_failure(self.ctx, node, error, None if frames is None else frames.sample_of)
-
-    @property
-    def sample_of(self) -> Any:
-        """The sample of each row, where rows are frames; else None."""
-        frames = self.ctx.frames
-        return None if frames is None else frames.sample_of if self.trace is None else self.trace.sample_of(self.ctx)
 
     def _fits(self, link: Link) -> bool:
         """Whether an operator agrees with those before on what a row is."""
@@ -97,41 +88,33 @@ class Segment:
         return has_frames == framed
 
     def _add(self, link: Link) -> None:
-        ctx, op, trace = self.ctx, link.op, self.trace
+        ctx, op, to = self.ctx, link.op, self.to
         for e in link.ins:
             if e not in self.specs:
                 batch = ctx.values[e]
                 if not batch.spec.layout:
                     self._labels[e] = link.label(e, batch.spec)
-                self.inputs[e] = batch if trace is None else trace.take_in(e, batch)
+                self.inputs[e] = to.take_in(e, batch)
                 self.specs[e] = self.inputs[e].spec
         for e in link.ins[:1]:
             self.specs[e] = _with_layout(link.node, self.specs[e], ctx.frames is not None)
         a = link.resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
-        a.native, a.sample_of = self.native, self.sample_of
-        if trace is not None:
-            if "seed" in op.schema:
-                a.random = trace.random(a.random)
-            for name in link.node.args:
-                setattr(a, name, trace.argument(link.resolver, name, getattr(a, name)))
-                if name in a.row_lengths:
-                    raise Untraceable(f"'{name}' has vectors of different lengths")
+        a.native, a.sample_of = to.native, to.sample_of(ctx)
+        to.read(a, link.resolver)
         specs = [self.specs[e] for e in link.ins]
         a.batches = [None] * len(specs)
         for i, e in link.peeks:
             a.batches[i] = self.inputs[e]
-            if trace is not None:
-                a.batches[i] = TracedBatch(trace, e, ctx.values[e], self.inputs[e])
         op.plan(a, *specs)
         outs = op.outputs(a, *specs)
         for e, spec in zip(link.outs, outs if isinstance(outs, tuple) else (outs,)):
             check_dims(spec.ndim)
-            self.specs[e] = spec if trace is None else trace.whole(spec)
+            self.specs[e] = to.whole(spec)
         self.arguments.append(a)
 
     def narrow(self) -> None:
         """Has operators make only the windows of their outputs that are read."""
-        arguments = {link.node.number: (link, a) for link, a in zip(self.chain.links, self.arguments)}
+        native, arguments = self.to.native, {k.node.number: (k, a) for k, a in zip(self.chain.links, self.arguments)}
         for node, axes in self.chain.wiring.narrow:
             link, a = arguments[node.number]
             x = self.specs[link.ins[0]]
@@ -141,22 +124,22 @@ class Segment:
                 raise self.explained(node, error) from None
             if region is None:
                 continue
-            windows, at = self.native.allocate((2, x.n, x.ndim), _INT64)
+            windows, at = native.allocate((2, x.n, x.ndim), _INT64)
             windows[0], windows[1] = region
             whole = sum(1 << d for d, name in enumerate(x.layout or "?" * x.ndim) if name not in axes)
-            if not self.native.call("settle_windows", at, at + windows.nbytes // 2, x.shape, x.n, x.ndim, whole):
+            if not native.call("settle_windows", at, at + windows.nbytes // 2, x.shape, x.n, x.ndim, whole):
                 raise InternalError(f"{node!r} asks for a region outside of its input")
             self.specs[link.ins[0]] = x.windowed(*windows)
 
-    def fill_rows(self, to: Any) -> list[tuple[kernels.Kernel, Any]]:
-        """Has the rows of arguments of all kernels made, in a PlanMemory or a PlanTrace."""
+    def fill_rows(self) -> list[tuple[kernels.Kernel, Any]]:
+        """Has the rows of arguments of all kernels made."""
         called: list[tuple[kernels.Kernel, Any]] = []
         for link, a in zip(self.chain.links, self.arguments):
             if self.ctx.n and not link.op.aliases:
                 try:
                     around = [self.specs[e] for e in (*link.ins, *link.outs)]
                     kernel = kernels.kernel(link.op.kernel_for(a, *around))
-                    rows = to.fill_rows(kernel, self.ctx.n, link.op.params(a, *around), link.node.name)
+                    rows = self.to.fill_rows(kernel, self.ctx.n, link.op.params(a, *around), link.node.name)
                 except Exception as e:
                     raise self.explained(link.node, e) from cause_of(e)
                 called.append((kernel, rows))

@@ -4,6 +4,8 @@ may be narrowed."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from ...core.op import Pointwise
 from ...graph.node import Node
 
@@ -53,7 +55,7 @@ class Wiring:
             for n in reversed(nodes)
             if n.inputs and not n.op.aliases and (axes := windows.get(inputs_of(n)[0]))
         ]
-        self.buffers = self._scratch()
+        self.buffers = share_slots([self.inner([*inputs_of(n), *outputs_of(n)]) for n in nodes])
         self.native = [n for n in nodes if not n.op.aliases]
         # Steps whose input, of no use for others, may be made where their output will be.
         self.in_place = [n.op.in_place and self._uses[inputs_of(n)[0]] == 1 for n in self.native]
@@ -78,21 +80,25 @@ class Wiring:
             axes = "".join(c for c in axes if c in above)
         return axes
 
-    def _scratch(self) -> dict[Edge, int]:
-        """A buffer is used again as soon as its content has been read for the last time."""
-        last: dict[Edge, int] = {}
-        for i, n in enumerate(self.nodes):
-            for e in (*inputs_of(n), *outputs_of(n)):
-                last[self.root.get(e, e)] = i
-        buffers: dict[Edge, int] = {}
-        free: list[int] = []
-        count = 0
-        for i, n in enumerate(self.nodes):
-            for e in outputs_of(n):
-                if self.root[e] == e and e not in self.kept:
-                    if not free:
-                        free.append(count)
-                        count += 1
-                    buffers[e] = free.pop()
-            free += [b for e, b in buffers.items() if last[e] == i]
-        return buffers
+    def inner(self, edges: Iterable[Edge]) -> list[Edge]:
+        """The roots of those that become no batches, nor are seen in one."""
+        roots = [self.root[e] for e in edges if e in self.root]
+        return [r for r in roots if r in self.root and r not in self.kept]
+
+
+def share_slots(steps: Sequence[Sequence[Edge]]) -> dict[Edge, int]:
+    """Numbers of slots of memory for the edges that steps read and write: one is used again as soon as its content has
+    been read for the last time."""
+    last = {e: i for i, step in enumerate(steps) for e in step}
+    slots: dict[Edge, int] = {}
+    free: list[int] = []
+    count = 0
+    for i, step in enumerate(steps):
+        for e in step:
+            if e not in slots:
+                if not free:
+                    free.append(count)
+                    count += 1
+                slots[e] = free.pop()
+        free += {slots[e] for e in step if last[e] == i}
+    return slots

@@ -12,20 +12,18 @@ import numpy as np
 from ...core import kernels
 from ...core.batch import Spec
 from ...core.dtypes import from_numpy
-from ...core.rows import TENSOR, ArgumentRows
+from ...core.plan_memory import PlanMemory
+from ...core.rows import TENSOR
 from ...core.traced import plain
 from ...gpu.driver import OutOfDeviceMemory
 from ...gpu.launch import Call, Fusion, Launch
-from ...gpu.source import OddBatch
 from ..arguments import Resolver
 from ..context import Context, explain_failure
 from ..cpu.chain import Chain
-from ..cpu.plan_memory import PlanMemory
 from ..cpu.segment import Segment
-from ..cpu.wiring import Edge, Wiring
+from ..cpu.wiring import Edge
 from ..frames import check_frames
-from ..origins import origins
-from .plan import INPUT, MEMORY, OUTPUTS, GpuPlan, Image, Output, Started
+from .plan import GpuPlan
 
 _NAMED = 3  # operators that an error of memory names
 _INT64 = np.dtype("i8")
@@ -43,7 +41,7 @@ class GpuChain(Chain):
         number = {e: k for k, e in enumerate(self._edges)}
         self._numbers = [([number[e] for e in c.outs], [number[e] for e in ins]) for c, ins in zip(self._called, reads)]
         self._kept = {number[e] for e in self.wiring.allocated if e in number}
-        self._seen = [e for c in self.links for e in c.outs if e in self.wiring.wanted and self.wiring.root[e] != e]
+        self.seen = [e for c in self.links for e in c.outs if e in self.wiring.wanted and self.wiring.root[e] != e]
         self._fusions: dict[tuple[str, ...], Fusion] = {}  # which calls are one launch; by kernels
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
@@ -65,30 +63,29 @@ class GpuChain(Chain):
         told = f"{error}.\nWhat was asked for: {', '.join(parts)}" if asked else str(error)
         return explain_failure(ctx, node, MemoryError(told))
 
-    def lay_out(self, segment: Segment, to: Any) -> None:
-        segment.narrow()
-        wiring, specs, frames = self.wiring, segment.specs, segment.sample_of
-        launches = to.launches = self._launches(segment.fill_rows(to), specs, segment.ctx.n)
-        to.compiled_in = _compiled_in(launches)
+    def lay_out(self, segment: Segment) -> None:
+        wiring, specs, to = self.wiring, segment.specs, segment.to
+        frames = to.sample_of(segment.ctx)
+        launches = to.launches = self._launches(segment.fill_rows(), specs, segment.ctx.n)
         to.more["scratch"] = [x.reshape(1) for x in {id(x): x for of in launches for x in of.more_scratch}.values()]
-        for e in (*wiring.allocated, *self._tensors(launches)):
+        for e in (*wiring.allocated, *self.tensors(launches)):
             root = wiring.root.get(e, e)
             try:
                 if root not in to.rows:
-                    to.rows[root], to.about[root] = _lay_out(segment.native, specs[root], frames)
+                    to.rows[root], to.about[root] = _lay_out(to.native, specs[root], frames)
                 if e not in to.rows:
-                    to.rows[e] = _seen_rows(segment.native, specs[e], to.rows[root]["data"], frames)
+                    to.rows[e] = _seen_rows(to.native, specs[e], to.rows[root]["data"], frames)
             except (MemoryError, ValueError) as error:
                 raise segment.explained(next(n for n in self.nodes if n.number == e[0]), error) from None
-        for e in self._shapes(launches):
+        for e in self.shapes(launches):
             to.described(e, specs[e])
-        for e in self._seen:
+        for e in self.seen:
             root = wiring.root[e]
             begins = to.rows[root]["data"] if root in wiring.root else 0
-            to.views[e] = _seen_rows(segment.native, specs[e], begins, frames)
+            to.views[e] = _seen_rows(to.native, specs[e], begins, frames)
 
     def _launches(self, called: list[tuple[kernels.Kernel, Any]], specs: Any, n: int) -> list[Launch]:
-        """Those of kernels with their rows of arguments. What decides is checked by a program if they are traced."""
+        """Those of kernels with their rows of arguments. What decides is checked by the program if rows are traced."""
         if not called:
             return []
         calls = [Call(kernel.path, outs, ins, args) for (kernel, args), (outs, ins) in zip(called, self._numbers)]
@@ -97,61 +94,16 @@ class GpuChain(Chain):
             self._fusions[key] = Fusion(calls, self._kept)
         return self._fusions[key].plan(calls, [specs[e] for e in self._edges], n)
 
-    def _tensors(self, launches: Sequence[Launch]) -> list[Edge]:
+    def tensors(self, launches: Sequence[Launch]) -> list[Edge]:
         """Those in memory."""
         return [self._edges[t] for x in launches for t in x.tensors]
 
-    def _shapes(self, launches: Sequence[Launch]) -> list[Edge]:
+    def shapes(self, launches: Sequence[Launch]) -> list[Edge]:
         """Those in none."""
         return [self._edges[t] for x in launches for t in x.shapes]
 
     def plan_of(self, ctx: Context, at: PlanMemory) -> GpuPlan:
-        """Raises OddBatch if a plan for this batch is not good for others that its program plans."""
-        wiring, specs, launches = self.wiring, at.specs, at.launches
-        if launches is None:
-            called = [(kernel, rows.array) for kernel, rows in zip(at.kernels, at.arguments)]
-            launches = self._launches(called, specs, ctx.n)
-            if _compiled_in(launches) != at.compiled_in:
-                raise OddBatch("the launches for this batch are not those that were traced")
-            for e in self._shapes(launches):
-                if e not in at.shapes:
-                    at.described(e, specs[e])
-        memory = {e: OUTPUTS + k for k, e in enumerate(wiring.allocated)}
-        inner = _slots(wiring, [self._tensors([x]) for x in launches], memory)
-        image, starts, begun, session = Image(), [], set(), ctx.gpu.session
-        if launches:
-            at_args = [_add_arguments(image, *of_call) for of_call in zip(at.kernels, at.arguments, at.pointers)]
-            tensors = {e: (at.rows[e], memory.get(wiring.root.get(e, e))) for e in self._tensors(launches)}
-            at_rows = {e: image.add_rows(*of_tensor) for e, of_tensor in tensors.items()}
-            at_shapes = {e: image.add(at.shapes[e].array) for e in dict.fromkeys(self._shapes(launches))}
-        for x in launches:
-            group, zeroed = x.calls[0], 0  # the launches of a group share their scratch
-            if x.scratch and group not in begun:
-                begun.add(group)
-                zeroed = max(o.scratch for o in launches if o.calls[0] == group) if x.zero else 0
-            places = [at_rows[e] for e in self._tensors([x])] + [at_shapes[e] for e in self._shapes([x])]
-            function = session.function(x.source, x.entry, x.shared)
-            scratch = 0 if group in begun else None
-            starts.append(
-                Started(function, x.grid, x.block, x.shared, places, [at_args[c] for c in x.calls], scratch, zeroed)
-            )
-        named, outputs = origins(self.links, self.inputs, ctx.values), []
-        for e in wiring.allocated:
-            wanted = e in wiring.wanted
-            outputs.append(Output(e, specs[e], at.rows[e], at.about[e], MEMORY, memory[e], None, named.get(e), wanted))
-        for e in self._seen:
-            root = wiring.root[e]
-            where = (MEMORY, memory[root]) if root in memory else (INPUT, self.inputs.index(root))
-            outputs.append(Output(e, specs[e], at.views[e], None, *where, root, named.get(e), True))
-        numbers, most = [n.number for n in self.nodes], max((x.scratch for x in launches), default=0)
-        slots = [[at.about[e] for e in slot] for slot in inner]
-        return GpuPlan(session, numbers, self.inputs, ctx.n, image, starts, most, at.more["scratch"], slots, outputs)
-
-
-def _compiled_in(launches: Sequence[Launch]) -> list[tuple | None]:
-    """What has to be the same in each plan of a program. For smaller samples less may be chosen, which is not enough
-    for others that pass the checks. Bytes of scratch memory follow from that, or from the grid."""
-    return [None if x.only_time else (x.source, x.block, x.shared, x.zero) for x in launches]
+        return GpuPlan(self, ctx, at)
 
 
 def _size(nbytes: int) -> str:
@@ -177,38 +129,3 @@ def _seen_rows(to: Any, spec: Spec, begins: Any, frames: Any) -> Any:
     rows, _ = _lay_out(to, spec, frames)
     rows["data"][...] = begins
     return rows
-
-
-def _add_arguments(image: Image, kernel: kernels.Kernel, rows: ArgumentRows, pointers: dict[str, np.ndarray]) -> int:
-    """Puts argument rows into the image, and the arrays behind pointers: where they will lie."""
-    n, step, fields = len(rows.array), rows.array.itemsize, rows.array.dtype.fields
-    assert fields is not None
-    for field, values in pointers.items():
-        between = 0 if len(values) == 1 else values.strides[0]
-        rows.views[field][...] = image.add(values) + between * np.arange(n, dtype="u8")
-    at = image.add(rows.array)
-    for field in pointers:
-        image.points(at + fields[field][1], step, n)
-    return at
-
-
-def _slots(wiring: Wiring, tensors: Sequence[list[Edge]], memory: dict[Edge, int]) -> list[list[Edge]]:
-    """Of the `tensors` of each launch those that are read within the chain only, by slots of the workspace, whose
-    numbers are put into `memory`. A slot is used again as soon as its content has been read for the last time."""
-    roots = [[wiring.root.get(e, e) for e in of_launch] for of_launch in tensors]
-    last = {root: i for i, of_launch in enumerate(roots) for root in of_launch}
-    slots: list[list[Edge]] = []
-    free: list[int] = []
-    first = OUTPUTS + len(wiring.allocated)
-    for i, of_launch in enumerate(roots):
-        for root in of_launch:
-            if root in wiring.root and root not in memory:
-                if not free:
-                    free.append(len(slots))
-                    slots.append([])
-                k = free.pop()
-                slots[k].append(root)
-                memory[root] = first + k
-        done = {root for root in of_launch if last[root] == i and memory.get(root, 0) >= first}
-        free += [memory[root] - first for root in done]
-    return slots

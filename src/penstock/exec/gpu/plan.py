@@ -7,24 +7,28 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...core import kernels
 from ...core.batch import Batch, Spec
 from ...core.errors import InternalError
-from ...core.rows import TENSOR, address, allocate
+from ...core.plan_memory import PlanMemory
+from ...core.rows import TENSOR, ArgumentRows, address, allocate
 from ...gpu.batch import DeviceBatch
 from ...gpu.driver import OutOfDeviceMemory, check
 from ...gpu.launch import MAX_ARGS, MAX_TENSORS
 from ...gpu.memory import Block
 from ...gpu.session import GpuPass, Session
 from ..context import Context, Timing
-from ..cpu.wiring import Edge
-from ..origins import Origin, names_of
+from ..cpu.wiring import Edge, share_slots
+from ..origins import Origin, names_of, origins
+
+if TYPE_CHECKING:
+    from .chain import GpuChain
 
 INPUT, MEMORY = range(2)
 IMAGE, WORKSPACE, OUTPUTS = range(3)  # memory: the image's, the workspace's, the first output's
@@ -93,61 +97,45 @@ class Output(NamedTuple):
     wanted: bool
 
 
-class Started(NamedTuple):
-    """A launch; `tensors` and `args` are places in the image, `scratch` one in the workspace."""
-
-    function: int
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared: int
-    tensors: list[int]
-    args: list[int]
-    scratch: int | None
-    zeroed: int
-
-
 class GpuPlan:
-    """Made by exec/gpu/chain.py. `inputs` are the edges from outside, `scratch` bytes of the workspace that all
-    launches share, at least. `more_scratch` are arrays (1,) of such bytes, and `inner` of what is told about tensors
-    within the chain: by slots of the workspace, which they have in turn."""
+    """The plan of n rows in the arrays `at`, which may be filled again for another batch. Used by one batch at a
+    time."""
 
-    def __init__(
-        self,
-        session: Session,
-        numbers: list[int],
-        inputs: Sequence[Edge],
-        n: int,
-        image: Image,
-        starts: Sequence[Started],
-        scratch: int,
-        more_scratch: Sequence[np.ndarray],
-        inner: Sequence[Sequence[np.ndarray]],
-        outputs: Sequence[Output],
-    ):
-        self.session, self.numbers = session, numbers
-        self._inputs = list(inputs)
-        self._makes = [o for o in outputs if o.root is None]
-        self._views = [o for o in outputs if o.root is not None]
+    def __init__(self, chain: GpuChain, ctx: Context, at: PlanMemory):
+        wiring, self.session = chain.wiring, ctx.gpu.session
+        self.numbers, self._inputs = [n.number for n in chain.nodes], chain.inputs
+        memory = {e: OUTPUTS + k for k, e in enumerate(wiring.allocated)}
+        slots = share_slots([wiring.inner(chain.tensors([x])) for x in at.launches])
+        memory.update((e, OUTPUTS + len(wiring.allocated) + k) for e, k in slots.items())
+        # What is told about tensors within the chain: by slots of the workspace, which they have in turn.
+        self._inner: list[list[np.ndarray]] = [[] for _ in set(slots.values())]
+        for e, k in slots.items():
+            self._inner[k].append(at.about[e])
+        # Bytes of the workspace that all launches share, at least, and arrays (1,) of such bytes.
+        self._scratch, self._more_scratch = max((x.scratch for x in at.launches), default=0), at.more["scratch"]
+        image = Image()
+        starts = _starts(chain, self.session, ctx.n, at, image, memory)
+        named = origins(chain.links, chain.inputs, ctx.values)
+        self._makes = [
+            Output(e, at.specs[e], at.rows[e], at.about[e], MEMORY, memory[e], None, named.get(e), e in wiring.wanted)
+            for e in wiring.allocated
+        ]
+        self._views = []
+        for e in chain.seen:
+            root = wiring.root[e]
+            where = (MEMORY, memory[root]) if root in memory else (INPUT, chain.inputs.index(root))
+            self._views.append(Output(e, at.specs[e], at.views[e], None, *where, root, named.get(e), True))
+        outputs = [*self._makes, *self._views]
+        rows = np.array([(address(o.rows), len(o.rows), o.source, o.which) for o in outputs], _ROWS)
         parts, patches, alive = image.packed()
-        self._at_workspace = _aligned(image.size)
-        self._scratch, self._more_scratch, self._inner = scratch, more_scratch, inner
-        self.nbytes = image.size
-        packed = np.zeros(len(starts), _START)
-        for s, x in zip(packed, starts):
-            s["function"], s["grid"], s["block"], s["shared"] = x.function, x.grid, x.block, x.shared
-            s["n_tensors"], s["tensors"][: len(x.tensors)] = len(x.tensors), x.tensors
-            s["n_args"], s["args"][: len(x.args)] = len(x.args), x.args
-            s["has_scratch"], s["scratch"], s["zeroed"], s["n"] = x.scratch is not None, x.scratch or 0, x.zeroed, n
-        made = [(address(o.rows), len(o.rows), o.source, o.which) for o in (*self._makes, *self._views)]
-        rows = np.array(made, _ROWS)
-        arrays = parts, patches, packed, rows
+        self.nbytes, self._at_workspace = image.size, _aligned(image.size)
+        arrays = parts, patches, starts, rows
         self._plan = np.array([(*map(address, arrays), image.size, *map(len, arrays))], _PLAN)
         self._at = address(self._plan)
-        self._started = len(packed)
-        self._n_rows = sum(len(o.rows) for o in outputs)
+        self._started, self._n_rows = len(starts), sum(len(o.rows) for o in outputs)
         self._alive = arrays, alive
-        self._of_inputs, self._of_outputs = ctypes.c_uint64 * len(self._inputs), ctypes.c_uint64 * len(rows)
-        self._of_memory = ctypes.c_uint64 * (OUTPUTS + len(self._makes) + len(inner))
+        self._of_inputs, self._of_outputs = ctypes.c_uint64 * len(self._inputs), ctypes.c_uint64 * len(outputs)
+        self._of_memory = ctypes.c_uint64 * (OUTPUTS + len(self._makes) + len(self._inner))
 
     def _placed(self) -> tuple[int, list[int], list[Spec], list[int]]:
         """For a batch: bytes of the image with the workspace, bytes and specs of the batches given out, and where in
@@ -248,3 +236,44 @@ class GpuPlan:
 
 def _aligned(nbytes: int) -> int:
     return -(-nbytes // _ALIGNED) * _ALIGNED
+
+
+def _starts(
+    chain: GpuChain, session: Session, n: int, at: PlanMemory, image: Image, memory: Mapping[Edge, int]
+) -> np.ndarray:
+    """The launches, for native code. What they read is put into the image."""
+    launches = at.launches
+    starts = np.zeros(len(launches), _START)
+    if not launches:
+        return starts
+    args = [_add_arguments(image, *of_call) for of_call in zip(at.kernels, at.arguments, at.pointers)]
+    root = chain.wiring.root
+    tensors = {e: (at.rows[e], memory.get(root.get(e, e))) for e in chain.tensors(launches)}
+    rows = {e: image.add_rows(*of_tensor) for e, of_tensor in tensors.items()}
+    shapes = {e: image.add(at.shapes[e].array) for e in dict.fromkeys(chain.shapes(launches))}
+    begun = set()  # groups, by their first call: the launches of one share their scratch
+    for start, x in zip(starts, launches):
+        group = x.calls[0]
+        if x.scratch and group not in begun:
+            begun.add(group)
+            start["zeroed"] = max(o.scratch for o in launches if o.calls[0] == group) if x.zero else 0
+        start["has_scratch"] = group in begun
+        start["function"] = session.function(x.source, x.entry, x.shared)
+        start["grid"], start["block"], start["shared"], start["n"] = x.grid, x.block, x.shared, n
+        places = [rows[e] for e in chain.tensors([x])] + [shapes[e] for e in chain.shapes([x])]
+        start["n_tensors"], start["tensors"][: len(places)] = len(places), places
+        start["n_args"], start["args"][: len(x.calls)] = len(x.calls), [args[c] for c in x.calls]
+    return starts
+
+
+def _add_arguments(image: Image, kernel: kernels.Kernel, rows: ArgumentRows, pointers: dict[str, np.ndarray]) -> int:
+    """Puts argument rows into the image, and the arrays behind pointers: where they will lie."""
+    n, step, fields = len(rows.array), rows.array.itemsize, rows.array.dtype.fields
+    assert fields is not None
+    for field, values in pointers.items():
+        between = 0 if len(values) == 1 else values.strides[0]
+        rows.views[field][...] = image.add(values) + between * np.arange(n, dtype="u8")
+    at = image.add(rows.array)
+    for field in pointers:
+        image.points(at + fields[field][1], step, n)
+    return at

@@ -33,4 +33,4 @@ def segments(name: str, size: int, counts: np.ndarray, longest: np.ndarray, *mor
     items = counts * (longest // 16 // piece + 1)
     shared = ", ".join(map(str, (*more, g, _THREADS, u, piece)))
     body = f"{name}<uint{8 * size}_t, {shared}>(l);"
-    return Phase(body, grid_of(few_blocks(-(-items * g // _THREADS)), len(counts)), resident=4, only_time=True)
+    return Phase(body, grid_of(few_blocks(-(-items * g // _THREADS)), len(counts)), resident=4)

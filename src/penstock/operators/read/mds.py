@@ -11,6 +11,7 @@ import numpy as np
 
 from ...core import dtypes, storage
 from ...core.op import Arg
+from ...core.rows import MAX_DIMS
 from ._file_names import FileNames
 from ._records import Parsed, RecordReader, Records
 from ._scanning import scan_all
@@ -22,8 +23,7 @@ _BYTES, _FIXED, _ARRAY, _PIL = range(4)
 _AS_THEY_ARE = ("bytes", "str", "jpeg", "png", "json", "str_int", "str_float", "str_decimal")
 _SIZED = "uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64"
 _NUMBERS = {"int": "int64", **{name: name for name in _SIZED.split()}}
-_MAX_DIMS = 8
-_OUTPUT = np.dtype([(n, "i8") for n in ("column", "kind", "dtype", "ndim")] + [("shape", "i8", _MAX_DIMS)])
+_OUTPUT = np.dtype([(n, "i8") for n in ("column", "kind", "dtype", "ndim")] + [("shape", "i8", MAX_DIMS)])
 
 
 class _Encoding(NamedTuple):
@@ -198,7 +198,7 @@ def _encoding(text: str, column: str) -> _Encoding:
         if len(about) < 2:
             return _Encoding(_ARRAY, Parsed(dtype, None))
         shape = tuple(map(int, about[1].split(",")))
-        if len(shape) <= _MAX_DIMS and min(shape) > 0:
+        if len(shape) <= MAX_DIMS and min(shape) > 0:
             return _Encoding(_FIXED, Parsed(dtype, shape))
     raise ValueError(
         f"the column '{column}' has the encoding {text!r}; those that can be read are {', '.join(_AS_THEY_ARE)}, "

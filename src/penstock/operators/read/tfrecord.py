@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core.op import Arg
+from ...core.rows import MAX_DIMS
 from ._indices import read_pairs, records_of
 from ._records import Parsed, RecordReader, Records
 
@@ -17,10 +18,9 @@ from ._records import Parsed, RecordReader, Records
 _INT64, _STRING, _FLOAT = 0, 1, 2
 _DEFAULTS: dict[int, tuple[type, ...]] = {_INT64: (int,), _STRING: (str, bytes), _FLOAT: (int, float)}
 _TYPES: dict[int, np.dtype] = {_INT64: np.dtype("i8"), _STRING: np.dtype("u1"), _FLOAT: np.dtype("f4")}
-_MAX_DIMS = 8
 _WANTED = np.dtype(
     [(n, "i8") for n in ("name", "name_size", "kind", "is_fixed", "volume", "ndim")]
-    + [("shape", "i8", _MAX_DIMS), ("default", "i8"), ("default_size", "i8")]
+    + [("shape", "i8", MAX_DIMS), ("default", "i8"), ("default_size", "i8")]
 )
 
 
@@ -99,9 +99,9 @@ class TFRecord(RecordReader):
                 or not all(isinstance(n, int) and n >= 0 for n in extents)
             ):  # one that was serialised, and changed
                 raise ValueError(f"the feature '{name}' has a type, shape or default that can't be: {feature!r}")
-            if len(feature.shape or ()) > _MAX_DIMS - 2:
+            if len(feature.shape or ()) > MAX_DIMS - 2:
                 raise ValueError(
-                    f"the feature '{name}' has {len(feature.shape)} dimensions; at most {_MAX_DIMS - 2} are possible"
+                    f"the feature '{name}' has {len(feature.shape)} dimensions; at most {MAX_DIMS - 2} are possible"
                 )
 
     def output_names(self) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ class Decoding(GpuStage):
         out = pictures.allocate(batch.gpu, encoded, self._format is not None)
         batch.begin_native()
         self._share(batch, pictures, encoded, out)
-        self._planner.done(plan)
+        self._planner.plans.done(plan)
         return out
 
     def _share(self, batch: StageBatch, pictures: Pictures, files: Batch, out: DeviceBatch) -> None:

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan of a batch for a mixed decoder: by its operator's rules, or, where these need not run for every
-batch, by a program (see exec/cpu/plan_cache.py)."""
+batch, by a program (see core/plan_cache.py)."""
 
 from __future__ import annotations
 
 import ctypes
-from typing import Any
 
 import numpy as np
 
 from ....core import dtypes, kernels
 from ....core.batch import Batch, Spec
-from ....core.op import Arguments
+from ....core.plan_cache import PlanCache
+from ....core.plan_memory import BatchContext, PlanMemory
 from ....core.rows import TENSOR, address, allocate
-from ....exec.context import Context
-from ....exec.cpu.plan_cache import PlanCache, rules_only
-from ....exec.cpu.plan_memory import BoundPlan, PlanMemory, RulesPlan
-from ....exec.cpu.plan_trace import PlanTrace, TracedBatch
 from ....gpu.batch import DeviceBatch
 from ....gpu.session import GpuPass
 from ....gpu.stage import StageBatch, StageCall
@@ -47,7 +43,7 @@ class Pictures:
         self._at_totals = ctypes.addressof(self._totals)
         self._spec: Spec | None = None
 
-    def fits(self, ctx: Context) -> bool:
+    def fits(self, ctx: BatchContext) -> bool:
         return True
 
     def allocate(self, gpu: GpuPass, encoded: Batch, hardware: bool) -> DeviceBatch:
@@ -99,40 +95,26 @@ class Planner:
 
     def __init__(self, call: StageCall):
         self.call = call
-        can_be_traced = call.op.traced and not call.data_arguments and len(call.inputs) == 1 and not rules_only()
-        self._programs = PlanCache(self, call.inputs) if can_be_traced else None
+        self.plans = PlanCache(self, call.op.traced and not call.data_arguments and len(call.inputs) == 1)
 
-    def plan(self, batch: StageBatch) -> BoundPlan | RulesPlan:
-        """Raises what is wrong with the samples. Its `made` are Pictures; who has decoded them is `done` with it."""
-        if self._programs is not None:
-            spec = batch.inputs[0].spec
-            plan = self._programs.take((spec.ndim, spec.dtype, spec.layout), batch.context)
-            if plan is not None:
-                return plan
-        at = PlanMemory()
-        at.specs = self._lay_out(batch.arguments(), batch.inputs, at)
-        return RulesPlan(at, self.plan_of(batch.context, at))
+    def plan(self, batch: StageBatch) -> PlanMemory:
+        """Raises what is wrong with the samples. Its `made` are Pictures; who has decoded them tells `plans`."""
+        spec = batch.inputs[0].spec
+        return self.plans.plan((spec.ndim, spec.dtype, spec.layout), batch.context)
 
-    def done(self, plan: BoundPlan | RulesPlan) -> None:
-        if isinstance(plan, BoundPlan) and self._programs is not None:
-            self._programs.give_back(plan)
-
-    def trace(self, ctx: Context, trace: PlanTrace) -> dict[Any, Spec]:
-        a = self.call.arguments(ctx)
-        a.native = trace
-        batches = [(e, ctx.values[e]) for e in self.call.inputs]
-        return self._lay_out(a, [TracedBatch(trace, e, b, trace.take_in(e, b)) for e, b in batches], trace)
-
-    def plan_of(self, ctx: Context, at: PlanMemory) -> Pictures:
-        return Pictures(self.call, ctx.n, at)
-
-    def _lay_out(self, a: Arguments, inputs: list[Batch], to: Any) -> dict[Any, Spec]:
-        """What the rules make of the inputs."""
-        op, specs = self.call.op, [b.spec for b in inputs]
+    def fill(self, to: PlanMemory, rows: BatchContext) -> None:
+        """Has the rules say what becomes of the inputs."""
+        op, a = self.call.op, self.call.arguments(rows)
+        a.native = to.native
+        inputs = [to.take_in(e, rows.values[e]) for e in self.call.inputs]
         a.batches = [b if i in op.peeks else None for i, b in enumerate(inputs)]
+        specs = [b.spec for b in inputs]
         op.plan(a, *specs)
         spec = op.outputs(a, *specs)
         assert isinstance(spec, Spec)
+        to.specs = {_OUT: spec}
         to.fill_rows(kernels.kernel(_KERNEL), spec.n, op.params(a, *specs, spec), op.display_name())
         to.more["info"] = [a.info]
-        return {_OUT: spec}
+
+    def plan_of(self, ctx: BatchContext, at: PlanMemory) -> Pictures:
+        return Pictures(self.call, ctx.n, at)
