@@ -205,11 +205,12 @@ def report(o: argparse.Namespace, rows: list[str], notes: list[str], gpu: str) -
     left_out = "".join(f"\n* {note}" for note in notes)
     return f"""# Audio on the GPU
 
-{gpu}; {measure.machine()} {measure.versions("nvidia-dali-cuda130", "torchaudio", "numpy")}. Batches of {o.batch} signals of
-{o.seconds} s at {RATE // 1000} kHz that lie on the GPU. Microseconds per batch by the clock, medians of {o.rounds}
-rounds in which the libraries take turns; "on the GPU" is what penstock's stages take there while nothing else runs, "of
-a copy" the speed at which bytes of inputs and outputs alone are moved in that time, as a share of that of a large plain
-copy; what lies between operators is not counted. `python bench/audio_gpu.py`
+{gpu}; {measure.machine()}
+{measure.versions("nvidia-dali-cuda130", "torchaudio", "numpy")}. Batches of {o.batch} signals of {o.seconds} s at
+{RATE // 1000} kHz that lie on the GPU. Microseconds per batch by the clock, medians of {o.rounds} rounds in which the
+libraries take turns; "on the GPU" is what penstock's stages take there while nothing else runs, "of a copy" the speed
+at which bytes of inputs and outputs alone are moved in that time, as a share of that of a large plain copy; what lies
+between operators is not counted. `python bench/audio_gpu.py`
 
 | | DALI | torchaudio | penstock | on the GPU | of a copy | of DALI | of torchaudio |
 |---|---|---|---|---|---|---|---|
