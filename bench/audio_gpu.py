@@ -50,16 +50,16 @@ CASES: dict[str, tuple[str, str, Callable[[Any, Any], Any]]] = {
     "spectrogram, nfft=400": ("signal", "t", lambda fn, x: spectrogram(fn, x, 400)),
     "spectrogram, nfft=1024": ("signal", "t", lambda fn, x: spectrogram(fn, x, 1024)),
     "spectrogram, nfft=2048": ("signal", "t", lambda fn, x: spectrogram(fn, x, 2048)),
-    "mel_filter_bank": ("spectrum", "ft", lambda fn, x: fn.mel_filter_bank(x, sample_rate=16000.0, nfilter=80)),
-    "to_decibels": ("spectrum", "ft", lambda fn, x: fn.to_decibels(x)),
-    "mfcc": ("mel", "ft", lambda fn, x: fn.mfcc(x)),
-    "preemphasis_filter": ("signal", "t", lambda fn, x: fn.preemphasis_filter(x)),
-    "nonsilent_region": ("signal", "t", lambda fn, x: fn.nonsilent_region(x)),
     "audio_resample, 16 to 22.05 kHz": (
         "signal",
         "t",
         lambda fn, x: fn.audio_resample(x, in_rate=16000.0, out_rate=22050.0),
     ),
+    "preemphasis_filter": ("signal", "t", lambda fn, x: fn.preemphasis_filter(x)),
+    "mel_filter_bank": ("spectrum", "ft", lambda fn, x: fn.mel_filter_bank(x, sample_rate=16000.0, nfilter=80)),
+    "to_decibels": ("spectrum", "ft", lambda fn, x: fn.to_decibels(x)),
+    "mfcc": ("mel", "ft", lambda fn, x: fn.mfcc(x)),
+    "nonsilent_region": ("signal", "t", lambda fn, x: fn.nonsilent_region(x)),
     "power_spectrum, nfft=262144": ("signal", "t", lambda fn, x: fn.power_spectrum(x, nfft=1 << 18)),
 }
 
