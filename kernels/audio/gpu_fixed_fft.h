@@ -21,10 +21,10 @@ struct FixedFft {
   static constexpr int kFirst = radix(0), kLast = radix(kRadices - 1);
   static constexpr int kParts = kComplex / kLast;  // transforms of the last step
   static constexpr int kRows = kComplex + kParts;
+  static constexpr int kRoom = kRows * kPitch + kComplex + kComplex / 2 + 1;  // elements of its memory
   float2 *z, *turns;
   float2 *halves;  // halves[k] = exp(-2 pi i k / kLength)
 
-  // `memory` has room for what penstock/gpu/schemes/spectra.py says.
   DEVICE explicit FixedFft(float2 *memory) : z(memory), turns(z + kRows * kPitch), halves(turns + kComplex) {
     int length = kComplex;
     float2 *to = turns;

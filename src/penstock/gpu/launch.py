@@ -83,7 +83,8 @@ class Phase(NamedTuple):
 class Task(NamedTuple):
     """What `plan` beside a kernel is told: the call, the specs of its outputs and inputs, the spec of the last output
     of the chain behind it (the head's own if there is none), and the Kinds that the head's first output and the last
-    output have in the source."""
+    output have in the source. A kernel that does what two do is told the second as its call and the first as `before`,
+    whose inputs it has."""
 
     call: Call
     outs: list[Spec]
@@ -92,13 +93,15 @@ class Task(NamedTuple):
     kind: Kind
     last_kind: Kind
     n: int
+    before: Call | None = None
 
 
 class _Group:
-    """Calls of one launch, in order: a head (-1: none) and LOCALs. `forms` of the LOCALs."""
+    """Calls of one launch, in order: a head (-1: none) and LOCALs. `forms` of the LOCALs. `before` is a call whose
+    output the head takes without it being in memory (-1: none)."""
 
-    def __init__(self, head: int, locals_: list[int], out: int):
-        self.head, self.locals, self.out = head, locals_, out
+    def __init__(self, head: int, locals_: list[int], out: int, before: int = -1):
+        self.head, self.locals, self.out, self.before = head, locals_, out, before
         self.forms: list[str] = []
 
 
@@ -113,6 +116,7 @@ class Fusion:
                 uses[t] = uses.get(t, 0) + 1
         self._groups: list[_Group] = []
         open_: dict[int, _Group] = {}  # by the last output
+        made_by = {t: i for i, c in enumerate(calls) for t in c.outs}
         for i, c in enumerate(calls):
             form = forms.form_of(c.kernel, len(c.ins))
             if not form:
@@ -121,6 +125,8 @@ class Fusion:
             if form in forms.LOCAL:
                 t = c.ins[0]
                 group = open_.pop(t, None) if t not in kept and uses[t] == 1 else None
+                if group is not None and group.before >= 0 and form != "values":
+                    group = None
                 if group is None or len(group.locals) == _MOST_LOCALS:
                     group = _Group(-1, [], -1)
                     self._groups.append(group)
@@ -128,6 +134,11 @@ class Fusion:
                 group.forms.append(form)
             else:
                 group = _Group(i, [], -1)
+                joined, t = forms.described(c.kernel).joined, c.ins[0] if c.ins else -1
+                if joined and t not in kept and uses[t] == 1 and t in made_by:
+                    if calls[made_by[t]].kernel == joined[0]:
+                        group.before = made_by[t]
+                        self._groups = [g for g in self._groups if g.head != group.before]
                 self._groups.append(group)
             group.out = c.outs[0]
             if group.head < 0 or forms.form_of(calls[group.head].kernel, len(calls[group.head].ins)) != "own":
@@ -152,12 +163,17 @@ class Fusion:
     def _plan(self, g: _Group, calls: list[Call], specs: list[Spec], n: int) -> list[Launch]:
         locals_ = [calls[i] for i in g.locals]
         head = calls[g.head] if g.head >= 0 else None
+        before = calls[g.before] if g.before >= 0 else None
+        between = []
+        if head and before:
+            between = [head.ins[0]]
+            head = Call(forms.described(head.kernel).joined[1], head.outs, before.ins, head.args)
         first = head.outs[0] if head else locals_[0].ins[0]
         chain = [first, *(c.outs[0] for c in locals_)]
         tensors = [g.out, *head.outs[1:], *head.ins] if head else [g.out, first]
-        shapes = [t for t in chain[0 if head else 1 : -1] if t not in tensors]
+        shapes = [t for t in [*chain[0 if head else 1 : -1], *between] if t not in tensors]
         where = {t: i for i, t in reversed(list(enumerate([*tensors, *shapes])))}
-        order = [g.head, *g.locals] if head else g.locals
+        order = [i for i in (g.head, g.before, *g.locals) if i >= 0]
         seen = [specs[t] for t in chain]
         form = (
             forms.form_of(head.kernel, len(head.ins)) if head else "values" if set(g.forms) == {"values"} else "local"
@@ -193,9 +209,20 @@ class Fusion:
                 phases = [_phase(along, kinds, seen, head, where, n)]
         else:
             task = Task(
-                head, [specs[t] for t in head.outs], [specs[t] for t in head.ins], seen[-1], kinds[0], kinds[-1], n
+                head,
+                [specs[t] for t in head.outs],
+                [specs[t] for t in head.ins],
+                seen[-1],
+                kinds[0],
+                kinds[-1],
+                n,
+                before,
             )
             phases = forms.companion(head.kernel)(task)
+            if not phases:  # the two are better done one after the other
+                parts = [_Group(g.before, [], between[0]), _Group(g.head, g.locals, g.out)]
+                parts[1].forms = g.forms
+                return [x for part in parts for x in self._plan(part, calls, specs, n)]
         launches = []
         scratch = max((int(p.scratch if p.zero else plain(p.scratch)) for p in phases), default=0)
         more_scratch = tuple(p.scratch for p in phases if not (p.zero or is_constant(p.scratch)))

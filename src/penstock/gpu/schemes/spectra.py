@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 
 from ...core.traced import plain
@@ -17,22 +21,44 @@ _MOST_LANES, _MOST_FIXED_LANES = 32, 16
 _MOST_BLOCKS, _MOST_SCRATCH = 1056, 1 << 28  # of those with scratch memory, and their bytes
 
 
+class Fixed(NamedTuple):
+    """Transforms of a length that is compiled in."""
+
+    fft: str  # its type
+    lanes: int  # signals of a block at a time
+    numbers: int  # bytes for their complex numbers alone
+    room: int  # bytes of shared memory, a multiple of 16
+    grid: tuple[int, int, int]
+
+    def phase(self, body: str) -> Phase:
+        return Phase(body, self.grid, (_FIXED_THREADS, 1, 1), shared=self.room, resident=_FIXED_RESIDENT)
+
+
+def fixed(nfft: np.ndarray, signals: np.ndarray, least: int = 1, more: int = 0) -> Fixed | None:
+    """Those for `signals` (n,) real signals per sample of lengths `nfft` (n,), `least` of them at a time at least, with
+    `more` bytes for each; None if lengths differ or aren't suited."""
+    length, most = int(plain(nfft).max(initial=1)), int(plain(signals).max(initial=1))
+    radices = _radices(length // 2) if length % 2 == 0 else None
+    if not radices or len(radices) < 2 or not (nfft == length).all():
+        return None
+    lanes = max(_lanes(_MOST_FIXED_LANES, most, lambda k: 8 * _fixed_room(radices, k) + more * k), least)
+    room = -(-8 * _fixed_room(radices, lanes) // 16) * 16 + more * lanes
+    if room > MOST_SHARED:
+        return None
+    grid = grid_of(several_each(-(-signals // lanes)), len(nfft))
+    numbers = 8 * _rows(radices) * (lanes + 1)
+    return Fixed(f"FixedFft<{', '.join(map(str, (lanes, *radices)))}>", lanes, numbers, room, grid)
+
+
 def transforms(function: str, nfft: np.ndarray, signals: np.ndarray, few_lengths: bool) -> list[Phase]:
     """One launch of `function`<Fft, is shared>(l, room) for `signals` (n,) real signals per sample of lengths `nfft`
     (n,). `few_lengths`: so few come up that their radices are worth compiling in."""
     n, length = len(nfft), int(plain(nfft).max(initial=1))
     most = int(plain(signals).max(initial=1))
-    radices = _radices(length // 2) if length % 2 == 0 else None
-    is_power = length & (length - 1) == 0
-    if radices and len(radices) > 1 and (few_lengths or is_power) and bool((nfft == length).all()):
-        lanes = _lanes(_MOST_FIXED_LANES, most, lambda k: _fixed_room(radices, k))
-        room = 8 * _fixed_room(radices, lanes)
-        if room <= MOST_SHARED:
-            body = f"{function}<FixedFft<{', '.join(map(str, (lanes, *radices)))}>, true>(l, 0);"
-            grid = grid_of(several_each(-(-signals // lanes)), n)
-            return [Phase(body, grid, (_FIXED_THREADS, 1, 1), shared=room, resident=_FIXED_RESIDENT)]
+    if (few_lengths or length & (length - 1) == 0) and (launch := fixed(nfft, signals)):
+        return [launch.phase(f"{function}<{launch.fft}, true>(l, 0);")]
     bound = bound_of(nfft)
-    lanes = _lanes(_MOST_LANES, most, lambda k: _most_room(bound, k))
+    lanes = _lanes(_MOST_LANES, most, lambda k: 8 * _most_room(bound, k))
     groups = -(-signals // lanes)
     if 8 * _most_room(bound, lanes) <= MOST_SHARED:
         body = f"{function}<AnyFft<{lanes}, true>, true>(l, 0);"
@@ -47,10 +73,10 @@ def transforms(function: str, nfft: np.ndarray, signals: np.ndarray, few_lengths
     return [Phase(body, grid, (_MORE_THREADS, 1, 1), scratch=8 * room * grid[0] * rows)]
 
 
-def _lanes(most: int, signals: int, room) -> int:
-    """How many signals a block takes at a time."""
+def _lanes(most: int, signals: int, room: Callable[[int], int]) -> int:
+    """How many signals a block takes at a time, `room` bytes of shared memory."""
     lanes = most
-    while lanes > 1 and (lanes // 2 >= signals or 8 * room(lanes) > MOST_SHARED):
+    while lanes > 1 and (lanes // 2 >= signals or room(lanes) > MOST_SHARED):
         lanes //= 2
     return lanes
 
@@ -72,8 +98,12 @@ def _radices(n: int) -> list[int] | None:
 
 def _fixed_room(radices: list[int], lanes: int) -> int:
     """Complex numbers in the memory of a FixedFft."""
-    n = int(np.prod(radices))
-    return (n + n // radices[-1]) * (lanes + 1) + n + n // 2 + 1
+    n = math.prod(radices)
+    return _rows(radices) * (lanes + 1) + n + n // 2 + 1
+
+
+def _rows(radices: list[int]) -> int:
+    return math.prod(radices) + math.prod(radices[:-1])
 
 
 def _room(nfft: int, lanes: int) -> int:

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weighted sums of spectra that stay in shared memory, if these are of frequencies and fit in there."""
+
+from __future__ import annotations
+
+from penstock.core.traced import plain
+from penstock.gpu.launch import Phase, Task
+from penstock.gpu.schemes.spectra import fixed
+
+_STEP = 4  # windows that a thread sums up, of kernels/audio/mel_spectrogram.cu
+
+
+def plan(task: Task) -> list[Phase]:
+    """No phases: the sums are done behind the spectrogram, in a launch of their own."""
+    sums, spectra, out = task.call.args, task.before and task.before.args, task.outs[0]
+    assert sums is not None and spectra is not None
+    time_first = int(spectra["time_first"][0])
+    if int(sums["axis"][0]) != time_first:
+        return []
+    windows, filters = out.shape[:, 1 - time_first], out.shape[:, time_first]
+    bins = int(plain(spectra["nfft"]).max(initial=1)) // 2 + 1
+    launch = fixed(spectra["nfft"], windows, _STEP, 4 * bins)
+    if launch is None or not (4 * launch.lanes * filters <= launch.numbers).all():
+        return []
+    return [launch.phase(f"mel_spectrogram_tiles<{launch.fft}, Chain>(l);")]
