@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What discrete Fourier transforms of any kind are made of: complex numbers and transforms of few elements, the radices.
+// What discrete Fourier transforms of any kind are made of: complex numbers and transforms of few elements, the
+// radices.
 #pragma once
 #include "core/gpu.h"
 

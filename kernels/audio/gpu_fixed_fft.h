@@ -73,8 +73,9 @@ struct FixedFft {
   DEVICE void middle(int here) const {
     int step = 0, length = kComplex;
     const float2 *by = turns;
-    (void)((step > 0 && step < kRadices - 1 ? one<R>(here, length, by) : (void)0,
-      by += length - length / R, length /= R, step++), ...);
+    (void)((step > 0 && step < kRadices - 1 ? one<R>(here, length, by) : (void)0, by += length - length / R,
+            length /= R, step++),
+           ...);
   }
   template <int RADIX>
   DEVICE void one(int here, int length, const float2 *by) const {
