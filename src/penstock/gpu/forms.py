@@ -42,9 +42,9 @@ class Description(NamedTuple):
     border: str = ""  # not 0: neighbours in the output may not be neighbours in the input
     first_axis: str = ""  # the first axis that a head computes along ...
     n_axes: str = ""  # ... and how many these are
-    joined: tuple[str, ...] = ()  # a kernel, and the one that does both where this one alone reads what it makes
     status: str = ""  # where the kernel writes a byte of 1 for a sample that it can't handle
     launch: SimpleLaunch | None = None
+    joined: tuple[str, ...] = ()  # a kernel, and the one that does both where this one alone reads what it makes
 
 
 @cache
