@@ -6,7 +6,7 @@
 #include "audio/weighted_sums.h"
 #include "core/gpu_chain.h"
 
-template <class Fft, class Chain>
+template <class Fft, int POWER, class Chain>
 DEVICE void mel_spectrogram_tiles(const Launch &l) {
   constexpr int kLanes = Fft::kLanes, kBins = Fft::kLength / 2 + 1, kSide = 4;  // windows that a thread sums up
   static_assert(kLanes % kSide == 0, "");
@@ -32,7 +32,7 @@ DEVICE void mel_spectrogram_tiles(const Launch &l) {
       const int here = (int)(windows - t < kLanes ? windows - t : kLanes);
       fft.powers(
           here, true, [&](auto &x, int w, int j, int m) { from.fetch(x, t + w, j, m); }, false,
-          [&](int k, int w, float power) { powers[k * kLanes + w] = a.power == 1 ? sqrtf(power) : power; });
+          [&](int k, int w, float power) { powers[k * kLanes + w] = POWER == 1 ? sqrtf(power) : power; });
       __syncthreads();
       for (int item = threadIdx.x; item < n * (kLanes / kSide); item += blockDim.x) {
         const int m = item / (kLanes / kSide), side = item % (kLanes / kSide);

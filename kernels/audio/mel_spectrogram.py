@@ -22,4 +22,4 @@ def plan(task: Task) -> list[Phase]:
     launch = fixed(spectra["nfft"], windows, _STEP, 4 * bins)
     if launch is None or not (4 * launch.lanes * filters <= launch.numbers).all():
         return []
-    return [launch.phase(f"mel_spectrogram_tiles<{launch.fft}, Chain>(l);")]
+    return [launch.phase(f"mel_spectrogram_tiles<{launch.fft}, {int(spectra['power'][0])}, Chain>(l);")]

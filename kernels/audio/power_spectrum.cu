@@ -4,7 +4,7 @@
 #include "audio/gpu_fft.h"
 #include "audio/power_spectrum.h"
 
-template <class Fft, bool IS_SHARED>
+template <class Fft, bool IS_SHARED, int POWER>
 DEVICE void power_spectrum_signals(const Launch &l, int64_t room) {
   Fft fft(memory_of_block<IS_SHARED>(l, room));
   FOR_SAMPLES(sample, l) {
@@ -39,7 +39,7 @@ DEVICE void power_spectrum_signals(const Launch &l, int64_t room) {
         }
       };
       fft.powers(here, is_last, fetch, is_last, [&](int k, int w, float power) {
-        y[begin_of(w, bins) + k * inner] = a.power == 1 ? sqrtf(power) : power;
+        y[begin_of(w, bins) + k * inner] = POWER == 1 ? sqrtf(power) : power;
       });
     }
   }

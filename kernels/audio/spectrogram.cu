@@ -3,7 +3,7 @@
 // A block of threads takes Fft::kLanes windows at a time.
 #include "audio/gpu_windows.h"
 
-template <class Fft, bool IS_SHARED>
+template <class Fft, bool IS_SHARED, int POWER>
 DEVICE void spectrogram_windows(const Launch &l, int64_t room) {
   Fft fft(memory_of_block<IS_SHARED>(l, room));
   FOR_SAMPLES(sample, l) {
@@ -21,7 +21,7 @@ DEVICE void spectrogram_windows(const Launch &l, int64_t room) {
       fft.powers(
           here, true, [&](auto &x, int w, int j, int m) { from.fetch(x, t + w, j, m); }, a.time_first,
           [&](int k, int w, float power) {
-            y[k * pitch + (a.time_first ? w * bins : w)] = a.power == 1 ? sqrtf(power) : power;
+            y[k * pitch + (a.time_first ? w * bins : w)] = POWER == 1 ? sqrtf(power) : power;
           });
     }
   }

@@ -134,7 +134,13 @@ def test_spectra_that_only_mel_filters_read_stay_in_shared_memory(launches, case
 def typical():
     """Launches of all kernels for sound."""
     for nfft in (400, 512, 2048, 2 * 9 * 7 * 11 * 13, 1009, 2):
-        windows = {"nfft": nfft, "window_length": nfft, "window_step": 160, "window": np.ones((1, nfft), "f4")}
+        windows = {
+            "nfft": nfft,
+            "power": 2,
+            "window_length": nfft,
+            "window_step": 160,
+            "window": np.ones((1, nfft), "f4"),
+        }
         yield segment("spectrogram", (5000,), (nfft // 2 + 1, 32), windows)
     for n in (1 << 16, 20000, 9973):
         yield segment("power_spectrum", (n,), (n // 2 + 1,), {"axis": 0, "nfft": n, "power": 2})

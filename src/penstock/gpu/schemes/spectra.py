@@ -50,18 +50,18 @@ def fixed(nfft: np.ndarray, signals: np.ndarray, least: int = 1, more: int = 0) 
     return Fixed(f"FixedFft<{', '.join(map(str, (lanes, *radices)))}>", lanes, numbers, room, grid)
 
 
-def transforms(function: str, nfft: np.ndarray, signals: np.ndarray, few_lengths: bool) -> list[Phase]:
-    """One launch of `function`<Fft, is shared>(l, room) for `signals` (n,) real signals per sample of lengths `nfft`
-    (n,). `few_lengths`: so few come up that their radices are worth compiling in."""
-    n, length = len(nfft), int(plain(nfft).max(initial=1))
-    most = int(plain(signals).max(initial=1))
+def transforms(function: str, args: np.ndarray, signals: np.ndarray, few_lengths: bool) -> list[Phase]:
+    """One launch of `function`<Fft, is shared, power>(l, room) for `signals` (n,) real signals per sample of lengths
+    args["nfft"] (n,). `few_lengths`: so few come up that their radices are worth compiling in."""
+    nfft, power = args["nfft"], int(args["power"][0])
+    n, length, most = len(nfft), int(plain(nfft).max(initial=1)), int(plain(signals).max(initial=1))
     if (few_lengths or length & (length - 1) == 0) and (launch := fixed(nfft, signals)):
-        return [launch.phase(f"{function}<{launch.fft}, true>(l, 0);")]
+        return [launch.phase(f"{function}<{launch.fft}, true, {power}>(l, 0);")]
     bound = bound_of(nfft)
     lanes = _lanes(_MOST_LANES, most, lambda k: 8 * _most_room(bound, k))
     groups = -(-signals // lanes)
     if 8 * _most_room(bound, lanes) <= MOST_SHARED:
-        body = f"{function}<AnyFft<{lanes}, true>, true>(l, 0);"
+        body = f"{function}<AnyFft<{lanes}, true>, true, {power}>(l, 0);"
         return [Phase(body, grid_of(several_each(groups), n), (_THREADS, 1, 1), shared=8 * _most_room(bound, lanes))]
     if not (nfft == plain(nfft)).all():  # which is checked for later batches
         raise ValueError("[internal error] lengths are not those that memory is made for")
@@ -69,7 +69,7 @@ def transforms(function: str, nfft: np.ndarray, signals: np.ndarray, few_lengths
     blocks = max(1, min(_MOST_BLOCKS, _MOST_SCRATCH // (8 * room)))
     rows = min(n, blocks)
     grid = (max(1, min(int(plain(groups).max(initial=1)), blocks // rows)), rows, 1)
-    body = f"{function}<AnyFft<1, false>, false>(l, {room});"
+    body = f"{function}<AnyFft<1, false>, false, {power}>(l, {room});"
     return [Phase(body, grid, (_MORE_THREADS, 1, 1), scratch=8 * room * grid[0] * rows)]
 
 
