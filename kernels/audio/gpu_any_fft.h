@@ -118,20 +118,19 @@ struct AnyFft {
   DEVICE float2 chirp(int j) const { return turns[(int64_t)j * j % (2 * steps.n)]; }
 
   // As those of FixedFft.
-  template <class Fetch, class Emit>
+  template <int POWER, class Fetch, class Emit>
   DEVICE void powers(int here, bool by_number, const Fetch &fetch, bool by_frequency, const Emit &emit) const {
     const int pairs = (n + 1) / 2;
     __syncthreads();
     for (int64_t item = threadIdx.x; item < (int64_t)pairs * LANES; item += blockDim.x) {
       const int w = (int)(by_number ? item / pairs : item % LANES);
       const int i = (int)(by_number ? item - (int64_t)w * pairs : item / LANES);
-      float2 x[1] = {make_float2(0.0f, 0.0f)};
-      if (w < here) fetch(x, w, i, 0);
+      const float2 x = w < here ? fetch.one(w, i) : make_float2(0.0f, 0.0f);
       if (is_even) {
-        z[(int64_t)i * kPitch + w] = x[0];
+        z[(int64_t)i * kPitch + w] = x;
       } else {
-        z[(int64_t)2 * i * kPitch + w] = make_float2(x[0].x, 0.0f);
-        if (2 * i + 1 < n) z[((int64_t)2 * i + 1) * kPitch + w] = make_float2(x[0].y, 0.0f);
+        z[(int64_t)2 * i * kPitch + w] = make_float2(x.x, 0.0f);
+        if (2 * i + 1 < n) z[((int64_t)2 * i + 1) * kPitch + w] = make_float2(x.y, 0.0f);
       }
     }
     __syncthreads();
@@ -140,21 +139,22 @@ struct AnyFft {
     else
       steps.run<false, LANES>(z, kPitch, steps.n, turns);
     const int half = n / 2, items = is_even ? half / 2 + 1 : half + 1;
+    const auto put = [&](int k, int w, float power) { emit(k, w, POWER == 1 ? sqrtf(power) : power); };
     for (int i = threadIdx.x; i < items * LANES; i += blockDim.x) {
       const int w = by_frequency ? i / items : i % LANES, k = by_frequency ? i - w * items : i / LANES;
       if (w >= here) continue;
       const float2 a = z[(int64_t)steps.place(k) * kPitch + w];
       if (!is_even) {
-        emit(k, w, squared(a));
+        put(k, w, squared(a));
       } else if (k == 0) {
-        emit(0, w, (a.x + a.y) * (a.x + a.y));
-        emit(half, w, (a.x - a.y) * (a.x - a.y));
+        put(0, w, (a.x + a.y) * (a.x + a.y));
+        put(half, w, (a.x - a.y) * (a.x - a.y));
       } else {
         const float2 b = z[(int64_t)steps.place(half - k) * kPitch + w];
         const float2 even = make_float2((a.x + b.x) * 0.5f, (a.y - b.y) * 0.5f);
         const float2 odd = times(make_float2((a.y + b.y) * 0.5f, (b.x - a.x) * 0.5f), turns[k]);
-        emit(k, w, squared(even + odd));
-        if (2 * k != half) emit(half - k, w, squared(even - odd));
+        put(k, w, squared(even + odd));
+        if (2 * k != half) put(half - k, w, squared(even - odd));
       }
     }
   }

@@ -2,7 +2,7 @@
 // Power spectra of real signals of a length that is known when this is compiled, LANES of them at a time by a block of
 // threads, in shared memory. Pairs of samples are taken as complex numbers, of which there are `kComplex`; these are
 // transformed by radices (decimation in frequency). The first step takes them from where the signals are, the last one
-// gives powers away, so that shared memory is passed as often as there are radices, less one.
+// makes powers of them in registers.
 //
 // Complex number r of signal w lies at z[row(r) * kPitch + w]. Steps that go along the numbers and steps that go along
 // the signals both meet different banks.
@@ -20,10 +20,13 @@ struct FixedFft {
   }
   static constexpr int kFirst = radix(0), kLast = radix(kRadices - 1);
   static constexpr int kParts = kComplex / kLast;  // transforms of the last step
+  static constexpr int kUnits = (kParts + 1) / 2, kThreads = kUnits * LANES;
   static constexpr int kRows = kComplex + kParts;
-  static constexpr int kRoom = kRows * kPitch + kComplex + kComplex / 2 + 1;  // elements of its memory
-  float2 *z, *turns;
-  float2 *halves;  // halves[k] = exp(-2 pi i k / kLength)
+  static constexpr int kPowersPitch = LANES + (LANES < 4 ? 0 : 4);
+  static_assert((kComplex + 1) * kPowersPitch <= 2 * kRows * kPitch, "");
+  static constexpr int kRoom = (kRows * kPitch + kComplex + kComplex / 2 + 2) / 2 * 2;  // elements of its memory
+  float2 *const z, *const turns;
+  float2 *const halves;  // halves[k] = exp(-2 pi i k / kLength)
 
   DEVICE explicit FixedFft(float2 *memory) : z(memory), turns(z + kRows * kPitch), halves(turns + kComplex) {
     int length = kComplex;
@@ -40,17 +43,31 @@ struct FixedFft {
   }
   DEVICE static int row(int r) { return r + r / kLast; }
 
-  // Calls fetch(x, w, j, m) for x[k] = complex number j + k * m of signal w, and emit(k, w, |X[k]|^2), for the signals
-  // w < here. Neighbouring threads fetch neighbouring numbers, or signals, and give neighbouring frequencies, or
-  // signals.
-  template <class Fetch, class Emit>
-  DEVICE void powers(int here, bool by_number, const Fetch &fetch, bool by_frequency, const Emit &emit) const {
+  // Powers of the frequencies 0 ... kLength / 2 of the signals w < here: that of k lies at [k * kPowersPitch + w] then,
+  // magnitudes if POWER is 1. fetch.all(x, w, j, m) gives x[k] = complex number j + k * m of signal w; false: it can't,
+  // and fetch.one(w, i) gives number i. Neighbouring threads ask for neighbouring numbers, or signals.
+  // There are kThreads threads at least.
+  template <int POWER, class Fetch>
+  DEVICE const float *run(int here, bool by_number, const Fetch &fetch) const {
     __syncthreads();
     first(here, by_number, fetch);
     __syncthreads();
     middle(here);
-    last(here, by_frequency, emit);
+    last<POWER>(here);
+    return (const float *)z;
   }
+  // The same, which then calls emit(k, w, power). Neighbouring threads do so for neighbouring frequencies, or signals.
+  template <int POWER, class Fetch, class Emit>
+  DEVICE void powers(int here, bool by_number, const Fetch &fetch, bool by_frequency, const Emit &emit) const {
+    constexpr int kBins = kComplex + 1;
+    const float *const found = run<POWER>(here, by_number, fetch);
+    for (int item = threadIdx.x; item < kBins * LANES; item += blockDim.x) {
+      const int w = by_frequency ? item / kBins : item % LANES, k = by_frequency ? item - w * kBins : item / LANES;
+      if (w < here) emit(k, w, found[k * kPowersPitch + w]);
+    }
+  }
+
+ private:
   template <class Fetch>
   DEVICE void first(int here, bool by_number, const Fetch &fetch) const {
     constexpr int m = kComplex / kFirst;
@@ -58,7 +75,12 @@ struct FixedFft {
       const int w = by_number ? item / m : item % LANES, j = by_number ? item - w * m : item / LANES;
       if (w >= here) continue;
       float2 x[kFirst];
-      fetch(x, w, j, m);
+      if (!fetch.all(x, w, j, m)) {
+#pragma unroll 1
+        for (int k = 0; k < kFirst; k++) z[row(j + k * m) * kPitch + w] = fetch.one(w, j + k * m);
+#pragma unroll
+        for (int k = 0; k < kFirst; k++) x[k] = z[row(j + k * m) * kPitch + w];
+      }
       Butterfly<kFirst>::run(x);
       turn_and_put<kFirst>(x, j, m, 0, w, turns);
     }
@@ -104,45 +126,61 @@ struct FixedFft {
     Butterfly<kLast>::run(x);
   }
   // Frequencies k and kComplex - k of the complex numbers make those of the real ones: parts p and kParts - p are done
-  // by one thread, and so are 0 and kParts / 2, which pair up in themselves.
-  template <class Emit>
-  DEVICE void last(int here, bool by_frequency, const Emit &emit) const {
-    constexpr int kUnits = (kParts + 1) / 2, kHalf = kParts / 2;
-    for (int item = threadIdx.x; item < kUnits * LANES; item += blockDim.x) {
-      const int w = by_frequency ? item / kUnits : item % LANES, p = by_frequency ? item - w * kUnits : item / LANES;
-      if (w >= here) continue;
-      float2 a[kLast], b[kLast];
+  // by one thread, and so are 0 and kParts / 2, which pair up in themselves. Powers take the place of the numbers when
+  // all have been read.
+  template <int POWER>
+  DEVICE void last(int here) const {
+    constexpr int kHalf = kParts / 2;
+    const int w = threadIdx.x % LANES, p = threadIdx.x / LANES;
+    const bool is_used = p < kUnits && w < here;
+    float2 a[kLast], b[kLast];
+    if (is_used) {
       transform_part(a, p, w);
       if (p || kParts % 2 == 0) transform_part(b, p ? kParts - p : kHalf, w);
       if (p) {
 #pragma unroll
         for (int k = 0; k < kLast; k++) {
           const int other = kLast - 1 - k;
-          if (k <= other)
-            emit_pair(p + k * kParts, w, a[k], b[other], emit);
-          else
-            emit_pair(kParts - p + other * kParts, w, b[other], a[k], emit);
+          a[k] = k <= other ? pair(p + k * kParts, a[k], b[other]) : pair(kParts - p + other * kParts, b[other], a[k]);
         }
       } else {
-        emit(0, w, (a[0].x + a[0].y) * (a[0].x + a[0].y));
-        emit(kComplex, w, (a[0].x - a[0].y) * (a[0].x - a[0].y));
+        a[0] = make_float2((a[0].x + a[0].y) * (a[0].x + a[0].y), (a[0].x - a[0].y) * (a[0].x - a[0].y));
 #pragma unroll
-        for (int k = 1; k < (kLast + 1) / 2; k++) emit_pair(k * kParts, w, a[k], a[kLast - k], emit);
-        if (kLast % 2 == 0) emit(kComplex / 2, w, squared(a[kLast / 2]));
+        for (int k = 1; k < (kLast + 1) / 2; k++) a[k] = pair(k * kParts, a[k], a[kLast - k]);
+        if (kLast % 2 == 0) a[kLast / 2].x = squared(a[kLast / 2]);
         if (kParts % 2 == 0) {
 #pragma unroll
-          for (int k = 0; k < kLast / 2; k++) emit_pair(kHalf + k * kParts, w, b[k], b[kLast - 1 - k], emit);
-          if (kLast % 2) emit(kComplex / 2, w, squared(b[kLast / 2]));
+          for (int k = 0; k < kLast / 2; k++) b[k] = pair(kHalf + k * kParts, b[k], b[kLast - 1 - k]);
+          if (kLast % 2) b[kLast / 2].x = squared(b[kLast / 2]);
         }
       }
     }
+    __syncthreads();
+    if (is_used) {
+      float *const to = (float *)z + w;
+      const auto put = [&](int k, float power) { to[k * kPowersPitch] = POWER == 1 ? sqrtf(power) : power; };
+      const auto put_pair = [&](int k, const float2 &powers) { put(k, powers.x), put(kComplex - k, powers.y); };
+      if (p) {
+#pragma unroll
+        for (int k = 0; k < kLast; k++)
+          put_pair(k <= kLast - 1 - k ? p + k * kParts : kParts - p + (kLast - 1 - k) * kParts, a[k]);
+      } else {
+#pragma unroll
+        for (int k = 0; k < (kLast + 1) / 2; k++) put_pair(k * kParts, a[k]);
+        if (kLast % 2 == 0) put(kComplex / 2, a[kLast / 2].x);
+        if (kParts % 2 == 0) {
+#pragma unroll
+          for (int k = 0; k < kLast / 2; k++) put_pair(kHalf + k * kParts, b[k]);
+          if (kLast % 2) put(kComplex / 2, b[kLast / 2].x);
+        }
+      }
+    }
+    __syncthreads();
   }
-  // Of the complex numbers' frequencies k <= kComplex / 2 and kComplex - k.
-  template <class Emit>
-  DEVICE void emit_pair(int k, int w, const float2 &a, const float2 &b, const Emit &emit) const {
+  // The powers of frequencies k <= kComplex / 2 and kComplex - k, from those of the complex numbers.
+  DEVICE float2 pair(int k, const float2 &a, const float2 &b) const {
     const float2 other = conjugate(b), even = a + other, d = a - other;
     const float2 odd = times(make_float2(d.y, -d.x), halves[k]);
-    emit(k, w, 0.25f * squared(even + odd));
-    emit(kComplex - k, w, 0.25f * squared(even - odd));
+    return make_float2(0.25f * squared(even + odd), 0.25f * squared(even - odd));
   }
 };

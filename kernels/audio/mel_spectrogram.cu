@@ -6,15 +6,15 @@
 #include "audio/weighted_sums.h"
 #include "core/gpu_chain.h"
 
-template <class Fft, int POWER, class Chain>
+template <class Fft, int LENGTH, int POWER, class Chain>
 DEVICE void mel_spectrogram_tiles(const Launch &l) {
-  constexpr int kLanes = Fft::kLanes, kBins = Fft::kLength / 2 + 1, kSide = 4;  // windows that a thread sums up
+  constexpr int kLanes = Fft::kLanes, kBins = Fft::kLength / 2 + 1, kPitch = Fft::kPowersPitch;
+  constexpr int kSide = 4;  // windows that a thread sums up
   static_assert(kLanes % kSide == 0, "");
   typedef typename Chain::Kind::T Out;
   DYNAMIC_SHARED(float2, memory);
   Fft fft(memory);
-  float *const powers = (float *)(memory + (Fft::kRoom + 1) / 2 * 2);  // of frequency k in window w: [k * kLanes + w]
-  float *const sums = (float *)memory;
+  float *const sums = (float *)memory + kBins * kPitch;  // behind the powers
   FOR_SAMPLES(sample, l) {
     const SpectrogramArgs a = ((const SpectrogramArgs *)l.args[1])[sample];
     const WeightedSumsArgs filters = ((const WeightedSumsArgs *)l.args[0])[sample];
@@ -23,25 +23,23 @@ DEVICE void mel_spectrogram_tiles(const Launch &l) {
     const int n = (int)out.shape[a.time_first ? 1 : 0];
     const int64_t groups = (windows + kLanes - 1) / kLanes;
     if (blockIdx.x >= groups) continue;
-    const Windows from(a, l.tensors[1][sample]);
+    Windows<LENGTH> from(a, l.tensors[1][sample]);
     Chain chain;
     chain.begin(l, sample);
     const Found<Chain::kSteps> found;
     for (int64_t group = blockIdx.x; group < groups; group += gridDim.x) {
-      const int64_t t = group * kLanes;
+      const int64_t t = from.t = group * kLanes;
       const int here = (int)(windows - t < kLanes ? windows - t : kLanes);
-      fft.powers(
-          here, true, [&](auto &x, int w, int j, int m) { from.fetch(x, t + w, j, m); }, false,
-          [&](int k, int w, float power) { powers[k * kLanes + w] = POWER == 1 ? sqrtf(power) : power; });
-      __syncthreads();
+      from.prefetch(kLanes, kLanes * gridDim.x);
+      const float *const powers = fft.template run<POWER>(here, true, from);
       for (int item = threadIdx.x; item < n * (kLanes / kSide); item += blockDim.x) {
         const int m = item / (kLanes / kSide), side = item % (kLanes / kSide);
-        const float4 *x = (const float4 *)powers + load(filters.begin + m) * (kLanes / kSide) + side;
+        const float4 *x = (const float4 *)powers + load(filters.begin + m) * (kPitch / kSide) + side;
         const float *w = filters.weights + load(filters.offset + m);
         const int count = load(filters.count + m);
         float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll 4
-        for (int k = 0; k < count; k++, x += kLanes / kSide) {
+        for (int k = 0; k < count; k++, x += kPitch / kSide) {
           const float weight = load(w + k);
           const float4 value = *x;
           sum.x = __fmaf_rn(value.x, weight, sum.x), sum.y = __fmaf_rn(value.y, weight, sum.y);

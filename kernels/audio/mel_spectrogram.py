@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from penstock.core.traced import plain
 from penstock.gpu.launch import Phase, Task
 from penstock.gpu.schemes.spectra import fixed
 
@@ -18,8 +17,8 @@ def plan(task: Task) -> list[Phase]:
     if int(sums["axis"][0]) != time_first:
         return []
     windows, filters = out.shape[:, 1 - time_first], out.shape[:, time_first]
-    bins = int(plain(spectra["nfft"]).max(initial=1)) // 2 + 1
-    launch = fixed(spectra["nfft"], windows, _STEP, 4 * bins)
-    if launch is None or not (4 * launch.lanes * filters <= launch.numbers).all():
+    launch = fixed(spectra["nfft"], windows, _STEP)
+    if launch is None or not (4 * launch.lanes * filters <= launch.free).all():
         return []
-    return [launch.phase(f"mel_spectrogram_tiles<{launch.fft}, {int(spectra['power'][0])}, Chain>(l);")]
+    length, power = int(spectra["window_length"][0]), int(spectra["power"][0])
+    return [launch.phase(f"mel_spectrogram_tiles<{launch.type}, {length}, {power}, Chain>(l);")]

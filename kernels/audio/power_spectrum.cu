@@ -4,6 +4,32 @@
 #include "audio/gpu_fft.h"
 #include "audio/power_spectrum.h"
 
+// Signals side by side along an axis, each padded with zeros or cut.
+struct Signals {
+  const float *x;
+  int64_t extent, inner;  // elements of a signal, and from one of them to the next
+  int length;
+  int64_t first = 0;  // the signal that is number 0 of those that are taken at a time
+
+  // Element 0 of a signal that has so many elements.
+  DEVICE int64_t begin_of(int w, int64_t elements) const {
+    const int64_t signal = first + w, o = signal / inner;
+    return o * elements * inner + signal - o * inner;
+  }
+  template <int N>
+  DEVICE bool all(float2 (&to)[N], int w, int j, int m) const {
+    const float *const from = x + begin_of(w, extent);
+#pragma unroll
+    for (int k = 0; k < N; k++) to[k] = two(from, 2 * (j + k * m));
+    return true;
+  }
+  DEVICE float2 one(int w, int i) const { return two(x + begin_of(w, extent), 2 * i); }
+  DEVICE float2 two(const float *from, int i) const {
+    return make_float2(i < length ? load(from + i * inner) : 0.0f,
+                       i + 1 < length ? load(from + (i + 1) * inner) : 0.0f);
+  }
+};
+
 template <class Fft, bool IS_SHARED, int POWER>
 DEVICE void power_spectrum_signals(const Launch &l, int64_t room) {
   Fft fft(memory_of_block<IS_SHARED>(l, room));
@@ -16,31 +42,15 @@ DEVICE void power_spectrum_signals(const Launch &l, int64_t room) {
     for (int d = 0; d < in.ndim; d++) (d < a.axis ? outer : inner) *= d == a.axis ? 1 : in.shape[d];
     const int64_t signals = outer * inner, groups = (signals + Fft::kLanes - 1) / Fft::kLanes;
     if (blockIdx.x >= groups) continue;
-    const int length = (int)(extent < a.nfft ? extent : a.nfft);
-    const float *x = in.as<float>();
+    Signals from = {in.as<float>(), extent, inner, (int)(extent < a.nfft ? extent : a.nfft)};
     float *y = out.as<float>();
     fft.begin(a.nfft);
     const bool is_last = inner == 1;
     for (int64_t group = blockIdx.x; group < groups; group += gridDim.x) {
-      const int64_t first = group * Fft::kLanes;
-      const int here = (int)(signals - first < Fft::kLanes ? signals - first : Fft::kLanes);
-      // Element 0 of a signal that has so many elements.
-      const auto begin_of = [&](int w, int64_t elements) {
-        const int64_t signal = first + w, o = signal / inner;
-        return o * elements * inner + signal - o * inner;
-      };
-      const auto fetch = [&](auto &to, int w, int j, int m) {
-        const float *const from = x + begin_of(w, extent);
-#pragma unroll
-        for (int k = 0; k < (int)(sizeof to / sizeof to[0]); k++) {
-          const int i = 2 * (j + k * m);
-          to[k].x = i < length ? load(from + i * inner) : 0.0f;
-          to[k].y = i + 1 < length ? load(from + (i + 1) * inner) : 0.0f;
-        }
-      };
-      fft.powers(here, is_last, fetch, is_last, [&](int k, int w, float power) {
-        y[begin_of(w, bins) + k * inner] = POWER == 1 ? sqrtf(power) : power;
-      });
+      from.first = group * Fft::kLanes;
+      const int here = (int)(signals - from.first < Fft::kLanes ? signals - from.first : Fft::kLanes);
+      fft.template powers<POWER>(here, is_last, from, is_last,
+                                 [&](int k, int w, float power) { y[from.begin_of(w, bins) + k * inner] = power; });
     }
   }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
-// A block of threads takes Fft::kLanes windows at a time.
+// A block of threads takes Fft::kLanes windows at a time, neighbours one after the other.
 #include "audio/gpu_windows.h"
 
-template <class Fft, bool IS_SHARED, int POWER>
+template <class Fft, bool IS_SHARED, int POWER, int LENGTH>
 DEVICE void spectrogram_windows(const Launch &l, int64_t room) {
   Fft fft(memory_of_block<IS_SHARED>(l, room));
   FOR_SAMPLES(sample, l) {
@@ -12,17 +12,66 @@ DEVICE void spectrogram_windows(const Launch &l, int64_t room) {
     const int64_t windows = out.shape[a.time_first ? 0 : 1], bins = a.nfft / 2 + 1;
     const int64_t groups = (windows + Fft::kLanes - 1) / Fft::kLanes;
     if (blockIdx.x >= groups) continue;
-    const Windows from(a, l.tensors[1][sample]);
+    Windows<LENGTH> from(a, l.tensors[1][sample]);
     fft.begin(a.nfft);
     for (int64_t group = blockIdx.x; group < groups; group += gridDim.x) {
-      const int64_t t = group * Fft::kLanes, pitch = a.time_first ? 1 : windows;
+      const int64_t t = from.t = group * Fft::kLanes, pitch = a.time_first ? 1 : windows;
       const int here = (int)(windows - t < Fft::kLanes ? windows - t : Fft::kLanes);
       float *const y = out.as<float>() + (a.time_first ? t * bins : t);
-      fft.powers(
-          here, true, [&](auto &x, int w, int j, int m) { from.fetch(x, t + w, j, m); }, a.time_first,
-          [&](int k, int w, float power) {
-            y[k * pitch + (a.time_first ? w * bins : w)] = POWER == 1 ? sqrtf(power) : power;
-          });
+      fft.template powers<POWER>(here, true, from, a.time_first, [&](int k, int w, float power) {
+        y[k * pitch + (a.time_first ? w * bins : w)] = power;
+      });
+    }
+  }
+}
+
+// The memory takes 32 bytes at a time, in which rows of the output begin anywhere. So what fills only a part of them
+// waits in shared memory for the next windows.
+template <class Fft>
+struct WholeSectors {
+  static constexpr int kSector = 8, kLanes = Fft::kLanes, kBins = Fft::kLength / 2 + 1;
+  static_assert(kLanes % kSector == 0, "");
+  float *const waiting;  // of frequency k at [k * kSector]: those before the next window
+
+  // Columns [0, here) of rows that begin `pitch` apart from y on.
+  DEVICE void write(float *y, int64_t pitch, const float *powers, int here, bool is_first, bool is_last) const {
+    const int lane = threadIdx.x % kLanes, rows = blockDim.x / kLanes;
+    for (int begin = 0; begin < kBins; begin += rows) {  // as often for all lanes of a warp
+      const int k = begin + threadIdx.x / kLanes;
+      const float *const row = powers + k * Fft::kPowersPitch;
+      float *const old = waiting + k * kSector + kSector, *const to = y + k * pitch;
+      int end = here;  // what is behind waits
+      if (k < kBins) {
+        const int ahead = (int)((unsigned long long)to / 4 % kSector);
+        if (!is_last) end -= (ahead + here) % kSector;
+        for (int i = lane - (is_first ? 0 : ahead); i < end; i += kLanes) to[i] = i < 0 ? old[i] : row[i];
+      }
+      __syncwarp();
+      if (k < kBins && end + lane < here && end + lane >= 0) old[end + lane - here] = row[end + lane];
+      __syncwarp();
+    }
+  }
+};
+
+// The same with frequencies first, for a length that is compiled in.
+template <class Fft, int LENGTH, int POWER>
+DEVICE void spectrogram_rows(const Launch &l) {
+  DYNAMIC_SHARED(float2, memory);
+  Fft fft(memory);
+  const WholeSectors<Fft> sectors = {(float *)(memory + Fft::kRoom)};
+  FOR_SAMPLES(sample, l) {
+    const SpectrogramArgs a = ((const SpectrogramArgs *)l.args[0])[sample];
+    const Tensor out = l.tensors[0][sample];
+    const int64_t windows = out.shape[1], groups = (windows + Fft::kLanes - 1) / Fft::kLanes;
+    const int64_t each = (groups + gridDim.x - 1) / gridDim.x, begin = blockIdx.x * each;
+    const int64_t end = begin + each < groups ? begin + each : groups;
+    Windows<LENGTH> from(a, l.tensors[1][sample]);
+    for (int64_t group = begin; group < end; group++) {
+      from.t = group * Fft::kLanes;
+      const int here = (int)(windows - from.t < Fft::kLanes ? windows - from.t : Fft::kLanes);
+      if (group + 1 < end) from.prefetch(Fft::kLanes, Fft::kLanes);
+      const float *const powers = fft.template run<POWER>(here, true, from);
+      sectors.write(out.as<float>() + from.t, windows, powers, here, group == begin, group + 1 == end);
     }
   }
 }

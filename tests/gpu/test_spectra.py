@@ -113,7 +113,7 @@ def log_mel_segment(nfft=512, axis=0, layout_tf=0, windows=(32, 5), filters=80, 
         (1, {"layout_tf": 1, "axis": 1}),
         (1, {"nfft": 400}),
         (1, {"nfft": 1024, "windows": (1, 2)}),
-        (2, {"nfft": 2048}),
+        (1, {"nfft": 2048, "windows": (1, 2)}),
         (1, {"nfft": 36, "filters": 8}),
         (2, {"nfft": 8192}),  # more than shared memory holds
         (2, {"nfft": 401}),

@@ -4,64 +4,87 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from ...core.traced import plain
+from ..driver import shared_memory_of_a_block
 from ..launch import Phase, grid_of, several_each
 from .bounds import bound_of
 from .tiles import MOST_SHARED
 
 _ODD_RADICES = (3, 5, 7, 11, 13)
 _THREADS, _MORE_THREADS = 256, 512  # of a block; of those that work in scratch memory
-_FIXED_THREADS, _FIXED_RESIDENT = 128, 4
-_MOST_LANES, _MOST_FIXED_LANES = 32, 16
+_MOST_LANES = 32
+# Of those whose length is compiled in: threads of a multiprocessor and of a block, as each has many registers, and the
+# shared memory of a block where two fit on one.
+_FIXED_THREADS, _MOST_FIXED_THREADS, _MOST_FIXED_SHARED = 512, 256, 113 << 10
 _MOST_BLOCKS, _MOST_SCRATCH = 1056, 1 << 28  # of those with scratch memory, and their bytes
 
 
 class Fixed(NamedTuple):
-    """Transforms of a length that is compiled in."""
+    """Transforms of a length that is compiled in, `lanes` signals of a block at a time."""
 
-    fft: str  # its type
-    lanes: int  # signals of a block at a time
-    numbers: int  # bytes for their complex numbers alone
-    room: int  # bytes of shared memory, a multiple of 16
-    grid: tuple[int, int, int]
+    nfft: int
+    radices: list[int]
+    lanes: int
+    signals: np.ndarray  # (n,) of each sample
+    room: int  # bytes of shared memory
+
+    @property
+    def type(self) -> str:
+        return f"FixedFft<{', '.join(map(str, (self.lanes, *self.radices)))}>"
+
+    @property
+    def free(self) -> int:
+        """Bytes behind the powers, until the next signals come."""
+        pitch = self.lanes + (0 if self.lanes < 4 else 4)
+        return 8 * _rows(self.radices) * (self.lanes + 1) - 4 * (self.nfft // 2 + 1) * pitch
 
     def phase(self, body: str) -> Phase:
-        return Phase(body, self.grid, (_FIXED_THREADS, 1, 1), shared=self.room, resident=_FIXED_RESIDENT)
+        threads = -(-_units(self.radices) * self.lanes // 32) * 32
+        resident = max(1, min(_FIXED_THREADS // threads, 2 * _MOST_FIXED_SHARED // self.room))
+        grid = grid_of(several_each(-(-self.signals // self.lanes)), len(self.signals))
+        return Phase(body, grid, (threads, 1, 1), shared=self.room, resident=resident)
 
 
 def fixed(nfft: np.ndarray, signals: np.ndarray, least: int = 1, more: int = 0) -> Fixed | None:
     """Those for `signals` (n,) real signals per sample of lengths `nfft` (n,), `least` of them at a time at least, with
-    `more` bytes for each; None if lengths differ or aren't suited."""
+    `more` bytes of shared memory; None if lengths differ or aren't suited."""
     length, most = int(plain(nfft).max(initial=1)), int(plain(signals).max(initial=1))
     radices = _radices(length // 2) if length % 2 == 0 else None
     if not radices or len(radices) < 2 or not (nfft == length).all():
         return None
-    lanes = max(_lanes(_MOST_FIXED_LANES, most, lambda k: 8 * _fixed_room(radices, k) + more * k), least)
-    room = -(-8 * _fixed_room(radices, lanes) // 16) * 16 + more * lanes
-    if room > MOST_SHARED:
+
+    def room(lanes: int) -> int:
+        return 8 * _fixed_room(radices, lanes) + more
+
+    limit = max(min(shared_memory_of_a_block(), _MOST_FIXED_SHARED), MOST_SHARED)
+    lanes = _MOST_LANES
+    while lanes > least and (
+        lanes // 2 >= most or room(lanes) > limit or lanes * _units(radices) > _MOST_FIXED_THREADS
+    ):
+        lanes //= 2
+    if room(lanes) > limit or lanes * _units(radices) > 1024:
         return None
-    grid = grid_of(several_each(-(-signals // lanes)), len(nfft))
-    numbers = 8 * _rows(radices) * (lanes + 1)
-    return Fixed(f"FixedFft<{', '.join(map(str, (lanes, *radices)))}>", lanes, numbers, room, grid)
+    return Fixed(length, radices, lanes, signals, room(lanes))
 
 
-def transforms(function: str, args: np.ndarray, signals: np.ndarray, few_lengths: bool) -> list[Phase]:
-    """One launch of `function`<Fft, is shared, power>(l, room) for `signals` (n,) real signals per sample of lengths
-    args["nfft"] (n,). `few_lengths`: so few come up that their radices are worth compiling in."""
+def transforms(function: str, args: np.ndarray, signals: np.ndarray, few_lengths: bool, more: str = "") -> list[Phase]:
+    """One launch of `function`<Fft, is shared, power, more>(l, room) for `signals` (n,) real signals per sample, of
+    lengths args["nfft"] (n,). `few_lengths`: so few come up that their radices are worth compiling in."""
     nfft, power = args["nfft"], int(args["power"][0])
     n, length, most = len(nfft), int(plain(nfft).max(initial=1)), int(plain(signals).max(initial=1))
     if (few_lengths or length & (length - 1) == 0) and (launch := fixed(nfft, signals)):
-        return [launch.phase(f"{function}<{launch.fft}, true, {power}>(l, 0);")]
+        return [launch.phase(f"{function}<{launch.type}, true, {power}{more}>(l, 0);")]
     bound = bound_of(nfft)
-    lanes = _lanes(_MOST_LANES, most, lambda k: 8 * _most_room(bound, k))
+    lanes = _MOST_LANES
+    while lanes > 1 and (lanes // 2 >= most or 8 * _most_room(bound, lanes) > MOST_SHARED):
+        lanes //= 2
     groups = -(-signals // lanes)
     if 8 * _most_room(bound, lanes) <= MOST_SHARED:
-        body = f"{function}<AnyFft<{lanes}, true>, true, {power}>(l, 0);"
+        body = f"{function}<AnyFft<{lanes}, true>, true, {power}{more}>(l, 0);"
         return [Phase(body, grid_of(several_each(groups), n), (_THREADS, 1, 1), shared=8 * _most_room(bound, lanes))]
     if not (nfft == plain(nfft)).all():  # which is checked for later batches
         raise ValueError("[internal error] lengths are not those that memory is made for")
@@ -69,16 +92,8 @@ def transforms(function: str, args: np.ndarray, signals: np.ndarray, few_lengths
     blocks = max(1, min(_MOST_BLOCKS, _MOST_SCRATCH // (8 * room)))
     rows = min(n, blocks)
     grid = (max(1, min(int(plain(groups).max(initial=1)), blocks // rows)), rows, 1)
-    body = f"{function}<AnyFft<1, false>, false, {power}>(l, {room});"
+    body = f"{function}<AnyFft<1, false>, false, {power}{more}>(l, {room});"
     return [Phase(body, grid, (_MORE_THREADS, 1, 1), scratch=8 * room * grid[0] * rows)]
-
-
-def _lanes(most: int, signals: int, room: Callable[[int], int]) -> int:
-    """How many signals a block takes at a time, `room` bytes of shared memory."""
-    lanes = most
-    while lanes > 1 and (lanes // 2 >= signals or room(lanes) > MOST_SHARED):
-        lanes //= 2
-    return lanes
 
 
 def _radices(n: int) -> list[int] | None:
@@ -96,14 +111,20 @@ def _radices(n: int) -> list[int] | None:
     return [*odd, *(1 << (bits + i) // steps for i in range(steps))]
 
 
-def _fixed_room(radices: list[int], lanes: int) -> int:
-    """Complex numbers in the memory of a FixedFft."""
-    n = math.prod(radices)
-    return _rows(radices) * (lanes + 1) + n + n // 2 + 1
-
-
 def _rows(radices: list[int]) -> int:
+    """Rows of complex numbers in the memory of a FixedFft."""
     return math.prod(radices) + math.prod(radices[:-1])
+
+
+def _fixed_room(radices: list[int], lanes: int) -> int:
+    """Complex numbers in the memory of a FixedFft, FixedFft::kRoom, an even number."""
+    n = math.prod(radices)
+    return -(-(_rows(radices) * (lanes + 1) + n + n // 2 + 1) // 2) * 2
+
+
+def _units(radices: list[int]) -> int:
+    """Threads that a signal needs in the last step, FixedFft::kUnits."""
+    return (math.prod(radices[:-1]) + 1) // 2
 
 
 def _room(nfft: int, lanes: int) -> int:
