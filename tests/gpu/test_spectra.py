@@ -7,6 +7,7 @@ from segments import Segment, Step
 
 from penstock import fn, pipeline_def
 from penstock.core.batch import Spec
+from penstock.gpu import launch
 from penstock.gpu.launch import Call, Fusion
 
 
@@ -129,6 +130,24 @@ def test_spectra_that_only_mel_filters_read_stay_in_shared_memory(launches, case
     for t in want:
         for x, y in zip(got[t], want[t]):
             np.testing.assert_allclose(x, y, rtol=2e-5, atol=2e-4 * max(1, float(np.abs(y).max()) if t == 1 else 1))
+
+
+@pytest.mark.parametrize("nfft, step, power", [(64, 40, 2), (400, 7, 1)])
+@pytest.mark.parametrize("offset", [0, 3])
+def test_rows_are_written_in_whole_sectors_by_blocks_that_go_on(monkeypatch, nfft, step, power, offset):
+    monkeypatch.setattr(launch, "_WAVE", 1)  # few blocks, so that each has several groups of windows
+    windows = (150, 40, 1, 97, 64)
+    signals = np.array([[step * w - min(3, step - 1)] for w in windows], "i8")
+    spectra = np.array([(nfft // 2 + 1, w) for w in windows], "i8")
+    columns = {"nfft": nfft, "window_length": nfft, "window_step": step, "first": -(nfft // 2), "reflect": 1}
+    specs = {0: Spec(signals, np.dtype("f4")), 1: Spec(spectra, np.dtype("f4"))}
+    columns |= {"window": np.hanning(nfft).astype("f4")[None], "power": power}
+    steps = [Step("audio/spectrogram", [1], [0], columns)]
+    segment = Segment(steps, specs, {0: noise(*(tuple(s) for s in signals))}, {1})
+    (only,) = segment.launches()[1]
+    assert "spectrogram_rows" in only.source and only.grid[0] < 5
+    for x, y in zip(segment.on_device(offset)[1], segment.on_cpu()[1]):
+        np.testing.assert_allclose(x, y, atol=2e-6 * y.max())
 
 
 def typical():
