@@ -35,20 +35,56 @@ struct WholeSectors {
 
   // Columns [0, here) of rows that begin `pitch` apart from y on.
   DEVICE void write(float *y, int64_t pitch, const float *powers, int here, bool is_first, bool is_last) const {
+    if (is_first || is_last)
+      write_ends(y, pitch, powers, here, is_first, is_last);
+    else
+      write_between(y, pitch, powers);
+  }
+
+ private:
+  // How far behind the beginning of 32 bytes a place is.
+  DEVICE static int behind(const float *p) { return (int)((unsigned long long)p / sizeof(float) % kSector); }
+
+  // As many as came are written: those that waited first, while as many wait again.
+  DEVICE void write_between(float *y, int64_t pitch, const float *powers) const {
+    constexpr int kAtOnce = 4;
+    const int lane = threadIdx.x % kLanes, rows = blockDim.x / kLanes, mine = threadIdx.x / kLanes;
+    for (int begin = 0; begin < kBins; begin += kAtOnce * rows) {  // as often for all lanes of a warp
+      float written[kAtOnce], waits[kAtOnce];
+#pragma unroll
+      for (int u = 0; u < kAtOnce; u++) {
+        const int k = begin + u * rows + mine;
+        if (k >= kBins) continue;
+        const float *const row = powers + k * Fft::kPowersPitch, *const old = waiting + (k + 1) * kSector;
+        const int n = behind(y + k * pitch);
+        written[u] = lane < n ? old[lane - n] : row[lane - n];
+        if (lane < n) waits[u] = row[kLanes - n + lane];
+      }
+      __syncwarp();
+#pragma unroll
+      for (int u = 0; u < kAtOnce; u++) {
+        const int k = begin + u * rows + mine;
+        if (k >= kBins) continue;
+        float *const to = y + k * pitch;
+        const int n = behind(to);
+        to[lane - n] = written[u];
+        if (lane < n) waiting[(k + 1) * kSector + lane - n] = waits[u];
+      }
+    }
+  }
+  DEVICE void write_ends(float *y, int64_t pitch, const float *powers, int here, bool is_first, bool is_last) const {
     const int lane = threadIdx.x % kLanes, rows = blockDim.x / kLanes;
     for (int begin = 0; begin < kBins; begin += rows) {  // as often for all lanes of a warp
       const int k = begin + threadIdx.x / kLanes;
       const float *const row = powers + k * Fft::kPowersPitch;
-      float *const old = waiting + k * kSector + kSector, *const to = y + k * pitch;
+      float *const old = waiting + (k + 1) * kSector, *const to = y + k * pitch;
       int end = here;  // what is behind waits
       if (k < kBins) {
-        const int ahead = (int)((unsigned long long)to / 4 % kSector);
-        if (!is_last) end -= (ahead + here) % kSector;
-        for (int i = lane - (is_first ? 0 : ahead); i < end; i += kLanes) to[i] = i < 0 ? old[i] : row[i];
+        if (!is_last) end -= (behind(to) + here) % kSector;
+        for (int i = lane - (is_first ? 0 : behind(to)); i < end; i += kLanes) to[i] = i < 0 ? old[i] : row[i];
       }
       __syncwarp();
       if (k < kBins && end + lane < here && end + lane >= 0) old[end + lane - here] = row[end + lane];
-      __syncwarp();
     }
   }
 };
