@@ -28,8 +28,8 @@ class File(RecordReader):
 
     Outputs: the bytes, uint8 of shape (size,), and the label, int32 of shape (1,). Both know the path (`source_info`).
     A file that is missing, empty, no regular file, can't be read, or shrinks while it is read is a bad sample: see
-    `on_error` of the pipeline. Files are read whole, in parallel and ahead, in native threads. But of long WAV files that
-    only `fn.decoders.audio` takes, with a slice or crop behind it, no more is read than that needs, unless by URL.
+    `on_error` of the pipeline. Files are read whole, in parallel and ahead, in native threads. But of long WAV files
+    that only `fn.decoders.audio` takes, with a slice or crop behind it, no more is read than that needs, unless by URL.
 
     >>> import os, tempfile
     >>> from penstock import fn, pipeline_def
