@@ -184,3 +184,25 @@ def typical():
         yield segment("add_noise", shape, shape, {"snr": 3.0}, other=(700,))
         for normalize in (0, 1):
             yield segment("reverb", shape, shape, {"normalize": normalize}, other=(700,))
+
+
+@pytest.mark.parametrize("more", [{}, {"antialias": True, "quality": 20.0}])
+def test_rates_are_the_same_in_some_batches(more):
+    """Samples of the same rates share weights, others don't; which it is may change from batch to batch."""
+    scales = [[2.0, 2.0, 2.0], [2.0, 0.5, 1.3], [0.3, 0.3, 0.3], [2.0, 2.0, 2.0], [0.01, 3.0, 1.0]]
+    signals = [noise((300, 1), (700, 2), (n, 3)) for n in (1200, 1, 5000, 1200, 2)]
+    batches = [np.array(s, "f4") for s in scales]
+
+    def pipe(device):
+        @pipeline_def(batch_size=3, num_threads=1, device_id=0 if device == "gpu" else None)
+        def define():
+            x = fn.external_source(source=lambda i: signals[i % 5], device=device)
+            return fn.audio_resample(x, scale=fn.external_source(source=lambda i: batches[i % 5]), **more)
+
+        return define()
+
+    on_gpu, on_cpu = pipe("gpu"), pipe("cpu")
+    for _ in batches:
+        got, want = on_gpu.run()[0].as_cpu(), on_cpu.run()[0]
+        for i in range(3):
+            np.testing.assert_allclose(got.at(i), want.at(i), atol=1e-5)
