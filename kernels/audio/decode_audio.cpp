@@ -115,7 +115,8 @@ void decode(T *out, const Window &w, AudioBytes file, const DecodeAudioArgs &a, 
 void run(const Tensor *out, const Tensor *in, const DecodeAudioArgs &a, Scratch &scratch) {
   *out[1].as<float>() = (float)a.told_rate;
   const std::shared_ptr<const Unread> rest = unread_at(in->data);
-  decode_window(*out, {in->as<const uint8_t>(), in->volume(), rest ? rest->object.get() : nullptr}, a, scratch);
+  const std::shared_ptr<Object> object = rest ? rest->open() : nullptr;
+  decode_window(*out, {in->as<const uint8_t>(), in->volume(), object.get()}, a, scratch);
 }
 
 }  // namespace

@@ -299,11 +299,13 @@ class FetchJob {
     }
     void leave_rest(int part, const void *data, int64_t begun) override {
       object(part);
+      std::string full;
+      const char *name = job.name(job.spans_[job.begins_[row] + part].object, full);
       {
         std::lock_guard<std::mutex> lock(job.mutex_);
         job.begun_.push_back(data);
       }
-      unread_add(data, {object_, begun});
+      unread_add(data, {name, object_, begun});
     }
 
    private:

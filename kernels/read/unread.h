@@ -3,12 +3,18 @@
 // Such a file is known by the address of its beginning, as long as the batch that it belongs to.
 #pragma once
 #include <memory>
+#include <string>
 
 #include "read/storage.h"
 
 struct Unread {
-  std::shared_ptr<Object> object;
-  int64_t begun;  // bytes that were read
+  std::string name;
+  std::weak_ptr<Object> object;  // while it is open: batches must not keep more files open than a process may
+  int64_t begun;                 // bytes that were read
+  std::shared_ptr<Object> open() const {
+    auto still = object.lock();
+    return still ? still : open_object(name.c_str(), Storage::kOnce);
+  }
 };
 
 void unread_add(const void *data, Unread file);

@@ -2,6 +2,7 @@
 """Of long WAV files of which a part is taken only that is read, and the samples are those of whole files."""
 
 import os
+import resource
 import wave
 
 import numpy as np
@@ -149,3 +150,19 @@ def test_a_file_that_is_cut_short_before_it_is_decoded(tmp_path):
 
     with pytest.raises(RuntimeError, match="cut short while it was read"):
         pipe().run()
+
+
+def test_batches_keep_no_files_open(tmp_path):
+    original, links = tmp_path / "original.wav", [tmp_path / f"{i}.wav" for i in range(300)]
+    write(original, SECONDS * RATE)
+    for link in links:
+        os.link(original, link)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 120, before[1]))
+    try:
+        pipe = run(links, lambda x: cut(fn.decoders.audio(x)[0], 5, 50))
+        for _ in range(4):
+            (got,) = pipe.run()
+        assert [len(x) for x in got] == [50] * 300
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
