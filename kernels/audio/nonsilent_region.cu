@@ -25,7 +25,7 @@ DEVICE int64_t window_of(const NonsilentRegionArgs &a, int64_t n) { return a.win
 template <class In, int WARPS>
 DEVICE void nonsilent_mean_squares(const Launch &l, int64_t most) {
   typedef typename NonsilentSum<In>::type Sum;
-  constexpr int kSteps = 32, kStages = 2;
+  constexpr int kSteps = 32, kStages = 2, kRows = 2;  // kRows: that a warp reads at once
   __shared__ Sum added[kStages][32][kSteps + 1];
   __shared__ float means_of_stage[kStages][32][kSteps + 1];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -67,17 +67,25 @@ DEVICE void nonsilent_mean_squares(const Launch &l, int64_t most) {
             }
           }
         } else {
-          for (int row = warp - 1; row < rows; row += WARPS - 1) {
-            int64_t at;
-            if (stage > 0) {
-              const int64_t i = element(row, stage - 1, at);
-              if (at >= 0 && at < interval && i < n) means[i] = means_of_stage[(stage - 1) % kStages][row][lane];
-            }
-            if (stage + 1 < stages) {
+          for (int first_row = warp - 1; first_row < rows; first_row += kRows * (WARPS - 1)) {
+            Sum values[kRows] = {};
+#pragma unroll
+            for (int r = 0; r < kRows; r++) {
+              const int row = first_row + r * (WARPS - 1);
+              int64_t at;
               const int64_t i = element(row, stage + 1, at);
-              Sum value = 0;
-              if (at < interval && i < n) value = at > 0 ? square(i) - square(i - length) : square(i);
-              added[(stage + 1) % kStages][row][lane] = value;
+              if (stage + 1 < stages && row < rows && at < interval && i < n)
+                values[r] = at > 0 ? square(i) - square(i - length) : square(i);
+            }
+#pragma unroll
+            for (int r = 0; r < kRows; r++) {
+              const int row = first_row + r * (WARPS - 1);
+              if (row >= rows) continue;
+              int64_t at;
+              const int64_t i = element(row, stage - 1, at);
+              if (stage > 0 && at >= 0 && at < interval && i < n)
+                means[i] = means_of_stage[(stage - 1) % kStages][row][lane];
+              if (stage + 1 < stages) added[(stage + 1) % kStages][row][lane] = values[r];
             }
           }
         }

@@ -12,7 +12,7 @@ from penstock.gpu.schemes.bounds import bound_of
 from penstock.gpu.source import c_type
 
 _ADDING, _LOOKING = 32, 256  # intervals of a block that adds; threads of one that looks
-_WARPS = 8  # of a block that adds
+_WARPS = 16  # of a block that adds
 
 
 def plan(task: Task) -> list[Phase]:
