@@ -53,9 +53,10 @@ def fixed(nfft: np.ndarray, signals: np.ndarray, least: int = 1, more: int = 0) 
     """Those for `signals` (n,) real signals per sample of lengths `nfft` (n,), `least` of them at a time at least, with
     `more` bytes of shared memory; None if lengths differ or aren't suited."""
     length, most = int(plain(nfft).max(initial=1)), int(plain(signals).max(initial=1))
-    radices = _radices(length // 2) if length % 2 == 0 else None
-    if not radices or len(radices) < 2 or not (nfft == length).all():
+    found = _radices(length // 2) if length % 2 == 0 else None
+    if not found or len(found) < 2 or not (nfft == length).all():
         return None
+    radices = found
 
     def room(lanes: int) -> int:
         return 8 * _fixed_room(radices, lanes) + more
@@ -98,7 +99,7 @@ def transforms(function: str, args: np.ndarray, signals: np.ndarray, few_lengths
 
 def _radices(n: int) -> list[int] | None:
     """Those of a transform of n complex numbers, in the order of its steps; None if there are other prime factors."""
-    odd = []
+    odd: list[int] = []
     for radix in _ODD_RADICES:
         while n % radix == 0:
             odd.append(radix)
