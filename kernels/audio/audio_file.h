@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <memory>
 
+class Object;
 struct AudioBytes {
   const uint8_t *data;
   int64_t size;
+  Object *object = nullptr;  // where to read what of the file is not at `data`: all but its beginning
 };
 
 // How the samples are stored: those of a WAV file, from PCM_U8 to MU_LAW; what libsndfile reads is LIBRARY.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from penstock.gpu.launch import Phase, Task, grid_of, several_each
 
-_AT_ONCE = 2048  # elements of a block of threads
+_AT_ONCE = 4096  # elements of a block of threads
 
 
 def plan(task: Task) -> list[Phase]:

@@ -8,6 +8,7 @@
 #include "core/kernel.h"
 #include "core/native_time.h"
 #include "core/program.h"
+#include "read/unread.h"
 
 namespace {
 
@@ -113,7 +114,9 @@ void decode(T *out, const Window &w, AudioBytes file, const DecodeAudioArgs &a, 
 
 void run(const Tensor *out, const Tensor *in, const DecodeAudioArgs &a, Scratch &scratch) {
   *out[1].as<float>() = (float)a.told_rate;
-  decode_window(*out, {in->as<const uint8_t>(), in->volume()}, a, scratch);
+  const std::shared_ptr<const Unread> rest = unread_at(in->data);
+  const std::shared_ptr<Object> object = rest ? rest->open() : nullptr;
+  decode_window(*out, {in->as<const uint8_t>(), in->volume(), object.get()}, a, scratch);
 }
 
 }  // namespace
@@ -145,7 +148,9 @@ EXPORT int64_t plan_audio(const Tensor *in, int64_t n, AudioInfo *info, char *er
   int64_t failed = 0;
   for (int64_t i = 0; i < n; i++) {
     try {
-      info[i] = peek_audio({in[i].as<const uint8_t>(), in[i].volume()});
+      const std::shared_ptr<const Unread> rest = unread_at(in[i].data);
+      const uint8_t *data = in[i].as<const uint8_t>();
+      info[i] = rest ? peek_wav_head({data, rest->begun}, in[i].volume()) : peek_audio({data, in[i].volume()});
       failed += info[i].encoding == NEEDS_FFMPEG;
     } catch (const std::exception &e) {
       info[i] = AudioInfo{};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
 // Running sums are added up in the CPU's order, as their rounding errors decide where faint sounds end: an interval by
-// a thread. The mean squares then lie in the scratch memory, MOST floats per sample behind the keys of the largest.
+// a thread. So that these threads do nothing else, one warp of a block adds up what the others have read. The mean
+// squares then lie in the scratch memory, MOST floats per sample behind the keys of the largest.
 #include "audio/gpu_largest.h"
 #include "audio/nonsilent_region.h"
 
@@ -19,39 +20,79 @@ DEVICE float *mean_squares_of(const Launch &l, int sample, int64_t most) {
 }
 DEVICE int64_t window_of(const NonsilentRegionArgs &a, int64_t n) { return a.window_length < n ? a.window_length : n; }
 
-template <class In>
+// A block takes 32 intervals at a time, kSteps elements of each: while warp 0 adds up those of one stage, the others
+// write the mean squares of the stage before and read what the next one adds.
+template <class In, int WARPS>
 DEVICE void nonsilent_mean_squares(const Launch &l, int64_t most) {
   typedef typename NonsilentSum<In>::type Sum;
+  constexpr int kSteps = 32, kStages = 2, kRows = 2;  // kRows: that a warp reads at once
+  __shared__ Sum added[kStages][32][kSteps + 1];
+  __shared__ float means_of_stage[kStages][32][kSteps + 1];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   FOR_SAMPLES(sample, l) {
     const NonsilentRegionArgs a = ((const NonsilentRegionArgs *)l.args[0])[sample];
     const Tensor in = l.tensors[2][sample];
     const In *x = in.as<In>();
     const int64_t n = volume_of(in), length = window_of(a, n);
     const int64_t interval = a.reset_interval < 0 || a.reset_interval > n ? n : a.reset_interval;
-    float *means = mean_squares_of(l, sample, most), largest = 0;
-    const float factor = 1 / (float)length;
+    float *const means = mean_squares_of(l, sample, most), factor = 1 / (float)length;
     const auto square = [&](int64_t i) {
       const Sum value = i < 0 ? (Sum)0 : (Sum)load(x + i);
       return value * value;
     };
     const int64_t intervals = n ? (n + interval - 1) / interval : 0;
-    for (int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; k < intervals;
-         k += (int64_t)gridDim.x * blockDim.x) {
-      const int64_t begin = k * interval, end = begin + interval < n ? begin + interval : n;
+    // The window that ends with the first element of an interval is added up first, then one element for another.
+    const int64_t stages = (length - 1 + interval + kSteps - 1) / kSteps;
+    for (int64_t first = (int64_t)blockIdx.x * 32; first < intervals; first += (int64_t)gridDim.x * 32) {
+      const int rows = intervals - first < 32 ? (int)(intervals - first) : 32;
+      // Which element of the signal a column of a stage is, and which of its interval.
+      const auto element = [&](int row, int64_t stage, int64_t &in_interval) {
+        in_interval = stage * kSteps + lane - (length - 1);
+        return (first + row) * interval + in_interval;
+      };
       Sum sum = 0;
+      float largest = 0;
+      for (int64_t stage = -1; stage <= stages; stage++) {
+        if (warp == 0) {
+          if (stage >= 0 && stage < stages && lane < rows) {
+            const int slot = (int)(stage % kStages);
+            const int64_t before = stage * kSteps - (length - 1);  // the place of column 0 in the interval
+            const int64_t end = n - (first + lane) * interval < interval ? n - (first + lane) * interval : interval;
 #pragma unroll 8
-      for (int64_t i = begin - length + 1; i <= begin; i++) sum += square(i);
-      means[begin] = (float)sum * factor;
-      largest = max(largest, means[begin]);
-#pragma unroll 8
-      for (int64_t i = begin + 1; i < end; i++) {
-        sum += square(i) - square(i - length);
-        const float mean = (float)sum * factor;
-        means[i] = mean;
-        largest = mean > largest ? mean : largest;
+            for (int k = 0; k < kSteps; k++) {
+              sum += added[slot][lane][k];
+              const float mean = (float)sum * factor;
+              means_of_stage[slot][lane][k] = mean;
+              if (before + k >= 0 && before + k < end) largest = mean > largest ? mean : largest;
+            }
+          }
+        } else {
+          for (int first_row = warp - 1; first_row < rows; first_row += kRows * (WARPS - 1)) {
+            Sum values[kRows] = {};
+#pragma unroll
+            for (int r = 0; r < kRows; r++) {
+              const int row = first_row + r * (WARPS - 1);
+              int64_t at;
+              const int64_t i = element(row, stage + 1, at);
+              if (stage + 1 < stages && row < rows && at < interval && i < n)
+                values[r] = at > 0 ? square(i) - square(i - length) : square(i);
+            }
+#pragma unroll
+            for (int r = 0; r < kRows; r++) {
+              const int row = first_row + r * (WARPS - 1);
+              if (row >= rows) continue;
+              int64_t at;
+              const int64_t i = element(row, stage - 1, at);
+              if (stage > 0 && at >= 0 && at < interval && i < n)
+                means[i] = means_of_stage[(stage - 1) % kStages][row][lane];
+              if (stage + 1 < stages) added[(stage + 1) % kStages][row][lane] = values[r];
+            }
+          }
+        }
+        __syncthreads();
       }
+      if (warp == 0) keep_largest((uint32_t *)l.scratch + sample, key_of(largest));
     }
-    keep_largest((uint32_t *)l.scratch + sample, key_of(largest));
   }
 }
 

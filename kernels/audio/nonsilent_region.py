@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where signals are loud: a thread adds up an interval of a signal; then a block of threads per sample looks."""
+"""Where signals are loud: a thread adds up an interval of a signal, what others have read; then a block of threads per
+sample looks."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from penstock.gpu.launch import Phase, Task, grid_of
 from penstock.gpu.schemes.bounds import bound_of
 from penstock.gpu.source import c_type
 
-_ADDING, _LOOKING = 32, 256  # threads of a block
+_ADDING, _LOOKING = 32, 256  # intervals of a block that adds; threads of one that looks
+_WARPS = 16  # of a block that adds
 
 
 def plan(task: Task) -> list[Phase]:
@@ -22,8 +24,8 @@ def plan(task: Task) -> list[Phase]:
     most, n = bound_of(volumes), task.n
     scratch = 4 * n * (1 + most)
     grid = grid_of(np.maximum(-(-intervals // _ADDING), 1), n)
-    add = f"nonsilent_mean_squares<{c_type(x.dtype)}>(l, {most});"
+    add = f"nonsilent_mean_squares<{c_type(x.dtype)}, {_WARPS}>(l, {most});"
     return [
-        Phase(add, grid, (_ADDING, 1, 1), scratch=scratch, zero=True),
+        Phase(add, grid, (32 * _WARPS, 1, 1), scratch=scratch, zero=True),
         Phase(f"nonsilent_ends<{_LOOKING}>(l, {most});", (1, min(n, 65535), 1), (_LOOKING, 1, 1), scratch=scratch),
     ]

@@ -1,12 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
-// A block of threads takes LANES signals at a time, side by side in its memory.
+// A block of threads takes Fft::kLanes signals at a time.
 #include "audio/gpu_fft.h"
 #include "audio/power_spectrum.h"
 
-template <class Fft, int LANES, bool IS_SHARED>
+// Signals side by side along an axis, each padded with zeros or cut.
+struct Signals {
+  const float *x;
+  int64_t extent, inner;  // elements of a signal, and from one of them to the next
+  int length;
+  int64_t first = 0;  // the signal that is number 0 of those that are taken at a time
+
+  // Element 0 of a signal that has so many elements.
+  DEVICE int64_t begin_of(int w, int64_t elements) const {
+    const int64_t signal = first + w, o = signal / inner;
+    return o * elements * inner + signal - o * inner;
+  }
+  template <int N>
+  DEVICE bool all(float2 (&to)[N], int w, int j, int m) const {
+    const float *const from = x + begin_of(w, extent);
+#pragma unroll
+    for (int k = 0; k < N; k++) to[k] = two(from, 2 * (j + k * m));
+    return true;
+  }
+  DEVICE float2 one(int w, int i) const { return two(x + begin_of(w, extent), 2 * i); }
+  DEVICE float2 two(const float *from, int i) const {
+    return make_float2(i < length ? load(from + i * inner) : 0.0f,
+                       i + 1 < length ? load(from + (i + 1) * inner) : 0.0f);
+  }
+};
+
+template <class Fft, bool IS_SHARED, int POWER>
 DEVICE void power_spectrum_signals(const Launch &l, int64_t room) {
-  int ready = 0;  // the length whose tables are in memory
+  Fft fft(memory_of_block<IS_SHARED>(l, room));
   FOR_SAMPLES(sample, l) {
     const PowerSpectrumArgs a = ((const PowerSpectrumArgs *)l.args[0])[sample];
     const Tensor out = l.tensors[0][sample], in = l.tensors[1][sample];
@@ -14,31 +40,17 @@ DEVICE void power_spectrum_signals(const Launch &l, int64_t room) {
     const int64_t extent = in.shape[a.axis], bins = a.nfft / 2 + 1;
     int64_t outer = 1, inner = 1;
     for (int d = 0; d < in.ndim; d++) (d < a.axis ? outer : inner) *= d == a.axis ? 1 : in.shape[d];
-    const int64_t signals = outer * inner, groups = (signals + LANES - 1) / LANES;
+    const int64_t signals = outer * inner, groups = (signals + Fft::kLanes - 1) / Fft::kLanes;
     if (blockIdx.x >= groups) continue;
-    const float *x = in.as<float>();
+    Signals from = {in.as<float>(), extent, inner, (int)(extent < a.nfft ? extent : a.nfft)};
     float *y = out.as<float>();
-    GpuRealFft<Fft, LANES, IS_SHARED> fft(a.nfft, memory_of_block<IS_SHARED>(l, room), a.nfft == ready);
-    ready = a.nfft;
+    fft.begin(a.nfft);
     const bool is_last = inner == 1;
     for (int64_t group = blockIdx.x; group < groups; group += gridDim.x) {
-      const int64_t first = group * LANES;
-      const int here = (int)(signals - first < LANES ? signals - first : LANES);
-      // Element 0 of a signal that has so many elements.
-      const auto begin_of = [&](int w, int64_t elements) {
-        const int64_t signal = first + w, o = signal / inner;
-        return o * elements * inner + signal - o * inner;
-      };
-      __syncthreads();
-      for (int64_t item = threadIdx.x; item < (int64_t)a.nfft * LANES; item += blockDim.x) {
-        const int w = (int)(is_last ? item / a.nfft : item % LANES);
-        const int i = (int)(is_last ? item - (int64_t)w * a.nfft : item / LANES);
-        fft.put(i, w, w < here && i < extent ? load(x + begin_of(w, extent) + i * inner) : 0.0f);
-      }
-      fft.run();
-      fft.each_power(here, is_last, [&](int k, int w, float power) {
-        y[begin_of(w, bins) + k * inner] = a.power == 1 ? sqrtf(power) : power;
-      });
+      from.first = group * Fft::kLanes;
+      const int here = (int)(signals - from.first < Fft::kLanes ? signals - from.first : Fft::kLanes);
+      fft.template powers<POWER>(here, is_last, from, is_last,
+                                 [&](int k, int w, float power) { y[from.begin_of(w, bins) + k * inner] = power; });
     }
   }
 }

@@ -14,4 +14,4 @@ def plan(task: Task) -> list[Phase]:
     axis = int(args["axis"][0])
     signals = out.shape[:, :axis].prod(axis=1) * out.shape[:, axis + 1 :].prod(axis=1)
     # Signals that are frames of others are of few lengths; whole recordings are of any.
-    return transforms("power_spectrum_signals", args["nfft"], signals, few_lengths=bool(plain(signals).min() > 1))
+    return transforms("power_spectrum_signals", args, signals, few_lengths=bool(plain(signals).min() > 1))

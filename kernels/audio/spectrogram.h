@@ -15,7 +15,6 @@ struct SpectrogramArgs {
 // The element of a signal of length n that stands for place i if the signal is mirrored about its ends.
 SHARED int64_t mirrored(int64_t i, int64_t n) {
   if (n == 1) return 0;
-  const int64_t period = 2 * (n - 1);
-  i = (i < 0 ? -i : i) % period;
-  return i < n ? i : period - i;
+  while (i < 0 || i >= n) i = i < 0 ? -i : 2 * (n - 1) - i;
+  return i;
 }

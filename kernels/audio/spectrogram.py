@@ -11,4 +11,5 @@ def plan(task: Task) -> list[Phase]:
     args, out = task.call.args, task.outs[0]
     assert args is not None
     windows = out.shape[:, 0 if int(args["time_first"][0]) else 1]
-    return transforms("spectrogram_windows", args["nfft"], windows, few_lengths=True)
+    length = int(args["window_length"][0])
+    return transforms("spectrogram_windows", args, windows, few_lengths=True, more=f", {length}")

@@ -2,9 +2,11 @@
 // WAV: RIFF and RF64 files of chunks, of which "fmt " and "data" matter here; sizes beyond 4 GB are in "ds64".
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "audio/audio_file.h"
 #include "core/kernel.h"
+#include "read/storage.h"
 
 namespace {
 
@@ -97,7 +99,7 @@ void convert_laws(Out *out, const uint8_t *in, int64_t n, int32_t (*law)(uint8_t
 
 class WavReader : public AudioReader {
  public:
-  WavReader(const uint8_t *at, const uint8_t *end, const AudioInfo &info) : at_(at), end_(end), info_(info) {}
+  WavReader(AudioBytes file, int64_t begin, const AudioInfo &info) : file_(file), at_(begin), info_(info) {}
   void read(int16_t *out, int64_t n) override { convert(out, n); }
   void read(int32_t *out, int64_t n) override { convert(out, n); }
   void read(float *out, int64_t n) override { convert(out, n); }
@@ -105,34 +107,42 @@ class WavReader : public AudioReader {
  private:
   template <class Out>
   void convert(Out *out, int64_t frames) {
-    const int64_t n = frames * info_.channels, size = n * bytes_of(info_.encoding);
-    if (size > end_ - at_) fail("the WAV file ends before its last sample");
-    switch (info_.encoding) {
-      case PCM_U8:
-        convert_integers<PCM_U8>(out, at_, n);
-        break;
-      case PCM_S16:
-        convert_integers<PCM_S16>(out, at_, n);
-        break;
-      case PCM_S24:
-        convert_integers<PCM_S24>(out, at_, n);
-        break;
-      case PCM_S32:
-        convert_integers<PCM_S32>(out, at_, n);
-        break;
-      case PCM_F32:
-        convert_reals<float>(out, at_, n);
-        break;
-      case PCM_F64:
-        convert_reals<double>(out, at_, n);
-        break;
-      default:
-        convert_laws(out, at_, n, info_.encoding == A_LAW ? from_a_law : from_mu_law);
+    const int64_t n = frames * info_.channels, bytes = bytes_of(info_.encoding), size = n * bytes;
+    if (size > file_.size - at_) fail("the WAV file ends before its last sample");
+    if (!file_.object) convert_samples(out, file_.data + at_, n);
+    if (file_.object && block_.empty()) block_.resize(kBlock);
+    for (int64_t i = 0; file_.object && i < n; i += kBlock / bytes) {  // what was read is still in the cache then
+      const int64_t m = std::min(kBlock / bytes, n - i);
+      if (file_.object->read(at_ + i * bytes, m * bytes, (char *)block_.data()) < m * bytes)
+        fail("the file was cut short while it was read");
+      convert_samples(out + i, block_.data(), m);
     }
     at_ += size;
   }
-  const uint8_t *at_, *end_;
+  template <class Out>
+  void convert_samples(Out *out, const uint8_t *in, int64_t n) const {
+    switch (info_.encoding) {
+      case PCM_U8:
+        return convert_integers<PCM_U8>(out, in, n);
+      case PCM_S16:
+        return convert_integers<PCM_S16>(out, in, n);
+      case PCM_S24:
+        return convert_integers<PCM_S24>(out, in, n);
+      case PCM_S32:
+        return convert_integers<PCM_S32>(out, in, n);
+      case PCM_F32:
+        return convert_reals<float>(out, in, n);
+      case PCM_F64:
+        return convert_reals<double>(out, in, n);
+      default:
+        convert_laws(out, in, n, info_.encoding == A_LAW ? from_a_law : from_mu_law);
+    }
+  }
+  static constexpr int64_t kBlock = 64 << 10;  // bytes
+  const AudioBytes file_;
+  int64_t at_;
   const AudioInfo info_;
+  std::vector<uint8_t> block_;
 };
 
 }  // namespace
@@ -176,5 +186,5 @@ int64_t wav_frame_bytes(const AudioInfo &info) {
 std::unique_ptr<AudioReader> open_wav(AudioBytes file, const AudioInfo &info, int64_t first) {
   const int64_t frame = wav_frame_bytes(info), begin = info.offset + first * frame;
   if (info.offset < 0 || first < 0 || begin > file.size) fail("the WAV file ends before frame %lld", (long long)first);
-  return std::make_unique<WavReader>(file.data + begin, file.data + file.size, info);
+  return std::make_unique<WavReader>(file, begin, info);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: gather
 // computes along: axis, axes
+// joined: audio/spectrogram by audio/mel_spectrogram
 #include "audio/weighted_sums.h"
 #include "core/gpu_gather.h"
 

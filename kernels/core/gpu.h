@@ -20,6 +20,8 @@
 //   // border: border                  where this is not 0, neighbours may come from places that are no neighbours
 //   // computes along: first, count    the first axis along which a head computes, and how many these are
 //   // status: status                  where it writes a byte of 1 for a sample that it can't handle ("judged")
+//   // joined: audio/spectrogram by audio/mel_spectrogram     that kernel does both, where this one alone reads the
+//   output of the first: it has the inputs of the first, and in l.args[1] its arguments; only values follow it
 //   // launch: f<To0::T>(l); 1024 elements of out[0] per block of 256 threads
 //
 // The last one is all that most block and own kernels need: the body of the launched function and how many elements, or

@@ -9,6 +9,7 @@
 #include "core/memory.h"
 #include "read/fetcher.h"
 #include "read/remote.h"
+#include "read/unread.h"
 
 // Spans begin in memory as they do in the object, modulo this: what is aligned there is aligned here.
 constexpr int64_t kAlign = 64;
@@ -40,6 +41,7 @@ class FetchJob {
     run_blocks_.resize(runs_left);
   }
   ~FetchJob() {
+    for (const void *data : begun_) unread_remove(data);
     memory_give_blocks(run_blocks_.data(), (int64_t)run_blocks_.size());
     memory_give_blocks(blocks_.data(), (int64_t)blocks_.size());
   }
@@ -295,6 +297,16 @@ class FetchJob {
              (long long)size);
       if (o.read(offset, length, (char *)to) < length) fail("the file was cut short while it was read");
     }
+    void leave_rest(int part, const void *data, int64_t begun) override {
+      object(part);
+      std::string full;
+      const char *name = job.name(job.spans_[job.begins_[row] + part].object, full);
+      {
+        std::lock_guard<std::mutex> lock(job.mutex_);
+        job.begun_.push_back(data);
+      }
+      unread_add(data, {name, object_, begun});
+    }
 
    private:
     int opened_ = -1;
@@ -368,5 +380,6 @@ class FetchJob {
   std::atomic<int> failed_{0};
   std::mutex mutex_;
   std::vector<void *> blocks_;                        // by the mutex: all others
+  std::vector<const void *> begun_;                   // the same: what was not read to its end
   std::unordered_map<int32_t, std::string> reasons_;  // the same
 };

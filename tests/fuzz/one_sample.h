@@ -45,6 +45,7 @@ class OneSample : public Sample {
   void read(int, int64_t offset, int64_t length, void *to) override {
     if (object_.read(offset, length, (char *)to) < length) fail("the object ends before");
   }
+  void leave_rest(int, const void *, int64_t) override {}
   static constexpr int64_t kMost = 1 << 28;
 
  private:

@@ -26,11 +26,12 @@ def test_all_that_can_be_said():
         "// computes along: first, count",
         "// status: status",
         "// launch: f<To0::T, From0::T>(l); 4096 bytes of in[1] per block of 64 threads",
+        "// joined: a/first by a/both",
     )
     launch = forms.SimpleLaunch("f<To0::T, From0::T>(l);", 4096, True, False, 1, 64)
     assert said == forms.Description(
         *("own", "values", ("perm", "border"), "perm", "start", "origin", "border"),
-        *("first", "count", "status", launch),
+        *("first", "count", "status", launch, ("a/first", "a/both")),
     )
 
 
@@ -48,6 +49,7 @@ def test_a_kernel_may_say_its_form_only():
         ("// computes along: first", "is not understood"),
         ("// launch: f(l); 12 pixels of out[0] per block of 64 threads", "does not read as"),
         ("// launch: f(l); 12 elements of out[0]", "does not read as"),
+        ("// joined: a/first", "does not read as"),
     ],
 )
 def test_what_is_wrong_is_said(line, message):

@@ -7,6 +7,7 @@ from segments import Segment, Step
 
 from penstock import fn, pipeline_def
 from penstock.core.batch import Spec
+from penstock.gpu import launch
 from penstock.gpu.launch import Call, Fusion
 
 
@@ -63,13 +64,13 @@ def test_log_mel_is_that_of_the_cpu():
         np.testing.assert_allclose(y, want.at(i), atol=1e-3)
 
 
-def test_log_mel_takes_two_launches():
+def test_log_mel_takes_one_launch():
     calls = [
         Call("audio/spectrogram", [1], [0]),
         Call("audio/weighted_sums", [2], [1]),
         Call("audio/decibels", [3], [2]),
     ]
-    assert Fusion(calls, {3}).materialised == {1, 3}
+    assert Fusion(calls, {3}).materialised == {3}
 
 
 def segment(kernel, shape, to, columns, dtypes=("f4", "f4"), n_outputs=1, other=None):
@@ -83,14 +84,88 @@ def segment(kernel, shape, to, columns, dtypes=("f4", "f4"), n_outputs=1, other=
     return Segment([Step(f"audio/{kernel}", list(range(1, 1 + n_outputs)), [0], columns)], specs, {}, set(specs) - {0})
 
 
+def log_mel_segment(nfft=512, axis=0, layout_tf=0, windows=(32, 5), filters=80, kept=()):
+    """Spectrogram, mel filters and decibels: two samples, from tensor 0 to tensor 3."""
+    from penstock.operators.audio.mel_filter_bank import _bank
+
+    bins = nfft // 2 + 1
+    signals = np.array([[160 * w - 3] for w in windows], "i8")
+    spectra = np.array([(w, bins) if layout_tf else (bins, w) for w in windows], "i8")
+    summed = spectra.copy()
+    summed[:, axis] = filters
+    window = np.hanning(nfft).astype("f4")[None]
+    columns = {"nfft": nfft, "window_length": nfft, "window_step": 160, "first": -(nfft // 2), "reflect": 1}
+    extent = int(spectra[0, axis])
+    sums = _bank(extent, filters, 16000.0, 0.0, 8000.0, "slaney", True)
+    specs = {0: Spec(signals, np.dtype("f4")), **{i: Spec(s, np.dtype("f4")) for i, s in ((1, spectra), (2, summed))}}
+    steps = [
+        Step("audio/spectrogram", [1], [0], {**columns, "window": window, "power": 2, "time_first": layout_tf}),
+        Step("audio/weighted_sums", [2], [1], {"axis": axis, "axes": 1, **sums}),
+        Step("audio/decibels", [3], [2], {"multiplier": 10.0, "reference": 1.0, "smallest": 1e-10}),
+    ]
+    inputs = {0: noise(*(tuple(s) for s in signals))}
+    return Segment(steps, {**specs, 3: specs[2]}, inputs, {3, *kept})
+
+
+@pytest.mark.parametrize(
+    "launches, case",
+    [
+        (1, {}),
+        (1, {"layout_tf": 1, "axis": 1}),
+        (1, {"nfft": 400}),
+        (1, {"nfft": 1024, "windows": (1, 2)}),
+        (1, {"nfft": 2048, "windows": (1, 2)}),
+        (1, {"nfft": 36, "filters": 8}),
+        (2, {"nfft": 8192}),  # more than shared memory holds
+        (2, {"nfft": 401}),
+        (2, {"filters": 3000}),
+        (2, {"kept": (1,)}),
+        (2, {"axis": 1, "windows": (7, 7), "filters": 4}),  # along time
+    ],
+)
+def test_spectra_that_only_mel_filters_read_stay_in_shared_memory(launches, case):
+    segment = log_mel_segment(**case)
+    assert len(segment.launches()[1]) == launches
+    got, want = segment.on_device(), segment.on_cpu()
+    for t in want:
+        for x, y in zip(got[t], want[t]):
+            np.testing.assert_allclose(x, y, rtol=2e-5, atol=2e-4 * max(1, float(np.abs(y).max()) if t == 1 else 1))
+
+
+@pytest.mark.parametrize("nfft, step, power", [(64, 40, 2), (400, 7, 1)])
+@pytest.mark.parametrize("offset", [0, 3])
+def test_blocks_that_take_several_groups_of_windows(monkeypatch, nfft, step, power, offset):
+    monkeypatch.setattr(launch, "_WAVE", 1)  # few blocks, so that each has several groups of windows
+    windows = (150, 40, 1, 97, 64)
+    signals = np.array([[step * w - min(3, step - 1)] for w in windows], "i8")
+    spectra = np.array([(nfft // 2 + 1, w) for w in windows], "i8")
+    columns = {"nfft": nfft, "window_length": nfft, "window_step": step, "first": -(nfft // 2), "reflect": 1}
+    specs = {0: Spec(signals, np.dtype("f4")), 1: Spec(spectra, np.dtype("f4"))}
+    columns |= {"window": np.hanning(nfft).astype("f4")[None], "power": power}
+    steps = [Step("audio/spectrogram", [1], [0], columns)]
+    segment = Segment(steps, specs, {0: noise(*(tuple(s) for s in signals))}, {1})
+    (only,) = segment.launches()[1]
+    assert "FixedFft" in only.source and only.grid[0] < 5
+    for x, y in zip(segment.on_device(offset)[1], segment.on_cpu()[1]):
+        np.testing.assert_allclose(x, y, atol=2e-6 * y.max())
+
+
 def typical():
     """Launches of all kernels for sound."""
     for nfft in (400, 512, 2048, 2 * 9 * 7 * 11 * 13, 1009, 2):
-        windows = {"nfft": nfft, "window_length": nfft, "window_step": 160, "window": np.ones((1, nfft), "f4")}
+        windows = {
+            "nfft": nfft,
+            "power": 2,
+            "window_length": nfft,
+            "window_step": 160,
+            "window": np.ones((1, nfft), "f4"),
+        }
         yield segment("spectrogram", (5000,), (nfft // 2 + 1, 32), windows)
     for n in (1 << 16, 20000, 9973):
         yield segment("power_spectrum", (n,), (n // 2 + 1,), {"axis": 0, "nfft": n, "power": 2})
     sums = {"axes": 1, **{k: np.zeros((1, 80), "i4") for k in ("begin", "count", "offset")}}
+    yield log_mel_segment()
+    yield log_mel_segment(nfft=400, layout_tf=1, axis=1)
     for axis, shape, to in ((0, (257, 30), (80, 30)), (1, (30, 257), (30, 80)), (0, (257, 30, 3), (80, 30, 3))):
         yield segment("weighted_sums", shape, to, {"axis": axis, "weights": np.zeros((1, 9), "f4"), **sums})
     yield segment("decibels", (80, 30), (80, 30), {"multiplier": 10.0, "reference": 1.0})
@@ -109,3 +184,25 @@ def typical():
         yield segment("add_noise", shape, shape, {"snr": 3.0}, other=(700,))
         for normalize in (0, 1):
             yield segment("reverb", shape, shape, {"normalize": normalize}, other=(700,))
+
+
+@pytest.mark.parametrize("more", [{}, {"antialias": True, "quality": 20.0}])
+def test_rates_are_the_same_in_some_batches(more):
+    """Samples of the same rates share weights, others don't; which it is may change from batch to batch."""
+    scales = [[2.0, 2.0, 2.0], [2.0, 0.5, 1.3], [0.3, 0.3, 0.3], [2.0, 2.0, 2.0], [0.01, 3.0, 1.0]]
+    signals = [noise((300, 1), (700, 2), (n, 3)) for n in (1200, 1, 5000, 1200, 2)]
+    batches = [np.array(s, "f4") for s in scales]
+
+    def pipe(device):
+        @pipeline_def(batch_size=3, num_threads=1, device_id=0 if device == "gpu" else None)
+        def define():
+            x = fn.external_source(source=lambda i: signals[i % 5], device=device)
+            return fn.audio_resample(x, scale=fn.external_source(source=lambda i: batches[i % 5]), **more)
+
+        return define()
+
+    on_gpu, on_cpu = pipe("gpu"), pipe("cpu")
+    for _ in batches:
+        got, want = on_gpu.run()[0].as_cpu(), on_cpu.run()[0]
+        for i in range(3):
+            np.testing.assert_allclose(got.at(i), want.at(i), atol=1e-5)

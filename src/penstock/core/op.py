@@ -212,6 +212,8 @@ class Operator:
     # Operators that may follow it on the CPU, and for each the one that does both at once.
     fuses_with: ClassVar[dict[str, str]] = {}
     gpu_stage: ClassVar[str] = ""  # "module:Class" of the `gpu.stage.GpuStage` that runs it there, if no chain does
+    cuts: ClassVar[bool] = False  # gives a window of its input, mostly a small part
+    reads_rest: ClassVar[bool] = False  # of files that were not read to their end it reads what it needs (unread.h)
     peeks: ClassVar[tuple[int, ...]] = ()  # inputs whose data `plan` reads (a.batches[i]): made before its chain begins
     copied: ClassVar[tuple[int, ...]] = ()  # inputs that a GPU operator takes from the CPU, too, and copies
     metadata: ClassVar[tuple[int, ...]] = ()  # inputs of which only spec and sources are read: they may lie anywhere

@@ -21,6 +21,7 @@ from ..graph.fusing import fuse
 from ..graph.joining import Branches, join_branches
 from ..graph.node import DataNode, Node
 from ..graph.passes import Stage, kind_of, last_uses, prune, schedule, unused_outputs, uploaded
+from ..graph.unread import leave_rest
 from . import branches, ranges
 from .arguments import Resolver, data_of
 from .context import BadSamples, Context, Timing, explain_failure
@@ -51,6 +52,7 @@ class Plan:
         values of a batch from the beginning."""
         self.outputs = [(o.source.number, o.index) for o in outputs]
         self.nodes = fuse(prune(nodes, outputs + sinks, given), outputs + sinks)
+        leave_rest(self.nodes, outputs + sinks)
         self.unused = unused_outputs(self.nodes, outputs + sinks)
         self.stages = join_branches(schedule(self.nodes, given), outputs)
         # Counted among those that draw random numbers, so that an operator that draws none changes nobody's numbers.

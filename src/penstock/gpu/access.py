@@ -14,7 +14,7 @@ from . import forms
 from .source import Kind
 
 if TYPE_CHECKING:
-    from .launch import Call
+    from .calls import Call
 
 
 def goes_in_runs(kinds: list[Kind], specs: list[Spec], locals_: list[Call]) -> bool:

@@ -40,6 +40,7 @@ _P, _I, _S = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t
 # Numbers of CUdevice_attribute.
 _SM_COUNT, _MAJOR, _MINOR = 16, 75, 76
 _MAX_DYNAMIC_SHARED = 8  # CUfunction_attribute
+_MAX_SHARED_OF_A_BLOCK = 97  # CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
 
 
 @cache
@@ -154,6 +155,20 @@ def device_count() -> int:
     count = ctypes.c_int()
     check(driver().cuDeviceGetCount(ctypes.byref(count)), "counting the GPUs")
     return count.value
+
+
+def shared_memory_of_a_block() -> int:
+    """Bytes that a block of threads may have on each GPU of this machine; 0 if CUDA has not been used."""
+    if not was_used():
+        return 0
+    found = []
+    for number in range(device_count()):
+        handle, value = ctypes.c_int(), ctypes.c_int()
+        check(driver().cuDeviceGet(ctypes.byref(handle), number), f"opening GPU {number}")
+        what = "asking for a GPU's attribute"
+        check(driver().cuDeviceGetAttribute(ctypes.byref(value), _MAX_SHARED_OF_A_BLOCK, handle.value), what)
+        found.append(value.value)
+    return min(found, default=0)
 
 
 _lock = threading.Lock()

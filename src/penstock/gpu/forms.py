@@ -44,6 +44,7 @@ class Description(NamedTuple):
     n_axes: str = ""  # ... and how many these are
     status: str = ""  # where the kernel writes a byte of 1 for a sample that it can't handle
     launch: SimpleLaunch | None = None
+    joined: tuple[str, ...] = ()  # a kernel, and the one that does both where this one alone reads what it makes
 
 
 @cache
@@ -54,7 +55,7 @@ def describe(kernel: str) -> Description | None:
         return None
     with open(path, encoding="utf-8") as f:
         text = f.read()
-    fields = kernels.kernel(kernel).args.names or ()
+    fields = (kernels.kernel(kernel).args.names or ()) if kernels.file_of(f"{kernel}.h") else ()
     try:
         return _parse(text, fields)
     except ValueError as e:
@@ -74,6 +75,9 @@ def _parse(text: str, fields: tuple[str, ...]) -> Description:
     for key, value in said.items():
         if key == "launch":
             known[key] = _simple_launch(value)
+            continue
+        if key == "joined":
+            known[key] = _joined(value)
             continue
         names = re.split(r" - |, ", value)
         if missing := [n for n in names if n not in fields]:
@@ -105,6 +109,13 @@ def _simple_launch(value: str) -> SimpleLaunch:
         )
     body, portion, unit, where, tensor, threads = found.groups()
     return SimpleLaunch(f"{body};", int(portion), unit == "bytes", where == "out", int(tensor), int(threads))
+
+
+def _joined(value: str) -> tuple[str, ...]:
+    found = re.fullmatch(r"(\w+/\w+) by (\w+/\w+)", value)
+    if found is None:
+        raise ValueError(f"'joined: {value}' does not read as 'family/first by family/both'")
+    return found.groups()
 
 
 def described(kernel: str) -> Description:

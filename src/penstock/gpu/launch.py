@@ -24,6 +24,7 @@ from .access import (
     threads_of_row,
     turned_coordinate,
 )
+from .calls import Call, constants, named, reflects, resamples_channels, shifts_channels, turns
 from .source import Kind, OddBatch, Step, places, run_length, runs, write
 
 MAX_TENSORS, MAX_ARGS = 16, 12  # of `struct Launch` in kernels/core/gpu.h
@@ -32,16 +33,6 @@ _THREADS, _UNROLL = 256, 4
 _MOST_ROWS_OF_BLOCKS = 65535  # gridDim.y
 _WAVE = 132 * 8  # blocks that keep a large GPU busy
 _ALWAYS_FIT = 256  # threads of a block that fit on a multiprocessor with any number of registers, 255 at most
-
-
-class Call(NamedTuple):
-    """One operator of a segment: its kernel, the numbers of its tensors, and its argument rows on the host (n,), which
-    may choose variants and grids. LOCAL kernels have one output and read their first input only."""
-
-    kernel: str
-    outs: list[int]
-    ins: list[int]
-    args: np.ndarray | None = None
 
 
 @dataclass(slots=True)
@@ -81,7 +72,8 @@ class Phase(NamedTuple):
 class Task(NamedTuple):
     """What `plan` beside a kernel is told: the call, the specs of its outputs and inputs, the spec of the last output
     of the chain behind it (the head's own if there is none), and the Kinds that the head's first output and the last
-    output have in the source."""
+    output have in the source. A kernel that does what two do is told the second as its call and the first as `before`,
+    whose inputs it has."""
 
     call: Call
     outs: list[Spec]
@@ -90,13 +82,15 @@ class Task(NamedTuple):
     kind: Kind
     last_kind: Kind
     n: int
+    before: Call | None = None
 
 
 class _Group:
-    """Calls of one launch, in order: a head (-1: none) and LOCALs. `forms` of the LOCALs."""
+    """Calls of one launch, in order: a head (-1: none) and LOCALs. `forms` of the LOCALs. `before` is a call whose
+    output the head takes without it being in memory (-1: none)."""
 
-    def __init__(self, head: int, locals_: list[int], out: int):
-        self.head, self.locals, self.out = head, locals_, out
+    def __init__(self, head: int, locals_: list[int], out: int, before: int = -1):
+        self.head, self.locals, self.out, self.before = head, locals_, out, before
         self.forms: list[str] = []
 
 
@@ -111,6 +105,7 @@ class Fusion:
                 uses[t] = uses.get(t, 0) + 1
         self._groups: list[_Group] = []
         open_: dict[int, _Group] = {}  # by the last output
+        made_by = {t: i for i, c in enumerate(calls) for t in c.outs}
         for i, c in enumerate(calls):
             form = forms.form_of(c.kernel, len(c.ins))
             if not form:
@@ -119,6 +114,8 @@ class Fusion:
             if form in forms.LOCAL:
                 t = c.ins[0]
                 group = open_.pop(t, None) if t not in kept and uses[t] == 1 else None
+                if group is not None and group.before >= 0 and form != "values":
+                    group = None
                 if group is None or len(group.locals) == _MOST_LOCALS:
                     group = _Group(-1, [], -1)
                     self._groups.append(group)
@@ -126,6 +123,11 @@ class Fusion:
                 group.forms.append(form)
             else:
                 group = _Group(i, [], -1)
+                joined, t = forms.described(c.kernel).joined, c.ins[0] if c.ins else -1
+                if joined and t not in kept and uses[t] == 1 and t in made_by:
+                    if calls[made_by[t]].kernel == joined[0]:
+                        group.before = made_by[t]
+                        self._groups = [g for g in self._groups if g.head != group.before]
                 self._groups.append(group)
             group.out = c.outs[0]
             if group.head < 0 or forms.form_of(calls[group.head].kernel, len(calls[group.head].ins)) != "own":
@@ -150,12 +152,17 @@ class Fusion:
     def _plan(self, g: _Group, calls: list[Call], specs: list[Spec], n: int) -> list[Launch]:
         locals_ = [calls[i] for i in g.locals]
         head = calls[g.head] if g.head >= 0 else None
+        before = calls[g.before] if g.before >= 0 else None
+        between = []
+        if head and before:
+            between = [head.ins[0]]
+            head = Call(forms.described(head.kernel).joined[1], head.outs, before.ins, head.args)
         first = head.outs[0] if head else locals_[0].ins[0]
         chain = [first, *(c.outs[0] for c in locals_)]
         tensors = [g.out, *head.outs[1:], *head.ins] if head else [g.out, first]
-        shapes = [t for t in chain[0 if head else 1 : -1] if t not in tensors]
+        shapes = [t for t in [*chain[0 if head else 1 : -1], *between] if t not in tensors]
         where = {t: i for i, t in reversed(list(enumerate([*tensors, *shapes])))}
-        order = [g.head, *g.locals] if head else g.locals
+        order = [i for i in (g.head, g.before, *g.locals) if i >= 0]
         seen = [specs[t] for t in chain]
         form = (
             forms.form_of(head.kernel, len(head.ins)) if head else "values" if set(g.forms) == {"values"} else "local"
@@ -163,20 +170,20 @@ class Fusion:
         if form == "values":
             kinds = runs([s.dtype for s in seen])
         else:
-            if form == "block" and any(_reflects(c) or _turns(c, specs) for c in locals_):
+            if form == "block" and any(reflects(c) or turns(c, specs) for c in locals_):
                 return [x for part in _split(g, calls, 0) for x in self._plan(part, calls, specs, n)]
             for t in dict.fromkeys((*chain, *tensors)):
                 _check_volumes(specs[t])
             flat = not head and "places" not in g.forms
-            shifts = any(_shifts_channels(calls[i], specs) for i in g.locals)
-            kinds = places(seen, flat, shifts or (head is not None and _resamples_channels(head, specs)))
+            shifts = any(shifts_channels(calls[i], specs) for i in g.locals)
+            kinds = places(seen, flat, shifts or (head is not None and resamples_channels(head, specs)))
             if "pixels" in g.forms and not kinds[0].unit:  # what needs whole pixels goes apart
                 at = g.forms.index("pixels")
                 if head or len(g.forms) > 1:
                     parts = _split(g, calls, at or (0 if head else 1))
                     return [x for part in parts for x in self._plan(part, calls, specs, n)]
         steps = [
-            Step(c.kernel, k, order.index(i), where[c.outs[0]], where[c.ins[0]], _constants(c))
+            Step(c.kernel, k, order.index(i), where[c.outs[0]], where[c.ins[0]], constants(c))
             for i, c, k in zip(g.locals, locals_, kinds[1:])
         ]
         if head is None or form == "gather":
@@ -191,9 +198,20 @@ class Fusion:
                 phases = [_phase(along, kinds, seen, head, where, n)]
         else:
             task = Task(
-                head, [specs[t] for t in head.outs], [specs[t] for t in head.ins], seen[-1], kinds[0], kinds[-1], n
+                head,
+                [specs[t] for t in head.outs],
+                [specs[t] for t in head.ins],
+                seen[-1],
+                kinds[0],
+                kinds[-1],
+                n,
+                before,
             )
             phases = forms.companion(head.kernel)(task)
+            if not phases:  # the two are better done one after the other
+                parts = [_Group(g.before, [], between[0]), _Group(g.head, g.locals, g.out)]
+                parts[1].forms = g.forms
+                return [x for part in parts for x in self._plan(part, calls, specs, n)]
         launches = []
         scratch = max((int(p.scratch if p.zero else plain(p.scratch)) for p in phases), default=0)
         more_scratch = tuple(p.scratch for p in phases if not (p.zero or is_constant(p.scratch)))
@@ -201,8 +219,8 @@ class Fusion:
             block, shared = (int(p.block[0]), int(p.block[1]), int(p.block[2])), int(p.shared)
             more = [*p.definitions]
             if head:
-                more += [f"typedef {k} {name};" for name, k in _named(head, specs, kinds[0])]
-                values = "".join(f", {c}" for c in _constants(head))
+                more += [f"typedef {k} {name};" for name, k in named(head, specs, kinds[0])]
+                values = "".join(f", {c}" for c in constants(head))
                 if form == "gather":
                     name = forms.struct_of(head.kernel)
                     more.append(f"template <class To, class From> using Head = {name}<To, From{values}>;")
@@ -237,63 +255,6 @@ def _split(g: _Group, calls: list[Call], at: int) -> list[_Group]:
     first, rest = _Group(g.head, g.locals[:at], out), _Group(-1, g.locals[at:], g.out)
     first.forms, rest.forms = g.forms[:at], g.forms[at:]
     return [first, rest]
-
-
-def _constants(call: Call) -> tuple[int, ...]:
-    """The values that are compiled into a LOCAL."""
-    return tuple(int(call.args[name][0]) for name in forms.constants_of(call.kernel)) if call.args is not None else ()
-
-
-def _reflects(call: Call) -> bool:
-    """Whether neighbours in the output may not be neighbours in the input: a border other than a constant."""
-    border = forms.described(call.kernel).border
-    return call.args is not None and bool(border) and bool(call.args[border].any())
-
-
-def _turns(call: Call, specs: list[Spec]) -> bool:
-    """Whether the axes of a pixel's place change their order."""
-    axis, n = specs[call.outs[0]].axis("C"), specs[call.outs[0]].ndim
-    axes = forms.described(call.kernel).axes
-    if not axes or call.args is None or not len(call.args):
-        return False
-    order = [int(a) for d, a in enumerate(call.args[axes][0, :n]) if d != axis]
-    return order != sorted(order)
-
-
-def _named(head: Call, specs: list[Spec], kind: Kind) -> list[tuple[str, Kind]]:
-    """Names of the kinds of a block or own kernel's tensors."""
-    named = [("To0", kind)]
-    named += [(f"To{i}", places([specs[t]], False, False)[0]) for i, t in enumerate(head.outs) if i]
-    for i, t in enumerate(head.ins):
-        in_ = places([specs[t]], False, not kind.unit)[0]
-        named.append((f"From{i}", in_))
-    return named
-
-
-def _resamples_channels(call: Call, specs: list[Spec]) -> bool:
-    """Whether a head computes along the channels."""
-    said = forms.described(call.kernel)
-    if not said.first_axis or call.args is None or not len(call.args):
-        return False
-    first = int(call.args[said.first_axis][0])
-    return first <= specs[call.ins[0]].axis("C") < first + int(call.args[said.n_axes][0])
-
-
-def _shifts_channels(call: Call, specs: list[Spec]) -> bool:
-    """Whether a LOCAL moves or cuts channels, so that a pixel can't be one unit."""
-    x, out = specs[call.ins[0]], specs[call.outs[0]]
-    axis, to = x.axis("C"), out.axis("C")
-    if call.args is None or not len(call.args) or axis < 0 or to < 0:
-        return False
-    said = forms.described(call.kernel)
-    if said.axes and call.args[said.axes][0, to] != axis:
-        return True
-    if not said.begin:
-        return False
-    start = call.args[said.begin][:, axis]
-    if said.begin_minus:
-        start = start - call.args[said.begin_minus][:, axis]
-    return bool(start.any() or (x.stored[:, axis] != out.stored[:, to]).any())
 
 
 def plain_spec(s: Spec) -> Spec:

@@ -52,6 +52,7 @@ class Audio(Operator):
     by_frame = False
     kernel = "audio/decode_audio"
     devices = ("cpu",)
+    reads_rest = True
     windowed = "?"  # axes without a name: all of them
     peeks: ClassVar[tuple[int, ...]] = (0,)
 

@@ -39,6 +39,7 @@ _CONVERTED = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8)
 class WindowedInput(Operator, abstract=True):
     """Arguments of operators that read a window of their input which may reach out of it."""
 
+    cuts = True
     policies = tuple(POLICIES)
     fill_values = Arg(
         [float], [0.0], "Fills what lies outside of the input, with policy 'constant': one value, or one per channel."

@@ -46,7 +46,7 @@ class Records:
     they are whole objects.
 
     Spans with at most `gap` bytes between them are read in one call, by URL up to `most_by_url` bytes; with `APART`
-    each is read, and parsed, by itself.
+    each is read, and parsed, by itself. With `by_parser` nothing is read before the parser does so.
     """
 
     def __init__(
@@ -58,11 +58,13 @@ class Records:
         first: np.ndarray | None = None,
         gap: int = _GAP,
         most_by_url: int = _RUN_BYTES_BY_URL,
+        by_parser: bool = False,
     ):
         def column(x: np.ndarray | None) -> np.ndarray | None:
             return None if x is None else np.ascontiguousarray(x, _INT64)
 
         self.objects, self.first, self.gap, self._most_by_url = objects, column(first), gap, most_by_url
+        self._none = np.zeros(len(objects), _INT64) if by_parser else None  # lengths
         self.object, self.offset, self.length = column(object), column(offset), column(length)
         given = [c for c in (self.object, self.offset, self.length) if c is not None]
         if len({c.shape for c in given}) > 1:
@@ -87,6 +89,8 @@ class Records:
         for name in ("first", "object", "offset", "length"):
             column = getattr(self, name)
             request[name] = 0 if column is None else address(column)
+        if self._none is not None:
+            request["length"], request["gap"] = address(self._none), APART
 
     def name(self, i: int) -> SourceName:
         """Where sample i comes from, for errors: path, number of the record in the file, offset."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from ...core.op import Arg
 from ._file_names import FileNames, read_list, scan
 from ._files_of_folder import check_given
 from ._records import RecordReader, Records
+
+_LONG = 256 << 10  # bytes of a file of which a decoder that needs a part reads only that
 
 _MEDIA = ("jpg", "jpeg", "png", "bmp", "tif", "tiff", "pnm", "ppm", "pgm", "pbm", "jp2", "webp", "flac", "ogg", "wav")
 
@@ -25,7 +28,8 @@ class File(RecordReader):
 
     Outputs: the bytes, uint8 of shape (size,), and the label, int32 of shape (1,). Both know the path (`source_info`).
     A file that is missing, empty, no regular file, can't be read, or shrinks while it is read is a bad sample: see
-    `on_error` of the pipeline. Files are read whole, in parallel and ahead, in native threads.
+    `on_error` of the pipeline. Files are read whole, in parallel and ahead, in native threads. But of long WAV files
+    that only `fn.decoders.audio` takes, with a slice or crop behind it, no more is read than that needs, unless by URL.
 
     >>> import os, tempfile
     >>> from penstock import fn, pipeline_def
@@ -43,6 +47,7 @@ class File(RecordReader):
 
     module = "readers"
     deprecated = ("FileReader",)
+    may_leave_rest = True
 
     file_root = Arg(
         str,
@@ -105,7 +110,13 @@ class File(RecordReader):
             )
             if not len(self.names):
                 raise ValueError(_nothing_found(root, folders, v["dir_filters"], v["file_filters"]))
-        return Records(self.names)
+        alone = self.leaves_rest and not self.names.has_urls  # what is far away is better read ahead
+        if alone:
+            self.parser = "read/sound_head"  # type: ignore[misc]
+        return Records(self.names, by_parser=alone)
+
+    def parser_arguments(self) -> dict[str, Any]:
+        return {"least": _LONG} if self.parser else {}
 
     def labels_found(self) -> np.ndarray:
         return self.labels_of

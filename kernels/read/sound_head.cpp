@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "read/sound_head.h"
+
+#include <algorithm>
+
+#include "audio/audio_file.h"
+#include "read/parser.h"
+
+constexpr int64_t kHead = 4096;  // bytes, in which the samples of most WAV files begin
+
+static bool is_wav(const char *head, int64_t n, int64_t size) {
+  try {
+    return wav_frame_bytes(peek_wav_head({(const uint8_t *)head, n}, size)) > 0;
+  } catch (const std::exception &) {  // which the decoder finds, too
+    return false;
+  }
+}
+
+static void parse(Sample &s, const SoundHeadArgs &args) {
+  const int64_t size = s.object_length(0);
+  if (!size) fail("the file is empty");
+  if (size >= std::max(args.least, kHead)) {
+    char *head = (char *)s.take(kHead);
+    s.read(0, 0, kHead, head);
+    if (is_wav(head, kHead, size)) {
+      s.give(0, head, size);
+      return s.leave_rest(0, head, kHead);
+    }
+  }
+  char *data = (char *)s.take(size);
+  s.read(0, 0, size, data);
+  s.give(0, data, size);
+}
+
+EXPORT_PARSER(sound_head, SoundHeadArgs, parse)

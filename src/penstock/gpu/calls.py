@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The calls of kernels that launches are made for, and what their arguments say to whoever plans these."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.batch import Spec
+from . import forms
+from .source import Kind, places
+
+
+class Call(NamedTuple):
+    """One operator of a segment: its kernel, the numbers of its tensors, and its argument rows on the host (n,), which
+    may choose variants and grids. LOCAL kernels have one output and read their first input only."""
+
+    kernel: str
+    outs: list[int]
+    ins: list[int]
+    args: np.ndarray | None = None
+
+
+def constants(call: Call) -> tuple[int, ...]:
+    """The values that are compiled into a LOCAL."""
+    return tuple(int(call.args[name][0]) for name in forms.constants_of(call.kernel)) if call.args is not None else ()
+
+
+def reflects(call: Call) -> bool:
+    """Whether neighbours in the output may not be neighbours in the input: a border other than a constant."""
+    border = forms.described(call.kernel).border
+    return call.args is not None and bool(border) and bool(call.args[border].any())
+
+
+def turns(call: Call, specs: list[Spec]) -> bool:
+    """Whether the axes of a pixel's place change their order."""
+    axis, n = specs[call.outs[0]].axis("C"), specs[call.outs[0]].ndim
+    axes = forms.described(call.kernel).axes
+    if not axes or call.args is None or not len(call.args):
+        return False
+    order = [int(a) for d, a in enumerate(call.args[axes][0, :n]) if d != axis]
+    return order != sorted(order)
+
+
+def named(head: Call, specs: list[Spec], kind: Kind) -> list[tuple[str, Kind]]:
+    """Names of the kinds of a block or own kernel's tensors."""
+    names = [("To0", kind)]
+    names += [(f"To{i}", places([specs[t]], False, False)[0]) for i, t in enumerate(head.outs) if i]
+    for i, t in enumerate(head.ins):
+        in_ = places([specs[t]], False, not kind.unit)[0]
+        names.append((f"From{i}", in_))
+    return names
+
+
+def resamples_channels(call: Call, specs: list[Spec]) -> bool:
+    """Whether a head computes along the channels."""
+    said = forms.described(call.kernel)
+    if not said.first_axis or call.args is None or not len(call.args):
+        return False
+    first = int(call.args[said.first_axis][0])
+    return first <= specs[call.ins[0]].axis("C") < first + int(call.args[said.n_axes][0])
+
+
+def shifts_channels(call: Call, specs: list[Spec]) -> bool:
+    """Whether a LOCAL moves or cuts channels, so that a pixel can't be one unit."""
+    x, out = specs[call.ins[0]], specs[call.outs[0]]
+    axis, to = x.axis("C"), out.axis("C")
+    if call.args is None or not len(call.args) or axis < 0 or to < 0:
+        return False
+    said = forms.described(call.kernel)
+    if said.axes and call.args[said.axes][0, to] != axis:
+        return True
+    if not said.begin:
+        return False
+    start = call.args[said.begin][:, axis]
+    if said.begin_minus:
+        start = start - call.args[said.begin_minus][:, axis]
+    return bool(start.any() or (x.stored[:, axis] != out.stored[:, to]).any())

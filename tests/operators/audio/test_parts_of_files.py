@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Of long WAV files of which a part is taken only that is read, and the samples are those of whole files."""
+
+import os
+import resource
+import wave
+
+import numpy as np
+import pytest
+
+from penstock import fn, pipeline_def
+
+RATE, SECONDS = 16000, 60
+
+
+def bytes_read():
+    """Of all threads of this process, from files."""
+    with open("/proc/self/io") as f:
+        return int(f.readline().split()[1])
+
+
+def write(path, frames, channels=1):
+    sound = np.random.default_rng(len(str(path))).integers(-30000, 30000, (frames, channels)).astype("<i2")
+    with wave.open(str(path), "wb") as f:
+        f.setparams((channels, 2, RATE, 0, "NONE", ""))
+        f.writeframes(sound)
+    return sound
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Some long, one short, one with two channels."""
+    lengths = [(SECONDS * RATE, 1), (RATE, 1), (SECONDS * RATE + 7, 2), (SECONDS * RATE - 1, 1)]
+    paths = [tmp_path / f"{i}.wav" for i in range(len(lengths))]
+    return paths, [write(p, *n) for p, n in zip(paths, lengths)]
+
+
+def cut(sound, first, n):
+    return fn.slice(sound, start=[first], shape=[n], axes=[0])
+
+
+def run(paths, define, threads=2, **kwargs):
+    @pipeline_def(batch_size=len(paths), num_threads=threads, device_id=None, **kwargs)
+    def pipe():
+        encoded, _ = fn.readers.file(files=[str(p) for p in paths], name="reader")
+        return define(encoded)
+
+    return pipe()
+
+
+@pytest.mark.parametrize("first, n", [(0, 100), (8000, 8000), (15999, 1), (0, RATE)])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_samples_are_those_of_whole_files(files, first, n, threads):
+    paths, sounds = files
+
+    def define(encoded):
+        sound, rate = fn.decoders.audio(encoded)
+        return cut(sound, first, n), rate
+
+    got, rate = run(paths, define, threads).run()
+    for i, sound in enumerate(sounds):
+        np.testing.assert_array_equal(got.at(i), sound[first : first + n].astype("f4") / 32768)
+        assert rate.at(i) == RATE
+        assert got[i].source_info() == str(paths[i])
+
+
+@pytest.mark.parametrize(
+    "more", [{"downmix": True}, {"sample_rate": 8000.0}, {"sample_rate": 22050.0, "downmix": True}]
+)
+def test_the_same_mixed_and_resampled(files, more):
+    paths, _ = files
+    (got,) = run(paths, lambda x: cut(fn.decoders.audio(x, **more)[0], 3000, 900)).run()
+    (want,) = run(paths, lambda x: fn.decoders.audio(x, **more)[0]).run()
+    for i in range(len(paths)):
+        np.testing.assert_array_equal(got.at(i), want.at(i)[3000:3900])
+
+
+def test_little_is_read(tmp_path):
+    paths = [tmp_path / f"{i}.wav" for i in range(8)]
+    for p in paths:
+        write(p, SECONDS * RATE)
+    parts = run(paths, lambda x: cut(fn.decoders.audio(x)[0], 40 * RATE, RATE), prefetch_queue_depth=1)
+    whole = run(paths, lambda x: fn.decoders.audio(x)[0], prefetch_queue_depth=1)
+    used = []
+    for pipe in (parts, whole):
+        pipe.build()
+        before = bytes_read()
+        pipe.run()
+        used.append(bytes_read() - before)
+    assert used[0] < len(paths) * 6 * 2 * RATE, "more than a second of each in three batches"
+    assert used[1] > len(paths) * SECONDS * 2 * RATE
+
+
+@pytest.mark.parametrize(
+    "define",
+    [
+        lambda x: (cut(fn.decoders.audio(x)[0], 0, 100), x),  # an output
+        lambda x: (cut(fn.decoders.audio(x)[0], 0, 100), fn.reductions.sum(x)),
+        lambda x: (cut(fn.decoders.audio(x)[0], 0, 100), x[-8:]),
+    ],
+)
+def test_who_else_takes_the_bytes_gets_all(files, define):
+    paths, sounds = files
+    got, other = run(paths, define).run()
+    contents = [np.fromfile(p, "u1") for p in paths]
+    for i, (sound, content) in enumerate(zip(sounds, contents)):
+        np.testing.assert_array_equal(got.at(i), sound[:100].astype("f4") / 32768)
+        x = other.at(i)
+        if x.size == 8:
+            np.testing.assert_array_equal(x, content[-8:])
+        elif x.size > 1:
+            np.testing.assert_array_equal(x, content)
+        else:
+            assert int(x) == int(content.sum(dtype="u8"))
+
+
+def test_bad_files_are_errors_of_their_samples(files, tmp_path):
+    paths, sounds = files
+    bad = [tmp_path / f"bad{i}.wav" for i in range(4)]
+    content = paths[0].read_bytes()
+    bad[0].write_bytes(b"")
+    bad[1].write_bytes(b"RIFF" + b"\0" * 400000)
+    bad[2].write_bytes(content[:22] + b"\xff\xff" + content[24:])  # channels
+    bad[3].write_bytes(content[: len(content) // 2])  # cut off: has what is there
+    mixed = [paths[0], *bad[:3], tmp_path / "missing.wav"]
+    pipe = run(mixed, lambda x: cut(fn.decoders.audio(x)[0], 5, 50), on_error="skip")
+    (got,) = pipe.run()
+    assert len(got) == 1
+    np.testing.assert_array_equal(got.at(0), sounds[0][5:55].astype("f4") / 32768)
+    (got,) = run([bad[3]], lambda x: cut(fn.decoders.audio(x)[0], 5, 50)).run()
+    np.testing.assert_array_equal(got.at(0), sounds[0][5:55].astype("f4") / 32768)
+    for path, text in zip(bad[:3], ("the file is empty", "bad1.wav", "has 65535 channels")):
+        with pytest.raises(RuntimeError, match=text):
+            run([path], lambda x: cut(fn.decoders.audio(x)[0], 5, 50)).run()
+
+
+def test_a_file_that_is_cut_short_before_it_is_decoded(tmp_path):
+    paths = [tmp_path / "a.wav"]
+    write(paths[0], SECONDS * RATE)
+
+    @pipeline_def(batch_size=1, num_threads=1, device_id=None, prefetch_queue_depth=1)
+    def pipe():
+        encoded, label = fn.readers.file(files=[str(paths[0])])
+        sound, _ = fn.decoders.audio(encoded)
+        return cut(sound, fn.python_function(label, function=shorten) * 0 + 50 * RATE, 100)
+
+    def shorten(label):  # once the header was read
+        os.truncate(paths[0], 1000000)
+        return label
+
+    with pytest.raises(RuntimeError, match="cut short while it was read"):
+        pipe().run()
+
+
+def test_batches_keep_no_files_open(tmp_path):
+    original, links = tmp_path / "original.wav", [tmp_path / f"{i}.wav" for i in range(300)]
+    write(original, SECONDS * RATE)
+    for link in links:
+        os.link(original, link)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 120, before[1]))
+    try:
+        pipe = run(links, lambda x: cut(fn.decoders.audio(x)[0], 5, 50))
+        for _ in range(4):
+            (got,) = pipe.run()
+        assert got.shape() == [(50, 1)] * 300
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
