@@ -13,22 +13,27 @@
 constexpr int kBlocks = 32;          // of 8 x 8, in a block of threads: 8 threads each
 constexpr int kRow = 9, kTile = 72;  // with these strides no two threads of a warp meet in a bank
 
-// Where the words of a stored block of component c begin; returns how many follow the first.
-__device__ int words_of(const JpegRecord &r, int c, int number, const uint32_t *places, const uint16_t *words,
-                        const uint16_t *&from) {
-  if (r.mcu_blocks == 0) {
-    const uint32_t place = places[number];
-    from = words + (place >> kJpegCountBits);
-    return place & ((1 << kJpegCountBits) - 1);
+// What is known of a stored block: its DC coefficient, where its AC words begin, and how many there are.
+struct StoredBlock {
+  const uint16_t *words;
+  int dc, n;
+
+  // Number `number`, of component c.
+  __device__ void of(const JpegRecord &r, int c, int number, const uint32_t *places, const uint16_t *all) {
+    if (r.mcu_blocks == 0) {
+      const uint32_t place = places[number];
+      words = all + (place >> kJpegCountBits);
+      dc = (int16_t)*words++, n = (int)(place & ((1 << kJpegCountBits) - 1));
+      return;
+    }
+    const int inside = number - r.first_block[c], by = inside / r.wide[c], bx = inside - by * r.wide[c];
+    const int y = r.first_y[c] + by, x = r.first_x[c] + bx, v = r.v[c], h = r.h[c];
+    int at = (y / v * r.mcus_per_row + x / h) * r.mcu_blocks + y % v * h + x % h;
+    for (int before = 0; before < c; before++) at += r.h[before] * r.v[before];
+    const uint2 known = reinterpret_cast<const uint2 *>(places)[at];
+    words = all + known.x, dc = (int16_t)known.y, n = (int)(known.y >> 16);
   }
-  const int inside = number - r.first_block[c], by = inside / r.wide[c], bx = inside - by * r.wide[c];
-  const int y = r.first_y[c] + by, x = r.first_x[c] + bx, v = r.v[c], h = r.h[c];
-  int at = (y / v * r.mcus_per_row + x / h) * r.mcu_blocks + y % v * h + x % h;
-  for (int before = 0; before < c; before++) at += r.h[before] * r.v[before];
-  const uint32_t first = places[at];
-  from = words + first;
-  return (int)(places[at + 1] - first) - 1;
-}
+};
 
 // Grid: x any number, y the samples. 256 threads.
 extern "C" __global__ void __launch_bounds__(256) jpeg_blocks(Launch l) {
@@ -53,11 +58,12 @@ extern "C" __global__ void __launch_bounds__(256) jpeg_blocks(Launch l) {
     for (int k = 0; k < 8; k++) tile[lane * kRow + k] = 0;
     __syncthreads();
     if (valid) {
-      const uint16_t *from;
-      const int n = words_of(r, c, number, places, words, from);
-      if (lane == 0) tile[0] = (int16_t)from[0] * (int32_t)quantization[0];
-      for (int i = 1 + lane; i <= n; i += 8) {
-        const int32_t word = from[i], next = i < n ? from[i + 1] : ~0, at = word >> kJpegPlaceBits;
+      StoredBlock block;
+      block.of(r, c, number, places, words);
+      if (lane == 0) tile[0] = block.dc * (int32_t)quantization[0];
+      for (int i = lane; i < block.n; i += 8) {
+        const int32_t word = block.words[i], next = i + 1 < block.n ? block.words[i + 1] : ~0,
+                      at = word >> kJpegPlaceBits;
         if (at == 0) continue;
         const int32_t value = next >> kJpegPlaceBits ? (int32_t)((uint32_t)word << 22) >> 22
                                                      : (int16_t)(word & 1023 | next << kJpegPlaceBits);

@@ -39,7 +39,5 @@ struct JpegScanArgs {
   int64_t decode, batch, number, data;
 };
 
-constexpr int kScanSlack = 32;
-
-// Words that a byte of a scan may become, and those of any picture: what needs more is left to the CPU.
-constexpr int kWordsPerByte = 3, kMoreWords = 64;
+// A block that begins at the end of a scan takes no more than 64 symbols of 31 bits; the GPU reads three words ahead.
+constexpr int kScanSlack = 64 * 31 / 8 + 24;
