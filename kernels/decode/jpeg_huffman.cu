@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Huffman decoding of a baseline scan by many threads at once. Each takes a piece of the bits and begins as if a block
-// of an MCU began there; wrong as that is, Huffman codes fall into step soon. Then each begins anew where the one before
-// it has ended, until nothing changes any more: what is reached from the first bit by unchanged ends is right. (S. T.
-// Klein, Y. Wiseman: Parallel Huffman decoding with applications to JPEG files, The Computer Journal 46, 2003; rounds
-// until nothing changes: A. Weissenberger, B. Schmidt: Accelerating JPEG decompression on GPUs, HiPC 2021.)
+// of an MCU began there; wrong as that is, Huffman codes fall into step soon. Then each begins anew where the one
+// before it has ended, until nothing changes any more: what is reached from the first bit by unchanged ends is right.
+// (S. T. Klein, Y. Wiseman: Parallel Huffman decoding with applications to JPEG files, The Computer Journal 46, 2003;
+// rounds until nothing changes: A. Weissenberger, B. Schmidt: Accelerating JPEG decompression on GPUs, HiPC 2021.)
 //
 // A piece has the blocks that begin in it. Who begins anew stops where a block begins as it did before: what follows is
 // known. Until all is known only lengths are looked up, of several symbols at a time; a last round writes coefficients,
@@ -23,9 +23,9 @@ constexpr int kMostMcu = 10;
 constexpr int kBitBits = 28;
 constexpr uint32_t kBitMask = (1u << kBitBits) - 1;
 
-// What the next bits begin with. Of one symbol: the bits of its code and its value, those of the value, how far it moves
-// the place in the block. Of all symbols whose codes are known: their bits, and how far they move the place. 0: a long
-// code.
+// What the next bits begin with. Of one symbol: the bits of its code and its value, those of the value, how far it
+// moves the place in the block. Of all symbols whose codes are known: their bits, and how far they move the place. 0: a
+// long code.
 constexpr int kSizeAt = 5, kStepAt = 9, kAllAt = 16, kAllStepAt = 24;
 constexpr int kEndOfBlock = 64, kIrregular = 127;  // steps
 
@@ -121,7 +121,9 @@ struct Looks {
   DEVICE explicit Looks(const Codes &c) : codes(c), begin((uint32_t)__cvta_generic_to_shared(c.look)) {
     asm("" : "+r"(begin));
   }
-  DEVICE uint32_t at(uint32_t i) const { return *static_cast<const uint32_t *>(__cvta_shared_to_generic(begin + 4 * i)); }
+  DEVICE uint32_t at(uint32_t i) const {
+    return *static_cast<const uint32_t *>(__cvta_shared_to_generic(begin + 4 * i));
+  }
 #else
   DEVICE explicit Looks(const Codes &c) : codes(c) {}
   DEVICE uint32_t at(uint32_t i) const { return codes.look[i]; }
@@ -133,8 +135,8 @@ struct Looks {
 };
 
 // Finds where the blocks of piece `p` begin, from its start on, up to the first behind `limit`; a mark every `stride`
-// bits from `begin` on. All threads of a warp do it, though not all of them may be `busy`: they vote in every step, which
-// keeps the compiler from making a loop over a block's symbols, at whose end they would wait for each other.
+// bits from `begin` on. All threads of a warp do it, though not all of them may be `busy`: they vote in every step,
+// which keeps the compiler from making a loop over a block's symbols, at whose end they would wait for each other.
 DEVICE void follow(const Codes &codes, Pieces &pieces, const Mcu &mcu, const uint32_t *data, bool busy, int p,
                    int32_t begin, int32_t stride, int32_t limit) {
   const uint32_t start = pieces.starts[p];
@@ -273,9 +275,9 @@ DEVICE void read_codes(Codes &codes, const JpegScan &s) {
     while (length <= kLook && bits >= codes.limit[18 * table + length]) length++;
     uint32_t one = 0;
     if (length <= kLook)
-      one = one_symbol(
-          table, length,
-          codes.symbols[256 * table + ((bits >> (16 - length)) + codes.offset[18 * table + length] & 255)]);
+      one =
+          one_symbol(table, length,
+                     codes.symbols[256 * table + ((bits >> (16 - length)) + codes.offset[18 * table + length] & 255)]);
     halves[2 * i] = (uint16_t)one;
   }
   __syncthreads();
@@ -388,8 +390,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, 4) jpeg_huffman(Launch l)
   if (t == 0) any_bad = 0;
   read_codes(codes, s);
 
-  Output out = {reinterpret_cast<uint2 *>(places), reinterpret_cast<uint16_t *>(places + r.n_places), s.n_blocks, 0, 0,
-                0, n_bits};
+  Output out = {reinterpret_cast<uint2 *>(places),
+                reinterpret_cast<uint16_t *>(places + r.n_places),
+                s.n_blocks,
+                0,
+                0,
+                0,
+                n_bits};
   uint32_t carried = 0;
   int done = 0;
   bool good = true;

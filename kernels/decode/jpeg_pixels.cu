@@ -10,9 +10,9 @@
 #include "decode/jpeg_coefficients.h"
 #include "decode/jpeg_pixels.h"
 
-constexpr int kWarps = 8;                         // of a block of threads
-constexpr int kRow = 9, kTile = 72;               // of 8 x 8; with these strides no two threads of a warp meet in a bank
-constexpr int kCoefficients = (128 + 16) / 16;    // of a block, in 16 bytes
+constexpr int kWarps = 8;                       // of a block of threads
+constexpr int kRow = 9, kTile = 72;             // of 8 x 8; with these strides no two threads of a warp meet in a bank
+constexpr int kCoefficients = (128 + 16) / 16;  // of a block, in 16 bytes
 
 // What is known of a stored block: where its AC words begin, how many there are << 16 | its DC coefficient, its
 // component, and where its pixels begin in the planes, in 8 bytes.
