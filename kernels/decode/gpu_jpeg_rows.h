@@ -95,6 +95,7 @@ __device__ void upsampled(const uint32_t (&near)[4], const uint32_t (&far)[4], u
 
 constexpr int kRowWarps = 8, kRowRun = 8;             // warps of a block; pixels of a lane
 constexpr int kRowStrip = 32 * kRowRun;               // pixels of a warp
+constexpr int kMostRowBlocks = 1 << 24;               // of 64 bytes, which are addressed by 31 bits
 constexpr int kRowWords = 3 * kRowStrip / 4 + 4 + 4;  // in shared memory; they begin anywhere in 16 bytes
 
 // How the outer two channels and the inner one follow from both colour differences, in 16-bit fixed point.
@@ -152,46 +153,54 @@ __device__ inline void write_strip(const uint32_t (&words)[6], uint8_t *place, i
   __syncwarp();
 }
 
-// A warp takes a row, or two between the same stored rows of the colour components, which both lie alike. Grid: x any
-// number. 32 * kRowWarps threads; `staged` is shared memory.
+// A warp takes a row, or two between the same stored rows of the colour components, which both lie alike: `to_other` is
+// how far the third component is behind the second. Grid: x any number. 32 * kRowWarps threads; `staged` is shared
+// memory.
 template <int X, int Y>
 __device__ void write_rows(const Tensor &out, const JpegPixelsArgs &a, const Plane &luma, const Plane &chroma,
-                           int64_t to_other, bool is_bgr, uint32_t *staged) {
+                           int to_other, bool is_bgr, uint32_t *staged) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int height = (int)out.shape[0], begin = (int)a.x, end = begin + (int)out.shape[1], top = (int)a.y;
+  const int height = (int)out.shape[0], width = (int)out.shape[1], begin = (int)a.x, end = begin + width;
+  const int top = (int)a.y;
   const OuterColours k =
       is_bgr ? OuterColours{116130, 91881, -22554, -46802} : OuterColours{91881, 116130, -46802, -22554};
-  const int64_t first_at = is_bgr ? 0 : to_other, last_at = is_bgr ? to_other : 0;
   uint32_t *const mine = staged + warp * kRowWords;
-  const int first_pair = Y == 1 ? top : (top + 1) >> 1, last_pair = Y == 1 ? top + height - 1 : (top + height) >> 1;
-  for (int pair = first_pair + blockIdx.x * kRowWarps + warp; pair <= last_pair; pair += gridDim.x * kRowWarps) {
+  // Where the pixel 0, 0 of the image is, or would be; of the colours, that of the first and of the last channel.
+  const uint8_t *const light = luma.data - luma.first_y * luma.stride - luma.first_x;
+  const uint8_t *const colour = chroma.data - chroma.first_y * chroma.stride - chroma.first_x;
+  const int first_at = is_bgr ? 0 : to_other, last_at = to_other - first_at;
+  const int last_pair = Y == 1 ? top + height - 1 : (top + height) >> 1;
+  int pair = (Y == 1 ? top : (top + 1) >> 1) + blockIdx.x * kRowWarps + warp;
+  for (; pair <= last_pair; pair += gridDim.x * kRowWarps) {
     // The rows of colours above and below the rows 2 * pair - 1 and 2 * pair.
-    const uint8_t *const above = chroma.row(Y == 1 ? pair : max(pair - 1, 0));
-    const uint8_t *const below = Y == 1 ? above : chroma.row(min(pair, chroma.height - 1));
+    const int above = (Y == 1 ? pair : max(pair - 1, 0)) * chroma.stride,
+              below = Y == 1 ? 0 : min(pair, chroma.height - 1) * chroma.stride;
     for (int segment = begin & ~(kRowRun - 1); segment < end; segment += kRowStrip) {
       const int x = min(segment + lane * kRowRun, (end - 1) & ~(kRowRun - 1));
       uint32_t u[2][4], v[2][4];  // of the rows above and below
       uint2 first, last;
       if constexpr (X == 1) {
-        first = *(const uint2 *)(above + first_at + x), last = *(const uint2 *)(above + last_at + x);
+        first = *(const uint2 *)(colour + (above + first_at + x)),
+        last = *(const uint2 *)(colour + (above + last_at + x));
       } else {
         Columns columns;
         columns.of(chroma, x);
-        columns.read(above + first_at, u[0]), columns.read(above + last_at, v[0]);
-        if constexpr (Y == 2) columns.read(below + first_at, u[1]), columns.read(below + last_at, v[1]);
+        columns.read(colour + (above + first_at), u[0]), columns.read(colour + (above + last_at), v[0]);
+        if constexpr (Y == 2)
+          columns.read(colour + (below + first_at), u[1]), columns.read(colour + (below + last_at), v[1]);
       }
 #pragma unroll
       for (int r = 0; r < Y; r++) {
-        const int row = (Y == 1 ? pair : 2 * pair - 1 + r) - top;
+        const int y = Y == 1 ? pair : 2 * pair - 1 + r, row = y - top;
         if (row < 0 || row >= height) continue;
-        const uint2 light = *(const uint2 *)(luma.row(top + row) + x);
+        const uint2 brightness = *(const uint2 *)(light + (y * luma.stride + x));
         uint32_t a[4], b[4], words[6];
         if constexpr (X == 1)
           as_stored(first, a), as_stored(last, b);
         else
           upsampled<Y>(u[r], u[Y - 1 - r], a), upsampled<Y>(v[r], v[Y - 1 - r], b);
-        colour_words(words, light, a, b, k);
-        uint8_t *const place = out.as<uint8_t>() + 3 * ((int64_t)row * (end - begin) + segment - begin);
+        colour_words(words, brightness, a, b, k);
+        uint8_t *const place = out.as<uint8_t>() + 3 * ((int64_t)row * width + segment - begin);
         write_strip(words, place, segment, begin, end, mine);
       }
     }
@@ -203,6 +212,7 @@ __device__ inline bool write_usual(const Tensor &out, const JpegPixelsArgs &a, c
                                    const uint8_t *planes) {
   if (r.n_components != 3 || r.colour != JPEG_YCC || a.orientation > 1) return false;
   if (a.output_type != RGB && a.output_type != BGR) return false;
+  if (r.n_blocks > kMostRowBlocks) return false;
   Plane p[3];
 #pragma unroll
   for (int c = 0; c < 3; c++) p[c].of(r, planes, c);
@@ -211,7 +221,7 @@ __device__ inline bool write_usual(const Tensor &out, const JpegPixelsArgs &a, c
   if (u.x_factor != v.x_factor || u.y_factor != v.y_factor || u.width != v.width || u.height != v.height) return false;
   if (u.first_x != v.first_x || u.first_y != v.first_y || u.stride != v.stride) return false;
   const bool is_bgr = a.output_type == BGR;
-  const int64_t to_other = v.data - u.data;
+  const int to_other = (int)(v.data - u.data);
   __shared__ __align__(16) uint32_t staged[kRowWarps * kRowWords];
   if (u.x_factor == 1 && u.y_factor == 1)
     write_rows<1, 1>(out, a, p[0], u, to_other, is_bgr, staged);

@@ -36,7 +36,7 @@ struct GpuLaunch {
   int32_t n, unused;
 };
 
-constexpr int kBlocksAGroup = 256, kPixelsAGroup = 1024;  // what a block of threads takes at a time; see jpeg_pixels.cu
+constexpr int kBlocksAGroup = 256, kPixelsAGroup = 8192;  // what a block of threads takes at a time; see jpeg_pixels.cu
 constexpr int64_t kMostGroups = 64;
 
 uint32_t groups(int64_t work, int64_t of_a_group) {

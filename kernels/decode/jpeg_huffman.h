@@ -14,10 +14,10 @@ struct JpegHuffmanArgs {
   int64_t places;
 };
 
-constexpr int kEntropyThreads = 256;  // of a picture
+constexpr int kEntropyThreads = 128;  // of a picture
 
 // How the bits of a scan are divided: each thread has a piece, and room for its words.
-constexpr int kLeastPiece = 256, kMostPiece = 8 * 2048;  // bits
+constexpr int kLeastPiece = 256, kMostPiece = 8 * 4096;  // bits
 constexpr int kWordsPerByte = 3;                         // what needs more is left to the CPU
 constexpr int kWordsOfBlock = 128;                       // at most
 
