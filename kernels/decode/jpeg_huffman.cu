@@ -9,44 +9,22 @@
 // a last round writes coefficients, each thread into memory of its own, and sums of the DC differences end it.
 //
 // One block of threads a picture. Scratch: what is known of the blocks, then their words (see JpegRecord).
-#include "core/gpu.h"
-#include "decode/jpeg_huffman.h"
+#include "decode/gpu_huffman_codes.h"
 
-constexpr int kThreads = kEntropyThreads;
-constexpr int kLook = 10;  // bits that one look-up decides
 constexpr int kMostMcu = 10;
 
 // Where a block begins: the bit, and above kBitBits its number in the MCU.
 constexpr int kBitBits = 28;
 constexpr uint32_t kBitMask = (1u << kBitBits) - 1;
 
-// What the next bits begin with. In the lower half, of the first symbol: the bits of its code and its value, those of
-// the value, how far it moves the place in the block. In the upper half, of all symbols whose codes are known: their
-// bits, and how far they move the place. 0: a long code.
-constexpr int kSizeAt = 5, kFirstStepAt = 9, kLengthAt = 16, kStepAt = 25;
-constexpr int kEndOfBlock = 64, kIrregular = 127;  // steps
-
-struct Codes {
-  uint32_t look[kScanTables << kLook];
-  uint32_t limit[18 * kScanTables];
-  int32_t offset[18 * kScanTables];
-  uint8_t symbols[256 * kScanTables], natural[64];
-};
-
 // Of the pieces that are decoded at a time: where their first blocks begin and those of the next pieces, how many there
 // are; and which are to be done.
 struct Pieces {
-  uint32_t starts[kThreads], ends[kThreads];
-  int32_t blocks[kThreads];
-  uint16_t todo[kThreads];
+  uint32_t starts[kEntropyThreads], ends[kEntropyThreads];
+  int32_t blocks[kEntropyThreads];
+  uint16_t todo[kEntropyThreads];
   int32_t n_todo[2];
 };
-
-// From the place in a block to the one in rows (figure A.6 of ITU-T T.81).
-__constant__ uint8_t kNaturalPlace[64] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
-                                          12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
-                                          35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
-                                          58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
 // The blocks of an MCU: how many, and two bits for the tables of each, those of the next one first.
 struct Mcu {
@@ -61,76 +39,6 @@ struct Mcu {
   // Where tables begin among the look-ups.
   DEVICE uint32_t dc_table() const { return (tables & 1) << kLook; }
   DEVICE uint32_t ac_table() const { return 2 << kLook | (tables & 2) << kLook - 1; }
-};
-
-DEVICE uint32_t big_endian(uint32_t x) { return __byte_perm(x, 0, 0x0123); }
-// The upper `size` bits, 0 to 31.
-DEVICE uint32_t upper(uint32_t bits, int size) { return __funnelshift_l(bits, 0, size); }
-
-// The next 32 bits, moving on by at most 31.
-struct BitReader {
-  const uint32_t *data;
-  uint32_t first, second, ahead;
-  int32_t bit;
-  DEVICE void begin(const uint32_t *from, int32_t at) {
-    data = from, bit = at;
-    const uint32_t *words = data + (at >> 5);
-    first = big_endian(__ldg(words)), second = big_endian(__ldg(words + 1)), ahead = __ldg(words + 2);
-  }
-  DEVICE uint32_t peek() const { return __funnelshift_l(second, first, bit); }
-  DEVICE void drop(int n) {
-    const int32_t before = bit;
-    bit += n;
-    if (((before ^ bit) & 32) == 0) return;
-    first = second, second = big_endian(ahead), ahead = __ldg(data + ((uint32_t)bit >> 5) + 2);
-  }
-};
-
-// How `look` describes the first symbol.
-DEVICE uint32_t first_symbol(int table, int length, int symbol) {
-  const int size = symbol & 15, run = symbol >> 4;
-  int step = run + 1;
-  if (size == 0 && run != 15) step = symbol == 0 ? kEndOfBlock : kIrregular;
-  if (table < 2) step = 1;
-  return length + size | size << kSizeAt | step << kFirstStepAt;
-}
-DEVICE int first_length(uint32_t found) { return found & 31; }
-DEVICE int first_step(uint32_t found) { return found >> kFirstStepAt & 127; }
-DEVICE int all_lengths(uint32_t found) { return (int)__byte_perm(found, 0, 0x4442); }
-
-// What a code of more than kLook bits is.
-__device__ __noinline__ uint32_t long_code(const Codes &codes, int table, uint32_t bits) {
-  const uint32_t *limit = codes.limit + 18 * table;
-  bits >>= 16;
-  int length = kLook + 1;
-  while (length <= 16 && bits >= limit[length]) length++;
-  uint32_t first = 16 | kIrregular << kFirstStepAt;
-  if (length <= 16)
-    first =
-        first_symbol(table, length,
-                     codes.symbols[256 * table + ((bits >> (16 - length)) + codes.offset[18 * table + length] & 255)]);
-  return first | first_length(first) << kLengthAt | (uint32_t)first_step(first) << kStepAt;
-}
-
-// The look-ups; where they lie in shared memory is found once.
-struct Looks {
-  const Codes &codes;
-#ifdef __CUDA_ARCH__
-  uint32_t begin;
-  DEVICE explicit Looks(const Codes &c) : codes(c), begin((uint32_t)__cvta_generic_to_shared(c.look)) {
-    asm("" : "+r"(begin));
-  }
-  DEVICE uint32_t at(uint32_t i) const {
-    return *static_cast<const uint32_t *>(__cvta_shared_to_generic(begin + 4 * i));
-  }
-#else
-  DEVICE explicit Looks(const Codes &c) : codes(c) {}
-  DEVICE uint32_t at(uint32_t i) const { return codes.look[i]; }
-#endif
-  DEVICE uint32_t operator()(uint32_t table, uint32_t bits) const {
-    const uint32_t found = at(table + (bits >> (32 - kLook)));
-    return found ? found : long_code(codes, table >> kLook, bits);
-  }
 };
 
 // Finds where the blocks from `start` on end that begin before `limit`, and how many there are. All threads of a warp
@@ -170,12 +78,12 @@ DEVICE void follow(const Codes &codes, Mcu mcu, const uint32_t *data, bool busy,
   start = (uint32_t)((first + blocks) % mcu.blocks) << kBitBits | (uint32_t)in.bit;
 }
 
-// Where a thread writes: `blocks` takes what is known of each, from number `block` on, `words` their words from number
-// `word` to `last`.
+// Where a thread writes: `blocks` takes what is known of each up to the number `end`, from `block` on; `words` takes
+// their words, unless they come before the block `begin`, from number `word` to `last`.
 struct Output {
   uint2 *blocks;
   uint16_t *words;
-  int32_t n_blocks, block, word, last, end_bit;
+  int32_t begin, end, end_bit, block, word, last;
 };
 
 // Writes the blocks from `start` on that begin before `limit`; all threads of a warp do it. False: irregular.
@@ -187,7 +95,8 @@ DEVICE bool write(const Codes &codes, Mcu mcu, const uint32_t *data, bool busy, 
   in.begin(data, (int32_t)(start & kBitMask));
   mcu.move((int)(start >> kBitBits));
   uint2 *to = out.blocks + out.block;
-  int left = out.n_blocks - out.block, word = out.word, first = word, dc = 0, place = 0;
+  const int wanted = out.end - out.begin;
+  int left = out.end - out.block, word = out.word, first = word, dc = 0, place = 0;
   uint32_t low = 0, high = 0;  // the last four words
   bool good = true;
   const auto append = [&](uint32_t value) {
@@ -208,7 +117,7 @@ DEVICE bool write(const Codes &codes, Mcu mcu, const uint32_t *data, bool busy, 
       const int value = (int)(upper(extra, size) - upper((uint32_t)((int32_t)~extra >> 31), size));
       if (place == 0) {
         dc = value;
-      } else if (size != 0) {
+      } else if (size != 0 && left <= wanted) {
         append((uint32_t)codes.natural[place + step - 1 & 63] << kJpegPlaceBits | value & 1023);
         if (size >= kJpegPlaceBits) append(value >> kJpegPlaceBits & 63);
       }
@@ -245,53 +154,17 @@ DEVICE int sum_before(int v, int *sums, int &total) {
   int before = 0;
   total = 0;
 #pragma unroll
-  for (int w = 0; w < kThreads / 32; w++) {
+  for (int w = 0; w < kEntropyThreads / 32; w++) {
     if (w < warp) before += sums[w];
     total += sums[w];
   }
   return before + sum - v;
 }
 
-DEVICE void read_codes(Codes &codes, const JpegScan &s) {
-  const int t = threadIdx.x;
-  for (int i = t; i < 18 * kScanTables; i += kThreads) codes.limit[i] = s.limit[i], codes.offset[i] = s.offset[i];
-  for (int i = t; i < 256 * kScanTables; i += kThreads) codes.symbols[i] = s.symbols[i];
-  if (t < 64) codes.natural[t] = kNaturalPlace[t];
-  __syncthreads();
-  uint16_t *halves = reinterpret_cast<uint16_t *>(codes.look);
-  for (int i = t; i < kScanTables << kLook; i += kThreads) {
-    const int table = i >> kLook;
-    const uint32_t bits = (uint32_t)(i & ((1 << kLook) - 1)) << (16 - kLook);
-    int length = 1;
-    while (length <= kLook && bits >= codes.limit[18 * table + length]) length++;
-    uint32_t first = 0;
-    if (length <= kLook)
-      first = first_symbol(
-          table, length,
-          codes.symbols[256 * table + ((bits >> (16 - length)) + codes.offset[18 * table + length] & 255)]);
-    halves[2 * i] = (uint16_t)first;
-  }
-  __syncthreads();
-  for (int i = t; i < kScanTables << kLook; i += kThreads) {
-    const int table = i >> kLook;
-    int length = 0, step = 0;
-    do {
-      // What lies behind the bits that are looked at does not matter to a code that ends before.
-      const uint32_t next = halves[2 * (table << kLook | i << length & (1 << kLook) - 1)];
-      const int end = length + first_length(next), size = next >> kSizeAt & 15, by = first_step(next);
-      if (next == 0 || end - size > kLook || end > 31) break;
-      if (by < kEndOfBlock && step + by >= kEndOfBlock) break;
-      if (by == kIrregular && length) break;
-      length = end, step += by;
-    } while (table >= 2 && step < kEndOfBlock && length < kLook);
-    halves[2 * i + 1] = (uint16_t)(length | step << kStepAt - kLengthAt);
-  }
-  __syncthreads();
-}
-
 // Differences to values, component by component. False: out of range.
 DEVICE bool sum_differences(const JpegScan &s, uint2 *blocks, int *sums) {
-  const int mcu_blocks = s.mcu_blocks, n_mcus = s.n_blocks / mcu_blocks, each = (n_mcus + kThreads - 1) / kThreads;
+  const int mcu_blocks = s.mcu_blocks, n_mcus = s.end / mcu_blocks,
+            each = (n_mcus + kEntropyThreads - 1) / kEntropyThreads;
   const int begin = min((int)threadIdx.x * each, n_mcus), end = min(begin + each, n_mcus);
   uint32_t components = 0;
   for (int b = 0; b < mcu_blocks; b++) components |= (uint32_t)s.component[b] << 2 * b;
@@ -362,11 +235,11 @@ DEVICE void find_starts(const Codes &codes, Pieces &pieces, const Mcu &mcu, cons
   }
 }
 
-// Grid: y the samples. kThreads threads.
-extern "C" __global__ void __launch_bounds__(kThreads, 8) jpeg_huffman(Launch l) {
+// Grid: y the samples. kEntropyThreads threads.
+extern "C" __global__ void __launch_bounds__(kEntropyThreads, 8) jpeg_huffman(Launch l) {
   __shared__ Codes codes;
   __shared__ Pieces pieces;
-  __shared__ int sums[kThreads / 32], any_bad;
+  __shared__ int sums[kEntropyThreads / 32], any_bad;
   const int t = threadIdx.x;
   const JpegHuffmanArgs &a = static_cast<const JpegHuffmanArgs *>(l.args[0])[blockIdx.y];
   const JpegRecord &r = *reinterpret_cast<const JpegRecord *>(a.record);
@@ -382,16 +255,17 @@ extern "C" __global__ void __launch_bounds__(kThreads, 8) jpeg_huffman(Launch l)
 
   Output out = {reinterpret_cast<uint2 *>(places),
                 reinterpret_cast<uint16_t *>(places + r.n_places),
-                s.n_blocks,
+                s.begin,
+                s.end,
+                n_bits,
                 0,
                 0,
-                0,
-                n_bits};
+                0};
   uint32_t carried = 0;
   int done = 0;
   bool good = true;
-  for (int32_t first = 0; first < n_bits && done < s.n_blocks; first += piece * kThreads) {
-    const int n = min((n_bits - first + piece - 1) / piece, kThreads);
+  for (int32_t first = 0; first < n_bits && done < s.end; first += piece * kEntropyThreads) {
+    const int n = min((n_bits - first + piece - 1) / piece, kEntropyThreads);
     find_starts(codes, pieces, mcu, data, carried, first, piece, n, n_bits);
     int blocks;
     out.block = done + sum_before(t < n ? pieces.blocks[t] : 0, sums, blocks);
@@ -400,11 +274,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, 8) jpeg_huffman(Launch l)
     carried = pieces.ends[n - 1], done += blocks;
     __syncthreads();
   }
-  if (!good || done < s.n_blocks) any_bad = 1;
+  if (!good || done < s.end) any_bad = 1;
   __syncthreads();
   if (!any_bad && !sum_differences(s, out.blocks, sums)) any_bad = 1;
   __syncthreads();
   if (!any_bad) return;
-  for (int i = t; i < s.n_blocks; i += kThreads) out.blocks[i] = make_uint2(0, 0);
+  for (int i = t; i < s.end; i += kEntropyThreads) out.blocks[i] = make_uint2(0, 0);
   if (t == 0) *const_cast<uint8_t *>(a.status) = 1;
 }

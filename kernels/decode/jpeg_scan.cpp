@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/jpeg_scan.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "decode/jpeg_headers.h"
@@ -75,6 +76,14 @@ bool read(JpegHeaders &j, const DecodeArgs &a, Window oriented, bool gray, uint8
   memset(end, 0, kScanSlack);
   s.bits = 8 * (end - data);
   s.n_blocks = (int32_t)n_blocks;
+  int32_t first_row = INT32_MAX, last_row = -1;
+  for (int c = 0; c < r.n_components; c++) {
+    if (!r.high[c]) continue;
+    first_row = std::min(first_row, r.first_y[c] / r.v[c]);
+    last_row = std::max(last_row, (r.first_y[c] + r.high[c] - 1) / r.v[c]);
+  }
+  if (last_row < 0) return false;
+  s.begin = (int32_t)(first_row * wide * s.mcu_blocks), s.end = (int32_t)((last_row + 1) * wide * s.mcu_blocks);
   r.n_places = 2 * (int32_t)n_blocks;
   r.mcus_per_row = (int32_t)wide;
   r.mcu_blocks = s.mcu_blocks;

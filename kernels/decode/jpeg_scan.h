@@ -11,6 +11,7 @@ constexpr int kScanTables = 4;  // two for DC, two for AC: what baseline files m
 struct JpegScan {
   int64_t bits;
   int32_t n_blocks;    // of the whole picture, all components, as they follow each other in the scan
+  int32_t begin, end;  // those that are needed: rows of MCUs
   int32_t mcu_blocks;  // of an MCU
   uint8_t component[16], dc[16], ac[16];
   uint32_t limit[72];
