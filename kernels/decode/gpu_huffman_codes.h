@@ -75,7 +75,7 @@ __device__ __noinline__ uint32_t long_code(const Codes &codes, int table, uint32
   return first | first_length(first) << kLengthAt | (uint32_t)first_step(first) << kStepAt;
 }
 
-// The look-ups; where they lie in shared memory is found once.
+// The tables; where they lie in shared memory is found once.
 struct Looks {
   const Codes &codes;
 #ifdef __CUDA_ARCH__
@@ -86,9 +86,13 @@ struct Looks {
   DEVICE uint32_t at(uint32_t i) const {
     return *static_cast<const uint32_t *>(__cvta_shared_to_generic(begin + 4 * i));
   }
+  DEVICE uint32_t natural(uint32_t place) const {
+    return *static_cast<const uint8_t *>(__cvta_shared_to_generic(begin + offsetof(Codes, natural) + place));
+  }
 #else
   DEVICE explicit Looks(const Codes &c) : codes(c) {}
   DEVICE uint32_t at(uint32_t i) const { return codes.look[i]; }
+  DEVICE uint32_t natural(uint32_t place) const { return codes.natural[place]; }
 #endif
   DEVICE uint32_t operator()(uint32_t table, uint32_t bits) const {
     const uint32_t found = at(table + (bits >> (32 - kLook)));

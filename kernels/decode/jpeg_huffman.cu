@@ -41,39 +41,40 @@ struct Mcu {
   DEVICE uint32_t ac_table() const { return 2 << kLook | (tables & 2) << kLook - 1; }
 };
 
+// Symbols that are looked up before those threads of a warp go on whose blocks have ended.
+constexpr int kFollowed = 2, kWritten = 3;
+
 // Finds where the blocks from `start` on end that begin before `limit`, and how many there are. All threads of a warp
-// do it, though not all of them may be `busy`: they vote after some steps, which keeps the compiler from making a loop
-// over a block's symbols, at whose end they would wait for each other.
-DEVICE void follow(const Codes &codes, Mcu mcu, const uint32_t *data, bool busy, int32_t limit, uint32_t &start,
+// do it, though not all of them may have work: they vote, which keeps the compiler from making a loop over a block's
+// symbols, at whose end they would wait for each other.
+DEVICE void follow(const Codes &codes, Mcu mcu, const uint32_t *data, bool works, int32_t limit, uint32_t &start,
                    int &blocks) {
-  constexpr int kSteps = 4;
   const Looks look(codes);
   const int first = (int)(start >> kBitBits);
   BitReader in;
   in.begin(data, (int32_t)(start & kBitMask));
   mcu.move(first);
-  int place = 0;
+  uint32_t table = mcu.dc_table(), found = 0;
+  int done = !works || in.bit >= limit, place = done ? 64 : 0;
   blocks = 0;
-  busy &= in.bit < limit;
-  uint32_t table = mcu.dc_table();
-  while (__any_sync(~0u, busy)) {
+  while (__any_sync(~0u, place < 64)) {
 #pragma unroll
-    for (int k = 0; k < kSteps; k++) {
-      if (!busy) continue;
-      const uint32_t found = look(table, in.peek());
+    for (int k = 0; k < kFollowed; k++) {
+      if (place >= 64) continue;
+      found = look(table, in.peek());
       in.drop(all_lengths(found));
       place += found >> kStepAt;
       table = mcu.ac_table();
-      if (place < 64) continue;
-      if (place >= 64 + kEndOfBlock || (int32_t)found >= 0) {  // the block ends before, without a code for it
-        place += first_step(found) - (int)(found >> kStepAt);
-        in.begin(data, in.bit + first_length(found) - all_lengths(found));
-        if (place < 64) continue;
-      }
-      mcu.move(1);
-      place = 0, blocks++, table = mcu.dc_table();
-      busy = in.bit < limit;
     }
+    if (place < 64 || done) continue;
+    if (place >= 64 + kEndOfBlock || (int32_t)found >= 0) {  // the block ends before, without a code for it
+      place += first_step(found) - (int)(found >> kStepAt);
+      in.begin(data, in.bit + first_length(found) - all_lengths(found));
+      if (place < 64) continue;
+    }
+    mcu.move(1);
+    blocks++, table = mcu.dc_table(), done = in.bit >= limit;
+    if (!done) place = 0;
   }
   start = (uint32_t)((first + blocks) % mcu.blocks) << kBitBits | (uint32_t)in.bit;
 }
@@ -87,56 +88,56 @@ struct Output {
 };
 
 // Writes the blocks from `start` on that begin before `limit`; all threads of a warp do it. False: irregular.
-DEVICE bool write(const Codes &codes, Mcu mcu, const uint32_t *data, bool busy, uint32_t start, int32_t limit,
+DEVICE bool write(const Codes &codes, Mcu mcu, const uint32_t *data, bool works, uint32_t start, int32_t limit,
                   Output &out) {
-  constexpr int kSteps = 2;
   const Looks look(codes);
   BitReader in;
   in.begin(data, (int32_t)(start & kBitMask));
   mcu.move((int)(start >> kBitBits));
   uint2 *to = out.blocks + out.block;
   const int wanted = out.end - out.begin;
-  int left = out.end - out.block, word = out.word, first = word, dc = 0, place = 0;
+  int left = out.end - out.block, word = out.word, first = word, dc = 0, step = 0, bad = 0;
   uint32_t low = 0, high = 0;  // the last four words
-  bool good = true;
   const auto append = [&](uint32_t value) {
     low = __byte_perm(low, high, 0x5432), high = __byte_perm(high, value, 0x5432);
     if ((++word & 3) == 0) *reinterpret_cast<uint2 *>(out.words + word - 4) = make_uint2(low, high);
   };
-  busy &= in.bit < limit && left > 0;
-  const bool works = busy;
+  works &= in.bit < limit && left > 0;
   uint32_t table = mcu.dc_table();
-  while (__any_sync(~0u, busy)) {
+  int done = !works, place = done ? 64 : 0;
+  while (__any_sync(~0u, place < 64)) {
 #pragma unroll
-    for (int k = 0; k < kSteps; k++) {
-      if (!busy) continue;
+    for (int k = 0; k < kWritten; k++) {
+      if (place >= 64) continue;
       const uint32_t bits = in.peek(), found = look(table, bits);
-      const int length = first_length(found), size = found >> kSizeAt & 15, step = first_step(found);
+      const int length = first_length(found), size = found >> kSizeAt & 15;
       in.drop(length);
       const uint32_t extra = bits << (length - size);
       const int value = (int)(upper(extra, size) - upper((uint32_t)((int32_t)~extra >> 31), size));
+      step = first_step(found);
       if (place == 0) {
         dc = value;
       } else if (size != 0 && left <= wanted) {
-        append((uint32_t)codes.natural[place + step - 1 & 63] << kJpegPlaceBits | value & 1023);
+        append(look.natural(place + step - 1 & 63) << kJpegPlaceBits | value & 1023);
         if (size >= kJpegPlaceBits) append(value >> kJpegPlaceBits & 63);
       }
       place += step;
       table = mcu.ac_table();
-      if (place < 64) continue;
-      good &= place == 64 || step == kEndOfBlock;
-      *to++ = make_uint2(first, (uint32_t)(word - first) << 16 | dc & 0xffff);
-      mcu.move(1);
-      place = 0, first = word, table = mcu.dc_table();
-      busy = (--left > 0) & in.bit < limit & word + kWordsOfBlock <= out.last;
     }
+    if (place < 64 || done) continue;
+    bad |= step == kEndOfBlock ? 0 : place - 64;
+    *to++ = make_uint2(first, (uint32_t)(word - first) << 16 | dc & 0xffff);
+    mcu.move(1);
+    left--, first = word, table = mcu.dc_table();
+    done = left == 0 | in.bit >= limit | word + kWordsOfBlock > out.last;
+    if (!done) place = 0;
   }
   if (const int rest = word & 3) {
     const uint64_t last = ((uint64_t)high << 32 | low) >> 16 * (4 - rest);
     *reinterpret_cast<uint2 *>(out.words + word - rest) = make_uint2((uint32_t)last, (uint32_t)(last >> 32));
   }
   // The last block has no more bits than there are; who has written others has left none for want of room.
-  return !works || good && (left == 0 ? in.bit <= out.end_bit : in.bit >= limit);
+  return !works || bad == 0 && (left == 0 ? in.bit <= out.end_bit : in.bit >= limit);
 }
 
 // The sum of `v` over the threads before this one; `total` over all. `sums` is shared, for a value per warp.
