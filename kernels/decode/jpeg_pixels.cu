@@ -39,16 +39,29 @@ struct StoredBlock {
   }
 };
 
-// Puts the coefficients of a block, one of 8 lanes, into `to`, which is zero.
-__device__ inline void unpack(const uint16_t *words, uint32_t known, int lane, int16_t *to) {
-  const int n = (int)(known >> 16);
-  if (lane == 0) to[0] = (int16_t)known;
-  for (int i = lane; i < n; i += 8) {
-    const uint32_t word = words[i], next = i + 1 < n ? words[i + 1] : ~0u, at = word >> kJpegPlaceBits;
-    if (at == 0) continue;
+// Puts a coefficient into `to`, unless the word is the second of one; `next` is the word behind it.
+__device__ inline void put_coefficient(uint32_t word, uint32_t next, int16_t *to) {
+  const uint32_t at = word >> kJpegPlaceBits;
+  if (at != 0)
     to[at] = next >> kJpegPlaceBits ? (int16_t)((int32_t)(word << 22) >> 22)
                                     : (int16_t)(word & 1023 | next << kJpegPlaceBits);
+}
+
+// Puts the coefficients of a block, one of 8 lanes, into `to`, which is zero. Most blocks have no more than kAtOnce
+// each.
+__device__ inline void unpack(const uint16_t *words, uint32_t known, int lane, int16_t *to) {
+  constexpr int kAtOnce = 3;
+  const int n = (int)(known >> 16);
+  if (lane == 0) to[0] = (int16_t)known;
+  uint32_t word[kAtOnce], next[kAtOnce];
+#pragma unroll
+  for (int k = 0; k < kAtOnce; k++) {
+    const int i = 8 * k + lane;
+    word[k] = i < n ? words[i] : 0, next[k] = i + 1 < n ? words[i + 1] : ~0u;
   }
+#pragma unroll
+  for (int k = 0; k < kAtOnce; k++) put_coefficient(word[k], next[k], to);
+  for (int i = 8 * kAtOnce + lane; i < n; i += 8) put_coefficient(words[i], i + 1 < n ? words[i + 1] : ~0u, to);
 }
 
 // A warp takes 32 blocks, 8 lanes a block. Grid: x any number, y the samples. 32 * kWarps threads.
