@@ -15,9 +15,10 @@ constexpr int kEndOfBlock = 64, kIrregular = 127;  // steps
 
 struct Codes {
   uint32_t look[kScanTables << kLook];
+  uint8_t natural[64];  // right behind them
   uint32_t limit[18 * kScanTables];
   int32_t offset[18 * kScanTables];
-  uint8_t symbols[256 * kScanTables], natural[64];
+  uint8_t symbols[256 * kScanTables];
 };
 
 // From the place in a block to the one in rows (figure A.6 of ITU-T T.81).
@@ -87,7 +88,7 @@ struct Looks {
     return *static_cast<const uint32_t *>(__cvta_shared_to_generic(begin + 4 * i));
   }
   DEVICE uint32_t natural(uint32_t place) const {
-    return *static_cast<const uint8_t *>(__cvta_shared_to_generic(begin + offsetof(Codes, natural) + place));
+    return *static_cast<const uint8_t *>(__cvta_shared_to_generic(begin + sizeof codes.look + place));
   }
 #else
   DEVICE explicit Looks(const Codes &c) : codes(c) {}
