@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs a pipeline to be watched: Prometheus reads its metrics once a second, or PyTorch's profiler gets its
-ranges. One pipeline is run with and without, in turns, by the processor time of a batch."""
+"""What it costs a pipeline to be watched, in processor time: that Prometheus reads its metrics, and that its stages are
+ranges for profilers. Both are too little to be seen in images per second, so each is timed by itself and compared with
+what a batch takes."""
 
 from __future__ import annotations
 
@@ -8,18 +9,17 @@ import argparse
 import os
 import statistics
 import sys
-import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import measure
 from images_cpu import MEAN, STD, files
 
 MOST = 0.005
-READ_EACH_S = 1.0
+READ_EACH_S = 1.0  # Prometheus itself asks every 15 or 60 s
 
 
 def pipeline(o: argparse.Namespace) -> Any:
@@ -35,88 +35,102 @@ def pipeline(o: argparse.Namespace) -> Any:
     return pipe()
 
 
-@contextmanager
-def metrics() -> Iterator[None]:
-    """A server of metrics that another thread reads; the time it takes is that of this process."""
-    import penstock.metrics
-
-    over = threading.Event()
-
-    def read(url: str) -> None:
-        while not over.wait(READ_EACH_S):
-            urllib.request.urlopen(url).read()
-
-    with penstock.metrics.serve(port=0) as server:
-        reader = threading.Thread(target=read, args=(server.url,))
-        reader.start()
-        yield
-        over.set()
-        reader.join()
+def processor_us(call: Callable[[], Any], times: int, rounds: int) -> float:
+    """Of a call, those of all threads of the process included; the median of some rounds."""
+    found = []
+    for _ in range(rounds):
+        begin = time.process_time()
+        for _ in range(times):
+            call()
+        found.append((time.process_time() - begin) / times * 1e6)
+    return statistics.median(found)
 
 
-@contextmanager
-def ranges() -> Iterator[None]:
-    """As many ranges as if a profiler were attached, which does nothing with them: what profilers cost is theirs."""
-    from contextlib import nullcontext
-
+def counted_ranges(pipe: Any, batches: int) -> tuple[float, float]:
+    """Of a batch: how often it is asked whether a profiler is attached, and how many ranges there are if so."""
     from penstock.exec import ranges
 
-    before = ranges.watching
-    ranges.watching = lambda: lambda name: nullcontext()
-    yield
+    asked, begun, before = [0], [0], ranges.watching
+
+    def watch(_: str) -> Any:
+        begun[0] += 1
+        return nullcontext()
+
+    def watching() -> Any:
+        asked[0] += 1
+        return watch
+
+    ranges.watching = watching
+    for _ in range(batches):
+        pipe.run()
     ranges.watching = before
-
-
-def slices(pipe: Any, seconds: float, watched: Callable[[], Any]) -> Iterator[tuple[float, float]]:
-    """Microseconds of processor time of a batch, without and with."""
-    for turn in range(1 << 30):
-        found = {}
-        for what in ((False, True), (True, False))[turn % 2]:
-            with ExitStack() as stack:
-                if what:
-                    stack.enter_context(watched())
-                n, cpu, end = 0, time.process_time(), time.perf_counter() + seconds
-                while time.perf_counter() < end:
-                    pipe.run()
-                    n += 1
-                found[what] = (time.process_time() - cpu) / n * 1e6
-        yield found[False], found[True]
+    return asked[0] / batches, begun[0] / batches
 
 
 def main() -> None:
     parser = measure.arguments(__doc__)
-    parser.set_defaults(seconds=2.0, rounds=25, threads=len(os.sched_getaffinity(0)))
+    parser.set_defaults(threads=len(os.sched_getaffinity(0)))
     o = parser.parse_args()
     if not o.data:
         sys.exit("no data: give --data FOLDER with JPEG files, or set PENSTOCK_DATA")
+    from torch.autograd.profiler import record_function
+    from torch.profiler import ProfilerActivity, profile
+
+    import penstock.metrics
+    from penstock.exec import ranges
+
     pipe = pipeline(o)
     for _ in range(20):
         pipe.run()
+    batch_us = processor_us(pipe.run, 20, o.rounds)
+    asked, begun = counted_ranges(pipe, 20)
+    time.sleep(1)  # until the batches that it prepares ahead are made
+    with penstock.metrics.serve(port=0) as server:
+        reading_us = processor_us(lambda: urllib.request.urlopen(server.url).read(), 20, o.rounds)
+
+    def asks() -> None:
+        with ranges.in_range("nothing"):
+            pass
+
+    def records() -> None:
+        with record_function("penstock: something"):
+            pass
+
+    asking_us = processor_us(asks, 20_000, o.rounds)
+    with profile(activities=[ProfilerActivity.CPU]):
+        recording_us = processor_us(records, 2_000, o.rounds)
+    rows = {
+        f"metrics, read every {READ_EACH_S:g} s over HTTP": (
+            f"{reading_us:.0f} us a reading, client and server",
+            reading_us / (READ_EACH_S * 1e6),
+            "of a core",
+        ),
+        "ranges while no profiler is attached": (
+            f"{asked:.1f} questions a batch, {asking_us:.2f} us each",
+            asked * asking_us / batch_us,
+            "of a batch",
+        ),
+        "ranges for PyTorch's profiler": (
+            f"{begun:.1f} ranges a batch, {recording_us:.2f} us each by `record_function`",
+            begun * recording_us / batch_us,
+            "of a batch",
+        ),
+    }
     lines = [
         "# What it costs to be watched",
         "",
         measure.machine(),
-        f"{__doc__} val of photographs of about 500x375 on {o.threads} threads of the CPU, batch {o.batch}, "
-        f"{o.rounds} pairs of {o.seconds:g} s; the median of their ratios, and the middle half of them.",
+        f"{__doc__} val of photographs of about 500x375 on {o.threads} threads of the CPU; a batch of {o.batch} takes "
+        f"{batch_us / 1e3:.1f} ms of processor time. Medians of {o.rounds} rounds. {measure.versions('torch')}.",
         "Written by `bench/watching.py`.",
         "",
-        "| | us of processor time a batch | watched | more | of half the pairs | at most | |",
-        "|---|---:|---:|---:|---|---:|---|",
+        "| | | share | | at most | |",
+        "|---|---|---:|---|---:|---|",
+        *(
+            f"| {name} | {what} | {share:.3%} | {of} | {MOST:.1%} | {'reached' if share <= MOST else '**missed**'} |"
+            for name, (what, share, of) in rows.items()
+        ),
     ]
-    for name, watched in (
-        ("nothing: the noise", ExitStack),
-        ("metrics, read every second", metrics),
-        ("ranges", ranges),
-    ):
-        found = slices(pipe, o.seconds, watched)
-        pairs = [next(found) for _ in range(o.rounds)]
-        ratios = [b / a - 1 for a, b in pairs]
-        low, more, high = statistics.quantiles(ratios, n=4)
-        judged = f"{MOST:.1%} | {'reached' if more <= MOST else '**missed**'}" if watched is not ExitStack else " | "
-        without, watching = (statistics.median(p[i] for p in pairs) for i in (0, 1))
-        lines.append(
-            f"| {name} | {without:.0f} | {watching:.0f} | {more:+.2%} | {low:+.2%} to {high:+.2%} | {judged} |"
-        )
     measure.write(o.out, "watching.md", "\n".join(lines) + "\n")
 
 
