@@ -46,60 +46,57 @@ __device__ inline int32_t limited(int32_t x, int32_t most) {
 #endif
 }
 
-// Eight neighbouring samples of a row at the image's resolution, less 128: halves of words, the samples 0 and 2, 1 and
-// 3, 4 and 6, 5 and 7, of which the lower bytes count. `x` is a multiple of 8 and lies in a stored block. Sums of
-// halves stay in their halves.
-template <int X, int Y>
-__device__ void upsampled(const Plane &p, int y, int x, uint32_t (&halves)[4]) {
-  constexpr uint32_t kBytes = 0x00ff00ffu, kMiddle = 0x00800080u, kOnes = 0x00010001u;
-  if constexpr (X == 1) {
-    const uint2 word = *(const uint2 *)(p.row(y) + x);
-    halves[0] = (word.x & kBytes) ^ kMiddle, halves[1] = (word.x >> 8 & kBytes) ^ kMiddle;
-    halves[2] = (word.y & kBytes) ^ kMiddle, halves[3] = (word.y >> 8 & kBytes) ^ kMiddle;
-  } else {
-    // Of the column before these four, these, and the one behind, which are not looked at beyond what is stored.
-    const int i = x >> 1, last = min(p.width, p.first_x + p.stride) - 1;
-    const int before = max(i - 1, p.first_x), behind = min(i + 4, last);
-    uint32_t left, inner[2], right;
-    const auto read = [&](const uint8_t *row, uint32_t &a, uint32_t(&b)[2], uint32_t &c) {
-      uint32_t word = *(const uint32_t *)(row + i);
-      if (i + 3 > last) {  // the last one is repeated
-        const int there = last - i + 1;
-        word = there == 1   ? (word & 255) * 0x01010101u
-               : there == 2 ? __byte_perm(word, 0, 0x1110)
-                            : __byte_perm(word, 0, 0x2210);
-      }
-      a = row[before], c = row[behind];
-      b[0] = __byte_perm(word, 0, 0x4140), b[1] = __byte_perm(word, 0, 0x4342);
-    };
-    uint32_t rounding, odd_less, shift;
-    if constexpr (Y == 1) {
-      read(p.row(y), left, inner, right);
-      rounding = kOnes, odd_less = 0u - kOnes, shift = 2;
-    } else {
-      const int j = y >> 1, far = y & 1 ? min(j + 1, p.height - 1) : max(j - 1, 0);
-      uint32_t far_left, far_inner[2], far_right;
-      read(p.row(j), left, inner, right);
-      read(p.row(far), far_left, far_inner, far_right);
-      left = 3 * left + far_left, right = 3 * right + far_right;
-      inner[0] = 3 * inner[0] + far_inner[0], inner[1] = 3 * inner[1] + far_inner[1];
-      rounding = 8 * kOnes, odd_less = kOnes, shift = 4;
-    }
-    const uint32_t middle = __byte_perm(inner[0], inner[1], 0x5432);
-    const uint32_t others[4] = {__byte_perm(inner[0], left, 0x1054), middle, middle,
-                                __byte_perm(inner[1], right, 0x5432)};
+// Four neighbouring columns of a colour component that is half as wide as the image, of which `there` are stored, the
+// one before them and the one behind, none of them beyond what is stored.
+struct Columns {
+  int first, before, behind, there;
+
+  // `x` is a multiple of 8 and lies in a stored block.
+  __device__ void of(const Plane &p, int x) {
+    const int last = min(p.width, p.first_x + p.stride) - 1;
+    first = x >> 1, before = max(first - 1, p.first_x), behind = min(first + 4, last), there = last - first + 1;
+  }
+  // Halves of words: the samples 0 and 1, 2 and 3, and in the lower half that before and that behind.
+  __device__ void read(const uint8_t *row, uint32_t (&samples)[4]) const {
+    uint32_t word = *(const uint32_t *)(row + first);
+    if (there < 4)  // the last one is repeated
+      word = there == 1   ? (word & 255) * 0x01010101u
+             : there == 2 ? __byte_perm(word, 0, 0x1110)
+                          : __byte_perm(word, 0, 0x2210);
+    samples[0] = __byte_perm(word, 0, 0x4140), samples[1] = __byte_perm(word, 0, 0x4342);
+    samples[2] = row[before], samples[3] = row[behind];
+  }
+};
+
+// Eight neighbouring samples at the image's resolution, less 128, as pairs in halves of words, of which the lower bytes
+// count: the samples 0 and 2, 1 and 3, 4 and 6, 5 and 7. Sums of halves stay in their halves.
+constexpr uint32_t kBytes = 0x00ff00ffu, kMiddle = 0x00800080u, kOnes = 0x00010001u;
+
+// Of samples as they are stored.
+__device__ inline void as_stored(uint2 word, uint32_t (&halves)[4]) {
+  halves[0] = (word.x & kBytes) ^ kMiddle, halves[1] = (word.x >> 8 & kBytes) ^ kMiddle;
+  halves[2] = (word.y & kBytes) ^ kMiddle, halves[3] = (word.y >> 8 & kBytes) ^ kMiddle;
+}
+// Of what Columns::read gives, for the stored row next to the wanted one and, if Y is 2, for the one on its other side.
+template <int Y>
+__device__ void upsampled(const uint32_t (&near)[4], const uint32_t (&far)[4], uint32_t (&halves)[4]) {
+  uint32_t s[4];
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
-      const uint32_t sum = 3 * inner[k / 2] + rounding + others[k] - (k & 1 ? odd_less : 0);
-      halves[k] = (sum >> shift & kBytes) ^ kMiddle;
-    }
+  for (int k = 0; k < 4; k++) s[k] = Y == 1 ? near[k] : 3 * near[k] + far[k];
+  constexpr uint32_t rounding = Y == 1 ? kOnes : 8 * kOnes, odd_less = Y == 1 ? 0u - kOnes : kOnes;
+  const uint32_t middle = __byte_perm(s[0], s[1], 0x5432);
+  const uint32_t others[4] = {__byte_perm(s[0], s[2], 0x1054), middle, middle, __byte_perm(s[1], s[3], 0x5432)};
+#pragma unroll
+  for (int k = 0; k < 4; k++) {
+    const uint32_t sum = 3 * s[k / 2] + rounding + others[k] - (k & 1 ? odd_less : 0);
+    halves[k] = (sum >> (Y == 1 ? 2 : 4) & kBytes) ^ kMiddle;
   }
 }
 
-constexpr int kRowWarps = 8, kRowRun = 8;               // warps of a block; pixels of a lane
-constexpr int kRowStrip = 32 * kRowRun;                 // pixels of a warp,
-constexpr int kRowSegment = 2 * kRowStrip;              // and those that it writes at once
-constexpr int kRowWords = 3 * kRowSegment / 4 + 4 + 4;  // in shared memory; they begin anywhere in 16 bytes
+constexpr int kRowWarps = 8, kRowRun = 8;             // warps of a block; pixels of a lane
+constexpr int kRowStrip = 32 * kRowRun;               // pixels of a warp
+constexpr int kMostRowBlocks = 1 << 24;               // of 64 bytes, which are addressed by 31 bits
+constexpr int kRowWords = 3 * kRowStrip / 4 + 4 + 4;  // in shared memory; they begin anywhere in 16 bytes
 
 // How the outer two channels and the inner one follow from both colour differences, in 16-bit fixed point.
 struct OuterColours {
@@ -131,52 +128,81 @@ __device__ inline void colour_words(uint32_t (&words)[6], uint2 luma, const uint
   }
 }
 
-// A warp takes a row. Grid: x any number. 32 * kRowWarps threads; `staged` is shared memory.
+// A warp writes a strip of a row: eight pixels of each lane, the first of which are at `segment`, from `begin` up to
+// `end`. `place` is where the pixel `segment` is, or would be.
+__device__ inline void write_strip(const uint32_t (&words)[6], uint8_t *place, int segment, int begin, int end,
+                                   uint32_t *staged) {
+  const int lane = threadIdx.x % 32, at = segment + lane * kRowRun, behind = min(segment + kRowStrip, end);
+  const int shift = (int)((uint64_t)place & 15), bits = 8 * (shift & 3);
+  const uint32_t before = __shfl_up_sync(~0u, words[5], 1);
+  if (at < behind) {
+    uint32_t *const to = staged + (3 * (at - segment) + shift) / 4;
+#pragma unroll
+    for (int i = 0; i < 6; i++) to[i] = __funnelshift_l(i ? words[i ? i - 1 : 0] : lane ? before : 0, words[i], bits);
+    if (bits && at + kRowRun >= behind) to[6] = __funnelshift_l(words[5], 0, bits);
+  }
+  __syncwarp();
+  // Of bytes from that place on, less `shift`, which is a multiple of 16.
+  const int from = 3 * (max(segment, begin) - segment) + shift, to = 3 * (behind - segment) + shift;
+  const int low = min((from + 15) & ~15, to), high = max(to & ~15, low);
+  uint8_t *const aligned = place - shift;
+  for (int i = low / 16 + lane; i < high / 16; i += 32) ((uint4 *)aligned)[i] = ((const uint4 *)staged)[i];
+  const uint8_t *const bytes = (const uint8_t *)staged;
+  if (from + lane < low) aligned[from + lane] = bytes[from + lane];
+  if (high + lane < to) aligned[high + lane] = bytes[high + lane];
+  __syncwarp();
+}
+
+// A warp takes a row, or two between the same stored rows of the colour components, which both lie alike: `to_other` is
+// how far the third component is behind the second. Grid: x any number. 32 * kRowWarps threads; `staged` is shared
+// memory.
 template <int X, int Y>
-__device__ void write_rows(const Tensor &out, const JpegPixelsArgs &a, const Plane (&planes)[3], bool is_bgr,
-                           uint32_t *staged) {
+__device__ void write_rows(const Tensor &out, const JpegPixelsArgs &a, const Plane &luma, const Plane &chroma,
+                           int to_other, bool is_bgr, uint32_t *staged) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  uint32_t *const mine = staged + warp * kRowWords;
   const int height = (int)out.shape[0], width = (int)out.shape[1], begin = (int)a.x, end = begin + width;
+  const int top = (int)a.y;
   const OuterColours k =
       is_bgr ? OuterColours{116130, 91881, -22554, -46802} : OuterColours{91881, 116130, -46802, -22554};
-  const Plane &first = planes[is_bgr ? 1 : 2], &last = planes[is_bgr ? 2 : 1];
-  for (int row = blockIdx.x * kRowWarps + warp; row < height; row += gridDim.x * kRowWarps) {
-    const int y = row + (int)a.y;
-    uint8_t *const line = out.as<uint8_t>() + (int64_t)row * width * 3;
-    for (int segment = begin & ~(kRowRun - 1); segment < end; segment += kRowSegment) {
-      // The pixel `segment` is there if it is not before the window.
-      uint8_t *const place = line + 3 * (int64_t)(segment - begin);
-      const int shift = (int)((uint64_t)place & 15), bits = 8 * (shift & 3);
-      const int behind = min(segment + kRowSegment, end);
-      uint32_t carried = 0;
-#pragma unroll 1
-      for (int strip = segment; strip < behind; strip += kRowStrip) {
-        const int at = strip + lane * kRowRun, x = min(at, (end - 1) & ~(kRowRun - 1));
-        uint32_t u[4], v[4], words[6];
-        const uint2 luma = *(const uint2 *)(planes[0].row(y) + x);
-        upsampled<X, Y>(first, y, x, u);
-        upsampled<X, Y>(last, y, x, v);
-        colour_words(words, luma, u, v, k);
-        uint32_t before = __shfl_up_sync(~0u, words[5], 1);
-        if (lane == 0) before = carried;
-        carried = __shfl_sync(~0u, words[5], 31);
-        if (at >= behind) continue;
-        uint32_t *const to = mine + (3 * (at - segment) + shift) / 4;
-#pragma unroll
-        for (int i = 0; i < 6; i++) to[i] = __funnelshift_l(i ? words[i ? i - 1 : 0] : before, words[i], bits);
-        if (bits && at + kRowRun >= behind) to[6] = __funnelshift_l(words[5], 0, bits);
+  uint32_t *const mine = staged + warp * kRowWords;
+  // Where the pixel 0, 0 of the image is, or would be; of the colours, that of the first and of the last channel.
+  const uint8_t *const light = luma.data - luma.first_y * luma.stride - luma.first_x;
+  const uint8_t *const colour = chroma.data - chroma.first_y * chroma.stride - chroma.first_x;
+  const int first_at = is_bgr ? 0 : to_other, last_at = to_other - first_at;
+  const int last_pair = Y == 1 ? top + height - 1 : (top + height) >> 1;
+  int pair = (Y == 1 ? top : (top + 1) >> 1) + blockIdx.x * kRowWarps + warp;
+  for (; pair <= last_pair; pair += gridDim.x * kRowWarps) {
+    // The rows of colours above and below the rows 2 * pair - 1 and 2 * pair.
+    const int above = (Y == 1 ? pair : max(pair - 1, 0)) * chroma.stride,
+              below = Y == 1 ? 0 : min(pair, chroma.height - 1) * chroma.stride;
+    for (int segment = begin & ~(kRowRun - 1); segment < end; segment += kRowStrip) {
+      const int x = min(segment + lane * kRowRun, (end - 1) & ~(kRowRun - 1));
+      uint32_t u[2][4], v[2][4];  // of the rows above and below
+      uint2 first, last;
+      if constexpr (X == 1) {
+        first = *(const uint2 *)(colour + (above + first_at + x)),
+        last = *(const uint2 *)(colour + (above + last_at + x));
+      } else {
+        Columns columns;
+        columns.of(chroma, x);
+        columns.read(colour + (above + first_at), u[0]), columns.read(colour + (above + last_at), v[0]);
+        if constexpr (Y == 2)
+          columns.read(colour + (below + first_at), u[1]), columns.read(colour + (below + last_at), v[1]);
       }
-      __syncwarp();
-      // Of bytes from that place on, less `shift`, which is a multiple of 16.
-      const int from = 3 * (max(segment, begin) - segment) + shift, to = 3 * (behind - segment) + shift;
-      const int low = min((from + 15) & ~15, to), high = max(to & ~15, low);
-      uint8_t *const aligned = place - shift;
-      for (int i = low / 16 + lane; i < high / 16; i += 32) ((uint4 *)aligned)[i] = ((const uint4 *)mine)[i];
-      const uint8_t *const bytes = (const uint8_t *)mine;
-      if (from + lane < low) aligned[from + lane] = bytes[from + lane];
-      if (high + lane < to) aligned[high + lane] = bytes[high + lane];
-      __syncwarp();
+#pragma unroll
+      for (int r = 0; r < Y; r++) {
+        const int y = Y == 1 ? pair : 2 * pair - 1 + r, row = y - top;
+        if (row < 0 || row >= height) continue;
+        const uint2 brightness = *(const uint2 *)(light + (y * luma.stride + x));
+        uint32_t a[4], b[4], words[6];
+        if constexpr (X == 1)
+          as_stored(first, a), as_stored(last, b);
+        else
+          upsampled<Y>(u[r], u[Y - 1 - r], a), upsampled<Y>(v[r], v[Y - 1 - r], b);
+        colour_words(words, brightness, a, b, k);
+        uint8_t *const place = out.as<uint8_t>() + 3 * ((int64_t)row * width + segment - begin);
+        write_strip(words, place, segment, begin, end, mine);
+      }
     }
   }
 }
@@ -186,19 +212,23 @@ __device__ inline bool write_usual(const Tensor &out, const JpegPixelsArgs &a, c
                                    const uint8_t *planes) {
   if (r.n_components != 3 || r.colour != JPEG_YCC || a.orientation > 1) return false;
   if (a.output_type != RGB && a.output_type != BGR) return false;
+  if (r.n_blocks > kMostRowBlocks) return false;
   Plane p[3];
 #pragma unroll
   for (int c = 0; c < 3; c++) p[c].of(r, planes, c);
   if (p[0].x_factor != 1 || p[0].y_factor != 1) return false;
-  if (p[1].x_factor != p[2].x_factor || p[1].y_factor != p[2].y_factor || p[1].width != p[2].width) return false;
+  const Plane &u = p[1], &v = p[2];
+  if (u.x_factor != v.x_factor || u.y_factor != v.y_factor || u.width != v.width || u.height != v.height) return false;
+  if (u.first_x != v.first_x || u.first_y != v.first_y || u.stride != v.stride) return false;
   const bool is_bgr = a.output_type == BGR;
+  const int to_other = (int)(v.data - u.data);
   __shared__ __align__(16) uint32_t staged[kRowWarps * kRowWords];
-  if (p[1].x_factor == 1 && p[1].y_factor == 1)
-    write_rows<1, 1>(out, a, p, is_bgr, staged);
-  else if (p[1].x_factor == 2 && p[1].y_factor == 1 && p[1].width > 2)
-    write_rows<2, 1>(out, a, p, is_bgr, staged);
-  else if (p[1].x_factor == 2 && p[1].y_factor == 2 && p[1].width > 2)
-    write_rows<2, 2>(out, a, p, is_bgr, staged);
+  if (u.x_factor == 1 && u.y_factor == 1)
+    write_rows<1, 1>(out, a, p[0], u, to_other, is_bgr, staged);
+  else if (u.x_factor == 2 && u.y_factor == 1 && u.width > 2)
+    write_rows<2, 1>(out, a, p[0], u, to_other, is_bgr, staged);
+  else if (u.x_factor == 2 && u.y_factor == 2 && u.width > 2)
+    write_rows<2, 2>(out, a, p[0], u, to_other, is_bgr, staged);
   else
     return false;
   return true;

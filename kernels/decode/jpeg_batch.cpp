@@ -7,7 +7,7 @@
 #include "core/pool.h"
 #include "decode/decode.h"
 #include "decode/image.h"
-#include "decode/jpeg_scan.h"
+#include "decode/jpeg_huffman.h"
 
 EXPORT int32_t lay_out_batch(const int64_t *stored, int64_t n, int32_t ndim, int32_t dtype, int64_t guard, Tensor *rows,
                              int64_t *about);
@@ -36,8 +36,7 @@ struct GpuLaunch {
   int32_t n, unused;
 };
 
-constexpr int kEntropyThreads = 256;                     // of a block; see jpeg_huffman.cu
-constexpr int kBlocksAGroup = 32, kPixelsAGroup = 1024;  // what a block of threads takes at a time; see jpeg_pixels.cu
+constexpr int kBlocksAGroup = 256, kPixelsAGroup = 8192;  // what a block of threads takes at a time; see jpeg_pixels.cu
 constexpr int64_t kMostGroups = 64;
 
 uint32_t groups(int64_t work, int64_t of_a_group) {

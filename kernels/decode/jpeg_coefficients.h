@@ -13,8 +13,9 @@
 // the others is an AC coefficient: position in natural order << 10 | the low 10 bits of its value. A word of position 0
 // holds the high 6 bits of the value before it; without it, bit 9 is the sign.
 //
-// If `mcu_blocks` is not 0, the GPU has read the words (see jpeg_huffman.cu): then there is one uint32 for each block
-// of the whole picture in the order of the scan, the number of its first word, and one more for the end of the last.
+// If `mcu_blocks` is not 0, the GPU has read the words (see jpeg_huffman.cu): then there are two uint32 for each block
+// of the whole picture in the order of the scan, the number of its first AC word, and how many there are << 16 | its DC
+// coefficient.
 struct JpegRecord {
   int64_t offset, bytes;  // of the picture's part of the arena
   int32_t n_components, colour;

@@ -1,153 +1,143 @@
 // SPDX-License-Identifier: Apache-2.0
 // Huffman decoding of a baseline scan by many threads at once. Each takes a piece of the bits and begins as if a block
-// began there; wrong as that is, Huffman codes fall into step soon. Then each begins anew where the one before it has
-// ended, until nothing changes any more: what is reached from the first bit by unchanged ends is right. (S. T. Klein,
-// Y. Wiseman: Parallel Huffman decoding with applications to JPEG files, The Computer Journal 46, 2003; the state
-// between symbols, and rounds until nothing changes: A. Weissenberger, B. Schmidt: Accelerating JPEG decompression on
-// GPUs, HiPC 2021.) A last round writes, and a sum over the DC differences ends it.
+// of an MCU began there; wrong as that is, Huffman codes fall into step soon. Then each begins anew where the one
+// before it has ended, until nothing changes any more: what is reached from the first bit by unchanged ends is right.
+// (S. T. Klein, Y. Wiseman: Parallel Huffman decoding with applications to JPEG files, The Computer Journal 46, 2003;
+// rounds until nothing changes: A. Weissenberger, B. Schmidt: Accelerating JPEG decompression on GPUs, HiPC 2021.)
 //
-// One block of threads a picture. Scratch: the packed coefficients (places, then words; see JpegRecord).
-#include "core/gpu.h"
-#include "decode/jpeg_huffman.h"
+// A piece has the blocks that begin in it. Until all is known only lengths are looked up, of several symbols at a time;
+// a last round writes coefficients, each thread into memory of its own, and sums of the DC differences end it.
+//
+// One block of threads a picture. Scratch: what is known of the blocks, then their words (see JpegRecord).
+#include "decode/gpu_huffman_codes.h"
 
-constexpr int kThreads = 256;
-constexpr int kLook = 10;                              // bits of a code that one look-up decides
-constexpr int kLeastBits = 256, kMostBits = 8 * 2048;  // of a thread's piece
+constexpr int kMostMcu = 10;
 
-// From the place in a block to the one in rows (figure A.6 of ITU-T T.81).
-__constant__ uint8_t kNaturalPlace[64] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
-                                          12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
-                                          35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
-                                          58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
+// Where a block begins: the bit, and above kBitBits its number in the MCU.
+constexpr int kBitBits = 28;
+constexpr uint32_t kBitMask = (1u << kBitBits) - 1;
 
-struct Codes {
-  uint16_t look[kScanTables << kLook];  // length << 8 | symbol; 0: the code is longer
-  uint32_t limit[18 * kScanTables];
-  int32_t offset[18 * kScanTables];
-  uint8_t symbols[256 * kScanTables];
-  uint8_t natural[64], dc[16], ac[16], component[16];
+// Of the pieces that are decoded at a time: where their first blocks begin and those of the next pieces, how many there
+// are; and which are to be done.
+struct Pieces {
+  uint32_t starts[kEntropyThreads], ends[kEntropyThreads];
+  int32_t blocks[kEntropyThreads];
+  uint16_t todo[kEntropyThreads];
+  int32_t n_todo[2];
 };
 
-// Where a thread stands between two symbols: the next bit, the block of the MCU, the place in the block.
-struct State {
-  int32_t bit, block, place;
-  DEVICE bool operator!=(const State &o) const { return bit != o.bit || block != o.block || place != o.place; }
+// The blocks of an MCU: how many, and two bits for the tables of each, those of the next one first.
+struct Mcu {
+  int blocks;
+  uint32_t tables;
+  DEVICE void of(const JpegScan &s) {
+    blocks = s.mcu_blocks, tables = 0;
+    for (int b = 0; b < blocks; b++) tables |= (s.dc[b] | (uint32_t)(s.ac[b] - 2) << 1) << 2 * b;
+  }
+  // Moves on by fewer blocks than there are.
+  DEVICE void move(int by) { tables = tables >> 2 * by | (tables & (1u << 2 * by) - 1) << 2 * (blocks - by); }
+  // Where tables begin among the look-ups.
+  DEVICE uint32_t dc_table() const { return (tables & 1) << kLook; }
+  DEVICE uint32_t ac_table() const { return 2 << kLook | (tables & 2) << kLook - 1; }
 };
 
-DEVICE uint32_t big_endian(uint32_t x) { return __byte_perm(x, 0, 0x0123); }
+// Symbols that are looked up before those threads of a warp go on whose blocks have ended.
+constexpr int kFollowed = 2, kWritten = 3;
 
-// The next 32 bits, moving on by at most 31.
-struct BitReader {
-  const uint32_t *next;
-  uint32_t first, second, ahead;
-  int32_t bit;
-  DEVICE void begin(const uint32_t *data, int32_t at) {
-    bit = at;
-    next = data + (at >> 5);
-    first = big_endian(__ldg(next)), second = big_endian(__ldg(next + 1)), ahead = __ldg(next + 2);
-    next += 3;
+// Finds where the blocks from `start` on end that begin before `limit`, and how many there are. All threads of a warp
+// do it, though not all of them may have work: they vote, which keeps the compiler from making a loop over a block's
+// symbols, at whose end they would wait for each other.
+DEVICE void follow(const Codes &codes, Mcu mcu, const uint32_t *data, bool works, int32_t limit, uint32_t &start,
+                   int &blocks) {
+  const Looks look(codes);
+  const int first = (int)(start >> kBitBits);
+  BitReader in;
+  in.begin(data, (int32_t)(start & kBitMask));
+  mcu.move(first);
+  uint32_t table = mcu.dc_table(), found = 0;
+  int done = !works || in.bit >= limit, place = done ? 64 : 0;
+  blocks = 0;
+  while (__any_sync(~0u, place < 64)) {
+#pragma unroll
+    for (int k = 0; k < kFollowed; k++) {
+      if (place >= 64) continue;
+      found = look(table, in.peek());
+      in.drop(all_lengths(found));
+      place += found >> kStepAt;
+      table = mcu.ac_table();
+    }
+    if (place < 64 || done) continue;
+    if (place >= 64 + kEndOfBlock || (int32_t)found >= 0) {  // the block ends before, without a code for it
+      place += first_step(found) - (int)(found >> kStepAt);
+      in.begin(data, in.bit + first_length(found) - all_lengths(found));
+      if (place < 64) continue;
+    }
+    mcu.move(1);
+    blocks++, table = mcu.dc_table(), done = in.bit >= limit;
+    if (!done) place = 0;
   }
-  DEVICE uint32_t peek() const {
-#ifdef __CUDA_ARCH__
-    return __funnelshift_l(second, first, bit & 31);
-#else
-    return (uint32_t)((((uint64_t)first << 32 | second) << (bit & 31)) >> 32);
-#endif
-  }
-  DEVICE void drop(int n) {
-    const int before = bit & 31;
-    bit += n;
-    if (before + n < 32) return;
-    first = second, second = big_endian(ahead), ahead = __ldg(next++);
-  }
-};
-
-// The code that `bits` begins with: length << 8 | symbol; 0: there is none.
-DEVICE int long_code(const Codes &codes, int table, uint32_t bits) {
-  const uint32_t *limit = codes.limit + 18 * table;
-  bits >>= 16;
-  int length = kLook + 1;
-  while (length <= 16 && bits >= limit[length]) length++;
-  if (length > 16) return 0;
-  return length << 8 | codes.symbols[256 * table + ((bits >> (16 - length)) + codes.offset[18 * table + length] & 255)];
+  start = (uint32_t)((first + blocks) % mcu.blocks) << kBitBits | (uint32_t)in.bit;
 }
 
-// What a thread has met: how many blocks ended, how many words they and the last one take.
-struct Counts {
-  int32_t blocks, words;
-};
-
-// Where the writing round stands.
+// Where a thread writes: `blocks` takes what is known of each up to the number `end`, from `block` on; `words` takes
+// their words, unless they come before the block `begin`, from number `word` to `last`.
 struct Output {
-  uint32_t *places;
+  uint2 *blocks;
   uint16_t *words;
-  int32_t n_blocks, most_words, block, word, end_bit;
-  bool bad;
+  int32_t begin, end, end_bit, block, word, last;
 };
 
-// Goes on from `s` until a symbol begins at `limit` or behind it. Data that makes no sense ends a block, unless it is
-// being written: then it is bad.
-template <bool WRITE>
-DEVICE Counts decode(const Codes &codes, const uint32_t *data, int mcu_blocks, State &s, int32_t limit, Output &out) {
-  Counts n = {0, 0};
+// Writes the blocks from `start` on that begin before `limit`; all threads of a warp do it. False: irregular.
+DEVICE bool write(const Codes &codes, Mcu mcu, const uint32_t *data, bool works, uint32_t start, int32_t limit,
+                  Output &out) {
+  const Looks look(codes);
   BitReader in;
-  in.begin(data, s.bit);
-  int block = s.block, place = s.place;
-  while (in.bit < limit) {
-    if (WRITE && out.block >= out.n_blocks) break;
-    const int table = place == 0 ? codes.dc[block] : codes.ac[block];
-    const uint32_t bits = in.peek();
-    int code = codes.look[(table << kLook) + (bits >> (32 - kLook))];
-    if (code == 0) code = long_code(codes, table, bits);
-    const int length = code >> 8, symbol = code & 255, size = symbol & 15, run = symbol >> 4;
-    bool irregular = code == 0;
-    in.drop(irregular ? 16 : length + size);
-    bool ends = irregular;
-    if (place == 0 || symbol != 0) {
-      const int at = place + run;
-      irregular |= at > 63 || (size == 0 && run != 15 && place != 0);
-      if (place == 0 || size != 0) {
-        if (WRITE && !irregular) {
-          const int extra = size ? (int)(bits << length >> (32 - size)) : 0;
-          const int value = size && extra >> (size - 1) == 0 ? extra - (1 << size) + 1 : extra;
-          if (out.word + 2 > out.most_words) {
-            out.bad = true;
-            break;
-          }
-          if (place == 0) {
-            out.places[out.block] = out.word;
-            out.words[out.word++] = (uint16_t)value;
-          } else {
-            out.words[out.word++] = (uint16_t)(codes.natural[at] << kJpegPlaceBits | value & 1023);
-            if (size >= kJpegPlaceBits) out.words[out.word++] = (uint16_t)(value >> kJpegPlaceBits & 63);
-          }
-        }
-        n.words += place != 0 && size >= kJpegPlaceBits ? 2 : 1;
+  in.begin(data, (int32_t)(start & kBitMask));
+  mcu.move((int)(start >> kBitBits));
+  uint2 *to = out.blocks + out.block;
+  const int wanted = out.end - out.begin;
+  int left = out.end - out.block, word = out.word, first = word, dc = 0, step = 0, bad = 0;
+  uint32_t low = 0, high = 0;  // the last four words
+  const auto append = [&](uint32_t value) {
+    low = __byte_perm(low, high, 0x5432), high = __byte_perm(high, value, 0x5432);
+    if ((++word & 3) == 0) *reinterpret_cast<uint2 *>(out.words + word - 4) = make_uint2(low, high);
+  };
+  works &= in.bit < limit && left > 0;
+  uint32_t table = mcu.dc_table();
+  int done = !works, place = done ? 64 : 0;
+  while (__any_sync(~0u, place < 64)) {
+#pragma unroll
+    for (int k = 0; k < kWritten; k++) {
+      if (place >= 64) continue;
+      const uint32_t bits = in.peek(), found = look(table, bits);
+      const int length = first_length(found), size = found >> kSizeAt & 15;
+      in.drop(length);
+      const uint32_t extra = bits << (length - size);
+      const int value = (int)(upper(extra, size) - upper((uint32_t)((int32_t)~extra >> 31), size));
+      step = first_step(found);
+      if (place == 0) {
+        dc = value;
+      } else if (size != 0 && left <= wanted) {
+        append(look.natural(place + step - 1 & 63) << kJpegPlaceBits | value & 1023);
+        if (size >= kJpegPlaceBits) append(value >> kJpegPlaceBits & 63);
       }
-      place = at + 1;
-      ends |= irregular || place >= 64;
-    } else {
-      ends = true;
+      place += step;
+      table = mcu.ac_table();
     }
-    if (WRITE && irregular) {
-      out.bad = true;
-      break;
-    }
-    if (ends) {
-      place = 0;
-      block = block + 1 == mcu_blocks ? 0 : block + 1;
-      n.blocks++;
-      if (WRITE) {
-        out.block++;
-        if (out.block == out.n_blocks) {
-          out.places[out.n_blocks] = out.word;
-          out.bad |= in.bit > out.end_bit;
-        }
-      }
-    }
+    if (place < 64 || done) continue;
+    bad |= step == kEndOfBlock ? 0 : place - 64;
+    *to++ = make_uint2(first, (uint32_t)(word - first) << 16 | dc & 0xffff);
+    mcu.move(1);
+    left--, first = word, table = mcu.dc_table();
+    done = left == 0 | in.bit >= limit | word + kWordsOfBlock > out.last;
+    if (!done) place = 0;
   }
-  s = {in.bit, block, place};
-  return n;
+  if (const int rest = word & 3) {
+    const uint64_t last = ((uint64_t)high << 32 | low) >> 16 * (4 - rest);
+    *reinterpret_cast<uint2 *>(out.words + word - rest) = make_uint2((uint32_t)last, (uint32_t)(last >> 32));
+  }
+  // The last block has no more bits than there are; who has written others has left none for want of room.
+  return !works || bad == 0 && (left == 0 ? in.bit <= out.end_bit : in.bit >= limit);
 }
 
 // The sum of `v` over the threads before this one; `total` over all. `sums` is shared, for a value per warp.
@@ -165,68 +155,92 @@ DEVICE int sum_before(int v, int *sums, int &total) {
   int before = 0;
   total = 0;
 #pragma unroll
-  for (int w = 0; w < kThreads / 32; w++) {
+  for (int w = 0; w < kEntropyThreads / 32; w++) {
     if (w < warp) before += sums[w];
     total += sums[w];
   }
   return before + sum - v;
 }
 
-DEVICE void read_codes(Codes &codes, const JpegScan &s) {
-  const int t = threadIdx.x;
-  for (int i = t; i < 18 * kScanTables; i += kThreads) codes.limit[i] = s.limit[i], codes.offset[i] = s.offset[i];
-  for (int i = t; i < 256 * kScanTables; i += kThreads) codes.symbols[i] = s.symbols[i];
-  if (t < 64) codes.natural[t] = kNaturalPlace[t];
-  if (t < 16) codes.dc[t] = s.dc[t], codes.ac[t] = s.ac[t], codes.component[t] = s.component[t];
-  __syncthreads();
-  for (int i = t; i < kScanTables << kLook; i += kThreads) {
-    const int table = i >> kLook;
-    const uint32_t bits = (uint32_t)(i & ((1 << kLook) - 1)) << (16 - kLook);
-    int length = 1;
-    while (length <= kLook && bits >= codes.limit[18 * table + length]) length++;
-    int code = 0;
-    if (length <= kLook)
-      code = length << 8 |
-             codes.symbols[256 * table + ((bits >> (16 - length)) + codes.offset[18 * table + length] & 255)];
-    codes.look[i] = (uint16_t)code;
-  }
-  __syncthreads();
-}
-
 // Differences to values, component by component. False: out of range.
-DEVICE bool sum_differences(const Codes &codes, const JpegScan &s, const uint32_t *places, uint16_t *words, int *sums) {
-  const int n_mcus = s.n_blocks / s.mcu_blocks, each = (n_mcus + kThreads - 1) / kThreads;
-  const int begin = min((int)threadIdx.x * each, n_mcus) * s.mcu_blocks,
-            end = min(begin + each * s.mcu_blocks, s.n_blocks);
+DEVICE bool sum_differences(const JpegScan &s, uint2 *blocks, int *sums) {
+  const int mcu_blocks = s.mcu_blocks, n_mcus = s.end / mcu_blocks,
+            each = (n_mcus + kEntropyThreads - 1) / kEntropyThreads;
+  const int begin = min((int)threadIdx.x * each, n_mcus), end = min(begin + each, n_mcus);
+  uint32_t components = 0;
+  for (int b = 0; b < mcu_blocks; b++) components |= (uint32_t)s.component[b] << 2 * b;
   int last[3] = {0, 0, 0}, total;
   bool good = true;
-  for (int i = begin, b = 0; i < end; i++, b = b + 1 == s.mcu_blocks ? 0 : b + 1) {
-    const int difference = (int16_t)words[places[i]], c = codes.component[b];
+  for (int m = begin; m < end; m++) {
+    const uint2 *of = blocks + (int64_t)m * mcu_blocks;
 #pragma unroll
-    for (int k = 0; k < 3; k++) last[k] += c == k ? difference : 0;
+    for (int b = 0; b < kMostMcu; b++) {
+      const int difference = b < mcu_blocks ? (int16_t)of[b].y : 0, c = components >> 2 * b & 3;
+#pragma unroll
+      for (int k = 0; k < 3; k++) last[k] += c == k ? difference : 0;
+    }
   }
 #pragma unroll
   for (int k = 0; k < 3; k++) last[k] = sum_before(last[k], sums, total);
-  for (int i = begin, b = 0; i < end; i++, b = b + 1 == s.mcu_blocks ? 0 : b + 1) {
-    uint16_t *word = words + places[i];
-    const int difference = (int16_t)*word, c = codes.component[b];
-    int value = 0;
+  for (int m = begin; m < end; m++) {
+    uint2 *of = blocks + (int64_t)m * mcu_blocks;
+    uint32_t known[kMostMcu];
 #pragma unroll
-    for (int k = 0; k < 3; k++) {
-      last[k] += c == k ? difference : 0;
-      value += c == k ? last[k] : 0;
+    for (int b = 0; b < kMostMcu; b++) known[b] = b < mcu_blocks ? of[b].y : 0;
+#pragma unroll
+    for (int b = 0; b < kMostMcu; b++) {
+      const int difference = (int16_t)known[b], c = components >> 2 * b & 3;
+      int value = 0;
+#pragma unroll
+      for (int k = 0; k < 3; k++) {
+        last[k] += c == k ? difference : 0;
+        value += c == k ? last[k] : 0;
+      }
+      good &= value == (int16_t)value;
+      if (b < mcu_blocks) of[b].y = known[b] & 0xffff0000u | value & 0xffff;
     }
-    good &= value == (int16_t)value;
-    *word = (uint16_t)value;
   }
   return good;
 }
 
-// Grid: y the samples. kThreads threads.
-extern "C" __global__ void __launch_bounds__(kThreads, 4) jpeg_huffman(Launch l) {
+// Finds where each piece's first block begins, of `n` pieces from bit `first` on; `carried` is that of the first one.
+DEVICE void find_starts(const Codes &codes, Pieces &pieces, const Mcu &mcu, const uint32_t *data, uint32_t carried,
+                        int32_t first, int32_t piece, int n, int32_t n_bits) {
+  const int t = threadIdx.x;
+  pieces.starts[t] = t ? (uint32_t)(first + t * piece) : carried;
+  pieces.todo[t] = (uint16_t)t;
+  if (t == 0) pieces.n_todo[0] = n, pieces.n_todo[1] = 0;
+  __syncthreads();
+  for (int turn = 0;; turn ^= 1) {
+    if (const int n_todo = pieces.n_todo[turn]; (t & ~31) < n_todo) {
+      const int p = pieces.todo[min(t, n_todo - 1)];
+      uint32_t at = pieces.starts[p];
+      int blocks;
+      follow(codes, mcu, data, t < n_todo, min(first + (p + 1) * piece, n_bits), at, blocks);
+      if (t < n_todo) pieces.ends[p] = at, pieces.blocks[p] = blocks;
+    }
+    __syncthreads();
+    // Those that begin elsewhere are brought together, so that few warps have work.
+    if (t == 0) pieces.n_todo[turn] = 0;
+    const bool changed = t > 0 && t < n && pieces.ends[t - 1] != pieces.starts[t];
+    const uint32_t others = __ballot_sync(~0u, changed);
+    int place = 0;
+    if ((t & 31) == 0 && others) place = atomicAdd(&pieces.n_todo[turn ^ 1], __popc(others));
+    place = __shfl_sync(~0u, place, 0);
+    if (changed) {
+      pieces.starts[t] = pieces.ends[t - 1];
+      pieces.todo[place + __popc(others & (1u << (t & 31)) - 1)] = (uint16_t)t;
+    }
+    __syncthreads();
+    if (pieces.n_todo[turn ^ 1] == 0) return;
+  }
+}
+
+// Grid: y the samples. kEntropyThreads threads.
+extern "C" __global__ void __launch_bounds__(kEntropyThreads, 8) jpeg_huffman(Launch l) {
   __shared__ Codes codes;
-  __shared__ State ends[kThreads];
-  __shared__ int sums[kThreads / 32], any_bad;
+  __shared__ Pieces pieces;
+  __shared__ int sums[kEntropyThreads / 32], any_bad;
   const int t = threadIdx.x;
   const JpegHuffmanArgs &a = static_cast<const JpegHuffmanArgs *>(l.args[0])[blockIdx.y];
   const JpegRecord &r = *reinterpret_cast<const JpegRecord *>(a.record);
@@ -234,50 +248,38 @@ extern "C" __global__ void __launch_bounds__(kThreads, 4) jpeg_huffman(Launch l)
   if (s.n_blocks == 0) return;
   const uint32_t *data = reinterpret_cast<const uint32_t *>(a.data);
   uint32_t *places = reinterpret_cast<uint32_t *>(static_cast<uint8_t *>(l.scratch) + a.places);
-  const int32_t n_bits = (int32_t)s.bits;
+  const int32_t n_bits = (int32_t)s.bits, piece = piece_of(n_bits), room = words_of_piece(piece);
+  Mcu mcu;
+  mcu.of(s);
   if (t == 0) any_bad = 0;
   read_codes(codes, s);
 
-  int piece = ((n_bits + kThreads - 1) / kThreads + 31) / 32 * 32;
-  piece = max(kLeastBits, min(piece, kMostBits));
-  Output out = {
-      places, reinterpret_cast<uint16_t *>(places + r.n_places), s.n_blocks, (int32_t)a.most_words, 0, 0, n_bits,
-      false};
-  State carried = {0, 0, 0};
-  int blocks_before = 0, words_before = 0;
-  for (int32_t first = 0; first < n_bits && blocks_before < s.n_blocks; first += piece * kThreads) {
-    const int n = min((n_bits - first + piece - 1) / piece, kThreads);
-    const int32_t limit = min(first + (t + 1) * piece, n_bits);
-    const bool works = t < n;
-    State start = {first + t * piece, 0, 0};
-    if (t == 0) start = carried;
-    Counts counts = {0, 0};
-    bool changed = works;
-    for (;;) {
-      if (changed) {
-        State end = start;
-        counts = decode<false>(codes, data, s.mcu_blocks, end, limit, out);
-        ends[t] = end;
-      }
-      __syncthreads();
-      changed = works && t > 0 && ends[t - 1] != start;
-      if (changed) start = ends[t - 1];
-      if (!__syncthreads_or(changed)) break;
-    }
-    int blocks, words;
-    out.block = blocks_before + sum_before(counts.blocks, sums, blocks);
-    out.word = words_before + sum_before(counts.words, sums, words);
-    carried = ends[n - 1];
+  Output out = {reinterpret_cast<uint2 *>(places),
+                reinterpret_cast<uint16_t *>(places + r.n_places),
+                s.begin,
+                s.end,
+                n_bits,
+                0,
+                0,
+                0};
+  uint32_t carried = 0;
+  int done = 0;
+  bool good = true;
+  for (int32_t first = 0; first < n_bits && done < s.end; first += piece * kEntropyThreads) {
+    const int n = min((n_bits - first + piece - 1) / piece, kEntropyThreads);
+    find_starts(codes, pieces, mcu, data, carried, first, piece, n, n_bits);
+    int blocks;
+    out.block = done + sum_before(t < n ? pieces.blocks[t] : 0, sums, blocks);
+    out.word = (first / piece + t) * room, out.last = out.word + room;
+    good &= write(codes, mcu, data, t < n, pieces.starts[min(t, n - 1)], min(first + (t + 1) * piece, n_bits), out);
+    carried = pieces.ends[n - 1], done += blocks;
     __syncthreads();
-    if (works) decode<true>(codes, data, s.mcu_blocks, start, limit, out);
-    blocks_before += blocks, words_before += words;
   }
-  if (blocks_before < s.n_blocks) out.bad = true;
-  if (out.bad) any_bad = 1;
+  if (!good || done < s.end) any_bad = 1;
   __syncthreads();
-  if (!any_bad && !sum_differences(codes, s, places, out.words, sums)) any_bad = 1;
+  if (!any_bad && !sum_differences(s, out.blocks, sums)) any_bad = 1;
   __syncthreads();
   if (!any_bad) return;
-  for (int i = t; i < r.n_places; i += kThreads) places[i] = 0;
+  for (int i = t; i < s.end; i += kEntropyThreads) out.blocks[i] = make_uint2(0, 0);
   if (t == 0) *const_cast<uint8_t *>(a.status) = 1;
 }

@@ -10,83 +10,118 @@
 #include "decode/jpeg_coefficients.h"
 #include "decode/jpeg_pixels.h"
 
-constexpr int kBlocks = 32;          // of 8 x 8, in a block of threads: 8 threads each
-constexpr int kRow = 9, kTile = 72;  // with these strides no two threads of a warp meet in a bank
+constexpr int kWarps = 8;                       // of a block of threads
+constexpr int kRow = 9, kTile = 72;             // of 8 x 8; with these strides no two threads of a warp meet in a bank
+constexpr int kCoefficients = (128 + 16) / 16;  // of a block, in 16 bytes
 
-// Where the words of a stored block of component c begin; returns how many follow the first.
-__device__ int words_of(const JpegRecord &r, int c, int number, const uint32_t *places, const uint16_t *words,
-                        const uint16_t *&from) {
-  if (r.mcu_blocks == 0) {
-    const uint32_t place = places[number];
-    from = words + (place >> kJpegCountBits);
-    return place & ((1 << kJpegCountBits) - 1);
+// What is known of a stored block: where its AC words begin, how many there are << 16 | its DC coefficient, its
+// component, and where its pixels begin in the planes, in 8 bytes.
+struct StoredBlock {
+  uint32_t first, known, to;
+  int c;
+
+  __device__ void of(const JpegRecord &r, int number, const uint32_t *places, const uint16_t *words) {
+    c = 0;
+    while (c + 1 < r.n_components && number >= r.first_block[c + 1]) c++;
+    const int inside = number - r.first_block[c], by = inside / r.wide[c], bx = inside - by * r.wide[c];
+    to = 8u * r.first_block[c] + 8u * by * r.wide[c] + bx;
+    if (r.mcu_blocks == 0) {
+      const uint32_t place = places[number];
+      first = (place >> kJpegCountBits) + 1;
+      known = (place & ((1 << kJpegCountBits) - 1)) << 16 | words[first - 1];
+      return;
+    }
+    const int y = r.first_y[c] + by, x = r.first_x[c] + bx, v = r.v[c], h = r.h[c];
+    int at = (y / v * r.mcus_per_row + x / h) * r.mcu_blocks + y % v * h + x % h;
+    for (int before = 0; before < c; before++) at += r.h[before] * r.v[before];
+    const uint2 both = reinterpret_cast<const uint2 *>(places)[at];
+    first = both.x, known = both.y;
   }
-  const int inside = number - r.first_block[c], by = inside / r.wide[c], bx = inside - by * r.wide[c];
-  const int y = r.first_y[c] + by, x = r.first_x[c] + bx, v = r.v[c], h = r.h[c];
-  int at = (y / v * r.mcus_per_row + x / h) * r.mcu_blocks + y % v * h + x % h;
-  for (int before = 0; before < c; before++) at += r.h[before] * r.v[before];
-  const uint32_t first = places[at];
-  from = words + first;
-  return (int)(places[at + 1] - first) - 1;
+};
+
+// Puts a coefficient into `to`, unless the word is the second of one; `next` is the word behind it.
+__device__ inline void put_coefficient(uint32_t word, uint32_t next, int16_t *to) {
+  const uint32_t at = word >> kJpegPlaceBits;
+  if (at != 0)
+    to[at] = next >> kJpegPlaceBits ? (int16_t)((int32_t)(word << 22) >> 22)
+                                    : (int16_t)(word & 1023 | next << kJpegPlaceBits);
 }
 
-// Grid: x any number, y the samples. 256 threads.
-extern "C" __global__ void __launch_bounds__(256) jpeg_blocks(Launch l) {
-  __shared__ int32_t tiles[kBlocks * kTile];
+// Puts the coefficients of a block, one of 8 lanes, into `to`, which is zero. Most blocks have no more than kAtOnce
+// each.
+__device__ inline void unpack(const uint16_t *words, uint32_t known, int lane, int16_t *to) {
+  constexpr int kAtOnce = 3;
+  const int n = (int)(known >> 16);
+  if (lane == 0) to[0] = (int16_t)known;
+  uint32_t word[kAtOnce], next[kAtOnce];
+#pragma unroll
+  for (int k = 0; k < kAtOnce; k++) {
+    const int i = 8 * k + lane;
+    word[k] = i < n ? words[i] : 0, next[k] = i + 1 < n ? words[i + 1] : ~0u;
+  }
+#pragma unroll
+  for (int k = 0; k < kAtOnce; k++) put_coefficient(word[k], next[k], to);
+  for (int i = 8 * kAtOnce + lane; i < n; i += 8) put_coefficient(words[i], i + 1 < n ? words[i + 1] : ~0u, to);
+}
+
+// A warp takes 32 blocks, 8 lanes a block. Grid: x any number, y the samples. 32 * kWarps threads.
+extern "C" __global__ void __launch_bounds__(32 * kWarps) jpeg_blocks(Launch l) {
+  __shared__ int32_t tiles[kWarps * 4 * kTile];
+  __shared__ uint4 coefficients[kWarps * 4 * kCoefficients];
+  __shared__ __align__(16) uint16_t columns[3 * 64];  // of the quantization, a component's after the other's
   const JpegPixelsArgs &a = static_cast<const JpegPixelsArgs *>(l.args[0])[blockIdx.y];
   const JpegRecord &r = *reinterpret_cast<const JpegRecord *>(a.record);
-  if (r.n_blocks == 0) return;  // another decoder's
+  const int n_blocks = r.n_blocks;
+  if (n_blocks == 0) return;  // another decoder's
   const uint32_t *places = reinterpret_cast<const uint32_t *>(static_cast<const uint8_t *>(l.scratch) + a.places);
   if (r.mcu_blocks == 0) places = l.tensors[1][blockIdx.y].as<const uint32_t>();
   const uint16_t *words = reinterpret_cast<const uint16_t *>(places + r.n_places);
-  uint8_t *planes = static_cast<uint8_t *>(l.scratch) + a.planes;
-  const int lane = threadIdx.x % 8, slot = threadIdx.x / 8;
-  int32_t *tile = tiles + slot * kTile;
+  uint2 *const planes = reinterpret_cast<uint2 *>(static_cast<uint8_t *>(l.scratch) + a.planes);
+  const int thread = threadIdx.x % 32, warp = threadIdx.x / 32, lane = thread % 8, slot = thread / 8;
+  int32_t *const tile = tiles + (warp * 4 + slot) * kTile;
+  uint4 *const zeros = coefficients + (warp * 4 + slot) * kCoefficients;
+  int16_t *const block = reinterpret_cast<int16_t *>(zeros);
+  for (int i = threadIdx.x; i < 3 * 64; i += 32 * kWarps)
+    columns[i] = r.quantization[i & ~63 | (i & 7) << 3 | i >> 3 & 7];
+  const int wide[3] = {r.wide[0], r.wide[1], r.wide[2]};
+  __syncthreads();
 
-  for (int first = blockIdx.x * kBlocks; first < r.n_blocks; first += gridDim.x * kBlocks) {
-    const int number = first + slot;
-    const bool valid = number < r.n_blocks;
-    int c = 0;
-    while (c + 1 < r.n_components && number >= r.first_block[c + 1]) c++;
-    const uint16_t *quantization = r.quantization + 64 * c;
+  for (int first = (blockIdx.x * kWarps + warp) * 32; first < n_blocks; first += gridDim.x * kWarps * 32) {
+    StoredBlock all;
+    all.of(r, min(first + thread, n_blocks - 1), places, words);
+    const int n = min(n_blocks - first, 32);
+    for (int begin = 0; begin < n; begin += 4) {
+      const int from = begin + slot;
+      const uint32_t at = __shfl_sync(~0u, all.first, from), known = __shfl_sync(~0u, all.known, from),
+                     to = __shfl_sync(~0u, all.to, from);
+      const int c = __shfl_sync(~0u, all.c, from);
+      zeros[lane] = make_uint4(0, 0, 0, 0);
+      __syncwarp();
+      unpack(words + at, known, lane, block);
+      __syncwarp();
+      const uint4 q = *reinterpret_cast<const uint4 *>(columns + 64 * c + 8 * lane);
+      const uint32_t two[4] = {q.x, q.y, q.z, q.w};
+      int32_t v[8];
 #pragma unroll
-    for (int k = 0; k < 8; k++) tile[lane * kRow + k] = 0;
-    __syncthreads();
-    if (valid) {
-      const uint16_t *from;
-      const int n = words_of(r, c, number, places, words, from);
-      if (lane == 0) tile[0] = (int16_t)from[0] * (int32_t)quantization[0];
-      for (int i = 1 + lane; i <= n; i += 8) {
-        const int32_t word = from[i], next = i < n ? from[i + 1] : ~0, at = word >> kJpegPlaceBits;
-        if (at == 0) continue;
-        const int32_t value = next >> kJpegPlaceBits ? (int32_t)((uint32_t)word << 22) >> 22
-                                                     : (int16_t)(word & 1023 | next << kJpegPlaceBits);
-        tile[(at >> 3) * kRow + (at & 7)] = value * (int32_t)quantization[at];
+      for (int k = 0; k < 8; k++)
+        v[k] = block[8 * k + lane] * (int32_t)(k & 1 ? two[k / 2] >> 16 : two[k / 2] & 0xffff);
+      inverse_dct_column(v);
+#pragma unroll
+      for (int k = 0; k < 8; k++) tile[k * kRow + lane] = v[k];
+      __syncwarp();
+#pragma unroll
+      for (int k = 0; k < 8; k++) v[k] = tile[lane * kRow + k];
+      inverse_dct_row(v);
+      if (from < n) {
+        uint32_t low = 0, high = 0;
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+          low |= (uint32_t)limited(v[k] + 128, 255) << 8 * k;
+          high |= (uint32_t)limited(v[k + 4] + 128, 255) << 8 * k;
+        }
+        planes[to + (uint32_t)lane * (c == 0 ? wide[0] : c == 1 ? wide[1] : wide[2])] = make_uint2(low, high);
       }
     }
-    __syncthreads();
-    int32_t v[8];
-#pragma unroll
-    for (int k = 0; k < 8; k++) v[k] = tile[k * kRow + lane];
-    inverse_dct_column(v);
-#pragma unroll
-    for (int k = 0; k < 8; k++) tile[k * kRow + lane] = v[k];
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < 8; k++) v[k] = tile[lane * kRow + k];
-    inverse_dct_row(v);
-    if (valid) {
-      const int inside = number - r.first_block[c], by = inside / r.wide[c], bx = inside - by * r.wide[c];
-      uint32_t low = 0, high = 0;
-#pragma unroll
-      for (int k = 0; k < 4; k++) {
-        low |= (uint32_t)dct_sample(v[k]) << 8 * k;
-        high |= (uint32_t)dct_sample(v[k + 4]) << 8 * k;
-      }
-      uint8_t *to = planes + 64ll * r.first_block[c] + (8ll * by + lane) * r.wide[c] * 8 + 8 * bx;
-      *reinterpret_cast<uint2 *>(to) = make_uint2(low, high);
-    }
-    __syncthreads();
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/jpeg_scan.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "decode/jpeg_headers.h"
@@ -10,7 +11,7 @@
 
 namespace {
 
-constexpr int64_t kMostBytes = 1 << 27;  // bits are counted by int32_t
+constexpr int64_t kMostBytes = 1 << 24, kMostBlocks = 1 << 27;  // the GPU counts bits by 28 bits
 
 // The number of a table among the first `n` at `tables`, added if it is new; -1 if there is no room.
 int number_of(const CodeLengths *codes, const CodeLengths **tables, int most) {
@@ -68,14 +69,22 @@ bool read(JpegHeaders &j, const DecodeArgs &a, Window oriented, bool gray, uint8
   };
   const int64_t wide = mcus(a.width, r.max_h, r.width[0]), high = mcus(a.height, r.max_v, r.height[0]);
   const int64_t n_blocks = wide * high * s.mcu_blocks, size = (int64_t)j.source.bytes_in_buffer;
-  if (size > kMostBytes || n_blocks > kMostBytes || n_blocks > 8 * size) return false;
+  if (size > kMostBytes || n_blocks > kMostBlocks || n_blocks > 8 * size) return false;
   uint8_t *end = nullptr;
   uint32_t end_of_interval;
   if (unstuff({j.source.next_input_byte, size}, data, &end, &end_of_interval, 1) != 1) return false;
   memset(end, 0, kScanSlack);
   s.bits = 8 * (end - data);
   s.n_blocks = (int32_t)n_blocks;
-  r.n_places = (int32_t)n_blocks + 1;
+  int32_t first_row = INT32_MAX, last_row = -1;
+  for (int c = 0; c < r.n_components; c++) {
+    if (!r.high[c]) continue;
+    first_row = std::min(first_row, r.first_y[c] / r.v[c]);
+    last_row = std::max(last_row, (r.first_y[c] + r.high[c] - 1) / r.v[c]);
+  }
+  if (last_row < 0) return false;
+  s.begin = (int32_t)(first_row * wide * s.mcu_blocks), s.end = (int32_t)((last_row + 1) * wide * s.mcu_blocks);
+  r.n_places = 2 * (int32_t)n_blocks;
   r.mcus_per_row = (int32_t)wide;
   r.mcu_blocks = s.mcu_blocks;
   r.bytes = end - data;
@@ -107,9 +116,10 @@ void run(const Tensor *, const Tensor *in, const JpegScanArgs &args, Scratch &) 
     } catch (const std::exception &) {  // others decide; the rows below are read whatever was the matter
     }
   }
-  int64_t places = 0, planes = 0, words = 0;
+  int64_t places = 0, planes = 0;
   if (taken) {
-    words = kWordsPerByte * (s.bits / 8) + r.n_places + kMoreWords;
+    const int32_t bits = (int32_t)s.bits, piece = piece_of(bits);
+    const int64_t words = (int64_t)((bits + piece - 1) / piece) * words_of_piece(piece);
     const int64_t coefficients = (4ll * r.n_places + 2 * words + 15) / 16 * 16, room = coefficients + 64ll * r.n_blocks;
     places = counter(batch.wanted).fetch_add(room, std::memory_order_relaxed);
     planes = places + coefficients;
@@ -123,7 +133,7 @@ void run(const Tensor *, const Tensor *in, const JpegScanArgs &args, Scratch &) 
   }
   auto &huffman = reinterpret_cast<JpegHuffmanArgs *>(host(batch.huffman))[i];
   auto &pixels = reinterpret_cast<JpegPixelsArgs *>(host(batch.pixels))[i];
-  huffman = {device(at_record), device(at_scan), device(args.data), device(batch.statuses + i), places, words};
+  huffman = {device(at_record), device(at_scan), device(args.data), device(batch.statuses + i), places};
   pixels = {device(at_record), planes, places, a.y, a.x, a.height, a.width, a.orientation, a.output_type};
 }
 

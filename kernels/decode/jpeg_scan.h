@@ -11,6 +11,7 @@ constexpr int kScanTables = 4;  // two for DC, two for AC: what baseline files m
 struct JpegScan {
   int64_t bits;
   int32_t n_blocks;    // of the whole picture, all components, as they follow each other in the scan
+  int32_t begin, end;  // those that are needed: rows of MCUs
   int32_t mcu_blocks;  // of an MCU
   uint8_t component[16], dc[16], ac[16];
   uint32_t limit[72];
@@ -39,7 +40,5 @@ struct JpegScanArgs {
   int64_t decode, batch, number, data;
 };
 
-constexpr int kScanSlack = 32;
-
-// Words that a byte of a scan may become, and those of any picture: what needs more is left to the CPU.
-constexpr int kWordsPerByte = 3, kMoreWords = 64;
+// A block that begins at the end of a scan takes no more than 64 symbols of 31 bits; the GPU reads three words ahead.
+constexpr int kScanSlack = 64 * 31 / 8 + 24;

@@ -20,8 +20,9 @@ RGB, BGR, GRAY, YCBCR = range(4)
 RNG = np.random.default_rng(3)
 
 
-def decode_both(files, output_type=RGB, dtype="u1", orientation=None, windows=None, by="CPU and GPU"):
-    """Samples of the CPU's decoder and of the hybrid one, None where it declined."""
+def decode_both(files, output_type=RGB, dtype="u1", orientation=None, windows=None, window=None, by="CPU and GPU"):
+    """Samples of the CPU's decoder and of the hybrid one, None where it declined; of any `windows`, or of one (y, x,
+    height, width)."""
     encoded = Batch.from_samples([np.frombuffer(f, "u1") for f in files], "")
     n, (width, height) = len(files), zip(*(Image.open(io.BytesIO(f)).size for f in files))
     turn = np.full(n, 1) if orientation is None else np.asarray(orientation)
@@ -31,6 +32,8 @@ def decode_both(files, output_type=RGB, dtype="u1", orientation=None, windows=No
     if windows:
         y, x = (RNG.random(n) * h).astype("i8"), (RNG.random(n) * w).astype("i8")
         h, w = 1 + (RNG.random(n) * (h - y)).astype("i8"), 1 + (RNG.random(n) * (w - x)).astype("i8")
+    if window:
+        y, x, h, w = (np.full(n, v) for v in window)
     spec = Spec(np.stack([h, w, np.full(n, 1 if output_type == GRAY else 3)], 1), np.dtype(dtype), "HWC")
     kernel, pool = kernels.kernel("decode/decode"), kernels.Pool(1)
     columns = {"format": 1, "height": np.array(height), "width": np.array(width)}
@@ -129,6 +132,35 @@ def test_large_coefficients():
     """Values that take two words, and pixels that are clipped."""
     check([jpeg_file(RNG, 40, 40, SAMPLINGS["420"], density=d, largest=1000, quantiser=1) for d in (1, 3)])
     check([jpeg_file(RNG, 40, 40, SAMPLINGS["420"], density=50, largest=100, quantiser=1)])
+
+
+@pytest.mark.parametrize("optimize", (False, True))
+def test_codes_of_all_lengths(optimize):
+    """Tables of their own with codes of 1 to 16 bits, blocks of one or two bits, and a scan of several rounds."""
+    y, x = np.mgrid[:200, :300]
+    smooth = np.stack([y, x, (x + y) // 2], 2).astype("u1")
+    noisy = RNG.integers(0, 256, (200, 300, 3)).astype("u1")
+    half = np.where((x < 150)[..., None], smooth, noisy).astype("u1")
+    images = [(np.full_like(smooth, 77), 50), (smooth, 30), (half, 90), (half, 100), (noisy[:64], 1)]
+    files = [encode(i, quality=q, subsampling=s, optimize=optimize) for i, q in images for s in (0, 1, 2)]
+    files.append(encode(RNG.integers(0, 256, (420, 640, 3)).astype("u1"), quality=100, subsampling=0))
+    assert len(files[-1]) > 1 << 19
+    check(files)
+    check(files, windows=True)
+
+
+def test_damage_behind_the_window():
+    """Nobody looks at rows below those that are wanted."""
+    image = RNG.integers(0, 256, (96, 64, 3)).astype("u1")
+    data = bytearray(encode(image, quality=90))
+    data[-30:-2] = b"\xff\x00" * 14
+    encoded = [bytes(data)]
+    for by in ("GPU", "CPU and GPU"):
+        cpu, gpu = decode_both(encoded, by=by)
+        assert cpu[0] is None and gpu[0] is None, f"{by}: the whole picture is damaged"
+        cpu, gpu = decode_both(encoded, by=by, window=(8, 4, 40, 50))
+        np.testing.assert_array_equal(gpu[0], cpu[0], err_msg=by)
+    np.testing.assert_array_equal(cpu[0], np.asarray(Image.open(io.BytesIO(encode(image, quality=90))))[8:48, 4:54])
 
 
 def encode(image, **options):

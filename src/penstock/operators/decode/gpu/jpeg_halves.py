@@ -16,8 +16,8 @@ from ....core.rows import address
 from ....gpu.batch import DeviceBatch
 from ....gpu.session import GpuPass, Packing
 
-_BLOCKS_A_GROUP = 32  # 8 x 8 blocks that a block of threads takes at a time; see jpeg_pixels.cu
-_PIXELS_A_GROUP = 1024
+_BLOCKS_A_GROUP = 256  # 8 x 8 blocks that a block of threads takes at a time; see jpeg_pixels.cu
+_PIXELS_A_GROUP = 8192
 _MOST_GROUPS = 64
 
 
