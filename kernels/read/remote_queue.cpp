@@ -108,6 +108,7 @@ void RemoteQueue::carry_out(Request &r, RemoteCounts &counts, const std::atomic<
   const auto look = std::min<std::chrono::nanoseconds>(
       kLook, std::chrono::nanoseconds(limits_.hedge_ns ? limits_.hedge_ns : INT64_MAX));
   Request second;  // the same, asked once more
+  r->answered = std::make_shared<std::condition_variable>();
   std::unique_lock<std::mutex> lock(mutex_);
   push(r);
   while (!has_ended(r)) {
@@ -132,7 +133,7 @@ void RemoteQueue::carry_out(Request &r, RemoteCounts &counts, const std::atomic<
         now_ns() - begun >= limits_.hedge_ns) {
       second = std::make_shared<RemoteRequest>(r->name, r->offset, r->length, nullptr, r->unless);
       second->answered = r->answered, second->keeps_content = false;
-      counts.hedged++, counts.requests++;
+      add(counts.hedged, 1), add(counts.requests, 1);
       push(second);
     }
   }
@@ -219,16 +220,6 @@ void RemoteQueue::refuse(void *request, RemoteFailure why, const char *error) {
   if (r.state == RemoteRequest::kWaiting) r.state = RemoteRequest::kFailed, r.why = why, r.error = error;
   r.answered->notify_one();
   taken_.erase(place);
-}
-
-void RemoteQueue::add(int64_t &count, int64_t n) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  count += n;
-}
-
-RemoteCounts RemoteQueue::read(const RemoteCounts &counts) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return counts;
 }
 
 // It lives until the process ends, as threads wait in it. Null: no memory. Without `by_http` all requests are carried
