@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data by URL: over loopback against obstore alone and what nginx can send, with 30 ms a request against the disk and
 other libraries, and from the cache. The servers run on the same processors: what they take of them is told apart.
-Needs nginx (Debian: nginx-light; PENSTOCK_NGINX names another) and a C compiler; PENSTOCK_RIVALS names the Python that
+Needs nginx (Debian: nginx; PENSTOCK_NGINX names another) and a C compiler; PENSTOCK_RIVALS names the Python that
 has the other libraries.
 
 Results are kept beside the data, so that a long measurement can be made in pieces: --only takes a regular expression.

