@@ -144,7 +144,8 @@ void RemoteQueue::carry_out(Request &r, RemoteCounts &counts, const std::atomic<
 void RemoteQueue::wait_before_retry(const RemoteRequest &r, int tries, int64_t since,
                                     const std::atomic<bool> &closing) {
   const int64_t longest = std::min(kLongestDelay, kFirstDelay << std::min(tries - 1, 16));
-  const int64_t now = now_ns(), until = now + longest / 2 + (int64_t)(hash_of(r.name) ^ now) % (longest / 2 + 1);
+  const int64_t now = now_ns(), differs = (int64_t)((hash_of(r.name) ^ (uint64_t)now) % (uint64_t)(longest / 2 + 1));
+  const int64_t until = now + longest / 2 + differs;
   std::unique_lock<std::mutex> lock(mutex_);
   if (now - since > kSilent && now - last_line_ns_ > kSecond * 60) {
     last_line_ns_ = now;
@@ -152,9 +153,9 @@ void RemoteQueue::wait_before_retry(const RemoteRequest &r, int tries, int64_t s
             r.error.c_str(), (long long)(limits_.patience_ns / kSecond));
   }
   lock.unlock();
-  while (now_ns() < until) {
+  for (int64_t left = until - now; left > 0; left = until - now_ns()) {
     if (nobody_wants_it(closing)) fail("it was no longer wanted");
-    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kLook, std::chrono::nanoseconds(until - now)));
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kLook, std::chrono::nanoseconds(left)));
   }
 }
 
