@@ -205,16 +205,16 @@ def test_the_text_of_an_answer_says_nothing_of_its_kind(server):
 
 
 def test_a_server_that_was_away(server, capfd, monkeypatch):
-    """It is waited for, with one line."""
+    """It is waited for, with one line, which does not tell the signature."""
     url, objects = server.url, server.objects
-    pipe = build(server, ["d/0", "d/1"], 2)
+    pipe = build(server, ["d/0?signature=a-secret", "d/1?signature=a-secret"], 2)
     pipe.run()
     away = threading.Event()
     server.fault = lambda path, number: None if away.is_set() else "hangup"
     threading.Timer(10, away.set).start()  # behind 3 s the next try says so, and waits grow by jitter
     assert contents(pipe, 4) == 4 * [objects["d/0"], objects["d/1"]]
     said = [line for line in capfd.readouterr().err.splitlines() if "trying again" in line]
-    assert len(said) == 1 and said[0].startswith(f"penstock: {url}/d/")
+    assert len(said) == 1 and said[0].startswith(f"penstock: {url}/d/") and "secret" not in said[0]
 
 
 def test_a_server_that_is_not_there_yet(server):
