@@ -157,7 +157,7 @@ $(VENV)/.core: pyproject.toml tools/system_packages.sh
 
 $(VENV)/.test: pyproject.toml Makefile | $(VENV)/.core
 	@echo "Installing the test requirements"
-	@$(call INSTALL,test jax tutorials cuda13)
+	@$(call INSTALL,test servers jax tutorials cuda13)
 	@$(if $(TORCH),$(PIP) $(TORCH) lightning,echo "No PyTorch for this Python: its tests are skipped (have it: make test TORCH=torch)")
 	@$(if $(TORCHVISION),$(PIP) --upgrade --no-deps --target $(VENV)/torchvision $(TORCHVISION))
 	@touch $@

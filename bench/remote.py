@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data by URL: over loopback against obstore alone and what nginx can send, with 30 ms a request against the disk and
-other libraries, and from the cache. The servers run on the same processors. Needs nginx (Debian: nginx-light;
-PENSTOCK_NGINX names another) and a C compiler; PENSTOCK_RIVALS names the Python that has the other libraries.
+other libraries, and from the cache. The servers run on the same processors: what they take of them is told apart.
+Needs nginx (Debian: nginx; PENSTOCK_NGINX names another) and a C compiler; PENSTOCK_RIVALS names the Python that
+has the other libraries.
 
 Results are kept beside the data, so that a long measurement can be made in pieces: --only takes a regular expression.
 What is compared should be in one piece."""
@@ -257,9 +258,30 @@ CONTENDERS = {
 RIVALS = ("webdataset", "s3fs and DataLoader", "MosaicML streaming")
 
 
-def table(rate: dict[str, float]) -> list[str]:
+def server_s() -> float:
+    """Processor time of the servers so far."""
+    ticks = 0
+    for pid in (ROOT / "servers").read_text().split():
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()  # of nginx, which do its work
+        for process in (pid, *children):
+            ticks += sum(map(int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def work(contender: measure.Contender, o: argparse.Namespace) -> None:
+    before = 0.0
+
+    def is_warm() -> None:
+        nonlocal before
+        before = server_s()
+
+    measure.work(contender, o, lambda: {"server_s": server_s() - before}, is_warm)
+
+
+def table(results: dict[str, dict[str, float]]) -> list[str]:
     """The claims, and whether they hold, of what was measured."""
     names = list(CONTENDERS)
+    rate = {n: r["images_per_s"] for n, r in results.items()}
     alone = max(names[1:3], key=lambda n: rate.get(n, 0))
     claims = [
         ("over loopback, against obstore alone", names[3], alone, 1.3),
@@ -271,14 +293,31 @@ def table(rate: dict[str, float]) -> list[str]:
         ("MDS shards, against MosaicML streaming", names[13], names[14], 3),
     ]
     held = [(what, rate[a] / rate[b], wanted) for what, a, b, wanted in claims if a in rate and b in rate]
-    lines = [f"| {n} | {rate[n]:,.0f} |" for n in names if n in rate]
+    lines = []
+    for n in names:
+        if n in rate:
+            spent = (results[n].get(of, 0) / results[n]["seconds"] / rate[n] * 1e6 for of in ("cpu_s", "server_s"))
+            lines.append(f"| {n} | {rate[n]:,.0f} | {' | '.join(f'{us:.0f}' if us else '' for us in spent)} |")
     batch = []
     if names[6] in rate:
         batch_ms = 256e3 / rate[names[6]]
         held.append(("a batch of 256 objects: 3 x 30 ms over its time", 3 * DELAY_MS / batch_ms, 1.0))
         batch = ["", f"A batch of 256 objects with 30 ms a request takes {batch_ms:.0f} ms."]
+    if names[5] in rate and names[4] in rate:
+        far, processors = results[names[5]], os.cpu_count() or 1
+        share = far.get("server_s", 0) / far["seconds"] / processors
+        batch += [
+            "",
+            f"While val reads with 30 ms a request, the server takes {share:.0%} of the {processors} processors; of "
+            f"what it leaves, val reaches {rate[names[5]] / rate[names[4]] / (1 - share):.2f} of that from the disk.",
+        ]
     return [
-        *("| | objects/s |", "|---|---|", *lines, ""),
+        *(
+            "| | objects/s | processor time per object, us | of the server, us |",
+            "|---|---|---|---|",
+            *lines,
+            "",
+        ),
         *("| claim | measured | wanted | holds |", "|---|---|---|---|"),
         *(f"| {what} | {got:.2f} | {wanted} | {'yes' if got >= wanted else '**no**'} |" for what, got, wanted in held),
         *batch,
@@ -289,7 +328,7 @@ def main() -> None:
     parser = measure.arguments(__doc__ or "")
     o = parser.parse_args()
     if o.worker:
-        return measure.work(CONTENDERS[o.worker], o)
+        return work(CONTENDERS[o.worker], o)
     prepare(o.data)
     nginx = os.environ.get("PENSTOCK_NGINX") or shutil.which("nginx") or "/usr/sbin/nginx"
     (ROOT / "nginx.conf").write_text(NGINX.format(root=ROOT, port=NGINX_PORT))
@@ -301,6 +340,7 @@ def main() -> None:
         subprocess.Popen([nginx, "-c", ROOT / "nginx.conf"]),
         subprocess.Popen([ROOT / "slow_server", ROOT, str(SLOW_PORT), str(DELAY_MS)]),
     ]
+    (ROOT / "servers").write_text(" ".join(str(server.pid) for server in servers))
     try:
         time.sleep(1)
         pythons = {n: rivals for n in CONTENDERS if n.endswith(RIVALS)}
@@ -311,7 +351,7 @@ def main() -> None:
             server.terminate()
             server.wait(10)
     lines = ["# Data by URL", "", __doc__ or "", "", measure.machine(), measure.versions("obstore"), ""]
-    lines += table({n: r["images_per_s"] for n, r in results.items()})
+    lines += table(results)
     measure.write(o.out, "remote.md", "\n".join(lines) + "\n")
 
 

@@ -30,8 +30,8 @@ class ObjectServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, objects: dict[str, bytes] | None = None):
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, objects: dict[str, bytes] | None = None, port: int = 0):
+        super().__init__(("127.0.0.1", port), _Handler)
         self.objects = dict(objects or {})
         self.asked: Counter = Counter()  # requests by path
         self.in_flight = self.most_in_flight = 0
@@ -119,8 +119,11 @@ def some_fail(share: float, kinds: tuple[str, ...], seed: int = 1):
 
 
 @contextmanager
-def serving(objects: dict[str, bytes] | None = None, kind: type[ObjectServer] = ObjectServer) -> Iterator[ObjectServer]:
-    server = kind(objects)
+def serving(
+    objects: dict[str, bytes] | None = None, kind: type[ObjectServer] = ObjectServer, port: int = 0
+) -> Iterator[ObjectServer]:
+    """On a free port, if none is given."""
+    server = kind(objects, port) if port else kind(objects)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:

@@ -75,27 +75,31 @@ bool write_all(int fd, const void *from, int64_t bytes) {
   return true;
 }
 
-// For a third of what CRC-32C takes: sums of 32-bit words and sums of these sums, each for 16 columns of words. None of
-// them overflows, so that no change of one or two words leaves all sums as they were. They are folded into 32 bits.
+// In less than half the time of CRC-32C: sums of 32-bit words and sums of these sums, each for 16 columns of words.
+// None of them overflows, so that no change of one or two words leaves all sums as they were. They are folded into 32
+// bits. By vector types, as compilers keep the sums of plain loops in memory, which takes seven times as long.
+typedef uint64_t Words __attribute__((vector_size(32)));
+
 CLONES uint32_t checksum(const char *data, int64_t bytes) {
-  constexpr int kLanes = 8;
-  uint64_t low[kLanes] = {}, high[kLanes] = {}, lows[kLanes] = {}, highs[kLanes] = {};
+  constexpr int kVectors = 2, kLanes = sizeof(Words) / sizeof(uint64_t), kStep = kVectors * sizeof(Words);
+  Words low[kVectors] = {}, high[kVectors] = {}, lows[kVectors] = {}, highs[kVectors] = {};
   const auto add = [&](const char *from) __attribute__((always_inline)) {
-    uint64_t words[kLanes];
-    memcpy(words, from, sizeof words);
-    for (int l = 0; l < kLanes; l++) {
-      low[l] += words[l] & 0xffffffffu, high[l] += words[l] >> 32;
-      lows[l] += low[l], highs[l] += high[l];
+    for (int v = 0; v < kVectors; v++) {
+      Words words;
+      memcpy(&words, from + v * sizeof words, sizeof words);
+      low[v] += words & 0xffffffffu, high[v] += words >> 32;
+      lows[v] += low[v], highs[v] += high[v];
     }
   };
   int64_t i = 0;
-  for (; i + (int64_t)sizeof low <= bytes; i += sizeof low) add(data + i);
-  char rest[sizeof low] = {};
+  for (; i + kStep <= bytes; i += kStep) add(data + i);
+  char rest[kStep] = {};
   memcpy(rest, data + i, bytes - i);
   add(rest);
   uint64_t h = (uint64_t)bytes;
   for (const auto *sums : {low, high, lows, highs})
-    for (int l = 0; l < kLanes; l++) h = (h ^ sums[l]) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;
+    for (int l = 0; l < kVectors * kLanes; l++)
+      h = (h ^ sums[l / kLanes][l % kLanes]) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;
   return (uint32_t)(h ^ h >> 32);
 }
 

@@ -112,7 +112,7 @@ void Fetcher::learn(int64_t run_ns) {
   finished_++;
   run_ns_ += (run_ns - run_ns_) / 32;
   const int64_t wanted = run_ns_ * processors_ / kWorthAThread;
-  most_busy_ = (int)std::clamp<int64_t>(wanted, std::min(2 * processors_, n_threads_), n_threads_);
+  most_busy_ = (int)std::clamp<int64_t>(wanted, std::min(processors_, n_threads_), n_threads_);
 }
 
 void Fetcher::hold(int64_t bytes) {

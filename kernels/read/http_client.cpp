@@ -25,7 +25,7 @@ namespace {
 constexpr int64_t kMillisecond = 1000000;
 // So often it is looked whether what is waited for is still wanted.
 constexpr int64_t kLookNs = 200 * kMillisecond;
-constexpr size_t kHead = 1 << 10, kMostHead = 16 << 10;  // usually, and at most
+constexpr size_t kHead = 1 << 10, kMostHead = 16 << 10;  // taken at once, and at most
 
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
@@ -41,10 +41,12 @@ struct Busy {
 struct NotForUs {};
 
 std::string encoded(const std::string &path) {
-  static const char hex[] = "0123456789ABCDEF";
+  static const char hex[] = "0123456789ABCDEF", reserved[] = "\"<>\\^`{|}";
   std::string out;
+  out.reserve(path.size());
   for (const unsigned char c : path) {
-    if (c > 0x20 && c < 0x7f && !strchr("\"<>\\^`{|}", c)) {
+    const bool is_alphanumeric = (c | 0x20u) - 'a' < 26u || c - (unsigned)'0' < 10u;
+    if (is_alphanumeric || (c > 0x20 && c < 0x7f && !strchr(reserved, c))) {
       out += (char)c;
     } else {
       out += '%', out += hex[c >> 4], out += hex[c & 15];
@@ -118,14 +120,13 @@ class HttpClient::Exchange {
     }
   }
 
-  // Takes what comes next, by the `flags` of recv; false if nothing has come.
+  // Takes what comes next, by the `flags` of recv; false if nothing has come. If it may wait, it waits for all of the
+  // body, or as long as its socket lets it: one call instead of one for each piece that comes.
   bool receive(int flags) {
-    if (!is_in_body_ && got_ == head_.size()) {
-      if (got_ >= kMostHead) throw NotForUs();
-      head_.resize(std::max(kHead, 2 * got_));
-    }
+    if (is_in_body_ && !flags) flags = MSG_WAITALL;
+    if (!is_in_body_ && got_ == kMostHead) throw NotForUs();
     char *const to = is_in_body_ ? content_.data + got_ : &head_[got_];
-    const size_t room = is_in_body_ ? (size_t)content_.size - got_ : head_.size() - got_;
+    const size_t room = is_in_body_ ? (size_t)content_.size - got_ : std::min(kHead, kMostHead - got_);
     const ssize_t n = recv(fd, to, room, flags);
     if (!n) throw Lost{"the answer was cut off"};
     if (n < 0) {
@@ -203,8 +204,8 @@ class HttpClient::Exchange {
   void find_end_of_head(size_t from) {
     const char *const end = (const char *)memmem(&head_[from], got_ - from, "\r\n\r\n", 4);
     if (!end) return;
-    const size_t length = end - head_.data(), rest = got_ - length - 4;
-    if (!head.parse(head_.data(), (int64_t)length)) throw Lost{"the answer is not HTTP"};
+    const size_t length = end - head_, rest = got_ - length - 4;
+    if (!head.parse(head_, (int64_t)length)) throw Lost{"the answer is not HTTP"};
     for (const int busy : {408, 425, 429, 500, 502, 503, 504})
       if (head.status == busy) throw Busy{head.reason};
     const int64_t body = check_head();
@@ -250,8 +251,8 @@ class HttpClient::Exchange {
   bool (*const is_unwanted_)(const void *);
   const void *const of_;
   int64_t began_ns_ = 0, last_ns_ = 0;  // when it was asked, and when bytes came or went last
-  std::string head_;                    // with room for more
-  size_t got_ = 0;                      // of the head, or of the body
+  char head_[kMostHead];
+  size_t got_ = 0;  // of the head, or of the body
   bool is_in_body_ = false, is_unchanged_ = false;
   int64_t size_ = -1;
   Content content_{nullptr, 0};
@@ -265,18 +266,18 @@ HttpClient::~HttpClient() {
 bool HttpClient::parse(const std::string &name, Url *url) {
   if (name.compare(0, 7, "http://")) return false;
   const size_t path = std::min(name.find_first_of("/?#", 7), name.size());
-  const std::string server = name.substr(7, path - 7);
-  if (server.find('@') != std::string::npos || server.find('[') != std::string::npos) return false;
-  const size_t colon = server.find(':');
-  url->host = server.substr(0, colon);
-  url->port = colon == std::string::npos ? "80" : server.substr(colon + 1);
+  url->server = name.substr(7, path - 7);
+  if (url->server.find_first_of("@[") != std::string::npos) return false;
+  const size_t colon = url->server.find(':');
+  url->host = url->server.substr(0, colon);
+  url->port = colon == std::string::npos ? "80" : url->server.substr(colon + 1);
   url->path = encoded(name.substr(path, name.find('#', path) - path));
   return !url->host.empty() && !url->path.empty() && url->path[0] == '/';
 }
 
 int HttpClient::take(const Url &url) {
   std::lock_guard<std::mutex> lock(mutex_);
-  auto &fds = kept_[url.host + ":" + url.port];
+  auto &fds = kept_[url.server];
   if (fds.empty()) return -1;
   const int fd = fds.back();
   fds.pop_back();
@@ -285,7 +286,7 @@ int HttpClient::take(const Url &url) {
 
 void HttpClient::keep(const Url &url, int fd) {
   std::lock_guard<std::mutex> lock(mutex_);
-  kept_[url.host + ":" + url.port].push_back(fd);
+  kept_[url.server].push_back(fd);
 }
 
 // False: the connection was kept, and the server had closed it meanwhile.

@@ -18,7 +18,7 @@ class HttpClient {
 
  private:
   struct Url {
-    std::string host, port, path;
+    std::string server, host, port, path;
   };
   class Exchange;
   static bool parse(const std::string &name, Url *url);
@@ -29,5 +29,5 @@ class HttpClient {
 
   const RemoteLimits limits_;
   std::mutex mutex_;
-  std::map<std::string, std::vector<int>> kept_;  // connections by host and port
+  std::map<std::string, std::vector<int>> kept_;  // connections by server
 };

@@ -88,10 +88,11 @@ Content RemoteStorage::read(const std::string &name, int64_t offset, int64_t len
 }
 
 Content RemoteStorage::read_whole(const std::string &name) {
+  if (!cache_) return ask(name, 0, RemoteRequest::kToTheEnd, nullptr)->content;
   RemoteVersion version;
   std::string tag;
   bool is_known = known(name, &version);
-  if (cache_ && !is_known && cache_->find(name, &version, &tag)) {
+  if (!is_known && cache_->find(name, &version, &tag)) {
     // What was kept by another run is asked for once: whether it is still the same.
     const Answer answer = ask(name, 0, RemoteRequest::kToTheEnd, nullptr, tag);
     if (!answer->is_unchanged) {
@@ -101,7 +102,7 @@ Content RemoteStorage::read_whole(const std::string &name) {
     know(name, version);
     is_known = true;
   }
-  if (cache_ && is_known) {
+  if (is_known) {
     std::unique_ptr<char, decltype(&memory_give)> to((char *)memory_take(std::max<int64_t>(version.size, 1)),
                                                      &memory_give);
     if (!to) fail("out of memory: the object has %lld bytes", (long long)version.size);
@@ -109,7 +110,7 @@ Content RemoteStorage::read_whole(const std::string &name) {
     return {to.release(), version.size};
   }
   const Answer answer = ask(name, 0, RemoteRequest::kToTheEnd, nullptr);
-  if (cache_) keep(name, *answer, 0, answer->content.data, answer->content.size);
+  keep(name, *answer, 0, answer->content.data, answer->content.size);
   return answer->content;
 }
 
@@ -128,7 +129,7 @@ bool RemoteStorage::from_cache(const std::string &name, RemoteVersion version, i
                                char *to) {
   const int64_t block = offset / DiskCache::kBlock;
   if (!cache_->read(name, block, version, offset - block * DiskCache::kBlock, length, to)) return false;
-  cached_bytes_ += length;
+  add(counts_.cached_bytes, length);
   return true;
 }
 
@@ -171,7 +172,7 @@ RemoteStorage::Answer RemoteStorage::ask(const std::string &name, int64_t offset
   auto answer = queue_.ask(name, offset, length, to, unless, counts_, closing_);
   if (answer->is_unchanged) return answer;
   RemoteVersion first;
-  {
+  if (!known(name, &first)) {
     std::lock_guard<std::shared_mutex> lock(versions_mutex_);
     first = versions_.emplace(hash_of(name), answer->found).first->second;
   }

@@ -21,10 +21,10 @@ class RemoteStorage : public Storage {
   void know(const std::string &name, RemoteVersion found);
   // Nobody waits any more for what is being read.
   void close() { closing_ = true; }
-  RemoteCounts counts() {
-    RemoteCounts counts = queue_.read(counts_);
-    counts.cached_bytes = cached_bytes_;
-    return counts;
+  RemoteCounts counts() const {
+    const auto now = [](const int64_t &n) { return __atomic_load_n(&n, __ATOMIC_RELAXED); };
+    const RemoteCounts &c = counts_;
+    return {now(c.requests), now(c.retries), now(c.failed), now(c.bytes), now(c.cached_bytes), now(c.hedged)};
   }
 
   static thread_local RemoteStorage *selected;  // by which this thread opens what is not of a reader's table
@@ -47,7 +47,6 @@ class RemoteStorage : public Storage {
   RemoteQueue &queue_;
   DiskCache *const cache_;
   RemoteCounts counts_{};
-  std::atomic<int64_t> cached_bytes_{0};  // the one of them that is counted without a lock
   std::atomic<bool> closing_{false};
   std::unique_ptr<Storage> files_ = local_files();
   std::shared_mutex versions_mutex_;

@@ -108,6 +108,7 @@ void RemoteQueue::carry_out(Request &r, RemoteCounts &counts, const std::atomic<
   const auto look = std::min<std::chrono::nanoseconds>(
       kLook, std::chrono::nanoseconds(limits_.hedge_ns ? limits_.hedge_ns : INT64_MAX));
   Request second;  // the same, asked once more
+  r->answered = std::make_shared<std::condition_variable>();
   std::unique_lock<std::mutex> lock(mutex_);
   push(r);
   while (!has_ended(r)) {
@@ -132,7 +133,7 @@ void RemoteQueue::carry_out(Request &r, RemoteCounts &counts, const std::atomic<
         now_ns() - begun >= limits_.hedge_ns) {
       second = std::make_shared<RemoteRequest>(r->name, r->offset, r->length, nullptr, r->unless);
       second->answered = r->answered, second->keeps_content = false;
-      counts.hedged++, counts.requests++;
+      add(counts.hedged, 1), add(counts.requests, 1);
       push(second);
     }
   }
@@ -143,7 +144,8 @@ void RemoteQueue::carry_out(Request &r, RemoteCounts &counts, const std::atomic<
 void RemoteQueue::wait_before_retry(const RemoteRequest &r, int tries, int64_t since,
                                     const std::atomic<bool> &closing) {
   const int64_t longest = std::min(kLongestDelay, kFirstDelay << std::min(tries - 1, 16));
-  const int64_t now = now_ns(), until = now + longest / 2 + (int64_t)(hash_of(r.name) ^ now) % (longest / 2 + 1);
+  const int64_t now = now_ns(), differs = (int64_t)((hash_of(r.name) ^ (uint64_t)now) % (uint64_t)(longest / 2 + 1));
+  const int64_t until = now + longest / 2 + differs;
   std::unique_lock<std::mutex> lock(mutex_);
   if (now - since > kSilent && now - last_line_ns_ > kSecond * 60) {
     last_line_ns_ = now;
@@ -151,9 +153,9 @@ void RemoteQueue::wait_before_retry(const RemoteRequest &r, int tries, int64_t s
             r.error.c_str(), (long long)(limits_.patience_ns / kSecond));
   }
   lock.unlock();
-  while (now_ns() < until) {
+  for (int64_t left = until - now; left > 0; left = until - now_ns()) {
     if (nobody_wants_it(closing)) fail("it was no longer wanted");
-    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kLook, std::chrono::nanoseconds(until - now)));
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kLook, std::chrono::nanoseconds(left)));
   }
 }
 
@@ -219,16 +221,6 @@ void RemoteQueue::refuse(void *request, RemoteFailure why, const char *error) {
   if (r.state == RemoteRequest::kWaiting) r.state = RemoteRequest::kFailed, r.why = why, r.error = error;
   r.answered->notify_one();
   taken_.erase(place);
-}
-
-void RemoteQueue::add(int64_t &count, int64_t n) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  count += n;
-}
-
-RemoteCounts RemoteQueue::read(const RemoteCounts &counts) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return counts;
 }
 
 // It lives until the process ends, as threads wait in it. Null: no memory. Without `by_http` all requests are carried

@@ -21,10 +21,11 @@ struct RemoteTask {
   int64_t waiting;         // how many others nobody has taken yet
 };
 
-// What came of the requests of a reader.
+// What came of the requests of a reader. Any number of threads `add` to it.
 struct RemoteCounts {
   int64_t requests, retries, failed, bytes, cached_bytes, hedged;
 };
+inline void add(int64_t &count, int64_t n) { __atomic_fetch_add(&count, n, __ATOMIC_RELAXED); }
 
 // Why a request failed.
 enum RemoteFailure : int32_t {
@@ -54,8 +55,8 @@ struct RemoteRequest {
   int64_t offset, length;  // bytes, or one of the constants above
   char *to;                // null: to a block of the memory pool
   State state = kWaiting;
-  std::shared_ptr<std::condition_variable> answered = std::make_shared<std::condition_variable>();
-  std::string unless;  // an ETag: no bytes are wanted of the version that has it
+  std::shared_ptr<std::condition_variable> answered;  // of one that is in the queue
+  std::string unless;                                 // an ETag: no bytes are wanted of the version that has it
   // The answer:
   bool is_unchanged = false;  // it is that version
   std::string tag;            // the ETag
@@ -95,9 +96,6 @@ class RemoteQueue {
   void has_begun(void *request);
   void is_unchanged(void *request);
   void refuse(void *request, RemoteFailure why, const char *error);
-
-  RemoteCounts read(const RemoteCounts &counts);
-  void add(int64_t &count, int64_t n);
 
   // What this thread reads is no longer wanted once it says so. Null: nobody can say so.
   static thread_local const std::atomic<bool> *unwanted;

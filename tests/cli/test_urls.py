@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`penstock ls`, `penstock cp` and `penstock doctor URL`."""
 
+import random
+
 import pytest
 
 from object_server import serving
@@ -45,6 +47,21 @@ def test_cp(server, capsys, tmp_path):
         **{k.replace("b/x", "new/y"): v for k, v in OBJECTS.items() if k != "b/top"},
         "new/top": OBJECTS["b/top"],
     }
+
+
+def test_cp_of_what_is_large(server, tmp_path, monkeypatch):
+    """By pieces, and anew after an answer that was cut off."""
+    from penstock.core import object_stores
+
+    monkeypatch.setattr(object_stores, "_PIECE", 1 << 16)
+    large = server.objects["b/large"] = random.Random(1).randbytes(3_000_001)
+    server.fault = lambda path, number: "cut" if number == 1 else None
+    assert main(["cp", "s3://b/large", str(tmp_path / "a")]) == 0
+    assert (tmp_path / "a").read_bytes() == large and server.asked["b/large"] == 2
+    server.gzips = True
+    assert main(["cp", f"{server.url}/b/large", str(tmp_path / "b")]) == 0
+    assert (tmp_path / "b").read_bytes() == large
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b"]
 
 
 def test_names_that_lead_out_of_the_folder(server, capsys, tmp_path, monkeypatch):

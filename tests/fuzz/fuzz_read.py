@@ -268,7 +268,7 @@ SEEDS = {
 
 
 def read_program(folder: Path) -> Path:
-    names = [f"read/{name}" for name in SOURCES.split()] + ["core/native_time", "core/memory"]
+    names = [f"read/{name}" for name in SOURCES.split()] + ["core/native_time", "core/memory", "core/python"]
     return damaging.build(folder, "fuzz_read", names, ["-lzstd", "-lz"])
 
 
@@ -290,7 +290,7 @@ def frames_program(folder: Path) -> Path:
     import fuzz_video
 
     sources, flags = fuzz_decode.decoders()
-    names = ["read/sequence", "read/frames", "read/video_clip", "read/local_files", "core/memory"]
+    names = ["read/sequence", "read/frames", "read/video_clip", "read/local_files", "core/memory", "core/python"]
     return damaging.build(folder, "fuzz_frames", [*sources, *fuzz_video.SOURCES, *names], flags)
 
 

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from ..core import storage
 
@@ -39,15 +41,17 @@ def copy(source: str, target: str) -> tuple[int, int]:
 
     def one(pair: tuple[str, str]) -> int:
         here, there = pair
-        data = storage.read(here)
         if storage.is_url(there):
-            stores.put(there, data)
+            data = storage.read(here) if storage.is_url(here) else Path(here)
+            stores.patiently(lambda s: s.put(there, data))
+            return len(data) if isinstance(data, bytes) else data.stat().st_size
+        os.makedirs(os.path.dirname(there) or ".", exist_ok=True)
+        if storage.is_url(here):
+            size = stores.patiently(lambda s: s.download(here, there + _UNFINISHED))
         else:
-            os.makedirs(os.path.dirname(there) or ".", exist_ok=True)
-            with open(there + _UNFINISHED, "wb") as f:
-                f.write(data)
-            os.replace(there + _UNFINISHED, there)
-        return len(data)
+            size = os.path.getsize(shutil.copyfile(here, there + _UNFINISHED))
+        os.replace(there + _UNFINISHED, there)
+        return size
 
     sizes, shows = [], sys.stderr.isatty()
     with ThreadPoolExecutor(_AT_ONCE) as pool:

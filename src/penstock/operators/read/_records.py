@@ -243,15 +243,15 @@ class RecordReader(ShardedSource, abstract=True):
 
     @property
     def batches_ahead(self) -> int:
-        """As many as have twice the requests that may be on their way, where the samples of a batch lie together. A
-        quarter of an epoch at most, so that what the next one reads again is in the cache by then."""
+        """As many as have twice the requests that may be on their way, where the samples of a batch lie together. Half
+        an epoch at most, so that what the next one reads again is in the cache by then."""
         if not self.size or not self.records.objects.has_urls:
             return 0
         limits = self.storage.connection.limits
         batch = self.records.mean_bytes() * self._batch_size
         requests = max(batch // _RUN_BYTES_BY_URL, 1) if batch else self._batch_size
-        quarter = self.size // self.values["num_shards"] // self._batch_size // 4
-        return min(-(-2 * limits.at_once // requests), quarter)
+        half = self.size // self.values["num_shards"] // self._batch_size // 2
+        return min(-(-2 * limits.at_once // requests), half)
 
     def lengths_found(self) -> np.ndarray | None:
         return self.records.sizes()
