@@ -86,6 +86,19 @@ def blurred(x: torch.Tensor, across: torch.Tensor, down: torch.Tensor) -> torch.
     return out
 
 
+def at_places(x: torch.Tensor, grid: torch.Tensor, fill: torch.Tensor) -> torch.Tensor:
+    """(..., C, h, w): the nearest pixels at the places of a grid (1, h, w, 2), or where these lie outside `fill`: one
+    value, or one for each channel."""
+    x, grid = x.contiguous(), grid.contiguous()
+    channels, height, width = x.shape[-3:]
+    out = torch.empty((*x.shape[:-2], *grid.shape[1:3]), dtype=torch.uint8)
+    fill = fill.expand(channels).contiguous()
+    size = grid.shape[1] * grid.shape[2]
+    planes = (x.data_ptr(), x.numel() // (channels * height * width), channels, height, width)
+    library().picture_places(*planes, grid.data_ptr(), size, fill.data_ptr(), out.data_ptr())
+    return out
+
+
 @cache
 def _adds_in_order(width: int, height: int, channels: int) -> bool:
     """Whether PyTorch's convolution adds up the products of a window row after row, each in one step, as
