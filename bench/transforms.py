@@ -9,10 +9,12 @@ on the machine hardly changes. Before anything is timed, the results of both are
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import time
 from pathlib import Path
 
+import measure
 import numpy as np
 import torch
 from torchvision.transforms import InterpolationMode as Mode
@@ -22,7 +24,6 @@ from penstock import transforms
 from torchvision_transforms import MOST_ROUNDS, inputs
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
-BUDGET = 0.5  # seconds for a case
 
 # What is one transform, and which of them take only tensors, of bytes or of floats, or only batches.
 SINGLE = {
@@ -97,10 +98,10 @@ def same(a, b) -> bool:
     return torch.allclose(a, torch.as_tensor(b), rtol=1e-6, atol=1e-6)
 
 
-def seconds(both, pictures: list, n: int) -> np.ndarray:
+def seconds(both, pictures: list, n: int, budget: float) -> np.ndarray:
     """(2, rounds): times for one picture; the two take turns."""
     times: list[list[float]] = [[], []]
-    end = time.perf_counter() + BUDGET
+    end = time.perf_counter() + budget
     while len(times[0]) < 5 or (time.perf_counter() < end and len(times[0]) < MOST_ROUNDS):
         for t, found in zip(both, times) if len(times[0]) % 2 else list(zip(both, times))[::-1]:
             torch.manual_seed(len(found))
@@ -124,15 +125,19 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path, required=True, help="folder of photographs")
     parser.add_argument("--pictures", type=int, default=8)
+    parser.add_argument("--seconds", type=float, default=0.5, help="how long a case is measured, but for five rounds")
     parser.add_argument("--only", default="", help="what the name begins with; writes no result")
     args = parser.parse_args()
     torch.set_num_threads(1)
+    busy = os.getloadavg()[0]
     pictures = inputs(args.data, args.pictures)
     n = len(pictures["images"])
     batch = pictures["batch"][0].float() / 255
     pictures |= {"floats": [batch], "labelled": [(batch, torch.arange(n) % 10)]}
     lines = [
         "# Transforms with torchvision's pixels",
+        "",
+        f"{measure.machine()} Load before: {busy:.0f}.",
         "",
         f"Microseconds of the processor for one picture, {n} photographs in memory, one thread, PyTorch "
         f"{torch.__version__}, the same parameters and the same pixels for both; medians of 5 to {MOST_ROUNDS} rounds, "
@@ -150,7 +155,7 @@ def main() -> None:
         for kind in ONLY.get(name, ("images", "tensors", "batch")):
             ours, theirs = make(transforms), make(v2)
             check(name, kind, ours, theirs, pictures[kind])
-            times = seconds((ours, theirs), pictures[kind], n)
+            times = seconds((ours, theirs), pictures[kind], n, args.seconds)
             (a, b), rounds = np.median(times, 1) * 1e6, times[1] / times[0]
             ratios.append(b / a)
             low, high = np.quantile(rounds, (0.25, 0.75))

@@ -14,6 +14,7 @@ import statistics
 import time
 from pathlib import Path
 
+import measure
 import torch
 from PIL import Image
 from torchvision.transforms import v2
@@ -22,7 +23,7 @@ from penstock import fn, pipeline_def, transforms, types
 from penstock.experimental import torchvision as shim
 from transforms import MEAN, RECIPES, STD
 
-WORKERS, BATCH, IMAGES, ROUNDS = 2, 64, 512, 5
+WORKERS, BATCH = 2, 64
 
 
 class Files(torch.utils.data.Dataset):
@@ -73,15 +74,20 @@ def per_second(batches) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path, required=True, help="folder of photographs")
+    parser.add_argument("--images", type=int, default=512, help="in a round")
+    parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     torch.set_num_threads(1)
     files = [str(p) for p in sorted(args.data.rglob("*.jpg")) if min(Image.open(p).size) >= 240][:256]
-    files = (files * (IMAGES // len(files) + 1))[:IMAGES]
+    files = (files * (args.images // len(files) + 1))[: args.images]
+    busy = os.getloadavg()[0]
     lines = [
         "# torchvision's recipes in a DataLoader",
         "",
+        f"{measure.machine()} Load before: {busy:.0f}.",
+        "",
         f"Images per second of JPEG files, {WORKERS} workers of a DataLoader or threads of a pipeline, batches of "
-        f"{BATCH}, {os.cpu_count()} cores, PyTorch {torch.__version__}; medians of {ROUNDS} rounds in turn, and the "
+        f"{BATCH}, PyTorch {torch.__version__}; medians of {args.rounds} rounds in turn, and the "
         "least and the most. In a DataLoader, Pillow decodes the files.",
         "",
         "| recipe | torchvision, DataLoader | penstock.transforms, DataLoader | penstock.experimental.torchvision, "
@@ -94,7 +100,7 @@ def main() -> None:
         runs = [lambda x=x: x for x in loaders]
         runs += [lambda p=p: (p.run()[0] for _ in range(-(-len(files) // BATCH))) for p in pipes]
         found: list[list[float]] = [[] for _ in runs]
-        for k in range(ROUNDS + 1):
+        for k in range(args.rounds + 1):
             for i, run in enumerate(runs):
                 value = per_second(run)
                 found[i] += [value] if k else []  # the first round warms up

@@ -86,6 +86,20 @@ def blurred(x: torch.Tensor, across: torch.Tensor, down: torch.Tensor) -> torch.
     return out
 
 
+def can_sharpen(x: torch.Tensor) -> bool:
+    return is_fast(x) and _adds_in_order(3, 3, x.shape[-3])
+
+
+def mixed_with_smooth(x: torch.Tensor, middle: float, around: float, rest: float) -> torch.Tensor:
+    """By `rest` with what weights of 3 x 3 make of it, `middle` and those `around`."""
+    x = x.contiguous()
+    out = torch.empty_like(x)
+    height, width = x.shape[-2:]
+    numbers = (x.numel() // (height * width), height, width, middle, around, rest)
+    library().picture_sharpness(x.data_ptr(), *numbers, out.data_ptr())
+    return out
+
+
 def at_places(x: torch.Tensor, grid: torch.Tensor, fill: torch.Tensor) -> torch.Tensor:
     """(..., C, h, w): the nearest pixels at the places of a grid (1, h, w, 2), or where these lie outside `fill`: one
     value, or one for each channel."""
