@@ -24,6 +24,7 @@ from penstock.experimental import torchvision as shim
 from transforms import MEAN, RECIPES, STD
 
 WORKERS, BATCH = 2, 64
+AHEAD = 4  # more batches than a pipeline makes ahead
 
 
 class Files(torch.utils.data.Dataset):
@@ -64,10 +65,12 @@ def pipeline(name: str, files: list[str], rule: str):
     return pipe()
 
 
-def per_second(batches) -> float:
-    begin, n = time.perf_counter(), 0
-    for batch in batches():
-        n += len(batch)
+def per_second(batches, made_before: int) -> float:
+    """Of all batches but the first ones, which a pipeline made while others had their turn."""
+    n, begin = 0, time.perf_counter()
+    for i, batch in enumerate(batches()):
+        n += len(batch) if i >= made_before else 0
+        begin = time.perf_counter() if i < made_before else begin
     return n / (time.perf_counter() - begin)
 
 
@@ -98,11 +101,11 @@ def main() -> None:
         loaders = [loader(t, files) for t in (RECIPES[name](v2), RECIPES[name](transforms), of_shim(name))]
         pipes = [pipeline(name, files, rule) for rule in ("pillow", "dali")]
         runs = [lambda x=x: x for x in loaders]
-        runs += [lambda p=p: (p.run()[0] for _ in range(-(-len(files) // BATCH))) for p in pipes]
+        runs += [lambda p=p: (p.run()[0] for _ in range(AHEAD - (-len(files) // BATCH))) for p in pipes]
         found: list[list[float]] = [[] for _ in runs]
         for k in range(args.rounds + 1):
             for i, run in enumerate(runs):
-                value = per_second(run)
+                value = per_second(run, AHEAD if i >= len(loaders) else 0)
                 found[i] += [value] if k else []  # the first round warms up
         cells = [f"{statistics.median(v):.0f} ({min(v):.0f} to {max(v):.0f})" for v in found]
         lines.append(f"| {name} | {' | '.join(cells)} |")
