@@ -103,8 +103,6 @@ def opencv(batch: dict[str, Any]) -> dict[str, Any]:
 
 
 def torchvision(batch: dict[str, Any]) -> dict[str, Any]:
-    # Ray adds the folder of this program, whose triton.py would be taken for a package that PyTorch needs.
-    sys.path[:] = [p for p in sys.path if not p.endswith("/bench")]
     import torch
     from torchvision.io import ImageReadMode, decode_jpeg
     from torchvision.transforms.v2 import functional

@@ -25,6 +25,10 @@ CLONES void row(float *out, const uint8_t *in, int64_t n, int64_t step, Way w) {
   switch (step) {
     case 1:
       return line<1>(out, in, n, 1, w);
+    case -1:  // mirrored
+      return line<-1>(out, in, n, -1, w);
+    case -3:
+      return line<-3>(out, in, n, -3, w);
     case 3:
       return line<3>(out, in, n, 3, w);
     case 4:

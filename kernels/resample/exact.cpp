@@ -21,35 +21,23 @@ double cubic(double x, double a) {
   return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
 }
 
-double filter_at(int filter, double x) {
-  switch (filter) {
-    case CUBIC:
-      return cubic(x, -0.5);
-    case LANCZOS3:
-      return x >= -3 && x < 3 ? sinc(x) * sinc(x / 3) : 0;
-    case BOX:
-      return x > -0.5 && x <= 0.5 ? 1 : 0;
-    default:
-      return std::fabs(x) < 1 ? 1 - std::fabs(x) : 0;
-  }
-}
-
 // One output's weights, from input `first` of the region on.
 struct Weights {
   int64_t first;
   int n;
-  std::vector<double> w;
+  double *w;
 };
 
-void stretched(const ResampleAxis &x, double center, Weights &to) {
+// Averaging: `filter` is stretched over what the output covers.
+template <class Filter>
+inline void stretched(const ResampleAxis &x, double center, Filter filter, Weights &to) {
   int64_t lo = (int64_t)(center - x.radius + 0.5), hi = (int64_t)(center + x.radius + 0.5);
   lo = std::min(std::max<int64_t>(lo, 0), x.extent - 1);
   hi = std::max(std::min(hi, x.extent), lo + 1);
   to.first = lo, to.n = (int)(hi - lo);
-  to.w.resize(to.n);
   const double unit = 1 / x.stretch;
   double sum = 0;
-  for (int k = 0; k < to.n; k++) sum += to.w[k] = filter_at(x.filter, ((double)(k + lo) - center + 0.5) * unit);
+  for (int k = 0; k < to.n; k++) sum += to.w[k] = filter(((double)(k + lo) - center + 0.5) * unit);
   for (int k = 0; k < to.n && sum != 0; k++) to.w[k] /= sum;
 }
 
@@ -62,11 +50,36 @@ void neighbours(const ResampleAxis &x, double center, Weights &to) {
   const int64_t lo = std::min(std::max<int64_t>(whole - before, 0), x.extent - 1),
                 hi = std::max(std::min(whole + before + 2, x.extent), lo + 1);
   to.first = lo, to.n = (int)(hi - lo);
-  to.w.assign(to.n, 0);
+  std::fill(to.w, to.w + to.n, 0);
   for (int64_t i = -before; i < before + 2; i++) {
     const double distance = part - (double)i;
     const double w = is_cubic ? cubic(distance, -0.75) : 1 - std::fabs(distance);
     to.w[std::min(std::max(whole + i, lo), hi - 1) - lo] += w;
+  }
+}
+
+// Of outputs begin, begin + 1, ...
+template <class Filter>
+void stretch_all(const ResampleAxis &x, int64_t begin, std::vector<Weights> &all, Filter filter) {
+  for (size_t j = 0; j < all.size(); j++)
+    stretched(x, x.center + ((double)(begin + (int64_t)j) + 0.5) * x.scale, filter, all[j]);
+}
+
+void find_weights(const ResampleAxis &x, int64_t begin, std::vector<Weights> &all) {
+  if (!x.antialias) {
+    for (size_t j = 0; j < all.size(); j++)
+      neighbours(x, x.center + ((double)(begin + (int64_t)j) + 0.5) * x.scale, all[j]);
+    return;
+  }
+  switch (x.filter) {
+    case CUBIC:
+      return stretch_all(x, begin, all, [](double v) { return cubic(v, -0.5); });
+    case LANCZOS3:
+      return stretch_all(x, begin, all, [](double v) { return v >= -3 && v < 3 ? sinc(v) * sinc(v / 3) : 0; });
+    case BOX:
+      return stretch_all(x, begin, all, [](double v) { return v > -0.5 && v <= 0.5 ? 1.0 : 0; });
+    default:
+      return stretch_all(x, begin, all, [](double v) { return std::fabs(v) < 1 ? 1 - std::fabs(v) : 0; });
   }
 }
 
@@ -86,19 +99,11 @@ std::vector<int64_t> nearest(const ResampleAxis &x, int64_t begin, int64_t n) {
   return found;
 }
 
-void weights_at(const ResampleAxis &x, int64_t j, Weights &to) {
-  const double center = x.center + ((double)j + 0.5) * x.scale;
-  x.antialias ? stretched(x, center, to) : neighbours(x, center, to);
-}
-
-// Of the whole axis, so that a window has the same pixels.
-int torch_bits(const ResampleAxis &x) {
+// How many bits PyTorch's weights have: as many as its largest one leaves room for.
+int torch_bits(const std::vector<Weights> &all) {
   double most = 0;
-  Weights one;
-  for (int64_t j = 0; j < x.out_size; j++) {
-    weights_at(x, j, one);
+  for (const Weights &one : all)
     for (int k = 0; k < one.n; k++) most = std::max(most, one.w[k]);
-  }
   int bits = 0;
   while (bits < kPillowBits && (int)(0.5 + most * (double)(1 << (bits + 1))) < 1 << 15) bits++;
   return bits;
@@ -177,28 +182,34 @@ void build_exact(Taps &t) {
   t.n = (int)key.out_length;
   t.prepared_for = 0;
   t.first.resize(t.n);
-  const int64_t begin = x.mirrored ? x.out_size - key.out_origin - t.n : key.out_origin;
-  std::vector<Weights> all(t.n);
-  std::vector<int64_t> places;
-  if (copies) places = nearest(x, begin, t.n);
-  t.k = 1;
-  for (int j = 0; j < t.n; j++) {
-    Weights &one = all[x.mirrored ? t.n - 1 - j : j];
-    if (copies)
-      one.first = places[j], one.n = 1, one.w.assign(1, 1);
-    else
-      weights_at(x, begin + j, one);
-    t.k = std::max(t.k, one.n);
+  int64_t begin = x.mirrored ? x.out_size - key.out_origin - t.n : key.out_origin;
+  // All of the axis, so that a window has the same pixels: its bits follow from the largest weight.
+  const bool whole = x.rule == TORCH_RULE && !copies;
+  thread_local std::vector<Weights> all;
+  thread_local std::vector<double> store;
+  const size_t most = copies ? 1 : x.antialias ? (size_t)(2 * std::ceil(x.radius)) + 2 : 4;
+  all.resize(whole ? x.out_size : t.n);
+  store.resize(all.size() * most);
+  for (size_t j = 0; j < all.size(); j++) all[j].w = store.data() + j * most;
+  if (copies) {
+    const std::vector<int64_t> places = nearest(x, begin, t.n);
+    for (int j = 0; j < t.n; j++) all[j].first = places[j], all[j].n = 1, all[j].w[0] = 1;
+  } else {
+    find_weights(x, whole ? 0 : begin, all);
   }
+  if (!whole) begin = 0;
+  const auto of = [&](int j) -> const Weights & { return all[begin + (x.mirrored ? t.n - 1 - j : j)]; };
+  t.k = 1;
+  for (int j = 0; j < t.n; j++) t.k = std::max(t.k, of(j).n);
   t.stride = (t.k + 1) & ~1;
-  t.exact_bits = x.rule == PILLOW_RULE || copies ? kPillowBits : torch_bits(x);
-  t.fixed_valid = x.rule == TORCH_RULE && !copies && t.k <= kMostFixedTaps;
+  t.exact_bits = whole ? torch_bits(all) : kPillowBits;
+  t.fixed_valid = whole && t.k <= kMostFixedTaps;
   t.weights.assign((size_t)t.n * t.stride, 0);
   t.exact.assign((size_t)t.n * t.stride, 0);
   t.fixed.assign(t.fixed_valid ? (size_t)t.n * t.stride : 0, 0);
   t.lo = (int)key.in_length, t.hi = 0;
   for (int j = 0; j < t.n; j++) {
-    const Weights &one = all[j];
+    const Weights &one = of(j);
     const int64_t at = x.base + one.first - key.in_origin;
     if (at < 0 || at + one.n > key.in_length || t.k > key.in_length)
       fail("[internal error] resampling reads samples %lld to %lld, outside of the input's window", (long long)at,
@@ -215,6 +226,7 @@ void build_exact(Taps &t) {
     t.lo = std::min(t.lo, t.first[j]);
     t.hi = std::max(t.hi, t.first[j] + t.k);
   }
+  if (store.size() > 1 << 17) store = {}, all = {};  // of an axis that is unusually long
 }
 
 namespace {
@@ -246,6 +258,29 @@ void along(uint8_t *out, const uint8_t *in, int n, Taps &t, int channels, int16_
     resample_row(out, wide, t, channels);
 }
 
+CLONES void interleave(uint32_t *__restrict out, const uint8_t *__restrict a, const uint8_t *__restrict b,
+                       const uint8_t *__restrict c, const uint8_t *__restrict d, int n) {
+  for (int i = 0; i < n; i++) out[i] = a[i] | (uint32_t)b[i] << 8 | (uint32_t)c[i] << 16 | (uint32_t)d[i] << 24;
+}
+CLONES void take_apart(uint8_t *__restrict out, const uint32_t *__restrict in, int shift, int n) {
+  for (int i = 0; i < n; i++) out[i] = (uint8_t)(in[i] >> shift);
+}
+
+// Rows of one channel, four at a time as one row of four channels: its pixels lie side by side, where the taps of
+// neighbours in a row of one channel have to be gathered.
+void along_in_fours(uint8_t *out, const uint8_t *in, int64_t pitch, int n_rows, int width, Taps &t, int16_t *wide,
+                    Scratch &scratch) {
+  uint32_t *four = scratch.array<uint32_t>(width, 2), *made = scratch.array<uint32_t>(t.n, 3);
+  if (t.fixed_valid) fixed_point().prepare(t, 4);
+  for (int y = 0; y < n_rows; y += 4) {
+    const uint8_t *rows[4];
+    for (int c = 0; c < 4; c++) rows[c] = in + std::min(y + c, n_rows - 1) * pitch;
+    interleave(four, rows[0], rows[1], rows[2], rows[3], width);
+    along((uint8_t *)made, (const uint8_t *)four, 4 * width, t, 4, wide);
+    for (int c = 0; c < 4 && y + c < n_rows; c++) take_apart(out + (int64_t)(y + c) * t.n, made, 8 * c, t.n);
+  }
+}
+
 // Pillow 13 shrinks the columns first if that takes away more than twice as many rows as columns. PyTorch never does.
 bool columns_first(const ResampleAxis &y, const ResampleAxis &x) {
   return y.rule == PILLOW_RULE && y.out_size < y.extent && y.extent - y.out_size > 2 * (x.extent - x.out_size);
@@ -256,8 +291,8 @@ bool columns_first(const ResampleAxis &y, const ResampleAxis &x) {
 void exact_plane(uint8_t *out, const uint8_t *in, int64_t pitch, Taps &rows, Taps &columns, int channels,
                  Scratch &scratch) {
   const int width = (columns.hi - columns.lo) * channels, out_width = columns.n * channels;
-  int16_t *wide = scratch.array<int16_t>(std::max(width, out_width) + kRowMargin, 0);
-  if (columns.fixed_valid) fixed_point().prepare(columns, channels);
+  int16_t *wide = scratch.array<int16_t>(std::max(4 * width, out_width) + kRowMargin, 0);
+  if (columns.fixed_valid && channels != 1) fixed_point().prepare(columns, channels);
   in += (int64_t)columns.lo * channels;
   if (columns_first(rows.key.axis, columns.key.axis)) {
     uint8_t *row = scratch.array<uint8_t>(width, 1);
@@ -268,8 +303,11 @@ void exact_plane(uint8_t *out, const uint8_t *in, int64_t pitch, Taps &rows, Tap
     return;
   }
   uint8_t *across = scratch.array<uint8_t>((int64_t)(rows.hi - rows.lo) * out_width, 1);
-  for (int y = rows.lo; y < rows.hi; y++)
-    along(across + (int64_t)(y - rows.lo) * out_width, in + y * pitch, width, columns, channels, wide);
+  if (channels == 1)
+    along_in_fours(across, in + rows.lo * pitch, pitch, rows.hi - rows.lo, width, columns, wide, scratch);
+  else
+    for (int y = rows.lo; y < rows.hi; y++)
+      along(across + (int64_t)(y - rows.lo) * out_width, in + y * pitch, width, columns, channels, wide);
   for (int y = 0; y < rows.n; y++, out += out_width)
     combine(out, across + (int64_t)(rows.first[y] - rows.lo) * out_width, out_width, rows, y, out_width, wide);
 }

@@ -59,4 +59,8 @@ else:
             import importlib
 
             return importlib.import_module(f"{__name__}.{name}")
+        if name == "__cuda_version__":
+            from .backend import __cuda_version__
+
+            return __cuda_version__
         raise _no_attribute(__name__, name)

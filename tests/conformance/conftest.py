@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparison with the real DALI. `--sample` (or PENSTOCK_CONFORMANCE=sample) takes a fixed part of the cases and leaves
-the report alone."""
+the report alone. `--part 3/8` runs every eighth test from the third on; the last of the eight writes the report."""
 
 import os
 import platform
@@ -15,8 +15,25 @@ def pytest_addoption(parser):
         "--sample", action="store_true", help="compare a fixed sample of the cases only (minutes become seconds)"
     )
     parser.addoption(
+        "--part", default="", help="I/N: run one of N parts, and write the report when all N were run (see build/)"
+    )
+    parser.addoption(
         "--on-gpu", action="store_true", help="compare the operators that both have on the GPU there; without a report"
     )
+
+
+def _part(config) -> tuple[int, int]:
+    """Which part, from 1 on, of how many."""
+    i, n = (int(v) for v in (config.getoption("--part", "") or "1/1").split("/"))
+    assert 1 <= i <= n, f"--part takes I/N with I in 1 to N, got {i}/{n}"
+    return i, n
+
+
+def pytest_collection_modifyitems(config, items):
+    i, n = _part(config)
+    if n > 1:
+        config.hook.pytest_deselected(items=[x for k, x in enumerate(items) if k % n != i - 1])
+        items[:] = items[i - 1 :: n]
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +59,8 @@ def pytest_sessionfinish(session, exitstatus):
     partial |= bool(config.getoption("keyword", "") or config.getoption("--every", 1) > 1)
     partial |= hasattr(config, "workerinput")  # a process of pytest-xdist has its share of the cases only
     if partial or any(".py" in a for a in config.args) or not report.TALLIES:
+        return
+    if not report.all_parts(*_part(config)):
         return
     import nvidia.dali
 

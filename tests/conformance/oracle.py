@@ -169,6 +169,18 @@ class Tally:
     failures: list[str] = field(default_factory=list)
     notes: dict[str, int] = field(default_factory=dict)
 
+    def add(self, other: Tally) -> None:
+        self.cases += other.cases
+        self.both_raise += other.both_raise
+        self.steps, self.relative = max(self.steps, other.steps), max(self.relative, other.relative)
+        self.equal += other.equal
+        self.values += other.values
+        for reason, shares in other.deliberate.items():
+            self.deliberate.setdefault(reason, []).extend(shares)
+        self.failures += other.failures
+        for text, n in other.notes.items():
+            self.notes[text] = self.notes.get(text, 0) + n
+
     def excuse(
         self,
         problem: Problem,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from conformance.oracle import Tally
 
 TALLIES: dict[str, Tally] = {}
 PATH = Path(__file__).parents[2] / "docs" / "conformance.md"
+PARTS = Path(__file__).parents[2] / "build" / "conformance"  # what parts of a run found
 
 
 @dataclass
@@ -22,12 +24,39 @@ class Arguments:
     n_elsewhere: int = 0
     elsewhere: dict[str, str] = field(default_factory=dict)
 
+    def add(self, other: Arguments) -> None:
+        self.cases += other.cases
+        self.programs += other.programs
+        self.n_elsewhere += other.n_elsewhere
+        self.elsewhere |= other.elsewhere
+
 
 ARGUMENTS: dict[str, Arguments] = {}
 
 
 def arguments(name: str) -> Arguments:
     return ARGUMENTS.setdefault(name, Arguments())
+
+
+def all_parts(i: int, n: int) -> bool:
+    """Keeps what part i of n found. If all n were run, adds them up, forgets them and says True."""
+    if n == 1:
+        return True
+    PARTS.mkdir(parents=True, exist_ok=True)
+    (PARTS / f"{i}-of-{n}").write_bytes(pickle.dumps((TALLIES, ARGUMENTS)))
+    kept = [PARTS / f"{k}-of-{n}" for k in range(1, n + 1)]
+    if not all(path.exists() for path in kept):
+        return False
+    TALLIES.clear()
+    ARGUMENTS.clear()
+    for path in kept:
+        tallies, args = pickle.loads(path.read_bytes())
+        for name, t in tallies.items():
+            tally(name).add(t)
+        for name, a in args.items():
+            arguments(name).add(a)
+        path.unlink()
+    return True
 
 
 def of_arguments() -> list[str]:

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+import penstock
 from penstock import backend
 from penstock.core.op import REGISTRY
 
@@ -70,7 +71,7 @@ def test_capsules(theirs):
 def test_versions(theirs):
     for name in ("GetNvjpegVersion", "GetNppVersion", "GetCufftVersion"):
         assert getattr(backend, name)() == getattr(theirs, name)() == -1
-    assert backend.__cuda_version__ == theirs.__cuda_version__
+    assert backend.__cuda_version__ == penstock.__cuda_version__ == theirs.__cuda_version__
 
 
 def test_without_a_driver():

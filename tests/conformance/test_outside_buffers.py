@@ -57,6 +57,8 @@ SOURCES = {
     "strings": dict(source=lambda: np.array(["a", "b"])),
     "objects": dict(source=lambda: np.array([None, 1], object)),
     "None": dict(source=lambda: None),
+    "memoryviews": dict(source=lambda: [memoryview(row.tobytes()) for row in ROWS]),
+    "memoryviews of arrays": dict(source=lambda: [memoryview(row) for row in ROWS]),
     "layout of more": dict(source=lambda: ROWS, layout="HWC"),
     "ndim and layout": dict(source=lambda: ROWS, layout="HWC", ndim=2),
 }

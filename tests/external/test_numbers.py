@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numbers of Python in sources: 32-bit types by default, the type asked for otherwise, never another value."""
 
+import array
+import io
+
 import numpy as np
 import pytest
 from sources import build
@@ -49,6 +52,25 @@ def test_the_type_asked_for_decides(way):
         of(way, 300, dtype=types.UINT8)
     with pytest.raises(PipelineError, match="has type float32, but dtype asks for int32"):
         of(way, 1.5, dtype=types.INT32)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "buffer, dtype",
+    [
+        (memoryview(b"abc"), "uint8"),
+        (io.BytesIO(b"abc").getbuffer(), "uint8"),
+        (bytearray(b"abc"), "uint8"),
+        (array.array("d", [1, 2.5]), "float64"),
+        (array.array("q", [2**40]), "int64"),
+    ],
+    ids=["memoryview", "BytesIO", "bytearray", "doubles", "long integers"],
+)
+def test_buffers_keep_their_type(way, buffer, dtype):
+    if "worker" in way and isinstance(buffer, memoryview):
+        pytest.skip("a memoryview can't be pickled")
+    got = of(way, buffer)
+    assert got.dtype == dtype and got.tolist() == [list(buffer)] * 2
 
 
 def test_defaults():

@@ -53,6 +53,7 @@ RECIPES = {
     "grey, three": lambda t: [t.Grayscale(3)],
     "random grey": lambda t: [t.RandomGrayscale(0.5)],
     "blur": lambda t: [t.GaussianBlur((5, 9), (0.1, 2.0))],
+    "blur, wide": lambda t: [t.GaussianBlur((23, 11), (0.5, 6.0))],
     "noise": lambda t: [t.PILToTensor(), t.RandomErasing(1.0, value="random")],
     "invert": lambda t: [t.RandomInvert(0.7)],
     "posterize": lambda t: [t.RandomPosterize(3, 0.7)],
@@ -66,6 +67,7 @@ RECIPES = {
     "rotation": lambda t: [t.RandomRotation(40)],
     "rotation, expanded": lambda t: [t.RandomRotation((10, 80), t.InterpolationMode.BILINEAR, expand=True, fill=9)],
     "rotation, center": lambda t: [t.RandomRotation(180, t.InterpolationMode.BILINEAR, center=(3, 5))],
+    "rotation, colors": lambda t: [t.RandomRotation(180, fill=(1, 200.5, 3))],
     "quarter": lambda t: [t.RandomRotation((90, 90), expand=True)],
     "affine": lambda t: [t.RandomAffine(30, (0.1, 0.2), (0.7, 1.3), (5, 10, 3, 8), fill=3)],
     "affine, linear": lambda t: [t.RandomAffine(30, (0.1, 0.2), (0.7, 1.3), 5, t.InterpolationMode.BILINEAR)],
@@ -136,6 +138,14 @@ def test_pixels(v2, name):
                 assert_same(called(pickle.loads(pickle.dumps(ours)), x, i), expected, (kind, "pickled"))
             if name != "noise":
                 assert_same(x, before, (kind, i, "the input"))
+
+
+@pytest.mark.parametrize("size, sigma", [(3, 0.8), (9, 1.7), (15, 4.0)])
+def test_blurred_bytes_are_rounded_as_by_pytorch(v2, size, sigma):
+    """So many pixels that a sum in another order rounds some of them to another byte."""
+    x = torch.from_numpy(np.random.default_rng(size).integers(0, 256, (3, 900, 900), dtype=np.uint8))
+    got, expected = (t.functional.gaussian_blur(x, [size, size], [sigma, sigma]) for t in (transforms, v2))
+    assert torch.equal(got, expected)
 
 
 def test_a_sample_of_any_structure(v2):

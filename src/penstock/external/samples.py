@@ -63,6 +63,8 @@ def _convert(data: Any, number_type: np.dtype | None, stream: Any) -> np.ndarray
         return np.asarray(data.detach() if getattr(data, "requires_grad", False) else data)
     if hasattr(data, "__dlpack__"):
         return np.from_dlpack(data)
+    if _is_buffer(data):
+        return np.asarray(data)
     try:
         array = np.asarray([np.asarray(d) if hasattr(d, "__array__") else d for d in data] if _is_list(data) else data)
     except ValueError as e:
@@ -115,6 +117,15 @@ def is_on_gpu(data: Any) -> bool:
 
 def _is_list(data: Any) -> bool:
     return isinstance(data, (list, tuple))
+
+
+def _is_buffer(data: Any) -> bool:
+    """Whether it is memory that knows the type of its elements, as a memoryview, a bytearray and an array.array do."""
+    try:
+        memoryview(data)
+    except TypeError:
+        return False
+    return True
 
 
 def layout_of(data: Any) -> str:

@@ -67,7 +67,7 @@ class _Mixing(Transform):
 
 
 def _mix(x: torch.Tensor, share: float) -> torch.Tensor:
-    return x.roll(1, 0).mul_(1.0 - share).add_(x.mul(share))
+    return x.roll(1, 0).mul_(1.0 - share).add_(x, alpha=share)
 
 
 class MixUp(_Mixing):
@@ -98,5 +98,5 @@ class CutMix(_Mixing):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         top, bottom, left, right = params["box"]
         out = inpt.clone()
-        out[..., top:bottom, left:right] = inpt.roll(1, 0)[..., top:bottom, left:right]
+        out[..., top:bottom, left:right] = inpt[..., top:bottom, left:right].roll(1, 0)
         return out

@@ -12,6 +12,7 @@ from PIL import Image
 from torch.nn.functional import conv2d
 from torch.nn.functional import pad as _pad
 
+from . import _bytes
 from ._annotations import with_annotations
 from .convert import pil_to_tensor, to_pil_image
 
@@ -39,9 +40,11 @@ def gaussian_blur(picture: Any, kernel_size: int | Sequence[int], sigma: Any = N
         return to_pil_image(gaussian_blur(pil_to_tensor(picture), sizes, values), picture.mode)
     if picture.numel() == 0:
         return picture
-    x = picture.reshape(-1, *picture.shape[-3:])
-    x = x if x.is_floating_point() else x.float()
-    across, down = (_weights(k, s, x.dtype, x.device) for k, s in zip(sizes, values))
+    dtype = picture.dtype if picture.is_floating_point() else torch.float32
+    across, down = (_weights(k, s, dtype, picture.device) for k, s in zip(sizes, values))
+    if _bytes.can_blur(picture, (sizes[0], sizes[1])):
+        return _bytes.blurred(picture, across, down)
+    x = picture.reshape(-1, *picture.shape[-3:]).to(dtype)
     channels = x.shape[1]
     kernel = (down[:, None] * across).expand(channels, 1, sizes[1], sizes[0])
     x = _pad(x, [sizes[0] // 2, sizes[0] // 2, sizes[1] // 2, sizes[1] // 2], mode="reflect")

@@ -190,6 +190,8 @@ def adjust_sharpness(picture: Any, sharpness_factor: float) -> Any:
     channels = _channels(picture, "adjust_sharpness")
     if picture.numel() == 0 or min(picture.shape[-2:]) <= 2:
         return picture
+    if _bytes.can_sharpen(picture):
+        return _bytes.mixed_with_smooth(picture, 5 / 13, 1 / 13, 1.0 - factor)
     out = picture.clone() if picture.is_floating_point() else picture.float()
     out = out.reshape(-1, *picture.shape[-3:])
     weights = torch.full((3, 3), 1 / 13, dtype=out.dtype, device=out.device)

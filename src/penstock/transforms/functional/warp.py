@@ -11,6 +11,7 @@ import torch
 from PIL import Image
 from torch.nn.functional import grid_sample
 
+from . import _bytes
 from ._annotations import with_annotations
 from .geometry import InterpolationMode, check_picture, get_size, name_of, pillow_fill, pillow_mode
 
@@ -176,6 +177,9 @@ def _sampled(x: torch.Tensor, grid: torch.Tensor, name: str, fill: Any) -> torch
     shape = (*x.shape[:-2], *grid.shape[1:3])
     if x.numel() == 0:
         return x.reshape(shape)
+    fits = x.shape[-1] * x.shape[-2] < 2**31
+    if name == "nearest" and x.dtype is torch.uint8 and x.device.type == "cpu" and fits:
+        return _bytes.at_places(x, grid, torch.tensor(values or [0.0]).round_().to(torch.uint8))
     four = x.reshape(-1, *x.shape[-3:])
     four = four if x.dtype == grid.dtype else four.to(grid.dtype)
     if values is not None:  # one more channel says how much of a pixel is there

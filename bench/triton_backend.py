@@ -128,7 +128,7 @@ def main() -> None:
         f"dynamic batches up to {BATCH}; decode, resize to 224 x 224, normalise, FP32 in the answer.",
         f"Requests/s: medians of {o.rounds} interleaved",
         f"runs of {o.seconds:g} s. Latency: at half the model's own requests/s, at random times. Written by",
-        "`bench/triton.py`.",
+        "`bench/triton_backend.py`.",
         "",
         "| | requests/s | times the best of Pillow | median latency, ms | p99, ms | p99 over median |",
         "|---|---|---|---|---|---|",
