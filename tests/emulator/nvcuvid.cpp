@@ -121,10 +121,14 @@ bool has_context() {
   return !driver<int (*)(void **)>("cuCtxGetCurrent")(&context) && context;
 }
 
+const char *name_of(int codec) {
+  return codec == cuvid::H264 ? "h264" : codec == cuvid::HEVC ? "hevc" : codec == cuvid::VP8 ? "vp8" : "vp9";
+}
+
 class ParserObject {
  public:
   explicit ParserObject(const cuvid::ParserCreation &c) : c_(c), ff_(*ffmpeg_of_process()) {
-    const Codec *codec = ff_.avcodec_find_decoder_by_name(c.codec == cuvid::H264 ? "h264" : "hevc");
+    const Codec *codec = ff_.avcodec_find_decoder_by_name(name_of(c.codec));
     context_ = ff_.avcodec_alloc_context3(codec);
     set_log_offset(context_, 100);
     ff_.av_opt_set_int(context_, "threads", 1, 0);
@@ -245,7 +249,10 @@ API int cuvidGetDecoderCaps(cuvid::Caps *c) {
   const char *text = getenv("PENSTOCK_EMULATED_NVDEC");
   const bool is_h264 = c->codec == cuvid::H264 && c->chroma == cuvid::C420 && c->bits_minus_8 == 0;
   const bool is_hevc = c->codec == cuvid::HEVC && (c->chroma == cuvid::C420 || c->chroma == cuvid::C444);
-  c->is_supported = ffmpeg_of_process() && !(text && !strcmp(text, "0")) && (is_h264 || is_hevc);
+  const bool is_vp8 = c->codec == cuvid::VP8 && c->chroma == cuvid::C420 && c->bits_minus_8 == 0;
+  const bool is_vp9 = c->codec == cuvid::VP9 && c->chroma == cuvid::C420;
+  const bool is_known = is_h264 || is_hevc || is_vp8 || is_vp9;
+  c->is_supported = ffmpeg_of_process() && !(text && !strcmp(text, "0")) && is_known;
   c->n_engines = 2, c->max_width = c->max_height = 4096, c->max_macroblocks = 65536;
   c->min_width = c->min_height = 32;
   return OK;

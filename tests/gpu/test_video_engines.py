@@ -5,6 +5,7 @@ import ctypes
 import gc
 import os
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from penstock import fn, pipeline_def, types
 from penstock.gpu import nvdec
 
 pytest.importorskip("av", reason="PyAV is not installed")
+import encoded_videos
 from encoded_videos import clip
 
 EMULATED = os.environ.get("PENSTOCK_TEST_GPU") != "1"
@@ -21,6 +23,7 @@ BY_ENGINES, BY_CPU = "video engines", "CPU (video)"
 MANY_B = (("bf", "3"), ("g", "8"))
 FULL = (("x264-params", "fullrange=on:colormatrix=bt709:chromaloc=1"),)
 OPEN = (("x265-params", "log-level=0:keyint=8:open-gop=1:bframes=3"),)
+HIDDEN = (("auto-alt-ref", "1"), ("lag-in-frames", "10"), ("g", "12"))  # pictures that are not shown
 WIDE = (("x265-params", "log-level=0:colormatrix=bt2020nc:chromaloc=2"),)
 
 
@@ -64,8 +67,12 @@ def compare(files, **arguments):
         {"codec": "libx265", "codec_options": WIDE, "pixels": "yuv420p10le"},
         {"codec": "libx265", "pixels": "yuv420p12le"},
         {"codec": "libx265", "pixels": "yuv444p"},
+        {"codec": "libvpx", "container": "webm", "codec_options": HIDDEN},
+        {"codec": "libvpx-vp9", "container": "webm", "codec_options": HIDDEN},
+        {"codec": "libvpx-vp9", "container": "mp4", "codec_options": (("g", "7"), ("color_range", "pc"))},
     ],
-    ids=["b", "matroska", "full", "interlaced", "vfr", "open", "10 bits", "12 bits", "444"],
+    ids=["b", "matroska", "full", "interlaced", "vfr", "open", "10 bits", "12 bits", "444"]
+    + ["VP8", "VP9", "VP9 full"],
 )
 @pytest.mark.parametrize(
     "arguments",
@@ -80,15 +87,24 @@ def test_pixels_are_those_of_the_cpu(made, arguments):
     assert compare([clip(size=SIZE, **made)], **arguments)[BY_ENGINES] >= 1
 
 
+def test_vp9_of_10_bits():
+    # PyAV's encoder makes 8 bits only: this is FFmpeg's test source, encoded by Debian's libvpx.
+    file = Path(__file__).with_name("vp9_10_bits.webm").read_bytes()
+    assert compare([file])[BY_ENGINES] >= 1
+    expected = encoded_videos.decoded(file).astype("i4")
+    assert np.abs(decoded([file], "mixed")[0][0] - expected).max() <= 1
+
+
 @pytest.mark.parametrize(
     "made",
     [
         {"pixels": "yuv420p10le"},
         {"pixels": "yuv444p"},
-        {"codec": "libvpx-vp9", "container": "webm"},
+        {"codec": "libvpx-vp9", "container": "webm", "pixels": "yuv444p"},
+        {"codec": "mpeg4"},
         {"size": (8, 8)},
     ],
-    ids=["10 bits", "444", "VP9", "small"],
+    ids=["10 bits", "444", "VP9 444", "MPEG-4", "small"],
 )
 def test_what_no_engine_decodes_the_cpu_does(made):
     by = compare([clip(**{"size": SIZE, **made})])
