@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -36,19 +37,23 @@ F driver(const char *name) {
   return (F)dlsym(library, name);
 }
 
-// The library that the process has loaded, by a part of its path.
-void *loaded(const char *part) {
-  FILE *maps = fopen("/proc/self/maps", "r");
-  char line[4096];
-  void *library = nullptr;
-  while (!library && maps && fgets(line, sizeof line, maps)) {
-    char *path = strchr(line, '/');
-    if (!path || !strstr(path, part)) continue;
-    path[strcspn(path, "\n")] = 0;
-    library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+// The paths of libraries that the process has loaded, by a part of their names.
+std::set<std::string> loaded(const char *part) {
+  std::ifstream maps("/proc/self/maps");
+  std::set<std::string> paths;
+  for (std::string line; std::getline(maps, line);) {
+    const size_t path = line.find('/');
+    if (path != line.npos && line.find(part, path) != line.npos) paths.insert(line.substr(path));
   }
-  if (maps) fclose(maps);
-  return library;
+  return paths;
+}
+void *handle_of(const std::string &path) { return dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD); }
+std::string folder_of(const std::string &path) { return path.substr(0, path.rfind('/') + 1); }
+
+// Whoever has loaded DALI has its FFmpeg, too, which has neither H.264 nor HEVC.
+bool has_codecs(void *codec) {
+  const auto find = (decltype(Functions::avcodec_find_decoder_by_name))dlsym(codec, "avcodec_find_decoder_by_name");
+  return find && find("h264") && find("hevc");
 }
 
 // Null until the process has loaded FFmpeg.
@@ -57,20 +62,22 @@ const Functions *ffmpeg_of_process() {
   static const Functions *found = nullptr;
   std::lock_guard<std::mutex> lock(mutex);
   if (found) return found;
-  found = [] {
-    void *util = loaded("/libavutil"), *codec = loaded("/libavcodec");
-    if (!util || !codec) return (Functions *)nullptr;
-    auto *f = new Functions{};
+  for (const std::string &codec_path : loaded("/libavcodec"))
+    for (const std::string &util_path : loaded("/libavutil")) {
+      void *util = handle_of(util_path), *codec = handle_of(codec_path);
+      if (folder_of(util_path) != folder_of(codec_path) || !util || !codec || !has_codecs(codec)) continue;
+      auto *f = new Functions{};
 #define FIND(library, name) f->name = (decltype(f->name))dlsym(library, #name)
-    FIND(codec, avcodec_find_decoder_by_name), FIND(codec, avcodec_alloc_context3), FIND(codec, avcodec_free_context);
-    FIND(codec, avcodec_open2), FIND(codec, avcodec_send_packet), FIND(codec, avcodec_receive_frame);
-    FIND(codec, av_packet_alloc), FIND(codec, av_packet_free), FIND(codec, av_packet_unref), FIND(codec, av_new_packet);
-    FIND(util, av_frame_alloc), FIND(util, av_frame_free), FIND(util, av_frame_unref), FIND(util, av_opt_set_int);
-    FIND(util, av_get_pix_fmt_name);
+      FIND(codec, avcodec_find_decoder_by_name), FIND(codec, avcodec_alloc_context3), FIND(codec, avcodec_free_context);
+      FIND(codec, avcodec_open2), FIND(codec, avcodec_send_packet), FIND(codec, avcodec_receive_frame);
+      FIND(codec, av_packet_alloc), FIND(codec, av_packet_free), FIND(codec, av_packet_unref);
+      FIND(codec, av_new_packet);
+      FIND(util, av_frame_alloc), FIND(util, av_frame_free), FIND(util, av_frame_unref), FIND(util, av_opt_set_int);
+      FIND(util, av_get_pix_fmt_name);
 #undef FIND
-    return f;
-  }();
-  return found;
+      return found = f;
+    }
+  return nullptr;
 }
 
 struct Picture {  // as FFmpeg has decoded it

@@ -12,6 +12,7 @@ import pytest
 
 from penstock import fn, pipeline_def, types
 from penstock.gpu import nvdec
+from penstock.operators.decode.gpu.sharing import Sharing
 
 pytest.importorskip("av", reason="PyAV is not installed")
 import encoded_videos
@@ -123,6 +124,21 @@ def test_a_damaged_video_is_the_only_bad_sample():
     (frames,), _ = decoded([good], "cpu")
     found, _ = decoded([good, bad], "mixed", on_error="skip")
     np.testing.assert_array_equal(found[0], frames)
+
+
+def test_what_the_cpu_decodes_beside_the_engines_is_the_same(monkeypatch):
+    monkeypatch.setattr(Sharing, "begin", lambda self, n: n // 2)
+    monkeypatch.setattr(Sharing, "end", lambda self, *times: None)
+    good, other = clip(size=SIZE), clip(size=SIZE, n=7)
+    bad = good[: len(good) // 2]
+    expected, _ = decoded([good, other, good, other], "cpu")
+    found, by = decoded([good, other, good, other], "mixed")
+    assert by[BY_ENGINES] >= 2 and by[BY_CPU] >= 2
+    for a, b in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(a, b)
+    found, _ = decoded([good, other, bad, good], "mixed", on_error="skip")
+    for a, b in zip([expected[0], expected[1], expected[0]], found, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("call", ["create", "decode", "map", "status"])
