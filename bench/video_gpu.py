@@ -178,7 +178,8 @@ MEMORY = "memory of 1,000 clips"
 
 def contenders(codec: str) -> list[str]:
     dali = [f"DALI, {how}" for how in DALIS] if codec != "VP9" else []
-    return [f"{codec}: {c}" for c in (OURS, *(ENGINES.format(n) for n in reversed(SESSIONS)), OUR_CPU, *dali)]
+    few, many = (ENGINES.format(n) for n in SESSIONS)
+    return [f"{codec}: {c}" for c in (OURS, many, *dali, OUR_CPU, few)]
 
 
 def measured(name: str, o: argparse.Namespace) -> dict[str, float]:
@@ -230,7 +231,8 @@ def main() -> None:
     kept = Path(o.folder, "results.json")
     found: dict[str, list[dict[str, float]]] = json.loads(kept.read_text()) if kept.exists() else {}
     todo = [name for k in range(o.rounds) for name in names if len(found.get(name, ())) <= k]
-    todo += [MEMORY] if o.only in ("", MEMORY) else []
+    if o.only in ("", MEMORY):
+        todo.insert(len(names), MEMORY)  # behind the first round
     failed: set[str] = set()
     for name in todo:
         if name in failed or time.perf_counter() - begin > o.limit:
