@@ -4,6 +4,8 @@
 import ctypes
 import gc
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -188,6 +190,25 @@ def test_nothing_stays_behind():
     compare([clip(size=SIZE)] * 5)
     gc.collect()
     assert library.emulated_video_live() == 0
+
+
+def test_another_ffmpeg_of_the_process_is_left_alone(tmp_path):
+    """As DALI's, which has neither H.264 nor HEVC: the emulated engines took whichever the process had loaded."""
+    emulated()
+    source = tmp_path / "none.c"
+    source.write_text("void *avcodec_find_decoder_by_name(const char *name) { return 0; }")
+    others = [str(tmp_path / f"lib{name}-other.so") for name in ("avcodec", "avutil")]
+    for other in others:
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", other, str(source)], check=True)
+    program = f"""
+import ctypes, av
+for other in {others}: ctypes.CDLL(other)
+import test_video_engines as t
+assert t.compare([t.clip(size=t.SIZE, n=4)])[t.BY_ENGINES] >= 1
+"""
+    paths = [Path(__file__).parents[1], Path(__file__).parent, *sys.path]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
 def test_readers_decode_by_engines():
