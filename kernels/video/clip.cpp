@@ -91,6 +91,7 @@ VideoIndex read_clip(Bytes file) {
 }
 
 void span_of_clip(const VideoIndex &index, const int32_t *frames, int64_t n, int64_t *begin, int64_t *end) {
+  constexpr int64_t kSparse = 8;  // packets for each frame that is wanted
   *begin = *end = 0;
   if (!n) return;
   int32_t first = INT32_MAX, last = 0;
@@ -98,6 +99,8 @@ void span_of_clip(const VideoIndex &index, const int32_t *frames, int64_t n, int
     const int32_t packet = index.shown[frames[i]];
     first = std::min(first, packet), last = std::max(last, packet);
   }
+  // Frames that lie far apart: whoever makes the clip reads what follows the first of them, group by group.
+  if (n > 1 && last - first > kSparse * n) last = first;
   // Without a look at the packets: those that say more are read by whoever makes the clip. What is shown first may need
   // an earlier key picture than what is decoded first.
   first = std::min(key_before(index, first), key_before(index, index.shown[frames[0]]));
