@@ -73,9 +73,10 @@ def compare(files, **arguments):
         {"codec": "libvpx", "container": "webm", "codec_options": HIDDEN},
         {"codec": "libvpx-vp9", "container": "webm", "codec_options": HIDDEN},
         {"codec": "libvpx-vp9", "container": "mp4", "codec_options": (("g", "7"), ("color_range", "pc"))},
+        {"codec": "libvpx-vp9", "container": "mp4", "codec_options": (("g", "7"), ("colorspace", "bt709"))},
     ],
     ids=["b", "matroska", "full", "interlaced", "vfr", "open", "10 bits", "12 bits", "444"]
-    + ["VP8", "VP9", "VP9 full"],
+    + ["VP8", "VP9", "VP9 full", "VP9 of BT.709"],
 )
 @pytest.mark.parametrize(
     "arguments",
