@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "read/video_clip.h"
 
+#include <algorithm>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "read/parser.h"
@@ -10,11 +10,13 @@
 
 namespace {
 
-// Packets in the span that was read are where they are. Others, before it, are read for themselves.
+constexpr int64_t kPiece = 256 << 10;  // read at once, as packets mostly lie one behind the other
+
+// Packets in the span that was read are where they are. Others are read by pieces.
 struct Reading : ClipBytes {
   Sample &sample;
-  const int64_t offset;  // of the span in the file
-  std::map<std::pair<int64_t, int64_t>, std::vector<uint8_t>> others;
+  const int64_t offset;                                 // of the span in the file
+  std::multimap<int64_t, std::vector<uint8_t>> others;  // pieces, by where they begin
   void *clip = nullptr;
 
   Reading(Sample &s, int64_t at) : sample(s), offset(at) {}
@@ -22,16 +24,16 @@ struct Reading : ClipBytes {
     const Part span = sample.parts[0];
     if (at >= offset && size <= span.size && at - offset <= span.size - size)
       return (const uint8_t *)span.data + (at - offset);
-    const auto [other, is_new] = others.try_emplace({at, size});
-    if (is_new) {
-      const int64_t length = sample.object_length(0);
-      if (at > length || size > length - at)
-        fail("a picture of %lld bytes at %lld lies beyond the end of the file (%lld bytes)", (long long)size,
-             (long long)at, (long long)length);
-      other->second.resize((size_t)size);
-      sample.read(0, at, size, other->second.data());
-    }
-    return other->second.data();
+    auto piece = others.upper_bound(at);
+    if (piece != others.begin() && (--piece)->first + (int64_t)piece->second.size() >= at + size)
+      return piece->second.data() + (at - piece->first);
+    const int64_t length = sample.object_length(0);
+    if (at > length || size > length - at)
+      fail("a picture of %lld bytes at %lld lies beyond the end of the file (%lld bytes)", (long long)size,
+           (long long)at, (long long)length);
+    std::vector<uint8_t> bytes((size_t)std::min(std::max(size, kPiece), length - at));
+    sample.read(0, at, (int64_t)bytes.size(), bytes.data());
+    return others.emplace(at, std::move(bytes))->second.data();
   }
   void *take(int64_t size) override { return clip = sample.take(size); }
 };

@@ -23,6 +23,13 @@ std::vector<std::pair<int32_t, int32_t>> packets_of(const VideoIndex &index, con
   return asked;
 }
 
+// The last key picture that is neither decoded nor shown after the packet.
+int32_t key_before(const VideoIndex &index, int32_t packet) {
+  int32_t key = packet;
+  while (key > 0 && !(index.packets[key].is_key && index.packets[key].pts <= index.packets[packet].pts)) key--;
+  return key;
+}
+
 // Everything but packets and frames.
 VideoIndex about(const VideoIndex &index) {
   VideoIndex same;
@@ -84,16 +91,22 @@ VideoIndex read_clip(Bytes file) {
 }
 
 void span_of_clip(const VideoIndex &index, const int32_t *frames, int64_t n, int64_t *begin, int64_t *end) {
-  // Without a look at the packets: those that say more are read by whoever makes the clip.
-  const std::vector<Run> runs = runs_of(packets_of(index, frames, n), index, [](int32_t) -> Bytes {
-    static const uint8_t nothing = 0;
-    return {&nothing, 0};
-  });
-  *begin = INT64_MAX, *end = 0;
-  for (const Run &run : runs)
-    for (int32_t i = run.begin; i < run.end; i++) {
-      *begin = std::min(*begin, index.packets[i].offset);
-      *end = std::max(*end, index.packets[i].offset + index.packets[i].size);
-    }
-  if (*begin > *end) *begin = *end;
+  constexpr int64_t kSparse = 8;  // packets for each frame that is wanted
+  *begin = *end = 0;
+  if (!n) return;
+  int32_t first = INT32_MAX, last = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const int32_t packet = index.shown[frames[i]];
+    first = std::min(first, packet), last = std::max(last, packet);
+  }
+  // Frames that lie far apart: whoever makes the clip reads what follows the first of them, group by group.
+  if (n > 1 && last - first > kSparse * n) last = first;
+  // Without a look at the packets: those that say more are read by whoever makes the clip. What is shown first may need
+  // an earlier key picture than what is decoded first.
+  first = std::min(key_before(index, first), key_before(index, index.shown[frames[0]]));
+  *begin = INT64_MAX;
+  for (int32_t i = first; i <= last; i++) {
+    *begin = std::min(*begin, index.packets[i].offset);
+    *end = std::max(*end, index.packets[i].offset + index.packets[i].size);
+  }
 }

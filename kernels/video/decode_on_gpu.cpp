@@ -13,6 +13,7 @@
 #include "video/frame_pixels.h"
 #include "video/h264.h"
 #include "video/runs.h"
+#include "video/vpx.h"
 
 namespace {
 
@@ -62,10 +63,10 @@ class Decoding {
     const int codec = codec_on_gpu(index_.codec);
     if (codec < 0) fail("video engines are not used for %s", index_.codec);
     find_wanted();
-    sets_ = parameter_sets(index_);
+    if (has_units(index_)) sets_ = parameter_sets(index_);
     const PacketReader read = packets_in(file_, index_);
     runs_ = runs_of(asked_, index_, read);
-    if (!runs_.empty()) format_ = format_of_stream(read);
+    if (!runs_.empty()) format_ = format_of_stream(codec, read);
     const Current current(engines_.context());
     const cuvid::Caps caps = engines_.caps(codec, format_);
     if (!caps.is_supported || format_.matrix == 0 || (format_.chroma != cuvid::C420 && format_.chroma != cuvid::C444))
@@ -91,7 +92,7 @@ class Decoding {
     return std::lower_bound(asked_.begin(), asked_.end(), std::make_pair((int32_t)packet, INT32_MIN));
   }
 
-  // The bytes of a packet for the parser, with start codes.
+  // The bytes of a packet for the parser, with start codes if it has units.
   const std::vector<uint8_t> &stream_of(int32_t i, const PacketReader &read, bool with_sets) {
     const Packet &p = index_.packets[i];
     Bytes bytes = read(i);
@@ -107,12 +108,18 @@ class Decoding {
     return stream_;
   }
 
+  StreamFormat format_of(int codec, Bytes begin) const {
+    if (codec == cuvid::VP8) return read_vp8_format(begin);
+    if (codec == cuvid::VP9) return read_vp9_format(begin);
+    return read_stream_format(index_, begin);
+  }
+
   // It is that of all runs: other parameter sets in between are left to the CPU.
-  StreamFormat format_of_stream(const PacketReader &read) {
+  StreamFormat format_of_stream(int codec, const PacketReader &read) {
     StreamFormat found;
     for (const Run &run : runs_) {
       const std::vector<uint8_t> &s = stream_of(run.begin, read, true);
-      const StreamFormat f = read_stream_format(index_, {s.data(), (int64_t)s.size()});
+      const StreamFormat f = format_of(codec, {s.data(), (int64_t)s.size()});
       if (&run != &runs_[0] && !(f == found)) fail("parameter sets that differ");
       found = f;
     }
@@ -163,7 +170,7 @@ class Decoding {
     if (wanted != asked_.end() && wanted->first == i) return false;
     const bool is_leading = index_.packets[i].pts < index_.packets[run.begin].pts;
     if (codec == cuvid::H264) return is_leading || !read_h264_packet(read(i), h264_length_size(index_)).is_reference;
-    return is_leading && is_skipped_leading(index_, read(i));
+    return codec == cuvid::HEVC && is_leading && is_skipped_leading(index_, read(i));
   }
 
   void parse(cuvid::Parser parser, uint64_t flags, const uint8_t *bytes, size_t size, int64_t time) {

@@ -26,24 +26,50 @@ ResampleArgs resample_args(const DecodeResizedArgs &a) {
   return r;
 }
 
-// Runs of rows of the window that count: from, to. Without antialiasing a smaller picture is made of some rows only.
-std::vector<std::pair<int64_t, int64_t>> rows_of(const ResampleArgs &a, int64_t rows, int64_t n) {
-  std::vector<bool> counts((size_t)rows, a.rule != DALI_RULE);
-  if (a.rule == DALI_RULE) {
-    const Taps &t = taps_for(1, resample_axis(a, 0), a.in_origin[0], rows, a.out_origin[0], n);
-    for (int y = 0; y < t.n; y++)
-      for (int k = 0; k < t.k; k++)
-        if (t.weights[(size_t)(y * t.stride + k)] != 0) counts[(size_t)(t.first[(size_t)y] + k)] = true;
+// Some rows of the output, from and to, and the rows of the window that they are made of.
+struct Band {
+  int64_t first, end, in_first, in_end;
+};
+
+// What is known of the rows of the window. Memory of a band stays in a core's cache from one step to the next.
+struct RowPlan {
+  std::vector<std::pair<int64_t, int64_t>> runs;  // that count: from, to
+  std::vector<Band> bands;
+  int64_t most = 0;  // rows of the window in a band
+};
+
+constexpr int64_t kBandBytes = 256 << 10;
+
+// Without antialiasing a smaller picture is made of some rows only.
+RowPlan plan_rows(const ResampleArgs &a, int64_t rows, int64_t line, int64_t n) {
+  if (a.rule != DALI_RULE) return {{{0, rows}}, {{0, n, 0, rows}}, rows};
+  RowPlan plan;
+  std::vector<bool> counts((size_t)rows);
+  const Taps &t = taps_for(1, resample_axis(a, 0), a.in_origin[0], rows, a.out_origin[0], n);
+  for (int64_t y = 0; y < t.n; y++) {
+    int64_t first = rows, end = 0;
+    for (int k = 0; k < t.k; k++) {
+      const int64_t row = t.first[(size_t)y] + k;
+      if (t.weights[(size_t)(y * t.stride + k)] == 0) continue;
+      counts[(size_t)row] = true, first = std::min(first, row), end = std::max(end, row + 1);
+    }
+    if (first >= end) first = t.first[(size_t)y], end = first + 1;  // all of it weighs nothing
+    Band *last = plan.bands.empty() ? nullptr : &plan.bands.back();
+    const int64_t from = last ? std::min(last->in_first, first) : 0, to = last ? std::max(last->in_end, end) : 0;
+    if (last && (to - from) * line <= kBandBytes)
+      *last = {last->first, y + 1, from, to};
+    else
+      plan.bands.push_back({y, y + 1, first, end});
   }
-  std::vector<std::pair<int64_t, int64_t>> runs;
+  for (const Band &b : plan.bands) plan.most = std::max(plan.most, b.in_end - b.in_first);
   for (int64_t y = 0; y < rows; y++) {
     if (!counts[(size_t)y]) continue;
-    if (!runs.empty() && runs.back().second == y)
-      runs.back().second++;
+    if (!plan.runs.empty() && plan.runs.back().second == y)
+      plan.runs.back().second++;
     else
-      runs.emplace_back(y, y + 1);
+      plan.runs.emplace_back(y, y + 1);
   }
-  return runs;
+  return plan;
 }
 
 Tensor tensor_of(void *data, int64_t height, int64_t width, int32_t dtype) {
@@ -59,28 +85,45 @@ void run(const Tensor *out, const Tensor *in, const DecodeResizedArgs &a, Scratc
   const int64_t size = height * width * 3 * (out->dtype == FLOAT ? (int64_t)sizeof(float) : 1);
   if (out->volume() == 0) return;
   const ResampleArgs resampling = resample_args(a);
-  const int64_t rows = a.window[0], columns = a.window[1];
-  uint8_t *const window = scratch.array<uint8_t>(rows * columns * 3, kWindowPart);
-  // What does not count is never looked at as a value, but may be multiplied by zero.
-  const auto runs = rows_of(resampling, rows, height);
-  if (runs.size() != 1 || runs[0] != std::make_pair((int64_t)0, rows)) memset(window, 0, (size_t)(rows * columns * 3));
-  const auto resize_to = [&](uint8_t *to) {
-    Tensor from = tensor_of(window, rows, columns, UINT8), resized = tensor_of(to, height, width, (int32_t)out->dtype);
-    char error[kErrorSize];
-    if (resample(&resized, &from, &resampling, &scratch, error)) fail("%s", error);
+  const int64_t columns = a.window[1], line = columns * 3, out_line = size / height;
+  const RowPlan plan = plan_rows(resampling, a.window[0], line, height);
+  uint8_t *const window = scratch.array<uint8_t>(plan.most * line, kWindowPart);
+  memset(window, 0, (size_t)(plan.most * line));  // rows that do not count may be multiplied by zero
+  // `make_rows(first, end, to)` makes rows of the window.
+  const auto resize_to = [&](uint8_t *to, const auto &make_rows) {
+    const Band *before = nullptr;
+    for (const Band &b : plan.bands) {
+      int64_t made = b.in_first;
+      if (before && before->in_first <= b.in_first && b.in_first < before->in_end) {
+        made = std::min(before->in_end, b.in_end);
+        memmove(window, window + (b.in_first - before->in_first) * line, (size_t)((made - b.in_first) * line));
+      }
+      make_rows(made, b.in_end, window + (made - b.in_first) * line);
+      before = &b;
+      ResampleArgs r = resampling;
+      r.in_origin[0] += b.in_first, r.out_origin[0] += b.first;
+      Tensor from = tensor_of(window, b.in_end - b.in_first, columns, UINT8);
+      Tensor resized = tensor_of(to + b.first * out_line, b.end - b.first, width, (int32_t)out->dtype);
+      char error[kErrorSize];
+      if (resample(&resized, &from, &r, &scratch, error)) fail("%s", error);
+    }
   };
   const VideoIndex &index = *(const VideoIndex *)a.index;
   give_frames(
       {in->as<uint8_t>(), in->volume()}, index, a.frames, out->shape[0], out->as<uint8_t>(), size,
       [&](uint8_t *to) {
-        fill_pixels(window, rows * columns, a.fill);
-        resize_to(to);
+        resize_to(
+            to, [&](int64_t first, int64_t end, uint8_t *rows) { fill_pixels(rows, (end - first) * columns, a.fill); });
       },
       [&](const Picture &picture, uint8_t *to) {
-        for (const auto &[first, end] : runs)
-          picture_to_pixels(picture, a.as_ycbcr, a.in_origin[0] + first, a.in_origin[1], end - first, columns,
-                            window + first * columns * 3, scratch);
-        resize_to(to);
+        resize_to(to, [&](int64_t first, int64_t end, uint8_t *rows) {
+          for (const auto &[run_first, run_end] : plan.runs) {
+            const int64_t y = std::max(first, run_first), n = std::min(end, run_end) - y;
+            if (n <= 0) continue;
+            picture_to_pixels(picture, a.as_ycbcr, a.in_origin[0] + y, a.in_origin[1], n, columns,
+                              rows + (y - first) * line, scratch);
+          }
+        });
       });
 }
 

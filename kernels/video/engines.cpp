@@ -29,8 +29,14 @@ Current::~Current() {
   driver.pop(&context);
 }
 
+// Those whose decoding is exact, so that pictures are the CPU's to the bit. MPEG-1, MPEG-2 and MPEG-4 leave the inverse
+// transform's rounding to the decoder.
 int codec_on_gpu(const char *name) {
-  return !strcmp(name, "h264") ? cuvid::H264 : !strcmp(name, "hevc") ? cuvid::HEVC : -1;
+  constexpr std::pair<const char *, int> kExact[] = {
+      {"h264", cuvid::H264}, {"hevc", cuvid::HEVC}, {"vp8", cuvid::VP8}, {"vp9", cuvid::VP9}};
+  for (const auto &[exact, codec] : kExact)
+    if (!strcmp(name, exact)) return codec;
+  return -1;
 }
 
 void Lane::close(const cuvid::Functions &f) {

@@ -187,7 +187,7 @@ std::vector<uint8_t> parameter_sets(const VideoIndex &index) {
 }
 
 void append_packet(const VideoIndex &index, Bytes packet, std::vector<uint8_t> &to) {
-  const int size_bytes = length_size(index);
+  const int size_bytes = has_units(index) ? length_size(index) : 0;
   if (!size_bytes) {
     to.insert(to.end(), packet.data, packet.data + packet.size);
     return;

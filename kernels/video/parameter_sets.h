@@ -23,7 +23,7 @@ bool has_units(const VideoIndex &index);
 // The parameter sets that the container has; empty if they lie in the stream.
 std::vector<uint8_t> parameter_sets(const VideoIndex &index);
 
-// Appends a packet. Fails if its units are longer than it.
+// Appends a packet; of codecs without units, as it is. Fails if its units are longer than it.
 void append_packet(const VideoIndex &index, Bytes packet, std::vector<uint8_t> &to);
 
 // What the sequence parameter sets in a stream with start codes say. Fails if there are none, or if they differ.

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -36,19 +37,23 @@ F driver(const char *name) {
   return (F)dlsym(library, name);
 }
 
-// The library that the process has loaded, by a part of its path.
-void *loaded(const char *part) {
-  FILE *maps = fopen("/proc/self/maps", "r");
-  char line[4096];
-  void *library = nullptr;
-  while (!library && maps && fgets(line, sizeof line, maps)) {
-    char *path = strchr(line, '/');
-    if (!path || !strstr(path, part)) continue;
-    path[strcspn(path, "\n")] = 0;
-    library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+// The paths of libraries that the process has loaded, by a part of their names.
+std::set<std::string> loaded(const char *part) {
+  std::ifstream maps("/proc/self/maps");
+  std::set<std::string> paths;
+  for (std::string line; std::getline(maps, line);) {
+    const size_t path = line.find('/');
+    if (path != line.npos && line.find(part, path) != line.npos) paths.insert(line.substr(path));
   }
-  if (maps) fclose(maps);
-  return library;
+  return paths;
+}
+void *handle_of(const std::string &path) { return dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD); }
+std::string folder_of(const std::string &path) { return path.substr(0, path.rfind('/') + 1); }
+
+// Whoever has loaded DALI has its FFmpeg, too, which has neither H.264 nor HEVC.
+bool has_codecs(void *codec) {
+  const auto find = (decltype(Functions::avcodec_find_decoder_by_name))dlsym(codec, "avcodec_find_decoder_by_name");
+  return find && find("h264") && find("hevc");
 }
 
 // Null until the process has loaded FFmpeg.
@@ -57,20 +62,22 @@ const Functions *ffmpeg_of_process() {
   static const Functions *found = nullptr;
   std::lock_guard<std::mutex> lock(mutex);
   if (found) return found;
-  found = [] {
-    void *util = loaded("/libavutil"), *codec = loaded("/libavcodec");
-    if (!util || !codec) return (Functions *)nullptr;
-    auto *f = new Functions{};
+  for (const std::string &codec_path : loaded("/libavcodec"))
+    for (const std::string &util_path : loaded("/libavutil")) {
+      void *util = handle_of(util_path), *codec = handle_of(codec_path);
+      if (folder_of(util_path) != folder_of(codec_path) || !util || !codec || !has_codecs(codec)) continue;
+      auto *f = new Functions{};
 #define FIND(library, name) f->name = (decltype(f->name))dlsym(library, #name)
-    FIND(codec, avcodec_find_decoder_by_name), FIND(codec, avcodec_alloc_context3), FIND(codec, avcodec_free_context);
-    FIND(codec, avcodec_open2), FIND(codec, avcodec_send_packet), FIND(codec, avcodec_receive_frame);
-    FIND(codec, av_packet_alloc), FIND(codec, av_packet_free), FIND(codec, av_packet_unref), FIND(codec, av_new_packet);
-    FIND(util, av_frame_alloc), FIND(util, av_frame_free), FIND(util, av_frame_unref), FIND(util, av_opt_set_int);
-    FIND(util, av_get_pix_fmt_name);
+      FIND(codec, avcodec_find_decoder_by_name), FIND(codec, avcodec_alloc_context3), FIND(codec, avcodec_free_context);
+      FIND(codec, avcodec_open2), FIND(codec, avcodec_send_packet), FIND(codec, avcodec_receive_frame);
+      FIND(codec, av_packet_alloc), FIND(codec, av_packet_free), FIND(codec, av_packet_unref);
+      FIND(codec, av_new_packet);
+      FIND(util, av_frame_alloc), FIND(util, av_frame_free), FIND(util, av_frame_unref), FIND(util, av_opt_set_int);
+      FIND(util, av_get_pix_fmt_name);
 #undef FIND
-    return f;
-  }();
-  return found;
+      return found = f;
+    }
+  return nullptr;
 }
 
 struct Picture {  // as FFmpeg has decoded it
@@ -121,10 +128,14 @@ bool has_context() {
   return !driver<int (*)(void **)>("cuCtxGetCurrent")(&context) && context;
 }
 
+const char *name_of(int codec) {
+  return codec == cuvid::H264 ? "h264" : codec == cuvid::HEVC ? "hevc" : codec == cuvid::VP8 ? "vp8" : "vp9";
+}
+
 class ParserObject {
  public:
   explicit ParserObject(const cuvid::ParserCreation &c) : c_(c), ff_(*ffmpeg_of_process()) {
-    const Codec *codec = ff_.avcodec_find_decoder_by_name(c.codec == cuvid::H264 ? "h264" : "hevc");
+    const Codec *codec = ff_.avcodec_find_decoder_by_name(name_of(c.codec));
     context_ = ff_.avcodec_alloc_context3(codec);
     set_log_offset(context_, 100);
     ff_.av_opt_set_int(context_, "threads", 1, 0);
@@ -245,7 +256,10 @@ API int cuvidGetDecoderCaps(cuvid::Caps *c) {
   const char *text = getenv("PENSTOCK_EMULATED_NVDEC");
   const bool is_h264 = c->codec == cuvid::H264 && c->chroma == cuvid::C420 && c->bits_minus_8 == 0;
   const bool is_hevc = c->codec == cuvid::HEVC && (c->chroma == cuvid::C420 || c->chroma == cuvid::C444);
-  c->is_supported = ffmpeg_of_process() && !(text && !strcmp(text, "0")) && (is_h264 || is_hevc);
+  const bool is_vp8 = c->codec == cuvid::VP8 && c->chroma == cuvid::C420 && c->bits_minus_8 == 0;
+  const bool is_vp9 = c->codec == cuvid::VP9 && c->chroma == cuvid::C420;
+  const bool is_known = is_h264 || is_hevc || is_vp8 || is_vp9;
+  c->is_supported = ffmpeg_of_process() && !(text && !strcmp(text, "0")) && is_known;
   c->n_engines = 2, c->max_width = c->max_height = 4096, c->max_macroblocks = 65536;
   c->min_width = c->min_height = 32;
   return OK;

@@ -4,15 +4,20 @@
 import ctypes
 import gc
 import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def, types
 from penstock.gpu import nvdec
+from penstock.operators.decode.gpu.sharing import Sharing
 
 pytest.importorskip("av", reason="PyAV is not installed")
+import encoded_videos
 from encoded_videos import clip
 
 EMULATED = os.environ.get("PENSTOCK_TEST_GPU") != "1"
@@ -21,6 +26,7 @@ BY_ENGINES, BY_CPU = "video engines", "CPU (video)"
 MANY_B = (("bf", "3"), ("g", "8"))
 FULL = (("x264-params", "fullrange=on:colormatrix=bt709:chromaloc=1"),)
 OPEN = (("x265-params", "log-level=0:keyint=8:open-gop=1:bframes=3"),)
+HIDDEN = (("auto-alt-ref", "1"), ("lag-in-frames", "10"), ("g", "12"))  # pictures that are not shown
 WIDE = (("x265-params", "log-level=0:colormatrix=bt2020nc:chromaloc=2"),)
 
 
@@ -64,8 +70,13 @@ def compare(files, **arguments):
         {"codec": "libx265", "codec_options": WIDE, "pixels": "yuv420p10le"},
         {"codec": "libx265", "pixels": "yuv420p12le"},
         {"codec": "libx265", "pixels": "yuv444p"},
+        {"codec": "libvpx", "container": "webm", "codec_options": HIDDEN},
+        {"codec": "libvpx-vp9", "container": "webm", "codec_options": HIDDEN},
+        {"codec": "libvpx-vp9", "container": "mp4", "codec_options": (("g", "7"), ("color_range", "pc"))},
+        {"codec": "libvpx-vp9", "container": "mp4", "codec_options": (("g", "7"), ("colorspace", "bt709"))},
     ],
-    ids=["b", "matroska", "full", "interlaced", "vfr", "open", "10 bits", "12 bits", "444"],
+    ids=["b", "matroska", "full", "interlaced", "vfr", "open", "10 bits", "12 bits", "444"]
+    + ["VP8", "VP9", "VP9 full", "VP9 of BT.709"],
 )
 @pytest.mark.parametrize(
     "arguments",
@@ -80,15 +91,24 @@ def test_pixels_are_those_of_the_cpu(made, arguments):
     assert compare([clip(size=SIZE, **made)], **arguments)[BY_ENGINES] >= 1
 
 
+def test_vp9_of_10_bits():
+    # PyAV's encoder makes 8 bits only: this is FFmpeg's test source, encoded by Debian's libvpx.
+    file = Path(__file__).with_name("vp9_10_bits.webm").read_bytes()
+    assert compare([file])[BY_ENGINES] >= 1
+    expected = encoded_videos.decoded(file).astype("i4")
+    assert np.abs(decoded([file], "mixed")[0][0] - expected).max() <= 1
+
+
 @pytest.mark.parametrize(
     "made",
     [
         {"pixels": "yuv420p10le"},
         {"pixels": "yuv444p"},
-        {"codec": "libvpx-vp9", "container": "webm"},
+        {"codec": "libvpx-vp9", "container": "webm", "pixels": "yuv444p"},
+        {"codec": "mpeg4"},
         {"size": (8, 8)},
     ],
-    ids=["10 bits", "444", "VP9", "small"],
+    ids=["10 bits", "444", "VP9 444", "MPEG-4", "small"],
 )
 def test_what_no_engine_decodes_the_cpu_does(made):
     by = compare([clip(**{"size": SIZE, **made})])
@@ -107,6 +127,21 @@ def test_a_damaged_video_is_the_only_bad_sample():
     (frames,), _ = decoded([good], "cpu")
     found, _ = decoded([good, bad], "mixed", on_error="skip")
     np.testing.assert_array_equal(found[0], frames)
+
+
+def test_what_the_cpu_decodes_beside_the_engines_is_the_same(monkeypatch):
+    monkeypatch.setattr(Sharing, "begin", lambda self, n: n // 2)
+    monkeypatch.setattr(Sharing, "end", lambda self, *times: None)
+    good, other = clip(size=SIZE), clip(size=SIZE, n=7)
+    bad = good[: len(good) // 2]
+    expected, _ = decoded([good, other, good, other], "cpu")
+    found, by = decoded([good, other, good, other], "mixed")
+    assert by[BY_ENGINES] >= 2 and by[BY_CPU] >= 2
+    for a, b in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(a, b)
+    found, _ = decoded([good, other, bad, good], "mixed", on_error="skip")
+    for a, b in zip([expected[0], expected[1], expected[0]], found, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("call", ["create", "decode", "map", "status"])
@@ -156,6 +191,25 @@ def test_nothing_stays_behind():
     compare([clip(size=SIZE)] * 5)
     gc.collect()
     assert library.emulated_video_live() == 0
+
+
+def test_another_ffmpeg_of_the_process_is_left_alone(tmp_path):
+    """As DALI's, which has neither H.264 nor HEVC: the emulated engines took whichever the process had loaded."""
+    emulated()
+    source = tmp_path / "none.c"
+    source.write_text("void *avcodec_find_decoder_by_name(const char *name) { return 0; }")
+    others = [str(tmp_path / f"lib{name}-other.so") for name in ("avcodec", "avutil")]
+    for other in others:
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", other, str(source)], check=True)
+    program = f"""
+import ctypes, av
+for other in {others}: ctypes.CDLL(other)
+import test_video_engines as t
+assert t.compare([t.clip(size=t.SIZE, n=4)])[t.BY_ENGINES] >= 1
+"""
+    paths = [Path(__file__).parents[1], Path(__file__).parent, *sys.path]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
 def test_readers_decode_by_engines():

@@ -40,7 +40,10 @@ _CAPS = np.dtype(
     [("codec", "i4"), ("chroma", "i4"), ("bits_minus_8", "u4"), ("zero", "u4", 3), ("supported", "u1")]
     + [("engines", "u1"), ("surfaces", "u2"), ("max_width", "u4"), ("max_height", "u4"), ("more", "u4", 13)]
 )
-_KINDS = (("H.264", 4, 8), ("HEVC", 8, 8), ("HEVC 10 bit", 8, 10))  # cudaVideoCodec, bits; of 4:2:0
+_KINDS = (  # cudaVideoCodec, bits; of 4:2:0
+    *(("H.264", 4, 8), ("HEVC", 8, 8), ("HEVC 10 bit", 8, 10)),
+    *(("VP8", 9, 8), ("VP9", 10, 8), ("VP9 10 bit", 10, 10)),
+)
 _420 = 1
 # Of a system's folders, where containers find them without the loader's knowing.
 _FOLDERS = ("", "/usr/local/nvidia/lib64/", "/usr/lib/x86_64-linux-gnu/", "/usr/lib64/", "/usr/lib/aarch64-linux-gnu/")
@@ -92,7 +95,7 @@ class VideoEngines:
         device = session.device
         engines = max(decodes(device).values(), default=0)
         if not engines:
-            raise EngineMissing(f"{device.name} has no video engine that is used (H.264, HEVC)")
+            raise EngineMissing(f"{device.name} has no video engine that is used (H.264, HEVC, VP8, VP9)")
         lanes = min(_LANES_OF_AN_ENGINE * engines, _MOST_LANES)
         table = (_P * len(_FUNCTIONS))(*(ctypes.cast(getattr(library(), name), _P).value for name in _FUNCTIONS))
         self._pool = kernels.Pool(lanes)

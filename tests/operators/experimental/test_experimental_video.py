@@ -7,6 +7,8 @@ import pytest
 from encoded_videos import clip
 from optional_packages import needs
 from penstock import PipelineError, fn, pipeline_def
+from penstock.operators.read._file_names import FileNames
+from penstock.operators.read._videos import Videos
 
 pytestmark = needs("av")
 
@@ -130,6 +132,19 @@ def test_uniform_samples(folder, length):
     want = [int(np.floor(19 * k / max(length - 1, 1) + 0.5)) for k in range(length)]
     assert numbers.tolist() == want
     np.testing.assert_array_equal(frames, whole(path)[want])
+
+
+def test_frames_that_lie_far_apart(tmp_path):
+    """What lies between their groups of pictures is not read: the span is that of the first, others come by pieces."""
+    path = tmp_path / "long.mp4"
+    path.write_bytes(clip(n=200, size=(192, 256), codec_options=(("g", "10"), ("crf", "2"))))
+    ((frames,),) = epoch(filenames=[str(path)], sequence_length=4, uniform_sample=True)
+    np.testing.assert_array_equal(frames, whole(str(path))[[0, 66, 133, 199]])
+    videos = Videos(FileNames("", [[os.fsencode(path)]]))
+    file, dense, far = np.zeros(1, "i8"), np.int32([[60, 61, 62, 63]]), np.int32([[60, 90, 133, 199]])
+    (dense_at,), (dense_size,) = videos.spans(file, dense)
+    (far_at,), (far_size,) = videos.spans(file, far)
+    assert dense_at == far_at and 0 < far_size <= dense_size < path.stat().st_size / 10
 
 
 def test_labels_and_folders(folder):

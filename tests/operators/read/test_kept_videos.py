@@ -37,6 +37,7 @@ def files(tmp_path):
         "b.mkv": clip(container="matroska", n=12),
         "bad.mp4": b"no video at all",
         "c.mp4": clip(times=(0, 70, 100, 310, 330, 500), n=6),
+        "days.mkv": clip(container="matroska", times=(0, 100, 3_000_000_000, 3_000_000_100), n=4),  # not 32 bits
     }
     for name, data in made.items():
         (tmp_path / name).write_bytes(data)
@@ -121,4 +122,4 @@ def test_progress_is_told(cache, files, monkeypatch, capfd):
     monkeypatch.setattr(_videos, "_AT_ONCE", 2)
     epoch(files, on_error="skip")
     told = capfd.readouterr().err
-    assert "looking for videos: 2 of 4 files" in told and "4 of 4 files" in told
+    assert "looking for videos: 2 of 5 files" in told and "5 of 5 files" in told

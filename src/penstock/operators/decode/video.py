@@ -36,8 +36,8 @@ class Video(Operator):
 
     FFmpeg does the decoding: that of `pip install penstock[video]`, the system's, or that in the folder
     PENSTOCK_FFMPEG. ImportError if there is none.
-    With device="mixed" the GPU's video engines decode what they can (H.264 and HEVC, as far as the GPU has them), and
-    their frames never pass the CPU. What they don't decode the CPU does, and frames are copied.
+    With device="mixed" the GPU's video engines decode what they can (H.264, HEVC, VP8 and VP9, as far as the GPU has
+    them), and their frames never pass the CPU. What they don't decode the CPU does, and frames are copied.
     A damaged file is an error of its sample; the pipeline's `on_error` decides what follows.
 
     >>> from penstock import fn, pipeline_def

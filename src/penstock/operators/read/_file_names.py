@@ -47,6 +47,8 @@ class FileNames:
 
     def full_paths(self) -> list[str]:
         root, names = os.fsdecode(self.root[:-1].tobytes()), os.fsdecode(self.text.tobytes()).split("\0")[: len(self)]
+        if not self.has_urls:
+            return [os.path.join(root, name) for name in names] if root else names
         return [name if storage.is_url(name) else os.path.join(root, name) for name in names]
 
     def _name(self, index: int) -> str:

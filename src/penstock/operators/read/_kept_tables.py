@@ -25,11 +25,8 @@ def kept(kind: str, paths: str | Sequence[str], scan: Callable[[], dict[str, np.
     tells apart the scans that a file may be given to. Raises OSError if there is no such file."""
     import hashlib  # here, as `import penstock` has to be quick
 
-    identity = f"{_VERSION}\0{kind}"
-    for path in [paths] if isinstance(paths, str) else paths:
-        version = storage.version(path)
-        identity += f"\0{storage.absolute(path)}\0{version.size}\0{version.tag}"
-    name = os.path.join(folder(), hashlib.sha256(os.fsencode(identity)).hexdigest()[:32] + ".npz")
+    identity = os.fsencode(f"{_VERSION}\0{kind}\0") + _versions([paths] if isinstance(paths, str) else paths)
+    name = os.path.join(folder(), hashlib.sha256(identity).hexdigest()[:32] + ".npz")
     table = array_files.load(name)
     if table is not None:
         return table
@@ -38,3 +35,13 @@ def kept(kind: str, paths: str | Sequence[str], scan: Callable[[], dict[str, np.
     if time.perf_counter() - begin >= _WORTH_IT_S:
         array_files.keep(name, table)
     return table
+
+
+def _versions(paths: Sequence[str]) -> bytes:
+    """Paths, sizes and times of change, or ETags."""
+    text = "\0".join((os.getcwd(), *paths))
+    if "://" not in text:  # there may be very many
+        found = [(info.st_size, info.st_mtime_ns) for info in map(os.stat, paths)]
+        return os.fsencode(text) + np.array(found, "i8").tobytes()
+    versions = (storage.version(path) for path in paths)
+    return os.fsencode("\0".join((*map(storage.absolute, paths), *(f"{v.size}\0{v.tag}" for v in versions))))

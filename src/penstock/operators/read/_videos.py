@@ -40,7 +40,7 @@ class Videos:
         self._close.atexit = False  # native threads may be reading by it until the very end
         self._is_known = False
         try:
-            packed = kept("videos 2", names.full_paths(), self._scanned)["indices"]
+            packed = kept("videos 3", names.full_paths(), self._scanned)["indices"]
             if not self._is_known and not self._unpack(packed):
                 self._scan()
         except OSError:  # of some there is no size or time of change
