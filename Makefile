@@ -37,11 +37,11 @@ CMAKE := $(VENV)/bin/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/
   -DPython_EXECUTABLE=$(abspath $(PY)) $(if $(CCACHE),-DCMAKE_CXX_COMPILER_LAUNCHER=$(CCACHE))
 C_FILES := $(shell find kernels tools tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.c' 2>/dev/null)
 
-.PHONY: help demo test frameworks frameworks-tf frameworks-paddle check lint format build conformance bench fuzz soak gpu-test gpu-sanitize wheel sdist stubs notebooks site clean
+.PHONY: help demo arm free-threaded release test frameworks frameworks-tf frameworks-paddle check lint format build conformance bench fuzz soak gpu-test gpu-sanitize wheel sdist stubs notebooks site clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets (the default)
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: build ## run the main job on examples/data; writes a contact sheet
 	@$(PY) examples/demo.py
@@ -130,6 +130,19 @@ sdist: $(VENV)/.core $(VENV)/.sdist $(VENV)/.test ## build dist/penstock-*.tar.g
 	  --no-build-isolation -w build/sdist .
 	$(PY) -m pytest -q tests/test_wheel.py
 
+arm: build $(VENV)/.test ## compile the loops in NEON for 64-bit ARM and compare them with AVX2's in QEMU (ALL=1: kernels, decoders, operators)
+	@sh tools/system_packages.sh $(PYTHON) g++-aarch64-linux-gnu qemu-user
+	$(PY) -m pytest -q tests/arm
+	$(if $(ALL),sh tools/arm_test.sh)
+
+free-threaded: build $(VENV)/.threads ## the tests of threads, pipelines and executors, for PYTHON=python3.13t or python3.14t
+	$(PY) -m pytest -q tests/test_free_threading.py tests/core tests/exec tests/pipeline tests/tensors -m "not slow" --every $(or $(EVERY),3)
+
+release: $(VENV)/.core $(VENV)/.wheel ## check and build the release VERSION=0.2.0; PUBLISH=1 also signs and uploads it
+	@sh tools/system_packages.sh $(PYTHON) nasm patch g++-aarch64-linux-gnu
+	$(if $(PUBLISH),$(PIP) sigstore twine)
+	$(PY) tools/release.py $(VERSION) $(if $(PUBLISH),--publish)
+
 stubs: $(VENV)/.core ## write the stubs of fn and ops (`make build` does so, too)
 	$(PY) tools/stubs.py
 
@@ -170,6 +183,11 @@ $(VENV)/.beside-%: pyproject.toml Makefile | $(VENV)/.core
 	@$(PY) tools/requirements.py project test typing >$(VENV)/$*/requirements.txt
 	@$(VENV)/$*/bin/python -m pip install -q --no-compile -r $(VENV)/$*/requirements.txt $(if $(filter tf,$*),$(TF),$(PADDLE))
 	@echo $(abspath src) >$$($(VENV)/$*/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/penstock.pth
+	@touch $@
+
+# Not all that `test` needs exists for a Python without the GIL.
+$(VENV)/.threads: pyproject.toml Makefile | $(VENV)/.core
+	@$(PIP) pytest hypothesis scipy pillow
 	@touch $@
 
 $(VENV)/.beside-site: pyproject.toml | $(VENV)/.core

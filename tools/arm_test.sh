@@ -1,49 +1,71 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds the library for 64-bit ARM on an x86-64 Debian, and runs tests there on an emulated processor (QEMU).
-#   tools/arm_test.sh [tests...]        about half an hour for all operators; needs root for apt
+# Builds the library for 64-bit ARM on an x86-64 Debian or Ubuntu, and runs tests there on an emulated processor (QEMU).
+#   tools/arm_test.sh [arguments of pytest]      without any: the kernels, the decoders and a tenth of the operators
+# Nothing of the other architecture is installed: packages are unpacked into build/arm/root. It needs the programs
+# aarch64-linux-gnu-g++ and qemu-aarch64 (g++-aarch64-linux-gnu and qemu-user), and Debian's apt for the rest.
+# Most of the time goes into compiling the library, a quarter of an hour of one core; ccache helps.
 set -eu
 cd "$(dirname "$0")/.."
-tests=${*:-tests/operators/color tests/operators/decode tests/operators/geometry}
+PYTHON=${PYTHON:-.venv/bin/python}
 out=$PWD/build/arm
 root=$out/root
-arch=aarch64-linux-gnu
-version=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+triple=aarch64-linux-gnu
+lib=$root/usr/lib/$triple
+mirror=${MIRROR:-http://deb.debian.org}
+# Of this Debian, whose Python and codecs the packages for ARM have too; another system takes Debian 12's.
+suite=$(. /etc/os-release && [ "$ID" = debian ] && echo "$VERSION_CODENAME" || echo bookworm)
 
-dpkg --add-architecture arm64
-apt-get update -qq
-apt-get install -y -qq --no-install-recommends g++-$arch qemu-user-static cmake ninja-build unzip libjpeg62-turbo-dev:arm64 \
-  libpng-dev:arm64 libtiff-dev:arm64 libwebp-dev:arm64 libopenjp2-7-dev:arm64 libsndfile1-dev:arm64 libzstd-dev:arm64
+# Lists, downloads and state of a package manager of its own.
+apt="apt-get -q -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o APT::Sandbox::User=root -o Dir::State=$out/apt
+  -o Dir::State::status=$out/apt/status -o Dir::Cache=$out/apt -o Dir::Etc::SourceList=$out/apt/sources.list
+  -o Dir::Etc::SourceParts=/dev/null"
+if [ ! -f "$out/unpacked" ]; then
+  mkdir -p "$root" "$out/apt/lists/partial" "$out/apt/archives/partial" "$out/wheels"
+  : >"$out/apt/status"
+  keys=/usr/share/keyrings/debian-archive-keyring.gpg # elsewhere the package debian-archive-keyring brings it
+  echo "deb $([ -f $keys ] && echo "[signed-by=$keys] ")$mirror/debian $suite main" >"$out/apt/sources.list"
+  $apt update >/dev/null
+  # The packages and what they need, but for maintainers' scripts, which are not run.
+  packages=$($apt install -s --no-install-recommends python3-minimal libpython3-stdlib libjpeg-dev libpng-dev libtiff-dev \
+    libwebp-dev libopenjp2-7-dev libsndfile1-dev libzstd-dev libstdc++6 libgomp1 libgfortran5 | awk '/^Inst/ {print $2}')
+  (cd "$out/apt/archives" && $apt download $packages >/dev/null)
+  for deb in "$out"/apt/archives/*.deb; do
+    case $deb in
+      *libc6-dev* | *linux-libc-dev* | *gcc* | *libstdc++-*-dev*) ;; # the cross compiler brings its own
+      *) dpkg-deb -x "$deb" "$root" ;;
+    esac
+  done
+  touch "$out/unpacked"
+fi
+python=$(basename "$(ls "$root"/usr/bin/python3.* | head -1)")
 
-lib=/usr/lib/$arch
-cmake -S . -B "$out" -G Ninja -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
-  -DCMAKE_CXX_COMPILER=$arch-g++ -DCMAKE_LIBRARY_ARCHITECTURE=$arch -DLIBRARY_FOLDER="$out/penstock" \
-  -DJPEG_LIBRARY=$lib/libjpeg.so -DPNG_LIBRARY=$lib/libpng.so -DTIFF_LIBRARY=$lib/libtiff.so -DZLIB_LIBRARY=$lib/libz.so \
-  -DWEBP_LIBRARY=$lib/libwebp.so -DOPENJPEG_LIBRARY=$lib/libopenjp2.so -DSNDFILE_LIBRARY=$lib/libsndfile.so \
-  -DZSTD_LIBRARY=$lib/libzstd.so
-ninja -C "$out" penstock
+cmake=$(dirname "$PYTHON")/cmake
+"$cmake" -S . -B "$out/built" -G Ninja -DCMAKE_MAKE_PROGRAM="$(cd "$(dirname "$PYTHON")" && pwd)/ninja" \
+  -DPython_EXECUTABLE="$(command -v "$PYTHON")" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+  -DCMAKE_CXX_COMPILER=$triple-g++ -DCMAKE_LIBRARY_ARCHITECTURE=$triple -DLIBRARY_FOLDER="$out/penstock" \
+  -DCMAKE_FIND_ROOT_PATH="$root" -DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY -DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY \
+  -DOPENJPEG_INCLUDE_DIR="$(ls -d "$root"/usr/include/openjpeg-* | tail -1)" -DCMAKE_SHARED_LINKER_FLAGS="-Wl,-rpath-link,$lib" \
+  -DCMAKE_CXX_FLAGS="-isystem $root/usr/include/$triple -isystem $root/usr/include" \
+  $(command -v ccache >/dev/null && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache) >"$out/configure.log"
+"$(dirname "$PYTHON")/ninja" -C "$out/built" --quiet penstock
 
-# Python and the libraries it needs are unpacked only: nothing of theirs is run while they are installed.
-mkdir -p "$root" "$out/debs" "$out/wheels"
-chmod 777 "$out/debs"
-packages=$(apt-get install -s -o Dir::State::status=/dev/null -o APT::Architecture=arm64 -o APT::Architectures=arm64 \
-  --no-install-recommends "python$version-minimal" "libpython$version-stdlib" libjpeg62-turbo libpng16-16 libtiff6 libwebp7 \
-  libopenjp2-7 libsndfile1 libzstd1 libstdc++6 libgomp1 libgfortran5 | awk '/^Inst/ {print $2}')
-for p in $packages; do (cd "$out/debs" && apt-get download -qq "$p:arm64" 2>/dev/null) || true; done  # some have no code
-for d in "$out"/debs/*.deb; do dpkg -x "$d" "$root"; done
-platforms=$(for p in manylinux2014 manylinux_2_17 manylinux_2_27 manylinux_2_28; do printf -- '--platform %s_aarch64 ' $p; done)
-# shellcheck disable=SC2086
-python3 -m pip download -q --only-binary=:all: --python-version "$version" --implementation cp $platforms \
-  -d "$out/wheels" numpy scipy pytest hypothesis pillow soundfile
-for w in "$out"/wheels/*.whl; do unzip -q -o "$w" -d "$out/site"; done
+if [ ! -d "$out/site" ]; then
+  version=${python#python}
+  platforms=$(for p in manylinux2014 manylinux_2_17 manylinux_2_27 manylinux_2_28; do printf -- '--platform %s_aarch64 ' $p; done)
+  # shellcheck disable=SC2086
+  "$PYTHON" -m pip download -q --only-binary=:all: --python-version "$version" --implementation cp $platforms \
+    -d "$out/wheels" numpy scipy pytest hypothesis pillow soundfile
+  for w in "$out"/wheels/*.whl; do "$PYTHON" -m zipfile -e "$w" "$out/site"; done
+fi
 
 # The package with this library instead of the one of this processor.
 rm -rf "$out/tree" && mkdir -p "$out/tree"
-cp -r src tests kernels examples pyproject.toml "$out/tree"
+cp -r src tests kernels examples pyproject.toml tools "$out/tree"
 cp "$out/penstock/libpenstock.so" "$out/tree/src/penstock/"
 cd "$out/tree"
-# No GPU is emulated beside the processor.
-# shellcheck disable=SC2086
-exec qemu-aarch64-static -L "$root" -E PENSTOCK_TEST_GPU=1 -E PYTHONPATH="$out/site:$out/tree/src" \
-  -E LD_LIBRARY_PATH="$root/usr/lib/$arch:$root/lib/$arch" "$root/usr/bin/python$version" \
-  -m pytest -q -p no:cacheprovider -k "not gpu and not fork and not spawn" $tests
+[ $# -gt 0 ] || set -- --every 10 tests/kernels tests/operators
+# No GPU is emulated beside the processor; processes are not started in emulated ones.
+exec qemu-aarch64 -L "$root" -E PENSTOCK_TEST_GPU=1 -E PYTHONPATH="$out/site:$out/tree/src" \
+  -E LD_LIBRARY_PATH="$lib:$root/lib/$triple" "$root/usr/bin/$python" \
+  -m pytest -q -p no:cacheprovider -k "not gpu and not fork and not spawn" "$@"

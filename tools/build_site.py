@@ -50,10 +50,11 @@ SECTIONS = {
         "docs/many_gpus.md",
         "docs/production.md",
         "docs/workers.md",
+        "docs/plugins.md",
     ],
     "Guide": ["docs/guide.md"],
     "Reference": ["reference/index.md", "docs/sources.md", "docs/torchvision.md", "docs/conformance.md"],
-    "Running it": ["SECURITY.md", "CHANGELOG.md"],
+    "Running it": ["docs/releases.md", "SECURITY.md", "CHANGELOG.md"],
     "Behind it": ["docs/benchmarks.md", "docs/scaling.md", "docs/decisions/README.md", "CONTRIBUTING.md"],
 }
 # Other pages, and the names that some have on the site.

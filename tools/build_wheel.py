@@ -91,6 +91,8 @@ def main(arch: str = platform.machine()) -> None:
     prefix = codecs.build_all(arch, ROOT / "build" / "codecs")
     compiler = codecs.Compiler(arch, ROOT / "build" / "codecs")
     defines = {"CODECS": str(prefix), "CMAKE_CXX_CREATE_SHARED_LIBRARY": compiler.shared_library_rule()}
+    # The name that `make build` calls it by: ccache tells compilers apart by their names.
+    defines["CMAKE_CXX_COMPILER"] = os.environ.get("CXX", "c++")
     if shutil.which("ccache"):
         defines["CMAKE_CXX_COMPILER_LAUNCHER"] = "ccache"
     if arch != platform.machine():

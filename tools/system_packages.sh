@@ -38,6 +38,7 @@ fi
 for package in "$@"; do
   case $package in
     g++-*) command=${package#g++-}-g++ ;;
+    qemu-user) command=qemu-aarch64 ;;
     *) command=$package ;;
   esac
   need "$package" command -v "$command"

@@ -4,6 +4,8 @@
 #include <cstring>
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include "color/planes.h"
@@ -13,6 +15,48 @@ using Pixels = uint8_t *__restrict;
 using ConstPixels = const uint8_t *__restrict;
 
 // BGR is RGB with the outer planes exchanged: `swap` says so.
+#if defined(__aarch64__)
+// Three channels of sixteen pixels, as four vectors of floats each.
+struct SixteenPixels {
+  float32x4_t c[3][4];
+};
+
+static inline SixteenPixels load_sixteen(const uint8_t *in) {
+  constexpr uint8_t z = 255;  // a zero
+  const uint8x16_t order = {0, z, z, z, 1, z, z, z, 2, z, z, z, 3, z, z, z};
+  const uint8x16x3_t bytes = vld3q_u8(in);
+  SixteenPixels found;
+  for (int c = 0; c < 3; c++)
+    for (int q = 0; q < 4; q++) {
+      // An index of 255 stays out of range.
+      const uint8x16_t at = vqaddq_u8(order, vdupq_n_u8((uint8_t)(4 * q)));
+      found.c[c][q] = vcvtq_f32_u32(vreinterpretq_u32_u8(vqtbl1q_u8(bytes.val[c], at)));
+    }
+  return found;
+}
+
+// As saturate<uint8_t>.
+static inline uint8x16_t saturated(const float32x4_t x[4]) {
+  uint32x4_t w[4];
+  for (int q = 0; q < 4; q++) w[q] = vcvtq_u32_f32(x[q] + 0.49999997f);
+  const uint16x8_t low = vqmovn_high_u32(vqmovn_u32(w[0]), w[1]), high = vqmovn_high_u32(vqmovn_u32(w[2]), w[3]);
+  return vqmovn_high_u16(vqmovn_u16(low), high);
+}
+
+// Sixteen pixels at a time by f(three inputs, three outputs); gives how many.
+template <class F>
+static int64_t by_sixteen(uint8_t *out, const uint8_t *in, int64_t n_pixels, F f) {
+  int64_t i = 0;
+  for (; i + 16 <= n_pixels; i += 16) {
+    const SixteenPixels x = load_sixteen(in + 3 * i);
+    SixteenPixels y;
+    for (int q = 0; q < 4; q++) f(x.c[0][q], x.c[1][q], x.c[2][q], y.c[0][q], y.c[1][q], y.c[2][q]);
+    vst3q_u8(out + 3 * i, uint8x16x3_t{{saturated(y.c[0]), saturated(y.c[1]), saturated(y.c[2])}});
+  }
+  return i;
+}
+#endif
+
 CLONES static void rgb_ycbcr(Pixels out, ConstPixels in, int64_t n_pixels, bool swap) {
   Planes<uint8_t> from, to;
   const uint8_t *red = swap ? from.c : from.a, *blue = swap ? from.a : from.c;
@@ -21,9 +65,9 @@ CLONES static void rgb_ycbcr(Pixels out, ConstPixels in, int64_t n_pixels, bool 
         from.load(in + 3 * first, n);
         for (int i = 0; i < n; i++) {
           float r = red[i], g = from.b[i], b = blue[i];
-          to.a[i] = rgb_to_y(r, g, b);
-          to.b[i] = rgb_to_cb(r, g, b);
-          to.c[i] = rgb_to_cr(r, g, b);
+          to.a[i] = saturate<uint8_t>(rgb_to_y(r, g, b));
+          to.b[i] = saturate<uint8_t>(rgb_to_cb(r, g, b));
+          to.c[i] = saturate<uint8_t>(rgb_to_cr(r, g, b));
         }
         to.store(out + 3 * first, n);
       });
@@ -37,9 +81,9 @@ CLONES static void ycbcr_rgb(Pixels out, ConstPixels in, int64_t n_pixels, bool 
         from.load(in + 3 * first, n);
         for (int i = 0; i < n; i++) {
           float y = from.a[i], cb = from.b[i], cr = from.c[i];
-          red[i] = ycbcr_to_r(y, cb, cr);
-          to.b[i] = ycbcr_to_g(y, cb, cr);
-          blue[i] = ycbcr_to_b(y, cb, cr);
+          red[i] = saturate<uint8_t>(ycbcr_to_r(y, cb, cr));
+          to.b[i] = saturate<uint8_t>(ycbcr_to_g(y, cb, cr));
+          blue[i] = saturate<uint8_t>(ycbcr_to_b(y, cb, cr));
         }
         to.store(out + 3 * first, n);
       });
@@ -74,8 +118,37 @@ __attribute__((target("avx2"))) static void rgb_gray_avx2(uint8_t *out, const ui
   }
   for (; i < n_pixels; i++) out[i] = rgb_to_gray(in[3 * i + 2 * swap], in[3 * i + 1], in[3 * i + 2 - 2 * swap]);
 }
+#elif defined(__aarch64__)
+// As rgb_to_gray, sixteen pixels at a time.
+static void rgb_gray_neon(uint8_t *out, const uint8_t *in, int64_t n_pixels, bool swap) {
+  const GrayWeights weights;
+  uint8x16_t high[3], low[3];
+  for (int c = 0; c < 3; c++) {
+    const int of = swap ? 2 - c : c;
+    high[c] = vdupq_n_u8((uint8_t)weights.high[of]), low[c] = vdupq_n_u8((uint8_t)weights.low[of]);
+  }
+  auto lower = [](const uint8x16x3_t &x, const uint8x16_t w[3]) {
+    uint16x8_t sum = vmull_u8(vget_low_u8(x.val[0]), vget_low_u8(w[0]));
+    for (int c = 1; c < 3; c++) sum = vmlal_u8(sum, vget_low_u8(x.val[c]), vget_low_u8(w[c]));
+    return sum;
+  };
+  auto upper = [](const uint8x16x3_t &x, const uint8x16_t w[3]) {
+    uint16x8_t sum = vmull_high_u8(x.val[0], w[0]);
+    for (int c = 1; c < 3; c++) sum = vmlal_high_u8(sum, x.val[c], w[c]);
+    return sum;
+  };
+  int64_t i = 0;
+  for (; i + 16 <= n_pixels; i += 16) {
+    const uint8x16x3_t x = vld3q_u8(in + 3 * i);
+    const uint16x8_t a = vsraq_n_u16(lower(x, high), lower(x, low), 8);
+    const uint16x8_t b = vsraq_n_u16(upper(x, high), upper(x, low), 8);
+    vst1q_u8(out + i, vrshrn_high_n_u16(vrshrn_n_u16(a, 8), b, 8));
+  }
+  for (; i < n_pixels; i++) out[i] = rgb_to_gray(in[3 * i + 2 * swap], in[3 * i + 1], in[3 * i + 2 - 2 * swap]);
+}
 #endif
 
+#if !defined(__aarch64__)
 CLONES static void rgb_gray(Pixels out, ConstPixels in, int64_t n_pixels, bool swap) {
   Planes<uint8_t> from;
   const uint8_t *red = swap ? from.c : from.a, *blue = swap ? from.a : from.c;
@@ -87,6 +160,7 @@ CLONES static void rgb_gray(Pixels out, ConstPixels in, int64_t n_pixels, bool s
         for (int i = 0; i < n; i++) out[first + i] = rgb_to_gray(red[i], from.b[i], blue[i], weights);
       });
 }
+#endif
 
 typedef uint8_t Bytes __attribute__((vector_size(16)));
 
@@ -121,7 +195,37 @@ static void gray(uint8_t *out, const uint8_t *in, int64_t n_pixels, bool swap) {
   static const bool avx2 = __builtin_cpu_supports("avx2") && !__builtin_cpu_supports("x86-64-v4");
   if (avx2) return rgb_gray_avx2(out, in, n_pixels, swap);
 #endif
+#if defined(__aarch64__)
+  rgb_gray_neon(out, in, n_pixels, swap);
+#else
   rgb_gray(out, in, n_pixels, swap);
+#endif
+}
+
+static void to_ycbcr(uint8_t *out, const uint8_t *in, int64_t n_pixels, bool swap) {
+  int64_t done = 0;
+#if defined(__aarch64__)
+  using V = float32x4_t;
+  done = by_sixteen(
+      out, in, n_pixels, [=](V a, V g, V c, V & y, V & cb, V & cr) __attribute__((always_inline)) {
+        const V r = swap ? c : a, b = swap ? a : c;
+        y = rgb_to_y(r, g, b), cb = rgb_to_cb(r, g, b), cr = rgb_to_cr(r, g, b);
+      });
+#endif
+  rgb_ycbcr(out + 3 * done, in + 3 * done, n_pixels - done, swap);
+}
+
+static void from_ycbcr(uint8_t *out, const uint8_t *in, int64_t n_pixels, bool swap) {
+  int64_t done = 0;
+#if defined(__aarch64__)
+  using V = float32x4_t;
+  done = by_sixteen(
+      out, in, n_pixels, [=](V y, V cb, V cr, V & a, V & g, V & c) __attribute__((always_inline)) {
+        const V r = ycbcr_to_r(y, cb, cr), b = ycbcr_to_b(y, cb, cr);
+        g = ycbcr_to_g(y, cb, cr), a = swap ? b : r, c = swap ? r : b;
+      });
+#endif
+  ycbcr_rgb(out + 3 * done, in + 3 * done, n_pixels - done, swap);
 }
 
 static void run(const Tensor *out, const Tensor *in, const ColorSpaceArgs &a, Scratch &) {
@@ -133,9 +237,9 @@ static void run(const Tensor *out, const Tensor *in, const ColorSpaceArgs &a, Sc
   } else if (a.from == GRAY) {
     a.to == YCBCR ? gray_ycbcr(o, x, n) : gray_rgb(o, x, n);
   } else if (a.from == YCBCR) {
-    a.to == GRAY ? ycbcr_gray(o, x, n) : ycbcr_rgb(o, x, n, a.to == BGR);
+    a.to == GRAY ? ycbcr_gray(o, x, n) : from_ycbcr(o, x, n, a.to == BGR);
   } else if (a.to == YCBCR) {
-    rgb_ycbcr(o, x, n, a.from == BGR);
+    to_ycbcr(o, x, n, a.from == BGR);
   } else if (a.to == GRAY) {
     gray(o, x, n, a.from == BGR);
   } else {

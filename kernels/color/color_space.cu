@@ -24,10 +24,12 @@ struct ColorSpace : Local<To, From> {
       if (from == BGR) a = in[2], c = in[0];
       if (to == YCBCR && from != YCBCR) {
         const float red = a, green = b, blue = c;
-        a = rgb_to_y(red, green, blue), b = rgb_to_cb(red, green, blue), c = rgb_to_cr(red, green, blue);
+        a = saturate<uint8_t>(rgb_to_y(red, green, blue)), b = saturate<uint8_t>(rgb_to_cb(red, green, blue)),
+        c = saturate<uint8_t>(rgb_to_cr(red, green, blue));
       } else if (from == YCBCR && to != YCBCR) {
         const float y = a, cb = b, cr = c;
-        a = ycbcr_to_r(y, cb, cr), b = ycbcr_to_g(y, cb, cr), c = ycbcr_to_b(y, cb, cr);
+        a = saturate<uint8_t>(ycbcr_to_r(y, cb, cr)), b = saturate<uint8_t>(ycbcr_to_g(y, cb, cr)),
+        c = saturate<uint8_t>(ycbcr_to_b(y, cb, cr));
       }
       const bool exchange = to == BGR;
       out[0] = exchange ? c : a, out[1] = b, out[2] = exchange ? a : c;

@@ -26,32 +26,37 @@ SHARED uint8_t rgb_to_gray(uint8_t r, uint8_t g, uint8_t b, const GrayWeights &w
   return (uint8_t)((uint16_t)(high + (low >> 8) + 128) >> 8);
 }
 
-SHARED uint8_t rgb_to_y(float r, float g, float b) {
-  return saturate<uint8_t>(r * (float)(kLuma * kRed) + g * (float)(kLuma * kGreen) + b * (float)(kLuma * kBlue) +
-                           16.0f);
+template <class V>
+SHARED V rgb_to_y(V r, V g, V b) {
+  return r * (float)(kLuma * kRed) + g * (float)(kLuma * kGreen) + b * (float)(kLuma * kBlue) + 16.0f;
 }
 // Cb = 128 + chroma (B - Y') / (2 (1 - kBlue)), where Y' is the luma over the full range; Cr the same with R.
-SHARED uint8_t rgb_to_cb(float r, float g, float b) {
+template <class V>
+SHARED V rgb_to_cb(V r, V g, V b) {
   constexpr double k = kChroma / (2 * (1 - kBlue));
-  return saturate<uint8_t>(r * (float)(-k * kRed) + g * (float)(-k * kGreen) + b * (float)(kChroma / 2) + 128.0f);
+  return r * (float)(-k * kRed) + g * (float)(-k * kGreen) + b * (float)(kChroma / 2) + 128.0f;
 }
-SHARED uint8_t rgb_to_cr(float r, float g, float b) {
+template <class V>
+SHARED V rgb_to_cr(V r, V g, V b) {
   constexpr double k = kChroma / (2 * (1 - kRed));
-  return saturate<uint8_t>(r * (float)(kChroma / 2) + g * (float)(-k * kGreen) + b * (float)(-k * kBlue) + 128.0f);
+  return r * (float)(kChroma / 2) + g * (float)(-k * kGreen) + b * (float)(-k * kBlue) + 128.0f;
 }
 
 SHARED uint8_t gray_to_y(uint8_t gray) { return saturate<uint8_t>((float)gray * (float)kLuma + 16.0f); }
 SHARED uint8_t y_to_gray(uint8_t y) { return saturate<uint8_t>(((float)y - 16.0f) * (float)(1 / kLuma)); }
 
-SHARED uint8_t ycbcr_to_r(float y, float, float cr) {
+template <class V>
+SHARED V ycbcr_to_r(V y, V, V cr) {
   constexpr double k = 2 * (1 - kRed) / kChroma;
-  return saturate<uint8_t>((y - 16.0f) * (float)(1 / kLuma) + (cr - 128.0f) * (float)k);
+  return (y - 16.0f) * (float)(1 / kLuma) + (cr - 128.0f) * (float)k;
 }
-SHARED uint8_t ycbcr_to_g(float y, float cb, float cr) {
+template <class V>
+SHARED V ycbcr_to_g(V y, V cb, V cr) {
   constexpr double blue = 2 * (1 - kBlue) * kBlue / kGreen / kChroma, red = 2 * (1 - kRed) * kRed / kGreen / kChroma;
-  return saturate<uint8_t>((y - 16.0f) * (float)(1 / kLuma) - (cb - 128.0f) * (float)blue - (cr - 128.0f) * (float)red);
+  return (y - 16.0f) * (float)(1 / kLuma) - (cb - 128.0f) * (float)blue - (cr - 128.0f) * (float)red;
 }
-SHARED uint8_t ycbcr_to_b(float y, float cb, float) {
+template <class V>
+SHARED V ycbcr_to_b(V y, V cb, V) {
   constexpr double k = 2 * (1 - kBlue) / kChroma;
-  return saturate<uint8_t>((y - 16.0f) * (float)(1 / kLuma) + (cb - 128.0f) * (float)k);
+  return (y - 16.0f) * (float)(1 / kLuma) + (cb - 128.0f) * (float)k;
 }

@@ -116,8 +116,11 @@ void mean(int16_t *block, const uint16_t *quantisers, uint8_t *out, int64_t) {
 
 InverseDct inverse_dct(int size) {
 #if defined(__x86_64__)
-  if (jpeg_level() == AVX2_LOOPS && size > 1)
+  if (jpeg_level() == VECTOR_LOOPS && size > 1)
     return size == 8 ? inverse_dct_8x8_avx2 : size == 4 ? inverse_dct_4x4_avx2 : inverse_dct_2x2_avx2;
+#elif defined(__aarch64__)
+  if (jpeg_level() == VECTOR_LOOPS && size > 1)
+    return size == 8 ? inverse_dct_8x8_neon : size == 4 ? inverse_dct_4x4_neon : inverse_dct_2x2_neon;
 #endif
   return size == 8 ? inverse<8> : size == 4 ? inverse<4> : size == 2 ? inverse<2> : mean;
 }

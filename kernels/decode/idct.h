@@ -23,4 +23,8 @@ inline uint8_t flat_sample(int16_t dc, uint16_t quantiser) {
 void inverse_dct_8x8_avx2(int16_t *block, const uint16_t *quantisers, uint8_t *out, int64_t stride);
 void inverse_dct_4x4_avx2(int16_t *block, const uint16_t *quantisers, uint8_t *out, int64_t stride);
 void inverse_dct_2x2_avx2(int16_t *block, const uint16_t *quantisers, uint8_t *out, int64_t stride);
+#elif defined(__aarch64__)
+void inverse_dct_8x8_neon(int16_t *block, const uint16_t *quantisers, uint8_t *out, int64_t stride);
+void inverse_dct_4x4_neon(int16_t *block, const uint16_t *quantisers, uint8_t *out, int64_t stride);
+void inverse_dct_2x2_neon(int16_t *block, const uint16_t *quantisers, uint8_t *out, int64_t stride);
 #endif

@@ -3,7 +3,7 @@
 
 #include "core/kernel.h"
 
-static int highest_level = AVX2_LOOPS;
+static int highest_level = VECTOR_LOOPS;
 
 // For tests: no level above this one.
 EXPORT void jpeg_limit(int level) { highest_level = level; }
@@ -11,7 +11,9 @@ EXPORT_SHORT(jpeg_limit)
 
 JpegLevel jpeg_level() {
 #if defined(__x86_64__)
-  static const int best = __builtin_cpu_supports("avx2") ? AVX2_LOOPS : PLAIN_LOOPS;
+  static const int best = __builtin_cpu_supports("avx2") ? VECTOR_LOOPS : PLAIN_LOOPS;
+#elif defined(__aarch64__)
+  constexpr int best = VECTOR_LOOPS;
 #else
   constexpr int best = PLAIN_LOOPS;
 #endif

@@ -3,6 +3,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include <algorithm>
@@ -61,7 +63,7 @@ AVX2_INLINE __m256i doubled(const uint8_t *near, const uint8_t *far, int64_t i) 
 
 // At least kStep samples; the last step overlaps the one before.
 template <bool kTwoRows>
-AVX2 void avx2_h2(const uint8_t *near, const uint8_t *far, int64_t n, uint8_t *out) {
+AVX2 void vector_h2(const uint8_t *near, const uint8_t *far, int64_t n, uint8_t *out) {
   for (int64_t i = 0;; i = std::min(i + kStep, n - kStep)) {
     const __m256i low = doubled<kTwoRows, false>(near, far, i), high = doubled<kTwoRows, true>(near, far, i);
     _mm256_storeu_si256((__m256i *)(out + 2 * i), _mm256_permute2x128_si256(low, high, 0x20));
@@ -70,22 +72,67 @@ AVX2 void avx2_h2(const uint8_t *near, const uint8_t *far, int64_t n, uint8_t *o
   }
 }
 
-bool use_avx2(int64_t n) { return n >= kStep && jpeg_level() == AVX2_LOOPS; }
+#elif defined(__aarch64__)
+constexpr int64_t kStep = 16;
+
+// Sixteen samples as 16 bits: themselves, or 3 * near + far.
+struct Sixteen {
+  uint16x8_t low, high;
+};
+
+template <bool kTwoRows>
+inline Sixteen weighed(const uint8_t *near, const uint8_t *far, int64_t at) {
+  const uint8x16_t x = vld1q_u8(near + at);
+  if (!kTwoRows) return {vmovl_u8(vget_low_u8(x)), vmovl_high_u8(x)};
+  const uint8x16_t y = vld1q_u8(far + at), three = vdupq_n_u8(3);
+  return {vaddw_u8(vmull_u8(vget_low_u8(x), vget_low_u8(three)), vget_low_u8(y)),
+          vaddw_high_u8(vmull_high_u8(x, three), y)};
+}
+
+// 3 * here + beside + kBias, divided by 2^kShift: a rounding shift adds half of it.
+template <int kShift, int kBias>
+inline uint8x16_t divided(Sixteen here, Sixteen beside) {
+  constexpr int half = 1 << (kShift - 1);
+  const uint16x8_t three = vdupq_n_u16(3);
+  const uint16x8_t low = vmlaq_u16(beside.low, here.low, three), high = vmlaq_u16(beside.high, here.high, three);
+  if constexpr (kBias == half) return vrshrn_high_n_u16(vrshrn_n_u16(low, kShift), high, kShift);
+  const uint16x8_t bias = vdupq_n_u16(kBias);
+  return vshrn_high_n_u16(vshrn_n_u16(vaddq_u16(low, bias), kShift), vaddq_u16(high, bias), kShift);
+}
+
+// At least kStep samples; the last step overlaps the one before.
+template <bool kTwoRows>
+void vector_h2(const uint8_t *near, const uint8_t *far, int64_t n, uint8_t *out) {
+  constexpr int shift = kTwoRows ? 4 : 2, even = kTwoRows ? 8 : 1, odd = kTwoRows ? 7 : 2;
+  for (int64_t i = 0;; i = std::min(i + kStep, n - kStep)) {
+    const Sixteen left = weighed<kTwoRows>(near, far, i - 1), right = weighed<kTwoRows>(near, far, i + 1);
+    const Sixteen here = {vextq_u16(left.low, left.high, 1), vextq_u16(right.low, right.high, 7)};
+    uint8x16x2_t both;
+    both.val[0] = divided<shift, even>(here, left);
+    both.val[1] = divided<shift, odd>(here, right);
+    vst2q_u8(out + 2 * i, both);
+    if (i == n - kStep) return;
+  }
+}
+#endif
+
+#if defined(__x86_64__) || defined(__aarch64__)
+bool use_vectors(int64_t n) { return n >= kStep && jpeg_level() == VECTOR_LOOPS; }
+#else
+bool use_vectors(int64_t) { return false; }
+template <bool kTwoRows>
+void vector_h2(const uint8_t *, const uint8_t *, int64_t, uint8_t *) {}
 #endif
 
 }  // namespace
 
 void upsample_h2(const uint8_t *in, int64_t n, uint8_t *out) {
-#if defined(__x86_64__)
-  if (use_avx2(n)) return avx2_h2<false>(in, in, n, out);
-#endif
+  if (use_vectors(n)) return vector_h2<false>(in, in, n, out);
   plain_h2(in, n, out);
 }
 
 void upsample_h2v2(const uint8_t *near, const uint8_t *far, int64_t n, uint8_t *out) {
-#if defined(__x86_64__)
-  if (use_avx2(n)) return avx2_h2<true>(near, far, n, out);
-#endif
+  if (use_vectors(n)) return vector_h2<true>(near, far, n, out);
   plain_h2v2(near, far, n, out);
 }
 

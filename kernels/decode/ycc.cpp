@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/ycc.h"
 
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
 #include <algorithm>
 
 #include "color/interleave.h"
@@ -63,13 +67,52 @@ __attribute__((target("avx2"))) void avx2(const uint8_t *y, const uint8_t *cb, c
     if (i == n - kStep) return;
   }
 }
+#elif defined(__aarch64__)
+constexpr int64_t kStep = 16;
+
+// y + u as bytes.
+inline uint8x16_t sum(uint8x16_t y, int16x8_t low, int16x8_t high) {
+  const uint16x8_t a = vaddw_u8(vreinterpretq_u16_s16(low), vget_low_u8(y));
+  const uint16x8_t b = vaddw_high_u8(vreinterpretq_u16_s16(high), y);
+  return vqmovun_high_s16(vqmovun_s16(vreinterpretq_s16_u16(a)), vreinterpretq_s16_u16(b));
+}
+inline int16x8_t red_of(int16x8_t v) { return vaddq_s16(v, vqrdmulhq_n_s16(v, 13173)); }
+inline int16x8_t blue_of(int16x8_t u) { return vaddq_s16(vaddq_s16(u, u), vqrdmulhq_n_s16(u, -7471)); }
+inline int16x8_t green_of(int16x8_t u, int16x8_t v) {
+  constexpr int16_t of_u = -fixed(0.34414), of_v = 65536 - fixed(0.71414);
+  const int32x4_t low = vmlal_n_s16(vmull_n_s16(vget_low_s16(u), of_u), vget_low_s16(v), of_v);
+  const int32x4_t high = vmlal_high_n_s16(vmull_high_n_s16(u, of_u), v, of_v);
+  return vsubq_s16(vrshrn_high_n_s32(vrshrn_n_s32(low, 16), high, 16), v);
+}
+
+// At least kStep pixels; the last step overlaps the one before. The factors are taken apart as for AVX2.
+template <bool kBlueFirst>
+void neon(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, int64_t n, uint8_t *out) {
+  const uint8x16_t middle = vdupq_n_u8(128);
+  for (int64_t i = 0;; i = std::min(i + kStep, n - kStep)) {
+    const uint8x16_t l = vld1q_u8(y + i), blue = vld1q_u8(cb + i), red = vld1q_u8(cr + i);
+    const int16x8_t u0 = vreinterpretq_s16_u16(vsubl_u8(vget_low_u8(blue), vget_low_u8(middle))),
+                    u1 = vreinterpretq_s16_u16(vsubl_high_u8(blue, middle)),
+                    v0 = vreinterpretq_s16_u16(vsubl_u8(vget_low_u8(red), vget_low_u8(middle))),
+                    v1 = vreinterpretq_s16_u16(vsubl_high_u8(red, middle));
+    uint8x16x3_t pixels;
+    pixels.val[kBlueFirst ? 2 : 0] = sum(l, red_of(v0), red_of(v1));
+    pixels.val[1] = sum(l, green_of(u0, v0), green_of(u1, v1));
+    pixels.val[kBlueFirst ? 0 : 2] = sum(l, blue_of(u0), blue_of(u1));
+    vst3q_u8(out + 3 * i, pixels);
+    if (i == n - kStep) return;
+  }
+}
 #endif
 
 }  // namespace
 
 void ycc_to_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, int64_t n, bool blue_first, uint8_t *out) {
 #if defined(__x86_64__)
-  if (n >= kStep && jpeg_level() == AVX2_LOOPS) return avx2(y, cb, cr, n, blue_first, out);
+  if (n >= kStep && jpeg_level() == VECTOR_LOOPS) return avx2(y, cb, cr, n, blue_first, out);
+#elif defined(__aarch64__)
+  if (n >= kStep && jpeg_level() == VECTOR_LOOPS)
+    return blue_first ? neon<true>(y, cb, cr, n, out) : neon<false>(y, cb, cr, n, out);
 #endif
   plain(y, cb, cr, n, blue_first ? 2 : 0, out);
 }

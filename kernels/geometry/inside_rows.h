@@ -3,6 +3,8 @@
 #pragma once
 #ifdef __x86_64__
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include "geometry/source.h"
@@ -33,7 +35,7 @@ CLONES void linear_inside(Out *__restrict out, const Source<kDims, In> &s, int64
   }
 }
 
-#ifdef __x86_64__
+#if defined(__x86_64__) || defined(__aarch64__)
 // Images of three bytes are read by eight bytes a pixel and row, where that many are left of the image.
 inline const uint8_t *end_of(const Source<2, uint8_t> &s) { return s.data + s.step[1] * s.extent[1]; }
 
@@ -58,6 +60,9 @@ CLONES int32_t offsets_of(int32_t *__restrict offset, const int32_t *__restrict 
   return most;
 }
 
+#endif
+
+#ifdef __x86_64__
 #define AVX2 __attribute__((target("avx2")))
 #define AVX2_INLINE __attribute__((target("avx2"), always_inline)) inline
 
@@ -211,7 +216,75 @@ AVX512 void linear_inside_avx512(Out *__restrict out, const Source<2, uint8_t> &
 }
 #undef AVX512
 #pragma GCC diagnostic pop
+#endif
 
+#ifdef __aarch64__
+// As linear_inside: four pixels at once, of an image of less than 2^31 bytes.
+template <class Out>
+void linear_inside_neon(Out *__restrict out, const Source<2, uint8_t> &s, int64_t begin, int64_t end) {
+  constexpr int64_t kBlock = 128;
+  constexpr uint8_t z = 255;  // a zero
+  // Where the three bytes of a neighbour become the lower bytes of integers: of the upper row and of the lower one.
+  const uint8x16_t first = {0, z, z, z, 1, z, z, z, 2, z, z, z, z, z, z, z};
+  const uint8x16_t next = {3, z, z, z, 4, z, z, z, 5, z, z, z, z, z, z, z};
+  const uint8x16_t below = {8, z, z, z, 9, z, z, z, 10, z, z, z, z, z, z, z};
+  const uint8x16_t last_of_them = {11, z, z, z, 12, z, z, z, 13, z, z, z, z, z, z, z};
+  const uint8x16_t squeeze = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, z, z, z, z};
+  const float32x4_t half = vdupq_n_f32(0.49999997f), one = vdupq_n_f32(1);
+  const uint8_t *const data = s.data;
+  const int64_t down = s.step[1], last = down * (s.extent[1] - 1) - 8;
+  const float *const across = s.weight[0], *const along = s.weight[1];
+  int32_t offset[kBlock];
+  for (int64_t block = begin; block < end; block += kBlock) {
+    const int64_t n = end - block < kBlock ? end - block : kBlock;
+    const bool all = offsets_of(offset, s.index[0] + block, s.index[1] + block, (int32_t)n, (int32_t)down) <= last;
+    for (int64_t i = 0; i < n; i += 4) {
+      const int64_t x = block + i;
+      const int32_t *const at = offset + i;
+      if (n - i < 4 || (!all && (at[0] > last || at[1] > last || at[2] > last || at[3] > last))) {
+        linear_inside(out, s, x, n - i < 4 ? block + n : x + 4);
+        continue;
+      }
+      const float32x4_t qx = vld1q_f32(across + x), qy = vld1q_f32(along + x), rest = vsubq_f32(one, qx);
+      auto pixel = [&](int j, float32x4_t a, float32x4_t b, float32x4_t c) __attribute__((always_inline)) {
+        const uint8_t *const p = data + at[j];
+        const uint8x16_t bytes = vcombine_u8(vld1_u8(p), vld1_u8(p + down));
+        auto neighbour = [&](uint8x16_t order) __attribute__((always_inline)) {
+          return vcvtq_f32_u32(vreinterpretq_u32_u8(vqtbl1q_u8(bytes, order)));
+        };
+        // As warp_mix_x and warp_mix.
+        const float32x4_t upper = vaddq_f32(vmulq_f32(neighbour(first), b), vmulq_f32(neighbour(next), a));
+        const float32x4_t lower = vaddq_f32(vmulq_f32(neighbour(below), b), vmulq_f32(neighbour(last_of_them), a));
+        return vaddq_f32(upper, vmulq_f32(vsubq_f32(lower, upper), c));
+      };
+      const float32x4_t v[4] = {
+          pixel(0, vdupq_laneq_f32(qx, 0), vdupq_laneq_f32(rest, 0), vdupq_laneq_f32(qy, 0)),
+          pixel(1, vdupq_laneq_f32(qx, 1), vdupq_laneq_f32(rest, 1), vdupq_laneq_f32(qy, 1)),
+          pixel(2, vdupq_laneq_f32(qx, 2), vdupq_laneq_f32(rest, 2), vdupq_laneq_f32(qy, 2)),
+          pixel(3, vdupq_laneq_f32(qx, 3), vdupq_laneq_f32(rest, 3), vdupq_laneq_f32(qy, 3)),
+      };
+      Out *const to = out + 3 * x;
+      if constexpr (sizeof(Out) == 1) {
+        uint32x4_t whole[4];
+        for (int j = 0; j < 4; j++) whole[j] = vcvtq_u32_f32(vaddq_f32(v[j], half));
+        auto words = [](uint32x4_t w) { return vreinterpretq_u16_u32(w); };
+        const uint16x8_t low = vuzp1q_u16(words(whole[0]), words(whole[1])),
+                         high = vuzp1q_u16(words(whole[2]), words(whole[3]));
+        const uint8x16_t bytes = vqtbl1q_u8(vuzp1q_u8(vreinterpretq_u8_u16(low), vreinterpretq_u8_u16(high)), squeeze);
+        vst1_u8((uint8_t *)to, vget_low_u8(bytes));
+        vst1q_lane_u32((uint32_t *)((uint8_t *)to + 8), vreinterpretq_u32_u8(bytes), 2);
+      } else {
+        // The fourth value of a pixel is where the next one begins.
+        for (int j = 0; j < 3; j++) vst1q_f32((float *)to + 3 * j, v[j]);
+        vst1_f32((float *)to + 9, vget_low_f32(v[3]));
+        vst1q_lane_f32((float *)to + 11, v[3], 2);
+      }
+    }
+  }
+}
+#endif
+
+#if defined(__x86_64__) || defined(__aarch64__)
 // Images of three bytes: a pixel is moved by four, of which the next one puts the last right.
 inline void nearest_inside_bytes(uint8_t *__restrict out, const Source<2, uint8_t> &s, int64_t begin, int64_t end) {
   constexpr int64_t kBlock = 128;
@@ -238,6 +311,10 @@ void linear_inside_fastest(Out *out, const Source<kDims, In> &s, int64_t begin, 
       return level == 2 ? linear_inside_avx512(out, s, begin, end) : linear_inside_avx2(out, s, begin, end);
   }
 #endif
+#ifdef __aarch64__
+  if constexpr (kDims == 2 && sizeof(In) == 1)
+    if (s.channels == 3 && s.step[1] * s.extent[1] <= INT32_MAX) return linear_inside_neon(out, s, begin, end);
+#endif
   linear_inside(out, s, begin, end);
 }
 
@@ -258,7 +335,7 @@ CLONES void nearest_inside(Out *__restrict out, const Source<kDims, In> &s, int6
 
 template <class Out, int kDims, class In>
 void nearest_inside_fastest(Out *out, const Source<kDims, In> &s, int64_t begin, int64_t end) {
-#ifdef __x86_64__
+#if defined(__x86_64__) || defined(__aarch64__)
   if constexpr (kDims == 2 && sizeof(In) == 1 && sizeof(Out) == 1)
     if (s.channels == 3 && s.step[1] * s.extent[1] <= INT32_MAX) return nearest_inside_bytes(out, s, begin, end);
 #endif

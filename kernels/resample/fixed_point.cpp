@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plain loops: what processors without AVX-512 or AVX2 run, and what the others are tested against.
+// The plain loops: what processors without AVX-512, AVX2 or NEON run, and what the others are tested against.
 #include "resample/fixed_point.h"
 
 #include <atomic>
@@ -116,7 +116,7 @@ CLONES void horizontal(uint8_t *out, const int16_t *row, const Taps &t, int chan
 
 void prepare(Taps &t, int) { make_fixed(t); }
 
-// Tests lower it to see the other loops: 0 plain, 1 AVX2, 2 AVX-512.
+// Tests lower it to see the other loops: 0 plain, 1 AVX2 (NEON), 2 AVX-512.
 std::atomic<int> highest_level{2};
 
 }  // namespace
@@ -131,6 +131,8 @@ const FixedPoint &fixed_point() {
   static const int level = __builtin_cpu_supports("x86-64-v4") ? 2 : __builtin_cpu_supports("x86-64-v3") ? 1 : 0;
   if (level >= 2 && highest_level >= 2) return kFixedAvx512;
   if (level >= 1 && highest_level >= 1) return kFixedAvx2;
+#elif defined(__aarch64__)
+  if (highest_level >= 1) return kFixedNeon;
 #endif
   return kFixedPlain;
 }

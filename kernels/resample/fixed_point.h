@@ -40,6 +40,8 @@ constexpr int kToQ6 = kWeightBits - 6;  // the shift that makes a row SIGNED_Q6
 extern const FixedPoint kFixedPlain;
 #if defined(__x86_64__)
 extern const FixedPoint kFixedAvx512, kFixedAvx2;
+#elif defined(__aarch64__)
+extern const FixedPoint kFixedNeon;
 #endif
 
 // The best of them for this processor.

@@ -52,6 +52,9 @@ def _main(arguments: list[str] | None) -> int:
     top.add_argument("--every", type=float, default=1.0, help="seconds between two tables (default: %(default)g)")
     top.add_argument("--times", type=int, help="how many tables; without it until Ctrl-C")
     triton.add(commands)
+    plugin = commands.add_parser("new-plugin", help="writes a package with an operator in C++ and CUDA to start from")
+    plugin.add_argument("name", help="the package's name, such as my-effects")
+    plugin.add_argument("--folder", default=".", help="where the package's folder is made (default: here)")
     commands.add_parser("version", help="the versions of penstock and its codecs")
     options = parser.parse_args(arguments)
     if options.command == "doctor":
@@ -68,6 +71,8 @@ def _main(arguments: list[str] | None) -> int:
         return triton.run(options)
     if options.command == "top":
         return _top(options)
+    if options.command == "new-plugin":
+        return _new_plugin(options)
     if options.command == "ops":
         text = operators.show(options.name)
         print(
@@ -111,6 +116,19 @@ def _top(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         pass
     return 0
+
+
+def _new_plugin(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from . import new_plugin
+
+    try:
+        print(new_plugin.report(new_plugin.create(options.name, Path(options.folder))))
+        return 0
+    except (new_plugin.Refused, OSError) as e:
+        print(f"penstock new-plugin: {e}", file=sys.stderr)
+        return 1
 
 
 def _by_url(options: argparse.Namespace) -> int:

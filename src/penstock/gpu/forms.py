@@ -65,11 +65,12 @@ def describe(kernel: str) -> Description | None:
 def _parse(text: str, fields: tuple[str, ...]) -> Description:
     """Raises ValueError."""
     said: dict[str, str] = {}
-    for line in text.splitlines()[1:]:
+    for i, line in enumerate(text.splitlines()):
         found = re.fullmatch(r"// ([a-z ]+): (.*)", line)
-        if found is None:
+        if found:
+            said[found[1]] = found[2].strip()
+        elif i:  # the first line may name the licence
             break
-        said[found[1]] = found[2].strip()
     known: dict[str, Any] = {"form": _form(said.pop("form", ""))}
     known["form_with_one_input"] = _form(said.pop("form with one input", known["form"]))
     for key, value in said.items():
