@@ -9,9 +9,9 @@ import time
 
 import numpy as np
 import pytest
+from crews import assert_same, crew, exists, pictures, processes, values, wait_until, write_pictures
+from test_crew import asked
 
-from cluster.crews import assert_same, crew, exists, pictures, processes, values, wait_until, write_pictures
-from cluster.test_crew import asked
 from penstock.cluster import crew as crew_module
 from penstock.cluster.crew import Crew, Lost
 from penstock.cluster.order import Answer
