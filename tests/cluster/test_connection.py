@@ -16,6 +16,7 @@ from penstock.cluster import wire
 from penstock.cluster.connection import Connection, Streamed
 from penstock.cluster.making import Maker
 from penstock.cluster.order import Order
+from penstock.cluster.packing import OfReader
 from penstock.cluster.ray_link import connected
 from penstock.cluster.ray_worker import RayWorker, accepted
 from penstock.cluster.worker import OverTheWire, serve
@@ -147,6 +148,7 @@ def test_batches_over_the_wire(tmp_path):
     found = {}
     for _ in range(n):
         answer, batches = connection.receive()
+        assert all(isinstance(names, OfReader) for names in answer.names)  # a few bytes a sample
         found[answer.number] = [[np.array(b.sample(i)) for i in range(SIZE)] for b in batches]
     for i in range(n):
         for a, b in zip(values(plain.run()), found[i]):
