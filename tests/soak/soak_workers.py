@@ -9,6 +9,7 @@ checkpoint. What went wrong and when follows from the seed; fails at the first d
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import signal
@@ -91,6 +92,14 @@ class Chaos:
             t.join()
 
 
+def state(checkpoint: bytes) -> dict:
+    """What a checkpoint says, but for the names of the files, which the store gives others."""
+    found = json.loads(checkpoint)
+    for source in found["sources"]:
+        del source["identity"]["fingerprint"]
+    return found
+
+
 def run(folder: Path, seconds: float, seed: int, workers: str = "", every: float = 1.0) -> Counter:
     """What happened. `workers`: "auto" for Ray's, else processes. AssertionError for a batch that is not what it should
     be."""
@@ -107,15 +116,14 @@ def run(folder: Path, seconds: float, seed: int, workers: str = "", every: float
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             while time.monotonic() < end:
-                far = urls if rng.random() < 0.5 else files
-                crewed = pictures(far, **how, workers=workers or rng.randint(1, MOST_WORKERS), checkpoint=saved)
+                crewed = pictures(urls, **how, workers=workers or rng.randint(1, MOST_WORKERS), checkpoint=saved)
                 crewed.build()
                 chaos.pipe = crewed
                 for _ in range(rng.randint(1, 120)):
                     a, b = plain.run(), crewed.run()
                     assert_same(values(a), values(b), happened["batches"])
-                    saved = plain.checkpoint()
-                    assert saved == crewed.checkpoint()
+                    saved = crewed.checkpoint()
+                    assert state(plain.checkpoint()) == state(saved)
                     seen += [int(np.asarray(x)[0]) for x in b[2]]
                     happened["batches"] += 1
                     if time.monotonic() > end:
