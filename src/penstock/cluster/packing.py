@@ -82,7 +82,7 @@ def _told(sources: Sequence[str], readers: dict[Any, int]) -> Names:
     return list(sources)
 
 
-def named(batches: Sequence[Batch], reader: Callable[[int], Any]) -> Sequence[Batch]:
+def with_names(batches: Sequence[Batch], reader: Callable[[int], Any]) -> Sequence[Batch]:
     """Batches that were unpacked, with the names of their samples. `reader` gives that of a node."""
     for b in batches:
         if isinstance(b.sources, OfReader):
@@ -94,7 +94,7 @@ def unpack(
     packed: Sequence[Packed], names: Sequence[Any], parts: Sequence[tuple[int, int, int]], owners: tuple
 ) -> list[Batch]:
     """The outputs at the trainer. `parts` are the memory that they lie in: where it begins for the worker, its
-    bytes, and its address here; `owners` keep it. What names there are is for `named` to say."""
+    bytes, and its address here; `owners` keep it. What names there are is for `with_names` to say."""
     batches = []
     for p in packed:
         spec = Spec(p.shape, p.dtype, p.layout)
