@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of a network of 10 Gbit/s batches use that workers of Ray send, between two network namespaces of this
-machine: root is needed, and Ray. Workers read arrays of pixels and do nothing else, so that they suffice."""
+"""How much of a network of 10 Gbit/s is used by batches that workers send, between two network namespaces of this
+machine: root is needed. Workers read arrays of pixels and do nothing else, so that they suffice."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pickle
+import secrets
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import measure
@@ -21,7 +25,8 @@ import two_machines  # noqa: E402
 
 GBIT, MTU = 10.0, 9000
 BATCH, SHAPE, ARRAYS = 64, (224, 224, 3), 256
-WAYS = {"streams": "connections", "objects": "Ray's objects"}
+WORKER = two_machines.WORKER
+WAYS = {"streams": "connections, no Ray beside", "objects": "Ray's objects"}
 LEAST = 0.9
 
 BARE = """
@@ -34,13 +39,14 @@ if sys.argv[1] == "receive":
         while sock.recv_into(memory, 0, socket.MSG_WAITALL):
             pass
 else:
+    memory = bytes(10 << 20)
     with socket.create_connection((sys.argv[2], 9999)) as sock:
         while True:
-            sock.sendall(bytes(10 << 20))
+            sock.sendall(memory)
 """
 
 
-def pipeline(folder: str, workers: str) -> Any:
+def pipeline(folder: str, workers: Any) -> Any:
     from penstock import fn, pipeline_def
 
     @pipeline_def(batch_size=BATCH, num_threads=1, workers=workers, prefetch_queue_depth=4)
@@ -50,20 +56,59 @@ def pipeline(folder: str, workers: str) -> Any:
     return pipe()
 
 
-def work(way: str, folder: str, seconds: float) -> None:
+def serve() -> None:
+    """On the worker's machine: what an actor does, started by the trainer."""
+    from penstock.cluster import ray_worker
+
+    version, payload, token = pickle.load(sys.stdin.buffer)
+    node = SimpleNamespace(get_node_id=lambda: "the worker's")
+    ray = SimpleNamespace(get_runtime_context=lambda: node, util=SimpleNamespace(get_node_ip_address=lambda: WORKER))
+    sys.modules["ray"] = ray  # type: ignore[assignment]
+    actor = ray_worker.RayWorker()
+    error, described, _ = actor.open(version, payload)
+    sys.stdout.buffer.write(pickle.dumps((error, described, actor.listen("the trainer's"))))
+    sys.stdout.flush()
+    actor.serve(token)
+    os._exit(0)
+
+
+def without_ray(machine: str) -> None:
+    """Has processes on that machine make batches in place of actors: the same connections, and nothing else of Ray's on
+    these few cores."""
+    from penstock.cluster import local, ray_link
+
+    class Link(local.LocalLink):
+        def open(self) -> None:
+            command = ["ip", "netns", "exec", machine, sys.executable, __file__, "--worker", "serve"]
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            token = secrets.token_bytes(32)
+            pickle.dump((self._version, self._payload, token), self._process.stdin)
+            self._process.stdin.close()
+            error, theirs, address = pickle.load(self._process.stdout)
+            assert not error, error
+            local.check_described(self.name, self._expected, theirs)
+            self._connection = ray_link.connected(address, token)
+            assert self._connection is not None
+
+    local.LocalLink = Link  # type: ignore[misc]
+
+
+def work(way: str, folder: str, seconds: float, threads: int) -> None:
     """On the trainer's machine: takes batches, tells when it begins to count, and prints what it counted."""
-    import ray
-
-    from penstock.cluster import ray_link
-
     if way == "objects":
+        import ray
+
+        from penstock.cluster import ray_link
+
         ray_link._machine = lambda: None
-    ray.init(f"{two_machines.TRAINER}:{two_machines.PORT}", log_to_driver=False)
-    pipe = pipeline(folder, "auto")
+        ray.init(f"{two_machines.TRAINER}:{two_machines.PORT}", log_to_driver=False)
+    else:
+        without_ray(os.environ["WORKERS_MACHINE"])
+    pipe = pipeline(folder, "auto" if way == "objects" else threads)
     start = time.perf_counter()
     pipe.run()
     first = time.perf_counter() - start
-    end = time.perf_counter() + 2.0
+    end = time.perf_counter() + 1.0
     while time.perf_counter() < end:
         pipe.run()
     print("begin", flush=True)
@@ -72,6 +117,7 @@ def work(way: str, folder: str, seconds: float) -> None:
         images += len(pipe.run()[0])
     rate = images / (now - start)
     print(json.dumps({"images": rate, "first": first, "cpu": (time.process_time() - cpu) / (now - start)}), flush=True)
+    pipe.close()
     os._exit(0)
 
 
@@ -99,9 +145,9 @@ def bare(machines: two_machines.Machines, seconds: float) -> float:
 
 def taken(machines: two_machines.Machines, env: dict[str, str], way: str, folder: str, o: Any) -> dict[str, float]:
     command = [sys.executable, __file__, "--worker", way, "--data", folder, "--seconds", str(o.seconds)]
-    with subprocess.Popen(
-        machines.command(machines.trainer, *command), env=env, stdout=subprocess.PIPE, text=True
-    ) as trainer:
+    command = machines.command(machines.trainer, *command, "--threads", o.threads)
+    env = {**env, "WORKERS_MACHINE": machines.worker}
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as trainer:
         assert trainer.stdout is not None
         while "begin" not in (line := trainer.stdout.readline()):
             assert line, "the trainer ended"
@@ -110,9 +156,13 @@ def taken(machines: two_machines.Machines, env: dict[str, str], way: str, folder
 
 
 def main() -> None:
-    o = measure.arguments(__doc__).parse_args()
+    p = measure.arguments(__doc__)
+    p.add_argument("--ray", action="store_true", help="also measure Ray's objects, which takes a minute more")
+    o = p.parse_args()
+    if o.worker == "serve":
+        return serve()
     if o.worker:
-        return work(o.worker, o.data, o.seconds)
+        return work(o.worker, o.data, o.seconds, o.threads)
     if not two_machines.possible():
         sys.exit("needs root, ip and tc")
     import numpy as np
@@ -122,12 +172,14 @@ def main() -> None:
         rng = np.random.default_rng(0)
         for i in range(ARRAYS):
             np.save(Path(folder, f"{i:04}.npy"), rng.integers(0, 255, SHAPE, dtype=np.uint8))
-        with two_machines.cluster(machines, o.threads, [str(measure.ROOT / "src")]) as env:
-            for _ in range(o.rounds):
-                found["bare"].append(bare(machines, min(o.seconds, 2.0)))
-                for way in WAYS:
-                    if o.only in way:
-                        found.setdefault(way, []).append(taken(machines, env, way, folder, o))
+        env = {**os.environ, "PYTHONPATH": str(measure.ROOT / "src")}
+        for _ in range(o.rounds):
+            found["bare"].append(bare(machines, min(o.seconds, 2.0)))
+            found.setdefault("streams", []).append(taken(machines, env, "streams", folder, o))
+        with contextlib.ExitStack() as stack:
+            if o.ray:
+                env = stack.enter_context(two_machines.cluster(machines, o.threads, [env["PYTHONPATH"]]))
+                found["objects"] = [taken(machines, env, "objects", folder, o) for _ in range(o.rounds)]
     ceiling = statistics.median(found["bare"])
     spread = f"{ceiling:.2f} ({min(found['bare']):.2f} to {max(found['bare']):.2f})"
     lines = [
