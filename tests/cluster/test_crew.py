@@ -6,7 +6,8 @@ import queue
 import numpy as np
 import pytest
 
-from penstock.cluster.crew import Crew, Lost
+from penstock.cluster.crew import Crew
+from penstock.cluster.link import Lost
 from penstock.cluster.order import Answer
 from penstock.cluster.scaling import Limits, Scaling, fixed
 from penstock.core.errors import PipelineError

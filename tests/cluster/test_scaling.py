@@ -13,7 +13,8 @@ from crews import assert_same, crew, exists, pictures, processes, values, wait_u
 from test_crew import asked
 
 from penstock.cluster import crew as crew_module
-from penstock.cluster.crew import Crew, Lost
+from penstock.cluster.crew import Crew
+from penstock.cluster.link import Lost
 from penstock.cluster.order import Answer
 from penstock.cluster.scaling import Limits, Scaling, fixed
 

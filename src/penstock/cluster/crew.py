@@ -9,9 +9,10 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from ..core.errors import PipelineError, WorkerError
+from .link import Link, Lost, Refused
 from .order import Answer, Order
 from .scaling import PERIOD_SECONDS, Scaling
 
@@ -25,34 +26,6 @@ _STOP_SECONDS = 3.0
 _AGAIN_SECONDS = 30.0  # until another one is tried in the place of one that is gone
 AT_WORK = ("starting", "ready")  # states of those that take orders, now or soon
 AT_ONCE = 2  # a worker makes, in order: while one batch keeps its native threads busy the next is planned
-
-
-class Lost(Exception):
-    """A worker is gone; the text says how."""
-
-
-class Refused(Exception):
-    """A worker that can't work for this pipeline, whatever is tried."""
-
-
-class Link(Protocol):
-    """The way to one worker. `open` and `receive` block; all but `hang_up` raise Lost."""
-
-    name: str
-
-    def open(self) -> None:
-        """Starts the worker and waits until it is ready. Raises Refused, too."""
-
-    def send(self, order: Order) -> None: ...
-
-    def receive(self) -> tuple[Answer, Any]:
-        """The next answer, in any order, with its batches or None."""
-
-    def hang_up(self) -> None:
-        """Makes the other methods raise Lost, in other threads, too. May be called at any time."""
-
-    def end(self) -> None:
-        """Waits for the worker to be gone, at most briefly, and lets go of everything."""
 
 
 class Asked:

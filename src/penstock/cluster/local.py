@@ -14,7 +14,7 @@ from typing import Any
 from ..external import failure, launch
 from . import wire
 from .connection import Connection, Shared
-from .crew import Lost, Refused
+from .link import Lost, Refused
 from .order import Answer, Order
 
 _EXIT_SECONDS = 1.0

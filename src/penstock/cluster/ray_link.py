@@ -12,7 +12,7 @@ from typing import Any
 
 from . import wire
 from .connection import Connection, Shared, Streamed
-from .crew import Lost, Refused
+from .link import Lost, Refused
 from .local import check_described
 from .order import Answer, Order
 from .packing import unpack

@@ -25,7 +25,7 @@ from . import serialization
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from ..cluster.crew import Link
+    from ..cluster.link import Link
     from ..cluster.making import Maker
     from ..cluster.producer import CrewProducer
     from ..cluster.scaling import Limits
