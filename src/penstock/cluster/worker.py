@@ -168,4 +168,4 @@ class OwnMemory:
 
     def send(self, sock: socket.socket) -> None:
         for (_, nbytes), array in zip(self.parts, self.arrays):
-            sock.sendall(array[:nbytes])
+            sock.sendall(array[:nbytes].data)

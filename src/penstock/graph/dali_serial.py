@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import struct
 from collections import defaultdict
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -49,7 +49,7 @@ _Message = dict[int, list[Any]]  # the values of each field: int, float, or byte
 
 def _message(data: bytes) -> _Message:
     found: _Message = defaultdict(list)
-    at = 0
+    at, value = 0, cast(Any, None)
     while at < len(data):
         key, at = _varint(data, at)
         kind = key & 7
