@@ -133,12 +133,14 @@ class Crew:
         while asked.answer is None:
             if self._closing:
                 raise WorkerError("the pipeline is closed; build another one")
-            if asked.deaths >= _MOST_DEATHS:
+            nobody = not self.size and not any(asked.order.number in m.asked for m in self.members)
+            # What one worker after the other dies of, this process would die of, too.
+            if asked.deaths >= (_MOST_FAILURES if nobody else _MOST_DEATHS):
                 raise PipelineError(
                     f"{asked.deaths} workers died while they made the batch of iteration {asked.order.iteration}; "
                     f"the last one {self._last_words()}"
                 )
-            if not self.size and not any(asked.order.number in m.asked for m in self.members):
+            if nobody:
                 self._nobody()
                 return False
             if not self._look_for_late(asked):
