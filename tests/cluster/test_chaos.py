@@ -38,10 +38,10 @@ print(os.getpid(), flush=True)
 while done < n:
     digest = hashlib.sha256(b"".join(s.tobytes() for output in values(pipe.run()) for s in output)).hexdigest()
     with open(log, "a") as f:
-        f.write(f"{{done}} {{digest}} {{' '.join(map(str, processes(pipe)))}}\\n")
+        f.write(f"{{done}} {{digest}} {{' '.join(map(str, processes(pipe) if workers else []))}}\\n")
     done += 1
     with open(state + ".new", "w") as f:
-        json.dump((done, pipe.checkpoint()), f)
+        json.dump((done, pipe.checkpoint().decode()), f)
     os.replace(state + ".new", state)
 pipe.close()
 """
@@ -68,6 +68,7 @@ def test_a_trainer_that_is_killed_goes_on_with_other_workers(tmp_path):
             trainer.wait(120)
         if trainer.returncode == 0:
             break
+        assert trainer.returncode == -signal.SIGKILL
     assert killed >= 3
     lines = [line.split() for line in log.read_text().splitlines() if line.count(" ") >= 1]
     plain = pictures(files, random_shuffle=True)
