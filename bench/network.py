@@ -4,18 +4,14 @@ machine: root is needed. Workers read arrays of pixels and do nothing else, so t
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import pickle
-import secrets
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import measure
@@ -25,8 +21,6 @@ import two_machines  # noqa: E402
 
 GBIT, MTU = 10.0, 9000
 BATCH, SHAPE, ARRAYS = 64, (224, 224, 3), 256
-WORKER = two_machines.WORKER
-WAYS = {"streams": "connections, no Ray beside", "objects": "Ray's objects"}
 LEAST = 0.9
 
 BARE = """
@@ -56,55 +50,10 @@ def pipeline(folder: str, workers: Any) -> Any:
     return pipe()
 
 
-def serve() -> None:
-    """On the worker's machine: what an actor does, started by the trainer."""
-    from penstock.cluster import ray_worker
-
-    version, payload, token = pickle.load(sys.stdin.buffer)
-    node = SimpleNamespace(get_node_id=lambda: "the worker's")
-    ray = SimpleNamespace(get_runtime_context=lambda: node, util=SimpleNamespace(get_node_ip_address=lambda: WORKER))
-    sys.modules["ray"] = ray  # type: ignore[assignment]
-    actor = ray_worker.RayWorker()
-    error, described, _ = actor.open(version, payload)
-    sys.stdout.buffer.write(pickle.dumps((error, described, actor.listen("the trainer's"))))
-    sys.stdout.flush()
-    actor.serve(token)
-    os._exit(0)
-
-
-def without_ray(machine: str) -> None:
-    """Has processes on that machine make batches in place of actors: the same connections, and nothing else of Ray's on
-    these few cores."""
-    from penstock.cluster import local, ray_link
-
-    class Link(local.LocalLink):
-        def open(self) -> None:
-            command = ["ip", "netns", "exec", machine, sys.executable, __file__, "--worker", "serve"]
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            token = secrets.token_bytes(32)
-            pickle.dump((self._version, self._payload, token), self._process.stdin)
-            self._process.stdin.close()
-            error, theirs, address = pickle.load(self._process.stdout)
-            assert not error, error
-            local.check_described(self.name, self._expected, theirs)
-            self._connection = ray_link.connected(address, token)
-            assert self._connection is not None
-
-    local.LocalLink = Link  # type: ignore[misc]
-
-
-def work(way: str, folder: str, seconds: float, threads: int) -> None:
+def work(folder: str, seconds: float, workers: int) -> None:
     """On the trainer's machine: takes batches, tells when it begins to count, and prints what it counted."""
-    if way == "objects":
-        import ray
-
-        from penstock.cluster import ray_link
-
-        ray_link._machine = lambda: None
-        ray.init(f"{two_machines.TRAINER}:{two_machines.PORT}", log_to_driver=False)
-    else:
-        without_ray(os.environ["WORKERS_MACHINE"])
-    pipe = pipeline(folder, "auto" if way == "objects" else threads)
+    two_machines.workers_on(os.environ["WORKERS_MACHINE"])
+    pipe = pipeline(folder, workers)
     start = time.perf_counter()
     pipe.run()
     first = time.perf_counter() - start
@@ -143,10 +92,10 @@ def bare(machines: two_machines.Machines, seconds: float) -> float:
     return found
 
 
-def taken(machines: two_machines.Machines, env: dict[str, str], way: str, folder: str, o: Any) -> dict[str, float]:
-    command = [sys.executable, __file__, "--worker", way, "--data", folder, "--seconds", str(o.seconds)]
+def taken(machines: two_machines.Machines, folder: str, o: Any) -> dict[str, float]:
+    command = [sys.executable, __file__, "--worker", "trainer", "--data", folder, "--seconds", str(o.seconds)]
     command = machines.command(machines.trainer, *command, "--threads", o.threads)
-    env = {**env, "WORKERS_MACHINE": machines.worker}
+    env = {**os.environ, "PYTHONPATH": str(measure.ROOT / "src"), "WORKERS_MACHINE": machines.worker}
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as trainer:
         assert trainer.stdout is not None
         while "begin" not in (line := trainer.stdout.readline()):
@@ -156,30 +105,21 @@ def taken(machines: two_machines.Machines, env: dict[str, str], way: str, folder
 
 
 def main() -> None:
-    p = measure.arguments(__doc__)
-    p.add_argument("--ray", action="store_true", help="also measure Ray's objects, which takes a minute more")
-    o = p.parse_args()
-    if o.worker == "serve":
-        return serve()
+    o = measure.arguments(__doc__).parse_args()
     if o.worker:
-        return work(o.worker, o.data, o.seconds, o.threads)
+        return work(o.data, o.seconds, o.threads)
     if not two_machines.possible():
         sys.exit("needs root, ip and tc")
     import numpy as np
 
-    found: dict[str, list[Any]] = {"bare": []}
+    found: dict[str, list[Any]] = {"bare": [], "batches": []}
     with tempfile.TemporaryDirectory() as folder, two_machines.two_machines(GBIT, MTU) as machines:
         rng = np.random.default_rng(0)
         for i in range(ARRAYS):
             np.save(Path(folder, f"{i:04}.npy"), rng.integers(0, 255, SHAPE, dtype=np.uint8))
-        env = {**os.environ, "PYTHONPATH": str(measure.ROOT / "src")}
         for _ in range(o.rounds):
             found["bare"].append(bare(machines, min(o.seconds, 2.0)))
-            found.setdefault("streams", []).append(taken(machines, env, "streams", folder, o))
-        with contextlib.ExitStack() as stack:
-            if o.ray:
-                env = stack.enter_context(two_machines.cluster(machines, o.threads, [env["PYTHONPATH"]]))
-                found["objects"] = [taken(machines, env, "objects", folder, o) for _ in range(o.rounds)]
+            found["batches"].append(taken(machines, folder, o))
     ceiling = statistics.median(found["bare"])
     spread = f"{ceiling:.2f} ({min(found['bare']):.2f} to {max(found['bare']):.2f})"
     lines = [
@@ -187,28 +127,27 @@ def main() -> None:
         "|---|---|---|---|---|---|---|---|",
         f"| bytes sent alone, over one connection | {spread} | {ceiling / GBIT:.2f} | | | | | |",
     ]
-    for way, title in WAYS.items():
-        if way not in found:
-            continue
-        rates = [r["gbit"] for r in found[way]]
-        rate = statistics.median(rates)
-        judged = f"{LEAST} | {'reached' if rate >= LEAST * GBIT else '**missed**'}" if way == "streams" else " | "
-        images, cpu = (statistics.median(r[k] for r in found[way]) for k in ("images", "cpu"))
-        lines.append(
-            f"| batches by {title} | {rate:.2f} ({min(rates):.2f} to {max(rates):.2f}) | {rate / GBIT:.2f} | "
-            f"{rate / ceiling:.2f} | {judged} | {images:,.0f} | {100 * cpu:.0f} % |"
-        )
+    rates = [r["gbit"] for r in found["batches"]]
+    rate = statistics.median(rates)
+    images, cpu, first = (statistics.median(r[k] for r in found["batches"]) for k in ("images", "cpu", "first"))
+    lines.append(
+        f"| batches of {o.threads} workers | {rate:.2f} ({min(rates):.2f} to {max(rates):.2f}) | {rate / GBIT:.2f} | "
+        f"{rate / ceiling:.2f} | {LEAST} | {'reached' if rate >= LEAST * GBIT else '**missed**'} | {images:,.0f} | "
+        f"{100 * cpu:.0f} % |"
+    )
     text = f"""# Batches over a network
 
 {__doc__}
 Batches of {BATCH} x {SHAPE[0]}x{SHAPE[1]}x{SHAPE[2]} of uint8, {o.threads} workers of one thread; the program takes
 them and does nothing with them. Both ends share the cores of this machine, which do the network's work, too. The cable
 is a veth pair of {MTU} bytes a packet, which `tc` (tbf) limits to {GBIT:g} Gbit/s; bytes are those that the interface
-has sent, headers included. Medians of {o.rounds} interleaved rounds of {o.seconds:g} s.
+has sent, headers included. Workers are processes with the connections that actors of Ray have, without Ray, whose own
+processes would need these cores, too. First batch after {first:.1f} s. Medians of {o.rounds} interleaved rounds of
+{o.seconds:g} s.
 
 {chr(10).join(lines)}
 
-{measure.versions("ray", "numpy")}.
+{measure.versions("numpy")}.
 {measure.machine()}
 """
     measure.write(o.out, "network.md", text)

@@ -2,31 +2,30 @@
 """Workers on another machine, which is a network namespace: batches, also while the cable is unplugged."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from crews import write_pictures
-from two_machines import PORT, TRAINER, cluster, possible, two_machines
+from two_machines import possible, two_machines
 
 import penstock
-from optional_packages import needs
 
 pytestmark = [
     pytest.mark.slow,
-    needs("ray"),
     pytest.mark.skipif(not possible(), reason="needs root, ip and tc, to make network namespaces"),
 ]
 HERE = Path(__file__).parent
 PROGRAM = """
 import json, sys
-import ray
+from two_machines import workers_on
 from crews import assert_same, crew, pictures, values
 from penstock.cluster.connection import Streamed
-ray.init({address!r}, log_to_driver=False, logging_level="ERROR")
+workers_on(sys.argv[2])
 files = json.loads(sys.argv[1])
-plain, crewed = pictures(files, random_shuffle=True), pictures(files, random_shuffle=True, workers="auto")
+plain, crewed = pictures(files, random_shuffle=True), pictures(files, random_shuffle=True, workers=2)
 print("built", flush=True)
 for line in sys.stdin:  # how many batches to make
     for i in range(int(line)):
@@ -35,17 +34,18 @@ for line in sys.stdin:  # how many batches to make
     members = list(crew(crewed).members)
     connections = [m.link._connection for m in members if m.link is not None]
     wire = sum(c is not None and isinstance(c._incoming, Streamed) for c in connections)
-    print(json.dumps({{"ready": sum(m.state == "ready" and not m.is_late for m in members), "wire": wire}}), flush=True)
+    print(json.dumps({"ready": sum(m.state == "ready" and not m.is_late for m in members), "wire": wire}), flush=True)
 crewed.close()
 """
 
 
 def test_a_cable_that_is_unplugged_and_plugged_in_again(tmp_path):
     files = write_pictures(tmp_path)
-    paths = [str(Path(penstock.__file__).parents[1]), str(HERE)]
-    with two_machines() as machines, cluster(machines, 2, paths) as env:
-        program = PROGRAM.format(address=f"{TRAINER}:{PORT}")
-        command = machines.command(machines.trainer, sys.executable, "-c", program, json.dumps(files))
+    paths = os.pathsep.join([str(Path(penstock.__file__).parents[1]), str(HERE)])
+    env = {**os.environ, "PYTHONPATH": paths}
+    with two_machines() as machines:
+        command = [sys.executable, "-c", PROGRAM, json.dumps(files), machines.worker]
+        command = machines.command(machines.trainer, *command)
         with subprocess.Popen(
             command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as trainer:

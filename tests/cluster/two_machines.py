@@ -1,22 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two machines that are network namespaces of this one, with a cable of limited speed, and a node of Ray on each."""
+"""Two machines that are network namespaces of this one, with a cable of limited speed, and workers on one of them."""
 
 import os
+import pickle
+import secrets
 import shutil
 import subprocess
 import sys
-import tempfile
 from contextlib import contextmanager
-from pathlib import Path
+from types import SimpleNamespace
 
 TRAINER, WORKER = "10.77.0.1", "10.77.0.2"
-PORT = 6399
-_WAIT = f"""
-import sys, time, ray
-ray.init("{TRAINER}:{PORT}", log_to_driver=False, logging_level="ERROR")
-while sum(node["Alive"] for node in ray.nodes()) < int(sys.argv[1]):
-    time.sleep(0.2)
-"""
 
 
 def possible() -> bool:
@@ -81,32 +75,42 @@ def two_machines(gbit: float = 10.0, mtu: int = 9000):
         machines.tear_down()
 
 
-@contextmanager
-def cluster(machines: Machines, cpus: int, paths: list[str], store_mb: int = 400):
-    """A node of Ray on each machine: the trainer's lets no worker run."""
-    ray = Path(sys.executable).with_name("ray")
-    folder = tempfile.mkdtemp(prefix="pk")  # short, as paths of sockets are limited
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "RAY_TMPDIR": folder}
-    common = ["--object-store-memory", store_mb << 20, "--disable-usage-stats", "--block"]
-    head = ["--head", "--port", PORT, "--node-ip-address", TRAINER, "--num-cpus", 0, "--include-dashboard", "false"]
-    other = ["--address", f"{TRAINER}:{PORT}", "--node-ip-address", WORKER, "--num-cpus", cpus]
-    nodes = []
-    try:
-        for name, what in ((machines.trainer, head + ["--temp-dir", folder]), (machines.worker, other)):
-            command = machines.command(name, ray, "start", *what, *common)
-            log = open(Path(folder, f"{name}.log"), "w")
-            nodes.append(subprocess.Popen(command, env=env, stdout=log, stderr=log, start_new_session=True))
-            waiting = machines.command(machines.trainer, sys.executable, "-c", _WAIT, len(nodes))
-            for _ in range(20):
-                if not subprocess.run(waiting, env=env, capture_output=True).returncode:
-                    break
-        yield env
-    finally:
-        for node in nodes:
-            node.terminate()
-        for node in nodes:
-            try:
-                node.wait(20)
-            except subprocess.TimeoutExpired:
-                os.killpg(node.pid, 9)
-        shutil.rmtree(folder, ignore_errors=True)
+def serve() -> None:
+    """In a process on the worker's machine: what an actor of Ray does there, without Ray."""
+    from penstock.cluster import ray_worker
+
+    version, payload, token = pickle.load(sys.stdin.buffer)
+    node = SimpleNamespace(get_node_id=lambda: "the worker's")
+    util = SimpleNamespace(get_node_ip_address=lambda: WORKER)
+    sys.modules["ray"] = SimpleNamespace(get_runtime_context=lambda: node, util=util)
+    actor = ray_worker.RayWorker()
+    error, described, _ = actor.open(version, payload)
+    sys.stdout.buffer.write(pickle.dumps((error, described, actor.listen("the trainer's"))))
+    sys.stdout.flush()
+    actor.serve(token)
+    os._exit(0)
+
+
+def workers_on(machine: str) -> None:
+    """From now on processes on that machine are this program's workers, in place of actors of Ray: over the same
+    connections."""
+    from penstock.cluster import local, ray_link
+
+    class Link(local.LocalLink):
+        def open(self):
+            command = ["ip", "netns", "exec", machine, sys.executable, __file__]
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            token = secrets.token_bytes(32)
+            pickle.dump((self._version, self._payload, token), self._process.stdin)
+            self._process.stdin.close()
+            error, theirs, address = pickle.load(self._process.stdout)
+            assert not error, error
+            local.check_described(self.name, self._expected, theirs)
+            self._connection = ray_link.connected(address, token)
+            assert self._connection is not None
+
+    local.LocalLink = Link
+
+
+if __name__ == "__main__":
+    serve()
