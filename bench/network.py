@@ -112,6 +112,7 @@ def main() -> None:
         sys.exit("needs root, ip and tc")
     import numpy as np
 
+    load = os.getloadavg()[0]
     found: dict[str, list[Any]] = {"bare": [], "batches": []}
     with tempfile.TemporaryDirectory() as folder, two_machines.two_machines(GBIT, MTU) as machines:
         rng = np.random.default_rng(0)
@@ -147,7 +148,7 @@ processes would need these cores, too. First batch after {first:.1f} s. Medians 
 
 {chr(10).join(lines)}
 
-{measure.versions("numpy")}.
+{measure.versions("numpy")}. Load of the machine when it began: {load:.1f}.
 {measure.machine()}
 """
     measure.write(o.out, "network.md", text)
