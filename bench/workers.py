@@ -68,7 +68,7 @@ def connect(o: argparse.Namespace) -> None:
 
     env = {"env_vars": {"PYTHONPATH": str(measure.ROOT / "src")}}
     ray.init(num_cpus=o.threads, include_dashboard=False, log_to_driver=False, runtime_env=env)
-    ray.get([ray.remote(int).remote() for _ in range(o.threads)])  # Ray is there, and so are its processes
+    ray.get([ray.remote(lambda: 0).remote() for _ in range(o.threads)])  # Ray is there, and so are its processes
 
 
 SEEN: dict[str, float] = {}
